@@ -1,0 +1,41 @@
+//! Stamps the executables with the commit they were built from, so that a result can say
+//! which code it measured.
+
+use std::path::Path;
+use std::process::Command;
+
+fn git(args: &[&str]) -> Option<String> {
+    let out = Command::new("git").args(args).output().ok()?;
+    out.status
+        .success()
+        .then(|| String::from_utf8_lossy(&out.stdout).trim().to_owned())
+}
+
+fn main() {
+    for path in [
+        "build.rs",
+        "src",
+        "benches",
+        "kernels",
+        "Cargo.toml",
+        "Cargo.lock",
+    ] {
+        println!("cargo::rerun-if-changed={path}");
+    }
+    // A commit rewrites the index, a checkout HEAD. Outside a checkout (a published crate)
+    // there is neither, and the result then carries no commit.
+    if let Some(dir) = git(&["rev-parse", "--git-dir"]) {
+        for file in ["HEAD", "index", "logs/HEAD"] {
+            let path = Path::new(&dir).join(file);
+            if path.exists() {
+                println!("cargo::rerun-if-changed={}", path.display());
+            }
+        }
+    }
+    if let Some(commit) = git(&["rev-parse", "HEAD"]) {
+        println!("cargo::rustc-env=CROSSOVER_COMMIT={commit}");
+        let dirty = git(&["status", "--porcelain", "--untracked-files=no"])
+            .is_none_or(|changes| !changes.is_empty());
+        println!("cargo::rustc-env=CROSSOVER_DIRTY={dirty}");
+    }
+}

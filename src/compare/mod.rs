@@ -1,0 +1,1 @@
+//! Two baselines in, verdicts and an exit code out.

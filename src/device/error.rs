@@ -1,0 +1,80 @@
+use std::fmt;
+
+use cudarc::cublas::result::CublasError;
+use cudarc::driver::{DriverError, sys};
+
+/// A CUDA call that failed, with the call's name and the driver's message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CudaError {
+    /// The call, such as `cuLaunchKernel`.
+    pub call: &'static str,
+    /// Name and text of the error, such as
+    /// `CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered`.
+    pub message: String,
+    /// Whether the context is lost: every later call in this process fails too, and only a
+    /// new process recovers.
+    pub sticky: bool,
+}
+
+impl CudaError {
+    /// Wraps an error of the driver API.
+    pub fn new(call: &'static str, error: DriverError) -> Self {
+        let text = |r: Result<&std::ffi::CStr, DriverError>| {
+            r.map(|s| s.to_string_lossy().into_owned())
+                .unwrap_or_default()
+        };
+        Self {
+            call,
+            message: format!(
+                "{}: {}",
+                text(error.error_name()),
+                text(error.error_string())
+            ),
+            sticky: is_sticky(error.0),
+        }
+    }
+
+    /// Wraps a status of the driver API.
+    pub fn check(call: &'static str, status: sys::CUresult) -> Result<(), Self> {
+        status.result().map_err(|e| Self::new(call, e))
+    }
+}
+
+impl From<CublasError> for CudaError {
+    fn from(error: CublasError) -> Self {
+        Self {
+            call: "cuBLAS",
+            message: format!("{:?}", error.0),
+            sticky: false,
+        }
+    }
+}
+
+impl fmt::Display for CudaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed: {}", self.call, self.message)
+    }
+}
+
+impl std::error::Error for CudaError {}
+
+/// Errors after which the driver documents that the process must be restarted.
+/// <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html>
+fn is_sticky(status: sys::CUresult) -> bool {
+    use sys::CUresult::*;
+    matches!(
+        status,
+        CUDA_ERROR_ILLEGAL_ADDRESS
+            | CUDA_ERROR_LAUNCH_TIMEOUT
+            | CUDA_ERROR_LAUNCH_FAILED
+            | CUDA_ERROR_ASSERT
+            | CUDA_ERROR_HARDWARE_STACK_ERROR
+            | CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | CUDA_ERROR_MISALIGNED_ADDRESS
+            | CUDA_ERROR_INVALID_ADDRESS_SPACE
+            | CUDA_ERROR_INVALID_PC
+            | CUDA_ERROR_ECC_UNCORRECTABLE
+            | CUDA_ERROR_DEINITIALIZED
+            | CUDA_ERROR_CONTEXT_IS_DESTROYED
+    )
+}

@@ -1,0 +1,212 @@
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use cudarc::cublas::CudaBlas;
+use cudarc::driver::{
+    CudaContext, CudaFunction, CudaSlice, CudaStream, DeviceRepr, PinnedHostSlice, result,
+};
+
+use super::kernel::{self, CompileError, Module, Source};
+use super::{Absence, CudaError, DeviceProperties, present, probe};
+use crate::workload::RoutineError;
+
+/// An opened GPU: one context, the stream that the clock times, and what is loaded on
+/// demand. Everything runs on one stream, in order.
+pub struct Gpu {
+    properties: DeviceProperties,
+    context: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+    blas: OnceCell<Result<Rc<CudaBlas>, Absence>>,
+    modules: RefCell<HashMap<&'static str, Module>>,
+}
+
+impl Gpu {
+    /// Opens device `ordinal`: makes its context and a stream.
+    ///
+    /// # Errors
+    /// The [`Absence`] that keeps the device from being used.
+    pub fn open(ordinal: usize) -> Result<Self, Absence> {
+        let properties = probe(ordinal)?;
+        let failed = |call| {
+            move |e| {
+                let CudaError { message, .. } = CudaError::new(call, e);
+                Absence::Failed { call, message }
+            }
+        };
+        let context = CudaContext::new(ordinal).map_err(failed("cuDevicePrimaryCtxRetain"))?;
+        // SAFETY: nothing has been allocated yet, and this crate orders its streams itself:
+        // with tracking on, each launch would pay for events that nobody waits for.
+        unsafe { context.disable_event_tracking() };
+        let stream = context.new_stream().map_err(failed("cuStreamCreate"))?;
+        keep_pool_memory(&context).map_err(|e| Absence::Failed {
+            call: e.call,
+            message: e.message,
+        })?;
+        Ok(Self {
+            properties,
+            context,
+            stream,
+            blas: OnceCell::new(),
+            modules: RefCell::default(),
+        })
+    }
+
+    /// What the driver says of the device.
+    pub fn properties(&self) -> &DeviceProperties {
+        &self.properties
+    }
+
+    /// The context.
+    pub fn context(&self) -> &Arc<CudaContext> {
+        &self.context
+    }
+
+    /// The stream that everything runs on and the clock times.
+    pub fn stream(&self) -> &Arc<CudaStream> {
+        &self.stream
+    }
+
+    /// A cuBLAS handle on [`stream`](Self::stream), made at the first call.
+    ///
+    /// # Errors
+    /// [`Absence::NoLibrary`] without cuBLAS.
+    pub fn blas(&self) -> Result<Rc<CudaBlas>, Absence> {
+        self.blas
+            .get_or_init(|| {
+                let absent = Absence::NoLibrary {
+                    library: "cuBLAS",
+                    remedy: "install the CUDA toolkit's cuBLAS (libcublas) to run its products",
+                };
+                if !present::cublas() {
+                    return Err(absent);
+                }
+                match present::guarded(|| CudaBlas::new(self.stream.clone())) {
+                    Ok(Ok(blas)) => Ok(Rc::new(blas)),
+                    Ok(Err(e)) => Err(Absence::Failed {
+                        call: "cublasCreate",
+                        message: format!("{:?}", e.0),
+                    }),
+                    Err(_) => Err(absent),
+                }
+            })
+            .clone()
+    }
+
+    /// Kernel `name` of `source`, compiled for this device and loaded at the first call.
+    ///
+    /// # Errors
+    /// A [`CompileError`] or [`CudaError`].
+    pub fn function(&self, source: &Source, name: &str) -> Result<CudaFunction, RoutineError> {
+        if let Some(module) = self.modules.borrow().get(source.name) {
+            return Ok(module.function(name)?);
+        }
+        let module = source
+            .compile(self.properties.compute_capability)?
+            .load(&self.context)?;
+        let function = module.function(name)?;
+        self.modules.borrow_mut().insert(source.name, module);
+        Ok(function)
+    }
+
+    /// Makes the context current on this thread, which [`kernel::Launch`] needs.
+    pub fn bind(&self) -> Result<(), CudaError> {
+        kernel::bind(&self.context)
+    }
+
+    /// Device memory for `len` values, uninitialised.
+    ///
+    /// # Errors
+    /// The driver's error, out of memory included.
+    pub fn alloc<T: DeviceRepr>(&self, len: usize) -> Result<CudaSlice<T>, CudaError> {
+        // SAFETY: routines poison their output before anything reads it.
+        unsafe { self.stream.alloc(len) }.map_err(|e| CudaError::new("cuMemAllocAsync", e))
+    }
+
+    /// Device memory with a copy of `values`.
+    pub fn upload<T: DeviceRepr>(&self, values: &[T]) -> Result<CudaSlice<T>, CudaError> {
+        let copy = self
+            .stream
+            .clone_htod(values)
+            .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))?;
+        self.synchronize()?;
+        Ok(copy)
+    }
+
+    /// A copy of device memory on the host; waits for it.
+    pub fn download<T: DeviceRepr>(&self, values: &CudaSlice<T>) -> Result<Vec<T>, CudaError> {
+        let copy = self
+            .stream
+            .clone_dtoh(values)
+            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;
+        self.synchronize()?;
+        Ok(copy)
+    }
+
+    /// Pinned host memory for `len` values, readable at full speed from the host (not
+    /// write-combined).
+    pub fn alloc_pinned<T: DeviceRepr>(&self, len: usize) -> Result<PinnedHostSlice<T>, CudaError> {
+        // SAFETY: written before it is read, as with `alloc`.
+        unsafe { self.context.alloc_pinned_with_flags(len, 0) }
+            .map_err(|e| CudaError::new("cuMemHostAlloc", e))
+    }
+
+    /// Fills device memory with bytes of 0xFF: NaN as f32, f64, f16 and bf16.
+    pub fn poison<T>(&self, values: &mut CudaSlice<T>) -> Result<(), CudaError> {
+        use cudarc::driver::DevicePtrMut;
+        let bytes = values.num_bytes();
+        let (pointer, _guard) = values.device_ptr_mut(&self.stream);
+        // SAFETY: the range is the slice's own memory.
+        unsafe { result::memset_d8_async(pointer, 0xFF, bytes, self.stream.cu_stream()) }
+            .map_err(|e| CudaError::new("cuMemsetD8Async", e))
+    }
+
+    /// Waits until the stream is idle.
+    pub fn synchronize(&self) -> Result<(), CudaError> {
+        self.stream
+            .synchronize()
+            .map_err(|e| CudaError::new("cuStreamSynchronize", e))
+    }
+
+    /// Free device memory in bytes, memory that the pool keeps for reuse counted as free.
+    pub fn free_bytes(&self) -> Result<u64, CudaError> {
+        self.context
+            .mem_get_info()
+            .map(|(free, _)| free as u64)
+            .map_err(|e| CudaError::new("cuMemGetInfo", e))
+    }
+}
+
+/// By default the pool behind `cuMemAllocAsync` gives its memory back to the system at every
+/// synchronisation, and the next allocation pays for it again.
+fn keep_pool_memory(context: &CudaContext) -> Result<(), CudaError> {
+    use cudarc::driver::sys;
+    if !context.has_async_alloc() {
+        return Ok(());
+    }
+    let mut threshold = u64::MAX;
+    // SAFETY: the pool is the device's own default pool; the attribute is a 64-bit number.
+    unsafe {
+        let pool = result::device::get_default_mem_pool(context.cu_device())
+            .map_err(|e| CudaError::new("cuDeviceGetDefaultMemPool", e))?;
+        result::mem_pool::set_attribute(
+            pool,
+            sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+            (&raw mut threshold).cast(),
+        )
+        .map_err(|e| CudaError::new("cuMemPoolSetAttribute", e))
+    }
+}
+
+impl From<CompileError> for Absence {
+    fn from(error: CompileError) -> Self {
+        match error {
+            CompileError::Absent(absence) => absence,
+            rejected => Absence::Failed {
+                call: "nvrtcCompileProgram",
+                message: rejected.to_string(),
+            },
+        }
+    }
+}

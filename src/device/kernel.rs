@@ -1,0 +1,229 @@
+//! Kernel sources, their compilation by NVRTC, and launches that cost the host nothing but
+//! the driver's own call.
+
+use std::ffi::{CString, c_void};
+use std::sync::Arc;
+
+use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DeviceRepr, result, sys};
+use cudarc::nvrtc::{Ptx, result as nvrtc};
+
+use super::{Absence, CudaError, present};
+
+/// A CUDA C++ source file of `kernels/`, embedded in the executable.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// File name, for messages and debug information.
+    pub name: &'static str,
+    /// The text.
+    pub text: &'static str,
+    /// Options beside the architecture, such as `--use_fast_math`.
+    pub options: &'static [&'static str],
+    /// Oldest compute capability the source compiles for.
+    pub oldest: (u32, u32),
+}
+
+/// A compiled kernel source.
+#[derive(Clone, Debug)]
+pub struct Cubin {
+    /// Machine code for one architecture.
+    pub image: Vec<u8>,
+    /// The compiler's log, with registers and spills of each kernel.
+    pub log: String,
+}
+
+/// Why a source did not compile.
+#[derive(Clone, Debug)]
+pub enum CompileError {
+    /// NVRTC is not on this machine.
+    Absent(Absence),
+    /// The compiler rejected the source.
+    Rejected {
+        /// File name of the source.
+        name: &'static str,
+        /// Compute capability it was compiled for.
+        arch: (u32, u32),
+        /// The compiler's log.
+        log: String,
+    },
+}
+
+impl std::fmt::Display for CompileError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            CompileError::Absent(absence) => absence.fmt(f),
+            CompileError::Rejected { name, arch, log } => {
+                write!(
+                    f,
+                    "NVRTC rejected {name} for sm_{}{}: {log}",
+                    arch.0, arch.1
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for CompileError {}
+
+/// What a machine without NVRTC is told.
+pub const NO_NVRTC: Absence = Absence::NoLibrary {
+    library: "NVRTC",
+    remedy: "install the CUDA toolkit's NVRTC (libnvrtc) to run kernels that are compiled at run time",
+};
+
+impl Source {
+    /// Compiles the source to machine code for one compute capability. Needs NVRTC and no
+    /// GPU.
+    ///
+    /// # Errors
+    /// [`CompileError::Absent`] without NVRTC, [`CompileError::Rejected`] with the
+    /// compiler's log.
+    pub fn compile(&self, arch: (u32, u32)) -> Result<Cubin, CompileError> {
+        if !present::nvrtc() {
+            return Err(CompileError::Absent(NO_NVRTC));
+        }
+        let rejected = |log: String| CompileError::Rejected {
+            name: self.name,
+            arch,
+            log,
+        };
+        let text = CString::new(self.text).map_err(|e| rejected(e.to_string()))?;
+        let name = CString::new(self.name).map_err(|e| rejected(e.to_string()))?;
+        let program =
+            nvrtc::create_program(&text, Some(&name)).map_err(|e| rejected(e.to_string()))?;
+        let mut options = vec![
+            format!("--gpu-architecture=sm_{}{}", arch.0, arch.1),
+            "--std=c++17".to_owned(),
+            "--generate-line-info".to_owned(),
+            "--ptxas-options=-v".to_owned(),
+        ];
+        options.extend(self.options.iter().map(|o| (*o).to_owned()));
+        // SAFETY: `program` was created above and is destroyed once, at the end.
+        unsafe {
+            let compiled = nvrtc::compile_program(program, &options);
+            let log = nvrtc::get_program_log(program)
+                .map(|log| log.iter().map(|&c| c as u8 as char).collect::<String>())
+                .unwrap_or_default();
+            let log = log.trim_end_matches('\0').trim().to_owned();
+            let image = compiled.and_then(|()| get_cubin(program));
+            let _ = nvrtc::destroy_program(program);
+            match image {
+                Ok(image) => Ok(Cubin { image, log }),
+                Err(error) => Err(rejected(format!("{error}\n{log}"))),
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `program` must be a live, compiled NVRTC program.
+unsafe fn get_cubin(
+    program: cudarc::nvrtc::sys::nvrtcProgram,
+) -> Result<Vec<u8>, nvrtc::NvrtcError> {
+    use cudarc::nvrtc::sys;
+    let mut size = 0;
+    // SAFETY: the caller vouches for the program; the buffer has the size NVRTC asked for.
+    unsafe {
+        sys::nvrtcGetCUBINSize(program, &mut size).result()?;
+        let mut image = vec![0u8; size];
+        sys::nvrtcGetCUBIN(program, image.as_mut_ptr().cast()).result()?;
+        Ok(image)
+    }
+}
+
+impl Cubin {
+    /// Loads the machine code into a context.
+    pub fn load(self, context: &Arc<CudaContext>) -> Result<Module, CudaError> {
+        let module = context
+            .load_module(Ptx::from_binary(self.image))
+            .map_err(|e| CudaError::new("cuModuleLoadData", e))?;
+        Ok(Module { module })
+    }
+}
+
+/// Loaded kernels.
+#[derive(Clone, Debug)]
+pub struct Module {
+    module: Arc<cudarc::driver::CudaModule>,
+}
+
+impl Module {
+    /// The kernel of this name (`extern "C"`, so that names are not mangled).
+    pub fn function(&self, name: &str) -> Result<CudaFunction, CudaError> {
+        self.module
+            .load_function(name)
+            .map_err(|e| CudaError::new("cuModuleGetFunction", e))
+    }
+}
+
+/// A kernel with its grid and arguments fixed, so that launching it is one driver call: no
+/// allocation, no lock, no look-up.
+pub struct Launch {
+    function: CudaFunction,
+    grid: (u32, u32, u32),
+    block: (u32, u32, u32),
+    shared_bytes: u32,
+    // Boxed so that the addresses in `pointers` stay when `values` grows or the launch moves.
+    values: Vec<Box<dyn std::any::Any>>,
+    pointers: Vec<*mut c_void>,
+}
+
+impl Launch {
+    /// A launch of `function` without arguments.
+    pub fn new(function: CudaFunction, grid: (u32, u32, u32), block: (u32, u32, u32)) -> Self {
+        Self {
+            function,
+            grid,
+            block,
+            shared_bytes: 0,
+            values: Vec::new(),
+            pointers: Vec::new(),
+        }
+    }
+
+    /// Sets the dynamic shared memory of a block, in bytes.
+    pub fn shared_bytes(mut self, bytes: u32) -> Self {
+        self.shared_bytes = bytes;
+        self
+    }
+
+    /// Adds the next argument by value: a number, or a device address as `CUdeviceptr`.
+    pub fn arg<T: DeviceRepr + 'static>(mut self, value: T) -> Self {
+        let mut value = Box::new(value);
+        self.pointers.push((&raw mut *value).cast());
+        self.values.push(value);
+        self
+    }
+
+    /// Enqueues the kernel on `stream`.
+    ///
+    /// # Safety
+    /// The arguments must be those the kernel declares, every address must be valid for
+    /// what the kernel does with it until the kernel has run, and the calling thread must
+    /// have the stream's context current.
+    pub unsafe fn launch(&self, stream: &CudaStream) -> Result<(), CudaError> {
+        // SAFETY: see above; `pointers` holds the addresses of `values`, which live in `self`.
+        let status = unsafe {
+            sys::cuLaunchKernel(
+                self.function.cu_function(),
+                self.grid.0,
+                self.grid.1,
+                self.grid.2,
+                self.block.0,
+                self.block.1,
+                self.block.2,
+                self.shared_bytes,
+                stream.cu_stream(),
+                self.pointers.as_ptr().cast_mut(),
+                std::ptr::null_mut(),
+            )
+        };
+        CudaError::check("cuLaunchKernel", status)
+    }
+}
+
+/// Makes the context current on this thread; needed once before [`Launch::launch`].
+pub fn bind(context: &CudaContext) -> Result<(), CudaError> {
+    // SAFETY: the context is alive as long as the reference.
+    unsafe { result::ctx::set_current(context.cu_ctx()) }
+        .map_err(|e| CudaError::new("cuCtxSetCurrent", e))
+}

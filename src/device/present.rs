@@ -1,0 +1,75 @@
+//! Whether a library of CUDA can be called at all. cudarc panics at the first call into a
+//! library that is absent, and at the first missing symbol of one that is there but empty,
+//! so each is probed once, under `catch_unwind`.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+
+/// Runs a first call into a library; a panic (a missing symbol) becomes its message.
+pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
+    thread_local!(static QUIET: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
+    static HOOK: OnceLock<()> = OnceLock::new();
+    // The panic is expected and handled here: its backtrace would only alarm the user.
+    HOOK.get_or_init(|| {
+        let previous = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !QUIET.with(std::cell::Cell::get) {
+                previous(info);
+            }
+        }));
+    });
+    QUIET.with(|q| q.set(true));
+    let outcome = catch_unwind(AssertUnwindSafe(call));
+    QUIET.with(|q| q.set(false));
+    outcome.map_err(|payload| {
+        payload
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| payload.downcast_ref::<&str>().copied())
+            .unwrap_or("a call into the library failed")
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    })
+}
+
+/// The driver's library, `libcuda`, can be opened.
+pub fn driver() -> bool {
+    static PRESENT: OnceLock<bool> = OnceLock::new();
+    // SAFETY: opens the library and closes it again; its initialisers are the vendor's.
+    *PRESENT.get_or_init(|| unsafe { cudarc::driver::sys::is_culib_present() })
+}
+
+/// NVRTC can be opened and answers.
+pub fn nvrtc() -> bool {
+    nvrtc_version().is_some()
+}
+
+/// NVRTC's version, `None` where it is absent or broken.
+pub fn nvrtc_version() -> Option<(u32, u32)> {
+    static VERSION: OnceLock<Option<(u32, u32)>> = OnceLock::new();
+    *VERSION.get_or_init(|| {
+        // SAFETY: as for the driver.
+        if !unsafe { cudarc::nvrtc::sys::is_culib_present() } {
+            return None;
+        }
+        guarded(|| {
+            let (mut major, mut minor) = (0, 0);
+            // SAFETY: both pointers are valid for the call.
+            unsafe { cudarc::nvrtc::sys::nvrtcVersion(&mut major, &mut minor) }
+                .result()
+                .ok()
+                .map(|()| (major as u32, minor as u32))
+        })
+        .ok()
+        .flatten()
+    })
+}
+
+/// cuBLAS can be opened. Whether a handle can be made shows when one is.
+pub fn cublas() -> bool {
+    static PRESENT: OnceLock<bool> = OnceLock::new();
+    // SAFETY: as for the driver.
+    *PRESENT.get_or_init(|| unsafe { cudarc::cublas::sys::is_culib_present() })
+}

@@ -1,0 +1,139 @@
+use cudarc::driver::{result, sys};
+
+use super::absence::{Absence, OLDEST_CUDA, OLDEST_DEVICE};
+use super::present;
+
+/// What the driver says of a device, read without making a context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceProperties {
+    /// Index of the device.
+    pub ordinal: usize,
+    /// Name, for example `NVIDIA H200`.
+    pub name: String,
+    /// UUID as `nvidia-smi` prints it, `GPU-…`.
+    pub uuid: String,
+    /// CUDA version the driver supports.
+    pub cuda: (u32, u32),
+    /// Compute capability.
+    pub compute_capability: (u32, u32),
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// L2 cache in bytes.
+    pub l2_bytes: u64,
+    /// PCI bus id, `0000:1b:00.0`, which NVML finds the device by.
+    pub pci_bus_id: String,
+}
+
+/// Looks at device `ordinal` without making a context: cheap, and enough to list benchmarks.
+///
+/// # Errors
+/// The [`Absence`] that keeps the device from being used.
+pub fn probe(ordinal: usize) -> Result<DeviceProperties, Absence> {
+    if !present::driver() {
+        return Err(Absence::NoDriver);
+    }
+    present::guarded(|| probe_driver(ordinal))
+        .unwrap_or_else(|message| Err(Absence::BrokenDriver { message }))
+}
+
+fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {
+    let failed = |call| {
+        move |e: result::DriverError| {
+            let error = super::CudaError::new(call, e);
+            Absence::Failed {
+                call,
+                message: error.message,
+            }
+        }
+    };
+    result::init().map_err(|e| match e.0 {
+        sys::CUresult::CUDA_ERROR_NO_DEVICE => Absence::NoDevice,
+        sys::CUresult::CUDA_ERROR_STUB_LIBRARY => Absence::BrokenDriver {
+            message: "it is the toolkit's stub".to_owned(),
+        },
+        _ => failed("cuInit")(e),
+    })?;
+    let mut version = 0;
+    // SAFETY: the pointer is valid for the call.
+    unsafe { sys::cuDriverGetVersion(&mut version) }
+        .result()
+        .map_err(failed("cuDriverGetVersion"))?;
+    let cuda = (version as u32 / 1000, version as u32 % 1000 / 10);
+    if cuda < OLDEST_CUDA {
+        return Err(Absence::DriverTooOld { found: cuda });
+    }
+    let count = result::device::get_count().map_err(failed("cuDeviceGetCount"))? as usize;
+    if count == 0 {
+        return Err(Absence::NoDevice);
+    }
+    if ordinal >= count {
+        return Err(Absence::NoSuchDevice { ordinal, count });
+    }
+    let device = result::device::get(ordinal as i32).map_err(failed("cuDeviceGet"))?;
+    let name = result::device::get_name(device).map_err(failed("cuDeviceGetName"))?;
+    let attribute = |which| {
+        // SAFETY: `device` was returned by the driver just above.
+        unsafe { result::device::get_attribute(device, which) }
+            .map(|v| v as u32)
+            .map_err(failed("cuDeviceGetAttribute"))
+    };
+    use sys::CUdevice_attribute::*;
+    let compute_capability = (
+        attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+        attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+    );
+    if compute_capability < OLDEST_DEVICE {
+        return Err(Absence::DeviceTooOld {
+            name,
+            found: compute_capability,
+        });
+    }
+    let uuid = result::device::get_uuid(device).map_err(failed("cuDeviceGetUuid"))?;
+    // SAFETY: as above.
+    let memory =
+        unsafe { result::device::total_mem(device) }.map_err(failed("cuDeviceTotalMem"))?;
+    Ok(DeviceProperties {
+        ordinal,
+        name,
+        uuid: format_uuid(uuid.bytes.map(|b| b as u8)),
+        cuda,
+        compute_capability,
+        multiprocessors: attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        memory_bytes: memory as u64,
+        l2_bytes: u64::from(attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?),
+        pci_bus_id: format!(
+            "{:04x}:{:02x}:{:02x}.0",
+            attribute(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?,
+            attribute(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)?,
+            attribute(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?
+        ),
+    })
+}
+
+fn format_uuid(bytes: [u8; 16]) -> String {
+    let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+    format!(
+        "GPU-{}-{}-{}-{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..]
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::format_uuid;
+
+    #[test]
+    fn uuid_reads_as_nvidia_smi_prints_it() {
+        let bytes = std::array::from_fn(|i| i as u8 * 17);
+        assert_eq!(
+            format_uuid(bytes),
+            "GPU-00112233-4455-6677-8899-aabbccddeeff"
+        );
+    }
+}

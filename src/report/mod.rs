@@ -1,0 +1,1 @@
+//! Reads results, finds crossovers, draws plots, writes the page and `summary.json`.

@@ -1,0 +1,1 @@
+//! Walks sizes within a time budget, verifies before timing, writes the sidecar.

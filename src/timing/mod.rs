@@ -1,0 +1,3 @@
+//! Clocks for CPU and GPU code.
+mod clock;
+pub use clock::Clock;

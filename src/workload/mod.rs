@@ -1,0 +1,38 @@
+//! What is measured: one module an operation, with its inputs, its CPU and GPU
+//! implementations, its float64 reference and tolerance, and its cost.
+
+use crate::record::Verified;
+
+/// What an operation's code may fail with: a CUDA error, an allocation, a missing library.
+/// The text names the call and the remedy.
+pub type RoutineError = Box<dyn std::error::Error + Send + Sync>;
+
+/// One implementation at one size, set up and ready to be verified and timed.
+///
+/// The suite calls [`poison`](Routine::poison), [`run`](Routine::run) and
+/// [`check`](Routine::check) in this order before the first sample and once more after the
+/// last, so what is verified is the very routine that is timed. A routine reads a fixed
+/// source and writes elsewhere: running it twice gives the same output.
+pub trait Routine {
+    /// Overwrites the output with NaN (or another value that the result cannot have), so
+    /// that an element nobody wrote is found.
+    fn poison(&mut self) -> Result<(), RoutineError>;
+
+    /// One iteration as it is timed. A GPU routine on an event clock only enqueues work on
+    /// the clock's stream and must neither allocate nor synchronise.
+    fn run(&mut self) -> Result<(), RoutineError>;
+
+    /// Compares the output with the float64 reference. Called when the device is idle.
+    fn check(&mut self) -> Result<Verified, RoutineError>;
+
+    /// How many kernel (or graph) launches one [`run`](Routine::run) enqueues. The gate
+    /// needs it, since only about a thousand fit in a stream's queue.
+    fn launches(&self) -> u32 {
+        1
+    }
+
+    /// Remarks stored with the result, such as the number of threads chosen.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}

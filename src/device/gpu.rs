@@ -168,14 +168,6 @@ impl Gpu {
             .synchronize()
             .map_err(|e| CudaError::new("cuStreamSynchronize", e))
     }
-
-    /// Free device memory in bytes, memory that the pool keeps for reuse counted as free.
-    pub fn free_bytes(&self) -> Result<u64, CudaError> {
-        self.context
-            .mem_get_info()
-            .map(|(free, _)| free as u64)
-            .map_err(|e| CudaError::new("cuMemGetInfo", e))
-    }
 }
 
 /// By default the pool behind `cuMemAllocAsync` gives its memory back to the system at every

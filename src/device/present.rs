@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
-/// Runs a first call into a library; a panic (a missing symbol) becomes its message.
+/// Runs `call`; a panic in it becomes its message and prints nothing.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     thread_local!(static QUIET: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
     static HOOK: OnceLock<()> = OnceLock::new();
@@ -26,10 +26,7 @@ pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
             .downcast_ref::<String>()
             .map(String::as_str)
             .or_else(|| payload.downcast_ref::<&str>().copied())
-            .unwrap_or("a call into the library failed")
-            .lines()
-            .next()
-            .unwrap_or_default()
+            .unwrap_or("it panicked without a message")
             .to_owned()
     })
 }

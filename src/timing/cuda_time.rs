@@ -178,6 +178,13 @@ impl CudaTime {
         self.inner.failure.borrow_mut().take()
     }
 
+    /// A kernel of one thread that does nothing, ready to be launched on
+    /// [`stream`](Self::stream): what the clock's own overhead is measured with. `None`
+    /// without a GPU.
+    pub fn empty_kernel(&self) -> Option<kernel::Launch> {
+        Some(self.inner.device.get()?.gate.borrow().empty())
+    }
+
     /// Keeps the device busy for a moment if it has been idle, so that its clock has come up
     /// before the first sample. Does nothing without a GPU.
     ///
@@ -223,7 +230,7 @@ impl CudaTime {
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let mut routine = || routine().map_err(|e| routine_error(e.into()));
+        let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
         let device = self.inner.device.get();
         let resolution = match clock {
             Clock::Wall | Clock::Submit => HOST_RESOLUTION,
@@ -269,20 +276,11 @@ impl CudaTime {
 
     /// Keeps the error for [`take_failure`](Self::take_failure) and panics with its text:
     /// the only way out of a benchmark.
-    pub(super) fn fail(&self, error: TimingError) -> ! {
+    pub(crate) fn fail(&self, error: impl Into<TimingError>) -> ! {
+        let error = error.into();
         let text = error.to_string();
         *self.inner.failure.borrow_mut() = Some(error);
         panic!("{text}");
-    }
-}
-
-fn routine_error(error: Box<dyn std::error::Error + Send + Sync>) -> TimingError {
-    match error.downcast::<CudaError>() {
-        Ok(cuda) => TimingError::Cuda(*cuda),
-        Err(other) => match other.downcast::<result::DriverError>() {
-            Ok(driver) => TimingError::Cuda(CudaError::new("a CUDA call of the routine", *driver)),
-            Err(other) => TimingError::Routine(other),
-        },
     }
 }
 
@@ -513,7 +511,7 @@ impl Measurement for CudaTime {
         };
         match begin() {
             Ok(event) => Started(Begin::Device(event)),
-            Err(e) => self.fail(e.into()),
+            Err(e) => self.fail(e),
         }
     }
 

@@ -1,6 +1,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use cudarc::driver::DriverError;
+
 use crate::device::CudaError;
 
 /// Why a measurement has no result.
@@ -36,7 +38,6 @@ impl TimingError {
     pub fn is_sticky(&self) -> bool {
         match self {
             TimingError::Cuda(e) => e.sticky,
-            TimingError::Routine(e) => e.downcast_ref::<CudaError>().is_some_and(|e| e.sticky),
             _ => false,
         }
     }
@@ -83,5 +84,21 @@ impl std::error::Error for TimingError {
 impl From<CudaError> for TimingError {
     fn from(error: CudaError) -> Self {
         TimingError::Cuda(error)
+    }
+}
+
+/// An error of the routine; a CUDA error among them is told apart, because it may have cost
+/// the context.
+impl From<Box<dyn std::error::Error + Send + Sync>> for TimingError {
+    fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        match error.downcast::<CudaError>() {
+            Ok(cuda) => TimingError::Cuda(*cuda),
+            Err(other) => match other.downcast::<DriverError>() {
+                Ok(driver) => {
+                    TimingError::Cuda(CudaError::new("a CUDA call of the routine", *driver))
+                }
+                Err(other) => TimingError::Routine(other),
+            },
+        }
     }
 }

@@ -64,6 +64,37 @@ pub fn nvrtc_version() -> Option<(u32, u32)> {
     })
 }
 
+/// cuBLAS's version, for example `13.1.0`; `None` where it is absent or broken.
+pub fn cublas_version() -> Option<String> {
+    use cudarc::cublas::sys::{cublasGetProperty, libraryPropertyType as Property};
+    static VERSION: OnceLock<Option<String>> = OnceLock::new();
+    VERSION
+        .get_or_init(|| {
+            if !cublas() {
+                return None;
+            }
+            let property = |which| {
+                let mut value = 0;
+                // SAFETY: the pointer is valid for the call, which needs no handle.
+                unsafe { cublasGetProperty(which, &mut value) }
+                    .result()
+                    .ok()
+                    .map(|()| value)
+            };
+            guarded(|| {
+                Some(format!(
+                    "{}.{}.{}",
+                    property(Property::MAJOR_VERSION)?,
+                    property(Property::MINOR_VERSION)?,
+                    property(Property::PATCH_LEVEL)?
+                ))
+            })
+            .ok()
+            .flatten()
+        })
+        .clone()
+}
+
 /// cuBLAS can be opened. Whether a handle can be made shows when one is.
 pub fn cublas() -> bool {
     static PRESENT: OnceLock<bool> = OnceLock::new();

@@ -5,7 +5,7 @@ use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock, Rate};
 use crossover::workload::graph_replay::{self, Chain, gpu};
 
-pub fn group() -> Group<Chain> {
+pub(crate) fn group() -> Group<Chain> {
     let all = [10, 16, 20];
     let sizes = Sizes::powers_of_two(all, all, all);
     Group::new("graph_replay", sizes, Rate::elements(), graph_replay::cost)

@@ -4,12 +4,17 @@
 use std::process::ExitCode;
 
 use crossover::suite::Suite;
+use crossover::workload::cold_start::run_child;
 
-mod graph_replay;
+mod cold_start;
 mod matmul;
-mod nested_sine;
+mod memory;
+mod transfer;
 
 fn main() -> ExitCode {
+    if let Some(code) = run_child() {
+        return code;
+    }
     let mut suite = match Suite::from_env() {
         Ok(suite) => suite,
         Err(error) => {
@@ -18,7 +23,8 @@ fn main() -> ExitCode {
         }
     };
     suite.run(matmul::group());
-    suite.run(nested_sine::group());
-    suite.run(graph_replay::group());
+    suite.run(cold_start::group());
+    suite.run(transfer::group());
+    suite.run(memory::group());
     suite.finish()
 }

@@ -5,7 +5,7 @@ use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock, Rate};
 use crossover::workload::matmul::{self, Matmul, cpu, gpu};
 
-pub fn group() -> Group<Matmul> {
+pub(crate) fn group() -> Group<Matmul> {
     let sizes = Sizes::powers_of_two(
         [3, 5, 7, 8, 9, 10, 11],
         [0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],

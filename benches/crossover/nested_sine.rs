@@ -5,7 +5,7 @@ use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock, Rate};
 use crossover::workload::nested_sine::{self, NestedSine, cpu, gpu};
 
-pub fn group() -> Group<NestedSine> {
+pub(crate) fn group() -> Group<NestedSine> {
     let sizes = Sizes::powers_of_two(
         [10, 14, 18, 20, 22],
         [10, 12, 14, 16, 18, 20, 22, 24, 26, 28],

@@ -1,6 +1,7 @@
 //! The kernel sources, each one file of `kernels/`. What stands here is compiled by the
 //! tests for every architecture it claims.
 
+use super::{cold_start, matmul, transfer};
 use crate::device::kernel::Source;
 
 /// Kernels of known duration: `empty()` and `spin(unsigned long long nanoseconds)`, each
@@ -13,4 +14,9 @@ pub static SPIN: Source = Source {
 };
 
 /// Every source.
-pub static ALL: &[&Source] = &[&SPIN];
+pub static ALL: &[&Source] = &[
+    &SPIN,
+    &cold_start::COLD_START,
+    &matmul::gpu::MATMUL,
+    &transfer::TRANSFER,
+];

@@ -3,6 +3,7 @@
 
 pub mod cold_start;
 pub mod kernels;
+pub mod matmul;
 pub mod memory;
 pub mod transfer;
 

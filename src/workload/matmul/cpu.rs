@@ -1,0 +1,272 @@
+//! Products on the CPU.
+
+use std::fmt;
+use std::rc::Rc;
+
+use gemm::Parallelism;
+use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder, linalg::general_mat_mul};
+use rayon::prelude::*;
+
+use super::{Matmul, calibrate};
+use crate::record::Verified;
+use crate::workload::{Routine, RoutineError};
+
+/// Three nested loops, one thread: what a newcomer writes.
+pub fn naive(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
+    Ok(Product::boxed(problem, Method::Naive))
+}
+
+/// ndarray's product into an output that is there already, one thread. It calls
+/// matrixmultiply.
+pub fn ndarray(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
+    Ok(Product::boxed(problem, Method::Ndarray))
+}
+
+/// matrixmultiply on one block of rows a thread, all cores.
+pub fn rayon(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
+    Ok(Product::boxed(problem, Method::RowBlocks))
+}
+
+/// The fastest of this module at this order on this machine: the crate gemm on a number of
+/// threads that a short calibration chooses, or another method where that is faster, as at
+/// tiny orders. [`Routine::notes`] says which.
+pub fn best(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
+    let mut product = Product::new(problem, Method::Naive);
+    product.method = calibrate::fastest(problem, &mut product.output);
+    product.notes = vec![format!("{}, the fastest in calibration", product.method)];
+    Ok(Box::new(product))
+}
+
+/// How a product is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    Naive,
+    Ndarray,
+    RowBlocks,
+    Gemm { threads: usize },
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Method::Naive => write!(f, "three nested loops on 1 thread"),
+            Method::Ndarray => write!(f, "ndarray on 1 thread"),
+            Method::RowBlocks => write!(
+                f,
+                "matrixmultiply over row blocks on {} threads",
+                rayon::current_num_threads()
+            ),
+            Method::Gemm { threads } => write!(
+                f,
+                "gemm on {threads} of {} threads",
+                rayon::current_num_threads()
+            ),
+        }
+    }
+}
+
+impl Method {
+    /// C = A B for the leading `n` x `n` corners of row-major matrices whose rows are
+    /// `stride` elements apart.
+    pub(super) fn multiply(self, n: usize, stride: usize, a: &[f32], b: &[f32], c: &mut [f32]) {
+        let len = (n - 1) * stride + n;
+        assert!(n <= stride && a.len() >= len && b.len() >= len && c.len() >= len);
+        match self {
+            Method::Naive => {
+                for i in 0..n {
+                    for j in 0..n {
+                        let mut sum = 0.0;
+                        for k in 0..n {
+                            sum += a[i * stride + k] * b[k * stride + j];
+                        }
+                        c[i * stride + j] = sum;
+                    }
+                }
+            }
+            Method::Ndarray => {
+                let shape = || (n, n).strides((stride, 1));
+                let fits = "the slices were found long enough above";
+                let a = ArrayView2::from_shape(shape(), a).expect(fits);
+                let b = ArrayView2::from_shape(shape(), b).expect(fits);
+                let mut c = ArrayViewMut2::from_shape(shape(), c).expect(fits);
+                general_mat_mul(1.0, &a, &b, 0.0, &mut c);
+            }
+            Method::RowBlocks => {
+                let block = n.div_ceil(rayon::current_num_threads());
+                a[..len]
+                    .par_chunks(block * stride)
+                    .zip(c[..len].par_chunks_mut(block * stride))
+                    .for_each(|(a, c)| {
+                        let rows = a.len().div_ceil(stride);
+                        let stride = stride as isize;
+                        // SAFETY: `a` and `c` hold `rows` rows of `n` elements, `b` holds
+                        // `n`, at this stride; `c` is this block's alone.
+                        unsafe {
+                            matrixmultiply::sgemm(
+                                rows,
+                                n,
+                                n,
+                                1.0,
+                                a.as_ptr(),
+                                stride,
+                                1,
+                                b.as_ptr(),
+                                stride,
+                                1,
+                                0.0,
+                                c.as_mut_ptr(),
+                                stride,
+                                1,
+                            );
+                        }
+                    });
+            }
+            Method::Gemm { threads } => {
+                let parallelism = match threads {
+                    1 => Parallelism::None,
+                    _ => Parallelism::Rayon(threads),
+                };
+                let stride = stride as isize;
+                // SAFETY: the three matrices have `n` rows of `n` elements at this stride,
+                // as was found above, and `c` is borrowed for writing.
+                unsafe {
+                    gemm::gemm(
+                        n,
+                        n,
+                        n,
+                        c.as_mut_ptr(),
+                        1,
+                        stride,
+                        false,
+                        a.as_ptr(),
+                        1,
+                        stride,
+                        b.as_ptr(),
+                        1,
+                        stride,
+                        0.0,
+                        1.0,
+                        false,
+                        false,
+                        false,
+                        parallelism,
+                    );
+                }
+            }
+        }
+    }
+}
+
+struct Product {
+    problem: Rc<Matmul>,
+    method: Method,
+    output: Vec<f32>,
+    notes: Vec<String>,
+}
+
+impl Product {
+    fn new(problem: &Rc<Matmul>, method: Method) -> Self {
+        Self {
+            problem: Rc::clone(problem),
+            method,
+            output: vec![f32::NAN; problem.n * problem.n],
+            notes: Vec::new(),
+        }
+    }
+
+    fn boxed(problem: &Rc<Matmul>, method: Method) -> Box<dyn Routine> {
+        Box::new(Self::new(problem, method))
+    }
+}
+
+impl Routine for Product {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        self.output.fill(f32::NAN);
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        let Matmul { n, a, b, .. } = &*self.problem;
+        self.method.multiply(*n, *n, a, b, &mut self.output);
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        let error = self.problem.error_of_rows(0, &self.output);
+        Ok(self.problem.verified(error))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_implementation_passes_its_check_and_repeats_itself() {
+        for n in [1, 2, 3, 7, 16, 17, 63, 64, 65, 127, 257] {
+            let problem = Rc::new(Matmul::new(n));
+            for (name, make) in [
+                ("naive", naive as fn(&Rc<Matmul>) -> _),
+                ("ndarray", ndarray),
+                ("rayon", rayon),
+                ("best", best),
+            ] {
+                let mut routine: Box<dyn Routine> = make(&problem).unwrap();
+                for _ in 0..2 {
+                    routine.poison().unwrap();
+                    assert!(!routine.check().unwrap().passed(), "{name}: poison passes");
+                    routine.run().unwrap();
+                    let verified = routine.check().unwrap();
+                    assert!(verified.passed(), "{name} at {n}: {verified:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn best_says_what_it_chose() {
+        let routine = best(&Rc::new(Matmul::new(64))).unwrap();
+        assert!(
+            routine.notes()[0].contains("thread"),
+            "{:?}",
+            routine.notes()
+        );
+    }
+
+    /// The calibration of a large order multiplies corners.
+    #[test]
+    fn a_corner_is_multiplied_within_the_stride() {
+        let problem = Matmul::new(40);
+        for method in [
+            Method::Naive,
+            Method::Ndarray,
+            Method::RowBlocks,
+            Method::Gemm { threads: 1 },
+            Method::Gemm { threads: 2 },
+        ] {
+            let mut c = vec![f32::NAN; 40 * 40];
+            method.multiply(33, 40, problem.a(), problem.b(), &mut c);
+            for (i, row) in c.chunks(40).enumerate() {
+                for (j, &c) in row.iter().enumerate() {
+                    if i >= 33 || j >= 33 {
+                        assert!(c.is_nan(), "{method}: wrote ({i}, {j})");
+                        continue;
+                    }
+                    let sum: f64 = (0..33)
+                        .map(|k| {
+                            f64::from(problem.a[i * 40 + k]) * f64::from(problem.b[k * 40 + j])
+                        })
+                        .sum();
+                    assert!(
+                        (f64::from(c) - sum).abs() < 1e-5,
+                        "{method}: ({i}, {j}) is {c}, not {sum}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! Products on the GPU.
+
+use std::rc::Rc;
+
+use cudarc::cublas::{CudaBlas, result::sgemm, sys::cublasOperation_t::CUBLAS_OP_N};
+use cudarc::driver::{CudaSlice, DevicePtr, sys::CUdeviceptr};
+
+use super::Matmul;
+use super::reference::worse;
+pub use super::transfer::{transfer, transfer_pinned};
+use crate::device::kernel::{Launch, Source};
+use crate::device::{CudaError, Gpu};
+use crate::record::Verified;
+use crate::workload::{Routine, RoutineError};
+
+/// The kernels of this module.
+pub static MATMUL: Source = Source {
+    name: "matmul.cu",
+    text: include_str!("../../../kernels/matmul.cu"),
+    options: &[],
+    oldest: (7, 5),
+};
+
+/// A result is fetched for its check in pieces of about this many values (64 MiB): at the
+/// largest order the whole would take 4 GiB more of host memory.
+const CHECK_VALUES: usize = 1 << 24;
+
+/// Own kernel, one thread an element.
+pub fn naive(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
+    kernel(gpu, problem, "matmul_naive", (32, 8), (32, 8))
+}
+
+/// Own kernel, tiles of 32 x 32 in shared memory.
+pub fn shared(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
+    kernel(gpu, problem, "matmul_shared", (32, 32), (32, 32))
+}
+
+/// Own kernel, tiles in registers. The tile's size is chosen by the order and the number of
+/// multiprocessors; [`Routine::notes`] says which.
+pub fn tiled(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
+    let tile = tile(problem.n as u64, gpu.properties().multiprocessors);
+    kernel(
+        gpu,
+        problem,
+        tile.name(problem.n),
+        (tile.side, tile.side),
+        (tile.threads, 1),
+    )
+}
+
+/// cuBLAS SGEMM in true f32 (not TF32), in the library's default mode.
+pub fn cublas(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
+    let inputs = Inputs::shared(gpu, problem)?;
+    let output = Output::new(gpu, problem)?;
+    let sgemm = Sgemm::new(gpu, problem.n, inputs.a(), inputs.b(), output.address())?;
+    Ok(Box::new(Resident {
+        product: Product::Sgemm(sgemm),
+        _inputs: inputs,
+        output,
+        notes: Vec::new(),
+    }))
+}
+
+/// A and B of one problem in device memory, uploaded once and read by every implementation
+/// without transfers.
+pub(super) struct Inputs {
+    gpu: Rc<Gpu>,
+    a: CudaSlice<f32>,
+    b: CudaSlice<f32>,
+}
+
+impl Inputs {
+    fn shared(gpu: &Rc<Gpu>, problem: &Matmul) -> Result<Rc<Self>, CudaError> {
+        let mut cached = problem.inputs.borrow_mut();
+        match &*cached {
+            Some(inputs) if Rc::ptr_eq(&inputs.gpu, gpu) => Ok(Rc::clone(inputs)),
+            _ => {
+                let inputs = Rc::new(Self {
+                    gpu: Rc::clone(gpu),
+                    a: gpu.upload(&problem.a)?,
+                    b: gpu.upload(&problem.b)?,
+                });
+                *cached = Some(Rc::clone(&inputs));
+                Ok(inputs)
+            }
+        }
+    }
+
+    fn a(&self) -> CUdeviceptr {
+        address(&self.gpu, &self.a)
+    }
+
+    fn b(&self) -> CUdeviceptr {
+        address(&self.gpu, &self.b)
+    }
+}
+
+/// The address of a slice. It stays valid as long as the slice lives; the crate orders its
+/// work by using one stream.
+pub(super) fn address(gpu: &Gpu, values: &CudaSlice<f32>) -> CUdeviceptr {
+    values.device_ptr(gpu.stream()).0
+}
+
+/// C in device memory.
+struct Output {
+    gpu: Rc<Gpu>,
+    problem: Rc<Matmul>,
+    c: CudaSlice<f32>,
+}
+
+impl Output {
+    fn new(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Self, CudaError> {
+        Ok(Self {
+            c: gpu.alloc(problem.n * problem.n)?,
+            gpu: Rc::clone(gpu),
+            problem: Rc::clone(problem),
+        })
+    }
+
+    fn address(&self) -> CUdeviceptr {
+        address(&self.gpu, &self.c)
+    }
+
+    fn check(&self) -> Result<Verified, CudaError> {
+        let n = self.problem.n;
+        let rows = (CHECK_VALUES / n).clamp(1, n);
+        let mut values = vec![f32::NAN; rows * n];
+        let mut error = 0.0;
+        for first in (0..n).step_by(rows) {
+            let rows = rows.min(n - first);
+            let values = &mut values[..rows * n];
+            // A piece that was not copied must not pass as the one before it.
+            values.fill(f32::NAN);
+            self.gpu
+                .stream()
+                .memcpy_dtoh(&self.c.slice(first * n..(first + rows) * n), values)
+                .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;
+            self.gpu.synchronize()?;
+            error = worse(error, self.problem.error_of_rows(first, values));
+        }
+        Ok(self.problem.verified(error))
+    }
+}
+
+/// One SGEMM with everything fixed, so that a call is the library's own call.
+pub(super) struct Sgemm {
+    blas: Rc<CudaBlas>,
+    n: i32,
+    a: CUdeviceptr,
+    b: CUdeviceptr,
+    c: CUdeviceptr,
+}
+
+impl Sgemm {
+    /// C = A B of row-major `n` x `n` matrices at these device addresses.
+    pub(super) fn new(
+        gpu: &Gpu,
+        n: usize,
+        a: CUdeviceptr,
+        b: CUdeviceptr,
+        c: CUdeviceptr,
+    ) -> Result<Self, RoutineError> {
+        gpu.bind()?;
+        Ok(Self {
+            blas: gpu.blas()?,
+            n: i32::try_from(n)?,
+            a,
+            b,
+            c,
+        })
+    }
+
+    /// Enqueues the product.
+    ///
+    /// # Safety
+    /// The three addresses must be device memory of n x n floats until the product has run,
+    /// and C must not overlap A or B.
+    pub(super) unsafe fn enqueue(&self) -> Result<(), CudaError> {
+        let Self { blas, n, a, b, c } = self;
+        let (one, zero) = (1.0, 0.0);
+        // cuBLAS counts by columns, where a row-major matrix is its transpose:
+        // C = A B by rows is C^T = B^T A^T by columns.
+        // SAFETY: the caller vouches for the addresses; the handle lives in `blas`, and
+        // scalars are read before the call returns (host pointer mode, the default).
+        unsafe {
+            sgemm(
+                *blas.handle(),
+                CUBLAS_OP_N,
+                CUBLAS_OP_N,
+                *n,
+                *n,
+                *n,
+                &one,
+                *b as *const f32,
+                *n,
+                *a as *const f32,
+                *n,
+                &zero,
+                *c as *mut f32,
+                *n,
+            )
+        }?;
+        Ok(())
+    }
+}
+
+enum Product {
+    Kernel(Launch),
+    Sgemm(Sgemm),
+}
+
+/// A product whose operands and result stay in device memory.
+struct Resident {
+    product: Product,
+    // Holds the memory that `product` has the addresses of, as `output` does.
+    _inputs: Rc<Inputs>,
+    output: Output,
+    notes: Vec<String>,
+}
+
+/// Kernel `name`, whose blocks of `block` threads each compute `tile` columns and rows.
+fn kernel(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Matmul>,
+    name: &str,
+    tile: (u32, u32),
+    block: (u32, u32),
+) -> Result<Box<dyn Routine>, RoutineError> {
+    let function = gpu.function(&MATMUL, name)?;
+    let inputs = Inputs::shared(gpu, problem)?;
+    let output = Output::new(gpu, problem)?;
+    gpu.bind()?;
+    let n = u32::try_from(problem.n)?;
+    let grid = (n.div_ceil(tile.0), n.div_ceil(tile.1), 1);
+    let launch = Launch::new(function, grid, (block.0, block.1, 1))
+        .arg(inputs.a())
+        .arg(inputs.b())
+        .arg(output.address())
+        .arg(u64::from(n));
+    Ok(Box::new(Resident {
+        product: Product::Kernel(launch),
+        _inputs: inputs,
+        output,
+        notes: vec![format!("kernel {name}")],
+    }))
+}
+
+impl Routine for Resident {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        Ok(self.output.gpu.poison(&mut self.output.c)?)
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        match &self.product {
+            // SAFETY: the arguments are those of every kernel of this file (A, B, C, n); the
+            // slices live in `self`, hold n x n floats each, and are distinct; the context
+            // was made current when the routine was.
+            Product::Kernel(launch) => unsafe { launch.launch(self.output.gpu.stream()) }?,
+            // SAFETY: as above.
+            Product::Sgemm(sgemm) => unsafe { sgemm.enqueue() }?,
+        }
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        Ok(self.output.check()?)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+}
+
+/// A size of the register-tiled kernel.
+#[derive(Debug, PartialEq)]
+struct Tile {
+    /// Rows and columns of C that a block computes.
+    side: u32,
+    /// Threads of a block.
+    threads: u32,
+    /// Entry point where rows are aligned to 16 bytes, and where not.
+    names: [&'static str; 2],
+    /// Time of one multiply-add relative to the largest tile's, on a full device. Estimated
+    /// from loads of shared memory a multiply-add (1/16, 3/32 and 1/8), not measured.
+    slowdown: f64,
+}
+
+const TILES: [Tile; 3] = [
+    Tile {
+        side: 128,
+        threads: 256,
+        names: ["matmul_tiled_128", "matmul_tiled_128_any"],
+        slowdown: 1.0,
+    },
+    Tile {
+        side: 64,
+        threads: 128,
+        names: ["matmul_tiled_64", "matmul_tiled_64_any"],
+        slowdown: 1.25,
+    },
+    Tile {
+        side: 32,
+        threads: 64,
+        names: ["matmul_tiled_32", "matmul_tiled_32_any"],
+        slowdown: 2.0,
+    },
+];
+
+impl Tile {
+    fn name(&self, n: usize) -> &'static str {
+        self.names[usize::from(!n.is_multiple_of(4))]
+    }
+
+    /// Work of the busiest multiprocessor, in multiply-adds of the largest tile's kind for
+    /// each term of the sum.
+    fn busiest(&self, n: u64, multiprocessors: u32) -> f64 {
+        let blocks = n.div_ceil(u64::from(self.side)).pow(2);
+        let a_processor = blocks.div_ceil(u64::from(multiprocessors.max(1)));
+        a_processor as f64 * f64::from(self.side).powi(2) * self.slowdown
+    }
+}
+
+/// The tile whose busiest multiprocessor has the least to do: large tiles need the fewest
+/// loads, small ones leave fewer multiprocessors without work.
+fn tile(n: u64, multiprocessors: u32) -> &'static Tile {
+    TILES
+        .iter()
+        .min_by(|x, y| {
+            let work = |t: &Tile| t.busiest(n, multiprocessors);
+            work(x).total_cmp(&work(y))
+        })
+        .unwrap_or(&TILES[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::present;
+
+    #[test]
+    fn tiles_by_order_on_132_multiprocessors() {
+        for (n, side) in [
+            (1, 32),
+            (257, 32),
+            (512, 32),
+            (1024, 64),
+            (2048, 128),
+            (4096, 128),
+            (32_768, 128),
+        ] {
+            assert_eq!(tile(n, 132).side, side, "order {n}");
+        }
+    }
+
+    #[test]
+    fn rows_that_are_not_aligned_take_the_other_entry_point() {
+        assert_eq!(TILES[0].name(4096), "matmul_tiled_128");
+        assert_eq!(TILES[0].name(4095), "matmul_tiled_128_any");
+    }
+
+    #[test]
+    fn every_entry_point_is_in_the_source() {
+        for name in TILES.iter().flat_map(|tile| tile.names) {
+            assert!(MATMUL.text.contains(&format!("TILED({name},")), "{name}");
+        }
+    }
+
+    #[test]
+    fn compiles_for_every_architecture_without_spills_on_hopper() {
+        if !present::nvrtc() {
+            eprintln!("skipped: NVRTC is not installed");
+            return;
+        }
+        for arch in [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)] {
+            let cubin = MATMUL.compile(arch).unwrap();
+            assert!(!cubin.image.is_empty());
+            if arch == (9, 0) {
+                let spills = cubin.log.lines().filter(|l| l.contains("spill")).count();
+                let none = cubin
+                    .log
+                    .lines()
+                    .filter(|l| l.contains("0 bytes spill stores, 0 bytes spill loads"))
+                    .count();
+                assert_eq!((spills, none), (8, 8), "{}", cubin.log);
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Matrix product C = A B of square, row-major f32 matrices.
+
+mod calibrate;
+pub mod cpu;
+pub mod gpu;
+mod reference;
+mod transfer;
+
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
+
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rayon::prelude::*;
+
+use super::Workload;
+use crate::record::{Cost, Verified};
+use reference::Reference;
+
+/// Largest order: at 2^15 each matrix takes 4 GiB.
+pub const LARGEST: u64 = 1 << 15;
+
+/// Values drawn from one seed. Each block has a seed of its own, so that the inputs do not
+/// depend on the number of threads that draw them.
+const SEED_BLOCK: usize = 1 << 16;
+
+/// Workspace that cuBLAS keeps on Hopper, 32 MiB, and smaller on other devices.
+/// <https://docs.nvidia.com/cuda/cublas/#cublassetworkspace>
+const CUBLAS_WORKSPACE: u64 = 32 << 20;
+
+/// The inputs of C = A B at one order, and what its result is checked against.
+pub struct Matmul {
+    n: usize,
+    a: Vec<f32>,
+    b: Vec<f32>,
+    reference: OnceCell<Reference>,
+    inputs: RefCell<Option<Rc<gpu::Inputs>>>,
+}
+
+impl Matmul {
+    /// Two matrices of `n` x `n` elements, uniform in [-1, 1), the same in every run.
+    ///
+    /// # Panics
+    /// Where `n` is 0 or above [`LARGEST`].
+    pub fn new(n: u64) -> Self {
+        assert!(
+            (1..=LARGEST).contains(&n),
+            "the order of a product is from 1 to {LARGEST}, not {n}"
+        );
+        let n = n as usize;
+        Self {
+            n,
+            a: uniform(n * n, 1),
+            b: uniform(n * n, 2),
+            reference: OnceCell::new(),
+            inputs: RefCell::default(),
+        }
+    }
+
+    /// Rows, and columns, of each matrix.
+    pub fn order(&self) -> usize {
+        self.n
+    }
+
+    /// A, row by row.
+    pub fn a(&self) -> &[f32] {
+        &self.a
+    }
+
+    /// B, row by row.
+    pub fn b(&self) -> &[f32] {
+        &self.b
+    }
+
+    /// The error of consecutive rows of a result, from row `first` on; see [`Self::verified`]
+    /// for the metric. NaN where an element is NaN.
+    ///
+    /// # Panics
+    /// Where `rows` is not whole rows of the result.
+    pub fn error_of_rows(&self, first: usize, rows: &[f32]) -> f64 {
+        self.reference().error_of_rows(first, rows)
+    }
+
+    /// The verdict on a whole result, given the largest of its rows' errors.
+    ///
+    /// Up to order 256 every element is compared with a float64 product, and the error is
+    /// the largest difference relative to the root mean square of the product. Above, the
+    /// check is Freivalds': for two vectors x of random signs, C x is compared with A (B x),
+    /// all in float64, relative to the root mean square of A (B x). It costs O(n^2) and sees
+    /// every element. What it cannot see at a large order is a single element off by less
+    /// than `bound * sqrt(n)` times the root mean square of C, 1.6 % at order 2^15.
+    /// (R. Freivalds, Probabilistic machines can use less running time, IFIP 1977.)
+    ///
+    /// The bound is 8 u sqrt(n) with u = 2^-24. Rounding errors behave as independent random
+    /// variables, so those of a sum of n terms grow as sqrt(n), not n (N. J. Higham and
+    /// T. Mary, A new approach to probabilistic rounding error analysis, SIAM J. Sci.
+    /// Comput. 41, 2019). Operands rounded to TF32 err by 3e-4 at any order and are
+    /// rejected at every one of them.
+    pub fn verified(&self, error: f64) -> Verified {
+        Verified {
+            error,
+            bound: bound(self.n),
+            method: self.reference().method().to_owned(),
+        }
+    }
+
+    fn reference(&self) -> &Reference {
+        self.reference
+            .get_or_init(|| Reference::new(self.n, &self.a, &self.b))
+    }
+}
+
+/// The largest error accepted at order `n`.
+fn bound(n: usize) -> f64 {
+    const UNIT_ROUNDOFF: f64 = f32::EPSILON as f64 / 2.0;
+    8.0 * UNIT_ROUNDOFF * (n as f64).sqrt()
+}
+
+impl Workload for Matmul {
+    fn new(n: u64) -> Self {
+        Matmul::new(n)
+    }
+
+    fn host_bytes(n: u64) -> u64 {
+        host_bytes_pinned(n)
+    }
+
+    fn device_bytes(n: u64) -> u64 {
+        device_bytes_transfer(n)
+    }
+}
+
+fn uniform(len: usize, stream: u64) -> Vec<f32> {
+    let mut values = vec![0.0; len];
+    values
+        .par_chunks_mut(SEED_BLOCK)
+        .enumerate()
+        .for_each(|(block, values)| {
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(stream << 32 | block as u64);
+            // 24 random bits: all values are exact, multiples of 2^-23.
+            values.fill_with(|| 2.0 * rng.random::<f32>() - 1.0);
+        });
+    values
+}
+
+/// One product of order `n` with operands where it computes: 2 n^3 FLOP, and each matrix
+/// moved once.
+pub fn cost(n: u64) -> Cost {
+    let n = n as f64;
+    Cost {
+        flop: Some(2.0 * n.powi(3)),
+        bytes: Some(12.0 * n * n),
+        link_bytes: None,
+        launches: Some(1),
+    }
+}
+
+/// The same with two matrices sent to the device and one fetched.
+pub fn cost_transfer(n: u64) -> Cost {
+    let cost = cost(n);
+    Cost {
+        link_bytes: cost.bytes,
+        ..cost
+    }
+}
+
+/// Host memory that any implementation at order `n` needs, in bytes: the three matrices.
+/// [`gpu::transfer_pinned`] needs [`host_bytes_pinned`].
+pub fn host_bytes(n: u64) -> u64 {
+    12 * n * n
+}
+
+/// Host memory that [`gpu::transfer_pinned`] needs, in bytes: the inputs, and the three
+/// matrices once more in pinned memory.
+pub fn host_bytes_pinned(n: u64) -> u64 {
+    20 * n * n
+}
+
+/// Device memory that an implementation at order `n` needs, in bytes: the three matrices
+/// and the library's workspace. [`gpu::transfer`] and [`gpu::transfer_pinned`] need
+/// [`device_bytes_transfer`].
+pub fn device_bytes(n: u64) -> u64 {
+    12 * n * n + CUBLAS_WORKSPACE
+}
+
+/// Device memory of the implementations with transfers, in bytes: three matrices of their
+/// own beside the inputs that the other implementations share.
+pub fn device_bytes_transfer(n: u64) -> u64 {
+    20 * n * n + CUBLAS_WORKSPACE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_are_fixed_uniform_and_different() {
+        let problem = Matmul::new(300);
+        assert_eq!(problem.a, Matmul::new(300).a);
+        assert_ne!(problem.a, problem.b);
+        assert_ne!(problem.a[..1000], problem.a[SEED_BLOCK..SEED_BLOCK + 1000]);
+        for values in [problem.a(), problem.b()] {
+            assert!(values.iter().all(|v| (-1.0..1.0).contains(v)));
+            let mean = values.iter().map(|&v| f64::from(v)).sum::<f64>() / 90_000.0;
+            let square = values.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>() / 90_000.0;
+            assert!(mean.abs() < 0.01, "{mean}");
+            assert!((square - 1.0 / 3.0).abs() < 0.01, "{square}");
+        }
+    }
+
+    #[test]
+    fn costs_and_memory_of_a_known_order() {
+        assert_eq!(cost(1024).flop, Some(2_147_483_648.0));
+        assert_eq!(cost(1024).bytes, Some(12_582_912.0));
+        assert_eq!(cost(1024).link_bytes, None);
+        assert_eq!(cost_transfer(1024).link_bytes, Some(12_582_912.0));
+        assert_eq!(host_bytes(LARGEST), 12 << 30);
+        assert_eq!(host_bytes_pinned(LARGEST), 20 << 30);
+        assert_eq!(device_bytes_transfer(LARGEST), (20 << 30) + (32 << 20));
+    }
+
+    #[test]
+    #[should_panic(expected = "from 1 to 32768, not 0")]
+    fn order_zero_is_refused() {
+        Matmul::new(0);
+    }
+}

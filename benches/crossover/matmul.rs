@@ -14,6 +14,7 @@ pub(crate) fn group() -> Group<Matmul> {
     // A sample takes ten iterations at the least: the CPU stops where that takes seconds.
     let cpu_sizes = sizes.up_to(512, 2048, 1 << 14);
     let slow_cpu_sizes = sizes.up_to(128, 512, 1 << 12);
+    let naive_sizes = sizes.up_to(2048, 2048, 1 << 14);
     let copied = |n| matmul::cost_transfer(n);
 
     Group::new(
@@ -26,7 +27,7 @@ pub(crate) fn group() -> Group<Matmul> {
     .with(Implementation::cpu("ndarray", cpu::ndarray).sizes(cpu_sizes.clone()))
     .with(Implementation::cpu("rayon", cpu::rayon).sizes(cpu_sizes.clone()))
     .with(Implementation::cpu("best", cpu::best).sizes(cpu_sizes))
-    .with(Implementation::gpu("naive", Clock::EventsGated, gpu::naive))
+    .with(Implementation::gpu("naive", Clock::EventsGated, gpu::naive).sizes(naive_sizes))
     .with(Implementation::gpu("tiled", Clock::EventsGated, gpu::tiled))
     .with(Implementation::gpu(
         "cublas",

@@ -61,8 +61,11 @@ impl Machine {
             .clone()
     }
 
-    /// The opened device if something needed it already.
+    /// The opened device if something needed it already and it is not lost.
     pub(super) fn opened(&self) -> Option<&Rc<Gpu>> {
+        if self.lost.borrow().is_some() {
+            return None;
+        }
         self.opened.get().and_then(|gpu| gpu.as_ref().ok())
     }
 

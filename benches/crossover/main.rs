@@ -7,6 +7,7 @@ use crossover::suite::Suite;
 use crossover::workload::cold_start::run_child;
 
 mod cold_start;
+mod host_sync;
 mod matmul;
 mod memory;
 mod transfer;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     suite.run(matmul::group());
     suite.run(cold_start::group());
     suite.run(transfer::group());
+    suite.run(host_sync::group());
     suite.run(memory::group());
     suite.finish()
 }

@@ -1,7 +1,7 @@
 //! The kernel sources, each one file of `kernels/`. What stands here is compiled by the
 //! tests for every architecture it claims.
 
-use super::{cold_start, matmul, transfer};
+use super::{cold_start, host_sync, matmul, transfer};
 use crate::device::kernel::Source;
 
 /// Kernels of known duration: `empty()` and `spin(unsigned long long nanoseconds)`, each
@@ -17,6 +17,7 @@ pub static SPIN: Source = Source {
 pub static ALL: &[&Source] = &[
     &SPIN,
     &cold_start::COLD_START,
+    &host_sync::HOST_SYNC,
     &matmul::gpu::MATMUL,
     &transfer::TRANSFER,
 ];

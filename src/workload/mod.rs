@@ -2,6 +2,7 @@
 //! implementations, its float64 reference and tolerance, and its cost.
 
 pub mod cold_start;
+pub mod host_sync;
 pub mod kernels;
 pub mod matmul;
 pub mod memory;

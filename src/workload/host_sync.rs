@@ -1,0 +1,324 @@
+//! A pipeline of many small steps on the device, and what the host's waiting between them
+//! costs: never waiting, waiting after each step, reading a value back after each, doing
+//! every eighth step on the CPU, and replaying the whole as one graph.
+//!
+//! The size is the number of f32 values; each of the 64 steps computes y = a x + b.
+
+use std::rc::Rc;
+
+use cudarc::driver::{CudaGraph, CudaSlice, DevicePtr, PinnedHostSlice, result, sys};
+use rand::{RngExt, SeedableRng};
+
+use super::{Routine, RoutineError, Workload};
+use crate::device::kernel::{Launch, Source};
+use crate::device::{CudaError, Gpu};
+use crate::record::{Cost, Verified};
+
+/// The kernel of a step.
+pub static HOST_SYNC: Source = Source {
+    name: "host_sync.cu",
+    text: include_str!("../../kernels/host_sync.cu"),
+    options: &[],
+    oldest: (7, 5),
+};
+
+/// Steps of the pipeline.
+pub const STEPS: usize = 64;
+/// The hybrid does each step whose number is a multiple of this on the CPU.
+const CPU_EVERY: usize = 8;
+/// Threads of a block.
+const BLOCK: u32 = 256;
+/// A contraction towards 1: the values stay of the size of the inputs.
+const A: f32 = 0.96875;
+const B: f32 = 0.03125;
+
+/// The inputs of the pipeline and its result in float64.
+pub struct Pipeline {
+    x: Vec<f32>,
+    reference: Vec<f64>,
+}
+
+impl Workload for Pipeline {
+    fn new(size: u64) -> Self {
+        let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(size);
+        let x: Vec<f32> = (0..size).map(|_| random.random_range(-1.0..1.0)).collect();
+        let step = |v: f64| f64::from(A) * v + f64::from(B);
+        let reference = x
+            .iter()
+            .map(|&x| (0..STEPS).fold(f64::from(x), |v, _| step(v)))
+            .collect();
+        Self { x, reference }
+    }
+
+    fn host_bytes(size: u64) -> u64 {
+        24 * size
+    }
+
+    fn device_bytes(size: u64) -> u64 {
+        12 * size
+    }
+}
+
+/// Each step reads and writes every value.
+pub fn cost(size: u64) -> Cost {
+    Cost {
+        flop: Some(2.0 * (STEPS as f64) * size as f64),
+        bytes: Some(8.0 * (STEPS as f64) * size as f64),
+        link_bytes: None,
+        launches: Some(STEPS as u32),
+    }
+}
+
+/// As [`cost`], with every value down and up again for each step on the CPU.
+pub fn cost_hybrid(size: u64) -> Cost {
+    let on_cpu = STEPS / CPU_EVERY;
+    Cost {
+        link_bytes: Some(8.0 * (on_cpu as f64) * size as f64),
+        launches: Some((STEPS - on_cpu) as u32),
+        ..cost(size)
+    }
+}
+
+type Made = Result<Box<dyn Routine>, RoutineError>;
+
+/// Routines for `cargo bench`: one constructor an implementation.
+pub mod gpu {
+    use super::*;
+
+    macro_rules! waits {
+        ($($(#[$doc:meta])* $name:ident => $wait:expr),* $(,)?) => {$(
+            $(#[$doc])*
+            ///
+            /// # Errors
+            /// Errors of CUDA and of the kernel's compilation.
+            pub fn $name(gpu: &Rc<Gpu>, problem: &Rc<Pipeline>) -> Made {
+                Ok(Box::new(Steps::new(gpu, problem, $wait)?))
+            }
+        )*};
+    }
+
+    waits! {
+        /// All steps are enqueued; the host waits once, at the end.
+        asynchronous => Wait::Never,
+        /// The host waits after each step.
+        sync_each => Wait::EachStep,
+        /// The host reads one value back after each step, as a convergence test does.
+        read_each => Wait::ReadEachStep,
+        /// Every eighth step runs on the CPU: the values go down, are computed, and go up.
+        hybrid => Wait::CpuSteps,
+        /// The steps are captured once and replayed as one graph.
+        graph => Wait::Graph,
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    Never,
+    EachStep,
+    ReadEachStep,
+    CpuSteps,
+    Graph,
+}
+
+struct Steps {
+    gpu: Rc<Gpu>,
+    problem: Rc<Pipeline>,
+    wait: Wait,
+    /// `x`, then the two buffers that the steps alternate between.
+    _source: CudaSlice<f32>,
+    buffers: [CudaSlice<f32>; 2],
+    launches: Vec<Launch>,
+    host: PinnedHostSlice<f32>,
+    graph: Option<CudaGraph>,
+}
+
+impl Steps {
+    fn new(gpu: &Rc<Gpu>, problem: &Rc<Pipeline>, wait: Wait) -> Result<Self, RoutineError> {
+        gpu.bind()?;
+        let n = problem.x.len();
+        let function = gpu.function(&HOST_SYNC, "step")?;
+        let source = gpu.upload(&problem.x)?;
+        let buffers = [gpu.alloc(n)?, gpu.alloc(n)?];
+        let address = |slice: &CudaSlice<f32>| slice.device_ptr(gpu.stream()).0;
+        let grid = u32::try_from(n.div_ceil(BLOCK as usize))?;
+        let launches = (0..STEPS)
+            .map(|step| {
+                let from = if step == 0 {
+                    address(&source)
+                } else {
+                    address(&buffers[(step - 1) % 2])
+                };
+                Launch::new(function.clone(), (grid, 1, 1), (BLOCK, 1, 1))
+                    .arg(address(&buffers[step % 2]))
+                    .arg(from)
+                    .arg(A)
+                    .arg(B)
+                    .arg(n as u64)
+            })
+            .collect();
+        let mut this = Self {
+            gpu: gpu.clone(),
+            problem: problem.clone(),
+            wait,
+            _source: source,
+            buffers,
+            launches,
+            host: gpu.alloc_pinned(n)?,
+            graph: None,
+        };
+        if wait == Wait::Graph {
+            this.graph = Some(this.capture()?);
+        }
+        Ok(this)
+    }
+
+    fn capture(&self) -> Result<CudaGraph, RoutineError> {
+        let stream = self.gpu.stream();
+        stream
+            .begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+            .map_err(|e| CudaError::new("cuStreamBeginCapture", e))?;
+        let enqueued: Result<(), CudaError> = (0..STEPS).try_for_each(|step| self.enqueue(step));
+        // Ended whether or not every step could be captured: a stream left capturing is of
+        // no use to anyone.
+        let graph = stream
+            .end_capture(
+                sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH,
+            )
+            .map_err(|e| CudaError::new("cuStreamEndCapture", e));
+        enqueued?;
+        let graph = graph?.ok_or("the capture of the pipeline gave no graph")?;
+        graph
+            .upload()
+            .map_err(|e| CudaError::new("cuGraphUpload", e))?;
+        Ok(graph)
+    }
+
+    fn enqueue(&self, step: usize) -> Result<(), CudaError> {
+        // SAFETY: the arguments are those the kernel declares; the buffers live in `self`
+        // and hold `n` values each.
+        unsafe { self.launches[step].launch(self.gpu.stream()) }
+    }
+
+    /// Copies values of the step's output to the host and waits for them.
+    fn read(&mut self, step: usize, values: usize) -> Result<(), CudaError> {
+        let stream = self.gpu.stream();
+        let from = self.buffers[step % 2].device_ptr(stream).0;
+        let host = self
+            .host
+            .as_mut_slice()
+            .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+        // SAFETY: both sides hold at least so many values, and the stream is synchronised
+        // before either is touched.
+        unsafe { result::memcpy_dtoh_async(&mut host[..values], from, stream.cu_stream()) }
+            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;
+        self.gpu.synchronize()
+    }
+
+    /// The step on the CPU: down, compute, up.
+    fn on_cpu(&mut self, step: usize) -> Result<(), CudaError> {
+        let n = self.problem.x.len();
+        self.read(step - 1, n)?;
+        let stream = self.gpu.stream();
+        let to = self.buffers[step % 2].device_ptr(stream).0;
+        let host = self
+            .host
+            .as_mut_slice()
+            .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+        for value in &mut *host {
+            *value = A.mul_add(*value, B);
+        }
+        // SAFETY: both sides hold `n` values; the next read of `host` comes after a
+        // synchronisation of the same stream.
+        unsafe { result::memcpy_htod_async(to, host, stream.cu_stream()) }
+            .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))
+    }
+
+    fn steps(&mut self) -> Result<(), CudaError> {
+        for step in 0..STEPS {
+            match self.wait {
+                Wait::CpuSteps if step % CPU_EVERY == CPU_EVERY - 1 => self.on_cpu(step)?,
+                _ => self.enqueue(step)?,
+            }
+            match self.wait {
+                Wait::EachStep => self.gpu.synchronize()?,
+                Wait::ReadEachStep => self.read(step, 1)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Routine for Steps {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        for buffer in &mut self.buffers {
+            self.gpu.poison(buffer)?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        match &self.graph {
+            Some(graph) => graph
+                .launch()
+                .map_err(|e| CudaError::new("cuGraphLaunch", e))?,
+            None => self.steps()?,
+        }
+        Ok(self.gpu.synchronize()?)
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        let output = self.gpu.download(&self.buffers[(STEPS - 1) % 2])?;
+        Ok(verify(&output, &self.problem.reference))
+    }
+
+    fn launches(&self) -> u32 {
+        STEPS as u32
+    }
+}
+
+/// Each step rounds once, to a value of at most 1, and multiplies what came before by less
+/// than 1: the error is at most the steps' number of half-ulps of 1.
+fn verify(output: &[f32], reference: &[f64]) -> Verified {
+    let mut error = 0.0f64;
+    for (y, r) in output.iter().zip(reference) {
+        let e = (f64::from(*y) - r).abs();
+        // `max` would lose a NaN.
+        if e.is_nan() || e > error {
+            error = e;
+        }
+        if error.is_nan() {
+            break;
+        }
+    }
+    Verified {
+        error,
+        bound: STEPS as f64 * f64::from(f32::EPSILON) / 2.0,
+        method: "largest absolute error of values of at most 1, every element".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn computed(problem: &Pipeline, steps: usize) -> Vec<f32> {
+        problem
+            .x
+            .iter()
+            .map(|&x| (0..steps).fold(x, |v, _| A.mul_add(v, B)))
+            .collect()
+    }
+
+    #[test]
+    fn float32_passes_and_a_missing_step_does_not() {
+        let problem = Pipeline::new(1000);
+        assert!(verify(&computed(&problem, STEPS), &problem.reference).passed());
+        for steps in [STEPS - 1, STEPS + 1] {
+            assert!(!verify(&computed(&problem, steps), &problem.reference).passed());
+        }
+        let mut unwritten = computed(&problem, STEPS);
+        unwritten[17] = f32::NAN;
+        assert!(!verify(&unwritten, &problem.reference).passed());
+    }
+}

@@ -39,11 +39,28 @@ pub fn shared(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, R
 /// multiprocessors; [`Routine::notes`] says which.
 pub fn tiled(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
     let tile = tile(problem.n as u64, gpu.properties().multiprocessors);
+    tiled_by(gpu, problem, tile.side)
+}
+
+/// [`tiled`] with tiles of `side` rows and columns: 32, 64 or 128. For tests, and to find
+/// where which tile is fastest.
+///
+/// # Errors
+/// Another `side` as well.
+pub fn tiled_by(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Matmul>,
+    side: u32,
+) -> Result<Box<dyn Routine>, RoutineError> {
+    let tile = TILES
+        .iter()
+        .find(|tile| tile.side == side)
+        .ok_or_else(|| format!("there is no tile of side {side}; choose 32, 64 or 128"))?;
     kernel(
         gpu,
         problem,
         tile.name(problem.n),
-        (tile.side, tile.side),
+        (side, side),
         (tile.threads, 1),
     )
 }

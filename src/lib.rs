@@ -5,6 +5,8 @@ pub mod device;
 pub mod timing;
 
 #[cfg(feature = "suite")]
+pub mod ceilings;
+#[cfg(feature = "suite")]
 pub mod compare;
 #[cfg(feature = "suite")]
 pub mod record;

@@ -1,1 +1,170 @@
 //! Settings from the environment, checked before anything runs.
+//!
+//! | variable | values | default |
+//! | --- | --- | --- |
+//! | `CROSSOVER_PROFILE` | `quick`, `default`, `full` | `default` |
+//! | `CROSSOVER_DEVICE` | index of the GPU, or `none` | `0` |
+//! | `CROSSOVER_GATE` | `auto`, `off` | `auto` |
+//! | `CRITERION_HOME` | folder of the results | `target-reports/criterion` |
+
+use std::env;
+use std::path::PathBuf;
+
+use crate::timing::GateMode;
+
+/// How many sizes are run, and for how long each is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// A few sizes, about a minute.
+    Quick,
+    /// The sizes that answer the suite's questions within a few minutes.
+    #[default]
+    Default,
+    /// All sizes that fit in memory.
+    Full,
+}
+
+impl Profile {
+    const ALL: [Profile; 3] = [Profile::Quick, Profile::Default, Profile::Full];
+
+    /// The name that `CROSSOVER_PROFILE` takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Profile::Quick => "quick",
+            Profile::Default => "default",
+            Profile::Full => "full",
+        }
+    }
+}
+
+/// What the environment asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// `CROSSOVER_PROFILE`.
+    pub profile: Profile,
+    /// `CROSSOVER_DEVICE`; `None` switches the GPU off.
+    pub device: Option<usize>,
+    /// `CROSSOVER_GATE`.
+    pub gate: GateMode,
+    /// `CRITERION_HOME`: where Criterion's files and ours lie.
+    pub results: PathBuf,
+}
+
+/// A variable with a value it cannot have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{variable}={value:?} is not valid; good values are {good}")]
+pub struct SettingsError {
+    variable: &'static str,
+    value: String,
+    good: &'static str,
+}
+
+impl Settings {
+    /// Reads the environment.
+    ///
+    /// # Errors
+    /// The first variable with a bad value, and the values it can have.
+    pub fn from_env() -> Result<Self, SettingsError> {
+        Self::from_lookup(|name| {
+            env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+        })
+    }
+
+    fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
+        // An empty variable is how shells unset one for a single command.
+        let value = |name| lookup(name).filter(|v| !v.is_empty());
+        let bad = |variable, value: &str, good| SettingsError {
+            variable,
+            value: value.to_owned(),
+            good,
+        };
+        let profile = match value("CROSSOVER_PROFILE") {
+            None => Profile::default(),
+            Some(v) => Profile::ALL
+                .into_iter()
+                .find(|p| p.name() == v)
+                .ok_or_else(|| bad("CROSSOVER_PROFILE", &v, "quick, default and full"))?,
+        };
+        let device = match value("CROSSOVER_DEVICE").as_deref() {
+            None => Some(0),
+            Some("none") => None,
+            Some(v) => Some(
+                v.parse()
+                    .map_err(|_| bad("CROSSOVER_DEVICE", v, "a device index (0, 1, …) and none"))?,
+            ),
+        };
+        let gate = match value("CROSSOVER_GATE").as_deref() {
+            None | Some("auto") => GateMode::Auto,
+            Some("off") => GateMode::Off,
+            Some(v) => return Err(bad("CROSSOVER_GATE", v, "auto and off")),
+        };
+        let results = value("CRITERION_HOME")
+            .unwrap_or_else(|| "target-reports/criterion".to_owned())
+            .into();
+        Ok(Self {
+            profile,
+            device,
+            gate,
+            results,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(pairs: &[(&str, &str)]) -> Result<Settings, SettingsError> {
+        Settings::from_lookup(|name| {
+            pairs
+                .iter()
+                .find(|(n, _)| *n == name)
+                .map(|(_, v)| (*v).to_owned())
+        })
+    }
+
+    #[test]
+    fn an_empty_environment_gives_the_defaults() {
+        let defaults = settings(&[]).unwrap();
+        assert_eq!(defaults.profile, Profile::Default);
+        assert_eq!(defaults.device, Some(0));
+        assert_eq!(defaults.gate, GateMode::Auto);
+        assert_eq!(defaults.results, PathBuf::from("target-reports/criterion"));
+        assert_eq!(settings(&[("CROSSOVER_PROFILE", "")]).unwrap(), defaults);
+    }
+
+    #[test]
+    fn good_values_are_taken() {
+        let s = settings(&[
+            ("CROSSOVER_PROFILE", "full"),
+            ("CROSSOVER_DEVICE", "3"),
+            ("CROSSOVER_GATE", "off"),
+            ("CRITERION_HOME", "/tmp/x"),
+        ])
+        .unwrap();
+        assert_eq!(s.profile, Profile::Full);
+        assert_eq!(s.device, Some(3));
+        assert_eq!(s.gate, GateMode::Off);
+        assert_eq!(s.results, PathBuf::from("/tmp/x"));
+        assert_eq!(
+            settings(&[("CROSSOVER_DEVICE", "none")]).unwrap().device,
+            None
+        );
+    }
+
+    #[test]
+    fn a_bad_value_is_named_with_the_good_ones() {
+        for (variable, value, good) in [
+            ("CROSSOVER_PROFILE", "fast", "quick, default and full"),
+            ("CROSSOVER_DEVICE", "-1", "none"),
+            ("CROSSOVER_DEVICE", "gpu", "none"),
+            ("CROSSOVER_GATE", "on", "auto and off"),
+        ] {
+            let text = settings(&[(variable, value)]).unwrap_err().to_string();
+            assert!(
+                text.contains(variable) && text.contains(value) && text.contains(good),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,1 +1,30 @@
-fn main() {}
+//! The suite: one executable, one module a group. `cargo bench -- --help` lists the options,
+//! `docs/architecture.md` the rooms behind it.
+
+use std::process::ExitCode;
+
+use crossover::suite::Suite;
+use crossover::workload::cold_start::run_child;
+
+mod cold_start;
+mod matmul;
+mod memory;
+mod transfer;
+
+fn main() -> ExitCode {
+    if let Some(code) = run_child() {
+        return code;
+    }
+    let mut suite = match Suite::from_env() {
+        Ok(suite) => suite,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    suite.run(matmul::group());
+    suite.run(cold_start::group());
+    suite.run(transfer::group());
+    suite.run(memory::group());
+    suite.finish()
+}

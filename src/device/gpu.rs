@@ -12,6 +12,12 @@ use super::kernel::{self, CompileError, Module, Source};
 use super::{Absence, CudaError, DeviceProperties, present, probe};
 use crate::workload::RoutineError;
 
+/// What a machine without cuBLAS is told.
+pub const NO_CUBLAS: Absence = Absence::NoLibrary {
+    library: "cuBLAS",
+    remedy: "install the CUDA toolkit's cuBLAS (libcublas) to run its products",
+};
+
 /// An opened GPU: one context, the stream that the clock times, and what is loaded on
 /// demand. Everything runs on one stream, in order.
 pub struct Gpu {
@@ -75,12 +81,8 @@ impl Gpu {
     pub fn blas(&self) -> Result<Rc<CudaBlas>, Absence> {
         self.blas
             .get_or_init(|| {
-                let absent = Absence::NoLibrary {
-                    library: "cuBLAS",
-                    remedy: "install the CUDA toolkit's cuBLAS (libcublas) to run its products",
-                };
                 if !present::cublas() {
-                    return Err(absent);
+                    return Err(NO_CUBLAS);
                 }
                 match present::guarded(|| CudaBlas::new(self.stream.clone())) {
                     Ok(Ok(blas)) => Ok(Rc::new(blas)),
@@ -88,7 +90,7 @@ impl Gpu {
                         call: "cublasCreate",
                         message: format!("{:?}", e.0),
                     }),
-                    Err(_) => Err(absent),
+                    Err(_) => Err(NO_CUBLAS),
                 }
             })
             .clone()
@@ -167,14 +169,6 @@ impl Gpu {
         self.stream
             .synchronize()
             .map_err(|e| CudaError::new("cuStreamSynchronize", e))
-    }
-
-    /// Free device memory in bytes, memory that the pool keeps for reuse counted as free.
-    pub fn free_bytes(&self) -> Result<u64, CudaError> {
-        self.context
-            .mem_get_info()
-            .map(|(free, _)| free as u64)
-            .map_err(|e| CudaError::new("cuMemGetInfo", e))
     }
 }
 

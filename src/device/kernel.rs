@@ -7,7 +7,8 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DeviceRepr, result, sys};
 use cudarc::nvrtc::{Ptx, result as nvrtc};
 
-use super::{Absence, CudaError, present};
+pub use super::resources::Resources;
+use super::{Absence, CudaError, present, resources};
 
 /// A CUDA C++ source file of `kernels/`, embedded in the executable.
 #[derive(Clone, Copy, Debug)]
@@ -131,6 +132,11 @@ unsafe fn get_cubin(
 }
 
 impl Cubin {
+    /// Registers, spills and memory of each kernel, in the order of the compiler's log.
+    pub fn resources(&self) -> Vec<Resources> {
+        resources::parse(&self.log)
+    }
+
     /// Loads the machine code into a context.
     pub fn load(self, context: &Arc<CudaContext>) -> Result<Module, CudaError> {
         let module = context

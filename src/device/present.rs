@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
-/// Runs a first call into a library; a panic (a missing symbol) becomes its message.
+/// Runs `call`; a panic in it becomes its message and prints nothing.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     thread_local!(static QUIET: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
     static HOOK: OnceLock<()> = OnceLock::new();
@@ -26,10 +26,7 @@ pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
             .downcast_ref::<String>()
             .map(String::as_str)
             .or_else(|| payload.downcast_ref::<&str>().copied())
-            .unwrap_or("a call into the library failed")
-            .lines()
-            .next()
-            .unwrap_or_default()
+            .unwrap_or("it panicked without a message")
             .to_owned()
     })
 }
@@ -65,6 +62,37 @@ pub fn nvrtc_version() -> Option<(u32, u32)> {
         .ok()
         .flatten()
     })
+}
+
+/// cuBLAS's version, for example `13.1.0`; `None` where it is absent or broken.
+pub fn cublas_version() -> Option<String> {
+    use cudarc::cublas::sys::{cublasGetProperty, libraryPropertyType as Property};
+    static VERSION: OnceLock<Option<String>> = OnceLock::new();
+    VERSION
+        .get_or_init(|| {
+            if !cublas() {
+                return None;
+            }
+            let property = |which| {
+                let mut value = 0;
+                // SAFETY: the pointer is valid for the call, which needs no handle.
+                unsafe { cublasGetProperty(which, &mut value) }
+                    .result()
+                    .ok()
+                    .map(|()| value)
+            };
+            guarded(|| {
+                Some(format!(
+                    "{}.{}.{}",
+                    property(Property::MAJOR_VERSION)?,
+                    property(Property::MINOR_VERSION)?,
+                    property(Property::PATCH_LEVEL)?
+                ))
+            })
+            .ok()
+            .flatten()
+        })
+        .clone()
 }
 
 /// cuBLAS can be opened. Whether a handle can be made shows when one is.

@@ -34,8 +34,11 @@ pub fn probe(ordinal: usize) -> Result<DeviceProperties, Absence> {
     if !present::driver() {
         return Err(Absence::NoDriver);
     }
-    present::guarded(|| probe_driver(ordinal))
-        .unwrap_or_else(|message| Err(Absence::BrokenDriver { message }))
+    present::guarded(|| probe_driver(ordinal)).unwrap_or_else(|message| {
+        Err(Absence::BrokenDriver {
+            message: first_line(message),
+        })
+    })
 }
 
 fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {
@@ -110,6 +113,11 @@ fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {
             attribute(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?
         ),
     })
+}
+
+/// cudarc's panic lists every symbol and path it tried.
+fn first_line(message: String) -> String {
+    message.lines().next().unwrap_or_default().to_owned()
 }
 
 fn format_uuid(bytes: [u8; 16]) -> String {

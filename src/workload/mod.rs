@@ -1,13 +1,27 @@
 //! What is measured: one module an operation, with its inputs, its CPU and GPU
 //! implementations, its float64 reference and tolerance, and its cost.
 
+pub mod cold_start;
+pub mod kernels;
 pub mod matmul;
+pub mod memory;
+pub mod transfer;
 
 use crate::record::Verified;
 
 /// What an operation's code may fail with: a CUDA error, an allocation, a missing library.
 /// The text names the call and the remedy.
 pub type RoutineError = Box<dyn std::error::Error + Send + Sync>;
+
+/// An operation at one size: the inputs all its implementations share.
+pub trait Workload: Sized {
+    /// Makes the inputs, with a fixed seed, so that every run computes the same.
+    fn new(size: u64) -> Self;
+    /// Host memory the inputs and one implementation take, in bytes.
+    fn host_bytes(size: u64) -> u64;
+    /// Device memory the inputs and one implementation take, in bytes.
+    fn device_bytes(size: u64) -> u64;
+}
 
 /// One implementation at one size, set up and ready to be verified and timed.
 ///
@@ -26,6 +40,13 @@ pub trait Routine {
 
     /// Compares the output with the float64 reference. Called when the device is idle.
     fn check(&mut self) -> Result<Verified, RoutineError>;
+
+    /// Times `iterations` by itself, in nanoseconds all together, for what happens only once
+    /// in a process and is measured in processes of its own. `None`, the default, leaves the
+    /// timing to the clock.
+    fn time(&mut self, _iterations: u64) -> Option<Result<f64, RoutineError>> {
+        None
+    }
 
     /// How many kernel (or graph) launches one [`run`](Routine::run) enqueues. The gate
     /// needs it, since only about a thousand fit in a stream's queue.

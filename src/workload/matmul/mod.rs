@@ -13,6 +13,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
+use super::Workload;
 use crate::record::{Cost, Verified};
 use reference::Reference;
 
@@ -113,6 +114,20 @@ impl Matmul {
 fn bound(n: usize) -> f64 {
     const UNIT_ROUNDOFF: f64 = f32::EPSILON as f64 / 2.0;
     8.0 * UNIT_ROUNDOFF * (n as f64).sqrt()
+}
+
+impl Workload for Matmul {
+    fn new(n: u64) -> Self {
+        Matmul::new(n)
+    }
+
+    fn host_bytes(n: u64) -> u64 {
+        host_bytes_pinned(n)
+    }
+
+    fn device_bytes(n: u64) -> u64 {
+        device_bytes_transfer(n)
+    }
 }
 
 fn uniform(len: usize, stream: u64) -> Vec<f32> {

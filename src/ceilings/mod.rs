@@ -1,0 +1,56 @@
+//! The limits of the machine, measured rather than read from a datasheet: whatever calls
+//! itself a share of a limit refers to these.
+//!
+//! | name | unit | what |
+//! | --- | --- | --- |
+//! | `gpu_copy` | B/s | device-to-device copy, bytes read plus bytes written |
+//! | `gpu_sgemm` | FLOP/s | cuBLAS SGEMM, large N |
+//! | `h2d_pinned`, `d2h_pinned` | B/s | copy between pinned host memory and the device |
+//! | `launch_latency` | ns | an empty kernel launched eagerly, one after the other |
+//! | `empty_kernel` | ns | an empty kernel behind a gate |
+//! | `cpu_fma_1`, `cpu_fma_all` | FLOP/s | fused multiply-adds in registers, one thread and all |
+//! | `cpu_memory` | B/s | copy between arrays far larger than the caches, all threads, bytes read plus bytes written |
+
+mod cpu;
+mod gpu;
+
+use std::collections::BTreeMap;
+
+use crate::record::Ceiling;
+
+pub use cpu::measure as cpu;
+pub use gpu::measure as gpu;
+
+/// Ceilings by name.
+pub type Ceilings = BTreeMap<String, Ceiling>;
+
+fn insert(ceilings: &mut Ceilings, name: &str, value: f64, unit: &str, method: String) {
+    ceilings.insert(
+        name.to_owned(),
+        Ceiling {
+            value,
+            unit: unit.to_owned(),
+            method,
+        },
+    );
+}
+
+/// The median: a ceiling is what the machine sustains, not its luckiest moment.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 {
+        values[middle]
+    } else {
+        f64::midpoint(values[middle - 1], values[middle])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn median_of_odd_and_even_counts() {
+        assert_eq!(super::median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(super::median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+}

@@ -1,0 +1,4 @@
+//! The subcommands, one file each: its arguments and a function that runs it and gives the
+//! exit code.
+
+pub(crate) mod env;

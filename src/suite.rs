@@ -1,1 +1,0 @@
-//! Walks sizes within a time budget, verifies before timing, writes the sidecar.

@@ -1,0 +1,217 @@
+//! What Criterion keeps private of its command line and the suite has to know: the mode, the
+//! filter and where results go.
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use regex::Regex;
+
+/// What a run does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Measures.
+    Bench,
+    /// Runs each benchmark once and verifies it (`--test`, or without `--bench`).
+    Test,
+    /// Prints the ids.
+    List,
+    /// Runs each benchmark for a profiler, without statistics.
+    Profile,
+}
+
+/// Options of Criterion 0.8 that take a value; the parser must step over them.
+const WITH_VALUE: [(&str, Option<char>); 16] = [
+    ("color", Some('c')),
+    ("save-baseline", Some('s')),
+    ("baseline", Some('b')),
+    ("baseline-lenient", None),
+    ("format", None),
+    ("profile-time", None),
+    ("load-baseline", None),
+    ("sample-size", None),
+    ("warm-up-time", None),
+    ("measurement-time", None),
+    ("nresamples", None),
+    ("noise-threshold", None),
+    ("confidence-level", None),
+    ("significance-level", None),
+    ("plotting-backend", None),
+    ("output-format", None),
+];
+
+/// Options of Criterion 0.8 without a value.
+const FLAGS: [(&str, Option<char>); 13] = [
+    ("verbose", Some('v')),
+    ("quiet", None),
+    ("noplot", Some('n')),
+    ("discard-baseline", None),
+    ("list", None),
+    ("ignored", None),
+    ("exact", None),
+    ("quick", None),
+    ("test", None),
+    ("bench", None),
+    ("nocapture", None),
+    ("show-output", None),
+    ("include-ignored", None),
+];
+
+/// The command line as the suite sees it. Criterion parses it too, and is the one that
+/// rejects what it does not know.
+#[derive(Clone, Debug)]
+pub struct Arguments {
+    /// What to do.
+    pub mode: Mode,
+    /// Folder beside `new/` that Criterion copies results to: the named baseline, `base`
+    /// without one, `None` when nothing is copied.
+    pub baseline: Option<String>,
+    /// Results are written to disk.
+    pub saves: bool,
+    /// `--sample-size`, `--warm-up-time`, `--measurement-time` or `--nresamples` was given,
+    /// so that the profile's value must not override it.
+    given: Vec<&'static str>,
+    filter: Filter,
+}
+
+#[derive(Clone, Debug)]
+enum Filter {
+    All,
+    None,
+    Exact(String),
+    Matching(Regex),
+}
+
+impl Arguments {
+    /// Parses the process's own command line.
+    pub fn from_env() -> Self {
+        Self::parse(std::env::args().skip(1))
+    }
+
+    fn parse(arguments: impl IntoIterator<Item = String>) -> Self {
+        let matches = command().get_matches_from(arguments);
+        let flag = |name: &str| matches.get_flag(name);
+        let value = |name: &str| matches.get_one::<String>(name);
+        let mode = if flag("list") {
+            Mode::List
+        } else if flag("test") || !flag("bench") {
+            Mode::Test
+        } else if value("profile-time").is_some() {
+            Mode::Profile
+        } else {
+            Mode::Bench
+        };
+        let compares = value("baseline").is_some() || value("baseline-lenient").is_some();
+        let saves =
+            mode == Mode::Bench && !flag("discard-baseline") && value("load-baseline").is_none();
+        Self {
+            mode,
+            baseline: (saves && !compares).then(|| {
+                value("save-baseline")
+                    .map_or("base", String::as_str)
+                    .to_owned()
+            }),
+            saves,
+            given: [
+                "sample-size",
+                "warm-up-time",
+                "measurement-time",
+                "nresamples",
+            ]
+            .into_iter()
+            .filter(|name| value(name).is_some())
+            .collect(),
+            filter: filter(&matches),
+        }
+    }
+
+    /// Whether the user set this option of Criterion's on the command line.
+    pub fn gave(&self, option: &str) -> bool {
+        self.given.contains(&option)
+    }
+
+    /// Whether the filter selects this id, by Criterion's rules.
+    pub fn selects(&self, id: &str) -> bool {
+        match &self.filter {
+            Filter::All => true,
+            Filter::None => false,
+            Filter::Exact(exact) => id == exact,
+            Filter::Matching(regex) => regex.is_match(id),
+        }
+    }
+}
+
+fn command() -> Command {
+    let option = |(name, short): (&'static str, Option<char>), action| {
+        let mut arg = Arg::new(name).long(name).action(action);
+        if let Some(short) = short {
+            arg = arg.short(short);
+        }
+        arg
+    };
+    Command::new("crossover")
+        .no_binary_name(true)
+        .ignore_errors(true)
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .arg(Arg::new("FILTER").index(1))
+        .args(WITH_VALUE.map(|o| option(o, ArgAction::Set)))
+        .args(FLAGS.map(|o| option(o, ArgAction::SetTrue)))
+}
+
+fn filter(matches: &ArgMatches) -> Filter {
+    if matches.get_flag("ignored") {
+        return Filter::None;
+    }
+    match matches.get_one::<String>("FILTER") {
+        None => Filter::All,
+        Some(text) if matches.get_flag("exact") => Filter::Exact(text.clone()),
+        // Criterion has parsed the expression before, and ended the run if it is wrong.
+        Some(text) => Regex::new(text).map_or(Filter::None, Filter::Matching),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Arguments {
+        Arguments::parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn modes() {
+        assert_eq!(parse("--bench").mode, Mode::Bench);
+        assert_eq!(parse("").mode, Mode::Test);
+        assert_eq!(parse("--bench --test").mode, Mode::Test);
+        assert_eq!(parse("--bench --list").mode, Mode::List);
+        assert_eq!(parse("--bench --profile-time 5").mode, Mode::Profile);
+    }
+
+    #[test]
+    fn results_go_where_criterion_puts_them() {
+        let base = |line| parse(line).baseline;
+        assert_eq!(base("--bench").as_deref(), Some("base"));
+        assert_eq!(
+            base("--bench --save-baseline main").as_deref(),
+            Some("main")
+        );
+        assert_eq!(base("--bench -s main").as_deref(), Some("main"));
+        assert_eq!(base("--bench --baseline main"), None);
+        assert_eq!(base("--bench --baseline-lenient=main"), None);
+        assert!(parse("--bench --baseline main").saves);
+        assert!(!parse("--bench --discard-baseline").saves);
+        assert!(!parse("--bench --load-baseline a --baseline b").saves);
+        assert!(!parse("--bench --list").saves);
+    }
+
+    #[test]
+    fn filters() {
+        let a = parse("--bench matmul/gpu");
+        assert!(a.selects("matmul/gpu/cublas/64") && !a.selects("matmul/cpu/best/64"));
+        let a = parse("--bench --warm-up-time 1 gpu/.*/64$ --sample-size=20");
+        assert!(a.selects("matmul/gpu/cublas/64") && !a.selects("matmul/gpu/cublas/640"));
+        assert!(a.gave("sample-size") && a.gave("warm-up-time") && !a.gave("nresamples"));
+        let a = parse("--bench --exact matmul/cpu/best/64");
+        assert!(a.selects("matmul/cpu/best/64") && !a.selects("matmul/cpu/best/640"));
+        assert!(!parse("--bench --ignored").selects("matmul/cpu/best/64"));
+        assert!(parse("--bench").selects("anything"));
+    }
+}

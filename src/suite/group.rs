@@ -1,0 +1,206 @@
+//! A group as a table: which implementations, on which clock, at which sizes.
+
+use std::rc::Rc;
+
+use crate::device::Gpu;
+use crate::record::Cost;
+use crate::settings::Profile;
+use crate::timing::{Clock, Rate};
+use crate::workload::{Routine, RoutineError, Workload};
+
+type MakeCpu<W> = fn(&Rc<W>) -> Result<Box<dyn Routine>, RoutineError>;
+type MakeGpu<W> = fn(&Rc<Gpu>, &Rc<W>) -> Result<Box<dyn Routine>, RoutineError>;
+
+/// The sizes of each profile. They depend on nothing but the profile, so that two runs have
+/// the same ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    quick: Vec<u64>,
+    default: Vec<u64>,
+    full: Vec<u64>,
+}
+
+impl Sizes {
+    /// Sizes by profile.
+    pub fn new(
+        quick: impl IntoIterator<Item = u64>,
+        default: impl IntoIterator<Item = u64>,
+        full: impl IntoIterator<Item = u64>,
+    ) -> Self {
+        Self {
+            quick: quick.into_iter().collect(),
+            default: default.into_iter().collect(),
+            full: full.into_iter().collect(),
+        }
+    }
+
+    /// Powers of two, given by their exponents.
+    pub fn powers_of_two(
+        quick: impl IntoIterator<Item = u32>,
+        default: impl IntoIterator<Item = u32>,
+        full: impl IntoIterator<Item = u32>,
+    ) -> Self {
+        let power = |e| 1u64 << e;
+        Self::new(
+            quick.into_iter().map(power),
+            default.into_iter().map(power),
+            full.into_iter().map(power),
+        )
+    }
+
+    /// The same sizes, each profile cut off above its limit.
+    pub fn up_to(&self, quick: u64, default: u64, full: u64) -> Self {
+        let cut = |sizes: &[u64], limit| sizes.iter().copied().filter(|&s| s <= limit).collect();
+        Self {
+            quick: cut(&self.quick, quick),
+            default: cut(&self.default, default),
+            full: cut(&self.full, full),
+        }
+    }
+
+    /// The sizes of a profile.
+    pub fn of(&self, profile: Profile) -> &[u64] {
+        match profile {
+            Profile::Quick => &self.quick,
+            Profile::Default => &self.default,
+            Profile::Full => &self.full,
+        }
+    }
+
+    /// Every size of any profile, ascending.
+    pub fn all(&self) -> Vec<u64> {
+        let mut all: Vec<u64> = [&self.quick, &self.default, &self.full]
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+/// One implementation of a group's operation: a row of its table.
+pub struct Implementation<W> {
+    pub(super) name: &'static str,
+    pub(super) make: Make<W>,
+    pub(super) clock: Clock,
+    pub(super) sizes: Option<Sizes>,
+    pub(super) cost: Option<fn(u64) -> Cost>,
+}
+
+pub(super) enum Make<W> {
+    Cpu(MakeCpu<W>),
+    Gpu(MakeGpu<W>),
+}
+
+impl<W> Implementation<W> {
+    /// Runs on the CPU, timed on the wall clock. Its id is `<group>/cpu/<name>/<size>`.
+    pub fn cpu(name: &'static str, make: MakeCpu<W>) -> Self {
+        Self {
+            name,
+            make: Make::Cpu(make),
+            clock: Clock::Wall,
+            sizes: None,
+            cost: None,
+        }
+    }
+
+    /// Runs on the GPU, timed on `clock`. Its id is `<group>/gpu/<name>/<size>`.
+    pub fn gpu(name: &'static str, clock: Clock, make: MakeGpu<W>) -> Self {
+        Self {
+            name,
+            make: Make::Gpu(make),
+            clock,
+            sizes: None,
+            cost: None,
+        }
+    }
+
+    /// Sizes of its own instead of the group's.
+    pub fn sizes(mut self, sizes: Sizes) -> Self {
+        self.sizes = Some(sizes);
+        self
+    }
+
+    /// A cost of its own instead of the group's.
+    pub fn cost(mut self, cost: fn(u64) -> Cost) -> Self {
+        self.cost = Some(cost);
+        self
+    }
+
+    pub(super) fn is_gpu(&self) -> bool {
+        matches!(self.make, Make::Gpu(_))
+    }
+
+    /// `cpu/<name>` or `gpu/<name>`: the function part of Criterion's id.
+    pub(super) fn function(&self) -> String {
+        let device = if self.is_gpu() { "gpu" } else { "cpu" };
+        format!("{device}/{}", self.name)
+    }
+}
+
+/// A group of benchmarks: one operation `W`, its implementations, its sizes.
+pub struct Group<W> {
+    pub(super) name: &'static str,
+    pub(super) rate: Option<Rate>,
+    pub(super) sizes: Sizes,
+    pub(super) cost: fn(u64) -> Cost,
+    pub(super) rows: Vec<Implementation<W>>,
+}
+
+impl<W: Workload> Group<W> {
+    /// A group without implementations yet. `rate` is what Criterion prints as throughput
+    /// (`None` where that says nothing), `cost` what the results carry.
+    pub fn new(
+        name: &'static str,
+        sizes: Sizes,
+        rate: impl Into<Option<Rate>>,
+        cost: fn(u64) -> Cost,
+    ) -> Self {
+        Self {
+            name,
+            rate: rate.into(),
+            sizes,
+            cost,
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds an implementation.
+    pub fn with(mut self, row: Implementation<W>) -> Self {
+        self.rows.push(row);
+        self
+    }
+
+    pub(super) fn sizes_of<'a>(&'a self, row: &'a Implementation<W>) -> &'a Sizes {
+        row.sizes.as_ref().unwrap_or(&self.sizes)
+    }
+
+    /// Sizes of any row in this profile, ascending: the order in which the group runs, so
+    /// that inputs are made once a size.
+    pub(super) fn sizes_in(&self, profile: Profile) -> Vec<u64> {
+        let mut all: Vec<u64> = self
+            .rows
+            .iter()
+            .flat_map(|row| self.sizes_of(row).of(profile).iter().copied())
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_follow_the_profile_and_the_limits() {
+        let sizes = Sizes::powers_of_two([3, 6], 0..=10, 0..=15).up_to(64, 256, 1 << 12);
+        assert_eq!(sizes.of(Profile::Quick), [8, 64]);
+        assert_eq!(sizes.of(Profile::Default).last(), Some(&256));
+        assert_eq!(sizes.of(Profile::Full).last(), Some(&4096));
+        assert_eq!(sizes.all().len(), 13);
+    }
+}

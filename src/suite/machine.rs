@@ -1,0 +1,160 @@
+//! The GPU as the suite sees it: looked at without a context, opened when first needed, and
+//! lost for good after an error that poisons the context.
+
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
+
+use sysinfo::{MemoryRefreshKind, RefreshKind, System};
+
+use crate::device::{Absence, DeviceProperties, Gpu, probe};
+use crate::settings::Settings;
+use crate::timing::CudaTime;
+
+/// Share of a memory that a benchmark may take: the driver, the library workspaces and other
+/// processes need the rest.
+const USABLE_SHARE: f64 = 0.85;
+
+pub(super) struct Machine {
+    settings: Settings,
+    probed: OnceCell<Result<DeviceProperties, Absence>>,
+    opened: OnceCell<Result<Rc<Gpu>, Absence>>,
+    lost: RefCell<Option<String>>,
+    host_bytes: OnceCell<u64>,
+}
+
+impl Machine {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            settings: settings.clone(),
+            probed: OnceCell::new(),
+            opened: OnceCell::new(),
+            lost: RefCell::default(),
+            host_bytes: OnceCell::new(),
+        }
+    }
+
+    /// What the driver says of the device; makes no context.
+    pub(super) fn device(&self) -> Result<&DeviceProperties, &Absence> {
+        self.probed
+            .get_or_init(|| match self.settings.device {
+                Some(ordinal) => probe(ordinal),
+                None => Err(Absence::SwitchedOff {
+                    setting: "CROSSOVER_DEVICE=none",
+                }),
+            })
+            .as_ref()
+    }
+
+    /// The opened device, its stream attached to the clock.
+    pub(super) fn gpu(&self, time: &CudaTime) -> Result<Rc<Gpu>, Absence> {
+        let properties = self.device().map_err(Clone::clone)?;
+        self.opened
+            .get_or_init(|| {
+                let gpu = Gpu::open(properties.ordinal)?;
+                time.attach(gpu.stream(), self.settings.gate)
+                    .map_err(|e| Absence::Failed {
+                        call: e.call,
+                        message: e.message,
+                    })?;
+                Ok(Rc::new(gpu))
+            })
+            .clone()
+    }
+
+    /// The opened device if something needed it already.
+    pub(super) fn opened(&self) -> Option<&Rc<Gpu>> {
+        self.opened.get().and_then(|gpu| gpu.as_ref().ok())
+    }
+
+    /// Why no GPU benchmark can run, in a sentence; `None` where they can.
+    pub(super) fn gpu_missing(&self) -> Option<String> {
+        if let Some(lost) = &*self.lost.borrow() {
+            return Some(lost.clone());
+        }
+        self.device().err().map(ToString::to_string)
+    }
+
+    /// After a sticky error nothing on the GPU can run in this process any more.
+    pub(super) fn lose_gpu(&self, culprit: &str) {
+        *self.lost.borrow_mut() = Some(format!(
+            "the CUDA context was lost in {culprit}; only a new process can use the GPU again: \
+             run the rest with a filter"
+        ));
+    }
+
+    /// Why a benchmark of this size does not fit, in a sentence.
+    pub(super) fn too_small_for(&self, host: u64, device: Option<u64>) -> Option<String> {
+        let host_bytes = *self.host_bytes.get_or_init(host_memory);
+        if let Some(text) = does_not_fit("host", host, host_bytes) {
+            return Some(text);
+        }
+        let on_device = self.device().map_or(0, |d| d.memory_bytes);
+        device.and_then(|needed| does_not_fit("device", needed, on_device))
+    }
+}
+
+fn does_not_fit(which: &str, needed: u64, there: u64) -> Option<String> {
+    let gib = |bytes: f64| bytes / f64::from(1u32 << 30);
+    let usable = there as f64 * USABLE_SHARE;
+    (needed as f64 > usable).then(|| {
+        format!(
+            "needs {:.1} GiB of {which} memory and {:.1} GiB of {:.1} GiB may be used; run it on a machine with more",
+            gib(needed as f64),
+            gib(usable),
+            gib(there as f64)
+        )
+    })
+}
+
+/// Memory that this process may use: the machine's, or its cgroup's limit.
+fn host_memory() -> u64 {
+    let system = System::new_with_specifics(
+        RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram()),
+    );
+    let total = system.total_memory();
+    match system.cgroup_limits() {
+        Some(limits) if limits.total_memory > 0 => total.min(limits.total_memory),
+        _ => total,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_that_does_not_fit_is_named() {
+        assert_eq!(does_not_fit("host", 80, 100), None);
+        let text = does_not_fit("device", 3 << 30, 2 << 30).unwrap();
+        assert!(text.contains("3.0 GiB of device memory"), "{text}");
+    }
+
+    #[test]
+    fn the_gpu_can_be_switched_off_and_lost() {
+        let settings = Settings {
+            profile: crate::settings::Profile::Quick,
+            device: None,
+            gate: crate::timing::GateMode::Auto,
+            results: "unused".into(),
+        };
+        let machine = Machine::new(&settings);
+        assert!(
+            machine
+                .gpu_missing()
+                .unwrap()
+                .contains("CROSSOVER_DEVICE=none")
+        );
+        machine.lose_gpu("matmul/gpu/tiled/64");
+        assert!(
+            machine
+                .gpu_missing()
+                .unwrap()
+                .contains("matmul/gpu/tiled/64")
+        );
+    }
+
+    #[test]
+    fn this_machine_has_memory() {
+        assert!(host_memory() > 1 << 20);
+    }
+}

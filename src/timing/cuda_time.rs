@@ -1,0 +1,634 @@
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use criterion::measurement::{Measurement, ValueFormatter};
+use cudarc::driver::{CudaContext, CudaEvent, CudaStream, result, sys};
+
+use super::format::{Formatter, Rate};
+use super::gate::{Gate, GateMode, LAUNCHES_PER_GATE, TIMEOUT};
+use super::sequence::{self, Edge, Timeline};
+use super::{Clock, TimingError};
+use crate::device::{Absence, CudaError, kernel, probe};
+
+/// Launches after which the `submit` clock drains the queue, outside its window. With the
+/// queue full the host would wait for the device and measure it after all.
+const LAUNCHES_PER_DRAIN: u32 = 256;
+
+/// The smallest step a CUDA event resolves, in nanoseconds (NVIDIA documents about 0.5 µs).
+const EVENT_RESOLUTION: f64 = 500.0;
+
+/// The smallest step of the host clock, in nanoseconds.
+const HOST_RESOLUTION: f64 = 1.0;
+
+/// A Criterion [`Measurement`] on CUDA events, in nanoseconds.
+///
+/// Criterion's own `b.iter` measures on [`Clock::Events`] (on the host clock without a GPU);
+/// the methods of [`CudaBencher`](super::CudaBencher) take the other clocks. Work to be
+/// timed must be enqueued on [`stream`](CudaTime::stream).
+///
+/// Cloning is cheap and shares everything: keep one clone for the benchmarks, since
+/// Criterion does not hand its measurement out.
+#[derive(Clone)]
+pub struct CudaTime {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    device: OnceCell<Device>,
+    formatter: Formatter,
+    failure: RefCell<Option<TimingError>>,
+}
+
+struct Device {
+    context: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+    gate: RefCell<Gate>,
+    /// Events with timing on, reused: making one takes longer than many a kernel.
+    events: RefCell<Vec<CudaEvent>>,
+    flush: RefCell<Option<Flush>>,
+    /// The last measurement ended here; the device's clock falls when it idles.
+    last_use: Cell<Option<Instant>>,
+}
+
+/// What [`Measurement::start`] hands to [`Measurement::end`].
+pub struct Started(Begin);
+
+enum Begin {
+    Host(Instant),
+    Device(CudaEvent),
+}
+
+impl CudaTime {
+    /// Opens device `ordinal` and times on a stream of its own.
+    ///
+    /// Switches cudarc's cross-stream event tracking off for the device's context: with it,
+    /// each launch carries extra events, and capture fails. Ordering several streams is then
+    /// the caller's affair.
+    ///
+    /// # Errors
+    /// The [`Absence`] that keeps the device from being used, in a sentence with its remedy.
+    pub fn new(ordinal: usize) -> Result<Self, Absence> {
+        probe(ordinal)?;
+        let failed = |e: CudaError| Absence::Failed {
+            call: e.call,
+            message: e.message,
+        };
+        let context = CudaContext::new(ordinal)
+            .map_err(|e| failed(CudaError::new("cuDevicePrimaryCtxRetain", e)))?;
+        // SAFETY: no allocation of this context is known to cudarc yet.
+        unsafe { context.disable_event_tracking() };
+        let stream = context
+            .new_stream()
+            .map_err(|e| failed(CudaError::new("cuStreamCreate", e)))?;
+        Self::on_stream(&stream, GateMode::Auto).map_err(failed)
+    }
+
+    /// Times on a stream that exists already. The gate is tried once, unless `gate` is
+    /// [`GateMode::Off`].
+    ///
+    /// # Errors
+    /// The driver's error.
+    pub fn on_stream(stream: &Arc<CudaStream>, gate: GateMode) -> Result<Self, CudaError> {
+        kernel::bind(stream.context())?;
+        let time = Self::host_only();
+        time.attach(stream, gate)?;
+        Ok(time)
+    }
+
+    /// Gives a host-only clock, and all its clones, a device to time: a suite makes its
+    /// measurement before it knows whether any benchmark needs the GPU. Does nothing where
+    /// there is a device already.
+    ///
+    /// # Errors
+    /// The driver's error.
+    pub fn attach(&self, stream: &Arc<CudaStream>, gate: GateMode) -> Result<(), CudaError> {
+        if self.inner.device.get().is_some() {
+            return Ok(());
+        }
+        kernel::bind(stream.context())?;
+        let gate = RefCell::new(Gate::new(stream, gate)?);
+        self.inner.device.get_or_init(|| Device {
+            context: stream.context().clone(),
+            gate,
+            stream: stream.clone(),
+            events: RefCell::default(),
+            flush: RefCell::default(),
+            last_use: Cell::new(None),
+        });
+        Ok(())
+    }
+
+    /// A clock without a GPU: `b.iter` and the wall clock work and read the host's clock, so
+    /// that CPU curves live in the same Criterion group on every machine.
+    pub fn host_only() -> Self {
+        Self {
+            inner: Rc::new(Inner {
+                device: OnceCell::new(),
+                formatter: Formatter::new(),
+                failure: RefCell::default(),
+            }),
+        }
+    }
+
+    /// [`new`](Self::new), or [`host_only`](Self::host_only) with the reason why.
+    pub fn new_or_host_only(ordinal: usize) -> (Self, Option<Absence>) {
+        match Self::new(ordinal) {
+            Ok(time) => (time, None),
+            Err(absence) => (Self::host_only(), Some(absence)),
+        }
+    }
+
+    /// The stream whose work is timed; `None` without a GPU.
+    pub fn stream(&self) -> Option<&Arc<CudaStream>> {
+        self.inner.device.get().map(|d| &d.stream)
+    }
+
+    /// The CUDA context; `None` without a GPU.
+    pub fn context(&self) -> Option<&Arc<CudaContext>> {
+        self.inner.device.get().map(|d| &d.context)
+    }
+
+    /// Sets what throughput counts in what Criterion prints from here on.
+    pub fn set_rate(&self, rate: Rate) {
+        self.inner.formatter.set(rate);
+    }
+
+    /// Why the gate is off, `None` where it works (and without a GPU).
+    pub fn gate_off(&self) -> Option<String> {
+        let device = self.inner.device.get()?;
+        device.gate.borrow().off().map(str::to_owned)
+    }
+
+    /// The clock that a measurement asked for on `clock` is really taken on: `events-gated`
+    /// becomes `events` where the gate is off.
+    pub fn effective(&self, clock: Clock) -> Clock {
+        if clock == Clock::EventsGated && self.gate_off().is_some() {
+            Clock::Events
+        } else {
+            clock
+        }
+    }
+
+    /// The error that ended the last benchmark, if one did. A benchmark has no way to return
+    /// an error to Criterion: the measurement keeps it here and panics with its text, and
+    /// whoever catches the panic finds it.
+    pub fn take_failure(&self) -> Option<TimingError> {
+        self.inner.failure.borrow_mut().take()
+    }
+
+    /// A kernel of one thread that does nothing, ready to be launched on
+    /// [`stream`](Self::stream): what the clock's own overhead is measured with. `None`
+    /// without a GPU.
+    pub fn empty_kernel(&self) -> Option<kernel::Launch> {
+        Some(self.inner.device.get()?.gate.borrow().empty())
+    }
+
+    /// Keeps the device busy for a moment if it has been idle, so that its clock has come up
+    /// before the first sample. Does nothing without a GPU.
+    ///
+    /// # Errors
+    /// The driver's error.
+    pub fn wake(&self) -> Result<(), CudaError> {
+        /// An H200 reaches its full SM clock within this time.
+        const BUSY: Duration = Duration::from_millis(150);
+        const IDLE: Duration = Duration::from_millis(500);
+        let Some(device) = self.inner.device.get() else {
+            return Ok(());
+        };
+        if device.last_use.get().is_some_and(|t| t.elapsed() < IDLE) {
+            return Ok(());
+        }
+        kernel::bind(&device.context)?;
+        device.gate.borrow().spin(BUSY)?;
+        device.synchronize()?;
+        device.last_use.set(Some(Instant::now()));
+        Ok(())
+    }
+
+    /// Times `iterations` of `routine` on `clock`, in nanoseconds all together.
+    ///
+    /// `launches` is how many kernel or graph launches one iteration enqueues; 0 says that
+    /// it does no device work, so that the wall clock need not synchronise. A time below the
+    /// clock's resolution is reported as the resolution, never as zero, which Criterion
+    /// cannot take.
+    ///
+    /// On `events-gated`, a call with one iteration runs the routine once more beforehand:
+    /// Criterion's warm-up starts so, and every kernel is loaded before the gate closes.
+    ///
+    /// # Errors
+    /// Errors of CUDA and of the routine, and those of the clocks; the device is then idle
+    /// again.
+    pub fn measure<E>(
+        &self,
+        clock: Clock,
+        iterations: u64,
+        launches: u32,
+        mut routine: impl FnMut() -> Result<(), E>,
+    ) -> Result<f64, TimingError>
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
+        let device = self.inner.device.get();
+        let resolution = match clock {
+            Clock::Wall | Clock::Submit => HOST_RESOLUTION,
+            _ => EVENT_RESOLUTION,
+        };
+        let nanoseconds = match (clock, device) {
+            (Clock::Wall, device) => {
+                let device = device.filter(|_| launches > 0);
+                wall(device, iterations, &mut routine)?
+            }
+            (_, None) => return Err(TimingError::NoDevice { clock }),
+            (Clock::Submit, Some(device)) => submit(device, iterations, launches, &mut routine)?,
+            (_, Some(device)) => {
+                kernel::bind(&device.context)?;
+                let mut window = device.window(&mut routine)?;
+                match self.effective(clock) {
+                    Clock::EventsGated => {
+                        let batch = LAUNCHES_PER_GATE / launches.max(1);
+                        if batch == 0 {
+                            return Err(TimingError::TooManyLaunches { launches });
+                        }
+                        if iterations == 1 {
+                            window.launch()?;
+                            device.synchronize()?;
+                        }
+                        sequence::gated(&mut window, iterations, u64::from(batch))?
+                    }
+                    Clock::EventsCold => {
+                        device.prepare_flush()?;
+                        let gate =
+                            device.gate.borrow().off().is_none() && launches <= LAUNCHES_PER_GATE;
+                        sequence::cold(&mut window, iterations, gate)?
+                    }
+                    _ => sequence::events(&mut window, iterations)?,
+                }
+            }
+        };
+        if let Some(device) = device.filter(|_| launches > 0) {
+            device.last_use.set(Some(Instant::now()));
+        }
+        finite(nanoseconds, resolution)
+    }
+
+    /// Keeps the error for [`take_failure`](Self::take_failure) and panics with its text:
+    /// the only way out of a benchmark.
+    pub(crate) fn fail(&self, error: impl Into<TimingError>) -> ! {
+        let error = error.into();
+        let text = error.to_string();
+        *self.inner.failure.borrow_mut() = Some(error);
+        panic!("{text}");
+    }
+}
+
+/// A zero or NaN must never reach Criterion: it drops the benchmark, or panics.
+fn finite(nanoseconds: f64, resolution: f64) -> Result<f64, TimingError> {
+    if nanoseconds.is_nan() || nanoseconds.is_infinite() {
+        return Err(TimingError::NotANumber);
+    }
+    Ok(nanoseconds.max(resolution))
+}
+
+fn wall(
+    device: Option<&Device>,
+    iterations: u64,
+    routine: &mut dyn FnMut() -> Result<(), TimingError>,
+) -> Result<f64, TimingError> {
+    if let Some(device) = device {
+        kernel::bind(&device.context)?;
+        device.synchronize()?;
+    }
+    let start = Instant::now();
+    for _ in 0..iterations {
+        routine()?;
+    }
+    if let Some(device) = device {
+        device.synchronize()?;
+    }
+    Ok(start.elapsed().as_nanos() as f64)
+}
+
+fn submit(
+    device: &Device,
+    iterations: u64,
+    launches: u32,
+    routine: &mut dyn FnMut() -> Result<(), TimingError>,
+) -> Result<f64, TimingError> {
+    kernel::bind(&device.context)?;
+    let batch = u64::from((LAUNCHES_PER_DRAIN / launches.max(1)).max(1));
+    let mut total = Duration::ZERO;
+    let mut left = iterations;
+    while left > 0 {
+        let now = left.min(batch);
+        device.synchronize()?;
+        let start = Instant::now();
+        for _ in 0..now {
+            routine()?;
+        }
+        total += start.elapsed();
+        left -= now;
+    }
+    // The next measurement, and Criterion's planning by the host clock, must see the work
+    // that was queued.
+    device.synchronize()?;
+    Ok(total.as_nanos() as f64)
+}
+
+impl Device {
+    fn synchronize(&self) -> Result<(), CudaError> {
+        self.stream
+            .synchronize()
+            .map_err(|e| CudaError::new("cuStreamSynchronize", e))
+    }
+
+    fn event(&self) -> Result<CudaEvent, CudaError> {
+        if let Some(event) = self.events.borrow_mut().pop() {
+            return Ok(event);
+        }
+        // Without flags cudarc makes an event that cannot time.
+        self.context
+            .new_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT))
+            .map_err(|e| CudaError::new("cuEventCreate", e))
+    }
+
+    fn give_back(&self, event: CudaEvent) {
+        self.events.borrow_mut().push(event);
+    }
+
+    fn record(&self, event: &CudaEvent) -> Result<(), CudaError> {
+        // SAFETY: event and stream are alive and of the same context.
+        unsafe { result::event::record(event.cu_event(), self.stream.cu_stream()) }
+            .map_err(|e| CudaError::new("cuEventRecord", e))
+    }
+
+    fn window<'a>(
+        &'a self,
+        routine: &'a mut dyn FnMut() -> Result<(), TimingError>,
+    ) -> Result<Window<'a>, CudaError> {
+        let start = self.event()?;
+        let end = self.event()?;
+        Ok(Window {
+            device: self,
+            routine,
+            events: Some((start, end)),
+        })
+    }
+
+    fn prepare_flush(&self) -> Result<(), CudaError> {
+        let mut flush = self.flush.borrow_mut();
+        if flush.is_none() {
+            *flush = Some(Flush::new(&self.context, &self.stream)?);
+        }
+        Ok(())
+    }
+}
+
+/// The timeline of real CUDA calls.
+struct Window<'a> {
+    device: &'a Device,
+    routine: &'a mut dyn FnMut() -> Result<(), TimingError>,
+    events: Option<(CudaEvent, CudaEvent)>,
+}
+
+impl Window<'_> {
+    fn events(&self) -> &(CudaEvent, CudaEvent) {
+        self.events.as_ref().expect("taken only when dropped")
+    }
+}
+
+impl Drop for Window<'_> {
+    fn drop(&mut self) {
+        if let Some((start, end)) = self.events.take() {
+            self.device.give_back(start);
+            self.device.give_back(end);
+        }
+    }
+}
+
+impl Timeline for Window<'_> {
+    fn flush(&mut self) -> Result<(), TimingError> {
+        if let Some(flush) = &*self.device.flush.borrow() {
+            flush.enqueue()?;
+        }
+        Ok(())
+    }
+
+    fn close_gate(&mut self) -> Result<(), TimingError> {
+        Ok(self.device.gate.borrow_mut().close()?)
+    }
+
+    fn open_gate(&mut self) {
+        self.device.gate.borrow_mut().open();
+    }
+
+    fn record(&mut self, edge: Edge) -> Result<(), TimingError> {
+        let (start, end) = self.events();
+        self.device.record(match edge {
+            Edge::Start => start,
+            Edge::End => end,
+        })?;
+        Ok(())
+    }
+
+    fn launch(&mut self) -> Result<(), TimingError> {
+        (self.routine)()
+    }
+
+    fn wait(&mut self) -> Result<(), TimingError> {
+        let (_, end) = self.events();
+        // SAFETY: the event is alive and was recorded.
+        unsafe { result::event::synchronize(end.cu_event()) }
+            .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+        if self.device.gate.borrow_mut().take_timed_out() {
+            return Err(TimingError::GateTimeout { timeout: TIMEOUT });
+        }
+        Ok(())
+    }
+
+    fn elapsed(&mut self) -> Result<f64, TimingError> {
+        let (start, end) = self.events();
+        Ok(elapsed(start, end)?)
+    }
+
+    fn drain(&mut self) {
+        // The failure that led here is the one to report.
+        let _ = self.device.synchronize();
+    }
+}
+
+fn elapsed(start: &CudaEvent, end: &CudaEvent) -> Result<f64, CudaError> {
+    // SAFETY: both events are alive, were recorded with timing on, and have been waited for.
+    unsafe { result::event::elapsed(start.cu_event(), end.cu_event()) }
+        .map(|ms| f64::from(ms) * 1e6)
+        .map_err(|e| CudaError::new("cuEventElapsedTime", e))
+}
+
+/// Evicts the L2 cache by writing twice its size.
+struct Flush {
+    stream: Arc<CudaStream>,
+    buffer: cudarc::driver::CudaSlice<u8>,
+}
+
+impl Flush {
+    fn new(context: &Arc<CudaContext>, stream: &Arc<CudaStream>) -> Result<Self, CudaError> {
+        let l2 = context
+            .attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
+            .map_err(|e| CudaError::new("cuDeviceGetAttribute", e))?;
+        // SAFETY: only ever written.
+        let buffer = unsafe { stream.alloc(2 * (l2.max(1) as usize)) }
+            .map_err(|e| CudaError::new("cuMemAllocAsync", e))?;
+        Ok(Self {
+            stream: stream.clone(),
+            buffer,
+        })
+    }
+
+    fn enqueue(&self) -> Result<(), CudaError> {
+        use cudarc::driver::DevicePtr;
+        let (address, _guard) = self.buffer.device_ptr(&self.stream);
+        // SAFETY: the range is the buffer's own memory.
+        unsafe { result::memset_d8_async(address, 0, self.buffer.len(), self.stream.cu_stream()) }
+            .map_err(|e| CudaError::new("cuMemsetD8Async", e))
+    }
+}
+
+impl Measurement for CudaTime {
+    type Intermediate = Started;
+    type Value = f64;
+
+    fn start(&self) -> Started {
+        let Some(device) = self.inner.device.get() else {
+            return Started(Begin::Host(Instant::now()));
+        };
+        let begin = || -> Result<CudaEvent, CudaError> {
+            kernel::bind(&device.context)?;
+            let event = device.event()?;
+            device.record(&event)?;
+            Ok(event)
+        };
+        match begin() {
+            Ok(event) => Started(Begin::Device(event)),
+            Err(e) => self.fail(e),
+        }
+    }
+
+    fn end(&self, started: Started) -> f64 {
+        let measured = match (started.0, self.inner.device.get()) {
+            (Begin::Device(start), Some(device)) => {
+                let finish = || -> Result<f64, CudaError> {
+                    let end = device.event()?;
+                    device.record(&end)?;
+                    // SAFETY: the event is alive and was recorded just above.
+                    unsafe { result::event::synchronize(end.cu_event()) }
+                        .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+                    let nanoseconds = elapsed(&start, &end)?;
+                    device.give_back(end);
+                    Ok(nanoseconds)
+                };
+                let measured = finish();
+                device.give_back(start);
+                device.last_use.set(Some(Instant::now()));
+                measured
+                    .map_err(TimingError::from)
+                    .and_then(|ns| finite(ns, EVENT_RESOLUTION))
+            }
+            (Begin::Host(start), _) => finite(start.elapsed().as_nanos() as f64, HOST_RESOLUTION),
+            (Begin::Device(_), None) => Err(TimingError::NoDevice {
+                clock: Clock::Events,
+            }),
+        };
+        measured.unwrap_or_else(|e| self.fail(e))
+    }
+
+    fn add(&self, a: &f64, b: &f64) -> f64 {
+        a + b
+    }
+
+    fn zero(&self) -> f64 {
+        0.0
+    }
+
+    fn to_f64(&self, value: &f64) -> f64 {
+        *value
+    }
+
+    fn formatter(&self) -> &dyn ValueFormatter {
+        &self.inner.formatter
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Never = std::convert::Infallible;
+
+    #[test]
+    fn host_only_measures_the_wall_clock_and_refuses_the_others() {
+        let time = CudaTime::host_only();
+        let mut runs = 0;
+        let ns = time
+            .measure(Clock::Wall, 5, 0, || {
+                runs += 1;
+                Ok::<(), Never>(())
+            })
+            .unwrap();
+        assert_eq!(runs, 5);
+        assert!(ns >= HOST_RESOLUTION);
+        for clock in [
+            Clock::Events,
+            Clock::EventsGated,
+            Clock::EventsCold,
+            Clock::Submit,
+        ] {
+            let error = time
+                .measure(clock, 1, 1, || Ok::<(), Never>(()))
+                .unwrap_err();
+            assert!(error.to_string().contains("needs a GPU"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_host_only_measurement_spans_start_to_end() {
+        let time = CudaTime::host_only();
+        let started = time.start();
+        let before = Instant::now();
+        std::thread::sleep(Duration::from_millis(2));
+        let slept = before.elapsed().as_nanos() as f64;
+        assert!(time.end(started) >= slept);
+    }
+
+    #[test]
+    fn neither_zero_nor_nan_reaches_criterion() {
+        assert_eq!(finite(0.0, 500.0).unwrap(), 500.0);
+        assert_eq!(finite(1234.5, 500.0).unwrap(), 1234.5);
+        assert!(matches!(
+            finite(f64::NAN, 1.0),
+            Err(TimingError::NotANumber)
+        ));
+        assert!(matches!(
+            finite(f64::INFINITY, 1.0),
+            Err(TimingError::NotANumber)
+        ));
+    }
+
+    #[test]
+    fn a_routine_error_comes_back_and_ends_the_measurement() {
+        let mut runs = 0;
+        let error = CudaTime::host_only()
+            .measure(Clock::Wall, 10, 0, || {
+                runs += 1;
+                if runs == 3 {
+                    Err("out of ideas")
+                } else {
+                    Ok(())
+                }
+            })
+            .unwrap_err();
+        assert_eq!(runs, 3);
+        assert_eq!(error.to_string(), "out of ideas");
+    }
+}

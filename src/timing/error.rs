@@ -1,0 +1,104 @@
+use std::fmt;
+use std::time::Duration;
+
+use cudarc::driver::DriverError;
+
+use crate::device::CudaError;
+
+/// Why a measurement has no result.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TimingError {
+    /// A CUDA call of the measurement itself failed.
+    Cuda(CudaError),
+    /// The routine under test failed.
+    Routine(Box<dyn std::error::Error + Send + Sync>),
+    /// A clock that needs a device was asked of a host-only [`CudaTime`](super::CudaTime).
+    NoDevice {
+        /// The clock.
+        clock: super::Clock,
+    },
+    /// The gate opened by itself before the batch was queued.
+    GateTimeout {
+        /// The gate's time-out.
+        timeout: Duration,
+    },
+    /// One iteration enqueues more launches than fit in a stream's queue behind a gate.
+    TooManyLaunches {
+        /// Launches of one iteration.
+        launches: u32,
+    },
+    /// The driver returned a time that is not a number.
+    NotANumber,
+}
+
+impl TimingError {
+    /// Whether the CUDA context is lost with this error, so that only a new process can use
+    /// the GPU again.
+    pub fn is_sticky(&self) -> bool {
+        match self {
+            TimingError::Cuda(e) => e.sticky,
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for TimingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TimingError::Cuda(e) => e.fmt(f),
+            TimingError::Routine(e) => e.fmt(f),
+            TimingError::NoDevice { clock } => write!(
+                f,
+                "the {clock} clock needs a GPU and this CudaTime is host-only; use the wall clock"
+            ),
+            TimingError::GateTimeout { timeout } => write!(
+                f,
+                "the gate opened by itself after {timeout:?}, before the batch was queued: the routine synchronises \
+                 inside, or enqueues more launches than it says; use the wall clock (iter_wall)"
+            ),
+            TimingError::TooManyLaunches { launches } => write!(
+                f,
+                "one iteration makes {launches} launches and at most {} fit behind a gate; \
+                 capture them in a CUDA graph, or use the events clock",
+                super::gate::LAUNCHES_PER_GATE
+            ),
+            TimingError::NotANumber => write!(
+                f,
+                "the driver returned a time that is not a number; this is a driver fault, run again"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for TimingError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            TimingError::Cuda(e) => std::error::Error::source(e),
+            TimingError::Routine(e) => e.source(),
+            _ => None,
+        }
+    }
+}
+
+impl From<CudaError> for TimingError {
+    fn from(error: CudaError) -> Self {
+        TimingError::Cuda(error)
+    }
+}
+
+/// An error of the routine; a CUDA error among them is told apart, because it may have cost
+/// the context.
+impl From<Box<dyn std::error::Error + Send + Sync>> for TimingError {
+    fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        match error.downcast::<CudaError>() {
+            Ok(cuda) => TimingError::Cuda(*cuda),
+            Err(other) => match other.downcast::<DriverError>() {
+                Ok(driver) => {
+                    TimingError::Cuda(CudaError::new("a CUDA call of the routine", *driver))
+                }
+                Err(other) => TimingError::Routine(other),
+            },
+        }
+    }
+}

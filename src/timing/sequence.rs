@@ -1,0 +1,272 @@
+//! The order in which a measurement flushes, closes the gate, records, launches, opens and
+//! waits, apart from the CUDA calls that do it, so that it can be tested without a GPU.
+
+use super::TimingError;
+
+/// Which end of the timed window an event marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Edge {
+    Start,
+    End,
+}
+
+/// What a measurement can do to a device. Everything but `open_gate`, `drain` and `wait`
+/// enqueues and returns.
+pub(super) trait Timeline {
+    /// Evicts the L2 cache.
+    fn flush(&mut self) -> Result<(), TimingError>;
+    /// Enqueues the gate: what follows on the stream waits until `open_gate`.
+    fn close_gate(&mut self) -> Result<(), TimingError>;
+    /// Lets the stream pass. Safe to call when the gate is not closed.
+    fn open_gate(&mut self);
+    /// Records the event of an edge.
+    fn record(&mut self, edge: Edge) -> Result<(), TimingError>;
+    /// Enqueues one iteration of the routine.
+    fn launch(&mut self) -> Result<(), TimingError>;
+    /// Waits for the end event; an error if the gate opened by itself.
+    fn wait(&mut self) -> Result<(), TimingError>;
+    /// Nanoseconds between the two events.
+    fn elapsed(&mut self) -> Result<f64, TimingError>;
+    /// Waits for whatever is queued, errors ignored: leaves the device idle after a failure.
+    fn drain(&mut self);
+}
+
+/// `iterations` launches between one pair of events.
+pub(super) fn events(t: &mut impl Timeline, iterations: u64) -> Result<f64, TimingError> {
+    guarded(t, |t| window(t, iterations, false))
+}
+
+/// `iterations` launches in batches of at most `batch`, each queued behind a closed gate;
+/// the sum of the batches' times.
+pub(super) fn gated(
+    t: &mut impl Timeline,
+    iterations: u64,
+    batch: u64,
+) -> Result<f64, TimingError> {
+    guarded(t, |t| {
+        let mut total = 0.0;
+        for size in even_batches(iterations, batch) {
+            total += window(t, size, true)?;
+        }
+        Ok(total)
+    })
+}
+
+/// `iterations` windows of one launch each, the L2 cache flushed before each window. The
+/// gate, where it works, keeps the launch's latency out of the window.
+pub(super) fn cold(
+    t: &mut impl Timeline,
+    iterations: u64,
+    use_gate: bool,
+) -> Result<f64, TimingError> {
+    guarded(t, |t| {
+        let mut total = 0.0;
+        for _ in 0..iterations {
+            t.flush()?;
+            total += window(t, 1, use_gate)?;
+        }
+        Ok(total)
+    })
+}
+
+fn window(t: &mut impl Timeline, launches: u64, use_gate: bool) -> Result<f64, TimingError> {
+    if use_gate {
+        t.close_gate()?;
+    }
+    t.record(Edge::Start)?;
+    for _ in 0..launches {
+        t.launch()?;
+    }
+    t.record(Edge::End)?;
+    if use_gate {
+        t.open_gate();
+    }
+    t.wait()?;
+    t.elapsed()
+}
+
+/// Whatever fails, the gate must not stay closed with work behind it: the next
+/// synchronisation would hang until the time-out.
+fn guarded<T: Timeline, R>(
+    t: &mut T,
+    body: impl FnOnce(&mut T) -> Result<R, TimingError>,
+) -> Result<R, TimingError> {
+    let result = body(t);
+    if result.is_err() {
+        t.open_gate();
+        t.drain();
+    }
+    result
+}
+
+/// Splits `iterations` into the fewest batches of at most `batch`, sizes differing by at
+/// most one: each batch carries the same constant cost (event and gate), which a short last
+/// batch would weigh differently.
+fn even_batches(iterations: u64, batch: u64) -> impl Iterator<Item = u64> {
+    let count = iterations.div_ceil(batch.max(1)).max(1);
+    let (size, longer) = (iterations / count, iterations % count);
+    (0..count).map(move |i| size + u64::from(i < longer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes down every call and fails at the one it is told to.
+    #[derive(Default)]
+    struct Fake {
+        calls: Vec<&'static str>,
+        fail_at: Option<usize>,
+        gate_closed: bool,
+        launched_in_window: u64,
+        pending: u64,
+    }
+
+    impl Fake {
+        fn step(&mut self, name: &'static str) -> Result<(), TimingError> {
+            self.calls.push(name);
+            if self.fail_at == Some(self.calls.len() - 1) {
+                return Err(TimingError::Routine(name.into()));
+            }
+            Ok(())
+        }
+    }
+
+    impl Timeline for Fake {
+        fn flush(&mut self) -> Result<(), TimingError> {
+            self.step("flush")
+        }
+        fn close_gate(&mut self) -> Result<(), TimingError> {
+            assert!(!self.gate_closed, "two gates in one window");
+            self.step("close")?;
+            self.gate_closed = true;
+            Ok(())
+        }
+        fn open_gate(&mut self) {
+            self.calls.push("open");
+            self.gate_closed = false;
+        }
+        fn record(&mut self, edge: Edge) -> Result<(), TimingError> {
+            if edge == Edge::Start {
+                self.launched_in_window = 0;
+            }
+            self.step(if edge == Edge::Start { "start" } else { "end" })
+        }
+        fn launch(&mut self) -> Result<(), TimingError> {
+            self.step("launch")?;
+            self.launched_in_window += 1;
+            self.pending += 1;
+            Ok(())
+        }
+        fn wait(&mut self) -> Result<(), TimingError> {
+            assert!(!self.gate_closed, "waiting behind a closed gate hangs");
+            self.step("wait")?;
+            self.pending = 0;
+            Ok(())
+        }
+        fn elapsed(&mut self) -> Result<f64, TimingError> {
+            self.step("elapsed")?;
+            Ok(self.launched_in_window as f64 * 10.0)
+        }
+        fn drain(&mut self) {
+            assert!(!self.gate_closed, "draining behind a closed gate hangs");
+            self.calls.push("drain");
+            self.pending = 0;
+        }
+    }
+
+    #[test]
+    fn gated_order() {
+        let mut t = Fake::default();
+        assert_eq!(gated(&mut t, 2, 8).unwrap(), 20.0);
+        assert_eq!(
+            t.calls,
+            [
+                "close", "start", "launch", "launch", "end", "open", "wait", "elapsed"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_large_batch_is_split_over_gates_and_loses_nothing() {
+        let mut t = Fake::default();
+        assert_eq!(gated(&mut t, 1001, 448).unwrap(), 10_010.0);
+        assert_eq!(t.calls.iter().filter(|c| **c == "close").count(), 3);
+        assert_eq!(t.calls.iter().filter(|c| **c == "launch").count(), 1001);
+    }
+
+    #[test]
+    fn events_order_has_no_gate() {
+        let mut t = Fake::default();
+        assert_eq!(events(&mut t, 3).unwrap(), 30.0);
+        assert_eq!(
+            t.calls,
+            [
+                "start", "launch", "launch", "launch", "end", "wait", "elapsed"
+            ]
+        );
+    }
+
+    #[test]
+    fn cold_flushes_before_each_window_and_outside_it() {
+        let mut t = Fake::default();
+        assert_eq!(cold(&mut t, 2, true).unwrap(), 20.0);
+        let one = [
+            "flush", "close", "start", "launch", "end", "open", "wait", "elapsed",
+        ];
+        assert_eq!(t.calls, [one, one].concat());
+        let mut t = Fake::default();
+        cold(&mut t, 1, false).unwrap();
+        assert_eq!(
+            t.calls,
+            ["flush", "start", "launch", "end", "wait", "elapsed"]
+        );
+    }
+
+    #[test]
+    fn an_error_at_any_step_opens_the_gate_and_leaves_the_device_idle() {
+        type Run = fn(&mut Fake) -> Result<f64, TimingError>;
+        let runs: [Run; 4] = [
+            |t| events(t, 3),
+            |t| gated(t, 5, 2),
+            |t| cold(t, 2, true),
+            |t| cold(t, 2, false),
+        ];
+        for run in runs {
+            let mut clean = Fake::default();
+            run(&mut clean).unwrap();
+            let fallible: Vec<usize> = (0..clean.calls.len())
+                .filter(|&i| clean.calls[i] != "open")
+                .collect();
+            for at in fallible {
+                let mut t = Fake {
+                    fail_at: Some(at),
+                    ..Fake::default()
+                };
+                run(&mut t).unwrap_err();
+                assert!(!t.gate_closed);
+                assert_eq!(t.pending, 0);
+                assert_eq!(&t.calls[t.calls.len() - 2..], ["open", "drain"]);
+                assert_eq!(
+                    t.calls.len(),
+                    at + 3,
+                    "went on after the failure: {:?}",
+                    t.calls
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn batches_are_even() {
+        let sizes = |n, b| even_batches(n, b).collect::<Vec<_>>();
+        assert_eq!(sizes(1000, 448), [334, 333, 333]);
+        assert_eq!(sizes(448, 448), [448]);
+        assert_eq!(sizes(449, 448), [225, 224]);
+        assert_eq!(sizes(1, 1), [1]);
+        for n in 1..2000 {
+            assert_eq!(sizes(n, 7).iter().sum::<u64>(), n);
+            assert!(sizes(n, 7).iter().all(|&s| (1..=7).contains(&s)));
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The kernel sources, each one file of `kernels/`. What stands here is compiled by the
+//! tests for every architecture it claims.
+
+use super::{cold_start, matmul, transfer};
+use crate::device::kernel::Source;
+
+/// Kernels of known duration: `empty()` and `spin(unsigned long long nanoseconds)`, each
+/// for a grid of one block of one thread.
+pub static SPIN: Source = Source {
+    name: "spin.cu",
+    text: include_str!("../../kernels/spin.cu"),
+    options: &[],
+    oldest: (7, 5),
+};
+
+/// Every source.
+pub static ALL: &[&Source] = &[
+    &SPIN,
+    &cold_start::COLD_START,
+    &matmul::gpu::MATMUL,
+    &transfer::TRANSFER,
+];

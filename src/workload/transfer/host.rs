@@ -1,0 +1,141 @@
+use std::ptr::NonNull;
+use std::rc::Rc;
+
+use cudarc::driver::{result, sys};
+
+use crate::device::{CudaError, Gpu};
+
+/// How a piece of host memory is known to the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Ordinary memory: the driver copies it through a pinned buffer of its own.
+    Pageable,
+    /// Allocated page-locked: the device reads and writes it directly.
+    Pinned,
+    /// Page-locked and not cached by the CPU: fast to write, very slow to read.
+    WriteCombined,
+    /// Ordinary memory, page-locked afterwards by `cuMemHostRegister`.
+    Registered,
+    /// Managed memory: one address for host and device, moved by the driver.
+    Managed,
+}
+
+/// Host memory of one kind; freed, or given back to the driver, when dropped.
+pub(super) struct HostMemory {
+    gpu: Rc<Gpu>,
+    kind: Kind,
+    address: NonNull<u8>,
+    len: usize,
+    /// What `Pageable` and `Registered` point into.
+    owned: Vec<u8>,
+}
+
+impl HostMemory {
+    pub(super) fn new(gpu: &Rc<Gpu>, kind: Kind, len: usize) -> Result<Self, CudaError> {
+        gpu.bind()?;
+        let mut owned = Vec::new();
+        let address = match kind {
+            Kind::Pageable | Kind::Registered => {
+                // Written, so that the pages are there before anything is timed.
+                owned = vec![1u8; len];
+                if kind == Kind::Registered {
+                    // SAFETY: the range is the vector's own memory, which is neither moved
+                    // nor freed before it is unregistered in `drop`.
+                    CudaError::check("cuMemHostRegister", unsafe {
+                        sys::cuMemHostRegister_v2(
+                            owned.as_mut_ptr().cast(),
+                            len,
+                            sys::CU_MEMHOSTREGISTER_DEVICEMAP,
+                        )
+                    })?;
+                }
+                owned.as_mut_ptr()
+            }
+            Kind::Pinned | Kind::WriteCombined => {
+                let flags = if kind == Kind::WriteCombined {
+                    sys::CU_MEMHOSTALLOC_WRITECOMBINED
+                } else {
+                    sys::CU_MEMHOSTALLOC_DEVICEMAP
+                };
+                // SAFETY: freed once, in `drop`.
+                unsafe { result::malloc_host(len, flags) }
+                    .map_err(|e| CudaError::new("cuMemHostAlloc", e))?
+                    .cast()
+            }
+            Kind::Managed => {
+                // SAFETY: freed once, in `drop`.
+                unsafe { result::malloc_managed(len, sys::CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL) }
+                    .map_err(|e| CudaError::new("cuMemAllocManaged", e))? as *mut u8
+            }
+        };
+        let address = NonNull::new(address).expect("the driver and Vec give no null pointer");
+        // SAFETY: `len` bytes, just allocated.
+        unsafe { address.as_ptr().write_bytes(1, len) };
+        Ok(Self {
+            gpu: gpu.clone(),
+            kind,
+            address,
+            len,
+            owned,
+        })
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        // SAFETY: `len` initialised bytes that live as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.len) }
+    }
+
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.address.as_ptr(), self.len) }
+    }
+
+    /// The address at which a kernel reads this memory.
+    pub(super) fn device_address(&self) -> Result<sys::CUdeviceptr, CudaError> {
+        if self.kind == Kind::Managed {
+            return Ok(self.address.as_ptr() as sys::CUdeviceptr);
+        }
+        let mut address = 0;
+        // SAFETY: the memory is page-locked and mapped; only such kinds are read by kernels.
+        CudaError::check("cuMemHostGetDevicePointer", unsafe {
+            sys::cuMemHostGetDevicePointer_v2(&mut address, self.address.as_ptr().cast(), 0)
+        })?;
+        Ok(address)
+    }
+
+    /// Writes one byte of each page from the host, so that managed memory is on the host
+    /// again and the next kernel has to fetch it. Other kinds are where they are.
+    pub(super) fn touch(&mut self) {
+        const PAGE: usize = 4096;
+        if self.kind == Kind::Managed {
+            for i in (0..self.len).step_by(PAGE) {
+                // SAFETY: within the allocation; written back unchanged, and volatile, since
+                // the compiler would drop it.
+                unsafe {
+                    let byte = self.address.as_ptr().add(i);
+                    byte.write_volatile(byte.read_volatile());
+                }
+            }
+        }
+    }
+}
+
+impl Drop for HostMemory {
+    fn drop(&mut self) {
+        // Nothing may still be reading or writing it. Errors belong to earlier calls and
+        // have been reported there.
+        let _ = self.gpu.synchronize();
+        let pointer = self.address.as_ptr();
+        // SAFETY: each kind is given back once, the way it was made.
+        let _ = unsafe {
+            match self.kind {
+                Kind::Pageable => Ok(()),
+                Kind::Registered => {
+                    sys::cuMemHostUnregister(self.owned.as_mut_ptr().cast()).result()
+                }
+                Kind::Pinned | Kind::WriteCombined => result::free_host(pointer.cast()),
+                Kind::Managed => result::free_sync(pointer as sys::CUdeviceptr),
+            }
+        };
+    }
+}

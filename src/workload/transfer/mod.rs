@@ -1,0 +1,334 @@
+//! Copies between host and device, by kind of host memory: what pageable memory costs, what
+//! pinning saves, and what a copy costs however small it is.
+//!
+//! The size is the number of bytes. Every routine ends with the stream synchronised, since a
+//! copy from pageable memory returns before it has arrived: all are timed on the wall clock,
+//! so that they can be compared.
+
+mod host;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, result, sys};
+
+use super::{Routine, RoutineError, Workload};
+use crate::device::kernel::{Launch, Source};
+use crate::device::{CudaError, Gpu};
+use crate::record::{Cost, Verified};
+use host::{HostMemory, Kind};
+
+/// The kernel that reads host memory itself.
+pub static TRANSFER: Source = Source {
+    name: "transfer.cu",
+    text: include_str!("../../../kernels/transfer.cu"),
+    options: &[],
+    oldest: (7, 5),
+};
+
+/// Pieces that `h2d-many` cuts a copy into.
+const PIECES: usize = 64;
+
+/// Bytes to copy, from a fixed pattern.
+pub struct Transfer {
+    pattern: Vec<u8>,
+}
+
+impl Workload for Transfer {
+    fn new(size: u64) -> Self {
+        // A step coprime to 256 and a carry: neighbouring bytes, rows and pages differ, so a
+        // copy that is shifted, cut short or repeated is found.
+        let pattern = (0..size as usize)
+            .map(|i| (i.wrapping_mul(167) ^ (i >> 8) ^ (i >> 16)) as u8)
+            .collect();
+        Self { pattern }
+    }
+
+    fn host_bytes(size: u64) -> u64 {
+        4 * size
+    }
+
+    fn device_bytes(size: u64) -> u64 {
+        2 * size
+    }
+}
+
+/// Every byte crosses the link once.
+pub fn cost(size: u64) -> Cost {
+    Cost {
+        link_bytes: Some(size as f64),
+        ..Cost::default()
+    }
+}
+
+/// Every byte crosses the link in both directions.
+pub fn cost_both_ways(size: u64) -> Cost {
+    Cost {
+        link_bytes: Some(2.0 * size as f64),
+        ..Cost::default()
+    }
+}
+
+type Made = Result<Box<dyn Routine>, RoutineError>;
+
+/// Routines for `cargo bench`: one constructor an implementation.
+pub mod gpu {
+    use super::*;
+
+    macro_rules! copies {
+        ($($(#[$doc:meta])* $name:ident => $direction:ident $kind:ident),* $(,)?) => {$(
+            $(#[$doc])*
+            ///
+            /// # Errors
+            /// Errors of CUDA, out of memory included.
+            pub fn $name(gpu: &Rc<Gpu>, problem: &Rc<Transfer>) -> Made {
+                Ok(Box::new(Copy::new(gpu, problem, Direction::$direction, Kind::$kind)?))
+            }
+        )*};
+    }
+
+    copies! {
+        /// Host to device from pageable memory.
+        h2d_pageable => ToDevice Pageable,
+        /// Host to device from pinned memory.
+        h2d_pinned => ToDevice Pinned,
+        /// Host to device from pinned, write-combined memory.
+        h2d_write_combined => ToDevice WriteCombined,
+        /// Host to device from ordinary memory registered with the driver.
+        h2d_registered => ToDevice Registered,
+        /// Host to device from pinned memory in 64 copies instead of one.
+        h2d_many => ManyToDevice Pinned,
+        /// Device to host into pageable memory.
+        d2h_pageable => ToHost Pageable,
+        /// Device to host into pinned memory.
+        d2h_pinned => ToHost Pinned,
+        /// Device to host into ordinary memory registered with the driver.
+        d2h_registered => ToHost Registered,
+        /// Both directions at once on two streams, pinned memory.
+        both_pinned => Both Pinned,
+        /// No copy: a kernel reads pinned host memory over the link.
+        zero_copy => KernelReads Pinned,
+    }
+
+    /// Managed memory written by the host and prefetched to the device.
+    ///
+    /// # Errors
+    /// Errors of CUDA, out of memory included.
+    pub fn managed(gpu: &Rc<Gpu>, problem: &Rc<Transfer>) -> Made {
+        Ok(Box::new(Copy::new(
+            gpu,
+            problem,
+            Direction::KernelReads,
+            Kind::Managed,
+        )?))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    ToDevice,
+    ManyToDevice,
+    ToHost,
+    Both,
+    KernelReads,
+}
+
+struct Copy {
+    gpu: Rc<Gpu>,
+    problem: Rc<Transfer>,
+    direction: Direction,
+    host: HostMemory,
+    device: CudaSlice<u8>,
+    /// The other half of `Both`: device memory with the pattern and where it goes.
+    back: Option<Back>,
+    read: Option<Launch>,
+}
+
+struct Back {
+    stream: Arc<CudaStream>,
+    host: HostMemory,
+    device: CudaSlice<u8>,
+}
+
+impl Copy {
+    fn new(
+        gpu: &Rc<Gpu>,
+        problem: &Rc<Transfer>,
+        direction: Direction,
+        kind: Kind,
+    ) -> Result<Self, RoutineError> {
+        let pattern = &problem.pattern;
+        let mut host = HostMemory::new(gpu, kind, pattern.len())?;
+        let device = if direction == Direction::ToHost {
+            gpu.upload(pattern)?
+        } else {
+            host.bytes_mut().copy_from_slice(pattern);
+            gpu.alloc(pattern.len())?
+        };
+        let back = if direction == Direction::Both {
+            Some(Back {
+                stream: gpu
+                    .context()
+                    .new_stream()
+                    .map_err(|e| CudaError::new("cuStreamCreate", e))?,
+                host: HostMemory::new(gpu, kind, pattern.len())?,
+                device: gpu.upload(pattern)?,
+            })
+        } else {
+            None
+        };
+        let read = if direction == Direction::KernelReads {
+            let blocks = 4 * gpu.properties().multiprocessors;
+            Some(
+                Launch::new(
+                    gpu.function(&TRANSFER, "copy_bytes")?,
+                    (blocks, 1, 1),
+                    (256, 1, 1),
+                )
+                .arg(device.device_ptr(gpu.stream()).0)
+                .arg(host.device_address()?)
+                .arg(pattern.len() as u64),
+            )
+        } else {
+            None
+        };
+        Ok(Self {
+            gpu: gpu.clone(),
+            problem: problem.clone(),
+            direction,
+            host,
+            device,
+            back,
+            read,
+        })
+    }
+
+    fn to_device(&mut self) -> Result<(), CudaError> {
+        let stream = self.gpu.stream();
+        let (to, _to) = self.device.device_ptr_mut(stream);
+        // SAFETY: both sides hold as many bytes; `run` synchronises before either is touched.
+        unsafe { result::memcpy_htod_async(to, self.host.bytes(), stream.cu_stream()) }
+            .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))
+    }
+
+    fn to_host(&mut self) -> Result<(), CudaError> {
+        let stream = self.gpu.stream();
+        let (from, _from) = self.device.device_ptr(stream);
+        // SAFETY: as in `to_device`.
+        unsafe { result::memcpy_dtoh_async(self.host.bytes_mut(), from, stream.cu_stream()) }
+            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
+    }
+
+    fn many_to_device(&mut self) -> Result<(), CudaError> {
+        let stream = self.gpu.stream();
+        let (to, _to) = self.device.device_ptr_mut(stream);
+        let piece = self.host.bytes().len().div_ceil(PIECES);
+        for (i, bytes) in self.host.bytes().chunks(piece).enumerate() {
+            let to = to + (i * piece) as sys::CUdeviceptr;
+            // SAFETY: as in `to_device`, a piece of it at the same offset on both sides.
+            unsafe { result::memcpy_htod_async(to, bytes, stream.cu_stream()) }
+                .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))?;
+        }
+        Ok(())
+    }
+}
+
+impl Back {
+    fn start(&mut self) -> Result<(), CudaError> {
+        let (from, _from) = self.device.device_ptr(&self.stream);
+        // SAFETY: both sides hold as many bytes; `wait` comes before either is touched.
+        unsafe { result::memcpy_dtoh_async(self.host.bytes_mut(), from, self.stream.cu_stream()) }
+            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
+    }
+
+    fn wait(&self) -> Result<(), CudaError> {
+        self.stream
+            .synchronize()
+            .map_err(|e| CudaError::new("cuStreamSynchronize", e))
+    }
+}
+
+impl Routine for Copy {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        // No byte of the pattern's complement equals the pattern.
+        let wrong: Vec<u8> = self.problem.pattern.iter().map(|b| !b).collect();
+        if self.direction == Direction::ToHost {
+            self.host.bytes_mut().copy_from_slice(&wrong);
+        } else {
+            self.gpu
+                .stream()
+                .memcpy_htod(&wrong, &mut self.device)
+                .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))?;
+            // `wrong` is pageable: it has been read when the copy returns, or is by now.
+            self.gpu.synchronize()?;
+        }
+        if let Some(back) = &mut self.back {
+            back.host.bytes_mut().copy_from_slice(&wrong);
+        }
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        match self.direction {
+            Direction::ToDevice => self.to_device()?,
+            Direction::ManyToDevice => self.many_to_device()?,
+            Direction::ToHost => self.to_host()?,
+            Direction::Both => {
+                if let Some(back) = &mut self.back {
+                    back.start()?;
+                }
+                self.to_device()?;
+                if let Some(back) = &self.back {
+                    back.wait()?;
+                }
+            }
+            Direction::KernelReads => {
+                self.host.touch();
+                if let Some(read) = &self.read {
+                    // SAFETY: both addresses hold the number of bytes the kernel is given.
+                    unsafe { read.launch(self.gpu.stream()) }?;
+                }
+            }
+        }
+        Ok(self.gpu.synchronize()?)
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        let arrived = if self.direction == Direction::ToHost {
+            self.host.bytes().to_vec()
+        } else {
+            self.gpu.download(&self.device)?
+        };
+        let mut different = differences(&arrived, &self.problem.pattern);
+        if let Some(back) = &self.back {
+            different += differences(back.host.bytes(), &self.problem.pattern);
+        }
+        Ok(Verified {
+            error: different as f64,
+            bound: 0.0,
+            method: "bytes that differ, every byte".to_owned(),
+        })
+    }
+}
+
+fn differences(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).filter(|(a, b)| a != b).count() + a.len().abs_diff(b.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pattern_tells_pieces_apart() {
+        let p = Transfer::new(1 << 20).pattern;
+        for shift in [1, 4, 255, 256, 4096, (1 << 20) / PIECES] {
+            assert!(
+                differences(&p[shift..], &p[..p.len() - shift]) > p.len() / 2,
+                "a copy shifted by {shift} would pass"
+            );
+        }
+        assert_eq!(differences(&p, &p), 0);
+        assert_eq!(differences(&p[1..], &p[1..p.len() - 1]), 1);
+    }
+}

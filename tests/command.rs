@@ -1,0 +1,141 @@
+//! The `crossover` command as a user meets it.
+
+use std::process::{Command, Output};
+
+use crossover::device::environment::Environment;
+
+/// The command without the caller's own settings.
+fn crossover(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_crossover"));
+    command.args(arguments);
+    for variable in [
+        "CROSSOVER_DEVICE",
+        "CROSSOVER_PROFILE",
+        "CROSSOVER_GATE",
+        "CRITERION_HOME",
+        "RUST_BACKTRACE",
+    ] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+fn output(command: &mut Command) -> (Output, String, String) {
+    let output = command
+        .output()
+        .expect("the command was built for this test");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    (output, out, err)
+}
+
+#[test]
+fn env_lists_the_machine_with_or_without_a_gpu() {
+    let (result, out, err) = output(crossover(&["env"]).env("CRITERION_HOME", "elsewhere/results"));
+    assert_eq!(result.status.code(), Some(0), "{err}");
+    for name in ["crossover", "CPU", "GPU", "NVRTC", "cuBLAS", "disturbances"] {
+        assert!(
+            out.lines().any(|line| line.starts_with(name)),
+            "no {name} in\n{out}"
+        );
+    }
+    assert!(out.contains("elsewhere/results"), "{out}");
+}
+
+#[test]
+fn env_as_json_is_what_results_store() {
+    let (result, out, err) = output(&mut crossover(&["env", "--json"]));
+    assert_eq!(result.status.code(), Some(0), "{err}");
+    let environment: Environment = serde_json::from_str(&out).expect(&out);
+    assert_eq!(environment.crossover, env!("CARGO_PKG_VERSION"));
+    assert!(environment.gpu.is_some() != environment.gpu_absent.is_some());
+}
+
+#[test]
+fn a_gpu_switched_off_is_named_as_such() {
+    let (_, out, _) = output(crossover(&["env", "--json"]).env("CROSSOVER_DEVICE", "none"));
+    let environment: Environment = serde_json::from_str(&out).expect(&out);
+    assert_eq!(environment.gpu, None);
+    let reason = environment.gpu_absent.expect("a reason");
+    assert!(reason.contains("CROSSOVER_DEVICE=none"), "{reason}");
+}
+
+#[test]
+fn a_bad_setting_is_an_error_with_the_good_values() {
+    let (result, out, err) = output(crossover(&["env"]).env("CROSSOVER_DEVICE", "first"));
+    assert_eq!(result.status.code(), Some(2));
+    assert_eq!(out, "");
+    assert!(
+        err.starts_with("crossover: ") && err.contains("CROSSOVER_DEVICE") && err.contains("none"),
+        "{err}"
+    );
+}
+
+#[test]
+fn an_unknown_subcommand_fails() {
+    let (result, out, err) = output(&mut crossover(&["fly"]));
+    assert_eq!(result.status.code(), Some(2));
+    assert_eq!(out, "");
+    assert!(err.contains("fly"), "{err}");
+}
+
+/// A library in front of the machine's own, if it has one, hides it: the loader stops at the
+/// first file of that name.
+#[cfg(target_os = "linux")]
+mod libraries {
+    use super::*;
+    use crossover::device::{Absence, NO_CUBLAS, kernel::NO_NVRTC};
+    use cudarc::get_lib_name_candidates;
+    use std::path::Path;
+
+    /// Fills `dir` with `content` under every name that the libraries are looked for.
+    fn hide(dir: &Path, libraries: &[&str], content: &[u8]) {
+        for name in libraries.iter().flat_map(|l| get_lib_name_candidates(l)) {
+            std::fs::write(dir.join(name), content).unwrap();
+        }
+    }
+
+    #[test]
+    fn absent_libraries_are_named_with_the_remedy() {
+        let dir = tempfile::tempdir().unwrap();
+        hide(dir.path(), &["cuda", "nvcuda", "nvrtc", "cublas"], b"");
+        let (result, out, err) = output(crossover(&["env"]).env("LD_LIBRARY_PATH", dir.path()));
+        assert_eq!(result.status.code(), Some(0), "{err}");
+        for absence in [Absence::NoDriver, NO_NVRTC, NO_CUBLAS] {
+            assert!(
+                out.contains(&absence.to_string()),
+                "{absence} not in\n{out}"
+            );
+        }
+    }
+
+    /// A library that opens but has none of the functions, as a broken installation leaves.
+    #[test]
+    fn empty_libraries_are_an_absence_and_no_panic() {
+        let dir = tempfile::tempdir().unwrap();
+        let empty = dir.path().join("empty.so");
+        let built = Command::new(option_env!("RUSTC").unwrap_or("rustc"))
+            .args(["--crate-type=cdylib", "--crate-name=empty", "-o"])
+            .arg(&empty)
+            .arg("-")
+            .stdin(std::process::Stdio::null())
+            .output()
+            .expect("rustc built this test");
+        assert!(built.status.success(), "{built:?}");
+        let content = std::fs::read(&empty).unwrap();
+        hide(dir.path(), &["cuda", "nvcuda", "nvrtc", "cublas"], &content);
+        let (result, out, err) = output(crossover(&["env"]).env("LD_LIBRARY_PATH", dir.path()));
+        assert_eq!(result.status.code(), Some(0), "{err}");
+        assert_eq!(err, "");
+        assert!(
+            out.contains("the NVIDIA driver library cannot be used"),
+            "{out}"
+        );
+        for absence in [NO_NVRTC, NO_CUBLAS] {
+            assert!(
+                out.contains(&absence.to_string()),
+                "{absence} not in\n{out}"
+            );
+        }
+    }
+}

@@ -1,0 +1,458 @@
+//! The suite as a user meets it: this executable is both the test and, when it is started
+//! with Criterion's options, a bench executable with one group that works and several that
+//! fail on purpose. Each run is a process of its own with a results folder of its own.
+
+use std::path::Path;
+use std::process::{Command, ExitCode, Output};
+use std::rc::Rc;
+
+use crossover::device::Gpu;
+use crossover::device::kernel::{Launch, Source};
+use crossover::record::{Cost, RunRecord, Sidecar, Verified};
+use crossover::suite::{Group, Implementation, Sizes, Suite};
+use crossover::timing::{Clock, Rate};
+use crossover::workload::{Routine, RoutineError, Workload};
+use cudarc::driver::{CudaSlice, DevicePtr};
+
+/// Says that this process is a run of the suite and not the test.
+const SUITE: &str = "CROSSOVER_TEST_SUITE";
+
+fn main() -> ExitCode {
+    if std::env::var_os(SUITE).is_some() {
+        return run_suite();
+    }
+    // Whatever harness starts this: list as one test, run all, pass over with a filter for
+    // another.
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|a| a == "--list") {
+        println!("suite: test");
+        return ExitCode::SUCCESS;
+    }
+    let tests: [(&str, fn()); 8] = [
+        ("a_run_leaves_its_files", a_run_leaves_its_files),
+        (
+            "a_named_baseline_has_its_sidecar",
+            a_named_baseline_has_its_sidecar,
+        ),
+        (
+            "failures_are_named_and_the_rest_goes_on",
+            failures_are_named_and_the_rest_goes_on,
+        ),
+        (
+            "what_is_left_out_costs_nothing",
+            what_is_left_out_costs_nothing,
+        ),
+        (
+            "a_bad_setting_ends_the_run_before_it_starts",
+            a_bad_setting_ends_the_run_before_it_starts,
+        ),
+        (
+            "test_mode_verifies_and_writes_nothing",
+            test_mode_verifies_and_writes_nothing,
+        ),
+        ("without_a_gpu_it_is_said", without_a_gpu_it_is_said),
+        (
+            "a_lost_context_skips_the_gpu_and_nothing_else",
+            a_lost_context_skips_the_gpu_and_nothing_else,
+        ),
+    ];
+    println!("\nrunning {} tests", tests.len());
+    for (name, test) in tests {
+        test();
+        println!("test {name} ... ok");
+    }
+    println!(
+        "\ntest result: ok. {} passed; 0 failed; 0 ignored",
+        tests.len()
+    );
+    ExitCode::SUCCESS
+}
+
+// ---- the suite under test ----
+
+fn run_suite() -> ExitCode {
+    let mut suite = match Suite::from_env() {
+        Ok(suite) => suite,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let sizes = || Sizes::new([4, 16], [4, 16, 64], [4, 16, 64, 256]);
+    let cost = |n| Cost {
+        flop: Some(n as f64),
+        ..Cost::default()
+    };
+    suite.run(
+        Group::new("sound", sizes(), Rate::flop(|n| n), cost)
+            .with(Implementation::cpu("double", |d| {
+                Doubling::routine(d, Fault::None)
+            })),
+    );
+    suite.run(
+        Group::new("faulty", sizes(), Rate::flop(|n| n), cost)
+            .with(Implementation::cpu("wrong", |d| {
+                Doubling::routine(d, Fault::Wrong)
+            }))
+            .with(Implementation::cpu("unwritten", |d| {
+                Doubling::routine(d, Fault::Unwritten)
+            }))
+            .with(Implementation::cpu("panics", |d| {
+                Doubling::routine(d, Fault::Panics)
+            }))
+            .with(Implementation::cpu("decays", |d| {
+                Doubling::routine(d, Fault::Decays)
+            }))
+            .with(Implementation::cpu("errs", |_| Err("no such thing".into())))
+            .with(Implementation::gpu(
+                "illegal",
+                Clock::Events,
+                Illegal::routine,
+            ))
+            .with(Implementation::gpu(
+                "after",
+                Clock::Events,
+                Illegal::routine,
+            ))
+            .with(Implementation::cpu("last", |d| {
+                Doubling::routine(d, Fault::None)
+            })),
+    );
+    suite.finish()
+}
+
+struct Doubling(Vec<f32>);
+
+impl Workload for Doubling {
+    fn new(size: u64) -> Self {
+        assert_ne!(size, 256, "a size outside the profile must not be made");
+        println!("made inputs of {size}");
+        Self((0..size).map(|i| i as f32).collect())
+    }
+    fn host_bytes(size: u64) -> u64 {
+        8 * size
+    }
+    fn device_bytes(size: u64) -> u64 {
+        8 * size
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Fault {
+    None,
+    Wrong,
+    Unwritten,
+    Panics,
+    Decays,
+}
+
+struct Double {
+    input: Rc<Doubling>,
+    output: Vec<f32>,
+    fault: Fault,
+    runs: u32,
+}
+
+impl Doubling {
+    fn routine(this: &Rc<Self>, fault: Fault) -> Result<Box<dyn Routine>, RoutineError> {
+        Ok(Box::new(Double {
+            output: vec![0.0; this.0.len()],
+            input: this.clone(),
+            fault,
+            runs: 0,
+        }))
+    }
+}
+
+impl Routine for Double {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        self.output.fill(f32::NAN);
+        Ok(())
+    }
+    fn run(&mut self) -> Result<(), RoutineError> {
+        self.runs += 1;
+        for (y, x) in self.output.iter_mut().zip(&self.input.0) {
+            *y = 2.0 * x;
+        }
+        match self.fault {
+            Fault::Wrong => self.output[1] += 0.5,
+            Fault::Unwritten => self.output[2] = f32::NAN,
+            Fault::Panics if self.runs > 2 => panic!("ran out of luck"),
+            Fault::Decays if self.runs > 100 => self.output[0] = 1.0,
+            _ => {}
+        }
+        Ok(())
+    }
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        let error = self
+            .output
+            .iter()
+            .zip(&self.input.0)
+            .map(|(y, x)| (f64::from(*y) - 2.0 * f64::from(*x)).abs())
+            // `f64::max` would drop a NaN.
+            .fold(0.0, |a, b| if b.is_nan() || b > a { b } else { a });
+        Ok(Verified {
+            error,
+            bound: 0.0,
+            method: "largest difference".to_owned(),
+        })
+    }
+}
+
+struct Illegal {
+    gpu: Rc<Gpu>,
+    launch: Launch,
+    output: CudaSlice<f32>,
+}
+
+impl Illegal {
+    fn routine(gpu: &Rc<Gpu>, _: &Rc<Doubling>) -> Result<Box<dyn Routine>, RoutineError> {
+        const SOURCE: Source = Source {
+            name: "illegal.cu",
+            text: "extern \"C\" __global__ void illegal(float *p) { p[1ull << 40] = 1.0f; }",
+            options: &[],
+            oldest: (7, 5),
+        };
+        let function = gpu.function(&SOURCE, "illegal")?;
+        let output: CudaSlice<f32> = gpu.alloc(1)?;
+        let address = output.device_ptr(gpu.stream()).0;
+        Ok(Box::new(Self {
+            gpu: gpu.clone(),
+            launch: Launch::new(function, (1, 1, 1), (1, 1, 1)).arg(address),
+            output,
+        }))
+    }
+}
+
+impl Routine for Illegal {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        Ok(self.gpu.poison(&mut self.output)?)
+    }
+    fn run(&mut self) -> Result<(), RoutineError> {
+        // SAFETY: deliberately not: the kernel writes outside its buffer, which the device
+        // reports as an illegal address.
+        unsafe { self.launch.launch(self.gpu.stream()) }?;
+        Ok(())
+    }
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        unreachable!("the run before has failed")
+    }
+}
+
+// ---- the tests ----
+
+struct Run {
+    output: Output,
+    results: tempfile::TempDir,
+}
+
+impl Run {
+    fn new(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let results = tempfile::tempdir().expect("a temporary folder can be made");
+        let output = Command::new(std::env::current_exe().expect("this process has a file"))
+            .args(arguments)
+            .env_remove("CROSSOVER_PROFILE")
+            .env(SUITE, "1")
+            .env("CROSSOVER_DEVICE", "none")
+            .env("CRITERION_HOME", results.path())
+            .envs(environment.iter().copied())
+            .output()
+            .expect("this executable can be started again");
+        Self { output, results }
+    }
+
+    fn root(&self) -> &Path {
+        self.results.path()
+    }
+
+    fn code(&self) -> i32 {
+        self.output.status.code().expect("ended by itself")
+    }
+
+    fn said(&self) -> String {
+        String::from_utf8_lossy(&self.output.stdout).into_owned()
+            + &String::from_utf8_lossy(&self.output.stderr)
+    }
+
+    fn record(&self) -> RunRecord {
+        let entry = std::fs::read_dir(self.root().join("runs"))
+            .unwrap_or_else(|e| panic!("no runs folder: {e}\n{}", self.said()))
+            .next()
+            .expect("one record")
+            .expect("readable");
+        let name = entry.path();
+        let run = name.file_stem().expect("has a name").to_string_lossy();
+        RunRecord::read(self.root(), &run).expect("the record reads back")
+    }
+}
+
+const QUICK: (&str, &str) = ("CROSSOVER_PROFILE", "quick");
+
+fn a_run_leaves_its_files() {
+    let run = Run::new(&["--bench", "sound"], &[QUICK]);
+    assert_eq!(run.code(), 0, "{}", run.said());
+    let folder = run.root().join("sound/cpu_double/16/new");
+    for file in [
+        "benchmark.json",
+        "estimates.json",
+        "sample.json",
+        "tukey.json",
+    ] {
+        assert!(folder.join(file).is_file(), "no {file}");
+    }
+    let sidecar = Sidecar::read(&folder).expect("sound").expect("there");
+    assert_eq!(sidecar.id, "sound/cpu/double/16");
+    assert_eq!(sidecar.clock, Clock::Wall);
+    assert_eq!(sidecar.size, 16);
+    assert_eq!(sidecar.cost.flop, Some(16.0));
+    assert!(sidecar.verified.expect("verified").passed());
+    let record = run.record();
+    assert_eq!(record.run, sidecar.run);
+    assert_eq!(record.profile, "quick");
+    assert!(record.finished.is_some() && record.failed.is_empty());
+    for ceiling in ["cpu_fma_1", "cpu_fma_all", "cpu_memory"] {
+        assert!(record.ceilings[ceiling].value > 1e8, "{ceiling}");
+    }
+    assert!(
+        record.skipped.iter().any(|s| s.id == "sound/cpu/double"
+            && s.reason.contains("64, 256")
+            && s.reason.contains("CROSSOVER_PROFILE=full")),
+        "{:?}",
+        record.skipped
+    );
+    assert!(
+        run.root().join("report/index.html").is_file(),
+        "Criterion's page"
+    );
+    assert!(
+        run.root().join("sound/report/lines.svg").is_file(),
+        "drawn by plotters"
+    );
+}
+
+fn a_named_baseline_has_its_sidecar() {
+    let run = Run::new(&["--bench", "sound", "--save-baseline", "main"], &[QUICK]);
+    assert_eq!(run.code(), 0, "{}", run.said());
+    let folder = run.root().join("sound/cpu_double/4");
+    assert!(
+        Sidecar::read(&folder.join("main"))
+            .expect("sound")
+            .is_some()
+    );
+    assert!(Sidecar::read(&folder.join("new")).expect("sound").is_some());
+    assert!(!folder.join("base").exists());
+    // Other samples than those it was written for: stale.
+    std::fs::write(folder.join("main/sample.json"), "{}").expect("writable");
+    assert!(Sidecar::read(&folder.join("main")).is_err());
+}
+
+fn failures_are_named_and_the_rest_goes_on() {
+    let run = Run::new(&["--bench"], &[QUICK]);
+    let said = run.said();
+    assert_eq!(run.code(), 1, "{said}");
+    let failed = run.record().failed;
+    for (id, text) in [
+        ("faulty/cpu/wrong/4", "wrong result"),
+        ("faulty/cpu/unwritten/16", "wrong result"),
+        ("faulty/cpu/panics/4", "ran out of luck"),
+        ("faulty/cpu/decays/16", "wrong result"),
+        ("faulty/cpu/errs/4", "no such thing"),
+    ] {
+        assert!(
+            failed.iter().any(|f| f.id == id && f.error.contains(text)),
+            "{id} is not named: {failed:?}\n{said}"
+        );
+        assert!(said.contains(&format!("FAILED {id}")), "{said}");
+        let folder = id.replacen("cpu/", "cpu_", 1);
+        assert!(!run.root().join(folder).join("new/crossover.json").exists());
+    }
+    assert!(
+        !run.root().join("faulty/cpu_wrong").exists(),
+        "a wrong one was timed"
+    );
+    assert!(
+        run.root()
+            .join("faulty/cpu_last/16/new/crossover.json")
+            .exists()
+    );
+}
+
+fn what_is_left_out_costs_nothing() {
+    let run = Run::new(&["--bench", "sound/cpu/double/4$"], &[QUICK]);
+    assert_eq!(run.code(), 0, "{}", run.said());
+    assert!(run.said().contains("made inputs of 4") && !run.said().contains("made inputs of 16"));
+    assert!(!run.root().join("sound/cpu_double/16").exists());
+
+    let list = Run::new(&["--bench", "--list"], &[]);
+    assert_eq!(list.code(), 0);
+    let said = list.said();
+    assert!(said.contains("sound/cpu/double/64: benchmark"), "{said}");
+    assert!(!said.contains("made inputs"), "{said}");
+    assert!(!said.contains("256"), "outside the profile: {said}");
+    assert_eq!(std::fs::read_dir(list.root()).expect("a folder").count(), 0);
+}
+
+fn a_bad_setting_ends_the_run_before_it_starts() {
+    let run = Run::new(&["--bench"], &[("CROSSOVER_PROFILE", "fastest")]);
+    assert_eq!(run.code(), 2);
+    let said = run.said();
+    assert!(
+        said.contains("quick, default and full") && !said.contains("made inputs"),
+        "{said}"
+    );
+}
+
+fn test_mode_verifies_and_writes_nothing() {
+    let good = Run::new(&["--test", "sound"], &[QUICK]);
+    assert_eq!(good.code(), 0, "{}", good.said());
+    assert!(good.said().contains("Success"), "{}", good.said());
+    let bad = Run::new(&["--test", "faulty/cpu/wrong"], &[QUICK]);
+    assert_eq!(bad.code(), 1, "{}", bad.said());
+    assert_eq!(std::fs::read_dir(bad.root()).expect("a folder").count(), 0);
+}
+
+fn without_a_gpu_it_is_said() {
+    let run = Run::new(&["--bench", "faulty/(gpu|cpu/last)"], &[QUICK]);
+    assert_eq!(run.code(), 0, "{}", run.said());
+    let skipped = run.record().skipped;
+    for id in ["faulty/gpu/illegal", "faulty/gpu/after"] {
+        assert!(
+            skipped
+                .iter()
+                .any(|s| s.id == id && s.reason.contains("CROSSOVER_DEVICE=none")),
+            "{skipped:?}"
+        );
+    }
+    let absent = run.record().environment.gpu_absent.expect("said");
+    assert!(absent.contains("CROSSOVER_DEVICE"), "{absent}");
+}
+
+fn a_lost_context_skips_the_gpu_and_nothing_else() {
+    let run = Run::new(
+        &["--bench", "faulty/(gpu|cpu/last)"],
+        &[QUICK, ("CROSSOVER_DEVICE", "0")],
+    );
+    if let Err(absence) = crossover::device::probe(0) {
+        println!("(without a CUDA device: {absence})");
+        assert_eq!(run.code(), 0, "{}", run.said());
+        return;
+    }
+    let said = run.said();
+    assert_eq!(run.code(), 1, "{said}");
+    let record = run.record();
+    assert!(
+        record
+            .failed
+            .iter()
+            .any(|f| f.id == "faulty/gpu/illegal/4"
+                && f.error.contains("CUDA_ERROR_ILLEGAL_ADDRESS")),
+        "{said}"
+    );
+    assert_eq!(record.failed.len(), 1, "only the culprit failed: {said}");
+    assert!(said.contains("context is lost"), "{said}");
+    assert!(
+        run.root()
+            .join("faulty/cpu_last/16/new/crossover.json")
+            .exists()
+    );
+}

@@ -44,10 +44,10 @@ extern "C" __global__ void __launch_bounds__(1024)
 // elements are quads of 4 x 4, spread over the warp's tile so that neighbouring lanes read
 // neighbouring 16 bytes of shared memory. VEC is how many floats one global access moves: 4
 // where n is a multiple of 4, so that each row is aligned to 16 bytes, else 1.
-template <unsigned BM, unsigned BN, unsigned BK, unsigned TM, unsigned TN, unsigned VEC>
+template <unsigned BM, unsigned BN, unsigned BK, unsigned TM, unsigned TN, unsigned VEC,
+          unsigned THREADS>
 struct Tiled {
     static constexpr unsigned WARPS_N = BN / (8 * TN);
-    static constexpr unsigned THREADS = (BM / (4 * TM)) * WARPS_N * 32;
     static constexpr unsigned A_LOADS = BM * BK / (VEC * THREADS);
     static constexpr unsigned B_LOADS = BK * BN / (VEC * THREADS);
     static constexpr unsigned A_PER_ROW = BK / VEC, A_STEP = THREADS / A_PER_ROW;
@@ -57,6 +57,7 @@ struct Tiled {
     static constexpr unsigned LDA = BM + 4;
 
     static_assert(BM % (4 * TM) == 0 && BN % (8 * TN) == 0 && TM % 4 == 0 && TN % 4 == 0, "tile");
+    static_assert(BM / (4 * TM) * WARPS_N * 32 == THREADS, "warps");
     static_assert(A_LOADS * VEC * THREADS == BM * BK && B_LOADS * VEC * THREADS == BK * BN, "loads");
     static_assert(THREADS % A_PER_ROW == 0 && THREADS % B_PER_ROW == 0, "rows");
 
@@ -178,17 +179,41 @@ struct Tiled {
 };
 
 // `matmul_tiled_<tile>` needs n to be a multiple of 4, `matmul_tiled_<tile>_any` does not.
-// BLOCKS is how many blocks a multiprocessor holds at once, which bounds the registers.
-#define TILED(NAME, BLOCKS, BM, BN, BK, TM, TN, VEC)                                              \
-    extern "C" __global__ void __launch_bounds__(Tiled<BM, BN, BK, TM, TN, VEC>::THREADS, BLOCKS) \
-        NAME(const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c,     \
-             u64 n) {                                                                             \
-        Tiled<BM, BN, BK, TM, TN, VEC>::run(a, b, c, n);                                          \
-    }
+// The second launch bound is how many blocks a multiprocessor holds at once, which bounds the
+// registers.
 
-TILED(matmul_tiled_128, 2, 128, 128, 8, 8, 8, 4)
-TILED(matmul_tiled_128_any, 2, 128, 128, 8, 8, 8, 1)
-TILED(matmul_tiled_64, 4, 64, 64, 16, 8, 4, 4)
-TILED(matmul_tiled_64_any, 4, 64, 64, 16, 8, 4, 1)
-TILED(matmul_tiled_32, 8, 32, 32, 16, 4, 4, 4)
-TILED(matmul_tiled_32_any, 8, 32, 32, 16, 4, 4, 1)
+extern "C" __global__ void __launch_bounds__(256, 2)
+    matmul_tiled_128(const float *__restrict__ a, const float *__restrict__ b,
+                     float *__restrict__ c, u64 n) {
+    Tiled<128, 128, 8, 8, 8, 4, 256>::run(a, b, c, n);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+    matmul_tiled_128_any(const float *__restrict__ a, const float *__restrict__ b,
+                         float *__restrict__ c, u64 n) {
+    Tiled<128, 128, 8, 8, 8, 1, 256>::run(a, b, c, n);
+}
+
+extern "C" __global__ void __launch_bounds__(128, 4)
+    matmul_tiled_64(const float *__restrict__ a, const float *__restrict__ b,
+                    float *__restrict__ c, u64 n) {
+    Tiled<64, 64, 16, 8, 4, 4, 128>::run(a, b, c, n);
+}
+
+extern "C" __global__ void __launch_bounds__(128, 4)
+    matmul_tiled_64_any(const float *__restrict__ a, const float *__restrict__ b,
+                        float *__restrict__ c, u64 n) {
+    Tiled<64, 64, 16, 8, 4, 1, 128>::run(a, b, c, n);
+}
+
+extern "C" __global__ void __launch_bounds__(64, 8)
+    matmul_tiled_32(const float *__restrict__ a, const float *__restrict__ b,
+                    float *__restrict__ c, u64 n) {
+    Tiled<32, 32, 16, 4, 4, 4, 64>::run(a, b, c, n);
+}
+
+extern "C" __global__ void __launch_bounds__(64, 8)
+    matmul_tiled_32_any(const float *__restrict__ a, const float *__restrict__ b,
+                        float *__restrict__ c, u64 n) {
+    Tiled<32, 32, 16, 4, 4, 1, 64>::run(a, b, c, n);
+}

@@ -15,7 +15,7 @@ const HOPELESS: f64 = 2.0;
 /// The fastest of this many measurements counts; rare disturbances only ever add time.
 const ROUNDS: u32 = 7;
 /// No more rounds once this much time has gone into them.
-const LONGEST: Duration = Duration::from_millis(300);
+const LONGEST: Duration = Duration::from_millis(500);
 
 /// The fastest method for `problem`; `output` is overwritten.
 pub(super) fn fastest(problem: &Matmul, output: &mut [f32]) -> Method {

@@ -39,11 +39,28 @@ pub fn shared(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, R
 /// multiprocessors; [`Routine::notes`] says which.
 pub fn tiled(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
     let tile = tile(problem.n as u64, gpu.properties().multiprocessors);
+    tiled_by(gpu, problem, tile.side)
+}
+
+/// [`tiled`] with tiles of `side` rows and columns: 32, 64 or 128. For tests, and to find
+/// where which tile is fastest.
+///
+/// # Errors
+/// Another `side` as well.
+pub fn tiled_by(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Matmul>,
+    side: u32,
+) -> Result<Box<dyn Routine>, RoutineError> {
+    let tile = TILES
+        .iter()
+        .find(|tile| tile.side == side)
+        .ok_or_else(|| format!("there is no tile of side {side}; choose 32, 64 or 128"))?;
     kernel(
         gpu,
         problem,
         tile.name(problem.n),
-        (tile.side, tile.side),
+        (side, side),
         (tile.threads, 1),
     )
 }
@@ -335,7 +352,6 @@ fn tile(n: u64, multiprocessors: u32) -> &'static Tile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::present;
 
     #[test]
     fn tiles_by_order_on_132_multiprocessors() {
@@ -361,28 +377,7 @@ mod tests {
     #[test]
     fn every_entry_point_is_in_the_source() {
         for name in TILES.iter().flat_map(|tile| tile.names) {
-            assert!(MATMUL.text.contains(&format!("TILED({name},")), "{name}");
-        }
-    }
-
-    #[test]
-    fn compiles_for_every_architecture_without_spills_on_hopper() {
-        if !present::nvrtc() {
-            eprintln!("skipped: NVRTC is not installed");
-            return;
-        }
-        for arch in [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)] {
-            let cubin = MATMUL.compile(arch).unwrap();
-            assert!(!cubin.image.is_empty());
-            if arch == (9, 0) {
-                let spills = cubin.log.lines().filter(|l| l.contains("spill")).count();
-                let none = cubin
-                    .log
-                    .lines()
-                    .filter(|l| l.contains("0 bytes spill stores, 0 bytes spill loads"))
-                    .count();
-                assert_eq!((spills, none), (8, 8), "{}", cubin.log);
-            }
+            assert!(MATMUL.text.contains(&format!(" {name}(")), "{name}");
         }
     }
 }

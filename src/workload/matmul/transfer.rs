@@ -79,25 +79,25 @@ impl DeviceSide {
         self.gpu.synchronize()
     }
 
-    /// Uploads `a` and `b`, multiplies, downloads to `c`, and waits.
-    fn run(&self, a: &[f32], b: &[f32], c: &mut [f32]) -> Result<(), CudaError> {
-        let outcome = self.enqueue(a, b, c);
+    /// Uploads A and B, multiplies, downloads C, and waits.
+    fn run(&self, host: Matrices<'_>) -> Result<(), CudaError> {
+        let outcome = self.enqueue(host);
         // Waits even after an error: what was enqueued before it may still use the slices.
         let waited = self.gpu.synchronize();
         outcome.and(waited)
     }
 
-    fn enqueue(&self, a: &[f32], b: &[f32], c: &mut [f32]) -> Result<(), CudaError> {
+    fn enqueue(&self, host: Matrices<'_>) -> Result<(), CudaError> {
         let stream = self.gpu.stream().cu_stream();
         let at = |slice| -> CUdeviceptr { address(&self.gpu, slice) };
         let sent = |e| CudaError::new("cuMemcpyHtoDAsync", e);
         // SAFETY: device and host slices hold n x n floats each, and all of them outlive the
         // wait in `run`; C is distinct from A and B.
         unsafe {
-            result::memcpy_htod_async(at(&self.a), a, stream).map_err(sent)?;
-            result::memcpy_htod_async(at(&self.b), b, stream).map_err(sent)?;
+            result::memcpy_htod_async(at(&self.a), host.a, stream).map_err(sent)?;
+            result::memcpy_htod_async(at(&self.b), host.b, stream).map_err(sent)?;
             self.sgemm.enqueue()?;
-            result::memcpy_dtoh_async(c, at(&self.c), stream)
+            result::memcpy_dtoh_async(host.c, at(&self.c), stream)
                 .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
         }
     }
@@ -105,8 +105,14 @@ impl DeviceSide {
 
 /// The host's side: where the operands come from and the result goes.
 trait HostSide {
-    /// A, B and C, for reading, reading and writing.
-    fn slices(&mut self) -> Result<(&[f32], &[f32], &mut [f32]), CudaError>;
+    fn matrices(&mut self) -> Result<Matrices<'_>, CudaError>;
+}
+
+/// The three matrices in host memory.
+struct Matrices<'a> {
+    a: &'a [f32],
+    b: &'a [f32],
+    c: &'a mut [f32],
 }
 
 struct Pageable {
@@ -115,8 +121,12 @@ struct Pageable {
 }
 
 impl HostSide for Pageable {
-    fn slices(&mut self) -> Result<(&[f32], &[f32], &mut [f32]), CudaError> {
-        Ok((&self.problem.a, &self.problem.b, &mut self.c))
+    fn matrices(&mut self) -> Result<Matrices<'_>, CudaError> {
+        Ok(Matrices {
+            a: &self.problem.a,
+            b: &self.problem.b,
+            c: &mut self.c,
+        })
     }
 }
 
@@ -127,13 +137,13 @@ struct Pinned {
 }
 
 impl HostSide for Pinned {
-    fn slices(&mut self) -> Result<(&[f32], &[f32], &mut [f32]), CudaError> {
+    fn matrices(&mut self) -> Result<Matrices<'_>, CudaError> {
         let failed = |e| CudaError::new("cuEventSynchronize", e);
-        Ok((
-            self.a.as_slice().map_err(failed)?,
-            self.b.as_slice().map_err(failed)?,
-            slice_mut(&mut self.c)?,
-        ))
+        Ok(Matrices {
+            a: self.a.as_slice().map_err(failed)?,
+            b: self.b.as_slice().map_err(failed)?,
+            c: slice_mut(&mut self.c)?,
+        })
     }
 }
 
@@ -150,18 +160,17 @@ struct Transfer<H> {
 
 impl<H: HostSide> Routine for Transfer<H> {
     fn poison(&mut self) -> Result<(), RoutineError> {
-        self.host.slices()?.2.fill(f32::NAN);
+        self.host.matrices()?.c.fill(f32::NAN);
         Ok(self.device.poison()?)
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {
-        let (a, b, c) = self.host.slices()?;
-        Ok(self.device.run(a, b, c)?)
+        Ok(self.device.run(self.host.matrices()?)?)
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
         let problem = &self.device.problem;
-        let error = problem.error_of_rows(0, self.host.slices()?.2);
+        let error = problem.error_of_rows(0, self.host.matrices()?.c);
         Ok(problem.verified(error))
     }
 }

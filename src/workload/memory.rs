@@ -110,8 +110,8 @@ impl Allocation {
     fn allocate(&self) -> Result<sys::CUdeviceptr, CudaError> {
         let bytes = self.problem.bytes as usize;
         match &self.allocator {
-            // SAFETY: released by `release`, after its last use on the stream.
             Allocator::Synchronous => {
+                // SAFETY: released by `release`, after its last use on the stream.
                 unsafe { result::malloc_sync(bytes) }.map_err(|e| CudaError::new("cuMemAlloc", e))
             }
             Allocator::Pool(pool) => {

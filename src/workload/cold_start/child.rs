@@ -29,9 +29,12 @@ pub fn run() -> Option<ExitCode> {
         .parse()
         .map_err(Into::into)
         .and_then(measure)
-        .and_then(|report| Ok(println!("{}", serde_json::to_string(&report)?)));
+        .and_then(|report| Ok(serde_json::to_string(&report)?));
     Some(match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(report) => {
+            println!("{report}");
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             eprintln!("{error}");
             ExitCode::FAILURE

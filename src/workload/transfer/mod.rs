@@ -203,7 +203,7 @@ impl Copy {
         })
     }
 
-    fn to_device(&mut self) -> Result<(), CudaError> {
+    fn upload(&mut self) -> Result<(), CudaError> {
         let stream = self.gpu.stream();
         let (to, _to) = self.device.device_ptr_mut(stream);
         // SAFETY: both sides hold as many bytes; `run` synchronises before either is touched.
@@ -211,21 +211,21 @@ impl Copy {
             .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))
     }
 
-    fn to_host(&mut self) -> Result<(), CudaError> {
+    fn download(&mut self) -> Result<(), CudaError> {
         let stream = self.gpu.stream();
         let (from, _from) = self.device.device_ptr(stream);
-        // SAFETY: as in `to_device`.
+        // SAFETY: as in `upload`.
         unsafe { result::memcpy_dtoh_async(self.host.bytes_mut(), from, stream.cu_stream()) }
             .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
     }
 
-    fn many_to_device(&mut self) -> Result<(), CudaError> {
+    fn upload_in_pieces(&mut self) -> Result<(), CudaError> {
         let stream = self.gpu.stream();
         let (to, _to) = self.device.device_ptr_mut(stream);
         let piece = self.host.bytes().len().div_ceil(PIECES);
         for (i, bytes) in self.host.bytes().chunks(piece).enumerate() {
             let to = to + (i * piece) as sys::CUdeviceptr;
-            // SAFETY: as in `to_device`, a piece of it at the same offset on both sides.
+            // SAFETY: as in `upload`, a piece of it at the same offset on both sides.
             unsafe { result::memcpy_htod_async(to, bytes, stream.cu_stream()) }
                 .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))?;
         }
@@ -270,14 +270,14 @@ impl Routine for Copy {
 
     fn run(&mut self) -> Result<(), RoutineError> {
         match self.direction {
-            Direction::ToDevice => self.to_device()?,
-            Direction::ManyToDevice => self.many_to_device()?,
-            Direction::ToHost => self.to_host()?,
+            Direction::ToDevice => self.upload()?,
+            Direction::ManyToDevice => self.upload_in_pieces()?,
+            Direction::ToHost => self.download()?,
             Direction::Both => {
                 if let Some(back) = &mut self.back {
                     back.start()?;
                 }
-                self.to_device()?;
+                self.upload()?;
                 if let Some(back) = &self.back {
                     back.wait()?;
                 }

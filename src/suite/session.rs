@@ -507,7 +507,7 @@ impl Session {
                 .count();
             if by_profile > 0 {
                 eprintln!(
-                    "{by_profile} implementations have more sizes; CROSSOVER_PROFILE=full runs them"
+                    "sizes of {by_profile} implementation(s) left out by the profile; CROSSOVER_PROFILE=full runs them"
                 );
             }
         }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use cudarc::driver::{CudaGraph, CudaSlice, DevicePtr, PinnedHostSlice, result, sys};
 use rand::{RngExt, SeedableRng};
 
-use super::{Routine, RoutineError, Workload};
+use super::{Routine, RoutineError, Workload, simple};
 use crate::device::kernel::{Launch, Source};
 use crate::device::{CudaError, Gpu};
 use crate::record::{Cost, Verified};
@@ -280,22 +280,8 @@ impl Routine for Steps {
 /// Each step rounds once, to a value of at most 1, and multiplies what came before by less
 /// than 1: the error is at most the steps' number of half-ulps of 1.
 fn verify(output: &[f32], reference: &[f64]) -> Verified {
-    let mut error = 0.0f64;
-    for (y, r) in output.iter().zip(reference) {
-        let e = (f64::from(*y) - r).abs();
-        // `max` would lose a NaN.
-        if e.is_nan() || e > error {
-            error = e;
-        }
-        if error.is_nan() {
-            break;
-        }
-    }
-    Verified {
-        error,
-        bound: STEPS as f64 * f64::from(f32::EPSILON) / 2.0,
-        method: "largest absolute error of values of at most 1, every element".to_owned(),
-    }
+    let bound = STEPS as f64 * f64::from(f32::EPSILON) / 2.0;
+    simple::compare(output, reference.iter().copied(), 1.0, bound)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ pub mod host_sync;
 pub mod kernels;
 pub mod matmul;
 pub mod memory;
+pub mod simple;
 pub mod transfer;
 
 use crate::record::Verified;

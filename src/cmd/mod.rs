@@ -1,0 +1,3 @@
+//! One file a subcommand: `Args` and `run`.
+
+pub(crate) mod report;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::crossover::{self, Found};
 use super::findings::{self, Context, Finding};
 use super::model::Machine;
+use super::page::{self, Section};
 use super::reuse::{self, Reuse};
 use super::{read, summary, terminal};
 use crate::record::{self, RecordError};
@@ -33,6 +34,25 @@ pub struct Assembled {
     pub findings: Vec<Finding>,
     /// Machines drawn beside it, with their own answers.
     pub others: Vec<(Machine, Vec<Found>)>,
+}
+
+impl Assembled {
+    /// The machine, then those beside it.
+    pub fn machines(&self) -> impl Iterator<Item = &Machine> {
+        std::iter::once(&self.machine).chain(self.others.iter().map(|(m, _)| m))
+    }
+
+    /// Groups of any machine, those that compare CPU and GPU first, then by name.
+    pub fn group_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self
+            .machines()
+            .flat_map(|m| m.groups.iter().map(|g| g.name.clone()))
+            .collect();
+        names.sort();
+        names.dedup();
+        names.sort_by_key(|name| !self.found.iter().any(|f| f.group == *name));
+        names
+    }
 }
 
 /// What was written, for the terminal.
@@ -152,11 +172,25 @@ pub fn refresh(root: &Path, out: &Path, options: &Options) -> Result<Written, Re
 fn write(report: &Assembled, out: &Path) -> Result<Written, ReportError> {
     let summary = out.join("summary.json");
     record::write_json(&summary, &summary::summary(report))?;
+    let sections: Vec<Section> = report
+        .group_names()
+        .iter()
+        .map(|name| Section::draw(report, name))
+        .collect();
+    let folder = out.join("plots");
+    let mut plots = Vec::new();
+    for drawn in sections.iter().flat_map(|s| &s.plots) {
+        let path = folder.join(&drawn.file);
+        record::write_atomic(&path, drawn.svg.as_bytes())?;
+        plots.push(path);
+    }
     let page = out.join("index.html");
+    let html = page::page(report, &sections, out);
+    record::write_atomic(&page, html.as_bytes())?;
     Ok(Written {
         page,
         summary,
-        plots: Vec::new(),
+        plots,
         table: terminal::table(report),
         left_out: report.machine.problems.len(),
     })

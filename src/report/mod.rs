@@ -8,6 +8,8 @@ pub mod crossover;
 pub mod findings;
 pub mod limits;
 pub mod model;
+pub mod page;
+pub mod plot;
 pub mod read;
 pub mod reuse;
 pub mod summary;

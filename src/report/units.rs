@@ -97,7 +97,8 @@ pub fn count(value: f64) -> String {
     }
 }
 
-fn superscript(n: u32) -> String {
+/// A number as an exponent.
+pub(crate) fn superscript(n: u32) -> String {
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     n.to_string()
         .bytes()

@@ -2,3 +2,4 @@
 //! exit code.
 
 pub(crate) mod env;
+pub(crate) mod report;

@@ -1,0 +1,111 @@
+//! From which size on the GPU wins, with and without transfers.
+
+use super::{Context, Finding};
+use crate::report::crossover::{Answer, Change, Found, headlines};
+use crate::report::model::Question;
+use crate::report::topics::{title, topic};
+use crate::report::units;
+
+pub(super) fn find(context: &Context) -> Vec<Finding> {
+    headlines(context.found).map(|f| one(f, context)).collect()
+}
+
+fn one(f: &Found, context: &Context) -> Finding {
+    let machine = match &f.gpu_machine {
+        Some(machine) => format!(
+            "With the {machine} (another machine's figures) beside this machine's CPU, {}",
+            title(&f.group).to_lowercase()
+        ),
+        None => title(&f.group).to_owned(),
+    };
+    let data = match f.question {
+        Question::Device => "with the data already on the GPU",
+        Question::Host => "with the data starting and ending in host memory",
+    };
+    let call = match (f.question, f.includes_launch) {
+        (Question::Device, true) => ", launch included",
+        (Question::Device, false) => ", device time alone",
+        (Question::Host, _) => "",
+    };
+    let text = format!(
+        "{machine}, {data}: gpu/{}{call} {}.",
+        f.gpu,
+        verdict(f, context)
+    );
+    let who = f.gpu_machine.as_ref().map_or(String::new(), |machine| {
+        format!(".{}", machine.to_lowercase().replace(' ', "-"))
+    });
+    let question = match f.question {
+        Question::Device => "device",
+        Question::Host => "host",
+    };
+    let mut finding = Finding::new(format!("winner.{}.{question}{who}", f.group), text)
+        .figure("speedup", f.speedup)
+        .figure("speedup_size", f.speedup_size);
+    if let Some(change) = f.crossing.for_good() {
+        finding = finding
+            .figure("size", change.size)
+            .figure("size_low", change.low)
+            .figure("size_high", change.high);
+    }
+    finding.benchmarks = f.benchmarks.clone();
+    finding
+}
+
+fn verdict(f: &Found, context: &Context) -> String {
+    let symbol = topic(&f.group).symbol;
+    let size = |s: f64| units::about_size(s);
+    let range = f.crossing.range;
+    let largest = exact(f.speedup_size);
+    let at_largest = match f.speedup {
+        s if s >= 1.0 => format!("{} faster at {symbol} = {largest}", units::factor(s)),
+        s => format!("{} slower at {symbol} = {largest}", units::factor(1.0 / s)),
+    };
+    match f.crossing.answer {
+        Answer::Always => format!(
+            "beats the best CPU code at every measured size, {symbol} = {} to {}; {at_largest}",
+            exact(range.0),
+            exact(range.1)
+        ),
+        Answer::Never => format!(
+            "never beats the best CPU code in the measured range, {symbol} = {} to {}; {at_largest}",
+            exact(range.0),
+            exact(range.1)
+        ),
+        Answer::At | Answer::CrossesBack => {
+            let turns: Vec<String> = f
+                .crossing
+                .changes
+                .iter()
+                .map(|c| {
+                    let does = match c.to_gpu {
+                        true => "beats the best CPU code from",
+                        false => "loses again from",
+                    };
+                    format!(
+                        "{does} {symbol} = {} on ({})",
+                        size(c.size),
+                        how(c, context)
+                    )
+                })
+                .collect();
+            format!("{}; {at_largest}", turns.join(", "))
+        }
+    }
+}
+
+fn how(change: &Change, _: &Context) -> String {
+    let kind = match change.measured {
+        true => "measured",
+        false => "interpolated",
+    };
+    format!(
+        "{kind}, between {} and {}",
+        units::about_size(change.low),
+        units::about_size(change.high)
+    )
+}
+
+fn exact(size: f64) -> String {
+    units::size(size as u64)
+}

@@ -7,6 +7,7 @@ pub mod environment;
 mod error;
 #[cfg(feature = "suite")]
 mod gpu;
+pub mod graph;
 pub mod kernel;
 pub mod present;
 mod probe;

@@ -1,6 +1,9 @@
 //! What is measured: one module an operation, with its inputs, its CPU and GPU
 //! implementations, its float64 reference and tolerance, and its cost.
 
+pub mod graph_replay;
+pub mod nested_sine;
+
 use crate::record::Verified;
 
 /// What an operation's code may fail with: a CUDA error, an allocation, a missing library.

@@ -264,3 +264,49 @@ pub mod gpu {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(chain: &Chain, order: impl Iterator<Item = usize> + Clone) -> Vec<f32> {
+        let link = |y: f32, i: usize| y.mul_add(chain.links[i].factor, chain.links[i].term);
+        let y = |&x: &f32| order.clone().fold(x, link);
+        chain.x.iter().map(y).collect()
+    }
+
+    #[test]
+    fn float32_arithmetic_stays_within_the_bound_and_well_above_nothing() {
+        let chain = Chain::new(1 << 12);
+        let verified = chain.compare(&run(&chain, 0..LINKS));
+        assert!(verified.passed(), "{verified:?}");
+        assert!(verified.error > verified.bound / 100.0, "{verified:?}");
+    }
+
+    #[test]
+    fn a_link_left_out_or_out_of_order_is_found() {
+        let chain = Chain::new(64);
+        for left_out in 0..LINKS {
+            let y = run(&chain, (0..LINKS).filter(|&i| i != left_out));
+            assert!(!chain.compare(&y).passed(), "without link {left_out}");
+        }
+        for early in 1..LINKS {
+            let swapped = move |i| match i {
+                i if i == early => early - 1,
+                i if i + 1 == early => early,
+                i => i,
+            };
+            let y = run(&chain, (0..LINKS).map(swapped));
+            assert!(!chain.compare(&y).passed(), "link {early} too early");
+        }
+    }
+
+    #[test]
+    fn an_unwritten_or_short_output_is_found() {
+        let chain = Chain::new(64);
+        let mut y = run(&chain, 0..LINKS);
+        assert!(!chain.compare(&y[1..]).passed());
+        y[63] = f32::NAN;
+        assert!(!chain.compare(&y).passed());
+    }
+}

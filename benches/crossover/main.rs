@@ -7,9 +7,12 @@ use crossover::suite::Suite;
 use crossover::workload::cold_start::run_child;
 
 mod cold_start;
+mod graph_replay;
 mod host_sync;
 mod matmul;
 mod memory;
+mod nested_sine;
+mod streams;
 mod transfer;
 
 fn main() -> ExitCode {
@@ -24,8 +27,11 @@ fn main() -> ExitCode {
         }
     };
     suite.run(matmul::group());
+    suite.run(nested_sine::group());
+    suite.run(graph_replay::group());
     suite.run(cold_start::group());
     suite.run(transfer::group());
+    suite.run(streams::group());
     suite.run(host_sync::group());
     suite.run(memory::group());
     suite.finish()

@@ -1,7 +1,7 @@
 //! The kernel sources, each one file of `kernels/`. What stands here is compiled by the
 //! tests for every architecture it claims.
 
-use super::{cold_start, host_sync, matmul, transfer};
+use super::{cold_start, graph_replay, host_sync, matmul, nested_sine, transfer};
 use crate::device::kernel::Source;
 
 /// Kernels of known duration: `empty()` and `spin(unsigned long long nanoseconds)`, each
@@ -17,7 +17,9 @@ pub static SPIN: Source = Source {
 pub static ALL: &[&Source] = &[
     &SPIN,
     &cold_start::COLD_START,
+    &graph_replay::CHAIN,
     &host_sync::HOST_SYNC,
     &matmul::gpu::MATMUL,
+    &nested_sine::NESTED_SINE,
     &transfer::TRANSFER,
 ];

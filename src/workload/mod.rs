@@ -2,11 +2,14 @@
 //! implementations, its float64 reference and tolerance, and its cost.
 
 pub mod cold_start;
+pub mod graph_replay;
 pub mod host_sync;
 pub mod kernels;
 pub mod matmul;
 pub mod memory;
+pub mod nested_sine;
 pub mod simple;
+pub mod streams;
 pub mod transfer;
 
 use crate::record::Verified;

@@ -4,12 +4,13 @@
 use std::process::ExitCode;
 
 use crossover::suite::Suite;
-use crossover::workload::cold_start::run_child;
+use crossover::workload::run_child;
 
 mod cold_start;
 mod host_sync;
 mod matmul;
 mod memory;
+mod timing_methods;
 mod transfer;
 
 fn main() -> ExitCode {
@@ -25,6 +26,8 @@ fn main() -> ExitCode {
     };
     suite.run(matmul::group());
     suite.run(cold_start::group());
+    suite.run(timing_methods::spin());
+    suite.run(timing_methods::product());
     suite.run(transfer::group());
     suite.run(host_sync::group());
     suite.run(memory::group());

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use crossover::suite::Suite;
-use crossover::workload::cold_start::run_child;
+use crossover::workload::run_child;
 
 mod cold_start;
 mod graph_replay;
@@ -13,6 +13,7 @@ mod matmul;
 mod memory;
 mod nested_sine;
 mod streams;
+mod timing_methods;
 mod transfer;
 
 fn main() -> ExitCode {
@@ -30,6 +31,8 @@ fn main() -> ExitCode {
     suite.run(nested_sine::group());
     suite.run(graph_replay::group());
     suite.run(cold_start::group());
+    suite.run(timing_methods::spin());
+    suite.run(timing_methods::product());
     suite.run(transfer::group());
     suite.run(streams::group());
     suite.run(host_sync::group());

@@ -4,8 +4,9 @@
 use super::{cold_start, graph_replay, host_sync, matmul, nested_sine, transfer};
 use crate::device::kernel::Source;
 
-/// Kernels of known duration: `empty()` and `spin(unsigned long long nanoseconds)`, each
-/// for a grid of one block of one thread.
+/// Kernels of known duration: `empty()`, `spin(unsigned long long nanoseconds)`, and
+/// `spin_timed(unsigned long long nanoseconds, unsigned long long *spun)`, each for a grid of
+/// one block of one thread.
 pub static SPIN: Source = Source {
     name: "spin.cu",
     text: include_str!("../../kernels/spin.cu"),

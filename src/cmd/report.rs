@@ -25,7 +25,8 @@ pub(crate) struct Args {
     #[arg(long)]
     no_reference: bool,
     /// Also refresh the results in a README, between `<!-- crossover:begin -->` and
-    /// `<!-- crossover:end -->`: the reference's, else the first named machine's, else these.
+    /// `<!-- crossover:end -->`: the first machine named with `--with`, else the
+    /// reference, else these.
     #[arg(
         long,
         value_name = "FILE",

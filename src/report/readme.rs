@@ -1,6 +1,6 @@
 //! Real plots and a real table in a README, spliced in between markers.
 //!
-//! The committed reference is shown (else the first machine named, else this one), alone,
+//! The first machine named is shown (else the committed reference, else this one), alone,
 //! so that the text does not depend on who refreshes it. The plots go to `docs/plots/`
 //! beside the README.
 

@@ -24,6 +24,17 @@ pub(crate) struct Args {
     /// Leave out the reference machines in <OUT>/reference/.
     #[arg(long)]
     no_reference: bool,
+    /// Also refresh the results in a README, between `<!-- crossover:begin -->` and
+    /// `<!-- crossover:end -->`: the first machine named with `--with`, else the
+    /// reference, else these.
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "README.md"
+    )]
+    readme: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
@@ -33,5 +44,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     };
     let written = report::refresh(&args.root, &args.out, &options)?;
     print!("{written}");
+    if let Some(readme) = &args.readme {
+        report::readme::refresh(readme, &args.root, &args.out, &options)?;
+        println!("refreshed: {}", readme.display());
+    }
     Ok(())
 }

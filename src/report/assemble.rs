@@ -119,7 +119,33 @@ pub enum ReportError {
 
 /// Reads the results under `root` and those to show beside them.
 pub fn assemble(root: &Path, out: &Path, options: &Options) -> Result<Assembled, ReportError> {
-    let mut machine = read::read(root, "this machine", false);
+    let machine = read::read(root, "this machine", false);
+    let mut others = others(out, options)?;
+    if !machine.groups.is_empty() {
+        return Ok(finish(machine, others));
+    }
+    if others.is_empty() {
+        return Err(ReportError::NoResults { root: root.into() });
+    }
+    let mut first = others.remove(0);
+    first.problems.splice(0..0, machine.problems);
+    Ok(finish(first, others))
+}
+
+/// The first other machine, or that of `root` where there is none, with nothing beside it.
+pub(super) fn alone(root: &Path, out: &Path, options: &Options) -> Result<Assembled, ReportError> {
+    let machine = match others(out, options)?.into_iter().next() {
+        Some(other) => other,
+        None => read::read(root, "this machine", false),
+    };
+    match machine.groups.is_empty() {
+        true => Err(ReportError::NoResults { root: root.into() }),
+        false => Ok(finish(machine, Vec::new())),
+    }
+}
+
+/// Machines named, then the committed ones.
+fn others(out: &Path, options: &Options) -> Result<Vec<Machine>, ReportError> {
     let mut others = Vec::new();
     for dir in &options.with {
         let other = read_other(dir);
@@ -131,14 +157,10 @@ pub fn assemble(root: &Path, out: &Path, options: &Options) -> Result<Assembled,
     if !options.no_reference {
         others.extend(references(&out.join("reference")));
     }
-    if machine.groups.is_empty() {
-        if others.is_empty() {
-            return Err(ReportError::NoResults { root: root.into() });
-        }
-        let problems = machine.problems;
-        machine = others.remove(0);
-        machine.problems.splice(0..0, problems);
-    }
+    Ok(others)
+}
+
+fn finish(machine: Machine, others: Vec<Machine>) -> Assembled {
     let found = crossover::find(&machine, &others);
     let reuse = reuse::find(&machine, &found);
     let findings = findings::find(&Context {
@@ -153,13 +175,13 @@ pub fn assemble(root: &Path, out: &Path, options: &Options) -> Result<Assembled,
             (other, found)
         })
         .collect();
-    Ok(Assembled {
+    Assembled {
         machine,
         found,
         reuse,
         findings,
         others,
-    })
+    }
 }
 
 /// Reads the results under `root` and writes the report into `out`: `index.html`,

@@ -11,6 +11,7 @@ pub mod model;
 pub mod page;
 pub mod plot;
 pub mod read;
+pub mod readme;
 pub mod reuse;
 pub mod summary;
 pub mod terminal;

@@ -145,7 +145,7 @@ impl Browser {
     pub(crate) fn look(&mut self, width: u32, height: u32, dark: bool) -> Driven {
         self.call(
             "Emulation.setDeviceMetricsOverride",
-            json!({"width": width, "height": height, "deviceScaleFactor": 1.5, "mobile": width < 600}),
+            json!({"width": width, "height": height, "deviceScaleFactor": if width < 600 { 1.0 } else { 1.5 }, "mobile": width < 600}),
         )?;
         let scheme = if dark { "dark" } else { "light" };
         self.call(

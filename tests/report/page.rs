@@ -68,3 +68,68 @@ fn plots_stand_alone() {
     let time = fs::read_to_string(dir.path().join("plots/matmul-time.svg")).unwrap();
     assert!(!time.contains("GPU"), "the reference is switched off");
 }
+
+#[test]
+fn the_readme_shows_the_reference() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    laptop(&root);
+    full(&dir.path().join("reference/big/criterion"), "Example GPU");
+    let path = dir.path().join("README.md");
+    let options = Options::default();
+    let refresh = || report::readme::refresh(&path, &root, dir.path(), &options);
+    assert!(refresh().unwrap_err().to_string().contains("README.md"));
+    fs::write(&path, "# a\n").unwrap();
+    let error = refresh().unwrap_err().to_string();
+    assert!(error.contains(report::readme::BEGIN), "{error}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "# a\n");
+    let (begin, end) = (report::readme::BEGIN, report::readme::END);
+    fs::write(&path, format!("# a\n{begin}\n{end}\nz\n")).unwrap();
+    refresh().unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.starts_with("# a\n") && text.ends_with("\nz\n"));
+    assert!(text.contains("Example GPU against Example CPU 9000, measured 2026-01-02"));
+    assert!(
+        text.contains("| `gpu/cublas-eager` | from N = 88 on (interpolated) |"),
+        "{text}"
+    );
+    assert!(text.contains("docs/plots/matmul-time.svg"));
+    let plot = fs::read_to_string(dir.path().join("docs/plots/matmul-time.svg")).unwrap();
+    assert!(!plot.contains("gpu/cublas, "), "no other machine beside it");
+}
+
+/// Prints how long the report takes; asserts only that all of it is there.
+#[test]
+fn five_hundred_benchmarks() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let f = full(&root, "Example GPU");
+    let mut planted = 0;
+    for group in 0..14 {
+        for name in ["cpu/a", "cpu/b", "gpu/a", "gpu/b"] {
+            let clock = crossover::timing::Clock::Wall;
+            let sizes = crate::fixture::powers(4, 8, 1);
+            let steep = if name.starts_with("gpu") { 1.0 } else { 2.0 };
+            f.curve(
+                &format!("group{group}/{name}"),
+                clock,
+                &sizes,
+                |n| 50.0 + n.powf(steep),
+                |n| crossover::record::Cost {
+                    bytes: Some(n),
+                    ..Default::default()
+                },
+            );
+            planted += sizes.len();
+        }
+    }
+    let start = std::time::Instant::now();
+    let written = report::refresh(&root, dir.path(), &Options::default()).unwrap();
+    let took = start.elapsed();
+    let text = fs::read_to_string(&written.summary).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let all = summary["benchmarks"].as_array().unwrap().len();
+    eprintln!("{all} benchmarks in {took:?}");
+    assert!(all >= 500 && planted == 280, "{all}");
+    assert_eq!(written.plots.len(), 34);
+}

@@ -220,6 +220,36 @@ fn one_size_and_no_cpu_still_make_a_report() {
     assert_eq!(written.table, "");
 }
 
+/// What the Criterion in use really writes.
+#[test]
+fn reads_a_run_of_criterion_itself() {
+    use criterion::{BenchmarkId, Criterion};
+    use std::time::Duration;
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut criterion = Criterion::default()
+        .output_directory(&root)
+        .without_plots()
+        .sample_size(10)
+        .nresamples(1_000)
+        .warm_up_time(Duration::from_millis(1))
+        .measurement_time(Duration::from_millis(5));
+    let mut group = criterion.benchmark_group("sums");
+    for n in [1_000u64, 4_000] {
+        group.bench_with_input(BenchmarkId::new("cpu/fold", n), &n, |b, &n| {
+            b.iter(|| (0..std::hint::black_box(n)).fold(0, |a: u64, i| a ^ i.wrapping_mul(a | 1)));
+        });
+    }
+    group.finish();
+    let machine = read::read(&root, "here", false);
+    assert_eq!(machine.problems, []);
+    assert_eq!(ids(&machine), ["sums/cpu/fold/1000", "sums/cpu/fold/4000"]);
+    for b in machine.benchmarks() {
+        assert_eq!((b.clock, b.samples), (None, Some(10)));
+        assert!(b.interval_ns.is_some() && b.mean_ns.is_some() && b.spread.is_some());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
     #[test]

@@ -1,7 +1,7 @@
 //! From which size on the GPU wins.
 //!
-//! [`search`] answers it for one pair of curves, [`pairs`] says which curves are compared,
-//! [`extra`] which sizes are then measured around a crossing.
+//! [`search`] answers it for one pair of curves, [`find`] says which curves are compared,
+//! [`sizes_to_measure`] which sizes are then measured around a crossing.
 
 mod extra;
 mod pairs;

@@ -84,7 +84,7 @@ fn series(
         .collect();
     json!({
         "name": series.name(),
-        "machine": machine.other.then(|| machine.hardware()),
+        "machine": (at > 0).then(|| machine.hardware()),
         "own": at == 0,
         "device": series.device,
         "class": role.class(),

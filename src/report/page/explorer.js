@@ -53,16 +53,14 @@
     return best;
   };
   const metrics = {
-    time: { value: (s, r) => r[1], text: time, axis: "time" },
+    time: { value: (s, r) => r[1], text: time },
     speedup: {
       value: (s, r) => (s.counts && baseline(r[0]) ? baseline(r[0]).row[1] / r[1] : null),
       text: factor,
-      axis: "speedup over the best CPU code",
     },
     rate: {
       value: (s, r) => (s.counts && r[4] ? r[4] / (r[1] * 1e-9) : null),
       text: (v) => rate(v, group.unit),
-      axis: "throughput",
     },
   };
   const metric = () => metrics[document.querySelector("#x-metric input:checked").value];
@@ -102,9 +100,13 @@
     $("x-size").value = at;
   };
 
-  const W = 760, H = 430, LEFT = 84, RIGHT = 16, TOP = 14, BOTTOM = 52;
+  const LEFT = 84, RIGHT = 16, TOP = 14, BOTTOM = 52;
+  let W = 760, H = 430;
   const chart = () => {
     const svg = $("x-chart");
+    // Drawn at its own width, so that letters keep their size on a phone.
+    W = Math.max(300, svg.parentElement.clientWidth);
+    H = Math.round(Math.min(430, W * 0.8));
     svg.setAttribute("viewBox", `0 0 ${W} ${H}`);
     svg.replaceChildren();
     plotted = [];
@@ -139,13 +141,13 @@
         svg.append(draw("text", { x: LEFT - 8, y: y(v), dy: ".35em", "text-anchor": "end", "font-size": 13, class: "f-muted" }, short));
       }
     }
-    const step = Math.ceil((x1 - x0) / 10);
+    const step = Math.ceil((x1 - x0) / (W / 76));
     for (let e = Math.ceil(x0); e <= x1; e++) {
       if (e % step) continue;
       grid(x(2 ** e), TOP, x(2 ** e), H - BOTTOM);
       svg.append(draw("text", { x: x(2 ** e), y: H - BOTTOM + 18, "text-anchor": "middle", "font-size": 13, class: "f-muted" }, sized(2 ** e)));
     }
-    svg.append(draw("text", { x: (LEFT + W - RIGHT) / 2, y: H - 10, "text-anchor": "middle", "font-size": 13, class: "f-ink" }, `${m.axis} against ${group.axis}`));
+    svg.append(draw("text", { x: (LEFT + W - RIGHT) / 2, y: H - 10, "text-anchor": "middle", "font-size": 13, class: "f-ink" }, group.axis));
     if (m === metrics.speedup && y0 < 0 && y1 > 0) {
       svg.append(draw("line", { x1: LEFT, x2: W - RIGHT, y1: y(1), y2: y(1), class: "s-ink", "stroke-width": 1.2 }));
     }
@@ -259,6 +261,9 @@
   $("x-chart").addEventListener("pointermove", hover);
   $("x-chart").addEventListener("pointerdown", hover);
   $("x-chart").addEventListener("pointerleave", () => ($("x-tip").hidden = true));
+  new ResizeObserver(() => {
+    if ($("x-chart").parentElement.clientWidth !== W) refresh();
+  }).observe($("x-chart").parentElement);
   document.querySelectorAll(".scripted").forEach((node) => (node.hidden = false));
   choose(groups[0].name);
 })();

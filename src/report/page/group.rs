@@ -109,11 +109,11 @@ pub(super) fn section(report: &Assembled, section: &Section, out: &Path) -> Mark
             (break_even(report, name))
             @if let Some(group) = report.machine.group(name) {
                 (times(report, group, &report.machine, out))
-                (details(group, &report.machine, out))
+                (details(report, group, &report.machine, out))
             }
             @for (machine, _) in &report.others {
                 @if let Some(group) = machine.group(name) {
-                    (details(group, machine, out))
+                    (details(report, group, machine, out))
                 }
             }
         }
@@ -266,7 +266,7 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
 }
 
 /// Every figure of every benchmark, folded away.
-fn details(group: &Group, machine: &Machine, out: &Path) -> Markup {
+fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Markup {
     let work = topics::work(&[group]);
     let old = |b: &Benchmark| {
         let newest = machine.run.as_ref().map(|r| r.run.as_str());
@@ -276,7 +276,7 @@ fn details(group: &Group, machine: &Machine, out: &Path) -> Markup {
         details.all {
             summary {
                 "All figures: " (group.benchmarks().count()) " benchmarks"
-                @if machine.other { ", " (machine.hardware()) " (another machine)" }
+                @if !std::ptr::eq(machine, &report.machine) { ", " (machine.hardware()) " (another machine)" }
             }
             div.scroll {
                 table.plain.figures {

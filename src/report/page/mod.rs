@@ -308,7 +308,7 @@ fn explorer(report: &Assembled) -> Markup {
                 }
                 div.chips {}
             }
-            @if report.others.iter().any(|(m, _)| m.other) {
+            @if !report.others.is_empty() {
                 p.note { "Thin lines with hollow points are another machine's figures." }
             }
         }

@@ -22,6 +22,8 @@ pub struct Charts {
 /// One curve that is drawn: whose it is and its place in the palette.
 struct Drawn<'a> {
     machine: &'a Machine,
+    /// Another machine's, beside the one that the report is about.
+    beside: bool,
     series: &'a Series,
     index: usize,
 }
@@ -50,7 +52,7 @@ pub fn charts(report: &Assembled, group: &str) -> Charts {
         limits: Vec::new(),
     };
     let rate = topics::work(&groups).map(|work| Plot {
-        title: format!("{title}: throughput and measured limits"),
+        title: format!("{title}: throughput and limits"),
         size_label: topic.axis.into(),
         quantity: Quantity::Rate(work.unit()),
         curves: curves(&|series: &Series| match series.measures_work() {
@@ -85,6 +87,7 @@ fn drawn<'a>(report: &'a Assembled, name: &str) -> Vec<Drawn<'a>> {
         .flat_map(|group| {
             group.series.iter().map(|series| Drawn {
                 machine: &report.machine,
+                beside: false,
                 series,
                 index: index(group, series),
             })
@@ -114,6 +117,7 @@ fn drawn<'a>(report: &'a Assembled, name: &str) -> Vec<Drawn<'a>> {
         });
         drawn.extend(shown.map(|series| Drawn {
             machine,
+            beside: true,
             series,
             index: index(group, series),
         }));
@@ -124,14 +128,14 @@ fn drawn<'a>(report: &'a Assembled, name: &str) -> Vec<Drawn<'a>> {
 fn curve(drawn: &Drawn, dots: Vec<Dot>) -> Curve {
     let name = drawn.series.name();
     Curve {
-        label: match drawn.machine.other {
+        label: match drawn.beside {
             true => format!("{name}, {}", drawn.machine.hardware()),
             false => name,
         },
         family: family(drawn.series.device),
         index: drawn.index,
         clock: drawn.series.clock,
-        other: drawn.machine.other,
+        other: drawn.beside,
         dots,
     }
 }
@@ -209,7 +213,8 @@ fn mark(report: &Assembled, f: &Found) -> Option<Mark> {
 /// Limits of each machine with a curve on the plot, GPU limits of those with a GPU curve.
 fn ceilings(report: &Assembled, drawn: &[Drawn], work: Work) -> Vec<Limit> {
     let mut lines = Vec::new();
-    for machine in report.machines() {
+    for (at, machine) in report.machines().enumerate() {
+        let beside = at > 0;
         let on = |device| {
             drawn
                 .iter()
@@ -222,7 +227,7 @@ fn ceilings(report: &Assembled, drawn: &[Drawn], work: Work) -> Vec<Limit> {
         });
         let mut add = |family, label: &str, value: Option<f64>| {
             if let Some(value) = value {
-                let label = match machine.other {
+                let label = match beside {
                     true => format!("{label}, {}", machine.hardware()),
                     false => label.to_owned(),
                 };
@@ -243,7 +248,7 @@ fn ceilings(report: &Assembled, drawn: &[Drawn], work: Work) -> Vec<Limit> {
         };
         for (device, name) in names {
             // Of another machine's CPU one curve is drawn, and no limit.
-            if on(*device) && !(machine.other && *device == Device::Cpu && !report.machine.other) {
+            if on(*device) && !(beside && *device == Device::Cpu) {
                 add(family(*device), limits::words(name), machine.ceiling(name));
             }
         }

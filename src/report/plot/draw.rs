@@ -7,6 +7,7 @@ use super::axis::{self, Axis};
 use super::ink::{Inks, Role, css};
 use super::legend::{self, Entry, Shows};
 use super::{Curve, Plot, Quantity, Shape};
+use crate::report::units;
 
 /// Plotters places on whole pixels: everything is drawn larger and shown smaller.
 const SCALE: i32 = 4;
@@ -152,6 +153,7 @@ impl Canvas<'_> {
                 self.marker(area, curve, at)?;
             }
         }
+        self.limit_labels(area)?;
         self.marks(area)?;
         let corner = (12, self.top + self.layout.height + BELOW);
         for entry in entries {
@@ -236,30 +238,40 @@ impl Canvas<'_> {
     }
 
     fn limits(&mut self, area: &Area) -> Drawn {
-        let left = self.layout.left;
-        let right = self.layout.width - self.layout.right;
-        let mut taken: Vec<i32> = Vec::new();
+        let left = self.layout.left * SCALE;
+        let right = (self.layout.width - self.layout.right) * SCALE;
         for limit in &self.plot.limits {
             let y = self.y(limit.value.log10());
             let role = Role::Shade(limit.family, 0);
-            self.stroke(area, vec![(left * SCALE, y), (right * SCALE, y)], role, 5)?;
-            let unit = match self.plot.quantity {
-                Quantity::Rate(unit) => unit,
-                Quantity::Time => continue,
+            self.stroke(area, vec![(left, y), (right, y)], role, 5)?;
+        }
+        Ok(())
+    }
+
+    /// Written last, on a veil over the curves.
+    fn limit_labels(&mut self, area: &Area) -> Drawn {
+        let Quantity::Rate(unit) = self.plot.quantity else {
+            return Ok(());
+        };
+        let left = self.layout.left + 6;
+        let mut taken: Vec<i32> = Vec::new();
+        for limit in &self.plot.limits {
+            let label = format!("{}, {}", limit.label, units::rate(limit.value, unit));
+            let line = self.y(limit.value.log10()) / SCALE;
+            // Above its line, and below where another label is above.
+            let y = match taken.iter().any(|t| (t - line).abs() < 16) {
+                false => line - 9,
+                true => line + 9,
             };
-            let label = format!(
-                "{}, {}",
-                limit.label,
-                crate::report::units::rate(limit.value, unit)
-            );
-            let y = y / SCALE;
-            // Rates are low at small sizes, so the left end of a limit is clear of curves.
-            let at = match taken.iter().any(|t| (t - y).abs() < 16) {
-                false => (left + 6, y - 8),
-                true => (left + 6, y + 9),
-            };
-            taken.push(y);
-            self.text(area, &label, at, role, 11, HPos::Left, false)?;
+            taken.push(line);
+            let corners = [
+                ((left - 3) * SCALE, (y - 7) * SCALE),
+                ((left + legend::width(&label)) * SCALE, (y + 7) * SCALE),
+            ];
+            let veil = self.inks.solid(Role::Paper).mix(0.75);
+            area.draw(&Rectangle::new(corners, veil.filled()))?;
+            let role = Role::Shade(limit.family, 0);
+            self.text(area, &label, (left, y), role, 11, HPos::Left, false)?;
         }
         Ok(())
     }
@@ -349,7 +361,7 @@ impl Canvas<'_> {
                 false => &mark.label,
             };
             let (x, y) = (self.x(mark.size.log2()) / SCALE, row(i));
-            let width = label.chars().count() as i32 * legend::LETTER;
+            let width = legend::width(label) + 6;
             let fits = x + 6 + width <= self.layout.width;
             let (side, at, left) = match fits {
                 true => (HPos::Left, x + 6, x + 3),

@@ -1,7 +1,7 @@
 //! Colours that hold in light and dark.
 //!
 //! Plotters writes one fixed colour into each element. Here every colour drawn is a number
-//! of an [`Inks`] table, and the finished SVG has each number replaced by the light colour,
+//! of an `Inks` table, and the finished SVG has each number replaced by the light colour,
 //! a class for the dark one, and the dash of the line. A viewer without style sheets still
 //! sees the light colours.
 //!

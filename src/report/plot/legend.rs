@@ -3,8 +3,10 @@
 use super::Plot;
 use crate::timing::Clock;
 
-/// Average width of a letter at 12 px, generous for any sans-serif face.
-pub(super) const LETTER: i32 = 7;
+/// Width of a text at 12 px, generous for any sans-serif face.
+pub(super) fn width(text: &str) -> i32 {
+    text.chars().count() as i32 * 13 / 2
+}
 /// Width of the sample of a line, with the gap after it.
 pub(super) const SAMPLE: i32 = 34;
 /// Height of a row.
@@ -53,12 +55,8 @@ pub(super) fn layout(plot: &Plot, width: i32) -> (Vec<Entry>, i32) {
 }
 
 fn place(entries: &mut Vec<Entry>, items: Vec<(Shows, String)>, width: i32, top: i32) -> i32 {
-    let longest = items
-        .iter()
-        .map(|(_, l)| l.chars().count())
-        .max()
-        .unwrap_or(0);
-    let column = SAMPLE + longest as i32 * LETTER + 8;
+    let longest = items.iter().map(|(_, l)| self::width(l)).max();
+    let column = SAMPLE + longest.unwrap_or(0) + 8;
     let columns = (width / column).clamp(1, items.len().max(1) as i32);
     let rows = (items.len() as i32 + columns - 1) / columns;
     for (i, (shows, label)) in items.into_iter().enumerate() {

@@ -99,6 +99,13 @@ pub struct Sidecar {
     pub verified: Option<Verified>,
     /// State of the GPU; `None` on the CPU and without NVML.
     pub device_state: Option<DeviceState>,
+    /// Figures beside the time, by name:
+    ///
+    /// | key | what |
+    /// | --- | --- |
+    /// | `device_busy` | share of the wall time in which a kernel ran on the device, by events around each, in iterations of their own after the samples |
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra: BTreeMap<String, f64>,
     /// Remarks for the reader, such as the number of threads chosen.
     #[serde(default)]
     pub notes: Vec<String>,

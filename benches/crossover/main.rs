@@ -8,6 +8,7 @@ use crossover::workload::run_child;
 
 mod cold_start;
 mod host_sync;
+mod loader;
 mod matmul;
 mod memory;
 mod timing_methods;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
     suite.run(timing_methods::spin());
     suite.run(timing_methods::product());
     suite.run(transfer::group());
+    suite.run(loader::group());
     suite.run(host_sync::group());
     suite.run(memory::group());
     suite.finish()

@@ -259,7 +259,7 @@ impl Session {
         let verified = self.verify(&mut *routine)?;
         self.check_device()?;
         if self.arguments.saves {
-            self.write_sidecar(bench, &*routine, verified)?;
+            self.write_sidecar(bench, &mut *routine, verified)?;
         }
         Ok(())
     }
@@ -417,7 +417,7 @@ impl Session {
     fn write_sidecar<W>(
         &self,
         bench: &Bench<'_, W>,
-        routine: &dyn Routine,
+        routine: &mut dyn Routine,
         verified: Verified,
     ) -> Result<(), Missing> {
         let mut sidecar = Sidecar {
@@ -434,6 +434,7 @@ impl Session {
                 .then(|| self.monitor())
                 .flatten()
                 .map(Monitor::state),
+            extra: routine.extra()?,
             notes: routine.notes(),
             run: self.record.run.clone(),
         };

@@ -1,7 +1,7 @@
 //! The kernel sources, each one file of `kernels/`. What stands here is compiled by the
 //! tests for every architecture it claims.
 
-use super::{cold_start, host_sync, matmul, transfer};
+use super::{cold_start, host_sync, loader, matmul, transfer};
 use crate::device::kernel::Source;
 
 /// Kernels of known duration: `empty()`, `spin(unsigned long long nanoseconds)`, and
@@ -19,6 +19,7 @@ pub static ALL: &[&Source] = &[
     &SPIN,
     &cold_start::COLD_START,
     &host_sync::HOST_SYNC,
+    &loader::LOADER,
     &matmul::gpu::MATMUL,
     &transfer::TRANSFER,
 ];

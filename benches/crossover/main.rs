@@ -25,13 +25,13 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    suite.run(matmul::group());
-    suite.run(cold_start::group());
-    suite.run(timing_methods::spin());
-    suite.run(timing_methods::product());
-    suite.run(transfer::group());
-    suite.run(loader::group());
-    suite.run(host_sync::group());
-    suite.run(memory::group());
-    suite.finish()
+    suite.add(matmul::group());
+    suite.add(cold_start::group());
+    suite.add(timing_methods::spin());
+    suite.add(timing_methods::product());
+    suite.add(transfer::group());
+    suite.add(loader::group());
+    suite.add(host_sync::group());
+    suite.add(memory::group());
+    suite.run()
 }

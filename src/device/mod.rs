@@ -15,6 +15,8 @@ mod error;
 mod gpu;
 pub mod kernel;
 #[cfg(feature = "suite")]
+pub mod monitor;
+#[cfg(feature = "suite")]
 pub mod nvml;
 pub mod present;
 mod probe;

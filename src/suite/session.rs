@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkGroup, BenchmarkId, SamplingMode, Throughput};
@@ -13,10 +14,12 @@ use super::arguments::{Arguments, Mode};
 use super::effort::{Effort, FEWEST_SAMPLES};
 use super::group::{Group, Implementation, Make};
 use super::machine::Machine;
+use super::progress::Progress;
 use super::results::BenchmarkFolder;
 use crate::ceilings;
 use crate::device::environment::Environment;
 use crate::device::kernel::CompileError;
+use crate::device::monitor::Watch;
 use crate::device::nvml::Monitor;
 use crate::device::{Absence, CudaError, present};
 use crate::record::{Cost, Failure, RunRecord, SCHEMA, Sidecar, Skip, Verified};
@@ -31,7 +34,8 @@ pub(super) struct Session {
     effort: Effort,
     time: CudaTime,
     machine: Machine,
-    monitor: OnceCell<Option<Monitor>>,
+    monitor: OnceCell<Option<Arc<Monitor>>>,
+    progress: Progress,
     record: RunRecord,
     /// The record is on disk, because something was measured.
     recorded: bool,
@@ -42,6 +46,13 @@ pub(super) struct Session {
 /// that would exceed the limit of the `full` profile without running them.
 #[derive(Default)]
 pub(super) struct Pace(HashMap<String, (f64, Duration)>);
+
+/// Who times a routine.
+enum Timing {
+    Clock,
+    /// The routine itself: it has measured before Criterion asks.
+    Own,
+}
 
 /// Why a benchmark has no result.
 enum Missing {
@@ -116,6 +127,7 @@ impl Session {
             effort,
             time,
             monitor: OnceCell::new(),
+            progress: Progress::default(),
             record,
             recorded: false,
             gpu_ceilings: false,
@@ -124,6 +136,24 @@ impl Session {
 
     pub(super) fn profile(&self) -> Profile {
         self.settings.profile
+    }
+
+    /// Counts the benchmarks of a group that are going to be run.
+    pub(super) fn expect<W: Workload>(&mut self, group: &Group<W>) {
+        if self.arguments.mode == Mode::List {
+            return;
+        }
+        for row in &group.rows {
+            if row.is_gpu() && self.machine.gpu_missing().is_some() {
+                continue;
+            }
+            let prefix = format!("{}/{}", group.name, row.function());
+            let sizes = group.sizes_of(row).of(self.profile()).iter();
+            let selected = sizes
+                .filter(|size| self.arguments.selects(&format!("{prefix}/{size}")))
+                .count();
+            self.progress.expect(selected);
+        }
     }
 
     /// Names, a line an implementation, the sizes that the profile leaves out and the
@@ -193,6 +223,7 @@ impl Session {
             plots.bench_function(criterion_id, |_| {});
             return;
         }
+        self.progress.begin(&id);
         let bench = Bench {
             id: &id,
             row,
@@ -252,16 +283,27 @@ impl Session {
             }
         };
         self.verify(&mut *routine)?;
-        self.plan(plots, bench, pace, &mut *routine)?;
-        self.sample(plots, criterion_id, bench, &mut *routine)?;
+        let timing = self.plan(plots, bench, pace, &mut *routine)?;
+        let watch = match timing {
+            Timing::Clock if row.is_gpu() && self.arguments.saves => self.watch(),
+            _ => None,
+        };
+        self.sample(plots, criterion_id, bench, &mut *routine, watch.as_ref())?;
+        let strip = watch.map(Watch::finish);
         // Once more after the last sample: a routine that went wrong under load, or after
         // the first run, was not worth timing.
         let verified = self.verify(&mut *routine)?;
-        self.check_device()?;
         if self.arguments.saves {
-            self.write_sidecar(bench, &mut *routine, verified)?;
+            let mut sidecar = self.sidecar(bench, &*routine, verified);
+            sidecar.monitor = strip;
+            sidecar.extra = routine.extra()?;
+            self.check_device()?;
+            bench
+                .folder
+                .write_sidecar(&mut sidecar, self.arguments.baseline.as_deref())
+                .map_err(|e| failed(e.to_string()))?;
         }
-        Ok(())
+        self.check_device()
     }
 
     fn check_pace<W>(&self, bench: &Bench<'_, W>, pace: &Pace) -> Result<(), Missing> {
@@ -333,14 +375,17 @@ impl Session {
         bench: &Bench<'_, W>,
         pace: &mut Pace,
         routine: &mut dyn Routine,
-    ) -> Result<(), Missing> {
+    ) -> Result<Timing, Missing> {
         let (mut samples, mut measurement) = (FEWEST_SAMPLES, Duration::from_nanos(1));
         let mut warm_up = measurement;
+        let timing;
         // A routine that times itself has measured already: Criterion's planning by the host
         // clock would ask it for billions of iterations.
         if routine.time(1).transpose()?.is_some() {
+            timing = Timing::Own;
             plots.sampling_mode(SamplingMode::Flat);
         } else {
+            timing = Timing::Clock;
             let start = Instant::now();
             routine.run()?;
             if bench.row.is_gpu() {
@@ -364,7 +409,7 @@ impl Session {
         if !self.arguments.gave("warm-up-time") {
             plots.warm_up_time(warm_up);
         }
-        Ok(())
+        Ok(timing)
     }
 
     fn sample<W>(
@@ -373,6 +418,7 @@ impl Session {
         criterion_id: BenchmarkId,
         bench: &Bench<'_, W>,
         routine: &mut dyn Routine,
+        watch: Option<&Watch>,
     ) -> Result<(), Missing> {
         let clock = bench.row.clock;
         let launches = if bench.row.is_gpu() {
@@ -385,10 +431,16 @@ impl Session {
             plots.bench_function(criterion_id, |b| {
                 b.iter_custom(|iterations| match routine.time(iterations) {
                     Some(own) => own.unwrap_or_else(|e| self.time.fail(e)),
-                    None => self
-                        .time
-                        .measure(clock, iterations, launches, || routine.run())
-                        .unwrap_or_else(|e| self.time.fail(e)),
+                    None => {
+                        let ns = self
+                            .time
+                            .measure(clock, iterations, launches, || routine.run())
+                            .unwrap_or_else(|e| self.time.fail(e));
+                        if let Some(watch) = watch {
+                            watch.sampled(iterations);
+                        }
+                        ns
+                    }
                 });
             });
         }));
@@ -414,13 +466,13 @@ impl Session {
         Err(failed(panic))
     }
 
-    fn write_sidecar<W>(
+    fn sidecar<W>(
         &self,
         bench: &Bench<'_, W>,
-        routine: &mut dyn Routine,
+        routine: &dyn Routine,
         verified: Verified,
-    ) -> Result<(), Missing> {
-        let mut sidecar = Sidecar {
+    ) -> Sidecar {
+        Sidecar {
             schema: SCHEMA,
             id: bench.id.to_owned(),
             samples_sha256: String::new(),
@@ -433,21 +485,27 @@ impl Session {
                 .is_gpu()
                 .then(|| self.monitor())
                 .flatten()
-                .map(Monitor::state),
-            extra: routine.extra()?,
+                .map(|monitor| monitor.state()),
+            monitor: None,
+            extra: BTreeMap::new(),
             notes: routine.notes(),
             run: self.record.run.clone(),
-        };
-        bench
-            .folder
-            .write_sidecar(&mut sidecar, self.arguments.baseline.as_deref())
-            .map_err(|e| failed(e.to_string()))
+        }
     }
 
-    fn monitor(&self) -> Option<&Monitor> {
+    fn monitor(&self) -> Option<&Arc<Monitor>> {
         self.monitor
-            .get_or_init(|| Monitor::open(self.machine.device().ok()?))
+            .get_or_init(|| Monitor::open(self.machine.device().ok()?).map(Arc::new))
             .as_ref()
+    }
+
+    /// Looks at the device from now on, where that is wanted and possible.
+    fn watch(&self) -> Option<Watch> {
+        if !self.settings.monitor {
+            return None;
+        }
+        // A system that has no thread to give has worse to tell than a missing strip.
+        Watch::start(self.monitor()?.clone()).ok()
     }
 
     /// Collects the environment, measures the ceilings that a benchmark on this device

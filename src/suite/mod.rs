@@ -45,13 +45,15 @@ use crate::workload::Workload;
 use effort::Effort;
 use session::{Pace, Session};
 
+type QueuedGroup = Box<dyn FnOnce(&mut Suite)>;
+
 /// A run of benchmark groups: settings, command line, machine and results.
 pub struct Suite {
     // Apart from the rest, because a group borrows it while the session works.
     criterion: Criterion<CudaTime>,
     session: Session,
     /// What runs each group, in the order in which they were added.
-    groups: Vec<Box<dyn FnOnce(&mut Suite)>>,
+    groups: Vec<QueuedGroup>,
 }
 
 impl Suite {

@@ -17,7 +17,9 @@ use crossover::workload::{Routine, RoutineError, Workload, run_child};
 type Make<W> = fn(&Rc<Gpu>, &Rc<W>) -> Result<Box<dyn Routine>, RoutineError>;
 type TestResult = Result<(), RoutineError>;
 
-const TESTS: [(&str, fn(&Rc<Gpu>) -> TestResult); 8] = [
+type Test = (&'static str, fn(&Rc<Gpu>) -> TestResult);
+
+const TESTS: [Test; 8] = [
     ("transfers", transfers),
     ("host_sync", host_syncs),
     ("memory", memories),

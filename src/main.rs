@@ -21,6 +21,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Env(cmd::env::Arguments),
+    Export(cmd::export::Arguments),
     Report(cmd::report::Args),
 }
 
@@ -35,6 +36,7 @@ Exit codes: 0 success, 2 an error";
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Env(arguments) => cmd::env::run(&arguments),
+        Command::Export(arguments) => cmd::export::run(&arguments),
         Command::Report(arguments) => cmd::report::run(arguments).map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {

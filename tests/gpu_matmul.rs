@@ -9,7 +9,7 @@ use crossover::workload::{Routine, RoutineError};
 
 type Make = fn(&Rc<Gpu>, &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError>;
 
-const IMPLEMENTATIONS: [(&str, Make); 9] = [
+const IMPLEMENTATIONS: [(&str, Make); 10] = [
     ("naive", gpu::naive),
     ("shared", gpu::shared),
     ("tiled", gpu::tiled),
@@ -18,11 +18,13 @@ const IMPLEMENTATIONS: [(&str, Make); 9] = [
     ("tiled 128", |gpu, problem| gpu::tiled_by(gpu, problem, 128)),
     ("cublas", gpu::cublas),
     ("transfer", gpu::transfer),
+    ("transfer_pinned_sequence", gpu::transfer_pinned_sequence),
     ("transfer_pinned", gpu::transfer_pinned),
 ];
 
-const ORDERS: [u64; 21] = [
-    1, 2, 3, 4, 7, 16, 17, 31, 63, 64, 65, 127, 128, 129, 132, 255, 257, 511, 1000, 1031, 2048,
+const ORDERS: [u64; 23] = [
+    1, 2, 3, 4, 7, 16, 17, 31, 63, 64, 65, 127, 128, 129, 132, 255, 257, 511, 1000, 1031, 2047,
+    2048, 3001,
 ];
 
 #[test]
@@ -54,7 +56,7 @@ fn every_implementation_is_right_at_every_order() -> Result<(), RoutineError> {
 #[ignore = "needs a CUDA device"]
 fn a_second_run_gives_the_same_bits() -> Result<(), RoutineError> {
     let device = Rc::new(Gpu::open(0)?);
-    for n in [65, 512, 1031, 2304] {
+    for n in [65, 512, 1031, 2304, 4096] {
         let problem = Rc::new(Matmul::new(n));
         for (name, make) in IMPLEMENTATIONS {
             let mut routine = make(&device, &problem)?;

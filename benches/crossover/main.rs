@@ -7,10 +7,13 @@ use crossover::suite::Suite;
 use crossover::workload::run_child;
 
 mod cold_start;
+mod graph_replay;
 mod host_sync;
 mod loader;
 mod matmul;
 mod memory;
+mod nested_sine;
+mod streams;
 mod timing_methods;
 mod transfer;
 
@@ -26,10 +29,13 @@ fn main() -> ExitCode {
         }
     };
     suite.add(matmul::group());
+    suite.add(nested_sine::group());
+    suite.add(graph_replay::group());
     suite.add(cold_start::group());
     suite.add(timing_methods::spin());
     suite.add(timing_methods::product());
     suite.add(transfer::group());
+    suite.add(streams::group());
     suite.add(loader::group());
     suite.add(host_sync::group());
     suite.add(memory::group());

@@ -40,6 +40,14 @@ pub(crate) fn group() -> Group<Matmul> {
         gpu::cublas,
     ))
     .with(Implementation::gpu("transfer", Clock::Wall, gpu::transfer).cost(copied))
+    .with(
+        Implementation::gpu(
+            "transfer-pinned-sequence",
+            Clock::Wall,
+            gpu::transfer_pinned_sequence,
+        )
+        .cost(copied),
+    )
     .with(Implementation::gpu("transfer-pinned", Clock::Wall, gpu::transfer_pinned).cost(copied))
     .with(Implementation::gpu("submit", Clock::Submit, gpu::cublas))
 }

@@ -51,7 +51,7 @@ pub fn wins(f: &Found) -> String {
         } else {
             "interpolated"
         };
-        format!("from {symbol} = {} on ({how})", units::about_size(c.size))
+        format!("from {symbol} = {} on ({how})", units::from_size(c.size))
     });
     match (f.crossing.answer, from) {
         (Answer::Always, _) => format!("always ({range})"),
@@ -67,7 +67,7 @@ pub fn largest(f: &Found) -> String {
     let symbol = topic(&f.group).symbol;
     let size = units::size(f.speedup_size as u64);
     match f.speedup {
-        s if s >= 1.0 => format!("{} faster, {symbol} = {size}", units::factor(s)),
-        s => format!("{} slower, {symbol} = {size}", units::factor(1.0 / s)),
+        s if s >= 1.0 => format!("{} faster at {symbol} = {size}", units::factor(s)),
+        s => format!("{} slower at {symbol} = {size}", units::factor(1.0 / s)),
     }
 }

@@ -81,12 +81,14 @@ pub fn size(size: u64) -> String {
     }
 }
 
-/// A size between measured ones, rounded to three digits.
-pub fn about_size(size: f64) -> String {
-    match size {
-        s if s < 99.5 && s.fract() != 0.0 => number(s),
-        s => count(s),
-    }
+/// A size between measured ones: the first whole one from it on, to three digits.
+pub fn from_size(size: f64) -> String {
+    count(size.ceil())
+}
+
+/// The whole sizes around an interval.
+pub fn size_range(low: f64, high: f64) -> String {
+    format!("{} to {}", count(low.floor()), count(high.ceil()))
 }
 
 /// A whole number, rounded to three digits.
@@ -149,9 +151,9 @@ mod tests {
         assert_eq!(size(1024), "1,024");
         assert_eq!(size(1 << 20), "2²⁰");
         assert_eq!(size((1 << 20) + 4), "1,048,580");
-        assert_eq!(about_size(181.4), "181");
-        assert_eq!(about_size(64.0), "64");
-        assert_eq!(about_size(6.5), "6.50");
+        assert_eq!(from_size(181.4), "182");
+        assert_eq!(from_size(64.0), "64");
+        assert_eq!(size_range(87.5, 88.3), "87 to 89");
         assert_eq!(count(3.0), "3");
         assert_eq!(factor(25.6), "26×");
         assert_eq!(factor(2.0), "2×");

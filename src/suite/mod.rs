@@ -24,6 +24,7 @@
 
 mod arguments;
 mod effort;
+mod extra;
 mod group;
 mod machine;
 mod progress;
@@ -106,12 +107,10 @@ impl Suite {
         let mut plots = self.criterion.benchmark_group(group.name);
         plots.plot_config(PlotConfiguration::default().summary_scale(AxisScale::Logarithmic));
         let mut pace = Pace::default();
-        for size in group.sizes_in(session.profile()) {
+        for (size, rows) in session.sizes_and_rows(group) {
             let problem = OnceCell::new();
-            for row in &group.rows {
-                if group.sizes_of(row).of(session.profile()).contains(&size) {
-                    session.bench(&mut plots, group, row, size, &problem, &mut pace);
-                }
+            for row in rows {
+                session.bench(&mut plots, group, row, size, &problem, &mut pace);
             }
         }
         plots.finish();

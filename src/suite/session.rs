@@ -12,6 +12,7 @@ use criterion::{BenchmarkGroup, BenchmarkId, SamplingMode, Throughput};
 
 use super::arguments::{Arguments, Mode};
 use super::effort::{Effort, FEWEST_SAMPLES};
+use super::extra::{self, ExtraSizes};
 use super::group::{Group, Implementation, Make};
 use super::machine::Machine;
 use super::progress::Progress;
@@ -35,6 +36,8 @@ pub(super) struct Session {
     time: CudaTime,
     machine: Machine,
     monitor: OnceCell<Option<Arc<Monitor>>>,
+    environment: OnceCell<Environment>,
+    extra_sizes: OnceCell<ExtraSizes>,
     progress: Progress,
     record: RunRecord,
     /// The record is on disk, because something was measured.
@@ -127,6 +130,8 @@ impl Session {
             effort,
             time,
             monitor: OnceCell::new(),
+            environment: OnceCell::new(),
+            extra_sizes: OnceCell::new(),
             progress: Progress::default(),
             record,
             recorded: false,
@@ -143,17 +148,31 @@ impl Session {
         if self.arguments.mode == Mode::List {
             return;
         }
-        for row in &group.rows {
-            if row.is_gpu() && self.machine.gpu_missing().is_some() {
-                continue;
-            }
-            let prefix = format!("{}/{}", group.name, row.function());
-            let sizes = group.sizes_of(row).of(self.profile()).iter();
-            let selected = sizes
-                .filter(|size| self.arguments.selects(&format!("{prefix}/{size}")))
-                .count();
-            self.progress.expect(selected);
-        }
+        let no_gpu = self.machine.gpu_missing().is_some();
+        let expected = (self.sizes_and_rows(group).iter())
+            .flat_map(|(size, rows)| rows.iter().map(move |row| (size, row)))
+            .filter(|(_, row)| !(row.is_gpu() && no_gpu))
+            .map(|(size, row)| format!("{}/{}/{size}", group.name, row.function()))
+            .filter(|id| self.arguments.selects(id))
+            .count();
+        self.progress.expect(expected);
+    }
+
+    /// What a group runs: its profile's sizes, and those around crossings that an earlier run
+    /// found.
+    pub(super) fn sizes_and_rows<'a, W: Workload>(
+        &self,
+        group: &'a Group<W>,
+    ) -> BTreeMap<u64, Vec<&'a Implementation<W>>> {
+        let extra = self.extra_sizes.get_or_init(|| {
+            ExtraSizes::read(&self.settings.results, || self.environment().clone())
+        });
+        group.plan(self.profile(), |row| extra.of(group.name, row))
+    }
+
+    fn environment(&self) -> &Environment {
+        self.environment
+            .get_or_init(|| Environment::collect(self.machine.device()))
     }
 
     /// Names, a line an implementation, the sizes that the profile leaves out and the
@@ -516,7 +535,7 @@ impl Session {
         }
         if !self.recorded {
             self.recorded = true;
-            self.record.environment = Environment::collect(self.machine.device());
+            self.record.environment = self.environment().clone();
             for disturbance in &self.record.environment.disturbances {
                 eprintln!("note: {disturbance}");
             }
@@ -557,6 +576,9 @@ impl Session {
                 });
             }
         }
+        if self.recorded {
+            self.report();
+        }
         if self.arguments.mode == Mode::Bench {
             let by_profile = self
                 .record
@@ -578,6 +600,21 @@ impl Session {
             eprintln!("  {id}: {error}");
         }
         ExitCode::FAILURE
+    }
+}
+
+impl Session {
+    /// Refreshes the page and keeps the crossings found for the next run to measure. Results
+    /// are on disk already: what fails here is said and loses nothing.
+    fn report(&self) {
+        let (results, out) = (&self.settings.results, self.settings.report_folder());
+        if let Err(error) = extra::keep(results, out, self.environment()) {
+            eprintln!("note: the crossings are not kept for the next run: {error}");
+        }
+        match crate::report::refresh(results, out, &crate::report::Options::default()) {
+            Ok(written) => println!("\n{written}"),
+            Err(error) => eprintln!("note: no report was written: {error}"),
+        }
     }
 }
 

@@ -3,12 +3,15 @@
 
 pub mod cold_start;
 mod fresh;
+pub mod graph_replay;
 pub mod host_sync;
 pub mod kernels;
 pub mod loader;
 pub mod matmul;
 pub mod memory;
+pub mod nested_sine;
 pub mod simple;
+pub mod streams;
 pub mod timing_methods;
 pub mod transfer;
 

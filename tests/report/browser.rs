@@ -39,6 +39,7 @@ fn screenshots() -> PathBuf {
 /// Screenshots of a page on a desktop, light and dark, and on a phone.
 fn photograph(browser: &mut Browser, name: &str) -> Driven {
     let dir = screenshots();
+    browser.eval("scrollTo(0, 0)")?;
     for (kind, width, height, dark) in [
         ("desktop", 1400, 900, false),
         ("dark", 1400, 900, true),

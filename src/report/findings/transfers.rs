@@ -68,12 +68,12 @@ pub(super) fn break_even(context: &Context) -> Vec<Finding> {
         let size = format!("{} = {}", topic(&table.group).symbol, units::size(row.size));
         let text = match row.operations {
             o if o <= 1.0 => format!(
-                "{}, moved as gpu/{} does, at {size}: a single operation pays for moving its data.",
+                "{} at {size}, data moved as by gpu/{}: a single operation pays for moving its data.",
                 title(&table.group),
                 table.transfer
             ),
             o => format!(
-                "{}, moved as gpu/{} does, at {size}: the GPU pays for moving the data once {} \
+                "{} at {size}, data moved as by gpu/{}: the GPU pays for moving the data once {} \
                  operations use it.",
                 title(&table.group),
                 table.transfer,

@@ -3,14 +3,15 @@
 use super::{Context, Finding};
 use crate::report::crossover::{Answer, Change, Found, headlines};
 use crate::report::model::Question;
+use crate::report::terminal;
 use crate::report::topics::{title, topic};
 use crate::report::units;
 
 pub(super) fn find(context: &Context) -> Vec<Finding> {
-    headlines(context.found).map(|f| one(f, context)).collect()
+    headlines(context.found).map(one).collect()
 }
 
-fn one(f: &Found, context: &Context) -> Finding {
+fn one(f: &Found) -> Finding {
     let machine = match &f.gpu_machine {
         Some(machine) => format!(
             "With the {machine} (another machine's figures) beside this machine's CPU, {}",
@@ -23,15 +24,11 @@ fn one(f: &Found, context: &Context) -> Finding {
         Question::Host => "with the data starting and ending in host memory",
     };
     let call = match (f.question, f.includes_launch) {
-        (Question::Device, true) => ", launch included",
-        (Question::Device, false) => ", device time alone",
+        (Question::Device, true) => ", launch included,",
+        (Question::Device, false) => ", by its device time alone,",
         (Question::Host, _) => "",
     };
-    let text = format!(
-        "{machine}, {data}: gpu/{}{call} {}.",
-        f.gpu,
-        verdict(f, context)
-    );
+    let text = format!("{machine}, {data}: gpu/{}{call} {}.", f.gpu, verdict(f));
     let who = f.gpu_machine.as_ref().map_or(String::new(), |machine| {
         format!(".{}", machine.to_lowercase().replace(' ', "-"))
     });
@@ -52,15 +49,10 @@ fn one(f: &Found, context: &Context) -> Finding {
     finding
 }
 
-fn verdict(f: &Found, context: &Context) -> String {
+fn verdict(f: &Found) -> String {
     let symbol = topic(&f.group).symbol;
-    let size = |s: f64| units::about_size(s);
     let range = f.crossing.range;
-    let largest = exact(f.speedup_size);
-    let at_largest = match f.speedup {
-        s if s >= 1.0 => format!("{} faster at {symbol} = {largest}", units::factor(s)),
-        s => format!("{} slower at {symbol} = {largest}", units::factor(1.0 / s)),
-    };
+    let at_largest = terminal::largest(f);
     match f.crossing.answer {
         Answer::Always => format!(
             "beats the best CPU code at every measured size, {symbol} = {} to {}; {at_largest}",
@@ -84,8 +76,8 @@ fn verdict(f: &Found, context: &Context) -> String {
                     };
                     format!(
                         "{does} {symbol} = {} on ({})",
-                        size(c.size),
-                        how(c, context)
+                        units::from_size(c.size),
+                        how(c)
                     )
                 })
                 .collect();
@@ -94,16 +86,12 @@ fn verdict(f: &Found, context: &Context) -> String {
     }
 }
 
-fn how(change: &Change, _: &Context) -> String {
+fn how(change: &Change) -> String {
     let kind = match change.measured {
         true => "measured",
         false => "interpolated",
     };
-    format!(
-        "{kind}, between {} and {}",
-        units::about_size(change.low),
-        units::about_size(change.high)
-    )
+    format!("{kind}, {}", units::size_range(change.low, change.high))
 }
 
 fn exact(size: f64) -> String {

@@ -211,6 +211,7 @@
     );
   };
   const refresh = () => {
+    $("x-tip").hidden = true;
     chart();
     side();
   };

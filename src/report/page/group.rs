@@ -121,13 +121,10 @@ pub(super) fn section(report: &Assembled, section: &Section, out: &Path) -> Mark
 }
 
 fn answer(f: &Found, machine: Option<&Machine>) -> Markup {
-    let interval = f.crossing.for_good().map_or("".to_owned(), |c| {
-        format!(
-            "{} to {}",
-            units::about_size(c.low),
-            units::about_size(c.high)
-        )
-    });
+    let interval = f
+        .crossing
+        .for_good()
+        .map_or("".to_owned(), |c| units::size_range(c.low, c.high));
     html! {
         tr.headline[f.headline] {
             td.gpu { (f.gpu_label()) @if let Some(machine) = machine { ", " (machine.hardware()) } }
@@ -166,16 +163,22 @@ fn break_even(report: &Assembled, group: &str) -> Markup {
             table.matrix {
                 thead { tr {
                     th { (topic(group).symbol) }
-                    @for t in &tables { th.n { "moved as gpu/" (t.transfer) } }
-                    @if calls { th.n { "calls that pay for the cold start" } }
+                    @for size in &sizes { th.n { (units::size(*size)) } }
                 } }
                 tbody {
-                    @for size in sizes {
+                    @for t in &tables {
                         tr {
-                            th { (units::size(size)) }
-                            @for t in &tables { td.n { (row(t, size).map_or("".into(), |r| operations(r.operations))) } }
-                            @if calls {
-                                td.n { (tables.iter().find_map(|t| row(t, size)?.calls).map_or("".into(), operations)) }
+                            th { "moved as by gpu/" (t.transfer) }
+                            @for size in &sizes {
+                                td.n { (row(t, *size).map_or("".into(), |r| operations(r.operations))) }
+                            }
+                        }
+                    }
+                    @if calls {
+                        tr {
+                            th { "calls that pay for the cold start" }
+                            @for size in &sizes {
+                                td.n { (tables.iter().find_map(|t| row(t, *size)?.calls).map_or("".into(), operations)) }
                             }
                         }
                     }

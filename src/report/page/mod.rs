@@ -209,15 +209,8 @@ fn card(f: &Found) -> Markup {
                 Answer::CrossesBack => "; crosses back before",
                 _ => "",
             };
-            let interval = format!(
-                "{how}, {} to {}{again}",
-                units::about_size(c.low),
-                units::about_size(c.high)
-            );
-            (
-                format!("{symbol} ≥ {}", units::about_size(c.size)),
-                interval,
-            )
+            let interval = format!("{how}, {}{again}", units::size_range(c.low, c.high));
+            (format!("{symbol} ≥ {}", units::from_size(c.size)), interval)
         }
         (_, None) => (
             "crosses back".into(),
@@ -230,7 +223,8 @@ fn card(f: &Found) -> Markup {
     };
     html! {
         article.card {
-            h3 { (title(&f.group)) span.question { (f.question.phrase()) } }
+            h3 { (title(&f.group)) }
+            p.question { (f.question.phrase()) }
             p.big data-answer=(format!("{}/{:?}", f.group, f.question).to_lowercase())
                 data-size=[f.crossing.for_good().map(|c| c.size)] { (big) }
             p.small { (small) }
@@ -250,7 +244,7 @@ fn findings(findings: &[Finding]) -> Markup {
             ul.findings {
                 @for finding in findings {
                     li id={ "finding-" (finding.id) } {
-                        p { (finding.text) }
+                        p { (coloured(&finding.text)) }
                         details {
                             summary {
                                 "rests on " (finding.benchmarks.len())
@@ -260,6 +254,21 @@ fn findings(findings: &[Finding]) -> Markup {
                         }
                     }
                 }
+            }
+        }
+    }
+}
+
+/// Names of implementations in the colour of their device.
+fn coloured(text: &str) -> Markup {
+    html! {
+        @for word in text.split_inclusive(' ') {
+            @let name = word.trim_end_matches([' ', ',', ':', '.', ';']);
+            @let (name, rest) = word.split_at(name.len());
+            @match name.get(..4) {
+                Some("gpu/") => { b.gpu { (name) } (rest) }
+                Some("cpu/") => { b.cpu { (name) } (rest) }
+                _ => { (word) }
             }
         }
     }

@@ -95,7 +95,7 @@ pub(super) fn size_label(log2: f64, largest: f64) -> String {
     let size = log2.exp2();
     match largest > 14.5 && log2 >= 0.0 {
         true => format!("2{}", units::superscript(log2.round() as u32)),
-        false if size >= 1.0 => format!("{size:.0}"),
+        false if size >= 1.0 => units::size(size.round() as u64),
         false => String::new(),
     }
 }

@@ -39,12 +39,14 @@ pub fn charts(report: &Assembled, group: &str) -> Charts {
             .filter(|c| !c.dots.is_empty())
             .collect()
     };
+    let marks = marks(report, group);
     let time = Plot {
         title: format!("{title}: time"),
         size_label: topic.axis.into(),
         quantity: Quantity::Time,
         curves: curves(&times),
-        marks: marks(report, group),
+        rows: marks.len(),
+        marks: marks.clone(),
         limits: Vec::new(),
     };
     let rate = topics::work(&groups).map(|work| Plot {
@@ -56,6 +58,7 @@ pub fn charts(report: &Assembled, group: &str) -> Charts {
             // A rate of queueing would be a rate of nothing.
             false => Vec::new(),
         }),
+        rows: marks.len(),
         marks: Vec::new(),
         limits: ceilings(report, &drawn, work),
     });
@@ -192,7 +195,7 @@ fn mark(report: &Assembled, f: &Found) -> Option<Mark> {
     let at = format!(
         "{} = {}",
         topics::topic(&f.group).symbol,
-        units::about_size(change.size)
+        units::from_size(change.size)
     );
     let question = f.question.phrase();
     Some(Mark {

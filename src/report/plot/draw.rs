@@ -60,7 +60,7 @@ impl Plot {
         let sizes = Axis::sizes(self, layout.ticks.0)?;
         let values = Axis::values(self, layout.ticks.1)?;
         let (entries, legend) = legend::layout(self, layout.width - 24);
-        let top = TITLE + MARK_ROW * self.marks.len() as i32 + 6;
+        let top = TITLE + MARK_ROW * self.rows.max(self.marks.len()) as i32 + 6;
         let height = top + layout.height + BELOW + legend + 10;
         let mut canvas = Canvas {
             plot: self,
@@ -332,24 +332,35 @@ impl Canvas<'_> {
 
     fn marks(&mut self, area: &Area) -> Drawn {
         let bottom = (self.top + self.layout.height) * SCALE;
-        let middle = (self.layout.left + self.layout.width) / 2;
-        for (row, mark) in self.plot.marks.iter().enumerate() {
+        let row = |i: usize| TITLE + MARK_ROW * i as i32 + MARK_ROW / 2;
+        let ink = self.inks.solid(Role::Ink);
+        let paper = self.inks.solid(Role::Paper);
+        for (i, mark) in self.plot.marks.iter().enumerate() {
             let x = self.x(mark.size.log2());
-            let y = TITLE + MARK_ROW * row as i32 + MARK_ROW / 2;
-            self.stroke(area, vec![(x, y * SCALE), (x, bottom)], Role::Ink, 4)?;
+            self.stroke(area, vec![(x, row(i) * SCALE), (x, bottom)], Role::Ink, 4)?;
             if let Some(value) = mark.value {
                 let at = (x, self.y(value.log10()));
-                let color = self.inks.solid(Role::Ink);
-                area.draw(&Circle::new(at, 22, color.stroke_width(7)))?;
+                area.draw(&Circle::new(at, 22, ink.stroke_width(7)))?;
             }
-            let (side, at) = match x / SCALE < middle {
-                true => (HPos::Left, x / SCALE + 6),
-                false => (HPos::Right, x / SCALE - 6),
-            };
+        }
+        for (i, mark) in self.plot.marks.iter().enumerate() {
             let label = match self.layout.width < 500 {
                 true => &mark.short,
                 false => &mark.label,
             };
+            let (x, y) = (self.x(mark.size.log2()) / SCALE, row(i));
+            let width = label.chars().count() as i32 * legend::LETTER;
+            let fits = x + 6 + width <= self.layout.width;
+            let (side, at, left) = match fits {
+                true => (HPos::Left, x + 6, x + 3),
+                false => (HPos::Right, x - 6, x - 4 - width),
+            };
+            // The line of a mark in a row above would run through the text.
+            let corners = [
+                (left * SCALE, (y - 8) * SCALE),
+                ((left + width) * SCALE, (y + 8) * SCALE),
+            ];
+            area.draw(&Rectangle::new(corners, paper.filled()))?;
             self.text(area, label, (at, y), Role::Ink, 12, side, false)?;
         }
         Ok(())

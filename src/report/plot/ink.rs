@@ -22,7 +22,7 @@ pub enum Family {
 }
 
 /// Shades of a family; they repeat, with other markers.
-pub const SHADES: usize = 5;
+pub const SHADES: usize = 7;
 
 /// (light, dark), strongest first.
 const CPU: [(&str, &str); SHADES] = [
@@ -31,6 +31,8 @@ const CPU: [(&str, &str); SHADES] = [
     ("#4a9fd4", "#2f8cc7"),
     ("#2c5c8c", "#7cc4ee"),
     ("#1793a5", "#4fc3d0"),
+    ("#5a62c4", "#a6b0ff"),
+    ("#0a7d74", "#58d0bf"),
 ];
 const GPU: [(&str, &str); SHADES] = [
     ("#d55e00", "#f28b3b"),
@@ -38,6 +40,8 @@ const GPU: [(&str, &str); SHADES] = [
     ("#ee8b3a", "#d9691f"),
     ("#b03a1e", "#ff9f80"),
     ("#b8860b", "#e8b84a"),
+    ("#d6304a", "#ff8095"),
+    ("#6f5200", "#c9a54d"),
 ];
 const INK: (&str, &str) = ("#1c2430", "#e6e9ee");
 const MUTED: (&str, &str) = ("#5b6675", "#9aa5b4");

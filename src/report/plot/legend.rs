@@ -4,7 +4,7 @@ use super::Plot;
 use crate::timing::Clock;
 
 /// Average width of a letter at 12 px, generous for any sans-serif face.
-const LETTER: i32 = 7;
+pub(super) const LETTER: i32 = 7;
 /// Width of the sample of a line, with the gap after it.
 pub(super) const SAMPLE: i32 = 34;
 /// Height of a row.

@@ -86,7 +86,9 @@ pub struct Plot {
     pub quantity: Quantity,
     /// At least one with a dot, else nothing is drawn.
     pub curves: Vec<Curve>,
-    /// Crossovers.
+    /// Rows kept free above for marks, so that two plots side by side line up.
+    pub rows: usize,
+    /// Crossovers, at most `rows`.
     pub marks: Vec<Mark>,
     /// Measured limits.
     pub limits: Vec<Limit>,

@@ -19,11 +19,11 @@ const LONGEST: Duration = Duration::from_millis(500);
 
 /// The fastest method for `problem`; `output` is overwritten.
 pub(super) fn fastest(problem: &Matmul, output: &mut [f32]) -> Method {
-    let n = problem.n.min(LARGEST_ORDER);
+    let n = problem.order().min(LARGEST_ORDER);
     let run = |method: &Method, times: u32| {
         let start = Instant::now();
         for _ in 0..times {
-            method.multiply(n, problem.n, &problem.a, &problem.b, output);
+            method.multiply(n, problem.order(), &problem.a, &problem.b, output);
         }
         start.elapsed()
     };

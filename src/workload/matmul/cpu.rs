@@ -169,7 +169,7 @@ impl Product {
         Self {
             problem: Rc::clone(problem),
             method,
-            output: vec![f32::NAN; problem.n * problem.n],
+            output: vec![f32::NAN; problem.shape.c_len()],
             notes: Vec::new(),
         }
     }
@@ -186,8 +186,9 @@ impl Routine for Product {
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {
-        let Matmul { n, a, b, .. } = &*self.problem;
-        self.method.multiply(*n, *n, a, b, &mut self.output);
+        let Matmul { a, b, .. } = &*self.problem;
+        let n = self.problem.order();
+        self.method.multiply(n, n, a, b, &mut self.output);
         Ok(())
     }
 

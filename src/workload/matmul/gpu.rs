@@ -2,12 +2,13 @@
 
 use std::rc::Rc;
 
-use cudarc::cublas::{CudaBlas, result::sgemm, sys::cublasOperation_t::CUBLAS_OP_N};
 use cudarc::driver::{CudaSlice, DevicePtr, sys::CUdeviceptr};
 
 use super::Matmul;
+pub use super::overlap::transfer_pinned;
 use super::reference::worse;
-pub use super::transfer::{transfer, transfer_pinned};
+use super::sgemm::Sgemm;
+pub use super::transfer::{transfer, transfer_pinned_sequence};
 use crate::device::kernel::{Launch, Source};
 use crate::device::{CudaError, Gpu};
 use crate::record::Verified;
@@ -38,7 +39,7 @@ pub fn shared(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, R
 /// Own kernel, tiles in registers. The tile's size is chosen by the order and the number of
 /// multiprocessors; [`Routine::notes`] says which.
 pub fn tiled(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
-    let tile = tile(problem.n as u64, gpu.properties().multiprocessors);
+    let tile = tile(problem.order() as u64, gpu.properties().multiprocessors);
     tiled_by(gpu, problem, tile.side)
 }
 
@@ -59,17 +60,18 @@ pub fn tiled_by(
     kernel(
         gpu,
         problem,
-        tile.name(problem.n),
+        tile.name(problem.order()),
         (side, side),
         (tile.threads, 1),
     )
 }
 
-/// cuBLAS SGEMM in true f32 (not TF32), in the library's default mode.
+/// cuBLAS SGEMM in true f32 (not TF32), in the library's default mode; of a batch,
+/// `cublasSgemmStridedBatched`.
 pub fn cublas(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
     let inputs = Inputs::shared(gpu, problem)?;
     let output = Output::new(gpu, problem)?;
-    let sgemm = Sgemm::new(gpu, problem.n, inputs.a(), inputs.b(), output.address())?;
+    let sgemm = Sgemm::new(gpu, problem.shape, inputs.a(), inputs.b(), output.address())?;
     Ok(Box::new(Resident {
         product: Product::Sgemm(sgemm),
         _inputs: inputs,
@@ -87,7 +89,7 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    fn shared(gpu: &Rc<Gpu>, problem: &Matmul) -> Result<Rc<Self>, CudaError> {
+    pub(super) fn shared(gpu: &Rc<Gpu>, problem: &Matmul) -> Result<Rc<Self>, CudaError> {
         let mut cached = problem.inputs.borrow_mut();
         match &*cached {
             Some(inputs) if Rc::ptr_eq(&inputs.gpu, gpu) => Ok(Rc::clone(inputs)),
@@ -103,48 +105,61 @@ impl Inputs {
         }
     }
 
-    fn a(&self) -> CUdeviceptr {
+    pub(super) fn a(&self) -> CUdeviceptr {
         address(&self.gpu, &self.a)
     }
 
-    fn b(&self) -> CUdeviceptr {
+    pub(super) fn b(&self) -> CUdeviceptr {
         address(&self.gpu, &self.b)
     }
 }
 
 /// The address of a slice. It stays valid as long as the slice lives; the crate orders its
 /// work by using one stream.
-pub(super) fn address(gpu: &Gpu, values: &CudaSlice<f32>) -> CUdeviceptr {
+pub(super) fn address<T>(gpu: &Gpu, values: &CudaSlice<T>) -> CUdeviceptr {
     values.device_ptr(gpu.stream()).0
 }
 
 /// C in device memory.
-struct Output {
+pub(super) struct Output {
     gpu: Rc<Gpu>,
     problem: Rc<Matmul>,
     c: CudaSlice<f32>,
 }
 
 impl Output {
-    fn new(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Self, CudaError> {
+    pub(super) fn new(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Self, CudaError> {
         Ok(Self {
-            c: gpu.alloc(problem.n * problem.n)?,
+            c: gpu.alloc(problem.shape.c_len())?,
             gpu: Rc::clone(gpu),
             problem: Rc::clone(problem),
         })
     }
 
-    fn address(&self) -> CUdeviceptr {
+    pub(super) fn gpu(&self) -> &Rc<Gpu> {
+        &self.gpu
+    }
+
+    pub(super) fn problem(&self) -> &Rc<Matmul> {
+        &self.problem
+    }
+
+    pub(super) fn address(&self) -> CUdeviceptr {
         address(&self.gpu, &self.c)
     }
 
-    fn check(&self) -> Result<Verified, CudaError> {
-        let n = self.problem.n;
-        let rows = (CHECK_VALUES / n).clamp(1, n);
+    pub(super) fn poison(&mut self) -> Result<(), CudaError> {
+        self.gpu.poison(&mut self.c)
+    }
+
+    /// The largest error of the result, whose values `decode` first turns into those of C.
+    pub(super) fn error(&self, decode: fn(&mut [f32])) -> Result<f64, CudaError> {
+        let (total, n) = (self.problem.shape.rows(), self.problem.shape.n);
+        let rows = (CHECK_VALUES / n).clamp(1, total);
         let mut values = vec![f32::NAN; rows * n];
         let mut error = 0.0;
-        for first in (0..n).step_by(rows) {
-            let rows = rows.min(n - first);
+        for first in (0..total).step_by(rows) {
+            let rows = rows.min(total - first);
             let values = &mut values[..rows * n];
             // A piece that was not copied must not pass as the one before it.
             values.fill(f32::NAN);
@@ -153,71 +168,10 @@ impl Output {
                 .memcpy_dtoh(&self.c.slice(first * n..(first + rows) * n), values)
                 .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;
             self.gpu.synchronize()?;
+            decode(values);
             error = worse(error, self.problem.error_of_rows(first, values));
         }
-        Ok(self.problem.verified(error))
-    }
-}
-
-/// One SGEMM with everything fixed, so that a call is the library's own call.
-pub(super) struct Sgemm {
-    blas: Rc<CudaBlas>,
-    n: i32,
-    a: CUdeviceptr,
-    b: CUdeviceptr,
-    c: CUdeviceptr,
-}
-
-impl Sgemm {
-    /// C = A B of row-major `n` x `n` matrices at these device addresses.
-    pub(super) fn new(
-        gpu: &Gpu,
-        n: usize,
-        a: CUdeviceptr,
-        b: CUdeviceptr,
-        c: CUdeviceptr,
-    ) -> Result<Self, RoutineError> {
-        gpu.bind()?;
-        Ok(Self {
-            blas: gpu.blas()?,
-            n: i32::try_from(n)?,
-            a,
-            b,
-            c,
-        })
-    }
-
-    /// Enqueues the product.
-    ///
-    /// # Safety
-    /// The three addresses must be device memory of n x n floats until the product has run,
-    /// and C must not overlap A or B.
-    pub(super) unsafe fn enqueue(&self) -> Result<(), CudaError> {
-        let Self { blas, n, a, b, c } = self;
-        let (one, zero) = (1.0, 0.0);
-        // cuBLAS counts by columns, where a row-major matrix is its transpose:
-        // C = A B by rows is C^T = B^T A^T by columns.
-        // SAFETY: the caller vouches for the addresses; the handle lives in `blas`, and
-        // scalars are read before the call returns (host pointer mode, the default).
-        unsafe {
-            sgemm(
-                *blas.handle(),
-                CUBLAS_OP_N,
-                CUBLAS_OP_N,
-                *n,
-                *n,
-                *n,
-                &one,
-                *b as *const f32,
-                *n,
-                *a as *const f32,
-                *n,
-                &zero,
-                *c as *mut f32,
-                *n,
-            )
-        }?;
-        Ok(())
+        Ok(error)
     }
 }
 
@@ -247,7 +201,7 @@ fn kernel(
     let inputs = Inputs::shared(gpu, problem)?;
     let output = Output::new(gpu, problem)?;
     gpu.bind()?;
-    let n = u32::try_from(problem.n)?;
+    let n = u32::try_from(problem.order())?;
     let grid = (n.div_ceil(tile.0), n.div_ceil(tile.1), 1);
     let launch = Launch::new(function, grid, (block.0, block.1, 1))
         .arg(inputs.a())
@@ -264,14 +218,14 @@ fn kernel(
 
 impl Routine for Resident {
     fn poison(&mut self) -> Result<(), RoutineError> {
-        Ok(self.output.gpu.poison(&mut self.output.c)?)
+        Ok(self.output.poison()?)
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {
         match &self.product {
             // SAFETY: the arguments are those of every kernel of this file (A, B, C, n); the
-            // slices live in `self`, hold n x n floats each, and are distinct; the context
-            // was made current when the routine was.
+            // slices live in `self`, have the lengths of the shape, and are distinct; the
+            // context was made current when the routine was.
             Product::Kernel(launch) => unsafe { launch.launch(self.output.gpu.stream()) }?,
             // SAFETY: as above.
             Product::Sgemm(sgemm) => unsafe { sgemm.enqueue() }?,
@@ -280,7 +234,8 @@ impl Routine for Resident {
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
-        Ok(self.output.check()?)
+        let error = self.output.error(|_| {})?;
+        Ok(self.output.problem.verified(error))
     }
 
     fn notes(&self) -> Vec<String> {

@@ -1,9 +1,13 @@
-//! Matrix product C = A B of square, row-major f32 matrices.
+//! Matrix product C = A B of row-major f32 matrices.
 
 mod calibrate;
 pub mod cpu;
 pub mod gpu;
+mod overlap;
 mod reference;
+mod schedule;
+mod sgemm;
+mod shape;
 mod transfer;
 
 use std::cell::{OnceCell, RefCell};
@@ -16,6 +20,7 @@ use rayon::prelude::*;
 use super::Workload;
 use crate::record::{Cost, Verified};
 use reference::Reference;
+pub use shape::Shape;
 
 /// Largest order: at 2^15 each matrix takes 4 GiB.
 pub const LARGEST: u64 = 1 << 15;
@@ -28,9 +33,9 @@ const SEED_BLOCK: usize = 1 << 16;
 /// <https://docs.nvidia.com/cuda/cublas/#cublassetworkspace>
 const CUBLAS_WORKSPACE: u64 = 32 << 20;
 
-/// The inputs of C = A B at one order, and what its result is checked against.
+/// The inputs of C = A B of one shape, and what its result is checked against.
 pub struct Matmul {
-    n: usize,
+    shape: Shape,
     a: Vec<f32>,
     b: Vec<f32>,
     reference: OnceCell<Reference>,
@@ -47,19 +52,36 @@ impl Matmul {
             (1..=LARGEST).contains(&n),
             "the order of a product is from 1 to {LARGEST}, not {n}"
         );
-        let n = n as usize;
+        Self::of(Shape::square(n as usize))
+    }
+
+    /// Matrices of any shape, uniform in [-1, 1), the same in every run.
+    ///
+    /// # Panics
+    /// Where a length of `shape` is 0.
+    pub fn of(shape: Shape) -> Self {
+        assert!(
+            shape.multiply_adds() > 0,
+            "{shape:?} is the shape of no product: each length is 1 at least"
+        );
         Self {
-            n,
-            a: uniform(n * n, 1),
-            b: uniform(n * n, 2),
+            shape,
+            a: uniform(shape.a_len(), 1),
+            b: uniform(shape.b_len(), 2),
             reference: OnceCell::new(),
             inputs: RefCell::default(),
         }
     }
 
-    /// Rows, and columns, of each matrix.
-    pub fn order(&self) -> usize {
-        self.n
+    /// The sizes of the matrices.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Rows, and columns, of each matrix of a square product.
+    pub(super) fn order(&self) -> usize {
+        debug_assert_eq!(self.shape, Shape::square(self.shape.n));
+        self.shape.n
     }
 
     /// A, row by row.
@@ -72,8 +94,8 @@ impl Matmul {
         &self.b
     }
 
-    /// The error of consecutive rows of a result, from row `first` on; see [`Self::verified`]
-    /// for the metric. NaN where an element is NaN.
+    /// The error of consecutive rows of a result, from row `first` on (the rows of a batch
+    /// counted through); see [`Self::verified`] for the metric. NaN where an element is NaN.
     ///
     /// # Panics
     /// Where `rows` is not whole rows of the result.
@@ -83,37 +105,40 @@ impl Matmul {
 
     /// The verdict on a whole result, given the largest of its rows' errors.
     ///
-    /// Up to order 256 every element is compared with a float64 product, and the error is
-    /// the largest difference relative to the root mean square of the product. Above, the
-    /// check is Freivalds': for two vectors x of random signs, C x is compared with A (B x),
-    /// all in float64, relative to the root mean square of A (B x). It costs O(n^2) and sees
-    /// every element. What it cannot see at a large order is a single element off by less
-    /// than `bound * sqrt(n)` times the root mean square of C, 1.6 % at order 2^15.
+    /// Up to 256^3 multiply-adds every element is compared with a float64 product, and the
+    /// error is the largest difference relative to the root mean square of the product.
+    /// Above, the check is Freivalds': for two vectors x of random signs, C x is compared
+    /// with A (B x), all in float64, relative to the root mean square of A (B x). It costs
+    /// O(n^2) and sees every element. What it cannot see at a large order n is a single
+    /// element off by less than `bound * sqrt(n)` times the root mean square of C, 1.6 % at
+    /// order 2^15.
     /// (R. Freivalds, Probabilistic machines can use less running time, IFIP 1977.)
     ///
-    /// The bound is 8 u sqrt(n) with u = 2^-24. Rounding errors behave as independent random
-    /// variables, so those of a sum of n terms grow as sqrt(n), not n (N. J. Higham and
+    /// The bound is 8 u sqrt(k) with u = 2^-24. Rounding errors behave as independent random
+    /// variables, so those of a sum of k terms grow as sqrt(k), not k (N. J. Higham and
     /// T. Mary, A new approach to probabilistic rounding error analysis, SIAM J. Sci.
     /// Comput. 41, 2019). Operands rounded to TF32 err by 3e-4 at any order and are
     /// rejected at every one of them.
     pub fn verified(&self, error: f64) -> Verified {
         Verified {
             error,
-            bound: bound(self.n),
+            bound: bound(self.shape.k),
             method: self.reference().method().to_owned(),
         }
     }
 
     fn reference(&self) -> &Reference {
         self.reference
-            .get_or_init(|| Reference::new(self.n, &self.a, &self.b))
+            .get_or_init(|| Reference::new(self.shape, &self.a, &self.b))
     }
 }
 
-/// The largest error accepted at order `n`.
-fn bound(n: usize) -> f64 {
-    const UNIT_ROUNDOFF: f64 = f32::EPSILON as f64 / 2.0;
-    8.0 * UNIT_ROUNDOFF * (n as f64).sqrt()
+/// Of f32, 2^-24.
+const UNIT_ROUNDOFF: f64 = f32::EPSILON as f64 / 2.0;
+
+/// The largest error accepted of sums of `k` terms.
+fn bound(k: usize) -> f64 {
+    8.0 * UNIT_ROUNDOFF * (k as f64).sqrt()
 }
 
 impl Workload for Matmul {

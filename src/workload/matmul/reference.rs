@@ -4,19 +4,21 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
-/// Up to this order every element is compared.
-const FULL_UP_TO: usize = 256;
+use super::Shape;
 
-/// What a product of order `n` is compared with.
+/// Up to so many multiply-adds every element is compared.
+const FULL_UP_TO: usize = 256 * 256 * 256;
+
+/// What a product is compared with.
 pub(super) enum Reference {
     /// Every element of A B.
     Full {
-        n: usize,
+        shape: Shape,
         product: Vec<f64>,
         rms: f64,
     },
     /// A (B x) for random vectors x.
-    Freivalds { n: usize, probes: [Probe; 2] },
+    Freivalds { shape: Shape, probes: [Probe; 2] },
 }
 
 /// One vector of Freivalds' check.
@@ -29,20 +31,23 @@ pub(super) struct Probe {
 }
 
 impl Reference {
-    pub(super) fn new(n: usize, a: &[f32], b: &[f32]) -> Self {
-        if n <= FULL_UP_TO {
-            Self::full(n, a, b)
+    pub(super) fn new(shape: Shape, a: &[f32], b: &[f32]) -> Self {
+        if shape.multiply_adds() <= FULL_UP_TO {
+            Self::full(shape, a, b)
         } else {
-            Self::freivalds(n, a, b)
+            Self::freivalds(shape, a, b)
         }
     }
 
-    fn full(n: usize, a: &[f32], b: &[f32]) -> Self {
-        let mut product = vec![0.0; n * n];
+    fn full(shape: Shape, a: &[f32], b: &[f32]) -> Self {
+        let Shape { m, n, k, .. } = shape;
+        let mut product = vec![0.0; shape.c_len()];
         product
             .par_chunks_mut(n)
-            .zip(a.par_chunks(n))
-            .for_each(|(row, a)| {
+            .zip(a.par_chunks(k))
+            .enumerate()
+            .for_each(|(i, (row, a))| {
+                let b = &b[i / m * k * n..][..k * n];
                 for (&a, b) in a.iter().zip(b.chunks(n)) {
                     for (sum, &b) in row.iter_mut().zip(b) {
                         *sum += f64::from(a) * f64::from(b);
@@ -50,20 +55,29 @@ impl Reference {
                 }
             });
         let rms = rms(&product);
-        Self::Full { n, product, rms }
+        Self::Full {
+            shape,
+            product,
+            rms,
+        }
     }
 
-    fn freivalds(n: usize, a: &[f32], b: &[f32]) -> Self {
+    fn freivalds(shape: Shape, a: &[f32], b: &[f32]) -> Self {
         let probes = [3, 4].map(|seed| {
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed << 32);
-            let x: Vec<f64> = (0..n)
+            let x: Vec<f64> = (0..shape.n)
                 .map(|_| if rng.random() { 1.0 } else { -1.0 })
                 .collect();
-            let product = times(a, &times(b, &x));
+            // One product after the other: the rows of each are shared by all threads.
+            let product: Vec<f64> = a
+                .chunks(shape.m * shape.k)
+                .zip(b.chunks(shape.k * shape.n))
+                .flat_map(|(a, b)| times(a, &times(b, &x)))
+                .collect();
             let rms = rms(&product);
             Probe { x, product, rms }
         });
-        Self::Freivalds { n, probes }
+        Self::Freivalds { shape, probes }
     }
 
     pub(super) fn method(&self) -> &'static str {
@@ -79,10 +93,11 @@ impl Reference {
 
     /// The largest error of consecutive rows from `first` on, NaN where an element is NaN.
     pub(super) fn error_of_rows(&self, first: usize, rows: &[f32]) -> f64 {
-        let n = self.order();
+        let shape = self.shape();
+        let n = shape.n;
         assert!(
-            rows.len().is_multiple_of(n) && first + rows.len() / n <= n,
-            "{} values from row {first} on are not rows of a result of order {n}",
+            rows.len().is_multiple_of(n) && first + rows.len() / n <= shape.rows(),
+            "{} values from row {first} on are not rows of a result of {shape:?}",
             rows.len()
         );
         rows.par_chunks(n)
@@ -93,9 +108,13 @@ impl Reference {
 
     fn error_of_row(&self, i: usize, row: &[f32]) -> f64 {
         match self {
-            Self::Full { n, product, rms } => row
+            Self::Full {
+                shape,
+                product,
+                rms,
+            } => row
                 .iter()
-                .zip(&product[i * n..])
+                .zip(&product[i * shape.n..])
                 .map(|(&c, &reference)| (f64::from(c) - reference).abs() / rms)
                 .fold(0.0, worse),
             Self::Freivalds { probes, .. } => probes
@@ -105,9 +124,9 @@ impl Reference {
         }
     }
 
-    fn order(&self) -> usize {
+    fn shape(&self) -> Shape {
         match self {
-            Self::Full { n, .. } | Self::Freivalds { n, .. } => *n,
+            Self::Full { shape, .. } | Self::Freivalds { shape, .. } => *shape,
         }
     }
 }
@@ -154,7 +173,7 @@ mod tests {
     use super::super::{Matmul, bound, cpu};
     use super::*;
 
-    type Make = fn(usize, &[f32], &[f32]) -> Reference;
+    type Make = fn(Shape, &[f32], &[f32]) -> Reference;
     const BOTH: [(Make, &str); 2] = [
         (Reference::full, "full"),
         (Reference::freivalds, "freivalds"),
@@ -172,7 +191,7 @@ mod tests {
             let problem = Matmul::new(n);
             let c = product(n as usize, problem.a(), problem.b());
             for (make, name) in BOTH {
-                let reference = make(n as usize, problem.a(), problem.b());
+                let reference = make(problem.shape(), problem.a(), problem.b());
                 check(&problem, &reference, &c, &format!("{name} at {n}"));
             }
         }
@@ -182,7 +201,7 @@ mod tests {
     fn a_right_product_passes_with_room() {
         each(|problem, reference, c, what| {
             let error = reference.error_of_rows(0, c);
-            assert!(error <= bound(problem.n) / 2.0, "{what}: {error}");
+            assert!(error <= bound(problem.order()) / 2.0, "{what}: {error}");
         });
     }
 
@@ -203,9 +222,9 @@ mod tests {
         each(|problem, reference, c, what| {
             for i in [0, c.len() / 2, c.len() - 1] {
                 let mut c = c.to_vec();
-                c[i] += 0.01 * (problem.n as f32).sqrt();
+                c[i] += 0.01 * (problem.order() as f32).sqrt();
                 let error = reference.error_of_rows(0, &c);
-                assert!(error > bound(problem.n), "{what}: {error}");
+                assert!(error > bound(problem.order()), "{what}: {error}");
             }
         });
     }
@@ -213,7 +232,7 @@ mod tests {
     #[test]
     fn a_transposed_operand_and_swapped_operands_are_rejected() {
         each(|problem, reference, _, what| {
-            let (n, a, b) = (problem.n, problem.a(), problem.b());
+            let (n, a, b) = (problem.order(), problem.a(), problem.b());
             let transposed =
                 |m: &[f32]| -> Vec<f32> { (0..n * n).map(|i| m[i % n * n + i / n]).collect() };
             for wrong in [
@@ -236,7 +255,7 @@ mod tests {
     fn operands_rounded_to_tf32_are_rejected_at_every_order() {
         each(|problem, reference, _, what| {
             let round = |m: &[f32]| -> Vec<f32> { m.iter().map(|&v| to_tf32(v)).collect() };
-            let n = problem.n;
+            let n = problem.order();
             let c = product(n, &round(problem.a()), &round(problem.b()));
             let error = reference.error_of_rows(0, &c);
             assert!(error > bound(n), "{what}: {error}");
@@ -252,7 +271,7 @@ mod tests {
     #[test]
     fn rows_in_blocks_give_the_error_of_the_whole() {
         each(|problem, reference, c, what| {
-            let n = problem.n;
+            let n = problem.order();
             let blocks = c
                 .chunks(3 * n)
                 .enumerate()
@@ -260,6 +279,38 @@ mod tests {
                 .fold(0.0, worse);
             assert_eq!(blocks, reference.error_of_rows(0, c), "{what}");
         });
+    }
+
+    #[test]
+    fn rectangular_products_and_batches() {
+        let shapes = [(1, 1, 9, 40), (1, 3, 17, 5), (4, 2, 6, 3), (3, 8, 5, 64)];
+        for (batch, m, n, k) in shapes {
+            let problem = Matmul::of(Shape { batch, m, n, k });
+            let mut c = vec![0.0f32; batch * m * n];
+            for (i, c) in c.iter_mut().enumerate() {
+                let (product, row, column) = (i / (m * n), i / n % m, i % n);
+                let sum: f64 = (0..k)
+                    .map(|j| {
+                        let a = problem.a()[(product * m + row) * k + j];
+                        let b = problem.b()[(product * k + j) * n + column];
+                        f64::from(a) * f64::from(b)
+                    })
+                    .sum();
+                *c = sum as f32;
+            }
+            for (make, name) in BOTH {
+                let reference = make(problem.shape(), problem.a(), problem.b());
+                let error = reference.error_of_rows(0, &c);
+                assert!(
+                    error < bound(k),
+                    "{name} of {batch}, {m}, {n}, {k}: {error}"
+                );
+                let last = c.len() - 1;
+                let mut wrong = c.clone();
+                wrong[last] += 0.5;
+                assert!(reference.error_of_rows(0, &wrong) > bound(k), "{name}");
+            }
+        }
     }
 
     #[test]

@@ -4,8 +4,9 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaSlice, PinnedHostSlice, result, sys::CUdeviceptr};
 
-use super::Matmul;
-use super::gpu::{Sgemm, address};
+use super::gpu::address;
+use super::sgemm::Sgemm;
+use super::{Matmul, Shape};
 use crate::device::{CudaError, Gpu};
 use crate::record::Verified;
 use crate::workload::{Routine, RoutineError};
@@ -13,7 +14,7 @@ use crate::workload::{Routine, RoutineError};
 /// Two uploads from pageable memory, cuBLAS SGEMM, one download to pageable memory, one after
 /// the other. The device memory is there already. Synchronises: time it on the wall clock.
 pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
-    let c = vec![f32::NAN; problem.n * problem.n];
+    let c = vec![f32::NAN; problem.shape.c_len()];
     Ok(Box::new(Transfer {
         device: DeviceSide::new(gpu, problem)?,
         host: Pageable {
@@ -23,60 +24,67 @@ pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>,
     }))
 }
 
-/// The same from and to pinned memory.
-pub fn transfer_pinned(
+/// The same from and to pinned memory: what pinning alone saves.
+/// [`transfer_pinned`](super::gpu::transfer_pinned) does the three at the same time.
+pub fn transfer_pinned_sequence(
     gpu: &Rc<Gpu>,
     problem: &Rc<Matmul>,
 ) -> Result<Box<dyn Routine>, RoutineError> {
-    let pinned = |values: &[f32]| -> Result<_, CudaError> {
-        let mut copy = gpu.alloc_pinned(values.len())?;
-        slice_mut(&mut copy)?.copy_from_slice(values);
-        Ok(copy)
-    };
-    let host = Pinned {
-        a: pinned(&problem.a)?,
-        b: pinned(&problem.b)?,
-        c: gpu.alloc_pinned(problem.n * problem.n)?,
-    };
     Ok(Box::new(Transfer {
         device: DeviceSide::new(gpu, problem)?,
-        host,
+        host: Pinned::new(gpu, problem)?,
     }))
 }
 
 /// Device memory of its own: with the inputs that other implementations share, an upload
 /// that never happened would go unnoticed.
-struct DeviceSide {
-    gpu: Rc<Gpu>,
-    problem: Rc<Matmul>,
+pub(super) struct Copies {
     a: CudaSlice<f32>,
     b: CudaSlice<f32>,
     c: CudaSlice<f32>,
+}
+
+impl Copies {
+    pub(super) fn new(gpu: &Gpu, shape: Shape) -> Result<Self, CudaError> {
+        Ok(Self {
+            a: gpu.alloc(shape.a_len())?,
+            b: gpu.alloc(shape.b_len())?,
+            c: gpu.alloc(shape.c_len())?,
+        })
+    }
+
+    /// Of A, B and C.
+    pub(super) fn addresses(&self, gpu: &Gpu) -> [CUdeviceptr; 3] {
+        [&self.a, &self.b, &self.c].map(|slice| address(gpu, slice))
+    }
+
+    /// Overwrites all three, so that a missing upload is found as well.
+    pub(super) fn poison(&mut self, gpu: &Gpu) -> Result<(), CudaError> {
+        for slice in [&mut self.a, &mut self.b, &mut self.c] {
+            gpu.poison(slice)?;
+        }
+        gpu.synchronize()
+    }
+}
+
+struct DeviceSide {
+    gpu: Rc<Gpu>,
+    problem: Rc<Matmul>,
+    copies: Copies,
     sgemm: Sgemm,
 }
 
 impl DeviceSide {
     fn new(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Self, RoutineError> {
-        let n = problem.n;
-        let (a, b, c) = (gpu.alloc(n * n)?, gpu.alloc(n * n)?, gpu.alloc(n * n)?);
-        let [from_a, from_b, to_c] = [&a, &b, &c].map(|slice| address(gpu, slice));
-        let sgemm = Sgemm::new(gpu, n, from_a, from_b, to_c)?;
+        let copies = Copies::new(gpu, problem.shape)?;
+        let [a, b, c] = copies.addresses(gpu);
+        let sgemm = Sgemm::new(gpu, problem.shape, a, b, c)?;
         Ok(Self {
             gpu: Rc::clone(gpu),
             problem: Rc::clone(problem),
-            a,
-            b,
-            c,
+            copies,
             sgemm,
         })
-    }
-
-    /// Overwrites all three, so that a missing upload is found as well.
-    fn poison(&mut self) -> Result<(), CudaError> {
-        for slice in [&mut self.a, &mut self.b, &mut self.c] {
-            self.gpu.poison(slice)?;
-        }
-        self.gpu.synchronize()
     }
 
     /// Uploads A and B, multiplies, downloads C, and waits.
@@ -89,30 +97,30 @@ impl DeviceSide {
 
     fn enqueue(&self, host: Matrices<'_>) -> Result<(), CudaError> {
         let stream = self.gpu.stream().cu_stream();
-        let at = |slice| -> CUdeviceptr { address(&self.gpu, slice) };
+        let [a, b, c] = self.copies.addresses(&self.gpu);
         let sent = |e| CudaError::new("cuMemcpyHtoDAsync", e);
-        // SAFETY: device and host slices hold n x n floats each, and all of them outlive the
-        // wait in `run`; C is distinct from A and B.
+        // SAFETY: device and host slices have the lengths of the shape, and all of them
+        // outlive the wait in `run`; C is distinct from A and B.
         unsafe {
-            result::memcpy_htod_async(at(&self.a), host.a, stream).map_err(sent)?;
-            result::memcpy_htod_async(at(&self.b), host.b, stream).map_err(sent)?;
+            result::memcpy_htod_async(a, host.a, stream).map_err(sent)?;
+            result::memcpy_htod_async(b, host.b, stream).map_err(sent)?;
             self.sgemm.enqueue()?;
-            result::memcpy_dtoh_async(host.c, at(&self.c), stream)
+            result::memcpy_dtoh_async(host.c, c, stream)
                 .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
         }
     }
 }
 
 /// The host's side: where the operands come from and the result goes.
-trait HostSide {
+pub(super) trait HostSide {
     fn matrices(&mut self) -> Result<Matrices<'_>, CudaError>;
 }
 
 /// The three matrices in host memory.
-struct Matrices<'a> {
-    a: &'a [f32],
-    b: &'a [f32],
-    c: &'a mut [f32],
+pub(super) struct Matrices<'a> {
+    pub(super) a: &'a [f32],
+    pub(super) b: &'a [f32],
+    pub(super) c: &'a mut [f32],
 }
 
 struct Pageable {
@@ -130,10 +138,26 @@ impl HostSide for Pageable {
     }
 }
 
-struct Pinned {
+/// Copies of the operands, and room for the result, in pinned memory.
+pub(super) struct Pinned {
     a: PinnedHostSlice<f32>,
     b: PinnedHostSlice<f32>,
     c: PinnedHostSlice<f32>,
+}
+
+impl Pinned {
+    pub(super) fn new(gpu: &Gpu, problem: &Matmul) -> Result<Self, CudaError> {
+        let pinned = |values: &[f32]| -> Result<_, CudaError> {
+            let mut copy = gpu.alloc_pinned(values.len())?;
+            slice_mut(&mut copy)?.copy_from_slice(values);
+            Ok(copy)
+        };
+        Ok(Self {
+            a: pinned(&problem.a)?,
+            b: pinned(&problem.b)?,
+            c: gpu.alloc_pinned(problem.shape.c_len())?,
+        })
+    }
 }
 
 impl HostSide for Pinned {
@@ -161,7 +185,7 @@ struct Transfer<H> {
 impl<H: HostSide> Routine for Transfer<H> {
     fn poison(&mut self) -> Result<(), RoutineError> {
         self.host.matrices()?.c.fill(f32::NAN);
-        Ok(self.device.poison()?)
+        Ok(self.device.copies.poison(&self.device.gpu)?)
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {

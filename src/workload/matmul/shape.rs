@@ -1,0 +1,55 @@
+/// Sizes of a product C = A B of row-major matrices, or of `batch` independent ones that lie
+/// one after the other: A is `m` x `k`, B is `k` x `n`, C is `m` x `n`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// How many products.
+    pub batch: usize,
+    /// Rows of A and of C.
+    pub m: usize,
+    /// Columns of B and of C.
+    pub n: usize,
+    /// Terms of each sum: columns of A, rows of B.
+    pub k: usize,
+}
+
+impl Shape {
+    /// One product of `n` x `n` matrices.
+    pub fn square(n: usize) -> Self {
+        Self {
+            batch: 1,
+            m: n,
+            n,
+            k: n,
+        }
+    }
+
+    /// Elements of all A together.
+    pub fn a_len(self) -> usize {
+        self.batch * self.m * self.k
+    }
+
+    /// Elements of all B together.
+    pub fn b_len(self) -> usize {
+        self.batch * self.k * self.n
+    }
+
+    /// Elements of all C together.
+    pub fn c_len(self) -> usize {
+        self.rows() * self.n
+    }
+
+    /// Rows of all C together.
+    pub fn rows(self) -> usize {
+        self.batch * self.m
+    }
+
+    /// Multiply-adds of all products together.
+    pub fn multiply_adds(self) -> usize {
+        self.c_len() * self.k
+    }
+
+    /// Elements of the three matrices together.
+    pub(super) fn elements(self) -> usize {
+        self.a_len() + self.b_len() + self.c_len()
+    }
+}

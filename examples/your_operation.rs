@@ -81,11 +81,11 @@ fn main() -> ExitCode {
         bytes: Some(8.0 * n as f64),
         ..Cost::default()
     };
-    suite.run(
+    suite.add(
         Group::new("sigmoid", sizes, Rate::elements(), cost)
             .with(Implementation::cpu("std", cpu))
             .with(Implementation::gpu("kernel", Clock::Events, gpu))
             .with(Implementation::gpu("kernel-gated", Clock::EventsGated, gpu)),
     );
-    suite.finish()
+    suite.run()
 }

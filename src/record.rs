@@ -12,6 +12,8 @@
 //!     <baseline>/crossover.json               the same in each named baseline
 //! ```
 
+mod strip;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -22,6 +24,8 @@ use sha2::{Digest, Sha256};
 
 use crate::device::environment::Environment;
 use crate::timing::Clock;
+
+pub use strip::{Energy, Strip, StripEvent, StripEventKind};
 
 /// Version of both file formats. A reader refuses a higher one.
 pub const SCHEMA: u32 = 1;
@@ -99,6 +103,17 @@ pub struct Sidecar {
     pub verified: Option<Verified>,
     /// State of the GPU; `None` on the CPU and without NVML.
     pub device_state: Option<DeviceState>,
+    /// What NVML saw meanwhile; `None` on the CPU, without NVML, and with
+    /// `CROSSOVER_MONITOR=off`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub monitor: Option<Strip>,
+    /// Figures beside the time, by name:
+    ///
+    /// | key | what |
+    /// | --- | --- |
+    /// | `device_busy` | share of the wall time in which a kernel ran on the device, by events around each, in iterations of their own after the samples |
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra: BTreeMap<String, f64>,
     /// Remarks for the reader, such as the number of threads chosen.
     #[serde(default)]
     pub notes: Vec<String>,

@@ -5,6 +5,7 @@
 //! | `CROSSOVER_PROFILE` | `quick`, `default`, `full` | `default` |
 //! | `CROSSOVER_DEVICE` | index of the GPU, or `none` | `0` |
 //! | `CROSSOVER_GATE` | `auto`, `off` | `auto` |
+//! | `CROSSOVER_MONITOR` | `on`, `off` | `on` |
 //! | `CRITERION_HOME` | folder of the results | `target-reports/criterion` |
 
 use std::env;
@@ -46,6 +47,8 @@ pub struct Settings {
     pub device: Option<usize>,
     /// `CROSSOVER_GATE`.
     pub gate: GateMode,
+    /// `CROSSOVER_MONITOR`: NVML is asked ten times a second while a GPU benchmark runs.
+    pub monitor: bool,
     /// `CRITERION_HOME`: where Criterion's files and ours lie.
     pub results: PathBuf,
 }
@@ -106,6 +109,11 @@ impl Settings {
             Some("off") => GateMode::Off,
             Some(v) => return Err(bad("CROSSOVER_GATE", v, "auto and off")),
         };
+        let monitor = match value("CROSSOVER_MONITOR").as_deref() {
+            None | Some("on") => true,
+            Some("off") => false,
+            Some(v) => return Err(bad("CROSSOVER_MONITOR", v, "on and off")),
+        };
         let results = value("CRITERION_HOME")
             .unwrap_or_else(|| "target-reports/criterion".to_owned())
             .into();
@@ -113,6 +121,7 @@ impl Settings {
             profile,
             device,
             gate,
+            monitor,
             results,
         })
     }
@@ -137,6 +146,7 @@ mod tests {
         assert_eq!(defaults.profile, Profile::Default);
         assert_eq!(defaults.device, Some(0));
         assert_eq!(defaults.gate, GateMode::Auto);
+        assert!(defaults.monitor);
         assert_eq!(defaults.results, PathBuf::from("target-reports/criterion"));
         assert_eq!(settings(&[("CROSSOVER_PROFILE", "")]).unwrap(), defaults);
     }
@@ -147,12 +157,14 @@ mod tests {
             ("CROSSOVER_PROFILE", "full"),
             ("CROSSOVER_DEVICE", "3"),
             ("CROSSOVER_GATE", "off"),
+            ("CROSSOVER_MONITOR", "off"),
             ("CRITERION_HOME", "/tmp/x"),
         ])
         .unwrap();
         assert_eq!(s.profile, Profile::Full);
         assert_eq!(s.device, Some(3));
         assert_eq!(s.gate, GateMode::Off);
+        assert!(!s.monitor);
         assert_eq!(s.results, PathBuf::from("/tmp/x"));
         assert_eq!(
             settings(&[("CROSSOVER_DEVICE", "none")]).unwrap().device,
@@ -167,6 +179,7 @@ mod tests {
             ("CROSSOVER_DEVICE", "-1", "none"),
             ("CROSSOVER_DEVICE", "gpu", "none"),
             ("CROSSOVER_GATE", "on", "auto and off"),
+            ("CROSSOVER_MONITOR", "auto", "on and off"),
         ] {
             let text = settings(&[(variable, value)]).unwrap_err().to_string();
             assert!(

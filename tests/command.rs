@@ -12,6 +12,7 @@ fn crossover(arguments: &[&str]) -> Command {
         "CROSSOVER_DEVICE",
         "CROSSOVER_PROFILE",
         "CROSSOVER_GATE",
+        "CROSSOVER_MONITOR",
         "CRITERION_HOME",
         "RUST_BACKTRACE",
     ] {

@@ -84,13 +84,13 @@ fn run_suite() -> ExitCode {
         flop: Some(n as f64),
         ..Cost::default()
     };
-    suite.run(
+    suite.add(
         Group::new("sound", sizes(), Rate::flop(|n| n), cost)
             .with(Implementation::cpu("double", |d| {
                 Doubling::routine(d, Fault::None)
             })),
     );
-    suite.run(
+    suite.add(
         Group::new("faulty", sizes(), Rate::flop(|n| n), cost)
             .with(Implementation::cpu("wrong", |d| {
                 Doubling::routine(d, Fault::Wrong)
@@ -119,7 +119,7 @@ fn run_suite() -> ExitCode {
                 Doubling::routine(d, Fault::None)
             })),
     );
-    suite.finish()
+    suite.run()
 }
 
 struct Doubling(Vec<f32>);

@@ -9,6 +9,7 @@ use crossover::workload::run_child;
 mod cold_start;
 mod graph_replay;
 mod host_sync;
+mod loader;
 mod matmul;
 mod memory;
 mod nested_sine;
@@ -27,15 +28,16 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    suite.run(matmul::group());
-    suite.run(nested_sine::group());
-    suite.run(graph_replay::group());
-    suite.run(cold_start::group());
-    suite.run(timing_methods::spin());
-    suite.run(timing_methods::product());
-    suite.run(transfer::group());
-    suite.run(streams::group());
-    suite.run(host_sync::group());
-    suite.run(memory::group());
-    suite.finish()
+    suite.add(matmul::group());
+    suite.add(nested_sine::group());
+    suite.add(graph_replay::group());
+    suite.add(cold_start::group());
+    suite.add(timing_methods::spin());
+    suite.add(timing_methods::product());
+    suite.add(transfer::group());
+    suite.add(streams::group());
+    suite.add(loader::group());
+    suite.add(host_sync::group());
+    suite.add(memory::group());
+    suite.run()
 }

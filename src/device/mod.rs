@@ -16,6 +16,8 @@ mod gpu;
 pub mod graph;
 pub mod kernel;
 #[cfg(feature = "suite")]
+pub mod monitor;
+#[cfg(feature = "suite")]
 pub mod nvml;
 pub mod present;
 mod probe;

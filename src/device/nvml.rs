@@ -9,6 +9,7 @@ use nvml_wrapper::{Device, Nvml};
 
 use super::DeviceProperties;
 use super::environment::PcieLink;
+use super::monitor::{Look, Source};
 use crate::record::DeviceState;
 
 /// One device as NVML sees it.
@@ -53,7 +54,7 @@ impl Monitor {
             throttle_reasons: self
                 .device
                 .current_throttle_reasons()
-                .map(slowing)
+                .map(|reasons| slowing(reasons).into_iter().map(str::to_owned).collect())
                 .unwrap_or_default(),
         }
     }
@@ -106,13 +107,35 @@ impl Monitor {
     }
 }
 
+impl Source for Monitor {
+    fn look(&self) -> Look {
+        let device = &self.device;
+        let reasons = device.current_throttle_reasons().ok();
+        Look {
+            sm_clock_mhz: device.clock_info(Clock::SM).ok(),
+            memory_clock_mhz: device.clock_info(Clock::Memory).ok(),
+            utilisation_percent: device.utilization_rates().ok().map(|share| share.gpu),
+            power_w: device.power_usage().ok().map(watts),
+            temperature_c: self.temperature_c(),
+            pcie: self.current_pcie(),
+            idle: reasons.is_some_and(|r| r.contains(ThrottleReasons::GPU_IDLE)),
+            throttle_reasons: reasons.map(slowing).unwrap_or_default(),
+        }
+    }
+
+    fn energy_j(&self) -> Option<f64> {
+        let millijoules = self.device.total_energy_consumption().ok()?;
+        Some(millijoules as f64 / 1e3)
+    }
+}
+
 fn watts(milliwatts: u32) -> f64 {
     f64::from(milliwatts) / 1e3
 }
 
 /// The reasons that slow the clock against what the device would do by itself. An idle GPU
 /// and clocks that the user set are no throttling.
-fn slowing(reasons: ThrottleReasons) -> Vec<String> {
+fn slowing(reasons: ThrottleReasons) -> Vec<&'static str> {
     [
         (ThrottleReasons::SW_POWER_CAP, "power cap"),
         (ThrottleReasons::HW_SLOWDOWN, "hardware slowdown"),
@@ -132,7 +155,7 @@ fn slowing(reasons: ThrottleReasons) -> Vec<String> {
     ]
     .into_iter()
     .filter(|(reason, _)| reasons.contains(*reason))
-    .map(|(_, name)| name.to_owned())
+    .map(|(_, name)| name)
     .collect()
 }
 

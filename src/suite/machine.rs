@@ -138,6 +138,7 @@ mod tests {
             profile: crate::settings::Profile::Quick,
             device: None,
             gate: crate::timing::GateMode::Auto,
+            monitor: true,
             results: "unused".into(),
         };
         let machine = Machine::new(&settings);

@@ -1,8 +1,8 @@
 //! Walks a group's sizes, verifies before timing, names what it skips and why, and writes
 //! the sidecar beside Criterion's own files.
 //!
-//! A bench executable makes a [`Suite`], runs [`Group`]s through it, and returns what
-//! [`Suite::finish`] says:
+//! A bench executable makes a [`Suite`], adds [`Group`]s, and returns what [`Suite::run`]
+//! says:
 //!
 //! ```no_run
 //! use std::process::ExitCode;
@@ -17,8 +17,8 @@
 //!             return ExitCode::from(2);
 //!         }
 //!     };
-//!     // suite.run(my_group());
-//!     suite.finish()
+//!     // suite.add(my_group());
+//!     suite.run()
 //! }
 //! ```
 
@@ -27,6 +27,7 @@ mod effort;
 mod extra;
 mod group;
 mod machine;
+mod progress;
 mod results;
 mod session;
 
@@ -45,11 +46,15 @@ use crate::workload::Workload;
 use effort::Effort;
 use session::{Pace, Session};
 
+type QueuedGroup = Box<dyn FnOnce(&mut Suite)>;
+
 /// A run of benchmark groups: settings, command line, machine and results.
 pub struct Suite {
     // Apart from the rest, because a group borrows it while the session works.
     criterion: Criterion<CudaTime>,
     session: Session,
+    /// What runs each group, in the order in which they were added.
+    groups: Vec<QueuedGroup>,
 }
 
 impl Suite {
@@ -73,32 +78,41 @@ impl Suite {
         Ok(Self {
             criterion,
             session: Session::new(settings, Arguments::from_env(), effort, time),
+            groups: Vec::new(),
         })
     }
 
-    /// Runs a group: each size, each implementation, as far as filter, profile, machine and
-    /// memory allow. The rest is named with its reason.
-    pub fn run<W: Workload + 'static>(&mut self, group: Group<W>) {
+    /// Adds a group to the run.
+    pub fn add<W: Workload + 'static>(&mut self, group: Group<W>) {
+        self.session.expect(&group);
+        self.groups
+            .push(Box::new(move |suite| suite.run_group(&group)));
+    }
+
+    /// Runs the groups: each size, each implementation, as far as filter, profile, machine
+    /// and memory allow, and names the rest with its reason. Then writes Criterion's summary
+    /// pages and says what was left out and what failed. The exit code is 1 if a benchmark
+    /// failed, else 0.
+    pub fn run(mut self) -> ExitCode {
+        for group in std::mem::take(&mut self.groups) {
+            group(&mut self);
+        }
+        self.criterion.final_summary();
+        self.session.finish()
+    }
+
+    fn run_group<W: Workload + 'static>(&mut self, group: &Group<W>) {
         let session = &mut self.session;
-        session.name_what_is_left_out(&group);
+        session.name_what_is_left_out(group);
         let mut plots = self.criterion.benchmark_group(group.name);
         plots.plot_config(PlotConfiguration::default().summary_scale(AxisScale::Logarithmic));
         let mut pace = Pace::default();
-        let extra = session.extra_sizes();
-        let extra = |row: &Implementation<W>| extra.of(group.name, row);
-        for (size, rows) in group.plan(session.profile(), extra) {
+        for (size, rows) in session.sizes_and_rows(group) {
             let problem = OnceCell::new();
             for row in rows {
-                session.bench(&mut plots, &group, row, size, &problem, &mut pace);
+                session.bench(&mut plots, group, row, size, &problem, &mut pace);
             }
         }
         plots.finish();
-    }
-
-    /// Writes the summary pages and says what was left out and what failed. The exit code is
-    /// 1 if a benchmark failed, else 0.
-    pub fn finish(self) -> ExitCode {
-        self.criterion.final_summary();
-        self.session.finish()
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkGroup, BenchmarkId, SamplingMode, Throughput};
@@ -14,10 +15,12 @@ use super::effort::{Effort, FEWEST_SAMPLES};
 use super::extra::{self, ExtraSizes};
 use super::group::{Group, Implementation, Make};
 use super::machine::Machine;
+use super::progress::Progress;
 use super::results::BenchmarkFolder;
 use crate::ceilings;
 use crate::device::environment::Environment;
 use crate::device::kernel::CompileError;
+use crate::device::monitor::Watch;
 use crate::device::nvml::Monitor;
 use crate::device::{Absence, CudaError, present};
 use crate::record::{Cost, Failure, RunRecord, SCHEMA, Sidecar, Skip, Verified};
@@ -32,8 +35,10 @@ pub(super) struct Session {
     effort: Effort,
     time: CudaTime,
     machine: Machine,
-    monitor: OnceCell<Option<Monitor>>,
+    monitor: OnceCell<Option<Arc<Monitor>>>,
     environment: OnceCell<Environment>,
+    extra_sizes: OnceCell<ExtraSizes>,
+    progress: Progress,
     record: RunRecord,
     /// The record is on disk, because something was measured.
     recorded: bool,
@@ -44,6 +49,13 @@ pub(super) struct Session {
 /// that would exceed the limit of the `full` profile without running them.
 #[derive(Default)]
 pub(super) struct Pace(HashMap<String, (f64, Duration)>);
+
+/// Who times a routine.
+enum Timing {
+    Clock,
+    /// The routine itself: it has measured before Criterion asks.
+    Own,
+}
 
 /// Why a benchmark has no result.
 enum Missing {
@@ -119,6 +131,8 @@ impl Session {
             time,
             monitor: OnceCell::new(),
             environment: OnceCell::new(),
+            extra_sizes: OnceCell::new(),
+            progress: Progress::default(),
             record,
             recorded: false,
             gpu_ceilings: false,
@@ -129,14 +143,36 @@ impl Session {
         self.settings.profile
     }
 
+    /// Counts the benchmarks of a group that are going to be run.
+    pub(super) fn expect<W: Workload>(&mut self, group: &Group<W>) {
+        if self.arguments.mode == Mode::List {
+            return;
+        }
+        let no_gpu = self.machine.gpu_missing().is_some();
+        let expected = (self.sizes_and_rows(group).iter())
+            .flat_map(|(size, rows)| rows.iter().map(move |row| (size, row)))
+            .filter(|(_, row)| !(row.is_gpu() && no_gpu))
+            .map(|(size, row)| format!("{}/{}/{size}", group.name, row.function()))
+            .filter(|id| self.arguments.selects(id))
+            .count();
+        self.progress.expect(expected);
+    }
+
+    /// What a group runs: its profile's sizes, and those around crossings that an earlier run
+    /// found.
+    pub(super) fn sizes_and_rows<'a, W: Workload>(
+        &self,
+        group: &'a Group<W>,
+    ) -> BTreeMap<u64, Vec<&'a Implementation<W>>> {
+        let extra = self.extra_sizes.get_or_init(|| {
+            ExtraSizes::read(&self.settings.results, || self.environment().clone())
+        });
+        group.plan(self.profile(), |row| extra.of(group.name, row))
+    }
+
     fn environment(&self) -> &Environment {
         self.environment
             .get_or_init(|| Environment::collect(self.machine.device()))
-    }
-
-    /// Sizes around crossings that an earlier run found.
-    pub(super) fn extra_sizes(&self) -> ExtraSizes {
-        ExtraSizes::read(&self.settings.results, || self.environment().clone())
     }
 
     /// Names, a line an implementation, the sizes that the profile leaves out and the
@@ -206,6 +242,7 @@ impl Session {
             plots.bench_function(criterion_id, |_| {});
             return;
         }
+        self.progress.begin(&id);
         let bench = Bench {
             id: &id,
             row,
@@ -265,16 +302,27 @@ impl Session {
             }
         };
         self.verify(&mut *routine)?;
-        self.plan(plots, bench, pace, &mut *routine)?;
-        self.sample(plots, criterion_id, bench, &mut *routine)?;
+        let timing = self.plan(plots, bench, pace, &mut *routine)?;
+        let watch = match timing {
+            Timing::Clock if row.is_gpu() && self.arguments.saves => self.watch(),
+            _ => None,
+        };
+        self.sample(plots, criterion_id, bench, &mut *routine, watch.as_ref())?;
+        let strip = watch.map(Watch::finish);
         // Once more after the last sample: a routine that went wrong under load, or after
         // the first run, was not worth timing.
         let verified = self.verify(&mut *routine)?;
-        self.check_device()?;
         if self.arguments.saves {
-            self.write_sidecar(bench, &*routine, verified)?;
+            let mut sidecar = self.sidecar(bench, &*routine, verified);
+            sidecar.monitor = strip;
+            sidecar.extra = routine.extra()?;
+            self.check_device()?;
+            bench
+                .folder
+                .write_sidecar(&mut sidecar, self.arguments.baseline.as_deref())
+                .map_err(|e| failed(e.to_string()))?;
         }
-        Ok(())
+        self.check_device()
     }
 
     fn check_pace<W>(&self, bench: &Bench<'_, W>, pace: &Pace) -> Result<(), Missing> {
@@ -346,14 +394,17 @@ impl Session {
         bench: &Bench<'_, W>,
         pace: &mut Pace,
         routine: &mut dyn Routine,
-    ) -> Result<(), Missing> {
+    ) -> Result<Timing, Missing> {
         let (mut samples, mut measurement) = (FEWEST_SAMPLES, Duration::from_nanos(1));
         let mut warm_up = measurement;
+        let timing;
         // A routine that times itself has measured already: Criterion's planning by the host
         // clock would ask it for billions of iterations.
         if routine.time(1).transpose()?.is_some() {
+            timing = Timing::Own;
             plots.sampling_mode(SamplingMode::Flat);
         } else {
+            timing = Timing::Clock;
             let start = Instant::now();
             routine.run()?;
             if bench.row.is_gpu() {
@@ -377,7 +428,7 @@ impl Session {
         if !self.arguments.gave("warm-up-time") {
             plots.warm_up_time(warm_up);
         }
-        Ok(())
+        Ok(timing)
     }
 
     fn sample<W>(
@@ -386,6 +437,7 @@ impl Session {
         criterion_id: BenchmarkId,
         bench: &Bench<'_, W>,
         routine: &mut dyn Routine,
+        watch: Option<&Watch>,
     ) -> Result<(), Missing> {
         let clock = bench.row.clock;
         let launches = if bench.row.is_gpu() {
@@ -398,10 +450,16 @@ impl Session {
             plots.bench_function(criterion_id, |b| {
                 b.iter_custom(|iterations| match routine.time(iterations) {
                     Some(own) => own.unwrap_or_else(|e| self.time.fail(e)),
-                    None => self
-                        .time
-                        .measure(clock, iterations, launches, || routine.run())
-                        .unwrap_or_else(|e| self.time.fail(e)),
+                    None => {
+                        let ns = self
+                            .time
+                            .measure(clock, iterations, launches, || routine.run())
+                            .unwrap_or_else(|e| self.time.fail(e));
+                        if let Some(watch) = watch {
+                            watch.sampled(iterations);
+                        }
+                        ns
+                    }
                 });
             });
         }));
@@ -427,13 +485,13 @@ impl Session {
         Err(failed(panic))
     }
 
-    fn write_sidecar<W>(
+    fn sidecar<W>(
         &self,
         bench: &Bench<'_, W>,
         routine: &dyn Routine,
         verified: Verified,
-    ) -> Result<(), Missing> {
-        let mut sidecar = Sidecar {
+    ) -> Sidecar {
+        Sidecar {
             schema: SCHEMA,
             id: bench.id.to_owned(),
             samples_sha256: String::new(),
@@ -446,20 +504,27 @@ impl Session {
                 .is_gpu()
                 .then(|| self.monitor())
                 .flatten()
-                .map(Monitor::state),
+                .map(|monitor| monitor.state()),
+            monitor: None,
+            extra: BTreeMap::new(),
             notes: routine.notes(),
             run: self.record.run.clone(),
-        };
-        bench
-            .folder
-            .write_sidecar(&mut sidecar, self.arguments.baseline.as_deref())
-            .map_err(|e| failed(e.to_string()))
+        }
     }
 
-    fn monitor(&self) -> Option<&Monitor> {
+    fn monitor(&self) -> Option<&Arc<Monitor>> {
         self.monitor
-            .get_or_init(|| Monitor::open(self.machine.device().ok()?))
+            .get_or_init(|| Monitor::open(self.machine.device().ok()?).map(Arc::new))
             .as_ref()
+    }
+
+    /// Looks at the device from now on, where that is wanted and possible.
+    fn watch(&self) -> Option<Watch> {
+        if !self.settings.monitor {
+            return None;
+        }
+        // A system that has no thread to give has worse to tell than a missing strip.
+        Watch::start(self.monitor()?.clone()).ok()
     }
 
     /// Collects the environment, measures the ceilings that a benchmark on this device

@@ -1,7 +1,7 @@
 //! The kernel sources, each one file of `kernels/`. What stands here is compiled by the
 //! tests for every architecture it claims.
 
-use super::{cold_start, graph_replay, host_sync, matmul, nested_sine, transfer};
+use super::{cold_start, graph_replay, host_sync, loader, matmul, nested_sine, transfer};
 use crate::device::kernel::Source;
 
 /// Kernels of known duration: `empty()`, `spin(unsigned long long nanoseconds)`, and
@@ -20,6 +20,7 @@ pub static ALL: &[&Source] = &[
     &cold_start::COLD_START,
     &graph_replay::CHAIN,
     &host_sync::HOST_SYNC,
+    &loader::LOADER,
     &matmul::gpu::MATMUL,
     &nested_sine::NESTED_SINE,
     &transfer::TRANSFER,

@@ -6,6 +6,7 @@ mod fresh;
 pub mod graph_replay;
 pub mod host_sync;
 pub mod kernels;
+pub mod loader;
 pub mod matmul;
 pub mod memory;
 pub mod nested_sine;
@@ -15,6 +16,8 @@ pub mod timing_methods;
 pub mod transfer;
 
 pub use fresh::run_child;
+
+use std::collections::BTreeMap;
 
 use crate::record::Verified;
 
@@ -61,6 +64,16 @@ pub trait Routine {
     /// needs it, since only about a thousand fit in a stream's queue.
     fn launches(&self) -> u32 {
         1
+    }
+
+    /// Figures beside the time, measured outside the samples and stored with the result
+    /// ([`Sidecar::extra`](crate::record::Sidecar::extra) lists the keys). Called once, after
+    /// the last check.
+    ///
+    /// # Errors
+    /// As [`run`](Routine::run).
+    fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
+        Ok(BTreeMap::new())
     }
 
     /// Remarks stored with the result, such as the number of threads chosen.

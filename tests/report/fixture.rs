@@ -195,6 +195,8 @@ impl Fixture {
                     sm_clock_mhz: Some(1980),
                     ..DeviceState::default()
                 }),
+                monitor: None,
+                extra: Default::default(),
                 notes: vec![],
                 run: self.run.run.clone(),
             }

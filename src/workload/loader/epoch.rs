@@ -1,0 +1,296 @@
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtr, PinnedHostSlice, result, sys};
+
+use super::consumer::Consumer;
+use super::worker::Worker;
+use super::{BATCHES, Loader};
+use crate::device::{CudaError, Gpu};
+use crate::record::Verified;
+use crate::workload::{Routine, RoutineError};
+
+/// Epochs behind the figure for how busy the device was; the median counts.
+const BUSY_EPOCHS: usize = 3;
+
+/// How batches come to the device.
+pub(super) enum Feed {
+    Pageable(Vec<u8>),
+    Pinned(PinnedHostSlice<u8>),
+    Threads(Pipeline),
+}
+
+impl Feed {
+    pub(super) fn pageable(problem: &Loader) -> Self {
+        // Written, so that the pages are there before anything is timed.
+        Self::Pageable(vec![1; problem.images.batch_bytes()])
+    }
+
+    pub(super) fn pinned(gpu: &Gpu, problem: &Loader) -> Result<Self, CudaError> {
+        let (slot, _) = slot(gpu, problem)?;
+        Ok(Self::Pinned(slot))
+    }
+
+    pub(super) fn threads(
+        gpu: &Rc<Gpu>,
+        problem: &Loader,
+        threads: usize,
+    ) -> Result<Self, RoutineError> {
+        Ok(Self::Threads(Pipeline::new(gpu, problem, threads)?))
+    }
+}
+
+/// A pinned buffer for one batch, written, and its address.
+fn slot(gpu: &Gpu, problem: &Loader) -> Result<(PinnedHostSlice<u8>, NonNull<u8>), CudaError> {
+    let mut slot = gpu.alloc_pinned::<u8>(problem.images.batch_bytes())?;
+    let bytes = slot
+        .as_mut_slice()
+        .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+    bytes.fill(1);
+    let address = NonNull::from(bytes).cast();
+    Ok((slot, address))
+}
+
+/// All batches of an epoch, fed to the device one way.
+pub(super) struct Epoch {
+    gpu: Rc<Gpu>,
+    problem: Rc<Loader>,
+    feed: Feed,
+    /// A feed in sequence uses the first alone.
+    device: Vec<CudaSlice<u8>>,
+    consumer: Consumer,
+}
+
+impl Epoch {
+    pub(super) fn new(
+        gpu: &Rc<Gpu>,
+        problem: &Rc<Loader>,
+        feed: Feed,
+    ) -> Result<Self, RoutineError> {
+        let buffers = match feed {
+            Feed::Threads(_) => 2,
+            _ => 1,
+        };
+        let device = (0..buffers)
+            .map(|_| gpu.alloc(problem.images.batch_bytes()))
+            .collect::<Result<Vec<_>, _>>()?;
+        let consumer = Consumer::new(gpu, problem, &device)?;
+        // The buffers were allocated in the order of one stream and are used on two.
+        gpu.synchronize()?;
+        Ok(Self {
+            gpu: gpu.clone(),
+            problem: problem.clone(),
+            feed,
+            device,
+            consumer,
+        })
+    }
+}
+
+impl Routine for Epoch {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        for buffer in &mut self.device {
+            self.gpu.poison(buffer)?;
+        }
+        self.consumer.poison()?;
+        // The copies' stream does not wait for this one.
+        Ok(self.gpu.synchronize()?)
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        let Self {
+            gpu,
+            problem,
+            device,
+            consumer,
+            ..
+        } = self;
+        match &mut self.feed {
+            Feed::Pageable(host) => in_sequence(gpu, problem, host, &device[0], consumer),
+            Feed::Pinned(host) => {
+                let host = host
+                    .as_mut_slice()
+                    .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+                in_sequence(gpu, problem, host, &device[0], consumer)
+            }
+            Feed::Threads(pipeline) => pipeline.run(gpu, device, consumer),
+        }
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        Ok(self.consumer.check(&self.problem)?)
+    }
+
+    fn launches(&self) -> u32 {
+        BATCHES as u32
+    }
+
+    fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
+        self.consumer.timed = true;
+        let mut shares = Vec::with_capacity(BUSY_EPOCHS);
+        for _ in 0..BUSY_EPOCHS {
+            let start = Instant::now();
+            self.run()?;
+            let wall = start.elapsed().as_nanos() as f64;
+            shares.push(self.consumer.busy()? / wall);
+        }
+        self.consumer.timed = false;
+        shares.sort_by(f64::total_cmp);
+        Ok([("device_busy".to_owned(), shares[BUSY_EPOCHS / 2])].into())
+    }
+}
+
+impl Drop for Epoch {
+    fn drop(&mut self) {
+        // After an error the device may still be reading a buffer that is about to go.
+        let _ = self.gpu.synchronize();
+    }
+}
+
+fn in_sequence(
+    gpu: &Gpu,
+    problem: &Loader,
+    host: &mut [u8],
+    device: &CudaSlice<u8>,
+    consumer: &Consumer,
+) -> Result<(), RoutineError> {
+    let stream = gpu.stream();
+    for batch in 0..BATCHES {
+        problem.images.gather(batch, host);
+        copy(host, device, stream)?;
+        consumer.enqueue(batch)?;
+        // The next batch is gathered into the same buffer.
+        gpu.synchronize()?;
+    }
+    Ok(())
+}
+
+/// Enqueues a copy to the device. Whoever calls it keeps `host` as it is until the copy has
+/// been waited for.
+fn copy(host: &[u8], device: &CudaSlice<u8>, stream: &CudaStream) -> Result<(), CudaError> {
+    let to = device.device_ptr(stream).0;
+    // SAFETY: both sides hold a batch. The callers are in this file: one synchronises before
+    // it writes the buffer again, the other waits for the event behind the copy.
+    unsafe { result::memcpy_htod_async(to, host, stream.cu_stream()) }
+        .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))
+}
+
+/// Threads that gather batches ahead into pinned buffers, one more than threads, a stream for
+/// the copies, and two buffers on the device.
+pub(super) struct Pipeline {
+    // Dropped first: a worker may be writing into a slot.
+    workers: Vec<Worker>,
+    copies: Arc<CudaStream>,
+    slots: Vec<Slot>,
+    /// One a buffer on the device: its batch has been consumed.
+    consumed: [CudaEvent; 2],
+}
+
+struct Slot {
+    address: NonNull<u8>,
+    /// The copy out of this slot has arrived.
+    copied: CudaEvent,
+    /// What `address` points to.
+    _memory: PinnedHostSlice<u8>,
+}
+
+impl Pipeline {
+    fn new(gpu: &Rc<Gpu>, problem: &Loader, threads: usize) -> Result<Self, RoutineError> {
+        let event = || {
+            gpu.context()
+                .new_event(Some(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING))
+                .map_err(|e| CudaError::new("cuEventCreate", e))
+        };
+        let slots = (0..=threads)
+            .map(|_| {
+                let (memory, address) = slot(gpu, problem)?;
+                Ok(Slot {
+                    address,
+                    copied: event()?,
+                    _memory: memory,
+                })
+            })
+            .collect::<Result<Vec<_>, CudaError>>()?;
+        Ok(Self {
+            workers: (0..threads)
+                .map(|_| Worker::start(&problem.images, slots.len()))
+                .collect::<Result<_, _>>()?,
+            copies: gpu
+                .context()
+                .new_stream()
+                .map_err(|e| CudaError::new("cuStreamCreate", e))?,
+            slots,
+            consumed: [event()?, event()?],
+        })
+    }
+
+    /// Has a batch gathered into its slot, which must be free.
+    fn order(&mut self, batch: usize) -> Result<(), RoutineError> {
+        let slot = self.slots[batch % self.slots.len()].address;
+        let worker = batch % self.workers.len();
+        // SAFETY: a slot holds a batch. It is ordered anew only after its worker was waited
+        // for and the copy out of it has arrived, and the workers are dropped before it.
+        unsafe { self.workers[worker].order(batch, slot) }
+    }
+
+    /// After an error this must not be called again: batches may be left in the pipeline.
+    fn run(
+        &mut self,
+        gpu: &Gpu,
+        device: &[CudaSlice<u8>],
+        consumer: &Consumer,
+    ) -> Result<(), RoutineError> {
+        let record = |event: &CudaEvent, stream: &CudaStream| {
+            event
+                .record(stream)
+                .map_err(|e| CudaError::new("cuEventRecord", e))
+        };
+        let follow = |stream: &CudaStream, event: &CudaEvent| {
+            stream
+                .wait(event)
+                .map_err(|e| CudaError::new("cuStreamWaitEvent", e))
+        };
+        let ahead = self.slots.len();
+        let bytes = device[0].len();
+        for batch in 0..ahead {
+            self.order(batch)?;
+        }
+        for batch in 0..BATCHES {
+            let threads = self.workers.len();
+            self.workers[batch % threads].wait()?;
+            let slot = &self.slots[batch % ahead];
+            let buffer = batch % device.len();
+            if batch >= device.len() {
+                follow(&self.copies, &self.consumed[buffer])?;
+            }
+            // SAFETY: the worker is done with the slot, which holds a batch.
+            let gathered = unsafe { std::slice::from_raw_parts(slot.address.as_ptr(), bytes) };
+            copy(gathered, &device[buffer], &self.copies)?;
+            record(&slot.copied, &self.copies)?;
+            follow(gpu.stream(), &slot.copied)?;
+            consumer.enqueue(batch)?;
+            record(&self.consumed[buffer], gpu.stream())?;
+            // The slot of the batch before is free once its copy has arrived; that of this
+            // batch is copied meanwhile.
+            if batch >= 1 && batch - 1 + ahead < BATCHES {
+                self.slots[(batch - 1) % ahead]
+                    .copied
+                    .synchronize()
+                    .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+                self.order(batch - 1 + ahead)?;
+            }
+        }
+        // The consumer waited for every copy.
+        Ok(gpu.synchronize()?)
+    }
+}
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        // After an error the device may still be reading a slot.
+        let _ = self.copies.synchronize();
+    }
+}

@@ -1,0 +1,88 @@
+//! Whether looking at the device while a kernel is timed changes its time: the same kernel
+//! with the monitor and without it, in turn, and without it twice, which shows how far two
+//! equal measurements are apart.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossover::device::Gpu;
+use crossover::device::monitor::Watch;
+use crossover::device::nvml::Monitor;
+use crossover::timing::{Clock, CudaTime, GateMode};
+use crossover::workload::timing_methods::{Spin, spin};
+use crossover::workload::{Routine, RoutineError, Workload};
+
+/// Rounds; each measures each state once.
+const ROUNDS: usize = 15;
+/// How long a round measures a state: several looks' intervals.
+const ROUND: Duration = Duration::from_millis(250);
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn the_monitor_does_not_disturb_what_is_timed() -> Result<(), RoutineError> {
+    let gpu = Rc::new(Gpu::open(0)?);
+    let Some(monitor) = Monitor::open(gpu.properties()).map(Arc::new) else {
+        println!("(without NVML there is nothing to watch with)");
+        return Ok(());
+    };
+    let time = CudaTime::on_stream(gpu.stream(), GateMode::Auto)?;
+    time.wake()?;
+    let short = Rc::new(Spin::new(2_000));
+    let long = Rc::new(Spin::new(200_000));
+    for (clock, nanoseconds, mut routine) in [
+        (Clock::EventsGated, 2_000, spin::enqueued(&gpu, &short)?),
+        (Clock::EventsGated, 200_000, spin::enqueued(&gpu, &long)?),
+        (Clock::Events, 2_000, spin::enqueued(&gpu, &short)?),
+        (Clock::Wall, 2_000, spin::waited(&gpu, &short)?),
+    ] {
+        compare(&time, clock, &mut *routine, &monitor, nanoseconds)?;
+    }
+    Ok(())
+}
+
+/// Measures `routine` watched, unwatched, and unwatched again, in an order that turns with
+/// each round, so that none of them always comes first.
+fn compare(
+    time: &CudaTime,
+    clock: Clock,
+    routine: &mut dyn Routine,
+    monitor: &Arc<Monitor>,
+    nanoseconds: u64,
+) -> Result<(), RoutineError> {
+    let iterations = (ROUND.as_nanos() as u64 / (nanoseconds + 2_000)).max(1);
+    let mut states = [const { Vec::new() }; 3];
+    time.measure(clock, 1, 1, || routine.run())?;
+    for round in 0..ROUNDS {
+        for turn in 0..states.len() {
+            let state = (round + turn) % states.len();
+            let watch = match state {
+                0 => Some(Watch::start(monitor.clone())?),
+                _ => None,
+            };
+            let ns = time.measure(clock, iterations, 1, || routine.run())?;
+            states[state].push(ns / iterations as f64);
+            if let Some(watch) = watch {
+                watch.sampled(iterations);
+                let strip = watch.finish();
+                assert!(
+                    strip.time_ms.len() > 1,
+                    "the monitor saw nothing: {strip:?}"
+                );
+            }
+        }
+    }
+    let [watched, unwatched, again] = states.map(median);
+    println!(
+        "spin {nanoseconds} ns, {clock}: watched {watched:.2} ns, not {unwatched:.2} and {again:.2} ns; \
+         watched / not {:.5}, not / not {:.5}",
+        watched / unwatched,
+        again / unwatched
+    );
+    Ok(())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

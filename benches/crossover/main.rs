@@ -9,6 +9,8 @@ use crossover::workload::cold_start::run_child;
 mod cold_start;
 mod host_sync;
 mod matmul;
+mod matmul_batched;
+mod matmul_skinny;
 mod memory;
 mod transfer;
 
@@ -24,6 +26,8 @@ fn main() -> ExitCode {
         }
     };
     suite.run(matmul::group());
+    suite.run(matmul_batched::group());
+    suite.run(matmul_skinny::group());
     suite.run(cold_start::group());
     suite.run(transfer::group());
     suite.run(host_sync::group());

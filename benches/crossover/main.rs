@@ -12,6 +12,7 @@ mod matmul;
 mod matmul_batched;
 mod matmul_skinny;
 mod memory;
+mod precision;
 mod transfer;
 
 fn main() -> ExitCode {
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
     suite.run(matmul::group());
     suite.run(matmul_batched::group());
     suite.run(matmul_skinny::group());
+    suite.run(precision::group());
     suite.run(cold_start::group());
     suite.run(transfer::group());
     suite.run(host_sync::group());

@@ -19,5 +19,6 @@ pub static ALL: &[&Source] = &[
     &cold_start::COLD_START,
     &host_sync::HOST_SYNC,
     &matmul::gpu::MATMUL,
+    &matmul::precision::PRECISION,
     &transfer::TRANSFER,
 ];

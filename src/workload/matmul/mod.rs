@@ -5,6 +5,7 @@ mod calibrate;
 pub mod cpu;
 pub mod gpu;
 mod overlap;
+pub mod precision;
 mod rectangular;
 mod reference;
 mod schedule;

@@ -12,16 +12,17 @@ use crossover::workload::{Routine, RoutineError, Workload};
 type Made = Result<Box<dyn Routine>, RoutineError>;
 type Make = fn(&Rc<Gpu>, &Rc<Precision>) -> Made;
 
-const ANY_ORDER: [(&str, Make); 9] = [
+const ANY_ORDER: [(&str, Make); 10] = [
     ("f32", gpu::f32),
     ("tf32", gpu::tf32),
     ("fp16", gpu::fp16),
     ("bf16", gpu::bf16),
     ("split-tf32x3", gpu::split_tf32x3),
+    ("split-tf32x3-k2048", gpu::split_tf32x3_k2048),
     ("split-tf32x3-k1024", gpu::split_tf32x3_k1024),
     ("split-tf32x3-k512", gpu::split_tf32x3_k512),
-    ("split-bf16x6-k512", gpu::split_bf16x6_k512),
-    ("split-bf16x9-k512", gpu::split_bf16x9_k512),
+    ("split-bf16x6-k2048", gpu::split_bf16x6_k2048),
+    ("split-bf16x9-k2048", gpu::split_bf16x9_k2048),
 ];
 const EIGHT_BITS: [(&str, Make); 2] = [("fp8", gpu::fp8), ("int8", gpu::int8)];
 

@@ -27,6 +27,11 @@ pub(crate) fn group() -> Group<Precision> {
         gpu::split_tf32x3,
     ))
     .with(Implementation::gpu(
+        "split-tf32x3-k2048",
+        EventsGated,
+        gpu::split_tf32x3_k2048,
+    ))
+    .with(Implementation::gpu(
         "split-tf32x3-k1024",
         EventsGated,
         gpu::split_tf32x3_k1024,
@@ -37,13 +42,13 @@ pub(crate) fn group() -> Group<Precision> {
         gpu::split_tf32x3_k512,
     ))
     .with(Implementation::gpu(
-        "split-bf16x6-k512",
+        "split-bf16x6-k2048",
         EventsGated,
-        gpu::split_bf16x6_k512,
+        gpu::split_bf16x6_k2048,
     ))
     .with(Implementation::gpu(
-        "split-bf16x9-k512",
+        "split-bf16x9-k2048",
         EventsGated,
-        gpu::split_bf16x9_k512,
+        gpu::split_bf16x9_k2048,
     ))
 }

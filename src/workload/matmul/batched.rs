@@ -50,18 +50,18 @@ pub mod cpu {
     use std::rc::Rc;
 
     use super::Batched;
-    use crate::workload::matmul::rectangular::{self, product};
+    use crate::workload::matmul::rectangular::{self, on_all_threads, product};
     use crate::workload::{Routine, RoutineError};
 
     /// The products shared out among all cores, each on one thread.
     pub fn over_batch(problem: &Rc<Batched>) -> Result<Box<dyn Routine>, RoutineError> {
-        let note = "gemm, a product a thread";
+        let note = on_all_threads("gemm, a product a thread");
         Ok(product(&problem.0, rectangular::over_batch, note))
     }
 
     /// The products one after the other, each on all cores.
     pub fn within(problem: &Rc<Batched>) -> Result<Box<dyn Routine>, RoutineError> {
-        let note = "gemm, all threads in each product";
+        let note = on_all_threads("gemm, all threads in each product");
         Ok(product(&problem.0, rectangular::within, note))
     }
 }

@@ -1,6 +1,8 @@
 //! Matrix product C = A B of row-major f32 matrices.
 
 pub mod batched;
+#[cfg(feature = "blas")]
+mod blas;
 mod calibrate;
 pub mod cpu;
 pub mod gpu;

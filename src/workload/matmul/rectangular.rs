@@ -12,13 +12,18 @@ use crate::workload::{Routine, RoutineError};
 /// Writes C given the shape, A and B.
 pub(super) type Multiply = fn(Shape, &[f32], &[f32], &mut [f32]);
 
-/// A product by `multiply`.
-pub(super) fn product(problem: &Rc<Matmul>, multiply: Multiply, note: &str) -> Box<dyn Routine> {
+/// `way`, and the number of threads there are.
+pub(super) fn on_all_threads(way: &str) -> String {
+    format!("{way}, {} threads", rayon::current_num_threads())
+}
+
+/// A product by `multiply`, with a remark on how.
+pub(super) fn product(problem: &Rc<Matmul>, multiply: Multiply, note: String) -> Box<dyn Routine> {
     Box::new(Product {
         problem: Rc::clone(problem),
         multiply,
         output: vec![f32::NAN; problem.shape.c_len()],
-        note: format!("{note}, {} threads", rayon::current_num_threads()),
+        note,
     })
 }
 
@@ -178,7 +183,7 @@ mod tests {
                 if batch > 1 && !takes_batches {
                     continue;
                 }
-                let mut routine = product(&problem, way, name);
+                let mut routine = product(&problem, way, name.to_owned());
                 for _ in 0..2 {
                     routine.poison().unwrap();
                     assert!(!routine.check().unwrap().passed(), "{name}: poison passes");

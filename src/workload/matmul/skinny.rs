@@ -51,18 +51,18 @@ pub mod cpu {
     use std::rc::Rc;
 
     use super::Skinny;
-    use crate::workload::matmul::rectangular::{self, product};
+    use crate::workload::matmul::rectangular::{self, on_all_threads, product};
     use crate::workload::{Routine, RoutineError};
 
     /// gemm's own way to share one product among all cores.
     pub fn gemm(problem: &Rc<Skinny>) -> Result<Box<dyn Routine>, RoutineError> {
-        let note = "gemm, all threads in the product";
+        let note = on_all_threads("gemm, all threads in the product");
         Ok(product(&problem.0, rectangular::within, note))
     }
 
     /// Blocks of columns shared out among all cores, each on one thread.
     pub fn columns(problem: &Rc<Skinny>) -> Result<Box<dyn Routine>, RoutineError> {
-        let note = "gemm, a block of columns a thread";
+        let note = on_all_threads("gemm, a block of columns a thread");
         Ok(product(&problem.0, rectangular::by_columns, note))
     }
 }

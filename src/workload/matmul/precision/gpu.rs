@@ -15,7 +15,8 @@ use crate::workload::matmul::gpu::{Inputs, Output, address};
 use crate::workload::{Routine, RoutineError};
 
 pub use super::split::{
-    split_bf16x6_k512, split_bf16x9_k512, split_tf32x3, split_tf32x3_k512, split_tf32x3_k1024,
+    split_bf16x6_k2048, split_bf16x9_k2048, split_tf32x3, split_tf32x3_k512, split_tf32x3_k1024,
+    split_tf32x3_k2048,
 };
 
 /// True f32 on the ordinary cores: cuBLAS SGEMM, the measure of the others.

@@ -70,6 +70,14 @@ pub fn split_tf32x3(
     split(gpu, problem, Scheme::Tf32x3, usize::MAX)
 }
 
+/// Three TF32 products, 2048 terms at a time in the tensor core, the rest added in f32.
+pub fn split_tf32x3_k2048(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Precision>,
+) -> Result<Box<dyn Routine>, RoutineError> {
+    split(gpu, problem, Scheme::Tf32x3, 2048)
+}
+
 /// Three TF32 products, 1024 terms at a time in the tensor core, the rest added in f32.
 pub fn split_tf32x3_k1024(
     gpu: &Rc<Gpu>,
@@ -86,20 +94,20 @@ pub fn split_tf32x3_k512(
     split(gpu, problem, Scheme::Tf32x3, 512)
 }
 
-/// Six BF16 products, 512 terms at a time in the tensor core, the rest added in f32.
-pub fn split_bf16x6_k512(
+/// Six BF16 products, 2048 terms at a time in the tensor core, the rest added in f32.
+pub fn split_bf16x6_k2048(
     gpu: &Rc<Gpu>,
     problem: &Rc<Precision>,
 ) -> Result<Box<dyn Routine>, RoutineError> {
-    split(gpu, problem, Scheme::Bf16x6, 512)
+    split(gpu, problem, Scheme::Bf16x6, 2048)
 }
 
-/// Nine BF16 products, 512 terms at a time in the tensor core, the rest added in f32.
-pub fn split_bf16x9_k512(
+/// Nine BF16 products, 2048 terms at a time in the tensor core, the rest added in f32.
+pub fn split_bf16x9_k2048(
     gpu: &Rc<Gpu>,
     problem: &Rc<Precision>,
 ) -> Result<Box<dyn Routine>, RoutineError> {
-    split(gpu, problem, Scheme::Bf16x9, 512)
+    split(gpu, problem, Scheme::Bf16x9, 2048)
 }
 
 /// Columns of the parts of A side by side, and the rows of the parts of B that meet them.

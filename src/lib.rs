@@ -9,6 +9,8 @@ pub mod ceilings;
 #[cfg(feature = "suite")]
 pub mod compare;
 #[cfg(feature = "suite")]
+pub mod export;
+#[cfg(feature = "suite")]
 pub mod record;
 #[cfg(feature = "suite")]
 pub mod report;

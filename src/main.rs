@@ -21,6 +21,8 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Env(cmd::env::Arguments),
+    Export(cmd::export::Arguments),
+    Report(cmd::report::Args),
 }
 
 const VARIABLES: &str = "\
@@ -34,6 +36,8 @@ Exit codes: 0 success, 2 an error";
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Env(arguments) => cmd::env::run(&arguments),
+        Command::Export(arguments) => cmd::export::run(&arguments),
+        Command::Report(arguments) => cmd::report::run(arguments).map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {
         // A reader that has seen enough (`crossover env | head -1`) is no failure.

@@ -8,7 +8,7 @@
 //! | `CRITERION_HOME` | folder of the results | `target-reports/criterion` |
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::timing::GateMode;
 
@@ -60,6 +60,14 @@ pub struct SettingsError {
 }
 
 impl Settings {
+    /// Where the page goes: beside a results folder named `criterion`, else into the results.
+    pub fn report_folder(&self) -> &Path {
+        match self.results.parent() {
+            Some(parent) if self.results.ends_with("criterion") => parent,
+            _ => &self.results,
+        }
+    }
+
     /// Reads the environment.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use crossover::device::Gpu;
 use crossover::device::kernel::{Launch, Source};
+use crossover::export::export;
 use crossover::record::{Cost, RunRecord, Sidecar, Verified};
 use crossover::suite::{Group, Implementation, Sizes, Suite};
 use crossover::timing::{Clock, Rate};
@@ -328,6 +329,20 @@ fn a_run_leaves_its_files() {
         run.root().join("sound/report/lines.svg").is_file(),
         "drawn by plotters"
     );
+    assert!(run.root().join("index.html").is_file(), "the report");
+    exports(run.root());
+}
+
+/// An export holds what was measured and no page, and goes nowhere twice.
+fn exports(root: &Path) {
+    let to = tempfile::tempdir().expect("a temporary folder can be made");
+    let exported = export(root, to.path()).expect("exports");
+    assert_eq!((exported.benchmarks, exported.runs), (2, 1));
+    assert!(exported.left_out.is_empty(), "{:?}", exported.left_out);
+    let folder = to.path().join("criterion/sound/cpu_double/16/new");
+    assert!(Sidecar::read(&folder).expect("sound").is_some());
+    assert!(!to.path().join("criterion/report").exists());
+    assert!(export(root, to.path()).is_err());
 }
 
 fn a_named_baseline_has_its_sidecar() {

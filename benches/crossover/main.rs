@@ -4,15 +4,19 @@
 use std::process::ExitCode;
 
 use crossover::suite::Suite;
-use crossover::workload::cold_start::run_child;
+use crossover::workload::run_child;
 
 mod cold_start;
+mod graph_replay;
 mod host_sync;
 mod matmul;
 mod matmul_batched;
 mod matmul_skinny;
 mod memory;
+mod nested_sine;
 mod precision;
+mod streams;
+mod timing_methods;
 mod transfer;
 
 fn main() -> ExitCode {
@@ -30,8 +34,13 @@ fn main() -> ExitCode {
     suite.run(matmul_batched::group());
     suite.run(matmul_skinny::group());
     suite.run(precision::group());
+    suite.run(nested_sine::group());
+    suite.run(graph_replay::group());
     suite.run(cold_start::group());
+    suite.run(timing_methods::spin());
+    suite.run(timing_methods::product());
     suite.run(transfer::group());
+    suite.run(streams::group());
     suite.run(host_sync::group());
     suite.run(memory::group());
     suite.finish()

@@ -8,7 +8,7 @@ use crossover::workload::matmul::{self, Matmul, cpu, gpu};
 pub(crate) fn group() -> Group<Matmul> {
     let sizes = Sizes::powers_of_two(
         [3, 5, 7, 8, 9, 10, 11],
-        [0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],
+        [0, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13],
         0..=15,
     );
     // A sample takes ten iterations at the least: the CPU stops where that takes seconds.

@@ -8,7 +8,7 @@ use crossover::workload::nested_sine::{self, NestedSine, cpu, gpu};
 pub(crate) fn group() -> Group<NestedSine> {
     let sizes = Sizes::powers_of_two(
         [10, 14, 18, 20, 22],
-        [10, 12, 14, 16, 18, 20, 22, 24, 26, 28],
+        [10, 13, 16, 18, 20, 22, 24, 26, 28],
         10..=32,
     );
     let std_sizes = sizes.up_to(1 << 18, 1 << 22, 1 << 28);

@@ -2,3 +2,5 @@
 //! exit code.
 
 pub(crate) mod env;
+pub(crate) mod export;
+pub(crate) mod report;

@@ -13,6 +13,7 @@ pub mod environment;
 mod error;
 #[cfg(feature = "suite")]
 mod gpu;
+pub mod graph;
 pub mod kernel;
 #[cfg(feature = "suite")]
 pub mod nvml;

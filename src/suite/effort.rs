@@ -30,8 +30,8 @@ impl Effort {
                 longest_iteration: None,
             },
             Profile::Default => Self {
-                warm_up: ms(150),
-                measurement: ms(400),
+                warm_up: ms(100),
+                measurement: ms(300),
                 samples: 30,
                 resamples: 4_000,
                 longest_iteration: None,
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(samples, FEWEST_SAMPLES);
         assert_eq!(time, Duration::from_secs(11));
         let (samples, _) = effort.for_iteration(Duration::from_millis(20));
-        assert_eq!(samples, 20);
+        assert_eq!(samples, 15);
         let (samples, _) = effort.for_iteration(Duration::ZERO);
         assert_eq!(samples, effort.samples);
     }

@@ -1,5 +1,6 @@
 //! A group as a table: which implementations, on which clock, at which sizes.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::device::Gpu;
@@ -177,17 +178,25 @@ impl<W: Workload> Group<W> {
         row.sizes.as_ref().unwrap_or(&self.sizes)
     }
 
-    /// Sizes of any row in this profile, ascending: the order in which the group runs, so
-    /// that inputs are made once a size.
-    pub(super) fn sizes_in(&self, profile: Profile) -> Vec<u64> {
-        let mut all: Vec<u64> = self
-            .rows
-            .iter()
-            .flat_map(|row| self.sizes_of(row).of(profile).iter().copied())
-            .collect();
-        all.sort_unstable();
-        all.dedup();
-        all
+    /// What runs in this profile: the sizes of any row, ascending, so that inputs are made
+    /// once a size, and the rows that have each. `extra` gives a row more sizes than its
+    /// profile has.
+    pub(super) fn plan(
+        &self,
+        profile: Profile,
+        extra: impl Fn(&Implementation<W>) -> Vec<u64>,
+    ) -> BTreeMap<u64, Vec<&Implementation<W>>> {
+        let mut plan: BTreeMap<u64, Vec<&Implementation<W>>> = BTreeMap::new();
+        for row in &self.rows {
+            let mut sizes = extra(row);
+            sizes.extend_from_slice(self.sizes_of(row).of(profile));
+            sizes.sort_unstable();
+            sizes.dedup();
+            for size in sizes {
+                plan.entry(size).or_default().push(row);
+            }
+        }
+        plan
     }
 }
 

@@ -24,6 +24,7 @@
 
 mod arguments;
 mod effort;
+mod extra;
 mod group;
 mod machine;
 mod results;
@@ -83,12 +84,12 @@ impl Suite {
         let mut plots = self.criterion.benchmark_group(group.name);
         plots.plot_config(PlotConfiguration::default().summary_scale(AxisScale::Logarithmic));
         let mut pace = Pace::default();
-        for size in group.sizes_in(session.profile()) {
+        let extra = session.extra_sizes();
+        let extra = |row: &Implementation<W>| extra.of(group.name, row);
+        for (size, rows) in group.plan(session.profile(), extra) {
             let problem = OnceCell::new();
-            for row in &group.rows {
-                if group.sizes_of(row).of(session.profile()).contains(&size) {
-                    session.bench(&mut plots, &group, row, size, &problem, &mut pace);
-                }
+            for row in rows {
+                session.bench(&mut plots, &group, row, size, &problem, &mut pace);
             }
         }
         plots.finish();

@@ -11,6 +11,7 @@ use criterion::{BenchmarkGroup, BenchmarkId, SamplingMode, Throughput};
 
 use super::arguments::{Arguments, Mode};
 use super::effort::{Effort, FEWEST_SAMPLES};
+use super::extra::{self, ExtraSizes};
 use super::group::{Group, Implementation, Make};
 use super::machine::Machine;
 use super::results::BenchmarkFolder;
@@ -32,6 +33,7 @@ pub(super) struct Session {
     time: CudaTime,
     machine: Machine,
     monitor: OnceCell<Option<Monitor>>,
+    environment: OnceCell<Environment>,
     record: RunRecord,
     /// The record is on disk, because something was measured.
     recorded: bool,
@@ -116,6 +118,7 @@ impl Session {
             effort,
             time,
             monitor: OnceCell::new(),
+            environment: OnceCell::new(),
             record,
             recorded: false,
             gpu_ceilings: false,
@@ -124,6 +127,16 @@ impl Session {
 
     pub(super) fn profile(&self) -> Profile {
         self.settings.profile
+    }
+
+    fn environment(&self) -> &Environment {
+        self.environment
+            .get_or_init(|| Environment::collect(self.machine.device()))
+    }
+
+    /// Sizes around crossings that an earlier run found.
+    pub(super) fn extra_sizes(&self) -> ExtraSizes {
+        ExtraSizes::read(&self.settings.results, || self.environment().clone())
     }
 
     /// Names, a line an implementation, the sizes that the profile leaves out and the
@@ -457,7 +470,7 @@ impl Session {
         }
         if !self.recorded {
             self.recorded = true;
-            self.record.environment = Environment::collect(self.machine.device());
+            self.record.environment = self.environment().clone();
             for disturbance in &self.record.environment.disturbances {
                 eprintln!("note: {disturbance}");
             }
@@ -498,6 +511,9 @@ impl Session {
                 });
             }
         }
+        if self.recorded {
+            self.report();
+        }
         if self.arguments.mode == Mode::Bench {
             let by_profile = self
                 .record
@@ -507,7 +523,7 @@ impl Session {
                 .count();
             if by_profile > 0 {
                 eprintln!(
-                    "{by_profile} implementations have more sizes; CROSSOVER_PROFILE=full runs them"
+                    "sizes of {by_profile} implementation(s) left out by the profile; CROSSOVER_PROFILE=full runs them"
                 );
             }
         }
@@ -519,6 +535,21 @@ impl Session {
             eprintln!("  {id}: {error}");
         }
         ExitCode::FAILURE
+    }
+}
+
+impl Session {
+    /// Refreshes the page and keeps the crossings found for the next run to measure. Results
+    /// are on disk already: what fails here is said and loses nothing.
+    fn report(&self) {
+        let (results, out) = (&self.settings.results, self.settings.report_folder());
+        if let Err(error) = extra::keep(results, out, self.environment()) {
+            eprintln!("note: the crossings are not kept for the next run: {error}");
+        }
+        match crate::report::refresh(results, out, &crate::report::Options::default()) {
+            Ok(written) => println!("\n{written}"),
+            Err(error) => eprintln!("note: no report was written: {error}"),
+        }
     }
 }
 

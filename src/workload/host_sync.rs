@@ -6,10 +6,11 @@
 
 use std::rc::Rc;
 
-use cudarc::driver::{CudaGraph, CudaSlice, DevicePtr, PinnedHostSlice, result, sys};
+use cudarc::driver::{CudaSlice, DevicePtr, PinnedHostSlice, result};
 use rand::{RngExt, SeedableRng};
 
-use super::{Routine, RoutineError, Workload};
+use super::{Routine, RoutineError, Workload, simple};
+use crate::device::graph::Graph;
 use crate::device::kernel::{Launch, Source};
 use crate::device::{CudaError, Gpu};
 use crate::record::{Cost, Verified};
@@ -129,7 +130,7 @@ struct Steps {
     buffers: [CudaSlice<f32>; 2],
     launches: Vec<Launch>,
     host: PinnedHostSlice<f32>,
-    graph: Option<CudaGraph>,
+    graph: Option<Graph>,
 }
 
 impl Steps {
@@ -167,30 +168,11 @@ impl Steps {
             graph: None,
         };
         if wait == Wait::Graph {
-            this.graph = Some(this.capture()?);
+            this.graph = Some(Graph::capture(gpu.stream(), || {
+                (0..STEPS).try_for_each(|step| this.enqueue(step))
+            })?);
         }
         Ok(this)
-    }
-
-    fn capture(&self) -> Result<CudaGraph, RoutineError> {
-        let stream = self.gpu.stream();
-        stream
-            .begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
-            .map_err(|e| CudaError::new("cuStreamBeginCapture", e))?;
-        let enqueued: Result<(), CudaError> = (0..STEPS).try_for_each(|step| self.enqueue(step));
-        // Ended whether or not every step could be captured: a stream left capturing is of
-        // no use to anyone.
-        let graph = stream
-            .end_capture(
-                sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH,
-            )
-            .map_err(|e| CudaError::new("cuStreamEndCapture", e));
-        enqueued?;
-        let graph = graph?.ok_or("the capture of the pipeline gave no graph")?;
-        graph
-            .upload()
-            .map_err(|e| CudaError::new("cuGraphUpload", e))?;
-        Ok(graph)
     }
 
     fn enqueue(&self, step: usize) -> Result<(), CudaError> {
@@ -259,9 +241,9 @@ impl Routine for Steps {
 
     fn run(&mut self) -> Result<(), RoutineError> {
         match &self.graph {
-            Some(graph) => graph
-                .launch()
-                .map_err(|e| CudaError::new("cuGraphLaunch", e))?,
+            // SAFETY: the buffers that the graph uses live in `self`; the context is current
+            // since the routine was made, on this thread.
+            Some(graph) => unsafe { graph.launch() }?,
             None => self.steps()?,
         }
         Ok(self.gpu.synchronize()?)
@@ -280,22 +262,8 @@ impl Routine for Steps {
 /// Each step rounds once, to a value of at most 1, and multiplies what came before by less
 /// than 1: the error is at most the steps' number of half-ulps of 1.
 fn verify(output: &[f32], reference: &[f64]) -> Verified {
-    let mut error = 0.0f64;
-    for (y, r) in output.iter().zip(reference) {
-        let e = (f64::from(*y) - r).abs();
-        // `max` would lose a NaN.
-        if e.is_nan() || e > error {
-            error = e;
-        }
-        if error.is_nan() {
-            break;
-        }
-    }
-    Verified {
-        error,
-        bound: STEPS as f64 * f64::from(f32::EPSILON) / 2.0,
-        method: "largest absolute error of values of at most 1, every element".to_owned(),
-    }
+    let bound = STEPS as f64 * f64::from(f32::EPSILON) / 2.0;
+    simple::compare(output, reference.iter().copied(), 1.0, bound)
 }
 
 #[cfg(test)]

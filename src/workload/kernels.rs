@@ -1,11 +1,12 @@
 //! The kernel sources, each one file of `kernels/`. What stands here is compiled by the
 //! tests for every architecture it claims.
 
-use super::{cold_start, host_sync, matmul, transfer};
+use super::{cold_start, graph_replay, host_sync, matmul, nested_sine, transfer};
 use crate::device::kernel::Source;
 
-/// Kernels of known duration: `empty()` and `spin(unsigned long long nanoseconds)`, each
-/// for a grid of one block of one thread.
+/// Kernels of known duration: `empty()`, `spin(unsigned long long nanoseconds)`, and
+/// `spin_timed(unsigned long long nanoseconds, unsigned long long *spun)`, each for a grid of
+/// one block of one thread.
 pub static SPIN: Source = Source {
     name: "spin.cu",
     text: include_str!("../../kernels/spin.cu"),
@@ -17,8 +18,10 @@ pub static SPIN: Source = Source {
 pub static ALL: &[&Source] = &[
     &SPIN,
     &cold_start::COLD_START,
+    &graph_replay::CHAIN,
     &host_sync::HOST_SYNC,
     &matmul::gpu::MATMUL,
     &matmul::precision::PRECISION,
+    &nested_sine::NESTED_SINE,
     &transfer::TRANSFER,
 ];

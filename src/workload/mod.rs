@@ -2,11 +2,19 @@
 //! implementations, its float64 reference and tolerance, and its cost.
 
 pub mod cold_start;
+mod fresh;
+pub mod graph_replay;
 pub mod host_sync;
 pub mod kernels;
 pub mod matmul;
 pub mod memory;
+pub mod nested_sine;
+pub mod simple;
+pub mod streams;
+pub mod timing_methods;
 pub mod transfer;
+
+pub use fresh::run_child;
 
 use crate::record::Verified;
 

@@ -1,15 +1,16 @@
 //! The process that measures its own start.
 
 use std::ffi::CString;
-use std::process::ExitCode;
 use std::time::Instant;
 
 use cudarc::cublas::{result as cublas, sys::cublasOperation_t};
 use cudarc::driver::{result, sys};
 use cudarc::nvrtc::result as nvrtc;
 
-use super::{CHILD, COLD_START, Report};
+use super::COLD_START;
 use crate::device::{CudaError, present};
+use crate::workload::RoutineError;
+use crate::workload::fresh::Report;
 
 /// Repetitions of a warm phase; their median counts.
 const WARM: usize = 21;
@@ -18,40 +19,9 @@ const VALUES: usize = 1 << 18;
 /// N of the product.
 const N: usize = 256;
 
-type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
-
-/// Measures this process's start and prints the report, if the environment says that this is
-/// what the process is for; `None` otherwise. A bench executable calls it before anything
-/// else, since what it measures has to be the first of its kind.
-pub fn run() -> Option<ExitCode> {
-    let device = std::env::var(CHILD).ok()?;
-    let outcome = device
-        .parse()
-        .map_err(Into::into)
-        .and_then(measure)
-        .and_then(|report| Ok(serde_json::to_string(&report)?));
-    Some(match outcome {
-        Ok(report) => {
-            println!("{report}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    })
-}
+type Outcome<T> = Result<T, RoutineError>;
 
 impl Report {
-    /// Runs and times something once.
-    fn once<T>(&mut self, phase: &str, run: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
-        let start = Instant::now();
-        let value = run()?;
-        self.phases
-            .insert(phase.to_owned(), start.elapsed().as_nanos() as f64);
-        Ok(value)
-    }
-
     /// Runs and times something that has run before.
     fn warm(&mut self, phase: &str, mut run: impl FnMut() -> Outcome<()>) -> Outcome<()> {
         let mut times = Vec::with_capacity(WARM);
@@ -66,7 +36,9 @@ impl Report {
     }
 }
 
-fn measure(ordinal: i32) -> Outcome<Report> {
+/// Measures this process's start.
+pub(in crate::workload) fn measure(device: usize) -> Outcome<Report> {
+    let ordinal = i32::try_from(device)?;
     let mut report = Report::default();
     let cuda = |call| move |e| CudaError::new(call, e);
     report.once(

@@ -1,25 +1,19 @@
 //! What the first call pays and a warm one does not, each phase measured in fresh processes:
 //! the executable starts itself again, with the driver's JIT cache off.
 //!
-//! A phase happens once in a process, so Criterion cannot repeat it: the processes are run
-//! first, and each of Criterion's samples is one process's time. The clock is the host's,
-//! the device synchronised at the end of each phase.
+//! The clock is the host's, the device synchronised at the end of each phase.
 
 mod child;
 
-use std::cell::OnceCell;
-use std::collections::BTreeMap;
-use std::process::Command;
 use std::rc::Rc;
 
-use serde::{Deserialize, Serialize};
-
+use super::fresh::{Phase, Processes, Task};
 use super::{Routine, RoutineError, Workload};
 use crate::device::Gpu;
 use crate::device::kernel::Source;
-use crate::record::{Cost, Verified};
+use crate::record::Cost;
 
-pub use child::run as run_child;
+pub(super) use child::measure;
 
 /// The kernel of the first launch.
 pub static COLD_START: Source = Source {
@@ -29,30 +23,15 @@ pub static COLD_START: Source = Source {
     oldest: (7, 5),
 };
 
-/// Set in a process that is to measure its own start on this device.
-const CHILD: &str = "CROSSOVER_COLD_START_DEVICE";
-
-/// Processes: Criterion's warm-up takes the first, its ten samples the others.
-const PROCESSES: usize = 11;
-
-/// What one process measured.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Report {
-    /// Nanoseconds by phase; a phase whose library is absent is not there.
-    phases: BTreeMap<String, f64>,
-    /// Values that the first launch or the first product got wrong.
-    wrong: u64,
-}
-
-/// The measured processes; run when the first phase is.
+/// The measured processes.
 pub struct ColdStart {
-    reports: OnceCell<Vec<Report>>,
+    processes: Rc<Processes>,
 }
 
 impl Workload for ColdStart {
     fn new(_: u64) -> Self {
         Self {
-            reports: OnceCell::new(),
+            processes: Rc::new(Processes::new(Task::ColdStart)),
         }
     }
 
@@ -68,76 +47,6 @@ impl Workload for ColdStart {
 /// Nothing but time.
 pub fn cost(_: u64) -> Cost {
     Cost::default()
-}
-
-impl ColdStart {
-    fn reports(&self, gpu: &Gpu) -> Result<&[Report], RoutineError> {
-        if let Some(reports) = self.reports.get() {
-            return Ok(reports);
-        }
-        let mut reports = Vec::with_capacity(PROCESSES);
-        for _ in 0..PROCESSES {
-            reports.push(fresh_process(gpu.properties().ordinal)?);
-        }
-        Ok(self.reports.get_or_init(|| reports))
-    }
-}
-
-fn fresh_process(device: usize) -> Result<Report, RoutineError> {
-    let output = Command::new(std::env::current_exe()?)
-        .env(CHILD, device.to_string())
-        // The JIT is measured, not the cache of an earlier run's.
-        .env("CUDA_CACHE_DISABLE", "1")
-        .output()?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!(
-            "a fresh process failed ({}): {}",
-            output.status,
-            said.trim()
-        )
-        .into());
-    }
-    Ok(serde_json::from_slice(&output.stdout)?)
-}
-
-/// A phase of a process's start.
-struct Phase {
-    name: &'static str,
-    problem: Rc<ColdStart>,
-    gpu: Rc<Gpu>,
-    next: usize,
-}
-
-impl Routine for Phase {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        // Each process poisons its own memory.
-        Ok(())
-    }
-
-    fn run(&mut self) -> Result<(), RoutineError> {
-        self.problem.reports(&self.gpu).map(drop)
-    }
-
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        let reports = self.problem.reports(&self.gpu)?;
-        Ok(Verified {
-            error: reports.iter().map(|r| r.wrong).sum::<u64>() as f64,
-            bound: 0.0,
-            method: "values of the first launch and the first product that are wrong, every one"
-                .to_owned(),
-        })
-    }
-
-    fn time(&mut self, iterations: u64) -> Option<Result<f64, RoutineError>> {
-        let sample = self.problem.reports(&self.gpu).and_then(|reports| {
-            let report = &reports[self.next % reports.len()];
-            let ns = report.phases.get(self.name).copied();
-            ns.ok_or_else(|| format!("the fresh process has no phase {}", self.name).into())
-        });
-        self.next += 1;
-        Some(sample.map(|ns| ns * iterations as f64))
-    }
 }
 
 type Made = Result<Box<dyn Routine>, RoutineError>;
@@ -198,11 +107,11 @@ pub mod gpu {
         if needs_nvrtc.iter().any(|n| name.contains(n)) && !present::nvrtc() {
             return Err(Box::<Absence>::new(NO_NVRTC));
         }
-        Ok(Box::new(Phase {
+        Ok(Box::new(Phase::new(
+            gpu,
+            &problem.processes,
             name,
-            problem: problem.clone(),
-            gpu: gpu.clone(),
-            next: 0,
-        }))
+            "values of the first launch and the first product that are wrong, every one",
+        )))
     }
 }

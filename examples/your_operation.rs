@@ -1,0 +1,91 @@
+//! A CPU and GPU pair of your own as a group of this suite: verified, timed and reported as
+//! the built-in groups are. Here: the sigmoid of n values.
+//!
+//! `cargo run --release --example your_operation -- --bench`
+
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use crossover::device::Gpu;
+use crossover::device::kernel::{Launch, Source};
+use crossover::record::{Cost, Verified};
+use crossover::suite::{Group, Implementation, Sizes, Suite};
+use crossover::timing::{Clock, Rate};
+use crossover::workload::simple::{compare, on_cpu, on_gpu};
+use crossover::workload::{Routine, RoutineError, Workload};
+
+static SIGMOID: Source = Source {
+    name: "sigmoid.cu",
+    text: r#"extern "C" __global__ void sigmoid(const float *x, float *y, unsigned int n) {
+        unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) y[i] = 1.0f / (1.0f + expf(-x[i]));
+    }"#,
+    options: &[],
+    oldest: (7, 5),
+};
+
+struct Sigmoid(Vec<f32>);
+
+impl Workload for Sigmoid {
+    fn new(n: u64) -> Self {
+        Self((0..n).map(|i| i as f32 / n as f32 * 8.0 - 4.0).collect())
+    }
+    fn host_bytes(n: u64) -> u64 {
+        8 * n
+    }
+    fn device_bytes(n: u64) -> u64 {
+        8 * n
+    }
+}
+
+impl Sigmoid {
+    fn check(&self, y: &[f32]) -> Verified {
+        let reference = self.0.iter().map(|&x| 1.0 / (1.0 + f64::from(-x).exp()));
+        compare(y, reference, 1e-9, 1e-6)
+    }
+}
+
+fn cpu(problem: &Rc<Sigmoid>) -> Result<Box<dyn Routine>, RoutineError> {
+    let (input, judge) = (problem.clone(), problem.clone());
+    let compute = move |y: &mut [f32]| {
+        for (y, x) in y.iter_mut().zip(&input.0) {
+            *y = 1.0 / (1.0 + (-x).exp());
+        }
+    };
+    Ok(on_cpu(problem.0.len(), compute, move |y| judge.check(y)))
+}
+
+fn gpu(gpu: &Rc<Gpu>, problem: &Rc<Sigmoid>) -> Result<Box<dyn Routine>, RoutineError> {
+    let n = problem.0.len();
+    let kernel = gpu.function(&SIGMOID, "sigmoid")?;
+    let blocks = (n as u32).div_ceil(256);
+    let launch = |inputs: &[u64], output| {
+        let launch = Launch::new(kernel, (blocks, 1, 1), (256, 1, 1));
+        Ok(launch.arg(inputs[0]).arg(output).arg(n as u32))
+    };
+    let judge = problem.clone();
+    // SAFETY: the arguments are those the kernel declares, and it stays below n.
+    unsafe { on_gpu(gpu, &[&problem.0], n, launch, move |y| judge.check(y)) }
+}
+
+fn main() -> ExitCode {
+    let mut suite = match Suite::from_env() {
+        Ok(suite) => suite,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let sizes = Sizes::powers_of_two([10, 16], (10..=22).step_by(4), 10..=26);
+    let cost = |n| Cost {
+        bytes: Some(8.0 * n as f64),
+        ..Cost::default()
+    };
+    suite.run(
+        Group::new("sigmoid", sizes, Rate::elements(), cost)
+            .with(Implementation::cpu("std", cpu))
+            .with(Implementation::gpu("kernel", Clock::Events, gpu))
+            .with(Implementation::gpu("kernel-gated", Clock::EventsGated, gpu)),
+    );
+    suite.finish()
+}

@@ -1,0 +1,64 @@
+//! Work captured once from a stream and replayed by one driver call.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaGraph, CudaStream, sys};
+
+use super::CudaError;
+
+/// A graph captured from a stream, ready to be replayed on it. Replaying neither allocates
+/// nor looks anything up.
+///
+/// It holds the addresses that the captured work uses, not the memory: whoever owns the
+/// graph keeps that alive.
+pub struct Graph {
+    graph: CudaGraph,
+    stream: Arc<CudaStream>,
+}
+
+impl Graph {
+    /// Captures what `enqueue` puts on `stream`, which must not be the legacy default
+    /// stream, and uploads the graph, so that the first replay costs what the others do.
+    /// Nothing of it runs yet.
+    ///
+    /// # Errors
+    /// The driver's error, or `enqueue`'s own.
+    pub fn capture(
+        stream: &Arc<CudaStream>,
+        enqueue: impl FnOnce() -> Result<(), CudaError>,
+    ) -> Result<Self, CudaError> {
+        stream
+            .begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+            .map_err(|e| CudaError::new("cuStreamBeginCapture", e))?;
+        let enqueued = enqueue();
+        // Ends the capture on failure too: a stream left capturing refuses everything else.
+        let captured = stream.end_capture(sys::CUgraphInstantiate_flags(0));
+        enqueued?;
+        let graph = captured
+            .map_err(|e| CudaError::new("cuStreamEndCapture", e))?
+            .ok_or_else(|| CudaError {
+                call: "cuStreamEndCapture",
+                message: "the capture was invalidated and left no graph".to_owned(),
+                sticky: false,
+            })?;
+        graph
+            .upload()
+            .map_err(|e| CudaError::new("cuGraphUpload", e))?;
+        Ok(Self {
+            graph,
+            stream: stream.clone(),
+        })
+    }
+
+    /// Enqueues the graph on the stream it was captured from.
+    ///
+    /// # Safety
+    /// Every address that the captured work uses must be valid until it has run, and the
+    /// calling thread must have the stream's context current.
+    pub unsafe fn launch(&self) -> Result<(), CudaError> {
+        // SAFETY: both handles live as long as `self`; the rest is the caller's.
+        let status =
+            unsafe { sys::cuGraphLaunch(self.graph.cu_graph_exec(), self.stream.cu_stream()) };
+        CudaError::check("cuGraphLaunch", status)
+    }
+}

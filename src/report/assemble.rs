@@ -1,0 +1,244 @@
+//! From folders to written files.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::crossover::{self, Found};
+use super::findings::{self, Context, Finding};
+use super::model::Machine;
+use super::page::{self, Section};
+use super::reuse::{self, Reuse};
+use super::{read, summary, terminal};
+use crate::record::{self, RecordError};
+
+/// What to draw beside the results of this machine.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Folders of other machines: each a results root, or a folder with one in `criterion/`.
+    pub with: Vec<PathBuf>,
+    /// Leave out the committed machines of `<out>/reference/`.
+    pub no_reference: bool,
+}
+
+/// Everything a report shows.
+#[derive(Debug)]
+pub struct Assembled {
+    /// The machine that the report is about.
+    pub machine: Machine,
+    /// Its answers; where it has no GPU, of its CPU against the GPUs of `others`.
+    pub found: Vec<Found>,
+    /// Its break-even tables.
+    pub reuse: Vec<Reuse>,
+    /// Its findings.
+    pub findings: Vec<Finding>,
+    /// Machines drawn beside it, with their own answers.
+    pub others: Vec<(Machine, Vec<Found>)>,
+}
+
+impl Assembled {
+    /// The machine, then those beside it.
+    pub fn machines(&self) -> impl Iterator<Item = &Machine> {
+        std::iter::once(&self.machine).chain(self.others.iter().map(|(m, _)| m))
+    }
+
+    /// Groups of any machine, those that compare CPU and GPU first, then by name.
+    pub fn group_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self
+            .machines()
+            .flat_map(|m| m.groups.iter().map(|g| g.name.clone()))
+            .collect();
+        names.sort();
+        names.dedup();
+        names.sort_by_key(|name| !self.found.iter().any(|f| f.group == *name));
+        names
+    }
+}
+
+/// What was written, for the terminal.
+#[derive(Debug)]
+pub struct Written {
+    /// The page.
+    pub page: PathBuf,
+    /// The summary.
+    pub summary: PathBuf,
+    /// The plots.
+    pub plots: Vec<PathBuf>,
+    /// The short table of answers; empty without any.
+    pub table: String,
+    /// How many things were left out; the page names them.
+    pub left_out: usize,
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.table.is_empty() {
+            writeln!(f, "{}", self.table)?;
+        }
+        match self.left_out {
+            0 => {}
+            1 => writeln!(
+                f,
+                "1 result or file was left out; the page says which and why"
+            )?,
+            n => writeln!(
+                f,
+                "{n} results or files were left out; the page says which and why"
+            )?,
+        }
+        writeln!(f, "report: {}", self.page.display())
+    }
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// Nothing to report on.
+    #[error(
+        "no results under {}: run `cargo bench` first, or name a folder of results with `--with`",
+        root.display()
+    )]
+    NoResults {
+        /// The results root.
+        root: PathBuf,
+    },
+    /// A folder named with `--with` has none.
+    #[error(
+        "no results under {}: name a folder that holds Criterion's output or a `criterion` \
+         folder with it",
+        dir.display()
+    )]
+    NothingThere {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// A file could not be written.
+    #[error("{0}; check the folder's permissions, or write elsewhere with `--out`")]
+    Write(#[from] RecordError),
+}
+
+/// Reads the results under `root` and those to show beside them.
+pub fn assemble(root: &Path, out: &Path, options: &Options) -> Result<Assembled, ReportError> {
+    let machine = read::read(root, "this machine", false);
+    let mut others = others(out, options)?;
+    if !machine.groups.is_empty() {
+        return Ok(finish(machine, others));
+    }
+    if others.is_empty() {
+        return Err(ReportError::NoResults { root: root.into() });
+    }
+    let mut first = others.remove(0);
+    first.problems.splice(0..0, machine.problems);
+    Ok(finish(first, others))
+}
+
+/// The first other machine, or that of `root` where there is none, with nothing beside it.
+pub(super) fn alone(root: &Path, out: &Path, options: &Options) -> Result<Assembled, ReportError> {
+    let machine = match others(out, options)?.into_iter().next() {
+        Some(other) => other,
+        None => read::read(root, "this machine", false),
+    };
+    match machine.groups.is_empty() {
+        true => Err(ReportError::NoResults { root: root.into() }),
+        false => Ok(finish(machine, Vec::new())),
+    }
+}
+
+/// Machines named, then the committed ones.
+fn others(out: &Path, options: &Options) -> Result<Vec<Machine>, ReportError> {
+    let mut others = Vec::new();
+    for dir in &options.with {
+        let other = read_other(dir);
+        if other.groups.is_empty() {
+            return Err(ReportError::NothingThere { dir: dir.clone() });
+        }
+        others.push(other);
+    }
+    if !options.no_reference {
+        others.extend(references(&out.join("reference")));
+    }
+    Ok(others)
+}
+
+fn finish(machine: Machine, others: Vec<Machine>) -> Assembled {
+    let found = crossover::find(&machine, &others);
+    let reuse = reuse::find(&machine, &found);
+    let findings = findings::find(&Context {
+        machine: &machine,
+        found: &found,
+        reuse: &reuse,
+    });
+    let others = others
+        .into_iter()
+        .map(|other| {
+            let found = crossover::find(&other, &[]);
+            (other, found)
+        })
+        .collect();
+    Assembled {
+        machine,
+        found,
+        reuse,
+        findings,
+        others,
+    }
+}
+
+/// Reads the results under `root` and writes the report into `out`: `index.html`,
+/// `plots/*.svg` and `summary.json`.
+pub fn refresh(root: &Path, out: &Path, options: &Options) -> Result<Written, ReportError> {
+    let report = assemble(root, out, options)?;
+    write(&report, out)
+}
+
+fn write(report: &Assembled, out: &Path) -> Result<Written, ReportError> {
+    let summary = out.join("summary.json");
+    record::write_json(&summary, &summary::summary(report))?;
+    let sections: Vec<Section> = report
+        .group_names()
+        .iter()
+        .map(|name| Section::draw(report, name))
+        .collect();
+    let folder = out.join("plots");
+    let mut plots = Vec::new();
+    for drawn in sections.iter().flat_map(|s| &s.plots) {
+        let path = folder.join(&drawn.file);
+        record::write_atomic(&path, drawn.svg.as_bytes())?;
+        plots.push(path);
+    }
+    let page = out.join("index.html");
+    let html = page::page(report, &sections, out);
+    record::write_atomic(&page, html.as_bytes())?;
+    Ok(Written {
+        page,
+        summary,
+        plots,
+        table: terminal::table(report),
+        left_out: report.machine.problems.len(),
+    })
+}
+
+/// A folder of another machine's results.
+fn read_other(dir: &Path) -> Machine {
+    let inner = dir.join("criterion");
+    let root = if inner.is_dir() { inner } else { dir.into() };
+    let name = dir
+        .file_name()
+        .or_else(|| dir.parent().and_then(Path::file_name))
+        .map_or_else(|| dir.display().to_string(), |n| n.to_string_lossy().into());
+    read::read(&root, &name, true)
+}
+
+/// The committed machines, by name.
+fn references(dir: &Path) -> Vec<Machine> {
+    let Ok(entries) = fs::read_dir(dir) else {
+        return Vec::new();
+    };
+    let mut dirs: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
+    dirs.sort();
+    dirs.iter()
+        .filter(|d| d.is_dir())
+        .map(|d| read_other(d))
+        .filter(|m| !m.groups.is_empty())
+        .collect()
+}

@@ -1,0 +1,111 @@
+//! Findings: sentences with their measured figures and the benchmarks they rest on.
+//!
+//! Each file holds one topic; [`TABLE`] lists them all. A finding whose benchmarks are
+//! missing is absent. To add one, write `fn name(&Context) -> Vec<Finding>` in a file of
+//! its own and add it to the table.
+
+mod fusing;
+mod graphs;
+mod submit;
+mod transfers;
+mod winners;
+
+use std::collections::BTreeMap;
+
+use super::crossover::Found;
+use super::model::{Benchmark, Device, Group, Machine, Question, Series};
+use super::reuse::Reuse;
+use crate::timing::Clock;
+
+/// One sentence and what it rests on.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Finding {
+    /// Stable name, `transfers.matmul`.
+    pub id: String,
+    /// The sentence.
+    pub text: String,
+    /// Figures by name; the unit ends the name (`_ns`), ratios and sizes have none.
+    pub figures: BTreeMap<String, f64>,
+    /// Ids of the benchmarks.
+    pub benchmarks: Vec<String>,
+}
+
+/// What a finding is made from.
+pub struct Context<'a> {
+    /// The machine that the report is about.
+    pub machine: &'a Machine,
+    /// Its answers.
+    pub found: &'a [Found],
+    /// Its break-even tables.
+    pub reuse: &'a [Reuse],
+}
+
+/// Makes the findings of one topic.
+pub type Make = fn(&Context) -> Vec<Finding>;
+
+/// All topics, in the order they are shown.
+pub const TABLE: &[Make] = &[
+    winners::find,
+    transfers::share,
+    transfers::break_even,
+    submit::find,
+    fusing::find,
+    graphs::replay,
+    graphs::synchronising,
+];
+
+/// All findings.
+pub fn find(context: &Context) -> Vec<Finding> {
+    TABLE.iter().flat_map(|make| make(context)).collect()
+}
+
+impl Finding {
+    fn new(id: impl Into<String>, text: String) -> Self {
+        Self {
+            id: id.into(),
+            text,
+            figures: BTreeMap::new(),
+            benchmarks: Vec::new(),
+        }
+    }
+
+    /// Adds a figure; what is not finite is left out.
+    fn figure(mut self, name: &str, value: f64) -> Self {
+        if value.is_finite() {
+            self.figures.insert(name.into(), value);
+        }
+        self
+    }
+
+    fn rests_on<'b>(mut self, benchmarks: impl IntoIterator<Item = &'b Benchmark>) -> Self {
+        self.benchmarks
+            .extend(benchmarks.into_iter().map(|b| b.id.clone()));
+        self.benchmarks.sort();
+        self.benchmarks.dedup();
+        self
+    }
+}
+
+/// Benchmarks of two curves at the same size, ascending.
+fn common<'a>(a: &'a Series, b: &'a Series) -> Vec<(&'a Benchmark, &'a Benchmark)> {
+    a.points
+        .iter()
+        .filter_map(|p| Some((p, b.at(p.size)?)))
+        .collect()
+}
+
+/// The curve of a GPU implementation on one of these clocks.
+fn gpu<'a>(group: &'a Group, implementation: &str, clocks: &[Clock]) -> Option<&'a Series> {
+    group.on(Device::Gpu).find(|s| {
+        s.implementation == implementation && s.clock.is_some_and(|c| clocks.contains(&c))
+    })
+}
+
+/// The fastest GPU result at `size` on data on the device.
+fn fastest_resident(group: &Group, size: u64) -> Option<&Benchmark> {
+    group
+        .on(Device::Gpu)
+        .filter(|s| s.measures_work() && s.question() == Question::Device)
+        .filter_map(|s| s.at(size))
+        .min_by(|a, b| a.median_ns.total_cmp(&b.median_ns))
+}

@@ -1,0 +1,113 @@
+//! What the explorer works on, as JSON inside the page.
+
+use serde_json::{Value, json};
+
+use crate::report::assemble::Assembled;
+use crate::report::crossover::Found;
+use crate::report::model::{Device, Group, Machine, Series};
+use crate::report::plot::charts;
+use crate::report::plot::ink::{self, Role};
+use crate::report::terminal;
+use crate::report::topics::{self, Work, title, topic};
+
+/// Safe inside a script element whatever names the files held.
+pub(super) fn json(report: &Assembled) -> String {
+    let groups: Vec<Value> = report
+        .group_names()
+        .iter()
+        .map(|name| group(report, name))
+        .collect();
+    json!({ "groups": groups })
+        .to_string()
+        .replace('<', "\\u003c")
+}
+
+fn group(report: &Assembled, name: &str) -> Value {
+    let groups: Vec<&Group> = report.machines().filter_map(|m| m.group(name)).collect();
+    let work = topics::work(&groups);
+    let mut all = Vec::new();
+    for (at, machine) in report.machines().enumerate() {
+        let Some(group) = machine.group(name) else {
+            continue;
+        };
+        for one in &group.series {
+            all.push(series(report, group, machine, at, one, work));
+        }
+    }
+    let found = report.found.iter().filter(|f| f.group == name);
+    json!({
+        "name": name,
+        "title": title(name),
+        "symbol": topic(name).symbol,
+        "axis": topic(name).axis,
+        "unit": work.map(Work::unit),
+        "series": all,
+        "crossings": found.map(crossing).collect::<Vec<_>>(),
+    })
+}
+
+fn series(
+    report: &Assembled,
+    group: &Group,
+    machine: &Machine,
+    at: usize,
+    series: &Series,
+    work: Option<Work>,
+) -> Value {
+    let role = Role::Shade(charts::family(series.device), charts::index(group, series));
+    let headline = report.found.iter().any(|f| {
+        f.group == group.name
+            && f.headline
+            && match series.device {
+                Device::Cpu => at == 0 && f.cpu == series.implementation,
+                Device::Gpu => {
+                    f.gpu == series.implementation
+                        && f.clock == series.clock_name()
+                        && f.gpu_machine.is_some() == (at > 0)
+                }
+            }
+    });
+    let rows: Vec<Value> = series
+        .points
+        .iter()
+        .enumerate()
+        .map(|(i, b)| {
+            let amount = work.and_then(|w| w.amount(series, i));
+            json!([
+                b.size,
+                b.median_ns,
+                b.interval_ns.map(|i| i.0),
+                b.interval_ns.map(|i| i.1),
+                amount
+            ])
+        })
+        .collect();
+    json!({
+        "name": series.name(),
+        "machine": (at > 0).then(|| machine.hardware()),
+        "own": at == 0,
+        "device": series.device,
+        "class": role.class(),
+        "dash": ink::dash(series.clock),
+        "clock": series.clock_name(),
+        "counts": series.measures_work(),
+        "headline": headline,
+        "rows": rows,
+    })
+}
+
+fn crossing(f: &Found) -> Value {
+    let change = f.crossing.for_good();
+    json!({
+        "gpu": format!("gpu/{}", f.gpu),
+        "clock": f.clock,
+        "label": f.gpu_label(),
+        "cpu": format!("cpu/{}", f.cpu),
+        "machine": f.gpu_machine,
+        "question": f.question.phrase(),
+        "wins": terminal::wins(f),
+        "size": change.map(|c| c.size),
+        "low": change.map(|c| c.low),
+        "high": change.map(|c| c.high),
+    })
+}

@@ -1,0 +1,269 @@
+"use strict";
+(() => {
+  const { groups } = JSON.parse(document.getElementById("data").textContent);
+  if (!groups.length) return;
+  const $ = (id) => document.getElementById(id);
+  const make = (tag, props = {}, ...children) => {
+    const node = document.createElement(tag);
+    Object.assign(node, props);
+    node.append(...children);
+    return node;
+  };
+  const draw = (tag, attributes, text) => {
+    const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [key, value] of Object.entries(attributes)) {
+      if (value !== null && value !== undefined) node.setAttribute(key, value);
+    }
+    if (text !== undefined) node.textContent = text;
+    return node;
+  };
+
+  // Numbers as the tables write them.
+  const digits = (v) => {
+    const magnitude = Math.floor(Math.log10(Math.abs(v)) + 1e-12);
+    const rounded = Number(v.toPrecision(3));
+    return rounded.toLocaleString("en-US", {
+      minimumFractionDigits: Math.max(0, 2 - magnitude),
+      maximumFractionDigits: Math.max(0, 2 - magnitude),
+    });
+  };
+  const scaled = (v, steps) => {
+    const [scale, unit] = steps.find(([scale]) => Math.abs(v) >= 0.9995 * scale) || steps[steps.length - 1];
+    return `${digits(v / scale)} ${unit}`;
+  };
+  const time = (ns) => scaled(ns, [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]]);
+  const rate = (v, unit) =>
+    scaled(v, [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]].map(([s, p]) => [s, p + unit]));
+  const factor = (r) => (r < 9.95 ? r.toFixed(1).replace(/\.0$/, "") : Math.round(Number(r.toPrecision(3))).toLocaleString("en-US")) + "×";
+  const exponent = (n) => String(n).replace(/\d/g, (d) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[d]);
+  const sized = (s) =>
+    s >= 2 ** 14 && Number.isInteger(Math.log2(s)) ? "2" + exponent(Math.log2(s)) : s.toLocaleString("en-US");
+
+  const label = (s) => (s.machine ? `${s.name}, ${s.machine}` : s.name);
+  let group, shown, sizes, at, plotted;
+
+  const row = (series, size) => series.rows.find((r) => r[0] === size);
+  // The fastest CPU code of the machine that the report is about.
+  const baseline = (size) => {
+    let best = null;
+    for (const s of group.series) {
+      const r = s.own && s.device === "cpu" && s.counts && row(s, size);
+      if (r && (!best || r[1] < best.row[1])) best = { series: s, row: r };
+    }
+    return best;
+  };
+  const metrics = {
+    time: { value: (s, r) => r[1], text: time },
+    speedup: {
+      value: (s, r) => (s.counts && baseline(r[0]) ? baseline(r[0]).row[1] / r[1] : null),
+      text: factor,
+    },
+    rate: {
+      value: (s, r) => (s.counts && r[4] ? r[4] / (r[1] * 1e-9) : null),
+      text: (v) => rate(v, group.unit),
+    },
+  };
+  const metric = () => metrics[document.querySelector("#x-metric input:checked").value];
+
+  const choose = (name) => {
+    group = groups.find((g) => g.name === name);
+    const headline = group.series.filter((s) => s.headline);
+    pick(headline.length ? headline : group.series.filter((s) => s.counts));
+    $("x-metric").querySelector("[value=rate]").disabled = !group.unit;
+    if (!group.unit && metric() === metrics.rate) $("x-metric").querySelector("[value=time]").checked = true;
+    const chips = group.series.map((s, i) => {
+      const box = make("input", { type: "checkbox", checked: shown.has(s), value: i });
+      box.addEventListener("change", () => {
+        box.checked ? shown.add(s) : shown.delete(s);
+        resize();
+        refresh();
+      });
+      const line = draw("svg", { viewBox: "0 0 26 8", "aria-hidden": "true" });
+      line.append(
+        draw("line", { x1: 0, x2: 26, y1: 4, y2: 4, class: `s-${s.class}`, "stroke-width": s.machine ? 1.4 : 2.6, "stroke-dasharray": s.dash && s.dash.join(" ") }),
+      );
+      return make("label", {}, box, line, label(s), make("small", { textContent: s.clock }));
+    });
+    document.querySelector("#x-series .chips").replaceChildren(...chips);
+    refresh();
+  };
+  const pick = (series) => {
+    shown = new Set(series);
+    resize();
+  };
+  const resize = () => {
+    const before = sizes && sizes[at];
+    sizes = [...new Set([...shown].flatMap((s) => s.rows.map((r) => r[0])))].sort((a, b) => a - b);
+    at = sizes.indexOf(before);
+    if (at < 0) at = sizes.length - 1;
+    $("x-size").max = Math.max(0, sizes.length - 1);
+    $("x-size").value = at;
+  };
+
+  const LEFT = 84, RIGHT = 16, TOP = 14, BOTTOM = 52;
+  let W = 760, H = 430;
+  const chart = () => {
+    const svg = $("x-chart");
+    // Drawn at its own width, so that letters keep their size on a phone.
+    W = Math.max(300, svg.parentElement.clientWidth);
+    H = Math.round(Math.min(430, W * 0.8));
+    svg.setAttribute("viewBox", `0 0 ${W} ${H}`);
+    svg.replaceChildren();
+    plotted = [];
+    const m = metric();
+    const curves = [...shown].map((s) => ({
+      s,
+      dots: s.rows.filter((r) => r[0] > 0).map((r) => ({ r, v: m.value(s, r) })).filter((d) => d.v > 0),
+    }));
+    const values = curves.flatMap((c) => c.dots.map((d) => Math.log10(d.v)));
+    if (!values.length) {
+      svg.append(draw("text", { x: W / 2, y: H / 2, "text-anchor": "middle", class: "f-muted" }, "Choose an implementation below."));
+      return;
+    }
+    const spread = (list, least) => {
+      let low = Math.min(...list), high = Math.max(...list);
+      const room = Math.max(0.04 * (high - low), (least - (high - low)) / 2);
+      return [low - room, high + room];
+    };
+    const xs = curves.flatMap((c) => c.dots.map((d) => Math.log2(d.r[0])));
+    const [x0, x1] = spread(xs, 1), [y0, y1] = spread(values, 0.4);
+    const x = (size) => LEFT + ((Math.log2(size) - x0) / (x1 - x0)) * (W - LEFT - RIGHT);
+    const y = (v) => TOP + (1 - (Math.log10(v) - y0) / (y1 - y0)) * (H - TOP - BOTTOM);
+    const grid = (x1, y1, x2, y2) => svg.append(draw("line", { x1, y1, x2, y2, class: "s-grid" }));
+    const fine = y1 - y0 < 2.2 ? [1, 2, 5] : [1];
+    const every = Math.ceil((y1 - y0) / 9);
+    for (let d = Math.floor(y0); d <= y1; d++) {
+      for (const f of fine) {
+        const v = f * 10 ** d, l = Math.log10(v);
+        if (l < y0 || l > y1 || (fine.length === 1 && d % every)) continue;
+        grid(LEFT, y(v), W - RIGHT, y(v));
+        const short = m === metrics.speedup && v < 1 ? String(Number(v.toPrecision(1))) + "×" : m.text(v).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
+        svg.append(draw("text", { x: LEFT - 8, y: y(v), dy: ".35em", "text-anchor": "end", "font-size": 13, class: "f-muted" }, short));
+      }
+    }
+    const step = Math.ceil((x1 - x0) / (W / 76));
+    for (let e = Math.ceil(x0); e <= x1; e++) {
+      if (e % step) continue;
+      grid(x(2 ** e), TOP, x(2 ** e), H - BOTTOM);
+      svg.append(draw("text", { x: x(2 ** e), y: H - BOTTOM + 18, "text-anchor": "middle", "font-size": 13, class: "f-muted" }, sized(2 ** e)));
+    }
+    svg.append(draw("text", { x: (LEFT + W - RIGHT) / 2, y: H - 10, "text-anchor": "middle", "font-size": 13, class: "f-ink" }, group.axis));
+    if (m === metrics.speedup && y0 < 0 && y1 > 0) {
+      svg.append(draw("line", { x1: LEFT, x2: W - RIGHT, y1: y(1), y2: y(1), class: "s-ink", "stroke-width": 1.2 }));
+    }
+    const here = sizes[at];
+    svg.append(draw("line", { x1: x(here), x2: x(here), y1: TOP, y2: H - BOTTOM, class: "s-muted", "stroke-width": 1.2 }));
+    for (const c of group.crossings) {
+      if (c.size && c.size >= 2 ** x0 && c.size <= 2 ** x1 && [...shown].some((s) => s.name === c.gpu && s.clock === c.clock && !!s.machine === !!c.machine)) {
+        svg.append(draw("line", { x1: x(c.size), x2: x(c.size), y1: TOP, y2: H - BOTTOM, class: "s-ink", "stroke-width": 1, "stroke-dasharray": "1 4" }));
+      }
+    }
+    for (const { s, dots } of curves) {
+      const points = dots.map((d) => `${x(d.r[0]).toFixed(1)},${y(d.v).toFixed(1)}`).join(" ");
+      svg.append(draw("polyline", { points, fill: "none", class: `s-${s.class}`, "stroke-width": s.machine ? 1.4 : 2.4, "stroke-dasharray": s.dash && s.dash.join(" "), "stroke-linejoin": "round" }));
+      for (const d of dots) {
+        const dot = { cx: x(d.r[0]), cy: y(d.v), r: d.r[0] === here ? 5 : 3.2 };
+        svg.append(draw("circle", { ...dot, class: s.machine ? `f-paper s-${s.class}` : `f-${s.class}`, "stroke-width": 1.4 }));
+        plotted.push({ ...dot, s, r: d.r });
+      }
+    }
+  };
+
+  const side = () => {
+    const size = sizes[at];
+    const base = size === undefined ? null : baseline(size);
+    const found = [...shown].map((s) => ({ s, r: row(s, size) })).filter((f) => f.r).sort((a, b) => a.r[1] - b.r[1]);
+    const best = found.find((f) => f.s.counts);
+    $("x-size-label").textContent = size === undefined ? "" : `${group.symbol} = ${sized(size)}`;
+    const versus = (f) => base.row[1] / f.r[1];
+    let text = "Choose an implementation below.";
+    if (best) {
+      text = `Winner at ${group.symbol} = ${sized(size)}: ${label(best.s)}, ${time(best.r[1])}`;
+      if (base && base.series !== best.s) {
+        const v = versus(best);
+        text += v >= 1 ? `, ${factor(v)} faster than ${base.series.name} (${time(base.row[1])})` : `, ${factor(1 / v)} slower than ${base.series.name} (${time(base.row[1])})`;
+      }
+      text += ".";
+    }
+    $("x-winner").textContent = text;
+    const logs = found.map((f) => Math.log(f.r[1]));
+    const low = Math.min(...logs) - 0.3, high = Math.max(...logs);
+    $("x-bars").replaceChildren(
+      ...found.map((f) => {
+        const bar = draw("svg", { class: "bar", viewBox: "0 0 100 5", preserveAspectRatio: "none", width: "100%", height: 5 });
+        bar.append(draw("rect", { width: (100 * (Math.log(f.r[1]) - low)) / (high - low), height: 5, class: `f-${f.s.class}` }));
+        return make(
+          "li",
+          {},
+          make("span", {}, label(f.s) + " ", make("i", { textContent: f.s.counts ? f.s.clock : `${f.s.clock}, not the work` })),
+          make("span", { textContent: time(f.r[1]) }),
+          make("span", { className: "ratio", textContent: base && f.s.counts ? (versus(f) >= 1 ? factor(versus(f)) : versus(f).toPrecision(2) + "×") : "" }),
+          bar,
+        );
+      }),
+    );
+    const crossings = group.crossings.filter((c) => [...shown].some((s) => s.name === c.gpu && s.clock === c.clock && !!s.machine === !!c.machine));
+    $("x-crossings").replaceChildren(
+      ...crossings.map((c) => {
+        const item = make("li", {}, make("b", { textContent: c.label }), ` (${c.question}) wins ${c.wins}, against ${c.cpu}`);
+        if (c.size) item.dataset.size = c.size;
+        item.dataset.gpu = c.gpu;
+        return item;
+      }),
+    );
+  };
+  const refresh = () => {
+    $("x-tip").hidden = true;
+    chart();
+    side();
+  };
+
+  const hover = (event) => {
+    const svg = $("x-chart"), tip = $("x-tip"), box = svg.getBoundingClientRect();
+    const px = ((event.clientX - box.left) * W) / box.width, py = ((event.clientY - box.top) * H) / box.height;
+    let near = null, least = 26 ** 2;
+    for (const p of plotted) {
+      const d = (p.cx - px) ** 2 + (p.cy - py) ** 2;
+      if (d < least) [near, least] = [p, d];
+    }
+    tip.hidden = !near;
+    if (!near) return;
+    const { s, r } = near, base = baseline(r[0]);
+    const lines = [label(s), `${group.symbol} = ${sized(r[0])}, clock ${s.clock}`, time(r[1])];
+    if (r[2] && r[3]) lines[2] += ` (${time(r[2])} to ${time(r[3])})`;
+    if (r[4] && s.counts && group.unit) lines.push(rate(r[4] / (r[1] * 1e-9), group.unit));
+    if (base && s.counts && base.series !== s) {
+      const v = base.row[1] / r[1];
+      lines.push(v >= 1 ? `${factor(v)} faster than ${base.series.name}` : `${factor(1 / v)} slower than ${base.series.name}`);
+    }
+    if (!s.counts) lines.push("does not measure the work");
+    tip.textContent = lines.join("\n");
+    const left = (near.cx * box.width) / W, right = left > box.width / 2;
+    tip.style.left = right ? "" : `${left + 14}px`;
+    tip.style.right = right ? `${box.width - left + 14}px` : "";
+    tip.style.top = `${Math.max(0, (near.cy * box.height) / H - 20)}px`;
+  };
+
+  $("x-group").append(...groups.map((g) => make("option", { value: g.name, textContent: g.title })));
+  $("x-group").addEventListener("change", () => choose($("x-group").value));
+  $("x-metric").addEventListener("change", refresh);
+  $("x-size").addEventListener("input", () => {
+    at = Number($("x-size").value);
+    refresh();
+  });
+  for (const button of document.querySelectorAll("#x-series button")) {
+    button.addEventListener("click", () => {
+      pick(group.series.filter((s) => (button.dataset.pick === "all" ? true : s.headline)));
+      document.querySelectorAll("#x-series input").forEach((box) => (box.checked = shown.has(group.series[box.value])));
+      refresh();
+    });
+  }
+  $("x-chart").addEventListener("pointermove", hover);
+  $("x-chart").addEventListener("pointerdown", hover);
+  $("x-chart").addEventListener("pointerleave", () => ($("x-tip").hidden = true));
+  new ResizeObserver(() => {
+    if ($("x-chart").parentElement.clientWidth !== W) refresh();
+  }).observe($("x-chart").parentElement);
+  document.querySelectorAll(".scripted").forEach((node) => (node.hidden = false));
+  choose(groups[0].name);
+})();

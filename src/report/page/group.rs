@@ -1,0 +1,324 @@
+//! The section of one group: plots, answers, break-even and tables.
+
+use std::path::Path;
+
+use maud::{Markup, PreEscaped, html};
+
+use super::link;
+use crate::report::assemble::Assembled;
+use crate::report::crossover::Found;
+use crate::report::limits;
+use crate::report::model::{Benchmark, Device, Group, Machine, Series};
+use crate::report::plot::charts::{self, Charts};
+use crate::report::plot::ink::Role;
+use crate::report::reuse::Reuse;
+use crate::report::topics::{self, title, topic};
+use crate::report::{terminal, units};
+
+/// One plot in the two shapes a page needs, and as a file.
+pub(in crate::report) struct Drawn {
+    /// File name under `plots/`.
+    pub(in crate::report) file: String,
+    /// With size and background.
+    pub(in crate::report) svg: String,
+    wide: String,
+    narrow: String,
+}
+
+/// One group of any machine, drawn.
+pub(in crate::report) struct Section {
+    /// Name of the group.
+    pub(in crate::report) group: String,
+    /// Time first, then the rate where there is one.
+    pub(in crate::report) plots: Vec<Drawn>,
+}
+
+impl Section {
+    /// Draws a group.
+    pub(in crate::report) fn draw(report: &Assembled, group: &str) -> Self {
+        use crate::report::plot::Shape::{Narrow, Wide};
+        let Charts { time, rate } = charts::charts(report, group);
+        let plots = [("time", Some(time)), ("throughput", rate)];
+        let plots = plots
+            .into_iter()
+            .filter_map(|(kind, plot)| {
+                let plot = plot?;
+                Some(Drawn {
+                    file: format!("{}-{kind}.svg", safe(group)),
+                    svg: plot.file()?,
+                    wide: plot.svg(Wide)?,
+                    narrow: plot.svg(Narrow)?,
+                })
+            })
+            .collect();
+        Self {
+            group: group.into(),
+            plots,
+        }
+    }
+
+    pub(super) fn anchor(&self) -> String {
+        format!("group-{}", safe(&self.group))
+    }
+}
+
+/// A group's name as part of a file name.
+fn safe(name: &str) -> String {
+    let keep = |c: char| match c {
+        c if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') => c,
+        _ => '_',
+    };
+    name.chars().map(keep).collect()
+}
+
+pub(super) fn section(report: &Assembled, section: &Section, out: &Path) -> Markup {
+    let name = &section.group;
+    let own: Vec<&Found> = report.found.iter().filter(|f| f.group == *name).collect();
+    let others = report.others.iter().flat_map(|(m, found)| {
+        found
+            .iter()
+            .filter(|f| f.group == *name)
+            .map(move |f| (m, f))
+    });
+    let others: Vec<_> = others.collect();
+    html! {
+        section.group id=(section.anchor()) {
+            h2 { (title(name)) code.id { (name) } }
+            @let about = topic(name).about;
+            @if !about.is_empty() { p { (about) } }
+            div.plots {
+                @for plot in &section.plots {
+                    figure {
+                        div.wide { (PreEscaped(&plot.wide)) }
+                        div.narrow { (PreEscaped(&plot.narrow)) }
+                    }
+                }
+            }
+            @if !own.is_empty() || !others.is_empty() {
+                h3 { "Where the GPU overtakes the best CPU code" }
+                div.scroll {
+                    table.plain {
+                        thead { tr { th { "GPU code" } th { "clock" } th { "question" } th { "GPU wins" } th { "interval" } th { "best CPU code" } th { "at the largest size" } } }
+                        tbody {
+                            @for f in own { (answer(f, None)) }
+                            @for (machine, f) in others { (answer(f, Some(machine))) }
+                        }
+                    }
+                }
+            }
+            (break_even(report, name))
+            @if let Some(group) = report.machine.group(name) {
+                (times(report, group, &report.machine, out))
+                (details(report, group, &report.machine, out))
+            }
+            @for (machine, _) in &report.others {
+                @if let Some(group) = machine.group(name) {
+                    (details(report, group, machine, out))
+                }
+            }
+        }
+    }
+}
+
+fn answer(f: &Found, machine: Option<&Machine>) -> Markup {
+    let interval = f
+        .crossing
+        .for_good()
+        .map_or("".to_owned(), |c| units::size_range(c.low, c.high));
+    html! {
+        tr.headline[f.headline] {
+            td.gpu { (f.gpu_label()) @if let Some(machine) = machine { ", " (machine.hardware()) } }
+            td { (f.clock) }
+            td { (f.question.phrase()) }
+            td { (terminal::wins(f)) }
+            td { (interval) }
+            td.cpu { "cpu/" (f.cpu) }
+            td { (terminal::largest(f)) }
+        }
+    }
+}
+
+fn break_even(report: &Assembled, group: &str) -> Markup {
+    let tables: Vec<&Reuse> = report.reuse.iter().filter(|r| r.group == group).collect();
+    let Some(first) = tables.first() else {
+        return html! {};
+    };
+    let mut sizes: Vec<u64> = tables
+        .iter()
+        .flat_map(|t| t.rows.iter().map(|r| r.size))
+        .collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let row = |t: &Reuse, size: u64| t.rows.iter().find(|r| r.size == size).copied();
+    let calls = tables
+        .iter()
+        .any(|t| t.rows.iter().any(|r| r.calls.is_some()));
+    html! {
+        h3 { "How often data must be used to pay for moving it" }
+        p.note {
+            "Operations by gpu/" (first.resident) " on data moved once, until the GPU is ahead of the \
+             best CPU code. 1 means that a single operation pays."
+        }
+        div.scroll {
+            table.matrix {
+                thead { tr {
+                    th { (topic(group).symbol) }
+                    @for size in &sizes { th.n { (units::size(*size)) } }
+                } }
+                tbody {
+                    @for t in &tables {
+                        tr {
+                            th { "moved as by gpu/" (t.transfer) }
+                            @for size in &sizes {
+                                td.n { (row(t, *size).map_or("".into(), |r| operations(r.operations))) }
+                            }
+                        }
+                    }
+                    @if calls {
+                        tr {
+                            th { "calls that pay for the cold start" }
+                            @for size in &sizes {
+                                td.n { (tables.iter().find_map(|t| row(t, *size)?.calls).map_or("".into(), operations)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn operations(n: f64) -> String {
+    match n {
+        n if n.is_infinite() => "never".into(),
+        n => units::count(n.ceil().max(1.0)),
+    }
+}
+
+/// Link to Criterion's own page where it is there.
+fn linked(text: &str, benchmark: &Benchmark, machine: &Machine, out: &Path) -> Markup {
+    let page = benchmark.dir.join("report").join("index.html");
+    let link = (!machine.other)
+        .then(|| link::relative(out, &page))
+        .flatten();
+    html! {
+        @match link {
+            Some(link) => { a href=(link) title={ "Criterion's page of " (benchmark.id) } { (text) } }
+            None => { (text) }
+        }
+    }
+}
+
+fn swatch(group: &Group, series: &Series) -> Markup {
+    let role = Role::Shade(charts::family(series.device), charts::index(group, series));
+    html! {
+        svg.swatch viewBox="0 0 10 10" aria-hidden="true" {
+            circle cx="5" cy="5" r="5" class={ "f-" (role.class()) } fill=(role.light());
+        }
+    }
+}
+
+/// Medians: a row a size, a column an implementation, the fastest of a row marked.
+fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Markup {
+    let mut sizes: Vec<u64> = group.benchmarks().map(|b| b.size).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let fastest = |size: u64| {
+        group
+            .series
+            .iter()
+            .filter(|s| s.measures_work())
+            .filter_map(|s| Some(s.at(size)?.median_ns))
+            .fold(f64::INFINITY, f64::min)
+    };
+    html! {
+        h3 { "Times" @if !report.others.is_empty() { ", " (machine.hardware()) } }
+        p.note { "Medians of one iteration; the fastest of each size is marked." }
+        div.scroll {
+            table.matrix {
+                thead { tr {
+                    th { (topic(&group.name).symbol) }
+                    @for s in &group.series {
+                        th.n { (swatch(group, s)) (s.name()) small { (s.clock_name()) } }
+                    }
+                } }
+                tbody {
+                    @for size in sizes {
+                        @let best = fastest(size);
+                        tr {
+                            th { (units::size(size)) }
+                            @for s in &group.series {
+                                @match s.at(size) {
+                                    Some(b) => {
+                                        td.n.best[s.measures_work() && b.median_ns == best].throttled[b.throttled == Some(true)] {
+                                            (linked(&units::time(b.median_ns), b, machine, out))
+                                        }
+                                    }
+                                    None => { td.n.none { "·" } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Every figure of every benchmark, folded away.
+fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Markup {
+    let work = topics::work(&[group]);
+    let old = |b: &Benchmark| {
+        let newest = machine.run.as_ref().map(|r| r.run.as_str());
+        b.run.is_some() && b.run.as_deref() != newest
+    };
+    html! {
+        details.all {
+            summary {
+                "All figures: " (group.benchmarks().count()) " benchmarks"
+                @if !std::ptr::eq(machine, &report.machine) { ", " (machine.hardware()) " (another machine)" }
+            }
+            div.scroll {
+                table.plain.figures {
+                    thead { tr {
+                        th { "benchmark" } th { "clock" } th.n { "median" } th.n { "interval" } th.n { "spread" }
+                        th.n { "rate" } th.n { "share of the limit" } th.n { "error" } th.n { "samples" } th { "remarks" }
+                    } }
+                    tbody {
+                        @for series in &group.series {
+                            @for (i, b) in series.points.iter().enumerate() {
+                                tr {
+                                    td class=(if series.device == Device::Gpu { "gpu" } else { "cpu" }) {
+                                        (linked(&b.id, b, machine, out))
+                                    }
+                                    td { (series.clock_name()) }
+                                    td.n { (units::time(b.median_ns)) }
+                                    td.n { @if let Some((low, high)) = b.interval_ns { (units::time(low)) " to " (units::time(high)) } }
+                                    td.n { @if let Some(spread) = b.spread { (units::percent(spread)) } }
+                                    td.n {
+                                        @if let Some(work) = work.filter(|_| series.measures_work())
+                                            && let Some(amount) = work.amount(series, i) {
+                                            (units::rate(b.rate(amount), work.unit()))
+                                        }
+                                    }
+                                    td.n {
+                                        @if let Some(share) = limits::share(series, b, machine) {
+                                            (units::percent(share.fraction)) " of " (share.limit)
+                                        }
+                                    }
+                                    td.n { @if let Some(v) = &b.verified { (format!("{:.1e}", v.error)) } }
+                                    td.n { @if let Some(n) = b.samples { (n) } }
+                                    td.how {
+                                        @if b.throttled == Some(true) { "throttled; " }
+                                        @if old(b) { "from an earlier run; " }
+                                        (b.notes.join("; "))
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

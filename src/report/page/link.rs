@@ -1,0 +1,60 @@
+//! Relative links from the page into Criterion's folders.
+
+use std::path::{Component, Path, PathBuf};
+
+/// The way from the folder `from` to `to` as a URL reference; `None` when `to` is not there
+/// or there is no way (another drive).
+pub(super) fn relative(from: &Path, to: &Path) -> Option<String> {
+    let to = to.canonicalize().ok()?;
+    let from = from.canonicalize().ok()?;
+    let (mut a, mut b) = (from.components().peekable(), to.components().peekable());
+    let mut shared = false;
+    while let (Some(x), Some(y)) = (a.peek(), b.peek())
+        && x == y
+    {
+        shared = true;
+        a.next();
+        b.next();
+    }
+    if !shared {
+        return None;
+    }
+    let up = a.map(|_| PathBuf::from(".."));
+    let parts: Option<Vec<String>> = up
+        .map(|p| p.to_str().map(str::to_owned))
+        .chain(b.map(|c| match c {
+            Component::Normal(part) => part.to_str().map(encode),
+            _ => None,
+        }))
+        .collect();
+    Some(parts?.join("/"))
+}
+
+/// Percent-encodes all but the characters that any path part may hold.
+fn encode(part: &str) -> String {
+    part.bytes()
+        .map(|b| match b {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                char::from(b).to_string()
+            }
+            b => format!("%{b:02X}"),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goes_up_and_encodes() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("out");
+        let page = dir.path().join("a b#c/index.html");
+        std::fs::create_dir_all(&out).unwrap();
+        std::fs::create_dir_all(page.parent().unwrap()).unwrap();
+        assert_eq!(relative(&out, &page), None, "not there");
+        std::fs::write(&page, "").unwrap();
+        assert_eq!(relative(&out, &page).unwrap(), "../a%20b%23c/index.html");
+    }
+}

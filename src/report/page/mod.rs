@@ -1,0 +1,414 @@
+//! `index.html`: one self-contained page, nothing fetched.
+
+mod data;
+mod group;
+mod link;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::assemble::Assembled;
+use super::crossover::{Answer, Found, headlines};
+use super::findings::Finding;
+use super::model::Machine;
+use super::plot::ink;
+use super::terminal;
+use super::topics::{title, topic};
+use super::{limits, units};
+use crate::timing::Clock;
+
+/// Nothing may be fetched, whatever a file that was read may contain.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
+                      img-src data:; base-uri 'none'; form-action 'none'";
+
+pub(super) use group::Section;
+
+/// The page around a body: head, style sheet, colours. For any page of the report.
+pub fn shell(heading: &str, body: Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="color-scheme" content="light dark";
+                title { (heading) }
+                style { (PreEscaped(include_str!("page.css"))) (PreEscaped(ink::css())) }
+            }
+            body { (body) }
+        }
+    }
+}
+
+/// The page of a report. Links are relative to `out`, where it will lie.
+pub(super) fn page(report: &Assembled, sections: &[Section], out: &std::path::Path) -> String {
+    let machine = &report.machine;
+    let body = html! {
+        (masthead(machine, sections))
+        main {
+            @if machine.other {
+                p.notice {
+                    "No results were measured here yet. These are the committed figures of another \
+                     machine, " strong { (machine.hardware()) } ". Run " code { "cargo bench" }
+                    " to put this machine's own beside them."
+                }
+            }
+            (answers(report))
+            (findings(&report.findings))
+            (explorer(report))
+            @for section in sections { (group::section(report, section, out)) }
+            (ceilings(report))
+            (reading())
+            (left_out(machine))
+        }
+        footer {
+            "Made by " code { "crossover report" } ". The figures as data: "
+            a href="summary.json" { "summary.json" } "; each plot as a file: " code { "plots/" } "."
+        }
+        script type="application/json" id="data" { (PreEscaped(data::json(report))) }
+        script { (PreEscaped(include_str!("explorer.js"))) }
+    };
+    shell(&format!("crossover: {}", machine.hardware()), body).into_string()
+}
+
+fn masthead(machine: &Machine, sections: &[Section]) -> Markup {
+    let gpu = machine.environment.as_ref().and_then(|e| e.gpu.as_ref());
+    html! {
+        header {
+            div.wrap {
+                p.brand { "crossover" }
+                h1 { "When does the GPU win?" }
+                p.machine {
+                    @match (&machine.environment, gpu) {
+                        (Some(e), Some(gpu)) => { b.gpu { (gpu.name) } " against " b.cpu { (e.cpu.model) } }
+                        (Some(e), None) => {
+                            b.cpu { (e.cpu.model) } ", no GPU"
+                            @if let Some(why) = &e.gpu_absent { " (" (why) ")" }
+                        }
+                        (None, _) => { "an unknown machine: these results carry no run record" }
+                    }
+                }
+                (environment(machine))
+            }
+        }
+        nav {
+            div.wrap {
+                a href="#answers" { "Answers" }
+                a href="#findings" { "Findings" }
+                a.scripted href="#explorer" hidden { "Explorer" }
+                @for section in sections { a href={ "#" (section.anchor()) } { (title(&section.group)) } }
+                a href="#limits" { "Limits" }
+            }
+        }
+    }
+}
+
+fn environment(machine: &Machine) -> Markup {
+    let Some(e) = &machine.environment else {
+        return html! {};
+    };
+    let mut facts: Vec<(&str, String)> = Vec::new();
+    if let Some(run) = &machine.run {
+        let when = run.started.replace('T', " ").replace('Z', " UTC");
+        facts.push(("Measured", format!("{when}, profile {}", run.profile)));
+        if run.finished.is_none() {
+            facts.push(("Run", "was interrupted or is not over".into()));
+        }
+    }
+    let memory = |bytes: Option<u64>| bytes.map(|b| format!(", {}", units::bytes(b as f64)));
+    let cores = match e.cpu.usable_cores {
+        0 => String::new(),
+        1 => "1 usable processor".into(),
+        n => format!("{n} usable processors"),
+    };
+    let quota = e.cpu.quota_cores.map_or(String::new(), |q| {
+        format!(", quota {} cores", units::number(q))
+    });
+    facts.push((
+        "CPU",
+        format!(
+            "{cores}{quota}{}; {}",
+            memory(e.cpu.memory_bytes).unwrap_or_default(),
+            e.cpu.vector_extensions.join(" ")
+        ),
+    ));
+    if let Some(gpu) = &e.gpu {
+        let (major, minor) = gpu.compute_capability;
+        facts.push((
+            "GPU",
+            format!(
+                "compute capability {major}.{minor}, {} SMs{}",
+                gpu.multiprocessors,
+                memory(Some(gpu.memory_bytes)).unwrap_or_default()
+            ),
+        ));
+        let version = |name: &str, v: Option<(u32, u32)>| v.map(|(a, b)| format!("{name} {a}.{b}"));
+        let software: Vec<String> = [
+            gpu.driver.as_ref().map(|d| format!("driver {d}")),
+            version("CUDA", gpu.cuda),
+            version("NVRTC", gpu.nvrtc),
+            gpu.cublas.as_ref().map(|c| format!("cuBLAS {c}")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        facts.push(("Software", software.join(", ")));
+    }
+    let commit = e.commit.as_ref().map(|c| {
+        let dirty = match e.dirty {
+            Some(true) => ", with uncommitted changes",
+            _ => "",
+        };
+        let short: String = c.chars().take(10).collect();
+        format!(", commit {short}{dirty}")
+    });
+    let os = e.os.as_ref().map_or(String::new(), |os| format!(", {os}"));
+    facts.push((
+        "Code",
+        format!(
+            "crossover {}{}{os}",
+            e.crossover,
+            commit.unwrap_or_default()
+        ),
+    ));
+    html! {
+        dl.facts { @for (name, fact) in facts { div { dt { (name) } dd { (fact) } } } }
+        @for disturbance in &e.disturbances { p.notice { (disturbance) } }
+    }
+}
+
+fn answers(report: &Assembled) -> Markup {
+    let all: Vec<&Found> = headlines(&report.found).collect();
+    html! {
+        section #answers {
+            h2 { "From which size on" }
+            @if all.is_empty() {
+                p {
+                    "No answer: it takes CPU and GPU results of one group with sizes in common. "
+                    "Run " code { "cargo bench" } " on a machine with a GPU, or name another \
+                    machine's results with " code { "crossover report --with DIR" } "."
+                }
+            }
+            div.cards { @for f in all { (card(f)) } }
+        }
+    }
+}
+
+fn card(f: &Found) -> Markup {
+    let symbol = topic(&f.group).symbol;
+    let (big, small) = match (f.crossing.answer, f.crossing.for_good()) {
+        (Answer::Always, _) => ("always".to_owned(), "at every measured size".to_owned()),
+        (Answer::Never, _) => ("never".into(), "at no measured size".into()),
+        (answer, Some(c)) => {
+            let how = if c.measured {
+                "measured"
+            } else {
+                "interpolated"
+            };
+            let again = match answer {
+                Answer::CrossesBack => "; crosses back before",
+                _ => "",
+            };
+            let interval = format!("{how}, {}{again}", units::size_range(c.low, c.high));
+            (format!("{symbol} ≥ {}", units::from_size(c.size)), interval)
+        }
+        (_, None) => (
+            "crosses back".into(),
+            "wins for a while, not for good".into(),
+        ),
+    };
+    let call = match (f.includes_launch, f.crossing.answer) {
+        (true, _) => "",
+        (false, _) => ", device time alone",
+    };
+    html! {
+        article.card {
+            h3 { (title(&f.group)) }
+            p.question { (f.question.phrase()) }
+            p.big data-answer=(format!("{}/{:?}", f.group, f.question).to_lowercase())
+                data-size=[f.crossing.for_good().map(|c| c.size)] { (big) }
+            p.small { (small) }
+            p.pair {
+                span.gpu { (f.gpu_label()) } (call) " against " span.cpu { "cpu/" (f.cpu) }
+            }
+            p.speed { (terminal::largest(f)) }
+        }
+    }
+}
+
+fn findings(findings: &[Finding]) -> Markup {
+    html! {
+        section #findings {
+            h2 { "What the measurements say" }
+            @if findings.is_empty() { p { "Nothing yet: too few benchmarks were measured." } }
+            ul.findings {
+                @for finding in findings {
+                    li id={ "finding-" (finding.id) } {
+                        p { (coloured(&finding.text)) }
+                        details {
+                            summary {
+                                "rests on " (finding.benchmarks.len())
+                                @if finding.benchmarks.len() == 1 { " benchmark" } @else { " benchmarks" }
+                            }
+                            p.ids { @for id in &finding.benchmarks { code { (id) } " " } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Names of implementations in the colour of their device.
+fn coloured(text: &str) -> Markup {
+    html! {
+        @for word in text.split_inclusive(' ') {
+            @let name = word.trim_end_matches([' ', ',', ':', '.', ';']);
+            @let (name, rest) = word.split_at(name.len());
+            @match name.get(..4) {
+                Some("gpu/") => { b.gpu { (name) } (rest) }
+                Some("cpu/") => { b.cpu { (name) } (rest) }
+                _ => { (word) }
+            }
+        }
+    }
+}
+
+/// Filled by the script, and out of sight without it.
+fn explorer(report: &Assembled) -> Markup {
+    html! {
+        section #explorer.scripted hidden {
+            h2 { "Explorer" }
+            div.controls {
+                label { "Group " select #x-group {} }
+                fieldset #x-metric {
+                    legend { "Show" }
+                    label { input type="radio" name="metric" value="time" checked; " time" }
+                    label { input type="radio" name="metric" value="speedup"; " speedup over the best CPU code" }
+                    label { input type="radio" name="metric" value="rate"; " throughput" }
+                }
+                label.size { "Size " output #x-size-label {} input #x-size type="range" min="0" step="1"; }
+            }
+            div.explore {
+                div.chart {
+                    svg #x-chart role="img" aria-label="Chart of the chosen implementations" {}
+                    div #x-tip role="status" hidden {}
+                }
+                div.side {
+                    p #x-winner aria-live="polite" {}
+                    ul #x-bars {}
+                    ul #x-crossings {}
+                }
+            }
+            fieldset #x-series {
+                legend {
+                    "Implementations "
+                    button type="button" data-pick="headline" { "headline" } " "
+                    button type="button" data-pick="all" { "all" }
+                }
+                div.chips {}
+            }
+            @if !report.others.is_empty() {
+                p.note { "Thin lines with hollow points are another machine's figures." }
+            }
+        }
+        noscript { p.note { "With scripts allowed an explorer stands here; the plots and tables below need none." } }
+    }
+}
+
+fn ceilings(report: &Assembled) -> Markup {
+    html! {
+        section #limits {
+            h2 { "Measured limits" }
+            p { "Each share of a limit on this page refers to these, measured by the suite itself." }
+            @for machine in report.machines().filter(|m| !m.ceilings.is_empty()) {
+                @if !report.others.is_empty() { h3 { (machine.hardware()) @if machine.other { " (another machine)" } } }
+                div.scroll {
+                    table.plain {
+                        thead { tr { th { "Limit" } th.n { "Measured" } th { "How" } } }
+                        tbody {
+                            @for (name, c) in &machine.ceilings {
+                                @if let Some(value) = machine.ceiling(name) {
+                                    tr {
+                                        td { (limits::words(name)) }
+                                        td.n { (units::ceiling(value, &c.unit)) }
+                                        td.how { (c.method) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            @if report.machines().all(|m| m.ceilings.is_empty()) {
+                p { "None were measured." }
+            }
+        }
+    }
+}
+
+fn reading() -> Markup {
+    let clocks = [
+        Clock::Wall,
+        Clock::Events,
+        Clock::EventsGated,
+        Clock::EventsCold,
+        Clock::Submit,
+    ];
+    html! {
+        section #reading {
+            h2 { "How to read this" }
+            dl.clocks {
+                @for clock in clocks {
+                    div { dt { (clock_line(Some(clock))) (clock.name()) } dd { (clock.meaning()) } }
+                }
+                div { dt { (clock_line(None)) "unknown" } dd { "no sidecar lies beside the result: a GPU time takes no part in an answer" } }
+            }
+            p {
+                "Times are medians with Criterion's confidence interval. The CPU side of an answer is the \
+                 fastest CPU code at each size. With the data on the device, a time with its launch \
+                 included answers, since that is what a caller pays; gated times are device time alone. \
+                 A size decides for one side when the intervals are apart and the medians differ by 2 % \
+                 or more. Between sizes curves are taken as straight in log-log. A share above 100 % of a \
+                 memory limit means that a cache served the data."
+            }
+        }
+    }
+}
+
+/// A sample of a clock's line.
+fn clock_line(clock: Option<Clock>) -> Markup {
+    let dash = ink::dash(clock).map(|lengths| {
+        let lengths: Vec<String> = lengths.iter().map(u32::to_string).collect();
+        lengths.join(" ")
+    });
+    html! {
+        svg.sample viewBox="0 0 34 8" aria-hidden="true" {
+            line x1="0" x2="34" y1="4" y2="4" class="s-muted" stroke-width="2" stroke-dasharray=[dash];
+        }
+    }
+}
+
+fn left_out(machine: &Machine) -> Markup {
+    let none =
+        machine.problems.is_empty() && machine.failed().is_empty() && machine.skipped().is_empty();
+    html! {
+        @if !none {
+            section #left-out {
+                h2 { "What was left out" }
+                @for (heading, items) in [
+                    ("Failed", machine.failed().iter().map(|f| (&f.id, &f.error)).collect::<Vec<_>>()),
+                    ("Not shown", machine.problems.iter().map(|p| (&p.what, &p.reason)).collect()),
+                    ("Skipped", machine.skipped().iter().map(|s| (&s.id, &s.reason)).collect()),
+                ] {
+                    @if !items.is_empty() {
+                        details open[heading != "Skipped" && items.len() <= 12] {
+                            summary { (heading) ": " (items.len()) }
+                            dl.out { @for (what, reason) in items { div { dt { code { (what) } } dd { (reason) } } } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Real plots and a real table in a README, spliced in between markers.
+//!
+//! The first machine named is shown (else the committed reference, else this one), alone,
+//! so that the text does not depend on who refreshes it. The plots go to `docs/plots/`
+//! beside the README.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::assemble::{self, Assembled, Options, ReportError};
+use super::crossover::headlines;
+use super::page::Section;
+use super::{terminal, topics};
+use crate::record::{self, RecordError};
+
+/// Line after which the results stand.
+pub const BEGIN: &str = "<!-- crossover:begin -->";
+/// Line before which they end.
+pub const END: &str = "<!-- crossover:end -->";
+/// Folder of the plots, beside the README.
+const PLOTS: &str = "docs/plots";
+
+/// Why a README was not refreshed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadmeError {
+    /// Nothing to show.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// The README cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The README.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It has no place for the results.
+    #[error(
+        "{}: needs one line {BEGIN} and after it one line {END}; put them where the results \
+         should stand", path.display()
+    )]
+    Markers {
+        /// The README.
+        path: PathBuf,
+    },
+    /// A file could not be written.
+    #[error(transparent)]
+    Write(#[from] RecordError),
+}
+
+/// Replaces what stands between the markers of `readme` and writes its plots.
+pub fn refresh(
+    readme: &Path,
+    root: &Path,
+    out: &Path,
+    options: &Options,
+) -> Result<(), ReadmeError> {
+    let report = assemble::alone(root, out, options)?;
+    let text = fs::read_to_string(readme).map_err(|source| ReadmeError::Read {
+        path: readme.into(),
+        source,
+    })?;
+    let dir = readme.parent().unwrap_or(Path::new("."));
+    let (body, plots) = body(&report);
+    let text = splice(&text, &body).ok_or_else(|| ReadmeError::Markers {
+        path: readme.into(),
+    })?;
+    for (name, svg) in plots {
+        record::write_atomic(&dir.join(PLOTS).join(name), svg.as_bytes())?;
+    }
+    record::write_atomic(readme, text.as_bytes())?;
+    Ok(())
+}
+
+/// `None` unless each marker stands once, in order.
+fn splice(text: &str, body: &str) -> Option<String> {
+    let (before, rest) = text.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    let once = !after.contains(BEGIN) && !after.contains(END) && !before.contains(END);
+    once.then(|| format!("{before}{BEGIN}\n{body}{END}{after}"))
+}
+
+/// The results as Markdown, and the plots they show.
+fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
+    let machine = &report.machine;
+    let mut text = String::from("<!-- Written by `crossover report --readme`. -->\n");
+    let cpu = machine
+        .environment
+        .as_ref()
+        .map(|e| format!(" against {}", e.cpu.model))
+        .filter(|_| {
+            machine
+                .environment
+                .as_ref()
+                .is_some_and(|e| e.gpu.is_some())
+        });
+    let day = machine
+        .run
+        .as_ref()
+        .and_then(|r| r.started.get(..10))
+        .map_or(String::new(), |day| format!(", measured {day}"));
+    text += &format!(
+        "{}{}{day}:\n\n| | the GPU code | where the GPU wins | at the largest size |\n| --- | --- | --- | --- |\n",
+        cell(&machine.hardware()),
+        cell(&cpu.unwrap_or_default()),
+    );
+    for f in headlines(&report.found) {
+        text += &format!(
+            "| {}, {} | `{}` | {} | {} |\n",
+            cell(topics::title(&f.group)),
+            f.question.phrase(),
+            f.gpu_label().replace(['`', '|'], " "),
+            terminal::wins(f),
+            terminal::largest(f),
+        );
+    }
+    let mut plots = Vec::new();
+    for group in report.group_names() {
+        if !headlines(&report.found).any(|f| f.group == group) {
+            continue;
+        }
+        text.push_str("\n<p>\n");
+        for plot in Section::draw(report, &group).plots {
+            let alt = cell(topics::title(&group));
+            text += &format!(
+                "<img src=\"{PLOTS}/{}\" width=\"49%\" alt=\"{alt}\">\n",
+                plot.file
+            );
+            plots.push((plot.file, plot.svg));
+        }
+        text.push_str("</p>\n");
+    }
+    (text, plots)
+}
+
+/// Text of a file in Markdown: nothing in it is markup.
+fn cell(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '|' | '<' | '>' | '`' | '"' | '\n' => ' ',
+            c => c,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splices_between_the_markers_alone() {
+        let text = format!("a\n{BEGIN}\nold\n{END}\nb\n");
+        let new = splice(&text, "new\n").unwrap();
+        assert_eq!(new, format!("a\n{BEGIN}\nnew\n{END}\nb\n"));
+        assert_eq!(splice(&new, "new\n").unwrap(), new, "again is the same");
+        for bad in ["", BEGIN, END, "x"] {
+            assert_eq!(splice(bad, "new"), None);
+        }
+        assert_eq!(splice(&format!("{END}{BEGIN}"), "new"), None);
+        assert_eq!(splice(&format!("{BEGIN}{END}{BEGIN}{END}"), "new"), None);
+    }
+}

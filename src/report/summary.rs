@@ -1,0 +1,237 @@
+//! `summary.json`: the report as data. Its form is `docs/summary.schema.json`.
+
+use serde::Serialize;
+
+use super::assemble::Assembled;
+use super::crossover::Found;
+use super::findings::Finding;
+use super::limits;
+use super::model::{Machine, Problem, Question};
+use super::reuse::Reuse;
+use crate::device::environment::Environment;
+use crate::record::Ceiling;
+use std::collections::BTreeMap;
+
+/// Version of the form. A field may be added without raising it; none changes its meaning.
+pub const SCHEMA: u32 = 1;
+
+/// The whole file.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    schema: u32,
+    machine: String,
+    /// Committed results of another machine, for want of any measured here.
+    other: bool,
+    environment: Option<Environment>,
+    run: Option<String>,
+    started: Option<String>,
+    ceilings: BTreeMap<String, Ceiling>,
+    benchmarks: Vec<Row>,
+    crossovers: Vec<Crossover>,
+    break_even: Vec<BreakEven>,
+    findings: Vec<Finding>,
+    left_out: Vec<LeftOut>,
+    others: Vec<Other>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    id: String,
+    group: String,
+    device: super::model::Device,
+    implementation: String,
+    size: u64,
+    clock: Option<&'static str>,
+    median_ns: f64,
+    mean_ns: Option<f64>,
+    ci_low_ns: Option<f64>,
+    ci_high_ns: Option<f64>,
+    spread: Option<f64>,
+    flop: Option<f64>,
+    bytes: Option<f64>,
+    link_bytes: Option<f64>,
+    error: Option<f64>,
+    error_bound: Option<f64>,
+    samples: Option<usize>,
+    throttled: Option<bool>,
+    limit: Option<&'static str>,
+    limit_share: Option<f64>,
+    run: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Crossover {
+    group: String,
+    cpu: String,
+    gpu: String,
+    gpu_machine: Option<String>,
+    question: Question,
+    clock: &'static str,
+    headline: bool,
+    answer: &'static str,
+    size: Option<f64>,
+    size_low: Option<f64>,
+    size_high: Option<f64>,
+    measured: Option<bool>,
+    range: [f64; 2],
+    speedup: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct BreakEven {
+    group: String,
+    transfer: String,
+    resident: String,
+    rows: Vec<BreakEvenRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct BreakEvenRow {
+    size: u64,
+    /// Null where no number of operations pays.
+    operations: Option<f64>,
+    /// Null where no number of calls pays or the cold start is unknown.
+    calls: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct LeftOut {
+    what: String,
+    reason: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Other {
+    machine: String,
+    environment: Option<Environment>,
+    started: Option<String>,
+    ceilings: BTreeMap<String, Ceiling>,
+    benchmarks: Vec<Row>,
+    crossovers: Vec<Crossover>,
+}
+
+/// The summary of a report.
+pub fn summary(report: &Assembled) -> Summary {
+    let main = &report.machine;
+    Summary {
+        schema: SCHEMA,
+        machine: main.name.clone(),
+        other: main.other,
+        environment: main.environment.clone(),
+        run: main.run.as_ref().map(|r| r.run.clone()),
+        started: main.run.as_ref().map(|r| r.started.clone()),
+        ceilings: sound(main),
+        benchmarks: rows(main),
+        crossovers: crossovers(&report.found),
+        break_even: report.reuse.iter().map(break_even).collect(),
+        findings: report.findings.clone(),
+        left_out: left_out(main),
+        others: report.others.iter().map(other).collect(),
+    }
+}
+
+fn other((machine, found): &(Machine, Vec<Found>)) -> Other {
+    Other {
+        machine: machine.name.clone(),
+        environment: machine.environment.clone(),
+        started: machine.run.as_ref().map(|r| r.started.clone()),
+        ceilings: sound(machine),
+        benchmarks: rows(machine),
+        crossovers: crossovers(found),
+    }
+}
+
+/// JSON has no NaN, and a limit that is not a number is no limit.
+fn sound(machine: &Machine) -> BTreeMap<String, Ceiling> {
+    let mut ceilings = machine.ceilings.clone();
+    ceilings.retain(|name, _| machine.ceiling(name).is_some());
+    ceilings
+}
+
+fn rows(machine: &Machine) -> Vec<Row> {
+    let finite = |n: Option<f64>| n.filter(|n| n.is_finite());
+    let mut rows = Vec::new();
+    for series in machine.groups.iter().flat_map(|g| &g.series) {
+        for b in &series.points {
+            let share = limits::share(series, b, machine);
+            rows.push(Row {
+                id: b.id.clone(),
+                group: b.group.clone(),
+                device: b.device,
+                implementation: b.implementation.clone(),
+                size: b.size,
+                clock: b.clock.map(|c| c.name()),
+                median_ns: b.median_ns,
+                mean_ns: b.mean_ns,
+                ci_low_ns: b.interval_ns.map(|i| i.0),
+                ci_high_ns: b.interval_ns.map(|i| i.1),
+                spread: finite(b.spread),
+                flop: finite(b.cost.flop),
+                bytes: finite(b.cost.bytes),
+                link_bytes: finite(b.cost.link_bytes),
+                error: finite(b.verified.as_ref().map(|v| v.error)),
+                error_bound: finite(b.verified.as_ref().map(|v| v.bound)),
+                samples: b.samples,
+                throttled: b.throttled,
+                limit: share.map(|s| s.limit),
+                limit_share: finite(share.map(|s| s.fraction)),
+                run: b.run.clone(),
+            });
+        }
+    }
+    rows
+}
+
+fn crossovers(found: &[Found]) -> Vec<Crossover> {
+    let one = |f: &Found| {
+        let change = f.crossing.for_good();
+        Crossover {
+            group: f.group.clone(),
+            cpu: f.cpu.clone(),
+            gpu: f.gpu.clone(),
+            gpu_machine: f.gpu_machine.clone(),
+            question: f.question,
+            clock: f.clock,
+            headline: f.headline,
+            answer: f.crossing.answer.name(),
+            size: change.map(|c| c.size),
+            size_low: change.map(|c| c.low),
+            size_high: change.map(|c| c.high),
+            measured: change.map(|c| c.measured),
+            range: [f.crossing.range.0, f.crossing.range.1],
+            speedup: f.speedup,
+        }
+    };
+    found.iter().map(one).collect()
+}
+
+fn break_even(reuse: &Reuse) -> BreakEven {
+    let finite = |n: f64| Some(n).filter(|n| n.is_finite());
+    BreakEven {
+        group: reuse.group.clone(),
+        transfer: reuse.transfer.clone(),
+        resident: reuse.resident.clone(),
+        rows: reuse
+            .rows
+            .iter()
+            .map(|r| BreakEvenRow {
+                size: r.size,
+                operations: finite(r.operations),
+                calls: r.calls.and_then(finite),
+            })
+            .collect(),
+    }
+}
+
+fn left_out(machine: &Machine) -> Vec<LeftOut> {
+    let one = |what: &str, reason: &str| LeftOut {
+        what: what.into(),
+        reason: reason.into(),
+    };
+    let problems = machine.problems.iter();
+    problems
+        .map(|Problem { what, reason }| one(what, reason))
+        .chain(machine.failed().iter().map(|f| one(&f.id, &f.error)))
+        .chain(machine.skipped().iter().map(|s| one(&s.id, &s.reason)))
+        .collect()
+}

@@ -1,0 +1,165 @@
+//! Numbers for people: three significant digits, SI prefixes, decimal gigabytes.
+
+/// Three significant digits, no exponent from 0.001 to 999,999, thousands separated.
+pub fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return "?".into();
+    }
+    if value == 0.0 {
+        return "0".into();
+    }
+    let magnitude = value.abs().log10().floor();
+    if !(-4.0..15.0).contains(&magnitude) {
+        return format!("{value:.2e}");
+    }
+    // Rounding may carry into the next decade (999.6), so round first.
+    let scale = 10f64.powf(2.0 - magnitude);
+    let rounded = (value * scale).round() / scale;
+    let decimals = (2 - rounded.abs().log10().floor() as i32).max(0) as usize;
+    thousands(&format!("{rounded:.decimals$}"))
+}
+
+fn thousands(digits: &str) -> String {
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let (sign, whole) = match whole.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", whole),
+    };
+    let mut out = String::from(sign);
+    for (i, c) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    if !fraction.is_empty() {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    out
+}
+
+/// Nanoseconds as `1.38 µs`.
+pub fn time(ns: f64) -> String {
+    let (scale, unit) = match ns.abs() {
+        t if t < 999.5 => (1.0, "ns"),
+        t if t < 999.5e3 => (1e3, "µs"),
+        t if t < 999.5e6 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    };
+    format!("{} {unit}", number(ns / scale))
+}
+
+/// A rate in `FLOP/s` or `B/s` as `51.3 TFLOP/s`.
+pub fn rate(value: f64, unit: &str) -> String {
+    let (scale, prefix) = match value.abs() {
+        v if v < 999.5 => (1.0, ""),
+        v if v < 999.5e3 => (1e3, "k"),
+        v if v < 999.5e6 => (1e6, "M"),
+        v if v < 999.5e9 => (1e9, "G"),
+        v if v < 999.5e12 => (1e12, "T"),
+        _ => (1e15, "P"),
+    };
+    format!("{} {prefix}{unit}", number(value / scale))
+}
+
+/// A measured limit in its own unit.
+pub fn ceiling(value: f64, unit: &str) -> String {
+    match unit {
+        "ns" => time(value),
+        _ => rate(value, unit),
+    }
+}
+
+/// A problem size: `1024` in full, powers of two from 2^14 on as `2^20`.
+pub fn size(size: u64) -> String {
+    match size {
+        s if s >= 1 << 14 && s.is_power_of_two() => {
+            format!("2{}", superscript(s.trailing_zeros()))
+        }
+        s => thousands(&s.to_string()),
+    }
+}
+
+/// A size between measured ones: the first whole one from it on, to three digits.
+pub fn from_size(size: f64) -> String {
+    count(size.ceil())
+}
+
+/// The whole sizes around an interval.
+pub fn size_range(low: f64, high: f64) -> String {
+    format!("{} to {}", count(low.floor()), count(high.ceil()))
+}
+
+/// A whole number, rounded to three digits.
+pub fn count(value: f64) -> String {
+    match value.round() {
+        v if v.abs() < 100.0 => format!("{v:.0}"),
+        v => number(v),
+    }
+}
+
+/// A number as an exponent.
+pub(crate) fn superscript(n: u32) -> String {
+    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    n.to_string()
+        .bytes()
+        .map(|b| DIGITS[usize::from(b - b'0')])
+        .collect()
+}
+
+/// A ratio as a factor: `26×`, `1.4×`.
+pub fn factor(ratio: f64) -> String {
+    match ratio {
+        r if r < 9.95 => format!("{r:.1}×").replace(".0×", "×"),
+        r => format!("{}×", count(r)),
+    }
+}
+
+/// A fraction as `94 %`; finer near the ends.
+pub fn percent(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    match percent.abs() {
+        p if !p.is_finite() => "?".into(),
+        p if p != 0.0 && p < 0.995 => format!("{} %", number((percent * 100.0).round() / 100.0)),
+        p if p < 9.95 || (99.0..100.0).contains(&p) => format!("{percent:.1} %"),
+        _ => format!("{percent:.0} %"),
+    }
+}
+
+/// Bytes, decimal.
+pub fn bytes(bytes: f64) -> String {
+    rate(bytes, "B")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_keep_three_digits_and_carry_into_the_next_unit() {
+        assert_eq!(time(1380.0), "1.38 µs");
+        assert_eq!(time(0.5), "0.500 ns");
+        assert_eq!(time(999.6), "1.00 µs");
+        assert_eq!(time(21.5e6), "21.5 ms");
+        assert_eq!(time(2.5e12), "2,500 s");
+    }
+
+    #[test]
+    fn rates_sizes_and_shares() {
+        assert_eq!(rate(51.3e12, "FLOP/s"), "51.3 TFLOP/s");
+        assert_eq!(size(1024), "1,024");
+        assert_eq!(size(1 << 20), "2²⁰");
+        assert_eq!(size((1 << 20) + 4), "1,048,580");
+        assert_eq!(from_size(181.4), "182");
+        assert_eq!(from_size(64.0), "64");
+        assert_eq!(size_range(87.5, 88.3), "87 to 89");
+        assert_eq!(count(3.0), "3");
+        assert_eq!(factor(25.6), "26×");
+        assert_eq!(factor(2.0), "2×");
+        assert_eq!(percent(0.94), "94 %");
+        assert_eq!(percent(0.9996), "100.0 %");
+        assert_eq!(number(f64::NAN), "?");
+        assert_eq!(number(1234567.0), "1,230,000");
+    }
+}

@@ -1,0 +1,412 @@
+//! On the GPU: one kernel a pass, the passes fused, the passes as a graph, and the fused
+//! kernel from and to host memory.
+
+use std::rc::Rc;
+
+use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, PinnedHostSlice, result, sys};
+
+use super::verify::{POISON, POISON_BYTE, Tolerance};
+use super::{NestedSine, PASSES};
+use crate::device::graph::Graph;
+use crate::device::kernel::{Launch, Source};
+use crate::device::{CudaError, Gpu};
+use crate::record::Verified;
+use crate::workload::{Routine, RoutineError};
+
+/// The kernels.
+pub static NESTED_SINE: Source = Source {
+    name: "nested_sine.cu",
+    text: include_str!("../../../kernels/nested_sine.cu"),
+    options: &[],
+    oldest: (7, 5),
+};
+
+/// Threads of a block: `THREADS` in the source.
+const THREADS: u64 = 128;
+
+/// A kernel of the source, with the float4 vectors that it gives a thread there.
+#[derive(Clone, Copy)]
+struct Kernel {
+    name: &'static str,
+    vectors: u64,
+}
+
+const PASS: Kernel = Kernel {
+    name: "sine_pass",
+    vectors: 1,
+};
+const FUSED: Kernel = Kernel {
+    name: "sine_fused",
+    vectors: 2,
+};
+const FUSED_SINF: Kernel = Kernel {
+    name: "sine_fused_sinf",
+    vectors: 1,
+};
+const FUSED_FAST: Kernel = Kernel {
+    name: "sine_fused_fast",
+    vectors: 2,
+};
+
+/// Every pass of `sine_pass` and `sine_fused`, as tested; and CUDA's `sinf`:
+/// <https://docs.nvidia.com/cuda/cuda-c-programming-guide/#mathematical-functions-appendix>
+const ACCURATE: Tolerance = Tolerance::UlpPerPass(2.0);
+/// `__sinf` on [-π, π], 2^-21.41, from the same page.
+const FAST: Tolerance = Tolerance::AbsolutePerPass(3.6e-7);
+
+/// Four launches of one sine each, through memory.
+pub fn per_kernel(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<NestedSine>,
+) -> Result<Box<dyn Routine>, RoutineError> {
+    Ok(Box::new(Resident {
+        device: Device::passes(gpu, problem)?,
+        problem: problem.clone(),
+        tolerance: ACCURATE,
+    }))
+}
+
+/// One kernel: polynomials, with a range reduction in the first pass only.
+pub fn fused(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>, RoutineError> {
+    one_kernel(gpu, problem, FUSED, ACCURATE)
+}
+
+/// One kernel: CUDA's `sinf` four times.
+pub fn fused_sinf(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<NestedSine>,
+) -> Result<Box<dyn Routine>, RoutineError> {
+    one_kernel(gpu, problem, FUSED_SINF, ACCURATE)
+}
+
+/// One kernel: the `__sinf` of the special-function units four times, with an absolute error
+/// only, and on [-π, π] only.
+pub fn fused_fast(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<NestedSine>,
+) -> Result<Box<dyn Routine>, RoutineError> {
+    one_kernel(gpu, problem, FUSED_FAST, FAST)
+}
+
+/// The four launches of [`per_kernel`], captured and replayed.
+pub fn graph(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>, RoutineError> {
+    let device = Device::passes(gpu, problem)?;
+    // SAFETY: the graph lies beside the device memory that it uses, in one routine.
+    let graph = Graph::capture(gpu.stream(), || unsafe { device.enqueue() })?;
+    Ok(Box::new(Replay {
+        graph,
+        passes: Resident {
+            device,
+            problem: problem.clone(),
+            tolerance: ACCURATE,
+        },
+    }))
+}
+
+/// Upload from pageable memory, the fused kernel, download to pageable memory.
+pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>, RoutineError> {
+    Ok(Box::new(Transfer {
+        device: Device::new(gpu, problem, FUSED)?,
+        host: Pageable {
+            problem: problem.clone(),
+            y: vec![0.0; problem.len()],
+        },
+        problem: problem.clone(),
+    }))
+}
+
+/// The same from and to pinned memory, one after the other.
+pub fn transfer_pinned(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<NestedSine>,
+) -> Result<Box<dyn Routine>, RoutineError> {
+    let mut x = gpu.alloc_pinned::<f32>(problem.len())?;
+    x.as_mut_slice()
+        .map_err(|e| CudaError::new("cuEventSynchronize", e))?
+        .copy_from_slice(problem.input());
+    Ok(Box::new(Transfer {
+        device: Device::new(gpu, problem, FUSED)?,
+        host: Pinned {
+            x,
+            y: gpu.alloc_pinned(problem.len())?,
+        },
+        problem: problem.clone(),
+    }))
+}
+
+fn one_kernel(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<NestedSine>,
+    kernel: Kernel,
+    tolerance: Tolerance,
+) -> Result<Box<dyn Routine>, RoutineError> {
+    let mut device = Device::new(gpu, problem, kernel)?;
+    device.upload(problem.input())?;
+    gpu.synchronize()?;
+    Ok(Box::new(Resident {
+        device,
+        problem: problem.clone(),
+        tolerance,
+    }))
+}
+
+/// The fused kernel on `n` elements from and to device addresses that are multiples of 16.
+pub(in crate::workload) fn fused_launch(
+    gpu: &Gpu,
+    from: sys::CUdeviceptr,
+    to: sys::CUdeviceptr,
+    n: u64,
+) -> Result<Launch, RoutineError> {
+    launch(gpu, FUSED, from, to, n)
+}
+
+fn launch(
+    gpu: &Gpu,
+    kernel: Kernel,
+    from: sys::CUdeviceptr,
+    to: sys::CUdeviceptr,
+    n: u64,
+) -> Result<Launch, RoutineError> {
+    let blocks = n.div_ceil(4 * kernel.vectors * THREADS).max(1);
+    let blocks = u32::try_from(blocks)
+        .ok()
+        .filter(|&blocks| blocks <= i32::MAX as u32)
+        .ok_or_else(|| format!("{n} elements need more blocks than a grid has"))?;
+    let function = gpu.function(&NESTED_SINE, kernel.name)?;
+    Ok(
+        Launch::new(function, (blocks, 1, 1), (THREADS as u32, 1, 1))
+            .arg(from)
+            .arg(to)
+            .arg(n),
+    )
+}
+
+/// Input, output and the launches from one to the other.
+struct Device {
+    gpu: Rc<Gpu>,
+    launches: Vec<Launch>,
+    x: CudaSlice<f32>,
+    y: CudaSlice<f32>,
+}
+
+impl Device {
+    /// One launch of `kernel`. The input is not uploaded yet.
+    fn new(gpu: &Rc<Gpu>, problem: &NestedSine, kernel: Kernel) -> Result<Self, RoutineError> {
+        gpu.bind()?;
+        // The driver refuses to allocate nothing.
+        let len = problem.len().max(1);
+        let mut device = Self {
+            gpu: gpu.clone(),
+            launches: Vec::new(),
+            x: gpu.alloc(len)?,
+            y: gpu.alloc(len)?,
+        };
+        let (x, y) = (device.source(), device.target());
+        device.launches = vec![device.launch(kernel, x, y, problem.len() as u64)?];
+        Ok(device)
+    }
+
+    /// One launch a pass, the later ones in place: the input stays as it is. Uploads it.
+    fn passes(gpu: &Rc<Gpu>, problem: &NestedSine) -> Result<Self, RoutineError> {
+        let mut device = Self::new(gpu, problem, PASS)?;
+        let y = device.target();
+        for _ in 1..PASSES {
+            let launch = device.launch(PASS, y, y, problem.len() as u64)?;
+            device.launches.push(launch);
+        }
+        device.upload(problem.input())?;
+        gpu.synchronize()?;
+        Ok(device)
+    }
+
+    fn source(&self) -> sys::CUdeviceptr {
+        self.x.device_ptr(self.gpu.stream()).0
+    }
+
+    fn target(&mut self) -> sys::CUdeviceptr {
+        self.y.device_ptr_mut(self.gpu.stream()).0
+    }
+
+    fn launch(
+        &self,
+        kernel: Kernel,
+        from: sys::CUdeviceptr,
+        to: sys::CUdeviceptr,
+        n: u64,
+    ) -> Result<Launch, RoutineError> {
+        launch(&self.gpu, kernel, from, to, n)
+    }
+
+    /// # Safety
+    /// `self` must live until the kernels have run.
+    unsafe fn enqueue(&self) -> Result<(), CudaError> {
+        for launch in &self.launches {
+            // SAFETY: the arguments are those of the kernels, x and y hold n elements each,
+            // and the context was made current when `self` was made on this thread, which
+            // it cannot leave.
+            unsafe { launch.launch(self.gpu.stream())? };
+        }
+        Ok(())
+    }
+
+    /// Enqueues the copy of the input; the caller synchronises before `input` goes.
+    fn upload(&mut self, input: &[f32]) -> Result<(), CudaError> {
+        if input.is_empty() {
+            return Ok(());
+        }
+        let (x, _guard) = self.x.device_ptr_mut(self.gpu.stream());
+        // SAFETY: x holds as many elements as the problem's input.
+        unsafe { result::memcpy_htod_async(x, input, self.gpu.stream().cu_stream()) }
+            .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))
+    }
+
+    /// Enqueues the copy of the output; the caller synchronises before it reads it.
+    fn download(&self, from: usize, output: &mut [f32]) -> Result<(), CudaError> {
+        if output.is_empty() {
+            return Ok(());
+        }
+        assert!(from + output.len() <= self.y.len());
+        let (y, _guard) = self.y.device_ptr(self.gpu.stream());
+        let y = y + (from * size_of::<f32>()) as u64;
+        // SAFETY: the range lies within y, as just checked.
+        unsafe { result::memcpy_dtoh_async(output, y, self.gpu.stream().cu_stream()) }
+            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
+    }
+
+    fn poison(&mut self) -> Result<(), CudaError> {
+        let bytes = self.y.num_bytes();
+        let (y, _guard) = self.y.device_ptr_mut(self.gpu.stream());
+        // SAFETY: the range is y's own memory.
+        unsafe { result::memset_d8_async(y, POISON_BYTE, bytes, self.gpu.stream().cu_stream()) }
+            .map_err(|e| CudaError::new("cuMemsetD8Async", e))
+    }
+}
+
+/// Kernels on data that stays in device memory.
+struct Resident {
+    device: Device,
+    problem: Rc<NestedSine>,
+    tolerance: Tolerance,
+}
+
+impl Routine for Resident {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        Ok(self.device.poison()?)
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        // SAFETY: freeing device memory waits for its turn on the same stream.
+        Ok(unsafe { self.device.enqueue() }?)
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        let device = &self.device;
+        self.problem.compare(self.tolerance, |window| {
+            let mut y = vec![0.0; window.len()];
+            device.download(window.start, &mut y)?;
+            device.gpu.synchronize()?;
+            Ok(y)
+        })
+    }
+
+    fn launches(&self) -> u32 {
+        self.device.launches.len() as u32
+    }
+}
+
+/// The kernels of a [`Resident`] as a graph. The graph goes first when both are dropped.
+struct Replay {
+    graph: Graph,
+    passes: Resident,
+}
+
+impl Routine for Replay {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        self.passes.poison()
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        // SAFETY: the memory lies in `passes`, and freeing it waits for its turn on the
+        // stream; the context is current on this thread since `Device::new`.
+        Ok(unsafe { self.graph.launch() }?)
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        self.passes.check()
+    }
+
+    // A graph may take as many places in the stream's queue as it has kernels.
+    fn launches(&self) -> u32 {
+        self.passes.launches()
+    }
+}
+
+/// Host memory to copy from and to.
+trait Host {
+    fn input(&self) -> Result<&[f32], CudaError>;
+    fn output(&mut self) -> Result<&mut [f32], CudaError>;
+}
+
+struct Pageable {
+    problem: Rc<NestedSine>,
+    y: Vec<f32>,
+}
+
+impl Host for Pageable {
+    fn input(&self) -> Result<&[f32], CudaError> {
+        Ok(self.problem.input())
+    }
+
+    fn output(&mut self) -> Result<&mut [f32], CudaError> {
+        Ok(&mut self.y)
+    }
+}
+
+struct Pinned {
+    x: PinnedHostSlice<f32>,
+    y: PinnedHostSlice<f32>,
+}
+
+// Reading a pinned slice waits for its own event, which nothing here records.
+impl Host for Pinned {
+    fn input(&self) -> Result<&[f32], CudaError> {
+        self.x
+            .as_slice()
+            .map_err(|e| CudaError::new("cuEventSynchronize", e))
+    }
+
+    fn output(&mut self) -> Result<&mut [f32], CudaError> {
+        self.y
+            .as_mut_slice()
+            .map_err(|e| CudaError::new("cuEventSynchronize", e))
+    }
+}
+
+/// From host memory to host memory; [`run`](Routine::run) waits for the result.
+struct Transfer<H> {
+    device: Device,
+    host: H,
+    problem: Rc<NestedSine>,
+}
+
+impl<H: Host> Routine for Transfer<H> {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        self.device.poison()?;
+        self.host.output()?.fill(POISON);
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        self.device.upload(self.host.input()?)?;
+        // SAFETY: this function waits for the kernel.
+        unsafe { self.device.enqueue() }?;
+        self.device.download(0, self.host.output()?)?;
+        Ok(self.device.gpu.synchronize()?)
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        let y = &*self.host.output()?;
+        self.problem
+            .compare(ACCURATE, |window| Ok(y[window].to_vec()))
+    }
+}

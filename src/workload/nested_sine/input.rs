@@ -1,0 +1,61 @@
+use std::f64::consts::FRAC_PI_2;
+
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rayon::prelude::*;
+
+const SEED: u64 = 0x6e65_7374_6564;
+/// Elements of one random stream. Part of what the seed means.
+const STREAM: usize = 1 << 16;
+/// One element in so many is adversarial.
+const SPARSITY: usize = 256;
+
+/// The inputs that [`super::NestedSine::new`] describes.
+pub(super) fn mixed(n: usize) -> Vec<f32> {
+    let mut x = vec![0.0; n];
+    x.par_chunks_mut(STREAM).enumerate().for_each(|(i, chunk)| {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED + i as u64);
+        for value in chunk {
+            *value = (random.next_u32() >> 8) as f32 * (6.0 / (1 << 24) as f32) - 3.0;
+        }
+    });
+    for (value, adversarial) in x
+        .iter_mut()
+        .zip(adversarial().into_iter().take(n / SPARSITY))
+    {
+        *value = adversarial;
+    }
+    x
+}
+
+/// The inputs that [`super::NestedSine::adversarial`] describes, 4,096 of them, one of each
+/// kind first.
+pub(super) fn adversarial() -> Vec<f32> {
+    let neighbours = |x: f32| [x, x.next_up(), x.next_down()];
+    let mut all = vec![
+        f32::NAN,
+        f32::INFINITY,
+        f32::MAX,
+        f32::from_bits(1),
+        std::f32::consts::PI,
+        // Of all float32, the nearest to a multiple of π/2.
+        16_367_173.0 * 2f32.powi(72),
+        0.0,
+        f32::MIN_POSITIVE.next_down(),
+        f32::NAN.copysign(-1.0),
+    ];
+    all.extend(neighbours(super::sine::LARGE));
+    for exponent in -149..=127 {
+        all.extend(neighbours(2f64.powi(exponent) as f32));
+        all.push((1.618_034 * 2f64.powi(exponent)) as f32);
+    }
+    let magnitudes = 4096 / 2;
+    // Multiples of π/2, first one by one, then ever further apart up to 2^60.
+    let mut multiple = 1.0f64;
+    while all.len() < magnitudes {
+        all.extend(neighbours((multiple * FRAC_PI_2) as f32));
+        multiple = (multiple * 1.15).max(multiple + 1.0).floor();
+    }
+    all.truncate(magnitudes);
+    all.iter().flat_map(|&x| [x, -x]).collect()
+}

@@ -1,0 +1,244 @@
+use std::rc::Rc;
+
+use rayon::prelude::*;
+
+use super::sine::{self, HALF_PI, LARGE, PI_0, PI_1, PI_2, SIN_1};
+use super::vector::Scalar;
+use super::verify::{Tolerance, ulp_error};
+use super::*;
+
+type Compute = Box<dyn Fn(&[f32], &mut [f32]) + Sync>;
+
+/// One sine and four, on every path of this machine and as the kernel computes.
+fn paths() -> Vec<(&'static str, Compute, Compute)> {
+    let mut paths: Vec<(&'static str, Compute, Compute)> = vec![(
+        "kernel model",
+        Box::new(sine::sines::<Scalar, 1>),
+        Box::new(sine::sines::<Scalar, 4>),
+    )];
+    for isa in Isa::available() {
+        paths.push((
+            isa.name(),
+            Box::new(move |x, y| isa.sine(x, y)),
+            Box::new(move |x, y| isa.nested_sine(x, y)),
+        ));
+    }
+    paths
+}
+
+fn apply(compute: &Compute, x: &[f32]) -> Vec<f32> {
+    let mut y = vec![7.0; x.len()];
+    y.par_chunks_mut(4096)
+        .zip(x.par_chunks(4096))
+        .for_each(|(y, x)| compute(x, y));
+    y
+}
+
+/// Largest error in ulp, with its input; a result beyond [-1, 1] counts as infinite.
+fn worst(x: &[f32], y: &[f32], expected: impl Fn(f64) -> f64 + Sync) -> (f64, f32) {
+    x.par_iter()
+        .zip(y)
+        .map(|(&x, &y)| {
+            let error = ulp_error(y, expected(x.into()));
+            (if y.abs() > 1.0 { f64::INFINITY } else { error }, x)
+        })
+        .reduce(|| (0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a })
+}
+
+fn nested(x: f64) -> f64 {
+    x.sin().sin().sin().sin()
+}
+
+/// Some of all float32, more of them where four sines live, and what is adversarial.
+fn dense() -> Vec<f32> {
+    let everywhere = (0..=u32::MAX).step_by(1021).map(f32::from_bits);
+    let unit = (0.125f32.to_bits()..=1.6f32.to_bits())
+        .step_by(31)
+        .map(f32::from_bits);
+    let multiples = (1..=u32::from(u16::MAX)).flat_map(|k| {
+        let x = (f64::from(k) * std::f64::consts::FRAC_PI_2) as f32;
+        [x, x.next_up(), x.next_down(), -x]
+    });
+    everywhere
+        .chain(unit)
+        .chain(multiples)
+        .chain(NestedSine::adversarial())
+        .collect()
+}
+
+#[test]
+fn every_path_is_within_2_ulp_a_pass_of_float64() {
+    let x = dense();
+    for (name, pass, _) in paths() {
+        let (error, at) = worst(&x, &apply(&pass, &x), f64::sin);
+        assert!(error <= 2.0, "{name}: {error} ulp at {at:e}");
+    }
+}
+
+#[test]
+fn four_passes_are_no_worse_than_the_c_library_plus_1_ulp() {
+    let x = dense();
+    let std: Vec<f32> = x.iter().map(|x| x.sin().sin().sin().sin()).collect();
+    let (reference, _) = worst(&x, &std, nested);
+    for (name, _, four) in paths() {
+        let (error, at) = worst(&x, &apply(&four, &x), nested);
+        assert!(
+            error <= reference + 1.0,
+            "{name}: {error} ulp at {at:e}, the C library {reference}"
+        );
+    }
+}
+
+#[test]
+#[ignore = "takes minutes: every float32 through every path"]
+fn every_float32_is_within_2_ulp_a_pass() {
+    for (name, pass, four) in paths() {
+        let mut errors = [(0.0, 0.0); 2];
+        for high in 0..1u32 << 8 {
+            let x: Vec<f32> = (0..1 << 24)
+                .map(|low| f32::from_bits(high << 24 | low))
+                .collect();
+            for (error, found) in errors.iter_mut().zip([
+                worst(&x, &apply(&pass, &x), f64::sin),
+                worst(&x, &apply(&four, &x), nested),
+            ]) {
+                if found.0 > error.0 {
+                    *error = found;
+                }
+            }
+        }
+        println!("{name}: one pass {:?}, four {:?}", errors[0], errors[1]);
+        assert!(errors[0].0 <= 2.0, "{name}: {errors:?}");
+    }
+}
+
+#[test]
+fn fused_paths_compute_what_the_kernel_computes() {
+    let x = dense();
+    let paths = paths();
+    let bits = |compute: &Compute| -> Vec<u32> {
+        let y = apply(compute, &x);
+        y.iter()
+            .filter(|y| !y.is_nan())
+            .map(|y| y.to_bits())
+            .collect()
+    };
+    let (_, pass, four) = &paths[0];
+    let model = (bits(pass), bits(four));
+    for (name, pass, four) in &paths[1..] {
+        if *name != "portable" {
+            assert!(model == (bits(pass), bits(four)), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_result_does_not_depend_on_its_place() {
+    let x: Vec<f32> = NestedSine::adversarial()
+        .into_iter()
+        .skip(9)
+        .take(400)
+        .collect();
+    for (name, _, four) in paths() {
+        let mut whole = vec![0.0; x.len()];
+        four(&x, &mut whole);
+        for length in 0..x.len() {
+            let mut part = vec![7.0; length];
+            four(&x[..length], &mut part);
+            assert!(
+                part.iter()
+                    .zip(&whole)
+                    .all(|(a, b)| a.to_bits() == b.to_bits() || a.is_nan()),
+                "{name}, {length} elements"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_slow_path_agrees_with_the_fast_one_where_they_meet() {
+    let mut x = LARGE / 2.0;
+    while x <= LARGE * 2.0 {
+        for x in [x, -x] {
+            let error = ulp_error(sine::sine_large(x), f64::from(x).sin());
+            assert!(error <= 2.0, "{error} ulp at {x:e}");
+        }
+        x *= 1.000_1;
+    }
+}
+
+#[test]
+fn the_kernel_has_these_constants() {
+    for c in [PI_0, PI_1, PI_2, LARGE]
+        .iter()
+        .chain(&HALF_PI)
+        .chain(&SIN_1)
+    {
+        assert!(NESTED_SINE.text.contains(&format!("{c:?}f")), "{c:?}");
+    }
+}
+
+#[test]
+fn cpu_routines_verify_and_an_unwritten_output_does_not() {
+    for n in [0, 1, 3, 1000, (1 << 20) + 1] {
+        let problem = Rc::new(NestedSine::new(n));
+        for make in [cpu::std, cpu::simd] {
+            let mut routine = make(&problem).unwrap();
+            routine.poison().unwrap();
+            assert_eq!(routine.check().unwrap().passed(), n == 0);
+            routine.run().unwrap();
+            let first = routine.check().unwrap();
+            assert!(first.passed(), "{n}: {first:?}");
+            routine.run().unwrap();
+            assert_eq!(routine.check().unwrap(), first);
+            assert_eq!(routine.notes().len(), 1);
+        }
+    }
+}
+
+#[test]
+fn a_check_finds_one_wrong_element() {
+    let problem = NestedSine::of(vec![0.5, f32::NAN, 2.0]);
+    let right: Vec<f32> = problem
+        .input()
+        .iter()
+        .map(|&x| nested(x.into()) as f32)
+        .collect();
+    let check = |tolerance, y: &[f32]| {
+        let verified = problem.compare(tolerance, |window| Ok(y[window].to_vec()));
+        verified.unwrap().passed()
+    };
+    for tolerance in [Tolerance::UlpPerPass(2.0), Tolerance::AbsolutePerPass(1e-6)] {
+        assert!(check(tolerance, &right));
+        for (i, wrong) in [(0, right[0] + 1e-5), (0, f32::NAN), (1, 3.0)] {
+            let mut y = right.clone();
+            y[i] = wrong;
+            assert!(!check(tolerance, &y), "{tolerance:?}: {wrong} at {i}");
+        }
+    }
+    assert!(!check(
+        Tolerance::UlpPerPass(2.0),
+        &[right[0], 0.0, right[2]]
+    ));
+}
+
+#[test]
+fn windows_lie_in_order_and_reach_both_ends() {
+    let problem = NestedSine::of(vec![0.0; (1 << 20) + 12_345]);
+    let windows = problem.windows();
+    assert_eq!(windows[0].start, 0);
+    assert_eq!(windows.last().unwrap().end, problem.len());
+    assert!(windows.windows(2).all(|w| w[0].start < w[1].start));
+}
+
+#[test]
+fn adversarial_elements_are_few_and_at_the_start() {
+    let adversarial = NestedSine::adversarial();
+    assert_eq!(adversarial.len(), 4096);
+    let x = NestedSine::new(1 << 10).x;
+    assert!(x[0].is_nan() && x[2] == f32::INFINITY);
+    assert!(x[4..].iter().all(|x| (-3.0..3.0).contains(x)));
+    let x = NestedSine::new(1 << 21).x;
+    assert_eq!(x[4095].to_bits(), adversarial[4095].to_bits());
+    assert!(x[4096..].iter().all(|x| (-3.0..3.0).contains(x)));
+}

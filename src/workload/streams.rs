@@ -1,0 +1,291 @@
+//! Nested sine from and to host memory, in pieces: what overlapping the upload, the kernel
+//! and the download saves, and what it takes to overlap them.
+//!
+//! The size is the number of f32 values. All host memory is pinned. The limit is the time of
+//! the longer one-way copy: the link carries both directions at once.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use cudarc::driver::{
+    CudaSlice, CudaStream, DevicePtr, DevicePtrMut, PinnedHostSlice, result, sys,
+};
+
+use super::nested_sine::{self, NestedSine};
+use super::{Routine, RoutineError, Workload};
+use crate::device::kernel::Launch;
+use crate::device::{CudaError, Gpu};
+use crate::record::{Cost, Verified};
+
+/// Pieces start at multiples of this many values, so that vector loads stay aligned.
+const ALIGNMENT: usize = 1 << 10;
+
+/// The inputs: those of nested sine.
+pub struct Streams(Rc<NestedSine>);
+
+impl Workload for Streams {
+    fn new(size: u64) -> Self {
+        Self(Rc::new(NestedSine::new(size)))
+    }
+
+    fn host_bytes(size: u64) -> u64 {
+        // Input, pinned copy, pinned output, and a copy of the output for the check.
+        16 * size
+    }
+
+    fn device_bytes(size: u64) -> u64 {
+        8 * size
+    }
+}
+
+/// As nested sine from and to host memory.
+pub fn cost(size: u64) -> Cost {
+    nested_sine::cost_transfer(size)
+}
+
+type Made = Result<Box<dyn Routine>, RoutineError>;
+
+/// Routines for `cargo bench`: one constructor an implementation.
+pub mod gpu {
+    use super::*;
+
+    macro_rules! schedules {
+        ($($(#[$doc:meta])* $name:ident => $pieces:literal $wait:ident),* $(,)?) => {$(
+            $(#[$doc])*
+            ///
+            /// # Errors
+            /// Errors of CUDA and of the kernel's compilation.
+            pub fn $name(gpu: &Rc<Gpu>, problem: &Rc<Streams>) -> Made {
+                Ok(Box::new(Overlap::new(gpu, &problem.0, $pieces, Wait::$wait)?))
+            }
+        )*};
+    }
+
+    schedules! {
+        /// One upload, one kernel, one download, one after the other.
+        sequence => 1 AtTheEnd,
+        /// Eight pieces on three streams, the host waiting after each stage of each piece:
+        /// as many streams, and nothing overlaps.
+        synced => 8 EachStage,
+        /// Two pieces on three streams.
+        chunks_2 => 2 AtTheEnd,
+        /// Four pieces on three streams.
+        chunks_4 => 4 AtTheEnd,
+        /// Eight pieces on three streams.
+        chunks_8 => 8 AtTheEnd,
+        /// Sixteen pieces on three streams.
+        chunks_16 => 16 AtTheEnd,
+        /// Thirty-two pieces on three streams.
+        chunks_32 => 32 AtTheEnd,
+        /// Sixty-four pieces on three streams.
+        chunks_64 => 64 AtTheEnd,
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    AtTheEnd,
+    EachStage,
+}
+
+/// A stage of a piece has a stream of its own, and an event tells the next stage that it has
+/// happened.
+struct Overlap {
+    gpu: Rc<Gpu>,
+    problem: Rc<NestedSine>,
+    wait: Wait,
+    up: Arc<CudaStream>,
+    down: Arc<CudaStream>,
+    pieces: Vec<Piece>,
+    x: CudaSlice<f32>,
+    y: CudaSlice<f32>,
+    from: PinnedHostSlice<f32>,
+    to: PinnedHostSlice<f32>,
+}
+
+struct Piece {
+    first: usize,
+    len: usize,
+    kernel: Launch,
+    uploaded: cudarc::driver::CudaEvent,
+    computed: cudarc::driver::CudaEvent,
+}
+
+impl Overlap {
+    fn new(
+        gpu: &Rc<Gpu>,
+        problem: &Rc<NestedSine>,
+        pieces: usize,
+        wait: Wait,
+    ) -> Result<Self, RoutineError> {
+        gpu.bind()?;
+        let n = problem.len();
+        let stream = || {
+            gpu.context()
+                .new_stream()
+                .map_err(|e| CudaError::new("cuStreamCreate", e))
+        };
+        let x: CudaSlice<f32> = gpu.alloc(n)?;
+        let mut y: CudaSlice<f32> = gpu.alloc(n)?;
+        let mut from = gpu.alloc_pinned::<f32>(n)?;
+        pinned(&mut from)?.copy_from_slice(problem.input());
+        let device = (
+            x.device_ptr(gpu.stream()).0,
+            y.device_ptr_mut(gpu.stream()).0,
+        );
+        let pieces = cut(n, pieces)
+            .map(|(first, len)| Piece::new(gpu, device, first, len))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            gpu: gpu.clone(),
+            problem: problem.clone(),
+            wait,
+            up: stream()?,
+            down: stream()?,
+            pieces,
+            x,
+            y,
+            from,
+            to: gpu.alloc_pinned(n)?,
+        })
+    }
+
+    fn enqueue(&mut self) -> Result<(), CudaError> {
+        let compute = self.gpu.stream();
+        let x = self.x.device_ptr(compute).0;
+        let y = self.y.device_ptr(compute).0;
+        let from = self
+            .from
+            .as_slice()
+            .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+        let to = pinned(&mut self.to)?;
+        let each_stage = |stream: &CudaStream| match self.wait {
+            Wait::EachStage => synchronize(stream),
+            Wait::AtTheEnd => Ok(()),
+        };
+        for piece in &self.pieces {
+            let range = piece.first..piece.first + piece.len;
+            let offset = (piece.first * size_of::<f32>()) as sys::CUdeviceptr;
+            // SAFETY: the piece lies within both sides, which live in `self`; `run` waits
+            // for the last stream before either is touched again.
+            unsafe {
+                result::memcpy_htod_async(x + offset, &from[range.clone()], self.up.cu_stream())
+            }
+            .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))?;
+            after(&piece.uploaded, &self.up, compute)?;
+            each_stage(&self.up)?;
+            // SAFETY: the arguments are those of the kernel, and x and y live in `self`.
+            unsafe { piece.kernel.launch(compute) }?;
+            after(&piece.computed, compute, &self.down)?;
+            each_stage(compute)?;
+            // SAFETY: as for the upload.
+            unsafe { result::memcpy_dtoh_async(&mut to[range], y + offset, self.down.cu_stream()) }
+                .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;
+            each_stage(&self.down)?;
+        }
+        Ok(())
+    }
+}
+
+impl Piece {
+    fn new(
+        gpu: &Gpu,
+        (x, y): (sys::CUdeviceptr, sys::CUdeviceptr),
+        first: usize,
+        len: usize,
+    ) -> Result<Self, RoutineError> {
+        let offset = (first * size_of::<f32>()) as sys::CUdeviceptr;
+        // Events that only order need no timing, and are cheaper without.
+        let event = || {
+            gpu.context()
+                .new_event(Some(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING))
+                .map_err(|e| CudaError::new("cuEventCreate", e))
+        };
+        Ok(Self {
+            first,
+            len,
+            kernel: nested_sine::gpu::fused_launch(gpu, x + offset, y + offset, len as u64)?,
+            uploaded: event()?,
+            computed: event()?,
+        })
+    }
+}
+
+/// Lets what follows on `next` wait for what is on `stream` by now.
+fn after(
+    event: &cudarc::driver::CudaEvent,
+    stream: &CudaStream,
+    next: &CudaStream,
+) -> Result<(), CudaError> {
+    event
+        .record(stream)
+        .map_err(|e| CudaError::new("cuEventRecord", e))?;
+    next.wait(event)
+        .map_err(|e| CudaError::new("cuStreamWaitEvent", e))
+}
+
+fn synchronize(stream: &CudaStream) -> Result<(), CudaError> {
+    stream
+        .synchronize()
+        .map_err(|e| CudaError::new("cuStreamSynchronize", e))
+}
+
+fn pinned(slice: &mut PinnedHostSlice<f32>) -> Result<&mut [f32], CudaError> {
+    slice
+        .as_mut_slice()
+        .map_err(|e| CudaError::new("cuEventSynchronize", e))
+}
+
+/// First value and length of at most `pieces` pieces of `n` values.
+fn cut(n: usize, pieces: usize) -> impl Iterator<Item = (usize, usize)> {
+    let len = n.div_ceil(pieces).next_multiple_of(ALIGNMENT);
+    (0..n)
+        .step_by(len)
+        .map(move |first| (first, len.min(n - first)))
+}
+
+impl Routine for Overlap {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        pinned(&mut self.to)?.fill(nested_sine::POISON);
+        self.gpu.poison(&mut self.x)?;
+        self.gpu.poison(&mut self.y)?;
+        // The other streams are not ordered behind this one.
+        Ok(self.gpu.synchronize()?)
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        let enqueued = self.enqueue();
+        // Waits even after an error: what was enqueued before it still uses the memory.
+        let waited = [&self.up, self.gpu.stream(), &self.down]
+            .into_iter()
+            .try_for_each(|stream| synchronize(stream));
+        Ok(enqueued.and(waited)?)
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        let y = pinned(&mut self.to)?;
+        self.problem.check_output(y)
+    }
+
+    fn launches(&self) -> u32 {
+        self.pieces.len() as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_cover_everything_once_and_stay_aligned() {
+        for n in [1, 1000, 1024, 1 << 20, (1 << 20) + 1] {
+            for pieces in [1, 2, 8, 64] {
+                let cut: Vec<_> = cut(n, pieces).collect();
+                assert!(cut.len() <= pieces);
+                assert_eq!(cut.iter().map(|p| p.1).sum::<usize>(), n);
+                assert!(cut.windows(2).all(|p| p[0].0 + p[0].1 == p[1].0));
+                assert!(cut.iter().all(|p| p.0 % ALIGNMENT == 0 && p.1 > 0));
+            }
+        }
+    }
+}

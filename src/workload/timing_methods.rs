@@ -1,0 +1,292 @@
+//! One kernel of known duration, and one matrix product, each timed in six ways: what a way of
+//! timing adds to the truth, or leaves out of it.
+//!
+//! | way | what is in a time |
+//! | --- | --- |
+//! | `submit` | the launches alone, on the host's clock; the device works outside the window |
+//! | `wall` | one call and the wait for it, on the host's clock: launch, device, and the host's waking |
+//! | `first-call` | the same for the first call of a fresh process, whose context, module and library handle are there already |
+//! | `events` | CUDA events around a batch of calls without a wait between them, divided by their number: the longer of launch and device |
+//! | `events-gated` | the same behind a gate: the device alone, and the constant of a kernel in a stream |
+//! | `events-cold` | an event pair around each call, the L2 cache flushed before it |
+//!
+//! The size of [`Spin`] is the true time in nanoseconds, by the device's own clock; that of
+//! [`Product`] is the order N.
+
+use std::rc::Rc;
+
+use cudarc::driver::{CudaSlice, DevicePtr};
+
+use super::fresh::{Phase, Processes, Report, Task};
+use super::kernels::SPIN;
+use super::matmul::{self, Matmul};
+use super::{Routine, RoutineError, Workload};
+use crate::device::Gpu;
+use crate::device::kernel::Launch;
+use crate::record::{Cost, Verified};
+
+/// The phase that [`Processes`] report here.
+const FIRST_CALL: &str = "first-call";
+
+type Made = Result<Box<dyn Routine>, RoutineError>;
+
+/// A kernel that runs for a known time.
+pub struct Spin {
+    nanoseconds: u64,
+    processes: Rc<Processes>,
+}
+
+impl Workload for Spin {
+    fn new(size: u64) -> Self {
+        Self {
+            nanoseconds: size,
+            processes: Rc::new(Processes::new(Task::FirstSpin { nanoseconds: size })),
+        }
+    }
+
+    fn host_bytes(_: u64) -> u64 {
+        0
+    }
+
+    fn device_bytes(_: u64) -> u64 {
+        size_of::<u64>() as u64
+    }
+}
+
+/// One launch, and nothing that is counted.
+pub fn cost(_: u64) -> Cost {
+    Cost {
+        launches: Some(1),
+        ..Cost::default()
+    }
+}
+
+/// A product by cuBLAS SGEMM.
+pub struct Product {
+    matmul: Rc<Matmul>,
+    processes: Rc<Processes>,
+}
+
+impl Workload for Product {
+    fn new(size: u64) -> Self {
+        Self {
+            matmul: Rc::new(Matmul::new(size)),
+            processes: Rc::new(Processes::new(Task::FirstProduct { n: size })),
+        }
+    }
+
+    fn host_bytes(size: u64) -> u64 {
+        matmul::host_bytes(size)
+    }
+
+    fn device_bytes(size: u64) -> u64 {
+        matmul::device_bytes(size)
+    }
+}
+
+/// Routines on the kernel that spins.
+pub mod spin {
+    use super::*;
+
+    /// Only enqueues, for clocks that wait themselves.
+    ///
+    /// # Errors
+    /// Errors of CUDA and of the kernel's compilation.
+    pub fn enqueued(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Made {
+        Ok(Box::new(Spinning::new(gpu, problem.nanoseconds)?))
+    }
+
+    /// Waits after each launch.
+    ///
+    /// # Errors
+    /// As [`enqueued`].
+    pub fn waited(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Made {
+        super::waited(gpu, enqueued(gpu, problem)?)
+    }
+
+    /// The first launch of a fresh process.
+    ///
+    /// # Errors
+    /// As [`enqueued`], and when a fresh process cannot be run.
+    pub fn first_call(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Made {
+        // What the processes need is missed here, where it is a skip and not a failure.
+        gpu.function(&SPIN, "spin_timed")?;
+        Ok(Box::new(Phase::new(
+            gpu,
+            &problem.processes,
+            FIRST_CALL,
+            "processes whose first launch did not spin for its time, every one",
+        )))
+    }
+}
+
+/// Routines on the product.
+pub mod product {
+    use super::*;
+
+    /// Only enqueues, for clocks that wait themselves.
+    ///
+    /// # Errors
+    /// Errors of CUDA and cuBLAS.
+    pub fn enqueued(gpu: &Rc<Gpu>, problem: &Rc<Product>) -> Made {
+        matmul::gpu::cublas(gpu, &problem.matmul)
+    }
+
+    /// Waits after each product.
+    ///
+    /// # Errors
+    /// As [`enqueued`].
+    pub fn waited(gpu: &Rc<Gpu>, problem: &Rc<Product>) -> Made {
+        super::waited(gpu, enqueued(gpu, problem)?)
+    }
+
+    /// The first product of a fresh process.
+    ///
+    /// # Errors
+    /// As [`enqueued`], and when a fresh process cannot be run.
+    pub fn first_call(gpu: &Rc<Gpu>, problem: &Rc<Product>) -> Made {
+        gpu.blas()?;
+        Ok(Box::new(Phase::new(
+            gpu,
+            &problem.processes,
+            FIRST_CALL,
+            "processes whose first product is wrong, every one",
+        )))
+    }
+}
+
+/// Times the first launch of this process.
+pub(super) fn first_spin(device: usize, nanoseconds: u64) -> Result<Report, RoutineError> {
+    let gpu = Rc::new(Gpu::open(device)?);
+    first_call(&gpu, &mut Spinning::new(&gpu, nanoseconds)?)
+}
+
+/// Times the first product of this process.
+pub(super) fn first_product(device: usize, n: u64) -> Result<Report, RoutineError> {
+    let gpu = Rc::new(Gpu::open(device)?);
+    first_call(
+        &gpu,
+        &mut *matmul::gpu::cublas(&gpu, &Rc::new(Matmul::new(n)))?,
+    )
+}
+
+fn first_call(gpu: &Gpu, routine: &mut dyn Routine) -> Result<Report, RoutineError> {
+    let mut report = Report::default();
+    routine.poison()?;
+    gpu.synchronize()?;
+    report.once(FIRST_CALL, || {
+        routine.run()?;
+        Ok(gpu.synchronize()?)
+    })?;
+    report.wrong = u64::from(!routine.check()?.passed());
+    Ok(report)
+}
+
+struct Spinning {
+    gpu: Rc<Gpu>,
+    nanoseconds: u64,
+    launch: Launch,
+    spun: CudaSlice<u64>,
+}
+
+impl Spinning {
+    fn new(gpu: &Rc<Gpu>, nanoseconds: u64) -> Result<Self, RoutineError> {
+        gpu.bind()?;
+        let function = gpu.function(&SPIN, "spin_timed")?;
+        let spun: CudaSlice<u64> = gpu.alloc(1)?;
+        let address = spun.device_ptr(gpu.stream()).0;
+        Ok(Self {
+            launch: Launch::new(function, (1, 1, 1), (1, 1, 1))
+                .arg(nanoseconds)
+                .arg(address),
+            gpu: gpu.clone(),
+            nanoseconds,
+            spun,
+        })
+    }
+}
+
+impl Routine for Spinning {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        Ok(self.gpu.poison(&mut self.spun)?)
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        // SAFETY: the kernel takes a time and the address of one 64-bit number, which lives
+        // in `self`; the context was made current when the routine was.
+        Ok(unsafe { self.launch.launch(self.gpu.stream()) }?)
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        Ok(verify(self.gpu.download(&self.spun)?[0], self.nanoseconds))
+    }
+}
+
+/// The kernel leaves its loop at the first reading that is late enough: never early, and late
+/// by a step of the clock, which is up to 1 µs on some devices, or by an interruption of the
+/// device, which the bound allows a hundredth of the time.
+fn verify(spun: u64, asked: u64) -> Verified {
+    Verified {
+        error: if spun < asked {
+            f64::INFINITY
+        } else {
+            (spun - asked) as f64
+        },
+        bound: (0.01 * asked as f64).max(2_000.0),
+        method: "nanoseconds by the device's clock over the time asked for, infinite below it"
+            .to_owned(),
+    }
+}
+
+fn waited(gpu: &Rc<Gpu>, inner: Box<dyn Routine>) -> Made {
+    Ok(Box::new(Waited {
+        gpu: gpu.clone(),
+        inner,
+    }))
+}
+
+/// A routine that waits for what it enqueued.
+struct Waited {
+    gpu: Rc<Gpu>,
+    inner: Box<dyn Routine>,
+}
+
+impl Routine for Waited {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        self.inner.poison()
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        self.inner.run()?;
+        Ok(self.gpu.synchronize()?)
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        self.inner.check()
+    }
+
+    fn launches(&self) -> u32 {
+        self.inner.launches()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.inner.notes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spin_is_never_short_and_hardly_late() {
+        assert!(verify(1_000, 1_000).passed());
+        assert!(verify(2_984, 1_000).passed());
+        assert!(!verify(999, 1_000).passed(), "short by a nanosecond");
+        assert!(!verify(3_001, 1_000).passed());
+        assert!(verify(101_000_000, 100_000_000).passed());
+        assert!(!verify(101_000_001, 100_000_000).passed());
+        assert!(!verify(u64::MAX, 100_000_000).passed(), "never written");
+        assert!(!verify(0, 1_000).passed());
+    }
+}

@@ -1,0 +1,163 @@
+//! Nested sine and the chain on a real device.
+
+use std::rc::Rc;
+
+use crossover::device::Gpu;
+use crossover::device::kernel::Launch;
+use crossover::workload::graph_replay::{self, Chain};
+use crossover::workload::nested_sine::{self, NESTED_SINE, NestedSine};
+use crossover::workload::{Routine, RoutineError};
+use cudarc::driver::{DevicePtr, DevicePtrMut};
+
+type Make<P> = fn(&Rc<Gpu>, &Rc<P>) -> Result<Box<dyn Routine>, RoutineError>;
+
+/// Poisoned output fails, one run passes, and a second gives the same.
+fn verify(gpu: &Gpu, name: &str, n: u64, routine: &mut dyn Routine) -> Result<(), RoutineError> {
+    routine.poison()?;
+    gpu.synchronize()?;
+    assert!(!routine.check()?.passed(), "{name}, {n}: accepts poison");
+    let mut first = None;
+    for _ in 0..2 {
+        routine.run()?;
+        gpu.synchronize()?;
+        let verified = routine.check()?;
+        assert!(verified.passed(), "{name}, {n}: {verified:?}");
+        assert_eq!(first.get_or_insert(verified.clone()), &verified);
+    }
+    println!("{name}, {n}: {:?}", first);
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn nested_sine_verifies_at_any_size() -> Result<(), RoutineError> {
+    use nested_sine::gpu::*;
+    let gpu = Rc::new(Gpu::open(0)?);
+    let all: [(&str, Make<NestedSine>, u32); 7] = [
+        ("per-kernel", per_kernel, 4),
+        ("fused", fused, 1),
+        ("fused-sinf", fused_sinf, 1),
+        ("fused-fast", fused_fast, 1),
+        ("graph", graph, 4),
+        ("transfer", transfer, 1),
+        ("transfer-pinned", transfer_pinned, 1),
+    ];
+    for n in [1, 3, 511, 512, 1000, 1 << 10, 1025, (1 << 20) + 1, 1 << 22] {
+        let problem = Rc::new(NestedSine::new(n));
+        for (name, make, launches) in all {
+            let mut routine = make(&gpu, &problem)?;
+            assert_eq!(routine.launches(), launches);
+            verify(&gpu, name, n, routine.as_mut())?;
+        }
+    }
+    let problem = Rc::new(NestedSine::of(NestedSine::adversarial()));
+    for (name, make, _) in all {
+        verify(&gpu, name, 4096, make(&gpu, &problem)?.as_mut())?;
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn chain_verifies() -> Result<(), RoutineError> {
+    use graph_replay::gpu::*;
+    let gpu = Rc::new(Gpu::open(0)?);
+    let all: [(&str, Make<Chain>); 3] =
+        [("eager", eager), ("sync-each", sync_each), ("graph", graph)];
+    for n in [1, 1000, 1 << 10, (1 << 16) + 1, 1 << 20] {
+        let problem = Rc::new(Chain::new(n));
+        for (name, make) in all {
+            let mut routine = make(&gpu, &problem)?;
+            assert_eq!(routine.launches(), graph_replay::LINKS as u32);
+            verify(&gpu, name, n, routine.as_mut())?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs a kernel of the source over `x`.
+fn apply(gpu: &Gpu, kernel: &str, vectors: u64, x: &[f32]) -> Result<Vec<f32>, RoutineError> {
+    gpu.bind()?;
+    let source = gpu.upload(x)?;
+    let mut target = gpu.alloc::<f32>(x.len())?;
+    gpu.poison(&mut target)?;
+    let n = x.len() as u64;
+    let blocks = u32::try_from(n.div_ceil(4 * vectors * 128))?;
+    let function = gpu.function(&NESTED_SINE, kernel)?;
+    let launch = Launch::new(function, (blocks, 1, 1), (128, 1, 1))
+        .arg(source.device_ptr(gpu.stream()).0)
+        .arg(target.device_ptr_mut(gpu.stream()).0)
+        .arg(n);
+    // SAFETY: the arguments are those of the kernel, both slices hold n elements and outlive
+    // the download, and the context is bound.
+    unsafe { launch.launch(gpu.stream())? };
+    Ok(gpu.download(&target)?)
+}
+
+/// Every 61st float32, denser where four sines live, and the adversarial elements.
+fn dense() -> Vec<f32> {
+    (0..=u32::MAX)
+        .step_by(61)
+        .chain((0.125f32.to_bits()..=1.6f32.to_bits()).step_by(7))
+        .map(f32::from_bits)
+        .chain(NestedSine::adversarial())
+        .collect()
+}
+
+fn ulp_error(y: f32, expected: f64) -> f64 {
+    if y.is_nan() || expected.is_nan() {
+        return if y.is_nan() && expected.is_nan() {
+            0.0
+        } else {
+            f64::INFINITY
+        };
+    }
+    let exponent = (expected.abs().to_bits() >> 52) as i32 - 1023;
+    (f64::from(y) - expected).abs() / 2f64.powi(exponent.max(-126) - 23)
+}
+
+fn worst(x: &[f32], y: &[f32], expected: fn(f64) -> f64) -> f64 {
+    x.iter()
+        .zip(y)
+        .map(|(&x, &y)| ulp_error(y, expected(x.into())))
+        .fold(0.0, f64::max)
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn one_pass_is_within_2_ulp_and_four_no_worse_than_sinf_plus_1() -> Result<(), RoutineError> {
+    let gpu = Gpu::open(0)?;
+    let x = dense();
+    let pass = worst(&x, &apply(&gpu, "sine_pass", 1, &x)?, f64::sin);
+    let nested = |x: f64| x.sin().sin().sin().sin();
+    let fused = worst(&x, &apply(&gpu, "sine_fused", 2, &x)?, nested);
+    let sinf = worst(&x, &apply(&gpu, "sine_fused_sinf", 1, &x)?, nested);
+    println!("ulp: one pass {pass}, four fused {fused}, four of sinf {sinf}");
+    assert!(pass <= 2.0, "{pass} ulp");
+    assert!(fused <= sinf + 1.0, "{fused} ulp, sinf {sinf}");
+    Ok(())
+}
+
+/// The kernels take the operations of the vectorised CPU code in the same order, so where
+/// that has a fused multiply-add they agree to the bit.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn kernels_and_vectors_agree_to_the_bit() -> Result<(), RoutineError> {
+    let isa = nested_sine::Isa::best();
+    if isa.name() == "portable" {
+        return Ok(());
+    }
+    let gpu = Gpu::open(0)?;
+    let x = dense();
+    let mut y = vec![0.0; x.len()];
+    let equal = |a: &[f32], b: &[f32]| {
+        a.iter()
+            .zip(b)
+            .all(|(a, b)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan())
+    };
+    isa.sine(&x, &mut y);
+    assert!(equal(&y, &apply(&gpu, "sine_pass", 1, &x)?));
+    isa.nested_sine(&x, &mut y);
+    assert!(equal(&y, &apply(&gpu, "sine_fused", 2, &x)?));
+    Ok(())
+}

@@ -1,0 +1,10 @@
+//! The report on planted results: what it reads, computes, says, writes and shows.
+
+mod browser;
+mod cdp;
+mod findings;
+mod fixture;
+mod page;
+mod reading;
+mod search;
+mod summary;

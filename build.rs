@@ -1,5 +1,5 @@
 //! Stamps the executables with the commit they were built from, so that a result can say
-//! which code it measured.
+//! which code it measured, and links a BLAS where the feature asks for one.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,6 +21,11 @@ fn main() {
         "Cargo.lock",
     ] {
         println!("cargo::rerun-if-changed={path}");
+    }
+    println!("cargo::rerun-if-env-changed=CROSSOVER_BLAS_LIB");
+    if std::env::var_os("CARGO_FEATURE_BLAS").is_some() {
+        let library = std::env::var("CROSSOVER_BLAS_LIB").unwrap_or_else(|_| "openblas".to_owned());
+        println!("cargo::rustc-link-lib={library}");
     }
     // A commit rewrites the index, a checkout HEAD. Outside a checkout (a published crate)
     // there is neither, and the result then carries no commit.

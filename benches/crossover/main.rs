@@ -11,8 +11,11 @@ mod graph_replay;
 mod host_sync;
 mod loader;
 mod matmul;
+mod matmul_batched;
+mod matmul_skinny;
 mod memory;
 mod nested_sine;
+mod precision;
 mod streams;
 mod timing_methods;
 mod transfer;
@@ -29,6 +32,9 @@ fn main() -> ExitCode {
         }
     };
     suite.add(matmul::group());
+    suite.add(matmul_batched::group());
+    suite.add(matmul_skinny::group());
+    suite.add(precision::group());
     suite.add(nested_sine::group());
     suite.add(graph_replay::group());
     suite.add(cold_start::group());

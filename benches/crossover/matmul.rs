@@ -13,11 +13,13 @@ pub(crate) fn group() -> Group<Matmul> {
     );
     // A sample takes ten iterations at the least: the CPU stops where that takes seconds.
     let cpu_sizes = sizes.up_to(512, 2048, 1 << 14);
+    #[cfg(feature = "blas")]
+    let blas_sizes = cpu_sizes.clone();
     let slow_cpu_sizes = sizes.up_to(128, 512, 1 << 12);
     let naive_sizes = sizes.up_to(2048, 2048, 1 << 14);
     let copied = |n| matmul::cost_transfer(n);
 
-    Group::new(
+    let group = Group::new(
         "matmul",
         sizes,
         Rate::flop(|n| 2.0 * n.powi(3)),
@@ -49,5 +51,8 @@ pub(crate) fn group() -> Group<Matmul> {
         .cost(copied),
     )
     .with(Implementation::gpu("transfer-pinned", Clock::Wall, gpu::transfer_pinned).cost(copied))
-    .with(Implementation::gpu("submit", Clock::Submit, gpu::cublas))
+    .with(Implementation::gpu("submit", Clock::Submit, gpu::cublas));
+    #[cfg(feature = "blas")]
+    let group = group.with(Implementation::cpu("blas", cpu::blas).sizes(blas_sizes));
+    group
 }

@@ -33,6 +33,17 @@ pub enum Absence {
         /// Its compute capability.
         found: (u32, u32),
     },
+    /// The device is older than what one implementation needs.
+    DeviceLacks {
+        /// What it lacks, for example `FP8 tensor cores`.
+        what: &'static str,
+        /// Oldest compute capability that has it.
+        oldest: (u32, u32),
+        /// The device's name.
+        name: String,
+        /// The device's compute capability.
+        found: (u32, u32),
+    },
     /// GPU use was switched off by the user.
     SwitchedOff {
         /// The setting that did it.
@@ -89,6 +100,17 @@ impl fmt::Display for Absence {
                 f,
                 "{name} has compute capability {}.{}; {}.{} (Turing) is the oldest supported: choose another GPU with CROSSOVER_DEVICE",
                 found.0, found.1, OLDEST_DEVICE.0, OLDEST_DEVICE.1
+            ),
+            Absence::DeviceLacks {
+                what,
+                oldest,
+                name,
+                found,
+            } => write!(
+                f,
+                "{name} (compute capability {}.{}) has no {what}; they came with {}.{}: \
+                 choose another GPU with CROSSOVER_DEVICE",
+                found.0, found.1, oldest.0, oldest.1
             ),
             Absence::SwitchedOff { setting } => {
                 write!(

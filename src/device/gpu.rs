@@ -64,6 +64,23 @@ impl Gpu {
         &self.properties
     }
 
+    /// Whether the device is young enough to have `what`, such as `FP8 tensor cores`.
+    ///
+    /// # Errors
+    /// [`Absence::DeviceLacks`] where it is not, which the suite names as a skip.
+    pub fn require(&self, oldest: (u32, u32), what: &'static str) -> Result<(), Absence> {
+        let found = self.properties.compute_capability;
+        if found >= oldest {
+            return Ok(());
+        }
+        Err(Absence::DeviceLacks {
+            what,
+            oldest,
+            name: self.properties.name.clone(),
+            found,
+        })
+    }
+
     /// The context.
     pub fn context(&self) -> &Arc<CudaContext> {
         &self.context

@@ -22,6 +22,7 @@ pub static ALL: &[&Source] = &[
     &host_sync::HOST_SYNC,
     &loader::LOADER,
     &matmul::gpu::MATMUL,
+    &matmul::precision::PRECISION,
     &nested_sine::NESTED_SINE,
     &transfer::TRANSFER,
 ];

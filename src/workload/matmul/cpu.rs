@@ -37,6 +37,12 @@ pub fn best(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
     Ok(Box::new(product))
 }
 
+/// `cblas_sgemm` of the BLAS that was linked, with the number of threads that it chooses.
+#[cfg(feature = "blas")]
+pub fn blas(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
+    super::blas::blas(problem)
+}
+
 /// How a product is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {

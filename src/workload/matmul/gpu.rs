@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use cudarc::driver::{CudaSlice, DevicePtr, sys::CUdeviceptr};
+use cudarc::driver::{CudaSlice, DevicePtr, result, sys::CUdeviceptr};
 
 use super::Matmul;
 pub use super::overlap::transfer_pinned;
@@ -150,6 +150,14 @@ impl Output {
 
     pub(super) fn poison(&mut self) -> Result<(), CudaError> {
         self.gpu.poison(&mut self.c)
+    }
+
+    /// Overwrites the result with one byte.
+    pub(super) fn fill(&mut self, byte: u8) -> Result<(), CudaError> {
+        let (address, bytes) = (self.address(), self.c.num_bytes());
+        // SAFETY: the range is the slice's own memory.
+        unsafe { result::memset_d8_async(address, byte, bytes, self.gpu.stream().cu_stream()) }
+            .map_err(|e| CudaError::new("cuMemsetD8Async", e))
     }
 
     /// The largest error of the result, whose values `decode` first turns into those of C.

@@ -1,13 +1,19 @@
 //! Matrix product C = A B of row-major f32 matrices.
 
+pub mod batched;
+#[cfg(feature = "blas")]
+mod blas;
 mod calibrate;
 pub mod cpu;
 pub mod gpu;
 mod overlap;
+pub mod precision;
+mod rectangular;
 mod reference;
 mod schedule;
 mod sgemm;
 mod shape;
+pub mod skinny;
 mod transfer;
 
 use std::cell::{OnceCell, RefCell};
@@ -171,22 +177,12 @@ fn uniform(len: usize, stream: u64) -> Vec<f32> {
 /// One product of order `n` with operands where it computes: 2 n^3 FLOP, and each matrix
 /// moved once.
 pub fn cost(n: u64) -> Cost {
-    let n = n as f64;
-    Cost {
-        flop: Some(2.0 * n.powi(3)),
-        bytes: Some(12.0 * n * n),
-        link_bytes: None,
-        launches: Some(1),
-    }
+    Shape::square(n as usize).cost()
 }
 
 /// The same with two matrices sent to the device and one fetched.
 pub fn cost_transfer(n: u64) -> Cost {
-    let cost = cost(n);
-    Cost {
-        link_bytes: cost.bytes,
-        ..cost
-    }
+    Shape::square(n as usize).cost_transfer()
 }
 
 /// Host memory that any implementation at order `n` needs, in bytes: the three matrices.

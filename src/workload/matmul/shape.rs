@@ -1,3 +1,5 @@
+use crate::record::Cost;
+
 /// Sizes of a product C = A B of row-major matrices, or of `batch` independent ones that lie
 /// one after the other: A is `m` x `k`, B is `k` x `n`, C is `m` x `n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,5 +53,25 @@ impl Shape {
     /// Elements of the three matrices together.
     pub(super) fn elements(self) -> usize {
         self.a_len() + self.b_len() + self.c_len()
+    }
+
+    /// What the products cost with f32 operands where they are computed: each matrix moved
+    /// once.
+    pub fn cost(self) -> Cost {
+        Cost {
+            flop: Some(2.0 * self.multiply_adds() as f64),
+            bytes: Some(4.0 * self.elements() as f64),
+            link_bytes: None,
+            launches: Some(1),
+        }
+    }
+
+    /// The same with A and B sent to the device and C fetched.
+    pub fn cost_transfer(self) -> Cost {
+        let cost = self.cost();
+        Cost {
+            link_bytes: cost.bytes,
+            ..cost
+        }
     }
 }

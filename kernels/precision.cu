@@ -1,0 +1,133 @@
+// Operands in fewer bits, and f32 operands as sums of parts with fewer bits.
+//
+// All rounding is to nearest, ties to even, and written out in integer arithmetic where the
+// instruction for it is younger than the oldest architecture.
+
+typedef unsigned long long u64;
+
+struct Tf32 {
+    typedef float Stored;
+    // 10 bits of fraction.
+    static __device__ Stored from(float v) {
+        unsigned bits = __float_as_uint(v);
+        bits += 0xfffu + (bits >> 13 & 1u);
+        return __uint_as_float(bits & ~0x1fffu);
+    }
+    static __device__ float value(Stored s) { return s; }
+};
+
+struct F16 {
+    typedef unsigned short Stored;
+    // 10 bits of fraction, a smaller exponent.
+    static __device__ Stored from(float v) {
+        Stored s;
+        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(s) : "f"(v));
+        return s;
+    }
+};
+
+struct Bf16 {
+    typedef unsigned short Stored;
+    // 7 bits of fraction: the upper half of an f32.
+    static __device__ Stored from(float v) {
+        unsigned bits = __float_as_uint(v);
+        return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+    }
+    static __device__ float value(Stored s) { return __uint_as_float((unsigned)s << 16); }
+};
+
+struct E4m3 {
+    typedef unsigned char Stored;
+    // 3 bits of fraction, exponents from -6 to 8. Values in [-1, 1] are scaled to [-256, 256],
+    // so that few of them are subnormal and none overflows (the largest is 448).
+    static __device__ Stored from(float v) {
+        float scaled = v * 256.0f, size = fabsf(scaled);
+        unsigned sign = __float_as_uint(v) >> 24 & 0x80u;
+        // Subnormal: steps of 2^-9. The eighth step is the smallest normal number's code.
+        if (size < 0.015625f) return sign | (unsigned)rintf(size * 512.0f);
+        unsigned bits = __float_as_uint(size);
+        bits += 0x7ffffu + (bits >> 20 & 1u);
+        return sign | ((bits >> 20) - (120u << 3));
+    }
+};
+
+struct I8 {
+    typedef signed char Stored;
+    // Steps of 1/127.
+    static __device__ Stored from(float v) { return (Stored)rintf(v * 127.0f); }
+};
+
+// Each element of a row-major matrix, one thread an element, row blockIdx.y; transposed
+// where asked for.
+template <class F>
+__device__ void convert(const float *x, typename F::Stored *y, u64 rows, u64 cols,
+                        u64 transposed) {
+    u64 row = blockIdx.y, col = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (col >= cols) return;
+    y[transposed ? col * rows + row : row * cols + col] = F::from(x[row * cols + col]);
+}
+
+extern "C" __global__ void to_tf32(const float *x, float *y, u64 rows, u64 cols, u64 transposed) {
+    convert<Tf32>(x, y, rows, cols, transposed);
+}
+extern "C" __global__ void to_f16(const float *x, unsigned short *y, u64 rows, u64 cols,
+                                  u64 transposed) {
+    convert<F16>(x, y, rows, cols, transposed);
+}
+extern "C" __global__ void to_bf16(const float *x, unsigned short *y, u64 rows, u64 cols,
+                                   u64 transposed) {
+    convert<Bf16>(x, y, rows, cols, transposed);
+}
+extern "C" __global__ void to_e4m3(const float *x, unsigned char *y, u64 rows, u64 cols,
+                                   u64 transposed) {
+    convert<E4m3>(x, y, rows, cols, transposed);
+}
+extern "C" __global__ void to_i8(const float *x, signed char *y, u64 rows, u64 cols,
+                                 u64 transposed) {
+    convert<I8>(x, y, rows, cols, transposed);
+}
+
+template <class T, unsigned VEC>
+struct alignas(VEC * sizeof(T)) Pack {
+    T v[VEC];
+};
+
+// x = part 0 + part 1 + ..., each the rest rounded. Element (row, col) of part i goes to
+// y[first + i * step + row * pitch + col]. A thread takes VEC neighbours of row blockIdx.y:
+// 4 where rows are aligned to that, else 1.
+template <class F, unsigned PARTS, unsigned VEC>
+__device__ void split(const float *__restrict__ x, typename F::Stored *__restrict__ y, u64 cols,
+                      u64 pitch, u64 first, long long step) {
+    typedef typename F::Stored Stored;
+    u64 row = blockIdx.y, col = ((u64)blockIdx.x * blockDim.x + threadIdx.x) * VEC;
+    if (col >= cols) return;
+    Pack<float, VEC> rest = *(const Pack<float, VEC> *)(x + row * cols + col);
+    y += first + row * pitch + col;
+#pragma unroll
+    for (unsigned i = 0; i < PARTS; ++i) {
+        Pack<Stored, VEC> part;
+#pragma unroll
+        for (unsigned j = 0; j < VEC; ++j) {
+            part.v[j] = F::from(rest.v[j]);
+            rest.v[j] -= F::value(part.v[j]);
+        }
+        *(Pack<Stored, VEC> *)(y + (long long)i * step) = part;
+    }
+}
+
+extern "C" __global__ void split_tf32(const float *x, float *y, u64 cols, u64 pitch, u64 first,
+                                      long long step) {
+    split<Tf32, 2, 4>(x, y, cols, pitch, first, step);
+}
+extern "C" __global__ void split_tf32_any(const float *x, float *y, u64 cols, u64 pitch, u64 first,
+                                          long long step) {
+    split<Tf32, 2, 1>(x, y, cols, pitch, first, step);
+}
+extern "C" __global__ void split_bf16(const float *x, unsigned short *y, u64 cols, u64 pitch,
+                                      u64 first, long long step) {
+    split<Bf16, 3, 4>(x, y, cols, pitch, first, step);
+}
+extern "C" __global__ void split_bf16_any(const float *x, unsigned short *y, u64 cols, u64 pitch,
+                                          u64 first, long long step) {
+    split<Bf16, 3, 1>(x, y, cols, pitch, first, step);
+}

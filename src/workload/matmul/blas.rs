@@ -1,0 +1,61 @@
+//! The product by the machine's own BLAS, with the number of threads that it chooses.
+
+use std::rc::Rc;
+
+use cblas_sys::{CBLAS_LAYOUT, CBLAS_TRANSPOSE, cblas_sgemm};
+
+use super::{Matmul, Shape, rectangular};
+use crate::workload::{Routine, RoutineError};
+
+/// `cblas_sgemm` of the library that was linked.
+pub(super) fn blas(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
+    let note = "cblas_sgemm on the threads that it chooses".to_owned();
+    Ok(rectangular::product(problem, multiply, note))
+}
+
+fn multiply(shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {
+    let Shape { m, n, k, .. } = shape;
+    for ((a, b), c) in a
+        .chunks_exact(m * k)
+        .zip(b.chunks_exact(k * n))
+        .zip(c.chunks_exact_mut(m * n))
+    {
+        let size = |value: usize| i32::try_from(value).expect("an order is at most 2^15");
+        // SAFETY: the three matrices are whole, of these sizes, and `c` is borrowed for
+        // writing.
+        unsafe {
+            cblas_sgemm(
+                CBLAS_LAYOUT::CblasRowMajor,
+                CBLAS_TRANSPOSE::CblasNoTrans,
+                CBLAS_TRANSPOSE::CblasNoTrans,
+                size(m),
+                size(n),
+                size(k),
+                1.0,
+                a.as_ptr(),
+                size(k),
+                b.as_ptr(),
+                size(n),
+                0.0,
+                c.as_mut_ptr(),
+                size(n),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_passes_its_check() {
+        for n in [1, 7, 64, 257] {
+            let problem = Rc::new(Matmul::new(n));
+            let mut routine = blas(&problem).unwrap();
+            routine.poison().unwrap();
+            routine.run().unwrap();
+            assert!(routine.check().unwrap().passed(), "at {n}");
+        }
+    }
+}

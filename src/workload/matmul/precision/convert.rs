@@ -1,0 +1,41 @@
+//! Operands in another format, made on the device from those in f32.
+
+use cudarc::driver::{CudaSlice, sys::CUdeviceptr};
+
+use super::PRECISION;
+use super::format::Format;
+use crate::device::Gpu;
+use crate::device::kernel::Launch;
+use crate::workload::RoutineError;
+
+/// Threads of a block; each block works on one row.
+pub(super) const THREADS: u32 = 256;
+
+/// The `n` x `n` f32 matrix at `from`, converted, and transposed where asked for. Waits.
+///
+/// # Safety
+/// `from` must be device memory of n x n floats.
+pub(super) unsafe fn converted(
+    gpu: &Gpu,
+    format: Format,
+    from: CUdeviceptr,
+    n: usize,
+    transposed: bool,
+) -> Result<CudaSlice<u8>, RoutineError> {
+    let function = gpu.function(&PRECISION, format.kernel())?;
+    let to: CudaSlice<u8> = gpu.alloc(n * n * format.bytes())?;
+    gpu.bind()?;
+    let rows = u32::try_from(n)?;
+    let grid = (rows.div_ceil(THREADS), rows, 1);
+    let launch = Launch::new(function, grid, (THREADS, 1, 1))
+        .arg(from)
+        .arg(super::super::gpu::address(gpu, &to))
+        .arg(n as u64)
+        .arg(n as u64)
+        .arg(u64::from(transposed));
+    // SAFETY: the arguments are those that every conversion declares; `to` has an element of
+    // the format for each of the matrix, and both outlive the wait.
+    unsafe { launch.launch(gpu.stream()) }?;
+    gpu.synchronize()?;
+    Ok(to)
+}

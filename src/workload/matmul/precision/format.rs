@@ -1,0 +1,211 @@
+use cudarc::cublas::sys::{cublasComputeType_t, cudaDataType_t};
+
+use super::accumulation_bound;
+
+/// A number format of operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Tf32,
+    Fp16,
+    Bf16,
+    /// e4m3: 4 bits of exponent, 3 of fraction.
+    Fp8,
+    Int8,
+}
+
+/// What FP8 operands are multiplied by, as in `kernels/precision.cu`.
+pub(super) const FP8_SCALE: f32 = 256.0;
+/// What INT8 operands are multiplied by, as in `kernels/precision.cu`.
+pub(super) const INT8_SCALE: f32 = 127.0;
+
+impl Format {
+    /// Half the distance of neighbouring numbers, relative to the number; of integers, to
+    /// the largest operand.
+    fn unit_roundoff(self) -> f64 {
+        match self {
+            Format::Tf32 | Format::Fp16 => 1.0 / 2048.0,
+            Format::Bf16 => 1.0 / 256.0,
+            Format::Fp8 => 1.0 / 16.0,
+            Format::Int8 => 0.5 / f64::from(INT8_SCALE),
+        }
+    }
+
+    /// The largest error accepted of a product of order `n`, relative to the root mean square
+    /// of C.
+    ///
+    /// Rounding both operands, uniform in [-1, 1), to a floating format of unit roundoff u
+    /// gives each element an error that is nearly normal with a standard deviation of
+    /// 0.54 u: sqrt(2) times that of one operand, 0.22 u, relative to its root mean square,
+    /// 0.58. To steps of 2 u it is sqrt(2) u. The largest of a hundred million lies at 5.8
+    /// deviations: 3.1 u, bound 4 u; and 8.2 u, bound 9 u. Sums of integers are exact.
+    pub(super) fn bound(self, n: usize) -> f64 {
+        match self {
+            Format::Int8 => 9.0 * self.unit_roundoff(),
+            _ => 4.0 * self.unit_roundoff() + accumulation_bound(n, n),
+        }
+    }
+
+    /// Oldest compute capability whose tensor cores take it.
+    pub(super) fn oldest(self) -> (u32, u32) {
+        match self {
+            Format::Tf32 | Format::Bf16 => (8, 0),
+            Format::Fp16 | Format::Int8 => (7, 5),
+            Format::Fp8 => (8, 9),
+        }
+    }
+
+    /// What a device too old for it lacks.
+    pub(super) fn tensor_cores(self) -> &'static str {
+        match self {
+            Format::Tf32 => "TF32 tensor cores",
+            Format::Fp16 => "FP16 tensor cores",
+            Format::Bf16 => "BF16 tensor cores",
+            Format::Fp8 => "FP8 tensor cores",
+            Format::Int8 => "INT8 tensor cores",
+        }
+    }
+
+    /// The kernel that converts f32 to it.
+    pub(super) fn kernel(self) -> &'static str {
+        match self {
+            Format::Tf32 => "to_tf32",
+            Format::Fp16 => "to_f16",
+            Format::Bf16 => "to_bf16",
+            Format::Fp8 => "to_e4m3",
+            Format::Int8 => "to_i8",
+        }
+    }
+
+    /// Bytes of an element.
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            Format::Tf32 => 4,
+            Format::Fp16 | Format::Bf16 => 2,
+            Format::Fp8 | Format::Int8 => 1,
+        }
+    }
+
+    /// Columns and rows must be a multiple of this for cuBLAS to take it at all.
+    pub(super) fn multiple(self) -> usize {
+        match self {
+            Format::Fp8 => 16,
+            Format::Int8 => 4,
+            _ => 1,
+        }
+    }
+
+    /// Whether B is stored by columns: the 8-bit kernels take sums along rows of both.
+    pub(super) fn transposes_b(self) -> bool {
+        self.bytes() == 1
+    }
+
+    /// The library's name of the operands' type.
+    pub(super) fn data_type(self) -> cudaDataType_t {
+        match self {
+            Format::Tf32 => cudaDataType_t::CUDA_R_32F,
+            Format::Fp16 => cudaDataType_t::CUDA_R_16F,
+            Format::Bf16 => cudaDataType_t::CUDA_R_16BF,
+            Format::Fp8 => cudaDataType_t::CUDA_R_8F_E4M3,
+            Format::Int8 => cudaDataType_t::CUDA_R_8I,
+        }
+    }
+
+    /// The library's name of the type of C.
+    pub(super) fn result_type(self) -> cudaDataType_t {
+        match self {
+            Format::Int8 => cudaDataType_t::CUDA_R_32I,
+            _ => cudaDataType_t::CUDA_R_32F,
+        }
+    }
+
+    /// How the library is to compute.
+    pub(super) fn compute_type(self) -> cublasComputeType_t {
+        match self {
+            Format::Tf32 => cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
+            Format::Int8 => cublasComputeType_t::CUBLAS_COMPUTE_32I,
+            _ => cublasComputeType_t::CUBLAS_COMPUTE_32F,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PRECISION;
+    use super::*;
+    use crate::workload::matmul::{Matmul, Shape, rectangular};
+
+    const ALL: [Format; 5] = [
+        Format::Tf32,
+        Format::Fp16,
+        Format::Bf16,
+        Format::Fp8,
+        Format::Int8,
+    ];
+
+    /// To nearest, ties to even, `bits` bits of fraction (no operand is subnormal enough to
+    /// matter).
+    fn round_to(value: f32, bits: u32) -> f32 {
+        let drop = 23 - bits;
+        let u = value.to_bits();
+        let half = (1 << (drop - 1)) - 1 + (u >> drop & 1);
+        f32::from_bits((u + half) >> drop << drop)
+    }
+
+    fn rounded(format: Format, value: f32) -> f32 {
+        match format {
+            Format::Tf32 | Format::Fp16 => round_to(value, 10),
+            Format::Bf16 => round_to(value, 7),
+            Format::Fp8 => round_to(value, 3),
+            Format::Int8 => (value * INT8_SCALE).round_ties_even() / INT8_SCALE,
+        }
+    }
+
+    /// The error of a product of rounded operands.
+    fn error(problem: &Matmul, format: Format) -> f64 {
+        let round = |m: &[f32]| -> Vec<f32> { m.iter().map(|&v| rounded(format, v)).collect() };
+        let mut c = vec![f32::NAN; problem.shape().c_len()];
+        let (a, b) = (round(problem.a()), round(problem.b()));
+        rectangular::within(problem.shape(), &a, &b, &mut c);
+        problem.error_of_rows(0, &c)
+    }
+
+    #[test]
+    fn each_bound_accepts_its_own_rounding_and_rejects_the_next_coarser() {
+        for n in [256, 512, 1024] {
+            let problem = Matmul::of(Shape::square(n));
+            for (format, coarser) in [
+                (Format::Tf32, Some(Format::Bf16)),
+                (Format::Fp16, Some(Format::Bf16)),
+                (Format::Bf16, Some(Format::Int8)),
+                (Format::Int8, Some(Format::Fp8)),
+                (Format::Fp8, None),
+            ] {
+                let (error, bound) = (error(&problem, format), format.bound(n));
+                assert!(error <= bound, "{format:?} at {n}: {error} over {bound}");
+                assert!(error > bound / 4.0, "{format:?} at {n}: {error} of {bound}");
+                if let Some(coarser) = coarser {
+                    let wrong = super::tests::error(&problem, coarser);
+                    assert!(
+                        wrong > bound,
+                        "{coarser:?} passes as {format:?} at {n}: {wrong}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_kernel_is_in_the_source() {
+        for format in ALL {
+            let entry = format!(" {}(", format.kernel());
+            assert!(PRECISION.text.contains(&entry), "{format:?}");
+        }
+    }
+
+    #[test]
+    fn the_scales_are_those_of_the_source() {
+        for scale in [FP8_SCALE, INT8_SCALE] {
+            assert!(PRECISION.text.contains(&format!("v * {scale:.1}f")));
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Products on tensor cores, of operands that are converted once, before they are timed.
+
+use std::rc::Rc;
+
+use cudarc::driver::CudaSlice;
+
+use super::Precision;
+use super::convert::converted;
+use super::format::{Format, INT8_SCALE};
+use super::gemm_ex::{Call, GemmEx};
+use super::lt::LtMatmul;
+use crate::device::Gpu;
+use crate::record::Verified;
+use crate::workload::matmul::gpu::{Inputs, Output, address};
+use crate::workload::{Routine, RoutineError};
+
+pub use super::split::{
+    split_bf16x6_k2048, split_bf16x9_k2048, split_tf32x3, split_tf32x3_k512, split_tf32x3_k1024,
+    split_tf32x3_k2048,
+};
+
+/// True f32 on the ordinary cores: cuBLAS SGEMM, the measure of the others.
+pub fn f32(gpu: &Rc<Gpu>, problem: &Rc<Precision>) -> Result<Box<dyn Routine>, RoutineError> {
+    crate::workload::matmul::gpu::cublas(gpu, &problem.0)
+}
+
+/// Operands rounded to TF32 (10 bits of fraction), sums in f32.
+pub fn tf32(gpu: &Rc<Gpu>, problem: &Rc<Precision>) -> Result<Box<dyn Routine>, RoutineError> {
+    converted_product(gpu, problem, Format::Tf32)
+}
+
+/// Operands rounded to FP16, sums in f32.
+pub fn fp16(gpu: &Rc<Gpu>, problem: &Rc<Precision>) -> Result<Box<dyn Routine>, RoutineError> {
+    converted_product(gpu, problem, Format::Fp16)
+}
+
+/// Operands rounded to BF16, sums in f32.
+pub fn bf16(gpu: &Rc<Gpu>, problem: &Rc<Precision>) -> Result<Box<dyn Routine>, RoutineError> {
+    converted_product(gpu, problem, Format::Bf16)
+}
+
+/// Operands scaled by 256 and rounded to FP8 (e4m3), sums in f32 (not the library's fast
+/// accumulation), by cuBLASLt. The scale leaves through the factor of the product.
+pub fn fp8(gpu: &Rc<Gpu>, problem: &Rc<Precision>) -> Result<Box<dyn Routine>, RoutineError> {
+    converted_product(gpu, problem, Format::Fp8)
+}
+
+/// Operands quantised to steps of 1/127, sums in 32-bit integers. The result stays in
+/// integers; the check scales it.
+pub fn int8(gpu: &Rc<Gpu>, problem: &Rc<Precision>) -> Result<Box<dyn Routine>, RoutineError> {
+    converted_product(gpu, problem, Format::Int8)
+}
+
+fn converted_product(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Precision>,
+    format: Format,
+) -> Result<Box<dyn Routine>, RoutineError> {
+    gpu.require(format.oldest(), format.tensor_cores())?;
+    let n = problem.0.shape().n;
+    if !n.is_multiple_of(format.multiple()) {
+        let text = format!(
+            "the library multiplies {format:?} only at orders that are a multiple of {}, not {n}",
+            format.multiple()
+        );
+        return Err(text.into());
+    }
+    let inputs = Inputs::shared(gpu, &problem.0)?;
+    // SAFETY: the inputs are n x n floats each.
+    let (a, b) = unsafe {
+        (
+            converted(gpu, format, inputs.a(), n, false)?,
+            converted(gpu, format, inputs.b(), n, format.transposes_b())?,
+        )
+    };
+    let output = Output::new(gpu, &problem.0)?;
+    let call = Call {
+        m: n,
+        n,
+        k: n,
+        a: address(gpu, &a),
+        a_pitch: n,
+        b: address(gpu, &b),
+        b_pitch: n,
+        c: output.address(),
+        accumulates: false,
+    };
+    let product = match format {
+        Format::Fp8 => Product::Lt(LtMatmul::fp8(gpu, n, call.a, call.b, call.c)?),
+        _ => Product::GemmEx(GemmEx::new(gpu, format, call)?),
+    };
+    Ok(Box::new(Converted {
+        format,
+        product,
+        _operands: [a, b],
+        output,
+    }))
+}
+
+enum Product {
+    GemmEx(GemmEx),
+    Lt(LtMatmul),
+}
+
+struct Converted {
+    format: Format,
+    product: Product,
+    // Hold the memory that `product` has the addresses of, as `output` does.
+    _operands: [CudaSlice<u8>; 2],
+    output: Output,
+}
+
+/// Four of it are an integer that no sum of this suite's sizes reaches.
+const INTEGER_POISON: u8 = 0x7f;
+
+/// Integers, as they lie in memory, to the values of C.
+fn from_integers(values: &mut [f32]) {
+    let poison = i32::from_ne_bytes([INTEGER_POISON; 4]);
+    for value in values {
+        let sum = value.to_bits() as i32;
+        *value = if sum == poison {
+            f32::NAN
+        } else {
+            sum as f32 / (INT8_SCALE * INT8_SCALE)
+        };
+    }
+}
+
+impl Routine for Converted {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        Ok(match self.format {
+            Format::Int8 => self.output.fill(INTEGER_POISON),
+            _ => self.output.poison(),
+        }?)
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        match &self.product {
+            // SAFETY: operands and result live in `self`, are n x n elements of the format's
+            // types each, and are distinct.
+            Product::GemmEx(gemm) => unsafe { gemm.enqueue() }?,
+            // SAFETY: as above.
+            Product::Lt(matmul) => unsafe { matmul.enqueue() }?,
+        }
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        let error = match self.format {
+            Format::Int8 => self.output.error(from_integers),
+            _ => self.output.error(|_| {}),
+        }?;
+        let problem = self.output.problem();
+        Ok(Verified {
+            bound: self.format.bound(problem.shape().n),
+            ..problem.verified(error)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_scaled_and_poison_is_no_number() {
+        let poison = i32::from_ne_bytes([INTEGER_POISON; 4]);
+        let mut values = [0, 16_129, -32_258, poison].map(|sum: i32| f32::from_bits(sum as u32));
+        from_integers(&mut values);
+        assert_eq!(values[..3], [0.0, 1.0, -2.0]);
+        assert!(values[3].is_nan());
+        let largest = super::super::super::LARGEST as i64 * 127 * 127;
+        assert!(largest < i64::from(poison));
+    }
+}

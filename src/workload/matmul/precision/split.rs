@@ -1,0 +1,345 @@
+//! An f32 product on tensor cores: each operand as a sum of parts in fewer bits, whose
+//! products are added in f32. Splitting is part of each run.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use cudarc::driver::{CudaSlice, sys::CUdeviceptr};
+
+use super::convert::THREADS;
+use super::format::Format;
+use super::gemm_ex::{Call, GemmEx};
+use super::{PRECISION, Precision, accumulation_bound};
+use crate::device::Gpu;
+use crate::device::kernel::Launch;
+use crate::record::Verified;
+use crate::workload::matmul::gpu::{Inputs, Output, address};
+use crate::workload::{Routine, RoutineError};
+
+/// Which parts, and which of their products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// Two TF32 parts, three products: all but that of the two small ones.
+    Tf32x3,
+    /// Three BF16 parts, six products: those that reach 2^-16 of the largest.
+    Bf16x6,
+    /// Three BF16 parts, all nine products.
+    Bf16x9,
+}
+
+impl Scheme {
+    fn format(self) -> Format {
+        match self {
+            Scheme::Tf32x3 => Format::Tf32,
+            Scheme::Bf16x6 | Scheme::Bf16x9 => Format::Bf16,
+        }
+    }
+
+    /// Parts of each operand.
+    fn parts(self) -> usize {
+        match self {
+            Scheme::Tf32x3 => 2,
+            Scheme::Bf16x6 | Scheme::Bf16x9 => 3,
+        }
+    }
+
+    /// Products of part i of A and part j of B are computed up to this i + j.
+    fn highest_order(self) -> usize {
+        match self {
+            Scheme::Tf32x3 => 1,
+            Scheme::Bf16x6 => 2,
+            Scheme::Bf16x9 => 4,
+        }
+    }
+
+    /// Entry point of the splitting kernel where rows are aligned to four elements, and
+    /// where not.
+    fn kernels(self) -> [&'static str; 2] {
+        match self.format() {
+            Format::Tf32 => ["split_tf32", "split_tf32_any"],
+            _ => ["split_bf16", "split_bf16_any"],
+        }
+    }
+}
+
+/// Three TF32 products, each summed in the tensor core from end to end.
+pub fn split_tf32x3(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Precision>,
+) -> Result<Box<dyn Routine>, RoutineError> {
+    split(gpu, problem, Scheme::Tf32x3, usize::MAX)
+}
+
+/// Three TF32 products, 2048 terms at a time in the tensor core, the rest added in f32.
+pub fn split_tf32x3_k2048(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Precision>,
+) -> Result<Box<dyn Routine>, RoutineError> {
+    split(gpu, problem, Scheme::Tf32x3, 2048)
+}
+
+/// Three TF32 products, 1024 terms at a time in the tensor core, the rest added in f32.
+pub fn split_tf32x3_k1024(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Precision>,
+) -> Result<Box<dyn Routine>, RoutineError> {
+    split(gpu, problem, Scheme::Tf32x3, 1024)
+}
+
+/// Three TF32 products, 512 terms at a time in the tensor core, the rest added in f32.
+pub fn split_tf32x3_k512(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Precision>,
+) -> Result<Box<dyn Routine>, RoutineError> {
+    split(gpu, problem, Scheme::Tf32x3, 512)
+}
+
+/// Six BF16 products, 2048 terms at a time in the tensor core, the rest added in f32.
+pub fn split_bf16x6_k2048(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Precision>,
+) -> Result<Box<dyn Routine>, RoutineError> {
+    split(gpu, problem, Scheme::Bf16x6, 2048)
+}
+
+/// Nine BF16 products, 2048 terms at a time in the tensor core, the rest added in f32.
+pub fn split_bf16x9_k2048(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Precision>,
+) -> Result<Box<dyn Routine>, RoutineError> {
+    split(gpu, problem, Scheme::Bf16x9, 2048)
+}
+
+/// Columns of the parts of A side by side, and the rows of the parts of B that meet them.
+#[derive(Debug, PartialEq)]
+struct Terms {
+    a: Range<usize>,
+    b: Range<usize>,
+}
+
+/// The products of a scheme at `k` terms, smallest first.
+///
+/// The parts of A lie side by side, the largest first, and those of B one below the other,
+/// the smallest first. So all products of one order (i + j) are one product of a longer sum:
+/// A0 B2 + A1 B1 + A2 B0 = [A0 A1 A2] [B2; B1; B0]. Only the largest, A0 B0, is worth adding
+/// in f32 after every `chunk` terms: the others are smaller by 2^-8 at least, and what the
+/// tensor core cuts off of them is too.
+fn terms(scheme: Scheme, k: usize, chunk: usize) -> Vec<Terms> {
+    let parts = scheme.parts();
+    let mut all: Vec<Terms> = (1..=scheme.highest_order())
+        .rev()
+        .map(|order| {
+            let first = (order + 1).saturating_sub(parts);
+            let last = order.min(parts - 1);
+            // Part `last` of A meets part `order - last` of B, which is `first`.
+            Terms {
+                a: first * k..(last + 1) * k,
+                b: (parts - 1 - last) * k..(parts - first) * k,
+            }
+        })
+        .collect();
+    let chunk = chunk.min(k);
+    let b0 = (parts - 1) * k;
+    all.extend((0..k).step_by(chunk).map(|begin| {
+        let end = k.min(begin + chunk);
+        Terms {
+            a: begin..end,
+            b: b0 + begin..b0 + end,
+        }
+    }));
+    all
+}
+
+/// Any scheme, with runs of `chunk` terms of the largest product in the tensor core and the
+/// runs added in f32. For tests, and to find which is best.
+///
+/// # Errors
+/// `chunk` 0 as well.
+pub fn split(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Precision>,
+    scheme: Scheme,
+    chunk: usize,
+) -> Result<Box<dyn Routine>, RoutineError> {
+    if chunk == 0 {
+        return Err("a run of 0 terms makes no sum; choose 1 or more".into());
+    }
+    let format = scheme.format();
+    gpu.require(format.oldest(), format.tensor_cores())?;
+    let n = problem.0.shape().n;
+    let parts = scheme.parts();
+    let inputs = Inputs::shared(gpu, &problem.0)?;
+    let output = Output::new(gpu, &problem.0)?;
+    let a: CudaSlice<u8> = gpu.alloc(parts * n * n * format.bytes())?;
+    let b: CudaSlice<u8> = gpu.alloc(parts * n * n * format.bytes())?;
+    let (to_a, to_b) = (address(gpu, &a), address(gpu, &b));
+    gpu.bind()?;
+
+    let splitting = |from: CUdeviceptr, to: CUdeviceptr, pitch: usize, first: usize, step: i64| {
+        let aligned = n.is_multiple_of(4);
+        let kernel = scheme.kernels()[usize::from(!aligned)];
+        let a_block = THREADS * if aligned { 4 } else { 1 };
+        let rows = u32::try_from(n)?;
+        let grid = (rows.div_ceil(a_block), rows, 1);
+        let function = gpu.function(&PRECISION, kernel)?;
+        Ok::<_, RoutineError>(
+            Launch::new(function, grid, (THREADS, 1, 1))
+                .arg(from)
+                .arg(to)
+                .arg(n as u64)
+                .arg(pitch as u64)
+                .arg(first as u64)
+                .arg(step),
+        )
+    };
+    let matrix = i64::try_from(n * n)?;
+    let splits = [
+        splitting(inputs.a(), to_a, parts * n, 0, i64::try_from(n)?)?,
+        splitting(inputs.b(), to_b, n, (parts - 1) * n * n, -matrix)?,
+    ];
+    let at = |base: CUdeviceptr, elements: usize| base + (elements * format.bytes()) as CUdeviceptr;
+    let products = terms(scheme, n, chunk)
+        .into_iter()
+        .enumerate()
+        .map(|(i, terms)| {
+            let call = Call {
+                m: n,
+                n,
+                k: terms.a.len(),
+                a: at(to_a, terms.a.start),
+                a_pitch: parts * n,
+                b: at(to_b, terms.b.start * n),
+                b_pitch: n,
+                c: output.address(),
+                accumulates: i > 0,
+            };
+            GemmEx::new(gpu, format, call)
+        })
+        .collect::<Result<_, _>>()?;
+    Ok(Box::new(Split {
+        scheme,
+        chunk: chunk.min(n),
+        splits,
+        products,
+        _inputs: inputs,
+        _parts: [a, b],
+        output,
+    }))
+}
+
+struct Split {
+    scheme: Scheme,
+    chunk: usize,
+    splits: [Launch; 2],
+    products: Vec<GemmEx>,
+    // Hold the memory that the launches and products have the addresses of, as `output` does.
+    _inputs: Rc<Inputs>,
+    _parts: [CudaSlice<u8>; 2],
+    output: Output,
+}
+
+impl Routine for Split {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        Ok(self.output.poison()?)
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        for split in &self.splits {
+            // SAFETY: the arguments are those that the splitting kernels declare; operands
+            // are n x n floats, and there is room for an element of the format for each of
+            // them in each part. All live in `self`, and the context was made current when
+            // the routine was.
+            unsafe { split.launch(self.output.gpu().stream()) }?;
+        }
+        for product in &self.products {
+            // SAFETY: each takes columns of the parts of A and rows of those of B, within
+            // both, and writes the whole of C, which is distinct from them.
+            unsafe { product.enqueue() }?;
+        }
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        let error = self.output.error(|_| {})?;
+        let problem = self.output.problem();
+        Ok(Verified {
+            bound: accumulation_bound(problem.shape().k, self.chunk),
+            ..problem.verified(error)
+        })
+    }
+
+    /// A product is at most a kernel and one that adds up its pieces.
+    fn launches(&self) -> u32 {
+        (self.splits.len() + 2 * self.products.len()) as u32
+    }
+
+    fn notes(&self) -> Vec<String> {
+        vec![format!(
+            "{:?}: 2 splitting kernels, {} products, {} terms at a time in the tensor core",
+            self.scheme,
+            self.products.len(),
+            self.chunk
+        )]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEMES: [Scheme; 3] = [Scheme::Tf32x3, Scheme::Bf16x6, Scheme::Bf16x9];
+
+    /// The pairs (part of A, part of B, term) that a list of products adds up.
+    fn pairs(scheme: Scheme, k: usize, all: &[Terms]) -> Vec<(usize, usize, usize)> {
+        let mut pairs = Vec::new();
+        for Terms { a, b } in all {
+            assert_eq!(a.len(), b.len());
+            for (a, b) in a.clone().zip(b.clone()) {
+                assert_eq!(a % k, b % k, "terms of different columns meet");
+                pairs.push((a / k, scheme.parts() - 1 - b / k, a % k));
+            }
+        }
+        pairs
+    }
+
+    #[test]
+    fn each_pair_of_parts_up_to_the_order_meets_once_at_every_term() {
+        for scheme in SCHEMES {
+            for (k, chunk) in [(8, 8), (8, 3), (10, 4), (7, 100)] {
+                let found = pairs(scheme, k, &terms(scheme, k, chunk));
+                let mut sorted = found.clone();
+                sorted.sort_unstable();
+                let mut expected = Vec::new();
+                for i in 0..scheme.parts() {
+                    for j in 0..scheme.parts() {
+                        if i + j <= scheme.highest_order() {
+                            expected.extend((0..k).map(|t| (i, j, t)));
+                        }
+                    }
+                }
+                expected.sort_unstable();
+                assert_eq!(sorted, expected, "{scheme:?}");
+                let orders: Vec<usize> = found.iter().map(|(i, j, _)| i + j).collect();
+                assert!(
+                    orders.is_sorted_by(|x, y| x >= y),
+                    "the largest are not last"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_largest_product_is_cut_into_runs() {
+        assert_eq!(terms(Scheme::Tf32x3, 8192, 8192).len(), 2);
+        assert_eq!(terms(Scheme::Tf32x3, 8192, 1024).len(), 1 + 8);
+        assert_eq!(terms(Scheme::Bf16x6, 8192, 512).len(), 2 + 16);
+        assert_eq!(terms(Scheme::Bf16x9, 1000, 512).len(), 4 + 2);
+    }
+
+    #[test]
+    fn every_kernel_is_in_the_source() {
+        for name in SCHEMES.iter().flat_map(|s| s.kernels()) {
+            assert!(PRECISION.text.contains(&format!(" {name}(")), "{name}");
+        }
+    }
+}

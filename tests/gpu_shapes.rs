@@ -1,0 +1,62 @@
+//! Batched and skinny products on the GPU. Needs a device and cuBLAS.
+
+use std::rc::Rc;
+
+use crossover::device::Gpu;
+use crossover::workload::matmul::batched::{self, Batched};
+use crossover::workload::matmul::skinny::{self, Skinny};
+use crossover::workload::{Routine, RoutineError, Workload};
+
+type Make<W> = fn(&Rc<Gpu>, &Rc<W>) -> Result<Box<dyn Routine>, RoutineError>;
+
+fn each_is_right<W: Workload>(
+    sizes: &[u64],
+    implementations: &[(&str, Make<W>)],
+) -> Result<(), RoutineError> {
+    let device = Rc::new(Gpu::open(0)?);
+    for &size in sizes {
+        let problem = Rc::new(W::new(size));
+        for (name, make) in implementations {
+            let mut routine = make(&device, &problem)?;
+            for _ in 0..2 {
+                routine.poison()?;
+                device.synchronize()?;
+                assert!(
+                    !routine.check()?.passed(),
+                    "{name} at {size}: poison passes"
+                );
+                routine.run()?;
+                device.synchronize()?;
+                let verified = routine.check()?;
+                assert!(verified.passed(), "{name} at {size}: {verified:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn batches() -> Result<(), RoutineError> {
+    each_is_right::<Batched>(
+        &[1, 3, 8, 17, 64, 100, 256, 512],
+        &[
+            ("cublas", batched::gpu::cublas),
+            ("transfer", batched::gpu::transfer),
+            ("transfer_pinned", batched::gpu::transfer_pinned),
+        ],
+    )
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_few_rows() -> Result<(), RoutineError> {
+    each_is_right::<Skinny>(
+        &[1, 2, 7, 16, 64],
+        &[
+            ("cublas", skinny::gpu::cublas),
+            ("transfer", skinny::gpu::transfer),
+            ("transfer_pinned", skinny::gpu::transfer_pinned),
+        ],
+    )
+}

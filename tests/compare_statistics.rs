@@ -164,7 +164,7 @@ fn tally(m: &Machine, families: usize, effect: f64, every: usize) -> Tally {
         families,
         ..Tally::default()
     };
-    let truth = |i: usize| if i % every == 0 { effect } else { 1.0 };
+    let truth = |i: usize| if i.is_multiple_of(every) { effect } else { 1.0 };
     for seed in 0..families {
         let (judgements, _) = compare(m, seed as u64, truth);
         let mut any = false;
@@ -346,6 +346,41 @@ fn a_change_in_most_benchmarks_is_named_when_one_pair_cannot_tell() {
             assert_eq!(drifts[0].doubt, None, "{machine:?}");
         }
     }
+}
+
+#[test]
+fn one_benchmark_alone_is_held_against_what_is_assumed_and_its_own_pairs() {
+    let alone = |m: &Machine, seed: u64| {
+        let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(seed));
+        let pairs: Vec<Pair> = (0..m.pairs)
+            .map(|round| {
+                let [base, new] = [0, 1].map(|_| {
+                    let process = (m.drift * random.normal()).exp();
+                    Median::of(&random.samples(1e5 * process, m)).expect("enough samples")
+                });
+                Pair { round, base, new }
+            })
+            .collect();
+        let class = Class::of("g/cpu/i/1", Some(m.clock), 1e5);
+        judge(&[Case { class, pairs }], &[true], THRESHOLD).0[0].expect("asked about")
+    };
+    let wrong = |m: Machine| {
+        (0..1000)
+            .filter(|seed| matches!(alone(&m, *seed).verdict, Verdict::Slower | Verdict::Faster))
+            .count()
+    };
+    for pairs in [1, 2, 4] {
+        let wrong = wrong(Machine { pairs, ..WALL });
+        assert!(wrong <= 10, "{pairs} pairs: {wrong} of 1000");
+    }
+    // Pairs that disagree show a machine that drifts four times as much as assumed.
+    let restless = Machine {
+        drift: 0.04,
+        pairs: 4,
+        ..WALL
+    };
+    let wrong = wrong(restless);
+    assert!(wrong <= 30, "{wrong} of 1000");
 }
 
 #[test]

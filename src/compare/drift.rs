@@ -117,14 +117,16 @@ fn learn_class(class: &Class, cases: &[&Case], threshold: f64) -> (Vec<Floor>, D
         .flat_map(|c| c.pairs.iter().map(|p| p.round + 1))
         .max()
         .unwrap_or(0);
-    let repeated = cases.len() > 1 && cases.iter().any(|c| c.pairs.len() > 1);
+    let repeated = cases.iter().any(|c| c.pairs.len() > 1);
     let common_by_round = common_change(cases, pairs);
     let common = {
         let rounds = common_by_round.iter().flatten().count().saturating_sub(1) as f64;
         let sum: f64 = common_by_round.iter().flatten().map(|c| c * c).sum();
+        let prior = assumed * COMMON_SHARE.powi(2);
+        let both = (PRIOR_FREEDOM * prior + sum) / (PRIOR_FREEDOM + rounds);
         Part {
-            variance: (PRIOR_FREEDOM * assumed * COMMON_SHARE.powi(2) + sum)
-                / (PRIOR_FREEDOM + rounds),
+            // Pairs that disagree more than assumed are believed.
+            variance: both.max(if rounds > 0.0 { sum / rounds } else { 0.0 }),
             freedom: PRIOR_FREEDOM + rounds,
         }
     };
@@ -147,8 +149,12 @@ fn learn_class(class: &Class, cases: &[&Case], threshold: f64) -> (Vec<Floor>, D
                 .iter()
                 .map(|p| (p.change() - mean - common_by_round[p.round].unwrap_or(0.0)).powi(2))
                 .sum();
-            // The common change was fitted to these very residuals.
-            let fitted = cases.len() as f64 / (cases.len() as f64 - 1.0);
+            // The common change was fitted to these very residuals. One benchmark alone has
+            // no part of its own: all its disagreement is in the common part.
+            let fitted = match cases.len() {
+                1 => 0.0,
+                n => n as f64 / (n as f64 - 1.0),
+            };
             let freedom = (k - 1) as f64;
             Some(evidence(sum / freedom * fitted, freedom, case.pair_noise()))
         })

@@ -122,11 +122,27 @@ fn sizes(curve: &Curve<'_>) -> std::ops::Range<f64> {
     first / 1.2..last * 1.2
 }
 
+/// A logarithmic axis has a line at every digit; labels at 1, 2 and 5 do not collide.
+fn labelled(value: f64) -> bool {
+    let digit = value / 10_f64.powf(value.log10().floor());
+    [1.0, 2.0, 5.0, 10.0]
+        .iter()
+        .any(|d| (digit - d).abs() < 0.01)
+}
+
 fn size_label(size: &f64) -> String {
-    if *size >= 1e5 {
-        format!("{size:.0e}")
+    match *size {
+        size if !labelled(size) => String::new(),
+        size if size >= 1e6 => format!("{size:.0e}"),
+        size => format!("{size:.0}"),
+    }
+}
+
+fn time_label(ns: &f64) -> String {
+    if labelled(*ns) {
+        show::time(*ns)
     } else {
-        format!("{size:.0}")
+        String::new()
     }
 }
 
@@ -158,7 +174,7 @@ fn times(curve: &Curve<'_>) -> Result<String, PlotError> {
             .light_line_style(TRANSPARENT)
             .x_desc("size")
             .x_label_formatter(&size_label)
-            .y_label_formatter(&|ns| show::time(*ns))
+            .y_label_formatter(&time_label)
             .draw()?;
         // The base lies under the new side, wide enough to show where the two agree.
         for (points, colour, width, label) in [(base, BASE, 5, "base"), (new, NEW, 2, "new")] {

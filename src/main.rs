@@ -20,6 +20,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Ab(cmd::ab::Args),
+    Compare(cmd::compare::Args),
     Env(cmd::env::Arguments),
     Export(cmd::export::Arguments),
     Report(cmd::report::Args),
@@ -31,10 +33,12 @@ Environment variables:
   CRITERION_HOME    folder of the results                   [default: target-reports/criterion]
   RUST_BACKTRACE    1 shows an error with all its details
 
-Exit codes: 0 success, 2 an error";
+Exit codes: 0 success, 1 a comparison found what it was told to fail on, 2 an error";
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
+        Command::Ab(arguments) => cmd::ab::run(&arguments),
+        Command::Compare(arguments) => cmd::compare::run(&arguments),
         Command::Env(arguments) => cmd::env::run(&arguments),
         Command::Export(arguments) => cmd::export::run(&arguments),
         Command::Report(arguments) => cmd::report::run(arguments).map(|()| ExitCode::SUCCESS),

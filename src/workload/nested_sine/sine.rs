@@ -56,7 +56,7 @@ pub(super) trait Vector: Copy {
 /// float32 was compared with float64.
 pub(super) const LARGE: f32 = 65536.0;
 
-pub(super) const PI_0: f32 = 3.141_592_7;
+pub(super) const PI_0: f32 = std::f32::consts::PI;
 pub(super) const PI_1: f32 = -8.742_278e-8;
 pub(super) const PI_2: f32 = -3.430_249e-15;
 /// 1.5 · 2²³: adding it rounds to an integer and leaves that integer's parity in bit 0.
@@ -164,7 +164,7 @@ pub(super) fn sine_large(x: f32) -> f32 {
     // In units of 2^-63, modulo 2.
     let turns = mantissa
         .wrapping_mul(high)
-        .wrapping_add(mantissa * digits(2) >> 32);
+        .wrapping_add((mantissa * digits(2)) >> 32);
     // Without the whole number, the digits below it read as a signed fraction.
     let odd = turns.wrapping_add(1 << 62) >> 63;
     let fraction = (turns << 1) as i64;

@@ -1,0 +1,73 @@
+//! Benchmarks that drift alike.
+
+use std::fmt;
+
+use crate::timing::Clock;
+
+/// Below this time a benchmark is short: fixed costs of a few nanoseconds (where a buffer
+/// lies, how a loop is aligned, how a launch falls on the queue) are a larger share of it,
+/// so it drifts more and is judged among its own kind. Nanoseconds.
+pub const SHORT_NS: f64 = 20_000.0;
+
+/// Benchmarks whose drift is learnt together: one clock, one device, short or long.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Class {
+    /// The clock, `None` for results without a sidecar.
+    pub clock: Option<Clock>,
+    /// Second part of the id, `cpu` or `gpu`; empty where the id has no such part.
+    pub device: String,
+    /// The median lies under [`SHORT_NS`].
+    pub short: bool,
+}
+
+impl Class {
+    /// Class of the benchmark `id` with that median on that clock.
+    pub fn of(id: &str, clock: Option<Clock>, median_ns: f64) -> Self {
+        let device = match id.split('/').nth(1) {
+            Some(d @ ("cpu" | "gpu")) => d.to_owned(),
+            _ => String::new(),
+        };
+        Self {
+            clock,
+            device,
+            short: median_ns < SHORT_NS,
+        }
+    }
+
+    /// What is assumed of the drift before anything is seen: standard deviation of the
+    /// change between two processes that run the same code.
+    ///
+    /// It decides alone where one benchmark is compared over one pair of runs, and fades as
+    /// evidence arrives (it weighs as much as [`PRIOR_FREEDOM`](super::drift::PRIOR_FREEDOM)
+    /// repeats). The figures are rounded up from the spread of repeated processes: device
+    /// time behind a gate repeats within a tenth of a percent, launch rates within half a
+    /// percent, host time within one or two.
+    pub fn assumed_drift(&self) -> f64 {
+        match (self.clock, self.short) {
+            (Some(Clock::EventsGated), false) => 0.0015,
+            (Some(Clock::EventsGated | Clock::EventsCold), true) => 0.003,
+            (Some(Clock::EventsCold), false) => 0.002,
+            (Some(Clock::Events), _) => 0.005,
+            (Some(Clock::Wall), _) if self.device == "gpu" => 0.01,
+            (Some(Clock::Wall) | None, _) => 0.015,
+            (Some(Clock::Submit), _) => 0.02,
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.device.is_empty() {
+            write!(f, "{} ", self.device)?;
+        }
+        match self.clock {
+            Some(clock) => write!(f, "{clock}")?,
+            None => f.write_str("unknown clock")?,
+        }
+        f.write_str(if self.short {
+            " under 20 µs"
+        } else {
+            " from 20 µs"
+        })
+    }
+}

@@ -1,0 +1,173 @@
+//! From medians to verdicts.
+
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use super::class::Class;
+use super::drift::{self, Drift};
+use super::median::Median;
+
+/// Probability that any interval of a comparison misses its true ratio. The intervals are
+/// corrected for their number (Bonferroni; Dunn, "Multiple comparisons among means", JASA
+/// 56, 1961), so they hold all at once.
+pub const FAMILY_ERROR: f64 = 0.01;
+
+/// Changes smaller than this are not worth a verdict, unless asked for.
+pub const THRESHOLD: f64 = 0.01;
+
+/// The medians of one benchmark in two runs that belong together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pair {
+    /// Which pair of runs, from 0.
+    pub round: usize,
+    /// The old code.
+    pub base: Median,
+    /// The new code.
+    pub new: Median,
+}
+
+impl Pair {
+    /// Logarithm of new over base.
+    pub(super) fn change(&self) -> f64 {
+        (self.new.ns / self.base.ns).ln()
+    }
+}
+
+/// One benchmark, measured on both sides on the same clock.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// What it drifts with.
+    pub class: Class,
+    /// At least one pair.
+    pub pairs: Vec<Pair>,
+}
+
+impl Case {
+    pub(super) fn mean_change(&self) -> f64 {
+        self.pairs.iter().map(Pair::change).sum::<f64>() / self.pairs.len() as f64
+    }
+
+    /// Mean variance of one pair's change from the noise of its two medians.
+    pub(super) fn pair_noise(&self) -> f64 {
+        let sum: f64 = self
+            .pairs
+            .iter()
+            .map(|p| p.base.variance + p.new.variance)
+            .sum();
+        sum / self.pairs.len() as f64
+    }
+}
+
+/// What can be said of a benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The interval lies above 1 and the ratio beyond the threshold.
+    Slower,
+    /// The interval lies below 1 and the ratio beyond the threshold.
+    Faster,
+    /// Neither shown: too noisy, or not comparable.
+    Unsure,
+    /// Equivalence is shown: the whole interval lies within the threshold.
+    Same,
+    /// Only the base has it.
+    Gone,
+    /// Only the new side has it.
+    New,
+}
+
+impl Verdict {
+    /// The word shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Slower => "slower",
+            Verdict::Faster => "faster",
+            Verdict::Unsure => "unsure",
+            Verdict::Same => "same",
+            Verdict::Gone => "gone",
+            Verdict::New => "new",
+        }
+    }
+}
+
+/// Ratio, interval and verdict of one benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Judgement {
+    /// Median time of the new side over that of the base (geometric mean over the pairs).
+    pub ratio: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// The verdict.
+    #[serde(skip)]
+    pub verdict: Verdict,
+}
+
+/// Judges all benchmarks of a comparison together: they share what they know of the drift,
+/// and each interval pays for their number.
+///
+/// `tested` says which cases are asked about; the others only teach the drift (a filter
+/// must not make the floor any less known). `threshold` is the smallest change worth a
+/// verdict, as a fraction.
+pub fn judge(
+    cases: &[Case],
+    tested: &[bool],
+    threshold: f64,
+) -> (Vec<Option<Judgement>>, Vec<Drift>) {
+    let (floors, drifts) = drift::learn(cases, threshold.ln_1p());
+    let number = tested.iter().filter(|t| **t).count().max(1);
+    let tail = FAMILY_ERROR / number as f64 / 2.0;
+    let judgements = cases
+        .iter()
+        .zip(&floors)
+        .zip(tested)
+        .map(|((case, floor), tested)| {
+            tested.then(|| {
+                let k = case.pairs.len() as f64;
+                let medians = || case.pairs.iter().flat_map(|p| [p.base, p.new]);
+                let parts = medians()
+                    .map(|m| (m.variance / (k * k), m.freedom))
+                    .chain([floor.own, floor.common].map(|p| (p.variance, p.freedom)));
+                let reach = reach(parts, tail);
+                verdict(case.mean_change(), reach, threshold)
+            })
+        })
+        .collect();
+    (judgements, drifts)
+}
+
+/// Half the width of the interval: Student's t at `tail` times the standard error, the
+/// degrees of freedom by Satterthwaite ("An approximate distribution of estimates of
+/// variance components", Biometrics Bulletin 2, 1946).
+fn reach(parts: impl Iterator<Item = (f64, f64)>, tail: f64) -> f64 {
+    let (mut variance, mut spread) = (0.0, 0.0);
+    for (part, freedom) in parts {
+        variance += part;
+        spread += part * part / freedom;
+    }
+    let freedom = (variance * variance / spread).clamp(1.0, 1e6);
+    let t = StudentsT::new(0.0, 1.0, freedom)
+        .map(|t| -t.inverse_cdf(tail))
+        .expect("the scale is 1 and the degrees of freedom lie between 1 and 1e6");
+    t * variance.sqrt()
+}
+
+fn verdict(change: f64, reach: f64, threshold: f64) -> Judgement {
+    let edge = threshold.ln_1p();
+    let verdict = if change - reach > 0.0 && change >= edge {
+        Verdict::Slower
+    } else if change + reach < 0.0 && change <= -edge {
+        Verdict::Faster
+    } else if change - reach >= -edge && change + reach <= edge {
+        Verdict::Same
+    } else {
+        Verdict::Unsure
+    };
+    Judgement {
+        ratio: change.exp(),
+        low: (change - reach).exp(),
+        high: (change + reach).exp(),
+        verdict,
+    }
+}

@@ -1,0 +1,188 @@
+//! The benchmarks of two sides, matched by id.
+
+use std::collections::BTreeSet;
+
+use super::class::Class;
+use super::judge::{Case, Judgement, Pair, Verdict};
+use super::median::{FEWEST_SAMPLES, Median};
+use super::read::{Baseline, Stored};
+use crate::timing::Clock;
+
+/// One benchmark of a comparison.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Full id.
+    pub id: String,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The clock of both sides, where it is known and one.
+    pub clock: Option<Clock>,
+    /// Median time before, nanoseconds: geometric mean over the runs.
+    pub base_ns: Option<f64>,
+    /// Median time now, nanoseconds: geometric mean over the runs.
+    pub new_ns: Option<f64>,
+    /// Ratio and interval, where the two can be compared.
+    pub judgement: Option<Judgement>,
+    /// Samples of each run of the base.
+    pub base_samples: Vec<usize>,
+    /// Samples of each run of the new side.
+    pub new_samples: Vec<usize>,
+    /// Why there is no verdict, or why a benchmark is gone.
+    pub reason: Option<String>,
+    /// What disturbed it: throttling, another SM clock.
+    pub marks: Vec<String>,
+}
+
+/// Matches the runs of both sides, pair by pair. A row with a case is still to be judged.
+pub(super) fn rows(base: &[Baseline], new: &[Baseline]) -> Vec<(Row, Option<Case>)> {
+    let ids: BTreeSet<&String> = base
+        .iter()
+        .chain(new)
+        .flat_map(|b| b.results.keys())
+        .collect();
+    ids.into_iter()
+        .filter_map(|id| row(id, base, new))
+        .collect()
+}
+
+fn row(id: &str, base: &[Baseline], new: &[Baseline]) -> Option<(Row, Option<Case>)> {
+    let pairs: Vec<(usize, Option<&Stored>, Option<&Stored>)> = base
+        .iter()
+        .zip(new)
+        .enumerate()
+        .map(|(round, (b, n))| (round, b.results.get(id), n.results.get(id)))
+        .collect();
+    let befores: Vec<&Stored> = pairs.iter().filter_map(|p| p.1).collect();
+    let afters: Vec<&Stored> = pairs.iter().filter_map(|p| p.2).collect();
+    let both = || befores.iter().chain(&afters);
+
+    let clocks: BTreeSet<Option<Clock>> = both()
+        .map(|s| s.sidecar.as_ref().map(|c| c.clock))
+        .collect();
+    let mut row = Row {
+        id: id.to_owned(),
+        verdict: Verdict::Unsure,
+        clock: clocks
+            .first()
+            .copied()
+            .flatten()
+            .filter(|_| clocks.len() == 1),
+        base_ns: centre(&befores),
+        new_ns: centre(&afters),
+        judgement: None,
+        base_samples: befores.iter().map(|s| s.ns.len()).collect(),
+        new_samples: afters.iter().map(|s| s.ns.len()).collect(),
+        reason: None,
+        marks: marks(&befores, &afters),
+    };
+    let broken = |side: &[Baseline], other: &[Baseline]| {
+        side.iter()
+            .any(|s| other.iter().any(|o| s.is_broken(id, o)))
+    };
+    if afters.is_empty() || befores.is_empty() {
+        // A result that could not be read is named among the problems; it is not gone.
+        if (afters.is_empty() && broken(new, base)) || (befores.is_empty() && broken(base, new)) {
+            return None;
+        }
+        if afters.is_empty() {
+            row.verdict = Verdict::Gone;
+            row.reason = new.iter().find_map(|b| b.why_absent(id));
+        } else {
+            row.verdict = Verdict::New;
+        }
+        return Some((row, None));
+    }
+    match case(id, &pairs, &clocks, row.clock) {
+        Ok(case) => Some((row, Some(case))),
+        Err(reason) => {
+            row.reason = Some(reason);
+            Some((row, None))
+        }
+    }
+}
+
+fn case(
+    id: &str,
+    pairs: &[(usize, Option<&Stored>, Option<&Stored>)],
+    clocks: &BTreeSet<Option<Clock>>,
+    clock: Option<Clock>,
+) -> Result<Case, String> {
+    if clocks.len() > 1 {
+        let names: Vec<&str> = clocks
+            .iter()
+            .map(|c| c.map_or("an unknown clock", Clock::name))
+            .collect();
+        return Err(format!(
+            "timed on {}: different quantities",
+            names.join(" and ")
+        ));
+    }
+    let mut judged = Vec::new();
+    for (round, before, after) in pairs {
+        let (Some(before), Some(after)) = (before, after) else {
+            continue;
+        };
+        if before.ns == after.ns {
+            return Err("both sides hold the same samples: one measurement, saved twice".into());
+        }
+        let (Some(base), Some(new)) = (Median::of(&before.ns), Median::of(&after.ns)) else {
+            return Err(format!("fewer than {FEWEST_SAMPLES} samples"));
+        };
+        judged.push(Pair {
+            round: *round,
+            base,
+            new,
+        });
+    }
+    let Some(first) = judged.first() else {
+        return Err("no pair of runs has it on both sides".to_owned());
+    };
+    Ok(Case {
+        class: Class::of(id, clock, first.base.ns),
+        pairs: judged,
+    })
+}
+
+fn centre(runs: &[&Stored]) -> Option<f64> {
+    let logs: Vec<f64> = runs
+        .iter()
+        .map(|s| {
+            let mut sorted = s.ns.clone();
+            sorted.sort_unstable_by(f64::total_cmp);
+            let n = sorted.len();
+            ((sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0).ln()
+        })
+        .collect();
+    (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
+}
+
+/// Two runs whose SM clocks differ by more than this are marked.
+const CLOCK_DIFFERENCE: f64 = 0.02;
+
+fn marks(befores: &[&Stored], afters: &[&Stored]) -> Vec<String> {
+    let mut marks = Vec::new();
+    let mut clocks = Vec::new();
+    for (side, runs) in [("base", befores), ("new", afters)] {
+        let states = || {
+            runs.iter()
+                .filter_map(|s| s.sidecar.as_ref()?.device_state.as_ref())
+        };
+        let reasons: BTreeSet<&str> = states()
+            .flat_map(|s| s.throttle_reasons.iter().map(String::as_str))
+            .collect();
+        if !reasons.is_empty() {
+            let reasons: Vec<&str> = reasons.into_iter().collect();
+            marks.push(format!("{side} throttled ({})", reasons.join(", ")));
+        }
+        let seen: Vec<u32> = states().filter_map(|s| s.sm_clock_mhz).collect();
+        if !seen.is_empty() {
+            clocks.push(seen.iter().sum::<u32>() as f64 / seen.len() as f64);
+        }
+    }
+    if let [before, after] = clocks[..]
+        && (after / before - 1.0).abs() > CLOCK_DIFFERENCE
+    {
+        marks.push(format!("SM clock {before:.0} → {after:.0} MHz"));
+    }
+    marks
+}

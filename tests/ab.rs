@@ -1,0 +1,282 @@
+//! `crossover ab`: order of the runs, verdicts, and what is left behind, also after an
+//! interrupt.
+#![cfg(all(feature = "suite", unix))]
+
+mod baselines;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use baselines::suite;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// A bundle whose `run` copies the next of its prepared results to CRITERION_HOME and logs
+/// that it ran, with its arguments.
+fn bundle(dir: &Path, log: &Path, seed: u64, ratio: f64) {
+    for turn in 1..=2 {
+        let results = dir.join(format!("results-{turn}"));
+        suite(&results, "new", seed + turn, |_| ratio);
+    }
+    script(
+        dir,
+        &format!(
+            r#"echo "$(basename {dir}) $*" >> {log}
+turn=$(grep -c "^$(basename {dir}) " {log})
+mkdir -p "$CRITERION_HOME"
+cp -r {dir}/results-$turn/. "$CRITERION_HOME"
+echo "noise on standard output""#,
+            dir = dir.display(),
+            log = log.display()
+        ),
+    );
+}
+
+fn script(dir: &Path, body: &str) {
+    fs::create_dir_all(dir).unwrap();
+    let run = dir.join("run");
+    fs::write(&run, format!("#!/bin/sh\nset -e\n{body}\n")).unwrap();
+    fs::set_permissions(&run, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn crossover(cwd: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_crossover"));
+    command
+        .arg("ab")
+        .current_dir(cwd)
+        .env_remove("CARGO_TARGET_DIR")
+        // Worktrees go where the test can see that they are gone.
+        .env("TMPDIR", cwd.join("tmp"))
+        .stdin(Stdio::null());
+    fs::create_dir_all(cwd.join("tmp")).unwrap();
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn shown(output: &Output) -> String {
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+/// The one results folder of a run of the command.
+fn kept(cwd: &Path) -> PathBuf {
+    let mut dirs = fs::read_dir(cwd.join("target-reports/ab")).unwrap();
+    let dir = dirs.next().unwrap().unwrap().path();
+    assert!(dirs.next().is_none());
+    dir
+}
+
+#[test]
+fn bundles_run_in_turn_and_are_compared_pair_by_pair() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    bundle(&dir.path().join("old"), &log, 10, 1.0);
+    bundle(&dir.path().join("fresh"), &log, 20, 1.02);
+    let output = crossover(dir.path())
+        .args(["old", "fresh", "--json", "--", "matmul", "--quick"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
+    assert_eq!(
+        fs::read_to_string(&log).unwrap(),
+        "old bench matmul --quick\nfresh bench matmul --quick\n\
+         fresh bench matmul --quick\nold bench matmul --quick\n"
+    );
+    // Standard output holds the comparison alone.
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["counts"]["slower"], 20, "{json:#}");
+    assert_eq!(json["drift"][0]["pairs"], 2);
+    let kept = kept(dir.path());
+    for name in ["a1", "a2", "b1", "b2"] {
+        assert!(kept.join(name).join("matmul").is_dir(), "{name}");
+    }
+    for name in ["compare.html", "compare.md", "compare.json"] {
+        assert!(kept.join(name).is_file(), "{name}");
+    }
+    assert!(text(&output.stderr).contains(kept.to_str().unwrap()));
+}
+
+#[test]
+fn a_run_without_results_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    script(&dir.path().join("a"), "exit 3");
+    script(&dir.path().join("b"), "exit 0");
+    let output = crossover(dir.path()).args(["a", "b"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let text = shown(&output);
+    assert!(text.contains("run a1 ended with exit status: 3"), "{text}");
+    assert!(text.contains("a1 left no results"), "{text}");
+}
+
+#[test]
+fn what_is_neither_a_bundle_nor_a_revision_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    repository(dir.path());
+    fs::create_dir(dir.path().join("empty")).unwrap();
+    for (args, says) in [
+        (vec!["nowhere"], "neither a bundle folder nor a revision"),
+        (vec!["empty"], "without an executable `run`"),
+        (vec!["--", "x"], "does not build"),
+    ] {
+        let output = crossover(dir.path()).args(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(shown(&output).contains(says), "{}", shown(&output));
+        clean(dir.path());
+    }
+    script(&dir.path().join("a"), "exit 0");
+    let output = crossover(dir.path()).arg("a").output().unwrap();
+    assert!(shown(&output).contains("name the second one too"));
+}
+
+fn git(dir: &Path, args: &[&str]) -> String {
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(dir)
+        .args(["-c", "user.name=A", "-c", "user.email=a@example.com"])
+        .args(args)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", shown(&output));
+    text(&output.stdout)
+}
+
+/// A repository with one commit and nothing that cargo could build.
+fn repository(dir: &Path) {
+    fs::write(dir.join(".gitignore"), "target*\ntmp\n/a\n").unwrap();
+    fs::write(dir.join("file"), "committed\n").unwrap();
+    git(dir, &["init", "--quiet"]);
+    git(dir, &["add", "."]);
+    git(dir, &["commit", "--quiet", "-m", "first"]);
+}
+
+/// No worktree but the first, and nothing in the temporary folder.
+fn clean(dir: &Path) {
+    assert_eq!(git(dir, &["worktree", "list"]).lines().count(), 1);
+    let left: Vec<_> = fs::read_dir(dir.join("tmp")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// Stands in for cargo: `--no-run` builds nothing; a run writes what the worktree holds, and
+/// results of a benchmark whose time is the content of `time`.
+fn cargo(dir: &Path, body: &str) -> PathBuf {
+    let bin = dir.join("target-bin");
+    script(&bin, body);
+    bin.join("run")
+}
+
+#[test]
+fn revisions_are_built_apart_and_the_work_tree_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path();
+    repository(top);
+    // Changed, deleted, new and ignored files.
+    fs::write(top.join("gone"), "x").unwrap();
+    git(top, &["add", "gone"]);
+    git(top, &["commit", "--quiet", "-m", "second"]);
+    fs::remove_file(top.join("gone")).unwrap();
+    fs::write(top.join("file"), "changed\n").unwrap();
+    fs::write(top.join("fresh"), "new\n").unwrap();
+    fs::write(top.join("target-x"), "ignored").unwrap();
+    let before = git(top, &["status", "--porcelain"]);
+    for (seed, name) in ["a1", "b1", "b2", "a2"].into_iter().enumerate() {
+        suite(
+            &top.join("target-made").join(name),
+            "new",
+            seed as u64,
+            |_| 1.0,
+        );
+    }
+    let log = top.join("target-log");
+    let cargo = cargo(
+        top,
+        &format!(
+            r#"echo "$*|$CARGO_TARGET_DIR|$(cat file)|$(ls | tr '\n' ' ')|$(git status --porcelain | tr '\n' ' ')" >> {log}
+case "$*" in *--no-run*) exit 0;; esac
+mkdir -p "$CRITERION_HOME"
+cp -r {top}/target-made/$(basename "$CRITERION_HOME")/. "$CRITERION_HOME""#,
+            log = log.display(),
+            top = top.display(),
+        ),
+    );
+    let output = crossover(top)
+        .args(["--bench", "b", "--", "some filter"])
+        .env("CARGO", cargo)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+    let target = |side: &str| top.canonicalize().unwrap().join("target/ab").join(side);
+    let line = |side: &str, args: &str| {
+        let tree = match side {
+            "a" => "committed|file gone |",
+            _ => "changed|file fresh | M file  D gone ?? fresh ",
+        };
+        format!("bench --bench b {args}|{}|{tree}", target(side).display())
+    };
+    let want = [
+        line("a", "--no-run"),
+        line("b", "--no-run"),
+        line("a", "-- some filter"),
+        line("b", "-- some filter"),
+        line("b", "-- some filter"),
+        line("a", "-- some filter"),
+    ]
+    .join("\n");
+    assert_eq!(fs::read_to_string(&log).unwrap().trim_end(), want);
+    assert_eq!(git(top, &["status", "--porcelain"]), before);
+    clean(top);
+}
+
+#[test]
+fn an_interrupt_ends_the_children_and_removes_the_worktrees() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path();
+    repository(top);
+    let started = top.join("target-started");
+    // A child of the child that would outlive both, and heeds no interrupt.
+    let cargo = cargo(
+        top,
+        &format!(
+            r#"case "$*" in *--no-run*) exit 0;; esac
+trap "" INT
+sleep 600 &
+echo $! > {0}.part
+mv {0}.part {0}
+wait
+sleep 600"#,
+            started.display()
+        ),
+    );
+    let child = crossover(top)
+        .env("CARGO", cargo)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !started.exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(git(top, &["worktree", "list"]).lines().count() > 1);
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", shown(&output));
+    assert!(shown(&output).contains("interrupted"));
+    clean(top);
+    let grandchild: i32 = fs::read_to_string(started).unwrap().trim().parse().unwrap();
+    // Killed with its group; it may wait a moment to be reaped.
+    let alive = || {
+        fs::read_to_string(format!("/proc/{grandchild}/stat"))
+            .is_ok_and(|stat| !stat.contains(") Z "))
+    };
+    for _ in 0..500 {
+        if !alive() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("process {grandchild} outlived the interrupt");
+}

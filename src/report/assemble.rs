@@ -9,7 +9,7 @@ use super::findings::{self, Context, Finding};
 use super::model::Machine;
 use super::page::{self, Section};
 use super::reuse::{self, Reuse};
-use super::{read, summary, terminal};
+use super::{read, summary, terminal, topics};
 use crate::record::{self, RecordError};
 
 /// What to draw beside the results of this machine.
@@ -42,7 +42,7 @@ impl Assembled {
         std::iter::once(&self.machine).chain(self.others.iter().map(|(m, _)| m))
     }
 
-    /// Groups of any machine, those that compare CPU and GPU first, then by name.
+    /// Groups of any machine, those that compare CPU and GPU first, then by topic and name.
     pub fn group_names(&self) -> Vec<String> {
         let mut names: Vec<String> = self
             .machines()
@@ -50,7 +50,10 @@ impl Assembled {
             .collect();
         names.sort();
         names.dedup();
-        names.sort_by_key(|name| !self.found.iter().any(|f| f.group == *name));
+        names.sort_by_key(|name| {
+            let compares = self.found.iter().any(|f| f.group == *name);
+            (!compares, topics::place(name))
+        });
         names
     }
 }

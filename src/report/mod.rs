@@ -4,6 +4,7 @@
 //! [`reuse`], [`limits`] and [`findings`] compute on it, [`summary`], [`page`] and
 //! [`terminal`] say it. Nothing here opens a GPU or changes a result.
 
+pub mod cold_start;
 pub mod crossover;
 pub mod findings;
 pub mod limits;

@@ -78,6 +78,8 @@ pub struct Benchmark {
     pub verified: Option<Verified>,
     /// Whether the GPU's clock was held down; `None` where nobody looked.
     pub throttled: Option<bool>,
+    /// Figures beside the time, by name: [`Sidecar::extra`](crate::record::Sidecar::extra).
+    pub extra: BTreeMap<String, f64>,
     /// Remarks of the suite.
     pub notes: Vec<String>,
     /// The run it comes from.
@@ -163,7 +165,7 @@ impl Series {
     }
 }
 
-/// All curves of one group, CPU first, then by name.
+/// All curves of one group, CPU first, then by name with numbers in their order.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// First part of the ids.

@@ -249,6 +249,9 @@ impl Reader {
                 .as_ref()
                 .and_then(|s| s.device_state.as_ref())
                 .map(|state| !state.throttle_reasons.is_empty()),
+            extra: sidecar
+                .as_ref()
+                .map_or(BTreeMap::new(), |s| s.extra.clone()),
             notes: sidecar.as_ref().map_or(Vec::new(), |s| s.notes.clone()),
             run: sidecar.map(|s| s.run),
             dir: new.parent().unwrap_or(new).into(),
@@ -364,9 +367,19 @@ pub fn gather(benchmarks: Vec<Benchmark>) -> Vec<Group> {
     };
     groups
         .into_iter()
-        .map(|(name, curves)| Group {
-            name,
-            series: curves.into_iter().map(series).collect(),
+        .map(|(name, curves)| {
+            let mut series: Vec<Series> = curves.into_iter().map(series).collect();
+            series.sort_by_cached_key(|s| (s.device, numbered(&s.implementation)));
+            Group { name, series }
         })
         .collect()
+}
+
+/// A name and the number at its end, so that `chunks-8` comes before `chunks-16`.
+fn numbered(name: &str) -> (String, u64) {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    match name[stem.len()..].parse() {
+        Ok(number) => (stem.into(), number),
+        Err(_) => (name.into(), 0),
+    }
 }

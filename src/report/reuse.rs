@@ -6,11 +6,9 @@
 //! k = (T − D) / (C − D) operations on the same data on, the GPU is ahead. D is the
 //! headline answer's time where the data is on the device, launch included.
 
+use super::cold_start;
 use super::crossover::{Found, best_cpu, curve};
 use super::model::{Device, Machine, Question};
-
-/// The group and implementation that hold what a fresh process pays before its first result.
-pub const COLD_START: (&str, &str) = ("cold_start", "total");
 
 /// One size of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,7 +37,6 @@ pub struct Reuse {
 
 /// All tables of a machine. `found` are its answers.
 pub fn find(machine: &Machine, found: &[Found]) -> Vec<Reuse> {
-    let cold = cold_start_ns(machine);
     let mut tables = Vec::new();
     for group in &machine.groups {
         let resident = found.iter().find(|f| {
@@ -55,6 +52,8 @@ pub fn find(machine: &Machine, found: &[Found]) -> Vec<Reuse> {
         else {
             continue;
         };
+        let first = cold_start::First::of(&resident.gpu);
+        let cold = cold_start::start(machine, first).map(|s| s.total_ns());
         let device = curve(series);
         let (cpu, _) = best_cpu(group);
         let moving = group
@@ -93,15 +92,4 @@ fn pays(once: f64, cpu: f64, gpu: f64) -> f64 {
         saved if saved > 0.0 => once / saved,
         _ => f64::INFINITY,
     }
-}
-
-fn cold_start_ns(machine: &Machine) -> Option<f64> {
-    let (group, implementation) = COLD_START;
-    machine
-        .group(group)?
-        .on(Device::Gpu)
-        .find(|s| s.implementation == implementation)?
-        .points
-        .last()
-        .map(|b| b.median_ns)
 }

@@ -2,6 +2,30 @@
 //! shown with its own name and the defaults.
 
 use super::model::{Group, Series};
+use super::units;
+
+/// What the size in an id counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// A number of things.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds.
+    Time,
+}
+
+impl Unit {
+    /// A size in words: `1,024`, `256 MiB`, `10.0 ms`.
+    pub fn write(self, size: u64) -> String {
+        match self {
+            Unit::Count => units::size(size),
+            Unit::Bytes => units::binary(size),
+            Unit::Time => units::time(size as f64),
+        }
+    }
+}
 
 /// Words for one group.
 #[derive(Clone, Copy, Debug)]
@@ -10,14 +34,26 @@ pub struct Topic {
     pub group: &'static str,
     /// Heading.
     pub title: &'static str,
-    /// One sentence on what is computed.
+    /// One sentence on what is computed or asked.
     pub about: &'static str,
     /// Symbol of the size.
     pub symbol: &'static str,
     /// What the size counts, for the axis.
     pub axis: &'static str,
+    /// Its unit.
+    pub unit: Unit,
+    /// Whether all implementations do the same work, so that one of them wins.
+    pub compares: bool,
 }
 
+impl Topic {
+    /// `N = 64`, `size = 256 MiB`.
+    pub fn at(&self, size: u64) -> String {
+        format!("{} = {}", self.symbol, self.unit.write(size))
+    }
+}
+
+/// In the order in which the page shows them.
 const TOPICS: &[Topic] = &[
     Topic {
         group: "matmul",
@@ -25,6 +61,35 @@ const TOPICS: &[Topic] = &[
         about: "Square f32 matrices, C = A · B.",
         symbol: "N",
         axis: "N, rows and columns of each matrix",
+        unit: Unit::Count,
+        compares: true,
+    },
+    Topic {
+        group: "matmul_batched",
+        title: "Batched matrix product",
+        about: "64 small f32 products at once: where does a GPU win that no single one of them would fill?",
+        symbol: "N",
+        axis: "N, rows and columns of each matrix",
+        unit: Unit::Count,
+        compares: true,
+    },
+    Topic {
+        group: "matmul_skinny",
+        title: "Skinny matrix product",
+        about: "M rows times a 4096 × 4096 matrix: the product that reads more than it computes.",
+        symbol: "M",
+        axis: "M, rows of the left matrix",
+        unit: Unit::Count,
+        compares: true,
+    },
+    Topic {
+        group: "precision",
+        title: "Precision",
+        about: "The same matrix product in ever fewer bits, and in f32 put together from fewer: what does each halving buy?",
+        symbol: "N",
+        axis: "N, rows and columns of each matrix",
+        unit: Unit::Count,
+        compares: true,
     },
     Topic {
         group: "nested_sine",
@@ -32,6 +97,8 @@ const TOPICS: &[Topic] = &[
         about: "y = sin(sin(sin(sin x))) on each f32 element.",
         symbol: "n",
         axis: "n, elements",
+        unit: Unit::Count,
+        compares: true,
     },
     Topic {
         group: "graph_replay",
@@ -39,55 +106,80 @@ const TOPICS: &[Topic] = &[
         about: "A chain of small elementwise kernels: launched one by one, synchronised after each, and replayed as one CUDA graph.",
         symbol: "n",
         axis: "n, elements",
+        unit: Unit::Count,
+        compares: true,
     },
     Topic {
         group: "cold_start",
         title: "Cold start",
-        about: "What the first call in a fresh process pays.",
+        about: "What does the first call of a fresh process pay, phase by phase, and what does a warm one?",
         symbol: "n",
         axis: "n",
+        unit: Unit::Count,
+        compares: false,
     },
     Topic {
         group: "timing_methods",
-        title: "Timing methods",
-        about: "The same work timed in several ways.",
+        title: "Timing methods: a kernel of known duration",
+        about: "A kernel that spins for a known time, timed in six ways: by how much is each wrong, and where?",
         symbol: "t",
-        axis: "true device time, ns",
+        axis: "t, true time on the device",
+        unit: Unit::Time,
+        compares: false,
+    },
+    Topic {
+        group: "timing_methods_matmul",
+        title: "Timing methods: a matrix product",
+        about: "One cuBLAS product, timed in the same six ways: what does each add to the device's time, or leave out?",
+        symbol: "N",
+        axis: "N, rows and columns of each matrix",
+        unit: Unit::Count,
+        compares: false,
     },
     Topic {
         group: "transfer",
         title: "Transfers",
-        about: "Copies between host and device memory.",
+        about: "Copies between host and device, by kind of host memory: what does pinning save, and what does a copy cost however small it is?",
         symbol: "size",
-        axis: "bytes",
+        axis: "size of the copy",
+        unit: Unit::Bytes,
+        compares: false,
     },
     Topic {
         group: "streams",
         title: "Streams and overlap",
-        about: "Copies and kernels in sequence and overlapped.",
+        about: "Nested sine from and to pinned host memory, in pieces: what does overlapping copies and kernels save, and how many pieces are best?",
         symbol: "n",
         axis: "n, elements",
+        unit: Unit::Count,
+        compares: true,
     },
     Topic {
         group: "loader",
         title: "Data loader",
-        about: "Batches from host memory to a consumer kernel.",
-        symbol: "n",
-        axis: "n",
+        about: "An epoch of 32 batches from host memory to a consumer on the device: what do pinning, prefetching and more threads bring?",
+        symbol: "batch",
+        axis: "size of a batch",
+        unit: Unit::Bytes,
+        compares: true,
     },
     Topic {
         group: "host_sync",
         title: "Host synchronisation",
-        about: "A pipeline of small steps, with and without waiting for the device.",
+        about: "A pipeline of 64 small steps: what does the host's waiting between them cost?",
         symbol: "n",
         axis: "n, elements",
+        unit: Unit::Count,
+        compares: true,
     },
     Topic {
         group: "memory",
         title: "Device memory",
-        about: "Allocating and releasing device memory.",
+        about: "Allocate, write a word, release, synchronise: what does an allocation in the loop cost?",
         symbol: "size",
-        axis: "bytes",
+        axis: "size of the allocation",
+        unit: Unit::Bytes,
+        compares: true,
     },
 ];
 
@@ -100,7 +192,15 @@ pub fn topic(group: &str) -> Topic {
         about: "",
         symbol: "n",
         axis: "size",
+        unit: Unit::Count,
+        compares: true,
     })
+}
+
+/// Place of a group on the page; unknown ones come last.
+pub fn place(group: &str) -> usize {
+    let known = TOPICS.iter().position(|t| t.group == group);
+    known.unwrap_or(TOPICS.len())
 }
 
 /// Heading of a group.

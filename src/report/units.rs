@@ -81,6 +81,19 @@ pub fn size(size: u64) -> String {
     }
 }
 
+/// A number of bytes that names a size: `256 MiB`, or decimal where it is no whole number of
+/// binary units.
+pub fn binary(bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    match units.iter().find(|(e, _)| bytes >= 1 << e) {
+        Some((e, unit)) if bytes.is_multiple_of(1 << e) => {
+            format!("{} {unit}", thousands(&(bytes >> e).to_string()))
+        }
+        Some(_) => self::bytes(bytes as f64),
+        None => format!("{bytes} B"),
+    }
+}
+
 /// A size between measured ones: the first whole one from it on, to three digits.
 pub fn from_size(size: f64) -> String {
     count(size.ceil())
@@ -113,6 +126,14 @@ pub fn factor(ratio: f64) -> String {
     match ratio {
         r if r < 9.95 => format!("{r:.1}×").replace(".0×", "×"),
         r => format!("{}×", count(r)),
+    }
+}
+
+/// A factor near one, `1.12×`.
+pub fn factor_fine(ratio: f64) -> String {
+    match ratio {
+        r if r < 1.995 => format!("{r:.2}×"),
+        r => factor(r),
     }
 }
 
@@ -151,6 +172,9 @@ mod tests {
         assert_eq!(size(1024), "1,024");
         assert_eq!(size(1 << 20), "2²⁰");
         assert_eq!(size((1 << 20) + 4), "1,048,580");
+        assert_eq!(binary(1 << 28), "256 MiB");
+        assert_eq!(binary(1536 << 10), "1.57 MB");
+        assert_eq!(binary(512), "512 B");
         assert_eq!(from_size(181.4), "182");
         assert_eq!(from_size(64.0), "64");
         assert_eq!(size_range(87.5, 88.3), "87 to 89");

@@ -1,6 +1,6 @@
 //! What replaying a graph saves, and what synchronising after each kernel costs.
 
-use super::{Context, Finding, common, gpu};
+use super::{Context, Finding, common, faster, gpu};
 use crate::report::model::Benchmark;
 use crate::report::topics::title;
 use crate::report::units;
@@ -22,10 +22,7 @@ pub(super) fn replay(context: &Context) -> Vec<Finding> {
             let (eager, graph) = *common(eager, graph).first()?;
             let saved = eager.median_ns - graph.median_ns;
             let ratio = eager.median_ns / graph.median_ns;
-            let compared = match ratio {
-                r if r >= 1.0 => format!("{} faster than", units::factor(r)),
-                r => format!("{} slower than", units::factor(1.0 / r)),
-            };
+            let compared = faster(ratio);
             let each = kernels(eager).map(|n| saved / n);
             let of_each = each.map_or(String::new(), |each| {
                 let less = if each >= 0.0 { "less" } else { "more" };

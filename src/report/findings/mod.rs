@@ -4,10 +4,17 @@
 //! missing is absent. To add one, write `fn name(&Context) -> Vec<Finding>` in a file of
 //! its own and add it to the table.
 
+mod allocation;
+mod cold_start;
+mod copies;
 mod fusing;
 mod graphs;
+mod loading;
+mod overlap;
 mod submit;
+mod timing;
 mod transfers;
+mod waiting;
 mod winners;
 
 use std::collections::BTreeMap;
@@ -15,6 +22,7 @@ use std::collections::BTreeMap;
 use super::crossover::Found;
 use super::model::{Benchmark, Device, Group, Machine, Question, Series};
 use super::reuse::Reuse;
+use super::units;
 use crate::timing::Clock;
 
 /// One sentence and what it rests on.
@@ -52,6 +60,19 @@ pub const TABLE: &[Make] = &[
     fusing::find,
     graphs::replay,
     graphs::synchronising,
+    copies::pinned,
+    copies::fixed,
+    copies::many,
+    overlap::pieces,
+    overlap::synced,
+    loading::find,
+    waiting::steps,
+    waiting::hybrid,
+    waiting::graph,
+    allocation::find,
+    timing::spin,
+    timing::product,
+    cold_start::find,
 ];
 
 /// All findings.
@@ -92,6 +113,29 @@ fn common<'a>(a: &'a Series, b: &'a Series) -> Vec<(&'a Benchmark, &'a Benchmark
         .iter()
         .filter_map(|p| Some((p, b.at(p.size)?)))
         .collect()
+}
+
+/// The curve of a GPU implementation on the wall clock.
+fn wall<'a>(group: &'a Group, implementation: &str) -> Option<&'a Series> {
+    gpu(group, implementation, &[Clock::Wall])
+}
+
+/// `2.5× faster than`, or `1.2× slower than` where the ratio of the other time to this one is
+/// below one.
+fn faster(ratio: f64) -> String {
+    match ratio {
+        r if r >= 1.0 => format!("{} faster than", units::factor(r)),
+        r => format!("{} slower than", units::factor(1.0 / r)),
+    }
+}
+
+/// `a, b and c`.
+fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
 }
 
 /// The curve of a GPU implementation on one of these clocks.

@@ -12,6 +12,8 @@ pub(super) fn share(context: &Context) -> Vec<Finding> {
         let moving: Vec<&Series> = group
             .on(Device::Gpu)
             .filter(|s| s.measures_work() && s.question() == Question::Host)
+            // Others move data for another reason than to bring the work to the device.
+            .filter(|s| s.implementation.starts_with("transfer"))
             .collect();
         for series in &moving {
             let pairs: Vec<_> = series

@@ -9,12 +9,15 @@
 //! | GPU, data on the host | `link_bytes` over the mean of `h2d_pinned` and `d2h_pinned` |
 //! | CPU | `flop` over `cpu_fma_all`, `bytes` over `cpu_memory` |
 //!
-//! Data that fits a cache may exceed a memory limit, and copies both ways at once that of
-//! the link: such a share is above one and stands as it is.
+//! A curve that exceeds the link's rate at some size copies both ways at once, and its share is
+//! that of both ways together. One that exceeds the SGEMM rate computes in another precision,
+//! and that limit is not its own. Data that fits a cache may exceed a memory limit: such a
+//! share is above one, and [`Share::words`] says so.
 //!
 //! [`RunRecord::ceilings`]: crate::record::RunRecord::ceilings
 
 use super::model::{Benchmark, Device, Machine, Question, Series};
+use super::units;
 
 /// The share of the binding limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,7 +26,22 @@ pub struct Share {
     pub limit: &'static str,
     /// Achieved over limit.
     pub fraction: f64,
+    /// The data come from the GPU's L2 cache, faster than memory could give them.
+    pub cached: bool,
 }
+
+impl Share {
+    /// `98 % of copy bandwidth`.
+    pub fn words(&self) -> String {
+        match self.cached {
+            true => format!("in cache, above {}", self.limit),
+            false => format!("{} of {}", units::percent(self.fraction), self.limit),
+        }
+    }
+}
+
+/// How far noise may carry a rate above its limit.
+const NOISE: f64 = 1.03;
 
 /// The share that `benchmark` of `series` reaches; `None` where its cost or the limit is
 /// unknown, or its clock does not measure the work.
@@ -37,14 +55,24 @@ pub fn share(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Optio
         Some(Share {
             limit,
             fraction: benchmark.rate(amount) / ceiling?,
+            cached: false,
         })
     };
     let limits = match (series.device, series.question()) {
         (Device::Gpu, Question::Device) => [
-            of(cost.flop, machine.ceiling("gpu_sgemm"), "SGEMM rate"),
-            of(cost.bytes, machine.ceiling("gpu_copy"), "copy bandwidth"),
+            of(cost.flop, sgemm(series, machine), "SGEMM rate"),
+            of(cost.bytes, machine.ceiling("gpu_copy"), "copy bandwidth").map(|share| Share {
+                cached: share.fraction > NOISE && fits_cache(benchmark, machine),
+                ..share
+            }),
         ],
-        (Device::Gpu, Question::Host) => [of(cost.link_bytes, link(machine), "PCIe rate"), None],
+        (Device::Gpu, Question::Host) => match both_ways(series, machine) {
+            true => {
+                let both = link(machine).map(|rate| 2.0 * rate);
+                [of(cost.link_bytes, both, "PCIe rate, both ways"), None]
+            }
+            false => [of(cost.link_bytes, link(machine), "PCIe rate"), None],
+        },
         (Device::Cpu, _) => [
             of(cost.flop, machine.ceiling("cpu_fma_all"), "FMA peak"),
             of(
@@ -58,6 +86,36 @@ pub fn share(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Optio
         .into_iter()
         .flatten()
         .max_by(|a, b| a.fraction.total_cmp(&b.fraction))
+}
+
+/// The SGEMM rate, unless a point of the curve exceeds it.
+fn sgemm(series: &Series, machine: &Machine) -> Option<f64> {
+    let limit = machine.ceiling("gpu_sgemm")?;
+    let exceeds = |b: &Benchmark| b.cost.flop.is_some_and(|flop| b.rate(flop) > NOISE * limit);
+    (!series.points.iter().any(exceeds)).then_some(limit)
+}
+
+/// Whether the bytes of one launch fit the L2 cache.
+fn fits_cache(benchmark: &Benchmark, machine: &Machine) -> bool {
+    let gpu = machine.environment.as_ref().and_then(|e| e.gpu.as_ref());
+    let launches = f64::from(benchmark.cost.launches.unwrap_or(1).max(1));
+    let bytes = benchmark.cost.bytes.map(|bytes| bytes / launches);
+    let cache = gpu.and_then(|gpu| gpu.l2_bytes);
+    bytes
+        .zip(cache)
+        .is_some_and(|(bytes, cache)| bytes <= cache as f64)
+}
+
+/// Whether a curve carries more than the link does one way at a time.
+pub fn both_ways(series: &Series, machine: &Machine) -> bool {
+    let Some(limit) = link(machine) else {
+        return false;
+    };
+    series.points.iter().any(|b| {
+        b.cost
+            .link_bytes
+            .is_some_and(|bytes| b.rate(bytes) > NOISE * limit)
+    })
 }
 
 /// The link's rate one way at a time, B/s.

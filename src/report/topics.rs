@@ -44,6 +44,8 @@ pub struct Topic {
     pub unit: Unit,
     /// Whether all implementations do the same work, so that one of them wins.
     pub compares: bool,
+    /// Whether a rate says something, FLOP/s or B/s.
+    pub rated: bool,
 }
 
 impl Topic {
@@ -63,6 +65,7 @@ const TOPICS: &[Topic] = &[
         axis: "N, rows and columns of each matrix",
         unit: Unit::Count,
         compares: true,
+        rated: true,
     },
     Topic {
         group: "matmul_batched",
@@ -72,6 +75,7 @@ const TOPICS: &[Topic] = &[
         axis: "N, rows and columns of each matrix",
         unit: Unit::Count,
         compares: true,
+        rated: true,
     },
     Topic {
         group: "matmul_skinny",
@@ -81,6 +85,7 @@ const TOPICS: &[Topic] = &[
         axis: "M, rows of the left matrix",
         unit: Unit::Count,
         compares: true,
+        rated: true,
     },
     Topic {
         group: "precision",
@@ -90,6 +95,7 @@ const TOPICS: &[Topic] = &[
         axis: "N, rows and columns of each matrix",
         unit: Unit::Count,
         compares: true,
+        rated: true,
     },
     Topic {
         group: "nested_sine",
@@ -99,6 +105,7 @@ const TOPICS: &[Topic] = &[
         axis: "n, elements",
         unit: Unit::Count,
         compares: true,
+        rated: true,
     },
     Topic {
         group: "graph_replay",
@@ -108,6 +115,7 @@ const TOPICS: &[Topic] = &[
         axis: "n, elements",
         unit: Unit::Count,
         compares: true,
+        rated: true,
     },
     Topic {
         group: "cold_start",
@@ -117,6 +125,7 @@ const TOPICS: &[Topic] = &[
         axis: "n",
         unit: Unit::Count,
         compares: false,
+        rated: false,
     },
     Topic {
         group: "timing_methods",
@@ -126,6 +135,7 @@ const TOPICS: &[Topic] = &[
         axis: "t, true time on the device",
         unit: Unit::Time,
         compares: false,
+        rated: false,
     },
     Topic {
         group: "timing_methods_matmul",
@@ -135,6 +145,7 @@ const TOPICS: &[Topic] = &[
         axis: "N, rows and columns of each matrix",
         unit: Unit::Count,
         compares: false,
+        rated: false,
     },
     Topic {
         group: "transfer",
@@ -144,6 +155,7 @@ const TOPICS: &[Topic] = &[
         axis: "size of the copy",
         unit: Unit::Bytes,
         compares: false,
+        rated: true,
     },
     Topic {
         group: "streams",
@@ -153,6 +165,7 @@ const TOPICS: &[Topic] = &[
         axis: "n, elements",
         unit: Unit::Count,
         compares: true,
+        rated: true,
     },
     Topic {
         group: "loader",
@@ -162,6 +175,7 @@ const TOPICS: &[Topic] = &[
         axis: "size of a batch",
         unit: Unit::Bytes,
         compares: true,
+        rated: true,
     },
     Topic {
         group: "host_sync",
@@ -171,6 +185,7 @@ const TOPICS: &[Topic] = &[
         axis: "n, elements",
         unit: Unit::Count,
         compares: true,
+        rated: false,
     },
     Topic {
         group: "memory",
@@ -180,6 +195,7 @@ const TOPICS: &[Topic] = &[
         axis: "size of the allocation",
         unit: Unit::Bytes,
         compares: true,
+        rated: false,
     },
 ];
 
@@ -194,6 +210,7 @@ pub fn topic(group: &str) -> Topic {
         axis: "size",
         unit: Unit::Count,
         compares: true,
+        rated: false,
     })
 }
 
@@ -245,8 +262,12 @@ impl Work {
 /// processors of today balance between about 5 and 20.
 const ARITHMETIC: f64 = 8.0;
 
-/// FLOP/s or B/s, by the arithmetic intensity at the largest size; `None` without costs.
+/// FLOP/s or B/s, by the arithmetic intensity at the largest size; `None` without costs, and
+/// where a rate says nothing.
 pub fn work(groups: &[&Group]) -> Option<Work> {
+    if groups.iter().any(|g| !topic(&g.name).rated) {
+        return None;
+    }
     let costs = || {
         groups
             .iter()

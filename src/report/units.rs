@@ -142,7 +142,10 @@ pub fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
     match percent.abs() {
         p if !p.is_finite() => "?".into(),
-        p if p != 0.0 && p < 0.995 => format!("{} %", number((percent * 100.0).round() / 100.0)),
+        p if p != 0.0 && p < 0.995 => {
+            let decimals = (1.0 - p.log10().floor()).min(12.0) as usize;
+            format!("{percent:.decimals$} %")
+        }
         p if p < 9.95 || (99.0..100.0).contains(&p) => format!("{percent:.1} %"),
         _ => format!("{percent:.0} %"),
     }
@@ -183,6 +186,8 @@ mod tests {
         assert_eq!(factor(2.0), "2×");
         assert_eq!(percent(0.94), "94 %");
         assert_eq!(percent(0.9996), "100.0 %");
+        assert_eq!(percent(0.0021), "0.21 %");
+        assert_eq!(percent(0.000264), "0.026 %");
         assert_eq!(number(f64::NAN), "?");
         assert_eq!(number(1234567.0), "1,230,000");
     }

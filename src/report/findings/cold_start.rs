@@ -4,8 +4,8 @@ use super::{Context, Finding};
 use crate::report::cold_start::{First, Start, phase, start};
 use crate::report::units;
 
-/// Phases that the sentence names.
-const NAMED: usize = 4;
+/// Share of a phase from which on the sentence names it.
+const NAMED: f64 = 0.01;
 
 pub(super) fn find(context: &Context) -> Vec<Finding> {
     let firsts = [
@@ -32,7 +32,7 @@ fn one(start: &Start, id: &str, what: &str) -> Option<Finding> {
     phases.sort_by(|a, b| b.median_ns.total_cmp(&a.median_ns));
     let named: Vec<String> = phases
         .iter()
-        .take(NAMED)
+        .filter(|b| b.median_ns >= NAMED * total)
         .map(|b| {
             let share = units::percent(b.median_ns / total);
             format!("{} {share}", words(&b.implementation))

@@ -135,7 +135,7 @@ fn many_one(context: &Context) -> Option<Finding> {
         Some((one, many)) => format!(
             "; at {} the factor is {}",
             units::binary(one.size),
-            units::factor(many.median_ns / one.median_ns)
+            units::factor_fine(many.median_ns / one.median_ns)
         ),
         None => String::new(),
     };

@@ -73,7 +73,7 @@ fn find(
     };
     let topic = topic(name);
     let mut text = format!(
-        "{about}, timed in several ways and set against {truth_words}. At {}: {}.",
+        "{about}, what each clock shows over {truth_words}. At {}: {}.",
         topic.at(smallest),
         errors(&readings, smallest)
     );
@@ -84,6 +84,16 @@ fn find(
             errors(&readings, largest),
             where_fair(&readings, &topic)
         );
+    }
+    let seen = |r: &Reading, at: u64| {
+        readings
+            .iter()
+            .any(|other| other.way == r.way && other.benchmark.size == at)
+    };
+    for r in &readings {
+        if !seen(r, smallest) && !seen(r, largest) {
+            text += &format!(" At {}: {}.", topic.at(r.benchmark.size), shown(r));
+        }
     }
     let mut finding = Finding::new(format!("timing.{name}"), text)
         .figure("smallest", smallest as f64)
@@ -110,6 +120,14 @@ fn way(series: &Series) -> &str {
     name.strip_prefix("spin-").unwrap_or(name)
 }
 
+/// `wall 8.4×`, `submit 1/3,790`.
+fn shown(r: &Reading) -> String {
+    match r.ratio {
+        ratio if ratio > 0.1 => format!("{} {}", r.way, units::factor(ratio)),
+        ratio => format!("{} 1/{}", r.way, units::count(1.0 / ratio)),
+    }
+}
+
 /// The ways that are wrong at a size, worst first, then the others in one breath.
 fn errors(readings: &[Reading], size: u64) -> String {
     let mut here: Vec<&Reading> = readings
@@ -119,13 +137,7 @@ fn errors(readings: &[Reading], size: u64) -> String {
     here.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
     let (fair, wrong): (Vec<&Reading>, Vec<&Reading>) =
         here.into_iter().partition(|r| (r.ratio - 1.0).abs() < FAIR);
-    let mut parts: Vec<String> = wrong
-        .iter()
-        .map(|r| match r.ratio {
-            ratio if ratio > 1.0 => format!("{} shows {} as much", r.way, units::factor(ratio)),
-            ratio => format!("{} shows {}", r.way, units::percent(ratio)),
-        })
-        .collect();
+    let mut parts: Vec<String> = wrong.into_iter().map(shown).collect();
     let worst = fair.iter().map(|r| (r.ratio - 1.0).abs());
     if let Some(worst) = worst.reduce(f64::max) {
         let ways: Vec<String> = fair.iter().map(|r| r.way.to_owned()).collect();
@@ -160,5 +172,5 @@ fn where_fair(readings: &[Reading], topic: &Topic) -> String {
             None => format!("{} at no size", list(names)),
         })
         .collect();
-    format!("Within {}: {}", units::percent(FAIR), parts.join("; "))
+    format!("Within {:.0} %: {}", FAIR * 100.0, parts.join("; "))
 }

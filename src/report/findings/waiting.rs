@@ -59,10 +59,12 @@ fn hybrid_one(context: &Context) -> Option<Finding> {
     let pays = |(free, hybrid): (&Benchmark, &Benchmark)| {
         let each = (hybrid.median_ns - free.median_ns) / moved;
         let sign = if each >= 0.0 { "" } else { "−" };
-        let ratio = free.median_ns / hybrid.median_ns;
+        let compared = match hybrid.median_ns / free.median_ns {
+            r if r >= 1.0 => format!("{} slower", units::factor(r)),
+            r => format!("{} faster", units::factor(1.0 / r)),
+        };
         format!(
-            "{} never leaving the device at n = {} ({sign}{} for each step moved)",
-            faster(ratio),
+            "{compared} at n = {} ({sign}{} for each step moved)",
             units::size(free.size),
             units::time(each.abs())
         )
@@ -73,8 +75,8 @@ fn hybrid_one(context: &Context) -> Option<Finding> {
     }
     let largest = pairs.last()?;
     let text = format!(
-        "With {moved} of {steps} steps on the CPU the pipeline is {}: the values go down and up again \
-         each time.",
+        "With {moved} of the {steps} steps on the CPU, the values going down and up again each time, \
+         the pipeline is {}.",
         parts.join(" and ")
     );
     Some(

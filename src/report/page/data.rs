@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::group::one_size;
 use crate::report::assemble::Assembled;
 use crate::report::crossover::Found;
 use crate::report::model::{Device, Group, Machine, Series};
@@ -15,6 +16,7 @@ pub(super) fn json(report: &Assembled) -> String {
     let groups: Vec<Value> = report
         .group_names()
         .iter()
+        .filter(|name| !one_size(report, name))
         .map(|name| group(report, name))
         .collect();
     json!({ "groups": groups })
@@ -40,6 +42,8 @@ fn group(report: &Assembled, name: &str) -> Value {
         "title": title(name),
         "symbol": topic(name).symbol,
         "axis": topic(name).axis,
+        "sizes": topic(name).unit,
+        "compares": topic(name).compares,
         "unit": work.map(Work::unit),
         "series": all,
         "crossings": found.map(crossing).collect::<Vec<_>>(),
@@ -54,7 +58,10 @@ fn series(
     series: &Series,
     work: Option<Work>,
 ) -> Value {
-    let role = Role::Shade(charts::family(series.device), charts::index(group, series));
+    let role = Role::Shade(
+        charts::family(group, series.device),
+        charts::index(group, series),
+    );
     let headline = report.found.iter().any(|f| {
         f.group == group.name
             && f.headline

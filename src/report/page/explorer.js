@@ -36,11 +36,16 @@
     scaled(v, [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]].map(([s, p]) => [s, p + unit]));
   const factor = (r) => (r < 9.95 ? r.toFixed(1).replace(/\.0$/, "") : Math.round(Number(r.toPrecision(3))).toLocaleString("en-US")) + "×";
   const exponent = (n) => String(n).replace(/\d/g, (d) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[d]);
-  const sized = (s) =>
+  const binary = (s) => {
+    const [unit, name] = [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]].find(([unit]) => s >= unit) || [1, "B"];
+    return s % unit ? rate(s, "B") : `${(s / unit).toLocaleString("en-US")} ${name}`;
+  };
+  const counted = (s) =>
     s >= 2 ** 14 && Number.isInteger(Math.log2(s)) ? "2" + exponent(Math.log2(s)) : s.toLocaleString("en-US");
 
   const label = (s) => (s.machine ? `${s.name}, ${s.machine}` : s.name);
   let group, shown, sizes, at, plotted;
+  const sized = (s) => ({ count: counted, bytes: binary, time })[group.sizes](s);
 
   const row = (series, size) => series.rows.find((r) => r[0] === size);
   // The fastest CPU code of the machine that the report is about.
@@ -69,8 +74,10 @@
     group = groups.find((g) => g.name === name);
     const headline = group.series.filter((s) => s.headline);
     pick(headline.length ? headline : group.series.filter((s) => s.counts));
-    $("x-metric").querySelector("[value=rate]").disabled = !group.unit;
-    if (!group.unit && metric() === metrics.rate) $("x-metric").querySelector("[value=time]").checked = true;
+    const offered = { time: true, speedup: group.series.some((s) => s.own && s.device === "cpu"), rate: !!group.unit };
+    for (const radio of document.querySelectorAll("#x-metric input")) radio.disabled = !offered[radio.value];
+    if (document.querySelector("#x-metric input:checked").disabled) $("x-metric").querySelector("[value=time]").checked = true;
+    document.querySelector("[data-pick=headline]").hidden = !headline.length;
     const chips = group.series.map((s, i) => {
       const box = make("input", { type: "checkbox", checked: shown.has(s), value: i });
       box.addEventListener("change", () => {
@@ -141,11 +148,13 @@
         svg.append(draw("text", { x: LEFT - 8, y: y(v), dy: ".35em", "text-anchor": "end", "font-size": 13, class: "f-muted" }, short));
       }
     }
-    const step = Math.ceil((x1 - x0) / (W / 76));
-    for (let e = Math.ceil(x0); e <= x1; e++) {
+    const base = group.sizes === "time" ? 10 : 2, per = Math.log2(base);
+    const step = Math.ceil((x1 - x0) / per / (W / 76));
+    for (let e = Math.ceil(x0 / per); e * per <= x1; e++) {
+      const size = base ** e;
       if (e % step) continue;
-      grid(x(2 ** e), TOP, x(2 ** e), H - BOTTOM);
-      svg.append(draw("text", { x: x(2 ** e), y: H - BOTTOM + 18, "text-anchor": "middle", "font-size": 13, class: "f-muted" }, sized(2 ** e)));
+      grid(x(size), TOP, x(size), H - BOTTOM);
+      svg.append(draw("text", { x: x(size), y: H - BOTTOM + 18, "text-anchor": "middle", "font-size": 13, class: "f-muted" }, sized(size)));
     }
     svg.append(draw("text", { x: (LEFT + W - RIGHT) / 2, y: H - 10, "text-anchor": "middle", "font-size": 13, class: "f-ink" }, group.axis));
     if (m === metrics.speedup && y0 < 0 && y1 > 0) {
@@ -178,7 +187,7 @@
     const versus = (f) => base.row[1] / f.r[1];
     let text = "Choose an implementation below.";
     if (best) {
-      text = `Winner at ${group.symbol} = ${sized(size)}: ${label(best.s)}, ${time(best.r[1])}`;
+      text = group.compares ? `Winner at ${group.symbol} = ${sized(size)}: ${label(best.s)}, ${time(best.r[1])}` : `At ${group.symbol} = ${sized(size)}`;
       if (base && base.series !== best.s) {
         const v = versus(best);
         text += v >= 1 ? `, ${factor(v)} faster than ${base.series.name} (${time(base.row[1])})` : `, ${factor(1 / v)} slower than ${base.series.name} (${time(base.row[1])})`;

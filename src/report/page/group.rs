@@ -37,6 +37,13 @@ impl Section {
     /// Draws a group.
     pub(in crate::report) fn draw(report: &Assembled, group: &str) -> Self {
         use crate::report::plot::Shape::{Narrow, Wide};
+        if one_size(report, group) {
+            // A curve of one point is none: the section has bars instead.
+            return Self {
+                group: group.into(),
+                plots: Vec::new(),
+            };
+        }
         let Charts { time, rate } = charts::charts(report, group);
         let plots = [("time", Some(time)), ("throughput", rate)];
         let plots = plots
@@ -60,6 +67,14 @@ impl Section {
     pub(super) fn anchor(&self) -> String {
         format!("group-{}", safe(&self.group))
     }
+}
+
+/// Whether a group was measured at one size alone.
+pub(super) fn one_size(report: &Assembled, name: &str) -> bool {
+    let groups = report.machines().filter_map(|m| m.group(name));
+    let mut sizes = groups.flat_map(Group::benchmarks).map(|b| b.size);
+    let first = sizes.next();
+    sizes.all(|size| Some(size) == first)
 }
 
 /// A group's name as part of a file name.
@@ -108,7 +123,8 @@ pub(super) fn section(report: &Assembled, section: &Section, out: &Path) -> Mark
             }
             (break_even(report, name))
             @if let Some(group) = report.machine.group(name) {
-                (times(report, group, &report.machine, out))
+                @if one_size(report, name) { (bars(report, group, &report.machine, out)) }
+                @else { (times(report, group, &report.machine, out)) }
                 (details(report, group, &report.machine, out))
             }
             @for (machine, _) in &report.others {
@@ -163,7 +179,7 @@ fn break_even(report: &Assembled, group: &str) -> Markup {
             table.matrix {
                 thead { tr {
                     th { (topic(group).symbol) }
-                    @for size in &sizes { th.n { (units::size(*size)) } }
+                    @for size in &sizes { th.n { (topic(group).unit.write(*size)) } }
                 } }
                 tbody {
                     @for t in &tables {
@@ -210,7 +226,10 @@ fn linked(text: &str, benchmark: &Benchmark, machine: &Machine, out: &Path) -> M
 }
 
 fn swatch(group: &Group, series: &Series) -> Markup {
-    let role = Role::Shade(charts::family(series.device), charts::index(group, series));
+    let role = Role::Shade(
+        charts::family(group, series.device),
+        charts::index(group, series),
+    );
     html! {
         svg.swatch viewBox="0 0 10 10" aria-hidden="true" {
             circle cx="5" cy="5" r="5" class={ "f-" (role.class()) } fill=(role.light());
@@ -223,6 +242,7 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
     let mut sizes: Vec<u64> = group.benchmarks().map(|b| b.size).collect();
     sizes.sort_unstable();
     sizes.dedup();
+    let topic = topic(&group.name);
     let fastest = |size: u64| {
         group
             .series
@@ -233,11 +253,15 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
     };
     html! {
         h3 { "Times" @if !report.others.is_empty() { ", " (machine.hardware()) } }
-        p.note { "Medians of one iteration; the fastest of each size is marked." }
+        p.note {
+            "Medians of one iteration"
+            @if topic.compares { "; the fastest of each size is marked" }
+            "."
+        }
         div.scroll {
             table.matrix {
                 thead { tr {
-                    th { (topic(&group.name).symbol) }
+                    th { (topic.symbol) }
                     @for s in &group.series {
                         th.n { (swatch(group, s)) (s.name()) small { (s.clock_name()) } }
                     }
@@ -246,16 +270,54 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
                     @for size in sizes {
                         @let best = fastest(size);
                         tr {
-                            th { (units::size(size)) }
+                            th { (topic.unit.write(size)) }
                             @for s in &group.series {
                                 @match s.at(size) {
                                     Some(b) => {
-                                        td.n.best[s.measures_work() && b.median_ns == best].throttled[b.throttled == Some(true)] {
+                                        td.n.best[topic.compares && s.measures_work() && b.median_ns == best].throttled[b.throttled == Some(true)] {
                                             (linked(&units::time(b.median_ns), b, machine, out))
                                         }
                                     }
                                     None => { td.n.none { "·" } }
                                 }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Medians at the only size, longest first, as bars on a logarithmic scale.
+fn bars(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Markup {
+    let mut all: Vec<(&Series, &Benchmark)> = group
+        .series
+        .iter()
+        .flat_map(|s| s.points.iter().map(move |b| (s, b)))
+        .collect();
+    all.sort_by(|a, b| b.1.median_ns.total_cmp(&a.1.median_ns));
+    let decades = |b: &Benchmark| b.median_ns.log10();
+    let (Some(longest), Some(shortest)) = (all.first(), all.last()) else {
+        return html! {};
+    };
+    // The shortest keeps a bar, and equal ones fill the width.
+    let from = decades(shortest.1).floor() - 0.2;
+    let span = decades(longest.1) - from;
+    html! {
+        h3 { "Times" @if !report.others.is_empty() { ", " (machine.hardware()) } }
+        p.note { "Medians of one iteration, longest first; the bars are logarithmic." }
+        table.bars {
+            tbody {
+                @for (s, b) in all {
+                    tr {
+                        th { (s.name()) small { (s.clock_name()) } }
+                        td.n { (linked(&units::time(b.median_ns), b, machine, out)) }
+                        td.bar {
+                            @let role = Role::Shade(charts::family(group, s.device), 0);
+                            svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" {
+                                rect width=(format!("{:.1}", 100.0 * (decades(b) - from) / span)) height="6"
+                                    class={ "f-" (role.class()) } fill=(role.light());
                             }
                         }
                     }
@@ -303,7 +365,7 @@ fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> 
                                     }
                                     td.n {
                                         @if let Some(share) = limits::share(series, b, machine) {
-                                            (units::percent(share.fraction)) " of " (share.limit)
+                                            (share.words())
                                         }
                                     }
                                     td.n { @if let Some(v) = &b.verified { (format!("{:.1e}", v.error)) } }

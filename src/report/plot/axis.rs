@@ -1,6 +1,7 @@
 //! Ranges and ticks of logarithmic axes: sizes in powers of two, values in decades.
 
 use super::{Plot, Quantity};
+use crate::report::topics::Unit;
 use crate::report::units;
 
 /// One axis, in logarithms.
@@ -28,7 +29,14 @@ impl Axis {
             0.03 * (to - from)
         };
         let (from, to) = (from - room, to + room);
-        let ticks = steps(from, to, most);
+        let ticks = match plot.size_unit {
+            Unit::Count | Unit::Bytes => steps(from, to, most),
+            Unit::Time => {
+                let decade = std::f64::consts::LOG2_10;
+                let decades = steps(from / decade, to / decade, most);
+                decades.into_iter().map(|d| d * decade).collect()
+            }
+        };
         Some(Self {
             from,
             to,
@@ -90,9 +98,14 @@ fn steps(from: f64, to: f64, most: usize) -> Vec<f64> {
         .collect()
 }
 
-/// `2²⁰`, or `64` where the whole axis is small.
-pub(super) fn size_label(log2: f64, largest: f64) -> String {
+/// `2²⁰`, or `64` where the whole axis is small; `256 MiB`, `10 ms`.
+pub(super) fn size_label(log2: f64, largest: f64, unit: Unit) -> String {
     let size = log2.exp2();
+    match unit {
+        Unit::Count => {}
+        Unit::Bytes => return unit.write(size.round() as u64),
+        Unit::Time => return short(&units::time(size)),
+    }
     match largest > 14.5 && log2 >= 0.0 {
         true => format!("2{}", units::superscript(log2.round() as u32)),
         false if size >= 1.0 => units::size(size.round() as u64),
@@ -112,14 +125,16 @@ pub(super) fn value_label(log10: f64, quantity: Quantity) -> String {
         Quantity::Time => units::time(value),
         Quantity::Rate(unit) => units::rate(value, unit),
     };
+    short(&text)
+}
+
+/// Without zeros behind the point.
+fn short(text: &str) -> String {
     match text.split_once(' ') {
-        Some((number, unit)) => {
-            let short = match number.contains('.') {
-                true => number.trim_end_matches('0').trim_end_matches('.'),
-                false => number,
-            };
-            format!("{short} {unit}")
+        Some((number, unit)) if number.contains('.') => {
+            let number = number.trim_end_matches('0').trim_end_matches('.');
+            format!("{number} {unit}")
         }
-        None => text,
+        _ => text.into(),
     }
 }

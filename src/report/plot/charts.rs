@@ -25,6 +25,7 @@ struct Drawn<'a> {
     /// Another machine's, beside the one that the report is about.
     beside: bool,
     series: &'a Series,
+    family: Family,
     index: usize,
 }
 
@@ -45,6 +46,7 @@ pub fn charts(report: &Assembled, group: &str) -> Charts {
     let time = Plot {
         title: format!("{title}: time"),
         size_label: topic.axis.into(),
+        size_unit: topic.unit,
         quantity: Quantity::Time,
         curves: curves(&times),
         rows: marks.len(),
@@ -54,6 +56,7 @@ pub fn charts(report: &Assembled, group: &str) -> Charts {
     let rate = topics::work(&groups).map(|work| Plot {
         title: format!("{title}: throughput and limits"),
         size_label: topic.axis.into(),
+        size_unit: topic.unit,
         quantity: Quantity::Rate(work.unit()),
         curves: curves(&|series: &Series| match series.measures_work() {
             true => rates(series, work),
@@ -89,6 +92,7 @@ fn drawn<'a>(report: &'a Assembled, name: &str) -> Vec<Drawn<'a>> {
                 machine: &report.machine,
                 beside: false,
                 series,
+                family: family(group, series.device),
                 index: index(group, series),
             })
         })
@@ -119,6 +123,7 @@ fn drawn<'a>(report: &'a Assembled, name: &str) -> Vec<Drawn<'a>> {
             machine,
             beside: true,
             series,
+            family: family(group, series.device),
             index: index(group, series),
         }));
     }
@@ -132,7 +137,7 @@ fn curve(drawn: &Drawn, dots: Vec<Dot>) -> Curve {
             true => format!("{name}, {}", drawn.machine.hardware()),
             false => name,
         },
-        family: family(drawn.series.device),
+        family: drawn.family,
         index: drawn.index,
         clock: drawn.series.clock,
         other: drawn.beside,
@@ -140,10 +145,11 @@ fn curve(drawn: &Drawn, dots: Vec<Dot>) -> Curve {
     }
 }
 
-/// The hue of a device.
-pub fn family(device: Device) -> Family {
+/// The hues of a group's curves on a device.
+pub fn family(group: &Group, device: Device) -> Family {
     match device {
         Device::Cpu => Family::Cpu,
+        Device::Gpu if group.on(Device::Cpu).next().is_none() => Family::Alone,
         Device::Gpu => Family::Gpu,
     }
 }
@@ -249,11 +255,23 @@ fn ceilings(report: &Assembled, drawn: &[Drawn], work: Work) -> Vec<Limit> {
         for (device, name) in names {
             // Of another machine's CPU one curve is drawn, and no limit.
             if on(*device) && !(beside && *device == Device::Cpu) {
-                add(family(*device), limits::words(name), machine.ceiling(name));
+                let family = match device {
+                    Device::Cpu => Family::Cpu,
+                    Device::Gpu => Family::Gpu,
+                };
+                add(family, limits::words(name), machine.ceiling(name));
             }
         }
         if work == Work::Bytes && moves {
-            add(Family::Gpu, "PCIe, pinned", limits::link(machine));
+            let rate = limits::link(machine);
+            add(Family::Gpu, "PCIe, pinned", rate);
+            let both = |d: &Drawn| {
+                std::ptr::eq(d.machine, machine) && limits::both_ways(d.series, machine)
+            };
+            if drawn.iter().any(both) {
+                let rate = rate.map(|rate| 2.0 * rate);
+                add(Family::Gpu, "PCIe, pinned, both ways", rate);
+            }
         }
     }
     lines

@@ -227,7 +227,7 @@ impl Canvas<'_> {
         for v in self.sizes.ticks.clone() {
             let x = self.x(v);
             self.stroke(area, vec![(x, top), (x, bottom)], Role::Grid, 4)?;
-            let label = axis::size_label(v, self.sizes.to);
+            let label = axis::size_label(v, self.sizes.to, self.plot.size_unit);
             let at = (x / SCALE, bottom / SCALE + 13);
             self.text(area, &label, at, Role::Muted, font, HPos::Center, false)?;
         }

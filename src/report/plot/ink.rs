@@ -6,7 +6,8 @@
 //! sees the light colours.
 //!
 //! CPU curves are blues and GPU curves vermilions (the Okabe-Ito pair, apart for every
-//! common kind of colour blindness), implementations differ by shade and marker.
+//! common kind of colour blindness), implementations differ by shade and marker. A group
+//! without CPU curves has nothing to tell apart but its implementations, and uses all hues.
 
 use plotters::style::RGBColor;
 
@@ -19,10 +20,11 @@ pub enum Family {
     Cpu,
     /// Vermilions.
     Gpu,
+    /// All hues: GPU curves without CPU curves beside them.
+    Alone,
 }
 
-/// Shades of a family; they repeat, with other markers.
-pub const SHADES: usize = 7;
+const SHADES: usize = 7;
 
 /// (light, dark), strongest first.
 const CPU: [(&str, &str); SHADES] = [
@@ -43,6 +45,19 @@ const GPU: [(&str, &str); SHADES] = [
     ("#d6304a", "#ff8095"),
     ("#6f5200", "#c9a54d"),
 ];
+const ALONE: [(&str, &str); 11] = [
+    ("#d55e00", "#f28b3b"),
+    ("#00845f", "#3fc79a"),
+    ("#6a4fc0", "#ab9bff"),
+    ("#b0498a", "#e88fc8"),
+    ("#967000", "#e0bb45"),
+    ("#0e7c95", "#4fcfe6"),
+    ("#8a3400", "#ffc491"),
+    ("#4d7a1f", "#a5d165"),
+    ("#2567b8", "#7db4ff"),
+    ("#c22f45", "#ff8095"),
+    ("#5b6675", "#b4becb"),
+];
 const INK: (&str, &str) = ("#1c2430", "#e6e9ee");
 const MUTED: (&str, &str) = ("#5b6675", "#9aa5b4");
 const GRID: (&str, &str) = ("#dde2e9", "#333c49");
@@ -59,7 +74,7 @@ pub enum Role {
     Grid,
     /// The background, and the inside of hollow markers.
     Paper,
-    /// A curve: family and shade.
+    /// A curve: family and shade; shades repeat, with other markers.
     Shade(Family, usize),
 }
 
@@ -72,6 +87,7 @@ impl Role {
             Role::Paper => PAPER,
             Role::Shade(Family::Cpu, i) => CPU[i % SHADES],
             Role::Shade(Family::Gpu, i) => GPU[i % SHADES],
+            Role::Shade(Family::Alone, i) => ALONE[i % ALONE.len()],
         }
     }
 
@@ -84,6 +100,7 @@ impl Role {
             Role::Paper => "paper".into(),
             Role::Shade(Family::Cpu, i) => format!("cpu{}", i % SHADES),
             Role::Shade(Family::Gpu, i) => format!("gpu{}", i % SHADES),
+            Role::Shade(Family::Alone, i) => format!("alone{}", i % ALONE.len()),
         }
     }
 
@@ -94,10 +111,12 @@ impl Role {
 
     fn all() -> impl Iterator<Item = Role> {
         let shades = |family| (0..SHADES).map(move |i| Role::Shade(family, i));
+        let alone = (0..ALONE.len()).map(|i| Role::Shade(Family::Alone, i));
         [Role::Ink, Role::Muted, Role::Grid, Role::Paper]
             .into_iter()
             .chain(shades(Family::Cpu))
             .chain(shades(Family::Gpu))
+            .chain(alone)
     }
 }
 

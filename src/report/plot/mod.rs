@@ -9,6 +9,7 @@ mod draw;
 pub mod ink;
 mod legend;
 
+use super::topics::Unit;
 use crate::timing::Clock;
 use ink::Family;
 
@@ -82,6 +83,8 @@ pub struct Plot {
     pub title: String,
     /// What the sizes count.
     pub size_label: String,
+    /// How the sizes are written.
+    pub size_unit: Unit,
     /// The vertical axis.
     pub quantity: Quantity,
     /// At least one with a dot, else nothing is drawn.

@@ -39,9 +39,9 @@ impl Class {
     ///
     /// It decides alone where one benchmark is compared over one pair of runs, and fades as
     /// evidence arrives (it weighs as much as [`PRIOR_FREEDOM`](super::drift::PRIOR_FREEDOM)
-    /// repeats). The figures are rounded up from the spread of repeated processes: device
-    /// time behind a gate repeats within a tenth of a percent, launch rates within half a
-    /// percent, host time within one or two.
+    /// repeats). The figures are assumptions: a few times the spread seen within one process
+    /// behind a gate, and what launch rates and host times commonly wander by. Comparing an
+    /// executable with itself shows the true ones under "Drift between processes".
     pub fn assumed_drift(&self) -> f64 {
         match (self.clock, self.short) {
             (Some(Clock::EventsGated), false) => 0.0015,

@@ -27,6 +27,7 @@ mod effort;
 mod extra;
 mod group;
 mod machine;
+mod missing;
 mod progress;
 mod results;
 mod session;

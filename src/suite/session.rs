@@ -15,18 +15,18 @@ use super::effort::{Effort, FEWEST_SAMPLES};
 use super::extra::{self, ExtraSizes};
 use super::group::{Group, Implementation, Make};
 use super::machine::Machine;
+use super::missing::{Missing, failed, skipped};
 use super::progress::Progress;
 use super::results::BenchmarkFolder;
 use crate::ceilings;
 use crate::device::environment::Environment;
-use crate::device::kernel::CompileError;
 use crate::device::monitor::Watch;
 use crate::device::nvml::Monitor;
-use crate::device::{Absence, CudaError, present};
+use crate::device::{CudaError, present};
 use crate::record::{Cost, Failure, RunRecord, SCHEMA, Sidecar, Skip, Verified};
 use crate::settings::{Profile, Settings};
 use crate::timing::{CudaTime, TimingError};
-use crate::workload::{Routine, RoutineError, Workload};
+use crate::workload::{Routine, Workload};
 
 /// Everything of a run but Criterion itself.
 pub(super) struct Session {
@@ -55,46 +55,6 @@ enum Timing {
     Clock,
     /// The routine itself: it has measured before Criterion asks.
     Own,
-}
-
-/// Why a benchmark has no result.
-enum Missing {
-    Skipped(String),
-    Failed { text: String, context_lost: bool },
-}
-
-impl From<RoutineError> for Missing {
-    fn from(error: RoutineError) -> Self {
-        let absent =
-            error.is::<Absence>() || matches!(error.downcast_ref(), Some(CompileError::Absent(_)));
-        if absent {
-            return Missing::Skipped(error.to_string());
-        }
-        Missing::Failed {
-            text: with_causes(&*error),
-            context_lost: error.downcast_ref::<CudaError>().is_some_and(|e| e.sticky),
-        }
-    }
-}
-
-impl From<TimingError> for Missing {
-    fn from(error: TimingError) -> Self {
-        Missing::Failed {
-            context_lost: error.is_sticky(),
-            text: with_causes(&error),
-        }
-    }
-}
-
-fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 type Plots<'a> = BenchmarkGroup<'a, CudaTime>;
@@ -625,17 +585,6 @@ struct Bench<'a, W> {
     size: u64,
     cost: Cost,
     folder: BenchmarkFolder,
-}
-
-fn skipped(absence: Absence) -> Missing {
-    Missing::Skipped(absence.to_string())
-}
-
-fn failed(text: String) -> Missing {
-    Missing::Failed {
-        text,
-        context_lost: false,
-    }
 }
 
 /// What an iteration's time grows with: the larger of its operations and its bytes.

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test executable uses its own part")]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -98,6 +99,8 @@ pub(crate) fn write(root: &Path, baseline: &str, run: &str, result: &Result) {
                 ..DeviceState::default()
             }),
             notes: Vec::new(),
+            extra: BTreeMap::new(),
+            monitor: None,
             run: run.to_owned(),
         };
         sidecar.write(&dir).unwrap();

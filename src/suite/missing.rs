@@ -1,0 +1,55 @@
+use crate::device::kernel::CompileError;
+use crate::device::{Absence, CudaError};
+use crate::timing::TimingError;
+use crate::workload::RoutineError;
+
+/// Why a benchmark has no result.
+pub(super) enum Missing {
+    Skipped(String),
+    Failed { text: String, context_lost: bool },
+}
+
+impl From<RoutineError> for Missing {
+    fn from(error: RoutineError) -> Self {
+        let absent =
+            error.is::<Absence>() || matches!(error.downcast_ref(), Some(CompileError::Absent(_)));
+        if absent {
+            return Missing::Skipped(error.to_string());
+        }
+        Missing::Failed {
+            text: with_causes(&*error),
+            context_lost: error.downcast_ref::<CudaError>().is_some_and(|e| e.sticky),
+        }
+    }
+}
+
+impl From<TimingError> for Missing {
+    fn from(error: TimingError) -> Self {
+        Missing::Failed {
+            context_lost: error.is_sticky(),
+            text: with_causes(&error),
+        }
+    }
+}
+
+fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+pub(super) fn skipped(absence: Absence) -> Missing {
+    Missing::Skipped(absence.to_string())
+}
+
+pub(super) fn failed(text: String) -> Missing {
+    Missing::Failed {
+        text,
+        context_lost: false,
+    }
+}

@@ -129,7 +129,7 @@ const TOPICS: &[Topic] = &[
     },
     Topic {
         group: "timing_methods",
-        title: "Timing methods: a kernel of known duration",
+        title: "Timing a known kernel",
         about: "A kernel that spins for a known time, timed in six ways: by how much is each wrong, and where?",
         symbol: "t",
         axis: "t, true time on the device",
@@ -139,7 +139,7 @@ const TOPICS: &[Topic] = &[
     },
     Topic {
         group: "timing_methods_matmul",
-        title: "Timing methods: a matrix product",
+        title: "Timing a matrix product",
         about: "One cuBLAS product, timed in the same six ways: what does each add to the device's time, or leave out?",
         symbol: "N",
         axis: "N, rows and columns of each matrix",
@@ -210,7 +210,7 @@ pub fn topic(group: &str) -> Topic {
         axis: "size",
         unit: Unit::Count,
         compares: true,
-        rated: false,
+        rated: true,
     })
 }
 

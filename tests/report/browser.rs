@@ -252,7 +252,7 @@ fn names_from_files_stay_text() {
         );
         assert_eq!(
             browser.eval("document.querySelectorAll('#x-group option').length")?,
-            4
+            3
         );
         clean(browser);
         Ok(())

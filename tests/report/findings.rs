@@ -169,7 +169,18 @@ fn break_even_counts_operations() {
 fn cold_start_pays_after_some_calls() {
     let dir = tempfile::tempdir().unwrap();
     let f = Fixture::new(dir.path(), Some("Example GPU"));
-    plant(&f, "cold_start/gpu/total/1", Wall, 3e8, 0);
+    for (phase, ns) in [
+        ("driver-init", 1e7),
+        ("context", 9e7),
+        ("first-stream", 1e4),
+        ("first-alloc", 9e4),
+        ("first-gemm", 1.999e8),
+        // Not on the way to a product.
+        ("nvrtc-compile", 5e7),
+        ("warm-gemm", 2e4),
+    ] {
+        plant(&f, &format!("cold_start/gpu/{phase}/1"), Wall, ns, 0);
+    }
     plant(&f, "matmul/gpu/transfer/1024", Wall, 1e6, 1);
     plant(&f, "matmul/gpu/cublas-eager/1024", Events, 1e5, 1);
     plant(&f, "matmul/cpu/best/1024", Wall, 4e5, 0);

@@ -25,6 +25,7 @@ pub(crate) struct Planted<'a> {
     /// Half the confidence interval over the median.
     pub(crate) noise: f64,
     pub(crate) cost: Cost,
+    pub(crate) extra: BTreeMap<String, f64>,
 }
 
 impl<'a> Planted<'a> {
@@ -35,6 +36,7 @@ impl<'a> Planted<'a> {
             median_ns,
             noise: 0.004,
             cost: Cost::default(),
+            extra: BTreeMap::new(),
         }
     }
 
@@ -72,6 +74,7 @@ impl Fixture {
                     compute_capability: (9, 0),
                     multiprocessors: 132,
                     memory_bytes: 143_000_000_000,
+                    l2_bytes: Some(50_000_000),
                     driver: Some("580.1".into()),
                     cuda: Some((13, 0)),
                     ..GpuInfo::default()
@@ -196,7 +199,7 @@ impl Fixture {
                     ..DeviceState::default()
                 }),
                 monitor: None,
-                extra: Default::default(),
+                extra: p.extra.clone(),
                 notes: vec![],
                 run: self.run.run.clone(),
             }

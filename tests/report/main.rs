@@ -4,6 +4,7 @@ mod browser;
 mod cdp;
 mod findings;
 mod fixture;
+mod lessons;
 mod page;
 mod reading;
 mod search;

@@ -54,7 +54,7 @@ pub(super) fn page(report: &Assembled, sections: &[Section], out: &std::path::Pa
                 }
             }
             (answers(report))
-            (findings(&report.findings))
+            (findings(report))
             (explorer(report))
             @for section in sections { (group::section(report, section, out)) }
             (ceilings(report))
@@ -236,24 +236,43 @@ fn card(f: &Found) -> Markup {
     }
 }
 
-fn findings(findings: &[Finding]) -> Markup {
+/// Under the title of the group that each rests on.
+fn findings(report: &Assembled) -> Markup {
+    let mut groups: Vec<(&str, Vec<&Finding>)> = Vec::new();
+    for finding in &report.findings {
+        let id = finding.benchmarks.first().map_or("", String::as_str);
+        let group = id.split('/').next().unwrap_or_default();
+        match groups.iter_mut().find(|(name, _)| *name == group) {
+            Some((_, findings)) => findings.push(finding),
+            None => groups.push((group, vec![finding])),
+        }
+    }
+    let order = report.group_names();
+    groups.sort_by_key(|(name, _)| order.iter().position(|n| n == name));
     html! {
         section #findings {
             h2 { "What the measurements say" }
-            @if findings.is_empty() { p { "Nothing yet: too few benchmarks were measured." } }
-            ul.findings {
-                @for finding in findings {
-                    li id={ "finding-" (finding.id) } {
-                        p { (coloured(&finding.text)) }
-                        details {
-                            summary {
-                                "rests on " (finding.benchmarks.len())
-                                @if finding.benchmarks.len() == 1 { " benchmark" } @else { " benchmarks" }
-                            }
-                            p.ids { @for id in &finding.benchmarks { code { (id) } " " } }
-                        }
-                    }
+            @if groups.is_empty() { p { "Nothing yet: too few benchmarks were measured." } }
+            div.findings {
+                @for (group, findings) in groups {
+                    h3 { (title(group)) }
+                    ul { @for f in findings { (finding(f)) } }
                 }
+            }
+        }
+    }
+}
+
+fn finding(finding: &Finding) -> Markup {
+    html! {
+        li id={ "finding-" (finding.id) } {
+            p { (coloured(&finding.text)) }
+            details {
+                summary {
+                    "rests on " (finding.benchmarks.len())
+                    @if finding.benchmarks.len() == 1 { " benchmark" } @else { " benchmarks" }
+                }
+                p.ids { @for id in &finding.benchmarks { code { (id) } " " } }
             }
         }
     }

@@ -5,7 +5,7 @@ use super::{Curve, Dot, Limit, Mark, Plot, Quantity};
 use crate::report::assemble::Assembled;
 use crate::report::crossover::{self, Found};
 use crate::report::limits;
-use crate::report::model::{Device, Group, Machine, Series};
+use crate::report::model::{Device, Group, Machine, Question, Series};
 use crate::report::topics::{self, Work};
 use crate::report::units;
 use crate::timing::Clock;
@@ -229,7 +229,7 @@ fn ceilings(report: &Assembled, drawn: &[Drawn], work: Work) -> Vec<Limit> {
         let moves = drawn.iter().any(|d| {
             std::ptr::eq(d.machine, machine)
                 && d.series.clock == Some(Clock::Wall)
-                && d.series.question() == crate::report::model::Question::Host
+                && d.series.question() == Question::Host
         });
         let mut add = |family, label: &str, value: Option<f64>| {
             if let Some(value) = value {
@@ -252,7 +252,14 @@ fn ceilings(report: &Assembled, drawn: &[Drawn], work: Work) -> Vec<Limit> {
             ],
             Work::Bytes => &[(Device::Gpu, "gpu_copy"), (Device::Cpu, "cpu_memory")],
         };
+        // Where every byte crosses the link, the GPU's memory bounds nothing.
+        let resident = drawn
+            .iter()
+            .any(|d| std::ptr::eq(d.machine, machine) && d.series.question() == Question::Device);
         for (device, name) in names {
+            if *name == "gpu_copy" && !resident {
+                continue;
+            }
             // Of another machine's CPU one curve is drawn, and no limit.
             if on(*device) && !(beside && *device == Device::Cpu) {
                 let family = match device {

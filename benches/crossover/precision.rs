@@ -7,7 +7,7 @@ use crossover::timing::Rate;
 use crossover::workload::matmul::precision::{self, Precision, gpu};
 
 pub(crate) fn group() -> Group<Precision> {
-    let sizes = Sizes::powers_of_two([8, 10], [8, 10, 12, 13, 14], 8..=14);
+    let sizes = Sizes::powers_of_two([8, 10], [10, 12, 13], 8..=14);
     let (half, quarter) = (precision::cost_half, precision::cost_quarter);
     Group::new(
         "precision",
@@ -27,28 +27,13 @@ pub(crate) fn group() -> Group<Precision> {
         gpu::split_tf32x3,
     ))
     .with(Implementation::gpu(
-        "split-tf32x3-k2048",
-        EventsGated,
-        gpu::split_tf32x3_k2048,
-    ))
-    .with(Implementation::gpu(
         "split-tf32x3-k1024",
         EventsGated,
         gpu::split_tf32x3_k1024,
     ))
     .with(Implementation::gpu(
-        "split-tf32x3-k512",
-        EventsGated,
-        gpu::split_tf32x3_k512,
-    ))
-    .with(Implementation::gpu(
         "split-bf16x6-k2048",
         EventsGated,
         gpu::split_bf16x6_k2048,
-    ))
-    .with(Implementation::gpu(
-        "split-bf16x9-k2048",
-        EventsGated,
-        gpu::split_bf16x9_k2048,
     ))
 }

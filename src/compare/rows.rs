@@ -137,8 +137,14 @@ fn case(
     let Some(first) = judged.first() else {
         return Err("no pair of runs has it on both sides".to_owned());
     };
+    let launches = pairs
+        .iter()
+        .filter_map(|(_, before, _)| before.as_ref()?.sidecar.as_ref()?.cost.launches)
+        .next()
+        .unwrap_or(1);
+    let ns_a_launch = first.base.ns / f64::from(launches.max(1));
     Ok(Case {
-        class: Class::of(id, clock, first.base.ns),
+        class: Class::of(id, clock, ns_a_launch),
         pairs: judged,
     })
 }

@@ -101,11 +101,13 @@ pub(super) fn section(report: &Assembled, section: &Section, out: &Path) -> Mark
             h2 { (title(name)) code.id { (name) } }
             @let about = topic(name).about;
             @if !about.is_empty() { p { (about) } }
-            div.plots {
-                @for plot in &section.plots {
-                    figure {
-                        div.wide { (PreEscaped(&plot.wide)) }
-                        div.narrow { (PreEscaped(&plot.narrow)) }
+            @if !section.plots.is_empty() {
+                div.plots {
+                    @for plot in &section.plots {
+                        figure {
+                            div.wide { (PreEscaped(&plot.wide)) }
+                            div.narrow { (PreEscaped(&plot.narrow)) }
+                        }
                     }
                 }
             }

@@ -32,6 +32,7 @@
 mod bencher;
 mod clock;
 mod cuda_time;
+mod device;
 mod error;
 mod format;
 mod gate;

@@ -1,0 +1,182 @@
+//! The device behind a [`CudaTime`](super::CudaTime): its stream, gate and pooled events, and
+//! the CUDA calls of a measurement whose order is `sequence`'s.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::time::Instant;
+
+use cudarc::driver::{CudaContext, CudaEvent, CudaStream, result, sys};
+
+use super::TimingError;
+use super::gate::{Gate, TIMEOUT};
+use super::sequence::{Edge, Timeline};
+use crate::device::CudaError;
+
+pub(super) struct Device {
+    pub(super) context: Arc<CudaContext>,
+    pub(super) stream: Arc<CudaStream>,
+    pub(super) gate: RefCell<Gate>,
+    /// Events with timing on, reused: making one takes longer than many a kernel.
+    pub(super) events: RefCell<Vec<CudaEvent>>,
+    pub(super) flush: RefCell<Option<Flush>>,
+    /// The last measurement ended here; the device's clock falls when it idles.
+    pub(super) last_use: Cell<Option<Instant>>,
+}
+
+impl Device {
+    pub(super) fn synchronize(&self) -> Result<(), CudaError> {
+        self.stream
+            .synchronize()
+            .map_err(|e| CudaError::new("cuStreamSynchronize", e))
+    }
+
+    pub(super) fn event(&self) -> Result<CudaEvent, CudaError> {
+        if let Some(event) = self.events.borrow_mut().pop() {
+            return Ok(event);
+        }
+        // Without flags cudarc makes an event that cannot time.
+        self.context
+            .new_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT))
+            .map_err(|e| CudaError::new("cuEventCreate", e))
+    }
+
+    pub(super) fn give_back(&self, event: CudaEvent) {
+        self.events.borrow_mut().push(event);
+    }
+
+    pub(super) fn record(&self, event: &CudaEvent) -> Result<(), CudaError> {
+        // SAFETY: event and stream are alive and of the same context.
+        unsafe { result::event::record(event.cu_event(), self.stream.cu_stream()) }
+            .map_err(|e| CudaError::new("cuEventRecord", e))
+    }
+
+    pub(super) fn window<'a>(
+        &'a self,
+        routine: &'a mut dyn FnMut() -> Result<(), TimingError>,
+    ) -> Result<Window<'a>, CudaError> {
+        let start = self.event()?;
+        let end = self.event()?;
+        Ok(Window {
+            device: self,
+            routine,
+            events: Some((start, end)),
+        })
+    }
+
+    pub(super) fn prepare_flush(&self) -> Result<(), CudaError> {
+        let mut flush = self.flush.borrow_mut();
+        if flush.is_none() {
+            *flush = Some(Flush::new(&self.context, &self.stream)?);
+        }
+        Ok(())
+    }
+}
+
+/// The timeline of real CUDA calls.
+pub(super) struct Window<'a> {
+    device: &'a Device,
+    routine: &'a mut dyn FnMut() -> Result<(), TimingError>,
+    events: Option<(CudaEvent, CudaEvent)>,
+}
+
+impl Window<'_> {
+    fn events(&self) -> &(CudaEvent, CudaEvent) {
+        self.events.as_ref().expect("taken only when dropped")
+    }
+}
+
+impl Drop for Window<'_> {
+    fn drop(&mut self) {
+        if let Some((start, end)) = self.events.take() {
+            self.device.give_back(start);
+            self.device.give_back(end);
+        }
+    }
+}
+
+impl Timeline for Window<'_> {
+    fn flush(&mut self) -> Result<(), TimingError> {
+        if let Some(flush) = &*self.device.flush.borrow() {
+            flush.enqueue()?;
+        }
+        Ok(())
+    }
+
+    fn close_gate(&mut self) -> Result<(), TimingError> {
+        Ok(self.device.gate.borrow_mut().close()?)
+    }
+
+    fn open_gate(&mut self) {
+        self.device.gate.borrow_mut().open();
+    }
+
+    fn record(&mut self, edge: Edge) -> Result<(), TimingError> {
+        let (start, end) = self.events();
+        self.device.record(match edge {
+            Edge::Start => start,
+            Edge::End => end,
+        })?;
+        Ok(())
+    }
+
+    fn launch(&mut self) -> Result<(), TimingError> {
+        (self.routine)()
+    }
+
+    fn wait(&mut self) -> Result<(), TimingError> {
+        let (_, end) = self.events();
+        // SAFETY: the event is alive and was recorded.
+        unsafe { result::event::synchronize(end.cu_event()) }
+            .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+        if self.device.gate.borrow_mut().take_timed_out() {
+            return Err(TimingError::GateTimeout { timeout: TIMEOUT });
+        }
+        Ok(())
+    }
+
+    fn elapsed(&mut self) -> Result<f64, TimingError> {
+        let (start, end) = self.events();
+        Ok(elapsed(start, end)?)
+    }
+
+    fn drain(&mut self) {
+        // The failure that led here is the one to report.
+        let _ = self.device.synchronize();
+    }
+}
+
+pub(super) fn elapsed(start: &CudaEvent, end: &CudaEvent) -> Result<f64, CudaError> {
+    // SAFETY: both events are alive, were recorded with timing on, and have been waited for.
+    unsafe { result::event::elapsed(start.cu_event(), end.cu_event()) }
+        .map(|ms| f64::from(ms) * 1e6)
+        .map_err(|e| CudaError::new("cuEventElapsedTime", e))
+}
+
+/// Evicts the L2 cache by writing twice its size.
+pub(super) struct Flush {
+    stream: Arc<CudaStream>,
+    buffer: cudarc::driver::CudaSlice<u8>,
+}
+
+impl Flush {
+    fn new(context: &Arc<CudaContext>, stream: &Arc<CudaStream>) -> Result<Self, CudaError> {
+        let l2 = context
+            .attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
+            .map_err(|e| CudaError::new("cuDeviceGetAttribute", e))?;
+        // SAFETY: only ever written.
+        let buffer = unsafe { stream.alloc(2 * (l2.max(1) as usize)) }
+            .map_err(|e| CudaError::new("cuMemAllocAsync", e))?;
+        Ok(Self {
+            stream: stream.clone(),
+            buffer,
+        })
+    }
+
+    fn enqueue(&self) -> Result<(), CudaError> {
+        use cudarc::driver::DevicePtr;
+        let (address, _guard) = self.buffer.device_ptr(&self.stream);
+        // SAFETY: the range is the buffer's own memory.
+        unsafe { result::memset_d8_async(address, 0, self.buffer.len(), self.stream.cu_stream()) }
+            .map_err(|e| CudaError::new("cuMemsetD8Async", e))
+    }
+}

@@ -10,6 +10,7 @@ use crossover::timing::Clock;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+/// As many as a whole run of the suite judges.
 const BENCHMARKS: usize = 200;
 
 /// Shape of the samples within one process.
@@ -38,6 +39,8 @@ struct Machine {
     unlike: f64,
     /// Standard deviation between processes, all benchmarks alike.
     common: f64,
+    /// How likely a busy neighbour slows a benchmark in one process, by up to half.
+    busy: f64,
     pairs: usize,
 }
 
@@ -49,6 +52,7 @@ const GATED: Machine = Machine {
     drift: 0.0005,
     unlike: 0.0,
     common: 0.0,
+    busy: 0.0,
     pairs: 1,
 };
 
@@ -69,8 +73,12 @@ const WALL: Machine = Machine {
     drift: 0.01,
     unlike: 0.3,
     common: 0.005,
+    busy: 0.0,
     pairs: 1,
 };
+
+/// A virtual machine on a shared host.
+const SHARED: Machine = Machine { busy: 0.3, ..WALL };
 
 struct Random(Xoshiro256PlusPlus);
 
@@ -81,6 +89,16 @@ impl Random {
 
     fn normal(&mut self) -> f64 {
         (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
+    /// How far a process is off, as a logarithm.
+    fn process(&mut self, m: &Machine, drift: f64) -> f64 {
+        let busy = if self.uniform() < m.busy {
+            (1.0 + 0.5 * self.uniform()).ln()
+        } else {
+            0.0
+        };
+        busy + drift * self.normal()
     }
 
     fn samples(&mut self, centre: f64, m: &Machine) -> Vec<f64> {
@@ -126,7 +144,7 @@ fn compare(m: &Machine, seed: u64, truth: impl Fn(usize) -> f64) -> (Vec<Judgeme
                     .map(|round| {
                         let [base, new] = [0, 1].map(|side| {
                             let ratio = if side == 1 { truth(i) } else { 1.0 };
-                            let process = common[round][side] + drift * random.normal();
+                            let process = common[round][side] + random.process(m, drift);
                             Median::of(&random.samples(1e5 * ratio * process.exp(), m))
                                 .expect("enough samples")
                         });
@@ -238,6 +256,22 @@ fn machines() -> Vec<(&'static str, Machine)> {
         ),
         ("wall, heavy tails", WALL),
         ("wall, heavy tails, two pairs", two(WALL)),
+        ("shared host, two pairs", two(SHARED)),
+        ("shared host, eight pairs", Machine { pairs: 8, ..SHARED }),
+        (
+            "shared host, seldom busy, two pairs",
+            two(Machine {
+                busy: 0.01,
+                ..SHARED
+            }),
+        ),
+        (
+            "shared host, at times busy, two pairs",
+            two(Machine {
+                busy: 0.05,
+                ..SHARED
+            }),
+        ),
         ("wall, outliers", outliers),
         ("wall, outliers, two pairs", two(outliers)),
         ("wall, ten samples, common drift", few),
@@ -314,6 +348,17 @@ fn two_percent_is_found_on_gated_kernels_from_one_pair() {
 fn two_percent_is_found_on_ungated_kernels_from_four_pairs() {
     let t = tally(&Machine { pairs: 4, ..EVENTS }, 20, 1.02, 10);
     assert!(t.power() >= 0.95, "{t:?}");
+}
+
+/// Half of all pairs are off by up to a half there.
+#[test]
+fn many_pairs_find_ten_percent_on_a_shared_host() {
+    let m = Machine {
+        pairs: 60,
+        ..SHARED
+    };
+    let t = tally(&m, 5, 1.10, 10);
+    assert!(t.power() >= 0.8 && t.false_families == 0, "{t:?}");
 }
 
 #[test]

@@ -35,6 +35,10 @@ pub const PRIOR_FREEDOM: f64 = 4.0;
 /// standard deviation of one be half again its class's, or two thirds of it (one sigma).
 const ALIKE_FREEDOM: f64 = 4.0;
 
+/// Mean square of benchmarks that are so alike (a Student's t), without the largest, over what
+/// it would be if all drifted equally: 1.2 for 26 of them and 1.7 for 200.
+const ALIKE_MEAN: f64 = 1.5;
+
 /// Share of the degrees of freedom that a median of squares keeps against their mean.
 const MEDIAN_EFFICIENCY: f64 = 0.37;
 
@@ -107,7 +111,21 @@ struct Evidence {
     /// Degrees of freedom of that square.
     freedom: f64,
     /// The drift variance that would make `square` its median.
-    drift: f64,
+    if_median: f64,
+    /// The drift variance that would make `square` its mean.
+    if_mean: f64,
+}
+
+impl Evidence {
+    fn new(square: f64, freedom: f64, noise: f64) -> Self {
+        let noise = NOISE_SHARE * noise;
+        Self {
+            square,
+            freedom,
+            if_median: square / median_chi_square(freedom) - noise,
+            if_mean: square - noise,
+        }
+    }
 }
 
 fn learn_class(class: &Class, cases: &[&Case], threshold: f64) -> (Vec<Floor>, Drift) {
@@ -137,7 +155,7 @@ fn learn_class(class: &Class, cases: &[&Case], threshold: f64) -> (Vec<Floor>, D
             if !repeated {
                 let change = case.mean_change();
                 let freedom = 1.0;
-                return Some(evidence(change * change, freedom, case.pair_noise()));
+                return Some(Evidence::new(change * change, freedom, case.pair_noise()));
             }
             let k = case.pairs.len();
             if k < 2 {
@@ -156,33 +174,40 @@ fn learn_class(class: &Class, cases: &[&Case], threshold: f64) -> (Vec<Floor>, D
                 n => n as f64 / (n as f64 - 1.0),
             };
             let freedom = (k - 1) as f64;
-            Some(evidence(sum / freedom * fitted, freedom, case.pair_noise()))
+            Some(Evidence::new(
+                sum / freedom * fitted,
+                freedom,
+                case.pair_noise(),
+            ))
         })
         .collect();
 
-    let mut sorted: Vec<f64> = evidence.iter().flatten().map(|e| e.drift).collect();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let mean_freedom =
-        evidence.iter().flatten().map(|e| e.freedom).sum::<f64>() / sorted.len().max(1) as f64;
-    // Prior and evidence, weighed by their degrees of freedom.
-    let pooled = |drift: Option<f64>, count: usize| {
-        let seen = drift.map_or(0.0, |_| MEDIAN_EFFICIENCY * count as f64 * mean_freedom);
+    // What all benchmarks but `without` tell of the class, beside what is assumed, weighed
+    // by their degrees of freedom.
+    let pooled = |without: Option<usize>| {
+        let seen: Vec<&Evidence> = evidence
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| Some(*i) != without)
+            .filter_map(|(_, e)| e.as_ref())
+            .collect();
+        let freedom = MEDIAN_EFFICIENCY * seen.iter().map(|e| e.freedom).sum::<f64>();
+        let variance = class_variance(&seen, repeated);
+        let both = (PRIOR_FREEDOM * assumed + freedom * variance) / (PRIOR_FREEDOM + freedom);
         Part {
-            variance: (PRIOR_FREEDOM * assumed + seen * drift.unwrap_or(0.0).max(0.0))
-                / (PRIOR_FREEDOM + seen),
-            freedom: PRIOR_FREEDOM + seen,
+            // Pairs that disagree more than assumed are believed.
+            variance: if repeated { both.max(variance) } else { both },
+            freedom: PRIOR_FREEDOM + freedom,
         }
     };
 
     let floors = cases
         .iter()
         .zip(&evidence)
-        .map(|(case, own)| {
+        .enumerate()
+        .map(|(i, (case, own))| {
             // Its own change must not raise the floor that it is held against.
-            let others = pooled(
-                median_without(&sorted, own.as_ref().map(|e| e.drift)),
-                sorted.len().saturating_sub(usize::from(own.is_some())),
-            );
+            let others = pooled(Some(i));
             let noise = case.pair_noise();
             let (variance, alike) = match own {
                 Some(e) if repeated => {
@@ -214,7 +239,7 @@ fn learn_class(class: &Class, cases: &[&Case], threshold: f64) -> (Vec<Floor>, D
         })
         .collect();
 
-    let all = pooled(median_of(&sorted), sorted.len());
+    let all = pooled(None);
     let deviation = (all.variance + if repeated { common.variance } else { 0.0 }).sqrt();
     let doubt = if repeated {
         None
@@ -231,12 +256,27 @@ fn learn_class(class: &Class, cases: &[&Case], threshold: f64) -> (Vec<Floor>, D
     (floors, drift)
 }
 
-fn evidence(square: f64, freedom: f64, noise: f64) -> Evidence {
-    Evidence {
-        square,
-        freedom,
-        drift: square / median_chi_square(freedom) - NOISE_SHARE * noise,
-    }
+/// The drift variance of a class from what its benchmarks tell; zero without any.
+///
+/// A median of squares, so that true changes seen in one pair hardly count. Pairs that
+/// disagree show no true change, so the mean of their squares counts as well where it is
+/// larger than benchmarks as alike as [`ALIKE_FREEDOM`] have it: on a machine with a
+/// busy neighbour a few benchmarks a run are slower by half, and one that meets it in every
+/// run of one side must not pass for a change. The largest square is left out: one restless
+/// benchmark says nothing of the others.
+fn class_variance(evidence: &[&Evidence], repeated: bool) -> f64 {
+    let mut typical: Vec<f64> = evidence.iter().map(|e| e.if_median).collect();
+    typical.sort_unstable_by(f64::total_cmp);
+    let typical = median_of(&typical).unwrap_or(0.0);
+    let mut squares: Vec<f64> = evidence.iter().map(|e| e.if_mean).collect();
+    squares.sort_unstable_by(f64::total_cmp);
+    squares.pop();
+    let tails = if repeated && !squares.is_empty() {
+        squares.iter().sum::<f64>() / squares.len() as f64 / ALIKE_MEAN
+    } else {
+        0.0
+    };
+    typical.max(tails).max(0.0)
 }
 
 /// Median of a chi-square variable over its degrees of freedom.
@@ -269,17 +309,6 @@ fn common_change(cases: &[&Case], rounds: usize) -> Vec<Option<f64>> {
 fn median_of(sorted: &[f64]) -> Option<f64> {
     let n = sorted.len();
     (n > 0).then(|| (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0)
-}
-
-/// Median of `sorted` with one occurrence of `without` left out.
-fn median_without(sorted: &[f64], without: Option<f64>) -> Option<f64> {
-    let Some(value) = without else {
-        return median_of(sorted);
-    };
-    let gap = sorted.partition_point(|x| x.total_cmp(&value).is_lt());
-    let n = sorted.len().checked_sub(1)?;
-    let at = |i: usize| sorted[if i < gap { i } else { i + 1 }];
-    (n > 0).then(|| (at((n - 1) / 2) + at(n / 2)) / 2.0)
 }
 
 /// One pair of runs cannot tell a change in code that many benchmarks share from a machine

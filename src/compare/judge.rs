@@ -15,6 +15,9 @@ pub const FAMILY_ERROR: f64 = 0.01;
 /// Changes smaller than this are not worth a verdict, unless asked for.
 pub const THRESHOLD: f64 = 0.01;
 
+/// Pairs of runs from which on a benchmark is also judged by its own alone.
+pub(super) const ENOUGH_PAIRS: usize = 8;
+
 /// The medians of one benchmark in two runs that belong together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
@@ -93,7 +96,8 @@ impl Verdict {
 /// Ratio, interval and verdict of one benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Judgement {
-    /// Median time of the new side over that of the base (geometric mean over the pairs).
+    /// Median time of the new side over that of the base (geometric mean over the pairs, from
+    /// eight on without the outer quarters where that tells more).
     pub ratio: f64,
     /// Lower end of the interval.
     pub low: f64,
@@ -129,8 +133,26 @@ pub fn judge(
                 let parts = medians()
                     .map(|m| (m.variance / (k * k), m.freedom))
                     .chain([floor.own, floor.common].map(|p| (p.variance, p.freedom)));
-                let reach = reach(parts, tail);
-                verdict(case.mean_change(), reach, threshold)
+                let interval = match case.pairs.len() {
+                    0..ENOUGH_PAIRS => Interval {
+                        centre: case.mean_change(),
+                        reach: reach(parts, tail),
+                    },
+                    // Each for half of the error that may be, so that the better may be taken.
+                    _ => {
+                        let modelled = Interval {
+                            centre: case.mean_change(),
+                            reach: reach(parts, tail / 2.0),
+                        };
+                        let own = Interval::of_trimmed_mean(case, tail / 2.0);
+                        if own.reach < modelled.reach {
+                            own
+                        } else {
+                            modelled
+                        }
+                    }
+                };
+                verdict(interval, threshold)
             })
         })
         .collect();
@@ -153,7 +175,44 @@ fn reach(parts: impl Iterator<Item = (f64, f64)>, tail: f64) -> f64 {
     t * variance.sqrt()
 }
 
-fn verdict(change: f64, reach: f64, threshold: f64) -> Judgement {
+/// The logarithm of a ratio lies within `reach` of `centre`.
+struct Interval {
+    centre: f64,
+    reach: f64,
+}
+
+impl Interval {
+    /// From the pairs of one benchmark alone, without a quarter of them at either end: on a
+    /// machine where some runs are far off, the others still tell (Tukey and McLaughlin,
+    /// "Less vulnerable confidence and significance procedures for location based on a single
+    /// sample", Sankhya A 25, 1963).
+    fn of_trimmed_mean(case: &Case, tail: f64) -> Self {
+        let mut changes: Vec<f64> = case.pairs.iter().map(Pair::change).collect();
+        changes.sort_unstable_by(f64::total_cmp);
+        let cut = changes.len() / 4;
+        let last = changes.len() - 1 - cut;
+        let kept = &changes[cut..=last];
+        let centre = kept.iter().sum::<f64>() / kept.len() as f64;
+        for i in 0..cut {
+            changes[i] = changes[cut];
+            changes[last + 1 + i] = changes[last];
+        }
+        let mean = changes.iter().sum::<f64>() / changes.len() as f64;
+        let squares: f64 = changes.iter().map(|c| (c - mean).powi(2)).sum();
+        let kept = (last + 1 - cut) as f64;
+        let part = (squares / (kept * (kept - 1.0)), kept - 1.0);
+        Self {
+            centre,
+            reach: reach([part].into_iter(), tail),
+        }
+    }
+}
+
+fn verdict(interval: Interval, threshold: f64) -> Judgement {
+    let Interval {
+        centre: change,
+        reach,
+    } = interval;
     let edge = threshold.ln_1p();
     let verdict = if change - reach > 0.0 && change >= edge {
         Verdict::Slower

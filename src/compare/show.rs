@@ -5,7 +5,7 @@ use std::fmt::Write;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, Table, presets};
 use serde::Serialize;
 
-use super::judge::{FAMILY_ERROR, Judgement, Verdict};
+use super::judge::{ENOUGH_PAIRS, FAMILY_ERROR, Judgement, Verdict};
 use super::rows::Row;
 use super::{Comparison, FailOn};
 
@@ -154,12 +154,26 @@ impl Comparison {
             .collect()
     }
 
+    /// What narrows the intervals, where one is wider than the change in it.
+    fn how_to_be_sure(&self) -> Option<String> {
+        let wide = |row: &Row| row.verdict == Verdict::Unsure && row.judgement.is_some();
+        let pairs = self.base.len();
+        (self.rows.iter().any(wide)).then(|| {
+            format!(
+                "the drift allows for the change, or hides one: intervals shrink with more rounds, \
+                 `crossover ab --rounds {}`, best on a machine with nothing else to do",
+                (2 * pairs).max(ENOUGH_PAIRS / 2),
+            )
+        })
+    }
+
     /// The lists under the table, each with its heading.
     pub(super) fn remarks(&self) -> Vec<(&'static str, Vec<String>)> {
         [
             ("Warnings", self.warnings.clone()),
             ("Left out or doubtful files", self.problems.clone()),
             ("Drift between processes", self.drift_lines()),
+            ("Unsure", self.how_to_be_sure().into_iter().collect()),
             ("Code", self.notes.clone()),
         ]
         .into_iter()

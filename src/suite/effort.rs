@@ -37,11 +37,11 @@ impl Effort {
                 longest_iteration: None,
             },
             Profile::Full => Self {
-                warm_up: ms(300),
-                measurement: ms(800),
-                samples: 50,
+                warm_up: ms(150),
+                measurement: ms(450),
+                samples: 40,
                 resamples: 10_000,
-                longest_iteration: Some(Duration::from_secs(3)),
+                longest_iteration: Some(Duration::from_secs(1)),
             },
         }
     }

@@ -441,6 +441,13 @@ fn limits_do_not_mislead() {
     };
     let both = "of PCIe rate, both ways";
     assert_eq!(
+        f.ceiling("cpu_fma_1", 200e9, "FLOP/s");
+        f.ceiling("cpu_fma_all", 2e12, "FLOP/s");
+        f.ceiling("cpu_memory", 100e9, "B/s");
+        for name in ["best", "best-1-thread"] {
+            let id = format!("matmul/cpu/{name}/64");
+            f.plant(&Planted::new(&id, Wall, 1e3).cost(cost(50e3, 100e3)));
+        }
         words("streams", "gpu/chunks-8", 4096),
         format!("90 % {both}")
     );
@@ -462,4 +469,11 @@ fn limits_do_not_mislead() {
         "25 % of copy bandwidth"
     );
     assert_eq!(words("precision", "gpu/f32", 1024), "80 % of SGEMM rate");
+}
+    assert_eq!(words("matmul", "cpu/best", 64), "50 % of memory bandwidth");
+    // One core's peak, and not the memory bandwidth of all.
+    assert_eq!(
+        words("matmul", "cpu/best-1-thread", 64),
+        "50 % of FMA peak of 1 core"
+    );
 }

@@ -7,6 +7,7 @@ use crossover::record::Cost;
 use crossover::report::findings::Finding;
 use crossover::report::limits;
 use crossover::report::model::Machine;
+use crossover::report::topics::{self, Work};
 use crossover::report::{Options, assemble};
 use crossover::timing::Clock::{self, Events, EventsGated, Submit, Wall};
 
@@ -476,4 +477,25 @@ fn limits_do_not_mislead() {
         words("matmul", "cpu/best-1-thread", 64),
         "50 % of FMA peak of 1 core"
     );
+}
+
+#[test]
+fn a_group_has_the_rate_that_all_its_curves_have() {
+    let work = |gpu_flop: Option<f64>| {
+        let (machine, _) = machine(|f| {
+            let plant = |id, flop| {
+                let cost = Cost {
+                    bytes: Some(8e3),
+                    flop,
+                    ..Cost::default()
+                };
+                f.plant(&Planted::new(id, Wall, 1e3).cost(cost));
+            };
+            plant("nested_sine/cpu/simd/1000", Some(80e3));
+            plant("nested_sine/gpu/fused/1000", gpu_flop);
+        });
+        topics::work(&[machine.group("nested_sine").unwrap()])
+    };
+    assert_eq!(work(None), Some(Work::Bytes));
+    assert_eq!(work(Some(80e3)), Some(Work::Flop));
 }

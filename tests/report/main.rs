@@ -9,3 +9,4 @@ mod page;
 mod reading;
 mod search;
 mod summary;
+mod strip;

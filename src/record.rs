@@ -112,6 +112,11 @@ pub struct Sidecar {
     /// | key | what |
     /// | --- | --- |
     /// | `device_busy` | share of the wall time in which a kernel ran on the device, by events around each, in iterations of their own after the samples |
+    /// | `pool_reserved_bytes` | device memory that the memory pool holds after the samples |
+    /// | `pool_peak_bytes` | the most that it held |
+    /// | `pool_used_peak_bytes` | the most that was allocated from it at once |
+    ///
+    /// A unit ends the key; a figure without one is a number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, f64>,
     /// Remarks for the reader, such as the number of threads chosen.

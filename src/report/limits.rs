@@ -8,6 +8,7 @@
 //! | GPU, data on the device | `flop` over `gpu_sgemm`, `bytes` over `gpu_copy` |
 //! | GPU, data on the host | `link_bytes` over the mean of `h2d_pinned` and `d2h_pinned` |
 //! | CPU | `flop` over `cpu_fma_all`, `bytes` over `cpu_memory` |
+//! | CPU, name ending in `-1-thread` | `flop` over `cpu_fma_1` |
 //!
 //! A curve that exceeds the link's rate at some size copies both ways at once, and its share is
 //! that of both ways together. One that exceeds the SGEMM rate computes in another precision,
@@ -73,6 +74,10 @@ pub fn share(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Optio
             }
             false => [of(cost.link_bytes, link(machine), "PCIe rate"), None],
         },
+        (Device::Cpu, _) if series.implementation.ends_with("-1-thread") => {
+            let peak = machine.ceiling("cpu_fma_1");
+            [of(cost.flop, peak, "FMA peak of 1 core"), None]
+        }
         (Device::Cpu, _) => [
             of(cost.flop, machine.ceiling("cpu_fma_all"), "FMA peak"),
             of(

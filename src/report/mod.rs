@@ -14,6 +14,7 @@ pub mod plot;
 pub mod read;
 pub mod readme;
 pub mod reuse;
+pub mod strip;
 pub mod summary;
 pub mod terminal;
 pub mod topics;

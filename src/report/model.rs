@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::device::environment::Environment;
-use crate::record::{Ceiling, Cost, Failure, RunRecord, Skip, Verified};
+use crate::record::{Ceiling, Cost, Failure, RunRecord, Skip, Strip, Verified};
 use crate::timing::Clock;
 
 /// Where a benchmark's work runs: the second part of its id.
@@ -76,8 +76,10 @@ pub struct Benchmark {
     pub cost: Cost,
     /// The check against float64.
     pub verified: Option<Verified>,
-    /// Whether the GPU's clock was held down; `None` where nobody looked.
-    pub throttled: Option<bool>,
+    /// Why the GPU's clock was held down right after the samples; `None` where nobody looked.
+    pub throttle_reasons: Option<Vec<String>>,
+    /// What NVML saw while it was sampled.
+    pub strip: Option<Strip>,
     /// Figures beside the time, by name: [`Sidecar::extra`](crate::record::Sidecar::extra).
     pub extra: BTreeMap<String, f64>,
     /// Remarks of the suite.

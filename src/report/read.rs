@@ -245,10 +245,11 @@ impl Reader {
             samples,
             cost: sidecar.as_ref().map_or(Cost::default(), |s| s.cost),
             verified: sidecar.as_ref().and_then(|s| s.verified.clone()),
-            throttled: sidecar
+            throttle_reasons: sidecar
                 .as_ref()
                 .and_then(|s| s.device_state.as_ref())
-                .map(|state| !state.throttle_reasons.is_empty()),
+                .map(|state| state.throttle_reasons.clone()),
+            strip: sidecar.as_ref().and_then(|s| s.monitor.clone()),
             extra: sidecar
                 .as_ref()
                 .map_or(BTreeMap::new(), |s| s.extra.clone()),

@@ -5,9 +5,9 @@ use serde::Serialize;
 use super::assemble::Assembled;
 use super::crossover::Found;
 use super::findings::Finding;
-use super::limits;
 use super::model::{Machine, Problem, Question};
 use super::reuse::Reuse;
+use super::{limits, strip};
 use crate::device::environment::Environment;
 use crate::record::Ceiling;
 use std::collections::BTreeMap;
@@ -54,6 +54,8 @@ struct Row {
     error_bound: Option<f64>,
     samples: Option<usize>,
     throttled: Option<bool>,
+    slowed: Vec<String>,
+    energy_j: Option<f64>,
     limit: Option<&'static str>,
     limit_share: Option<f64>,
     run: Option<String>,
@@ -172,7 +174,9 @@ fn rows(machine: &Machine) -> Vec<Row> {
                 error: finite(b.verified.as_ref().map(|v| v.error)),
                 error_bound: finite(b.verified.as_ref().map(|v| v.bound)),
                 samples: b.samples,
-                throttled: b.throttled,
+                throttled: strip::throttled(b),
+                slowed: strip::slowed(b).into_iter().map(str::to_owned).collect(),
+                energy_j: strip::energy_j(b),
                 limit: share.map(|s| s.limit),
                 limit_share: finite(share.map(|s| s.fraction)),
                 run: b.run.clone(),

@@ -262,8 +262,8 @@ impl Work {
 /// processors of today balance between about 5 and 20.
 const ARITHMETIC: f64 = 8.0;
 
-/// FLOP/s or B/s, by the arithmetic intensity at the largest size; `None` without costs, and
-/// where a rate says nothing.
+/// FLOP/s or B/s, by the least arithmetic intensity at the largest size, so that every curve
+/// with a cost has a rate; `None` without costs, and where a rate says nothing.
 pub fn work(groups: &[&Group]) -> Option<Work> {
     if groups.iter().any(|g| !topic(&g.name).rated) {
         return None;
@@ -275,9 +275,9 @@ pub fn work(groups: &[&Group]) -> Option<Work> {
             .map(|b| (b.size, b.cost))
     };
     let intensity = costs()
-        .filter_map(|(size, c)| Some((size, c.flop? / c.bytes?)))
+        .filter_map(|(size, c)| Some((size, c.flop.unwrap_or(0.0) / c.bytes?)))
         .filter(|(_, i)| i.is_finite())
-        .max_by_key(|(size, _)| *size);
+        .min_by(|a, b| b.0.cmp(&a.0).then(a.1.total_cmp(&b.1)));
     match intensity {
         Some((_, flop_a_byte)) if flop_a_byte > ARITHMETIC => Some(Work::Flop),
         Some(_) => Some(Work::Bytes),

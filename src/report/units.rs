@@ -63,6 +63,25 @@ pub fn rate(value: f64, unit: &str) -> String {
     format!("{} {prefix}{unit}", number(value / scale))
 }
 
+/// Joules as `146 mJ`.
+pub fn energy(joules: f64) -> String {
+    let (scale, unit) = match joules.abs() {
+        j if j < 999.5e-6 => (1e-6, "µJ"),
+        j if j < 999.5e-3 => (1e-3, "mJ"),
+        _ => (1.0, "J"),
+    };
+    format!("{} {unit}", number(joules / scale))
+}
+
+/// A figure beside the time, by the unit that ends its key, in words: `pool peak 32 MiB`.
+pub fn figure(key: &str, value: f64) -> String {
+    match key.strip_suffix("_bytes") {
+        Some(name) => format!("{} {}", name.replace('_', " "), binary(value as u64)),
+        None if key == "device_busy" => format!("device busy {} of the time", percent(value)),
+        None => format!("{} {}", key.replace('_', " "), number(value)),
+    }
+}
+
 /// A measured limit in its own unit.
 pub fn ceiling(value: f64, unit: &str) -> String {
     match unit {
@@ -190,5 +209,12 @@ mod tests {
         assert_eq!(percent(0.000264), "0.026 %");
         assert_eq!(number(f64::NAN), "?");
         assert_eq!(number(1234567.0), "1,230,000");
+        assert_eq!(energy(1.2451), "1.25 J");
+        assert_eq!(energy(0.9996), "1.00 J");
+        assert_eq!(energy(0.146), "146 mJ");
+        assert_eq!(energy(93.4e-6), "93.4 µJ");
+        assert_eq!(figure("pool_peak_bytes", 33554432.0), "pool peak 32 MiB");
+        assert_eq!(figure("device_busy", 0.3), "device busy 30 % of the time");
+        assert_eq!(figure("misses", 12.0), "misses 12.0");
     }
 }

@@ -5,6 +5,7 @@
 //! The size is the number of bytes. One iteration allocates, writes the last word, copies it
 //! out (so that the memory is known to be real), releases, and synchronises.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result, sys};
@@ -175,10 +176,10 @@ impl Routine for Allocation {
         })
     }
 
-    fn notes(&self) -> Vec<String> {
+    fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
         match &self.allocator {
-            Allocator::Pool(pool) => pool.usage().into_iter().collect(),
-            _ => Vec::new(),
+            Allocator::Pool(pool) => Ok(pool.usage()?),
+            _ => Ok(BTreeMap::new()),
         }
     }
 }
@@ -230,24 +231,28 @@ impl Pool {
             .map_err(|e| CudaError::new("cuMemAllocFromPoolAsync", e))
     }
 
-    /// Bytes reserved now and at most, and used at most, in a sentence.
-    fn usage(&self) -> Option<String> {
+    /// Bytes held now and at most, and in use at most.
+    fn usage(&self) -> Result<BTreeMap<String, f64>, CudaError> {
         use sys::CUmemPool_attribute as A;
-        let read = |attribute| {
+        [
+            (
+                "pool_reserved_bytes",
+                A::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+            ),
+            ("pool_peak_bytes", A::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH),
+            ("pool_used_peak_bytes", A::CU_MEMPOOL_ATTR_USED_MEM_HIGH),
+        ]
+        .into_iter()
+        .map(|(key, attribute)| {
             let mut value = 0u64;
             // SAFETY: the pool is alive; these attributes are 64-bit numbers.
             unsafe {
                 result::mem_pool::get_attribute(self.pool, attribute, (&raw mut value).cast())
             }
-            .ok()
-            .map(|()| value)
-        };
-        Some(format!(
-            "pool: {} bytes reserved, {} at the peak, {} used at the peak",
-            read(A::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?,
-            read(A::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)?,
-            read(A::CU_MEMPOOL_ATTR_USED_MEM_HIGH)?
-        ))
+            .map_err(|e| CudaError::new("cuMemPoolGetAttribute", e))?;
+            Ok((key.to_owned(), value as f64))
+        })
+        .collect()
     }
 }
 

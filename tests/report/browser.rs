@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::cdp::{Browser, Driven, chromium};
 use crate::fixture::{full, laptop};
+use crate::strip::plant_capped;
 
 /// Runs `test` with a browser, or says why not.
 fn with_browser(test: impl FnOnce(&mut Browser) -> Driven) {
@@ -200,6 +201,73 @@ fn the_explorer_shows_what_the_raw_points_say() {
         photograph(browser, "full")?;
         let pdf = browser.call("Page.printToPDF", json!({"printBackground": true}))?;
         assert!(pdf["data"].as_str().is_some_and(|d| d.len() > 1000));
+        clean(browser);
+        Ok(())
+    });
+}
+
+#[test]
+fn the_explorer_opens_a_benchmark_with_its_strip() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    plant_capped(&full(&root, "Example GPU"));
+    let written = report::refresh(&root, dir.path(), &Options::default()).unwrap();
+    with_browser(|browser| {
+        browser.look(1400, 900, false)?;
+        browser.open(&written.page)?;
+        let text = |browser: &mut Browser, id: &str| -> Driven<String> {
+            let text = browser.eval(&format!("document.querySelector('{id}').textContent"))?;
+            Ok(text.as_str().unwrap_or_default().to_owned())
+        };
+        let open = |name: &str| {
+            format!(
+                "[...document.querySelectorAll('#x-bars button')].find(b => b.textContent === '{name}').click()"
+            )
+        };
+        browser.eval(
+            "document.querySelector('[data-pick=all]').click();
+             {const s = document.querySelector('#x-size'); s.value = 10;
+              s.dispatchEvent(new Event('input'))}",
+        )?;
+        browser.eval(&open("gpu/cublas"))?;
+        assert_eq!(text(browser, "#x-name")?, "gpu/cublas at N = 4,096");
+        let facts = text(browser, "#x-facts")?;
+        for fact in [
+            "3.00 J, 45.8 GFLOP/J",
+            "54 % of SGEMM rate",
+            "pool peak 32 MiB",
+        ] {
+            assert!(facts.contains(fact), "{fact:?} in {facts}");
+        }
+        let strip = text(browser, "#x-strip")?;
+        for words in [
+            "1,455 to 1,980 MHz",
+            "41 to 55 °C",
+            "0.2 s: throttling set in: power cap; SM clock fell from 1980 to 1500 MHz",
+        ] {
+            assert!(strip.contains(words), "{words:?} in {strip}");
+        }
+        // The memory clock did not change, and what was not seen is not drawn.
+        let lines = "document.querySelectorAll('#x-strip polyline').length";
+        assert_eq!(browser.eval(lines)?, 4);
+        let dots = "document.querySelectorAll('#x-strip circle').length";
+        assert_eq!(browser.eval(dots)?, 23);
+        let calm = "document.querySelector('#x-calm').hidden";
+        assert_eq!(browser.eval(calm)?, true);
+        let bars = text(browser, "#x-bars")?;
+        assert!(bars.contains("▾ power cap, clock fell"), "{bars}");
+        photograph(browser, "strip")?;
+
+        // One without a strip, and without figures that it does not have.
+        browser.eval(&open("cpu/best"))?;
+        assert_eq!(text(browser, "#x-name")?, "cpu/best at N = 4,096");
+        let hidden = "document.querySelector('#x-strip').hidden";
+        assert_eq!(browser.eval(hidden)?, true);
+        let facts = text(browser, "#x-facts")?;
+        assert!(
+            facts.contains("of FMA peak") && !facts.contains("energy"),
+            "{facts}"
+        );
         clean(browser);
         Ok(())
     });

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crossover::device::environment::{Cpu, Environment, GpuInfo};
 use crossover::record::{
-    Ceiling, Cost, DeviceState, Failure, RunRecord, SCHEMA, Sidecar, Skip, Verified,
+    Ceiling, Cost, DeviceState, Failure, RunRecord, SCHEMA, Sidecar, Skip, Strip, Verified,
 };
 use crossover::timing::Clock;
 use serde_json::json;
@@ -25,6 +25,8 @@ pub(crate) struct Planted<'a> {
     /// Half the confidence interval over the median.
     pub(crate) noise: f64,
     pub(crate) cost: Cost,
+    pub(crate) error: f64,
+    pub(crate) strip: Option<Strip>,
     pub(crate) extra: BTreeMap<String, f64>,
 }
 
@@ -36,6 +38,8 @@ impl<'a> Planted<'a> {
             median_ns,
             noise: 0.004,
             cost: Cost::default(),
+            error: 1.5e-7,
+            strip: None,
             extra: BTreeMap::new(),
         }
     }
@@ -190,15 +194,15 @@ impl Fixture {
                 size: value.parse().expect("a size"),
                 cost: p.cost,
                 verified: Some(Verified {
-                    error: 1.5e-7,
-                    bound: 1e-5,
+                    error: p.error,
+                    bound: 10.0 * p.error,
                     method: "max relative error".into(),
                 }),
                 device_state: gpu.then(|| DeviceState {
                     sm_clock_mhz: Some(1980),
                     ..DeviceState::default()
                 }),
-                monitor: None,
+                monitor: p.strip.clone(),
                 extra: p.extra.clone(),
                 notes: vec![],
                 run: self.run.run.clone(),

@@ -7,12 +7,13 @@ use crossover::record::Cost;
 use crossover::report::findings::Finding;
 use crossover::report::limits;
 use crossover::report::model::Machine;
+use crossover::report::topics::{self, Work};
 use crossover::report::{Options, assemble};
 use crossover::timing::Clock::{self, Events, EventsGated, Submit, Wall};
 
 use crate::fixture::{Fixture, Planted};
 
-fn machine(plant: impl FnOnce(&mut Fixture)) -> (Machine, Vec<Finding>) {
+pub(crate) fn machine(plant: impl FnOnce(&mut Fixture)) -> (Machine, Vec<Finding>) {
     let dir = tempfile::tempdir().unwrap();
     let mut f = Fixture::new(dir.path(), Some("Example GPU"));
     // Something is always there, so that a report exists.
@@ -22,12 +23,12 @@ fn machine(plant: impl FnOnce(&mut Fixture)) -> (Machine, Vec<Finding>) {
     (report.machine, report.findings)
 }
 
-fn findings(plant: impl FnOnce(&mut Fixture)) -> Vec<Finding> {
+pub(crate) fn findings(plant: impl FnOnce(&mut Fixture)) -> Vec<Finding> {
     machine(plant).1
 }
 
 /// The finding, its text checked for `words`.
-fn says<'a>(findings: &'a [Finding], id: &str, words: &[&str]) -> &'a Finding {
+pub(crate) fn says<'a>(findings: &'a [Finding], id: &str, words: &[&str]) -> &'a Finding {
     let ids: Vec<&str> = findings.iter().map(|f| f.id.as_str()).collect();
     let finding = findings.iter().find(|f| f.id == id);
     let finding = finding.unwrap_or_else(|| panic!("no {id} among {ids:?}"));
@@ -38,12 +39,12 @@ fn says<'a>(findings: &'a [Finding], id: &str, words: &[&str]) -> &'a Finding {
     finding
 }
 
-fn silent(findings: &[Finding], start: &str) {
+pub(crate) fn silent(findings: &[Finding], start: &str) {
     let ids: Vec<&str> = findings.iter().map(|f| f.id.as_str()).collect();
     assert!(!ids.iter().any(|id| id.starts_with(start)), "{ids:?}");
 }
 
-fn near(value: f64, planted: f64) {
+pub(crate) fn near(value: f64, planted: f64) {
     assert!(
         (value / planted - 1.0).abs() < 1e-9,
         "{value} is not {planted}"
@@ -339,7 +340,13 @@ fn an_allocation_in_the_loop() {
             plant(f, &id("malloc-async-kept"), Wall, 8e3 + kept);
         }
     };
-    let all = findings(|f| curves(f, 2e3));
+    let all = findings(|f| {
+        curves(f, 2e3);
+        let id = "memory/gpu/malloc-async-kept/67108864";
+        let mut kept = Planted::new(id, Wall, 10e3);
+        kept.extra = [("pool_peak_bytes".into(), f64::from(96 << 20))].into();
+        f.plant(&kept);
+    });
     let allocation = says(
         &all,
         "allocation.memory",
@@ -348,7 +355,7 @@ fn an_allocation_in_the_loop() {
             "80.0 µs with cuMemAlloc",
             "120 µs with cuMemAllocAsync",
             "2.00 µs from a pool told to keep it",
-            "40× cheaper",
+            "40× cheaper than cuMemAlloc. That pool held 96 MiB at most.",
         ],
     );
     near(allocation.figures["ratio"], 40.0);
@@ -361,6 +368,7 @@ fn an_allocation_in_the_loop() {
         &["nothing measurable from a pool"],
     );
     assert!(!allocation.figures.contains_key("ratio"));
+    assert!(!allocation.text.contains("held"), "{}", allocation.text);
     let dear = findings(|f| curves(f, 160e3));
     says(&dear, "allocation.memory", &["2× dearer"]);
     silent(
@@ -433,6 +441,13 @@ fn limits_do_not_mislead() {
         device("precision/gpu/fp16/256", 1e6, 25e6);
         device("precision/gpu/fp16/1024", 1e6, 400e6);
         device("precision/gpu/f32/1024", 1e6, 40e6);
+        f.ceiling("cpu_fma_1", 200e9, "FLOP/s");
+        f.ceiling("cpu_fma_all", 2e12, "FLOP/s");
+        f.ceiling("cpu_memory", 100e9, "B/s");
+        for name in ["best", "best-1-thread"] {
+            let id = format!("matmul/cpu/{name}/64");
+            f.plant(&Planted::new(&id, Wall, 1e3).cost(cost(50e3, 100e3)));
+        }
     });
     let words = |group: &str, name: &str, size| {
         let series = machine.group(group).unwrap().find(name).unwrap();
@@ -462,4 +477,31 @@ fn limits_do_not_mislead() {
         "25 % of copy bandwidth"
     );
     assert_eq!(words("precision", "gpu/f32", 1024), "80 % of SGEMM rate");
+    assert_eq!(words("matmul", "cpu/best", 64), "50 % of memory bandwidth");
+    // One core's peak, and not the memory bandwidth of all.
+    assert_eq!(
+        words("matmul", "cpu/best-1-thread", 64),
+        "50 % of FMA peak of 1 core"
+    );
+}
+
+#[test]
+fn a_group_has_the_rate_that_all_its_curves_have() {
+    let work = |gpu_flop: Option<f64>| {
+        let (machine, _) = machine(|f| {
+            let plant = |id, flop| {
+                let cost = Cost {
+                    bytes: Some(8e3),
+                    flop,
+                    ..Cost::default()
+                };
+                f.plant(&Planted::new(id, Wall, 1e3).cost(cost));
+            };
+            plant("nested_sine/cpu/simd/1000", Some(80e3));
+            plant("nested_sine/gpu/fused/1000", gpu_flop);
+        });
+        topics::work(&[machine.group("nested_sine").unwrap()])
+    };
+    assert_eq!(work(None), Some(Work::Bytes));
+    assert_eq!(work(Some(80e3)), Some(Work::Flop));
 }

@@ -6,6 +6,8 @@ mod findings;
 mod fixture;
 mod lessons;
 mod page;
+mod precision;
 mod reading;
 mod search;
+mod strip;
 mod summary;

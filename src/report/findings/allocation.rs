@@ -70,8 +70,14 @@ fn one(context: &Context) -> Option<Finding> {
         ),
         None => String::new(),
     };
+    let peak = at(group, "malloc-async-kept", kept.size)
+        .and_then(|b| b.extra.get("pool_peak_bytes").copied())
+        .filter(|bytes| bytes.is_finite());
+    let held = peak.map_or(String::new(), |bytes| {
+        format!(" That pool held {} at most.", units::binary(bytes as u64))
+    });
     finding.text = format!(
-        "An allocation of {} in the loop costs, beside a buffer that is reused, {}{compared}.",
+        "An allocation of {} in the loop costs, beside a buffer that is reused, {}{compared}.{held}",
         units::binary(kept.size),
         parts.join(", "),
     );
@@ -79,6 +85,7 @@ fn one(context: &Context) -> Option<Finding> {
         finding
             .figure("size", kept.size as f64)
             .figure("ratio", ratio.unwrap_or(f64::NAN))
+            .figure("pool_peak_bytes", peak.unwrap_or(f64::NAN))
             .rests_on(rests),
     )
 }

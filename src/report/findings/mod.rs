@@ -11,6 +11,7 @@ mod fusing;
 mod graphs;
 mod loading;
 mod overlap;
+mod precision;
 mod submit;
 mod timing;
 mod transfers;
@@ -56,6 +57,9 @@ pub const TABLE: &[Make] = &[
     winners::find,
     transfers::share,
     transfers::break_even,
+    precision::formats,
+    precision::splits,
+    precision::energy,
     submit::find,
     fusing::find,
     graphs::replay,
@@ -120,13 +124,17 @@ fn wall<'a>(group: &'a Group, implementation: &str) -> Option<&'a Series> {
     gpu(group, implementation, &[Clock::Wall])
 }
 
-/// `2.5× faster than`, or `1.2× slower than` where the ratio of the other time to this one is
-/// below one.
-fn faster(ratio: f64) -> String {
+/// `2.5× faster`, or `1.2× slower` where the ratio of the other time to this one is below one.
+fn speed(ratio: f64) -> String {
     match ratio {
-        r if r >= 1.0 => format!("{} faster than", units::factor(r)),
-        r => format!("{} slower than", units::factor(1.0 / r)),
+        r if r >= 1.0 => format!("{} faster", units::factor(r)),
+        r => format!("{} slower", units::factor(1.0 / r)),
     }
+}
+
+/// `2.5× faster than`.
+fn faster(ratio: f64) -> String {
+    format!("{} than", speed(ratio))
 }
 
 /// `a, b and c`.

@@ -2,14 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::group::one_size;
+use super::group::{one_size, remarks};
+use crate::record::{Strip, StripEvent};
 use crate::report::assemble::Assembled;
 use crate::report::crossover::Found;
-use crate::report::model::{Device, Group, Machine, Series};
+use crate::report::model::{Benchmark, Device, Group, Machine, Series};
 use crate::report::plot::charts;
 use crate::report::plot::ink::{self, Role};
-use crate::report::terminal;
 use crate::report::topics::{self, Work, title, topic};
+use crate::report::{limits, strip, terminal};
 
 /// Safe inside a script element whatever names the files held.
 pub(super) fn json(report: &Assembled) -> String {
@@ -85,7 +86,8 @@ fn series(
                 b.median_ns,
                 b.interval_ns.map(|i| i.0),
                 b.interval_ns.map(|i| i.1),
-                amount
+                amount,
+                facts(machine, series, b),
             ])
         })
         .collect();
@@ -100,6 +102,44 @@ fn series(
         "counts": series.measures_work(),
         "headline": headline,
         "rows": rows,
+    })
+}
+
+/// What else is known of a benchmark; what is not is left out, to keep the page small.
+fn facts(machine: &Machine, series: &Series, b: &Benchmark) -> Value {
+    let mut facts = json!({
+        "share": limits::share(series, b, machine).map(|s| s.words()),
+        "joules": strip::energy_j(b),
+        "error": b.verified.as_ref().map(|v| v.error).filter(|e| *e > 0.0),
+        "slowed": Some(strip::slowed(b).join(", ")).filter(|s| !s.is_empty()),
+        "remarks": Some(remarks(b).join("; ")).filter(|s| !s.is_empty()),
+        "strip": b.strip.as_ref().map(lines),
+    });
+    if let Some(facts) = facts.as_object_mut() {
+        facts.retain(|_, value| !value.is_null());
+    }
+    facts
+}
+
+/// The lines of a strip in the order in which the script draws them, null for one that says
+/// nothing, and what happened at each time.
+fn lines(seen: &Strip) -> Value {
+    let changes = seen.memory_clock_mhz.windows(2).any(|w| w[0] != w[1]);
+    let watts = seen.power_w.iter().map(|w| w.map(f64::round));
+    let at = |events: &[StripEvent]| {
+        let what: Vec<String> = events.iter().map(strip::words).collect();
+        json!({ "ms": events[0].time_ms, "what": what })
+    };
+    json!({
+        "time": seen.time_ms,
+        "lines": [
+            seen.sm_clock_mhz,
+            changes.then_some(&seen.memory_clock_mhz),
+            watts.collect::<Vec<_>>(),
+            seen.temperature_c,
+            seen.utilisation_percent,
+        ],
+        "events": seen.events.chunk_by(|a, b| a.time_ms == b.time_ms).map(at).collect::<Vec<_>>(),
     })
 }
 

@@ -1,23 +1,7 @@
-"use strict";
 (() => {
   const { groups } = JSON.parse(document.getElementById("data").textContent);
   if (!groups.length) return;
   const $ = (id) => document.getElementById(id);
-  const make = (tag, props = {}, ...children) => {
-    const node = document.createElement(tag);
-    Object.assign(node, props);
-    node.append(...children);
-    return node;
-  };
-  const draw = (tag, attributes, text) => {
-    const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [key, value] of Object.entries(attributes)) {
-      if (value !== null && value !== undefined) node.setAttribute(key, value);
-    }
-    if (text !== undefined) node.textContent = text;
-    return node;
-  };
-
   // Numbers as the tables write them.
   const digits = (v) => {
     const magnitude = Math.floor(Math.log10(Math.abs(v)) + 1e-12);
@@ -43,10 +27,14 @@
   const counted = (s) =>
     s >= 2 ** 14 && Number.isInteger(Math.log2(s)) ? "2" + exponent(Math.log2(s)) : s.toLocaleString("en-US");
 
+  const energy = (j) => scaled(j, [[1, "J"], [1e-3, "mJ"], [1e-6, "µJ"]]);
   const label = (s) => (s.machine ? `${s.name}, ${s.machine}` : s.name);
-  let group, shown, sizes, at, plotted;
+  // Of a row: size, median, interval, amount of work, and what else is known.
+  const facts = (r) => r[5];
+  let group, shown, sizes, at, plotted, chosen;
   const sized = (s) => ({ count: counted, bytes: binary, time })[group.sizes](s);
 
+  const interval = (r) => (r[2] && r[3] ? ` (${time(r[2])} to ${time(r[3])})` : "");
   const row = (series, size) => series.rows.find((r) => r[0] === size);
   // The fastest CPU code of the machine that the report is about.
   const baseline = (size) => {
@@ -70,7 +58,7 @@
   };
   const metric = () => metrics[document.querySelector("#x-metric input:checked").value];
 
-  const choose = (name) => {
+  const openGroup = (name) => {
     group = groups.find((g) => g.name === name);
     const headline = group.series.filter((s) => s.headline);
     pick(headline.length ? headline : group.series.filter((s) => s.counts));
@@ -117,6 +105,7 @@
     svg.setAttribute("viewBox", `0 0 ${W} ${H}`);
     svg.replaceChildren();
     plotted = [];
+    $("x-slowed").hidden = true;
     const m = metric();
     const curves = [...shown].map((s) => ({
       s,
@@ -173,6 +162,10 @@
       for (const d of dots) {
         const dot = { cx: x(d.r[0]), cy: y(d.v), r: d.r[0] === here ? 5 : 3.2 };
         svg.append(draw("circle", { ...dot, class: s.machine ? `f-paper s-${s.class}` : `f-${s.class}`, "stroke-width": 1.4 }));
+        if (facts(d.r).slowed) {
+          $("x-slowed").hidden = false;
+          svg.append(draw("text", { x: dot.cx, y: dot.cy - 7, "text-anchor": "middle", "font-size": 13, class: "f-ink" }, "▾"));
+        }
         plotted.push({ ...dot, s, r: d.r });
       }
     }
@@ -197,14 +190,22 @@
     $("x-winner").textContent = text;
     const logs = found.map((f) => Math.log(f.r[1]));
     const low = Math.min(...logs) - 0.3, high = Math.max(...logs);
+    const picked = found.find((f) => f.s === chosen) || found.find((f) => f.s.counts && facts(f.r).strip) || best || found[0];
+    details(picked);
     $("x-bars").replaceChildren(
       ...found.map((f) => {
+        const name = make("button", { type: "button", textContent: label(f.s), ariaPressed: f === picked });
+        name.addEventListener("click", () => {
+          choose(f.s);
+          document.querySelector("#x-bars [aria-pressed=true]").focus();
+        });
+        const { slowed } = facts(f.r);
         const bar = draw("svg", { class: "bar", viewBox: "0 0 100 5", preserveAspectRatio: "none", width: "100%", height: 5 });
         bar.append(draw("rect", { width: (100 * (Math.log(f.r[1]) - low)) / (high - low), height: 5, class: `f-${f.s.class}` }));
         return make(
           "li",
           {},
-          make("span", {}, label(f.s) + " ", make("i", { textContent: f.s.counts ? f.s.clock : `${f.s.clock}, not the work` })),
+          make("span", {}, name, " ", make("i", { textContent: f.s.counts ? f.s.clock : `${f.s.clock}, not the work` }), ...(slowed ? [make("i", { className: "slowed", textContent: `▾ ${slowed}` })] : [])),
           make("span", { textContent: time(f.r[1]) }),
           make("span", { className: "ratio", textContent: base && f.s.counts ? (versus(f) >= 1 ? factor(versus(f)) : versus(f).toPrecision(2) + "×") : "" }),
           bar,
@@ -221,31 +222,64 @@
       }),
     );
   };
+  // Everything known of one benchmark, and its strip.
+  const details = (picked) => {
+    $("x-one").hidden = !picked;
+    if (!picked) return;
+    const { s, r } = picked, { share, joules, error, remarks, strip } = facts(r);
+    $("x-name").textContent = `${label(s)} at ${group.symbol} = ${sized(r[0])}`;
+    const known = [["clock", s.clock], ["time", time(r[1]) + interval(r)]];
+    if (r[4] && s.counts) known.push(["throughput", rate(r[4] / (r[1] * 1e-9), group.unit)]);
+    if (share) known.push(["share of the limit", share]);
+    if (joules) {
+      const work = r[4] && group.unit === "FLOP/s" ? `, ${rate(r[4] / joules, "FLOP/J")}` : "";
+      known.push(["energy of an iteration", energy(joules) + work]);
+    }
+    if (error) known.push(["error", error.toExponential(1)]);
+    if (remarks) known.push(["remarks", remarks]);
+    $("x-facts").replaceChildren(...known.map(([name, text]) => make("div", {}, make("dt", { textContent: name }), make("dd", { textContent: text }))));
+    $("x-strip").hidden = !strip;
+    if (!strip) return;
+    const events = drawStrip($("x-strip").querySelector("svg"), strip);
+    $("x-events").replaceChildren(...events.map((text) => make("li", { textContent: text })));
+    $("x-calm").hidden = events.length > 0;
+  };
+  const choose = (series, size = sizes[at]) => {
+    chosen = series;
+    at = sizes.indexOf(size);
+    $("x-size").value = at;
+    refresh();
+  };
   const refresh = () => {
     $("x-tip").hidden = true;
     chart();
     side();
   };
 
-  const hover = (event) => {
-    const svg = $("x-chart"), tip = $("x-tip"), box = svg.getBoundingClientRect();
+  const nearest = (event) => {
+    const box = $("x-chart").getBoundingClientRect();
     const px = ((event.clientX - box.left) * W) / box.width, py = ((event.clientY - box.top) * H) / box.height;
     let near = null, least = 26 ** 2;
     for (const p of plotted) {
       const d = (p.cx - px) ** 2 + (p.cy - py) ** 2;
       if (d < least) [near, least] = [p, d];
     }
+    return near;
+  };
+  const hover = (event) => {
+    const tip = $("x-tip"), box = $("x-chart").getBoundingClientRect(), near = nearest(event);
     tip.hidden = !near;
     if (!near) return;
-    const { s, r } = near, base = baseline(r[0]);
-    const lines = [label(s), `${group.symbol} = ${sized(r[0])}, clock ${s.clock}`, time(r[1])];
-    if (r[2] && r[3]) lines[2] += ` (${time(r[2])} to ${time(r[3])})`;
+    const { s, r } = near, base = baseline(r[0]), { share, slowed } = facts(r);
+    const lines = [label(s), `${group.symbol} = ${sized(r[0])}, clock ${s.clock}`, time(r[1]) + interval(r)];
     if (r[4] && s.counts && group.unit) lines.push(rate(r[4] / (r[1] * 1e-9), group.unit));
+    if (share) lines.push(share);
     if (base && s.counts && base.series !== s) {
       const v = base.row[1] / r[1];
       lines.push(v >= 1 ? `${factor(v)} faster than ${base.series.name}` : `${factor(1 / v)} slower than ${base.series.name}`);
     }
     if (!s.counts) lines.push("does not measure the work");
+    if (slowed) lines.push(`▾ ${slowed}`);
     tip.textContent = lines.join("\n");
     const left = (near.cx * box.width) / W, right = left > box.width / 2;
     tip.style.left = right ? "" : `${left + 14}px`;
@@ -254,7 +288,7 @@
   };
 
   $("x-group").append(...groups.map((g) => make("option", { value: g.name, textContent: g.title })));
-  $("x-group").addEventListener("change", () => choose($("x-group").value));
+  $("x-group").addEventListener("change", () => openGroup($("x-group").value));
   $("x-metric").addEventListener("change", refresh);
   $("x-size").addEventListener("input", () => {
     at = Number($("x-size").value);
@@ -269,10 +303,14 @@
   }
   $("x-chart").addEventListener("pointermove", hover);
   $("x-chart").addEventListener("pointerdown", hover);
+  $("x-chart").addEventListener("click", (event) => {
+    const near = nearest(event);
+    if (near) choose(near.s, near.r[0]);
+  });
   $("x-chart").addEventListener("pointerleave", () => ($("x-tip").hidden = true));
   new ResizeObserver(() => {
     if ($("x-chart").parentElement.clientWidth !== W) refresh();
   }).observe($("x-chart").parentElement);
   document.querySelectorAll(".scripted").forEach((node) => (node.hidden = false));
-  choose(groups[0].name);
+  openGroup(groups[0].name);
 })();

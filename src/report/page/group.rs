@@ -12,8 +12,8 @@ use crate::report::model::{Benchmark, Device, Group, Machine, Series};
 use crate::report::plot::charts::{self, Charts};
 use crate::report::plot::ink::Role;
 use crate::report::reuse::Reuse;
-use crate::report::topics::{self, title, topic};
-use crate::report::{terminal, units};
+use crate::report::topics::{self, Work, title, topic};
+use crate::report::{strip, terminal, units};
 
 /// One plot in the two shapes a page needs, and as a file.
 pub(in crate::report) struct Drawn {
@@ -258,7 +258,7 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
         p.note {
             "Medians of one iteration"
             @if topic.compares { "; the fastest of each size is marked" }
-            "."
+            "." (any_slowed(group))
         }
         div.scroll {
             table.matrix {
@@ -276,8 +276,9 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
                             @for s in &group.series {
                                 @match s.at(size) {
                                     Some(b) => {
-                                        td.n.best[topic.compares && s.measures_work() && b.median_ns == best].throttled[b.throttled == Some(true)] {
+                                        td.n.best[topic.compares && s.measures_work() && b.median_ns == best] {
                                             (linked(&units::time(b.median_ns), b, machine, out))
+                                            (slowed(b))
                                         }
                                     }
                                     None => { td.n.none { "·" } }
@@ -308,13 +309,13 @@ fn bars(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Mar
     let span = decades(longest.1) - from;
     html! {
         h3 { "Times" @if !report.others.is_empty() { ", " (machine.hardware()) } }
-        p.note { "Medians of one iteration, longest first; the bars are logarithmic." }
+        p.note { "Medians of one iteration, longest first; the bars are logarithmic." (any_slowed(group)) }
         table.bars {
             tbody {
                 @for (s, b) in all {
                     tr {
                         th { (s.name()) small { (s.clock_name()) } }
-                        td.n { (linked(&units::time(b.median_ns), b, machine, out)) }
+                        td.n { (linked(&units::time(b.median_ns), b, machine, out)) (slowed(b)) }
                         td.bar {
                             @let role = Role::Shade(charts::family(group, s.device), 0);
                             svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" {
@@ -332,6 +333,7 @@ fn bars(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Mar
 /// Every figure of every benchmark, folded away.
 fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Markup {
     let work = topics::work(&[group]);
+    let counted = group.benchmarks().any(|b| strip::energy_j(b).is_some());
     let old = |b: &Benchmark| {
         let newest = machine.run.as_ref().map(|r| r.run.as_str());
         b.run.is_some() && b.run.as_deref() != newest
@@ -346,7 +348,9 @@ fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> 
                 table.plain.figures {
                     thead { tr {
                         th { "benchmark" } th { "clock" } th.n { "median" } th.n { "interval" } th.n { "spread" }
-                        th.n { "rate" } th.n { "share of the limit" } th.n { "error" } th.n { "samples" } th { "remarks" }
+                        th.n { "rate" } th.n { "share of the limit" }
+                        @if counted { th.n { "energy" } }
+                        th.n { "error" } th.n { "samples" } th { "remarks" }
                     } }
                     tbody {
                         @for series in &group.series {
@@ -370,12 +374,12 @@ fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> 
                                             (share.words())
                                         }
                                     }
+                                    @if counted { td.n { (energy(series, i, work)) } }
                                     td.n { @if let Some(v) = &b.verified { (format!("{:.1e}", v.error)) } }
                                     td.n { @if let Some(n) = b.samples { (n) } }
                                     td.how {
-                                        @if b.throttled == Some(true) { "throttled; " }
                                         @if old(b) { "from an earlier run; " }
-                                        (b.notes.join("; "))
+                                        (happened(b).into_iter().chain(remarks(b)).collect::<Vec<_>>().join("; "))
                                     }
                                 }
                             }
@@ -385,4 +389,56 @@ fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> 
             }
         }
     }
+}
+
+/// Of an iteration, and what a joule of it computes.
+fn energy(series: &Series, index: usize, work: Option<Work>) -> String {
+    let Some(joules) = strip::energy_j(&series.points[index]) else {
+        return String::new();
+    };
+    let flop = work.filter(|w| *w == Work::Flop);
+    let of_work = flop.and_then(|w| w.amount(series, index));
+    let each = of_work.map_or(String::new(), |flop| {
+        format!(", {}", units::rate(flop / joules, "FLOP/J"))
+    });
+    units::energy(joules) + &each
+}
+
+/// The mark of a benchmark whose clock was held down, and what did it.
+fn slowed(b: &Benchmark) -> Markup {
+    let words = strip::slowed(b);
+    html! { @if !words.is_empty() { small.slowed { "▾ " (words.join(", ")) } } }
+}
+
+fn any_slowed(group: &Group) -> Markup {
+    let count = group.benchmarks().filter(|b| !strip::slowed(b).is_empty());
+    html! {
+        @match count.count() {
+            0 => {}
+            n => {
+                " ▾ The GPU's clock was held down in " (n) " of " (group.benchmarks().count())
+                "; all figures below say when and why."
+            }
+        }
+    }
+}
+
+/// What happened to the clock while a benchmark ran, and when.
+fn happened(b: &Benchmark) -> Vec<String> {
+    let mut words: Vec<String> = strip::events(b)
+        .map(|e| format!("at {} ms {}", e.time_ms, strip::words(e)))
+        .collect();
+    if words.is_empty() {
+        words.extend(strip::slowed(b).into_iter().map(str::to_owned));
+    }
+    words
+}
+
+/// Figures beside the time, and notes.
+pub(super) fn remarks(b: &Benchmark) -> Vec<String> {
+    let figures = b
+        .extra
+        .iter()
+        .map(|(key, value)| units::figure(key, *value));
+    figures.chain(b.notes.iter().cloned()).collect()
 }

@@ -13,12 +13,19 @@ use super::model::Machine;
 use super::plot::ink;
 use super::terminal;
 use super::topics::{title, topic};
-use super::{limits, units};
+use super::{limits, strip, units};
 use crate::timing::Clock;
 
 /// Nothing may be fetched, whatever a file that was read may contain.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       img-src data:; base-uri 'none'; form-action 'none'";
+
+/// In one script element, each using those before it.
+const SCRIPTS: [&str; 3] = [
+    include_str!("dom.js"),
+    include_str!("strip.js"),
+    include_str!("explorer.js"),
+];
 
 pub(super) use group::Section;
 
@@ -58,7 +65,7 @@ pub(super) fn page(report: &Assembled, sections: &[Section], out: &std::path::Pa
             (explorer(report))
             @for section in sections { (group::section(report, section, out)) }
             (ceilings(report))
-            (reading())
+            (reading(report))
             (left_out(machine))
         }
         footer {
@@ -66,7 +73,9 @@ pub(super) fn page(report: &Assembled, sections: &[Section], out: &std::path::Pa
             a href="summary.json" { "summary.json" } "; each plot as a file: " code { "plots/" } "."
         }
         script type="application/json" id="data" { (PreEscaped(data::json(report))) }
-        script { (PreEscaped(include_str!("explorer.js"))) }
+        script {
+            @for script in SCRIPTS { (PreEscaped(script)) }
+        }
     };
     shell(&format!("crossover: {}", machine.hardware()), body).into_string()
 }
@@ -311,12 +320,24 @@ fn explorer(report: &Assembled) -> Markup {
             div.explore {
                 div.chart {
                     svg #x-chart role="img" aria-label="Chart of the chosen implementations" {}
+                    p.note { "Choose a point, or a name beside, to see all that is known of it and what the GPU did meanwhile." }
+                    p.note #x-slowed { "▾ Something held the GPU's clock down while this benchmark ran." }
                     div #x-tip role="status" hidden {}
                 }
                 div.side {
                     p #x-winner aria-live="polite" {}
                     ul #x-bars {}
                     ul #x-crossings {}
+                }
+            }
+            div #x-one {
+                h3 #x-name aria-live="polite" {}
+                dl.facts #x-facts {}
+                figure #x-strip {
+                    figcaption.note { "The GPU while it was warmed up and sampled, from NVML ten times a second" }
+                    svg role="img" {}
+                    ol #x-events {}
+                    p.note #x-calm { "Nothing held the clock down." }
                 }
             }
             fieldset #x-series {
@@ -366,7 +387,8 @@ fn ceilings(report: &Assembled) -> Markup {
     }
 }
 
-fn reading() -> Markup {
+fn reading(report: &Assembled) -> Markup {
+    let counted = |m: &Machine| m.benchmarks().any(|b| strip::energy_j(b).is_some());
     let clocks = [
         Clock::Wall,
         Clock::Events,
@@ -390,6 +412,13 @@ fn reading() -> Markup {
                  A size decides for one side when the intervals are apart and the medians differ by 2 % \
                  or more. Between sizes curves are taken as straight in log-log. A share above 100 % of a \
                  memory limit means that a cache served the data."
+            }
+            @if report.machines().any(counted) {
+                p {
+                    "The energy of an iteration is that of the whole device by its own counter, over about \
+                     half a second of iterations; it is absent where something else ran between them. \
+                     Devices renew the counter as rarely as ten times a second: take it as good to a fifth."
+                }
             }
         }
     }

@@ -115,12 +115,14 @@ __device__ __forceinline__ float four_fast(float x) {
 }
 
 // A block takes VECTORS * THREADS float4. All loads of a thread are issued before the first
-// is used: they are what keeps the memory busy. The last block goes element by element where
-// n is no multiple. x and y are 16-byte aligned and may be the same.
-template <typename Operation, unsigned VECTORS>
+// is used: they are what keeps the memory busy. The last tile goes element by element where
+// n is no multiple. x and y are 16-byte aligned and may be the same. Blocks start about in the
+// order of their index, so BACKWARDS begins with the last elements.
+template <typename Operation, unsigned VECTORS, bool BACKWARDS>
 __device__ __forceinline__ void map(const float* x, float* y, unsigned long long n) {
     constexpr unsigned TILE = 4 * VECTORS * THREADS;
-    const unsigned long long start = static_cast<unsigned long long>(blockIdx.x) * TILE;
+    const unsigned tile = BACKWARDS ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+    const unsigned long long start = static_cast<unsigned long long>(tile) * TILE;
     if (n - start >= TILE) {
         const float4* source = reinterpret_cast<const float4*>(x + start) + threadIdx.x;
         float4* target = reinterpret_cast<float4*>(y + start) + threadIdx.x;
@@ -138,13 +140,14 @@ __device__ __forceinline__ void map(const float* x, float* y, unsigned long long
 
 // One vector a thread where memory is the limit; two for the fused kernels, whose
 // arithmetic leaves more to hide. The host's grid knows these numbers.
-#define KERNEL(name, operation, vectors)                                         \
+#define KERNEL(name, operation, vectors, backwards)                              \
     extern "C" __global__ void __launch_bounds__(THREADS)                        \
         name(const float* x, float* y, unsigned long long n) {                   \
-        map<operation, vectors>(x, y, n);                                        \
+        map<operation, vectors, backwards>(x, y, n);                             \
     }
 
-KERNEL(sine_pass, Accurate<OnePass>, 1)
-KERNEL(sine_fused, Accurate<FourPasses>, 2)
-KERNEL(sine_fused_sinf, Plain<four_sinf>, 1)
-KERNEL(sine_fused_fast, Plain<four_fast>, 2)
+KERNEL(sine_pass, Accurate<OnePass>, 1, false)
+KERNEL(sine_pass_backwards, Accurate<OnePass>, 1, true)
+KERNEL(sine_fused, Accurate<FourPasses>, 2, false)
+KERNEL(sine_fused_sinf, Plain<four_sinf>, 1, false)
+KERNEL(sine_fused_fast, Plain<four_fast>, 2, false)

@@ -156,7 +156,9 @@ fn kernels_and_vectors_agree_to_the_bit() -> Result<(), RoutineError> {
             .all(|(a, b)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan())
     };
     isa.sine(&x, &mut y);
-    assert!(equal(&y, &apply(&gpu, "sine_pass", 1, &x)?));
+    for pass in ["sine_pass", "sine_pass_backwards"] {
+        assert!(equal(&y, &apply(&gpu, pass, 1, &x)?), "{pass}");
+    }
     isa.nested_sine(&x, &mut y);
     assert!(equal(&y, &apply(&gpu, "sine_fused", 2, &x)?));
     Ok(())

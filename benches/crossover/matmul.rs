@@ -16,6 +16,7 @@ pub(crate) fn group() -> Group<Matmul> {
     #[cfg(feature = "blas")]
     let blas_sizes = cpu_sizes.clone();
     let slow_cpu_sizes = sizes.up_to(128, 512, 1 << 12);
+    let one_thread_sizes = sizes.up_to(512, 1024, 1 << 13);
     let naive_sizes = sizes.up_to(2048, 2048, 1 << 14);
     let copied = |n| matmul::cost_transfer(n);
 
@@ -29,6 +30,7 @@ pub(crate) fn group() -> Group<Matmul> {
     .with(Implementation::cpu("ndarray", cpu::ndarray).sizes(cpu_sizes.clone()))
     .with(Implementation::cpu("rayon", cpu::rayon).sizes(cpu_sizes.clone()))
     .with(Implementation::cpu("best", cpu::best).sizes(cpu_sizes))
+    .with(Implementation::cpu("best-1-thread", cpu::best_1_thread).sizes(one_thread_sizes))
     .with(Implementation::gpu("naive", Clock::EventsGated, gpu::naive).sizes(naive_sizes))
     .with(Implementation::gpu("tiled", Clock::EventsGated, gpu::tiled))
     .with(Implementation::gpu(

@@ -20,7 +20,11 @@ pub(crate) fn group() -> Group<NestedSine> {
 
     Group::new("nested_sine", sizes, Rate::elements(), nested_sine::cost)
         .with(Implementation::cpu("std", cpu::std).sizes(std_sizes))
-        .with(Implementation::cpu("simd", cpu::simd).sizes(simd_sizes))
+        .with(
+            Implementation::cpu("simd", cpu::simd)
+                .cost(nested_sine::cost_vector)
+                .sizes(simd_sizes),
+        )
         .with(Implementation::gpu("per-kernel", Events, gpu::per_kernel).cost(four))
         .with(Implementation::gpu("per-kernel-gated", EventsGated, gpu::per_kernel).cost(four))
         .with(Implementation::gpu("fused", Events, gpu::fused))

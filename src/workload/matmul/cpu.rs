@@ -7,7 +7,7 @@ use gemm::Parallelism;
 use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder, linalg::general_mat_mul};
 use rayon::prelude::*;
 
-use super::{Matmul, calibrate};
+use super::{Matmul, candidates};
 use crate::record::Verified;
 use crate::workload::{Routine, RoutineError};
 
@@ -31,10 +31,20 @@ pub fn rayon(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
 /// threads that a short calibration chooses, or another method where that is faster, as at
 /// tiny orders. [`Routine::notes`] says which.
 pub fn best(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
+    Ok(best_on(problem, rayon::current_num_threads()))
+}
+
+/// The fastest on one thread, to be held against what one core can do.
+pub fn best_1_thread(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
+    Ok(best_on(problem, 1))
+}
+
+fn best_on(problem: &Rc<Matmul>, threads: usize) -> Box<dyn Routine> {
     let mut product = Product::new(problem, Method::Naive);
-    product.method = calibrate::fastest(problem, &mut product.output);
+    let methods = candidates::candidates(problem.order(), threads);
+    product.method = candidates::fastest(&methods, problem, &mut product.output);
     product.notes = vec![format!("{}, the fastest in calibration", product.method)];
-    Ok(Box::new(product))
+    Box::new(product)
 }
 
 /// `cblas_sgemm` of the BLAS that was linked, with the number of threads that it chooses.
@@ -221,6 +231,7 @@ mod tests {
                 ("ndarray", ndarray),
                 ("rayon", rayon),
                 ("best", best),
+                ("best-1-thread", best_1_thread),
             ] {
                 let mut routine: Box<dyn Routine> = make(&problem).unwrap();
                 for _ in 0..2 {

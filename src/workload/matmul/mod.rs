@@ -3,7 +3,7 @@
 pub mod batched;
 #[cfg(feature = "blas")]
 mod blas;
-mod calibrate;
+mod candidates;
 pub mod cpu;
 pub mod gpu;
 mod overlap;

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::verify::{POISON, Tolerance};
 use super::{Isa, NestedSine};
 use crate::record::Verified;
-use crate::workload::{Routine, RoutineError};
+use crate::workload::{Routine, RoutineError, calibrate};
 
 /// Accuracy taken for granted of a C library's `sinf`: glibc documents 1 ulp, others do not
 /// do worse than that.
@@ -36,20 +36,33 @@ pub fn std(problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>, RoutineError> {
     }))
 }
 
-/// Polynomials in the widest vectors that the CPU has, on all cores. The four sines stay in
-/// registers, so memory is read and written once.
+/// Polynomials in the widest vectors that the CPU has, on one core or on all, whichever a
+/// short calibration finds faster. The four sines stay in registers, so memory is read and
+/// written once.
 pub fn simd(problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>, RoutineError> {
-    // Some 10 µs of work, and input and output fit in a level-2 cache.
+    // Some 5 µs of work, and input and output fit in a level-2 cache.
     const GRAIN: usize = 1 << 14;
+    /// From here on the work is many times what waking the other threads costs.
+    const SHARED: usize = 1 << 20;
     let isa = Isa::best();
-    Ok(Box::new(Cpu {
+    let mut routine = Cpu {
         problem: problem.clone(),
         y: vec![0.0; problem.len()],
         grain: GRAIN,
         compute: move |x: &[f32], y: &mut [f32]| isa.nested_sine(x, y),
         tolerance: Tolerance::UlpPerPass(SIMD_ULP),
         note: isa.name().to_owned(),
-    }))
+    };
+    if (GRAIN..SHARED).contains(&problem.len()) {
+        let grains = [problem.len(), GRAIN];
+        routine.grain = calibrate::fastest(&grains, |grain, times| {
+            routine.grain = grain;
+            for _ in 0..times {
+                routine.compute();
+            }
+        });
+    }
+    Ok(Box::new(routine))
 }
 
 struct Cpu<F> {
@@ -62,13 +75,8 @@ struct Cpu<F> {
     note: String,
 }
 
-impl<F: Fn(&[f32], &mut [f32]) + Sync> Routine for Cpu<F> {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        self.y.par_iter_mut().for_each(|y| *y = POISON);
-        Ok(())
-    }
-
-    fn run(&mut self) -> Result<(), RoutineError> {
+impl<F: Fn(&[f32], &mut [f32]) + Sync> Cpu<F> {
+    fn compute(&mut self) {
         let x = self.problem.input();
         if x.len() <= self.grain {
             (self.compute)(x, &mut self.y);
@@ -77,6 +85,17 @@ impl<F: Fn(&[f32], &mut [f32]) + Sync> Routine for Cpu<F> {
                 .zip(self.y.par_chunks_mut(self.grain))
                 .for_each(|(x, y)| (self.compute)(x, y));
         }
+    }
+}
+
+impl<F: Fn(&[f32], &mut [f32]) + Sync> Routine for Cpu<F> {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        self.y.par_iter_mut().for_each(|y| *y = POISON);
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        self.compute();
         Ok(())
     }
 

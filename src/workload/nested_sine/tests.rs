@@ -2,7 +2,7 @@ use std::rc::Rc;
 
 use rayon::prelude::*;
 
-use super::sine::{self, HALF_PI, LARGE, PI_0, PI_1, PI_2, SIN_1};
+use super::sine::{self, HALF_PI, LARGE, PI_0, PI_1, PI_2, SIN_1, Vector};
 use super::vector::Scalar;
 use super::verify::{Tolerance, ulp_error};
 use super::*;
@@ -241,4 +241,57 @@ fn adversarial_elements_are_few_and_at_the_start() {
     let x = NestedSine::new(1 << 21).x;
     assert_eq!(x[4095].to_bits(), adversarial[4095].to_bits());
     assert!(x[4096..].iter().all(|x| (-3.0..3.0).contains(x)));
+}
+
+/// Counts the FLOP of an element as it computes.
+#[derive(Clone, Copy)]
+struct Counting(Scalar);
+
+std::thread_local! {
+    static FLOP: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
+impl Counting {
+    fn counted(flop: u32, value: Scalar) -> Self {
+        FLOP.set(FLOP.get() + flop);
+        Self(value)
+    }
+}
+
+impl Vector for Counting {
+    const LANES: usize = 1;
+    fn splat(value: f32) -> Self {
+        Self(Scalar::splat(value))
+    }
+    unsafe fn load(source: *const f32) -> Self {
+        // SAFETY: the caller's.
+        Self(unsafe { Scalar::load(source) })
+    }
+    unsafe fn store(self, target: *mut f32) {
+        // SAFETY: the caller's.
+        unsafe { self.0.store(target) };
+    }
+    fn sub(self, other: Self) -> Self {
+        Self::counted(1, self.0.sub(other.0))
+    }
+    fn mul(self, other: Self) -> Self {
+        Self::counted(1, self.0.mul(other.0))
+    }
+    fn fused(self, factor: Self, term: Self) -> Self {
+        Self::counted(2, self.0.fused(factor.0, term.0))
+    }
+    fn flip_if_odd(self, k: Self) -> Self {
+        Self(self.0.flip_if_odd(k.0))
+    }
+    fn any_above(self, limit: f32) -> bool {
+        self.0.any_above(limit)
+    }
+}
+
+#[test]
+fn the_cost_counts_the_operations_of_an_element() {
+    let x = [1.0; 64];
+    sine::sines::<Counting, 4>(&x, &mut [0.0; 64]);
+    assert_eq!(FLOP.get(), 64 * VECTOR_FLOP);
+    assert_eq!(cost_vector(10).flop, Some(450.0));
 }

@@ -1,0 +1,154 @@
+//! Which of several ways to compute the same is the fastest on this machine.
+
+use std::time::{Duration, Instant};
+
+/// A measurement takes at least this long, so that the clock's own cost does not count.
+const SHORTEST: Duration = Duration::from_micros(200);
+/// Measurements of each candidate. Their median counts, as it does for the benchmark that
+/// follows: the shortest would favour a candidate that is fast in lucky moments only, such as
+/// one whose threads all have to be scheduled at once.
+const ROUNDS: usize = 21;
+/// Rounds after which candidates without a chance are dropped.
+const FIRST_LOOK: usize = 3;
+/// A candidate this much slower than the fastest by then has none.
+const HOPELESS: f64 = 2.0;
+/// No more rounds once this much time has gone into them.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// The candidate with the shortest typical time of one iteration; `run` runs one a number of
+/// times. Takes a second, or [`FIRST_LOOK`] rounds where those take longer.
+///
+/// # Panics
+/// Without a candidate.
+pub(super) fn fastest<T: Copy>(candidates: &[T], mut run: impl FnMut(T, u32)) -> T {
+    fastest_of(candidates, |candidate, times| {
+        let start = Instant::now();
+        run(candidate, times);
+        start.elapsed()
+    })
+}
+
+/// The same with the time that `run` gives.
+fn fastest_of<T: Copy>(candidates: &[T], mut run: impl FnMut(T, u32) -> Duration) -> T {
+    if let [only] = candidates {
+        return *only;
+    }
+    let mut entries: Vec<Entry<T>> = candidates
+        .iter()
+        .map(|&candidate| Entry {
+            candidate,
+            times: enough(|times| run(candidate, times)),
+            seconds: Vec::with_capacity(ROUNDS),
+        })
+        .collect();
+    let mut spent = Duration::ZERO;
+    for round in 0..ROUNDS {
+        if round >= FIRST_LOOK && (entries.len() < 2 || spent >= LONGEST) {
+            break;
+        }
+        // In turn, so that a slow moment of the machine meets each candidate alike.
+        for entry in &mut entries {
+            let took = run(entry.candidate, entry.times);
+            spent += took;
+            let seconds = took.as_secs_f64() / f64::from(entry.times);
+            entry.seconds.push(seconds);
+        }
+        if round + 1 == FIRST_LOOK {
+            let typical = |entry: &Entry<T>| entry.typical();
+            let limit = HOPELESS * entries.iter().map(typical).fold(f64::MAX, f64::min);
+            entries.retain(|entry| entry.typical() <= limit);
+        }
+    }
+    entries
+        .iter()
+        .min_by(|x, y| x.typical().total_cmp(&y.typical()))
+        .expect("the fastest of them is never dropped")
+        .candidate
+}
+
+struct Entry<T> {
+    candidate: T,
+    /// Iterations of a measurement.
+    times: u32,
+    /// Time of one iteration, a measurement each.
+    seconds: Vec<f64>,
+}
+
+impl<T> Entry<T> {
+    /// The median, of an even number the lower of the two in the middle.
+    fn typical(&self) -> f64 {
+        let mut sorted = self.seconds.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted[(sorted.len() - 1) / 2]
+    }
+}
+
+/// Iterations that take [`SHORTEST`] or longer.
+fn enough(mut run: impl FnMut(u32) -> Duration) -> u32 {
+    let mut times = 1;
+    // The first run touches memory, wakes threads and detects the CPU.
+    let mut took = run(times);
+    if took < 10 * SHORTEST {
+        took = run(times);
+    }
+    while took < SHORTEST && times < 1 << 20 {
+        times *= 2;
+        took = run(times);
+    }
+    times
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MICRO: Duration = Duration::from_micros(1);
+
+    #[test]
+    fn the_shortest_time_wins() {
+        let chosen = fastest_of(&[900, 120, 100, 5000], |micros, times| {
+            micros * times * MICRO
+        });
+        assert_eq!(chosen, 100);
+    }
+
+    #[test]
+    fn one_candidate_is_not_measured() {
+        let chosen = fastest_of(&["only"], |_, _| panic!("measured"));
+        assert_eq!(chosen, "only");
+    }
+
+    #[test]
+    fn a_slow_moment_does_not_decide() {
+        let mut calls = 0;
+        let chosen = fastest_of(&[120, 100], |micros, times| {
+            calls += 1;
+            // Two of five measurements, whichever candidate they meet.
+            let disturbed = if calls % 5 < 2 { 40 } else { 0 };
+            (micros + disturbed) * times * MICRO
+        });
+        assert_eq!(chosen, 100);
+    }
+
+    #[test]
+    fn a_lucky_moment_does_not_decide() {
+        let mut calls = 0;
+        let chosen = fastest_of(&[400, 180], |micros, times| {
+            calls += u32::from(micros == 400);
+            let lucky = micros == 400 && calls % 4 == 0;
+            (if lucky { 150 } else { micros }) * times * MICRO
+        });
+        assert_eq!(chosen, 180);
+    }
+
+    #[test]
+    fn a_hopeless_candidate_is_dropped_after_the_first_look() {
+        let mut slow = 0;
+        fastest_of(&[250, 750], |micros, times| {
+            slow += usize::from(micros == 750);
+            micros * times * MICRO
+        });
+        // Twice to find the number of iterations.
+        assert_eq!(slow, 2 + FIRST_LOOK);
+    }
+}

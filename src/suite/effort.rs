@@ -1,5 +1,7 @@
+use std::collections::HashMap;
 use std::time::Duration;
 
+use crate::record::Cost;
 use crate::settings::Profile;
 
 /// How long and how often a benchmark is sampled.
@@ -59,6 +61,44 @@ impl Effort {
     }
 }
 
+/// How long an iteration of each implementation took at the size before, to leave out sizes
+/// that would exceed the limit of the `full` profile without running them.
+#[derive(Default)]
+pub(super) struct Pace(HashMap<String, (f64, Duration)>);
+
+impl Pace {
+    /// Keeps how long an iteration of `function` took.
+    pub(super) fn note(&mut self, function: String, cost: &Cost, size: u64, iteration: Duration) {
+        self.0.insert(function, (work(cost, size), iteration));
+    }
+
+    /// Why an iteration of `function` should not be tried, in a sentence.
+    pub(super) fn too_slow(
+        &self,
+        function: &str,
+        cost: &Cost,
+        size: u64,
+        limit: Duration,
+    ) -> Option<String> {
+        let (before, took) = self.0.get(function)?;
+        let expected = took.mul_f64(work(cost, size) / before);
+        (expected > limit).then(|| {
+            format!(
+                "one iteration would take about {:.0} s, more than the {:.0} s that a benchmark may; \
+                 a faster machine runs it",
+                expected.as_secs_f64(),
+                limit.as_secs_f64()
+            )
+        })
+    }
+}
+
+/// What an iteration's time grows with: the larger of its operations and its bytes.
+fn work(cost: &Cost, size: u64) -> f64 {
+    let known = [cost.flop, cost.bytes].into_iter().flatten();
+    known.fold(size as f64, f64::max)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,6 +115,22 @@ mod tests {
         assert_eq!(samples, 15);
         let (samples, _) = effort.for_iteration(Duration::ZERO);
         assert_eq!(samples, effort.samples);
+    }
+
+    #[test]
+    fn a_size_that_would_take_too_long_is_named() {
+        let cost = |n: u64| Cost {
+            flop: Some(2.0 * (n as f64).powi(3)),
+            ..Cost::default()
+        };
+        let limit = Duration::from_secs(3);
+        let mut pace = Pace::default();
+        let reason = |pace: &Pace, n| pace.too_slow("cpu/naive", &cost(n), n, limit);
+        assert_eq!(reason(&pace, 1 << 20), None);
+        pace.note("cpu/naive".to_owned(), &cost(512), 512, limit / 8);
+        assert_eq!(reason(&pace, 1024), None);
+        let reason = reason(&pace, 2048).unwrap();
+        assert!(reason.contains("about 24 s"), "{reason}");
     }
 
     #[test]

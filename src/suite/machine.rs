@@ -1,11 +1,14 @@
-//! The GPU as the suite sees it: looked at without a context, opened when first needed, and
-//! lost for good after an error that poisons the context.
+//! The machine as the suite sees it. Its GPU is looked at without a context, opened when
+//! first needed, and lost for good after an error that poisons the context.
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
+use crate::device::environment::Environment;
+use crate::device::nvml::Monitor;
 use crate::device::{Absence, DeviceProperties, Gpu, probe};
 use crate::settings::Settings;
 use crate::timing::CudaTime;
@@ -19,6 +22,8 @@ pub(super) struct Machine {
     probed: OnceCell<Result<DeviceProperties, Absence>>,
     opened: OnceCell<Result<Rc<Gpu>, Absence>>,
     lost: RefCell<Option<String>>,
+    monitor: OnceCell<Option<Arc<Monitor>>>,
+    environment: OnceCell<Environment>,
     host_bytes: OnceCell<u64>,
 }
 
@@ -29,6 +34,8 @@ impl Machine {
             probed: OnceCell::new(),
             opened: OnceCell::new(),
             lost: RefCell::default(),
+            monitor: OnceCell::new(),
+            environment: OnceCell::new(),
             host_bytes: OnceCell::new(),
         }
     }
@@ -83,6 +90,19 @@ impl Machine {
             "the CUDA context was lost in {culprit}; only a new process can use the GPU again: \
              run the rest with a filter"
         ));
+    }
+
+    /// NVML on the device, where both are there.
+    pub(super) fn monitor(&self) -> Option<&Arc<Monitor>> {
+        self.monitor
+            .get_or_init(|| Monitor::open(self.device().ok()?).map(Arc::new))
+            .as_ref()
+    }
+
+    /// The fingerprint of the machine, collected when first asked for.
+    pub(super) fn environment(&self) -> &Environment {
+        self.environment
+            .get_or_init(|| Environment::collect(self.device()))
     }
 
     /// Why a benchmark of this size does not fit, in a sentence.

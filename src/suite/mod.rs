@@ -26,6 +26,7 @@ mod arguments;
 mod effort;
 mod extra;
 mod group;
+mod journal;
 mod machine;
 mod missing;
 mod progress;
@@ -44,8 +45,8 @@ use crate::settings::{Settings, SettingsError};
 use crate::timing::CudaTime;
 use crate::workload::Workload;
 
-use effort::Effort;
-use session::{Pace, Session};
+use effort::{Effort, Pace};
+use session::Session;
 
 type QueuedGroup = Box<dyn FnOnce(&mut Suite)>;
 

@@ -1,7 +1,6 @@
-use std::error::Error;
-
 use criterion::Bencher;
 
+use super::error::BoxError;
 use super::{Clock, CudaTime};
 
 /// Criterion's [`Bencher`] on every clock.
@@ -13,81 +12,70 @@ use super::{Clock, CudaTime};
 pub trait CudaBencher {
     /// Times on the clock given. `launches` is how many kernel or graph launches one
     /// iteration enqueues, 0 for code that does no device work.
-    fn iter_on<E>(
+    fn iter_on<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,
         clock: Clock,
         launches: u32,
         routine: impl FnMut() -> Result<(), E>,
-    ) where
-        E: Into<Box<dyn Error + Send + Sync>>;
+    );
 
     /// Device time alone ([`Clock::EventsGated`]): the stream waits at a gate while up to
     /// [`LAUNCHES_PER_GATE`](super::LAUNCHES_PER_GATE) launches are queued. The routine must
     /// not synchronise.
-    fn iter_gated<E>(
+    fn iter_gated<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,
         launches: u32,
         routine: impl FnMut() -> Result<(), E>,
-    ) where
-        E: Into<Box<dyn Error + Send + Sync>>,
-    {
+    ) {
         self.iter_on(time, Clock::EventsGated, launches, routine);
     }
 
     /// Device time from memory ([`Clock::EventsCold`]): the L2 cache is flushed before each
     /// iteration, outside the window. Each time carries the constant of one event pair
     /// (1.3 µs on an H200).
-    fn iter_cold<E>(
+    fn iter_cold<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,
         launches: u32,
         routine: impl FnMut() -> Result<(), E>,
-    ) where
-        E: Into<Box<dyn Error + Send + Sync>>,
-    {
+    ) {
         self.iter_on(time, Clock::EventsCold, launches, routine);
     }
 
     /// The host clock from an idle device to a synchronised one ([`Clock::Wall`]): for
     /// routines that synchronise inside, copies to and from pageable memory, and CPU code
     /// (`launches` 0).
-    fn iter_wall<E>(
+    fn iter_wall<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,
         launches: u32,
         routine: impl FnMut() -> Result<(), E>,
-    ) where
-        E: Into<Box<dyn Error + Send + Sync>>,
-    {
+    ) {
         self.iter_on(time, Clock::Wall, launches, routine);
     }
 
     /// The host clock without synchronising ([`Clock::Submit`]): what queueing costs, not
     /// what the work takes.
-    fn iter_submit<E>(
+    fn iter_submit<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,
         launches: u32,
         routine: impl FnMut() -> Result<(), E>,
-    ) where
-        E: Into<Box<dyn Error + Send + Sync>>,
-    {
+    ) {
         self.iter_on(time, Clock::Submit, launches, routine);
     }
 }
 
 impl CudaBencher for Bencher<'_, CudaTime> {
-    fn iter_on<E>(
+    fn iter_on<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,
         clock: Clock,
         launches: u32,
         mut routine: impl FnMut() -> Result<(), E>,
-    ) where
-        E: Into<Box<dyn Error + Send + Sync>>,
-    {
+    ) {
         self.iter_custom(|iterations| {
             time.measure(clock, iterations, launches, &mut routine)
                 .unwrap_or_else(|e| time.fail(e))

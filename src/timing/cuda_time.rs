@@ -7,6 +7,7 @@ use criterion::measurement::{Measurement, ValueFormatter};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, result};
 
 use super::device::{Device, elapsed};
+use super::error::BoxError;
 use super::format::{Formatter, Rate};
 use super::gate::{Gate, GateMode, LAUNCHES_PER_GATE};
 use super::sequence::{self, Timeline};
@@ -210,16 +211,13 @@ impl CudaTime {
     /// # Errors
     /// Errors of CUDA and of the routine, and those of the clocks; the device is then idle
     /// again.
-    pub fn measure<E>(
+    pub fn measure<E: Into<BoxError>>(
         &self,
         clock: Clock,
         iterations: u64,
         launches: u32,
         mut routine: impl FnMut() -> Result<(), E>,
-    ) -> Result<f64, TimingError>
-    where
-        E: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    ) -> Result<f64, TimingError> {
         let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
         let device = self.inner.device.get();
         let resolution = match clock {

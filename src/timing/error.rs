@@ -5,6 +5,9 @@ use cudarc::driver::DriverError;
 
 use crate::device::CudaError;
 
+/// What an error of any type becomes.
+pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
 /// Why a measurement has no result.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -12,7 +15,7 @@ pub enum TimingError {
     /// A CUDA call of the measurement itself failed.
     Cuda(CudaError),
     /// The routine under test failed.
-    Routine(Box<dyn std::error::Error + Send + Sync>),
+    Routine(BoxError),
     /// A clock that needs a device was asked of a host-only [`CudaTime`](super::CudaTime).
     NoDevice {
         /// The clock.
@@ -89,8 +92,8 @@ impl From<CudaError> for TimingError {
 
 /// An error of the routine; a CUDA error among them is told apart, because it may have cost
 /// the context.
-impl From<Box<dyn std::error::Error + Send + Sync>> for TimingError {
-    fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
+impl From<BoxError> for TimingError {
+    fn from(error: BoxError) -> Self {
         match error.downcast::<CudaError>() {
             Ok(cuda) => TimingError::Cuda(*cuda),
             Err(other) => match other.downcast::<DriverError>() {

@@ -1,0 +1,154 @@
+//! The record of a run, and what its user is told on the way: what was left out, what failed.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::arguments::{Arguments, Mode};
+use super::machine::Machine;
+use super::missing::{Missing, failed, skipped};
+use crate::ceilings;
+use crate::device::environment::Environment;
+use crate::record::{Failure, RunRecord, SCHEMA, Skip};
+use crate::settings::Settings;
+use crate::timing::{CudaTime, TimingError};
+
+pub(super) struct Journal {
+    record: RunRecord,
+    results: PathBuf,
+    mode: Mode,
+    /// The record is on disk, because something was measured.
+    begun: bool,
+    gpu_ceilings: bool,
+}
+
+impl Journal {
+    pub(super) fn new(settings: &Settings, arguments: &Arguments) -> Self {
+        let started = jiff::Timestamp::now();
+        Self {
+            record: RunRecord {
+                schema: SCHEMA,
+                run: format!(
+                    "{}-{}",
+                    started.strftime("%Y%m%dT%H%M%SZ"),
+                    std::process::id()
+                ),
+                started: format!("{started:.0}"),
+                finished: None,
+                profile: settings.profile.name().to_owned(),
+                arguments: std::env::args().skip(1).collect(),
+                environment: Environment::default(),
+                ceilings: BTreeMap::new(),
+                skipped: Vec::new(),
+                failed: Vec::new(),
+            },
+            results: settings.results.clone(),
+            mode: arguments.mode,
+            begun: false,
+            gpu_ceilings: false,
+        }
+    }
+
+    /// Name of the run.
+    pub(super) fn run(&self) -> &str {
+        &self.record.run
+    }
+
+    /// Notes what the profile leaves out. Too many lines to print at every run: they are in
+    /// the record, and the end of the run says how many.
+    pub(super) fn leave_out(&mut self, id: String, reason: String) {
+        self.record.skipped.push(Skip { id, reason });
+    }
+
+    pub(super) fn skip(&mut self, id: String, reason: String) {
+        if self.mode != Mode::List {
+            eprintln!("skipped {id}: {reason}");
+        }
+        self.record.skipped.push(Skip { id, reason });
+    }
+
+    pub(super) fn fail(&mut self, id: &str, error: String) {
+        eprintln!("FAILED {id}: {error}");
+        self.record.failed.push(Failure {
+            id: id.to_owned(),
+            error,
+        });
+    }
+
+    /// Collects the environment, measures the ceilings that a benchmark on this device
+    /// refers to, and writes the record, each before the first benchmark that needs it.
+    pub(super) fn begin(
+        &mut self,
+        gpu: bool,
+        machine: &Machine,
+        time: &CudaTime,
+    ) -> Result<(), Missing> {
+        if !self.begun {
+            self.begun = true;
+            self.record.environment = machine.environment().clone();
+            for disturbance in &self.record.environment.disturbances {
+                eprintln!("note: {disturbance}");
+            }
+            eprintln!("measuring the CPU's ceilings");
+            self.record.ceilings.append(&mut ceilings::cpu());
+            self.write()?;
+        }
+        if gpu && !self.gpu_ceilings {
+            self.gpu_ceilings = true;
+            eprintln!("measuring the GPU's ceilings");
+            let gpu = machine.gpu(time).map_err(skipped)?;
+            time.wake().map_err(TimingError::from)?;
+            if let Some(reason) = time.gate_off() {
+                eprintln!("note: the gate is off, gated benchmarks use the events clock: {reason}");
+            }
+            self.record.ceilings.append(&mut ceilings::gpu(&gpu, time)?);
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    fn write(&self) -> Result<(), Missing> {
+        self.record
+            .write(&self.results)
+            .map_err(|e| failed(e.to_string()))
+    }
+
+    /// Completes the record; `false` where nothing was measured and there is none.
+    pub(super) fn complete(&mut self) -> bool {
+        if self.begun {
+            self.record.finished = Some(format!("{:.0}", jiff::Timestamp::now()));
+            if let Err(Missing::Failed { text, .. }) = self.write() {
+                self.record.failed.push(Failure {
+                    id: "the run's record".to_owned(),
+                    error: text,
+                });
+            }
+        }
+        self.begun
+    }
+
+    /// Says what was left out and what failed.
+    pub(super) fn close(self) -> ExitCode {
+        if self.mode == Mode::Bench {
+            let by_profile = self
+                .record
+                .skipped
+                .iter()
+                .filter(|s| s.reason.contains("CROSSOVER_PROFILE"))
+                .count();
+            if by_profile > 0 {
+                eprintln!(
+                    "sizes of {by_profile} implementation(s) left out by the profile; CROSSOVER_PROFILE=full runs them"
+                );
+            }
+        }
+        if self.record.failed.is_empty() {
+            return ExitCode::SUCCESS;
+        }
+        eprintln!("\n{} failed:", self.record.failed.len());
+        for Failure { id, error } in &self.record.failed {
+            eprintln!("  {id}: {error}");
+        }
+        ExitCode::FAILURE
+    }
+}

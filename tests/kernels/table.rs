@@ -1,0 +1,200 @@
+//! What the machine code of each kernel has to be like on Hopper.
+
+use std::collections::BTreeMap;
+
+use crossover::device::kernel::Resources;
+
+use crate::occupancy::warps;
+use crate::sass::{self, Code, is, on_tensor_core};
+use crate::{HOPPER, PLANTED, compile, nvrtc, on_hopper};
+
+/// Threads of the block it is launched with (as `src/workload` does); registers a thread at most; warps a
+/// multiprocessor holds of it at least (of 64); instructions in the listing at least; and
+/// instructions that must not occur, not even in a function it calls.
+///
+/// - Nested sine: 8 FFMA an element and pass with a range reduction, 4 for |x| <= pi/2, twice
+///   3 for |x| <= sin 1, for the one or two vectors of a thread and for a single element of
+///   the last block. MUFU is the special-function unit, whose sine is not accurate.
+/// - Tiled products: the multiply-adds of one tile, in the loop and after it, and the 16-byte
+///   loads of shared memory that feed them: 16 a load with tiles of 128, 32/3 with 64, 8 with
+///   32. An FMUL would be a product left unfused. `_any` is for rows that are not aligned.
+const TABLE: &str = "
+| kernel               | block | registers | warps | at least                                    | none                   |
+| -------------------- | ----- | --------- | ----- | ------------------------------------------- | ---------------------- |
+| sine_pass            | 128   | 32        | 64    | 1 LDG.128, 1 STG.128, 40 FFMA               | MUFU                   |
+| sine_pass_backwards  | 128   | 32        | 64    | 1 LDG.128, 1 STG.128, 40 FFMA               | MUFU                   |
+| sine_fused           | 128   | 32        | 64    | 2 LDG.128, 2 STG.128, 162 FFMA              | MUFU                   |
+| sine_fused_sinf      | 128   | 32        | 64    | 1 LDG.128, 1 STG.128                        | MUFU                   |
+| sine_fused_fast      | 128   | 32        | 64    | 2 LDG.128, 2 STG.128, 32 MUFU.SIN           | FFMA                   |
+| matmul_naive         | 256   | 40        | 48    | 2 LDG, 1 FFMA                               | FMUL                   |
+| matmul_shared        | 1024  | 32        | 64    | 2 LDG, 2 STS, 32 FFMA                       | FMUL                   |
+| matmul_tiled_128     | 256   | 128       | 16    | 4 LDG.128, 2 STS.128, 64 LDS.128, 1024 FFMA | FMUL                   |
+| matmul_tiled_64      | 128   | 128       | 16    | 8 LDG.128, 4 STS.128, 96 LDS.128, 1024 FFMA | FMUL                   |
+| matmul_tiled_32      | 64    | 128       | 16    | 8 LDG.128, 4 STS.128, 64 LDS.128, 512 FFMA  | FMUL                   |
+| matmul_tiled_128_any | 256   | 128       | 16    | 64 LDS.128, 1024 FFMA                       | FMUL, LDG.128, STG.128 |
+| matmul_tiled_64_any  | 128   | 128       | 16    | 96 LDS.128, 1024 FFMA                       | FMUL, LDG.128, STG.128 |
+| matmul_tiled_32_any  | 64    | 128       | 16    | 64 LDS.128, 512 FFMA                        | FMUL, LDG.128, STG.128 |
+| to_tf32              | 256   | 32        | 64    | 1 LDG, 1 STG                                |                        |
+| to_f16               | 256   | 32        | 64    | 1 LDG, 1 STG.U16                            |                        |
+| to_bf16              | 256   | 32        | 64    | 1 LDG, 1 STG.U16                            |                        |
+| to_e4m3              | 256   | 32        | 64    | 1 LDG, 1 STG.U8                             |                        |
+| to_i8                | 256   | 32        | 64    | 1 LDG, 1 STG.U8                             |                        |
+| split_tf32           | 256   | 32        | 64    | 1 LDG.128                                   |                        |
+| split_bf16           | 256   | 32        | 64    | 1 LDG.128                                   |                        |
+| split_tf32_any       | 256   | 32        | 64    | 1 LDG, 2 STG                                | LDG.128, STG.128       |
+| split_bf16_any       | 256   | 32        | 64    | 1 LDG, 3 STG.U16                            | LDG.128, STG.64        |
+| copy_bytes           | 256   | 32        | 64    | 1 LDG.128, 1 STG.128                        |                        |
+| consume              | 256   | 32        | 64    | 1 LDG, 8 FFMA, 1 DADD                       | DMUL, DFMA             |
+| chain_link           | 128   | 32        | 64    | 1 LDG, 1 FFMA, 1 STG                        | FMUL                   |
+| step                 | 256   | 32        | 64    | 1 LDG, 1 FFMA, 1 STG                        | FMUL                   |
+| fill                 | 256   | 32        | 64    | 1 STG                                       | LDG                    |
+| spin                 | 1     | 32        | 32    | 2 CS2R                                      | LDG, STG               |
+| spin_timed           | 1     | 32        | 32    | 2 CS2R, 1 STG                               | LDG                    |
+| empty                | 1     | 32        | 32    | 1 EXIT                                      | LDG, STG               |
+";
+
+/// Registers in memory: in no kernel. Nor are matrix products on tensor cores, which the suite
+/// leaves to cuBLAS and cuBLASLt.
+const LOCAL_MEMORY: [&str; 2] = ["LDL", "STL"];
+
+/// A row of [`TABLE`].
+struct Expected {
+    block: u32,
+    registers: u32,
+    warps: u32,
+    at_least: Vec<(usize, &'static str)>,
+    none: Vec<&'static str>,
+}
+
+impl Expected {
+    fn of(row: &'static str) -> (&'static str, Self) {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [kernel, block, registers, warps, at_least, none] = cells[..] else {
+            panic!("six cells: {row}");
+        };
+        let list = |cell: &'static str| cell.split(", ").filter(|item| !item.is_empty());
+        let counted = |item: &'static str| {
+            let (count, kind) = item.split_once(' ').unwrap();
+            (count.parse().unwrap(), kind)
+        };
+        let expected = Self {
+            block: block.parse().unwrap(),
+            registers: registers.parse().unwrap(),
+            warps: warps.parse().unwrap(),
+            at_least: list(at_least).map(counted).collect(),
+            none: list(none).collect(),
+        };
+        (kernel, expected)
+    }
+
+    /// What is wrong with what a kernel takes of a multiprocessor.
+    fn faults_of_resources(&self, found: &Resources) -> Vec<String> {
+        let mut faults = Vec::new();
+        if found.registers > self.registers {
+            faults.push(format!("{} registers", found.registers));
+        }
+        let resident = warps(found, self.block);
+        if resident < self.warps {
+            faults.push(format!("{resident} warps"));
+        }
+        faults
+    }
+
+    /// What is wrong with a kernel's instructions.
+    fn faults_of_code(&self, code: &Code) -> Vec<String> {
+        let mut faults = Vec::new();
+        for &(least, kind) in &self.at_least {
+            let found = code.count(kind);
+            if found < least {
+                faults.push(format!("{found} {kind}"));
+            }
+        }
+        for kind in self.none.iter().chain(&LOCAL_MEMORY) {
+            if code.all().any(|name| is(name, kind)) {
+                faults.push(format!("has {kind}"));
+            }
+        }
+        if let Some(name) = code.all().find(|name| on_tensor_core(name)) {
+            faults.push(format!("has {name}"));
+        }
+        faults
+    }
+}
+
+fn rows() -> impl Iterator<Item = (&'static str, Expected)> {
+    TABLE.trim().lines().skip(2).map(Expected::of)
+}
+
+/// Compares each kernel with its row, and lets no row and no kernel be without the other.
+fn compare<T>(
+    kernels: impl Iterator<Item = (String, T)>,
+    faults: impl Fn(&Expected, &T) -> Vec<String>,
+) {
+    let mut table: BTreeMap<_, _> = rows().collect();
+    for (name, kernel) in kernels {
+        let expected = table.remove(&*name);
+        let expected = expected.unwrap_or_else(|| panic!("no row for {name}"));
+        let faults = faults(&expected, &kernel);
+        assert!(faults.is_empty(), "{name}: {faults:?}");
+    }
+    let left: Vec<_> = table.keys().collect();
+    assert!(left.is_empty(), "no kernels for the rows {left:?}");
+}
+
+#[test]
+fn registers_and_occupancy_are_those_of_the_table() {
+    if !nvrtc() {
+        return;
+    }
+    let kernels = on_hopper().iter().flat_map(|(_, cubin)| cubin.resources());
+    compare(
+        kernels.map(|kernel| (kernel.kernel.clone(), kernel)),
+        Expected::faults_of_resources,
+    );
+}
+
+#[test]
+fn instructions_are_those_of_the_table() {
+    if !nvrtc() {
+        return;
+    }
+    let Some(nvdisasm) = sass::nvdisasm() else {
+        return;
+    };
+    let kernels =
+        (on_hopper().iter()).flat_map(|(name, cubin)| sass::disassemble(&nvdisasm, name, cubin));
+    compare(
+        kernels.map(|code| (code.kernel.clone(), code)),
+        Expected::faults_of_code,
+    );
+}
+
+#[test]
+fn faults_are_found_where_there_are_some() {
+    if !nvrtc() {
+        return;
+    }
+    let cubin = compile(&PLANTED, HOPPER);
+    let row = "| planted | 1024 | 31 | 65 | 1 LDG.128, 1 STG.128, 999 FFMA | FMUL |";
+    let (_, expected) = Expected::of(row);
+    let faults = expected.faults_of_resources(&cubin.resources()[0]);
+    assert_eq!(faults, ["32 registers", "64 warps"]);
+
+    let Some(nvdisasm) = sass::nvdisasm() else {
+        return;
+    };
+    let [code] = &sass::disassemble(&nvdisasm, PLANTED.name, &cubin)[..] else {
+        panic!("one kernel");
+    };
+    let faults = expected.faults_of_code(code).join(", ");
+    for fault in [
+        "0 LDG.128",
+        "0 STG.128",
+        " FFMA",
+        "has LDL",
+        "has STL",
+        "has HMMA",
+    ] {
+        assert!(faults.contains(fault), "{fault}: {faults}");
+    }
+}

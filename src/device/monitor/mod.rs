@@ -109,7 +109,7 @@ impl Watch {
         })
     }
 
-    /// A sample of so many iterations has just ended, and the device is idle. To be called
+    /// A sample has just ended in which the routine ran so many times, and the device is idle. To be called
     /// outside the timed window.
     pub fn sampled(&self, iterations: u64) {
         let mut progress = self.progress.borrow_mut();

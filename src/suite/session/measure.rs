@@ -199,12 +199,18 @@ impl Session {
                 b.iter_custom(|iterations| match routine.time(iterations) {
                     Some(own) => own.unwrap_or_else(|e| self.time.fail(e)),
                     None => {
+                        // More than are timed: behind a gate, a single one is run once before.
+                        let mut ran = 0;
+                        let counted = || {
+                            ran += 1;
+                            routine.run()
+                        };
                         let ns = self
                             .time
-                            .measure(clock, iterations, launches, || routine.run())
+                            .measure(clock, iterations, launches, counted)
                             .unwrap_or_else(|e| self.time.fail(e));
                         if let Some(watch) = watch {
-                            watch.sampled(iterations);
+                            watch.sampled(ran);
                         }
                         ns
                     }

@@ -94,7 +94,8 @@ struct alignas(VEC * sizeof(T)) Pack {
 
 // x = part 0 + part 1 + ..., each the rest rounded. Element (row, col) of part i goes to
 // y[first + i * step + row * pitch + col]. A thread takes VEC neighbours of row blockIdx.y:
-// 4 where rows are aligned to that, else 1.
+// 4 where rows are aligned to that, else 1. Addressed in packs, since of a pointer that was
+// cast at the end the compiler made a store an element for Hopper and older.
 template <class F, unsigned PARTS, unsigned VEC>
 __device__ void split(const float *__restrict__ x, typename F::Stored *__restrict__ y, u64 cols,
                       u64 pitch, u64 first, long long step) {
@@ -102,7 +103,7 @@ __device__ void split(const float *__restrict__ x, typename F::Stored *__restric
     u64 row = blockIdx.y, col = ((u64)blockIdx.x * blockDim.x + threadIdx.x) * VEC;
     if (col >= cols) return;
     Pack<float, VEC> rest = *(const Pack<float, VEC> *)(x + row * cols + col);
-    y += first + row * pitch + col;
+    Pack<Stored, VEC> *to = (Pack<Stored, VEC> *)y + (first + row * pitch + col) / VEC;
 #pragma unroll
     for (unsigned i = 0; i < PARTS; ++i) {
         Pack<Stored, VEC> part;
@@ -111,7 +112,7 @@ __device__ void split(const float *__restrict__ x, typename F::Stored *__restric
             part.v[j] = F::from(rest.v[j]);
             rest.v[j] -= F::value(part.v[j]);
         }
-        *(Pack<Stored, VEC> *)(y + (long long)i * step) = part;
+        to[(long long)i * (step / (long long)VEC)] = part;
     }
 }
 

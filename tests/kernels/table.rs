@@ -39,8 +39,8 @@ const TABLE: &str = "
 | to_bf16              | 256   | 32        | 64    | 1 LDG, 1 STG.U16                            |                        |
 | to_e4m3              | 256   | 32        | 64    | 1 LDG, 1 STG.U8                             |                        |
 | to_i8                | 256   | 32        | 64    | 1 LDG, 1 STG.U8                             |                        |
-| split_tf32           | 256   | 32        | 64    | 1 LDG.128                                   |                        |
-| split_bf16           | 256   | 32        | 64    | 1 LDG.128                                   |                        |
+| split_tf32           | 256   | 32        | 64    | 1 LDG.128, 2 STG.128                        |                        |
+| split_bf16           | 256   | 32        | 64    | 1 LDG.128, 3 STG.64                         |                        |
 | split_tf32_any       | 256   | 32        | 64    | 1 LDG, 2 STG                                | LDG.128, STG.128       |
 | split_bf16_any       | 256   | 32        | 64    | 1 LDG, 3 STG.U16                            | LDG.128, STG.64        |
 | copy_bytes           | 256   | 32        | 64    | 1 LDG.128, 1 STG.128                        |                        |

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crossover::device::Gpu;
+use crossover::timing::{Clock, CudaTime, GateMode};
 use crossover::workload::matmul::batched::{self, Batched};
 use crossover::workload::matmul::skinny::{self, Skinny};
 use crossover::workload::{Routine, RoutineError, Workload};
@@ -59,4 +60,20 @@ fn a_few_rows() -> Result<(), RoutineError> {
             ("transfer_pinned", skinny::gpu::transfer_pinned),
         ],
     )
+}
+
+/// The library may enqueue several kernels a call, and only about a thousand fit behind a gate.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_thousand_products_of_a_few_rows_are_timed_behind_gates() -> Result<(), RoutineError> {
+    let device = Rc::new(Gpu::open(0)?);
+    let time = CudaTime::on_stream(device.stream(), GateMode::Auto)?;
+    for m in 1..=8 {
+        let problem = Rc::new(Skinny::new(m));
+        let mut routine = skinny::gpu::cublas(&device, &problem)?;
+        let launches = routine.launches();
+        let ns = time.measure(Clock::EventsGated, 1000, launches, || routine.run())?;
+        println!("M = {m}: {:.2} us", ns / 1e6);
+    }
+    Ok(())
 }

@@ -1,15 +1,17 @@
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use super::{Ceilings, insert, median};
+use super::{Ceilings, insert};
 
-/// Repetitions; the median counts.
-const REPEATS: usize = 7;
-/// Rounds of the FMA loop a repetition: about 20 ms, beside which waking the other threads
-/// does not show.
-const ROUNDS: u64 = 8_000_000;
+/// Repetitions; the best counts. Whatever else runs on a CPU only ever slows it, and a limit
+/// is what nothing exceeds.
+const REPEATS: usize = 10;
+/// Length of a repetition of the FMA loop.
+const WINDOW: Duration = Duration::from_millis(25);
+/// Rounds of the FMA loop between two looks at the clock: about 0.1 ms.
+const ROUNDS: u64 = 40_000;
 /// Independent accumulators: FMA latency (4 cycles) times two units, with some to spare for
 /// cores with more.
 const CHAINS: usize = 12;
@@ -20,12 +22,12 @@ const COPY_BYTES: usize = 256 << 20;
 pub fn measure() -> Ceilings {
     let mut ceilings = Ceilings::new();
     let path = FmaPath::best();
-    let one = median((0..REPEATS).map(|_| fma_rate(path, 1)).collect());
     let threads = rayon::current_num_threads();
-    let all = median((0..REPEATS).map(|_| fma_rate(path, threads)).collect());
+    let one = best(|| fma_rate(path, 1));
+    let all = best(|| fma_rate(path, threads));
     let method = |threads| {
         format!(
-            "{} independent chains of {} f32 fused multiply-adds in registers, {threads} thread(s), median of {REPEATS}",
+            "{} independent chains of {} f32 fused multiply-adds in registers, {threads} thread(s), best of {REPEATS}",
             CHAINS,
             path.name()
         )
@@ -38,22 +40,37 @@ pub fn measure() -> Ceilings {
         copy_rate(),
         "B/s",
         format!(
-            "copy of {} MiB, {threads} thread(s), bytes read plus written, median of {REPEATS}",
+            "copy of {} MiB, {threads} thread(s), bytes read plus written, best of {REPEATS}",
             COPY_BYTES >> 20
         ),
     );
     ceilings
 }
 
+/// The highest rate of [`REPEATS`] measurements.
+fn best(rate: impl FnMut() -> f64) -> f64 {
+    std::iter::repeat_with(rate)
+        .take(REPEATS)
+        .fold(0.0, f64::max)
+}
+
+/// FLOP/s of all threads together, each over its own time: a thread that the system starts
+/// late or takes off its core does not count for the others.
 fn fma_rate(path: FmaPath, threads: usize) -> f64 {
-    let start = Instant::now();
-    let flop: f64 = if threads == 1 {
-        path.run(ROUNDS)
+    let run = || {
+        let start = Instant::now();
+        let mut flop = 0.0;
+        while start.elapsed() < WINDOW {
+            flop += path.run(ROUNDS);
+        }
+        flop / start.elapsed().as_secs_f64()
+    };
+    if threads == 1 {
+        run()
     } else {
         // One loop a thread: parallel iterators may give one thread two.
-        rayon::broadcast(|_| path.run(ROUNDS)).into_iter().sum()
-    };
-    flop / start.elapsed().as_secs_f64()
+        rayon::broadcast(|_| run()).into_iter().sum()
+    }
 }
 
 fn copy_rate() -> f64 {
@@ -61,16 +78,14 @@ fn copy_rate() -> f64 {
     let from = vec![1u64; n];
     let mut to = vec![0u64; n];
     let piece = n.div_ceil(4 * rayon::current_num_threads());
-    let rates = (0..=REPEATS).map(|_| {
+    best(|| {
         let start = Instant::now();
         to.par_chunks_mut(piece)
             .zip(from.par_chunks(piece))
             .for_each(|(to, from)| to.copy_from_slice(from));
         black_box(&mut to);
         2.0 * COPY_BYTES as f64 / start.elapsed().as_secs_f64()
-    });
-    // The first pass pays for the pages.
-    median(rates.skip(1).collect())
+    })
 }
 
 /// The widest vector unit there is.

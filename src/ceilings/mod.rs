@@ -35,7 +35,7 @@ fn insert(ceilings: &mut Ceilings, name: &str, value: f64, unit: &str, method: S
     );
 }
 
-/// The median: a ceiling is what the machine sustains, not its luckiest moment.
+/// The median: what a device, which runs nothing else meanwhile, sustains.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

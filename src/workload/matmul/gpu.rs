@@ -7,7 +7,7 @@ use cudarc::driver::{CudaSlice, DevicePtr, result, sys::CUdeviceptr};
 use super::Matmul;
 pub use super::overlap::transfer_pinned;
 use super::reference::worse;
-use super::sgemm::Sgemm;
+use super::sgemm::{LAUNCHES, Sgemm};
 pub use super::transfer::{transfer, transfer_pinned_sequence};
 use crate::device::kernel::{Launch, Source};
 use crate::device::{CudaError, Gpu};
@@ -244,6 +244,13 @@ impl Routine for Resident {
     fn check(&mut self) -> Result<Verified, RoutineError> {
         let error = self.output.error(|_| {})?;
         Ok(self.output.problem.verified(error))
+    }
+
+    fn launches(&self) -> u32 {
+        match self.product {
+            Product::Kernel(_) => 1,
+            Product::Sgemm(_) => LAUNCHES,
+        }
     }
 
     fn notes(&self) -> Vec<String> {

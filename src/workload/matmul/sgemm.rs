@@ -11,6 +11,10 @@ use super::Shape;
 use crate::device::{CudaError, Gpu};
 use crate::workload::RoutineError;
 
+/// What one call may put into the stream at most: for a product of a few rows the library
+/// clears counters, computes pieces of the sum and adds them up. It does not say.
+pub(super) const LAUNCHES: u32 = 4;
+
 /// A row-major matrix in device memory, or a block of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Matrix {

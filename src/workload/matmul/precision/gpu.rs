@@ -12,6 +12,7 @@ use super::lt::LtMatmul;
 use crate::device::Gpu;
 use crate::record::Verified;
 use crate::workload::matmul::gpu::{Inputs, Output, address};
+use crate::workload::matmul::sgemm::LAUNCHES;
 use crate::workload::{Routine, RoutineError};
 
 pub use super::split::{
@@ -155,6 +156,10 @@ impl Routine for Converted {
             bound: self.format.bound(problem.shape().n),
             ..problem.verified(error)
         })
+    }
+
+    fn launches(&self) -> u32 {
+        LAUNCHES
     }
 }
 

@@ -91,6 +91,30 @@ fn winner_says_always_and_never() {
     }
 }
 
+/// Where two win from the same size on, the answer is the one that a user would take.
+#[test]
+fn of_two_that_cross_together_the_faster_is_the_winner() {
+    let findings = findings(|f| {
+        for n in [256, 512, 8192] {
+            let large = n == 8192;
+            let times = [
+                ("cpu/best", if large { 500e6 } else { n as f64 * 300.0 }),
+                ("gpu/sequence", if large { 36e6 } else { 110e3 }),
+                ("gpu/overlapped", if large { 23e6 } else { 111e3 }),
+            ];
+            for (name, ns) in times {
+                let launches = u32::from(name.starts_with("gpu"));
+                plant(f, &format!("matmul/{name}/{n}"), Wall, ns, launches);
+            }
+        }
+    });
+    let winner = get(&findings, "winner.matmul.device")
+        .or_else(|| get(&findings, "winner.matmul.host"))
+        .unwrap();
+    assert!(winner.text.contains("overlapped"), "{}", winner.text);
+    near(winner.figures["speedup"], 500.0 / 23.0);
+}
+
 #[test]
 fn submit_never_wins_and_its_error_is_told() {
     let findings = findings(|f| {

@@ -5,10 +5,10 @@
 //!
 //! - *data on the device*: of the implementations that leave the data in GPU memory, those
 //!   whose time includes the launch (clocks `events` and `wall`), since that is what a
-//!   caller pays; of these, the one that wins from the smallest size on. Gated times stand
-//!   in, labelled as device time, only where no other was measured.
-//! - *data on the host*: of the implementations that move the data both ways, the one that
-//!   wins from the smallest size on.
+//!   caller pays; of these, the one that wins from the smallest size on, and of several that
+//!   do, the fastest at the largest. Gated times stand in, labelled as device time, only where
+//!   no other was measured.
+//! - *data on the host*: likewise, of the implementations that move the data both ways.
 //!
 //! `submit` never takes part.
 
@@ -192,28 +192,33 @@ fn ids_near(series: &Series, size: f64) -> Vec<String> {
     }
 }
 
-/// Which of these answers, all of one group and GPU, answers the question.
+/// Implementations that win from sizes so close together on, as a factor, win from the same.
+const ALIKE: f64 = 1.1;
+
+/// Which of these answers, all of one group and GPU, answers the question: of those that win
+/// from about the smallest size on, the fastest at the largest.
 pub fn headline(found: &[Found], question: Question) -> Option<usize> {
-    let rank = |f: &Found| {
-        let size = match (f.crossing.answer, f.crossing.for_good()) {
-            (Answer::Always, _) => f.crossing.range.0,
-            (_, Some(change)) => change.size,
-            (_, None) => f64::INFINITY,
-        };
-        (size, -f.speedup)
+    let wins_from = |f: &Found| match (f.crossing.answer, f.crossing.for_good()) {
+        (Answer::Always, _) => f.crossing.range.0,
+        (_, Some(change)) => change.size,
+        (_, None) => f64::INFINITY,
     };
-    let candidates = |launch: bool| {
-        found
-            .iter()
-            .enumerate()
-            .filter(move |(_, f)| f.question == question && (f.includes_launch || !launch))
-            .min_by(|a, b| {
-                let (a, b) = (rank(a.1), rank(b.1));
-                a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))
-            })
+    let best = |launch: bool| {
+        let candidates = || {
+            found
+                .iter()
+                .enumerate()
+                .filter(move |(_, f)| f.question == question && (f.includes_launch || !launch))
+        };
+        let first = candidates()
+            .map(|(_, f)| wins_from(f))
+            .min_by(f64::total_cmp)?;
+        candidates()
+            .filter(|(_, f)| wins_from(f) <= ALIKE * first)
+            .max_by(|a, b| a.1.speedup.total_cmp(&b.1.speedup))
             .map(|(i, _)| i)
     };
-    candidates(true).or_else(|| candidates(false))
+    best(true).or_else(|| best(false))
 }
 
 /// The headline answers.

@@ -67,21 +67,20 @@ pub(super) fn interval(j: &Judgement) -> String {
     format!("[{}, {}]", change(j.low), change(j.high))
 }
 
-/// `30 | 30` for one pair, `2×30 | 2×30` for two alike.
+/// Samples of both sides, `2×30 | 2×30`.
 pub(super) fn samples(row: &Row) -> String {
-    let side = |counts: &[usize]| match counts {
-        [] => "–".to_owned(),
-        [one] => one.to_string(),
-        [first, rest @ ..] if rest.iter().all(|n| n == first) => {
-            format!("{}×{first}", counts.len())
-        }
-        _ => counts
-            .iter()
-            .map(usize::to_string)
-            .collect::<Vec<_>>()
-            .join("+"),
-    };
-    format!("{} | {}", side(&row.base_samples), side(&row.new_samples))
+    format!("{} | {}", runs(&row.base_samples), runs(&row.new_samples))
+}
+
+/// `30` for one run, `2×30` for two alike, `50×10…12` for many that differ.
+fn runs(samples: &[usize]) -> String {
+    let runs = samples.len();
+    match (samples.iter().min(), samples.iter().max()) {
+        (Some(least), Some(most)) if least < most => format!("{runs}×{least}…{most}"),
+        (Some(count), _) if runs > 1 => format!("{runs}×{count}"),
+        (Some(count), _) => count.to_string(),
+        _ => "–".to_owned(),
+    }
 }
 
 /// The verdict with what disturbed it: a throttled benchmark is never just `slower`.
@@ -400,6 +399,10 @@ mod tests {
         assert_eq!(change(0.99999), "0.00 %");
         assert_eq!(percent(0.01), "1 %");
         assert_eq!(percent(0.00075), "0.075 %");
+        assert_eq!(runs(&[]), "–");
+        assert_eq!(runs(&[30]), "30");
+        assert_eq!(runs(&[30, 30]), "2×30");
+        assert_eq!(runs(&[12, 10, 12]), "3×10…12");
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! | CPU, name ending in `-1-thread` | `flop` over `cpu_fma_1` |
 //!
 //! A curve that exceeds the link's rate at some size copies both ways at once, and its share is
-//! that of both ways together. One that exceeds the SGEMM rate computes in another precision,
+//! that of both ways together. One that is far above the SGEMM rate computes in another precision,
 //! and that limit is not its own. Data that fits a cache may exceed a memory limit: such a
 //! share is above one, and [`Share::words`] says so.
 //!
@@ -44,6 +44,10 @@ impl Share {
 /// How far noise may carry a rate above its limit.
 const NOISE: f64 = 1.03;
 
+/// How far above the SGEMM rate a product must be to be one of another precision: the limit is
+/// measured at one order, and SGEMM itself is a few percent faster at others.
+const OTHER_PRECISION: f64 = 1.2;
+
 /// The share that `benchmark` of `series` reaches; `None` where its cost or the limit is
 /// unknown, or its clock does not measure the work.
 pub fn share(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Option<Share> {
@@ -74,7 +78,7 @@ pub fn share(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Optio
             }
             false => [of(cost.link_bytes, link(machine), "PCIe rate"), None],
         },
-        (Device::Cpu, _) if series.implementation.ends_with("-1-thread") => {
+        (Device::Cpu, _) if series.one_thread() => {
             let peak = machine.ceiling("cpu_fma_1");
             [of(cost.flop, peak, "FMA peak of 1 core"), None]
         }
@@ -93,10 +97,13 @@ pub fn share(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Optio
         .max_by(|a, b| a.fraction.total_cmp(&b.fraction))
 }
 
-/// The SGEMM rate, unless a point of the curve exceeds it.
+/// The SGEMM rate, unless a point of the curve is far above it.
 fn sgemm(series: &Series, machine: &Machine) -> Option<f64> {
     let limit = machine.ceiling("gpu_sgemm")?;
-    let exceeds = |b: &Benchmark| b.cost.flop.is_some_and(|flop| b.rate(flop) > NOISE * limit);
+    let exceeds = |b: &Benchmark| {
+        let rate = b.cost.flop.map(|flop| b.rate(flop));
+        rate.is_some_and(|rate| rate > OTHER_PRECISION * limit)
+    };
     (!series.points.iter().any(exceeds)).then_some(limit)
 }
 

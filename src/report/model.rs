@@ -150,6 +150,12 @@ impl Series {
         }
     }
 
+    /// Whether it is CPU code kept to one core, to be held against that core's peak. Beside
+    /// the same code on all cores it takes no part in what is the best CPU code.
+    pub fn one_thread(&self) -> bool {
+        self.device == Device::Cpu && self.implementation.ends_with("-1-thread")
+    }
+
     /// Whether a time includes what a caller pays to launch the work.
     pub fn includes_launch(&self) -> bool {
         matches!(self.clock, Some(Clock::Wall | Clock::Events))

@@ -99,6 +99,7 @@ fn of_two_that_cross_together_the_faster_is_the_winner() {
             let large = n == 8192;
             let times = [
                 ("cpu/best", if large { 500e6 } else { n as f64 * 300.0 }),
+                ("cpu/best-1-thread", n as f64 * 200.0),
                 ("gpu/sequence", if large { 36e6 } else { 110e3 }),
                 ("gpu/overlapped", if large { 23e6 } else { 111e3 }),
             ];

@@ -70,7 +70,7 @@ pub fn curve(series: &Series) -> Curve {
 pub fn best_cpu(group: &Group) -> (Curve, Vec<(f64, String)>) {
     let curves: Vec<(String, Curve)> = group
         .on(Device::Cpu)
-        .filter(|s| s.measures_work())
+        .filter(|s| s.measures_work() && !s.one_thread())
         .map(|s| (s.implementation.clone(), curve(s)))
         .collect();
     let mut sizes: Vec<f64> = curves

@@ -1,11 +1,12 @@
 //! Known answers on a real device: a kernel that spins for an exact time, on each clock that
 //! claims device time.
 
-use std::sync::{Mutex, MutexGuard};
+mod device;
 
 use crossover::device::kernel::{Launch, Source};
 use crossover::timing::{Clock, CudaTime, GateMode, LAUNCHES_PER_GATE, TimingError};
 use cudarc::driver::{CudaFunction, CudaSlice, DevicePtr};
+use device::one_at_a_time;
 
 type TestResult = Result<(), Box<dyn std::error::Error>>;
 
@@ -32,14 +33,6 @@ extern "C" __global__ void read(const float *x, unsigned long long n, float *sin
     options: &[],
     oldest: (7, 5),
 };
-
-/// One test at a time on the device.
-fn device() -> MutexGuard<'static, ()> {
-    static DEVICE: Mutex<()> = Mutex::new(());
-    DEVICE
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
-}
 
 /// Under a profiler or sanitizer there is no gate to test, and CROSSOVER_GATE=off says so; on
 /// a plain machine there must be one.
@@ -82,7 +75,7 @@ fn measured(time: &CudaTime, clock: Clock, ns: u64) -> Result<f64, Box<dyn std::
 }
 
 fn known_answers(clock: Clock) -> TestResult {
-    let _one = device();
+    let _one = one_at_a_time();
     let time = CudaTime::new(0)?;
     time.wake()?;
     let times = [5_000u64, 20_000, 100_000, 1_000_000, 10_000_000];
@@ -149,7 +142,7 @@ fn cold_known_answers() -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn wall_covers_the_device_and_submit_does_not() -> TestResult {
-    let _one = device();
+    let _one = one_at_a_time();
     let time = CudaTime::new(0)?;
     let ns = 2_000_000;
     let wall = measured(&time, Clock::Wall, ns)?;
@@ -165,7 +158,7 @@ fn wall_covers_the_device_and_submit_does_not() -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn cold_finds_the_cache_empty_and_gated_finds_it_full() -> TestResult {
-    let _one = device();
+    let _one = one_at_a_time();
     let time = CudaTime::new(0)?;
     time.wake()?;
     let stream = time.stream().expect("opened on a device").clone();
@@ -210,7 +203,7 @@ fn cold_finds_the_cache_empty_and_gated_finds_it_full() -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn work_on_another_stream_is_not_in_the_window() -> TestResult {
-    let _one = device();
+    let _one = one_at_a_time();
     let time = CudaTime::new(0)?;
     time.wake()?;
     let context = time.context().expect("opened on a device").clone();
@@ -232,7 +225,7 @@ fn work_on_another_stream_is_not_in_the_window() -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn gated_empty_kernel_is_steady() -> TestResult {
-    let _one = device();
+    let _one = one_at_a_time();
     let time = CudaTime::new(0)?;
     time.wake()?;
     if gate_is_off(&time) {
@@ -272,7 +265,7 @@ fn gated_empty_kernel_is_steady() -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn a_routine_that_synchronises_behind_the_gate_is_an_error_and_the_clock_survives() -> TestResult {
-    let _one = device();
+    let _one = one_at_a_time();
     let time = CudaTime::new(0)?;
     if gate_is_off(&time) {
         return Ok(());
@@ -299,7 +292,7 @@ fn a_routine_that_synchronises_behind_the_gate_is_an_error_and_the_clock_survive
 #[test]
 #[ignore = "needs a CUDA device"]
 fn more_launches_than_fit_behind_a_gate_are_refused() -> TestResult {
-    let _one = device();
+    let _one = one_at_a_time();
     let time = CudaTime::new(0)?;
     if gate_is_off(&time) {
         return Ok(());
@@ -319,7 +312,7 @@ fn more_launches_than_fit_behind_a_gate_are_refused() -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn without_its_gate_the_clock_says_events() -> TestResult {
-    let _one = device();
+    let _one = one_at_a_time();
     let opened = CudaTime::new(0)?;
     let stream = opened.stream().expect("opened on a device");
     let time = CudaTime::on_stream(stream, GateMode::Off)?;

@@ -1,6 +1,8 @@
 //! The product in every precision. Needs a device, cuBLAS and NVRTC; what needs a younger
 //! device is named and left out.
 
+mod device;
+
 use std::rc::Rc;
 
 use crossover::device::{Absence, Gpu};
@@ -8,6 +10,7 @@ use crossover::timing::{Clock, CudaTime, GateMode};
 use crossover::workload::matmul::precision::split::{Scheme, split};
 use crossover::workload::matmul::precision::{Precision, gpu};
 use crossover::workload::{Routine, RoutineError, Workload};
+use device::one_at_a_time;
 
 type Made = Result<Box<dyn Routine>, RoutineError>;
 type Make = fn(&Rc<Gpu>, &Rc<Precision>) -> Made;
@@ -55,6 +58,7 @@ fn error_of(device: &Gpu, routine: &mut dyn Routine, what: &str) -> Result<f64, 
 #[test]
 #[ignore = "needs a CUDA device"]
 fn every_precision_is_within_its_bound() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
     each_is_within_its_bound_at(&[1008, 1024, 1031, 2048, 2304])
 }
 
@@ -62,6 +66,7 @@ fn every_precision_is_within_its_bound() -> Result<(), RoutineError> {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn every_precision_is_within_its_bound_at_small_orders() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
     each_is_within_its_bound_at(&[256, 257, 1000])
 }
 
@@ -87,6 +92,7 @@ fn each_is_within_its_bound_at(orders: &[u64]) -> Result<(), RoutineError> {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn an_order_that_the_library_does_not_take_is_named() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
     let device = Rc::new(Gpu::open(0)?);
     let problem = Rc::new(Precision::new(257));
     let Err(error) = gpu::int8(&device, &problem) else {
@@ -100,6 +106,7 @@ fn an_order_that_the_library_does_not_take_is_named() -> Result<(), RoutineError
 #[test]
 #[ignore = "needs a CUDA device"]
 fn adding_runs_in_f32_recovers_the_accuracy_of_f32() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
     const N: u64 = 8192;
     let device = Rc::new(Gpu::open(0)?);
     let time = CudaTime::on_stream(device.stream(), GateMode::Auto)?;

@@ -1,5 +1,7 @@
 //! Batched and skinny products on the GPU. Needs a device and cuBLAS.
 
+mod device;
+
 use std::rc::Rc;
 
 use crossover::device::Gpu;
@@ -7,6 +9,7 @@ use crossover::timing::{Clock, CudaTime, GateMode};
 use crossover::workload::matmul::batched::{self, Batched};
 use crossover::workload::matmul::skinny::{self, Skinny};
 use crossover::workload::{Routine, RoutineError, Workload};
+use device::one_at_a_time;
 
 type Make<W> = fn(&Rc<Gpu>, &Rc<W>) -> Result<Box<dyn Routine>, RoutineError>;
 
@@ -39,6 +42,7 @@ fn each_is_right<W: Workload>(
 #[test]
 #[ignore = "needs a CUDA device"]
 fn batches() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
     each_is_right::<Batched>(
         &[1, 3, 8, 17, 64, 100, 256, 512],
         &[
@@ -52,6 +56,7 @@ fn batches() -> Result<(), RoutineError> {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn a_few_rows() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
     each_is_right::<Skinny>(
         &[1, 2, 7, 16, 64],
         &[
@@ -66,6 +71,7 @@ fn a_few_rows() -> Result<(), RoutineError> {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn a_thousand_products_of_a_few_rows_are_timed_behind_gates() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
     let device = Rc::new(Gpu::open(0)?);
     let time = CudaTime::on_stream(device.stream(), GateMode::Auto)?;
     for m in 1..=8 {

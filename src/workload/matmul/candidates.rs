@@ -1,6 +1,7 @@
 //! What `cpu/best` chooses from.
 
 use super::Matmul;
+use super::blocks::{Grid, Library};
 use super::cpu::Method;
 use crate::workload::calibrate;
 
@@ -18,6 +19,11 @@ pub(super) fn fastest(methods: &[Method], problem: &Matmul, output: &mut [f32]) 
     })
 }
 
+/// Blocks for each thread in the grids that keep all of them busy. One is the least work in
+/// all; with several, a thread that the system holds up leaves some of its own to the others,
+/// which on a shared host is worth more.
+const BLOCKS_A_THREAD: [usize; 3] = [1, 4, 8];
+
 /// What is worth a try at order `n` on at most `threads` threads. One thread is left out
 /// where several share the work of a large product, and several where waking them costs more
 /// than the product.
@@ -27,18 +33,31 @@ pub(super) fn candidates(n: usize, threads: usize) -> Vec<Method> {
         methods.push(Method::Naive);
     }
     if n < 1024 || threads == 1 {
-        methods.extend([Method::Ndarray, Method::Gemm { threads: 1 }]);
+        methods.extend([Library::Matrixmultiply, Library::Gemm].map(Method::OneThread));
     }
     if n >= 32 && threads > 1 {
-        methods.push(Method::RowBlocks);
-        // All, half, a quarter: hyper-threads and a second socket can do harm.
-        let mut split = threads;
-        while split > 1 {
-            methods.push(Method::Gemm { threads: split });
-            split /= 2;
+        methods.push(row_blocks(threads));
+        for blocks in BLOCKS_A_THREAD.map(|blocks| Grid::of(blocks * threads)) {
+            methods.push(Method::Blocks(Library::Gemm, blocks));
+            methods.push(Method::Blocks(Library::Matrixmultiply, blocks));
+        }
+        // Fewer threads: hyper-threads and a second socket can do harm.
+        let fewer = std::iter::successors(Some(threads / 2), |&fewer| Some(fewer / 2));
+        for blocks in fewer.take_while(|&fewer| fewer > 1).map(Grid::of) {
+            methods.push(Method::Blocks(Library::Gemm, blocks));
         }
     }
+    methods.retain(|method| !matches!(method, Method::Blocks(_, grid) if !grid.fits(n)));
     methods
+}
+
+/// A block of rows a thread.
+pub(super) fn row_blocks(threads: usize) -> Method {
+    let grid = Grid {
+        rows: threads,
+        columns: 1,
+    };
+    Method::Blocks(Library::Matrixmultiply, grid)
 }
 
 #[cfg(test)]
@@ -47,14 +66,18 @@ mod tests {
 
     #[test]
     fn candidates_by_order_and_threads() {
+        let over = |blocks| Method::Blocks(Library::Gemm, Grid::of(blocks));
+        let several = |m: &Method| matches!(m, Method::Blocks(..));
         assert!(candidates(4, 16).contains(&Method::Naive));
-        assert!(!candidates(4, 16).contains(&Method::RowBlocks));
-        assert!(!candidates(2048, 16).contains(&Method::Ndarray));
-        let splits = [16, 8, 4, 2].map(|threads| Method::Gemm { threads });
-        assert!(splits.iter().all(|m| candidates(2048, 16).contains(m)));
+        assert!(!candidates(4, 16).iter().any(several));
+        assert!(!candidates(2048, 16).contains(&Method::OneThread(Library::Gemm)));
+        for blocks in [128, 64, 16, 8, 4, 2] {
+            assert!(candidates(2048, 16).contains(&over(blocks)), "{blocks}");
+        }
+        assert!(candidates(64, 16).contains(&over(16)) && !candidates(64, 16).contains(&over(64)));
         assert_eq!(
             candidates(2048, 1),
-            [Method::Ndarray, Method::Gemm { threads: 1 }]
+            [Library::Matrixmultiply, Library::Gemm].map(Method::OneThread)
         );
     }
 }

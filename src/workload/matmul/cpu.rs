@@ -3,10 +3,9 @@
 use std::fmt;
 use std::rc::Rc;
 
-use gemm::Parallelism;
-use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder, linalg::general_mat_mul};
-use rayon::prelude::*;
+use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
 
+use super::blocks::{Grid, Library};
 use super::{Matmul, candidates};
 use crate::record::Verified;
 use crate::workload::{Routine, RoutineError};
@@ -19,17 +18,19 @@ pub fn naive(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
 /// ndarray's product into an output that is there already, one thread. It calls
 /// matrixmultiply.
 pub fn ndarray(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
-    Ok(Product::boxed(problem, Method::Ndarray))
+    let method = Method::OneThread(Library::Matrixmultiply);
+    Ok(Product::boxed(problem, method))
 }
 
 /// matrixmultiply on one block of rows a thread, all cores.
 pub fn rayon(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
-    Ok(Product::boxed(problem, Method::RowBlocks))
+    let method = candidates::row_blocks(rayon::current_num_threads());
+    Ok(Product::boxed(problem, method))
 }
 
-/// The fastest of this module at this order on this machine: the crate gemm on a number of
-/// threads that a short calibration chooses, or another method where that is faster, as at
-/// tiny orders. [`Routine::notes`] says which.
+/// The fastest at this order on this machine: a short calibration chooses between the loops,
+/// the crates gemm and matrixmultiply on one thread, and both over grids of blocks of C that
+/// the threads share out among them. [`Routine::notes`] says which.
 pub fn best(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
     Ok(best_on(problem, rayon::current_num_threads()))
 }
@@ -57,26 +58,19 @@ pub fn blas(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     Naive,
-    Ndarray,
-    RowBlocks,
-    Gemm { threads: usize },
+    OneThread(Library),
+    Blocks(Library, Grid),
 }
 
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Method::Naive => write!(f, "three nested loops on 1 thread"),
-            Method::Ndarray => write!(f, "ndarray on 1 thread"),
-            Method::RowBlocks => write!(
-                f,
-                "matrixmultiply over row blocks on {} threads",
-                rayon::current_num_threads()
-            ),
-            Method::Gemm { threads } => write!(
-                f,
-                "gemm on {threads} of {} threads",
-                rayon::current_num_threads()
-            ),
+            Method::OneThread(library) => write!(f, "{library} on 1 thread"),
+            Method::Blocks(library, grid) => {
+                let threads = grid.blocks().min(rayon::current_num_threads());
+                write!(f, "{library} over {grid} blocks of C on {threads} threads")
+            }
         }
     }
 }
@@ -87,6 +81,15 @@ impl Method {
     pub(super) fn multiply(self, n: usize, stride: usize, a: &[f32], b: &[f32], c: &mut [f32]) {
         let len = (n - 1) * stride + n;
         assert!(n <= stride && a.len() >= len && b.len() >= len && c.len() >= len);
+        let corner = || (n, n).strides((stride, 1));
+        let fits = "the slices were found long enough above";
+        let views = |c| {
+            (
+                ArrayView2::from_shape(corner(), a).expect(fits),
+                ArrayView2::from_shape(corner(), b).expect(fits),
+                ArrayViewMut2::from_shape(corner(), c).expect(fits),
+            )
+        };
         match self {
             Method::Naive => {
                 for i in 0..n {
@@ -99,75 +102,13 @@ impl Method {
                     }
                 }
             }
-            Method::Ndarray => {
-                let shape = || (n, n).strides((stride, 1));
-                let fits = "the slices were found long enough above";
-                let a = ArrayView2::from_shape(shape(), a).expect(fits);
-                let b = ArrayView2::from_shape(shape(), b).expect(fits);
-                let mut c = ArrayViewMut2::from_shape(shape(), c).expect(fits);
-                general_mat_mul(1.0, &a, &b, 0.0, &mut c);
+            Method::OneThread(library) => {
+                let (a, b, c) = views(c);
+                library.multiply(a, b, c);
             }
-            Method::RowBlocks => {
-                let block = n.div_ceil(rayon::current_num_threads());
-                a[..len]
-                    .par_chunks(block * stride)
-                    .zip(c[..len].par_chunks_mut(block * stride))
-                    .for_each(|(a, c)| {
-                        let rows = a.len().div_ceil(stride);
-                        let stride = stride as isize;
-                        // SAFETY: `a` and `c` hold `rows` rows of `n` elements, `b` holds
-                        // `n`, at this stride; `c` is this block's alone.
-                        unsafe {
-                            matrixmultiply::sgemm(
-                                rows,
-                                n,
-                                n,
-                                1.0,
-                                a.as_ptr(),
-                                stride,
-                                1,
-                                b.as_ptr(),
-                                stride,
-                                1,
-                                0.0,
-                                c.as_mut_ptr(),
-                                stride,
-                                1,
-                            );
-                        }
-                    });
-            }
-            Method::Gemm { threads } => {
-                let parallelism = match threads {
-                    1 => Parallelism::None,
-                    _ => Parallelism::Rayon(threads),
-                };
-                let stride = stride as isize;
-                // SAFETY: the three matrices have `n` rows of `n` elements at this stride,
-                // as was found above, and `c` is borrowed for writing.
-                unsafe {
-                    gemm::gemm(
-                        n,
-                        n,
-                        n,
-                        c.as_mut_ptr(),
-                        1,
-                        stride,
-                        false,
-                        a.as_ptr(),
-                        1,
-                        stride,
-                        b.as_ptr(),
-                        1,
-                        stride,
-                        0.0,
-                        1.0,
-                        false,
-                        false,
-                        false,
-                        parallelism,
-                    );
-                }
+            Method::Blocks(library, grid) => {
+                let (a, b, c) = views(c);
+                grid.multiply(library, a, b, c);
             }
         }
     }
@@ -261,10 +202,10 @@ mod tests {
         let problem = Matmul::new(40);
         for method in [
             Method::Naive,
-            Method::Ndarray,
-            Method::RowBlocks,
-            Method::Gemm { threads: 1 },
-            Method::Gemm { threads: 2 },
+            Method::OneThread(Library::Matrixmultiply),
+            Method::OneThread(Library::Gemm),
+            Method::Blocks(Library::Matrixmultiply, Grid::of(4)),
+            Method::Blocks(Library::Gemm, Grid::of(6)),
         ] {
             let mut c = vec![f32::NAN; 40 * 40];
             method.multiply(33, 40, problem.a(), problem.b(), &mut c);

@@ -3,6 +3,7 @@
 pub mod batched;
 #[cfg(feature = "blas")]
 mod blas;
+mod blocks;
 mod candidates;
 pub mod cpu;
 pub mod gpu;

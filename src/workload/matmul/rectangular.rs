@@ -3,8 +3,10 @@
 use std::rc::Rc;
 
 use gemm::Parallelism;
+use ndarray::{ArrayView2, ArrayViewMut2};
 use rayon::prelude::*;
 
+use super::blocks::{Grid, Library, gemm};
 use super::{Matmul, Shape};
 use crate::record::Verified;
 use crate::workload::{Routine, RoutineError};
@@ -62,9 +64,8 @@ pub(super) fn over_batch(shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {
     c.par_chunks_mut(m * n)
         .zip(a.par_chunks(m * k).zip(b.par_chunks(k * n)))
         .for_each(|(c, (a, b))| {
-            assert_eq!(c.len(), m * n);
-            // SAFETY: `c` is one whole product, borrowed for writing.
-            unsafe { gemm((m, n, k), a, (b, n), (c.as_mut_ptr(), n), Parallelism::None) };
+            let (a, b, c) = views(shape, a, b, c);
+            Library::Gemm.multiply(a, b, c);
         });
 }
 
@@ -78,85 +79,43 @@ pub(super) fn within(shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {
     c.chunks_mut(m * n)
         .zip(a.chunks(m * k).zip(b.chunks(k * n)))
         .for_each(|(c, (a, b))| {
-            assert_eq!(c.len(), m * n);
-            // SAFETY: `c` is one whole product, borrowed for writing.
-            unsafe { gemm((m, n, k), a, (b, n), (c.as_mut_ptr(), n), all) };
+            let (a, b, c) = views(shape, a, b, c);
+            gemm(a, b, c, all);
         });
 }
 
 /// Blocks of columns of one product shared out among all cores, each on one thread: every
 /// core reads its own part of B.
 pub(super) fn by_columns(shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {
-    let Shape { batch, m, n, k } = shape;
-    assert!(batch == 1 && c.len() == m * n);
-    // In steps of a cache line, so that no two cores write the same one.
-    let width = n
-        .div_ceil(rayon::current_num_threads())
-        .next_multiple_of(16);
-    let c = Columns(c.as_mut_ptr());
-    (0..n.div_ceil(width)).into_par_iter().for_each(|i| {
-        let first = i * width;
-        let columns = width.min(n - first);
-        // SAFETY: C has m x n elements; the columns from `first` on are this block's alone.
-        unsafe {
-            let c = (c.at(first), n);
-            gemm((m, columns, k), a, (&b[first..], n), c, Parallelism::None);
-        }
-    });
+    let (a, b, c) = views(shape, a, b, c);
+    let blocks = Grid {
+        rows: 1,
+        columns: rayon::current_num_threads(),
+    };
+    blocks.multiply(Library::Gemm, a, b, c);
 }
 
-/// C, whose columns several threads write, each its own.
-struct Columns(*mut f32);
-
-// SAFETY: the threads write disjoint elements.
-unsafe impl Sync for Columns {}
-
-impl Columns {
-    /// # Safety
-    /// `column` must lie within C.
-    unsafe fn at(&self, column: usize) -> *mut f32 {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.add(column) }
-    }
-}
-
-/// C = A B with a whole A, and a B and a C whose rows are a pitch apart.
+/// One product's A, B and C.
 ///
-/// # Safety
-/// `c` must be `m` rows of `n` elements at its pitch, which nothing else touches meanwhile.
-unsafe fn gemm(
-    (m, n, k): (usize, usize, usize),
-    a: &[f32],
-    (b, b_pitch): (&[f32], usize),
-    (c, c_pitch): (*mut f32, usize),
-    parallelism: Parallelism,
+/// # Panics
+/// Where a slice is not as long as one product has elements.
+fn views<'a, 'c>(
+    Shape { m, n, k, .. }: Shape,
+    a: &'a [f32],
+    b: &'a [f32],
+    c: &'c mut [f32],
+) -> (
+    ArrayView2<'a, f32>,
+    ArrayView2<'a, f32>,
+    ArrayViewMut2<'c, f32>,
 ) {
-    assert!(a.len() == m * k && b.len() >= (k - 1) * b_pitch + n);
-    // SAFETY: A and B have these sizes and pitches, as was found above; C has by the
-    // caller's promise.
-    unsafe {
-        gemm::gemm(
-            m,
-            n,
-            k,
-            c,
-            1,
-            c_pitch as isize,
-            false,
-            a.as_ptr(),
-            1,
-            k as isize,
-            b.as_ptr(),
-            1,
-            b_pitch as isize,
-            0.0,
-            1.0,
-            false,
-            false,
-            false,
-            parallelism,
-        );
-    }
+    assert!(a.len() == m * k && b.len() == k * n && c.len() == m * n);
+    let fits = "the lengths were found right above";
+    (
+        ArrayView2::from_shape((m, k), a).expect(fits),
+        ArrayView2::from_shape((k, n), b).expect(fits),
+        ArrayViewMut2::from_shape((m, n), c).expect(fits),
+    )
 }
 
 #[cfg(test)]

@@ -170,6 +170,7 @@ fn dot(row: &[f32], x: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::blocks::Library;
     use super::super::{Matmul, bound, cpu};
     use super::*;
 
@@ -181,7 +182,7 @@ mod tests {
 
     fn product(n: usize, a: &[f32], b: &[f32]) -> Vec<f32> {
         let mut c = vec![f32::NAN; n * n];
-        cpu::Method::Gemm { threads: 1 }.multiply(n, n, a, b, &mut c);
+        cpu::Method::OneThread(Library::Gemm).multiply(n, n, a, b, &mut c);
         c
     }
 

@@ -67,7 +67,7 @@ pub mod cpu {
     }
 }
 
-/// On the GPU, by one call of `cublasSgemmStridedSkinny`.
+/// On the GPU, by one call of `cublasSgemm`.
 pub mod gpu {
     use std::rc::Rc;
 

@@ -1,0 +1,219 @@
+//! Products on the CPU by a library: on one thread, or shared out among threads in blocks of C.
+
+use std::fmt;
+
+use gemm::Parallelism;
+use ndarray::{ArrayView2, ArrayViewMut2, Axis, linalg::general_mat_mul, s};
+use rayon::prelude::*;
+
+/// What multiplies on one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Library {
+    Gemm,
+    /// Through ndarray.
+    Matrixmultiply,
+}
+
+impl fmt::Display for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Library::Gemm => "gemm",
+            Library::Matrixmultiply => "matrixmultiply",
+        })
+    }
+}
+
+impl Library {
+    /// C = A B on this thread.
+    pub(super) fn multiply(
+        self,
+        a: ArrayView2<'_, f32>,
+        b: ArrayView2<'_, f32>,
+        mut c: ArrayViewMut2<'_, f32>,
+    ) {
+        match self {
+            Library::Gemm => gemm(a, b, c, Parallelism::None),
+            Library::Matrixmultiply => general_mat_mul(1.0, &a, &b, 0.0, &mut c),
+        }
+    }
+}
+
+/// C = A B by the crate gemm.
+pub(super) fn gemm(
+    a: ArrayView2<'_, f32>,
+    b: ArrayView2<'_, f32>,
+    mut c: ArrayViewMut2<'_, f32>,
+    parallelism: Parallelism,
+) {
+    let ((m, k), n) = (a.dim(), b.ncols());
+    assert!(b.nrows() == k && c.dim() == (m, n));
+    let [c_rows, c_columns] = [c.strides()[0], c.strides()[1]];
+    // SAFETY: the views have these shapes and strides, as was found above, and `c` is borrowed
+    // for writing.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            c.as_mut_ptr(),
+            c_columns,
+            c_rows,
+            false,
+            a.as_ptr(),
+            a.strides()[1],
+            a.strides()[0],
+            b.as_ptr(),
+            b.strides()[1],
+            b.strides()[0],
+            0.0,
+            1.0,
+            false,
+            false,
+            false,
+            parallelism,
+        );
+    }
+}
+
+/// How many blocks C is cut into each way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Grid {
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+}
+
+impl fmt::Display for Grid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} x {}", self.rows, self.columns)
+    }
+}
+
+/// Elements in a cache line.
+const LINE: usize = 16;
+
+impl Grid {
+    /// So many blocks, as square as their number allows: a square block reads the least of A
+    /// and B for what it computes.
+    pub(super) fn of(blocks: usize) -> Self {
+        let rows = (1..=blocks.isqrt())
+            .rev()
+            .find(|rows| blocks.is_multiple_of(*rows))
+            .unwrap_or(1);
+        Self {
+            rows,
+            columns: blocks / rows,
+        }
+    }
+
+    /// Whether a square C of order `n` has that many blocks.
+    pub(super) fn fits(self, n: usize) -> bool {
+        self.rows <= n && self.columns * LINE <= n
+    }
+
+    pub(super) fn blocks(self) -> usize {
+        self.rows * self.columns
+    }
+
+    /// C = A B, each block by `library` on one thread. The threads meet once a product, and
+    /// one that the system holds up leaves its blocks to the others.
+    pub(super) fn multiply(
+        self,
+        library: Library,
+        a: ArrayView2<'_, f32>,
+        b: ArrayView2<'_, f32>,
+        c: ArrayViewMut2<'_, f32>,
+    ) {
+        self.cut(c)
+            .into_par_iter()
+            .with_max_len(1)
+            .for_each(|(row, column, c)| {
+                let a = a.slice(s![row..row + c.nrows(), ..]);
+                let b = b.slice(s![.., column..column + c.ncols()]);
+                library.multiply(a, b, c);
+            });
+    }
+
+    /// The blocks of C with the row and column where each begins.
+    fn cut<'c>(self, c: ArrayViewMut2<'c, f32>) -> Vec<(usize, usize, ArrayViewMut2<'c, f32>)> {
+        let height = c.nrows().div_ceil(self.rows);
+        // In steps of a cache line, so that hardly two threads write the same one.
+        let width = c.ncols().div_ceil(self.columns).next_multiple_of(LINE);
+        let mut blocks = Vec::with_capacity(self.blocks());
+        for (row, c) in pieces(c, Axis(0), height) {
+            for (column, c) in pieces(c, Axis(1), width) {
+                blocks.push((row, column, c));
+            }
+        }
+        blocks
+    }
+}
+
+/// Pieces of at most `size` rows or columns, with the index where each begins.
+fn pieces<'c>(
+    c: ArrayViewMut2<'c, f32>,
+    axis: Axis,
+    size: usize,
+) -> impl Iterator<Item = (usize, ArrayViewMut2<'c, f32>)> {
+    let mut rest = Some(c);
+    let mut first = 0;
+    std::iter::from_fn(move || {
+        let c = rest.take()?;
+        let at = first;
+        if c.len_of(axis) <= size {
+            return Some((at, c));
+        }
+        let (piece, others) = c.split_at(axis, size);
+        first += size;
+        rest = Some(others);
+        Some((at, piece))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grids_are_as_square_as_their_number_allows() {
+        let cases = [
+            (1, (1, 1)),
+            (2, (1, 2)),
+            (13, (1, 13)),
+            (64, (8, 8)),
+            (128, (8, 16)),
+            (52, (4, 13)),
+        ];
+        for (blocks, (rows, columns)) in cases {
+            assert_eq!(Grid::of(blocks), Grid { rows, columns });
+        }
+    }
+
+    #[test]
+    fn a_grid_fits_where_each_block_has_a_row_and_a_cache_line() {
+        assert!(Grid::of(64).fits(128) && !Grid::of(64).fits(127));
+        let rows = Grid {
+            rows: 16,
+            columns: 1,
+        };
+        assert!(rows.fits(16) && !rows.fits(15));
+    }
+
+    #[test]
+    fn blocks_cover_every_element_once() {
+        for n in [1, 2, 15, 16, 17, 63, 64, 100] {
+            for grid in [1, 2, 3, 4, 8, 64].map(Grid::of) {
+                let mut c = ndarray::Array2::zeros((n, n));
+                let blocks = grid.cut(c.view_mut());
+                assert!(blocks.len() <= grid.blocks());
+                for (row, column, mut block) in blocks {
+                    for ((i, j), x) in block.indexed_iter_mut() {
+                        *x += 1.0 + ((row + i) * n + column + j) as f32;
+                    }
+                }
+                for (i, x) in c.iter().enumerate() {
+                    assert_eq!(*x, 1.0 + i as f32, "element {i} of order {n}, {grid}");
+                }
+            }
+        }
+    }
+}

@@ -33,7 +33,7 @@ impl Effort {
             },
             Profile::Default => Self {
                 warm_up: ms(100),
-                measurement: ms(300),
+                measurement: ms(250),
                 samples: 30,
                 resamples: 4_000,
                 longest_iteration: None,
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(samples, FEWEST_SAMPLES);
         assert_eq!(time, Duration::from_secs(11));
         let (samples, _) = effort.for_iteration(Duration::from_millis(20));
-        assert_eq!(samples, 15);
+        assert_eq!(samples, 12);
         let (samples, _) = effort.for_iteration(Duration::ZERO);
         assert_eq!(samples, effort.samples);
     }

@@ -1,7 +1,7 @@
 use cudarc::cublas::{result as cublas, sys::cublasOperation_t};
 use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result};
 
-use super::{Ceilings, insert, median};
+use super::{Ceilings, insert};
 use crate::device::{CudaError, Gpu};
 use crate::timing::{Clock, CudaTime, TimingError};
 
@@ -206,4 +206,24 @@ fn random_values(len: usize) -> Vec<f32> {
     use rand::{RngExt, SeedableRng};
     let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(1);
     (0..len).map(|_| random.random_range(-1.0..1.0)).collect()
+}
+
+/// The median: what a device, which runs nothing else meanwhile, sustains.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 {
+        values[middle]
+    } else {
+        f64::midpoint(values[middle - 1], values[middle])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn median_of_odd_and_even_counts() {
+        assert_eq!(super::median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(super::median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
 }

@@ -34,23 +34,3 @@ fn insert(ceilings: &mut Ceilings, name: &str, value: f64, unit: &str, method: S
         },
     );
 }
-
-/// The median: what a device, which runs nothing else meanwhile, sustains.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 {
-        values[middle]
-    } else {
-        f64::midpoint(values[middle - 1], values[middle])
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn median_of_odd_and_even_counts() {
-        assert_eq!(super::median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(super::median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
-    }
-}

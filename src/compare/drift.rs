@@ -10,7 +10,9 @@
 //! (where the memory fell). The noise is known from the samples; the variances of `c` and
 //! `e` are learnt a class:
 //!
-//! - With two pairs or more, from how the pairs disagree, which no true change touches.
+//! - With two pairs or more, from how the pairs disagree, which no true change touches: their
+//!   median square, or their mean square without the largest where that says more, since on a
+//!   shared host a few benchmarks drift far more than the rest.
 //! - With one pair, from the changes of the *other* benchmarks of the class around zero, as
 //!   most are taken to be unchanged (an empirical null: Efron, "Large-scale simultaneous
 //!   hypothesis testing", JASA 99, 2004). Their median square is used, so a few true changes

@@ -156,12 +156,13 @@ impl Comparison {
     /// What narrows the intervals, where one is wider than the change in it.
     fn how_to_be_sure(&self) -> Option<String> {
         let wide = |row: &Row| row.verdict == Verdict::Unsure && row.judgement.is_some();
+        // A round of `ab` makes two pairs: twice the rounds that there were.
         let pairs = self.base.len();
         (self.rows.iter().any(wide)).then(|| {
             format!(
                 "the drift allows for the change, or hides one: intervals shrink with more rounds, \
                  `crossover ab --rounds {}`, best on a machine with nothing else to do",
-                (2 * pairs).max(ENOUGH_PAIRS / 2),
+                pairs.max(ENOUGH_PAIRS / 2),
             )
         })
     }

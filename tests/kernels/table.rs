@@ -8,9 +8,9 @@ use crate::occupancy::warps;
 use crate::sass::{self, Code, is, on_tensor_core};
 use crate::{HOPPER, PLANTED, compile, nvrtc, on_hopper};
 
-/// Threads of the block it is launched with (as `src/workload` does); registers a thread at most; warps a
-/// multiprocessor holds of it at least (of 64); instructions in the listing at least; and
-/// instructions that must not occur, not even in a function it calls.
+/// Threads of the block it is launched with (as `src/workload` does); registers a thread at
+/// most; warps a multiprocessor holds of it at least (of 64); instructions in the listing at
+/// least; and instructions that must not occur, not even in a function it calls.
 ///
 /// - Nested sine: 8 FFMA an element and pass with a range reduction, 4 for |x| <= pi/2, twice
 ///   3 for |x| <= sin 1, for the one or two vectors of a thread and for a single element of

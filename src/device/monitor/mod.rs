@@ -109,8 +109,8 @@ impl Watch {
         })
     }
 
-    /// A sample has just ended in which the routine ran so many times, and the device is idle. To be called
-    /// outside the timed window.
+    /// A sample has just ended in which the routine ran so many times, and the device is idle.
+    /// To be called outside the timed window.
     pub fn sampled(&self, iterations: u64) {
         let mut progress = self.progress.borrow_mut();
         let now = self.start.elapsed();

@@ -398,6 +398,11 @@ fn what_is_left_out_costs_nothing() {
     assert!(run.said().contains("made inputs of 4") && !run.said().contains("made inputs of 16"));
     assert!(!run.root().join("sound/cpu_double/16").exists());
 
+    let none = Run::new(&["--bench", "sound/cpu/duoble"], &[QUICK]);
+    assert_eq!(none.code(), 0);
+    assert!(none.said().contains("--list shows"), "{}", none.said());
+    assert!(!run.said().contains("--list shows"), "{}", run.said());
+
     let list = Run::new(&["--bench", "--list"], &[]);
     assert_eq!(list.code(), 0);
     let said = list.said();

@@ -141,6 +141,10 @@ impl Journal {
                     "sizes of {by_profile} implementation(s) left out by the profile; CROSSOVER_PROFILE=full runs them"
                 );
             }
+            let silent = self.record.skipped.is_empty() && self.record.failed.is_empty();
+            if !self.begun && silent {
+                eprintln!("no benchmark was selected: no id matches; --list shows the ids");
+            }
         }
         if self.record.failed.is_empty() {
             return ExitCode::SUCCESS;

@@ -15,7 +15,7 @@ pub(crate) fn group() -> Group<Matmul> {
     let cpu_sizes = sizes.up_to(512, 2048, 1 << 14);
     #[cfg(feature = "blas")]
     let blas_sizes = cpu_sizes.clone();
-    let one_core_sizes = sizes.up_to(512, 1024, 1 << 14);
+    let ndarray_sizes = sizes.up_to(512, 1024, 1 << 14);
     let slow_cpu_sizes = sizes.up_to(128, 512, 1 << 12);
     let one_thread_sizes = Sizes::powers_of_two([8], [6, 8, 10], 0..=13);
     let naive_sizes = sizes.up_to(2048, 2048, 1 << 14);
@@ -28,7 +28,7 @@ pub(crate) fn group() -> Group<Matmul> {
         matmul::cost,
     )
     .with(Implementation::cpu("naive", cpu::naive).sizes(slow_cpu_sizes))
-    .with(Implementation::cpu("ndarray", cpu::ndarray).sizes(one_core_sizes))
+    .with(Implementation::cpu("ndarray", cpu::ndarray).sizes(ndarray_sizes))
     .with(Implementation::cpu("rayon", cpu::rayon).sizes(cpu_sizes.clone()))
     .with(Implementation::cpu("best", cpu::best).sizes(cpu_sizes))
     .with(Implementation::cpu("best-1-thread", cpu::best_1_thread).sizes(one_thread_sizes))

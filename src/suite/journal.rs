@@ -141,8 +141,8 @@ impl Journal {
                     "sizes of {by_profile} implementation(s) left out by the profile; CROSSOVER_PROFILE=full runs them"
                 );
             }
-            let silent = self.record.skipped.is_empty() && self.record.failed.is_empty();
-            if !self.begun && silent {
+            let record = &self.record;
+            if !self.begun && record.skipped.is_empty() && record.failed.is_empty() {
                 eprintln!("no benchmark was selected: no id matches; --list shows the ids");
             }
         }

@@ -415,9 +415,9 @@ fn reading(report: &Assembled) -> Markup {
             }
             @if report.machines().any(counted) {
                 p {
-                    "The energy of an iteration is that of the whole device by its own counter, over about \
-                     half a second of iterations; it is absent where something else ran between them. \
-                     Devices renew the counter as rarely as ten times a second: take it as good to a fifth."
+                    "The energy of an iteration is that of the whole device by its own counter, over \
+                     0.3 s of iterations or more; it is absent where something else ran between them. \
+                     Devices renew the counter as rarely as ten times a second: take it as good to a third."
                 }
             }
         }

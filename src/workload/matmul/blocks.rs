@@ -88,7 +88,7 @@ impl fmt::Display for Grid {
     }
 }
 
-/// Elements in a cache line.
+/// Elements of f32 in a cache line of 64 bytes.
 const LINE: usize = 16;
 
 impl Grid {
@@ -123,54 +123,41 @@ impl Grid {
         b: ArrayView2<'_, f32>,
         c: ArrayViewMut2<'_, f32>,
     ) {
-        self.cut(c)
-            .into_par_iter()
-            .with_max_len(1)
-            .for_each(|(row, column, c)| {
-                let a = a.slice(s![row..row + c.nrows(), ..]);
-                let b = b.slice(s![.., column..column + c.ncols()]);
-                library.multiply(a, b, c);
-            });
+        self.for_each(c, |row, column, c| {
+            let a = a.slice(s![row..row + c.nrows(), ..]);
+            let b = b.slice(s![.., column..column + c.ncols()]);
+            library.multiply(a, b, c);
+        });
     }
 
-    /// The blocks of C with the row and column where each begins.
-    fn cut<'c>(self, c: ArrayViewMut2<'c, f32>) -> Vec<(usize, usize, ArrayViewMut2<'c, f32>)> {
+    /// Shares the blocks of C out among the threads, each with the row and column where it
+    /// begins.
+    fn for_each(
+        self,
+        mut c: ArrayViewMut2<'_, f32>,
+        work: impl Fn(usize, usize, ArrayViewMut2<'_, f32>) + Sync,
+    ) {
         let height = c.nrows().div_ceil(self.rows);
         // In steps of a cache line, so that hardly two threads write the same one.
         let width = c.ncols().div_ceil(self.columns).next_multiple_of(LINE);
+        let mut bands: Vec<_> = c.axis_chunks_iter_mut(Axis(0), height).collect();
         let mut blocks = Vec::with_capacity(self.blocks());
-        for (row, c) in pieces(c, Axis(0), height) {
-            for (column, c) in pieces(c, Axis(1), width) {
-                blocks.push((row, column, c));
+        for (i, band) in bands.iter_mut().enumerate() {
+            for (j, block) in band.axis_chunks_iter_mut(Axis(1), width).enumerate() {
+                blocks.push((i * height, j * width, block));
             }
         }
         blocks
+            .into_par_iter()
+            .with_max_len(1)
+            .for_each(|(row, column, block)| work(row, column, block));
     }
-}
-
-/// Pieces of at most `size` rows or columns, with the index where each begins.
-fn pieces<'c>(
-    c: ArrayViewMut2<'c, f32>,
-    axis: Axis,
-    size: usize,
-) -> impl Iterator<Item = (usize, ArrayViewMut2<'c, f32>)> {
-    let mut rest = Some(c);
-    let mut first = 0;
-    std::iter::from_fn(move || {
-        let c = rest.take()?;
-        let at = first;
-        if c.len_of(axis) <= size {
-            return Some((at, c));
-        }
-        let (piece, others) = c.split_at(axis, size);
-        first += size;
-        rest = Some(others);
-        Some((at, piece))
-    })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
     use super::*;
 
     #[test]
@@ -203,13 +190,14 @@ mod tests {
         for n in [1, 2, 15, 16, 17, 63, 64, 100] {
             for grid in [1, 2, 3, 4, 8, 64].map(Grid::of) {
                 let mut c = ndarray::Array2::zeros((n, n));
-                let blocks = grid.cut(c.view_mut());
-                assert!(blocks.len() <= grid.blocks());
-                for (row, column, mut block) in blocks {
+                let blocks = AtomicUsize::new(0);
+                grid.for_each(c.view_mut(), |row, column, mut block| {
+                    blocks.fetch_add(1, Relaxed);
                     for ((i, j), x) in block.indexed_iter_mut() {
                         *x += 1.0 + ((row + i) * n + column + j) as f32;
                     }
-                }
+                });
+                assert!(blocks.into_inner() <= grid.blocks());
                 for (i, x) in c.iter().enumerate() {
                     assert_eq!(*x, 1.0 + i as f32, "element {i} of order {n}, {grid}");
                 }

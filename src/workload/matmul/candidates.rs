@@ -36,7 +36,7 @@ pub(super) fn candidates(n: usize, threads: usize) -> Vec<Method> {
         methods.extend([Library::Matrixmultiply, Library::Gemm].map(Method::OneThread));
     }
     if n >= 32 && threads > 1 {
-        methods.push(row_blocks(threads));
+        methods.push(Method::row_blocks(threads));
         for blocks in BLOCKS_A_THREAD.map(|blocks| Grid::of(blocks * threads)) {
             methods.push(Method::Blocks(Library::Gemm, blocks));
             methods.push(Method::Blocks(Library::Matrixmultiply, blocks));
@@ -49,15 +49,6 @@ pub(super) fn candidates(n: usize, threads: usize) -> Vec<Method> {
     }
     methods.retain(|method| !matches!(method, Method::Blocks(_, grid) if !grid.fits(n)));
     methods
-}
-
-/// A block of rows a thread.
-pub(super) fn row_blocks(threads: usize) -> Method {
-    let grid = Grid {
-        rows: threads,
-        columns: 1,
-    };
-    Method::Blocks(Library::Matrixmultiply, grid)
 }
 
 #[cfg(test)]

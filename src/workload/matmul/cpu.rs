@@ -24,7 +24,7 @@ pub fn ndarray(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
 
 /// matrixmultiply on one block of rows a thread, all cores.
 pub fn rayon(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
-    let method = candidates::row_blocks(rayon::current_num_threads());
+    let method = Method::row_blocks(rayon::current_num_threads());
     Ok(Product::boxed(problem, method))
 }
 
@@ -76,6 +76,15 @@ impl fmt::Display for Method {
 }
 
 impl Method {
+    /// A block of rows a thread.
+    pub(super) fn row_blocks(threads: usize) -> Self {
+        let grid = Grid {
+            rows: threads,
+            columns: 1,
+        };
+        Self::Blocks(Library::Matrixmultiply, grid)
+    }
+
     /// C = A B for the leading `n` x `n` corners of row-major matrices whose rows are
     /// `stride` elements apart.
     pub(super) fn multiply(self, n: usize, stride: usize, a: &[f32], b: &[f32], c: &mut [f32]) {

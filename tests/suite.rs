@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         println!("suite: test");
         return ExitCode::SUCCESS;
     }
-    let tests: [(&str, fn()); 8] = [
+    let tests: [(&str, fn()); 9] = [
         ("a_run_leaves_its_files", a_run_leaves_its_files),
         (
             "a_named_baseline_has_its_sidecar",
@@ -52,6 +52,10 @@ fn main() -> ExitCode {
             test_mode_verifies_and_writes_nothing,
         ),
         ("without_a_gpu_it_is_said", without_a_gpu_it_is_said),
+        (
+            "an_earlier_versions_baseline_compares_with_this_ones",
+            an_earlier_versions_baseline_compares_with_this_ones,
+        ),
         (
             "a_lost_context_skips_the_gpu_and_nothing_else",
             a_lost_context_skips_the_gpu_and_nothing_else,
@@ -250,6 +254,14 @@ struct Run {
 impl Run {
     fn new(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let results = tempfile::tempdir().expect("a temporary folder can be made");
+        Self::into_folder(results, arguments, environment)
+    }
+
+    fn into_folder(
+        results: tempfile::TempDir,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Self {
         let output = Command::new(std::env::current_exe().expect("this process has a file"))
             .args(arguments)
             .env_remove("CROSSOVER_PROFILE")
@@ -445,6 +457,78 @@ fn without_a_gpu_it_is_said() {
     }
     let absent = run.record().environment.gpu_absent.expect("said");
     assert!(absent.contains("CROSSOVER_DEVICE"), "{absent}");
+}
+
+/// `tests/golden/before` holds what commit 8861a45 left of this executable's group `sound`.
+fn an_earlier_versions_baseline_compares_with_this_ones() {
+    let frozen = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/before");
+    let results = tempfile::tempdir().expect("a temporary folder can be made");
+    let criterion = results.path().join("criterion");
+    copy_folder(&frozen.join("criterion"), &criterion);
+    let home = criterion.display().to_string();
+    let run = Run::into_folder(
+        results,
+        &["--bench", "sound", "--save-baseline", "after"],
+        &[QUICK, ("CRITERION_HOME", &home)],
+    );
+    assert_eq!(run.code(), 0, "{}", run.said());
+    let output = Command::new(env!("CARGO_BIN_EXE_crossover"))
+        .args(["compare", "before", "after", "--json", "--fail-on", "none"])
+        .env("CRITERION_HOME", &criterion)
+        .output()
+        .expect("the command was built for this test");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(output.status.code(), Some(0), "{json:#}");
+    assert_eq!(json["problems"], serde_json::json!([]), "{json:#}");
+    let rows = json["benchmarks"].as_array().expect("a list");
+    let ids: Vec<&str> = rows.iter().filter_map(|r| r["id"].as_str()).collect();
+    assert_eq!(ids.len(), 2, "{json:#}");
+    for row in rows {
+        assert_eq!(row["clock"], "wall", "{row}");
+        assert!(row["ratio"].is_f64() && row["reason"].is_null(), "{row}");
+    }
+    critcmp(run.root(), &ids);
+}
+
+/// critcmp, which knows Criterion's files alone, reads both baselines too. Without it the test
+/// says so and passes, unless `CROSSOVER_REQUIRE_CRITCMP=1`.
+fn critcmp(target: &Path, ids: &[&str]) {
+    let program = std::env::var("CRITCMP").unwrap_or_else(|_| "critcmp".to_owned());
+    let output = Command::new(program)
+        .arg("--target-dir")
+        .arg(target)
+        .args(["before", "after"])
+        .output();
+    let Ok(output) = output else {
+        let required = std::env::var("CROSSOVER_REQUIRE_CRITCMP").is_ok_and(|v| v == "1");
+        assert!(
+            !required,
+            "CROSSOVER_REQUIRE_CRITCMP=1 and critcmp cannot be started"
+        );
+        println!("(without critcmp, which `cargo install critcmp` brings)");
+        return;
+    };
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{table}");
+    for id in ids {
+        let row = table
+            .lines()
+            .find(|line| line.starts_with(&format!("{id} ")));
+        let times = row.map_or(0, |row| row.matches("ns").count());
+        assert!(times >= 2, "{id} has not both sides in\n{table}");
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    for entry in walkdir::WalkDir::new(from) {
+        let entry = entry.expect("the frozen results can be read");
+        let inner = entry.path().strip_prefix(from).expect("it lies below");
+        if entry.file_type().is_dir() {
+            std::fs::create_dir_all(to.join(inner)).expect("a folder can be made");
+        } else {
+            std::fs::copy(entry.path(), to.join(inner)).expect("a file can be copied");
+        }
+    }
 }
 
 fn a_lost_context_skips_the_gpu_and_nothing_else() {

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use crossover::suite::Suite;
+use crossover::suite::{AnyGroup, Suite};
 use crossover::workload::run_child;
 
 mod cold_start;
@@ -31,19 +31,28 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    suite.add(matmul::group());
-    suite.add(matmul_batched::group());
-    suite.add(matmul_skinny::group());
-    suite.add(precision::group());
-    suite.add(nested_sine::group());
-    suite.add(graph_replay::group());
-    suite.add(cold_start::group());
-    suite.add(timing_methods::spin());
-    suite.add(timing_methods::product());
-    suite.add(transfer::group());
-    suite.add(streams::group());
-    suite.add(loader::group());
-    suite.add(host_sync::group());
-    suite.add(memory::group());
+    for group in groups() {
+        suite.add(group);
+    }
     suite.run()
+}
+
+/// In the order in which they run.
+pub(crate) fn groups() -> Vec<AnyGroup> {
+    vec![
+        matmul::group().into(),
+        matmul_batched::group().into(),
+        matmul_skinny::group().into(),
+        precision::group().into(),
+        nested_sine::group().into(),
+        graph_replay::group().into(),
+        cold_start::group().into(),
+        timing_methods::spin().into(),
+        timing_methods::product().into(),
+        transfer::group().into(),
+        streams::group().into(),
+        loader::group().into(),
+        host_sync::group().into(),
+        memory::group().into(),
+    ]
 }

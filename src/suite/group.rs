@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::Suite;
+use super::plan::{self, Planned};
 use crate::device::Gpu;
 use crate::record::Cost;
 use crate::settings::Profile;
@@ -178,6 +180,34 @@ impl<W: Workload> Group<W> {
         row.sizes.as_ref().unwrap_or(&self.sizes)
     }
 
+    /// Every benchmark of a profile, by size and then in the order of the table.
+    pub fn planned(&self, profile: Profile) -> Vec<Planned> {
+        let plan = self.plan(profile, |_| Vec::new());
+        plan.into_iter()
+            .flat_map(|(size, rows)| rows.into_iter().map(move |row| (size, row)))
+            .map(|(size, row)| {
+                let function = row.function();
+                Planned {
+                    id: format!("{}/{function}/{size}", self.name),
+                    size,
+                    clock: row.clock,
+                    cost: self.cost_of(row, size),
+                    throughput: self
+                        .rate
+                        .as_ref()
+                        .map(|rate| (rate.amount(size as f64), rate.unit())),
+                    host_bytes: W::host_bytes(size),
+                    device_bytes: row.is_gpu().then(|| W::device_bytes(size)),
+                    directory: plan::directory(self.name, &function, size),
+                }
+            })
+            .collect()
+    }
+
+    pub(super) fn cost_of(&self, row: &Implementation<W>, size: u64) -> Cost {
+        row.cost.unwrap_or(self.cost)(size)
+    }
+
     /// What runs in this profile: the sizes of any row, ascending, so that inputs are made
     /// once a size, and the rows that have each. `extra` gives a row more sizes than its
     /// profile has.
@@ -197,6 +227,63 @@ impl<W: Workload> Group<W> {
             }
         }
         plan
+    }
+}
+
+/// A group of any operation, as a list of groups holds it.
+pub struct AnyGroup(pub(super) Box<dyn Erased>);
+
+/// What can be done with a group without knowing its operation.
+pub(super) trait Erased {
+    fn name(&self) -> &'static str;
+    fn planned(&self, profile: Profile) -> Vec<Planned>;
+    fn visit_inputs(&self, size: u64, visit: &mut dyn FnMut(&[u8]));
+    fn expect(&self, suite: &mut Suite);
+    fn run(&self, suite: &mut Suite);
+}
+
+impl<W: Workload> Erased for Group<W> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn planned(&self, profile: Profile) -> Vec<Planned> {
+        self.planned(profile)
+    }
+
+    fn visit_inputs(&self, size: u64, visit: &mut dyn FnMut(&[u8])) {
+        W::new(size).visit_inputs(visit);
+    }
+
+    fn expect(&self, suite: &mut Suite) {
+        suite.session.expect(self);
+    }
+
+    fn run(&self, suite: &mut Suite) {
+        suite.run_group(self);
+    }
+}
+
+impl<W: Workload + 'static> From<Group<W>> for AnyGroup {
+    fn from(group: Group<W>) -> Self {
+        Self(Box::new(group))
+    }
+}
+
+impl AnyGroup {
+    /// The group's name, the first part of its ids.
+    pub fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    /// Every benchmark of a profile, by size and then in the order of the table.
+    pub fn planned(&self, profile: Profile) -> Vec<Planned> {
+        self.0.planned(profile)
+    }
+
+    /// Makes the inputs of a size and hands them over in pieces, for a digest.
+    pub fn visit_inputs(&self, size: u64, visit: &mut dyn FnMut(&[u8])) {
+        self.0.visit_inputs(size, visit);
     }
 }
 

@@ -7,15 +7,12 @@ use std::sync::Arc;
 
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
+use super::plan::Memory;
 use crate::device::environment::Environment;
 use crate::device::nvml::Monitor;
 use crate::device::{Absence, DeviceProperties, Gpu, probe};
 use crate::settings::Settings;
 use crate::timing::CudaTime;
-
-/// Share of a memory that a benchmark may take: the driver, the library workspaces and other
-/// processes need the rest.
-const USABLE_SHARE: f64 = 0.85;
 
 pub(super) struct Machine {
     settings: Settings,
@@ -105,28 +102,14 @@ impl Machine {
             .get_or_init(|| Environment::collect(self.device()))
     }
 
-    /// Why a benchmark of this size does not fit, in a sentence.
+    /// Why a benchmark that needs so many bytes does not fit, in a sentence.
     pub(super) fn too_small_for(&self, host: u64, device: Option<u64>) -> Option<String> {
-        let host_bytes = *self.host_bytes.get_or_init(host_memory);
-        if let Some(text) = does_not_fit("host", host, host_bytes) {
-            return Some(text);
-        }
-        let on_device = self.device().map_or(0, |d| d.memory_bytes);
-        device.and_then(|needed| does_not_fit("device", needed, on_device))
+        let memory = Memory {
+            host: *self.host_bytes.get_or_init(host_memory),
+            device: self.device().map_or(0, |d| d.memory_bytes),
+        };
+        memory.lacks(host, device)
     }
-}
-
-fn does_not_fit(which: &str, needed: u64, there: u64) -> Option<String> {
-    let gib = |bytes: f64| bytes / f64::from(1u32 << 30);
-    let usable = there as f64 * USABLE_SHARE;
-    (needed as f64 > usable).then(|| {
-        format!(
-            "needs {:.1} GiB of {which} memory and {:.1} GiB of {:.1} GiB may be used; run it on a machine with more",
-            gib(needed as f64),
-            gib(usable),
-            gib(there as f64)
-        )
-    })
 }
 
 /// Memory that this process may use: the machine's, or its cgroup's limit.
@@ -144,13 +127,6 @@ fn host_memory() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_size_that_does_not_fit_is_named() {
-        assert_eq!(does_not_fit("host", 80, 100), None);
-        let text = does_not_fit("device", 3 << 30, 2 << 30).unwrap();
-        assert!(text.contains("3.0 GiB of device memory"), "{text}");
-    }
 
     #[test]
     fn the_gpu_can_be_switched_off_and_lost() {

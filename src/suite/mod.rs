@@ -29,6 +29,7 @@ mod group;
 mod journal;
 mod machine;
 mod missing;
+mod plan;
 mod progress;
 mod results;
 mod session;
@@ -39,7 +40,8 @@ use std::process::ExitCode;
 use criterion::{AxisScale, Criterion, PlotConfiguration, PlottingBackend};
 
 pub use arguments::{Arguments, Mode};
-pub use group::{Group, Implementation, Sizes};
+pub use group::{AnyGroup, Group, Implementation, Sizes};
+pub use plan::{Memory, Planned};
 
 use crate::settings::{Settings, SettingsError};
 use crate::timing::CudaTime;
@@ -48,15 +50,13 @@ use crate::workload::Workload;
 use effort::{Effort, Pace};
 use session::Session;
 
-type QueuedGroup = Box<dyn FnOnce(&mut Suite)>;
-
 /// A run of benchmark groups: settings, command line, machine and results.
 pub struct Suite {
     // Apart from the rest, because a group borrows it while the session works.
     criterion: Criterion<CudaTime>,
     session: Session,
-    /// What runs each group, in the order in which they were added.
-    groups: Vec<QueuedGroup>,
+    /// In the order in which they were added.
+    groups: Vec<AnyGroup>,
 }
 
 impl Suite {
@@ -85,10 +85,10 @@ impl Suite {
     }
 
     /// Adds a group to the run.
-    pub fn add<W: Workload + 'static>(&mut self, group: Group<W>) {
-        self.session.expect(&group);
-        self.groups
-            .push(Box::new(move |suite| suite.run_group(&group)));
+    pub fn add(&mut self, group: impl Into<AnyGroup>) {
+        let group = group.into();
+        group.0.expect(self);
+        self.groups.push(group);
     }
 
     /// Runs the groups: each size, each implementation, as far as filter, profile, machine
@@ -97,13 +97,13 @@ impl Suite {
     /// failed, else 0.
     pub fn run(mut self) -> ExitCode {
         for group in std::mem::take(&mut self.groups) {
-            group(&mut self);
+            group.0.run(&mut self);
         }
         self.criterion.final_summary();
         self.session.finish()
     }
 
-    fn run_group<W: Workload + 'static>(&mut self, group: &Group<W>) {
+    fn run_group<W: Workload>(&mut self, group: &Group<W>) {
         let session = &mut self.session;
         session.name_what_is_left_out(group);
         let mut plots = self.criterion.benchmark_group(group.name);

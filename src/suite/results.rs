@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use serde_json::json;
 
+use super::plan::directory;
 use crate::record::{RecordError, Sidecar, write_json};
 
 /// The folder of one benchmark under the results root.
@@ -18,8 +19,6 @@ pub(super) struct BenchmarkFolder {
 }
 
 impl BenchmarkFolder {
-    /// Criterion replaces `/` by `_` in each part of an id; our ids have no other character
-    /// that it would change and no part near the 64 bytes at which it cuts.
     pub(super) fn new(
         root: &Path,
         group: &str,
@@ -28,10 +27,7 @@ impl BenchmarkFolder {
         has_throughput: bool,
     ) -> Self {
         Self {
-            path: root
-                .join(group)
-                .join(function.replace('/', "_"))
-                .join(size.to_string()),
+            path: root.join(directory(group, function, size)),
             group: group.to_owned(),
             function: function.to_owned(),
             size,
@@ -55,12 +51,7 @@ impl BenchmarkFolder {
     /// comparison have no spread at all (its p value is NaN). The measurement is sound: this
     /// writes what is missing.
     pub(super) fn rescue(&self, baseline: Option<&str>) -> Result<(), RecordError> {
-        let directory = format!(
-            "{}/{}/{}",
-            self.group,
-            self.function.replace('/', "_"),
-            self.size
-        );
+        let directory = directory(&self.group, &self.function, self.size);
         let id = format!("{}/{}/{}", self.group, self.function, self.size);
         write_json(
             &self.new_dir().join("benchmark.json"),
@@ -70,7 +61,7 @@ impl BenchmarkFolder {
                 "value_str": self.size.to_string(),
                 "throughput": self.has_throughput.then(|| json!({ "Elements": self.size })),
                 "full_id": id,
-                "directory_name": directory,
+                "directory_name": directory.display().to_string(),
                 "title": id,
             }),
         )?;

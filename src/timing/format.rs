@@ -47,6 +47,20 @@ impl Rate {
             work: |n| n,
         }
     }
+
+    /// What one iteration does at a size, in [`unit`](Self::unit).
+    pub fn amount(&self, size: f64) -> f64 {
+        (self.work)(size)
+    }
+
+    /// What is counted: `FLOP`, `B` or `elem`.
+    pub fn unit(&self) -> &'static str {
+        match self.unit {
+            Unit::Flop => "FLOP",
+            Unit::Bytes => "B",
+            Unit::Elements => "elem",
+        }
+    }
 }
 
 /// Prints times, and throughput in the unit of the [`Rate`] that is set.

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::Workload;
+use super::{Workload, visit_f32};
 use crate::device::kernel::Source;
 use crate::record::{Cost, Verified};
 
@@ -51,6 +51,12 @@ impl Workload for Chain {
 
     fn device_bytes(n: u64) -> u64 {
         8 * n
+    }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        let links = self.links.iter().flat_map(|link| [link.factor, link.term]);
+        visit_f32(&links.collect::<Vec<_>>(), visit);
+        visit_f32(&self.x, visit);
     }
 }
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use cudarc::driver::{CudaSlice, DevicePtr, PinnedHostSlice, result};
 use rand::{RngExt, SeedableRng};
 
-use super::{Routine, RoutineError, Workload, simple};
+use super::{Routine, RoutineError, Workload, simple, visit_f32};
 use crate::device::graph::Graph;
 use crate::device::kernel::{Launch, Source};
 use crate::device::{CudaError, Gpu};
@@ -57,6 +57,10 @@ impl Workload for Pipeline {
 
     fn device_bytes(size: u64) -> u64 {
         12 * size
+    }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        visit_f32(&self.x, visit);
     }
 }
 

@@ -34,6 +34,9 @@ pub trait Workload: Sized {
     fn host_bytes(size: u64) -> u64;
     /// Device memory the inputs and one implementation take, in bytes.
     fn device_bytes(size: u64) -> u64;
+    /// Hands the inputs over in pieces, so that a digest can tell whether two versions
+    /// compute the same. Hands over nothing where there are none.
+    fn visit_inputs(&self, _visit: &mut dyn FnMut(&[u8])) {}
 }
 
 /// One implementation at one size, set up and ready to be verified and timed.
@@ -80,5 +83,15 @@ pub trait Routine {
     /// Remarks stored with the result, such as the number of threads chosen.
     fn notes(&self) -> Vec<String> {
         Vec::new()
+    }
+}
+
+/// Hands values over as little-endian bytes, for [`Workload::visit_inputs`].
+pub fn visit_f32(values: &[f32], visit: &mut dyn FnMut(&[u8])) {
+    let mut bytes = Vec::new();
+    for values in values.chunks(1 << 14) {
+        bytes.clear();
+        bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+        visit(&bytes);
     }
 }

@@ -36,6 +36,10 @@ impl Workload for Streams {
     fn device_bytes(size: u64) -> u64 {
         8 * size
     }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        self.0.visit_inputs(visit);
+    }
 }
 
 /// As nested sine from and to host memory.

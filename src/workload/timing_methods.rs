@@ -82,6 +82,10 @@ impl Workload for Product {
     fn device_bytes(size: u64) -> u64 {
         matmul::device_bytes(size)
     }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        self.matmul.visit_inputs(visit);
+    }
 }
 
 /// Routines on the kernel that spins.

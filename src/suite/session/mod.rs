@@ -152,7 +152,7 @@ impl Session {
             id: &id,
             row,
             size,
-            cost: row.cost.unwrap_or(group.cost)(size),
+            cost: group.cost_of(row, size),
             folder: BenchmarkFolder::new(
                 &self.settings.results,
                 group.name,

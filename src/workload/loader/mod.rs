@@ -56,6 +56,12 @@ impl Workload for Loader {
     fn device_bytes(size: u64) -> u64 {
         2 * size + (16 << 20)
     }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        for batch in 0..BATCHES {
+            self.images.batch(batch).for_each(&mut *visit);
+        }
+    }
 }
 
 /// Every batch crosses the link once and is consumed by one launch.

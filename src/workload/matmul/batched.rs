@@ -33,6 +33,10 @@ impl Workload for Batched {
         // The inputs that implementations share, and all three for one with transfers.
         8 * shape(n).elements() as u64 + CUBLAS_WORKSPACE
     }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        self.0.visit_inputs(visit);
+    }
 }
 
 /// All products of order `n` with operands where they are computed.

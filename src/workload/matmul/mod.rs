@@ -24,7 +24,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
-use super::Workload;
+use super::{Workload, visit_f32};
 use crate::record::{Cost, Verified};
 use reference::Reference;
 pub use shape::Shape;
@@ -159,6 +159,11 @@ impl Workload for Matmul {
 
     fn device_bytes(n: u64) -> u64 {
         device_bytes_transfer(n)
+    }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        visit_f32(&self.a, visit);
+        visit_f32(&self.b, visit);
     }
 }
 

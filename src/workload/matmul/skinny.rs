@@ -34,6 +34,10 @@ impl Workload for Skinny {
         // The inputs that implementations share, and all three for one with transfers.
         8 * shape(m).elements() as u64 + CUBLAS_WORKSPACE
     }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        self.0.visit_inputs(visit);
+    }
 }
 
 /// The product of `m` rows with operands where it is computed.

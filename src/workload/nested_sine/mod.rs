@@ -15,7 +15,7 @@ pub use gpu::NESTED_SINE;
 pub use vector::Isa;
 pub(super) use verify::POISON;
 
-use super::Workload;
+use super::{Workload, visit_f32};
 use crate::record::Cost;
 
 /// Sines an element.
@@ -97,6 +97,10 @@ impl Workload for NestedSine {
 
     fn device_bytes(n: u64) -> u64 {
         8 * n
+    }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        visit_f32(&self.x, visit);
     }
 }
 

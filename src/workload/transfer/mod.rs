@@ -51,6 +51,10 @@ impl Workload for Transfer {
     fn device_bytes(size: u64) -> u64 {
         2 * size
     }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        visit(&self.pattern);
+    }
 }
 
 /// Every byte crosses the link once.

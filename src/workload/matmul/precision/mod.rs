@@ -39,6 +39,10 @@ impl Workload for Precision {
         // A, B and C in f32, and at most two f32 parts, or three bf16 ones, of A and of B.
         28 * n * n + 2 * CUBLAS_WORKSPACE
     }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        self.0.visit_inputs(visit);
+    }
 }
 
 /// One product of order `n` with f32 operands: 2 n^3 FLOP, whatever it is computed by.

@@ -1,0 +1,43 @@
+//! What must not change by accident: the benchmarks of every profile, and what is said of
+//! results that are stored already.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `benchmarks.tsv` | a line per benchmark: profiles, memories that it fits, clock, throughput, cost, Criterion's folder |
+//! | `inputs.tsv` | SHA-256 of the inputs of each group and size |
+//! | `earlier/`, `later/` | parts of two committed references, with a sidecar of each form there has been |
+//! | `summary.json` | what `crossover report` says of `later/` |
+//! | `compare.json` | what `crossover compare` says of `earlier/` against `later/` |
+//!
+//! New benchmarks, groups and fields may be added without touching any of these. A change that
+//! is meant is written by `CROSSOVER_GOLDEN=write cargo test --test golden`, and its diff is
+//! read.
+
+mod benchmarks;
+mod results;
+
+use std::path::{Path, PathBuf};
+
+/// The suite's own list of groups.
+#[allow(dead_code, reason = "its main function is the bench executable's")]
+#[path = "../../benches/crossover/main.rs"]
+mod suite;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// Whether the files are to be written anew.
+fn writes() -> bool {
+    std::env::var_os("CROSSOVER_GOLDEN").is_some_and(|v| v == "write")
+}
+
+/// The golden lines of a file, or the lines that are now its content.
+fn golden_lines(file: &str, now: &[String]) -> Vec<String> {
+    let path = folder().join(file);
+    if writes() {
+        std::fs::write(&path, now.join("\n") + "\n").unwrap();
+    }
+    let text = std::fs::read_to_string(&path).unwrap();
+    text.lines().map(str::to_owned).collect()
+}

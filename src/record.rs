@@ -12,6 +12,7 @@
 //!     <baseline>/crossover.json               the same in each named baseline
 //! ```
 
+mod clock;
 mod strip;
 
 use std::collections::BTreeMap;
@@ -93,7 +94,8 @@ pub struct Sidecar {
     /// SHA-256 of the `sample.json` beside it, in hex. A reader rejects a sidecar that does
     /// not match: its samples come from another run.
     pub samples_sha256: String,
-    /// The clock the samples were taken on.
+    /// The clock the samples were taken on, by its name.
+    #[serde(with = "clock")]
     pub clock: Clock,
     /// Problem size, the last part of the id.
     pub size: u64,

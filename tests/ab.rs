@@ -1,6 +1,6 @@
 //! `crossover ab`: order of the runs, verdicts, and what is left behind, also after an
 //! interrupt.
-#![cfg(all(feature = "suite", unix))]
+#![cfg(unix)]
 
 mod baselines;
 

@@ -1,5 +1,4 @@
 //! `crossover compare` on generated baselines: verdicts, messages and exit codes.
-#![cfg(feature = "suite")]
 
 mod baselines;
 

@@ -1,6 +1,5 @@
 //! Simulated comparisons with known truth: how often any of 200 benchmarks gets a false
 //! verdict, and how often a true change is found.
-#![cfg(feature = "suite")]
 
 use crossover::compare::class::Class;
 use crossover::compare::drift::Drift;

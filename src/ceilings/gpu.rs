@@ -2,7 +2,7 @@ use cudarc::cublas::{result as cublas, sys::cublasOperation_t};
 use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result};
 
 use super::{Ceilings, insert};
-use crate::device::{CudaError, Gpu};
+use crate::device::{CudaError, Gpu, cublas_error};
 use crate::timing::{Clock, CudaTime, TimingError};
 
 /// Repetitions; the median counts.
@@ -60,7 +60,7 @@ fn launches(gpu: &Gpu, time: &CudaTime, ceilings: &mut Ceilings) -> Result<(), T
             "ns",
             format!(
                 "a kernel of one thread that does nothing, 2,000 launches a sample on the {} clock, median of {REPEATS}",
-                time.effective(clock)
+                time.effective_clock(clock)
             ),
         );
     }
@@ -190,7 +190,7 @@ fn sgemm(
                 dim,
             )
         }
-        .map_err(CudaError::from)
+        .map_err(cublas_error)
     })?;
     insert(
         ceilings,

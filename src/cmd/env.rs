@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let settings = Settings::from_env()?;
     let device = match settings.device {
-        Some(ordinal) => probe(ordinal),
+        Some(ordinal) => probe(ordinal).map_err(Absence::from),
         None => Err(Absence::SwitchedOff {
             setting: "CROSSOVER_DEVICE=none",
         }),
@@ -286,11 +286,11 @@ results       /results
     #[test]
     fn every_absence_is_told_with_its_remedy() {
         let environment = Environment {
-            gpu_absent: Some(Absence::NoDriver.to_string()),
+            gpu_absent: Some(Absence::Device(crossover::timing::Absence::NoDriver).to_string()),
             ..Environment::default()
         };
         let text = listing(&environment, &libraries(None, None), Path::new("r"));
-        for absence in [Absence::NoDriver, NO_NVRTC, NO_CUBLAS] {
+        for absence in [Absence::Device(crossover::timing::Absence::NoDriver), NO_NVRTC, NO_CUBLAS] {
             assert!(text.contains(&format!("none: {absence}\n")), "{text}");
         }
         assert!(text.contains("none found"), "{text}");

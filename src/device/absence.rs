@@ -1,38 +1,14 @@
 use std::fmt;
 
+use crate::timing;
+
 /// Why a GPU, or a library that drives it, cannot be used here. Absence is a value: whatever
 /// does not need the missing part still runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Absence {
-    /// The driver's library is not there.
-    NoDriver,
-    /// The driver's library is there but cannot be called, for example a toolkit's stub.
-    BrokenDriver {
-        /// What happened at the first call.
-        message: String,
-    },
-    /// The driver is there and sees no device.
-    NoDevice,
-    /// The driver is older than this crate's oldest.
-    DriverTooOld {
-        /// CUDA version the driver supports.
-        found: (u32, u32),
-    },
-    /// The device index asked for does not exist.
-    NoSuchDevice {
-        /// The index asked for.
-        ordinal: usize,
-        /// How many devices there are.
-        count: usize,
-    },
-    /// The device is older than this crate's oldest.
-    DeviceTooOld {
-        /// Its name.
-        name: String,
-        /// Its compute capability.
-        found: (u32, u32),
-    },
+    /// The device cannot be opened.
+    Device(timing::Absence),
     /// The device is older than what one implementation needs.
     DeviceLacks {
         /// What it lacks, for example `FP8 tensor cores`.
@@ -56,51 +32,27 @@ pub enum Absence {
         /// What the user does about it.
         remedy: &'static str,
     },
-    /// A driver call failed while the device was opened.
+    /// A library is there and refuses.
     Failed {
         /// The call.
         call: &'static str,
-        /// The driver's message.
+        /// The library's message.
         message: String,
     },
 }
 
-/// Oldest CUDA version of the driver: `cuEventElapsedTime_v2`, which cudarc calls, came with
-/// 12.8.
-pub const OLDEST_CUDA: (u32, u32) = (12, 8);
-/// Oldest compute capability: the oldest that CUDA 13 compiles for.
-pub const OLDEST_DEVICE: (u32, u32) = (7, 5);
-
 impl fmt::Display for Absence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Absence::NoDriver => write!(
-                f,
-                "no NVIDIA driver found (libcuda); install the driver to measure a GPU"
-            ),
-            Absence::BrokenDriver { message } => write!(
-                f,
-                "the NVIDIA driver library cannot be used ({message}); \
-                 keep the toolkit's stubs folder off the library path and check the driver's installation"
-            ),
-            Absence::NoDevice => write!(
-                f,
-                "the NVIDIA driver sees no GPU; check `nvidia-smi`, CUDA_VISIBLE_DEVICES and the container's device access"
-            ),
-            Absence::DriverTooOld { found } => write!(
-                f,
-                "the NVIDIA driver supports CUDA {}.{}; CUDA {}.{} is the oldest supported: update the driver to 570 or newer",
-                found.0, found.1, OLDEST_CUDA.0, OLDEST_CUDA.1
-            ),
-            Absence::NoSuchDevice { ordinal, count } => write!(
-                f,
-                "there is no GPU {ordinal}: this machine has {count}, numbered from 0; set CROSSOVER_DEVICE to one of them"
-            ),
-            Absence::DeviceTooOld { name, found } => write!(
-                f,
-                "{name} has compute capability {}.{}; {}.{} (Turing) is the oldest supported: choose another GPU with CROSSOVER_DEVICE",
-                found.0, found.1, OLDEST_DEVICE.0, OLDEST_DEVICE.1
-            ),
+            Absence::Device(absence) => {
+                absence.fmt(f)?;
+                match absence {
+                    timing::Absence::NoSuchDevice { .. } | timing::Absence::DeviceTooOld { .. } => {
+                        write!(f, " with CROSSOVER_DEVICE")
+                    }
+                    _ => Ok(()),
+                }
+            }
             Absence::DeviceLacks {
                 what,
                 oldest,
@@ -124,7 +76,7 @@ impl fmt::Display for Absence {
             Absence::Failed { call, message } => {
                 write!(
                     f,
-                    "{call} failed: {message}; check `nvidia-smi` and the kernel log"
+                    "{call} failed: {message}; check the library's installation"
                 )
             }
         }
@@ -132,3 +84,15 @@ impl fmt::Display for Absence {
 }
 
 impl std::error::Error for Absence {}
+
+impl From<timing::Absence> for Absence {
+    fn from(absence: timing::Absence) -> Self {
+        Absence::Device(absence)
+    }
+}
+
+impl From<timing::CudaError> for Absence {
+    fn from(error: timing::CudaError) -> Self {
+        Absence::Device(error.into())
+    }
+}

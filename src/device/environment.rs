@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::disturbances::{self, Surroundings};
 use super::nvml::{self, Monitor};
 use super::{Absence, DeviceProperties, present};
+use crate::timing::catch_panic;
 
 /// The machine and software a run was measured on. What cannot be known is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -221,7 +222,7 @@ fn driver_version(text: &str) -> Option<String> {
 
 /// Whether this process has a primary context on the device.
 fn has_context(ordinal: usize) -> bool {
-    present::guarded(|| {
+    catch_panic(|| {
         let Ok(device) = result::device::get(ordinal as i32) else {
             return false;
         };
@@ -252,9 +253,9 @@ mod tests {
 
     #[test]
     fn an_absent_gpu_is_told_and_the_rest_collected() {
-        let environment = Environment::collect(Err(&Absence::NoDriver));
+        let environment = Environment::collect(Err(&Absence::Device(crate::timing::Absence::NoDriver)));
         assert_eq!(environment.gpu, None);
-        assert_eq!(environment.gpu_absent, Some(Absence::NoDriver.to_string()));
+        assert_eq!(environment.gpu_absent, Some(Absence::Device(crate::timing::Absence::NoDriver).to_string()));
         assert_eq!(environment.crossover, env!("CARGO_PKG_VERSION"));
         assert!(environment.cpu.usable_cores >= 1);
         assert!(environment.os.is_some());
@@ -262,7 +263,7 @@ mod tests {
 
     #[test]
     fn an_environment_survives_its_file() {
-        let environment = Environment::collect(Err(&Absence::NoDevice));
+        let environment = Environment::collect(Err(&Absence::Device(crate::timing::Absence::NoDevice)));
         let text = serde_json::to_string(&environment).unwrap();
         assert_eq!(
             serde_json::from_str::<Environment>(&text).unwrap(),

@@ -4,12 +4,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cudarc::cublas::CudaBlas;
+use cudarc::cublas::result::CublasError;
 use cudarc::driver::{
     CudaContext, CudaFunction, CudaSlice, CudaStream, DeviceRepr, PinnedHostSlice, result,
 };
 
 use super::kernel::{self, CompileError, Module, Source};
 use super::{Absence, CudaError, DeviceProperties, present, probe};
+use crate::timing::catch_panic;
 use crate::workload::RoutineError;
 
 /// What a machine without cuBLAS is told.
@@ -35,21 +37,15 @@ impl Gpu {
     /// The [`Absence`] that keeps the device from being used.
     pub fn open(ordinal: usize) -> Result<Self, Absence> {
         let properties = probe(ordinal)?;
-        let failed = |call| {
-            move |e| {
-                let CudaError { message, .. } = CudaError::new(call, e);
-                Absence::Failed { call, message }
-            }
-        };
-        let context = CudaContext::new(ordinal).map_err(failed("cuDevicePrimaryCtxRetain"))?;
+        let context =
+            CudaContext::new(ordinal).map_err(|e| CudaError::new("cuDevicePrimaryCtxRetain", e))?;
         // SAFETY: nothing has been allocated yet, and this crate orders its streams itself:
         // with tracking on, each launch would pay for events that nobody waits for.
         unsafe { context.disable_event_tracking() };
-        let stream = context.new_stream().map_err(failed("cuStreamCreate"))?;
-        keep_pool_memory(&context).map_err(|e| Absence::Failed {
-            call: e.call,
-            message: e.message,
-        })?;
+        let stream = context
+            .new_stream()
+            .map_err(|e| CudaError::new("cuStreamCreate", e))?;
+        keep_pool_memory(&context)?;
         Ok(Self {
             properties,
             context,
@@ -101,7 +97,7 @@ impl Gpu {
                 if !present::cublas() {
                     return Err(NO_CUBLAS);
                 }
-                match present::guarded(|| CudaBlas::new(self.stream.clone())) {
+                match catch_panic(|| CudaBlas::new(self.stream.clone())) {
                     Ok(Ok(blas)) => Ok(Rc::new(blas)),
                     Ok(Err(e)) => Err(Absence::Failed {
                         call: "cublasCreate",
@@ -208,6 +204,11 @@ fn keep_pool_memory(context: &CudaContext) -> Result<(), CudaError> {
         )
         .map_err(|e| CudaError::new("cuMemPoolSetAttribute", e))
     }
+}
+
+/// An error of cuBLAS, as one of CUDA.
+pub fn cublas_error(error: CublasError) -> CudaError {
+    CudaError::with_message("cuBLAS", format!("{:?}", error.0))
 }
 
 impl From<CompileError> for Absence {

@@ -36,10 +36,9 @@ impl Graph {
         enqueued?;
         let graph = captured
             .map_err(|e| CudaError::new("cuStreamEndCapture", e))?
-            .ok_or_else(|| CudaError {
-                call: "cuStreamEndCapture",
-                message: "the capture was invalidated and left no graph".to_owned(),
-                sticky: false,
+            .ok_or_else(|| {
+                let message = "the capture was invalidated and left no graph";
+                CudaError::with_message("cuStreamEndCapture", message)
             })?;
         graph
             .upload()

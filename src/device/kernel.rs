@@ -1,14 +1,15 @@
-//! Kernel sources, their compilation by NVRTC, and launches that cost the host nothing but
-//! the driver's own call.
+//! Kernel sources and their compilation by NVRTC.
 
-use std::ffi::{CString, c_void};
+use std::ffi::CString;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DeviceRepr, result, sys};
+use cudarc::driver::{CudaContext, CudaFunction};
 use cudarc::nvrtc::{Ptx, result as nvrtc};
 
 pub use super::resources::Resources;
-use super::{Absence, CudaError, present, resources};
+use super::{Absence, present, resources};
+use crate::timing::CudaError;
+pub use crate::timing::{Launch, bind};
 
 /// A CUDA C++ source file of `kernels/`, embedded in the executable.
 #[derive(Clone, Copy, Debug)]
@@ -159,77 +160,4 @@ impl Module {
             .load_function(name)
             .map_err(|e| CudaError::new("cuModuleGetFunction", e))
     }
-}
-
-/// A kernel with its grid and arguments fixed, so that launching it is one driver call: no
-/// allocation, no lock, no look-up.
-pub struct Launch {
-    function: CudaFunction,
-    grid: (u32, u32, u32),
-    block: (u32, u32, u32),
-    shared_bytes: u32,
-    // Boxed so that the addresses in `pointers` stay when `values` grows or the launch moves.
-    values: Vec<Box<dyn std::any::Any>>,
-    pointers: Vec<*mut c_void>,
-}
-
-impl Launch {
-    /// A launch of `function` without arguments.
-    pub fn new(function: CudaFunction, grid: (u32, u32, u32), block: (u32, u32, u32)) -> Self {
-        Self {
-            function,
-            grid,
-            block,
-            shared_bytes: 0,
-            values: Vec::new(),
-            pointers: Vec::new(),
-        }
-    }
-
-    /// Sets the dynamic shared memory of a block, in bytes.
-    pub fn shared_bytes(mut self, bytes: u32) -> Self {
-        self.shared_bytes = bytes;
-        self
-    }
-
-    /// Adds the next argument by value: a number, or a device address as `CUdeviceptr`.
-    pub fn arg<T: DeviceRepr + 'static>(mut self, value: T) -> Self {
-        let mut value = Box::new(value);
-        self.pointers.push((&raw mut *value).cast());
-        self.values.push(value);
-        self
-    }
-
-    /// Enqueues the kernel on `stream`.
-    ///
-    /// # Safety
-    /// The arguments must be those the kernel declares, every address must be valid for
-    /// what the kernel does with it until the kernel has run, and the calling thread must
-    /// have the stream's context current.
-    pub unsafe fn launch(&self, stream: &CudaStream) -> Result<(), CudaError> {
-        // SAFETY: see above; `pointers` holds the addresses of `values`, which live in `self`.
-        let status = unsafe {
-            sys::cuLaunchKernel(
-                self.function.cu_function(),
-                self.grid.0,
-                self.grid.1,
-                self.grid.2,
-                self.block.0,
-                self.block.1,
-                self.block.2,
-                self.shared_bytes,
-                stream.cu_stream(),
-                self.pointers.as_ptr().cast_mut(),
-                std::ptr::null_mut(),
-            )
-        };
-        CudaError::check("cuLaunchKernel", status)
-    }
-}
-
-/// Makes the context current on this thread; needed once before [`Launch::launch`].
-pub fn bind(context: &CudaContext) -> Result<(), CudaError> {
-    // SAFETY: the context is alive as long as the reference.
-    unsafe { result::ctx::set_current(context.cu_ctx()) }
-        .map_err(|e| CudaError::new("cuCtxSetCurrent", e))
 }

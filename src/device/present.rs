@@ -1,42 +1,10 @@
 //! Whether a library of CUDA can be called at all. cudarc panics at the first call into a
 //! library that is absent, and at the first missing symbol of one that is there but empty,
-//! so each is probed once, under `catch_unwind`.
+//! so each is probed once and a panic is caught.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
-/// Runs `call`; a panic in it becomes its message and prints nothing.
-pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
-    thread_local!(static QUIET: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
-    static HOOK: OnceLock<()> = OnceLock::new();
-    // The panic is expected and handled here: its backtrace would only alarm the user.
-    HOOK.get_or_init(|| {
-        let previous = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            if !QUIET.with(std::cell::Cell::get) {
-                previous(info);
-            }
-        }));
-    });
-    QUIET.with(|q| q.set(true));
-    let outcome = catch_unwind(AssertUnwindSafe(call));
-    QUIET.with(|q| q.set(false));
-    outcome.map_err(|payload| {
-        payload
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| payload.downcast_ref::<&str>().copied())
-            .unwrap_or("it panicked without a message")
-            .to_owned()
-    })
-}
-
-/// The driver's library, `libcuda`, can be opened.
-pub fn driver() -> bool {
-    static PRESENT: OnceLock<bool> = OnceLock::new();
-    // SAFETY: opens the library and closes it again; its initialisers are the vendor's.
-    *PRESENT.get_or_init(|| unsafe { cudarc::driver::sys::is_culib_present() })
-}
+use crate::timing::catch_panic;
 
 /// NVRTC can be opened and answers.
 pub fn nvrtc() -> bool {
@@ -47,11 +15,11 @@ pub fn nvrtc() -> bool {
 pub fn nvrtc_version() -> Option<(u32, u32)> {
     static VERSION: OnceLock<Option<(u32, u32)>> = OnceLock::new();
     *VERSION.get_or_init(|| {
-        // SAFETY: as for the driver.
+        // SAFETY: opens the library and closes it again; its initialisers are the vendor's.
         if !unsafe { cudarc::nvrtc::sys::is_culib_present() } {
             return None;
         }
-        guarded(|| {
+        catch_panic(|| {
             let (mut major, mut minor) = (0, 0);
             // SAFETY: both pointers are valid for the call.
             unsafe { cudarc::nvrtc::sys::nvrtcVersion(&mut major, &mut minor) }
@@ -81,7 +49,7 @@ pub fn cublas_version() -> Option<String> {
                     .ok()
                     .map(|()| value)
             };
-            guarded(|| {
+            catch_panic(|| {
                 Some(format!(
                     "{}.{}.{}",
                     property(Property::MAJOR_VERSION)?,
@@ -98,6 +66,6 @@ pub fn cublas_version() -> Option<String> {
 /// cuBLAS can be opened. Whether a handle can be made shows when one is.
 pub fn cublas() -> bool {
     static PRESENT: OnceLock<bool> = OnceLock::new();
-    // SAFETY: as for the driver.
+    // SAFETY: as for NVRTC.
     *PRESENT.get_or_init(|| unsafe { cudarc::cublas::sys::is_culib_present() })
 }

@@ -98,7 +98,7 @@ impl Journal {
             eprintln!("measuring the GPU's ceilings");
             let gpu = machine.gpu(time).map_err(skipped)?;
             time.wake().map_err(TimingError::from)?;
-            if let Some(reason) = time.gate_off() {
+            if let Some(reason) = time.gate_off_reason() {
                 eprintln!("note: the gate is off, gated benchmarks use the events clock: {reason}");
             }
             self.record.ceilings.append(&mut ceilings::gpu(&gpu, time)?);

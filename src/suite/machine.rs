@@ -41,7 +41,7 @@ impl Machine {
     pub(super) fn device(&self) -> Result<&DeviceProperties, &Absence> {
         self.probed
             .get_or_init(|| match self.settings.device {
-                Some(ordinal) => probe(ordinal),
+                Some(ordinal) => Ok(probe(ordinal)?),
                 None => Err(Absence::SwitchedOff {
                     setting: "CROSSOVER_DEVICE=none",
                 }),
@@ -55,11 +55,7 @@ impl Machine {
         self.opened
             .get_or_init(|| {
                 let gpu = Gpu::open(properties.ordinal)?;
-                time.attach(gpu.stream(), self.settings.gate)
-                    .map_err(|e| Absence::Failed {
-                        call: e.call,
-                        message: e.message,
-                    })?;
+                time.attach(gpu.stream(), self.settings.gate)?;
                 Ok(Rc::new(gpu))
             })
             .clone()

@@ -1,22 +1,21 @@
 //! One benchmark: set up, verified, timed, verified again, written down.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, SamplingMode};
 
 use super::{Plots, Session};
+use crate::device::CudaError;
 use crate::device::monitor::Watch;
-use crate::device::{CudaError, present};
 use crate::record::{Cost, SCHEMA, Sidecar, Verified};
 use crate::suite::effort::{FEWEST_SAMPLES, Pace};
 use crate::suite::group::{Implementation, Make};
 use crate::suite::missing::{Missing, failed, skipped};
 use crate::suite::results::BenchmarkFolder;
-use crate::timing::TimingError;
+use crate::timing::{TimingError, catch_panic};
 use crate::workload::{Routine, Workload};
 
 /// A benchmark that is about to be run.
@@ -194,10 +193,17 @@ impl Session {
             0
         };
         let sampled_before = bench.folder.sampled_at();
-        let outcome = present::guarded(AssertUnwindSafe(|| {
+        // A closure of Criterion's has no way out but a panic: the error waits here.
+        let failure: RefCell<Option<TimingError>> = RefCell::default();
+        let fail = |error: TimingError| -> f64 {
+            let text = error.to_string();
+            *failure.borrow_mut() = Some(error);
+            panic!("{text}")
+        };
+        let outcome = catch_panic(|| {
             plots.bench_function(criterion_id, |b| {
                 b.iter_custom(|iterations| match routine.time(iterations) {
-                    Some(own) => own.unwrap_or_else(|e| self.time.fail(e)),
+                    Some(own) => own.unwrap_or_else(|e| fail(e.into())),
                     None => {
                         // More than are timed: behind a gate, a single one is run once before.
                         let mut ran = 0;
@@ -208,7 +214,7 @@ impl Session {
                         let ns = self
                             .time
                             .measure(clock, iterations, launches, counted)
-                            .unwrap_or_else(|e| self.time.fail(e));
+                            .unwrap_or_else(fail);
                         if let Some(watch) = watch {
                             watch.sampled(ran);
                         }
@@ -216,11 +222,11 @@ impl Session {
                     }
                 });
             });
-        }));
+        });
         let Err(panic) = outcome else {
             return Ok(());
         };
-        if let Some(error) = self.time.take_failure() {
+        if let Some(error) = failure.take() {
             return Err(error.into());
         }
         if self.arguments.saves && bench.folder.sampled_at() != sampled_before {
@@ -249,7 +255,7 @@ impl Session {
             schema: SCHEMA,
             id: bench.id.to_owned(),
             samples_sha256: String::new(),
-            clock: self.time.effective(bench.row.clock),
+            clock: self.time.effective_clock(bench.row.clock),
             size: bench.size,
             cost: bench.cost,
             verified: Some(verified),

@@ -161,8 +161,8 @@ impl Session {
                 group.rate.is_some(),
             ),
         };
-        if let Some(rate) = group.rate {
-            self.time.set_rate(rate);
+        if let Some(rate) = &group.rate {
+            self.time.set_rate(rate.clone());
         }
         match self.measure(plots, criterion_id, &bench, problem, pace) {
             Ok(()) => {}

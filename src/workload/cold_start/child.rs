@@ -8,7 +8,7 @@ use cudarc::driver::{result, sys};
 use cudarc::nvrtc::result as nvrtc;
 
 use super::COLD_START;
-use crate::device::{CudaError, present};
+use crate::device::{CudaError, cublas_error, present};
 use crate::workload::RoutineError;
 use crate::workload::fresh::Report;
 
@@ -209,13 +209,13 @@ fn product(report: &mut Report, stream: sys::CUstream) -> Outcome<()> {
                 n,
             )
         }
-        .map_err(CudaError::from)?;
+        .map_err(cublas_error)?;
         synchronize(stream)
     };
     let handle = report.once("first-gemm", || {
-        let handle = cublas::create_handle().map_err(CudaError::from)?;
+        let handle = cublas::create_handle().map_err(cublas_error)?;
         // SAFETY: handle and stream are alive for the life of the process.
-        unsafe { cublas::set_stream(handle, stream.cast()) }.map_err(CudaError::from)?;
+        unsafe { cublas::set_stream(handle, stream.cast()) }.map_err(cublas_error)?;
         multiply(handle)?;
         Ok(handle)
     })?;

@@ -8,7 +8,7 @@ use cudarc::cublas::sys::cublasOperation_t::CUBLAS_OP_N;
 use cudarc::driver::sys::CUdeviceptr;
 
 use super::Shape;
-use crate::device::{CudaError, Gpu};
+use crate::device::{CudaError, Gpu, cublas_error};
 use crate::workload::RoutineError;
 
 /// What one call may put into the stream at most: for a product of a few rows the library
@@ -168,7 +168,8 @@ impl Sgemm {
                     *batch,
                 )
             }
-        }?;
+        }
+        .map_err(cublas_error)?;
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use cudarc::cublas::sys::{
 use cudarc::driver::sys::CUdeviceptr;
 
 use super::format::Format;
-use crate::device::{CudaError, Gpu};
+use crate::device::{CudaError, Gpu, cublas_error};
 use crate::workload::RoutineError;
 
 /// One call of `cublasGemmEx`, C = A B + `beta` C of row-major matrices.
@@ -101,7 +101,8 @@ impl GemmEx {
                 format.compute_type(),
                 CUBLAS_GEMM_DFALT,
             )
-        }?;
+        }
+        .map_err(cublas_error)?;
         Ok(())
     }
 }

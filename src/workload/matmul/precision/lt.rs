@@ -10,7 +10,8 @@ use cudarc::cublaslt::sys;
 use cudarc::driver::{CudaSlice, CudaStream, sys::CUdeviceptr};
 
 use super::format::FP8_SCALE;
-use crate::device::{Absence, CudaError, Gpu, present};
+use crate::device::{Absence, CudaError, Gpu};
+use crate::timing::catch_panic;
 use crate::workload::RoutineError;
 use crate::workload::matmul::CUBLAS_WORKSPACE;
 use crate::workload::matmul::gpu::address;
@@ -48,7 +49,7 @@ impl LtMatmul {
         }
         let size = usize::try_from(CUBLAS_WORKSPACE)?;
         let workspace = gpu.alloc(size)?;
-        let made = present::guarded(|| {
+        let made = catch_panic(|| {
             let description = Description::new()?;
             let operands = Layout::new(sys::cudaDataType::CUDA_R_8F_E4M3, n)?;
             let result = Layout::new(sys::cudaDataType::CUDA_R_32F, n)?;
@@ -127,11 +128,7 @@ const NO_CUBLASLT: Absence = Absence::NoLibrary {
 };
 
 fn failed(error: CublasError) -> CudaError {
-    CudaError {
-        call: "cuBLASLt",
-        message: format!("{:?}", error.0),
-        sticky: false,
-    }
+    CudaError::with_message("cuBLASLt", format!("{:?}", error.0))
 }
 
 /// What is multiplied how: the first operand transposed, sums and scalars in f32.

@@ -1,15 +1,16 @@
 use criterion::Bencher;
 
-use super::error::BoxError;
-use super::{Clock, CudaTime};
+use crate::clock::Clock;
+use crate::cuda_time::CudaTime;
+use crate::error::BoxError;
 
-/// Criterion's [`Bencher`] on every clock.
+/// Adds every clock to Criterion's [`Bencher`].
 ///
 /// Each method takes a clone of the measurement that Criterion was given, since a bencher
 /// keeps its own private, and a routine that enqueues one iteration on
 /// [`CudaTime::stream`]. An error of the routine or of CUDA ends the benchmark with a panic
 /// that carries its text; [`CudaTime::take_failure`] has the error itself.
-pub trait CudaBencher {
+pub trait CudaBencherExt {
     /// Times on the clock given. `launches` is how many kernel or graph launches one
     /// iteration enqueues, 0 for code that does no device work.
     fn iter_on<E: Into<BoxError>>(
@@ -21,7 +22,7 @@ pub trait CudaBencher {
     );
 
     /// Device time alone ([`Clock::EventsGated`]): the stream waits at a gate while up to
-    /// [`LAUNCHES_PER_GATE`](super::LAUNCHES_PER_GATE) launches are queued. The routine must
+    /// [`LAUNCHES_PER_GATE`](crate::LAUNCHES_PER_GATE) launches are queued. The routine must
     /// not synchronise.
     fn iter_gated<E: Into<BoxError>>(
         &mut self,
@@ -68,7 +69,7 @@ pub trait CudaBencher {
     }
 }
 
-impl CudaBencher for Bencher<'_, CudaTime> {
+impl CudaBencherExt for Bencher<'_, CudaTime> {
     fn iter_on<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,

@@ -1,4 +1,5 @@
 use std::cell::{Cell, OnceCell, RefCell};
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,28 +7,25 @@ use std::time::{Duration, Instant};
 use criterion::measurement::{Measurement, ValueFormatter};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, result};
 
-use super::device::{Device, elapsed};
-use super::error::BoxError;
-use super::format::{Formatter, Rate};
-use super::gate::{Gate, GateMode, LAUNCHES_PER_GATE};
-use super::sequence::{self, Timeline};
-use super::{Clock, TimingError};
-use crate::device::{Absence, CudaError, kernel, probe};
+use crate::absence::Absence;
+use crate::clock::Clock;
+use crate::cuda_error::CudaError;
+use crate::device::{Device, elapsed};
+use crate::error::{BoxError, TimingError};
+use crate::format::{Formatter, Rate};
+use crate::gate::{Gate, GateMode, LAUNCHES_PER_GATE};
+use crate::launch::{Launch, bind};
+use crate::probe::probe;
+use crate::sequence::{self, Timeline};
 
 /// Launches after which the `submit` clock drains the queue, outside its window. With the
 /// queue full the host would wait for the device and measure it after all.
 const LAUNCHES_PER_DRAIN: u32 = 256;
 
-/// The smallest step a CUDA event resolves, in nanoseconds (NVIDIA documents about 0.5 µs).
-const EVENT_RESOLUTION: f64 = 500.0;
-
-/// The smallest step of the host clock, in nanoseconds.
-const HOST_RESOLUTION: f64 = 1.0;
-
 /// A Criterion [`Measurement`] on CUDA events, in nanoseconds.
 ///
 /// Criterion's own `b.iter` measures on [`Clock::Events`] (on the host clock without a GPU);
-/// the methods of [`CudaBencher`](super::CudaBencher) take the other clocks. Work to be
+/// the methods of [`CudaBencherExt`](crate::CudaBencherExt) take the other clocks. Work to be
 /// timed must be enqueued on [`stream`](CudaTime::stream).
 ///
 /// Cloning is cheap and shares everything: keep one clone for the benchmarks, since
@@ -43,9 +41,21 @@ struct Inner {
     failure: RefCell<Option<TimingError>>,
 }
 
+impl fmt::Debug for CudaTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let device = self.inner.device.get();
+        f.debug_struct("CudaTime")
+            .field("device", &device.map(|d| d.context.ordinal()))
+            .field("gate_off_reason", &self.gate_off_reason())
+            .finish_non_exhaustive()
+    }
+}
+
 /// What [`Measurement::start`] hands to [`Measurement::end`].
+#[derive(Debug)]
 pub struct Started(Begin);
 
+#[derive(Debug)]
 enum Begin {
     Host(Instant),
     Device(CudaEvent),
@@ -62,18 +72,14 @@ impl CudaTime {
     /// The [`Absence`] that keeps the device from being used, in a sentence with its remedy.
     pub fn new(ordinal: usize) -> Result<Self, Absence> {
         probe(ordinal)?;
-        let failed = |e: CudaError| Absence::Failed {
-            call: e.call,
-            message: e.message,
-        };
-        let context = CudaContext::new(ordinal)
-            .map_err(|e| failed(CudaError::new("cuDevicePrimaryCtxRetain", e)))?;
+        let context =
+            CudaContext::new(ordinal).map_err(|e| CudaError::new("cuDevicePrimaryCtxRetain", e))?;
         // SAFETY: no allocation of this context is known to cudarc yet.
         unsafe { context.disable_event_tracking() };
         let stream = context
             .new_stream()
-            .map_err(|e| failed(CudaError::new("cuStreamCreate", e)))?;
-        Self::on_stream(&stream, GateMode::Auto).map_err(failed)
+            .map_err(|e| CudaError::new("cuStreamCreate", e))?;
+        Ok(Self::on_stream(&stream, GateMode::Auto)?)
     }
 
     /// Times on a stream that exists already. The gate is tried once, unless `gate` is
@@ -82,7 +88,7 @@ impl CudaTime {
     /// # Errors
     /// The driver's error.
     pub fn on_stream(stream: &Arc<CudaStream>, gate: GateMode) -> Result<Self, CudaError> {
-        kernel::bind(stream.context())?;
+        bind(stream.context())?;
         let time = Self::host_only();
         time.attach(stream, gate)?;
         Ok(time)
@@ -98,7 +104,7 @@ impl CudaTime {
         if self.inner.device.get().is_some() {
             return Ok(());
         }
-        kernel::bind(stream.context())?;
+        bind(stream.context())?;
         let gate = RefCell::new(Gate::new(stream, gate)?);
         self.inner.device.get_or_init(|| Device {
             context: stream.context().clone(),
@@ -147,18 +153,21 @@ impl CudaTime {
     }
 
     /// Why the gate is off, `None` where it works (and without a GPU).
-    pub fn gate_off(&self) -> Option<String> {
+    pub fn gate_off_reason(&self) -> Option<String> {
         let device = self.inner.device.get()?;
         device.gate.borrow().off().map(str::to_owned)
     }
 
     /// The clock that a measurement asked for on `clock` is really taken on: `events-gated`
     /// becomes `events` where the gate is off.
-    pub fn effective(&self, clock: Clock) -> Clock {
-        if clock == Clock::EventsGated && self.gate_off().is_some() {
-            Clock::Events
-        } else {
-            clock
+    pub fn effective_clock(&self, clock: Clock) -> Clock {
+        match clock {
+            Clock::EventsGated if self.gate_off_reason().is_some() => Clock::Events,
+            Clock::Wall
+            | Clock::Events
+            | Clock::EventsGated
+            | Clock::EventsCold
+            | Clock::Submit => clock,
         }
     }
 
@@ -172,7 +181,7 @@ impl CudaTime {
     /// A kernel of one thread that does nothing, ready to be launched on
     /// [`stream`](Self::stream): what the clock's own overhead is measured with. `None`
     /// without a GPU.
-    pub fn empty_kernel(&self) -> Option<kernel::Launch> {
+    pub fn empty_kernel(&self) -> Option<Launch> {
         Some(self.inner.device.get()?.gate.borrow().empty())
     }
 
@@ -191,7 +200,7 @@ impl CudaTime {
         if device.last_use.get().is_some_and(|t| t.elapsed() < IDLE) {
             return Ok(());
         }
-        kernel::bind(&device.context)?;
+        bind(&device.context)?;
         device.gate.borrow().spin(BUSY)?;
         device.synchronize()?;
         device.last_use.set(Some(Instant::now()));
@@ -220,46 +229,42 @@ impl CudaTime {
     ) -> Result<f64, TimingError> {
         let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
         let device = self.inner.device.get();
-        let resolution = match clock {
-            Clock::Wall | Clock::Submit => HOST_RESOLUTION,
-            _ => EVENT_RESOLUTION,
-        };
-        let nanoseconds = match (clock, device) {
-            (Clock::Wall, device) => {
+        let needed = || device.ok_or(TimingError::NoDevice { clock });
+        let nanoseconds = match self.effective_clock(clock) {
+            Clock::Wall => {
                 let device = device.filter(|_| launches > 0);
                 wall(device, iterations, &mut routine)?
             }
-            (_, None) => return Err(TimingError::NoDevice { clock }),
-            (Clock::Submit, Some(device)) => submit(device, iterations, launches, &mut routine)?,
-            (_, Some(device)) => {
-                kernel::bind(&device.context)?;
+            Clock::Submit => submit(needed()?, iterations, launches, &mut routine)?,
+            Clock::Events => {
+                let mut window = needed()?.window(&mut routine)?;
+                sequence::events(&mut window, iterations)?
+            }
+            Clock::EventsGated => {
+                let device = needed()?;
                 let mut window = device.window(&mut routine)?;
-                match self.effective(clock) {
-                    Clock::EventsGated => {
-                        let batch = LAUNCHES_PER_GATE / launches.max(1);
-                        if batch == 0 {
-                            return Err(TimingError::TooManyLaunches { launches });
-                        }
-                        if iterations == 1 {
-                            window.launch()?;
-                            device.synchronize()?;
-                        }
-                        sequence::gated(&mut window, iterations, u64::from(batch))?
-                    }
-                    Clock::EventsCold => {
-                        device.prepare_flush()?;
-                        let gate =
-                            device.gate.borrow().off().is_none() && launches <= LAUNCHES_PER_GATE;
-                        sequence::cold(&mut window, iterations, gate)?
-                    }
-                    _ => sequence::events(&mut window, iterations)?,
+                let batch = LAUNCHES_PER_GATE / launches.max(1);
+                if batch == 0 {
+                    return Err(TimingError::TooManyLaunches { launches });
                 }
+                if iterations == 1 {
+                    window.launch()?;
+                    device.synchronize()?;
+                }
+                sequence::gated(&mut window, iterations, u64::from(batch))?
+            }
+            Clock::EventsCold => {
+                let device = needed()?;
+                let mut window = device.window(&mut routine)?;
+                device.prepare_flush()?;
+                let gate = device.gate.borrow().off().is_none() && launches <= LAUNCHES_PER_GATE;
+                sequence::cold(&mut window, iterations, gate)?
             }
         };
         if let Some(device) = device.filter(|_| launches > 0) {
             device.last_use.set(Some(Instant::now()));
         }
-        finite(nanoseconds, resolution)
+        finite(nanoseconds, clock)
     }
 
     /// Keeps the error for [`take_failure`](Self::take_failure) and panics with its text:
@@ -273,11 +278,11 @@ impl CudaTime {
 }
 
 /// A zero or NaN must never reach Criterion: it drops the benchmark, or panics.
-fn finite(nanoseconds: f64, resolution: f64) -> Result<f64, TimingError> {
+fn finite(nanoseconds: f64, clock: Clock) -> Result<f64, TimingError> {
     if nanoseconds.is_nan() || nanoseconds.is_infinite() {
         return Err(TimingError::NotANumber);
     }
-    Ok(nanoseconds.max(resolution))
+    Ok(nanoseconds.max(clock.resolution_ns()))
 }
 
 fn wall(
@@ -286,7 +291,7 @@ fn wall(
     routine: &mut dyn FnMut() -> Result<(), TimingError>,
 ) -> Result<f64, TimingError> {
     if let Some(device) = device {
-        kernel::bind(&device.context)?;
+        bind(&device.context)?;
         device.synchronize()?;
     }
     let start = Instant::now();
@@ -305,7 +310,7 @@ fn submit(
     launches: u32,
     routine: &mut dyn FnMut() -> Result<(), TimingError>,
 ) -> Result<f64, TimingError> {
-    kernel::bind(&device.context)?;
+    bind(&device.context)?;
     let batch = u64::from((LAUNCHES_PER_DRAIN / launches.max(1)).max(1));
     let mut total = Duration::ZERO;
     let mut left = iterations;
@@ -334,7 +339,7 @@ impl Measurement for CudaTime {
             return Started(Begin::Host(Instant::now()));
         };
         let begin = || -> Result<CudaEvent, CudaError> {
-            kernel::bind(&device.context)?;
+            bind(&device.context)?;
             let event = device.event()?;
             device.record(&event)?;
             Ok(event)
@@ -363,9 +368,9 @@ impl Measurement for CudaTime {
                 device.last_use.set(Some(Instant::now()));
                 measured
                     .map_err(TimingError::from)
-                    .and_then(|ns| finite(ns, EVENT_RESOLUTION))
+                    .and_then(|ns| finite(ns, Clock::Events))
             }
-            (Begin::Host(start), _) => finite(start.elapsed().as_nanos() as f64, HOST_RESOLUTION),
+            (Begin::Host(start), _) => finite(start.elapsed().as_nanos() as f64, Clock::Wall),
             (Begin::Device(_), None) => Err(TimingError::NoDevice {
                 clock: Clock::Events,
             }),
@@ -399,15 +404,18 @@ mod tests {
     #[test]
     fn host_only_measures_the_wall_clock_and_refuses_the_others() {
         let time = CudaTime::host_only();
-        let mut runs = 0;
+        let (mut runs, mut slept) = (0, 0.0);
         let ns = time
             .measure(Clock::Wall, 5, 0, || {
                 runs += 1;
+                let before = Instant::now();
+                std::thread::sleep(Duration::from_millis(1));
+                slept += before.elapsed().as_nanos() as f64;
                 Ok::<(), Never>(())
             })
             .unwrap();
         assert_eq!(runs, 5);
-        assert!(ns >= HOST_RESOLUTION);
+        assert!(ns >= slept, "{ns} ns for {slept} ns");
         for clock in [
             Clock::Events,
             Clock::EventsGated,
@@ -433,14 +441,14 @@ mod tests {
 
     #[test]
     fn neither_zero_nor_nan_reaches_criterion() {
-        assert_eq!(finite(0.0, 500.0).unwrap(), 500.0);
-        assert_eq!(finite(1234.5, 500.0).unwrap(), 1234.5);
+        assert_eq!(finite(0.0, Clock::Events).unwrap(), 500.0);
+        assert_eq!(finite(1234.5, Clock::Events).unwrap(), 1234.5);
         assert!(matches!(
-            finite(f64::NAN, 1.0),
+            finite(f64::NAN, Clock::Wall),
             Err(TimingError::NotANumber)
         ));
         assert!(matches!(
-            finite(f64::INFINITY, 1.0),
+            finite(f64::INFINITY, Clock::Wall),
             Err(TimingError::NotANumber)
         ));
     }

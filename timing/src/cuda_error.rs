@@ -1,10 +1,10 @@
 use std::fmt;
 
-use cudarc::cublas::result::CublasError;
 use cudarc::driver::{DriverError, sys};
 
 /// A CUDA call that failed, with the call's name and the driver's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CudaError {
     /// The call, such as `cuLaunchKernel`.
     pub call: &'static str,
@@ -34,19 +34,21 @@ impl CudaError {
         }
     }
 
-    /// Wraps a status of the driver API.
-    pub fn check(call: &'static str, status: sys::CUresult) -> Result<(), Self> {
-        status.result().map_err(|e| Self::new(call, e))
-    }
-}
-
-impl From<CublasError> for CudaError {
-    fn from(error: CublasError) -> Self {
+    /// An error of another library, with its own text. The context is taken to be alive.
+    pub fn with_message(call: &'static str, message: impl Into<String>) -> Self {
         Self {
-            call: "cuBLAS",
-            message: format!("{:?}", error.0),
+            call,
+            message: message.into(),
             sticky: false,
         }
+    }
+
+    /// Wraps a status of the driver API.
+    ///
+    /// # Errors
+    /// Any status but success.
+    pub fn check(call: &'static str, status: sys::CUresult) -> Result<(), Self> {
+        status.result().map_err(|e| Self::new(call, e))
     }
 }
 

@@ -1,7 +1,8 @@
-use cudarc::driver::{result, sys};
+use cudarc::driver::{DriverError, result, sys};
 
-use super::absence::{Absence, OLDEST_CUDA, OLDEST_DEVICE};
-use super::present;
+use crate::absence::{Absence, OLDEST_CUDA, OLDEST_DEVICE};
+use crate::cuda_error::CudaError;
+use crate::panic::catch_panic;
 
 /// What the driver says of a device, read without making a context.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,10 +32,11 @@ pub struct DeviceProperties {
 /// # Errors
 /// The [`Absence`] that keeps the device from being used.
 pub fn probe(ordinal: usize) -> Result<DeviceProperties, Absence> {
-    if !present::driver() {
+    // SAFETY: opens the library and closes it again; its initialisers are the vendor's.
+    if !unsafe { sys::is_culib_present() } {
         return Err(Absence::NoDriver);
     }
-    present::guarded(|| probe_driver(ordinal)).unwrap_or_else(|message| {
+    catch_panic(|| probe_driver(ordinal)).unwrap_or_else(|message| {
         Err(Absence::BrokenDriver {
             message: first_line(message),
         })
@@ -42,15 +44,7 @@ pub fn probe(ordinal: usize) -> Result<DeviceProperties, Absence> {
 }
 
 fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {
-    let failed = |call| {
-        move |e: result::DriverError| {
-            let error = super::CudaError::new(call, e);
-            Absence::Failed {
-                call,
-                message: error.message,
-            }
-        }
-    };
+    let failed = |call| move |e: DriverError| Absence::from(CudaError::new(call, e));
     result::init().map_err(|e| match e.0 {
         sys::CUresult::CUDA_ERROR_NO_DEVICE => Absence::NoDevice,
         sys::CUresult::CUDA_ERROR_STUB_LIBRARY => Absence::BrokenDriver {

@@ -1,4 +1,6 @@
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
 
 use criterion::Throughput;
 use criterion::measurement::ValueFormatter;
@@ -9,10 +11,10 @@ use criterion::measurement::ValueFormatter;
 /// problem size; the work done at that size is computed from it here. For a matrix product
 /// of size N, `Throughput::Elements(N)` with `Rate::flop(|n| 2.0 * n.powi(3))` plots against
 /// N and prints FLOP/s.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub struct Rate {
     unit: Unit,
-    work: fn(f64) -> f64,
+    work: Rc<dyn Fn(f64) -> f64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -24,27 +26,27 @@ enum Unit {
 
 impl Rate {
     /// FLOP/s; `work` gives the floating-point operations of one iteration at a size.
-    pub fn flop(work: fn(f64) -> f64) -> Self {
+    pub fn flop(work: impl Fn(f64) -> f64 + 'static) -> Self {
         Self {
             unit: Unit::Flop,
-            work,
+            work: Rc::new(work),
         }
     }
 
-    /// Bytes a second, in decimal units (1 GB = 10⁹ bytes); `work` gives the bytes of one
+    /// Bytes per second, in decimal units (1 GB = 10⁹ bytes); `work` gives the bytes of one
     /// iteration at a size.
-    pub fn bytes(work: fn(f64) -> f64) -> Self {
+    pub fn bytes(work: impl Fn(f64) -> f64 + 'static) -> Self {
         Self {
             unit: Unit::Bytes,
-            work,
+            work: Rc::new(work),
         }
     }
 
-    /// Elements a second, the size itself.
+    /// Elements per second, the size itself.
     pub fn elements() -> Self {
         Self {
             unit: Unit::Elements,
-            work: |n| n,
+            work: Rc::new(|n| n),
         }
     }
 
@@ -63,21 +65,29 @@ impl Rate {
     }
 }
 
+impl fmt::Debug for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rate")
+            .field("unit", &self.unit)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Prints times, and throughput in the unit of the [`Rate`] that is set.
 #[derive(Debug)]
 pub(super) struct Formatter {
-    rate: Cell<Rate>,
+    rate: RefCell<Rate>,
 }
 
 impl Formatter {
     pub(super) fn new() -> Self {
         Self {
-            rate: Cell::new(Rate::elements()),
+            rate: RefCell::new(Rate::elements()),
         }
     }
 
     pub(super) fn set(&self, rate: Rate) {
-        self.rate.set(rate);
+        *self.rate.borrow_mut() = rate;
     }
 }
 
@@ -106,11 +116,11 @@ impl ValueFormatter for Formatter {
             Throughput::Bits(n) => (n as f64 / 8.0, Unit::Bytes),
             Throughput::Bytes(n) | Throughput::BytesDecimal(n) => (n as f64, Unit::Bytes),
             Throughput::ElementsAndBytes { elements: n, .. } | Throughput::Elements(n) => {
-                let rate = self.rate.get();
-                ((rate.work)(n as f64), rate.unit)
+                let rate = self.rate.borrow();
+                (rate.amount(n as f64), rate.unit)
             }
         };
-        // A value is nanoseconds, so work / value is 10⁹ a second.
+        // A value is nanoseconds, so work / value is 10⁹ per second.
         let (factor, step) = match work / typical {
             r if r < 1e-6 => (1e9, 0),
             r if r < 1e-3 => (1e6, 1),

@@ -20,8 +20,8 @@ use std::time::Duration;
 use cudarc::driver::{CudaFunction, CudaStream, result, sys};
 use cudarc::nvrtc::Ptx;
 
-use crate::device::CudaError;
-use crate::device::kernel::Launch;
+use crate::cuda_error::CudaError;
+use crate::launch::Launch;
 
 /// Launches that are queued behind one gate at the most. Measured on an H200 with driver
 /// 580: about 1,000 fit, and from 400 on the constant cost of gate and events no longer shows

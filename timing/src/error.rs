@@ -3,10 +3,12 @@ use std::time::Duration;
 
 use cudarc::driver::DriverError;
 
-use crate::device::CudaError;
+use crate::clock::Clock;
+use crate::cuda_error::CudaError;
+use crate::gate::LAUNCHES_PER_GATE;
 
-/// What an error of any type becomes.
-pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+/// What a routine may fail with: any error that a thread can pass on.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a measurement has no result.
 #[derive(Debug)]
@@ -16,10 +18,10 @@ pub enum TimingError {
     Cuda(CudaError),
     /// The routine under test failed.
     Routine(BoxError),
-    /// A clock that needs a device was asked of a host-only [`CudaTime`](super::CudaTime).
+    /// A clock that needs a device was asked of a host-only [`CudaTime`](crate::CudaTime).
     NoDevice {
         /// The clock.
-        clock: super::Clock,
+        clock: Clock,
     },
     /// The gate opened by itself before the batch was queued.
     GateTimeout {
@@ -64,7 +66,7 @@ impl fmt::Display for TimingError {
                 f,
                 "one iteration makes {launches} launches and at most {} fit behind a gate; \
                  capture them in a CUDA graph, or use the events clock",
-                super::gate::LAUNCHES_PER_GATE
+                LAUNCHES_PER_GATE
             ),
             TimingError::NotANumber => write!(
                 f,

@@ -1,4 +1,4 @@
-//! The device behind a [`CudaTime`](super::CudaTime): its stream, gate and pooled events, and
+//! The device behind a [`CudaTime`](crate::CudaTime): its stream, gate and pooled events, and
 //! the CUDA calls of a measurement whose order is `sequence`'s.
 
 use std::cell::{Cell, RefCell};
@@ -7,10 +7,11 @@ use std::time::Instant;
 
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, result, sys};
 
-use super::TimingError;
-use super::gate::{Gate, TIMEOUT};
-use super::sequence::{Edge, Timeline};
-use crate::device::CudaError;
+use crate::cuda_error::CudaError;
+use crate::error::TimingError;
+use crate::gate::{Gate, TIMEOUT};
+use crate::launch::bind;
+use crate::sequence::{Edge, Timeline};
 
 pub(super) struct Device {
     pub(super) context: Arc<CudaContext>,
@@ -54,6 +55,7 @@ impl Device {
         &'a self,
         routine: &'a mut dyn FnMut() -> Result<(), TimingError>,
     ) -> Result<Window<'a>, CudaError> {
+        bind(&self.context)?;
         let start = self.event()?;
         let end = self.event()?;
         Ok(Window {

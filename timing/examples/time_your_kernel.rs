@@ -1,11 +1,12 @@
 //! Times a kernel of your own, given as a string, on the device alone (behind a gate) and as
 //! an eager launch costs it.
 //!
-//! `cargo run --release --no-default-features --example time_your_kernel -- --bench`
+//! `cargo run --release --example time_your_kernel -- --bench`
 
-use criterion::{Criterion, Throughput};
-use crossover::timing::{CudaBencher, CudaTime, Rate};
-use cudarc::driver::{LaunchConfig, PushKernelArg};
+use crossover_timing::criterion::{Criterion, Throughput};
+use crossover_timing::cudarc::driver::{LaunchConfig, PushKernelArg};
+use crossover_timing::cudarc::nvrtc::compile_ptx;
+use crossover_timing::{CudaBencherExt, CudaTime, Rate};
 
 const SAXPY: &str = r#"
 extern "C" __global__ void saxpy(float a, const float *x, float *y, int n) {
@@ -16,9 +17,7 @@ extern "C" __global__ void saxpy(float a, const float *x, float *y, int n) {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let time = CudaTime::new(0)?;
     let stream = time.stream().expect("opened on a device").clone();
-    let module = stream
-        .context()
-        .load_module(cudarc::nvrtc::compile_ptx(SAXPY)?)?;
+    let module = stream.context().load_module(compile_ptx(SAXPY)?)?;
     let saxpy = module.load_function("saxpy")?;
 
     let n = 1 << 24;

@@ -1,7 +1,7 @@
 //! The order in which a measurement flushes, closes the gate, records, launches, opens and
 //! waits, apart from the CUDA calls that do it, so that it can be tested without a GPU.
 
-use super::TimingError;
+use crate::error::TimingError;
 
 /// Which end of the timed window an event marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,103 @@
+use std::fmt;
+
+use crate::cuda_error::CudaError;
+
+/// Why a GPU cannot be used here, in a sentence with its remedy. Absence is a value: whatever
+/// does not need the GPU still runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Absence {
+    /// The driver's library is not there.
+    NoDriver,
+    /// The driver's library is there but cannot be called, for example a toolkit's stub.
+    BrokenDriver {
+        /// What happened at the first call.
+        message: String,
+    },
+    /// The driver is there and sees no device.
+    NoDevice,
+    /// The driver is older than this crate's oldest.
+    DriverTooOld {
+        /// CUDA version the driver supports.
+        found: (u32, u32),
+    },
+    /// The device index asked for does not exist.
+    NoSuchDevice {
+        /// The index asked for.
+        ordinal: usize,
+        /// How many devices there are.
+        count: usize,
+    },
+    /// The device is older than this crate's oldest.
+    DeviceTooOld {
+        /// Its name.
+        name: String,
+        /// Its compute capability.
+        found: (u32, u32),
+    },
+    /// A driver call failed while the device was opened.
+    Failed {
+        /// The call.
+        call: &'static str,
+        /// The driver's message.
+        message: String,
+    },
+}
+
+/// Oldest CUDA version of the driver: `cuEventElapsedTime_v2`, which cudarc calls, came with
+/// 12.8.
+pub const OLDEST_CUDA: (u32, u32) = (12, 8);
+/// Oldest compute capability: the oldest that CUDA 13 compiles for.
+pub const OLDEST_DEVICE: (u32, u32) = (7, 5);
+
+impl fmt::Display for Absence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Absence::NoDriver => write!(
+                f,
+                "no NVIDIA driver found (libcuda); install the driver to measure a GPU"
+            ),
+            Absence::BrokenDriver { message } => write!(
+                f,
+                "the NVIDIA driver library cannot be used ({message}); \
+                 keep the toolkit's stubs folder off the library path and check the driver's installation"
+            ),
+            Absence::NoDevice => write!(
+                f,
+                "the NVIDIA driver sees no GPU; check `nvidia-smi`, CUDA_VISIBLE_DEVICES and the container's device access"
+            ),
+            Absence::DriverTooOld { found } => write!(
+                f,
+                "the NVIDIA driver supports CUDA {}.{}; CUDA {}.{} is the oldest supported: update the driver to 570 or newer",
+                found.0, found.1, OLDEST_CUDA.0, OLDEST_CUDA.1
+            ),
+            Absence::NoSuchDevice { ordinal, count } => write!(
+                f,
+                "there is no GPU {ordinal}: this machine has {count}, numbered from 0; choose one of them"
+            ),
+            Absence::DeviceTooOld { name, found } => write!(
+                f,
+                "{name} has compute capability {}.{}; {}.{} (Turing) is the oldest supported: choose another GPU",
+                found.0, found.1, OLDEST_DEVICE.0, OLDEST_DEVICE.1
+            ),
+            Absence::Failed { call, message } => {
+                write!(
+                    f,
+                    "{call} failed: {message}; check `nvidia-smi` and the kernel log"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for Absence {}
+
+/// A call that failed while the device was opened.
+impl From<CudaError> for Absence {
+    fn from(error: CudaError) -> Self {
+        Absence::Failed {
+            call: error.call,
+            message: error.message,
+        }
+    }
+}

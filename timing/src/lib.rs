@@ -1,0 +1,32 @@
+#![doc = include_str!("../README.md")]
+#![warn(missing_debug_implementations)]
+
+mod absence;
+mod bencher;
+mod clock;
+mod cuda_error;
+mod cuda_time;
+mod device;
+mod error;
+mod format;
+mod gate;
+mod launch;
+mod panic;
+mod probe;
+mod sequence;
+
+pub use absence::{Absence, OLDEST_CUDA, OLDEST_DEVICE};
+pub use bencher::CudaBencherExt;
+pub use clock::{Clock, UnknownClock};
+/// The version of Criterion that the measurement implements.
+pub use criterion;
+pub use cuda_error::CudaError;
+pub use cuda_time::{CudaTime, Started};
+/// The version of cudarc whose streams are timed.
+pub use cudarc;
+pub use error::{BoxError, TimingError};
+pub use format::Rate;
+pub use gate::{GateMode, LAUNCHES_PER_GATE};
+pub use launch::{Launch, bind};
+pub use panic::catch_panic;
+pub use probe::{DeviceProperties, probe};

@@ -1,0 +1,100 @@
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Runs `call`; a panic in it becomes its message and prints nothing.
+///
+/// cudarc panics at the first call into a library that is absent, and at the first missing
+/// symbol of one that is there but empty: that is an absence to report, and its backtrace would
+/// only alarm the user.
+///
+/// The panic hook is replaced while `call` runs and put back afterwards. Panics of other threads
+/// print as before.
+///
+/// # Errors
+/// The panic's message.
+pub fn catch_panic<T>(call: impl FnOnce() -> T) -> Result<T, String> {
+    let outcome = quietly(|| catch_unwind(AssertUnwindSafe(call)));
+    outcome.map_err(|payload| {
+        payload
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| payload.downcast_ref::<&str>().copied())
+            .unwrap_or("it panicked without a message")
+            .to_owned()
+    })
+}
+
+type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
+
+/// The hook that ours stands before, and how many calls need ours.
+static REPLACED: Mutex<(usize, Option<Arc<Hook>>)> = Mutex::new((0, None));
+
+thread_local!(static QUIET: Cell<usize> = const { Cell::new(0) });
+
+/// Without the panic hook for this thread. `call` must not unwind.
+fn quietly<T>(call: impl FnOnce() -> T) -> T {
+    let replaced = || REPLACED.lock().unwrap_or_else(PoisonError::into_inner);
+    {
+        let mut replaced = replaced();
+        if replaced.0 == 0 {
+            let previous = Arc::new(take_hook());
+            replaced.1 = Some(previous.clone());
+            // Takes no lock: the last call waits for running hooks while it holds one.
+            set_hook(Box::new(move |info| {
+                if QUIET.get() == 0 {
+                    previous(info);
+                }
+            }));
+        }
+        replaced.0 += 1;
+    }
+    QUIET.set(QUIET.get() + 1);
+    let value = call();
+    QUIET.set(QUIET.get() - 1);
+    let mut replaced = replaced();
+    replaced.0 -= 1;
+    if replaced.0 == 0 {
+        // Ours goes, and with it the second owner of the one before.
+        drop(take_hook());
+        if let Some(previous) = replaced.1.take().and_then(Arc::into_inner) {
+            set_hook(previous);
+        }
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_its_message_and_the_hook_is_put_back() {
+        static HEARD: AtomicUsize = AtomicUsize::new(0);
+        set_hook(Box::new(|_| {
+            HEARD.fetch_add(1, Ordering::SeqCst);
+        }));
+        let text = catch_panic(|| panic!("no {}", "library")).unwrap_err();
+        assert_eq!(text, "no library");
+        assert_eq!(
+            catch_panic(|| panic!("no symbol")).unwrap_err(),
+            "no symbol"
+        );
+        assert_eq!(catch_panic(|| 7), Ok(7));
+        let inner = catch_panic(|| catch_panic(|| panic!("twice")).unwrap_err());
+        assert_eq!(inner, Ok("twice".to_owned()));
+        assert_eq!(HEARD.load(Ordering::SeqCst), 0, "nothing was printed");
+
+        // Another thread's panic is heard even while this one is quiet.
+        let other = || thread::spawn(|| panic!("elsewhere")).join().is_err();
+        assert_eq!(catch_panic(other), Ok(true));
+        assert_eq!(HEARD.load(Ordering::SeqCst), 1);
+
+        assert!(catch_unwind(|| panic!("loud")).is_err());
+        assert_eq!(HEARD.load(Ordering::SeqCst), 2, "the hook is back");
+        drop(take_hook());
+    }
+}

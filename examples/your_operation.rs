@@ -8,8 +8,8 @@ use std::rc::Rc;
 
 use crossover::device::Gpu;
 use crossover::device::kernel::{Launch, Source};
-use crossover::record::{Cost, Verified};
-use crossover::suite::{Group, Implementation, Sizes, Suite};
+use crossover::model::{Cost, Verified};
+use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock, Rate};
 use crossover::workload::simple::{compare, on_cpu, on_gpu};
 use crossover::workload::{Routine, RoutineError, Workload};
@@ -68,24 +68,18 @@ fn gpu(gpu: &Rc<Gpu>, problem: &Rc<Sigmoid>) -> Result<Box<dyn Routine>, Routine
     unsafe { on_gpu(gpu, &[&problem.0], n, launch, move |y| judge.check(y)) }
 }
 
-fn main() -> ExitCode {
-    let mut suite = match Suite::from_env() {
-        Ok(suite) => suite,
-        Err(error) => {
-            eprintln!("error: {error}");
-            return ExitCode::from(2);
-        }
-    };
+fn group() -> Group<Sigmoid> {
     let sizes = Sizes::powers_of_two([10, 16], (10..=22).step_by(4), 10..=26);
     let cost = |n| Cost {
         bytes: Some(8.0 * n as f64),
         ..Cost::default()
     };
-    suite.add(
-        Group::new("sigmoid", sizes, Rate::elements(), cost)
-            .with(Implementation::cpu("std", cpu))
-            .with(Implementation::gpu("kernel", Clock::Events, gpu))
-            .with(Implementation::gpu("kernel-gated", Clock::EventsGated, gpu)),
-    );
-    suite.run()
+    Group::new("sigmoid", sizes, Rate::elements(), cost)
+        .with(Implementation::cpu("std", cpu))
+        .with(Implementation::gpu("kernel", Clock::Events, gpu))
+        .with(Implementation::gpu("kernel-gated", Clock::EventsGated, gpu))
+}
+
+fn main() -> ExitCode {
+    crossover::command::bench(|| vec![group().into()])
 }

@@ -3,13 +3,23 @@
 
 pub use crossover_timing as timing;
 
+pub mod model;
+
+mod presentation;
+
 pub mod device;
 
-pub mod ceilings;
-pub mod compare;
-pub mod export;
-pub mod record;
-pub mod report;
-pub mod settings;
-pub mod suite;
+pub mod machine;
+
+mod results;
+
+mod analysis;
+
 pub mod workload;
+
+pub mod suite;
+
+mod compare;
+mod report;
+
+pub mod command;

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use crossover::device::environment::Environment;
+use crossover::model::Environment;
 
 /// The command without the caller's own settings.
 fn crossover(arguments: &[&str]) -> Command {
@@ -102,7 +102,11 @@ mod libraries {
         hide(dir.path(), &["cuda", "nvcuda", "nvrtc", "cublas"], b"");
         let (result, out, err) = output(crossover(&["env"]).env("LD_LIBRARY_PATH", dir.path()));
         assert_eq!(result.status.code(), Some(0), "{err}");
-        for absence in [Absence::Device(crossover::timing::Absence::NoDriver), NO_NVRTC, NO_CUBLAS] {
+        for absence in [
+            Absence::Device(crossover::timing::Absence::NoDriver),
+            NO_NVRTC,
+            NO_CUBLAS,
+        ] {
             assert!(
                 out.contains(&absence.to_string()),
                 "{absence} not in\n{out}"

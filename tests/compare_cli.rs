@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use baselines::{Result, folder, record, suite, write};
-use crossover::record::Skip;
+use crossover::model::Skip;
 use crossover::timing::Clock;
 use serde_json::Value;
 

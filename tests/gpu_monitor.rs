@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossover::device::Gpu;
-use crossover::device::monitor::Watch;
-use crossover::device::nvml::Monitor;
+use crossover::machine::Monitor;
+use crossover::machine::monitor::Watch;
 use crossover::timing::{Clock, CudaTime, GateMode};
 use crossover::workload::timing_methods::{Spin, spin};
 use crossover::workload::{Routine, RoutineError, Workload};

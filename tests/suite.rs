@@ -8,19 +8,19 @@ use std::rc::Rc;
 
 use crossover::device::Gpu;
 use crossover::device::kernel::{Launch, Source};
-use crossover::export::export;
-use crossover::record::{Cost, RunRecord, Sidecar, Verified};
-use crossover::suite::{Group, Implementation, Sizes, Suite};
+use crossover::model::{Cost, RunRecord, Sidecar, Verified};
+use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
 use crossover::timing::{Clock, Rate};
 use crossover::workload::{Routine, RoutineError, Workload};
 use cudarc::driver::{CudaSlice, DevicePtr};
+use sha2::{Digest, Sha256};
 
 /// Says that this process is a run of the suite and not the test.
 const SUITE: &str = "CROSSOVER_TEST_SUITE";
 
 fn main() -> ExitCode {
     if std::env::var_os(SUITE).is_some() {
-        return run_suite();
+        return crossover::command::bench(groups);
     }
     // Whatever harness starts this: list as one test, run all, pass over with a filter for
     // another.
@@ -75,55 +75,44 @@ fn main() -> ExitCode {
 
 // ---- the suite under test ----
 
-fn run_suite() -> ExitCode {
-    let mut suite = match Suite::from_env() {
-        Ok(suite) => suite,
-        Err(error) => {
-            eprintln!("error: {error}");
-            return ExitCode::from(2);
-        }
-    };
+fn groups() -> Vec<AnyGroup> {
     let sizes = || Sizes::new([4, 16], [4, 16, 64], [4, 16, 64, 256]);
     let cost = |n| Cost {
         flop: Some(n as f64),
         ..Cost::default()
     };
-    suite.add(
-        Group::new("sound", sizes(), Rate::flop(|n| n), cost)
-            .with(Implementation::cpu("double", |d| {
-                Doubling::routine(d, Fault::None)
-            })),
-    );
-    suite.add(
-        Group::new("faulty", sizes(), Rate::flop(|n| n), cost)
-            .with(Implementation::cpu("wrong", |d| {
-                Doubling::routine(d, Fault::Wrong)
-            }))
-            .with(Implementation::cpu("unwritten", |d| {
-                Doubling::routine(d, Fault::Unwritten)
-            }))
-            .with(Implementation::cpu("panics", |d| {
-                Doubling::routine(d, Fault::Panics)
-            }))
-            .with(Implementation::cpu("decays", |d| {
-                Doubling::routine(d, Fault::Decays)
-            }))
-            .with(Implementation::cpu("errs", |_| Err("no such thing".into())))
-            .with(Implementation::gpu(
-                "illegal",
-                Clock::Events,
-                Illegal::routine,
-            ))
-            .with(Implementation::gpu(
-                "after",
-                Clock::Events,
-                Illegal::routine,
-            ))
-            .with(Implementation::cpu("last", |d| {
-                Doubling::routine(d, Fault::None)
-            })),
-    );
-    suite.run()
+    let sound = Group::new("sound", sizes(), Rate::flop(|n| n), cost)
+        .with(Implementation::cpu("double", |d| {
+            Doubling::routine(d, Fault::None)
+        }));
+    let faulty = Group::new("faulty", sizes(), Rate::flop(|n| n), cost)
+        .with(Implementation::cpu("wrong", |d| {
+            Doubling::routine(d, Fault::Wrong)
+        }))
+        .with(Implementation::cpu("unwritten", |d| {
+            Doubling::routine(d, Fault::Unwritten)
+        }))
+        .with(Implementation::cpu("panics", |d| {
+            Doubling::routine(d, Fault::Panics)
+        }))
+        .with(Implementation::cpu("decays", |d| {
+            Doubling::routine(d, Fault::Decays)
+        }))
+        .with(Implementation::cpu("errs", |_| Err("no such thing".into())))
+        .with(Implementation::gpu(
+            "illegal",
+            Clock::Events,
+            Illegal::routine,
+        ))
+        .with(Implementation::gpu(
+            "after",
+            Clock::Events,
+            Illegal::routine,
+        ))
+        .with(Implementation::cpu("last", |d| {
+            Doubling::routine(d, Fault::None)
+        }));
+    vec![sound.into(), faulty.into()]
 }
 
 struct Doubling(Vec<f32>);
@@ -294,8 +283,12 @@ impl Run {
             .expect("one record")
             .expect("readable");
         let name = entry.path();
-        let run = name.file_stem().expect("has a name").to_string_lossy();
-        RunRecord::read(self.root(), &run).expect("the record reads back")
+        let record: RunRecord = read(&name);
+        assert_eq!(
+            Some(record.run.as_str()),
+            name.file_stem().and_then(|s| s.to_str())
+        );
+        record
     }
 }
 
@@ -313,7 +306,7 @@ fn a_run_leaves_its_files() {
     ] {
         assert!(folder.join(file).is_file(), "no {file}");
     }
-    let sidecar = Sidecar::read(&folder).expect("sound").expect("there");
+    let sidecar = sidecar(&folder);
     assert_eq!(sidecar.id, "sound/cpu/double/16");
     assert_eq!(sidecar.clock, Clock::Wall);
     assert_eq!(sidecar.size, 16);
@@ -348,29 +341,53 @@ fn a_run_leaves_its_files() {
 /// An export holds what was measured and no page, and goes nowhere twice.
 fn exports(root: &Path) {
     let to = tempfile::tempdir().expect("a temporary folder can be made");
-    let exported = export(root, to.path()).expect("exports");
-    assert_eq!((exported.benchmarks, exported.runs), (2, 1));
-    assert!(exported.left_out.is_empty(), "{:?}", exported.left_out);
-    let folder = to.path().join("criterion/sound/cpu_double/16/new");
-    assert!(Sidecar::read(&folder).expect("sound").is_some());
+    let export = || {
+        Command::new(env!("CARGO_BIN_EXE_crossover"))
+            .arg("export")
+            .arg(to.path())
+            .env("CRITERION_HOME", root)
+            .output()
+            .expect("the command starts")
+    };
+    let exported = export();
+    let said = String::from_utf8_lossy(&exported.stdout).into_owned();
+    assert!(exported.status.success(), "{exported:?}");
+    assert!(said.starts_with("2 benchmarks of 1 run(s)"), "{said}");
+    assert!(exported.stderr.is_empty(), "{exported:?}");
+    sidecar(&to.path().join("criterion/sound/cpu_double/16/new"));
     assert!(!to.path().join("criterion/report").exists());
-    assert!(export(root, to.path()).is_err());
+    let again = export();
+    assert!(!again.status.success());
+    assert!(
+        String::from_utf8_lossy(&again.stderr).contains("is not empty"),
+        "{again:?}"
+    );
 }
 
 fn a_named_baseline_has_its_sidecar() {
     let run = Run::new(&["--bench", "sound", "--save-baseline", "main"], &[QUICK]);
     assert_eq!(run.code(), 0, "{}", run.said());
     let folder = run.root().join("sound/cpu_double/4");
-    assert!(
-        Sidecar::read(&folder.join("main"))
-            .expect("sound")
-            .is_some()
-    );
-    assert!(Sidecar::read(&folder.join("new")).expect("sound").is_some());
+    sidecar(&folder.join("main"));
+    sidecar(&folder.join("new"));
     assert!(!folder.join("base").exists());
-    // Other samples than those it was written for: stale.
-    std::fs::write(folder.join("main/sample.json"), "{}").expect("writable");
-    assert!(Sidecar::read(&folder.join("main")).is_err());
+}
+
+/// The sidecar of a result, which must be that of the samples beside it.
+fn sidecar(folder: &Path) -> Sidecar {
+    let sidecar: Sidecar = read(&folder.join("crossover.json"));
+    let samples = std::fs::read(folder.join("sample.json")).expect("readable");
+    let digest: String = Sha256::digest(samples)
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect();
+    assert_eq!(sidecar.samples_sha256, digest);
+    sidecar
+}
+
+fn read<T: serde::de::DeserializeOwned>(path: &Path) -> T {
+    let text = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    serde_json::from_slice(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
 fn failures_are_named_and_the_rest_goes_on() {
@@ -536,7 +553,7 @@ fn a_lost_context_skips_the_gpu_and_nothing_else() {
         &["--bench", "faulty/(gpu|cpu/last)"],
         &[QUICK, ("CROSSOVER_DEVICE", "0")],
     );
-    if let Err(absence) = crossover::device::probe(0) {
+    if let Err(absence) = crossover::timing::probe(0) {
         println!("(without a CUDA device: {absence})");
         assert_eq!(run.code(), 0, "{}", run.said());
         return;

@@ -3,8 +3,7 @@
 
 use std::process::ExitCode;
 
-use crossover::suite::{AnyGroup, Suite};
-use crossover::workload::run_child;
+use crossover::suite::AnyGroup;
 
 mod cold_start;
 mod graph_replay;
@@ -21,20 +20,7 @@ mod timing_methods;
 mod transfer;
 
 fn main() -> ExitCode {
-    if let Some(code) = run_child() {
-        return code;
-    }
-    let mut suite = match Suite::from_env() {
-        Ok(suite) => suite,
-        Err(error) => {
-            eprintln!("error: {error}");
-            return ExitCode::from(2);
-        }
-    };
-    for group in groups() {
-        suite.add(group);
-    }
-    suite.run()
+    crossover::command::bench(groups)
 }
 
 /// In the order in which they run.

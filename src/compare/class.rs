@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::model::id::{self, Device};
 use crate::timing::Clock;
 
 /// Below this time a launch a benchmark is short: fixed costs (where a buffer lies, how a
@@ -10,29 +11,25 @@ use crate::timing::Clock;
 ///
 /// On an H200 each launch behind a gate costs up to 150 ns more in one process than in the
 /// next: 5 % of an empty kernel, 0.5 % of one that takes 20 µs.
-pub const SHORT_NS: f64 = 20_000.0;
+pub(crate) const SHORT_NS: f64 = 20_000.0;
 
 /// Benchmarks whose drift is learnt together: one clock, one device, short or long.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Class {
+pub(crate) struct Class {
     /// The clock, `None` for results without a sidecar.
     pub clock: Option<Clock>,
-    /// Second part of the id, `cpu` or `gpu`; empty where the id has no such part.
-    pub device: String,
+    /// Second part of the id; `None` where it names no device.
+    pub device: Option<Device>,
     /// The median lies under [`SHORT_NS`] a launch.
     pub short: bool,
 }
 
 impl Class {
     /// Class of the benchmark `id` with that median, divided by its launches, on that clock.
-    pub fn of(id: &str, clock: Option<Clock>, ns_a_launch: f64) -> Self {
-        let device = match id.split('/').nth(1) {
-            Some(d @ ("cpu" | "gpu")) => d.to_owned(),
-            _ => String::new(),
-        };
+    pub(crate) fn of(id: &str, clock: Option<Clock>, ns_a_launch: f64) -> Self {
         Self {
             clock,
-            device,
+            device: id::device(id),
             short: ns_a_launch < SHORT_NS,
         }
     }
@@ -41,17 +38,17 @@ impl Class {
     /// change between two processes that run the same code.
     ///
     /// It decides alone where one benchmark is compared over one pair of runs, and fades as
-    /// evidence arrives (it weighs as much as [`PRIOR_FREEDOM`](super::drift::PRIOR_FREEDOM)
+    /// evidence arrives (it weighs as much as [`PRIOR_FREEDOM`](crate::compare::drift::PRIOR_FREEDOM)
     /// repeats). The figures are assumptions: a few times the spread seen within one process
     /// behind a gate, and what launch rates and host times commonly wander by. Comparing an
     /// executable with itself shows the true ones under "Drift between processes".
-    pub fn assumed_drift(&self) -> f64 {
+    pub(crate) fn assumed_drift(&self) -> f64 {
         match (self.clock, self.short) {
             (Some(Clock::EventsGated), false) => 0.0015,
             (Some(Clock::EventsGated | Clock::EventsCold), true) => 0.03,
             (Some(Clock::EventsCold), false) => 0.002,
             (Some(Clock::Events), _) => 0.005,
-            (Some(Clock::Wall), _) if self.device == "gpu" => 0.01,
+            (Some(Clock::Wall), _) if self.device == Some(Device::Gpu) => 0.01,
             (Some(Clock::Wall) | None, _) => 0.015,
             (Some(Clock::Submit), _) => 0.02,
         }
@@ -60,8 +57,8 @@ impl Class {
 
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.device.is_empty() {
-            write!(f, "{} ", self.device)?;
+        if let Some(device) = self.device {
+            write!(f, "{device} ")?;
         }
         match self.clock {
             Some(clock) => write!(f, "{clock}")?,

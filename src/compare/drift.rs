@@ -27,11 +27,11 @@ use std::collections::BTreeMap;
 
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-use super::class::Class;
-use super::judge::Case;
+use crate::compare::case::Case;
+use crate::compare::class::Class;
 
 /// How many repeats the assumption of [`Class::assumed_drift`] is worth.
-pub const PRIOR_FREEDOM: f64 = 4.0;
+pub(crate) const PRIOR_FREEDOM: f64 = 4.0;
 
 /// How alike the benchmarks of a class are taken to drift: 4 degrees of freedom let the
 /// standard deviation of one be half again its class's, or two thirds of it (one sigma).
@@ -54,7 +54,7 @@ const COMMON_SHARE: f64 = 0.5;
 
 /// Drift of one class, learnt from one comparison.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Drift {
+pub(crate) struct Drift {
     /// The class.
     pub class: Class,
     /// Benchmarks it was learnt from.

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::read::Baseline;
-use crate::record::RunRecord;
+use crate::model::record::RunRecord;
+use crate::results::baseline::Baseline;
 
 /// What a reader must know of the two sides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

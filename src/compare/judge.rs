@@ -3,68 +3,24 @@
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::class::Class;
-use super::drift::{self, Drift};
-use super::median::Median;
+use crate::compare::case::{Case, Pair};
+use crate::compare::drift::{self, Drift};
 
 /// Probability that any interval of a comparison misses its true ratio. The intervals are
 /// corrected for their number (Bonferroni; Dunn, "Multiple comparisons among means", JASA
 /// 56, 1961), so they hold all at once.
-pub const FAMILY_ERROR: f64 = 0.01;
+pub(crate) const FAMILY_ERROR: f64 = 0.01;
 
 /// Changes smaller than this are not worth a verdict, unless asked for.
-pub const THRESHOLD: f64 = 0.01;
+pub(crate) const THRESHOLD: f64 = 0.01;
 
 /// Pairs of runs from which on a benchmark is also judged by its own alone.
 pub(super) const ENOUGH_PAIRS: usize = 8;
 
-/// The medians of one benchmark in two runs that belong together.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pair {
-    /// Which pair of runs, from 0.
-    pub round: usize,
-    /// The old code.
-    pub base: Median,
-    /// The new code.
-    pub new: Median,
-}
-
-impl Pair {
-    /// Logarithm of new over base.
-    pub(super) fn change(&self) -> f64 {
-        (self.new.ns / self.base.ns).ln()
-    }
-}
-
-/// One benchmark, measured on both sides on the same clock.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Case {
-    /// What it drifts with.
-    pub class: Class,
-    /// At least one pair.
-    pub pairs: Vec<Pair>,
-}
-
-impl Case {
-    pub(super) fn mean_change(&self) -> f64 {
-        self.pairs.iter().map(Pair::change).sum::<f64>() / self.pairs.len() as f64
-    }
-
-    /// Mean variance of one pair's change from the noise of its two medians.
-    pub(super) fn pair_noise(&self) -> f64 {
-        let sum: f64 = self
-            .pairs
-            .iter()
-            .map(|p| p.base.variance + p.new.variance)
-            .sum();
-        sum / self.pairs.len() as f64
-    }
-}
-
 /// What can be said of a benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// The interval lies above 1 and the ratio beyond the threshold.
     Slower,
     /// The interval lies below 1 and the ratio beyond the threshold.
@@ -81,7 +37,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// The word shown.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Verdict::Slower => "slower",
             Verdict::Faster => "faster",
@@ -95,7 +51,7 @@ impl Verdict {
 
 /// Ratio, interval and verdict of one benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Judgement {
+pub(crate) struct Judgement {
     /// Median time of the new side over that of the base (geometric mean over the pairs, from
     /// eight on without the outer quarters where that tells more).
     pub ratio: f64,
@@ -114,7 +70,7 @@ pub struct Judgement {
 /// `tested` says which cases are asked about; the others only teach the drift (a filter
 /// must not make the floor any less known). `threshold` is the smallest change worth a
 /// verdict, as a fraction.
-pub fn judge(
+pub(crate) fn judge(
     cases: &[Case],
     tested: &[bool],
     threshold: f64,

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use plotters::prelude::*;
 
-use super::judge::Verdict;
-use super::rows::Row;
-use super::{Comparison, show};
+use crate::compare::comparison::Comparison;
+use crate::compare::judge::Verdict;
+use crate::compare::rows::Row;
+use crate::compare::show;
 
 type PlotError = Box<dyn std::error::Error>;
 
@@ -35,7 +36,7 @@ type Curve<'a> = Vec<(f64, &'a Row)>;
 
 impl Comparison {
     /// The page. A plot that cannot be drawn is replaced by a sentence.
-    pub fn page(&self) -> String {
+    pub(crate) fn page(&self) -> String {
         let title = format!("{} against {}", self.new.join(", "), self.base.join(", "));
         html! {
             (DOCTYPE)

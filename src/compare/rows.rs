@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use super::class::Class;
-use super::judge::{Case, Judgement, Pair, Verdict};
-use super::median::{FEWEST_SAMPLES, Median};
-use super::read::{Baseline, Stored};
+use crate::compare::case::{Case, Pair};
+use crate::compare::class::Class;
+use crate::compare::judge::{Judgement, Verdict};
+use crate::compare::median::{FEWEST_SAMPLES, Median};
+use crate::results::baseline::{Baseline, Sampled};
 use crate::timing::Clock;
 
 /// One benchmark of a comparison.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub(crate) struct Row {
     /// Full id.
     pub id: String,
     /// The verdict.
@@ -46,14 +47,14 @@ pub(super) fn rows(base: &[Baseline], new: &[Baseline]) -> Vec<(Row, Option<Case
 }
 
 fn row(id: &str, base: &[Baseline], new: &[Baseline]) -> Option<(Row, Option<Case>)> {
-    let pairs: Vec<(usize, Option<&Stored>, Option<&Stored>)> = base
+    let pairs: Vec<(usize, Option<&Sampled>, Option<&Sampled>)> = base
         .iter()
         .zip(new)
         .enumerate()
         .map(|(round, (b, n))| (round, b.results.get(id), n.results.get(id)))
         .collect();
-    let befores: Vec<&Stored> = pairs.iter().filter_map(|p| p.1).collect();
-    let afters: Vec<&Stored> = pairs.iter().filter_map(|p| p.2).collect();
+    let befores: Vec<&Sampled> = pairs.iter().filter_map(|p| p.1).collect();
+    let afters: Vec<&Sampled> = pairs.iter().filter_map(|p| p.2).collect();
     let both = || befores.iter().chain(&afters);
 
     let clocks: BTreeSet<Option<Clock>> = both()
@@ -103,7 +104,7 @@ fn row(id: &str, base: &[Baseline], new: &[Baseline]) -> Option<(Row, Option<Cas
 
 fn case(
     id: &str,
-    pairs: &[(usize, Option<&Stored>, Option<&Stored>)],
+    pairs: &[(usize, Option<&Sampled>, Option<&Sampled>)],
     clocks: &BTreeSet<Option<Clock>>,
     clock: Option<Clock>,
 ) -> Result<Case, String> {
@@ -149,7 +150,7 @@ fn case(
     })
 }
 
-fn centre(runs: &[&Stored]) -> Option<f64> {
+fn centre(runs: &[&Sampled]) -> Option<f64> {
     let logs: Vec<f64> = runs
         .iter()
         .map(|s| {
@@ -165,7 +166,7 @@ fn centre(runs: &[&Stored]) -> Option<f64> {
 /// Two runs whose SM clocks differ by more than this are marked.
 const CLOCK_DIFFERENCE: f64 = 0.02;
 
-fn marks(befores: &[&Stored], afters: &[&Stored]) -> Vec<String> {
+fn marks(befores: &[&Sampled], afters: &[&Sampled]) -> Vec<String> {
     let mut marks = Vec::new();
     let mut clocks = Vec::new();
     for (side, runs) in [("base", befores), ("new", afters)] {

@@ -5,12 +5,12 @@ use std::fmt::Write;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, Table, presets};
 use serde::Serialize;
 
-use super::judge::{ENOUGH_PAIRS, FAMILY_ERROR, Judgement, Verdict};
-use super::rows::Row;
-use super::{Comparison, FailOn};
+use crate::compare::comparison::{Comparison, FailOn};
+use crate::compare::judge::{ENOUGH_PAIRS, FAMILY_ERROR, Judgement, Verdict};
+use crate::compare::rows::Row;
 
 /// Version of the JSON.
-pub const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 1;
 
 const HEADER: [&str; 8] = [
     "benchmark",
@@ -109,7 +109,7 @@ fn cells(row: &Row) -> [String; 8] {
 
 impl Comparison {
     /// `2 slower, 1 faster, 40 same`.
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let counts: Vec<String> = VERDICTS
             .into_iter()
             .filter(|v| self.count(*v) > 0)
@@ -123,7 +123,7 @@ impl Comparison {
     }
 
     /// What the intervals promise.
-    pub fn promise(&self) -> String {
+    pub(crate) fn promise(&self) -> String {
         format!(
             "change of the median time; intervals hold all at once with {:.0} % confidence; \
              changes under {} are not judged",
@@ -133,7 +133,7 @@ impl Comparison {
     }
 
     /// One line a class: what two processes of the same code differ by here.
-    pub fn drift_lines(&self) -> Vec<String> {
+    pub(crate) fn drift_lines(&self) -> Vec<String> {
         self.drifts
             .iter()
             .map(|d| {
@@ -182,7 +182,7 @@ impl Comparison {
     }
 
     /// The table for a terminal, with what has to be known under it.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut table = Table::new();
         table.load_style(presets::UTF8_HORIZONTAL_ONLY);
         table.set_header(HEADER);
@@ -215,7 +215,7 @@ impl Comparison {
     }
 
     /// Markdown for a pull request: what changed on top, the rest folded.
-    pub fn markdown(&self) -> String {
+    pub(crate) fn markdown(&self) -> String {
         let mut text = format!(
             "### Benchmarks: {}\n\n{} against {}; {}.\n",
             self.summary(),
@@ -248,7 +248,7 @@ impl Comparison {
     }
 
     /// The comparison as JSON, described in `docs/comparing.md`.
-    pub fn json(&self, fail_on: FailOn) -> String {
+    pub(crate) fn json(&self, fail_on: FailOn) -> String {
         let json = Json {
             schema: SCHEMA,
             base: &self.base,

@@ -9,10 +9,10 @@ use cudarc::driver::{
     CudaContext, CudaFunction, CudaSlice, CudaStream, DeviceRepr, PinnedHostSlice, result,
 };
 
-use super::kernel::{self, CompileError, Module, Source};
-use super::{Absence, CudaError, DeviceProperties, present, probe};
-use crate::timing::catch_panic;
-use crate::workload::RoutineError;
+use crate::device::absence::Absence;
+use crate::device::kernel::{self, CompileError, Module, Source};
+use crate::device::libraries;
+use crate::timing::{BoxError, CudaError, DeviceProperties, catch_panic, probe};
 
 /// What a machine without cuBLAS is told.
 pub const NO_CUBLAS: Absence = Absence::NoLibrary {
@@ -94,7 +94,7 @@ impl Gpu {
     pub fn blas(&self) -> Result<Rc<CudaBlas>, Absence> {
         self.blas
             .get_or_init(|| {
-                if !present::cublas() {
+                if !libraries::cublas() {
                     return Err(NO_CUBLAS);
                 }
                 match catch_panic(|| CudaBlas::new(self.stream.clone())) {
@@ -113,7 +113,7 @@ impl Gpu {
     ///
     /// # Errors
     /// A [`CompileError`] or [`CudaError`].
-    pub fn function(&self, source: &Source, name: &str) -> Result<CudaFunction, RoutineError> {
+    pub fn function(&self, source: &Source, name: &str) -> Result<CudaFunction, BoxError> {
         if let Some(module) = self.modules.borrow().get(source.name) {
             return Ok(module.function(name)?);
         }
@@ -207,7 +207,7 @@ fn keep_pool_memory(context: &CudaContext) -> Result<(), CudaError> {
 }
 
 /// An error of cuBLAS, as one of CUDA.
-pub fn cublas_error(error: CublasError) -> CudaError {
+pub(crate) fn cublas_error(error: CublasError) -> CudaError {
     CudaError::with_message("cuBLAS", format!("{:?}", error.0))
 }
 

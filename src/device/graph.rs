@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaGraph, CudaStream, sys};
 
-use super::CudaError;
+use crate::timing::CudaError;
 
 /// A graph captured from a stream, ready to be replayed on it. Replaying neither allocates
 /// nor looks anything up.

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, CudaFunction};
 use cudarc::nvrtc::{Ptx, result as nvrtc};
 
-pub use super::resources::Resources;
-use super::{Absence, present, resources};
+use crate::device::absence::Absence;
+use crate::device::{libraries, resources};
 use crate::timing::CudaError;
+
+pub use crate::device::resources::Resources;
 pub use crate::timing::{Launch, bind};
 
 /// A CUDA C++ source file of `kernels/`, embedded in the executable.
@@ -80,7 +82,7 @@ impl Source {
     /// [`CompileError::Absent`] without NVRTC, [`CompileError::Rejected`] with the
     /// compiler's log.
     pub fn compile(&self, arch: (u32, u32)) -> Result<Cubin, CompileError> {
-        if !present::nvrtc() {
+        if !libraries::nvrtc() {
             return Err(CompileError::Absent(NO_NVRTC));
         }
         let rejected = |log: String| CompileError::Rejected {

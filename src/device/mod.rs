@@ -1,19 +1,12 @@
-//! Opening a GPU or saying why not, compiling and loading kernels, and the fingerprint of
-//! the machine.
+//! An opened GPU: its context and stream, kernels compiled and loaded for it, graphs captured
+//! from it, and why any of these cannot be had.
 
-mod absence;
-mod cgroup;
-mod cpu;
-mod disturbances;
-pub mod environment;
-mod gpu;
+pub(crate) mod absence;
+pub(crate) mod gpu;
 pub mod graph;
 pub mod kernel;
-pub mod monitor;
-pub mod nvml;
-pub mod present;
+pub mod libraries;
 mod resources;
 
-pub use crate::timing::{CudaError, DeviceProperties, probe};
 pub use absence::Absence;
-pub use gpu::{Gpu, NO_CUBLAS, cublas_error};
+pub use gpu::{Gpu, NO_CUBLAS};

@@ -1,20 +1,18 @@
-//! From folders to written files.
+//! From folders to everything that a report shows.
 
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::crossover::{self, Found};
-use super::findings::{self, Context, Finding};
-use super::model::Machine;
-use super::page::{self, Section};
-use super::reuse::{self, Reuse};
-use super::{read, summary, terminal, topics};
-use crate::record::{self, RecordError};
+use crate::analysis::crossover::pairs::{self, Found};
+use crate::analysis::findings::finding::{Context, Finding};
+use crate::analysis::reuse::{self, Reuse};
+use crate::analysis::{findings, topics};
+use crate::results::files::FileError;
+use crate::results::machine::Machine;
 
 /// What to draw beside the results of this machine.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub(crate) struct Options {
     /// Folders of other machines: each a results root, or a folder with one in `criterion/`.
     pub with: Vec<PathBuf>,
     /// Leave out the committed machines of `<out>/reference/`.
@@ -23,7 +21,7 @@ pub struct Options {
 
 /// Everything a report shows.
 #[derive(Debug)]
-pub struct Assembled {
+pub(crate) struct Assembled {
     /// The machine that the report is about.
     pub machine: Machine,
     /// Its answers; where it has no GPU, of its CPU against the GPUs of `others`.
@@ -38,12 +36,12 @@ pub struct Assembled {
 
 impl Assembled {
     /// The machine, then those beside it.
-    pub fn machines(&self) -> impl Iterator<Item = &Machine> {
+    pub(crate) fn machines(&self) -> impl Iterator<Item = &Machine> {
         std::iter::once(&self.machine).chain(self.others.iter().map(|(m, _)| m))
     }
 
     /// Groups of any machine, those that compare CPU and GPU first, then by topic and name.
-    pub fn group_names(&self) -> Vec<String> {
+    pub(crate) fn group_names(&self) -> Vec<String> {
         let mut names: Vec<String> = self
             .machines()
             .flat_map(|m| m.groups.iter().map(|g| g.name.clone()))
@@ -58,44 +56,9 @@ impl Assembled {
     }
 }
 
-/// What was written, for the terminal.
-#[derive(Debug)]
-pub struct Written {
-    /// The page.
-    pub page: PathBuf,
-    /// The summary.
-    pub summary: PathBuf,
-    /// The plots.
-    pub plots: Vec<PathBuf>,
-    /// The short table of answers; empty without any.
-    pub table: String,
-    /// How many things were left out; the page names them.
-    pub left_out: usize,
-}
-
-impl fmt::Display for Written {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.table.is_empty() {
-            writeln!(f, "{}", self.table)?;
-        }
-        match self.left_out {
-            0 => {}
-            1 => writeln!(
-                f,
-                "1 result or file was left out; the page says which and why"
-            )?,
-            n => writeln!(
-                f,
-                "{n} results or files were left out; the page says which and why"
-            )?,
-        }
-        writeln!(f, "report: {}", self.page.display())
-    }
-}
-
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
-pub enum ReportError {
+pub(crate) enum ReportError {
     /// Nothing to report on.
     #[error(
         "no results under {}: run `cargo bench` first, or name a folder of results with `--with`",
@@ -117,12 +80,16 @@ pub enum ReportError {
     },
     /// A file could not be written.
     #[error("{0}; check the folder's permissions, or write elsewhere with `--out`")]
-    Write(#[from] RecordError),
+    Write(#[from] FileError),
 }
 
 /// Reads the results under `root` and those to show beside them.
-pub fn assemble(root: &Path, out: &Path, options: &Options) -> Result<Assembled, ReportError> {
-    let machine = read::read(root, "this machine", false);
+pub(crate) fn assemble(
+    root: &Path,
+    out: &Path,
+    options: &Options,
+) -> Result<Assembled, ReportError> {
+    let machine = Machine::read(root, "this machine", false);
     let mut others = others(out, options)?;
     if !machine.groups.is_empty() {
         return Ok(finish(machine, others));
@@ -139,7 +106,7 @@ pub fn assemble(root: &Path, out: &Path, options: &Options) -> Result<Assembled,
 pub(super) fn alone(root: &Path, out: &Path, options: &Options) -> Result<Assembled, ReportError> {
     let machine = match others(out, options)?.into_iter().next() {
         Some(other) => other,
-        None => read::read(root, "this machine", false),
+        None => Machine::read(root, "this machine", false),
     };
     match machine.groups.is_empty() {
         true => Err(ReportError::NoResults { root: root.into() }),
@@ -164,7 +131,7 @@ fn others(out: &Path, options: &Options) -> Result<Vec<Machine>, ReportError> {
 }
 
 fn finish(machine: Machine, others: Vec<Machine>) -> Assembled {
-    let found = crossover::find(&machine, &others);
+    let found = pairs::find(&machine, &others);
     let reuse = reuse::find(&machine, &found);
     let findings = findings::find(&Context {
         machine: &machine,
@@ -174,7 +141,7 @@ fn finish(machine: Machine, others: Vec<Machine>) -> Assembled {
     let others = others
         .into_iter()
         .map(|other| {
-            let found = crossover::find(&other, &[]);
+            let found = pairs::find(&other, &[]);
             (other, found)
         })
         .collect();
@@ -187,40 +154,6 @@ fn finish(machine: Machine, others: Vec<Machine>) -> Assembled {
     }
 }
 
-/// Reads the results under `root` and writes the report into `out`: `index.html`,
-/// `plots/*.svg` and `summary.json`.
-pub fn refresh(root: &Path, out: &Path, options: &Options) -> Result<Written, ReportError> {
-    let report = assemble(root, out, options)?;
-    write(&report, out)
-}
-
-fn write(report: &Assembled, out: &Path) -> Result<Written, ReportError> {
-    let summary = out.join("summary.json");
-    record::write_json(&summary, &summary::summary(report))?;
-    let sections: Vec<Section> = report
-        .group_names()
-        .iter()
-        .map(|name| Section::draw(report, name))
-        .collect();
-    let folder = out.join("plots");
-    let mut plots = Vec::new();
-    for drawn in sections.iter().flat_map(|s| &s.plots) {
-        let path = folder.join(&drawn.file);
-        record::write_atomic(&path, drawn.svg.as_bytes())?;
-        plots.push(path);
-    }
-    let page = out.join("index.html");
-    let html = page::page(report, &sections, out);
-    record::write_atomic(&page, html.as_bytes())?;
-    Ok(Written {
-        page,
-        summary,
-        plots,
-        table: terminal::table(report),
-        left_out: report.machine.problems.len(),
-    })
-}
-
 /// A folder of another machine's results.
 fn read_other(dir: &Path) -> Machine {
     let inner = dir.join("criterion");
@@ -229,7 +162,7 @@ fn read_other(dir: &Path) -> Machine {
         .file_name()
         .or_else(|| dir.parent().and_then(Path::file_name))
         .map_or_else(|| dir.display().to_string(), |n| n.to_string_lossy().into());
-    read::read(&root, &name, true)
+    Machine::read(&root, &name, true)
 }
 
 /// The committed machines, by name.

@@ -7,22 +7,23 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::assemble::{self, Assembled, Options, ReportError};
-use super::crossover::headlines;
-use super::page::Section;
-use super::{terminal, topics};
-use crate::record::{self, RecordError};
+use crate::analysis::crossover::pairs::headlines;
+use crate::analysis::crossover::words;
+use crate::analysis::topics;
+use crate::report::assemble::{self, Assembled, Options, ReportError};
+use crate::report::page::group::Section;
+use crate::results::files::{self, FileError};
 
 /// Line after which the results stand.
-pub const BEGIN: &str = "<!-- crossover:begin -->";
+pub(crate) const BEGIN: &str = "<!-- crossover:begin -->";
 /// Line before which they end.
-pub const END: &str = "<!-- crossover:end -->";
+pub(crate) const END: &str = "<!-- crossover:end -->";
 /// Folder of the plots, beside the README.
 const PLOTS: &str = "docs/plots";
 
 /// Why a README was not refreshed.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadmeError {
+pub(crate) enum ReadmeError {
     /// Nothing to show.
     #[error(transparent)]
     Report(#[from] ReportError),
@@ -45,11 +46,11 @@ pub enum ReadmeError {
     },
     /// A file could not be written.
     #[error(transparent)]
-    Write(#[from] RecordError),
+    Write(#[from] FileError),
 }
 
 /// Replaces what stands between the markers of `readme` and writes its plots.
-pub fn refresh(
+pub(crate) fn refresh(
     readme: &Path,
     root: &Path,
     out: &Path,
@@ -66,9 +67,9 @@ pub fn refresh(
         path: readme.into(),
     })?;
     for (name, svg) in plots {
-        record::write_atomic(&dir.join(PLOTS).join(name), svg.as_bytes())?;
+        files::write_atomic(&dir.join(PLOTS).join(name), svg.as_bytes())?;
     }
-    record::write_atomic(readme, text.as_bytes())?;
+    files::write_atomic(readme, text.as_bytes())?;
     Ok(())
 }
 
@@ -110,8 +111,8 @@ fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
             cell(topics::title(&f.group)),
             f.question.phrase(),
             f.gpu_label().replace(['`', '|'], " "),
-            terminal::wins(f),
-            terminal::largest(f),
+            words::wins(f),
+            words::largest(f),
         );
     }
     let mut plots = Vec::new();

@@ -2,22 +2,25 @@
 
 use serde::Serialize;
 
-use super::assemble::Assembled;
-use super::crossover::Found;
-use super::findings::Finding;
-use super::model::{Machine, Problem, Question};
-use super::reuse::Reuse;
-use super::{limits, strip};
-use crate::device::environment::Environment;
-use crate::record::Ceiling;
 use std::collections::BTreeMap;
 
+use crate::analysis::crossover::pairs::Found;
+use crate::analysis::findings::finding::Finding;
+use crate::analysis::reuse::Reuse;
+use crate::analysis::{limits, telemetry};
+use crate::model::environment::Environment;
+use crate::model::record::Ceiling;
+use crate::report::assemble::Assembled;
+use crate::results::curves::Question;
+use crate::results::machine::Machine;
+use crate::results::stored::Problem;
+
 /// Version of the form. A field may be added without raising it; none changes its meaning.
-pub const SCHEMA: u32 = 1;
+pub(super) const SCHEMA: u32 = 1;
 
 /// The whole file.
 #[derive(Debug, Serialize)]
-pub struct Summary {
+pub(super) struct Summary {
     schema: u32,
     machine: String,
     /// Committed results of another machine, for want of any measured here.
@@ -38,7 +41,7 @@ pub struct Summary {
 struct Row {
     id: String,
     group: String,
-    device: super::model::Device,
+    device: crate::model::id::Device,
     implementation: String,
     size: u64,
     clock: Option<&'static str>,
@@ -113,7 +116,7 @@ struct Other {
 }
 
 /// The summary of a report.
-pub fn summary(report: &Assembled) -> Summary {
+pub(super) fn summary(report: &Assembled) -> Summary {
     let main = &report.machine;
     Summary {
         schema: SCHEMA,
@@ -174,9 +177,12 @@ fn rows(machine: &Machine) -> Vec<Row> {
                 error: finite(b.verified.as_ref().map(|v| v.error)),
                 error_bound: finite(b.verified.as_ref().map(|v| v.bound)),
                 samples: b.samples,
-                throttled: strip::throttled(b),
-                slowed: strip::slowed(b).into_iter().map(str::to_owned).collect(),
-                energy_j: strip::energy_j(b),
+                throttled: telemetry::throttled(b),
+                slowed: telemetry::slowed(b)
+                    .into_iter()
+                    .map(str::to_owned)
+                    .collect(),
+                energy_j: telemetry::energy_j(b),
                 limit: share.map(|s| s.limit),
                 limit_share: finite(share.map(|s| s.fraction)),
                 run: b.run.clone(),

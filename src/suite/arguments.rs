@@ -6,7 +6,7 @@ use regex::Regex;
 
 /// What a run does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// Measures.
     Bench,
     /// Runs each benchmark once and verifies it (`--test`, or without `--bench`).
@@ -57,7 +57,7 @@ const FLAGS: [(&str, Option<char>); 13] = [
 /// The command line as the suite sees it. Criterion parses it too, and is the one that
 /// rejects what it does not know.
 #[derive(Clone, Debug)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// What to do.
     pub mode: Mode,
     /// Folder beside `new/` that Criterion copies results to: the named baseline, `base`
@@ -81,7 +81,7 @@ enum Filter {
 
 impl Arguments {
     /// Parses the process's own command line.
-    pub fn from_env() -> Self {
+    pub(crate) fn from_env() -> Self {
         Self::parse(std::env::args().skip(1))
     }
 
@@ -123,12 +123,12 @@ impl Arguments {
     }
 
     /// Whether the user set this option of Criterion's on the command line.
-    pub fn gave(&self, option: &str) -> bool {
+    pub(crate) fn gave(&self, option: &str) -> bool {
         self.given.contains(&option)
     }
 
     /// Whether the filter selects this id, by Criterion's rules.
-    pub fn selects(&self, id: &str) -> bool {
+    pub(crate) fn selects(&self, id: &str) -> bool {
         match &self.filter {
             Filter::All => true,
             Filter::None => false,

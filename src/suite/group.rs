@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::Suite;
-use super::plan::{self, Planned};
-use crate::device::Gpu;
-use crate::record::Cost;
-use crate::settings::Profile;
+use crate::device::gpu::Gpu;
+use crate::model::cost::Cost;
+use crate::model::id::{self, Device};
+use crate::suite::plan::Planned;
+use crate::suite::settings::Profile;
 use crate::timing::{Clock, Rate};
-use crate::workload::{Routine, RoutineError, Workload};
+use crate::workload::routine::{Routine, RoutineError, Workload};
 
 type MakeCpu<W> = fn(&Rc<W>) -> Result<Box<dyn Routine>, RoutineError>;
 type MakeGpu<W> = fn(&Rc<Gpu>, &Rc<W>) -> Result<Box<dyn Routine>, RoutineError>;
@@ -132,14 +132,20 @@ impl<W> Implementation<W> {
         self
     }
 
+    pub(super) fn device(&self) -> Device {
+        match self.make {
+            Make::Cpu(_) => Device::Cpu,
+            Make::Gpu(_) => Device::Gpu,
+        }
+    }
+
     pub(super) fn is_gpu(&self) -> bool {
-        matches!(self.make, Make::Gpu(_))
+        self.device() == Device::Gpu
     }
 
     /// `cpu/<name>` or `gpu/<name>`: the function part of Criterion's id.
     pub(super) fn function(&self) -> String {
-        let device = if self.is_gpu() { "gpu" } else { "cpu" };
-        format!("{device}/{}", self.name)
+        format!("{}/{}", self.device(), self.name)
     }
 }
 
@@ -188,7 +194,7 @@ impl<W: Workload> Group<W> {
             .map(|(size, row)| {
                 let function = row.function();
                 Planned {
-                    id: format!("{}/{function}/{size}", self.name),
+                    id: id::id(self.name, &function, size),
                     size,
                     clock: row.clock,
                     cost: self.cost_of(row, size),
@@ -198,7 +204,7 @@ impl<W: Workload> Group<W> {
                         .map(|rate| (rate.amount(size as f64), rate.unit())),
                     host_bytes: W::host_bytes(size),
                     device_bytes: row.is_gpu().then(|| W::device_bytes(size)),
-                    directory: plan::directory(self.name, &function, size),
+                    directory: id::directory(self.name, &function, size),
                 }
             })
             .collect()
@@ -227,63 +233,6 @@ impl<W: Workload> Group<W> {
             }
         }
         plan
-    }
-}
-
-/// A group of any operation, as a list of groups holds it.
-pub struct AnyGroup(pub(super) Box<dyn Erased>);
-
-/// What can be done with a group without knowing its operation.
-pub(super) trait Erased {
-    fn name(&self) -> &'static str;
-    fn planned(&self, profile: Profile) -> Vec<Planned>;
-    fn visit_inputs(&self, size: u64, visit: &mut dyn FnMut(&[u8]));
-    fn expect(&self, suite: &mut Suite);
-    fn run(&self, suite: &mut Suite);
-}
-
-impl<W: Workload> Erased for Group<W> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn planned(&self, profile: Profile) -> Vec<Planned> {
-        self.planned(profile)
-    }
-
-    fn visit_inputs(&self, size: u64, visit: &mut dyn FnMut(&[u8])) {
-        W::new(size).visit_inputs(visit);
-    }
-
-    fn expect(&self, suite: &mut Suite) {
-        suite.session.expect(self);
-    }
-
-    fn run(&self, suite: &mut Suite) {
-        suite.run_group(self);
-    }
-}
-
-impl<W: Workload + 'static> From<Group<W>> for AnyGroup {
-    fn from(group: Group<W>) -> Self {
-        Self(Box::new(group))
-    }
-}
-
-impl AnyGroup {
-    /// The group's name, the first part of its ids.
-    pub fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    /// Every benchmark of a profile, by size and then in the order of the table.
-    pub fn planned(&self, profile: Profile) -> Vec<Planned> {
-        self.0.planned(profile)
-    }
-
-    /// Makes the inputs of a size and hands them over in pieces, for a digest.
-    pub fn visit_inputs(&self, size: u64, visit: &mut dyn FnMut(&[u8])) {
-        self.0.visit_inputs(size, visit);
     }
 }
 

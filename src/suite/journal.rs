@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::arguments::{Arguments, Mode};
-use super::machine::Machine;
-use super::missing::{Missing, failed, skipped};
-use crate::ceilings;
-use crate::device::environment::Environment;
-use crate::record::{Failure, RunRecord, SCHEMA, Skip};
-use crate::settings::Settings;
+use crate::machine::ceilings;
+use crate::model::environment::Environment;
+use crate::model::record::{Failure, RunRecord, SCHEMA, Skip};
+use crate::results::runs;
+use crate::suite::arguments::{Arguments, Mode};
+use crate::suite::machine::Machine;
+use crate::suite::missing::{Missing, failed, skipped};
+use crate::suite::settings::Settings;
 use crate::timing::{CudaTime, TimingError};
 
 pub(super) struct Journal {
@@ -90,7 +91,7 @@ impl Journal {
                 eprintln!("note: {disturbance}");
             }
             eprintln!("measuring the CPU's ceilings");
-            self.record.ceilings.append(&mut ceilings::cpu());
+            self.record.ceilings.append(&mut ceilings::cpu::measure());
             self.write()?;
         }
         if gpu && !self.gpu_ceilings {
@@ -101,16 +102,16 @@ impl Journal {
             if let Some(reason) = time.gate_off_reason() {
                 eprintln!("note: the gate is off, gated benchmarks use the events clock: {reason}");
             }
-            self.record.ceilings.append(&mut ceilings::gpu(&gpu, time)?);
+            self.record
+                .ceilings
+                .append(&mut ceilings::gpu::measure(&gpu, time)?);
             self.write()?;
         }
         Ok(())
     }
 
     fn write(&self) -> Result<(), Missing> {
-        self.record
-            .write(&self.results)
-            .map_err(|e| failed(e.to_string()))
+        runs::write(&self.record, &self.results).map_err(|e| failed(e.to_string()))
     }
 
     /// Completes the record; `false` where nothing was measured and there is none.

@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
-use super::plan::Memory;
-use crate::device::environment::Environment;
-use crate::device::nvml::Monitor;
-use crate::device::{Absence, DeviceProperties, Gpu, probe};
-use crate::settings::Settings;
-use crate::timing::CudaTime;
+use crate::device::absence::Absence;
+use crate::device::gpu::Gpu;
+use crate::machine::fingerprint;
+use crate::machine::nvml::Monitor;
+use crate::model::environment::Environment;
+use crate::suite::plan::Memory;
+use crate::suite::settings::Settings;
+use crate::timing::{CudaTime, DeviceProperties, probe};
 
 pub(super) struct Machine {
     settings: Settings,
@@ -95,7 +97,7 @@ impl Machine {
     /// The fingerprint of the machine, collected when first asked for.
     pub(super) fn environment(&self) -> &Environment {
         self.environment
-            .get_or_init(|| Environment::collect(self.device()))
+            .get_or_init(|| fingerprint::collect(self.device()))
     }
 
     /// Why a benchmark that needs so many bytes does not fit, in a sentence.
@@ -127,7 +129,7 @@ mod tests {
     #[test]
     fn the_gpu_can_be_switched_off_and_lost() {
         let settings = Settings {
-            profile: crate::settings::Profile::Quick,
+            profile: crate::suite::settings::Profile::Quick,
             device: None,
             gate: crate::timing::GateMode::Auto,
             monitor: true,

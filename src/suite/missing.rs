@@ -1,7 +1,7 @@
+use crate::device::absence::Absence;
 use crate::device::kernel::CompileError;
-use crate::device::{Absence, CudaError};
-use crate::timing::TimingError;
-use crate::workload::RoutineError;
+use crate::timing::{CudaError, TimingError};
+use crate::workload::routine::RoutineError;
 
 /// Why a benchmark has no result.
 pub(super) enum Missing {

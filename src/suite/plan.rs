@@ -1,8 +1,8 @@
 //! What a group measures, before any machine is looked at.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::record::Cost;
+use crate::model::cost::Cost;
 use crate::timing::Clock;
 
 /// One benchmark of a group.
@@ -31,14 +31,6 @@ impl Planned {
     pub fn lacks(&self, memory: Memory) -> Option<String> {
         memory.lacks(self.host_bytes, self.device_bytes)
     }
-}
-
-/// Criterion replaces `/` by `_` in each part of an id; our ids have no other character that
-/// it would change and no part near the 64 bytes at which it cuts.
-pub(super) fn directory(group: &str, function: &str, size: u64) -> PathBuf {
-    Path::new(group)
-        .join(function.replace('/', "_"))
-        .join(size.to_string())
 }
 
 /// Share of a memory that a benchmark may take: the driver, the library workspaces and other

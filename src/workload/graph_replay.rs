@@ -10,9 +10,10 @@ use std::rc::Rc;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::{Workload, visit_f32};
 use crate::device::kernel::Source;
-use crate::record::{Cost, Verified};
+use crate::model::cost::Cost;
+use crate::model::verified::Verified;
+use crate::workload::routine::{Workload, visit_f32};
 
 /// Kernels of a chain.
 pub const LINKS: usize = 32;
@@ -140,10 +141,10 @@ pub mod gpu {
     use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result};
 
     use super::{CHAIN, Chain, LINKS, Rc, Verified};
+    use crate::device::gpu::Gpu;
     use crate::device::graph::Graph;
-    use crate::device::kernel::Launch;
-    use crate::device::{CudaError, Gpu};
-    use crate::workload::{Routine, RoutineError};
+    use crate::timing::{CudaError, Launch};
+    use crate::workload::routine::{Routine, RoutineError};
 
     /// One launch after the other.
     pub fn eager(gpu: &Rc<Gpu>, problem: &Rc<Chain>) -> Result<Box<dyn Routine>, RoutineError> {

@@ -9,11 +9,14 @@ use std::rc::Rc;
 use cudarc::driver::{CudaSlice, DevicePtr, PinnedHostSlice, result};
 use rand::{RngExt, SeedableRng};
 
-use super::{Routine, RoutineError, Workload, simple, visit_f32};
+use crate::device::gpu::Gpu;
 use crate::device::graph::Graph;
-use crate::device::kernel::{Launch, Source};
-use crate::device::{CudaError, Gpu};
-use crate::record::{Cost, Verified};
+use crate::device::kernel::Source;
+use crate::model::cost::Cost;
+use crate::model::verified::Verified;
+use crate::timing::{CudaError, Launch};
+use crate::workload::routine::{Routine, RoutineError, Workload, visit_f32};
+use crate::workload::simple;
 
 /// The kernel of a step.
 pub static HOST_SYNC: Source = Source {

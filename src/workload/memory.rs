@@ -10,9 +10,11 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result, sys};
 
-use super::{Routine, RoutineError, Workload};
-use crate::device::{CudaError, Gpu};
-use crate::record::{Cost, Verified};
+use crate::device::gpu::Gpu;
+use crate::model::cost::Cost;
+use crate::model::verified::Verified;
+use crate::timing::CudaError;
+use crate::workload::routine::{Routine, RoutineError, Workload};
 
 /// What the last word of each allocation is set to.
 const WORD: u32 = 0x5EED_CAFE;

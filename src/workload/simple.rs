@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaSlice, DevicePtr, sys::CUdeviceptr};
 
-use super::{Routine, RoutineError};
-use crate::device::Gpu;
-use crate::device::kernel::Launch;
-use crate::record::Verified;
+use crate::device::gpu::Gpu;
+use crate::model::verified::Verified;
+use crate::timing::Launch;
+use crate::workload::routine::{Routine, RoutineError};
 
 /// Compares every element with a float64 reference: the largest error relative to the
 /// reference, or to `floor` where the reference is smaller. A NaN that the reference does not

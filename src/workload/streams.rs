@@ -11,11 +11,12 @@ use cudarc::driver::{
     CudaSlice, CudaStream, DevicePtr, DevicePtrMut, PinnedHostSlice, result, sys,
 };
 
-use super::nested_sine::{self, NestedSine};
-use super::{Routine, RoutineError, Workload};
-use crate::device::kernel::Launch;
-use crate::device::{CudaError, Gpu};
-use crate::record::{Cost, Verified};
+use crate::device::gpu::Gpu;
+use crate::model::cost::Cost;
+use crate::model::verified::Verified;
+use crate::timing::{CudaError, Launch};
+use crate::workload::nested_sine::{self, NestedSine};
+use crate::workload::routine::{Routine, RoutineError, Workload};
 
 /// Pieces start at multiples of this many values, so that vector loads stay aligned.
 const ALIGNMENT: usize = 1 << 10;

@@ -17,13 +17,24 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaSlice, DevicePtr};
 
-use super::fresh::{Phase, Processes, Report, Task};
-use super::kernels::SPIN;
-use super::matmul::{self, Matmul};
-use super::{Routine, RoutineError, Workload};
-use crate::device::Gpu;
-use crate::device::kernel::Launch;
-use crate::record::{Cost, Verified};
+use crate::device::gpu::Gpu;
+use crate::device::kernel::Source;
+use crate::model::cost::Cost;
+use crate::model::verified::Verified;
+use crate::timing::Launch;
+use crate::workload::child_process::{Phase, Processes, Report, Task};
+use crate::workload::matmul::{self, Matmul};
+use crate::workload::routine::{Routine, RoutineError, Workload};
+
+/// Kernels of known duration: `empty()`, `spin(unsigned long long nanoseconds)`, and
+/// `spin_timed(unsigned long long nanoseconds, unsigned long long *spun)`, each for a grid of
+/// one block of one thread.
+pub static SPIN: Source = Source {
+    name: "spin.cu",
+    text: include_str!("../../kernels/spin.cu"),
+    options: &[],
+    oldest: (7, 5),
+};
 
 /// The phase that [`Processes`] report here.
 const FIRST_CALL: &str = "first-call";

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crossover::device::environment::{Cpu, Environment, GpuInfo};
-use crossover::record::{Cost, DeviceState, RunRecord, SCHEMA, Sidecar};
+use crossover::model::{Cost, DeviceState, RunRecord, SCHEMA, Sidecar};
+use crossover::model::{Cpu, Environment, GpuInfo};
 use crossover::timing::Clock;
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 /// One benchmark to write.
 #[derive(Clone)]
@@ -81,10 +82,13 @@ pub(crate) fn write(root: &Path, baseline: &str, run: &str, result: &Result) {
     fs::write(dir.join("estimates.json"), "{}").unwrap();
     fs::write(dir.join("tukey.json"), "[]").unwrap();
     if let Some(clock) = result.clock {
-        let mut sidecar = Sidecar {
+        let sidecar = Sidecar {
             schema: SCHEMA,
             id: result.id.clone(),
-            samples_sha256: String::new(),
+            samples_sha256: Sha256::digest(sample.to_string())
+                .iter()
+                .map(|b| format!("{b:02x}"))
+                .collect(),
             clock,
             size: parts[parts.len() - 1].parse().unwrap_or(0),
             cost: Cost::default(),
@@ -103,7 +107,7 @@ pub(crate) fn write(root: &Path, baseline: &str, run: &str, result: &Result) {
             monitor: None,
             run: run.to_owned(),
         };
-        sidecar.write(&dir).unwrap();
+        fs::write(dir.join("crossover.json"), json!(sidecar).to_string()).unwrap();
     }
 }
 
@@ -135,7 +139,9 @@ pub(crate) fn record(root: &Path, run: &str, change: impl FnOnce(&mut RunRecord)
         failed: Vec::new(),
     };
     change(&mut record);
-    record.write(root).unwrap();
+    let path = root.join("runs").join(format!("{run}.json"));
+    fs::create_dir_all(root.join("runs")).unwrap();
+    fs::write(path, json!(record).to_string()).unwrap();
 }
 
 /// Twenty gated benchmarks of 100 µs and more; `ratio` says by how much each differs.

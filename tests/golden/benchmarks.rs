@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crossover::settings::Profile;
-use crossover::suite::{Memory, Planned};
+use crossover::suite::{Memory, Planned, Profile};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use sha2::{Digest, Sha256};
 

@@ -11,7 +11,7 @@ mod table;
 use std::sync::OnceLock;
 
 use crossover::device::kernel::{Cubin, NO_NVRTC, Source};
-use crossover::device::present;
+use crossover::device::libraries;
 use crossover::workload::kernels;
 
 /// The architecture of the reference results.
@@ -19,7 +19,7 @@ const HOPPER: (u32, u32) = (9, 0);
 
 /// Whether NVRTC is there. Where CI asks for it, its absence is a failure.
 fn nvrtc() -> bool {
-    let there = present::nvrtc();
+    let there = libraries::nvrtc();
     if !there {
         let required = std::env::var_os("CROSSOVER_REQUIRE_NVRTC").is_some_and(|v| v == "1");
         assert!(

@@ -2,15 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::group::{one_size, remarks};
-use crate::record::{Strip, StripEvent};
+use crate::analysis::crossover::pairs::Found;
+use crate::analysis::crossover::words;
+use crate::analysis::topics::{self, Work, title, topic};
+use crate::analysis::{limits, telemetry};
+use crate::model::id::Device;
+use crate::model::telemetry::{Telemetry, TelemetryEvent};
+use crate::presentation::ink::{self, Role};
 use crate::report::assemble::Assembled;
-use crate::report::crossover::Found;
-use crate::report::model::{Benchmark, Device, Group, Machine, Series};
-use crate::report::plot::charts;
-use crate::report::plot::ink::{self, Role};
-use crate::report::topics::{self, Work, title, topic};
-use crate::report::{limits, strip, terminal};
+use crate::report::charts;
+use crate::report::page::group::{one_size, remarks};
+use crate::results::curves::{Benchmark, Group, Series};
+use crate::results::machine::Machine;
 
 /// Safe inside a script element whatever names the files held.
 pub(super) fn json(report: &Assembled) -> String {
@@ -109,11 +112,11 @@ fn series(
 fn facts(machine: &Machine, series: &Series, b: &Benchmark) -> Value {
     let mut facts = json!({
         "share": limits::share(series, b, machine).map(|s| s.words()),
-        "joules": strip::energy_j(b),
+        "joules": telemetry::energy_j(b),
         "error": b.verified.as_ref().map(|v| v.error).filter(|e| *e > 0.0),
-        "slowed": Some(strip::slowed(b).join(", ")).filter(|s| !s.is_empty()),
+        "slowed": Some(telemetry::slowed(b).join(", ")).filter(|s| !s.is_empty()),
         "remarks": Some(remarks(b).join("; ")).filter(|s| !s.is_empty()),
-        "strip": b.strip.as_ref().map(lines),
+        "strip": b.telemetry.as_ref().map(lines),
     });
     if let Some(facts) = facts.as_object_mut() {
         facts.retain(|_, value| !value.is_null());
@@ -123,11 +126,11 @@ fn facts(machine: &Machine, series: &Series, b: &Benchmark) -> Value {
 
 /// The lines of a strip in the order in which the script draws them, null for one that says
 /// nothing, and what happened at each time.
-fn lines(seen: &Strip) -> Value {
+fn lines(seen: &Telemetry) -> Value {
     let changes = seen.memory_clock_mhz.windows(2).any(|w| w[0] != w[1]);
     let watts = seen.power_w.iter().map(|w| w.map(f64::round));
-    let at = |events: &[StripEvent]| {
-        let what: Vec<String> = events.iter().map(strip::words).collect();
+    let at = |events: &[TelemetryEvent]| {
+        let what: Vec<String> = events.iter().map(telemetry::words).collect();
         json!({ "ms": events[0].time_ms, "what": what })
     };
     json!({
@@ -152,7 +155,7 @@ fn crossing(f: &Found) -> Value {
         "cpu": format!("cpu/{}", f.cpu),
         "machine": f.gpu_machine,
         "question": f.question.phrase(),
-        "wins": terminal::wins(f),
+        "wins": words::wins(f),
         "size": change.map(|c| c.size),
         "low": change.map(|c| c.low),
         "high": change.map(|c| c.high),

@@ -4,16 +4,19 @@ use std::path::Path;
 
 use maud::{Markup, PreEscaped, html};
 
-use super::link;
+use crate::analysis::crossover::pairs::Found;
+use crate::analysis::crossover::words;
+use crate::analysis::reuse::Reuse;
+use crate::analysis::topics::{self, Work, title, topic};
+use crate::analysis::{limits, telemetry};
+use crate::model::id::Device;
+use crate::presentation::ink::Role;
+use crate::presentation::units;
 use crate::report::assemble::Assembled;
-use crate::report::crossover::Found;
-use crate::report::limits;
-use crate::report::model::{Benchmark, Device, Group, Machine, Series};
-use crate::report::plot::charts::{self, Charts};
-use crate::report::plot::ink::Role;
-use crate::report::reuse::Reuse;
-use crate::report::topics::{self, Work, title, topic};
-use crate::report::{strip, terminal, units};
+use crate::report::charts::{self, Charts};
+use crate::report::page::link;
+use crate::results::curves::{Benchmark, Group, Series};
+use crate::results::machine::Machine;
 
 /// One plot in the two shapes a page needs, and as a file.
 pub(in crate::report) struct Drawn {
@@ -36,7 +39,7 @@ pub(in crate::report) struct Section {
 impl Section {
     /// Draws a group.
     pub(in crate::report) fn draw(report: &Assembled, group: &str) -> Self {
-        use crate::report::plot::Shape::{Narrow, Wide};
+        use crate::presentation::plot::figure::Shape::{Narrow, Wide};
         if one_size(report, group) {
             // A curve of one point is none: the section has bars instead.
             return Self {
@@ -148,10 +151,10 @@ fn answer(f: &Found, machine: Option<&Machine>) -> Markup {
             td.gpu { (f.gpu_label()) @if let Some(machine) = machine { ", " (machine.hardware()) } }
             td { (f.clock) }
             td { (f.question.phrase()) }
-            td { (terminal::wins(f)) }
+            td { (words::wins(f)) }
             td { (interval) }
             td.cpu { "cpu/" (f.cpu) }
-            td { (terminal::largest(f)) }
+            td { (words::largest(f)) }
         }
     }
 }
@@ -333,7 +336,7 @@ fn bars(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Mar
 /// Every figure of every benchmark, folded away.
 fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Markup {
     let work = topics::work(&[group]);
-    let counted = group.benchmarks().any(|b| strip::energy_j(b).is_some());
+    let counted = group.benchmarks().any(|b| telemetry::energy_j(b).is_some());
     let old = |b: &Benchmark| {
         let newest = machine.run.as_ref().map(|r| r.run.as_str());
         b.run.is_some() && b.run.as_deref() != newest
@@ -393,7 +396,7 @@ fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> 
 
 /// Of an iteration, and what a joule of it computes.
 fn energy(series: &Series, index: usize, work: Option<Work>) -> String {
-    let Some(joules) = strip::energy_j(&series.points[index]) else {
+    let Some(joules) = telemetry::energy_j(&series.points[index]) else {
         return String::new();
     };
     let flop = work.filter(|w| *w == Work::Flop);
@@ -406,12 +409,14 @@ fn energy(series: &Series, index: usize, work: Option<Work>) -> String {
 
 /// The mark of a benchmark whose clock was held down, and what did it.
 fn slowed(b: &Benchmark) -> Markup {
-    let words = strip::slowed(b);
+    let words = telemetry::slowed(b);
     html! { @if !words.is_empty() { small.slowed { "▾ " (words.join(", ")) } } }
 }
 
 fn any_slowed(group: &Group) -> Markup {
-    let count = group.benchmarks().filter(|b| !strip::slowed(b).is_empty());
+    let count = group
+        .benchmarks()
+        .filter(|b| !telemetry::slowed(b).is_empty());
     html! {
         @match count.count() {
             0 => {}
@@ -425,11 +430,11 @@ fn any_slowed(group: &Group) -> Markup {
 
 /// What happened to the clock while a benchmark ran, and when.
 fn happened(b: &Benchmark) -> Vec<String> {
-    let mut words: Vec<String> = strip::events(b)
-        .map(|e| format!("at {} ms {}", e.time_ms, strip::words(e)))
+    let mut words: Vec<String> = telemetry::events(b)
+        .map(|e| format!("at {} ms {}", e.time_ms, telemetry::words(e)))
         .collect();
     if words.is_empty() {
-        words.extend(strip::slowed(b).into_iter().map(str::to_owned));
+        words.extend(telemetry::slowed(b).into_iter().map(str::to_owned));
     }
     words
 }

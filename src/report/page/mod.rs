@@ -1,24 +1,22 @@
 //! `index.html`: one self-contained page, nothing fetched.
 
 mod data;
-mod group;
+pub(super) mod group;
 mod link;
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, PreEscaped, html};
 
-use super::assemble::Assembled;
-use super::crossover::{Answer, Found, headlines};
-use super::findings::Finding;
-use super::model::Machine;
-use super::plot::ink;
-use super::terminal;
-use super::topics::{title, topic};
-use super::{limits, strip, units};
+use crate::analysis::crossover::pairs::{Found, headlines};
+use crate::analysis::crossover::search::Answer;
+use crate::analysis::crossover::words;
+use crate::analysis::findings::finding::Finding;
+use crate::analysis::topics::{title, topic};
+use crate::analysis::{limits, telemetry};
+use crate::presentation::page::shell;
+use crate::presentation::{ink, units};
+use crate::report::assemble::Assembled;
+use crate::results::machine::Machine;
 use crate::timing::Clock;
-
-/// Nothing may be fetched, whatever a file that was read may contain.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
-                      img-src data:; base-uri 'none'; form-action 'none'";
 
 /// In one script element, each using those before it.
 const SCRIPTS: [&str; 3] = [
@@ -27,25 +25,7 @@ const SCRIPTS: [&str; 3] = [
     include_str!("explorer.js"),
 ];
 
-pub(super) use group::Section;
-
-/// The page around a body: head, style sheet, colours. For any page of the report.
-pub fn shell(heading: &str, body: Markup) -> Markup {
-    html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="color-scheme" content="light dark";
-                title { (heading) }
-                style { (PreEscaped(include_str!("page.css"))) (PreEscaped(ink::css())) }
-            }
-            body { (body) }
-        }
-    }
-}
+pub(super) use crate::report::page::group::Section;
 
 /// The page of a report. Links are relative to `out`, where it will lie.
 pub(super) fn page(report: &Assembled, sections: &[Section], out: &std::path::Path) -> String {
@@ -240,7 +220,7 @@ fn card(f: &Found) -> Markup {
             p.pair {
                 span.gpu { (f.gpu_label()) } (call) " against " span.cpu { "cpu/" (f.cpu) }
             }
-            p.speed { (terminal::largest(f)) }
+            p.speed { (words::largest(f)) }
         }
     }
 }
@@ -388,7 +368,7 @@ fn ceilings(report: &Assembled) -> Markup {
 }
 
 fn reading(report: &Assembled) -> Markup {
-    let counted = |m: &Machine| m.benchmarks().any(|b| strip::energy_j(b).is_some());
+    let counted = |m: &Machine| m.benchmarks().any(|b| telemetry::energy_j(b).is_some());
     let clocks = [
         Clock::Wall,
         Clock::Events,

@@ -7,10 +7,20 @@ use cudarc::cublas::{result as cublas, sys::cublasOperation_t};
 use cudarc::driver::{result, sys};
 use cudarc::nvrtc::result as nvrtc;
 
-use super::COLD_START;
-use crate::device::{CudaError, cublas_error, present};
-use crate::workload::RoutineError;
-use crate::workload::fresh::Report;
+use crate::device::gpu::cublas_error;
+use crate::device::kernel::Source;
+use crate::device::libraries;
+use crate::timing::CudaError;
+use crate::workload::child_process::Report;
+use crate::workload::routine::RoutineError;
+
+/// The kernel of the first launch.
+pub static COLD_START: Source = Source {
+    name: "cold_start.cu",
+    text: include_str!("../../../kernels/cold_start.cu"),
+    options: &[],
+    oldest: (7, 5),
+};
 
 /// Repetitions of a warm phase; their median counts.
 const WARM: usize = 21;
@@ -72,11 +82,11 @@ pub(in crate::workload) fn measure(device: usize) -> Outcome<Report> {
     let x = report.once("first-alloc", allocate)?;
     report.warm("warm-alloc", || allocate().map(drop))?;
 
-    if present::nvrtc() {
+    if libraries::nvrtc() {
         let arch = arch(ordinal)?;
         kernel(&mut report, stream, x, arch)?;
     }
-    if present::cublas() {
+    if libraries::cublas() {
         product(&mut report, stream)?;
     }
     Ok(report)

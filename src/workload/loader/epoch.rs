@@ -6,12 +6,14 @@ use std::time::Instant;
 
 use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtr, PinnedHostSlice, result, sys};
 
-use super::consumer::Consumer;
-use super::worker::Worker;
-use super::{BATCHES, Loader};
-use crate::device::{CudaError, Gpu};
-use crate::record::Verified;
-use crate::workload::{Routine, RoutineError};
+use crate::device::gpu::Gpu;
+use crate::model::verified::Verified;
+use crate::timing::CudaError;
+use crate::workload::loader::consumer::Consumer;
+use crate::workload::loader::images::BATCHES;
+use crate::workload::loader::problem::Loader;
+use crate::workload::loader::worker::Worker;
+use crate::workload::routine::{Routine, RoutineError};
 
 /// Epochs behind the figure for how busy the device was; the median counts.
 const BUSY_EPOCHS: usize = 3;

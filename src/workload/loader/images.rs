@@ -3,7 +3,8 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
-use super::BATCHES;
+/// Batches of an epoch.
+pub const BATCHES: usize = 32;
 
 /// Bytes of an image: 64 by 64 pixels of one byte.
 pub const IMAGE: usize = 4096;

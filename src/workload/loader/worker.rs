@@ -3,8 +3,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
-use super::images::Images;
-use crate::workload::RoutineError;
+use crate::workload::loader::images::Images;
+use crate::workload::routine::RoutineError;
 
 /// A thread that gathers batches into buffers that are lent to it, in the order of its jobs.
 /// It lives as long as this value.

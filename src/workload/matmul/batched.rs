@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
-use super::{CUBLAS_WORKSPACE, Matmul, Shape};
-use crate::record::Cost;
-use crate::workload::Workload;
+use crate::model::cost::Cost;
+use crate::workload::matmul::problem::{CUBLAS_WORKSPACE, Matmul};
+use crate::workload::matmul::shape::Shape;
+use crate::workload::routine::Workload;
 
 /// Products in a batch.
 pub const BATCH: usize = 64;
@@ -55,7 +56,7 @@ pub mod cpu {
 
     use super::Batched;
     use crate::workload::matmul::rectangular::{self, on_all_threads, product};
-    use crate::workload::{Routine, RoutineError};
+    use crate::workload::routine::{Routine, RoutineError};
 
     /// The products shared out among all cores, each on one thread.
     pub fn over_batch(problem: &Rc<Batched>) -> Result<Box<dyn Routine>, RoutineError> {
@@ -75,9 +76,9 @@ pub mod gpu {
     use std::rc::Rc;
 
     use super::Batched;
-    use crate::device::Gpu;
+    use crate::device::gpu::Gpu;
     use crate::workload::matmul::{gpu, transfer};
-    use crate::workload::{Routine, RoutineError};
+    use crate::workload::routine::{Routine, RoutineError};
 
     /// Operands and results in device memory.
     pub fn cublas(gpu: &Rc<Gpu>, problem: &Rc<Batched>) -> Result<Box<dyn Routine>, RoutineError> {

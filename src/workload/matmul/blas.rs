@@ -4,8 +4,10 @@ use std::rc::Rc;
 
 use cblas_sys::{CBLAS_LAYOUT, CBLAS_TRANSPOSE, cblas_sgemm};
 
-use super::{Matmul, Shape, rectangular};
-use crate::workload::{Routine, RoutineError};
+use crate::workload::matmul::problem::Matmul;
+use crate::workload::matmul::rectangular;
+use crate::workload::matmul::shape::Shape;
+use crate::workload::routine::{Routine, RoutineError};
 
 /// `cblas_sgemm` of the library that was linked.
 pub(super) fn blas(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {

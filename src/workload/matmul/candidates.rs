@@ -1,9 +1,9 @@
 //! What `cpu/best` chooses from.
 
-use super::Matmul;
-use super::blocks::{Grid, Library};
-use super::cpu::Method;
 use crate::workload::calibrate;
+use crate::workload::matmul::blocks::{Grid, Library};
+use crate::workload::matmul::method::Method;
+use crate::workload::matmul::problem::Matmul;
 
 /// Larger products are calibrated on a corner of this order: by then the methods have
 /// settled, and the calibration takes a second or two where the product takes minutes.

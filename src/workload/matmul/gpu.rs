@@ -2,17 +2,18 @@
 
 use std::rc::Rc;
 
-use cudarc::driver::{CudaSlice, DevicePtr, result, sys::CUdeviceptr};
+use crate::device::gpu::Gpu;
+use crate::device::kernel::Source;
+use crate::model::verified::Verified;
+use crate::timing::Launch;
+use crate::workload::matmul::operands::Inputs;
+use crate::workload::matmul::output::Output;
+use crate::workload::matmul::problem::Matmul;
+use crate::workload::matmul::sgemm::{LAUNCHES, Sgemm};
+use crate::workload::routine::{Routine, RoutineError};
 
-use super::Matmul;
-pub use super::overlap::transfer_pinned;
-use super::reference::worse;
-use super::sgemm::{LAUNCHES, Sgemm};
-pub use super::transfer::{transfer, transfer_pinned_sequence};
-use crate::device::kernel::{Launch, Source};
-use crate::device::{CudaError, Gpu};
-use crate::record::Verified;
-use crate::workload::{Routine, RoutineError};
+pub use crate::workload::matmul::overlap::transfer_pinned;
+pub use crate::workload::matmul::transfer::{transfer, transfer_pinned_sequence};
 
 /// The kernels of this module.
 pub static MATMUL: Source = Source {
@@ -21,10 +22,6 @@ pub static MATMUL: Source = Source {
     options: &[],
     oldest: (7, 5),
 };
-
-/// A result is fetched for its check in pieces of about this many values (64 MiB): at the
-/// largest order the whole would take 4 GiB more of host memory.
-const CHECK_VALUES: usize = 1 << 24;
 
 /// Own kernel, one thread an element.
 pub fn naive(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
@@ -69,7 +66,7 @@ pub fn tiled_by(
 /// cuBLAS SGEMM in true f32 (not TF32), in the library's default mode; of a batch,
 /// `cublasSgemmStridedBatched`.
 pub fn cublas(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
-    let inputs = Inputs::shared(gpu, problem)?;
+    let inputs = problem.device_inputs(gpu)?;
     let output = Output::new(gpu, problem)?;
     let sgemm = Sgemm::new(gpu, problem.shape, inputs.a(), inputs.b(), output.address())?;
     Ok(Box::new(Resident {
@@ -78,109 +75,6 @@ pub fn cublas(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, R
         output,
         notes: Vec::new(),
     }))
-}
-
-/// A and B of one problem in device memory, uploaded once and read by every implementation
-/// without transfers.
-pub(super) struct Inputs {
-    gpu: Rc<Gpu>,
-    a: CudaSlice<f32>,
-    b: CudaSlice<f32>,
-}
-
-impl Inputs {
-    pub(super) fn shared(gpu: &Rc<Gpu>, problem: &Matmul) -> Result<Rc<Self>, CudaError> {
-        let mut cached = problem.inputs.borrow_mut();
-        match &*cached {
-            Some(inputs) if Rc::ptr_eq(&inputs.gpu, gpu) => Ok(Rc::clone(inputs)),
-            _ => {
-                let inputs = Rc::new(Self {
-                    gpu: Rc::clone(gpu),
-                    a: gpu.upload(&problem.a)?,
-                    b: gpu.upload(&problem.b)?,
-                });
-                *cached = Some(Rc::clone(&inputs));
-                Ok(inputs)
-            }
-        }
-    }
-
-    pub(super) fn a(&self) -> CUdeviceptr {
-        address(&self.gpu, &self.a)
-    }
-
-    pub(super) fn b(&self) -> CUdeviceptr {
-        address(&self.gpu, &self.b)
-    }
-}
-
-/// The address of a slice. It stays valid as long as the slice lives; the crate orders its
-/// work by using one stream.
-pub(super) fn address<T>(gpu: &Gpu, values: &CudaSlice<T>) -> CUdeviceptr {
-    values.device_ptr(gpu.stream()).0
-}
-
-/// C in device memory.
-pub(super) struct Output {
-    gpu: Rc<Gpu>,
-    problem: Rc<Matmul>,
-    c: CudaSlice<f32>,
-}
-
-impl Output {
-    pub(super) fn new(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Self, CudaError> {
-        Ok(Self {
-            c: gpu.alloc(problem.shape.c_len())?,
-            gpu: Rc::clone(gpu),
-            problem: Rc::clone(problem),
-        })
-    }
-
-    pub(super) fn gpu(&self) -> &Rc<Gpu> {
-        &self.gpu
-    }
-
-    pub(super) fn problem(&self) -> &Rc<Matmul> {
-        &self.problem
-    }
-
-    pub(super) fn address(&self) -> CUdeviceptr {
-        address(&self.gpu, &self.c)
-    }
-
-    pub(super) fn poison(&mut self) -> Result<(), CudaError> {
-        self.gpu.poison(&mut self.c)
-    }
-
-    /// Overwrites the result with one byte.
-    pub(super) fn fill(&mut self, byte: u8) -> Result<(), CudaError> {
-        let (address, bytes) = (self.address(), self.c.num_bytes());
-        // SAFETY: the range is the slice's own memory.
-        unsafe { result::memset_d8_async(address, byte, bytes, self.gpu.stream().cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemsetD8Async", e))
-    }
-
-    /// The largest error of the result, whose values `decode` first turns into those of C.
-    pub(super) fn error(&self, decode: fn(&mut [f32])) -> Result<f64, CudaError> {
-        let (total, n) = (self.problem.shape.rows(), self.problem.shape.n);
-        let rows = (CHECK_VALUES / n).clamp(1, total);
-        let mut values = vec![f32::NAN; rows * n];
-        let mut error = 0.0;
-        for first in (0..total).step_by(rows) {
-            let rows = rows.min(total - first);
-            let values = &mut values[..rows * n];
-            // A piece that was not copied must not pass as the one before it.
-            values.fill(f32::NAN);
-            self.gpu
-                .stream()
-                .memcpy_dtoh(&self.c.slice(first * n..(first + rows) * n), values)
-                .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;
-            self.gpu.synchronize()?;
-            decode(values);
-            error = worse(error, self.problem.error_of_rows(first, values));
-        }
-        Ok(error)
-    }
 }
 
 enum Product {
@@ -206,7 +100,7 @@ fn kernel(
     block: (u32, u32),
 ) -> Result<Box<dyn Routine>, RoutineError> {
     let function = gpu.function(&MATMUL, name)?;
-    let inputs = Inputs::shared(gpu, problem)?;
+    let inputs = problem.device_inputs(gpu)?;
     let output = Output::new(gpu, problem)?;
     gpu.bind()?;
     let n = u32::try_from(problem.order())?;
@@ -234,7 +128,7 @@ impl Routine for Resident {
             // SAFETY: the arguments are those of every kernel of this file (A, B, C, n); the
             // slices live in `self`, have the lengths of the shape, and are distinct; the
             // context was made current when the routine was.
-            Product::Kernel(launch) => unsafe { launch.launch(self.output.gpu.stream()) }?,
+            Product::Kernel(launch) => unsafe { launch.launch(self.output.gpu().stream()) }?,
             // SAFETY: as above.
             Product::Sgemm(sgemm) => unsafe { sgemm.enqueue() }?,
         }
@@ -243,7 +137,7 @@ impl Routine for Resident {
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
         let error = self.output.error(|_| {})?;
-        Ok(self.output.problem.verified(error))
+        Ok(self.output.problem().verified(error))
     }
 
     fn launches(&self) -> u32 {

@@ -5,13 +5,17 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaStream, result, sys};
 
-use super::schedule::Schedule;
-use super::sgemm::{Matrix, Sgemm};
-use super::transfer::{Copies, HostSide, Matrices, Pinned, transfer_pinned_sequence};
-use super::{Matmul, Shape};
-use crate::device::{CudaError, Gpu};
-use crate::record::Verified;
-use crate::workload::{Routine, RoutineError};
+use crate::device::gpu::Gpu;
+use crate::model::verified::Verified;
+use crate::timing::CudaError;
+use crate::workload::matmul::problem::Matmul;
+use crate::workload::matmul::schedule::Schedule;
+use crate::workload::matmul::sgemm::{Matrix, Sgemm};
+use crate::workload::matmul::shape::Shape;
+use crate::workload::matmul::transfer::{
+    Copies, HostSide, Matrices, Pinned, transfer_pinned_sequence,
+};
+use crate::workload::routine::{Routine, RoutineError};
 
 /// Operands from pinned memory, cuBLAS SGEMM, the result to pinned memory. From order 2048
 /// on the product begins when a first panel has arrived, and rows of the result leave while

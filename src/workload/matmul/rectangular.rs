@@ -6,10 +6,11 @@ use gemm::Parallelism;
 use ndarray::{ArrayView2, ArrayViewMut2};
 use rayon::prelude::*;
 
-use super::blocks::{Grid, Library, gemm};
-use super::{Matmul, Shape};
-use crate::record::Verified;
-use crate::workload::{Routine, RoutineError};
+use crate::model::verified::Verified;
+use crate::workload::matmul::blocks::{Grid, Library, gemm};
+use crate::workload::matmul::problem::Matmul;
+use crate::workload::matmul::shape::Shape;
+use crate::workload::routine::{Routine, RoutineError};
 
 /// Writes C given the shape, A and B.
 pub(super) type Multiply = fn(Shape, &[f32], &[f32], &mut [f32]);

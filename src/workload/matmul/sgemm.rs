@@ -7,9 +7,10 @@ use cudarc::cublas::result::{sgemm, sgemm_strided_batched};
 use cudarc::cublas::sys::cublasOperation_t::CUBLAS_OP_N;
 use cudarc::driver::sys::CUdeviceptr;
 
-use super::Shape;
-use crate::device::{CudaError, Gpu, cublas_error};
-use crate::workload::RoutineError;
+use crate::device::gpu::{Gpu, cublas_error};
+use crate::timing::CudaError;
+use crate::workload::matmul::shape::Shape;
+use crate::workload::routine::RoutineError;
 
 /// What one call may put into the stream at most: for a product of a few rows the library
 /// clears counters, computes pieces of the sum and adds them up. It does not say.

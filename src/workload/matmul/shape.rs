@@ -1,4 +1,4 @@
-use crate::record::Cost;
+use crate::model::cost::Cost;
 
 /// Sizes of a product C = A B of row-major matrices, or of `batch` independent ones that lie
 /// one after the other: A is `m` x `k`, B is `k` x `n`, C is `m` x `n`.

@@ -3,9 +3,10 @@
 
 use std::rc::Rc;
 
-use super::{CUBLAS_WORKSPACE, Matmul, Shape};
-use crate::record::Cost;
-use crate::workload::Workload;
+use crate::model::cost::Cost;
+use crate::workload::matmul::problem::{CUBLAS_WORKSPACE, Matmul};
+use crate::workload::matmul::shape::Shape;
+use crate::workload::routine::Workload;
 
 /// Rows and columns of B.
 pub const ORDER: usize = 4096;
@@ -56,7 +57,7 @@ pub mod cpu {
 
     use super::Skinny;
     use crate::workload::matmul::rectangular::{self, on_all_threads, product};
-    use crate::workload::{Routine, RoutineError};
+    use crate::workload::routine::{Routine, RoutineError};
 
     /// gemm's own way to share one product among all cores.
     pub fn gemm(problem: &Rc<Skinny>) -> Result<Box<dyn Routine>, RoutineError> {
@@ -76,9 +77,9 @@ pub mod gpu {
     use std::rc::Rc;
 
     use super::Skinny;
-    use crate::device::Gpu;
+    use crate::device::gpu::Gpu;
     use crate::workload::matmul::{gpu, transfer};
-    use crate::workload::{Routine, RoutineError};
+    use crate::workload::routine::{Routine, RoutineError};
 
     /// Operands and result in device memory.
     pub fn cublas(gpu: &Rc<Gpu>, problem: &Rc<Skinny>) -> Result<Box<dyn Routine>, RoutineError> {

@@ -4,12 +4,14 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaSlice, PinnedHostSlice, result, sys::CUdeviceptr};
 
-use super::gpu::address;
-use super::sgemm::Sgemm;
-use super::{Matmul, Shape};
-use crate::device::{CudaError, Gpu};
-use crate::record::Verified;
-use crate::workload::{Routine, RoutineError};
+use crate::device::gpu::Gpu;
+use crate::model::verified::Verified;
+use crate::timing::CudaError;
+use crate::workload::matmul::operands::address;
+use crate::workload::matmul::problem::Matmul;
+use crate::workload::matmul::sgemm::Sgemm;
+use crate::workload::matmul::shape::Shape;
+use crate::workload::routine::{Routine, RoutineError};
 
 /// Two uploads from pageable memory, cuBLAS SGEMM, one download to pageable memory, one after
 /// the other. The device memory is there already. Synchronises: time it on the wall clock.
@@ -25,7 +27,7 @@ pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>,
 }
 
 /// The same from and to pinned memory: what pinning alone saves.
-/// [`transfer_pinned`](super::gpu::transfer_pinned) does the three at the same time.
+/// [`transfer_pinned`](crate::workload::matmul::overlap::transfer_pinned) does the three at the same time.
 pub fn transfer_pinned_sequence(
     gpu: &Rc<Gpu>,
     problem: &Rc<Matmul>,

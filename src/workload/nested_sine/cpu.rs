@@ -4,10 +4,12 @@ use std::rc::Rc;
 
 use rayon::prelude::*;
 
-use super::verify::{POISON, Tolerance};
-use super::{Isa, NestedSine};
-use crate::record::Verified;
-use crate::workload::{Routine, RoutineError, calibrate};
+use crate::model::verified::Verified;
+use crate::workload::calibrate;
+use crate::workload::nested_sine::isa::Isa;
+use crate::workload::nested_sine::problem::NestedSine;
+use crate::workload::nested_sine::verify::{POISON, Tolerance};
+use crate::workload::routine::{Routine, RoutineError};
 
 /// Accuracy taken for granted of a C library's `sinf`: glibc documents 1 ulp, others do not
 /// do worse than that.

@@ -5,13 +5,14 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, PinnedHostSlice, result, sys};
 
-use super::verify::{POISON, POISON_BYTE, Tolerance};
-use super::{NestedSine, PASSES};
+use crate::device::gpu::Gpu;
 use crate::device::graph::Graph;
-use crate::device::kernel::{Launch, Source};
-use crate::device::{CudaError, Gpu};
-use crate::record::Verified;
-use crate::workload::{Routine, RoutineError};
+use crate::device::kernel::Source;
+use crate::model::verified::Verified;
+use crate::timing::{CudaError, Launch};
+use crate::workload::nested_sine::problem::{NestedSine, PASSES};
+use crate::workload::nested_sine::verify::{POISON, POISON_BYTE, Tolerance};
+use crate::workload::routine::{Routine, RoutineError};
 
 /// The kernels.
 pub static NESTED_SINE: Source = Source {

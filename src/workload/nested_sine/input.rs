@@ -10,7 +10,7 @@ const STREAM: usize = 1 << 16;
 /// One element in so many is adversarial.
 const SPARSITY: usize = 256;
 
-/// The inputs that [`super::NestedSine::new`] describes.
+/// The inputs that [`crate::workload::nested_sine::problem::NestedSine::new`] describes.
 pub(super) fn mixed(n: usize) -> Vec<f32> {
     let mut x = vec![0.0; n];
     x.par_chunks_mut(STREAM).enumerate().for_each(|(i, chunk)| {
@@ -28,7 +28,7 @@ pub(super) fn mixed(n: usize) -> Vec<f32> {
     x
 }
 
-/// The inputs that [`super::NestedSine::adversarial`] describes, 4,096 of them, one of each
+/// The inputs that [`crate::workload::nested_sine::problem::NestedSine::adversarial`] describes, 4,096 of them, one of each
 /// kind first.
 pub(super) fn adversarial() -> Vec<f32> {
     let neighbours = |x: f32| [x, x.next_up(), x.next_down()];
@@ -44,7 +44,7 @@ pub(super) fn adversarial() -> Vec<f32> {
         f32::MIN_POSITIVE.next_down(),
         f32::NAN.copysign(-1.0),
     ];
-    all.extend(neighbours(super::sine::LARGE));
+    all.extend(neighbours(crate::workload::nested_sine::sine::LARGE));
     for exponent in -149..=127 {
         all.extend(neighbours(2f64.powi(exponent) as f32));
         all.push((1.618_034 * 2f64.powi(exponent)) as f32);

@@ -4,147 +4,16 @@
 pub mod cpu;
 pub mod gpu;
 mod input;
+mod isa;
+mod problem;
 mod sine;
 mod vector;
 mod verify;
 
-use std::cell::OnceCell;
-use std::ops::Range;
-
 pub use gpu::NESTED_SINE;
-pub use vector::Isa;
+pub use isa::Isa;
+pub use problem::{NestedSine, cost, cost_per_kernel, cost_transfer, cost_vector};
 pub(super) use verify::POISON;
-
-use super::{Workload, visit_f32};
-use crate::record::Cost;
-
-/// Sines an element.
-const PASSES: u32 = 4;
-
-/// n inputs and, once something is checked, their float64 results.
-///
-/// The inputs are random in [-3, 3) from a fixed seed, but for one element in 256, at most
-/// 4,096 of them, at the start: adversarial ones, in the order of
-/// [`adversarial`](Self::adversarial). So few, and next to each other, they cost the timing
-/// next to nothing.
-pub struct NestedSine {
-    x: Vec<f32>,
-    expected: OnceCell<Vec<f64>>,
-}
-
-impl NestedSine {
-    /// n inputs, 4n bytes of host memory.
-    pub fn new(n: u64) -> Self {
-        Self::of(input::mixed(n as usize))
-    }
-
-    /// Inputs of your own.
-    pub fn of(x: Vec<f32>) -> Self {
-        Self {
-            x,
-            expected: OnceCell::new(),
-        }
-    }
-
-    /// Inputs that a sine is likely to get wrong: NaN, infinities, zeros, subnormals, powers
-    /// of two and their neighbours, multiples of π/2 and their neighbours, large arguments,
-    /// all with both signs.
-    pub fn adversarial() -> Vec<f32> {
-        input::adversarial()
-    }
-
-    /// The inputs.
-    pub fn input(&self) -> &[f32] {
-        &self.x
-    }
-
-    /// Number of elements.
-    pub fn len(&self) -> usize {
-        self.x.len()
-    }
-
-    /// Whether there are no elements.
-    pub fn is_empty(&self) -> bool {
-        self.x.is_empty()
-    }
-
-    /// The elements that a check looks at: all of up to 2^20, else 256 windows of 4,096 from
-    /// the first elements, where the adversarial ones are, to the last.
-    fn windows(&self) -> Vec<Range<usize>> {
-        const FULL: usize = 1 << 20;
-        const WINDOWS: usize = 256;
-        const LENGTH: usize = FULL / WINDOWS;
-        if self.len() <= FULL {
-            return std::iter::once(0..self.len()).collect();
-        }
-        let span = self.len() - LENGTH;
-        (0..WINDOWS)
-            .map(|i| (span as u128 * i as u128 / (WINDOWS as u128 - 1)) as usize)
-            .map(|start| start..start + LENGTH)
-            .collect()
-    }
-}
-
-impl Workload for NestedSine {
-    fn new(n: u64) -> Self {
-        NestedSine::new(n)
-    }
-
-    fn host_bytes(n: u64) -> u64 {
-        // Input and output, both once more in pinned memory.
-        16 * n
-    }
-
-    fn device_bytes(n: u64) -> u64 {
-        8 * n
-    }
-
-    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
-        visit_f32(&self.x, visit);
-    }
-}
-
-/// Cost of the fused computation, from and to the memory that it works in: 8 bytes an
-/// element. A sine has no agreed number of operations, so FLOP stays unknown but for
-/// [`cost_vector`].
-pub fn cost(n: u64) -> Cost {
-    Cost {
-        bytes: Some(8.0 * n as f64),
-        launches: Some(1),
-        ..Cost::default()
-    }
-}
-
-/// FLOP an element of the four passes in vectors: 27 instructions, 18 of them fused
-/// multiply-adds. A test counts them.
-const VECTOR_FLOP: u32 = 45;
-
-/// Cost of the fused computation by this module's polynomials in vectors. At one FLOP for an
-/// addition or a multiplication they cannot reach more than 45 / 54 of the peak that fused
-/// multiply-adds alone have.
-pub fn cost_vector(n: u64) -> Cost {
-    Cost {
-        flop: Some(f64::from(VECTOR_FLOP) * n as f64),
-        ..cost(n)
-    }
-}
-
-/// Cost of one kernel a pass: each reads and writes every element.
-pub fn cost_per_kernel(n: u64) -> Cost {
-    Cost {
-        bytes: Some(8.0 * f64::from(PASSES) * n as f64),
-        launches: Some(PASSES),
-        ..Cost::default()
-    }
-}
-
-/// Cost of the fused computation from and to host memory: 4 bytes an element each way.
-pub fn cost_transfer(n: u64) -> Cost {
-    Cost {
-        link_bytes: Some(8.0 * n as f64),
-        ..cost(n)
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -18,39 +18,7 @@
 //! `kernels/nested_sine.cu` uses the same constants in the same order of operations, so a
 //! test of the fused multiply-add paths here is a test of that kernel's arithmetic.
 
-use super::vector::Scalar;
-
-/// Vectors of float32 of one instruction set.
-///
-/// A type that implements this belongs to an instruction set that the running CPU must
-/// have; `Isa` guarantees it before it lets any of them compute.
-pub(super) trait Vector: Copy {
-    /// Elements of a vector.
-    const LANES: usize;
-    fn splat(value: f32) -> Self;
-    /// Reads `LANES` elements.
-    ///
-    /// # Safety
-    /// `source` must be valid for that.
-    unsafe fn load(source: *const f32) -> Self;
-    /// Writes `LANES` elements.
-    ///
-    /// # Safety
-    /// `target` must be valid for that.
-    unsafe fn store(self, target: *mut f32);
-    fn sub(self, other: Self) -> Self;
-    fn mul(self, other: Self) -> Self;
-    /// `self * factor + term`, rounded once: the range reduction depends on it.
-    fn fused(self, factor: Self, term: Self) -> Self;
-    /// `self * factor + term`, rounded once or twice.
-    fn mul_add(self, factor: Self, term: Self) -> Self {
-        self.fused(factor, term)
-    }
-    /// Changes the sign of each element where the lowest bit of `k`'s is set.
-    fn flip_if_odd(self, k: Self) -> Self;
-    /// Whether any element's magnitude lies above `limit`. NaN does not.
-    fn any_above(self, limit: f32) -> bool;
-}
+use crate::workload::nested_sine::vector::{Scalar, Vector};
 
 /// Largest magnitude that the float32 reduction takes. Here |k| < 2¹⁵, for which every
 /// float32 was compared with float64.

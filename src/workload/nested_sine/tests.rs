@@ -2,10 +2,11 @@ use std::rc::Rc;
 
 use rayon::prelude::*;
 
-use super::sine::{self, HALF_PI, LARGE, PI_0, PI_1, PI_2, SIN_1, Vector};
-use super::vector::Scalar;
-use super::verify::{Tolerance, ulp_error};
-use super::*;
+use crate::workload::nested_sine::problem::{NestedSine, VECTOR_FLOP};
+use crate::workload::nested_sine::sine::{self, HALF_PI, LARGE, PI_0, PI_1, PI_2, SIN_1};
+use crate::workload::nested_sine::vector::{Scalar, Vector};
+use crate::workload::nested_sine::verify::{Tolerance, ulp_error};
+use crate::workload::nested_sine::*;
 
 type Compute = Box<dyn Fn(&[f32], &mut [f32]) + Sync>;
 

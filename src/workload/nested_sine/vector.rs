@@ -1,92 +1,35 @@
-//! The instruction sets, and the choice among them at run time.
+//! What the sine needs of a vector of float32, and the vector of one element.
 
-use super::sine::{self, Vector};
-
-/// An instruction set that this CPU has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Isa(Kind);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    #[cfg(target_arch = "aarch64")]
-    Neon,
-    Portable,
-}
-
-impl Isa {
-    /// Those this CPU has, the widest first; never empty.
-    pub fn available() -> Vec<Self> {
-        let mut all = Vec::new();
-        #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx512f") {
-                all.push(Self(Kind::Avx512));
-            }
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                all.push(Self(Kind::Avx2));
-            }
-        }
-        #[cfg(target_arch = "aarch64")]
-        if std::arch::is_aarch64_feature_detected!("neon") {
-            all.push(Self(Kind::Neon));
-        }
-        all.push(Self(Kind::Portable));
-        all
+/// Vectors of float32 of one instruction set.
+///
+/// A type that implements this belongs to an instruction set that the running CPU must
+/// have; `Isa` guarantees it before it lets any of them compute.
+pub(super) trait Vector: Copy {
+    /// Elements of a vector.
+    const LANES: usize;
+    fn splat(value: f32) -> Self;
+    /// Reads `LANES` elements.
+    ///
+    /// # Safety
+    /// `source` must be valid for that.
+    unsafe fn load(source: *const f32) -> Self;
+    /// Writes `LANES` elements.
+    ///
+    /// # Safety
+    /// `target` must be valid for that.
+    unsafe fn store(self, target: *mut f32);
+    fn sub(self, other: Self) -> Self;
+    fn mul(self, other: Self) -> Self;
+    /// `self * factor + term`, rounded once: the range reduction depends on it.
+    fn fused(self, factor: Self, term: Self) -> Self;
+    /// `self * factor + term`, rounded once or twice.
+    fn mul_add(self, factor: Self, term: Self) -> Self {
+        self.fused(factor, term)
     }
-
-    /// The widest this CPU has.
-    pub fn best() -> Self {
-        Self::available()[0]
-    }
-
-    /// Name for notes, such as `AVX2`.
-    pub fn name(self) -> &'static str {
-        match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => "AVX-512",
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => "AVX2",
-            #[cfg(target_arch = "aarch64")]
-            Kind::Neon => "NEON",
-            Kind::Portable => "portable",
-        }
-    }
-
-    /// y = sin x, each within 2 ulp, on the calling thread. Slices of equal length.
-    pub fn sine(self, x: &[f32], y: &mut [f32]) {
-        match self.0 {
-            // SAFETY: a value of `Isa` exists only where the CPU has the instruction set.
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => unsafe { x86::sine_avx512(x, y) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => unsafe { x86::sine_avx2(x, y) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "aarch64")]
-            Kind::Neon => unsafe { neon::sine(x, y) },
-            Kind::Portable => sine::sines::<Portable, 1>(x, y),
-        }
-    }
-
-    /// y = sin(sin(sin(sin x))) on the calling thread. Slices of equal length.
-    pub fn nested_sine(self, x: &[f32], y: &mut [f32]) {
-        match self.0 {
-            // SAFETY: a value of `Isa` exists only where the CPU has the instruction set.
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => unsafe { x86::nested_avx512(x, y) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => unsafe { x86::nested_avx2(x, y) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "aarch64")]
-            Kind::Neon => unsafe { neon::nested(x, y) },
-            Kind::Portable => sine::sines::<Portable, 4>(x, y),
-        }
-    }
+    /// Changes the sign of each element where the lowest bit of `k`'s is set.
+    fn flip_if_odd(self, k: Self) -> Self;
+    /// Whether any element's magnitude lies above `limit`. NaN does not.
+    fn any_above(self, limit: f32) -> bool;
 }
 
 /// One element with the fused multiply-add of the C library or the CPU: for single
@@ -131,239 +74,5 @@ impl Vector for Scalar {
     #[inline(always)]
     fn any_above(self, limit: f32) -> bool {
         self.0.abs() > limit
-    }
-}
-
-/// Plain arithmetic for CPUs without a fused multiply-add, in arrays that the compiler
-/// turns into what vectors there are.
-#[derive(Clone, Copy)]
-struct Portable([f32; 8]);
-
-impl Portable {
-    #[inline(always)]
-    fn zip(self, other: Self, f: impl Fn(f32, f32) -> f32) -> Self {
-        Self(std::array::from_fn(|i| f(self.0[i], other.0[i])))
-    }
-}
-
-impl Vector for Portable {
-    const LANES: usize = 8;
-    #[inline(always)]
-    fn splat(value: f32) -> Self {
-        Self([value; 8])
-    }
-    #[inline(always)]
-    unsafe fn load(source: *const f32) -> Self {
-        // SAFETY: the caller's.
-        Self(unsafe { source.cast::<[f32; 8]>().read_unaligned() })
-    }
-    #[inline(always)]
-    unsafe fn store(self, target: *mut f32) {
-        // SAFETY: the caller's.
-        unsafe { target.cast::<[f32; 8]>().write_unaligned(self.0) };
-    }
-    #[inline(always)]
-    fn sub(self, other: Self) -> Self {
-        self.zip(other, |a, b| a - b)
-    }
-    #[inline(always)]
-    fn mul(self, other: Self) -> Self {
-        self.zip(other, |a, b| a * b)
-    }
-    /// In float64 the product is exact and the sum good to 53 bits.
-    #[inline(always)]
-    fn fused(self, factor: Self, term: Self) -> Self {
-        Self(std::array::from_fn(|i| {
-            (f64::from(self.0[i]) * f64::from(factor.0[i]) + f64::from(term.0[i])) as f32
-        }))
-    }
-    #[inline(always)]
-    fn mul_add(self, factor: Self, term: Self) -> Self {
-        Self(std::array::from_fn(|i| self.0[i] * factor.0[i] + term.0[i]))
-    }
-    #[inline(always)]
-    fn flip_if_odd(self, k: Self) -> Self {
-        self.zip(k, |value, k| Scalar(value).flip_if_odd(Scalar(k)).0)
-    }
-    #[inline(always)]
-    fn any_above(self, limit: f32) -> bool {
-        self.0.iter().fold(false, |any, v| any | (v.abs() > limit))
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use std::arch::x86_64::*;
-
-    use super::sine::{self, Vector};
-
-    // The intrinsics are inlined into the functions at the end of this module, which switch
-    // their instruction set on.
-    macro_rules! vector {
-        ($name:ident, $register:ty, $lanes:literal, splat $splat:ident, load $load:ident,
-         store $store:ident, sub $sub:ident, mul $mul:ident, fmadd $fmadd:ident,
-         flip $flip:expr, above $above:expr) => {
-            #[derive(Clone, Copy)]
-            struct $name($register);
-
-            // SAFETY (all the arithmetic below): only reached from the functions at the end
-            // of this module, whose callers vouch for the instruction set.
-            impl Vector for $name {
-                const LANES: usize = $lanes;
-                #[inline(always)]
-                fn splat(value: f32) -> Self {
-                    // SAFETY: see above.
-                    Self(unsafe { $splat(value) })
-                }
-                #[inline(always)]
-                unsafe fn load(source: *const f32) -> Self {
-                    // SAFETY: see above; the caller vouches for the address.
-                    Self(unsafe { $load(source) })
-                }
-                #[inline(always)]
-                unsafe fn store(self, target: *mut f32) {
-                    // SAFETY: see above; the caller vouches for the address.
-                    unsafe { $store(target, self.0) }
-                }
-                #[inline(always)]
-                fn sub(self, other: Self) -> Self {
-                    // SAFETY: see above.
-                    Self(unsafe { $sub(self.0, other.0) })
-                }
-                #[inline(always)]
-                fn mul(self, other: Self) -> Self {
-                    // SAFETY: see above.
-                    Self(unsafe { $mul(self.0, other.0) })
-                }
-                #[inline(always)]
-                fn fused(self, factor: Self, term: Self) -> Self {
-                    // SAFETY: see above.
-                    Self(unsafe { $fmadd(self.0, factor.0, term.0) })
-                }
-                #[inline(always)]
-                fn flip_if_odd(self, k: Self) -> Self {
-                    // SAFETY: see above.
-                    Self(unsafe { $flip(self.0, k.0) })
-                }
-                #[inline(always)]
-                fn any_above(self, limit: f32) -> bool {
-                    // SAFETY: see above.
-                    unsafe { $above(self.0, limit) }
-                }
-            }
-        };
-    }
-
-    vector!(Avx2, __m256, 8, splat _mm256_set1_ps, load _mm256_loadu_ps,
-    store _mm256_storeu_ps, sub _mm256_sub_ps, mul _mm256_mul_ps, fmadd _mm256_fmadd_ps,
-    flip |value, k| {
-        let sign = _mm256_slli_epi32::<31>(_mm256_castps_si256(k));
-        _mm256_xor_ps(value, _mm256_castsi256_ps(sign))
-    },
-    above |value, limit| {
-        let magnitude = _mm256_andnot_ps(_mm256_set1_ps(-0.0), value);
-        let above = _mm256_cmp_ps::<_CMP_GT_OQ>(magnitude, _mm256_set1_ps(limit));
-        _mm256_movemask_ps(above) != 0
-    });
-
-    vector!(Avx512, __m512, 16, splat _mm512_set1_ps, load _mm512_loadu_ps,
-    store _mm512_storeu_ps, sub _mm512_sub_ps, mul _mm512_mul_ps, fmadd _mm512_fmadd_ps,
-    flip |value, k| {
-        let sign = _mm512_slli_epi32::<31>(_mm512_castps_si512(k));
-        // Exclusive or of floats would need AVX-512DQ.
-        _mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(value), sign))
-    },
-    above |value, limit| {
-        let magnitude = _mm512_abs_ps(value);
-        _mm512_cmp_ps_mask::<_CMP_GT_OQ>(magnitude, _mm512_set1_ps(limit)) != 0
-    });
-
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) fn sine_avx2(x: &[f32], y: &mut [f32]) {
-        sine::sines::<Avx2, 1>(x, y);
-    }
-
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) fn nested_avx2(x: &[f32], y: &mut [f32]) {
-        sine::sines::<Avx2, 4>(x, y);
-    }
-
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn sine_avx512(x: &[f32], y: &mut [f32]) {
-        sine::sines::<Avx512, 1>(x, y);
-    }
-
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn nested_avx512(x: &[f32], y: &mut [f32]) {
-        sine::sines::<Avx512, 4>(x, y);
-    }
-}
-
-#[cfg(target_arch = "aarch64")]
-mod neon {
-    use std::arch::aarch64::*;
-
-    use super::sine::{self, Vector};
-
-    #[derive(Clone, Copy)]
-    struct Neon(float32x4_t);
-
-    // SAFETY (all the arithmetic below): only reached from the functions at the end of this
-    // module, whose callers vouch for the instruction set.
-    impl Vector for Neon {
-        const LANES: usize = 4;
-        #[inline(always)]
-        fn splat(value: f32) -> Self {
-            // SAFETY: see above.
-            Self(unsafe { vdupq_n_f32(value) })
-        }
-        #[inline(always)]
-        unsafe fn load(source: *const f32) -> Self {
-            // SAFETY: see above; the caller vouches for the address.
-            Self(unsafe { vld1q_f32(source) })
-        }
-        #[inline(always)]
-        unsafe fn store(self, target: *mut f32) {
-            // SAFETY: see above; the caller vouches for the address.
-            unsafe { vst1q_f32(target, self.0) }
-        }
-        #[inline(always)]
-        fn sub(self, other: Self) -> Self {
-            // SAFETY: see above.
-            Self(unsafe { vsubq_f32(self.0, other.0) })
-        }
-        #[inline(always)]
-        fn mul(self, other: Self) -> Self {
-            // SAFETY: see above.
-            Self(unsafe { vmulq_f32(self.0, other.0) })
-        }
-        #[inline(always)]
-        fn fused(self, factor: Self, term: Self) -> Self {
-            // SAFETY: see above.
-            Self(unsafe { vfmaq_f32(term.0, self.0, factor.0) })
-        }
-        #[inline(always)]
-        fn flip_if_odd(self, k: Self) -> Self {
-            // SAFETY: see above.
-            Self(unsafe {
-                let sign = vshlq_n_u32::<31>(vreinterpretq_u32_f32(k.0));
-                vreinterpretq_f32_u32(veorq_u32(vreinterpretq_u32_f32(self.0), sign))
-            })
-        }
-        #[inline(always)]
-        fn any_above(self, limit: f32) -> bool {
-            // SAFETY: see above.
-            unsafe { vmaxvq_u32(vcagtq_f32(self.0, vdupq_n_f32(limit))) != 0 }
-        }
-    }
-
-    #[target_feature(enable = "neon")]
-    pub(super) fn sine(x: &[f32], y: &mut [f32]) {
-        sine::sines::<Neon, 1>(x, y);
-    }
-
-    #[target_feature(enable = "neon")]
-    pub(super) fn nested(x: &[f32], y: &mut [f32]) {
-        sine::sines::<Neon, 4>(x, y);
     }
 }

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{NestedSine, PASSES};
-use crate::record::Verified;
-use crate::workload::RoutineError;
+use crate::model::verified::Verified;
+use crate::workload::nested_sine::problem::{NestedSine, PASSES};
+use crate::workload::routine::RoutineError;
 
 /// Bytes of the value that outputs are filled with before a run: 3.004 as float32, which no
 /// sine is. NaN would not do, since some results are NaN.

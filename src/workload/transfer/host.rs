@@ -3,7 +3,8 @@ use std::rc::Rc;
 
 use cudarc::driver::{result, sys};
 
-use crate::device::{CudaError, Gpu};
+use crate::device::gpu::Gpu;
+use crate::timing::CudaError;
 
 /// How a piece of host memory is known to the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

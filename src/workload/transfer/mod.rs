@@ -12,11 +12,13 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, result, sys};
 
-use super::{Routine, RoutineError, Workload};
-use crate::device::kernel::{Launch, Source};
-use crate::device::{CudaError, Gpu};
-use crate::record::{Cost, Verified};
-use host::{HostMemory, Kind};
+use crate::device::gpu::Gpu;
+use crate::device::kernel::Source;
+use crate::model::cost::Cost;
+use crate::model::verified::Verified;
+use crate::timing::{CudaError, Launch};
+use crate::workload::routine::{Routine, RoutineError, Workload};
+use crate::workload::transfer::host::{HostMemory, Kind};
 
 /// The kernel that reads host memory itself.
 pub static TRANSFER: Source = Source {

@@ -2,11 +2,11 @@
 
 use cudarc::driver::{CudaSlice, sys::CUdeviceptr};
 
-use super::PRECISION;
-use super::format::Format;
-use crate::device::Gpu;
-use crate::device::kernel::Launch;
-use crate::workload::RoutineError;
+use crate::device::gpu::Gpu;
+use crate::timing::Launch;
+use crate::workload::matmul::precision::format::Format;
+use crate::workload::matmul::precision::problem::PRECISION;
+use crate::workload::routine::RoutineError;
 
 /// Threads of a block; each block works on one row.
 pub(super) const THREADS: u32 = 256;
@@ -29,7 +29,7 @@ pub(super) unsafe fn converted(
     let grid = (rows.div_ceil(THREADS), rows, 1);
     let launch = Launch::new(function, grid, (THREADS, 1, 1))
         .arg(from)
-        .arg(super::super::gpu::address(gpu, &to))
+        .arg(crate::workload::matmul::operands::address(gpu, &to))
         .arg(n as u64)
         .arg(n as u64)
         .arg(u64::from(transposed));

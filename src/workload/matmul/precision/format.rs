@@ -1,6 +1,6 @@
 use cudarc::cublas::sys::{cublasComputeType_t, cudaDataType_t};
 
-use super::accumulation_bound;
+use crate::workload::matmul::precision::problem::accumulation_bound;
 
 /// A number format of operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +132,9 @@ impl Format {
 mod tests {
     use super::super::PRECISION;
     use super::*;
-    use crate::workload::matmul::{Matmul, Shape, rectangular};
+    use crate::workload::matmul::problem::Matmul;
+    use crate::workload::matmul::rectangular;
+    use crate::workload::matmul::shape::Shape;
 
     const ALL: [Format; 5] = [
         Format::Tf32,

@@ -8,9 +8,10 @@ use cudarc::cublas::sys::{
 };
 use cudarc::driver::sys::CUdeviceptr;
 
-use super::format::Format;
-use crate::device::{CudaError, Gpu, cublas_error};
-use crate::workload::RoutineError;
+use crate::device::gpu::{Gpu, cublas_error};
+use crate::timing::CudaError;
+use crate::workload::matmul::precision::format::Format;
+use crate::workload::routine::RoutineError;
 
 /// One call of `cublasGemmEx`, C = A B + `beta` C of row-major matrices.
 #[derive(Clone, Copy, Debug)]

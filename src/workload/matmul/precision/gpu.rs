@@ -4,18 +4,19 @@ use std::rc::Rc;
 
 use cudarc::driver::CudaSlice;
 
-use super::Precision;
-use super::convert::converted;
-use super::format::{Format, INT8_SCALE};
-use super::gemm_ex::{Call, GemmEx};
-use super::lt::LtMatmul;
-use crate::device::Gpu;
-use crate::record::Verified;
-use crate::workload::matmul::gpu::{Inputs, Output, address};
+use crate::device::gpu::Gpu;
+use crate::model::verified::Verified;
+use crate::workload::matmul::operands::address;
+use crate::workload::matmul::output::Output;
+use crate::workload::matmul::precision::convert::converted;
+use crate::workload::matmul::precision::format::{Format, INT8_SCALE};
+use crate::workload::matmul::precision::gemm_ex::{Call, GemmEx};
+use crate::workload::matmul::precision::lt::LtMatmul;
+use crate::workload::matmul::precision::problem::Precision;
 use crate::workload::matmul::sgemm::LAUNCHES;
-use crate::workload::{Routine, RoutineError};
+use crate::workload::routine::{Routine, RoutineError};
 
-pub use super::split::{
+pub use crate::workload::matmul::precision::split::{
     split_bf16x6_k2048, split_bf16x9_k2048, split_tf32x3, split_tf32x3_k512, split_tf32x3_k1024,
     split_tf32x3_k2048,
 };
@@ -66,7 +67,7 @@ fn converted_product(
         );
         return Err(text.into());
     }
-    let inputs = Inputs::shared(gpu, &problem.0)?;
+    let inputs = problem.0.device_inputs(gpu)?;
     // SAFETY: the inputs are n x n floats each.
     let (a, b) = unsafe {
         (
@@ -174,7 +175,7 @@ mod tests {
         from_integers(&mut values);
         assert_eq!(values[..3], [0.0, 1.0, -2.0]);
         assert!(values[3].is_nan());
-        let largest = super::super::super::LARGEST as i64 * 127 * 127;
+        let largest = crate::workload::matmul::LARGEST as i64 * 127 * 127;
         assert!(largest < i64::from(poison));
     }
 }

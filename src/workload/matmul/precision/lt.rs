@@ -9,12 +9,13 @@ use cudarc::cublaslt::result::{self, CublasError};
 use cudarc::cublaslt::sys;
 use cudarc::driver::{CudaSlice, CudaStream, sys::CUdeviceptr};
 
-use super::format::FP8_SCALE;
-use crate::device::{Absence, CudaError, Gpu};
-use crate::timing::catch_panic;
-use crate::workload::RoutineError;
-use crate::workload::matmul::CUBLAS_WORKSPACE;
-use crate::workload::matmul::gpu::address;
+use crate::device::absence::Absence;
+use crate::device::gpu::Gpu;
+use crate::timing::{CudaError, catch_panic};
+use crate::workload::matmul::operands::address;
+use crate::workload::matmul::precision::format::FP8_SCALE;
+use crate::workload::matmul::problem::CUBLAS_WORKSPACE;
+use crate::workload::routine::RoutineError;
 
 /// One product by cuBLASLt, its algorithm chosen and everything else fixed.
 pub(super) struct LtMatmul {

@@ -6,15 +6,16 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaSlice, sys::CUdeviceptr};
 
-use super::convert::THREADS;
-use super::format::Format;
-use super::gemm_ex::{Call, GemmEx};
-use super::{PRECISION, Precision, accumulation_bound};
-use crate::device::Gpu;
-use crate::device::kernel::Launch;
-use crate::record::Verified;
-use crate::workload::matmul::gpu::{Inputs, Output, address};
-use crate::workload::{Routine, RoutineError};
+use crate::device::gpu::Gpu;
+use crate::model::verified::Verified;
+use crate::timing::Launch;
+use crate::workload::matmul::operands::{Inputs, address};
+use crate::workload::matmul::output::Output;
+use crate::workload::matmul::precision::convert::THREADS;
+use crate::workload::matmul::precision::format::Format;
+use crate::workload::matmul::precision::gemm_ex::{Call, GemmEx};
+use crate::workload::matmul::precision::problem::{PRECISION, Precision, accumulation_bound};
+use crate::workload::routine::{Routine, RoutineError};
 
 /// Which parts, and which of their products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +169,7 @@ pub fn split(
     gpu.require(format.oldest(), format.tensor_cores())?;
     let n = problem.0.shape().n;
     let parts = scheme.parts();
-    let inputs = Inputs::shared(gpu, &problem.0)?;
+    let inputs = problem.0.device_inputs(gpu)?;
     let output = Output::new(gpu, &problem.0)?;
     let a: CudaSlice<u8> = gpu.alloc(parts * n * n * format.bytes())?;
     let b: CudaSlice<u8> = gpu.alloc(parts * n * n * format.bytes())?;

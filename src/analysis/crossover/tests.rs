@@ -1,0 +1,180 @@
+//! The crossover search on planted curves.
+
+use proptest::prelude::*;
+
+use crate::analysis::crossover::search::{Answer, Curve, Point, search};
+
+fn curve(sizes: &[u64], noise: f64, time: impl Fn(f64) -> f64) -> Curve {
+    Curve::new(sizes.iter().map(|&size| {
+        let median = time(size as f64);
+        Point {
+            size: size as f64,
+            median,
+            low: median * (1.0 - noise),
+            high: median * (1.0 + noise),
+        }
+    }))
+}
+
+fn powers(n: u32) -> Vec<u64> {
+    (0..n).map(|e| 1 << e).collect()
+}
+
+/// Times that are straight in log-log cross exactly where planted.
+fn planted(at: f64, steeper: f64) -> (impl Fn(f64) -> f64, impl Fn(f64) -> f64) {
+    (
+        move |s: f64| 1000.0 * (s / at).powf(1.0 + steeper),
+        move |s: f64| 1000.0 * (s / at),
+    )
+}
+
+proptest! {
+    #[test]
+    fn finds_a_planted_crossing(at in 2.0f64..16000.0, steeper in 0.3f64..3.0, noise in 0.0f64..0.01) {
+        let sizes = powers(16);
+        let (cpu, gpu) = planted(at, steeper);
+        let found = search(&curve(&sizes, noise, cpu), &curve(&sizes, noise, gpu)).unwrap();
+        prop_assert_eq!(found.answer, Answer::At);
+        let change = found.for_good().unwrap();
+        prop_assert!((change.size / at).ln().abs() < 1e-9, "{} for {at}", change.size);
+        prop_assert!(change.low <= at * (1.0 + 1e-9) && at <= change.high * (1.0 + 1e-9));
+        prop_assert!(change.bracket.0 <= change.low && change.high <= change.bracket.1);
+    }
+
+    #[test]
+    fn noise_inside_its_interval_is_covered_by_the_answer(
+        at in 4.0f64..8000.0,
+        steeper in 0.3f64..3.0,
+        wobble in proptest::collection::vec(-1.0f64..1.0, 64),
+    ) {
+        let noise = 0.02;
+        let shaken = |time: f64, w: f64| time * (1.0 + 0.8 * noise * w);
+        let sizes = powers(15);
+        let (cpu, gpu) = planted(at, steeper);
+        let index = |s: f64| s.log2().round() as usize;
+        let cpu = curve(&sizes, noise, |s| shaken(cpu(s), wobble[index(s)]));
+        let gpu = curve(&sizes, noise, |s| shaken(gpu(s), wobble[32 + index(s)]));
+        let found = search(&cpu, &gpu).unwrap();
+        prop_assert_eq!(found.answer, Answer::At);
+        let change = found.for_good().unwrap();
+        prop_assert!(change.low <= at * 1.000001 && at <= change.high * 1.000001,
+            "{at} not in {} to {}", change.low, change.high);
+    }
+
+    #[test]
+    fn missing_sizes_leave_the_answer(
+        at in 64.0f64..1024.0,
+        steeper in 0.5f64..2.0,
+        keep in proptest::collection::vec(any::<(bool, bool)>(), 14),
+    ) {
+        // The ends stay, so that the crossing lies inside both curves.
+        let sizes = powers(14);
+        let kept = |pick: fn(&(bool, bool)) -> bool| -> Vec<u64> {
+            sizes.iter().enumerate()
+                .filter(|(i, _)| *i == 0 || *i == 13 || pick(&keep[*i]))
+                .map(|(_, s)| *s)
+                .collect()
+        };
+        let (cpu, gpu) = planted(at, steeper);
+        let found = search(
+            &curve(&kept(|k| k.0), 0.001, cpu),
+            &curve(&kept(|k| k.1), 0.001, gpu),
+        ).unwrap();
+        prop_assert_eq!(found.answer, Answer::At);
+        let size = found.for_good().unwrap().size;
+        prop_assert!((size / at).ln().abs() < 1e-6, "{size} for {at}");
+    }
+
+    #[test]
+    fn crossing_back_is_told_from_winning_for_good(at in 8.0f64..60.0, apart in 3.0f64..100.0) {
+        // ln(gpu/cpu) is a parabola in ln(size): the GPU wins between `at` and `back` alone.
+        let back = at * apart;
+        let sizes = powers(16);
+        let bend = |s: f64| 100.0 * ((s / at).ln() * (s / back).ln()).exp();
+        let flat = curve(&sizes, 0.001, |_| 100.0);
+        let bowl = curve(&sizes, 0.001, bend);
+        let found = search(&flat, &bowl).unwrap();
+        prop_assert_eq!(found.answer, Answer::CrossesBack);
+        prop_assert!(found.for_good().is_none());
+        prop_assert_eq!(found.changes.len(), 2);
+        prop_assert!(found.changes[0].to_gpu && !found.changes[1].to_gpu);
+        // The other way round the GPU wins, loses, and wins for good.
+        let found = search(&bowl, &flat).unwrap();
+        prop_assert_eq!(found.answer, Answer::CrossesBack);
+        let size = found.for_good().unwrap().size;
+        prop_assert!(size > back / 2.0 && size < back * 2.0);
+    }
+
+    #[test]
+    fn any_numbers_give_an_ordered_answer_or_none(
+        cpu in proptest::collection::vec(any::<(f64, f64, f64, f64)>(), 0..12),
+        gpu in proptest::collection::vec(any::<(f64, f64, f64, f64)>(), 0..12),
+    ) {
+        let make = |points: Vec<(f64, f64, f64, f64)>| {
+            Curve::new(points.into_iter().map(|(size, median, low, high)| Point { size, median, low, high }))
+        };
+        if let Some(found) = search(&make(cpu), &make(gpu)) {
+            prop_assert!(found.range.0 <= found.range.1);
+            for change in &found.changes {
+                prop_assert!(change.low <= change.size && change.size <= change.high);
+            }
+        }
+    }
+}
+
+#[test]
+fn always_never_and_one_size() {
+    let sizes = powers(10);
+    let slow = curve(&sizes, 0.01, |s| 10.0 * s);
+    let fast = curve(&sizes, 0.01, |s| s);
+    assert_eq!(search(&slow, &fast).unwrap().answer, Answer::Always);
+    assert_eq!(search(&fast, &slow).unwrap().answer, Answer::Never);
+    let one = curve(&[64], 0.01, |s| s);
+    assert_eq!(search(&slow, &one).unwrap().answer, Answer::Always);
+    assert_eq!(search(&slow, &Curve::default()), None);
+    assert_eq!(
+        search(&curve(&[1, 2], 0.0, |s| s), &curve(&[4, 8], 0.0, |s| s)),
+        None
+    );
+}
+
+#[test]
+fn a_tie_is_no_win_and_no_crossing_back() {
+    let sizes = powers(10);
+    let cpu = curve(&sizes, 0.01, |s| 100.0 * s);
+    let tied = curve(&sizes, 0.01, |s| 99.5 * s);
+    assert_eq!(search(&cpu, &tied).unwrap().answer, Answer::Never);
+    // Ahead, then within noise on the other side, then ahead: still always.
+    let touching = curve(
+        &sizes,
+        0.01,
+        |s| if s == 32.0 { 100.5 * s } else { 50.0 * s },
+    );
+    assert_eq!(search(&cpu, &touching).unwrap().answer, Answer::Always);
+}
+
+#[test]
+fn open_sizes_before_the_first_win_reach_down_to_the_smallest() {
+    let cpu = curve(&[8, 16, 32], 0.05, |_| 100.0);
+    let gpu = curve(&[8, 16, 32], 0.05, |s| if s < 10.0 { 101.0 } else { 40.0 });
+    let found = search(&cpu, &gpu).unwrap();
+    assert_eq!(found.answer, Answer::At);
+    let change = found.for_good().unwrap();
+    assert_eq!(change.low, 8.0);
+    assert!(change.size > 8.0 && change.size < 16.0);
+}
+
+#[test]
+fn a_crossing_is_measured_when_its_neighbours_are_a_quarter_apart() {
+    let (cpu, gpu) = planted(400.0, 1.5);
+    let coarse = [128, 256, 512, 1024];
+    let fine = [128, 256, 320, 384, 448, 512, 1024];
+    let one = |a: &[u64], b: &[u64]| {
+        let found = search(&curve(a, 0.001, &cpu), &curve(b, 0.001, &gpu)).unwrap();
+        found.for_good().unwrap().measured
+    };
+    assert!(one(&fine, &fine));
+    assert!(!one(&coarse, &coarse));
+    // Measured on one side only, the other is still interpolated.
+    assert!(!one(&fine, &coarse));
+}

@@ -1,0 +1,95 @@
+//! What an allocation in the loop costs.
+
+use crate::analysis::findings::finding::{Context, Finding, wall};
+use crate::presentation::units;
+use crate::results::curves::{Benchmark, Group};
+
+const GROUP: &str = "memory";
+/// The size that the sentence is about, or the measured one nearest to it.
+const SIZE: u64 = 64 << 20;
+
+/// Allocators, their names in figures, and their words.
+const ALLOCATORS: [(&str, &str, &str); 3] = [
+    ("malloc", "malloc", "with cuMemAlloc and cuMemFree"),
+    (
+        "malloc-async",
+        "malloc_async",
+        "with cuMemAllocAsync from a pool that gives its memory back at each synchronisation",
+    ),
+    (
+        "malloc-async-kept",
+        "malloc_async_kept",
+        "from a pool told to keep it",
+    ),
+];
+
+pub(super) fn find(context: &Context) -> Vec<Finding> {
+    one(context).into_iter().collect()
+}
+
+fn one(context: &Context) -> Option<Finding> {
+    let group = context.machine.group(GROUP)?;
+    let reuse = wall(group, "reuse")?;
+    let away = |b: &&Benchmark| (b.size as f64 / SIZE as f64).log2().abs();
+    let measured = |b: &&Benchmark| ALLOCATORS.iter().any(|a| at(group, a.0, b.size).is_some());
+    let kept = reuse
+        .points
+        .iter()
+        .filter(measured)
+        .min_by(|a, b| away(a).total_cmp(&away(b)))?;
+    let mut finding = Finding::new("allocation.memory", String::new());
+    let mut parts = Vec::new();
+    let mut rests = vec![kept];
+    let mut costs = Vec::new();
+    for (name, figure, words) in ALLOCATORS {
+        let Some(b) = at(group, name, kept.size) else {
+            continue;
+        };
+        let cost = b.median_ns - kept.median_ns;
+        parts.push(match cost {
+            c if c > 0.0 => format!("{} {words}", units::time(c)),
+            _ => format!("nothing measurable {words}"),
+        });
+        finding = finding.figure(&format!("{figure}_ns"), cost);
+        costs.push((name, cost));
+        rests.push(b);
+    }
+    let cost = |name| costs.iter().find(|c| c.0 == name).map(|c| c.1);
+    let ratio = cost("malloc")
+        .zip(cost("malloc-async-kept"))
+        .filter(|(a, b)| *a > 0.0 && *b > 0.0)
+        .map(|(malloc, pool)| malloc / pool);
+    let compared = match ratio {
+        Some(r) if r >= 1.0 => format!(
+            ": such a pool is {} cheaper than cuMemAlloc",
+            units::factor(r)
+        ),
+        Some(r) => format!(
+            ": such a pool is {} dearer than cuMemAlloc",
+            units::factor(1.0 / r)
+        ),
+        None => String::new(),
+    };
+    let peak = at(group, "malloc-async-kept", kept.size)
+        .and_then(|b| b.extra.get("pool_peak_bytes").copied())
+        .filter(|bytes| bytes.is_finite());
+    let held = peak.map_or(String::new(), |bytes| {
+        format!(" That pool held {} at most.", units::binary(bytes as u64))
+    });
+    finding.text = format!(
+        "An allocation of {} in the loop costs, beside a buffer that is reused, {}{compared}.{held}",
+        units::binary(kept.size),
+        parts.join(", "),
+    );
+    Some(
+        finding
+            .figure("size", kept.size as f64)
+            .figure("ratio", ratio.unwrap_or(f64::NAN))
+            .figure("pool_peak_bytes", peak.unwrap_or(f64::NAN))
+            .rests_on(rests),
+    )
+}
+
+fn at<'a>(group: &'a Group, implementation: &str, size: u64) -> Option<&'a Benchmark> {
+    wall(group, implementation)?.at(size)
+}

@@ -1,0 +1,58 @@
+//! Findings: sentences with their measured figures and the benchmarks they rest on.
+//!
+//! Each file holds one topic; [`TABLE`] lists them all. A finding whose benchmarks are
+//! missing is absent. To add one, write `fn name(&Context) -> Vec<Finding>` in a file of
+//! its own and add it to the table.
+
+mod allocation;
+mod cold_start;
+mod copies;
+mod fusing;
+mod graphs;
+mod loading;
+mod overlap;
+mod precision;
+mod submit;
+mod timing;
+mod transfers;
+mod waiting;
+mod winners;
+
+pub(crate) mod finding;
+
+use crate::analysis::findings::finding::{Context, Finding};
+
+/// Makes the findings of one topic.
+pub(crate) type Make = fn(&Context) -> Vec<Finding>;
+
+/// All topics, in the order they are shown.
+pub(crate) const TABLE: &[Make] = &[
+    winners::find,
+    transfers::share,
+    transfers::break_even,
+    precision::formats,
+    precision::splits,
+    precision::energy,
+    submit::find,
+    fusing::find,
+    graphs::replay,
+    graphs::synchronising,
+    copies::pinned,
+    copies::fixed,
+    copies::many,
+    overlap::pieces,
+    overlap::synced,
+    loading::find,
+    waiting::steps,
+    waiting::hybrid,
+    waiting::graph,
+    allocation::find,
+    timing::spin,
+    timing::product,
+    cold_start::find,
+];
+
+/// All findings.
+pub(crate) fn find(context: &Context) -> Vec<Finding> {
+    TABLE.iter().flat_map(|make| make(context)).collect()
+}

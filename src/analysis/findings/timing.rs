@@ -1,0 +1,177 @@
+//! By how much each way of timing is wrong, and where.
+
+use crate::analysis::findings::finding::{Context, Finding, list};
+use crate::analysis::topics::{Topic, topic};
+use crate::model::id::Device;
+use crate::presentation::units;
+use crate::results::curves::{Benchmark, Group, Series};
+
+/// An error that a reader may live with.
+const FAIR: f64 = 0.05;
+
+/// A kernel of known duration: its true time is the size.
+pub(super) fn spin(context: &Context) -> Vec<Finding> {
+    let truth = |_: &Group, size| Some((size as f64, None));
+    let about = "A kernel of known duration";
+    find(context, "timing_methods", about, "the truth", truth)
+}
+
+/// A product: the device's own time is that behind a gate.
+pub(super) fn product(context: &Context) -> Vec<Finding> {
+    let truth = |group: &Group, size| {
+        let gated = group.find("gpu/events-gated")?.at(size)?;
+        Some((gated.median_ns, Some(gated.id.clone())))
+    };
+    let about = "A cuBLAS product";
+    find(
+        context,
+        "timing_methods_matmul",
+        about,
+        "the gated time",
+        truth,
+    )
+}
+
+/// One way at one size.
+struct Reading<'a> {
+    way: &'a str,
+    benchmark: &'a Benchmark,
+    /// Shown over true.
+    ratio: f64,
+    /// The benchmark that holds the truth, where one does.
+    truth: Option<String>,
+}
+
+fn find(
+    context: &Context,
+    name: &str,
+    about: &str,
+    truth_words: &str,
+    truth: impl Fn(&Group, u64) -> Option<(f64, Option<String>)>,
+) -> Vec<Finding> {
+    let Some(group) = context.machine.group(name) else {
+        return Vec::new();
+    };
+    let mut readings: Vec<Reading> = Vec::new();
+    for series in group.on(Device::Gpu).filter(|s| s.clock.is_some()) {
+        for benchmark in &series.points {
+            let Some((ns, id)) = truth(group, benchmark.size) else {
+                continue;
+            };
+            if id.as_ref() != Some(&benchmark.id) {
+                readings.push(Reading {
+                    way: way(series),
+                    benchmark,
+                    ratio: benchmark.median_ns / ns,
+                    truth: id,
+                });
+            }
+        }
+    }
+    let sizes = readings.iter().map(|r| r.benchmark.size);
+    let (Some(smallest), Some(largest)) = (sizes.clone().min(), sizes.max()) else {
+        return Vec::new();
+    };
+    let topic = topic(name);
+    let mut text = format!(
+        "{about}, what each clock shows over {truth_words}. At {}: {}.",
+        topic.at(smallest),
+        errors(&readings, smallest)
+    );
+    if largest > smallest {
+        text += &format!(
+            " At {}: {}. {}.",
+            topic.at(largest),
+            errors(&readings, largest),
+            where_fair(&readings, &topic)
+        );
+    }
+    let seen = |r: &Reading, at: u64| {
+        readings
+            .iter()
+            .any(|other| other.way == r.way && other.benchmark.size == at)
+    };
+    for r in &readings {
+        if !seen(r, smallest) && !seen(r, largest) {
+            text += &format!(" At {}: {}.", topic.at(r.benchmark.size), shown(r));
+        }
+    }
+    let mut finding = Finding::new(format!("timing.{name}"), text)
+        .figure("smallest", smallest as f64)
+        .figure("largest", largest as f64);
+    for r in &readings {
+        for (size, at) in [(smallest, "smallest"), (largest, "largest")] {
+            if r.benchmark.size == size {
+                let name = format!("{}_ratio_{at}", r.way.replace('-', "_"));
+                finding = finding.figure(&name, r.ratio);
+            }
+        }
+    }
+    let mut finding = finding.rests_on(readings.iter().map(|r| r.benchmark));
+    finding
+        .benchmarks
+        .extend(readings.iter().filter_map(|r| r.truth.clone()));
+    finding.benchmarks.sort();
+    finding.benchmarks.dedup();
+    vec![finding]
+}
+
+fn way(series: &Series) -> &str {
+    let name = series.implementation.as_str();
+    name.strip_prefix("spin-").unwrap_or(name)
+}
+
+/// `wall 8.4×`, `submit 1/3,790`.
+fn shown(r: &Reading) -> String {
+    match r.ratio {
+        ratio if ratio > 0.1 => format!("{} {}", r.way, units::factor(ratio)),
+        ratio => format!("{} 1/{}", r.way, units::count(1.0 / ratio)),
+    }
+}
+
+/// The ways that are wrong at a size, worst first, then the others in one breath.
+fn errors(readings: &[Reading], size: u64) -> String {
+    let mut here: Vec<&Reading> = readings
+        .iter()
+        .filter(|r| r.benchmark.size == size)
+        .collect();
+    here.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
+    let (fair, wrong): (Vec<&Reading>, Vec<&Reading>) =
+        here.into_iter().partition(|r| (r.ratio - 1.0).abs() < FAIR);
+    let mut parts: Vec<String> = wrong.into_iter().map(shown).collect();
+    let worst = fair.iter().map(|r| (r.ratio - 1.0).abs());
+    if let Some(worst) = worst.reduce(f64::max) {
+        let ways: Vec<String> = fair.iter().map(|r| r.way.to_owned()).collect();
+        parts.push(format!("{} within {}", list(&ways), units::percent(worst)));
+    }
+    parts.join(", ")
+}
+
+/// From which size on each way is fair, up to the largest.
+fn where_fair(readings: &[Reading], topic: &Topic) -> String {
+    let mut ways: Vec<&str> = readings.iter().map(|r| r.way).collect();
+    ways.dedup();
+    let mut from: Vec<(Option<u64>, Vec<String>)> = Vec::new();
+    for way in ways {
+        let fair = readings
+            .iter()
+            .rev()
+            .filter(|r| r.way == way)
+            .take_while(|r| (r.ratio - 1.0).abs() < FAIR)
+            .last()
+            .map(|r| r.benchmark.size);
+        match from.iter_mut().find(|(size, _)| *size == fair) {
+            Some((_, names)) => names.push(way.into()),
+            None => from.push((fair, vec![way.into()])),
+        }
+    }
+    from.sort_by_key(|(size, _)| size.unwrap_or(u64::MAX));
+    let parts: Vec<String> = from
+        .iter()
+        .map(|(size, names)| match size {
+            Some(size) => format!("{} from {} on", list(names), topic.at(*size)),
+            None => format!("{} at no size", list(names)),
+        })
+        .collect();
+    format!("Within {:.0} %: {}", FAIR * 100.0, parts.join("; "))
+}

@@ -1,0 +1,106 @@
+//! The share of transfers in end-to-end time, and how often data must be used to pay for it.
+
+use crate::analysis::findings::finding::{Context, Finding, fastest_resident};
+use crate::analysis::topics::{title, topic};
+use crate::model::id::Device;
+use crate::presentation::units;
+use crate::results::curves::{Question, Series};
+
+/// The work alone is the fastest measured on data already on the device.
+pub(super) fn share(context: &Context) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for group in &context.machine.groups {
+        let moving: Vec<&Series> = group
+            .on(Device::Gpu)
+            .filter(|s| s.measures_work() && s.question() == Question::Host)
+            // Others move data for another reason than to bring the work to the device.
+            .filter(|s| s.implementation.starts_with("transfer"))
+            .collect();
+        for series in &moving {
+            let pairs: Vec<_> = series
+                .points
+                .iter()
+                .filter_map(|total| Some((total, fastest_resident(group, total.size)?)))
+                .filter(|(total, alone)| alone.median_ns < total.median_ns)
+                .collect();
+            let Some(&(total, alone)) = pairs.last() else {
+                continue;
+            };
+            let shares = pairs.iter().map(|(t, a)| 1.0 - a.median_ns / t.median_ns);
+            let least = shares.fold(f64::INFINITY, f64::min);
+            let fraction = 1.0 - alone.median_ns / total.median_ns;
+            let across = match pairs.len() {
+                1 => String::new(),
+                _ => format!(
+                    "; at no measured size is it under {}",
+                    units::percent(least)
+                ),
+            };
+            let text = format!(
+                "{}, gpu/{} at {} = {}: moving data takes {} of the time from host memory and \
+                 back ({}, of which the work alone needs {}){across}.",
+                title(&group.name),
+                series.implementation,
+                topic(&group.name).symbol,
+                units::size(total.size),
+                units::percent(fraction),
+                units::time(total.median_ns),
+                units::time(alone.median_ns),
+            );
+            let id = format!("transfers.{}.{}", group.name, series.implementation);
+            findings.push(
+                Finding::new(id, text)
+                    .figure("size", total.size as f64)
+                    .figure("share", fraction)
+                    .figure("least_share", least)
+                    .figure("total_ns", total.median_ns)
+                    .figure("work_ns", alone.median_ns)
+                    .rests_on(pairs.iter().flat_map(|(t, a)| [*t, *a])),
+            );
+        }
+    }
+    findings
+}
+
+pub(super) fn break_even(context: &Context) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for table in context.reuse {
+        let Some(row) = table.rows.last().filter(|r| r.operations.is_finite()) else {
+            continue;
+        };
+        let size = format!("{} = {}", topic(&table.group).symbol, units::size(row.size));
+        let text = match row.operations {
+            o if o <= 1.0 => format!(
+                "{} at {size}, data moved as by gpu/{}: a single operation pays for moving its data.",
+                title(&table.group),
+                table.transfer
+            ),
+            o => format!(
+                "{} at {size}, data moved as by gpu/{}: the GPU pays for moving the data once {} \
+                 operations use it.",
+                title(&table.group),
+                table.transfer,
+                units::count(o.ceil()),
+            ),
+        };
+        let Some(group) = context.machine.group(&table.group) else {
+            continue;
+        };
+        let at = group.benchmarks().filter(|b| {
+            b.size == row.size
+                && (b.device == Device::Cpu
+                    || b.implementation == table.transfer
+                    || b.implementation == table.resident)
+        });
+        findings.push(
+            Finding::new(
+                format!("break_even.{}.{}", table.group, table.transfer),
+                text,
+            )
+            .figure("size", row.size as f64)
+            .figure("operations", row.operations)
+            .rests_on(at),
+        );
+    }
+    findings
+}

@@ -1,0 +1,100 @@
+//! From which size on the GPU wins, with and without transfers.
+
+use crate::analysis::crossover::pairs::{Found, headlines};
+use crate::analysis::crossover::search::{Answer, Change};
+use crate::analysis::crossover::words;
+use crate::analysis::findings::finding::{Context, Finding};
+use crate::analysis::topics::{title, topic};
+use crate::presentation::units;
+use crate::results::curves::Question;
+
+pub(super) fn find(context: &Context) -> Vec<Finding> {
+    headlines(context.found).map(one).collect()
+}
+
+fn one(f: &Found) -> Finding {
+    let machine = match &f.gpu_machine {
+        Some(machine) => format!(
+            "With the {machine} (another machine's figures) beside this machine's CPU, {}",
+            title(&f.group).to_lowercase()
+        ),
+        None => title(&f.group).to_owned(),
+    };
+    let data = match f.question {
+        Question::Device => "with the data already on the GPU",
+        Question::Host => "with the data starting and ending in host memory",
+    };
+    let call = match (f.question, f.includes_launch) {
+        (Question::Device, true) => ", launch included,",
+        (Question::Device, false) => ", by its device time alone,",
+        (Question::Host, _) => "",
+    };
+    let text = format!("{machine}, {data}: gpu/{}{call} {}.", f.gpu, verdict(f));
+    let who = f.gpu_machine.as_ref().map_or(String::new(), |machine| {
+        format!(".{}", machine.to_lowercase().replace(' ', "-"))
+    });
+    let question = match f.question {
+        Question::Device => "device",
+        Question::Host => "host",
+    };
+    let mut finding = Finding::new(format!("winner.{}.{question}{who}", f.group), text)
+        .figure("speedup", f.speedup)
+        .figure("speedup_size", f.speedup_size);
+    if let Some(change) = f.crossing.for_good() {
+        finding = finding
+            .figure("size", change.size)
+            .figure("size_low", change.low)
+            .figure("size_high", change.high);
+    }
+    finding.benchmarks = f.benchmarks.clone();
+    finding
+}
+
+fn verdict(f: &Found) -> String {
+    let symbol = topic(&f.group).symbol;
+    let range = f.crossing.range;
+    let at_largest = words::largest(f);
+    match f.crossing.answer {
+        Answer::Always => format!(
+            "beats the best CPU code at every measured size, {symbol} = {} to {}; {at_largest}",
+            exact(range.0),
+            exact(range.1)
+        ),
+        Answer::Never => format!(
+            "never beats the best CPU code in the measured range, {symbol} = {} to {}; {at_largest}",
+            exact(range.0),
+            exact(range.1)
+        ),
+        Answer::At | Answer::CrossesBack => {
+            let turns: Vec<String> = f
+                .crossing
+                .changes
+                .iter()
+                .map(|c| {
+                    let does = match c.to_gpu {
+                        true => "beats the best CPU code from",
+                        false => "loses again from",
+                    };
+                    format!(
+                        "{does} {symbol} = {} on ({})",
+                        units::from_size(c.size),
+                        how(c)
+                    )
+                })
+                .collect();
+            format!("{}; {at_largest}", turns.join(", "))
+        }
+    }
+}
+
+fn how(change: &Change) -> String {
+    let kind = match change.measured {
+        true => "measured",
+        false => "interpolated",
+    };
+    format!("{kind}, {}", units::size_range(change.low, change.high))
+}
+
+fn exact(size: f64) -> String {
+    units::size(size as u64)
+}

@@ -1,0 +1,132 @@
+//! `crossover ab [A [B]]`: two revisions or bundles, run in turn and compared pair by pair.
+
+mod child;
+mod subject;
+mod worktree;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+
+use crate::command::ab::subject::Subject;
+use crate::command::verdict::VerdictArgs;
+use crate::compare::comparison::compare;
+use crate::results::baseline::Baseline;
+use crate::results::source::Source;
+
+/// Run two revisions in turn, A B B A, and compare them pair by pair
+///
+/// A and B are git revisions, or bundle folders (each with an executable `run`). A is HEAD
+/// unless named; B is the work tree with its uncommitted changes unless named. Revisions are
+/// built in worktrees of their own, with their own target folders: your work tree is left
+/// alone, and you may go on editing it. Arguments after `--` go to the benchmarks: a filter,
+/// `--sample-size`, and so on.
+///
+/// Exit code: 0 clean, 1 slower (see --fail-on), 2 nothing could be compared, 130
+/// interrupted.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The old code: a revision (HEAD by default) or a bundle folder
+    a: Option<String>,
+    /// The new code: a revision (the work tree by default) or a bundle folder
+    b: Option<String>,
+    /// How many times to run A B B A; each makes two pairs
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
+    /// Only this bench target of the package (revisions only; may be repeated)
+    #[arg(long = "bench", value_name = "NAME")]
+    benches: Vec<String>,
+    /// Folder under which the results of all runs are kept
+    #[arg(long, value_name = "FOLDER", default_value = "target-reports/ab")]
+    results: PathBuf,
+    #[command(flatten)]
+    verdict: VerdictArgs,
+    /// Arguments of the benchmarks
+    #[arg(last = true, value_name = "BENCH_ARGS")]
+    bench_args: Vec<String>,
+}
+
+/// Runs the subcommand.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    child::catch_interrupts()?;
+    match ab(args) {
+        // Whatever failed then, the interrupt is why.
+        Err(_) if child::interrupted() => {
+            eprintln!("{}", child::Interrupted);
+            Ok(ExitCode::from(130))
+        }
+        other => other,
+    }
+}
+
+fn ab(args: &Args) -> anyhow::Result<ExitCode> {
+    let options = args.verdict.options()?;
+    let a = Subject::old(args.a.as_deref())?;
+    let b = Subject::new(args.b.as_deref(), &a)?;
+    let results = fresh_folder(&args.results)?;
+
+    // Both are built before either runs, so that no run follows a hot compiler.
+    let a = a.prepare("a", &args.benches)?;
+    let b = b.prepare("b", &args.benches)?;
+
+    let runs = args.rounds * 4;
+    for run in 0..runs {
+        let (subject, side, pair) = {
+            let pair = run / 2 + 1;
+            // A B B A: the pair's order turns, so that a steady drift cancels.
+            if (run + run / 2) % 2 == 0 {
+                (&a, 'a', pair)
+            } else {
+                (&b, 'b', pair)
+            }
+        };
+        let name = format!("{side}{pair}");
+        eprintln!("run {} of {runs}: {name}, {}", run + 1, subject.label());
+        let home = results.join(&name);
+        std::fs::create_dir_all(&home).with_context(|| format!("{}", home.display()))?;
+        let status = subject.run(&home, &args.bench_args)?;
+        if !status.success() {
+            eprintln!("warning: run {name} ended with {status}: what it left out is not compared");
+        }
+    }
+
+    let side = |side: char, label: &str| -> anyhow::Result<Vec<Baseline>> {
+        (1..=runs / 2)
+            .map(|pair| {
+                let source = Source {
+                    root: results.join(format!("{side}{pair}")),
+                    baseline: "new".to_owned(),
+                    label: format!("{side}{pair}: {label}"),
+                };
+                let read = Baseline::read(&source);
+                if read.results.is_empty() {
+                    bail!(
+                        "run {side}{pair} left no results in {}; does the filter after `--` match a \
+                         benchmark, and does `run` keep to CRITERION_HOME?",
+                        source.root.display()
+                    );
+                }
+                Ok(read)
+            })
+            .collect()
+    };
+    let comparison = compare(&side('a', a.label())?, &side('b', b.label())?, &options);
+    args.verdict.keep(&comparison, &results)?;
+    let code = args.verdict.show(&comparison)?;
+    eprintln!(
+        "results of all runs, compare.html, compare.md and compare.json: {}",
+        results.display()
+    );
+    Ok(code)
+}
+
+/// A new folder named by the time; absolute, since the runs have folders of their own.
+fn fresh_folder(parent: &Path) -> anyhow::Result<PathBuf> {
+    let parent = std::path::absolute(parent)?;
+    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+    let dir = parent.join(format!("{now}-{}", std::process::id()));
+    std::fs::create_dir_all(&dir)
+        .with_context(|| format!("{}: choose another folder with --results", dir.display()))?;
+    Ok(dir)
+}

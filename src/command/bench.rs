@@ -1,0 +1,52 @@
+//! A bench executable: runs its groups, then refreshes the report.
+
+use std::process::ExitCode;
+
+use crate::report::assemble::Options;
+use crate::report::write;
+use crate::suite::{AnyGroup, Suite};
+use crate::workload::run_child;
+
+/// Runs the groups as the settings and the command line say, writes the report, and gives the
+/// exit code: 0, 1 if a benchmark failed, 2 for a setting with a bad value.
+///
+/// `groups` is called once, and not at all in a child process that this executable starts for
+/// a benchmark of a fresh process. Call this first in `main`:
+///
+/// ```no_run
+/// use std::process::ExitCode;
+///
+/// use crossover::suite::AnyGroup;
+///
+/// fn groups() -> Vec<AnyGroup> {
+///     Vec::new() // vec![my_group().into()]
+/// }
+///
+/// fn main() -> ExitCode {
+///     crossover::command::bench(groups)
+/// }
+/// ```
+pub fn bench(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
+    if let Some(code) = run_child() {
+        return code;
+    }
+    let mut suite = match Suite::from_env() {
+        Ok(suite) => suite,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    for group in groups() {
+        suite.add(group);
+    }
+    let finished = suite.run();
+    if let Some((results, out)) = finished.results() {
+        // Results are on disk already: what fails here is said and loses nothing.
+        match write::refresh(results, out, &Options::default()) {
+            Ok(written) => println!("\n{written}"),
+            Err(error) => eprintln!("note: no report was written: {error}"),
+        }
+    }
+    finished.close()
+}

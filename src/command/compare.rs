@@ -1,0 +1,62 @@
+//! `crossover compare BASE NEW`: verdicts over stored baselines.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::bail;
+
+use crate::command::verdict::VerdictArgs;
+use crate::compare::comparison::compare;
+use crate::results::baseline::Baseline;
+use crate::results::source::Source;
+
+/// Compare two stored baselines: faster, slower, same, unsure, new or gone
+///
+/// BASE and NEW are each the name of a baseline (`cargo bench -- --save-baseline NAME`), a
+/// folder of results (its latest run), or FOLDER:NAME for a baseline in a folder. Give
+/// several runs a side, separated by commas, to compare them pair by pair: `main-1,main-2
+/// mine-1,mine-2`.
+///
+/// Exit code: 0 clean, 1 slower (see --fail-on), 2 nothing could be compared.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What it was
+    base: String,
+    /// What it is now
+    new: String,
+    /// Folder of the results
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        env = "CRITERION_HOME",
+        default_value = "target-reports/criterion"
+    )]
+    results: PathBuf,
+    #[command(flatten)]
+    verdict: VerdictArgs,
+}
+
+/// Runs the subcommand.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let options = args.verdict.options()?;
+    let side = |names: &str| -> anyhow::Result<Vec<Baseline>> {
+        names
+            .split(',')
+            .map(|name| {
+                Ok(Baseline::read(&Source::resolve(
+                    name.trim(),
+                    &args.results,
+                )?))
+            })
+            .collect()
+    };
+    let (base, new) = (side(&args.base)?, side(&args.new)?);
+    if base.len() != new.len() {
+        bail!(
+            "{} runs against {}: runs are compared pair by pair, so give as many on both sides",
+            base.len(),
+            new.len()
+        );
+    }
+    args.verdict.show(&compare(&base, &new, &options))
+}

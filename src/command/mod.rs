@@ -1,0 +1,75 @@
+//! The commands: a run of the benchmarks, and what lies around it, one file a subcommand.
+
+mod ab;
+mod bench;
+mod compare;
+mod env;
+mod export;
+mod report;
+mod verdict;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub use bench::bench;
+
+/// Shows when a GPU beats the CPU, by how much, and where the time goes.
+///
+/// The benchmarks themselves run with `cargo bench`; this command is for what lies around
+/// them.
+#[derive(Parser)]
+#[command(version, after_help = VARIABLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Ab(ab::Args),
+    Compare(compare::Args),
+    Env(env::Arguments),
+    Export(export::Arguments),
+    Report(report::Args),
+}
+
+const VARIABLES: &str = "\
+Environment variables:
+  CROSSOVER_DEVICE  index of the GPU, or `none`             [default: 0]
+  CRITERION_HOME    folder of the results                   [default: target-reports/criterion]
+  RUST_BACKTRACE    1 shows an error with all its details
+
+Exit codes: 0 success, 1 a comparison found what it was told to fail on, 2 an error";
+
+/// Runs the subcommand that the command line names, and gives the exit code.
+pub fn run() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Ab(arguments) => ab::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
+        Command::Env(arguments) => env::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
+        Command::Report(arguments) => report::run(arguments).map(|()| ExitCode::SUCCESS),
+    };
+    outcome.unwrap_or_else(|error| {
+        // A reader that has seen enough (`crossover env | head -1`) is no failure.
+        if is_broken_pipe(&error) {
+            return ExitCode::SUCCESS;
+        }
+        if std::env::var("RUST_BACKTRACE").is_ok_and(|v| v == "1") {
+            eprintln!("crossover: {error:?}");
+        } else {
+            eprintln!("crossover: {error:#}");
+        }
+        ExitCode::from(2)
+    })
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<io::Error>()
+            .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    })
+}

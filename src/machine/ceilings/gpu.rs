@@ -1,0 +1,211 @@
+use cudarc::cublas::{result as cublas, sys::cublasOperation_t};
+use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result};
+
+use crate::device::gpu::{Gpu, cublas_error};
+use crate::machine::ceilings::entry::{Ceilings, insert};
+use crate::model::median::median;
+use crate::timing::{Clock, CudaError, CudaTime, TimingError};
+
+/// Repetitions; the median counts.
+const REPEATS: usize = 7;
+/// Bytes of each buffer of the device copy: many times the L2 cache.
+const COPY_BYTES: usize = 1 << 30;
+/// Bytes of a copy over the link: the fixed cost of a copy no longer shows.
+const LINK_BYTES: usize = 256 << 20;
+/// N of the SGEMM: large enough that no tile is idle.
+const SGEMM_N: usize = 8192;
+
+/// Measures the GPU's ceilings; takes about a second. What cannot be measured here (no
+/// cuBLAS, too little memory) is absent from the result.
+///
+/// # Errors
+/// Errors of CUDA.
+pub(crate) fn measure(gpu: &Gpu, time: &CudaTime) -> Result<Ceilings, TimingError> {
+    let mut ceilings = Ceilings::new();
+    let memory = gpu.properties().memory_bytes as usize;
+    launches(gpu, time, &mut ceilings)?;
+    copy(gpu, time, COPY_BYTES.min(memory / 8), &mut ceilings)?;
+    link(gpu, time, LINK_BYTES.min(memory / 8), &mut ceilings)?;
+    sgemm(gpu, time, memory, &mut ceilings)?;
+    Ok(ceilings)
+}
+
+/// Median nanoseconds of one iteration.
+fn typical(
+    time: &CudaTime,
+    clock: Clock,
+    iterations: u64,
+    mut routine: impl FnMut() -> Result<(), CudaError>,
+) -> Result<f64, TimingError> {
+    time.measure(clock, 1, 1, &mut routine)?;
+    let mut samples = Vec::with_capacity(REPEATS);
+    for _ in 0..REPEATS {
+        samples.push(time.measure(clock, iterations, 1, &mut routine)? / iterations as f64);
+    }
+    // The median: what a device, which runs nothing else meanwhile, sustains.
+    Ok(median(samples).expect("there are repetitions"))
+}
+
+fn launches(gpu: &Gpu, time: &CudaTime, ceilings: &mut Ceilings) -> Result<(), TimingError> {
+    let empty = time.empty_kernel().expect("the clock has this device");
+    // SAFETY: the kernel takes a time of zero nanoseconds.
+    let mut launch = || unsafe { empty.launch(gpu.stream()) };
+    for (name, clock) in [
+        ("launch_latency", Clock::Events),
+        ("empty_kernel", Clock::EventsGated),
+    ] {
+        let ns = typical(time, clock, 2_000, &mut launch)?;
+        insert(
+            ceilings,
+            name,
+            ns,
+            "ns",
+            format!(
+                "a kernel of one thread that does nothing, 2,000 launches a sample on the {} clock, median of {REPEATS}",
+                time.effective_clock(clock)
+            ),
+        );
+    }
+    Ok(())
+}
+
+fn copy(
+    gpu: &Gpu,
+    time: &CudaTime,
+    bytes: usize,
+    ceilings: &mut Ceilings,
+) -> Result<(), TimingError> {
+    let mut from: CudaSlice<u8> = gpu.alloc(bytes)?;
+    let mut to: CudaSlice<u8> = gpu.alloc(bytes)?;
+    gpu.poison(&mut from)?;
+    let stream = gpu.stream();
+    let ns = typical(time, Clock::EventsGated, 10, || {
+        let (from, _from) = from.device_ptr(stream);
+        let (to, _to) = to.device_ptr_mut(stream);
+        // SAFETY: both buffers hold `bytes` bytes and outlive the copy.
+        unsafe { result::memcpy_dtod_async(to, from, bytes, stream.cu_stream()) }
+            .map_err(|e| CudaError::new("cuMemcpyDtoDAsync", e))
+    })?;
+    insert(
+        ceilings,
+        "gpu_copy",
+        2.0 * bytes as f64 / ns * 1e9,
+        "B/s",
+        format!(
+            "device-to-device copy of {} MiB, bytes read plus written, median of {REPEATS}",
+            bytes >> 20
+        ),
+    );
+    Ok(())
+}
+
+fn link(
+    gpu: &Gpu,
+    time: &CudaTime,
+    bytes: usize,
+    ceilings: &mut Ceilings,
+) -> Result<(), TimingError> {
+    let mut host = gpu.alloc_pinned::<u8>(bytes)?;
+    let mut device: CudaSlice<u8> = gpu.alloc(bytes)?;
+    let stream = gpu.stream();
+    let slice = host
+        .as_mut_slice()
+        .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+    slice.fill(1);
+    let method = |direction: &str| {
+        format!(
+            "copy of {} MiB of pinned memory, {direction}, median of {REPEATS}",
+            bytes >> 20
+        )
+    };
+    let ns = typical(time, Clock::EventsGated, 4, || {
+        let (to, _to) = device.device_ptr_mut(stream);
+        // SAFETY: both buffers hold `bytes` bytes and outlive the copy.
+        unsafe { result::memcpy_htod_async(to, slice, stream.cu_stream()) }
+            .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))
+    })?;
+    insert(
+        ceilings,
+        "h2d_pinned",
+        bytes as f64 / ns * 1e9,
+        "B/s",
+        method("host to device"),
+    );
+    let ns = typical(time, Clock::EventsGated, 4, || {
+        let (from, _from) = device.device_ptr(stream);
+        // SAFETY: as above; nobody reads the host buffer before the clock has synchronised.
+        unsafe { result::memcpy_dtoh_async(slice, from, stream.cu_stream()) }
+            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
+    })?;
+    insert(
+        ceilings,
+        "d2h_pinned",
+        bytes as f64 / ns * 1e9,
+        "B/s",
+        method("device to host"),
+    );
+    Ok(())
+}
+
+fn sgemm(
+    gpu: &Gpu,
+    time: &CudaTime,
+    memory: usize,
+    ceilings: &mut Ceilings,
+) -> Result<(), TimingError> {
+    // Without cuBLAS the products that would be compared with it do not run either.
+    let Ok(blas) = gpu.blas() else {
+        return Ok(());
+    };
+    let mut n = SGEMM_N;
+    while 3 * 4 * n * n > memory / 4 {
+        n /= 2;
+    }
+    // Random data: the clock a GPU holds depends on the bits that toggle.
+    let values = random_values(n * n);
+    let a = gpu.upload(&values)?;
+    let b = gpu.upload(&values)?;
+    let mut c: CudaSlice<f32> = gpu.alloc(n * n)?;
+    let stream = gpu.stream();
+    let dim = n as i32;
+    let ns = typical(time, Clock::EventsGated, 4, || {
+        let ((a, _a), (b, _b)) = (a.device_ptr(stream), b.device_ptr(stream));
+        let (c, _c) = c.device_ptr_mut(stream);
+        let none = cublasOperation_t::CUBLAS_OP_N;
+        // SAFETY: three n by n matrices of f32 on this device, alive until the clock has
+        // synchronised; alpha and beta are read at the call.
+        unsafe {
+            cublas::sgemm(
+                *blas.handle(),
+                none,
+                none,
+                dim,
+                dim,
+                dim,
+                &1.0,
+                a as *const f32,
+                dim,
+                b as *const f32,
+                dim,
+                &0.0,
+                c as *mut f32,
+                dim,
+            )
+        }
+        .map_err(cublas_error)
+    })?;
+    insert(
+        ceilings,
+        "gpu_sgemm",
+        2.0 * (n as f64).powi(3) / ns * 1e9,
+        "FLOP/s",
+        format!("cuBLAS SGEMM, N = {n}, random data, median of {REPEATS}"),
+    );
+    Ok(())
+}
+
+fn random_values(len: usize) -> Vec<f32> {
+    use rand::{RngExt, SeedableRng};
+    let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(1);
+    (0..len).map(|_| random.random_range(-1.0..1.0)).collect()
+}

@@ -1,0 +1,35 @@
+use std::time::Duration;
+
+use crate::model::environment::PcieLink;
+
+/// Time between two looks.
+pub(super) const INTERVAL: Duration = Duration::from_millis(100);
+
+/// The device at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// SM clock, MHz.
+    pub sm_clock_mhz: Option<u32>,
+    /// Memory clock, MHz.
+    pub memory_clock_mhz: Option<u32>,
+    /// Share of NVML's last sample period in which a kernel ran, percent.
+    pub utilisation_percent: Option<u32>,
+    /// Power draw, watts.
+    pub power_w: Option<f64>,
+    /// Temperature, degrees Celsius.
+    pub temperature_c: Option<u32>,
+    /// The link.
+    pub pcie: Option<PcieLink>,
+    /// Reasons that slow the clock.
+    pub throttle_reasons: Vec<&'static str>,
+    /// The clock is low because there is nothing to do.
+    pub idle: bool,
+}
+
+/// Where looks come from: NVML, or a test.
+pub trait Source: Send + Sync {
+    /// The device now.
+    fn look(&self) -> Reading;
+    /// Energy since the driver was loaded, joules; `None` where there is no counter.
+    fn energy_j(&self) -> Option<f64>;
+}

@@ -1,0 +1,209 @@
+use std::time::Duration;
+
+use crate::machine::monitor::reading::{INTERVAL, Reading};
+use crate::model::telemetry::{Telemetry, TelemetryEvent, TelemetryEventKind};
+
+/// The SM clock has fallen when it is below this share of the highest seen.
+const FALLEN: f64 = 0.97;
+/// It has recovered when it is above this one: steps of the clock between the two (15 MHz on
+/// an H200) say nothing.
+const RECOVERED: f64 = 0.98;
+
+/// Looks at a device, thinned as they become many, and what changed between them.
+#[derive(Default)]
+pub(super) struct Recorder {
+    points: Vec<(u32, Reading)>,
+    /// Looks so far, and one in how many (two to this power) is kept.
+    seen: usize,
+    thinned: u32,
+    events: Vec<TelemetryEvent>,
+    throttled: Vec<&'static str>,
+    highest_mhz: u32,
+    fallen: bool,
+}
+
+impl Recorder {
+    pub(super) fn add(&mut self, at: Duration, look: Reading) {
+        let time_ms = u32::try_from(at.as_millis()).unwrap_or(u32::MAX);
+        self.find_events(time_ms, &look);
+        if self.seen.is_multiple_of(1 << self.thinned) {
+            if self.points.len() == Telemetry::MOST_POINTS {
+                let mut even = false;
+                self.points.retain(|_| {
+                    even = !even;
+                    even
+                });
+                self.thinned += 1;
+            }
+            // Even after the thinning this look's turn: the number of points is even.
+            self.points.push((time_ms, look));
+        }
+        self.seen += 1;
+    }
+
+    fn find_events(&mut self, time_ms: u32, look: &Reading) {
+        use TelemetryEventKind::{ClockFell, ClockRecovered, ThrottlingEnded, ThrottlingSetIn};
+        if look.throttle_reasons != self.throttled {
+            let (kind, reasons) = if look.throttle_reasons.is_empty() {
+                (ThrottlingEnded, &self.throttled)
+            } else {
+                (ThrottlingSetIn, &look.throttle_reasons)
+            };
+            let detail = reasons.join(", ");
+            self.event(time_ms, kind, detail);
+            self.throttled.clone_from(&look.throttle_reasons);
+        }
+        let Some(mhz) = look.sm_clock_mhz else {
+            return;
+        };
+        let share = f64::from(mhz) / f64::from(self.highest_mhz.max(1));
+        let highest = self.highest_mhz;
+        if !self.fallen && share < FALLEN && !look.idle {
+            self.fallen = true;
+            self.event(time_ms, ClockFell, format!("from {highest} to {mhz} MHz"));
+        } else if self.fallen && share > RECOVERED {
+            self.fallen = false;
+            self.event(time_ms, ClockRecovered, format!("{mhz} MHz"));
+        }
+        self.highest_mhz = highest.max(mhz);
+    }
+
+    fn event(&mut self, time_ms: u32, kind: TelemetryEventKind, detail: String) {
+        if self.events.len() < Telemetry::MOST_EVENTS {
+            self.events.push(TelemetryEvent {
+                time_ms,
+                kind,
+                detail,
+            });
+        }
+    }
+
+    /// What was seen up to `end`, and at the first look in any case.
+    pub(super) fn strip(mut self, end: Duration) -> Telemetry {
+        // A look that ends within an interval of the last sample still saw the load.
+        let end = u32::try_from((end + INTERVAL / 2).as_millis()).unwrap_or(u32::MAX);
+        let kept = self.points.iter().filter(|(t, _)| *t <= end).count();
+        self.points.truncate(kept.max(1));
+        self.events.retain(|event| event.time_ms <= end);
+        Telemetry {
+            time_ms: self.points.iter().map(|(t, _)| *t).collect(),
+            sm_clock_mhz: self.series(|l| l.sm_clock_mhz),
+            memory_clock_mhz: self.series(|l| l.memory_clock_mhz),
+            utilisation_percent: self.series(|l| l.utilisation_percent),
+            // A tenth of a watt is finer than any sensor, and shorter to write.
+            power_w: self.series(|l| l.power_w.map(|w| (10.0 * w).round() / 10.0)),
+            temperature_c: self.series(|l| l.temperature_c),
+            pcie: self.points.last().and_then(|(_, look)| look.pcie),
+            events: self.events,
+            energy: None,
+        }
+    }
+
+    fn series<T>(&self, value: impl Fn(&Reading) -> Option<T>) -> Vec<Option<T>> {
+        let series: Vec<Option<T>> = self.points.iter().map(|(_, look)| value(look)).collect();
+        if series.iter().all(Option::is_none) {
+            return Vec::new();
+        }
+        series
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(mhz: u32) -> Reading {
+        Reading {
+            sm_clock_mhz: Some(mhz),
+            ..Reading::default()
+        }
+    }
+
+    fn record(looks: impl IntoIterator<Item = Reading>) -> Recorder {
+        let mut recorder = Recorder::default();
+        for (i, look) in looks.into_iter().enumerate() {
+            recorder.add(INTERVAL * i as u32, look);
+        }
+        recorder
+    }
+
+    fn events(looks: impl IntoIterator<Item = Reading>) -> Vec<(u32, TelemetryEventKind, String)> {
+        record(looks)
+            .strip(Duration::MAX / 2)
+            .events
+            .into_iter()
+            .map(|e| (e.time_ms, e.kind, e.detail))
+            .collect()
+    }
+
+    #[test]
+    fn a_long_run_is_thinned_evenly_and_spans_the_whole() {
+        for looks in [1, 59, 60, 61, 119, 120, 121, 1_000, 5_000] {
+            let strip = record((0..looks).map(|_| clock(1980))).strip(Duration::MAX / 2);
+            let times = &strip.time_ms;
+            assert!(
+                (1..=Telemetry::MOST_POINTS).contains(&times.len()),
+                "{looks}"
+            );
+            assert!(times.len() > 29 || times.len() == looks as usize, "{looks}");
+            let step = times.get(1).copied().unwrap_or(100);
+            let even = times.iter().enumerate().all(|(i, t)| *t == step * i as u32);
+            assert!(even, "{looks}: {times:?}");
+            assert!(times.last().unwrap() + step >= 100 * looks, "{looks}");
+        }
+    }
+
+    #[test]
+    fn a_falling_clock_is_an_event_and_its_steps_are_none() {
+        use TelemetryEventKind::{ClockFell, ClockRecovered};
+        assert_eq!(events([1980, 1965, 1950, 1980].map(clock)), []);
+        assert_eq!(
+            events([1755, 1980, 1900, 1905, 1930, 1980].map(clock)),
+            [
+                (200, ClockFell, "from 1980 to 1900 MHz".to_owned()),
+                (500, ClockRecovered, "1980 MHz".to_owned()),
+            ]
+        );
+        let idle = Reading {
+            idle: true,
+            ..clock(345)
+        };
+        assert_eq!(events([clock(1980), idle, clock(1980)]), []);
+    }
+
+    #[test]
+    fn throttling_is_an_event_when_it_sets_in_changes_and_ends() {
+        use TelemetryEventKind::{ThrottlingEnded, ThrottlingSetIn};
+        let throttled = |reasons: &[&'static str]| Reading {
+            throttle_reasons: reasons.to_vec(),
+            ..Reading::default()
+        };
+        let hot = ["power cap", "hardware thermal slowdown"];
+        assert_eq!(
+            events([
+                throttled(&[]),
+                throttled(&hot[..1]),
+                throttled(&hot[..1]),
+                throttled(&hot),
+                throttled(&[]),
+            ]),
+            [
+                (100, ThrottlingSetIn, "power cap".to_owned()),
+                (300, ThrottlingSetIn, hot.join(", ")),
+                (400, ThrottlingEnded, hot.join(", ")),
+            ]
+        );
+        let flapping = (0..100).map(|i| throttled(&hot[..i % 2]));
+        assert_eq!(events(flapping).len(), Telemetry::MOST_EVENTS);
+    }
+
+    #[test]
+    fn what_came_after_the_last_sample_is_left_out() {
+        let looks = [1980, 1980, 1980, 345, 345].map(clock);
+        let strip = record(looks.clone()).strip(Duration::from_millis(210));
+        assert_eq!(strip.time_ms, [0, 100, 200]);
+        assert_eq!(strip.events, []);
+        let strip = record(looks).strip(Duration::ZERO);
+        assert_eq!(strip.time_ms, [0], "a sample shorter than a look");
+    }
+}

@@ -1,0 +1,16 @@
+use serde::{Deserialize, Serialize};
+
+/// What one iteration of a benchmark costs. `None` is unknown or not meaningful, never zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Floating-point operations (a fused multiply-add counts as two).
+    pub flop: Option<f64>,
+    /// Fewest bytes that must move through the memory the implementation works from.
+    pub bytes: Option<f64>,
+    /// Bytes that must cross the link between host and device, both ways together.
+    #[serde(default)]
+    pub link_bytes: Option<f64>,
+    /// Kernel launches, graph launches counted as one.
+    #[serde(default)]
+    pub launches: Option<u32>,
+}

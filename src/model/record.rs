@@ -1,0 +1,118 @@
+//! What lies beside Criterion's files: the sidecar of a result and the record of a run.
+//!
+//! Criterion's files carry no clock, no cost and no machine. After each benchmark the suite
+//! writes a [`Sidecar`] next to `estimates.json`, and per run one [`RunRecord`].
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::clock;
+use crate::model::cost::Cost;
+use crate::model::environment::Environment;
+use crate::model::telemetry::{DeviceState, Telemetry};
+use crate::model::verified::Verified;
+use crate::timing::Clock;
+
+/// Version of both file formats. A reader refuses a higher one.
+pub const SCHEMA: u32 = 1;
+/// What the suite knows about one result and Criterion does not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sidecar {
+    /// [`SCHEMA`] of the writer.
+    pub schema: u32,
+    /// Full id, `<group>/<cpu|gpu>/<implementation>/<size>`.
+    pub id: String,
+    /// SHA-256 of the `sample.json` beside it, in hex. A reader rejects a sidecar that does
+    /// not match: its samples come from another run.
+    pub samples_sha256: String,
+    /// The clock the samples were taken on, by its name.
+    #[serde(with = "clock")]
+    pub clock: Clock,
+    /// Problem size, the last part of the id.
+    pub size: u64,
+    /// Cost of one iteration.
+    pub cost: Cost,
+    /// Result of the check against float64; `None` where nothing is computed.
+    pub verified: Option<Verified>,
+    /// State of the GPU; `None` on the CPU and without NVML.
+    pub device_state: Option<DeviceState>,
+    /// What NVML saw meanwhile; `None` on the CPU, without NVML, and with
+    /// `CROSSOVER_MONITOR=off`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub monitor: Option<Telemetry>,
+    /// Figures beside the time, by name:
+    ///
+    /// | key | what |
+    /// | --- | --- |
+    /// | `device_busy` | share of the wall time in which a kernel ran on the device, by events around each, in iterations of their own after the samples |
+    /// | `pool_reserved_bytes` | device memory that the memory pool holds after the samples |
+    /// | `pool_peak_bytes` | the most that it held |
+    /// | `pool_used_peak_bytes` | the most that was allocated from it at once |
+    ///
+    /// A unit ends the key; a figure without one is a number.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra: BTreeMap<String, f64>,
+    /// Remarks for the reader, such as the number of threads chosen.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Name of the run this came from: `<root>/runs/<run>.json`.
+    pub run: String,
+}
+
+/// A benchmark or implementation that was left out, and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Skip {
+    /// Id or prefix of ids.
+    pub id: String,
+    /// One sentence: the cause and what brings it in.
+    pub reason: String,
+}
+
+/// A benchmark that failed: wrong result, CUDA error, or a panic in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Full id.
+    pub id: String,
+    /// The error with its causes.
+    pub error: String,
+}
+
+/// A limit of the machine, measured by the suite itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ceiling {
+    /// Median of the measurement, in `unit`.
+    pub value: f64,
+    /// `B/s`, `FLOP/s` or `ns`.
+    pub unit: String,
+    /// How it was measured, in a sentence.
+    pub method: String,
+}
+
+/// One run of the suite: the machine, its measured ceilings, and what was left out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// [`SCHEMA`] of the writer.
+    pub schema: u32,
+    /// Name of the run: its start time, `20261121T093000Z-4711`.
+    pub run: String,
+    /// Start, RFC 3339.
+    pub started: String,
+    /// End, RFC 3339; `None` while it runs or when it was interrupted.
+    pub finished: Option<String>,
+    /// Profile: `quick`, `default` or `full`.
+    pub profile: String,
+    /// Command-line arguments of the bench executable.
+    pub arguments: Vec<String>,
+    /// The machine.
+    pub environment: Environment,
+    /// Measured ceilings by name (`gpu_copy`, `gpu_sgemm`, `h2d_pinned`, …).
+    #[serde(default)]
+    pub ceilings: BTreeMap<String, Ceiling>,
+    /// What was left out.
+    #[serde(default)]
+    pub skipped: Vec<Skip>,
+    /// What failed.
+    #[serde(default)]
+    pub failed: Vec<Failure>,
+}

@@ -1,0 +1,104 @@
+//! What NVML saw of the device while a benchmark ran.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::environment::PcieLink;
+
+/// What NVML saw while a GPU benchmark was warmed up and sampled, at ten looks a second,
+/// thinned to at most [`Telemetry::MOST_POINTS`].
+///
+/// A series has an entry for each of `time_ms`, or is empty where the device does not report
+/// it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Telemetry {
+    /// Milliseconds since the warm-up began, ascending.
+    pub time_ms: Vec<u32>,
+    /// SM clock, MHz.
+    pub sm_clock_mhz: Vec<Option<u32>>,
+    /// Memory clock, MHz.
+    pub memory_clock_mhz: Vec<Option<u32>>,
+    /// Share of the last sample period of NVML's own (up to a second) in which a kernel ran,
+    /// percent.
+    pub utilisation_percent: Vec<Option<u32>>,
+    /// Power draw, watts; newer devices report the average of the last second.
+    pub power_w: Vec<Option<f64>>,
+    /// Temperature, degrees Celsius.
+    pub temperature_c: Vec<Option<u32>>,
+    /// The link at the last look, under load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pcie: Option<PcieLink>,
+    /// What set in or ended meanwhile, by time; none is lost to the thinning, and at most
+    /// [`Telemetry::MOST_EVENTS`] are kept.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<TelemetryEvent>,
+    /// Energy the device took; `None` where it has no counter, and where the samples were
+    /// over before the counter could tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy: Option<Energy>,
+}
+
+impl Telemetry {
+    /// Points a strip holds at most: it is committed with the results.
+    pub const MOST_POINTS: usize = 60;
+    /// Events a strip holds at most.
+    pub const MOST_EVENTS: usize = 16;
+}
+
+/// Something that set in or ended while a benchmark ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TelemetryEvent {
+    /// Milliseconds since the warm-up began.
+    pub time_ms: u32,
+    /// What happened.
+    pub kind: TelemetryEventKind,
+    /// The reasons of the throttling, or the clocks before and after.
+    pub detail: String,
+}
+
+/// Kinds of [`TelemetryEvent`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TelemetryEventKind {
+    /// The device began to slow its clock, or the reasons for it changed.
+    ThrottlingSetIn,
+    /// It no longer does.
+    ThrottlingEnded,
+    /// The SM clock fell by more than 3 % below the highest seen before.
+    ClockFell,
+    /// It came back.
+    ClockRecovered,
+}
+
+/// Energy over the samples of a benchmark, that of the gaps between them included.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Energy {
+    /// Joules by the device's own counter.
+    pub joules: f64,
+    /// Seconds between the two readings of the counter.
+    pub seconds: f64,
+    /// Iterations between them.
+    pub iterations: u64,
+}
+
+impl Energy {
+    /// Joules of one iteration.
+    pub fn per_iteration(&self) -> f64 {
+        self.joules / self.iterations as f64
+    }
+}
+
+/// State of the GPU around one benchmark, from NVML.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceState {
+    /// SM clock right after the last sample, MHz.
+    pub sm_clock_mhz: Option<u32>,
+    /// Memory clock right after the last sample, MHz.
+    pub memory_clock_mhz: Option<u32>,
+    /// Temperature, degrees Celsius.
+    pub temperature_c: Option<u32>,
+    /// Power draw, watts.
+    pub power_w: Option<f64>,
+    /// Throttle reasons that slow the clock (idle and application settings left out).
+    pub throttle_reasons: Vec<String>,
+}

@@ -1,0 +1,27 @@
+//! The frame of every page: head, style sheet and colours.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::presentation::ink;
+
+/// Nothing may be fetched, whatever a file that was read may contain.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
+                      img-src data:; base-uri 'none'; form-action 'none'";
+
+/// The page around a body: head, style sheet, colours. For any page of the report.
+pub(crate) fn shell(heading: &str, body: Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="color-scheme" content="light dark";
+                title { (heading) }
+                style { (PreEscaped(include_str!("page.css"))) (PreEscaped(ink::css())) }
+            }
+            body { (body) }
+        }
+    }
+}

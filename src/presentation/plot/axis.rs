@@ -1,0 +1,139 @@
+//! Ranges and ticks of logarithmic axes: sizes in powers of two, values in decades.
+
+use crate::presentation::plot::figure::{Plot, Quantity};
+use crate::presentation::units::{self, Unit};
+
+/// One axis, in logarithms.
+pub(super) struct Axis {
+    pub(super) from: f64,
+    pub(super) to: f64,
+    /// Labelled lines.
+    pub(super) ticks: Vec<f64>,
+    /// Unlabelled lines between.
+    pub(super) minor: Vec<f64>,
+}
+
+impl Axis {
+    /// Base 2, with at most `most` ticks. `None` without a point.
+    pub(super) fn sizes(plot: &Plot, most: usize) -> Option<Self> {
+        let sizes = plot
+            .curves
+            .iter()
+            .flat_map(|c| c.dots.iter().map(|d| d.size.log2()));
+        let (from, to) = bounds(sizes)?;
+        // A single size stands in the middle; else a little room for the markers.
+        let room = if to - from < 0.5 {
+            1.0
+        } else {
+            0.03 * (to - from)
+        };
+        let (from, to) = (from - room, to + room);
+        let ticks = match plot.size_unit {
+            Unit::Count | Unit::Bytes => steps(from, to, most),
+            Unit::Time => {
+                let decade = std::f64::consts::LOG2_10;
+                let decades = steps(from / decade, to / decade, most);
+                decades.into_iter().map(|d| d * decade).collect()
+            }
+        };
+        Some(Self {
+            from,
+            to,
+            ticks,
+            minor: Vec::new(),
+        })
+    }
+
+    /// Base 10. `None` without a point.
+    pub(super) fn values(plot: &Plot, most: usize) -> Option<Self> {
+        let dots = plot.curves.iter().flat_map(|c| &c.dots);
+        let values = dots.flat_map(|d| [d.low, d.value, d.high]);
+        let limits = plot.limits.iter().map(|l| l.value);
+        let (from, to) = bounds(values.chain(limits).map(f64::log10))?;
+        let room = 0.05 * (to - from).max(1.0);
+        let (from, to) = (from - room, to + room);
+        let between = |from: f64, to: f64, factors: &[f64]| -> Vec<f64> {
+            let decades = from.floor() as i32..=to.ceil() as i32;
+            decades
+                .flat_map(|d| factors.iter().map(move |f| f64::from(d) + f.log10()))
+                .filter(|v| (from..=to).contains(v))
+                .collect()
+        };
+        if to - from < 2.5 {
+            let ticks = between(from, to, &[1.0, 2.0, 5.0]);
+            return Some(Self {
+                from,
+                to,
+                ticks,
+                minor: Vec::new(),
+            });
+        }
+        Some(Self {
+            from,
+            to,
+            ticks: steps(from, to, most),
+            minor: between(from, to, &[1.0]),
+        })
+    }
+}
+
+/// Finite lowest and highest.
+fn bounds(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    values
+        .filter(|v| v.is_finite())
+        .fold(None, |bounds, v| match bounds {
+            None => Some((v, v)),
+            Some((low, high)) => Some((v.min(low), v.max(high))),
+        })
+}
+
+/// Whole numbers in a range, every first, second, third … so that there are at most `most`.
+fn steps(from: f64, to: f64, most: usize) -> Vec<f64> {
+    let (first, last) = (from.ceil() as i64, to.floor() as i64);
+    let step = ((last - first) as usize / most.max(1) + 1) as i64;
+    (first..=last)
+        .filter(|v| v.rem_euclid(step) == 0)
+        .map(|v| v as f64)
+        .collect()
+}
+
+/// `2²⁰`, or `64` where the whole axis is small; `256 MiB`, `10 ms`.
+pub(super) fn size_label(log2: f64, largest: f64, unit: Unit) -> String {
+    let size = log2.exp2();
+    match unit {
+        Unit::Count => {}
+        Unit::Bytes => return unit.write(size.round() as u64),
+        Unit::Time => return short(&units::time(size)),
+    }
+    match largest > 14.5 && log2 >= 0.0 {
+        true => format!("2{}", units::superscript(log2.round() as u32)),
+        false if size >= 1.0 => units::size(size.round() as u64),
+        false => String::new(),
+    }
+}
+
+/// `10 µs` or `100 GB/s`.
+pub(super) fn value_label(log10: f64, quantity: Quantity) -> String {
+    // 10^3 is not exactly 1000 in floating point.
+    let value = 10f64.powf(log10);
+    let value = match value {
+        v if v >= 1.0 => v.round(),
+        v => v,
+    };
+    let text = match quantity {
+        Quantity::Time => units::time(value),
+        Quantity::Rate(unit) => units::rate(value, unit),
+    };
+    short(&text)
+}
+
+/// Without zeros behind the point.
+fn short(text: &str) -> String {
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            let number = number.trim_end_matches('0').trim_end_matches('.');
+            format!("{number} {unit}")
+        }
+        _ => text.into(),
+    }
+}

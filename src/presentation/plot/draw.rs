@@ -1,0 +1,405 @@
+//! Drawing a [`Plot`].
+
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use crate::presentation::ink::{Inks, Role, css};
+use crate::presentation::plot::axis::{self, Axis};
+use crate::presentation::plot::figure::{Curve, Plot, Quantity, Shape};
+use crate::presentation::plot::legend::{self, Entry, Shows};
+use crate::presentation::units;
+
+/// Plotters places on whole pixels: everything is drawn larger and shown smaller.
+const SCALE: i32 = 4;
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+type Drawn<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+/// Sizes in px before scaling.
+struct Layout {
+    width: i32,
+    /// Height of the plotting area.
+    height: i32,
+    left: i32,
+    right: i32,
+    font: i32,
+    ticks: (usize, usize),
+}
+
+impl Shape {
+    fn layout(self) -> Layout {
+        match self {
+            Shape::Wide => Layout {
+                width: 640,
+                height: 330,
+                left: 92,
+                right: 18,
+                font: 12,
+                ticks: (9, 9),
+            },
+            Shape::Narrow => Layout {
+                width: 372,
+                height: 270,
+                left: 80,
+                right: 12,
+                font: 12,
+                ticks: (5, 7),
+            },
+        }
+    }
+}
+
+const TITLE: i32 = 30;
+const MARK_ROW: i32 = 17;
+const BELOW: i32 = 48;
+
+impl Plot {
+    /// The plot as SVG for a page whose style sheet holds the dark colours; `None` when no
+    /// curve has a point.
+    pub(crate) fn svg(&self, shape: Shape) -> Option<String> {
+        let layout = shape.layout();
+        let sizes = Axis::sizes(self, layout.ticks.0)?;
+        let values = Axis::values(self, layout.ticks.1)?;
+        let (entries, legend) = legend::layout(self, layout.width - 24);
+        let top = TITLE + MARK_ROW * self.rows.max(self.marks.len()) as i32 + 6;
+        let height = top + layout.height + BELOW + legend + 10;
+        let mut canvas = Canvas {
+            plot: self,
+            layout,
+            sizes,
+            values,
+            top,
+            inks: Inks::default(),
+        };
+        let mut svg = String::new();
+        let size = (canvas.layout.width * SCALE, height * SCALE);
+        {
+            let area = SVGBackend::with_string(&mut svg, (size.0 as u32, size.1 as u32))
+                .into_drawing_area();
+            // Writing into a string cannot fail, and the layout is never empty.
+            canvas.draw(&area, &entries).ok()?;
+            area.present().ok()?;
+        }
+        let open = svg.find("<svg ")?;
+        let body = svg[open..].find('>').map(|at| &svg[open + at + 1..])?;
+        let head = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 {} {}\" \
+             stroke-linejoin=\"round\">",
+            size.0, size.1
+        );
+        Some(head + "\n<title>" + &escape(&self.title) + "</title>" + &canvas.inks.apply(body))
+    }
+
+    /// The plot as a file of its own: with a size, the dark colours and a background.
+    pub(crate) fn file(&self) -> Option<String> {
+        let svg = self.svg(Shape::Wide)?;
+        let view = svg.split_once("viewBox=\"0 0 ")?.1.split_once('"')?.0;
+        let (width, height) = view.split_once(' ')?;
+        let px = |n: &str| n.parse::<i32>().ok().map(|n| n / SCALE);
+        let sized = format!("<svg width=\"{}\" height=\"{}\"", px(width)?, px(height)?);
+        let style = format!(
+            "</title><style>{}</style><rect class=\"f-paper\" fill=\"{}\" width=\"{width}\" \
+             height=\"{height}\" rx=\"24\"/>",
+            css(),
+            Role::Paper.light()
+        );
+        Some(
+            svg.replacen("<svg", &sized, 1)
+                .replacen("</title>", &style, 1),
+        )
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+struct Canvas<'p> {
+    plot: &'p Plot,
+    layout: Layout,
+    sizes: Axis,
+    values: Axis,
+    top: i32,
+    inks: Inks,
+}
+
+impl Canvas<'_> {
+    fn draw(&mut self, area: &Area, entries: &[Entry]) -> Drawn {
+        self.text(
+            area,
+            &self.plot.title.clone(),
+            (12, 18),
+            Role::Ink,
+            15,
+            HPos::Left,
+            true,
+        )?;
+        self.grid(area)?;
+        self.limits(area)?;
+        let curves = &self.plot.curves;
+        for curve in curves {
+            self.band(area, curve)?;
+        }
+        for curve in curves {
+            let at: Vec<(i32, i32)> = curve
+                .dots
+                .iter()
+                .map(|d| (self.x(d.size.log2()), self.y(d.value.log10())))
+                .collect();
+            self.line(area, curve, &at)?;
+            for at in at {
+                self.marker(area, curve, at)?;
+            }
+        }
+        self.limit_labels(area)?;
+        self.marks(area)?;
+        let corner = (12, self.top + self.layout.height + BELOW);
+        for entry in entries {
+            self.entry(area, entry, corner)?;
+        }
+        Ok(())
+    }
+
+    /// Position in scaled pixels of a logarithm of a size.
+    fn x(&self, log2: f64) -> i32 {
+        let width = f64::from((self.layout.width - self.layout.left - self.layout.right) * SCALE);
+        let t = (log2 - self.sizes.from) / (self.sizes.to - self.sizes.from);
+        self.layout.left * SCALE + (t * width).round() as i32
+    }
+
+    fn y(&self, log10: f64) -> i32 {
+        let height = f64::from(self.layout.height * SCALE);
+        let t = (log10 - self.values.from) / (self.values.to - self.values.from);
+        self.top * SCALE + ((1.0 - t) * height).round() as i32
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn text(
+        &mut self,
+        area: &Area,
+        text: &str,
+        at: (i32, i32),
+        role: Role,
+        size: i32,
+        side: HPos,
+        bold: bool,
+    ) -> Drawn {
+        let color = self.inks.solid(role);
+        // The backend divides by 1.24 on its way to pixels.
+        let size = f64::from(size * SCALE) * 1.24;
+        let style = if bold {
+            FontStyle::Bold
+        } else {
+            FontStyle::Normal
+        };
+        let font = FontDesc::new(FontFamily::SansSerif, size, style);
+        let style = font.color(&color).pos(Pos::new(side, VPos::Center));
+        let at = (at.0 * SCALE, at.1 * SCALE);
+        area.draw(&Text::new(text.to_owned(), at, style))?;
+        Ok(())
+    }
+
+    fn stroke(&mut self, area: &Area, points: Vec<(i32, i32)>, role: Role, width: u32) -> Drawn {
+        let color = self.inks.solid(role);
+        area.draw(&PathElement::new(points, color.stroke_width(width)))?;
+        Ok(())
+    }
+
+    fn grid(&mut self, area: &Area) -> Drawn {
+        let layout = &self.layout;
+        let (left, right) = (layout.left * SCALE, (layout.width - layout.right) * SCALE);
+        let (top, bottom) = (self.top * SCALE, (self.top + layout.height) * SCALE);
+        let font = layout.font;
+        let middle = (layout.left + layout.width - layout.right) / 2;
+        for v in self.values.minor.clone() {
+            let y = self.y(v);
+            self.stroke(area, vec![(left, y), (right, y)], Role::Grid, 2)?;
+        }
+        for v in self.values.ticks.clone() {
+            let y = self.y(v);
+            self.stroke(area, vec![(left, y), (right, y)], Role::Grid, 4)?;
+            let label = axis::value_label(v, self.plot.quantity);
+            let at = (self.layout.left - 8, y / SCALE);
+            self.text(area, &label, at, Role::Muted, font, HPos::Right, false)?;
+        }
+        for v in self.sizes.ticks.clone() {
+            let x = self.x(v);
+            self.stroke(area, vec![(x, top), (x, bottom)], Role::Grid, 4)?;
+            let label = axis::size_label(v, self.sizes.to, self.plot.size_unit);
+            let at = (x / SCALE, bottom / SCALE + 13);
+            self.text(area, &label, at, Role::Muted, font, HPos::Center, false)?;
+        }
+        self.stroke(area, vec![(left, bottom), (right, bottom)], Role::Muted, 5)?;
+        let at = (middle, bottom / SCALE + 32);
+        let label = self.plot.size_label.clone();
+        self.text(area, &label, at, Role::Ink, font, HPos::Center, false)
+    }
+
+    fn limits(&mut self, area: &Area) -> Drawn {
+        let left = self.layout.left * SCALE;
+        let right = (self.layout.width - self.layout.right) * SCALE;
+        for limit in &self.plot.limits {
+            let y = self.y(limit.value.log10());
+            let role = Role::Shade(limit.family, 0);
+            self.stroke(area, vec![(left, y), (right, y)], role, 5)?;
+        }
+        Ok(())
+    }
+
+    /// Written last, on a veil over the curves.
+    fn limit_labels(&mut self, area: &Area) -> Drawn {
+        let Quantity::Rate(unit) = self.plot.quantity else {
+            return Ok(());
+        };
+        let left = self.layout.left + 6;
+        let mut taken: Vec<i32> = Vec::new();
+        for limit in &self.plot.limits {
+            let label = format!("{}, {}", limit.label, units::rate(limit.value, unit));
+            let line = self.y(limit.value.log10()) / SCALE;
+            // Above its line, and below where another label is above.
+            let y = match taken.iter().any(|t| (t - line).abs() < 16) {
+                false => line - 9,
+                true => line + 9,
+            };
+            taken.push(line);
+            let corners = [
+                ((left - 3) * SCALE, (y - 7) * SCALE),
+                ((left + legend::width(&label)) * SCALE, (y + 7) * SCALE),
+            ];
+            let veil = self.inks.solid(Role::Paper).mix(0.75);
+            area.draw(&Rectangle::new(corners, veil.filled()))?;
+            let role = Role::Shade(limit.family, 0);
+            self.text(area, &label, (left, y), role, 11, HPos::Left, false)?;
+        }
+        Ok(())
+    }
+
+    fn band(&mut self, area: &Area, curve: &Curve) -> Drawn {
+        if curve.dots.len() < 2 {
+            return Ok(());
+        }
+        let at = |size: f64, value: f64| (self.x(size.log2()), self.y(value.log10()));
+        let mut outline: Vec<(i32, i32)> = curve.dots.iter().map(|d| at(d.size, d.high)).collect();
+        outline.extend(curve.dots.iter().rev().map(|d| at(d.size, d.low)));
+        let color = self.inks.solid(role(curve)).mix(0.22);
+        area.draw(&Polygon::new(outline, color.filled()))?;
+        Ok(())
+    }
+
+    fn line(&mut self, area: &Area, curve: &Curve, at: &[(i32, i32)]) -> Drawn {
+        let width = if curve.other { 5 } else { 8 };
+        let color = self.inks.line(role(curve), curve.clock, SCALE as u32);
+        area.draw(&PathElement::new(at.to_vec(), color.stroke_width(width)))?;
+        Ok(())
+    }
+
+    /// Filled for this machine's figures, hollow for another's.
+    fn marker(&mut self, area: &Area, curve: &Curve, (x, y): (i32, i32)) -> Drawn {
+        let color = self.inks.solid(role(curve));
+        let paper = self.inks.solid(Role::Paper);
+        let r = 13;
+        let corners: Vec<(i32, i32)> = match curve.index % 5 {
+            0 => {
+                let fill = if curve.other { paper } else { color };
+                area.draw(&Circle::new((x, y), r, fill.filled()))?;
+                if curve.other {
+                    area.draw(&Circle::new((x, y), r, color.stroke_width(5)))?;
+                }
+                return Ok(());
+            }
+            1 => vec![
+                (x, y - r - 3),
+                (x + r + 2, y + r - 2),
+                (x - r - 2, y + r - 2),
+            ],
+            2 => vec![
+                (x - r + 1, y - r + 1),
+                (x + r - 1, y - r + 1),
+                (x + r - 1, y + r - 1),
+                (x - r + 1, y + r - 1),
+            ],
+            3 => vec![
+                (x, y - r - 4),
+                (x + r + 4, y),
+                (x, y + r + 4),
+                (x - r - 4, y),
+            ],
+            _ => vec![
+                (x, y + r + 3),
+                (x + r + 2, y - r + 2),
+                (x - r - 2, y - r + 2),
+            ],
+        };
+        let fill = if curve.other { paper } else { color };
+        area.draw(&Polygon::new(corners.clone(), fill.filled()))?;
+        if curve.other {
+            let mut closed = corners;
+            closed.push(closed[0]);
+            area.draw(&PathElement::new(closed, color.stroke_width(5)))?;
+        }
+        Ok(())
+    }
+
+    fn marks(&mut self, area: &Area) -> Drawn {
+        let bottom = (self.top + self.layout.height) * SCALE;
+        let row = |i: usize| TITLE + MARK_ROW * i as i32 + MARK_ROW / 2;
+        let ink = self.inks.solid(Role::Ink);
+        let paper = self.inks.solid(Role::Paper);
+        for (i, mark) in self.plot.marks.iter().enumerate() {
+            let x = self.x(mark.size.log2());
+            self.stroke(area, vec![(x, row(i) * SCALE), (x, bottom)], Role::Ink, 4)?;
+            if let Some(value) = mark.value {
+                let at = (x, self.y(value.log10()));
+                area.draw(&Circle::new(at, 22, ink.stroke_width(7)))?;
+            }
+        }
+        for (i, mark) in self.plot.marks.iter().enumerate() {
+            let label = match self.layout.width < 500 {
+                true => &mark.short,
+                false => &mark.label,
+            };
+            let (x, y) = (self.x(mark.size.log2()) / SCALE, row(i));
+            let width = legend::width(label) + 6;
+            let fits = x + 6 + width <= self.layout.width;
+            let (side, at, left) = match fits {
+                true => (HPos::Left, x + 6, x + 3),
+                false => (HPos::Right, x - 6, x - 4 - width),
+            };
+            // The line of a mark in a row above would run through the text.
+            let corners = [
+                (left * SCALE, (y - 8) * SCALE),
+                ((left + width) * SCALE, (y + 8) * SCALE),
+            ];
+            area.draw(&Rectangle::new(corners, paper.filled()))?;
+            self.text(area, label, (at, y), Role::Ink, 12, side, false)?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, area: &Area, entry: &Entry, corner: (i32, i32)) -> Drawn {
+        let (x, y) = (corner.0 + entry.x, corner.1 + entry.y + legend::ROW / 2);
+        let (from, to) = (x * SCALE, (x + legend::SAMPLE - 8) * SCALE);
+        let ends = vec![(from, y * SCALE), (to, y * SCALE)];
+        let text = match entry.shows {
+            Shows::Curve(i) => {
+                let curve = &self.plot.curves[i];
+                self.line(area, curve, &ends)?;
+                self.marker(area, curve, ((from + to) / 2, y * SCALE))?;
+                Role::Ink
+            }
+            Shows::Clock(clock) => {
+                let color = self.inks.line(Role::Muted, clock, SCALE as u32);
+                area.draw(&PathElement::new(ends, color.stroke_width(6)))?;
+                Role::Muted
+            }
+        };
+        let at = (x + legend::SAMPLE, y);
+        self.text(area, &entry.label, at, text, 12, HPos::Left, false)
+    }
+}
+
+fn role(curve: &Curve) -> Role {
+    Role::Shade(curve.family, curve.index)
+}

@@ -1,0 +1,98 @@
+//! What is drawn.
+
+use crate::presentation::ink::Family;
+use crate::presentation::units::Unit;
+use crate::timing::Clock;
+
+/// One point of a curve, in the plot's units. `low` and `high` bound its confidence band.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Dot {
+    /// Problem size.
+    pub size: f64,
+    /// Time in ns, or a rate a second.
+    pub value: f64,
+    /// Lower end of the band.
+    pub low: f64,
+    /// Upper end of the band.
+    pub high: f64,
+}
+
+/// One curve.
+#[derive(Clone, Debug)]
+pub(crate) struct Curve {
+    /// For the legend.
+    pub label: String,
+    /// CPU or GPU hue.
+    pub family: Family,
+    /// Shade and marker, counted within the family.
+    pub index: usize,
+    /// Line style.
+    pub clock: Option<Clock>,
+    /// Thin line and hollow markers: figures of another machine.
+    pub other: bool,
+    /// Sizes ascending.
+    pub dots: Vec<Dot>,
+}
+
+/// A crossover on the plot.
+#[derive(Clone, Debug)]
+pub(crate) struct Mark {
+    /// Where.
+    pub size: f64,
+    /// Value of the curves there, for the ring; `None` without one.
+    pub value: Option<f64>,
+    /// For its row above the plot.
+    pub label: String,
+    /// The same where there is little room.
+    pub short: String,
+}
+
+/// A horizontal line: a measured limit.
+#[derive(Clone, Debug)]
+pub(crate) struct Limit {
+    /// Written on the line.
+    pub label: String,
+    /// Rate a second.
+    pub value: f64,
+    /// CPU or GPU hue.
+    pub family: Family,
+}
+
+/// What the vertical axis shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quantity {
+    /// Nanoseconds.
+    Time,
+    /// A rate in this unit.
+    Rate(&'static str),
+}
+
+/// One plot, both axes logarithmic.
+#[derive(Clone, Debug)]
+pub(crate) struct Plot {
+    /// Title.
+    pub title: String,
+    /// What the sizes count.
+    pub size_label: String,
+    /// How the sizes are written.
+    pub size_unit: Unit,
+    /// The vertical axis.
+    pub quantity: Quantity,
+    /// At least one with a dot, else nothing is drawn.
+    pub curves: Vec<Curve>,
+    /// Rows kept free above for marks, so that two plots side by side line up.
+    pub rows: usize,
+    /// Crossovers, at most `rows`.
+    pub marks: Vec<Mark>,
+    /// Measured limits.
+    pub limits: Vec<Limit>,
+}
+
+/// How much room there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// A screen or a printed page.
+    Wide,
+    /// A phone.
+    Narrow,
+}

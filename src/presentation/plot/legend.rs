@@ -1,0 +1,73 @@
+//! The legend, under the plot and off the data.
+
+use crate::presentation::plot::figure::Plot;
+use crate::timing::Clock;
+
+/// Width of a text at 12 px, generous for any sans-serif face.
+pub(super) fn width(text: &str) -> i32 {
+    text.chars().count() as i32 * 13 / 2
+}
+/// Width of the sample of a line, with the gap after it.
+pub(super) const SAMPLE: i32 = 34;
+/// Height of a row.
+pub(super) const ROW: i32 = 18;
+
+/// One entry and where it goes.
+pub(super) struct Entry {
+    pub(super) x: i32,
+    pub(super) y: i32,
+    /// A curve by its index, or the line of a clock.
+    pub(super) shows: Shows,
+    pub(super) label: String,
+}
+
+pub(super) enum Shows {
+    Curve(usize),
+    Clock(Option<Clock>),
+}
+
+/// Places a row an implementation in as many columns as fit `width`, then the clocks;
+/// returns the entries, relative to the legend's corner, and the legend's height.
+pub(super) fn layout(plot: &Plot, width: i32) -> (Vec<Entry>, i32) {
+    let mut entries = Vec::new();
+    let curves: Vec<(Shows, String)> = plot
+        .curves
+        .iter()
+        .enumerate()
+        .map(|(i, c)| (Shows::Curve(i), c.label.clone()))
+        .collect();
+    let height = place(&mut entries, curves, width, 0);
+    let mut clocks: Vec<Option<Clock>> = plot.curves.iter().map(|c| c.clock).collect();
+    clocks.sort_unstable();
+    clocks.dedup();
+    let clocks = clocks
+        .into_iter()
+        .map(|c| {
+            let name = c.map_or("clock unknown", Clock::name);
+            (
+                Shows::Clock(c),
+                format!("clock: {name}").replace("clock: clock", "clock"),
+            )
+        })
+        .collect();
+    let height = place(&mut entries, clocks, width, height + 6);
+    (entries, height)
+}
+
+fn place(entries: &mut Vec<Entry>, items: Vec<(Shows, String)>, width: i32, top: i32) -> i32 {
+    let longest = items.iter().map(|(_, l)| self::width(l)).max();
+    let column = SAMPLE + longest.unwrap_or(0) + 8;
+    let columns = (width / column).clamp(1, items.len().max(1) as i32);
+    let rows = (items.len() as i32 + columns - 1) / columns;
+    for (i, (shows, label)) in items.into_iter().enumerate() {
+        // Down the columns, so that CPU and GPU each stay together.
+        let (at, row) = (i as i32 / rows, i as i32 % rows);
+        entries.push(Entry {
+            x: at * (width / columns),
+            y: top + row * ROW,
+            shows,
+            label,
+        });
+    }
+    top + rows * ROW
+}

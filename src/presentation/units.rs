@@ -1,0 +1,243 @@
+//! Numbers for people: three significant digits, SI prefixes, decimal gigabytes.
+
+/// Three significant digits, no exponent from 0.001 to 999,999, thousands separated.
+pub(crate) fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return "?".into();
+    }
+    if value == 0.0 {
+        return "0".into();
+    }
+    let magnitude = value.abs().log10().floor();
+    if !(-4.0..15.0).contains(&magnitude) {
+        return format!("{value:.2e}");
+    }
+    // Rounding may carry into the next decade (999.6), so round first.
+    let scale = 10f64.powf(2.0 - magnitude);
+    let rounded = (value * scale).round() / scale;
+    let decimals = (2 - rounded.abs().log10().floor() as i32).max(0) as usize;
+    thousands(&format!("{rounded:.decimals$}"))
+}
+
+fn thousands(digits: &str) -> String {
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let (sign, whole) = match whole.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", whole),
+    };
+    let mut out = String::from(sign);
+    for (i, c) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    if !fraction.is_empty() {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    out
+}
+
+/// Nanoseconds as `1.38 µs`.
+pub(crate) fn time(ns: f64) -> String {
+    let (scale, unit) = match ns.abs() {
+        t if t < 999.5 => (1.0, "ns"),
+        t if t < 999.5e3 => (1e3, "µs"),
+        t if t < 999.5e6 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    };
+    format!("{} {unit}", number(ns / scale))
+}
+
+/// A rate in `FLOP/s` or `B/s` as `51.3 TFLOP/s`.
+pub(crate) fn rate(value: f64, unit: &str) -> String {
+    let (scale, prefix) = match value.abs() {
+        v if v < 999.5 => (1.0, ""),
+        v if v < 999.5e3 => (1e3, "k"),
+        v if v < 999.5e6 => (1e6, "M"),
+        v if v < 999.5e9 => (1e9, "G"),
+        v if v < 999.5e12 => (1e12, "T"),
+        _ => (1e15, "P"),
+    };
+    format!("{} {prefix}{unit}", number(value / scale))
+}
+
+/// Joules as `146 mJ`.
+pub(crate) fn energy(joules: f64) -> String {
+    let (scale, unit) = match joules.abs() {
+        j if j < 999.5e-6 => (1e-6, "µJ"),
+        j if j < 999.5e-3 => (1e-3, "mJ"),
+        _ => (1.0, "J"),
+    };
+    format!("{} {unit}", number(joules / scale))
+}
+
+/// A figure beside the time, by the unit that ends its key, in words: `pool peak 32 MiB`.
+pub(crate) fn figure(key: &str, value: f64) -> String {
+    match key.strip_suffix("_bytes") {
+        Some(name) => format!("{} {}", name.replace('_', " "), binary(value as u64)),
+        None if key == "device_busy" => format!("device busy {} of the time", percent(value)),
+        None => format!("{} {}", key.replace('_', " "), number(value)),
+    }
+}
+
+/// A measured limit in its own unit.
+pub(crate) fn ceiling(value: f64, unit: &str) -> String {
+    match unit {
+        "ns" => time(value),
+        _ => rate(value, unit),
+    }
+}
+
+/// A problem size: `1024` in full, powers of two from 2^14 on as `2^20`.
+pub(crate) fn size(size: u64) -> String {
+    match size {
+        s if s >= 1 << 14 && s.is_power_of_two() => {
+            format!("2{}", superscript(s.trailing_zeros()))
+        }
+        s => thousands(&s.to_string()),
+    }
+}
+
+/// A number of bytes that names a size: `256 MiB`, or decimal where it is no whole number of
+/// binary units.
+pub(crate) fn binary(bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    match units.iter().find(|(e, _)| bytes >= 1 << e) {
+        Some((e, unit)) if bytes.is_multiple_of(1 << e) => {
+            format!("{} {unit}", thousands(&(bytes >> e).to_string()))
+        }
+        Some(_) => self::bytes(bytes as f64),
+        None => format!("{bytes} B"),
+    }
+}
+
+/// A size between measured ones: the first whole one from it on, to three digits.
+pub(crate) fn from_size(size: f64) -> String {
+    count(size.ceil())
+}
+
+/// The whole sizes around an interval.
+pub(crate) fn size_range(low: f64, high: f64) -> String {
+    format!("{} to {}", count(low.floor()), count(high.ceil()))
+}
+
+/// A whole number, rounded to three digits.
+pub(crate) fn count(value: f64) -> String {
+    match value.round() {
+        v if v.abs() < 100.0 => format!("{v:.0}"),
+        v => number(v),
+    }
+}
+
+/// A number as an exponent.
+pub(crate) fn superscript(n: u32) -> String {
+    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    n.to_string()
+        .bytes()
+        .map(|b| DIGITS[usize::from(b - b'0')])
+        .collect()
+}
+
+/// A ratio as a factor: `26×`, `1.4×`.
+pub(crate) fn factor(ratio: f64) -> String {
+    match ratio {
+        r if r < 9.95 => format!("{r:.1}×").replace(".0×", "×"),
+        r => format!("{}×", count(r)),
+    }
+}
+
+/// A factor near one, `1.12×`.
+pub(crate) fn factor_fine(ratio: f64) -> String {
+    match ratio {
+        r if r < 1.995 => format!("{r:.2}×"),
+        r => factor(r),
+    }
+}
+
+/// A fraction as `94 %`; finer near the ends.
+pub(crate) fn percent(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    match percent.abs() {
+        p if !p.is_finite() => "?".into(),
+        p if p != 0.0 && p < 0.995 => {
+            let decimals = (1.0 - p.log10().floor()).min(12.0) as usize;
+            format!("{percent:.decimals$} %")
+        }
+        p if p < 9.95 || (99.0..100.0).contains(&p) => format!("{percent:.1} %"),
+        _ => format!("{percent:.0} %"),
+    }
+}
+
+/// Bytes, decimal.
+pub(crate) fn bytes(bytes: f64) -> String {
+    rate(bytes, "B")
+}
+
+/// What the size in an id counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Unit {
+    /// A number of things.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds.
+    Time,
+}
+
+impl Unit {
+    /// A size in words: `1,024`, `256 MiB`, `10.0 ms`.
+    pub(crate) fn write(self, of: u64) -> String {
+        match self {
+            Unit::Count => size(of),
+            Unit::Bytes => binary(of),
+            Unit::Time => time(of as f64),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_keep_three_digits_and_carry_into_the_next_unit() {
+        assert_eq!(time(1380.0), "1.38 µs");
+        assert_eq!(time(0.5), "0.500 ns");
+        assert_eq!(time(999.6), "1.00 µs");
+        assert_eq!(time(21.5e6), "21.5 ms");
+        assert_eq!(time(2.5e12), "2,500 s");
+    }
+
+    #[test]
+    fn rates_sizes_and_shares() {
+        assert_eq!(rate(51.3e12, "FLOP/s"), "51.3 TFLOP/s");
+        assert_eq!(size(1024), "1,024");
+        assert_eq!(size(1 << 20), "2²⁰");
+        assert_eq!(size((1 << 20) + 4), "1,048,580");
+        assert_eq!(binary(1 << 28), "256 MiB");
+        assert_eq!(binary(1536 << 10), "1.57 MB");
+        assert_eq!(binary(512), "512 B");
+        assert_eq!(from_size(181.4), "182");
+        assert_eq!(from_size(64.0), "64");
+        assert_eq!(size_range(87.5, 88.3), "87 to 89");
+        assert_eq!(count(3.0), "3");
+        assert_eq!(factor(25.6), "26×");
+        assert_eq!(factor(2.0), "2×");
+        assert_eq!(percent(0.94), "94 %");
+        assert_eq!(percent(0.9996), "100.0 %");
+        assert_eq!(percent(0.0021), "0.21 %");
+        assert_eq!(percent(0.000264), "0.026 %");
+        assert_eq!(number(f64::NAN), "?");
+        assert_eq!(number(1234567.0), "1,230,000");
+        assert_eq!(energy(1.2451), "1.25 J");
+        assert_eq!(energy(0.9996), "1.00 J");
+        assert_eq!(energy(0.146), "146 mJ");
+        assert_eq!(energy(93.4e-6), "93.4 µJ");
+        assert_eq!(figure("pool_peak_bytes", 33554432.0), "pool peak 32 MiB");
+        assert_eq!(figure("device_busy", 0.3), "device busy 30 % of the time");
+        assert_eq!(figure("misses", 12.0), "misses 12.0");
+    }
+}

@@ -1,0 +1,287 @@
+//! The two plots of a group: time against size, and the rate against size with the limits.
+
+use crate::analysis::crossover::pairs::{self, Found};
+use crate::analysis::limits;
+use crate::analysis::topics::{self, Work};
+use crate::model::id::Device;
+use crate::presentation::ink::Family;
+use crate::presentation::plot::figure::{Curve, Dot, Limit, Mark, Plot, Quantity};
+use crate::presentation::units;
+use crate::report::assemble::Assembled;
+use crate::results::curves::{Group, Question, Series};
+use crate::results::machine::Machine;
+use crate::timing::Clock;
+
+/// The plots of one group.
+#[derive(Clone, Debug)]
+pub(super) struct Charts {
+    /// Time against size.
+    pub time: Plot,
+    /// Rate against size; `None` where no cost is known.
+    pub rate: Option<Plot>,
+}
+
+/// One curve that is drawn: whose it is and its place in the palette.
+struct Drawn<'a> {
+    machine: &'a Machine,
+    /// Another machine's, beside the one that the report is about.
+    beside: bool,
+    series: &'a Series,
+    family: Family,
+    index: usize,
+}
+
+/// The plots of a group of the machine or of one beside it.
+pub(super) fn charts(report: &Assembled, group: &str) -> Charts {
+    let drawn = drawn(report, group);
+    let topic = topics::topic(group);
+    let title = topics::title(group);
+    let groups: Vec<&Group> = report.machines().filter_map(|m| m.group(group)).collect();
+    let curves = |dots: &dyn Fn(&Series) -> Vec<Dot>| -> Vec<Curve> {
+        drawn
+            .iter()
+            .map(|d| curve(d, dots(d.series)))
+            .filter(|c| !c.dots.is_empty())
+            .collect()
+    };
+    let marks = marks(report, group);
+    let time = Plot {
+        title: format!("{title}: time"),
+        size_label: topic.axis.into(),
+        size_unit: topic.unit,
+        quantity: Quantity::Time,
+        curves: curves(&times),
+        rows: marks.len(),
+        marks: marks.clone(),
+        limits: Vec::new(),
+    };
+    let rate = topics::work(&groups).map(|work| Plot {
+        title: format!("{title}: throughput and limits"),
+        size_label: topic.axis.into(),
+        size_unit: topic.unit,
+        quantity: Quantity::Rate(work.unit()),
+        curves: curves(&|series: &Series| match series.measures_work() {
+            true => rates(series, work),
+            // A rate of queueing would be a rate of nothing.
+            false => Vec::new(),
+        }),
+        rows: marks.len(),
+        marks: Vec::new(),
+        limits: ceilings(report, &drawn, work),
+    });
+    Charts {
+        time,
+        rate: rate.filter(|plot| !plot.curves.is_empty()),
+    }
+}
+
+/// Place of a curve in its family's palette: by name within the group.
+pub(super) fn index(group: &Group, series: &Series) -> usize {
+    group
+        .on(series.device)
+        .position(|s| s.implementation == series.implementation && s.clock == series.clock)
+        .unwrap_or(0)
+}
+
+/// All curves of the machine; of each other machine its best CPU code and its headline GPU
+/// code, or all its GPU code where the machine itself has none in this group.
+fn drawn<'a>(report: &'a Assembled, name: &str) -> Vec<Drawn<'a>> {
+    let own = report.machine.group(name);
+    let mut drawn: Vec<Drawn> = own
+        .into_iter()
+        .flat_map(|group| {
+            group.series.iter().map(|series| Drawn {
+                machine: &report.machine,
+                beside: false,
+                series,
+                family: family(group, series.device),
+                index: index(group, series),
+            })
+        })
+        .collect();
+    let alone = own.is_none_or(|g| g.on(Device::Gpu).next().is_none());
+    for (machine, found) in &report.others {
+        let Some(group) = machine.group(name) else {
+            continue;
+        };
+        let headline = |s: &&Series| {
+            found.iter().any(|f| {
+                f.group == name
+                    && f.headline
+                    && f.gpu == s.implementation
+                    && f.clock == s.clock_name()
+            })
+        };
+        let best = found
+            .iter()
+            .find(|f| f.group == name && f.headline)
+            .map(|f| f.cpu.as_str());
+        let shown = group.series.iter().filter(|s| match s.device {
+            Device::Cpu => best == Some(s.implementation.as_str()),
+            Device::Gpu if alone => s.measures_work(),
+            Device::Gpu => headline(s),
+        });
+        drawn.extend(shown.map(|series| Drawn {
+            machine,
+            beside: true,
+            series,
+            family: family(group, series.device),
+            index: index(group, series),
+        }));
+    }
+    drawn
+}
+
+fn curve(drawn: &Drawn, dots: Vec<Dot>) -> Curve {
+    let name = drawn.series.name();
+    Curve {
+        label: match drawn.beside {
+            true => format!("{name}, {}", drawn.machine.hardware()),
+            false => name,
+        },
+        family: drawn.family,
+        index: drawn.index,
+        clock: drawn.series.clock,
+        other: drawn.beside,
+        dots,
+    }
+}
+
+/// The hues of a group's curves on a device.
+pub(super) fn family(group: &Group, device: Device) -> Family {
+    match device {
+        Device::Cpu => Family::Cpu,
+        Device::Gpu if group.on(Device::Cpu).next().is_none() => Family::Alone,
+        Device::Gpu => Family::Gpu,
+    }
+}
+
+fn times(series: &Series) -> Vec<Dot> {
+    series
+        .points
+        .iter()
+        .map(|b| Dot {
+            size: b.size as f64,
+            value: b.median_ns,
+            low: b.low_ns(),
+            high: b.high_ns(),
+        })
+        .filter(|d| d.size > 0.0)
+        .collect()
+}
+
+fn rates(series: &Series, work: Work) -> Vec<Dot> {
+    series
+        .points
+        .iter()
+        .enumerate()
+        .filter_map(|(i, b)| {
+            let amount = work.amount(series, i)? * 1e9;
+            Some(Dot {
+                size: b.size as f64,
+                value: amount / b.median_ns,
+                low: amount / b.high_ns(),
+                high: amount / b.low_ns(),
+            })
+        })
+        .filter(|d| d.size > 0.0)
+        .collect()
+}
+
+fn marks(report: &Assembled, group: &str) -> Vec<Mark> {
+    let headlines = pairs::headlines(&report.found).filter(|f| f.group == group);
+    headlines.filter_map(|f| mark(report, f)).collect()
+}
+
+fn mark(report: &Assembled, f: &Found) -> Option<Mark> {
+    let change = f.crossing.for_good()?;
+    let series = report
+        .machines()
+        .find(|m| match &f.gpu_machine {
+            Some(name) => m.hardware() == *name,
+            None => true,
+        })?
+        .group(&f.group)?
+        .on(Device::Gpu)
+        .find(|s| s.implementation == f.gpu && s.clock_name() == f.clock)?;
+    let at = format!(
+        "{} = {}",
+        topics::topic(&f.group).symbol,
+        units::from_size(change.size)
+    );
+    let question = f.question.phrase();
+    Some(Mark {
+        size: change.size,
+        value: pairs::curve(series).at(change.size).map(|p| p.median),
+        label: format!("{at}: gpu/{}, {question}", f.gpu),
+        short: format!("{at}: {question}"),
+    })
+}
+
+/// Limits of each machine with a curve on the plot, GPU limits of those with a GPU curve.
+fn ceilings(report: &Assembled, drawn: &[Drawn], work: Work) -> Vec<Limit> {
+    let mut lines = Vec::new();
+    for (at, machine) in report.machines().enumerate() {
+        let beside = at > 0;
+        let on = |device| {
+            drawn
+                .iter()
+                .any(|d| std::ptr::eq(d.machine, machine) && d.series.device == device)
+        };
+        let moves = drawn.iter().any(|d| {
+            std::ptr::eq(d.machine, machine)
+                && d.series.clock == Some(Clock::Wall)
+                && d.series.question() == Question::Host
+        });
+        let mut add = |family, label: &str, value: Option<f64>| {
+            if let Some(value) = value {
+                let label = match beside {
+                    true => format!("{label}, {}", machine.hardware()),
+                    false => label.to_owned(),
+                };
+                lines.push(Limit {
+                    label,
+                    value,
+                    family,
+                });
+            }
+        };
+        let names: &[(Device, &str)] = match work {
+            Work::Flop => &[
+                (Device::Gpu, "gpu_sgemm"),
+                (Device::Cpu, "cpu_fma_all"),
+                (Device::Cpu, "cpu_fma_1"),
+            ],
+            Work::Bytes => &[(Device::Gpu, "gpu_copy"), (Device::Cpu, "cpu_memory")],
+        };
+        // Where every byte crosses the link, the GPU's memory bounds nothing.
+        let resident = drawn
+            .iter()
+            .any(|d| std::ptr::eq(d.machine, machine) && d.series.question() == Question::Device);
+        for (device, name) in names {
+            if *name == "gpu_copy" && !resident {
+                continue;
+            }
+            // Of another machine's CPU one curve is drawn, and no limit.
+            if on(*device) && !(beside && *device == Device::Cpu) {
+                let family = match device {
+                    Device::Cpu => Family::Cpu,
+                    Device::Gpu => Family::Gpu,
+                };
+                add(family, limits::words(name), machine.ceiling(name));
+            }
+        }
+        if work == Work::Bytes && moves {
+            let rate = limits::link(machine);
+            add(Family::Gpu, "PCIe, pinned", rate);
+            let both = |d: &Drawn| {
+                std::ptr::eq(d.machine, machine) && limits::both_ways(d.series, machine)
+            };
+            if drawn.iter().any(both) {
+                let rate = rate.map(|rate| 2.0 * rate);
+                add(Family::Gpu, "PCIe, pinned, both ways", rate);
+            }
+        }
+    }
+    lines
+}

@@ -1,0 +1,476 @@
+//! Folders as Criterion and the suite leave them, with planted times.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::model::{
+    Ceiling, Cost, Cpu, DeviceState, Environment, Failure, GpuInfo, RunRecord, SCHEMA, Sidecar,
+    Skip, Telemetry, Verified,
+};
+use crate::results::{runs, sidecar};
+use crate::timing::Clock;
+
+/// A results root in the making.
+pub(crate) struct Fixture {
+    root: PathBuf,
+    run: RunRecord,
+}
+
+/// One planted result.
+pub(crate) struct Planted<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) clock: Option<Clock>,
+    pub(crate) median_ns: f64,
+    /// Half the confidence interval over the median.
+    pub(crate) noise: f64,
+    pub(crate) cost: Cost,
+    pub(crate) error: f64,
+    pub(crate) strip: Option<Telemetry>,
+    pub(crate) extra: BTreeMap<String, f64>,
+}
+
+impl<'a> Planted<'a> {
+    pub(crate) fn new(id: &'a str, clock: Clock, median_ns: f64) -> Self {
+        Self {
+            id,
+            clock: Some(clock),
+            median_ns,
+            noise: 0.004,
+            cost: Cost::default(),
+            error: 1.5e-7,
+            strip: None,
+            extra: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn cost(mut self, cost: Cost) -> Self {
+        self.cost = cost;
+        self
+    }
+}
+
+impl Fixture {
+    pub(crate) fn new(root: &Path, gpu: Option<&str>) -> Self {
+        let run = RunRecord {
+            schema: SCHEMA,
+            run: "20260102T030405Z-1".into(),
+            started: "2026-01-02T03:04:05Z".into(),
+            finished: Some("2026-01-02T03:09:05Z".into()),
+            profile: "default".into(),
+            arguments: vec!["--bench".into()],
+            environment: Environment {
+                crossover: "0.1.0".into(),
+                commit: Some("0123456789abcdef".into()),
+                dirty: Some(false),
+                os: Some("Linux 6.18".into()),
+                cpu: Cpu {
+                    model: "Example CPU 9000".into(),
+                    physical_cores: Some(8),
+                    logical_cores: 16,
+                    usable_cores: 16,
+                    vector_extensions: vec!["avx2".into(), "fma".into()],
+                    memory_bytes: Some(64_000_000_000),
+                    ..Cpu::default()
+                },
+                gpu: gpu.map(|name| GpuInfo {
+                    name: name.into(),
+                    compute_capability: (9, 0),
+                    multiprocessors: 132,
+                    memory_bytes: 143_000_000_000,
+                    l2_bytes: Some(50_000_000),
+                    driver: Some("580.1".into()),
+                    cuda: Some((13, 0)),
+                    ..GpuInfo::default()
+                }),
+                gpu_absent: gpu.is_none().then(|| "no NVIDIA driver found".into()),
+                disturbances: vec![],
+            },
+            ceilings: BTreeMap::new(),
+            skipped: vec![],
+            failed: vec![],
+        };
+        fs::create_dir_all(root).expect("a temporary folder can be written");
+        let fixture = Self {
+            root: root.into(),
+            run,
+        };
+        fixture.write_run();
+        fixture
+    }
+
+    fn write_run(&self) {
+        runs::write(&self.run, &self.root).expect("run record");
+    }
+
+    pub(crate) fn ceiling(&mut self, name: &str, value: f64, unit: &str) {
+        let ceiling = Ceiling {
+            value,
+            unit: unit.into(),
+            method: format!("{name}, planted"),
+        };
+        self.run.ceilings.insert(name.into(), ceiling);
+        self.write_run();
+    }
+
+    pub(crate) fn skip(&mut self, id: &str, reason: &str) {
+        self.run.skipped.push(Skip {
+            id: id.into(),
+            reason: reason.into(),
+        });
+        self.write_run();
+    }
+
+    pub(crate) fn fail(&mut self, id: &str, error: &str) {
+        self.run.failed.push(Failure {
+            id: id.into(),
+            error: error.into(),
+        });
+        self.write_run();
+    }
+
+    /// The `new` folder of an id.
+    pub(crate) fn dir(&self, id: &str) -> PathBuf {
+        let (group, rest) = id.split_once('/').expect("an id has a group");
+        let (function, value) = rest.rsplit_once('/').expect("an id has a size");
+        let safe = |s: &str| s.replace(['?', '"', '/', '\\', '*', '<', '>', ':', '|', '^'], "_");
+        self.root
+            .join(safe(group))
+            .join(safe(function))
+            .join(safe(value))
+            .join("new")
+    }
+
+    pub(crate) fn plant(&self, p: &Planted) {
+        let dir = self.dir(p.id);
+        fs::create_dir_all(&dir).expect("folder");
+        let (group, rest) = p.id.split_once('/').expect("an id has a group");
+        let (function, value) = rest.rsplit_once('/').expect("an id has a size");
+        let write = |name: &str, value: serde_json::Value| {
+            fs::write(dir.join(name), value.to_string()).expect("file");
+        };
+        write(
+            "benchmark.json",
+            json!({
+                "group_id": group, "function_id": function, "value_str": value,
+                "throughput": null, "full_id": p.id, "directory_name": "ignored",
+                "title": p.id, "a_field_of_tomorrow": true
+            }),
+        );
+        let estimate = |point: f64, half: f64| {
+            json!({
+                "confidence_interval": {
+                    "confidence_level": 0.95,
+                    "lower_bound": point - half, "upper_bound": point + half
+                },
+                "point_estimate": point, "standard_error": half / 2.0
+            })
+        };
+        let half = p.median_ns * p.noise;
+        write(
+            "estimates.json",
+            json!({
+                "mean": estimate(p.median_ns * 1.001, half),
+                "median": estimate(p.median_ns, half),
+                "median_abs_dev": estimate(half, half / 4.0),
+                "slope": null,
+                "std_dev": estimate(half, half / 4.0)
+            }),
+        );
+        let times: Vec<f64> = (0..30)
+            .map(|i| p.median_ns * 10.0 * (1.0 + p.noise * f64::from(i - 15) / 15.0))
+            .collect();
+        write(
+            "sample.json",
+            json!({"sampling_mode": "Flat", "iters": vec![10.0; 30], "times": times}),
+        );
+        if let Some(clock) = p.clock {
+            let gpu = function.starts_with("gpu");
+            let mut sidecar = Sidecar {
+                schema: SCHEMA,
+                id: p.id.into(),
+                samples_sha256: String::new(),
+                clock,
+                size: value.parse().expect("a size"),
+                cost: p.cost,
+                verified: Some(Verified {
+                    error: p.error,
+                    bound: 10.0 * p.error,
+                    method: "max relative error".into(),
+                }),
+                device_state: gpu.then(|| DeviceState {
+                    sm_clock_mhz: Some(1980),
+                    ..DeviceState::default()
+                }),
+                monitor: p.strip.clone(),
+                extra: p.extra.clone(),
+                notes: vec![],
+                run: self.run.run.clone(),
+            };
+            sidecar::write(&mut sidecar, &dir).expect("sidecar");
+        }
+    }
+
+    /// A curve over sizes.
+    pub(crate) fn curve(
+        &self,
+        series: &str,
+        clock: Clock,
+        sizes: &[u64],
+        time_ns: impl Fn(f64) -> f64,
+        cost: impl Fn(f64) -> Cost,
+    ) {
+        for &size in sizes {
+            let id = format!("{series}/{size}");
+            let x = size as f64;
+            self.plant(&Planted::new(&id, clock, time_ns(x)).cost(cost(x)));
+        }
+    }
+}
+
+pub(crate) fn powers(from: u32, to: u32, step: usize) -> Vec<u64> {
+    (from..=to).step_by(step).map(|e| 1u64 << e).collect()
+}
+
+/// The CPU curves of a machine like the ones this suite is for.
+pub(crate) fn plant_cpu(f: &mut Fixture, scale: f64) {
+    use Clock::Wall;
+    f.ceiling("cpu_fma_1", 0.24e12 / scale, "FLOP/s");
+    f.ceiling("cpu_fma_all", 3.0e12 / scale, "FLOP/s");
+    f.ceiling("cpu_memory", 200e9 / scale, "B/s");
+    let product = |n: f64| Cost {
+        flop: Some(2.0 * n * n * n),
+        bytes: Some(12.0 * n * n),
+        ..Cost::default()
+    };
+    let flop = |n: f64| 2.0 * n * n * n;
+    let sizes = powers(2, 13, 1);
+    let curve = |f: &Fixture, name: &str, sizes: &[u64], peak: f64, fixed: f64| {
+        f.curve(
+            name,
+            Wall,
+            sizes,
+            |n| fixed + scale * flop(n) / peak * 1e9,
+            product,
+        );
+    };
+    curve(f, "matmul/cpu/naive", &powers(2, 9, 1), 1.6e9, 4.0);
+    curve(f, "matmul/cpu/ndarray", &sizes, 1.9e11, 90.0);
+    curve(f, "matmul/cpu/rayon", &sizes, 6.0e11, 9e3);
+    f.curve(
+        "matmul/cpu/best",
+        Wall,
+        &sizes,
+        |n| {
+            let one = 60.0 + scale * flop(n) / 2.2e11 * 1e9;
+            let all = 7e3 + scale * flop(n) / 2.3e12 * 1e9;
+            one.min(all)
+        },
+        product,
+    );
+    let wave = |n: f64| Cost {
+        bytes: Some(8.0 * n),
+        ..Cost::default()
+    };
+    let sizes = powers(10, 28, 2);
+    f.curve(
+        "nested_sine/cpu/std",
+        Wall,
+        &sizes,
+        |n| 20.0 + scale * n * 7.0,
+        wave,
+    );
+    f.curve(
+        "nested_sine/cpu/simd",
+        Wall,
+        &sizes,
+        |n| 30.0 + scale * (n * 0.5).min(6e3 + n * 0.06),
+        wave,
+    );
+}
+
+/// The GPU curves of one.
+pub(crate) fn plant_gpu(f: &mut Fixture) {
+    use Clock::{Events, EventsGated, Submit, Wall};
+    for (name, value, unit) in [
+        ("gpu_copy", 4.26e12, "B/s"),
+        ("gpu_sgemm", 51.3e12, "FLOP/s"),
+        ("h2d_pinned", 55.6e9, "B/s"),
+        ("d2h_pinned", 55.4e9, "B/s"),
+        ("launch_latency", 2450.0, "ns"),
+        ("empty_kernel", 1380.0, "ns"),
+    ] {
+        f.ceiling(name, value, unit);
+    }
+    let product = |launches| {
+        move |n: f64| Cost {
+            flop: Some(2.0 * n * n * n),
+            bytes: Some(12.0 * n * n),
+            link_bytes: None,
+            launches: Some(launches),
+        }
+    };
+    let moved = |n: f64| Cost {
+        link_bytes: Some(12.0 * n * n),
+        ..product(1)(n)
+    };
+    let flop = |n: f64| 2.0 * n * n * n;
+    let sizes = powers(2, 13, 1);
+    let sgemm = |n: f64| 1.9e3 + flop(n) / 50.5e12 * 1e9;
+    f.curve("matmul/gpu/cublas", EventsGated, &sizes, sgemm, product(1));
+    f.curve(
+        "matmul/gpu/cublas-eager",
+        Events,
+        &sizes,
+        |n| sgemm(n).max(4.4e3),
+        product(1),
+    );
+    f.curve(
+        "matmul/gpu/tiled",
+        EventsGated,
+        &sizes,
+        |n| 2.2e3 + flop(n) / 36e3,
+        product(1),
+    );
+    f.curve(
+        "matmul/gpu/naive",
+        EventsGated,
+        &powers(2, 12, 1),
+        |n| 1.8e3 + flop(n) / 5e3,
+        product(1),
+    );
+    let link = |n: f64, rate: f64| 12.0 * n * n / rate * 1e9;
+    f.curve(
+        "matmul/gpu/transfer",
+        Wall,
+        &sizes,
+        |n| 26e3 + sgemm(n) + link(n, 12e9),
+        moved,
+    );
+    f.curve(
+        "matmul/gpu/transfer-pinned",
+        Wall,
+        &sizes,
+        |n| 21e3 + sgemm(n) + link(n, 55e9),
+        moved,
+    );
+    f.curve("matmul/gpu/submit", Submit, &sizes, |_| 3.1e3, product(1));
+
+    let passes = |k: f64, launches| {
+        move |n: f64| Cost {
+            bytes: Some(8.0 * n * k),
+            launches: Some(launches),
+            ..Cost::default()
+        }
+    };
+    let sizes = powers(10, 28, 2);
+    let pass = |n: f64| 1.38e3 + 8.0 * n / 4.2e12 * 1e9;
+    let fused = |n: f64| 1.5e3 + 8.0 * n / 4.05e12 * 1e9;
+    f.curve(
+        "nested_sine/gpu/per-kernel",
+        Events,
+        &sizes,
+        |n| (4.0 * pass(n)).max(10.1e3),
+        passes(4.0, 4),
+    );
+    f.curve(
+        "nested_sine/gpu/per-kernel-gated",
+        EventsGated,
+        &sizes,
+        |n| 4.0 * pass(n),
+        passes(4.0, 4),
+    );
+    f.curve(
+        "nested_sine/gpu/fused",
+        Events,
+        &sizes,
+        |n| fused(n).max(2.6e3),
+        passes(1.0, 1),
+    );
+    f.curve(
+        "nested_sine/gpu/fused-gated",
+        EventsGated,
+        &sizes,
+        fused,
+        passes(1.0, 1),
+    );
+    f.curve(
+        "nested_sine/gpu/graph",
+        Events,
+        &sizes,
+        |n| 5.6e3 + 3.9 * (pass(n) - 1.38e3),
+        passes(4.0, 1),
+    );
+    f.curve(
+        "nested_sine/gpu/transfer-pinned",
+        Wall,
+        &sizes,
+        |n| 18e3 + fused(n) + 8.0 * n / 55.5,
+        |n| Cost {
+            link_bytes: Some(8.0 * n),
+            ..passes(1.0, 1)(n)
+        },
+    );
+
+    let chain = |launches| {
+        move |n: f64| Cost {
+            bytes: Some(8.0 * 32.0 * n),
+            launches: Some(launches),
+            ..Cost::default()
+        }
+    };
+    let sizes = [1 << 10, 1 << 16, 1 << 20];
+    f.curve(
+        "graph_replay/gpu/eager",
+        Wall,
+        &sizes,
+        |n| 82e3 + n / 20.0,
+        chain(32),
+    );
+    f.curve(
+        "graph_replay/gpu/sync-each",
+        Wall,
+        &sizes,
+        |n| 290e3 + n / 20.0,
+        chain(32),
+    );
+    f.curve(
+        "graph_replay/gpu/graph",
+        Wall,
+        &sizes,
+        |n| 47e3 + n / 20.0,
+        chain(1),
+    );
+    f.curve(
+        "graph_replay/gpu/eager-events",
+        Events,
+        &sizes,
+        |n| 76e3 + n / 20.0,
+        chain(32),
+    );
+    f.curve(
+        "graph_replay/gpu/graph-events",
+        Events,
+        &sizes,
+        |n| 43e3 + n / 20.0,
+        chain(1),
+    );
+}
+
+/// A machine with a GPU, all groups.
+pub(crate) fn full(root: &Path, gpu: &str) -> Fixture {
+    let mut f = Fixture::new(root, Some(gpu));
+    plant_cpu(&mut f, 1.0);
+    plant_gpu(&mut f);
+    f
+}
+
+/// A laptop: CPU curves alone.
+pub(crate) fn laptop(root: &Path) -> Fixture {
+    let mut f = Fixture::new(root, None);
+    plant_cpu(&mut f, 3.0);
+    f.skip("matmul/gpu", "no NVIDIA driver found; install one");
+    f
+}

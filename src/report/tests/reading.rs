@@ -1,0 +1,302 @@
+//! Broken, foreign and half-written files are named, and the rest is read.
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use crate::model::Cost;
+use crate::report::assemble::{Options, ReportError};
+use crate::report::tests::fixture::{Fixture, Planted, full};
+use crate::report::write;
+use crate::results::machine::Machine;
+use crate::results::sidecar::SIDECAR;
+use crate::timing::Clock;
+
+const GOOD: &str = "matmul/gpu/cublas/64";
+const BAD: &str = "matmul/gpu/tiled/64";
+
+fn two(root: &Path) -> Fixture {
+    let f = Fixture::new(root, Some("Example GPU"));
+    f.plant(&Planted::new(GOOD, Clock::EventsGated, 1000.0));
+    f.plant(&Planted::new(BAD, Clock::EventsGated, 2000.0));
+    f
+}
+
+fn ids(machine: &Machine) -> Vec<&str> {
+    machine.benchmarks().map(|b| b.id.as_str()).collect()
+}
+
+/// Breaks one file of the second benchmark; the first must stay and the file be named.
+fn broken(file: &str, content: &[u8]) -> Machine {
+    let dir = tempfile::tempdir().unwrap();
+    let f = two(dir.path());
+    fs::write(f.dir(BAD).join(file), content).unwrap();
+    let machine = Machine::read(dir.path(), "here", false);
+    assert!(
+        ids(&machine).contains(&GOOD),
+        "{file}: the sound one is gone"
+    );
+    machine
+}
+
+fn names(machine: &Machine, file: &str) -> bool {
+    machine
+        .problems
+        .iter()
+        .any(|p| p.what.ends_with(file) && !p.reason.is_empty())
+}
+
+#[test]
+fn ids_come_from_benchmark_json_and_clocks_from_the_sidecar() {
+    let dir = tempfile::tempdir().unwrap();
+    full(dir.path(), "Example GPU");
+    let machine = Machine::read(dir.path(), "here", false);
+    assert_eq!(machine.problems, []);
+    let group = machine.group("matmul").unwrap();
+    let cublas = group.find("gpu/cublas").unwrap();
+    assert_eq!(cublas.clock, Some(Clock::EventsGated));
+    assert_eq!(cublas.at(64).unwrap().samples, Some(30));
+    assert_eq!(machine.ceiling("gpu_copy"), Some(4.26e12));
+    assert!(cublas.points.windows(2).all(|w| w[0].size < w[1].size));
+}
+
+#[test]
+fn truncated_empty_and_foreign_files_are_named() {
+    for file in ["benchmark.json", "estimates.json"] {
+        for content in [
+            &b""[..],
+            b"{",
+            b"[1, 2]",
+            b"\xff\xfe",
+            b"{\"median\": 3}",
+            b"null",
+        ] {
+            let machine = broken(file, content);
+            assert_eq!(ids(&machine), [GOOD], "{file} as {content:?}");
+            assert!(names(&machine, file), "{file} as {content:?} is not named");
+        }
+    }
+    // Without its sidecar a result is shown, on an unknown clock.
+    let machine = broken(SIDECAR, b"{\"schema\": 1}");
+    assert!(names(&machine, SIDECAR));
+    let series = machine.group("matmul").unwrap().find("gpu/tiled").unwrap();
+    assert_eq!(series.clock, None);
+    assert!(!series.measures_work());
+    let machine = broken(SIDECAR, b"{\"schema\": 99}");
+    assert!(machine.problems[0].reason.contains("update crossover"));
+}
+
+#[test]
+fn a_stale_sidecar_is_rejected() {
+    let machine = broken("sample.json", br#"{"iters": [1.0], "times": [5.0]}"#);
+    assert!(names(&machine, SIDECAR));
+    let series = machine.group("matmul").unwrap().find("gpu/tiled").unwrap();
+    assert_eq!(series.clock, None);
+}
+
+#[test]
+fn nan_and_zero_medians_are_left_out() {
+    for median in ["null", "0.0", "-3.0"] {
+        let text = format!(r#"{{"median": {{"point_estimate": {median}}}}}"#);
+        let machine = broken("estimates.json", text.as_bytes());
+        assert_eq!(ids(&machine), [GOOD]);
+        assert!(names(&machine, "estimates.json"));
+    }
+    // A bad interval costs the interval alone.
+    let text = r#"{"median": {"point_estimate": 5.0, "confidence_interval":
+        {"lower_bound": null, "upper_bound": 6.0}}}"#;
+    let machine = broken("estimates.json", text.as_bytes());
+    let series = machine.group("matmul").unwrap().find("gpu/tiled").unwrap();
+    assert_eq!(series.points[0].interval_ns, None);
+    assert_eq!(series.points[0].mean_ns, None);
+}
+
+#[test]
+fn missing_and_foreign_ids_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let f = two(dir.path());
+    fs::create_dir_all(dir.path().join("fib/20/new")).unwrap();
+    let foreign = dir.path().join("sort/quick/10/new");
+    fs::create_dir_all(&foreign).unwrap();
+    fs::write(
+        foreign.join("benchmark.json"),
+        r#"{"group_id": "sort", "function_id": "quick", "value_str": "10"}"#,
+    )
+    .unwrap();
+    // A copy of a folder has the id of the original.
+    let copy = dir.path().join("matmul/copy/64/new");
+    fs::create_dir_all(&copy).unwrap();
+    for file in ["benchmark.json", "estimates.json", "sample.json", SIDECAR] {
+        fs::copy(f.dir(BAD).join(file), copy.join(file)).unwrap();
+    }
+    let machine = Machine::read(dir.path(), "here", false);
+    assert_eq!(ids(&machine).len(), 2);
+    assert_eq!(machine.problems.len(), 3, "{:#?}", machine.problems);
+    assert!(
+        machine
+            .problems
+            .iter()
+            .any(|p| p.reason.contains("<group>/<cpu|gpu>"))
+    );
+    assert!(
+        machine
+            .problems
+            .iter()
+            .any(|p| p.reason.contains("has the id"))
+    );
+}
+
+#[test]
+fn wrong_failed_and_foreign_machine_results_are_not_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut f = two(dir.path());
+    let path = f.dir(BAD).join(SIDECAR);
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("1.5e-7", "0.5")).unwrap();
+    let machine = Machine::read(dir.path(), "here", false);
+    assert_eq!(ids(&machine), [GOOD]);
+    assert!(machine.problems[0].reason.contains("wrong"));
+
+    fs::write(&path, text).unwrap();
+    f.fail(BAD, "CUDA_ERROR_ILLEGAL_ADDRESS");
+    let machine = Machine::read(dir.path(), "here", false);
+    assert_eq!(ids(&machine), [GOOD]);
+    assert!(machine.problems[0].reason.contains("ILLEGAL_ADDRESS"));
+
+    // A later run on another machine, in the same folder.
+    let run = dir.path().join("runs/20260102T030405Z-1.json");
+    let later = fs::read_to_string(&run)
+        .unwrap()
+        .replace("2026-01-02", "2026-02-02")
+        .replace("20260102T", "20260202T")
+        .replace("Example CPU 9000", "Another CPU");
+    fs::write(dir.path().join("runs/20260202T030405Z-1.json"), later).unwrap();
+    let machine = Machine::read(dir.path(), "here", false);
+    assert!(ids(&machine).is_empty());
+    assert!(
+        machine
+            .problems
+            .iter()
+            .any(|p| p.reason.contains("another machine"))
+    );
+}
+
+#[test]
+fn no_result_says_what_to_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let error = write::refresh(&dir.path().join("none"), &out, &Options::default()).unwrap_err();
+    assert!(matches!(error, ReportError::NoResults { .. }));
+    assert!(error.to_string().contains("cargo bench"));
+    assert!(!out.exists(), "nothing is written");
+    let with = Options {
+        with: vec![dir.path().join("nowhere")],
+        no_reference: false,
+    };
+    let error = write::refresh(&dir.path().join("none"), &out, &with).unwrap_err();
+    assert!(error.to_string().contains("nowhere"));
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_an_error_with_its_path() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    two(&root);
+    // A file where the folder should be stops every user, root included.
+    let out = dir.path().join("out");
+    fs::write(&out, "in the way").unwrap();
+    let error = write::refresh(&root, &out, &Options::default()).unwrap_err();
+    assert!(error.to_string().contains("out"), "{error}");
+    assert!(error.to_string().contains("--out"), "{error}");
+}
+
+#[test]
+fn one_size_and_no_cpu_still_make_a_report() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    two(&root);
+    let out = dir.path().join("out");
+    let written = write::refresh(&root, &out, &Options::default()).unwrap();
+    assert!(written.summary().exists());
+    assert_eq!(written.table, "");
+}
+
+/// What the Criterion in use really writes.
+#[test]
+fn reads_a_run_of_criterion_itself() {
+    use criterion::{BenchmarkId, Criterion};
+    use std::time::Duration;
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut criterion = Criterion::default()
+        .output_directory(&root)
+        .without_plots()
+        .sample_size(10)
+        .nresamples(1_000)
+        .warm_up_time(Duration::from_millis(1))
+        .measurement_time(Duration::from_millis(5));
+    let mut group = criterion.benchmark_group("sums");
+    for n in [1_000u64, 4_000] {
+        group.bench_with_input(BenchmarkId::new("cpu/fold", n), &n, |b, &n| {
+            b.iter(|| (0..std::hint::black_box(n)).fold(0, |a: u64, i| a ^ i.wrapping_mul(a | 1)));
+        });
+    }
+    group.finish();
+    let machine = Machine::read(&root, "here", false);
+    assert_eq!(machine.problems, []);
+    assert_eq!(ids(&machine), ["sums/cpu/fold/1000", "sums/cpu/fold/4000"]);
+    for b in machine.benchmarks() {
+        assert_eq!((b.clock, b.samples), (None, Some(10)));
+        assert!(b.interval_ns.is_some() && b.mean_ns.is_some() && b.spread.is_some());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    #[test]
+    fn any_bytes_in_any_file_never_panic(
+        file in 0usize..5,
+        content in prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..200),
+            // Sound JSON with a wrong value or a cut is where a reader trips.
+            (0usize..4000, any::<u8>()).prop_map(|(at, byte)| {
+                let mut marker = at.to_le_bytes().to_vec();
+                marker.push(byte);
+                marker
+            }),
+        ],
+        cut in any::<bool>(),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("criterion");
+        let f = two(&root);
+        let cpu = Planted::new("matmul/cpu/best/64", Clock::Wall, 900.0)
+            .cost(Cost { flop: Some(1e5), ..Cost::default() });
+        f.plant(&cpu);
+        let path = match file {
+            0 => f.dir(BAD).join("benchmark.json"),
+            1 => f.dir(BAD).join("estimates.json"),
+            2 => f.dir(BAD).join("sample.json"),
+            3 => f.dir(BAD).join(SIDECAR),
+            _ => root.join("runs/20260102T030405Z-1.json"),
+        };
+        let mut bytes = content;
+        if cut {
+            let at = bytes.iter().map(|b| usize::from(*b)).sum::<usize>();
+            let sound = fs::read(&path).unwrap();
+            let keep = at % sound.len();
+            let mut mangled = sound[..keep].to_vec();
+            if let Some(last) = bytes.last() && at.is_multiple_of(2) {
+                // A changed byte in an otherwise whole file.
+                mangled = sound.clone();
+                mangled[keep] = *last;
+            }
+            bytes = mangled;
+        }
+        fs::write(&path, &bytes).unwrap();
+        let out = dir.path().join("out");
+        let written = write::refresh(&root, &out, &Options::default()).unwrap();
+        prop_assert!(written.summary().exists());
+    }
+}

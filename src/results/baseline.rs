@@ -1,0 +1,117 @@
+//! One side of a comparison: every benchmark of a baseline with its samples.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use crate::model::record::{RunRecord, Sidecar};
+use crate::results::runs;
+use crate::results::source::Source;
+use crate::results::stored::{Contents, Problem};
+
+/// One benchmark of a baseline.
+#[derive(Clone, Debug)]
+pub(crate) struct Sampled {
+    /// Time of an iteration, nanoseconds, a sample each, in the order they were taken.
+    pub ns: Vec<f64>,
+    /// What lies beside it; `None` where it is missing or describes other samples.
+    pub sidecar: Option<Sidecar>,
+}
+
+/// One baseline, read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Baseline {
+    /// How the user named it.
+    pub label: String,
+    /// The benchmarks by full id.
+    pub results: BTreeMap<String, Sampled>,
+    /// The runs that its sidecars name.
+    pub runs: BTreeMap<String, RunRecord>,
+    /// What could not be read and what that means, a sentence each with the path.
+    pub problems: Vec<String>,
+    /// Ids that are there and could not be read.
+    broken_ids: BTreeSet<String>,
+    /// Folders (under the root, without the baseline's name) whose id is unknown.
+    broken_folders: BTreeSet<PathBuf>,
+    folders: BTreeMap<String, PathBuf>,
+}
+
+impl Baseline {
+    /// Reads all benchmarks of a baseline.
+    pub(crate) fn read(source: &Source) -> Self {
+        let contents = Contents::read(&source.root, &source.baseline);
+        let relative = |folder: PathBuf| match folder.strip_prefix(&source.root) {
+            Ok(inner) => inner.to_owned(),
+            Err(_) => folder,
+        };
+        let mut this = Self {
+            label: source.label.clone(),
+            broken_folders: contents.nameless.into_iter().map(relative).collect(),
+            ..Self::default()
+        };
+        for problem in contents.problems {
+            this.left_out(&problem);
+        }
+        for stored in contents.results {
+            this.folders
+                .insert(stored.id.clone(), relative(stored.folder));
+            match stored.samples {
+                Ok(ns) => {
+                    let sidecar = stored.sidecar;
+                    this.results.insert(stored.id, Sampled { ns, sidecar });
+                }
+                Err(problem) => {
+                    this.left_out(&problem);
+                    this.broken_ids.insert(stored.id);
+                }
+            }
+        }
+        let names: BTreeSet<String> = this
+            .results
+            .values()
+            .filter_map(|r| Some(r.sidecar.as_ref()?.run.clone()))
+            .collect();
+        for name in names {
+            match runs::read(&source.root, &name) {
+                Ok(run) => {
+                    this.runs.insert(name, run);
+                }
+                Err(e) => this
+                    .problems
+                    .push(format!("{e}: the machine of run {name} is unknown")),
+            }
+        }
+        this
+    }
+
+    fn left_out(&mut self, problem: &Problem) {
+        self.problems
+            .push(format!("{}: {}", problem.what, problem.reason));
+    }
+
+    /// Whether the benchmark is there but could not be read, so that it is neither new nor
+    /// gone. `other` knows the folder of an id that this side may have lost.
+    pub(crate) fn is_broken(&self, id: &str, other: &Baseline) -> bool {
+        self.broken_ids.contains(id)
+            || other
+                .folders
+                .get(id)
+                .is_some_and(|folder| self.broken_folders.contains(folder))
+    }
+
+    /// Why a benchmark is not there, if a run says so.
+    pub(crate) fn why_absent(&self, id: &str) -> Option<String> {
+        self.runs.values().find_map(|run| {
+            let failed = run.failed.iter().find(|f| f.id == id);
+            if let Some(failure) = failed {
+                return Some(format!("failed: {}", failure.error));
+            }
+            run.skipped
+                .iter()
+                .find(|s| {
+                    id.strip_prefix(&s.id)
+                        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+                })
+                .map(|s| format!("skipped: {}", s.reason))
+        })
+    }
+}

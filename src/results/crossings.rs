@@ -1,0 +1,77 @@
+//! `<root>/crossings.json`: the sizes measured around crossings, fixed for a machine once found.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::environment::Environment;
+use crate::model::id::Device;
+use crate::results::files::{FileError, read_json, write_json};
+
+/// File name under the results root.
+pub(crate) const CROSSINGS: &str = "crossings.json";
+
+/// Extra sizes of one pair of implementations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    /// The group.
+    pub group: String,
+    /// The best CPU implementation there.
+    pub cpu: String,
+    /// The GPU implementation.
+    pub gpu: String,
+    /// Sizes to measure for both, ascending.
+    pub sizes: Vec<u64>,
+}
+
+/// What `<root>/crossings.json` holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Crossings {
+    /// [`SCHEMA`](crate::model::SCHEMA) of the writer.
+    pub schema: u32,
+    /// CPU and GPU the crossings were found on.
+    pub machine: String,
+    /// One a pair of implementations.
+    pub entries: Vec<Entry>,
+}
+
+impl Crossings {
+    /// Reads the file of a results root; `Ok(None)` where there is none or where it belongs
+    /// to another machine.
+    pub(crate) fn read(root: &Path, environment: &Environment) -> Result<Option<Self>, FileError> {
+        let path = root.join(CROSSINGS);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let crossings: Self = read_json(&path)?;
+        Ok((crossings.machine == machine(environment)).then_some(crossings))
+    }
+
+    /// Writes the file under the results root.
+    pub(crate) fn write(&self, root: &Path) -> Result<(), FileError> {
+        write_json(&root.join(CROSSINGS), self)
+    }
+
+    /// Extra sizes of one implementation, ascending; empty for most.
+    pub(crate) fn sizes(&self, group: &str, device: Device, implementation: &str) -> Vec<u64> {
+        let mut sizes: Vec<u64> = self
+            .entries
+            .iter()
+            .filter(|e| e.group == group)
+            .filter(|e| match device {
+                Device::Cpu => e.cpu == implementation,
+                Device::Gpu => e.gpu == implementation,
+            })
+            .flat_map(|e| e.sizes.iter().copied())
+            .collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+}
+
+/// CPU and GPU, by which a file is known as this machine's.
+pub(crate) fn machine(environment: &Environment) -> String {
+    let gpu = environment.gpu.as_ref().map_or("no GPU", |gpu| &gpu.name);
+    format!("{} + {gpu}", environment.cpu.model)
+}

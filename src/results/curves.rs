@@ -1,0 +1,227 @@
+//! What the report computes on: benchmarks, gathered into curves and groups.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::model::cost::Cost;
+use crate::model::id::Device;
+use crate::model::telemetry::Telemetry;
+use crate::model::verified::Verified;
+use crate::timing::Clock;
+
+/// Where the data lies when the clock starts: the question a GPU time answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Question {
+    /// Inputs and outputs stay in GPU memory.
+    Device,
+    /// Inputs come from host memory and the result goes back there.
+    Host,
+}
+
+impl Question {
+    /// `data on the device` or `data on the host`.
+    pub(crate) fn phrase(self) -> &'static str {
+        match self {
+            Question::Device => "data on the device",
+            Question::Host => "data on the host",
+        }
+    }
+}
+
+/// One result of Criterion with what our sidecar knows about it.
+#[derive(Clone, Debug)]
+pub(crate) struct Benchmark {
+    /// `<group>/<cpu|gpu>/<implementation>/<size>`.
+    pub id: String,
+    /// First part of the id.
+    pub group: String,
+    /// Second part.
+    pub device: Device,
+    /// Third part.
+    pub implementation: String,
+    /// Last part.
+    pub size: u64,
+    /// The clock; `None` without a sound sidecar.
+    pub clock: Option<Clock>,
+    /// Median time of one iteration, ns: finite and above zero.
+    pub median_ns: f64,
+    /// Mean time of one iteration, ns.
+    pub mean_ns: Option<f64>,
+    /// Criterion's confidence interval of the median, ns, where it is sound.
+    pub interval_ns: Option<(f64, f64)>,
+    /// Spread of the samples: 1.4826 times the median absolute deviation, over the median.
+    pub spread: Option<f64>,
+    /// Number of samples.
+    pub samples: Option<usize>,
+    /// Cost of one iteration.
+    pub cost: Cost,
+    /// The check against float64.
+    pub verified: Option<Verified>,
+    /// Why the GPU's clock was held down right after the samples; `None` where nobody looked.
+    pub throttle_reasons: Option<Vec<String>>,
+    /// What NVML saw while it was sampled.
+    pub telemetry: Option<Telemetry>,
+    /// Figures beside the time, by name: [`Sidecar::extra`](crate::model::record::Sidecar::extra).
+    pub extra: BTreeMap<String, f64>,
+    /// Remarks of the suite.
+    pub notes: Vec<String>,
+    /// The run it comes from.
+    pub run: Option<String>,
+    /// Its folder, the parent of `new/`.
+    pub dir: PathBuf,
+}
+
+impl Benchmark {
+    /// Lower end of the interval, or the median without one, ns.
+    pub(crate) fn low_ns(&self) -> f64 {
+        self.interval_ns.map_or(self.median_ns, |i| i.0)
+    }
+
+    /// Upper end of the interval, or the median without one, ns.
+    pub(crate) fn high_ns(&self) -> f64 {
+        self.interval_ns.map_or(self.median_ns, |i| i.1)
+    }
+
+    /// `amount` of one iteration as a rate a second.
+    pub(crate) fn rate(&self, amount: f64) -> f64 {
+        amount / (self.median_ns * 1e-9)
+    }
+}
+
+/// All sizes of one implementation on one clock, smallest first: a curve. A gate that had
+/// to stay off at some sizes makes two curves of one implementation, since their times
+/// answer different questions.
+#[derive(Clone, Debug)]
+pub(crate) struct Series {
+    /// Where it runs.
+    pub device: Device,
+    /// Name of the implementation.
+    pub implementation: String,
+    /// The clock of each of its points.
+    pub clock: Option<Clock>,
+    /// At least one, sizes ascending and distinct.
+    pub points: Vec<Benchmark>,
+}
+
+impl Series {
+    /// `gpu/cublas`.
+    pub(crate) fn name(&self) -> String {
+        format!("{}/{}", self.device, self.implementation)
+    }
+
+    /// The result at exactly this size.
+    pub(crate) fn at(&self, size: u64) -> Option<&Benchmark> {
+        self.points
+            .binary_search_by_key(&size, |b| b.size)
+            .ok()
+            .map(|i| &self.points[i])
+    }
+
+    /// The clock's name, `unknown` without one.
+    pub(crate) fn clock_name(&self) -> &'static str {
+        self.clock.map_or("unknown", Clock::name)
+    }
+
+    /// Whether its times may take part in a speedup. A GPU time on an unknown clock may be
+    /// queueing alone, so it does not; CPU code has no such trap.
+    pub(crate) fn measures_work(&self) -> bool {
+        match self.clock {
+            Some(clock) => clock.measures_work(),
+            None => self.device == Device::Cpu,
+        }
+    }
+
+    /// Whether it is CPU code kept to one core, to be held against that core's peak. Beside
+    /// the same code on all cores it takes no part in what is the best CPU code.
+    pub(crate) fn one_thread(&self) -> bool {
+        self.device == Device::Cpu && self.implementation.ends_with("-1-thread")
+    }
+
+    /// Whether a time includes what a caller pays to launch the work.
+    pub(crate) fn includes_launch(&self) -> bool {
+        self.clock.is_some_and(Clock::includes_launch)
+    }
+
+    /// Where the data lies: on the host for implementations that move bytes over the link
+    /// or whose name starts with `transfer`.
+    pub(crate) fn question(&self) -> Question {
+        let moves = |b: &Benchmark| b.cost.link_bytes.is_some_and(|bytes| bytes > 0.0);
+        if self.implementation.starts_with("transfer") || self.points.iter().any(moves) {
+            Question::Host
+        } else {
+            Question::Device
+        }
+    }
+}
+
+/// All curves of one group, CPU first, then by name with numbers in their order.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// First part of the ids.
+    pub name: String,
+    /// At least one.
+    pub series: Vec<Series>,
+}
+
+impl Group {
+    /// The curve of that name, `gpu/cublas`; the first of several clocks.
+    pub(crate) fn find(&self, name: &str) -> Option<&Series> {
+        self.series.iter().find(|s| s.name() == name)
+    }
+
+    /// All curves of a device.
+    pub(crate) fn on(&self, device: Device) -> impl Iterator<Item = &Series> {
+        self.series.iter().filter(move |s| s.device == device)
+    }
+
+    /// All benchmarks.
+    pub(crate) fn benchmarks(&self) -> impl Iterator<Item = &Benchmark> {
+        self.series.iter().flat_map(|s| &s.points)
+    }
+}
+
+/// Curves and groups of loose benchmarks.
+pub(crate) fn gather(benchmarks: Vec<Benchmark>) -> Vec<Group> {
+    let mut groups: BTreeMap<String, BTreeMap<_, Vec<Benchmark>>> = BTreeMap::new();
+    for benchmark in benchmarks {
+        let curve = (
+            benchmark.device,
+            benchmark.implementation.clone(),
+            benchmark.clock,
+        );
+        groups
+            .entry(benchmark.group.clone())
+            .or_default()
+            .entry(curve)
+            .or_default()
+            .push(benchmark);
+    }
+    let series = |((device, implementation, clock), mut points): (_, Vec<Benchmark>)| {
+        points.sort_by_key(|b| b.size);
+        points.dedup_by_key(|b| b.size);
+        Series {
+            device,
+            implementation,
+            clock,
+            points,
+        }
+    };
+    groups
+        .into_iter()
+        .map(|(name, curves)| {
+            let mut series: Vec<Series> = curves.into_iter().map(series).collect();
+            series.sort_by_cached_key(|s| (s.device, numbered(&s.implementation)));
+            Group { name, series }
+        })
+        .collect()
+}
+
+/// A name and the number at its end, so that `chunks-8` comes before `chunks-16`.
+fn numbered(name: &str) -> (String, u64) {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    match name[stem.len()..].parse() {
+        Ok(number) => (stem.into(), number),
+        Err(_) => (name.into(), 0),
+    }
+}

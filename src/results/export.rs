@@ -1,0 +1,96 @@
+//! Results without Criterion's pages and history: small enough to keep in git, and what a
+//! report needs to draw another machine.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::results::crossings::CROSSINGS;
+use crate::results::files::{FileError, write_atomic};
+use crate::results::runs;
+use crate::results::sidecar::{self, SIDECAR};
+use crate::results::stored::{NEW, folders};
+
+/// Criterion's files that a reader of results needs.
+const FILES: [&str; 3] = ["benchmark.json", "estimates.json", "sample.json"];
+
+/// What was exported and what was not.
+#[derive(Debug, Default)]
+pub(crate) struct Exported {
+    /// Benchmarks copied.
+    pub benchmarks: usize,
+    /// Runs they come from.
+    pub runs: usize,
+    /// Results that were left out, each with its reason.
+    pub left_out: Vec<String>,
+}
+
+/// Why nothing was exported.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExportError {
+    /// The folder to write to has something in it.
+    #[error("{} is not empty; name a new folder", .0.display())]
+    NotEmpty(PathBuf),
+    /// There is nothing to export.
+    #[error("no results under {}: run `cargo bench` first", .0.display())]
+    NoResults(PathBuf),
+    /// A file could not be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// Copies the newest result of each benchmark under `root`, its sidecar and the record of its
+/// run, to `destination/criterion`. Results without a sidecar that matches their samples are
+/// left out and named.
+///
+/// # Errors
+/// A destination that is not empty, no results, or a file that cannot be read or written.
+pub(crate) fn export(root: &Path, destination: &Path) -> Result<Exported, ExportError> {
+    if fs::read_dir(destination).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(ExportError::NotEmpty(destination.into()));
+    }
+    let to = destination.join("criterion");
+    let mut exported = Exported::default();
+    let mut names = BTreeSet::new();
+    for dir in folders(root, NEW) {
+        let sidecar = match sidecar::read(&dir) {
+            Ok(Some(sidecar)) => sidecar,
+            Ok(None) => {
+                let reason = format!("{}: has no {SIDECAR}", dir.display());
+                exported.left_out.push(reason);
+                continue;
+            }
+            Err(error) => {
+                exported.left_out.push(error.to_string());
+                continue;
+            }
+        };
+        for file in FILES.into_iter().chain([SIDECAR]) {
+            copy(root, &to, &dir.join(file))?;
+        }
+        names.insert(sidecar.run);
+        exported.benchmarks += 1;
+    }
+    if exported.benchmarks == 0 {
+        return Err(ExportError::NoResults(root.into()));
+    }
+    for run in &names {
+        copy(root, &to, &runs::path(root, run))?;
+    }
+    exported.runs = names.len();
+    let crossings = root.join(CROSSINGS);
+    if crossings.exists() {
+        copy(root, &to, &crossings)?;
+    }
+    Ok(exported)
+}
+
+/// Copies a file under `root` to the same place under `to`.
+fn copy(root: &Path, to: &Path, path: &Path) -> Result<(), FileError> {
+    let bytes = fs::read(path).map_err(|source| FileError::Io {
+        path: path.into(),
+        source,
+    })?;
+    let inner = path.strip_prefix(root).unwrap_or(path);
+    write_atomic(&to.join(inner), &bytes)
+}

@@ -1,0 +1,144 @@
+//! Reading and writing a file whole: no reader ever sees half of one, and an error names its
+//! path.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Serialize, de::DeserializeOwned};
+use sha2::{Digest, Sha256};
+
+use crate::model::record::SCHEMA;
+
+/// A file that could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FileError {
+    /// The file system refused.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Not JSON of the expected form.
+    #[error("{path}: {source}")]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// Where and why the parser stopped.
+        source: serde_json::Error,
+    },
+    /// Written by a newer crossover.
+    #[error(
+        "{path}: schema {found} is newer than {SCHEMA}, the newest this version reads; update crossover"
+    )]
+    Schema {
+        /// The file.
+        path: PathBuf,
+        /// Schema number found.
+        found: u64,
+    },
+    /// The samples beside a sidecar are not the ones it describes.
+    #[error(
+        "{path}: describes other samples than the sample.json beside it; run the benchmark again"
+    )]
+    Stale {
+        /// The sidecar.
+        path: PathBuf,
+    },
+}
+
+impl FileError {
+    /// The error without the path that it begins with.
+    pub(crate) fn reason(&self) -> String {
+        let text = self.to_string();
+        let prefix = format!("{}: ", self.path().display());
+        text.strip_prefix(&prefix).unwrap_or(&text).to_owned()
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            FileError::Io { path, .. }
+            | FileError::Parse { path, .. }
+            | FileError::Schema { path, .. }
+            | FileError::Stale { path } => path,
+        }
+    }
+}
+
+/// Writes `value` as JSON beside `path` and renames it, so that no reader ever sees half a
+/// file. Creates the folder.
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), FileError> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|source| FileError::Parse {
+        path: path.into(),
+        source,
+    })?;
+    text.push(b'\n');
+    write_atomic(path, &text)
+}
+
+/// Writes `bytes` beside `path` and renames. Creates the folder.
+pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let io = |source| FileError::Io {
+        path: path.into(),
+        source,
+    };
+    let dir = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(dir).map_err(io)?;
+    let mut file = tempfile::Builder::new()
+        .permissions(world_readable())
+        .tempfile_in(dir)
+        .map_err(io)?;
+    file.write_all(bytes).map_err(io)?;
+    file.persist(path).map_err(|e| io(e.error))?;
+    Ok(())
+}
+
+/// Temporary files are private by default; results are for sharing.
+#[cfg(unix)]
+fn world_readable() -> fs::Permissions {
+    use std::os::unix::fs::PermissionsExt;
+    fs::Permissions::from_mode(0o644)
+}
+
+#[cfg(not(unix))]
+fn world_readable() -> fs::Permissions {
+    // Outside Unix only the read-only flag exists, and a fresh file has it off.
+    fs::metadata(".")
+        .map(|m| m.permissions())
+        .expect("the current folder has metadata")
+}
+
+/// Reads a JSON file with a `schema` field, unknown fields ignored.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
+    let text = fs::read(path).map_err(|source| FileError::Io {
+        path: path.into(),
+        source,
+    })?;
+    let parse = |source| FileError::Parse {
+        path: path.into(),
+        source,
+    };
+    let value: serde_json::Value = serde_json::from_slice(&text).map_err(parse)?;
+    if let Some(found) = value.get("schema").and_then(|s| s.as_u64())
+        && found > u64::from(SCHEMA)
+    {
+        return Err(FileError::Schema {
+            path: path.into(),
+            found,
+        });
+    }
+    serde_json::from_value(value).map_err(parse)
+}
+
+pub(super) fn digest(path: &Path) -> Result<String, FileError> {
+    let bytes = fs::read(path).map_err(|source| FileError::Io {
+        path: path.into(),
+        source,
+    })?;
+    Ok(Sha256::digest(&bytes)
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect())
+}

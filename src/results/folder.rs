@@ -1,0 +1,133 @@
+//! Where Criterion puts the files of a benchmark, and what the suite adds to them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde_json::json;
+
+use crate::model::id::{directory, id};
+use crate::model::record::Sidecar;
+use crate::results::files::{FileError, write_atomic, write_json};
+use crate::results::sidecar;
+
+/// The folder of one benchmark under the results root.
+pub(crate) struct BenchmarkFolder {
+    path: PathBuf,
+    group: String,
+    function: String,
+    size: u64,
+    has_throughput: bool,
+}
+
+impl BenchmarkFolder {
+    pub(crate) fn new(
+        root: &Path,
+        group: &str,
+        function: &str,
+        size: u64,
+        has_throughput: bool,
+    ) -> Self {
+        Self {
+            path: root.join(directory(group, function, size)),
+            group: group.to_owned(),
+            function: function.to_owned(),
+            size,
+            has_throughput,
+        }
+    }
+
+    fn new_dir(&self) -> PathBuf {
+        self.path.join("new")
+    }
+
+    /// When the samples of this benchmark were last written.
+    pub(crate) fn sampled_at(&self) -> Option<SystemTime> {
+        fs::metadata(self.new_dir().join("sample.json"))
+            .and_then(|m| m.modified())
+            .ok()
+    }
+
+    /// Criterion saves samples and estimates, then compares and draws, and only then writes
+    /// `benchmark.json` and copies the baseline. It panics in between when both sides of a
+    /// comparison have no spread at all (its p value is NaN). The measurement is sound: this
+    /// writes what is missing.
+    pub(crate) fn rescue(&self, baseline: Option<&str>) -> Result<(), FileError> {
+        let directory = directory(&self.group, &self.function, self.size);
+        let id = id(&self.group, &self.function, self.size);
+        write_json(
+            &self.new_dir().join("benchmark.json"),
+            &json!({
+                "group_id": self.group,
+                "function_id": self.function,
+                "value_str": self.size.to_string(),
+                "throughput": self.has_throughput.then(|| json!({ "Elements": self.size })),
+                "full_id": id,
+                "directory_name": directory.display().to_string(),
+                "title": id,
+            }),
+        )?;
+        let Some(baseline) = baseline else {
+            return Ok(());
+        };
+        let to = self.path.join(baseline);
+        for file in [
+            "estimates.json",
+            "sample.json",
+            "tukey.json",
+            "benchmark.json",
+        ] {
+            copy(&self.new_dir().join(file), &to.join(file))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the sidecar beside the new result and beside its copy in the baseline.
+    pub(crate) fn write_sidecar(
+        &self,
+        sidecar: &mut Sidecar,
+        baseline: Option<&str>,
+    ) -> Result<(), FileError> {
+        sidecar::write(sidecar, &self.new_dir())?;
+        if let Some(baseline) = baseline {
+            sidecar::write(sidecar, &self.path.join(baseline))?;
+        }
+        Ok(())
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), FileError> {
+    let bytes = fs::read(from).map_err(|source| FileError::Io {
+        path: from.into(),
+        source,
+    })?;
+    write_atomic(to, &bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As Criterion 0.8.2 writes it.
+    const BENCHMARK: &str = r#"{"group_id":"sound","function_id":"cpu/double","value_str":"4","throughput":{"Elements":4},"full_id":"sound/cpu/double/4","directory_name":"sound/cpu_double/4","title":"sound/cpu/double/4"}"#;
+
+    #[test]
+    fn a_rescued_result_is_as_criterion_would_have_left_it() {
+        let root = tempfile::tempdir().unwrap();
+        let new = root.path().join("sound/cpu_double/4/new");
+        fs::create_dir_all(&new).unwrap();
+        for file in ["sample.json", "estimates.json", "tukey.json"] {
+            fs::write(new.join(file), file).unwrap();
+        }
+        let folder = BenchmarkFolder::new(root.path(), "sound", "cpu/double", 4, true);
+        assert!(folder.sampled_at().is_some());
+        folder.rescue(Some("main")).unwrap();
+        for dir in [&new, &root.path().join("sound/cpu_double/4/main")] {
+            let text = fs::read(dir.join("benchmark.json")).unwrap();
+            let ours: serde_json::Value = serde_json::from_slice(&text).unwrap();
+            let theirs: serde_json::Value = serde_json::from_str(BENCHMARK).unwrap();
+            assert_eq!(ours, theirs);
+            assert_eq!(fs::read(dir.join("sample.json")).unwrap(), b"sample.json");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! One results root as the report sees it: its newest results as curves, the machine they were
+//! measured on, its limits, and what was left out.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::model::cost::Cost;
+use crate::model::environment::Environment;
+use crate::model::id::{self, Device};
+use crate::model::record::{Ceiling, Failure, RunRecord, Skip};
+use crate::results::curves::{Benchmark, Group, gather};
+use crate::results::runs;
+use crate::results::stored::{Contents, NEW, Problem, Stored};
+
+/// One results root, read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Machine {
+    /// Short name: the GPU, or the CPU without one, or the folder.
+    pub name: String,
+    /// True for another machine's results, drawn beside the local ones.
+    pub other: bool,
+    /// The machine at its newest run.
+    pub environment: Option<Environment>,
+    /// Newest run that left a record.
+    pub run: Option<RunRecord>,
+    /// Measured limits: of each, the newest.
+    pub ceilings: BTreeMap<String, Ceiling>,
+    /// By name.
+    pub groups: Vec<Group>,
+    /// What was left out while reading.
+    pub problems: Vec<Problem>,
+}
+
+impl Machine {
+    /// Reads everything under `root`. A root that is not there gives a machine without groups.
+    pub(crate) fn read(root: &Path, name: &str, other: bool) -> Self {
+        let (mut runs, mut problems) = runs::read_all(root);
+        let mut contents = Contents::read(root, NEW);
+        problems.append(&mut contents.problems);
+        let mut benchmarks = Vec::new();
+        for stored in contents.results {
+            match benchmark(stored, &mut problems) {
+                Ok(benchmark) => match unfit(&benchmark, &runs) {
+                    Some(reason) => problems.push(Problem::new(&benchmark.id, reason)),
+                    None => benchmarks.push(benchmark),
+                },
+                Err(problem) => problems.push(problem),
+            }
+        }
+        let mut ceilings = BTreeMap::new();
+        for run in &runs {
+            ceilings.extend(run.ceilings.clone());
+        }
+        let newest = runs.pop();
+        let mut environment = newest.as_ref().map(|r| r.environment.clone());
+        if let Some(environment) = &mut environment
+            && environment.gpu.is_none()
+        {
+            // A later run without the GPU does not undo what an earlier one measured on it.
+            environment.gpu = runs.iter().rev().find_map(|run| {
+                let used =
+                    |b: &Benchmark| b.device == Device::Gpu && b.run.as_ref() == Some(&run.run);
+                let gpu = run.environment.gpu.clone()?;
+                benchmarks.iter().any(used).then_some(gpu)
+            });
+        }
+        Self {
+            name: name.to_owned(),
+            other,
+            environment,
+            run: newest,
+            ceilings,
+            groups: gather(benchmarks),
+            problems,
+        }
+    }
+
+    /// The group of that name.
+    pub(crate) fn group(&self, name: &str) -> Option<&Group> {
+        self.groups.iter().find(|g| g.name == name)
+    }
+
+    /// All benchmarks.
+    pub(crate) fn benchmarks(&self) -> impl Iterator<Item = &Benchmark> {
+        self.groups.iter().flat_map(Group::benchmarks)
+    }
+
+    /// What the newest run skipped.
+    pub(crate) fn skipped(&self) -> &[Skip] {
+        self.run.as_ref().map_or(&[], |r| &r.skipped)
+    }
+
+    /// What failed in the newest run.
+    pub(crate) fn failed(&self) -> &[Failure] {
+        self.run.as_ref().map_or(&[], |r| &r.failed)
+    }
+
+    /// A measured limit by name, where it is a sound number.
+    pub(crate) fn ceiling(&self, name: &str) -> Option<f64> {
+        let value = self.ceilings.get(name)?.value;
+        (value.is_finite() && value > 0.0).then_some(value)
+    }
+
+    /// The GPU's name, else the CPU's, else the folder's.
+    pub(crate) fn hardware(&self) -> String {
+        self.environment
+            .as_ref()
+            .and_then(|e| match &e.gpu {
+                Some(gpu) => Some(gpu.name.clone()),
+                None => (!e.cpu.model.is_empty()).then(|| e.cpu.model.clone()),
+            })
+            .unwrap_or_else(|| self.name.clone())
+    }
+}
+
+/// A result of this suite's form. Samples that cannot be read are named in `problems`: the
+/// median, which stands in another file, is shown without them.
+fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, Problem> {
+    let function = stored.function.as_deref().and_then(id::function);
+    let (Some((device, implementation)), Some(value), false) =
+        (function, &stored.value, stored.group.is_empty())
+    else {
+        return Err(Problem::new(
+            stored.folder.display(),
+            "its id is not <group>/<cpu|gpu>/<implementation>/<size>; \
+             name a benchmark so to have it in the report",
+        ));
+    };
+    let estimates = stored.estimates?;
+    let sidecar = stored.sidecar;
+    let size = value.parse().ok().or(sidecar.as_ref().map(|s| s.size));
+    let Some(size) = size else {
+        return Err(Problem::new(
+            stored.folder.display(),
+            "the last part of its id is not a size",
+        ));
+    };
+    let samples = stored
+        .samples
+        .map_err(|problem| problems.push(problem))
+        .ok();
+    let mut benchmark = Benchmark {
+        implementation: implementation.to_owned(),
+        id: stored.id,
+        group: stored.group,
+        device,
+        size,
+        clock: None,
+        median_ns: estimates.median,
+        mean_ns: estimates.mean,
+        interval_ns: estimates.interval,
+        spread: estimates.median_abs_dev.map(|d| d / estimates.median),
+        samples: samples.map(|samples| samples.len()),
+        cost: Cost::default(),
+        verified: None,
+        throttle_reasons: None,
+        telemetry: None,
+        extra: BTreeMap::new(),
+        notes: Vec::new(),
+        run: None,
+        dir: stored.folder,
+    };
+    if let Some(sidecar) = sidecar {
+        benchmark.clock = Some(sidecar.clock);
+        benchmark.cost = sidecar.cost;
+        benchmark.verified = sidecar.verified;
+        benchmark.throttle_reasons = sidecar.device_state.map(|s| s.throttle_reasons);
+        benchmark.telemetry = sidecar.monitor;
+        benchmark.extra = sidecar.extra;
+        benchmark.notes = sidecar.notes;
+        benchmark.run = Some(sidecar.run);
+    }
+    Ok(benchmark)
+}
+
+/// Why a well-formed result must not be shown, if so.
+fn unfit(benchmark: &Benchmark, runs: &[RunRecord]) -> Option<String> {
+    if let Some(verified) = &benchmark.verified
+        && !verified.passed()
+    {
+        return Some(format!(
+            "its result is wrong: error {:.3e}, at most {:.3e} accepted ({})",
+            verified.error, verified.bound, verified.method
+        ));
+    }
+    let own = benchmark
+        .run
+        .as_ref()
+        .and_then(|name| runs.iter().position(|r| r.run == *name));
+    // Without a sidecar the run is unknown, and any failure may be this one's.
+    let since = &runs[own.unwrap_or(0)..];
+    if let Some(failure) = since
+        .iter()
+        .flat_map(|r| &r.failed)
+        .rfind(|f| f.id == benchmark.id)
+    {
+        return Some(format!("failed: {}", failure.error));
+    }
+    let (own, newest) = (&runs[own?].environment, &runs.last()?.environment);
+    if own.cpu.model != newest.cpu.model {
+        return Some(elsewhere(&own.cpu.model, &newest.cpu.model));
+    }
+    match (&own.gpu, &newest.gpu) {
+        (Some(own), Some(newest)) if own.name != newest.name => {
+            Some(elsewhere(&own.name, &newest.name))
+        }
+        _ => None,
+    }
+}
+
+fn elsewhere(own: &str, newest: &str) -> String {
+    format!(
+        "measured on another machine ({own}, the newest run on {newest}); \
+         run it again here, or keep each machine's results in a folder of its own"
+    )
+}

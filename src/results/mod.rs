@@ -1,0 +1,14 @@
+//! What is on disk: the one reader and the one writer of Criterion's files, our sidecars and
+//! the records of runs.
+
+pub(crate) mod baseline;
+pub(crate) mod crossings;
+pub(crate) mod curves;
+pub(crate) mod export;
+pub(crate) mod files;
+pub(crate) mod folder;
+pub(crate) mod machine;
+pub(crate) mod runs;
+pub(crate) mod sidecar;
+pub(crate) mod source;
+pub(crate) mod stored;

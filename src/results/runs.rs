@@ -1,0 +1,48 @@
+//! The records of runs: `<root>/runs/<run>.json`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::model::record::RunRecord;
+use crate::results::files::{FileError, read_json, write_json};
+use crate::results::stored::Problem;
+
+/// Folder of the [`RunRecord`]s under the results root.
+pub(crate) const RUNS: &str = "runs";
+
+/// Where the record of a run lies.
+pub(crate) fn path(root: &Path, run: &str) -> PathBuf {
+    root.join(RUNS).join(format!("{run}.json"))
+}
+
+/// Writes the record under the results root, replacing an earlier state of the same run.
+pub(crate) fn write(record: &RunRecord, root: &Path) -> Result<(), FileError> {
+    write_json(&path(root, &record.run), record)
+}
+
+/// Reads the record of a run that a sidecar names.
+pub(crate) fn read(root: &Path, run: &str) -> Result<RunRecord, FileError> {
+    read_json(&path(root, run))
+}
+
+/// Every record, oldest first, and what could not be read.
+pub(crate) fn read_all(root: &Path) -> (Vec<RunRecord>, Vec<Problem>) {
+    let (mut runs, mut problems) = (Vec::new(), Vec::new());
+    let Ok(entries) = fs::read_dir(root.join(RUNS)) else {
+        return (runs, problems);
+    };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
+    paths.sort();
+    for path in paths {
+        // A benchmark group may be called `runs` as well: its entries are folders.
+        if path.extension().is_none_or(|e| e != "json") || path.is_dir() {
+            continue;
+        }
+        match read_json::<RunRecord>(&path) {
+            Ok(run) => runs.push(run),
+            Err(error) => problems.push(Problem::of_file(&path, &error)),
+        }
+    }
+    runs.sort_by(|a, b| (&a.started, &a.run).cmp(&(&b.started, &b.run)));
+    (runs, problems)
+}

@@ -1,0 +1,306 @@
+//! The one reader of results: Criterion's files, leniently, with our sidecar beside them.
+//!
+//! Criterion's files are no declared interface: unknown fields are ignored, ids come from
+//! `benchmark.json` and never from folder names (which Criterion shortens), and what cannot be
+//! read is named while the rest is read.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use walkdir::{DirEntry, WalkDir};
+
+use crate::model::record::Sidecar;
+use crate::results::files::{FileError, read_json};
+use crate::results::sidecar::{self, SIDECAR};
+
+const BENCHMARK: &str = "benchmark.json";
+const ESTIMATES: &str = "estimates.json";
+const SAMPLE: &str = "sample.json";
+/// The baseline that Criterion writes in every run.
+pub(crate) const NEW: &str = "new";
+
+/// `<group>/<function>/<value>/<baseline>` lies at depth 4; a little more for odd names.
+const MAX_DEPTH: usize = 8;
+
+/// Something that was left out while reading, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// The file, folder or id.
+    pub(crate) what: String,
+    /// The cause, and the remedy where there is one.
+    pub(crate) reason: String,
+}
+
+impl Problem {
+    pub(crate) fn new(what: impl ToString, reason: impl ToString) -> Self {
+        Self {
+            what: what.to_string(),
+            reason: reason.to_string(),
+        }
+    }
+
+    /// Of a file whose error begins with its path: the path becomes the subject.
+    pub(crate) fn of_file(path: &Path, error: &FileError) -> Self {
+        Self::new(path.display(), error.reason())
+    }
+}
+
+/// One result of Criterion, with what our sidecar knows about it.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    /// `<group>/<function>/<value>`, the parts that there are.
+    pub(crate) id: String,
+    /// The first part.
+    pub(crate) group: String,
+    /// The parts between, such as `gpu/cublas`.
+    pub(crate) function: Option<String>,
+    /// The last part.
+    pub(crate) value: Option<String>,
+    /// Its folder, the parent of the baseline's.
+    pub(crate) folder: PathBuf,
+    /// Times of an iteration, ns, one per sample in the order they were taken.
+    pub(crate) samples: Result<Vec<f64>, Problem>,
+    /// What Criterion estimated.
+    pub(crate) estimates: Result<Estimates, Problem>,
+    /// What lies beside it; `None` where it is missing or describes something else.
+    pub(crate) sidecar: Option<Sidecar>,
+}
+
+/// Criterion's estimates that are used here, ns; each absent where it is not a sound number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Estimates {
+    /// Positive and finite.
+    pub(crate) median: f64,
+    /// Around the median.
+    pub(crate) interval: Option<(f64, f64)>,
+    /// Positive and finite.
+    pub(crate) mean: Option<f64>,
+    /// Scaled to a standard deviation; finite and not negative.
+    pub(crate) median_abs_dev: Option<f64>,
+}
+
+/// All results of one baseline.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Contents {
+    /// In order of their folders, each id once.
+    pub(crate) results: Vec<Stored>,
+    /// Folders of results whose id could not be read.
+    pub(crate) nameless: Vec<PathBuf>,
+    /// What could not be read.
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl Contents {
+    /// Reads the results of `baseline` under `root`. A root that is not there holds none.
+    pub(crate) fn read(root: &Path, baseline: &str) -> Self {
+        let mut this = Self::default();
+        let mut folders: std::collections::HashMap<String, PathBuf> = Default::default();
+        for entry in walk(root) {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    if root.exists() {
+                        let path = error.path().unwrap_or(root).display();
+                        let reason = "cannot be read; check its permissions";
+                        this.problems.push(Problem::new(path, reason));
+                    }
+                    continue;
+                }
+            };
+            if entry.file_name() != baseline || !is_result(&entry) {
+                continue;
+            }
+            let Some(stored) = this.result(entry.path()) else {
+                continue;
+            };
+            if let Some(first) = folders.get(&stored.id) {
+                let reason = format!(
+                    "has the id {} of {}, which is read; delete one of the two",
+                    stored.id,
+                    first.display()
+                );
+                let folder = stored.folder.display();
+                this.problems.push(Problem::new(folder, reason));
+                continue;
+            }
+            folders.insert(stored.id.clone(), stored.folder.clone());
+            this.results.push(stored);
+        }
+        this
+    }
+
+    fn result(&mut self, dir: &Path) -> Option<Stored> {
+        let folder = dir.parent().unwrap_or(dir).to_owned();
+        let file: BenchmarkFile = match json(&dir.join(BENCHMARK)) {
+            Ok(file) => file,
+            Err(problem) => {
+                self.problems.push(problem);
+                self.nameless.push(folder);
+                return None;
+            }
+        };
+        let parts = [
+            Some(&file.group_id),
+            file.function_id.as_ref(),
+            file.value_str.as_ref(),
+        ];
+        let id = parts
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join("/");
+        let samples = samples(&dir.join(SAMPLE));
+        Some(Stored {
+            estimates: estimates(&dir.join(ESTIMATES)),
+            // It is bound to its samples: without them it says nothing.
+            sidecar: samples.is_ok().then(|| self.sidecar(dir, &id)).flatten(),
+            samples,
+            id,
+            group: file.group_id,
+            function: file.function_id,
+            value: file.value_str,
+            folder,
+        })
+    }
+
+    fn sidecar(&mut self, dir: &Path, id: &str) -> Option<Sidecar> {
+        let path = dir.join(SIDECAR);
+        let problem = match sidecar::read(dir) {
+            Ok(Some(sidecar)) if sidecar.id != id => {
+                let reason = format!("describes {}, not {id}: its clock is unknown", sidecar.id);
+                Problem::new(path.display(), reason)
+            }
+            Ok(sidecar) => return sidecar,
+            Err(error) => {
+                let reason = format!("{}: its clock is unknown", error.reason());
+                Problem::new(path.display(), reason)
+            }
+        };
+        self.problems.push(problem);
+        None
+    }
+}
+
+/// Names of the baselines that have a result under `root`.
+pub(crate) fn baselines(root: &Path) -> BTreeSet<String> {
+    walk(root)
+        .flatten()
+        .filter(|entry| has_files(entry.path()))
+        .filter_map(|entry| Some(entry.file_name().to_str()?.to_owned()))
+        .collect()
+}
+
+/// Folders of the results of `baseline`, in order.
+pub(crate) fn folders(root: &Path, baseline: &str) -> Vec<PathBuf> {
+    walk(root)
+        .flatten()
+        .filter(|entry| entry.file_name() == baseline && is_result(entry))
+        .map(DirEntry::into_path)
+        .collect()
+}
+
+/// Folders that may hold a result, in order of their paths.
+fn walk(root: &Path) -> impl Iterator<Item = walkdir::Result<DirEntry>> {
+    WalkDir::new(root)
+        .min_depth(2)
+        .max_depth(MAX_DEPTH)
+        .sort_by_file_name()
+        .into_iter()
+        .filter(|entry| entry.as_ref().map_or(true, |e| e.file_type().is_dir()))
+}
+
+/// A half-written result may lack either file.
+fn has_files(dir: &Path) -> bool {
+    dir.join(BENCHMARK).is_file() || dir.join(SAMPLE).is_file()
+}
+
+/// Whether a folder with the name of a baseline is one, and not a benchmark or group of that
+/// name, which has folders.
+fn is_result(entry: &DirEntry) -> bool {
+    let has_folders = || {
+        let entries = fs::read_dir(entry.path());
+        entries.is_ok_and(|entries| entries.flatten().any(|e| e.path().is_dir()))
+    };
+    has_files(entry.path()) || !has_folders()
+}
+
+#[derive(Deserialize)]
+struct BenchmarkFile {
+    group_id: String,
+    function_id: Option<String>,
+    value_str: Option<String>,
+}
+
+/// serde_json writes NaN as null, so each number is optional.
+#[derive(Deserialize)]
+struct EstimatesFile {
+    mean: Option<EstimateFile>,
+    median: EstimateFile,
+    median_abs_dev: Option<EstimateFile>,
+}
+
+#[derive(Deserialize)]
+struct EstimateFile {
+    point_estimate: Option<f64>,
+    confidence_interval: Option<IntervalFile>,
+}
+
+#[derive(Deserialize)]
+struct IntervalFile {
+    lower_bound: Option<f64>,
+    upper_bound: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct SampleFile {
+    iters: Vec<f64>,
+    times: Vec<Option<f64>>,
+}
+
+fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Problem> {
+    read_json(path).map_err(|error| Problem::of_file(path, &error))
+}
+
+fn samples(path: &Path) -> Result<Vec<f64>, Problem> {
+    let file: SampleFile = json(path)?;
+    let bad = |reason: &str| Problem::new(path.display(), reason);
+    if file.iters.len() != file.times.len() {
+        return Err(bad("as many times as iteration counts are needed"));
+    }
+    if file.times.is_empty() {
+        return Err(bad("no samples"));
+    }
+    let ns = file.times.iter().zip(&file.iters);
+    let ns: Option<Vec<f64>> = ns
+        .map(|(time, iterations)| sound(time.map(|time| time / iterations)))
+        .collect();
+    ns.ok_or_else(|| bad("a time is not positive"))
+}
+
+fn estimates(path: &Path) -> Result<Estimates, Problem> {
+    let file: EstimatesFile = json(path)?;
+    let Some(median) = sound(file.median.point_estimate) else {
+        let reason = "the median is not a positive number; run the benchmark again";
+        return Err(Problem::new(path.display(), reason));
+    };
+    Ok(Estimates {
+        median,
+        interval: file
+            .median
+            .confidence_interval
+            .and_then(|i| Some((sound(i.lower_bound)?, sound(i.upper_bound)?)))
+            .filter(|(low, high)| *low <= median && median <= *high),
+        mean: sound(file.mean.and_then(|e| e.point_estimate)),
+        median_abs_dev: file
+            .median_abs_dev
+            .and_then(|e| e.point_estimate)
+            .filter(|d| d.is_finite() && *d >= 0.0),
+    })
+}
+
+fn sound(n: Option<f64>) -> Option<f64> {
+    n.filter(|n| n.is_finite() && *n > 0.0)
+}

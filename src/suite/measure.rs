@@ -1,0 +1,300 @@
+//! One benchmark: set up, verified, timed, verified again, written down.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkGroup, BenchmarkId, SamplingMode};
+
+use crate::machine::monitor::watch::Watch;
+use crate::model::cost::Cost;
+use crate::model::record::{SCHEMA, Sidecar};
+use crate::model::verified::Verified;
+use crate::results::folder::BenchmarkFolder;
+use crate::suite::arguments::Arguments;
+use crate::suite::group::{Implementation, Make};
+use crate::suite::journal::Journal;
+use crate::suite::machine::Machine;
+use crate::suite::missing::{Missing, failed, skipped};
+use crate::suite::sampling::{FEWEST_SAMPLES, Pace, SamplingPlan};
+use crate::suite::settings::Settings;
+use crate::timing::{CudaError, CudaTime, TimingError, catch_panic};
+use crate::workload::routine::{Routine, Workload};
+
+/// A group of Criterion's.
+pub(super) type Plots<'a> = BenchmarkGroup<'a, CudaTime>;
+
+/// What of a run one benchmark needs.
+pub(super) struct Measuring<'s> {
+    pub(super) settings: &'s Settings,
+    pub(super) arguments: &'s Arguments,
+    pub(super) sampling: &'s SamplingPlan,
+    pub(super) time: &'s CudaTime,
+    pub(super) machine: &'s Machine,
+    pub(super) journal: &'s mut Journal,
+}
+
+/// A benchmark that is about to be run.
+pub(super) struct Bench<'a, W> {
+    pub(super) id: &'a str,
+    pub(super) row: &'a Implementation<W>,
+    pub(super) size: u64,
+    pub(super) cost: Cost,
+    pub(super) folder: BenchmarkFolder,
+}
+
+/// Who times a routine.
+enum Timing {
+    Clock,
+    /// The routine itself: it has measured before Criterion asks.
+    Own,
+}
+
+impl Measuring<'_> {
+    /// Sets it up, verifies it, times it, verifies it again and writes its sidecar.
+    pub(super) fn measure<W: Workload>(
+        &mut self,
+        plots: &mut Plots<'_>,
+        criterion_id: BenchmarkId,
+        bench: &Bench<'_, W>,
+        problem: &OnceCell<Rc<W>>,
+        pace: &mut Pace,
+    ) -> Result<(), Missing> {
+        let Bench { row, size, .. } = *bench;
+        let device_bytes = row.is_gpu().then(|| W::device_bytes(size));
+        if let Some(reason) = self
+            .machine
+            .too_small_for(W::host_bytes(size), device_bytes)
+        {
+            return Err(Missing::Skipped(reason));
+        }
+        if let Some(limit) = self.sampling.longest_iteration
+            && let Some(reason) = pace.too_slow(&row.function(), &bench.cost, size, limit)
+        {
+            return Err(Missing::Skipped(reason));
+        }
+        if self.arguments.saves {
+            self.journal.begin(row.is_gpu(), self.machine, self.time)?;
+        }
+
+        let problem = || problem.get_or_init(|| Rc::new(W::new(size)));
+        let mut routine = match &row.make {
+            Make::Cpu(make) => make(problem())?,
+            Make::Gpu(make) => {
+                let gpu = self.machine.gpu(self.time).map_err(skipped)?;
+                self.time.wake().map_err(TimingError::from)?;
+                make(&gpu, problem())?
+            }
+        };
+        self.verify(&mut *routine)?;
+        let timing = self.plan(plots, bench, pace, &mut *routine)?;
+        let watch = match timing {
+            Timing::Clock if row.is_gpu() && self.arguments.saves => self.watch(),
+            _ => None,
+        };
+        self.sample(plots, criterion_id, bench, &mut *routine, watch.as_ref())?;
+        let telemetry = watch.map(Watch::finish);
+        // Once more after the last sample: a routine that went wrong under load, or after
+        // the first run, was not worth timing.
+        let verified = self.verify(&mut *routine)?;
+        if self.arguments.saves {
+            let mut sidecar = self.sidecar(bench, &*routine, verified);
+            sidecar.monitor = telemetry;
+            sidecar.extra = routine.extra()?;
+            self.check_device()?;
+            bench
+                .folder
+                .write_sidecar(&mut sidecar, self.arguments.baseline.as_deref())
+                .map_err(|e| failed(e.to_string()))?;
+        }
+        self.check_device()
+    }
+
+    /// Poisons the output, runs once, waits, and compares with the reference.
+    fn verify(&self, routine: &mut dyn Routine) -> Result<Verified, Missing> {
+        routine.poison()?;
+        routine.run()?;
+        self.wait()?;
+        let verified = routine.check()?;
+        if verified.passed() {
+            Ok(verified)
+        } else {
+            Err(Missing::Failed {
+                text: format!(
+                    "wrong result: error {:.3e} is over the bound {:.3e} ({}); it is not timed",
+                    verified.error, verified.bound, verified.method
+                ),
+                context_lost: false,
+            })
+        }
+    }
+
+    fn wait(&self) -> Result<(), Missing> {
+        if let Some(gpu) = self.machine.opened() {
+            gpu.synchronize().map_err(|e| Missing::Failed {
+                context_lost: e.sticky,
+                text: e.to_string(),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Errors of destructors surface on a later call: nothing may blame the next benchmark.
+    fn check_device(&self) -> Result<(), Missing> {
+        if let Some(gpu) = self.machine.opened() {
+            gpu.context().check_err().map_err(|e| {
+                let error = CudaError::new("an earlier CUDA call", e);
+                Missing::Failed {
+                    context_lost: error.sticky,
+                    text: error.to_string(),
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Chooses the number of samples and their time by one warm iteration.
+    fn plan<W>(
+        &self,
+        plots: &mut Plots<'_>,
+        bench: &Bench<'_, W>,
+        pace: &mut Pace,
+        routine: &mut dyn Routine,
+    ) -> Result<Timing, Missing> {
+        let (mut samples, mut measurement) = (FEWEST_SAMPLES, Duration::from_nanos(1));
+        let mut warm_up = measurement;
+        let timing;
+        // A routine that times itself has measured already: Criterion's planning by the host
+        // clock would ask it for billions of iterations.
+        if routine.time(1).transpose()?.is_some() {
+            timing = Timing::Own;
+            plots.sampling_mode(SamplingMode::Flat);
+        } else {
+            timing = Timing::Clock;
+            let start = Instant::now();
+            routine.run()?;
+            if bench.row.is_gpu() {
+                self.wait()?;
+            }
+            let iteration = start.elapsed();
+            pace.note(bench.row.function(), &bench.cost, bench.size, iteration);
+            (samples, measurement) = self.sampling.for_iteration(iteration);
+            warm_up = self.sampling.warm_up;
+            plots.sampling_mode(SamplingMode::Auto);
+        }
+        if !self.arguments.gave("sample-size") {
+            plots.sample_size(samples);
+        }
+        if !self.arguments.gave("measurement-time") {
+            plots.measurement_time(measurement);
+        }
+        if !self.arguments.gave("warm-up-time") {
+            plots.warm_up_time(warm_up);
+        }
+        Ok(timing)
+    }
+
+    fn sample<W>(
+        &self,
+        plots: &mut Plots<'_>,
+        criterion_id: BenchmarkId,
+        bench: &Bench<'_, W>,
+        routine: &mut dyn Routine,
+        watch: Option<&Watch>,
+    ) -> Result<(), Missing> {
+        let clock = bench.row.clock;
+        let launches = if bench.row.is_gpu() {
+            routine.launches().max(1)
+        } else {
+            0
+        };
+        let sampled_before = bench.folder.sampled_at();
+        // A closure of Criterion's has no way out but a panic: the error waits here.
+        let failure: RefCell<Option<TimingError>> = RefCell::default();
+        let fail = |error: TimingError| -> f64 {
+            let text = error.to_string();
+            *failure.borrow_mut() = Some(error);
+            panic!("{text}")
+        };
+        let outcome = catch_panic(|| {
+            plots.bench_function(criterion_id, |b| {
+                b.iter_custom(|iterations| match routine.time(iterations) {
+                    Some(own) => own.unwrap_or_else(|e| fail(e.into())),
+                    None => {
+                        // More than are timed: behind a gate, a single one is run once before.
+                        let mut ran = 0;
+                        let counted = || {
+                            ran += 1;
+                            routine.run()
+                        };
+                        let ns = self
+                            .time
+                            .measure(clock, iterations, launches, counted)
+                            .unwrap_or_else(fail);
+                        if let Some(watch) = watch {
+                            watch.sampled(ran);
+                        }
+                        ns
+                    }
+                });
+            });
+        });
+        let Err(panic) = outcome else {
+            return Ok(());
+        };
+        if let Some(error) = failure.take() {
+            return Err(error.into());
+        }
+        if self.arguments.saves && bench.folder.sampled_at() != sampled_before {
+            // The samples were written before Criterion's analysis failed on them.
+            bench
+                .folder
+                .rescue(self.arguments.baseline.as_deref())
+                .map_err(|e| failed(e.to_string()))?;
+            eprintln!(
+                "note: {} was measured and saved; Criterion could not compare it with the run before ({})",
+                bench.id,
+                panic.lines().next().unwrap_or_default()
+            );
+            return Ok(());
+        }
+        Err(failed(panic))
+    }
+
+    fn sidecar<W>(
+        &self,
+        bench: &Bench<'_, W>,
+        routine: &dyn Routine,
+        verified: Verified,
+    ) -> Sidecar {
+        Sidecar {
+            schema: SCHEMA,
+            id: bench.id.to_owned(),
+            samples_sha256: String::new(),
+            clock: self.time.effective_clock(bench.row.clock),
+            size: bench.size,
+            cost: bench.cost,
+            verified: Some(verified),
+            device_state: bench
+                .row
+                .is_gpu()
+                .then(|| self.machine.monitor())
+                .flatten()
+                .map(|monitor| monitor.state()),
+            monitor: None,
+            extra: BTreeMap::new(),
+            notes: routine.notes(),
+            run: self.journal.run().to_owned(),
+        }
+    }
+
+    /// Looks at the device from now on, where that is wanted and possible.
+    fn watch(&self) -> Option<Watch> {
+        if !self.settings.monitor {
+            return None;
+        }
+        // A system that has no thread to give has worse to tell than missing telemetry.
+        Watch::start(self.machine.monitor()?.clone()).ok()
+    }
+}

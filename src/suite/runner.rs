@@ -1,0 +1,165 @@
+//! A run of groups of any operations.
+
+use std::cell::OnceCell;
+use std::path::Path;
+use std::process::ExitCode;
+
+use criterion::{AxisScale, Criterion, PlotConfiguration, PlottingBackend};
+
+use crate::suite::arguments::Arguments;
+use crate::suite::group::Group;
+use crate::suite::plan::Planned;
+use crate::suite::sampling::{Pace, SamplingPlan};
+use crate::suite::session::Session;
+use crate::suite::settings::{Profile, Settings, SettingsError};
+use crate::timing::CudaTime;
+use crate::workload::Workload;
+
+/// A run of benchmark groups: settings, command line, machine and results.
+pub struct Suite {
+    // Apart from the rest, because a group borrows it while the session works.
+    criterion: Criterion<CudaTime>,
+    session: Session,
+    /// In the order in which they were added.
+    groups: Vec<AnyGroup>,
+}
+
+impl Suite {
+    /// Reads the settings and the command line. Opens no device.
+    ///
+    /// # Errors
+    /// A setting with a bad value. Bad options end the process with Criterion's own message.
+    pub fn from_env() -> Result<Self, SettingsError> {
+        let settings = Settings::from_env()?;
+        let sampling = SamplingPlan::of(settings.profile);
+        let time = CudaTime::host_only();
+        let criterion = Criterion::default()
+            .with_measurement(time.clone())
+            .output_directory(&settings.results)
+            .plotting_backend(PlottingBackend::Plotters)
+            .warm_up_time(sampling.warm_up)
+            .measurement_time(sampling.measurement)
+            .sample_size(sampling.samples)
+            .nresamples(sampling.resamples)
+            .configure_from_args();
+        Ok(Self {
+            criterion,
+            session: Session::new(settings, Arguments::from_env(), sampling, time),
+            groups: Vec::new(),
+        })
+    }
+
+    /// Adds a group to the run.
+    pub fn add(&mut self, group: impl Into<AnyGroup>) {
+        let group = group.into();
+        group.0.expect(self);
+        self.groups.push(group);
+    }
+
+    /// Runs the groups: each size, each implementation, as far as filter, profile, machine
+    /// and memory allow, and names the rest with its reason. Then writes Criterion's summary
+    /// pages and the record of the run.
+    pub fn run(mut self) -> Finished {
+        for group in std::mem::take(&mut self.groups) {
+            group.0.run(&mut self);
+        }
+        self.criterion.final_summary();
+        let measured = self.session.complete();
+        Finished {
+            session: self.session,
+            measured,
+        }
+    }
+
+    fn run_group<W: Workload>(&mut self, group: &Group<W>) {
+        let session = &mut self.session;
+        session.name_what_is_left_out(group);
+        let mut plots = self.criterion.benchmark_group(group.name);
+        plots.plot_config(PlotConfiguration::default().summary_scale(AxisScale::Logarithmic));
+        let mut pace = Pace::default();
+        for (size, rows) in session.sizes_and_rows(group) {
+            let problem = OnceCell::new();
+            for row in rows {
+                session.bench(&mut plots, group, row, size, &problem, &mut pace);
+            }
+        }
+        plots.finish();
+    }
+}
+
+/// A run whose benchmarks are over.
+pub struct Finished {
+    session: Session,
+    measured: bool,
+}
+
+impl Finished {
+    /// The results and the folder for a report on them; `None` where nothing was measured, as
+    /// with `--list` and `--test`.
+    pub fn results(&self) -> Option<(&Path, &Path)> {
+        self.measured.then(|| self.session.folders())
+    }
+
+    /// Says what was left out and what failed. The exit code is 1 if a benchmark failed,
+    /// else 0.
+    pub fn close(self) -> ExitCode {
+        self.session.close()
+    }
+}
+
+/// A group of any operation, as a list of groups holds it.
+pub struct AnyGroup(Box<dyn Erased>);
+
+/// What can be done with a group without knowing its operation.
+trait Erased {
+    fn name(&self) -> &'static str;
+    fn planned(&self, profile: Profile) -> Vec<Planned>;
+    fn visit_inputs(&self, size: u64, visit: &mut dyn FnMut(&[u8]));
+    fn expect(&self, suite: &mut Suite);
+    fn run(&self, suite: &mut Suite);
+}
+
+impl<W: Workload> Erased for Group<W> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn planned(&self, profile: Profile) -> Vec<Planned> {
+        self.planned(profile)
+    }
+
+    fn visit_inputs(&self, size: u64, visit: &mut dyn FnMut(&[u8])) {
+        W::new(size).visit_inputs(visit);
+    }
+
+    fn expect(&self, suite: &mut Suite) {
+        suite.session.expect(self);
+    }
+
+    fn run(&self, suite: &mut Suite) {
+        suite.run_group(self);
+    }
+}
+
+impl<W: Workload + 'static> From<Group<W>> for AnyGroup {
+    fn from(group: Group<W>) -> Self {
+        Self(Box::new(group))
+    }
+}
+
+impl AnyGroup {
+    /// The group's name, the first part of its ids.
+    pub fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    /// Every benchmark of a profile, by size and then in the order of the table.
+    pub fn planned(&self, profile: Profile) -> Vec<Planned> {
+        self.0.planned(profile)
+    }
+
+    /// Makes the inputs of a size and hands them over in pieces, for a digest.
+    pub fn visit_inputs(&self, size: u64, visit: &mut dyn FnMut(&[u8])) {
+        self.0.visit_inputs(size, visit);
+    }
+}

@@ -1,0 +1,146 @@
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::model::cost::Cost;
+use crate::suite::settings::Profile;
+
+/// How long and how often a benchmark is sampled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct SamplingPlan {
+    pub(super) warm_up: Duration,
+    pub(super) measurement: Duration,
+    pub(super) samples: usize,
+    /// Of the bootstrap. Criterion's plots of each estimate's distribution cost as many
+    /// exponentials for each of 500 points: with 4,000 as long as half a measurement.
+    pub(super) resamples: usize,
+    /// Longest iteration that is measured at all.
+    pub(super) longest_iteration: Option<Duration>,
+}
+
+/// Criterion's smallest sample size.
+pub(super) const FEWEST_SAMPLES: usize = 10;
+
+impl SamplingPlan {
+    /// The sizes of `quick` and `default` are chosen to fit these times; `full` has every
+    /// size and therefore a limit on what one iteration may take.
+    pub(super) fn of(profile: Profile) -> Self {
+        let ms = Duration::from_millis;
+        match profile {
+            Profile::Quick => Self {
+                warm_up: ms(50),
+                measurement: ms(150),
+                samples: 12,
+                resamples: 1_500,
+                longest_iteration: None,
+            },
+            Profile::Default => Self {
+                warm_up: ms(100),
+                measurement: ms(250),
+                samples: 30,
+                resamples: 2_000,
+                longest_iteration: None,
+            },
+            Profile::Full => Self {
+                warm_up: ms(150),
+                measurement: ms(450),
+                samples: 40,
+                resamples: 10_000,
+                longest_iteration: Some(Duration::from_secs(1)),
+            },
+        }
+    }
+
+    /// Samples and measurement time for a routine whose iteration takes about `iteration`:
+    /// slow ones get fewer samples, and time enough that Criterion does not complain.
+    pub(super) fn for_iteration(&self, iteration: Duration) -> (usize, Duration) {
+        let iteration = iteration.max(Duration::from_nanos(1));
+        let fit = self.measurement.as_nanos() / iteration.as_nanos();
+        let samples = usize::try_from(fit)
+            .unwrap_or(usize::MAX)
+            .clamp(FEWEST_SAMPLES, self.samples);
+        let needed = iteration.mul_f64(1.1 * samples as f64);
+        (samples, self.measurement.max(needed))
+    }
+}
+
+/// How long an iteration of each implementation took at the size before, to leave out sizes
+/// that would exceed the limit of the `full` profile without running them.
+#[derive(Default)]
+pub(super) struct Pace(HashMap<String, (f64, Duration)>);
+
+impl Pace {
+    /// Keeps how long an iteration of `function` took.
+    pub(super) fn note(&mut self, function: String, cost: &Cost, size: u64, iteration: Duration) {
+        self.0.insert(function, (work(cost, size), iteration));
+    }
+
+    /// Why an iteration of `function` should not be tried, in a sentence.
+    pub(super) fn too_slow(
+        &self,
+        function: &str,
+        cost: &Cost,
+        size: u64,
+        limit: Duration,
+    ) -> Option<String> {
+        let (before, took) = self.0.get(function)?;
+        let expected = took.mul_f64(work(cost, size) / before);
+        (expected > limit).then(|| {
+            format!(
+                "one iteration would take about {:.0} s, more than the {:.0} s that a benchmark may; \
+                 a faster machine runs it",
+                expected.as_secs_f64(),
+                limit.as_secs_f64()
+            )
+        })
+    }
+}
+
+/// What an iteration's time grows with: the larger of its operations and its bytes.
+fn work(cost: &Cost, size: u64) -> f64 {
+    let known = [cost.flop, cost.bytes].into_iter().flatten();
+    known.fold(size as f64, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_iterations_get_fewer_samples_and_time_enough() {
+        let effort = SamplingPlan::of(Profile::Default);
+        let (samples, time) = effort.for_iteration(Duration::from_micros(3));
+        assert_eq!((samples, time), (effort.samples, effort.measurement));
+        let (samples, time) = effort.for_iteration(Duration::from_secs(1));
+        assert_eq!(samples, FEWEST_SAMPLES);
+        assert_eq!(time, Duration::from_secs(11));
+        let (samples, _) = effort.for_iteration(Duration::from_millis(20));
+        assert_eq!(samples, 12);
+        let (samples, _) = effort.for_iteration(Duration::ZERO);
+        assert_eq!(samples, effort.samples);
+    }
+
+    #[test]
+    fn a_size_that_would_take_too_long_is_named() {
+        let cost = |n: u64| Cost {
+            flop: Some(2.0 * (n as f64).powi(3)),
+            ..Cost::default()
+        };
+        let limit = Duration::from_secs(3);
+        let mut pace = Pace::default();
+        let reason = |pace: &Pace, n| pace.too_slow("cpu/naive", &cost(n), n, limit);
+        assert_eq!(reason(&pace, 1 << 20), None);
+        pace.note("cpu/naive".to_owned(), &cost(512), 512, limit / 8);
+        assert_eq!(reason(&pace, 1024), None);
+        let reason = reason(&pace, 2048).unwrap();
+        assert!(reason.contains("about 24 s"), "{reason}");
+    }
+
+    #[test]
+    fn no_profile_resamples_more_than_ten_thousand_times() {
+        for profile in [Profile::Quick, Profile::Default, Profile::Full] {
+            let resamples = SamplingPlan::of(profile).resamples;
+            // Below 1,001 Criterion prints a warning a benchmark.
+            assert!((1_001..=10_000).contains(&resamples));
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! A run: which benchmarks there are, what is left out, and what becomes of each.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use criterion::{BenchmarkId, Throughput};
+
+use crate::model::id;
+use crate::results::folder::BenchmarkFolder;
+use crate::suite::arguments::{Arguments, Mode};
+use crate::suite::around::{self, ExtraSizes};
+use crate::suite::group::{Group, Implementation};
+use crate::suite::journal::Journal;
+use crate::suite::machine::Machine;
+use crate::suite::measure::{Bench, Measuring, Plots};
+use crate::suite::missing::Missing;
+use crate::suite::progress::Progress;
+use crate::suite::sampling::{Pace, SamplingPlan};
+use crate::suite::settings::{Profile, Settings};
+use crate::timing::CudaTime;
+use crate::workload::Workload;
+
+/// Everything of a run but Criterion itself.
+pub(super) struct Session {
+    settings: Settings,
+    arguments: Arguments,
+    sampling: SamplingPlan,
+    time: CudaTime,
+    machine: Machine,
+    extra_sizes: OnceCell<ExtraSizes>,
+    progress: Progress,
+    journal: Journal,
+}
+
+impl Session {
+    pub(super) fn new(
+        settings: Settings,
+        arguments: Arguments,
+        sampling: SamplingPlan,
+        time: CudaTime,
+    ) -> Self {
+        Self {
+            machine: Machine::new(&settings),
+            journal: Journal::new(&settings, &arguments),
+            settings,
+            arguments,
+            sampling,
+            time,
+            extra_sizes: OnceCell::new(),
+            progress: Progress::default(),
+        }
+    }
+
+    pub(super) fn profile(&self) -> Profile {
+        self.settings.profile
+    }
+
+    /// Counts the benchmarks of a group that are going to be run.
+    pub(super) fn expect<W: Workload>(&mut self, group: &Group<W>) {
+        if self.arguments.mode == Mode::List {
+            return;
+        }
+        let no_gpu = self.machine.gpu_missing().is_some();
+        let expected = (self.sizes_and_rows(group).iter())
+            .flat_map(|(size, rows)| rows.iter().map(move |row| (size, row)))
+            .filter(|(_, row)| !(row.is_gpu() && no_gpu))
+            .map(|(size, row)| id::id(group.name, &row.function(), size))
+            .filter(|id| self.arguments.selects(id))
+            .count();
+        self.progress.expect(expected);
+    }
+
+    /// What a group runs: its profile's sizes, and those around crossings that an earlier run
+    /// found.
+    pub(super) fn sizes_and_rows<'a, W: Workload>(
+        &self,
+        group: &'a Group<W>,
+    ) -> BTreeMap<u64, Vec<&'a Implementation<W>>> {
+        let extra = self.extra_sizes.get_or_init(|| {
+            ExtraSizes::read(&self.settings.results, || {
+                self.machine.environment().clone()
+            })
+        });
+        group.plan(self.profile(), |row| extra.of(group.name, row))
+    }
+
+    /// Names, a line an implementation, the sizes that the profile leaves out and the
+    /// implementations that need a GPU where there is none.
+    pub(super) fn name_what_is_left_out<W: Workload>(&mut self, group: &Group<W>) {
+        let profile = self.profile();
+        for row in &group.rows {
+            let function = row.function();
+            let id = |size: &u64| id::id(group.name, &function, size);
+            let wanted = |size: &u64| self.arguments.selects(&id(size));
+            let sizes = group.sizes_of(row);
+            let left_out: Vec<String> = sizes
+                .all()
+                .iter()
+                .filter(|size| !sizes.of(profile).contains(size) && wanted(size))
+                .map(u64::to_string)
+                .collect();
+            let in_profile = sizes.of(profile).iter().any(wanted);
+            let prefix = format!("{}/{function}", group.name);
+            if row.is_gpu()
+                && in_profile
+                && let Some(reason) = self.machine.gpu_missing()
+            {
+                self.journal.skip(prefix, reason);
+            } else if !left_out.is_empty() {
+                let reason = format!(
+                    "sizes {} are not in profile {}; CROSSOVER_PROFILE=full runs them",
+                    left_out.join(", "),
+                    profile.name()
+                );
+                self.journal.leave_out(prefix, reason);
+            }
+        }
+    }
+
+    /// Sets up, verifies, times and verifies again one implementation at one size.
+    pub(super) fn bench<W: Workload>(
+        &mut self,
+        plots: &mut Plots<'_>,
+        group: &Group<W>,
+        row: &Implementation<W>,
+        size: u64,
+        problem: &OnceCell<Rc<W>>,
+        pace: &mut Pace,
+    ) {
+        let function = row.function();
+        let id = id::id(group.name, &function, size);
+        if row.is_gpu() && self.machine.gpu_missing().is_some() {
+            return;
+        }
+        if group.rate.is_some() {
+            plots.throughput(Throughput::Elements(size));
+        }
+        let criterion_id = BenchmarkId::new(&function, size);
+        if !self.arguments.selects(&id) || self.arguments.mode == Mode::List {
+            // Criterion lists it, or keeps an earlier result of it in the group's plots; the
+            // closure is never called.
+            plots.bench_function(criterion_id, |_| {});
+            return;
+        }
+        self.progress.begin(&id);
+        let bench = Bench {
+            id: &id,
+            row,
+            size,
+            cost: group.cost_of(row, size),
+            folder: BenchmarkFolder::new(
+                &self.settings.results,
+                group.name,
+                &function,
+                size,
+                group.rate.is_some(),
+            ),
+        };
+        if let Some(rate) = &group.rate {
+            self.time.set_rate(rate.clone());
+        }
+        let mut measuring = Measuring {
+            settings: &self.settings,
+            arguments: &self.arguments,
+            sampling: &self.sampling,
+            time: &self.time,
+            machine: &self.machine,
+            journal: &mut self.journal,
+        };
+        match measuring.measure(plots, criterion_id, &bench, problem, pace) {
+            Ok(()) => {}
+            Err(Missing::Skipped(reason)) => self.journal.skip(id, reason),
+            Err(Missing::Failed { text, context_lost }) => {
+                self.journal.fail(&id, text);
+                if context_lost {
+                    self.machine.lose_gpu(&id);
+                    eprintln!("the remaining GPU benchmarks are skipped: the CUDA context is lost");
+                }
+            }
+        }
+    }
+
+    /// Completes the record and keeps the crossings found for the next run to measure; false
+    /// where nothing was measured.
+    pub(super) fn complete(&mut self) -> bool {
+        let measured = self.journal.complete();
+        if measured
+            && let Err(error) = around::keep(&self.settings.results, self.machine.environment())
+        {
+            eprintln!("note: the crossings are not kept for the next run: {error}");
+        }
+        measured
+    }
+
+    /// The results, and the folder for a report on them.
+    pub(super) fn folders(&self) -> (&Path, &Path) {
+        (&self.settings.results, self.settings.report_folder())
+    }
+
+    /// Says what was left out and what failed.
+    pub(super) fn close(self) -> ExitCode {
+        self.journal.close()
+    }
+}

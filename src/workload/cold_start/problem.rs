@@ -1,0 +1,33 @@
+//! The processes that the phases are measured in.
+
+use std::rc::Rc;
+
+use crate::model::cost::Cost;
+use crate::workload::child_process::{Processes, Task};
+use crate::workload::routine::Workload;
+
+/// The measured processes.
+pub struct ColdStart {
+    pub(super) processes: Rc<Processes>,
+}
+
+impl Workload for ColdStart {
+    fn new(_: u64) -> Self {
+        Self {
+            processes: Rc::new(Processes::new(Task::ColdStart)),
+        }
+    }
+
+    fn host_bytes(_: u64) -> u64 {
+        0
+    }
+
+    fn device_bytes(_: u64) -> u64 {
+        1 << 30
+    }
+}
+
+/// Nothing but time.
+pub fn cost(_: u64) -> Cost {
+    Cost::default()
+}

@@ -1,0 +1,58 @@
+//! The images of an epoch and what must come of them.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::model::cost::Cost;
+use crate::workload::loader::expected::{Expected, FLOP_A_BYTE};
+use crate::workload::loader::images::{BATCHES, Images};
+use crate::workload::routine::Workload;
+
+/// The images of an epoch, their order, and what the consumer makes of each batch.
+pub struct Loader {
+    pub(super) images: Arc<Images>,
+    pub(super) expected: Vec<Expected>,
+}
+
+impl Workload for Loader {
+    /// # Panics
+    /// Where `size` is not a whole number of images.
+    fn new(size: u64) -> Self {
+        let images = Images::new(size as usize);
+        let expected = (0..BATCHES)
+            .into_par_iter()
+            .map(|batch| Expected::of(&images, batch))
+            .collect();
+        Self {
+            images: Arc::new(images),
+            expected,
+        }
+    }
+
+    fn host_bytes(size: u64) -> u64 {
+        // The images, and a buffer for each of up to four threads and one more.
+        (BATCHES as u64 + 5) * size
+    }
+
+    fn device_bytes(size: u64) -> u64 {
+        2 * size + (16 << 20)
+    }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        for batch in 0..BATCHES {
+            self.images.batch(batch).for_each(&mut *visit);
+        }
+    }
+}
+
+/// Every batch crosses the link once and is consumed by one launch.
+pub fn cost(size: u64) -> Cost {
+    let bytes = BATCHES as f64 * size as f64;
+    Cost {
+        flop: Some(bytes * FLOP_A_BYTE),
+        bytes: Some(bytes),
+        link_bytes: Some(bytes),
+        launches: Some(BATCHES as u32),
+    }
+}

@@ -1,0 +1,43 @@
+//! The operands of a product in device memory.
+
+use std::rc::Rc;
+
+use cudarc::driver::{CudaSlice, DevicePtr, sys::CUdeviceptr};
+
+use crate::device::gpu::Gpu;
+use crate::timing::CudaError;
+
+/// A and B of one problem, read by every implementation without transfers.
+pub(super) struct Inputs {
+    gpu: Rc<Gpu>,
+    a: CudaSlice<f32>,
+    b: CudaSlice<f32>,
+}
+
+impl Inputs {
+    pub(super) fn upload(gpu: &Rc<Gpu>, a: &[f32], b: &[f32]) -> Result<Self, CudaError> {
+        Ok(Self {
+            a: gpu.upload(a)?,
+            b: gpu.upload(b)?,
+            gpu: Rc::clone(gpu),
+        })
+    }
+
+    pub(super) fn are_on(&self, gpu: &Rc<Gpu>) -> bool {
+        Rc::ptr_eq(&self.gpu, gpu)
+    }
+
+    pub(super) fn a(&self) -> CUdeviceptr {
+        address(&self.gpu, &self.a)
+    }
+
+    pub(super) fn b(&self) -> CUdeviceptr {
+        address(&self.gpu, &self.b)
+    }
+}
+
+/// The address of a slice. It stays valid as long as the slice lives; the crate orders its
+/// work by using one stream.
+pub(super) fn address<T>(gpu: &Gpu, values: &CudaSlice<T>) -> CUdeviceptr {
+    values.device_ptr(gpu.stream()).0
+}

@@ -1,0 +1,254 @@
+//! The inputs of a product, their cost, and the check of its result.
+
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
+
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rayon::prelude::*;
+
+use crate::device::gpu::Gpu;
+use crate::model::cost::Cost;
+use crate::model::verified::Verified;
+use crate::timing::CudaError;
+use crate::workload::matmul::operands::Inputs;
+use crate::workload::matmul::reference::Reference;
+use crate::workload::matmul::shape::Shape;
+use crate::workload::routine::{Workload, visit_f32};
+
+/// Largest order: at 2^15 each matrix takes 4 GiB.
+pub const LARGEST: u64 = 1 << 15;
+
+/// Values drawn from one seed. Each block has a seed of its own, so that the inputs do not
+/// depend on the number of threads that draw them.
+const SEED_BLOCK: usize = 1 << 16;
+
+/// Workspace that cuBLAS keeps on Hopper, 32 MiB, and smaller on other devices.
+/// <https://docs.nvidia.com/cuda/cublas/#cublassetworkspace>
+pub(super) const CUBLAS_WORKSPACE: u64 = 32 << 20;
+
+/// The inputs of C = A B of one shape, and what its result is checked against.
+pub struct Matmul {
+    pub(super) shape: Shape,
+    pub(super) a: Vec<f32>,
+    pub(super) b: Vec<f32>,
+    reference: OnceCell<Reference>,
+    inputs: RefCell<Option<Rc<Inputs>>>,
+}
+
+impl Matmul {
+    /// Two matrices of `n` x `n` elements, uniform in [-1, 1), the same in every run.
+    ///
+    /// # Panics
+    /// Where `n` is 0 or above [`LARGEST`].
+    pub fn new(n: u64) -> Self {
+        assert!(
+            (1..=LARGEST).contains(&n),
+            "the order of a product is from 1 to {LARGEST}, not {n}"
+        );
+        Self::of(Shape::square(n as usize))
+    }
+
+    /// Matrices of any shape, uniform in [-1, 1), the same in every run.
+    ///
+    /// # Panics
+    /// Where a length of `shape` is 0.
+    pub fn of(shape: Shape) -> Self {
+        assert!(
+            shape.multiply_adds() > 0,
+            "{shape:?} is the shape of no product: each length is 1 at least"
+        );
+        Self {
+            shape,
+            a: uniform(shape.a_len(), 1),
+            b: uniform(shape.b_len(), 2),
+            reference: OnceCell::new(),
+            inputs: RefCell::default(),
+        }
+    }
+
+    /// The sizes of the matrices.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Rows, and columns, of each matrix of a square product.
+    pub(super) fn order(&self) -> usize {
+        debug_assert_eq!(self.shape, Shape::square(self.shape.n));
+        self.shape.n
+    }
+
+    /// A, row by row.
+    pub fn a(&self) -> &[f32] {
+        &self.a
+    }
+
+    /// B, row by row.
+    pub fn b(&self) -> &[f32] {
+        &self.b
+    }
+
+    /// The error of consecutive rows of a result, from row `first` on (the rows of a batch
+    /// counted through); see [`Self::verified`] for the metric. NaN where an element is NaN.
+    ///
+    /// # Panics
+    /// Where `rows` is not whole rows of the result.
+    pub fn error_of_rows(&self, first: usize, rows: &[f32]) -> f64 {
+        self.reference().error_of_rows(first, rows)
+    }
+
+    /// The verdict on a whole result, given the largest of its rows' errors.
+    ///
+    /// Up to 256^3 multiply-adds every element is compared with a float64 product, and the
+    /// error is the largest difference relative to the root mean square of the product.
+    /// Above, the check is Freivalds': for two vectors x of random signs, C x is compared
+    /// with A (B x), all in float64, relative to the root mean square of A (B x). It costs
+    /// O(n^2) and sees every element. What it cannot see at a large order n is a single
+    /// element off by less than `bound * sqrt(n)` times the root mean square of C, 1.6 % at
+    /// order 2^15.
+    /// (R. Freivalds, Probabilistic machines can use less running time, IFIP 1977.)
+    ///
+    /// The bound is 8 u sqrt(k) with u = 2^-24. Rounding errors behave as independent random
+    /// variables, so those of a sum of k terms grow as sqrt(k), not k (N. J. Higham and
+    /// T. Mary, A new approach to probabilistic rounding error analysis, SIAM J. Sci.
+    /// Comput. 41, 2019). Operands rounded to TF32 err by 3e-4 at any order and are
+    /// rejected at every one of them.
+    pub fn verified(&self, error: f64) -> Verified {
+        Verified {
+            error,
+            bound: bound(self.shape.k),
+            method: self.reference().method().to_owned(),
+        }
+    }
+
+    /// A and B in device memory, uploaded once for all implementations without transfers.
+    pub(super) fn device_inputs(&self, gpu: &Rc<Gpu>) -> Result<Rc<Inputs>, CudaError> {
+        let mut cached = self.inputs.borrow_mut();
+        match &*cached {
+            Some(inputs) if inputs.are_on(gpu) => Ok(Rc::clone(inputs)),
+            _ => {
+                let inputs = Rc::new(Inputs::upload(gpu, &self.a, &self.b)?);
+                *cached = Some(Rc::clone(&inputs));
+                Ok(inputs)
+            }
+        }
+    }
+
+    fn reference(&self) -> &Reference {
+        self.reference
+            .get_or_init(|| Reference::new(self.shape, &self.a, &self.b))
+    }
+}
+
+/// Of f32, 2^-24.
+pub(super) const UNIT_ROUNDOFF: f64 = f32::EPSILON as f64 / 2.0;
+
+/// The largest error accepted of sums of `k` terms.
+pub(super) fn bound(k: usize) -> f64 {
+    8.0 * UNIT_ROUNDOFF * (k as f64).sqrt()
+}
+
+impl Workload for Matmul {
+    fn new(n: u64) -> Self {
+        Matmul::new(n)
+    }
+
+    fn host_bytes(n: u64) -> u64 {
+        host_bytes_pinned(n)
+    }
+
+    fn device_bytes(n: u64) -> u64 {
+        device_bytes_transfer(n)
+    }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        visit_f32(&self.a, visit);
+        visit_f32(&self.b, visit);
+    }
+}
+
+fn uniform(len: usize, stream: u64) -> Vec<f32> {
+    let mut values = vec![0.0; len];
+    values
+        .par_chunks_mut(SEED_BLOCK)
+        .enumerate()
+        .for_each(|(block, values)| {
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(stream << 32 | block as u64);
+            // 24 random bits: all values are exact, multiples of 2^-23.
+            values.fill_with(|| 2.0 * rng.random::<f32>() - 1.0);
+        });
+    values
+}
+
+/// One product of order `n` with operands where it computes: 2 n^3 FLOP, and each matrix
+/// moved once.
+pub fn cost(n: u64) -> Cost {
+    Shape::square(n as usize).cost()
+}
+
+/// The same with two matrices sent to the device and one fetched.
+pub fn cost_transfer(n: u64) -> Cost {
+    Shape::square(n as usize).cost_transfer()
+}
+
+/// Host memory that any implementation at order `n` needs, in bytes: the three matrices.
+/// [`gpu::transfer_pinned`](crate::workload::matmul::gpu::transfer_pinned) needs [`host_bytes_pinned`].
+pub fn host_bytes(n: u64) -> u64 {
+    12 * n * n
+}
+
+/// Host memory that [`gpu::transfer_pinned`](crate::workload::matmul::gpu::transfer_pinned) needs, in bytes: the inputs, and the three
+/// matrices once more in pinned memory.
+pub fn host_bytes_pinned(n: u64) -> u64 {
+    20 * n * n
+}
+
+/// Device memory that an implementation at order `n` needs, in bytes: the three matrices
+/// and the library's workspace. [`gpu::transfer`](crate::workload::matmul::gpu::transfer) and [`gpu::transfer_pinned`](crate::workload::matmul::gpu::transfer_pinned) need
+/// [`device_bytes_transfer`].
+pub fn device_bytes(n: u64) -> u64 {
+    12 * n * n + CUBLAS_WORKSPACE
+}
+
+/// Device memory of the implementations with transfers, in bytes: three matrices of their
+/// own beside the inputs that the other implementations share.
+pub fn device_bytes_transfer(n: u64) -> u64 {
+    20 * n * n + CUBLAS_WORKSPACE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_are_fixed_uniform_and_different() {
+        let problem = Matmul::new(300);
+        assert_eq!(problem.a, Matmul::new(300).a);
+        assert_ne!(problem.a, problem.b);
+        assert_ne!(problem.a[..1000], problem.a[SEED_BLOCK..SEED_BLOCK + 1000]);
+        for values in [problem.a(), problem.b()] {
+            assert!(values.iter().all(|v| (-1.0..1.0).contains(v)));
+            let mean = values.iter().map(|&v| f64::from(v)).sum::<f64>() / 90_000.0;
+            let square = values.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>() / 90_000.0;
+            assert!(mean.abs() < 0.01, "{mean}");
+            assert!((square - 1.0 / 3.0).abs() < 0.01, "{square}");
+        }
+    }
+
+    #[test]
+    fn costs_and_memory_of_a_known_order() {
+        assert_eq!(cost(1024).flop, Some(2_147_483_648.0));
+        assert_eq!(cost(1024).bytes, Some(12_582_912.0));
+        assert_eq!(cost(1024).link_bytes, None);
+        assert_eq!(cost_transfer(1024).link_bytes, Some(12_582_912.0));
+        assert_eq!(host_bytes(LARGEST), 12 << 30);
+        assert_eq!(host_bytes_pinned(LARGEST), 20 << 30);
+        assert_eq!(device_bytes_transfer(LARGEST), (20 << 30) + (32 << 20));
+    }
+
+    #[test]
+    #[should_panic(expected = "from 1 to 32768, not 0")]
+    fn order_zero_is_refused() {
+        Matmul::new(0);
+    }
+}

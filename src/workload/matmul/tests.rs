@@ -1,0 +1,155 @@
+//! The check of a product: what it accepts and what it finds.
+
+use crate::workload::matmul::blocks::Library;
+use crate::workload::matmul::method::Method;
+use crate::workload::matmul::problem::{LARGEST, Matmul, bound};
+use crate::workload::matmul::reference::{Reference, worse};
+use crate::workload::matmul::shape::Shape;
+
+type Make = fn(Shape, &[f32], &[f32]) -> Reference;
+const BOTH: [(Make, &str); 2] = [
+    (Reference::full, "full"),
+    (Reference::freivalds, "freivalds"),
+];
+
+fn product(n: usize, a: &[f32], b: &[f32]) -> Vec<f32> {
+    let mut c = vec![f32::NAN; n * n];
+    Method::OneThread(Library::Gemm).multiply(n, n, a, b, &mut c);
+    c
+}
+
+/// A few orders below and above the switch, odd ones included.
+fn each(check: impl Fn(&Matmul, &Reference, &[f32], &str)) {
+    for n in [2, 7, 64, 127, 257, 512] {
+        let problem = Matmul::new(n);
+        let c = product(n as usize, problem.a(), problem.b());
+        for (make, name) in BOTH {
+            let reference = make(problem.shape(), problem.a(), problem.b());
+            check(&problem, &reference, &c, &format!("{name} at {n}"));
+        }
+    }
+}
+
+#[test]
+fn a_right_product_passes_with_room() {
+    each(|problem, reference, c, what| {
+        let error = reference.error_of_rows(0, c);
+        assert!(error <= bound(problem.order()) / 2.0, "{what}: {error}");
+    });
+}
+
+#[test]
+fn an_element_that_nobody_wrote_is_rejected() {
+    each(|problem, reference, c, what| {
+        for i in [0, c.len() / 2, c.len() - 1] {
+            let mut c = c.to_vec();
+            c[i] = f32::NAN;
+            assert!(reference.error_of_rows(0, &c).is_nan(), "{what}");
+            assert!(!problem.verified(reference.error_of_rows(0, &c)).passed());
+        }
+    });
+}
+
+#[test]
+fn one_wrong_element_is_rejected() {
+    each(|problem, reference, c, what| {
+        for i in [0, c.len() / 2, c.len() - 1] {
+            let mut c = c.to_vec();
+            c[i] += 0.01 * (problem.order() as f32).sqrt();
+            let error = reference.error_of_rows(0, &c);
+            assert!(error > bound(problem.order()), "{what}: {error}");
+        }
+    });
+}
+
+#[test]
+fn a_transposed_operand_and_swapped_operands_are_rejected() {
+    each(|problem, reference, _, what| {
+        let (n, a, b) = (problem.order(), problem.a(), problem.b());
+        let transposed =
+            |m: &[f32]| -> Vec<f32> { (0..n * n).map(|i| m[i % n * n + i / n]).collect() };
+        for wrong in [
+            product(n, &transposed(a), b),
+            product(n, a, &transposed(b)),
+            product(n, b, a),
+        ] {
+            let error = reference.error_of_rows(0, &wrong);
+            assert!(error > bound(n), "{what}: {error}");
+        }
+    });
+}
+
+/// TF32 keeps 10 of the 23 bits of the fraction.
+fn to_tf32(value: f32) -> f32 {
+    f32::from_bits((value.to_bits() + 0x1000) & !0x1fff)
+}
+
+#[test]
+fn operands_rounded_to_tf32_are_rejected_at_every_order() {
+    each(|problem, reference, _, what| {
+        let round = |m: &[f32]| -> Vec<f32> { m.iter().map(|&v| to_tf32(v)).collect() };
+        let n = problem.order();
+        let c = product(n, &round(problem.a()), &round(problem.b()));
+        let error = reference.error_of_rows(0, &c);
+        assert!(error > bound(n), "{what}: {error}");
+        // The error of TF32 does not shrink with the order, and even at the largest it
+        // lies above the bound.
+        if n >= 64 {
+            let largest = bound(LARGEST as usize);
+            assert!(error > 3.0 * largest, "{what}: {error} against {largest}");
+        }
+    });
+}
+
+#[test]
+fn rows_in_blocks_give_the_error_of_the_whole() {
+    each(|problem, reference, c, what| {
+        let n = problem.order();
+        let blocks = c
+            .chunks(3 * n)
+            .enumerate()
+            .map(|(i, rows)| reference.error_of_rows(3 * i, rows))
+            .fold(0.0, worse);
+        assert_eq!(blocks, reference.error_of_rows(0, c), "{what}");
+    });
+}
+
+#[test]
+fn rectangular_products_and_batches() {
+    let shapes = [(1, 1, 9, 40), (1, 3, 17, 5), (4, 2, 6, 3), (3, 8, 5, 64)];
+    for (batch, m, n, k) in shapes {
+        let problem = Matmul::of(Shape { batch, m, n, k });
+        let mut c = vec![0.0f32; batch * m * n];
+        for (i, c) in c.iter_mut().enumerate() {
+            let (product, row, column) = (i / (m * n), i / n % m, i % n);
+            let sum: f64 = (0..k)
+                .map(|j| {
+                    let a = problem.a()[(product * m + row) * k + j];
+                    let b = problem.b()[(product * k + j) * n + column];
+                    f64::from(a) * f64::from(b)
+                })
+                .sum();
+            *c = sum as f32;
+        }
+        for (make, name) in BOTH {
+            let reference = make(problem.shape(), problem.a(), problem.b());
+            let error = reference.error_of_rows(0, &c);
+            assert!(
+                error < bound(k),
+                "{name} of {batch}, {m}, {n}, {k}: {error}"
+            );
+            let last = c.len() - 1;
+            let mut wrong = c.clone();
+            wrong[last] += 0.5;
+            assert!(reference.error_of_rows(0, &wrong) > bound(k), "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_switch_between_the_references() {
+    for (n, method) in [(256, "every element"), (257, "Freivalds")] {
+        let problem = Matmul::new(n);
+        assert!(problem.verified(0.0).method.contains(method));
+    }
+}

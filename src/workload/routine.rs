@@ -1,0 +1,79 @@
+//! An operation at one size, and one implementation of it, as the suite runs them.
+
+use std::collections::BTreeMap;
+
+use crate::model::verified::Verified;
+
+/// What an operation's code may fail with: a CUDA error, an allocation, a missing library.
+/// The text names the call and the remedy.
+pub type RoutineError = Box<dyn std::error::Error + Send + Sync>;
+
+/// An operation at one size: the inputs all its implementations share.
+pub trait Workload: Sized {
+    /// Makes the inputs, with a fixed seed, so that every run computes the same.
+    fn new(size: u64) -> Self;
+    /// Host memory the inputs and one implementation take, in bytes.
+    fn host_bytes(size: u64) -> u64;
+    /// Device memory the inputs and one implementation take, in bytes.
+    fn device_bytes(size: u64) -> u64;
+    /// Hands the inputs over in pieces, so that a digest can tell whether two versions
+    /// compute the same. Hands over nothing where there are none.
+    fn visit_inputs(&self, _visit: &mut dyn FnMut(&[u8])) {}
+}
+
+/// One implementation at one size, set up and ready to be verified and timed.
+///
+/// The suite calls [`poison`](Routine::poison), [`run`](Routine::run) and
+/// [`check`](Routine::check) in this order before the first sample and once more after the
+/// last, so what is verified is the very routine that is timed. A routine reads a fixed
+/// source and writes elsewhere: running it twice gives the same output.
+pub trait Routine {
+    /// Overwrites the output with NaN (or another value that the result cannot have), so
+    /// that an element nobody wrote is found.
+    fn poison(&mut self) -> Result<(), RoutineError>;
+
+    /// One iteration as it is timed. A GPU routine on an event clock only enqueues work on
+    /// the clock's stream and must neither allocate nor synchronise.
+    fn run(&mut self) -> Result<(), RoutineError>;
+
+    /// Compares the output with the float64 reference. Called when the device is idle.
+    fn check(&mut self) -> Result<Verified, RoutineError>;
+
+    /// Times `iterations` by itself, in nanoseconds all together, for what happens only once
+    /// in a process and is measured in processes of its own. `None`, the default, leaves the
+    /// timing to the clock.
+    fn time(&mut self, _iterations: u64) -> Option<Result<f64, RoutineError>> {
+        None
+    }
+
+    /// How many kernel (or graph) launches one [`run`](Routine::run) enqueues. The gate
+    /// needs it, since only about a thousand fit in a stream's queue.
+    fn launches(&self) -> u32 {
+        1
+    }
+
+    /// Figures beside the time, measured outside the samples and stored with the result
+    /// ([`Sidecar::extra`](crate::model::record::Sidecar::extra) lists the keys). Called once, after
+    /// the last check.
+    ///
+    /// # Errors
+    /// As [`run`](Routine::run).
+    fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
+        Ok(BTreeMap::new())
+    }
+
+    /// Remarks stored with the result, such as the number of threads chosen.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Hands values over as little-endian bytes, for [`Workload::visit_inputs`].
+pub fn visit_f32(values: &[f32], visit: &mut dyn FnMut(&[u8])) {
+    let mut bytes = Vec::new();
+    for values in values.chunks(1 << 14) {
+        bytes.clear();
+        bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+        visit(&bytes);
+    }
+}

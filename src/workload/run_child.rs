@@ -1,0 +1,45 @@
+//! The other end of [`child_process`](crate::workload::child_process): what a fresh process
+//! does.
+
+use std::process::ExitCode;
+
+use crate::workload::child_process::{ORDER, Order, Task};
+use crate::workload::routine::RoutineError;
+use crate::workload::{cold_start, timing_methods};
+
+/// Measures and prints a report, if the environment says that this is what the process is
+/// for; `None` otherwise. A bench executable calls it before anything else, since what it
+/// measures has to be the first of its kind.
+pub fn run_child() -> Option<ExitCode> {
+    let order = std::env::var(ORDER).ok()?;
+    Some(match carry_out(&order) {
+        Ok(report) => {
+            println!("{report}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn carry_out(order: &str) -> Result<String, RoutineError> {
+    let Order { device, task } = serde_json::from_str(order)?;
+    let report = match task {
+        Task::ColdStart => cold_start::measure(device)?,
+        Task::FirstSpin { nanoseconds } => timing_methods::first_spin(device, nanoseconds)?,
+        Task::FirstProduct { n } => timing_methods::first_product(device, n)?,
+    };
+    Ok(serde_json::to_string(&report)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_that_is_none_is_refused() {
+        assert!(carry_out("{}").is_err());
+    }
+}

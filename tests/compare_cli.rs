@@ -341,13 +341,15 @@ fn the_page_stands_alone_with_both_plots_of_each_curve() {
         &["main", "mine", "--html", page.to_str().unwrap()],
     );
     let html = fs::read_to_string(page).unwrap();
-    assert_eq!(
-        html.matches("<svg").count(),
-        8,
-        "two plots for four kernels"
-    );
-    assert!(!html.contains("could not be drawn"));
-    for outside in ["http-equiv", "<link", "<script", "src="] {
+    for shape in ["wide", "narrow"] {
+        let plots = html
+            .matches(&format!("<div class=\"{shape}\"><svg"))
+            .count();
+        assert_eq!(plots, 8, "two plots for four kernels, {shape}");
+    }
+    assert!(!html.contains("no size is on both sides"));
+    assert!(html.contains("default-src 'none'"), "nothing is fetched");
+    for outside in ["<link", "<script", "src="] {
         assert!(!html.contains(outside), "{outside}");
     }
 }

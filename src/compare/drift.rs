@@ -29,6 +29,7 @@ use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use crate::compare::case::Case;
 use crate::compare::class::Class;
+use crate::model::median::median;
 
 /// How many repeats the assumption of [`Class::assumed_drift`] is worth.
 pub(crate) const PRIOR_FREEDOM: f64 = 4.0;
@@ -267,9 +268,7 @@ fn learn_class(class: &Class, cases: &[&Case], threshold: f64) -> (Vec<Floor>, D
 /// run of one side must not pass for a change. The largest square is left out: one restless
 /// benchmark says nothing of the others.
 fn class_variance(evidence: &[&Evidence], repeated: bool) -> f64 {
-    let mut typical: Vec<f64> = evidence.iter().map(|e| e.if_median).collect();
-    typical.sort_unstable_by(f64::total_cmp);
-    let typical = median_of(&typical).unwrap_or(0.0);
+    let typical = median(evidence.iter().map(|e| e.if_median)).unwrap_or(0.0);
     let mut squares: Vec<f64> = evidence.iter().map(|e| e.if_mean).collect();
     squares.sort_unstable_by(f64::total_cmp);
     squares.pop();
@@ -294,23 +293,13 @@ fn median_chi_square(freedom: f64) -> f64 {
 fn common_change(cases: &[&Case], rounds: usize) -> Vec<Option<f64>> {
     (0..rounds)
         .map(|round| {
-            let mut rest: Vec<f64> = cases
-                .iter()
-                .filter(|c| c.pairs.len() > 1)
-                .filter_map(|c| {
-                    let pair = c.pairs.iter().find(|p| p.round == round)?;
-                    Some(pair.change() - c.mean_change())
-                })
-                .collect();
-            rest.sort_unstable_by(f64::total_cmp);
-            median_of(&rest)
+            let repeated = cases.iter().filter(|c| c.pairs.len() > 1);
+            median(repeated.filter_map(|c| {
+                let pair = c.pairs.iter().find(|p| p.round == round)?;
+                Some(pair.change() - c.mean_change())
+            }))
         })
         .collect()
-}
-
-fn median_of(sorted: &[f64]) -> Option<f64> {
-    let n = sorted.len();
-    (n > 0).then(|| (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0)
 }
 
 /// One pair of runs cannot tell a change in code that many benchmarks share from a machine
@@ -319,13 +308,11 @@ fn doubt(cases: &[&Case], deviation: f64, threshold: f64) -> Option<String> {
     if cases.len() < 4 {
         return None;
     }
-    let mut changes: Vec<f64> = cases.iter().map(|c| c.mean_change()).collect();
-    changes.sort_unstable_by(f64::total_cmp);
-    let middle = median_of(&changes)?;
+    let changes: Vec<f64> = cases.iter().map(|c| c.mean_change()).collect();
+    let middle = median(changes.iter().copied())?;
     let moved = changes.iter().filter(|c| c.abs() > threshold).count();
-    let mut apart: Vec<f64> = changes.iter().map(|c| (c - middle).abs()).collect();
-    apart.sort_unstable_by(f64::total_cmp);
-    let together = middle.abs() > threshold && middle.abs() > 2.0 * median_of(&apart)?;
+    let apart = median(changes.iter().map(|c| (c - middle).abs()))?;
+    let together = middle.abs() > threshold && middle.abs() > 2.0 * apart;
     // Three in ten beyond the threshold, against a quiet quarter, are no normal spread.
     let mut sizes: Vec<f64> = changes.iter().map(|c| c.abs()).collect();
     sizes.sort_unstable_by(f64::total_cmp);

@@ -6,6 +6,8 @@ use std::rc::Rc;
 
 use statrs::function::beta::beta_reg;
 
+use crate::model::median::median_of_sorted;
+
 /// Fewest samples from which the spread of a median can be told.
 pub(crate) const FEWEST_SAMPLES: usize = 5;
 
@@ -40,7 +42,7 @@ impl Median {
         }
         let mut sorted = ns.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
-        let median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0;
+        let median = median_of_sorted(&sorted)?;
 
         let weights = bootstrap_weights(n);
         // Relative to the median, so that the moments are those of its logarithm.

@@ -6,6 +6,7 @@ use crate::compare::case::{Case, Pair};
 use crate::compare::class::Class;
 use crate::compare::judge::{Judgement, Verdict};
 use crate::compare::median::{FEWEST_SAMPLES, Median};
+use crate::model::median::median;
 use crate::results::baseline::{Baseline, Sampled};
 use crate::timing::Clock;
 
@@ -153,12 +154,7 @@ fn case(
 fn centre(runs: &[&Sampled]) -> Option<f64> {
     let logs: Vec<f64> = runs
         .iter()
-        .map(|s| {
-            let mut sorted = s.ns.clone();
-            sorted.sort_unstable_by(f64::total_cmp);
-            let n = sorted.len();
-            ((sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0).ln()
-        })
+        .filter_map(|s| Some(median(s.ns.iter().copied())?.ln()))
         .collect();
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::compare::comparison::{Comparison, FailOn};
 use crate::compare::judge::{ENOUGH_PAIRS, FAMILY_ERROR, Judgement, Verdict};
 use crate::compare::rows::Row;
+use crate::presentation::units::{change, time_fine};
 
 /// Version of the JSON.
 pub(crate) const SCHEMA: u32 = 1;
@@ -31,37 +32,6 @@ const VERDICTS: [Verdict; 6] = [
     Verdict::Gone,
     Verdict::New,
 ];
-
-/// A time with its unit.
-pub(super) fn time(ns: f64) -> String {
-    let (value, unit) = match ns {
-        t if t < 1e3 => (t, "ns"),
-        t if t < 1e6 => (t / 1e3, "µs"),
-        t if t < 1e9 => (t / 1e6, "ms"),
-        t => (t / 1e9, "s"),
-    };
-    let digits = match value {
-        v if v < 10.0 => 3,
-        v if v < 100.0 => 2,
-        _ => 1,
-    };
-    format!("{value:.digits$} {unit}")
-}
-
-/// A ratio as a signed change. Far changes read better as factors.
-pub(super) fn change(ratio: f64) -> String {
-    let percent = 100.0 * (ratio - 1.0);
-    if ratio >= 3.0 {
-        format!("×{ratio:.2}")
-    } else if percent.abs() < 0.005 {
-        // No "-0.00 %".
-        "0.00 %".to_owned()
-    } else if percent.abs() < 10.0 {
-        format!("{percent:+.2} %")
-    } else {
-        format!("{percent:+.1} %")
-    }
-}
 
 pub(super) fn interval(j: &Judgement) -> String {
     format!("[{}, {}]", change(j.low), change(j.high))
@@ -98,8 +68,8 @@ fn cells(row: &Row) -> [String; 8] {
     [
         row.id.clone(),
         row.clock.map_or("unknown", |c| c.name()).to_owned(),
-        row.base_ns.map_or_else(dash, time),
-        row.new_ns.map_or_else(dash, time),
+        row.base_ns.map_or_else(dash, time_fine),
+        row.new_ns.map_or_else(dash, time_fine),
         row.judgement.map_or_else(dash, |j| change(j.ratio)),
         row.judgement.as_ref().map_or_else(dash, interval),
         samples(row),
@@ -391,9 +361,9 @@ mod tests {
 
     #[test]
     fn times_and_changes_read_well() {
-        assert_eq!(time(1.38), "1.380 ns");
-        assert_eq!(time(15_234.0), "15.23 µs");
-        assert_eq!(time(2.5e9), "2.500 s");
+        assert_eq!(time_fine(1.38), "1.380 ns");
+        assert_eq!(time_fine(15_234.0), "15.23 µs");
+        assert_eq!(time_fine(2.5e9), "2.500 s");
         assert_eq!(change(1.0312), "+3.12 %");
         assert_eq!(change(0.5), "-50.0 %");
         assert_eq!(change(12.0), "×12.00");

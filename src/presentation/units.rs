@@ -41,13 +41,45 @@ fn thousands(digits: &str) -> String {
 
 /// Nanoseconds as `1.38 µs`.
 pub(crate) fn time(ns: f64) -> String {
-    let (scale, unit) = match ns.abs() {
-        t if t < 999.5 => (1.0, "ns"),
-        t if t < 999.5e3 => (1e3, "µs"),
-        t if t < 999.5e6 => (1e6, "ms"),
-        _ => (1e9, "s"),
-    };
+    let (scale, unit) = time_unit(ns, 999.5);
     format!("{} {unit}", number(ns / scale))
+}
+
+/// Nanoseconds to four digits, `1.382 µs`, where small differences count.
+pub(crate) fn time_fine(ns: f64) -> String {
+    let (scale, unit) = time_unit(ns, 999.95);
+    let value = ns / scale;
+    let decimals = match value.abs() {
+        v if v < 9.9995 => 3,
+        v if v < 99.995 => 2,
+        _ => 1,
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
+/// The unit in which a time is not above `most`, and its nanoseconds.
+fn time_unit(ns: f64, most: f64) -> (f64, &'static str) {
+    match ns.abs() {
+        t if t < most => (1.0, "ns"),
+        t if t < most * 1e3 => (1e3, "µs"),
+        t if t < most * 1e6 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    }
+}
+
+/// A ratio as a signed change, `+1.20 %`. Far changes read better as factors.
+pub(crate) fn change(ratio: f64) -> String {
+    let percent = 100.0 * (ratio - 1.0);
+    if ratio >= 3.0 {
+        format!("×{ratio:.2}")
+    } else if percent.abs() < 0.005 {
+        // No "-0.00 %".
+        "0.00 %".to_owned()
+    } else if percent.abs() < 10.0 {
+        format!("{percent:+.2} %")
+    } else {
+        format!("{percent:+.1} %")
+    }
 }
 
 /// A rate in `FLOP/s` or `B/s` as `51.3 TFLOP/s`.
@@ -209,6 +241,12 @@ mod tests {
         assert_eq!(time(999.6), "1.00 µs");
         assert_eq!(time(21.5e6), "21.5 ms");
         assert_eq!(time(2.5e12), "2,500 s");
+        assert_eq!(time_fine(1380.04), "1.380 µs");
+        assert_eq!(time_fine(999.97), "1.000 µs");
+        assert_eq!(time_fine(34_567.0), "34.57 µs");
+        assert_eq!(change(1.012), "+1.20 %");
+        assert_eq!(change(0.99999), "0.00 %");
+        assert_eq!(change(4.0), "×4.00");
     }
 
     #[test]

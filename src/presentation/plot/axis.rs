@@ -50,6 +50,9 @@ impl Axis {
         let values = dots.flat_map(|d| [d.low, d.value, d.high]);
         let limits = plot.limits.iter().map(|l| l.value);
         let (from, to) = bounds(values.chain(limits).map(f64::log10))?;
+        if plot.quantity == Quantity::Ratio {
+            return Some(Self::ratios(from, to, most));
+        }
         let room = 0.05 * (to - from).max(1.0);
         let (from, to) = (from - room, to + room);
         let between = |from: f64, to: f64, factors: &[f64]| -> Vec<f64> {
@@ -74,6 +77,27 @@ impl Axis {
             ticks: steps(from, to, most),
             minor: between(from, to, &[1.0]),
         })
+    }
+
+    /// Round percentages around a ratio of 1.
+    fn ratios(from: f64, to: f64, most: usize) -> Self {
+        let room = 0.05 * (to - from).max(1e-4);
+        let (from, to) = (from - room, to + room);
+        let percent = |log10: f64| 100.0 * (10f64.powf(log10) - 1.0);
+        let (low, high) = (percent(from), percent(to));
+        let least = (high - low) / most.max(1) as f64;
+        let decade = 10f64.powf(least.log10().floor());
+        let steps = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * decade);
+        let step = steps.into_iter().find(|s| *s >= least).unwrap_or(decade);
+        let ticks = ((low / step).ceil() as i64..=(high / step).floor() as i64)
+            .map(|i| (1.0 + i as f64 * step / 100.0).log10())
+            .collect();
+        Self {
+            from,
+            to,
+            ticks,
+            minor: Vec::new(),
+        }
     }
 }
 
@@ -112,7 +136,7 @@ pub(super) fn size_label(log2: f64, largest: f64, unit: Unit) -> String {
     }
 }
 
-/// `10 µs` or `100 GB/s`.
+/// `10 µs`, `100 GB/s` or `+2.00 %`.
 pub(super) fn value_label(log10: f64, quantity: Quantity) -> String {
     // 10^3 is not exactly 1000 in floating point.
     let value = 10f64.powf(log10);
@@ -123,6 +147,7 @@ pub(super) fn value_label(log10: f64, quantity: Quantity) -> String {
     let text = match quantity {
         Quantity::Time => units::time(value),
         Quantity::Rate(unit) => units::rate(value, unit),
+        Quantity::Ratio => return units::change(10f64.powf(log10)),
     };
     short(&text)
 }

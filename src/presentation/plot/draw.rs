@@ -250,13 +250,16 @@ impl Canvas<'_> {
 
     /// Written last, on a veil over the curves.
     fn limit_labels(&mut self, area: &Area) -> Drawn {
-        let Quantity::Rate(unit) = self.plot.quantity else {
-            return Ok(());
+        let value = |limit: f64| match self.plot.quantity {
+            Quantity::Time => units::time(limit),
+            Quantity::Rate(unit) => units::rate(limit, unit),
+            Quantity::Ratio => units::change(limit),
         };
+        let values: Vec<String> = self.plot.limits.iter().map(|l| value(l.value)).collect();
         let left = self.layout.left + 6;
         let mut taken: Vec<i32> = Vec::new();
-        for limit in &self.plot.limits {
-            let label = format!("{}, {}", limit.label, units::rate(limit.value, unit));
+        for (limit, value) in self.plot.limits.iter().zip(values) {
+            let label = format!("{}, {value}", limit.label);
             let line = self.y(limit.value.log10()) / SCALE;
             // Above its line, and below where another label is above.
             let y = match taken.iter().any(|t| (t - line).abs() < 16) {

@@ -9,7 +9,7 @@ use crate::timing::Clock;
 pub(crate) struct Dot {
     /// Problem size.
     pub size: f64,
-    /// Time in ns, or a rate a second.
+    /// Time in ns, a rate a second, or a ratio.
     pub value: f64,
     /// Lower end of the band.
     pub low: f64,
@@ -47,12 +47,12 @@ pub(crate) struct Mark {
     pub short: String,
 }
 
-/// A horizontal line: a measured limit.
+/// A horizontal line: a limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Limit {
     /// Written on the line.
     pub label: String,
-    /// Rate a second.
+    /// In the plot's units.
     pub value: f64,
     /// CPU or GPU hue.
     pub family: Family,
@@ -65,6 +65,8 @@ pub(crate) enum Quantity {
     Time,
     /// A rate in this unit.
     Rate(&'static str),
+    /// The ratio of two times, around 1.
+    Ratio,
 }
 
 /// One plot, both axes logarithmic.
@@ -84,7 +86,7 @@ pub(crate) struct Plot {
     pub rows: usize,
     /// Crossovers, at most `rows`.
     pub marks: Vec<Mark>,
-    /// Measured limits.
+    /// Limits.
     pub limits: Vec<Limit>,
 }
 

@@ -7,6 +7,7 @@ use std::time::Instant;
 use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtr, PinnedHostSlice, result, sys};
 
 use crate::device::gpu::Gpu;
+use crate::model::median::median;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
 use crate::workload::loader::consumer::Consumer;
@@ -140,8 +141,8 @@ impl Routine for Epoch {
             shares.push(self.consumer.busy()? / wall);
         }
         self.consumer.timed = false;
-        shares.sort_by(f64::total_cmp);
-        Ok([("device_busy".to_owned(), shares[BUSY_EPOCHS / 2])].into())
+        let busy = median(shares).map(|share| ("device_busy".to_owned(), share));
+        Ok(busy.into_iter().collect())
     }
 }
 

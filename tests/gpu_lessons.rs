@@ -6,11 +6,13 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use crossover::device::Gpu;
+use crossover::device::kernel::Launch;
 use crossover::workload::cold_start::{self, ColdStart};
 use crossover::workload::host_sync::{self, Pipeline};
 use crossover::workload::loader::{self, Loader};
 use crossover::workload::memory::{self, Memory};
-use crossover::workload::timing_methods::{Product, Spin, product, spin};
+use crossover::workload::streams::{self, Streams};
+use crossover::workload::timing_methods::{Product, SPIN, Spin, product, spin};
 use crossover::workload::transfer::{self, Transfer};
 use crossover::workload::{Routine, RoutineError, Workload, run_child};
 
@@ -19,12 +21,13 @@ type TestResult = Result<(), RoutineError>;
 
 type Test = (&'static str, fn(&Rc<Gpu>) -> TestResult);
 
-const TESTS: [Test; 8] = [
+const TESTS: [Test; 9] = [
     ("transfers", transfers),
     ("host_sync", host_syncs),
     ("memory", memories),
     ("spins", spins),
     ("products", products),
+    ("streams", overlapped),
     ("loaders", loaders),
     ("first_calls", first_calls),
     ("loader_says_how_busy_the_device_was", busy),
@@ -36,10 +39,10 @@ fn main() -> ExitCode {
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let given = |option: &str| arguments.iter().any(|a| a == option);
-    let filter = arguments.iter().find(|a| !a.starts_with('-'));
+    let filter = filter(&arguments);
     let selected = TESTS
         .iter()
-        .filter(|(name, _)| filter.is_none_or(|f| name.contains(f.as_str())));
+        .filter(|(name, _)| filter.is_none_or(|f| name.contains(f)));
     if given("--list") {
         selected.for_each(|(name, _)| println!("{name}: test"));
         return ExitCode::SUCCESS;
@@ -69,6 +72,19 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(failed > 0))
 }
 
+/// The name to select by: what is no option and no option's value.
+fn filter(arguments: &[String]) -> Option<&str> {
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match argument.as_str() {
+            "--test-threads" | "--format" | "--color" | "--skip" | "-Z" => drop(rest.next()),
+            option if option.starts_with('-') => {}
+            name => return Some(name),
+        }
+    }
+    None
+}
+
 /// Poisons, runs and checks each implementation at each size, twice: what a routine reads, it
 /// must not have written.
 fn each<W: Workload>(gpu: &Rc<Gpu>, sizes: &[u64], table: &[(&str, Make<W>)]) -> TestResult {
@@ -82,14 +98,15 @@ fn each<W: Workload>(gpu: &Rc<Gpu>, sizes: &[u64], table: &[(&str, Make<W>)]) ->
 }
 
 fn one(gpu: &Gpu, routine: &mut dyn Routine) -> TestResult {
-    for _ in 0..2 {
+    // One, as the suite verifies it, and several in a row without a wait between them, as a
+    // clock has them.
+    for runs in [1, 3] {
         routine.poison()?;
         gpu.synchronize()?;
         if routine.check()?.passed() {
             return Err("poison passes".into());
         }
-        // Several in a row without a wait between them, as a clock has them.
-        for _ in 0..3 {
+        for _ in 0..runs {
             routine.run()?;
         }
         gpu.synchronize()?;
@@ -154,6 +171,56 @@ fn products(gpu: &Rc<Gpu>) -> TestResult {
     let table: [(&str, Make<Product>); 2] =
         [("enqueued", product::enqueued), ("waited", product::waited)];
     each(gpu, &[1, 64, 513], &table)
+}
+
+/// Also with the stream of the kernels held up by a spin: a copy that does not wait for its
+/// kernel, or a kernel that does not wait for its copy, then works on poison.
+fn overlapped(gpu: &Rc<Gpu>) -> TestResult {
+    use streams::gpu::*;
+    let table: [(&str, u32, Make<Streams>); 8] = [
+        ("sequence", 1, sequence),
+        ("synced", 8, synced),
+        ("chunks_2", 2, chunks_2),
+        ("chunks_4", 4, chunks_4),
+        ("chunks_8", 8, chunks_8),
+        ("chunks_16", 16, chunks_16),
+        ("chunks_32", 32, chunks_32),
+        ("chunks_64", 64, chunks_64),
+    ];
+    let spin = gpu.function(&SPIN, "spin")?;
+    let spin = Launch::new(spin, (1, 1, 1), (1, 1, 1)).arg(2_000_000u64);
+    for size in [
+        1,
+        1000,
+        1024,
+        1025,
+        8 * 1024 + 3,
+        65_537,
+        1 << 20,
+        (1 << 20) + 1,
+    ] {
+        let problem = Rc::new(Streams::new(size));
+        for (name, pieces, make) in table {
+            let at = |e: RoutineError| format!("{name} at {size}: {e}");
+            let mut routine = make(gpu, &problem).map_err(at)?;
+            one(gpu, &mut *routine).map_err(at)?;
+            // Pieces are multiples of 1,024 values.
+            if size % (1024 * u64::from(pieces)) == 0 && routine.launches() != pieces {
+                let launches = routine.launches();
+                return Err(format!("{name} at {size}: {launches} pieces").into());
+            }
+            routine.poison().map_err(at)?;
+            gpu.synchronize()?;
+            // SAFETY: the argument is the one that the kernel declares.
+            unsafe { spin.launch(gpu.stream()) }?;
+            routine.run().map_err(at)?;
+            let verified = routine.check().map_err(at)?;
+            if !verified.passed() {
+                return Err(format!("{name} at {size}, held up: {verified:?}").into());
+            }
+        }
+    }
+    Ok(())
 }
 
 fn loaders(gpu: &Rc<Gpu>) -> TestResult {

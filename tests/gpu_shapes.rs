@@ -74,6 +74,11 @@ fn a_thousand_products_of_a_few_rows_are_timed_behind_gates() -> Result<(), Rout
     let _one = one_at_a_time();
     let device = Rc::new(Gpu::open(0)?);
     let time = CudaTime::on_stream(device.stream(), GateMode::Auto)?;
+    assert_eq!(
+        time.gate_off_reason(),
+        None,
+        "without a gate nothing is shown"
+    );
     for m in 1..=8 {
         let problem = Rc::new(Skinny::new(m));
         let mut routine = skinny::gpu::cublas(&device, &problem)?;
@@ -81,8 +86,27 @@ fn a_thousand_products_of_a_few_rows_are_timed_behind_gates() -> Result<(), Rout
         routine.run()?;
         device.synchronize()?;
         let launches = routine.launches();
-        let ns = time.measure(Clock::EventsGated, 1000, launches, || routine.run())?;
-        println!("M = {m}: {:.2} us", ns / 1e6);
+        let mut measure = |clock| {
+            let mut calls = 0;
+            let ns = time.measure(clock, 1000, launches, || {
+                calls += 1;
+                routine.run()
+            });
+            assert_eq!(calls, 1000, "M = {m}, {clock}");
+            ns
+        };
+        let gated = measure(Clock::EventsGated)?;
+        let eager = measure(Clock::Events)?;
+        println!(
+            "M = {m}: {:.2} us, eager {:.2} us",
+            gated / 1e6,
+            eager / 1e6
+        );
+        // Device time is a part of what eager launching takes.
+        assert!(
+            gated <= 1.1 * eager,
+            "M = {m}: {gated} ns behind gates, {eager} ns without"
+        );
     }
     Ok(())
 }

@@ -455,6 +455,7 @@ fn test_mode_verifies_and_writes_nothing() {
     let good = Run::new(&["--test", "sound"], &[QUICK]);
     assert_eq!(good.code(), 0, "{}", good.said());
     assert!(good.said().contains("Success"), "{}", good.said());
+    assert_eq!(std::fs::read_dir(good.root()).expect("a folder").count(), 0);
     let bad = Run::new(&["--test", "faulty/cpu/wrong"], &[QUICK]);
     assert_eq!(bad.code(), 1, "{}", bad.said());
     assert_eq!(std::fs::read_dir(bad.root()).expect("a folder").count(), 0);

@@ -28,6 +28,22 @@ fn planted(at: f64, steeper: f64) -> (impl Fn(f64) -> f64, impl Fn(f64) -> f64) 
     )
 }
 
+/// Points at the ends and at some sizes between, a nanosecond to a quarter of an hour.
+fn any_curve() -> impl Strategy<Value = Vec<Point>> {
+    proptest::collection::vec((any::<bool>(), 0.0f64..12.0, 0.0f64..0.3), 13).prop_map(|points| {
+        let point = |(i, &(kept, log10, noise)): (usize, &(bool, f64, f64))| {
+            let median = 10f64.powf(log10);
+            (kept || i == 0 || i == 12).then_some(Point {
+                size: f64::from(1 << i),
+                median,
+                low: median * (1.0 - noise),
+                high: median * (1.0 + noise),
+            })
+        };
+        points.iter().enumerate().filter_map(point).collect()
+    })
+}
+
 proptest! {
     #[test]
     fn finds_a_planted_crossing(at in 2.0f64..16000.0, steeper in 0.3f64..3.0, noise in 0.0f64..0.01) {
@@ -105,20 +121,39 @@ proptest! {
         prop_assert!(size > back / 2.0 && size < back * 2.0);
     }
 
+    /// Curves that cross wherever they like, at sizes of their own, with noise of any width.
     #[test]
-    fn any_numbers_give_an_ordered_answer_or_none(
-        cpu in proptest::collection::vec(any::<(f64, f64, f64, f64)>(), 0..12),
-        gpu in proptest::collection::vec(any::<(f64, f64, f64, f64)>(), 0..12),
-    ) {
-        let make = |points: Vec<(f64, f64, f64, f64)>| {
-            Curve::new(points.into_iter().map(|(size, median, low, high)| Point { size, median, low, high }))
-        };
-        if let Some(found) = search(&make(cpu), &make(gpu)) {
-            prop_assert!(found.range.0 <= found.range.1);
-            for change in &found.changes {
-                prop_assert!(change.low <= change.size && change.size <= change.high);
-            }
+    fn any_curves_give_an_ordered_answer(cpu in any_curve(), gpu in any_curve()) {
+        let found = search(&Curve::new(cpu), &Curve::new(gpu));
+        let found = found.expect("both curves cover the sizes between their ends");
+        prop_assert_eq!(found.range, (1.0, 4096.0));
+        let mut before = 0.0;
+        for change in &found.changes {
+            prop_assert!(change.low <= change.size && change.size <= change.high);
+            prop_assert!(change.bracket.0 <= change.size && change.size <= change.bracket.1);
+            prop_assert!(before <= change.size);
+            before = change.size;
         }
+        for pair in found.changes.windows(2) {
+            prop_assert_ne!(pair[0].to_gpu, pair[1].to_gpu);
+        }
+        let last = found.changes.last().map(|change| change.to_gpu);
+        let expected = match found.answer {
+            Answer::At => last == Some(true) && found.changes.len() == 1,
+            Answer::Always | Answer::Never => last.is_none(),
+            Answer::CrossesBack => last.is_some(),
+        };
+        prop_assert!(expected, "{found:?}");
+    }
+
+    /// What no benchmark can give is left out, and never panics.
+    #[test]
+    fn numbers_that_are_no_times_are_left_out(
+        cpu in proptest::collection::vec(any::<(f64, f64, f64, f64)>(), 0..12),
+        gpu in any_curve(),
+    ) {
+        let points = cpu.into_iter().map(|(size, median, low, high)| Point { size, median, low, high });
+        search(&Curve::new(points), &Curve::new(gpu));
     }
 }
 

@@ -369,18 +369,11 @@ fn ceilings(report: &Assembled) -> Markup {
 
 fn reading(report: &Assembled) -> Markup {
     let counted = |m: &Machine| m.benchmarks().any(|b| telemetry::energy_j(b).is_some());
-    let clocks = [
-        Clock::Wall,
-        Clock::Events,
-        Clock::EventsGated,
-        Clock::EventsCold,
-        Clock::Submit,
-    ];
     html! {
         section #reading {
             h2 { "How to read this" }
             dl.clocks {
-                @for clock in clocks {
+                @for clock in Clock::ALL {
                     div { dt { (clock_line(Some(clock))) (clock.name()) } dd { (clock.meaning()) } }
                 }
                 div { dt { (clock_line(None)) "unknown" } dd { "no sidecar lies beside the result: a GPU time takes no part in an answer" } }

@@ -51,7 +51,7 @@ fn photograph(browser: &mut Browser, name: &str) -> Driven {
         browser.look(width, height, dark)?;
         let wide = browser.eval("document.documentElement.scrollWidth")?;
         assert!(
-            wide.as_u64() <= Some(width.into()),
+            wide.as_u64().is_some_and(|wide| wide <= width.into()),
             "{kind}: the page is {wide} wide on a screen of {width}"
         );
         browser.screenshot(&dir.join(format!("{name}-{kind}.png")))?;

@@ -128,12 +128,17 @@ mod tests {
 
     #[test]
     fn best_says_what_it_chose() {
-        let routine = best(&Rc::new(Matmul::new(64))).unwrap();
-        assert!(
-            routine.notes()[0].contains("thread"),
-            "{:?}",
-            routine.notes()
-        );
+        for n in [4, 64] {
+            let routine = best(&Rc::new(Matmul::new(n))).unwrap();
+            let notes = routine.notes();
+            let said = notes[0].strip_suffix(", the fastest in calibration");
+            let methods = candidates::candidates(n as usize, rayon::current_num_threads());
+            let could: Vec<String> = methods.iter().map(Method::to_string).collect();
+            assert!(
+                could.iter().any(|c| Some(c.as_str()) == said),
+                "{notes:?}, of {could:?}"
+            );
+        }
     }
 
     /// The calibration of a large order multiplies corners.

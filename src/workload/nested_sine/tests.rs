@@ -119,10 +119,9 @@ fn fused_paths_compute_what_the_kernel_computes() {
     let paths = paths();
     let bits = |compute: &Compute| -> Vec<u32> {
         let y = apply(compute, &x);
-        y.iter()
-            .filter(|y| !y.is_nan())
-            .map(|y| y.to_bits())
-            .collect()
+        // The bits of a NaN may differ, its place may not.
+        let bits = |y: &f32| if y.is_nan() { f32::NAN } else { *y }.to_bits();
+        y.iter().map(bits).collect()
     };
     let (_, pass, four) = &paths[0];
     let model = (bits(pass), bits(four));
@@ -149,7 +148,7 @@ fn a_result_does_not_depend_on_its_place() {
             assert!(
                 part.iter()
                     .zip(&whole)
-                    .all(|(a, b)| a.to_bits() == b.to_bits() || a.is_nan()),
+                    .all(|(a, b)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()),
                 "{name}, {length} elements"
             );
         }

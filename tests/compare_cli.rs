@@ -64,6 +64,20 @@ fn the_same_code_is_the_same() {
 }
 
 #[test]
+fn the_same_code_is_shown_the_same_by_two_pairs_of_runs() {
+    let root = root();
+    for (seed, baseline) in ["main-1", "main-2", "mine-1", "mine-2"]
+        .into_iter()
+        .enumerate()
+    {
+        suite(root.path(), baseline, seed as u64 + 1, |_| 1.0);
+    }
+    let (json, code) = json(root.path(), &["main-1,main-2", "mine-1,mine-2"]);
+    assert_eq!(code, 0);
+    assert_eq!(json["counts"]["same"], 20, "{json:#}");
+}
+
+#[test]
 fn a_slower_kernel_is_found_and_nothing_else() {
     let root = root();
     suite(root.path(), "main", 1, |_| 1.0);
@@ -369,6 +383,10 @@ fn results_without_our_sidecar_compare_too() {
     let output = crossover(root.path(), &["main", "mine"]);
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     assert!(out(&output).contains("the machine of base is unknown"));
+    let (json, _) = json(root.path(), &["main", "mine"]);
+    let rows = json["benchmarks"].as_array().unwrap();
+    assert_eq!(rows.len(), 10);
+    assert!(rows.iter().all(|row| row["ratio"].is_number()), "{json:#}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crossover::workload::{Routine, RoutineError, Workload};
 
 /// Rounds; each measures each state once.
 const ROUNDS: usize = 15;
-/// How long a round measures a state: several looks' intervals.
+/// How long a round measures a state: several readings' intervals.
 const ROUND: Duration = Duration::from_millis(250);
 
 #[test]
@@ -83,10 +83,10 @@ fn compare(
             states[state].push(ns / iterations as f64);
             if let Some(watch) = watch {
                 watch.sampled(iterations);
-                let strip = watch.finish();
+                let telemetry = watch.finish();
                 assert!(
-                    strip.time_ms.len() > 1,
-                    "the monitor saw nothing: {strip:?}"
+                    telemetry.time_ms.len() > 1,
+                    "the monitor saw nothing: {telemetry:?}"
                 );
             }
         }

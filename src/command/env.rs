@@ -1,3 +1,5 @@
+//! `crossover env`: the machine, and what disturbs a measurement.
+
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;

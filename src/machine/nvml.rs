@@ -108,7 +108,7 @@ impl Monitor {
 }
 
 impl Source for Monitor {
-    fn look(&self) -> Reading {
+    fn read(&self) -> Reading {
         let device = &self.device;
         let reasons = device.current_throttle_reasons().ok();
         Reading {

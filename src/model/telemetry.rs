@@ -39,9 +39,9 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Points a strip holds at most: it is committed with the results.
+    /// Points it holds at most: it is committed with the results.
     pub const MOST_POINTS: usize = 60;
-    /// Events a strip holds at most.
+    /// Events it holds at most.
     pub const MOST_EVENTS: usize = 16;
 }
 

@@ -1,8 +1,10 @@
+//! One reading of a device, and where it comes from.
+
 use std::time::Duration;
 
 use crate::model::environment::PcieLink;
 
-/// Time between two looks.
+/// Time between two readings.
 pub(super) const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The device at one moment.
@@ -26,10 +28,10 @@ pub struct Reading {
     pub idle: bool,
 }
 
-/// Where looks come from: NVML, or a test.
+/// Where readings come from: NVML, or a test.
 pub trait Source: Send + Sync {
     /// The device now.
-    fn look(&self) -> Reading;
+    fn read(&self) -> Reading;
     /// Energy since the driver was loaded, joules; `None` where there is no counter.
     fn energy_j(&self) -> Option<f64>;
 }

@@ -1,3 +1,5 @@
+//! Many readings made into the telemetry of a benchmark.
+
 use std::time::Duration;
 
 use crate::machine::monitor::reading::{INTERVAL, Reading};
@@ -9,7 +11,7 @@ const FALLEN: f64 = 0.97;
 /// an H200) say nothing.
 const RECOVERED: f64 = 0.98;
 
-/// Looks at a device, thinned as they become many, and what changed between them.
+/// Readings of a device, thinned as they become many, and what changed between them.
 #[derive(Default)]
 pub(super) struct Recorder {
     points: Vec<(u32, Reading)>,
@@ -23,9 +25,9 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn add(&mut self, at: Duration, look: Reading) {
+    pub(super) fn add(&mut self, at: Duration, reading: Reading) {
         let time_ms = u32::try_from(at.as_millis()).unwrap_or(u32::MAX);
-        self.find_events(time_ms, &look);
+        self.find_events(time_ms, &reading);
         if self.seen.is_multiple_of(1 << self.thinned) {
             if self.points.len() == Telemetry::MOST_POINTS {
                 let mut even = false;
@@ -35,30 +37,30 @@ impl Recorder {
                 });
                 self.thinned += 1;
             }
-            // Even after the thinning this look's turn: the number of points is even.
-            self.points.push((time_ms, look));
+            // Even after the thinning this reading's turn: the number of points is even.
+            self.points.push((time_ms, reading));
         }
         self.seen += 1;
     }
 
-    fn find_events(&mut self, time_ms: u32, look: &Reading) {
+    fn find_events(&mut self, time_ms: u32, reading: &Reading) {
         use TelemetryEventKind::{ClockFell, ClockRecovered, ThrottlingEnded, ThrottlingSetIn};
-        if look.throttle_reasons != self.throttled {
-            let (kind, reasons) = if look.throttle_reasons.is_empty() {
+        if reading.throttle_reasons != self.throttled {
+            let (kind, reasons) = if reading.throttle_reasons.is_empty() {
                 (ThrottlingEnded, &self.throttled)
             } else {
-                (ThrottlingSetIn, &look.throttle_reasons)
+                (ThrottlingSetIn, &reading.throttle_reasons)
             };
             let detail = reasons.join(", ");
             self.event(time_ms, kind, detail);
-            self.throttled.clone_from(&look.throttle_reasons);
+            self.throttled.clone_from(&reading.throttle_reasons);
         }
-        let Some(mhz) = look.sm_clock_mhz else {
+        let Some(mhz) = reading.sm_clock_mhz else {
             return;
         };
         let share = f64::from(mhz) / f64::from(self.highest_mhz.max(1));
         let highest = self.highest_mhz;
-        if !self.fallen && share < FALLEN && !look.idle {
+        if !self.fallen && share < FALLEN && !reading.idle {
             self.fallen = true;
             self.event(time_ms, ClockFell, format!("from {highest} to {mhz} MHz"));
         } else if self.fallen && share > RECOVERED {
@@ -78,9 +80,9 @@ impl Recorder {
         }
     }
 
-    /// What was seen up to `end`, and at the first look in any case.
-    pub(super) fn strip(mut self, end: Duration) -> Telemetry {
-        // A look that ends within an interval of the last sample still saw the load.
+    /// What was seen up to `end`, and at the first reading in any case.
+    pub(super) fn telemetry(mut self, end: Duration) -> Telemetry {
+        // A reading that ends within an interval of the last sample still saw the load.
         let end = u32::try_from((end + INTERVAL / 2).as_millis()).unwrap_or(u32::MAX);
         let kept = self.points.iter().filter(|(t, _)| *t <= end).count();
         self.points.truncate(kept.max(1));
@@ -93,14 +95,18 @@ impl Recorder {
             // A tenth of a watt is finer than any sensor, and shorter to write.
             power_w: self.series(|l| l.power_w.map(|w| (10.0 * w).round() / 10.0)),
             temperature_c: self.series(|l| l.temperature_c),
-            pcie: self.points.last().and_then(|(_, look)| look.pcie),
+            pcie: self.points.last().and_then(|(_, reading)| reading.pcie),
             events: self.events,
             energy: None,
         }
     }
 
     fn series<T>(&self, value: impl Fn(&Reading) -> Option<T>) -> Vec<Option<T>> {
-        let series: Vec<Option<T>> = self.points.iter().map(|(_, look)| value(look)).collect();
+        let series: Vec<Option<T>> = self
+            .points
+            .iter()
+            .map(|(_, reading)| value(reading))
+            .collect();
         if series.iter().all(Option::is_none) {
             return Vec::new();
         }
@@ -119,17 +125,19 @@ mod tests {
         }
     }
 
-    fn record(looks: impl IntoIterator<Item = Reading>) -> Recorder {
+    fn record(readings: impl IntoIterator<Item = Reading>) -> Recorder {
         let mut recorder = Recorder::default();
-        for (i, look) in looks.into_iter().enumerate() {
-            recorder.add(INTERVAL * i as u32, look);
+        for (i, reading) in readings.into_iter().enumerate() {
+            recorder.add(INTERVAL * i as u32, reading);
         }
         recorder
     }
 
-    fn events(looks: impl IntoIterator<Item = Reading>) -> Vec<(u32, TelemetryEventKind, String)> {
-        record(looks)
-            .strip(Duration::MAX / 2)
+    fn events(
+        readings: impl IntoIterator<Item = Reading>,
+    ) -> Vec<(u32, TelemetryEventKind, String)> {
+        record(readings)
+            .telemetry(Duration::MAX / 2)
             .events
             .into_iter()
             .map(|e| (e.time_ms, e.kind, e.detail))
@@ -138,18 +146,21 @@ mod tests {
 
     #[test]
     fn a_long_run_is_thinned_evenly_and_spans_the_whole() {
-        for looks in [1, 59, 60, 61, 119, 120, 121, 1_000, 5_000] {
-            let strip = record((0..looks).map(|_| clock(1980))).strip(Duration::MAX / 2);
-            let times = &strip.time_ms;
+        for readings in [1, 59, 60, 61, 119, 120, 121, 1_000, 5_000] {
+            let telemetry = record((0..readings).map(|_| clock(1980))).telemetry(Duration::MAX / 2);
+            let times = &telemetry.time_ms;
             assert!(
                 (1..=Telemetry::MOST_POINTS).contains(&times.len()),
-                "{looks}"
+                "{readings}"
             );
-            assert!(times.len() > 29 || times.len() == looks as usize, "{looks}");
+            assert!(
+                times.len() > 29 || times.len() == readings as usize,
+                "{readings}"
+            );
             let step = times.get(1).copied().unwrap_or(100);
             let even = times.iter().enumerate().all(|(i, t)| *t == step * i as u32);
-            assert!(even, "{looks}: {times:?}");
-            assert!(times.last().unwrap() + step >= 100 * looks, "{looks}");
+            assert!(even, "{readings}: {times:?}");
+            assert!(times.last().unwrap() + step >= 100 * readings, "{readings}");
         }
     }
 
@@ -199,11 +210,11 @@ mod tests {
 
     #[test]
     fn what_came_after_the_last_sample_is_left_out() {
-        let looks = [1980, 1980, 1980, 345, 345].map(clock);
-        let strip = record(looks.clone()).strip(Duration::from_millis(210));
-        assert_eq!(strip.time_ms, [0, 100, 200]);
-        assert_eq!(strip.events, []);
-        let strip = record(looks).strip(Duration::ZERO);
-        assert_eq!(strip.time_ms, [0], "a sample shorter than a look");
+        let readings = [1980, 1980, 1980, 345, 345].map(clock);
+        let telemetry = record(readings.clone()).telemetry(Duration::from_millis(210));
+        assert_eq!(telemetry.time_ms, [0, 100, 200]);
+        assert_eq!(telemetry.events, []);
+        let telemetry = record(readings).telemetry(Duration::ZERO);
+        assert_eq!(telemetry.time_ms, [0], "a sample shorter than a reading");
     }
 }

@@ -1,7 +1,7 @@
-//! A look at the device ten times a second while a benchmark runs, from a thread of its own.
+//! Reads the state of the device ten times a second while a benchmark runs, from a thread of its own.
 //!
-//! A look takes the host some ten to some hundred microseconds in the driver, and the device
-//! nothing: at ten a second that is about a thousandth of one core. Faster looks would tell
+//! A reading takes the host some ten to some hundred microseconds in the driver, and the device
+//! nothing: at ten a second that is about a thousandth of one core. Faster readings would tell
 //! little more, since NVML renews most of its values a few times a second. PCIe throughput is
 //! left out on purpose: NVML measures it over 20 ms a call. `tests/gpu_monitor.rs` compares a
 //! kernel's time with and without all this.
@@ -23,7 +23,7 @@ const ENERGY_INTERVAL: Duration = Duration::from_millis(50);
 /// to 100 ms, which is then a third at most.
 const SHORTEST_ENERGY: Duration = Duration::from_millis(300);
 
-/// Looks at a device until it is finished or dropped.
+/// Reads a device until it is finished or dropped.
 pub struct Watch {
     source: Arc<dyn Source>,
     start: Instant,
@@ -43,7 +43,7 @@ struct Progress {
 }
 
 impl Watch {
-    /// Starts looking.
+    /// Starts reading.
     ///
     /// # Errors
     /// When the system gives no thread.
@@ -51,11 +51,11 @@ impl Watch {
         let (stop, stopped) = channel();
         let energy_before = source.energy_j();
         let start = Instant::now();
-        let looking = source.clone();
+        let read_by_thread = source.clone();
         let thread = Builder::new().name("monitor".to_owned()).spawn(move || {
             let mut recorder = Recorder::default();
             loop {
-                recorder.add(start.elapsed(), looking.look());
+                recorder.add(start.elapsed(), read_by_thread.read());
                 if stopped.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
                     return recorder;
                 }
@@ -112,9 +112,9 @@ impl Watch {
         drop(self.stop);
         // A thread that panicked saw nothing that could be told.
         let recorder = self.thread.join().unwrap_or_default();
-        let mut strip = recorder.strip(sampled_until);
-        strip.energy = energy;
-        strip
+        let mut telemetry = recorder.telemetry(sampled_until);
+        telemetry.energy = energy;
+        telemetry
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
     }
 
     impl Source for Fake {
-        fn look(&self) -> Reading {
+        fn read(&self) -> Reading {
             Reading {
                 sm_clock_mhz: Some(1980),
                 temperature_c: Some(40),
@@ -151,12 +151,12 @@ mod tests {
     fn a_watch_looks_at_once_and_leaves_out_what_is_not_reported() {
         let watch = Watch::start(Arc::new(Fake::default())).unwrap();
         watch.sampled(5);
-        let strip = watch.finish();
-        assert_eq!(strip.time_ms.len(), strip.sm_clock_mhz.len());
-        assert_eq!(strip.sm_clock_mhz[0], Some(1980));
-        assert_eq!(strip.temperature_c[0], Some(40));
-        assert!(strip.power_w.is_empty() && strip.memory_clock_mhz.is_empty());
-        assert_eq!(strip.energy, None, "no counter");
+        let telemetry = watch.finish();
+        assert_eq!(telemetry.time_ms.len(), telemetry.sm_clock_mhz.len());
+        assert_eq!(telemetry.sm_clock_mhz[0], Some(1980));
+        assert_eq!(telemetry.temperature_c[0], Some(40));
+        assert!(telemetry.power_w.is_empty() && telemetry.memory_clock_mhz.is_empty());
+        assert_eq!(telemetry.energy, None, "no counter");
     }
 
     #[test]

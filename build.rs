@@ -15,12 +15,17 @@ fn main() {
     for path in [
         "build.rs",
         "src",
+        // Not there in a published crate.
+        "timing",
         "benches",
         "kernels",
         "Cargo.toml",
         "Cargo.lock",
     ] {
-        println!("cargo::rerun-if-changed={path}");
+        // A path that is missing would run this again at every build.
+        if Path::new(path).exists() {
+            println!("cargo::rerun-if-changed={path}");
+        }
     }
     println!("cargo::rerun-if-env-changed=CROSSOVER_BLAS_LIB");
     if std::env::var_os("CARGO_FEATURE_BLAS").is_some() {

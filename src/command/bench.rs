@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use crate::report::assemble::Options;
 use crate::report::write;
-use crate::suite::{AnyGroup, Suite};
+use crate::suite::AnyGroup;
+use crate::suite::runner::Suite;
 use crate::workload::run_child;
 
 /// Runs the groups as the settings and the command line say, writes the report, and gives the

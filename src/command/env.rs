@@ -6,14 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
-use crate::device::absence::Absence;
 use crate::device::gpu::NO_CUBLAS;
 use crate::device::kernel::NO_NVRTC;
 use crate::device::libraries;
 use crate::machine::fingerprint;
 use crate::model::environment::{Cpu, Environment, GpuInfo, PcieLink};
 use crate::suite::settings::Settings;
-use crate::timing::probe;
 
 /// Shows the machine: CPU, GPU, driver, libraries, and what disturbs a measurement
 #[derive(clap::Args)]
@@ -25,12 +23,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let settings = Settings::from_env()?;
-    let device = match settings.device {
-        Some(ordinal) => probe(ordinal).map_err(Absence::from),
-        None => Err(Absence::SwitchedOff {
-            setting: "CROSSOVER_DEVICE=none",
-        }),
-    };
+    let device = settings.probe();
     let environment = fingerprint::collect(device.as_ref());
     let text = if arguments.json {
         let mut json = serde_json::to_string_pretty(&environment)?;
@@ -201,6 +194,7 @@ impl Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::absence::Absence;
 
     fn libraries(nvrtc: Option<(u32, u32)>, cublas: Option<&str>) -> Libraries {
         Libraries {

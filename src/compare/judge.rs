@@ -94,7 +94,7 @@ pub(crate) fn judge(
                         centre: case.mean_change(),
                         reach: reach(parts, tail),
                     },
-                    // Each for half of the error that may be, so that the better may be taken.
+                    // Each interval gets half of the error budget, so the narrower one may be chosen.
                     _ => {
                         let modelled = Interval {
                             centre: case.mean_change(),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, PreEscaped, html};
 
 use crate::compare::comparison::Comparison;
+use crate::compare::judge::Verdict;
 use crate::compare::rows::Row;
 use crate::compare::show;
 use crate::presentation::ink::Family;
@@ -118,7 +119,7 @@ fn times(sizes: &Sizes<'_>) -> Plot {
         });
         Curve {
             // The base hollow, so that the new side shows where the two agree.
-            other: index == 0,
+            other: index == BASE,
             ..series(label, index, sizes, dots.collect())
         }
     };
@@ -126,31 +127,59 @@ fn times(sizes: &Sizes<'_>) -> Plot {
         "median time",
         Quantity::Time,
         vec![
-            curve("base", 0, |row| row.base_ns),
-            curve("new", 1, |row| row.new_ns),
+            curve("base", BASE, |row| row.base_ns),
+            curve("new", NEW, |row| row.new_ns),
         ],
     )
 }
 
+/// Places in the palette without CPU and GPU hues: orange, blue, green, red and
+/// grey.
+const BASE: usize = 0;
+const NEW: usize = 8;
+const FASTER: usize = 1;
+const SLOWER: usize = 9;
+const CHANGE: usize = 10;
+
 fn changes(sizes: &Sizes<'_>, threshold: f64) -> Plot {
-    let dots = sizes.iter().filter_map(|&(size, row)| {
-        let judgement = row.judgement?;
-        Some(Dot {
-            size,
-            value: judgement.ratio,
-            low: judgement.low,
-            high: judgement.high,
-        })
-    });
-    let change = series("change, with its interval", 1, sizes, dots.collect());
+    let dots = |wanted: &dyn Fn(Verdict) -> bool| -> Vec<Dot> {
+        let judged = sizes.iter().filter(|(_, row)| wanted(row.verdict));
+        judged
+            .filter_map(|&(size, row)| {
+                let judgement = row.judgement?;
+                Some(Dot {
+                    size,
+                    value: judgement.ratio,
+                    low: judgement.low,
+                    high: judgement.high,
+                })
+            })
+            .collect()
+    };
+    let mut curves = vec![series(
+        "change, with its interval",
+        CHANGE,
+        sizes,
+        dots(&|_| true),
+    )];
+    for (verdict, index) in [(Verdict::Slower, SLOWER), (Verdict::Faster, FASTER)] {
+        let dots = dots(&|v| v == verdict);
+        if !dots.is_empty() {
+            curves.push(Curve {
+                joined: false,
+                ..series(verdict.name(), index, sizes, dots)
+            });
+        }
+    }
     let limit = |value: f64| Limit {
         label: "threshold".into(),
         value,
         family: Family::Alone,
     };
     Plot {
-        limits: vec![limit(1.0 + threshold), limit(1.0 - threshold)],
-        ..plot("change of the median", Quantity::Ratio, vec![change])
+        // A change counts by its logarithm: the threshold lies as far below 1 as above.
+        limits: vec![limit(1.0 + threshold), limit(1.0 / (1.0 + threshold))],
+        ..plot("change of the median", Quantity::Ratio, curves)
     }
 }
 
@@ -161,6 +190,7 @@ fn series(label: &str, index: usize, sizes: &Sizes<'_>, dots: Vec<Dot>) -> Curve
         index,
         clock: sizes.iter().find_map(|(_, row)| row.clock),
         other: false,
+        joined: true,
         dots,
     }
 }

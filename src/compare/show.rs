@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::compare::comparison::{Comparison, FailOn};
 use crate::compare::judge::{ENOUGH_PAIRS, FAMILY_ERROR, Judgement, Verdict};
 use crate::compare::rows::Row;
-use crate::presentation::units::{change, time_fine};
+use crate::presentation::units::{change, percent_fine, time_fine};
 
 /// Version of the JSON.
 pub(crate) const SCHEMA: u32 = 1;
@@ -98,7 +98,7 @@ impl Comparison {
             "change of the median time; intervals hold all at once with {:.0} % confidence; \
              changes under {} are not judged",
             100.0 * (1.0 - FAMILY_ERROR),
-            percent(self.threshold),
+            percent_fine(self.threshold),
         )
     }
 
@@ -110,7 +110,7 @@ impl Comparison {
                 format!(
                     "{}: {} (standard deviation; {} benchmarks, {} {})",
                     d.class,
-                    percent(d.deviation),
+                    percent_fine(d.deviation),
                     d.benchmarks,
                     d.pairs,
                     if d.pairs == 1 {
@@ -252,13 +252,6 @@ impl Comparison {
     }
 }
 
-fn percent(fraction: f64) -> String {
-    let percent = 100.0 * fraction;
-    let digits = if percent < 0.1 { 3 } else { 2 };
-    let text = format!("{percent:.digits$}");
-    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
-}
-
 fn code_list(labels: &[String]) -> String {
     let quoted: Vec<String> = labels.iter().map(|l| format!("`{l}`")).collect();
     quoted.join(", ")
@@ -368,8 +361,8 @@ mod tests {
         assert_eq!(change(0.5), "-50.0 %");
         assert_eq!(change(12.0), "×12.00");
         assert_eq!(change(0.99999), "0.00 %");
-        assert_eq!(percent(0.01), "1 %");
-        assert_eq!(percent(0.00075), "0.075 %");
+        assert_eq!(percent_fine(0.01), "1 %");
+        assert_eq!(percent_fine(0.00075), "0.075 %");
         assert_eq!(runs(&[]), "–");
         assert_eq!(runs(&[30]), "30");
         assert_eq!(runs(&[30, 30]), "2×30");

@@ -1,3 +1,5 @@
+//! Why something on the GPU cannot be had, each with its remedy.
+
 use std::fmt;
 
 use crate::timing;
@@ -76,7 +78,8 @@ impl fmt::Display for Absence {
             Absence::Failed { call, message } => {
                 write!(
                     f,
-                    "{call} failed: {message}; check the library's installation"
+                    "{call} failed: {message}; check the library's installation, `nvidia-smi` and \
+                     the kernel log"
                 )
             }
         }

@@ -1,3 +1,5 @@
+//! An opened GPU: its context, stream, libraries and loaded kernels.
+
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -10,9 +12,9 @@ use cudarc::driver::{
 };
 
 use crate::device::absence::Absence;
-use crate::device::kernel::{self, CompileError, Module, Source};
+use crate::device::kernel::{self, Module, Source};
 use crate::device::libraries;
-use crate::timing::{BoxError, CudaError, DeviceProperties, catch_panic, probe};
+use crate::timing::{BoxError, CudaError, DeviceProperties, catch_panic, open};
 
 /// What a machine without cuBLAS is told.
 pub const NO_CUBLAS: Absence = Absence::NoLibrary {
@@ -36,15 +38,8 @@ impl Gpu {
     /// # Errors
     /// The [`Absence`] that keeps the device from being used.
     pub fn open(ordinal: usize) -> Result<Self, Absence> {
-        let properties = probe(ordinal)?;
-        let context =
-            CudaContext::new(ordinal).map_err(|e| CudaError::new("cuDevicePrimaryCtxRetain", e))?;
-        // SAFETY: nothing has been allocated yet, and this crate orders its streams itself:
-        // with tracking on, each launch would pay for events that nobody waits for.
-        unsafe { context.disable_event_tracking() };
-        let stream = context
-            .new_stream()
-            .map_err(|e| CudaError::new("cuStreamCreate", e))?;
+        let (properties, stream) = open(ordinal)?;
+        let context = stream.context().clone();
         keep_pool_memory(&context)?;
         Ok(Self {
             properties,
@@ -209,16 +204,4 @@ fn keep_pool_memory(context: &CudaContext) -> Result<(), CudaError> {
 /// An error of cuBLAS, as one of CUDA.
 pub(crate) fn cublas_error(error: CublasError) -> CudaError {
     CudaError::with_message("cuBLAS", format!("{:?}", error.0))
-}
-
-impl From<CompileError> for Absence {
-    fn from(error: CompileError) -> Self {
-        match error {
-            CompileError::Absent(absence) => absence,
-            rejected => Absence::Failed {
-                call: "nvrtcCompileProgram",
-                message: rejected.to_string(),
-            },
-        }
-    }
 }

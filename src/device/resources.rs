@@ -1,3 +1,5 @@
+//! What the compiler gave a kernel: registers, shared memory, spills.
+
 /// What a kernel takes of a multiprocessor, as the assembler reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resources {

@@ -1,3 +1,5 @@
+//! What one iteration costs.
+
 use serde::{Deserialize, Serialize};
 
 /// What one iteration of a benchmark costs. `None` is unknown or not meaningful, never zero.

@@ -43,6 +43,11 @@ pub(crate) fn function(text: &str) -> Option<(Device, &str)> {
     (!implementation.is_empty()).then_some((device, implementation))
 }
 
+/// The function part, such as `gpu/cublas`.
+pub(crate) fn function_of(device: Device, implementation: &str) -> String {
+    format!("{device}/{implementation}")
+}
+
 /// The device that an id names, where it has this suite's form.
 pub(crate) fn device(id: &str) -> Option<Device> {
     Device::of(id.split('/').nth(1)?)

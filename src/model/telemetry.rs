@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::environment::PcieLink;
 
-/// What NVML saw while a GPU benchmark was warmed up and sampled, at ten looks a second,
+/// What NVML saw while a GPU benchmark was warmed up and sampled, at ten readings per second,
 /// thinned to at most [`Telemetry::MOST_POINTS`].
 ///
 /// A series has an entry for each of `time_ms`, or is empty where the device does not report
@@ -25,7 +25,7 @@ pub struct Telemetry {
     pub power_w: Vec<Option<f64>>,
     /// Temperature, degrees Celsius.
     pub temperature_c: Vec<Option<u32>>,
-    /// The link at the last look, under load.
+    /// The link at the last reading, under load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pcie: Option<PcieLink>,
     /// What set in or ended meanwhile, by time; none is lost to the thinning, and at most

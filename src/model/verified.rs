@@ -1,3 +1,5 @@
+//! How far a result may be from float64, and how far it is.
+
 use serde::{Deserialize, Serialize};
 
 /// How far an implementation was from the float64 reference, and how far it may be.

@@ -202,6 +202,14 @@ pub(crate) fn percent(fraction: f64) -> String {
     }
 }
 
+/// A small fraction in percent, `0.075 %`, without zeros at its end.
+pub(crate) fn percent_fine(fraction: f64) -> String {
+    let percent = 100.0 * fraction;
+    let digits = if percent < 0.1 { 3 } else { 2 };
+    let text = format!("{percent:.digits$}");
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
 /// Bytes, decimal.
 pub(crate) fn bytes(bytes: f64) -> String {
     rate(bytes, "B")

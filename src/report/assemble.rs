@@ -1,6 +1,5 @@
 //! From folders to everything that a report shows.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::analysis::crossover::pairs::{self, Found};
@@ -118,14 +117,14 @@ pub(super) fn alone(root: &Path, out: &Path, options: &Options) -> Result<Assemb
 fn others(out: &Path, options: &Options) -> Result<Vec<Machine>, ReportError> {
     let mut others = Vec::new();
     for dir in &options.with {
-        let other = read_other(dir);
+        let other = Machine::read_folder(dir);
         if other.groups.is_empty() {
             return Err(ReportError::NothingThere { dir: dir.clone() });
         }
         others.push(other);
     }
     if !options.no_reference {
-        others.extend(references(&out.join("reference")));
+        others.extend(Machine::read_folders(&out.join("reference")));
     }
     Ok(others)
 }
@@ -152,29 +151,4 @@ fn finish(machine: Machine, others: Vec<Machine>) -> Assembled {
         findings,
         others,
     }
-}
-
-/// A folder of another machine's results.
-fn read_other(dir: &Path) -> Machine {
-    let inner = dir.join("criterion");
-    let root = if inner.is_dir() { inner } else { dir.into() };
-    let name = dir
-        .file_name()
-        .or_else(|| dir.parent().and_then(Path::file_name))
-        .map_or_else(|| dir.display().to_string(), |n| n.to_string_lossy().into());
-    Machine::read(&root, &name, true)
-}
-
-/// The committed machines, by name.
-fn references(dir: &Path) -> Vec<Machine> {
-    let Ok(entries) = fs::read_dir(dir) else {
-        return Vec::new();
-    };
-    let mut dirs: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
-    dirs.sort();
-    dirs.iter()
-        .filter(|d| d.is_dir())
-        .map(|d| read_other(d))
-        .filter(|m| !m.groups.is_empty())
-        .collect()
 }

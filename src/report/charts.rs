@@ -143,6 +143,7 @@ fn curve(drawn: &Drawn, dots: Vec<Dot>) -> Curve {
         index: drawn.index,
         clock: drawn.series.clock,
         other: drawn.beside,
+        joined: true,
         dots,
     }
 }

@@ -45,25 +45,38 @@ impl Baseline {
         };
         let mut this = Self {
             label: source.label.clone(),
-            broken_folders: contents.nameless.into_iter().map(relative).collect(),
             ..Self::default()
         };
-        for problem in contents.problems {
-            this.left_out(&problem);
+        let problem = |p: &Problem, so: &str| format!("{}: {}{so}", p.what, p.reason);
+        for p in contents.problems {
+            this.problems.push(problem(&p, ""));
+        }
+        for (folder, p) in contents.nameless {
+            this.problems.push(problem(&p, ": left out"));
+            this.broken_folders.insert(relative(folder));
         }
         for stored in contents.results {
-            this.folders
-                .insert(stored.id.clone(), relative(stored.folder));
-            match stored.samples {
-                Ok(ns) => {
-                    let sidecar = stored.sidecar;
-                    this.results.insert(stored.id, Sampled { ns, sidecar });
-                }
-                Err(problem) => {
-                    this.left_out(&problem);
-                    this.broken_ids.insert(stored.id);
-                }
+            let folder = relative(stored.folder.clone());
+            if let Some(first) = this.folders.get(&stored.id) {
+                let p = Problem::duplicate(&stored, &source.root.join(first));
+                this.problems.push(problem(&p, ": left out"));
+                continue;
             }
+            this.folders.insert(stored.id.clone(), folder);
+            let ns = match stored.samples {
+                Ok(ns) => ns,
+                Err(p) => {
+                    let so = format!(": {} is left out", stored.id);
+                    this.problems.push(problem(&p, &so));
+                    this.broken_ids.insert(stored.id);
+                    continue;
+                }
+            };
+            let sidecar = stored.sidecar.unwrap_or_else(|p| {
+                this.problems.push(problem(&p, ": its clock is unknown"));
+                None
+            });
+            this.results.insert(stored.id, Sampled { ns, sidecar });
         }
         let names: BTreeSet<String> = this
             .results
@@ -81,11 +94,6 @@ impl Baseline {
             }
         }
         this
-    }
-
-    fn left_out(&mut self, problem: &Problem) {
-        self.problems
-            .push(format!("{}: {}", problem.what, problem.reason));
     }
 
     /// Whether the benchmark is there but could not be read, so that it is neither new nor

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::model::cost::Cost;
-use crate::model::id::Device;
+use crate::model::id::{self, Device};
 use crate::model::telemetry::Telemetry;
 use crate::model::verified::Verified;
 use crate::timing::Clock;
@@ -107,7 +107,7 @@ pub(crate) struct Series {
 impl Series {
     /// `gpu/cublas`.
     pub(crate) fn name(&self) -> String {
-        format!("{}/{}", self.device, self.implementation)
+        id::function_of(self.device, &self.implementation)
     }
 
     /// The result at exactly this size.

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use crate::results::crossings::CROSSINGS;
 use crate::results::files::{FileError, write_atomic};
 use crate::results::runs;
-use crate::results::sidecar::{self, SIDECAR};
-use crate::results::stored::{NEW, folders};
+use crate::results::sidecar::SIDECAR;
+use crate::results::stored::{BENCHMARK, Contents, ESTIMATES, NEW, Problem, SAMPLE};
 
-/// Criterion's files that a reader of results needs.
-const FILES: [&str; 3] = ["benchmark.json", "estimates.json", "sample.json"];
+/// The files that a reader of results needs.
+const FILES: [&str; 4] = [BENCHMARK, ESTIMATES, SAMPLE, SIDECAR];
 
 /// What was exported and what was not.
 #[derive(Debug, Default)]
@@ -23,6 +23,13 @@ pub(crate) struct Exported {
     pub runs: usize,
     /// Results that were left out, each with its reason.
     pub left_out: Vec<String>,
+}
+
+impl Exported {
+    fn leave_out(&mut self, problem: &Problem) {
+        self.left_out
+            .push(format!("{}: {}", problem.what, problem.reason));
+    }
 }
 
 /// Why nothing was exported.
@@ -52,24 +59,26 @@ pub(crate) fn export(root: &Path, destination: &Path) -> Result<Exported, Export
     let to = destination.join("criterion");
     let mut exported = Exported::default();
     let mut names = BTreeSet::new();
-    for dir in folders(root, NEW) {
-        let sidecar = match sidecar::read(&dir) {
-            Ok(Some(sidecar)) => sidecar,
+    let contents = Contents::read(root, NEW);
+    let unread = contents.nameless.into_iter().map(|(_, problem)| problem);
+    for problem in contents.problems.into_iter().chain(unread) {
+        exported.leave_out(&problem);
+    }
+    for stored in contents.results {
+        let dir = stored.folder.join(NEW);
+        match stored.sidecar {
+            Ok(Some(sidecar)) => {
+                for file in FILES {
+                    copy(root, &to, &dir.join(file))?;
+                }
+                names.insert(sidecar.run);
+                exported.benchmarks += 1;
+            }
             Ok(None) => {
-                let reason = format!("{}: has no {SIDECAR}", dir.display());
-                exported.left_out.push(reason);
-                continue;
+                exported.leave_out(&Problem::new(dir.display(), format!("has no {SIDECAR}")))
             }
-            Err(error) => {
-                exported.left_out.push(error.to_string());
-                continue;
-            }
-        };
-        for file in FILES.into_iter().chain([SIDECAR]) {
-            copy(root, &to, &dir.join(file))?;
+            Err(problem) => exported.leave_out(&problem),
         }
-        names.insert(sidecar.run);
-        exported.benchmarks += 1;
     }
     if exported.benchmarks == 0 {
         return Err(ExportError::NoResults(root.into()));

@@ -10,6 +10,7 @@ use crate::model::id::{directory, id};
 use crate::model::record::Sidecar;
 use crate::results::files::{FileError, write_atomic, write_json};
 use crate::results::sidecar;
+use crate::results::stored::{BENCHMARK, ESTIMATES, NEW, SAMPLE};
 
 /// The folder of one benchmark under the results root.
 pub(crate) struct BenchmarkFolder {
@@ -38,12 +39,12 @@ impl BenchmarkFolder {
     }
 
     fn new_dir(&self) -> PathBuf {
-        self.path.join("new")
+        self.path.join(NEW)
     }
 
     /// When the samples of this benchmark were last written.
     pub(crate) fn sampled_at(&self) -> Option<SystemTime> {
-        fs::metadata(self.new_dir().join("sample.json"))
+        fs::metadata(self.new_dir().join(SAMPLE))
             .and_then(|m| m.modified())
             .ok()
     }
@@ -56,7 +57,7 @@ impl BenchmarkFolder {
         let directory = directory(&self.group, &self.function, self.size);
         let id = id(&self.group, &self.function, self.size);
         write_json(
-            &self.new_dir().join("benchmark.json"),
+            &self.new_dir().join(BENCHMARK),
             &json!({
                 "group_id": self.group,
                 "function_id": self.function,
@@ -71,12 +72,7 @@ impl BenchmarkFolder {
             return Ok(());
         };
         let to = self.path.join(baseline);
-        for file in [
-            "estimates.json",
-            "sample.json",
-            "tukey.json",
-            "benchmark.json",
-        ] {
+        for file in [ESTIMATES, SAMPLE, "tukey.json", BENCHMARK] {
             copy(&self.new_dir().join(file), &to.join(file))?;
         }
         Ok(())

@@ -2,7 +2,8 @@
 //! measured on, its limits, and what was left out.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use crate::model::cost::Cost;
 use crate::model::environment::Environment;
@@ -15,7 +16,7 @@ use crate::results::stored::{Contents, NEW, Problem, Stored};
 /// One results root, read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Machine {
-    /// Short name: the GPU, or the CPU without one, or the folder.
+    /// `this machine`, or the name of another one's folder.
     pub name: String,
     /// True for another machine's results, drawn beside the local ones.
     pub other: bool,
@@ -35,11 +36,17 @@ impl Machine {
     /// Reads everything under `root`. A root that is not there gives a machine without groups.
     pub(crate) fn read(root: &Path, name: &str, other: bool) -> Self {
         let (mut runs, mut problems) = runs::read_all(root);
-        let mut contents = Contents::read(root, NEW);
-        problems.append(&mut contents.problems);
-        let mut benchmarks = Vec::new();
+        let contents = Contents::read(root, NEW);
+        problems.extend(contents.problems);
+        problems.extend(contents.nameless.into_iter().map(|(_, problem)| problem));
+        let mut benchmarks: Vec<Benchmark> = Vec::new();
         for stored in contents.results {
-            match benchmark(stored, &mut problems) {
+            let first = benchmarks.iter().find(|b| b.id == stored.id);
+            let benchmark = match first {
+                Some(first) => Err(Problem::duplicate(&stored, &first.dir)),
+                None => benchmark(stored, &mut problems),
+            };
+            match benchmark {
                 Ok(benchmark) => match unfit(&benchmark, &runs) {
                     Some(reason) => problems.push(Problem::new(&benchmark.id, reason)),
                     None => benchmarks.push(benchmark),
@@ -73,6 +80,31 @@ impl Machine {
             groups: gather(benchmarks),
             problems,
         }
+    }
+
+    /// Reads another machine's folder: a results root, or one in `criterion/`.
+    pub(crate) fn read_folder(dir: &Path) -> Self {
+        let inner = dir.join("criterion");
+        let root = if inner.is_dir() { inner } else { dir.into() };
+        let name = dir
+            .file_name()
+            .or_else(|| dir.parent().and_then(Path::file_name))
+            .map_or_else(|| dir.display().to_string(), |n| n.to_string_lossy().into());
+        Self::read(&root, &name, true)
+    }
+
+    /// Reads each folder in `dir` that has results, by name.
+    pub(crate) fn read_folders(dir: &Path) -> Vec<Self> {
+        let Ok(entries) = fs::read_dir(dir) else {
+            return Vec::new();
+        };
+        let mut dirs: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
+        dirs.sort();
+        dirs.iter()
+            .filter(|d| d.is_dir())
+            .map(|d| Self::read_folder(d))
+            .filter(|m| !m.groups.is_empty())
+            .collect()
     }
 
     /// The group of that name.
@@ -127,7 +159,11 @@ fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, P
         ));
     };
     let estimates = stored.estimates?;
-    let sidecar = stored.sidecar;
+    let sidecar = stored.sidecar.unwrap_or_else(|mut problem| {
+        problem.reason += ": its clock is unknown";
+        problems.push(problem);
+        None
+    });
     let size = value.parse().ok().or(sidecar.as_ref().map(|s| s.size));
     let Some(size) = size else {
         return Err(Problem::new(

@@ -15,9 +15,9 @@ use crate::model::record::Sidecar;
 use crate::results::files::{FileError, read_json};
 use crate::results::sidecar::{self, SIDECAR};
 
-const BENCHMARK: &str = "benchmark.json";
-const ESTIMATES: &str = "estimates.json";
-const SAMPLE: &str = "sample.json";
+pub(crate) const BENCHMARK: &str = "benchmark.json";
+pub(crate) const ESTIMATES: &str = "estimates.json";
+pub(crate) const SAMPLE: &str = "sample.json";
 /// The baseline that Criterion writes in every run.
 pub(crate) const NEW: &str = "new";
 
@@ -39,6 +39,16 @@ impl Problem {
             what: what.to_string(),
             reason: reason.to_string(),
         }
+    }
+
+    /// Of a result whose id another folder has, which is read.
+    pub(crate) fn duplicate(stored: &Stored, first: &Path) -> Self {
+        let reason = format!(
+            "has the id {} of {}, which is read; delete one of the two",
+            stored.id,
+            first.display()
+        );
+        Self::new(stored.folder.display(), reason)
     }
 
     /// Of a file whose error begins with its path: the path becomes the subject.
@@ -64,8 +74,9 @@ pub(crate) struct Stored {
     pub(crate) samples: Result<Vec<f64>, Problem>,
     /// What Criterion estimated.
     pub(crate) estimates: Result<Estimates, Problem>,
-    /// What lies beside it; `None` where it is missing or describes something else.
-    pub(crate) sidecar: Option<Sidecar>,
+    /// What lies beside it; `None` without the file, a problem where it describes something
+    /// else.
+    pub(crate) sidecar: Result<Option<Sidecar>, Problem>,
 }
 
 /// Criterion's estimates that are used here, ns; each absent where it is not a sound number.
@@ -84,11 +95,11 @@ pub(crate) struct Estimates {
 /// All results of one baseline.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contents {
-    /// In order of their folders, each id once.
+    /// In order of their folders. Two folders may have one id.
     pub(crate) results: Vec<Stored>,
-    /// Folders of results whose id could not be read.
-    pub(crate) nameless: Vec<PathBuf>,
-    /// What could not be read.
+    /// Folders of results whose id could not be read, and why.
+    pub(crate) nameless: Vec<(PathBuf, Problem)>,
+    /// Folders that could not be read.
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -96,7 +107,6 @@ impl Contents {
     /// Reads the results of `baseline` under `root`. A root that is not there holds none.
     pub(crate) fn read(root: &Path, baseline: &str) -> Self {
         let mut this = Self::default();
-        let mut folders: std::collections::HashMap<String, PathBuf> = Default::default();
         for entry in walk(root) {
             let entry = match entry {
                 Ok(entry) => entry,
@@ -112,75 +122,50 @@ impl Contents {
             if entry.file_name() != baseline || !is_result(&entry) {
                 continue;
             }
-            let Some(stored) = this.result(entry.path()) else {
-                continue;
-            };
-            if let Some(first) = folders.get(&stored.id) {
-                let reason = format!(
-                    "has the id {} of {}, which is read; delete one of the two",
-                    stored.id,
-                    first.display()
-                );
-                let folder = stored.folder.display();
-                this.problems.push(Problem::new(folder, reason));
-                continue;
+            match result(entry.path()) {
+                Ok(stored) => this.results.push(stored),
+                Err((folder, problem)) => this.nameless.push((folder, problem)),
             }
-            folders.insert(stored.id.clone(), stored.folder.clone());
-            this.results.push(stored);
         }
         this
     }
+}
 
-    fn result(&mut self, dir: &Path) -> Option<Stored> {
-        let folder = dir.parent().unwrap_or(dir).to_owned();
-        let file: BenchmarkFile = match json(&dir.join(BENCHMARK)) {
-            Ok(file) => file,
-            Err(problem) => {
-                self.problems.push(problem);
-                self.nameless.push(folder);
-                return None;
-            }
-        };
-        let parts = [
-            Some(&file.group_id),
-            file.function_id.as_ref(),
-            file.value_str.as_ref(),
-        ];
-        let id = parts
-            .into_iter()
-            .flatten()
-            .map(String::as_str)
-            .collect::<Vec<_>>()
-            .join("/");
-        let samples = samples(&dir.join(SAMPLE));
-        Some(Stored {
-            estimates: estimates(&dir.join(ESTIMATES)),
-            // It is bound to its samples: without them it says nothing.
-            sidecar: samples.is_ok().then(|| self.sidecar(dir, &id)).flatten(),
-            samples,
-            id,
-            group: file.group_id,
-            function: file.function_id,
-            value: file.value_str,
-            folder,
-        })
-    }
+/// Without an id there is only the folder, and why.
+fn result(dir: &Path) -> Result<Stored, (PathBuf, Problem)> {
+    let folder = dir.parent().unwrap_or(dir).to_owned();
+    let file: BenchmarkFile = match json(&dir.join(BENCHMARK)) {
+        Ok(file) => file,
+        Err(problem) => return Err((folder, problem)),
+    };
+    let parts = [
+        Some(&file.group_id),
+        file.function_id.as_ref(),
+        file.value_str.as_ref(),
+    ];
+    let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
+    let id = parts.join("/");
+    Ok(Stored {
+        samples: samples(&dir.join(SAMPLE)),
+        estimates: estimates(&dir.join(ESTIMATES)),
+        sidecar: sidecar(dir, &id),
+        id,
+        group: file.group_id,
+        function: file.function_id,
+        value: file.value_str,
+        folder,
+    })
+}
 
-    fn sidecar(&mut self, dir: &Path, id: &str) -> Option<Sidecar> {
-        let path = dir.join(SIDECAR);
-        let problem = match sidecar::read(dir) {
-            Ok(Some(sidecar)) if sidecar.id != id => {
-                let reason = format!("describes {}, not {id}: its clock is unknown", sidecar.id);
-                Problem::new(path.display(), reason)
-            }
-            Ok(sidecar) => return sidecar,
-            Err(error) => {
-                let reason = format!("{}: its clock is unknown", error.reason());
-                Problem::new(path.display(), reason)
-            }
-        };
-        self.problems.push(problem);
-        None
+fn sidecar(dir: &Path, id: &str) -> Result<Option<Sidecar>, Problem> {
+    let path = dir.join(SIDECAR);
+    match sidecar::read(dir) {
+        Ok(Some(sidecar)) if sidecar.id != id => {
+            let reason = format!("describes {}, not {id}", sidecar.id);
+            Err(Problem::new(path.display(), reason))
+        }
+        Ok(sidecar) => Ok(sidecar),
+        Err(error) => Err(Problem::new(path.display(), error.reason())),
     }
 }
 
@@ -190,15 +175,6 @@ pub(crate) fn baselines(root: &Path) -> BTreeSet<String> {
         .flatten()
         .filter(|entry| has_files(entry.path()))
         .filter_map(|entry| Some(entry.file_name().to_str()?.to_owned()))
-        .collect()
-}
-
-/// Folders of the results of `baseline`, in order.
-pub(crate) fn folders(root: &Path, baseline: &str) -> Vec<PathBuf> {
-    walk(root)
-        .flatten()
-        .filter(|entry| entry.file_name() == baseline && is_result(entry))
-        .map(DirEntry::into_path)
         .collect()
 }
 

@@ -145,7 +145,7 @@ impl<W> Implementation<W> {
 
     /// `cpu/<name>` or `gpu/<name>`: the function part of Criterion's id.
     pub(super) fn function(&self) -> String {
-        format!("{}/{}", self.device(), self.name)
+        id::function_of(self.device(), self.name)
     }
 }
 

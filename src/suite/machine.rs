@@ -14,7 +14,7 @@ use crate::machine::nvml::Monitor;
 use crate::model::environment::Environment;
 use crate::suite::plan::Memory;
 use crate::suite::settings::Settings;
-use crate::timing::{CudaTime, DeviceProperties, probe};
+use crate::timing::{CudaTime, DeviceProperties};
 
 pub(super) struct Machine {
     settings: Settings,
@@ -41,14 +41,7 @@ impl Machine {
 
     /// What the driver says of the device; makes no context.
     pub(super) fn device(&self) -> Result<&DeviceProperties, &Absence> {
-        self.probed
-            .get_or_init(|| match self.settings.device {
-                Some(ordinal) => Ok(probe(ordinal)?),
-                None => Err(Absence::SwitchedOff {
-                    setting: "CROSSOVER_DEVICE=none",
-                }),
-            })
-            .as_ref()
+        self.probed.get_or_init(|| self.settings.probe()).as_ref()
     }
 
     /// The opened device, its stream attached to the clock.

@@ -289,7 +289,7 @@ impl Measuring<'_> {
         }
     }
 
-    /// Looks at the device from now on, where that is wanted and possible.
+    /// Reads the device from now on, where that is wanted and possible.
     fn watch(&self) -> Option<Watch> {
         if !self.settings.monitor {
             return None;

@@ -1,3 +1,5 @@
+//! Why a benchmark has no result: skipped, or failed.
+
 use crate::device::absence::Absence;
 use crate::device::kernel::CompileError;
 use crate::timing::{CudaError, TimingError};
@@ -11,8 +13,9 @@ pub(super) enum Missing {
 
 impl From<RoutineError> for Missing {
     fn from(error: RoutineError) -> Self {
-        let absent =
-            error.is::<Absence>() || matches!(error.downcast_ref(), Some(CompileError::Absent(_)));
+        let absent = error.is::<Absence>()
+            || error.is::<crate::timing::Absence>()
+            || matches!(error.downcast_ref(), Some(CompileError::Absent(_)));
         if absent {
             return Missing::Skipped(error.to_string());
         }

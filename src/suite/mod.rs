@@ -1,8 +1,7 @@
 //! Running benchmark groups: which sizes fit, verified before and after timing, each result
 //! written with its sidecar, and what was left out named with its reason.
 //!
-//! A bench executable makes a [`Suite`], adds [`Group`]s and runs it;
-//! [`bench`](crate::command::bench) does all of it for a list of groups.
+//! A bench executable makes [`Group`]s and hands them to [`bench`](crate::command::bench).
 
 pub(crate) mod arguments;
 pub(crate) mod around;
@@ -20,5 +19,5 @@ pub(crate) mod settings;
 
 pub use group::{Group, Implementation, Sizes};
 pub use plan::{Memory, Planned};
-pub use runner::{AnyGroup, Finished, Suite};
-pub use settings::{Profile, Settings, SettingsError};
+pub use runner::AnyGroup;
+pub use settings::Profile;

@@ -1,3 +1,5 @@
+//! How far a run is, for the terminal.
+
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 

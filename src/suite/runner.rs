@@ -16,7 +16,7 @@ use crate::timing::CudaTime;
 use crate::workload::Workload;
 
 /// A run of benchmark groups: settings, command line, machine and results.
-pub struct Suite {
+pub(crate) struct Suite {
     // Apart from the rest, because a group borrows it while the session works.
     criterion: Criterion<CudaTime>,
     session: Session,
@@ -29,7 +29,7 @@ impl Suite {
     ///
     /// # Errors
     /// A setting with a bad value. Bad options end the process with Criterion's own message.
-    pub fn from_env() -> Result<Self, SettingsError> {
+    pub(crate) fn from_env() -> Result<Self, SettingsError> {
         let settings = Settings::from_env()?;
         let sampling = SamplingPlan::of(settings.profile);
         let time = CudaTime::host_only();
@@ -50,7 +50,7 @@ impl Suite {
     }
 
     /// Adds a group to the run.
-    pub fn add(&mut self, group: impl Into<AnyGroup>) {
+    pub(crate) fn add(&mut self, group: impl Into<AnyGroup>) {
         let group = group.into();
         group.0.expect(self);
         self.groups.push(group);
@@ -59,7 +59,7 @@ impl Suite {
     /// Runs the groups: each size, each implementation, as far as filter, profile, machine
     /// and memory allow, and names the rest with its reason. Then writes Criterion's summary
     /// pages and the record of the run.
-    pub fn run(mut self) -> Finished {
+    pub(crate) fn run(mut self) -> Finished {
         for group in std::mem::take(&mut self.groups) {
             group.0.run(&mut self);
         }
@@ -88,7 +88,7 @@ impl Suite {
 }
 
 /// A run whose benchmarks are over.
-pub struct Finished {
+pub(crate) struct Finished {
     session: Session,
     measured: bool,
 }
@@ -96,13 +96,13 @@ pub struct Finished {
 impl Finished {
     /// The results and the folder for a report on them; `None` where nothing was measured, as
     /// with `--list` and `--test`.
-    pub fn results(&self) -> Option<(&Path, &Path)> {
+    pub(crate) fn results(&self) -> Option<(&Path, &Path)> {
         self.measured.then(|| self.session.folders())
     }
 
     /// Says what was left out and what failed. The exit code is 1 if a benchmark failed,
     /// else 0.
-    pub fn close(self) -> ExitCode {
+    pub(crate) fn close(self) -> ExitCode {
         self.session.close()
     }
 }

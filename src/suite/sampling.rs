@@ -1,3 +1,5 @@
+//! How many samples a benchmark gets, and for how long.
+
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -107,16 +109,16 @@ mod tests {
 
     #[test]
     fn slow_iterations_get_fewer_samples_and_time_enough() {
-        let effort = SamplingPlan::of(Profile::Default);
-        let (samples, time) = effort.for_iteration(Duration::from_micros(3));
-        assert_eq!((samples, time), (effort.samples, effort.measurement));
-        let (samples, time) = effort.for_iteration(Duration::from_secs(1));
+        let plan = SamplingPlan::of(Profile::Default);
+        let (samples, time) = plan.for_iteration(Duration::from_micros(3));
+        assert_eq!((samples, time), (plan.samples, plan.measurement));
+        let (samples, time) = plan.for_iteration(Duration::from_secs(1));
         assert_eq!(samples, FEWEST_SAMPLES);
         assert_eq!(time, Duration::from_secs(11));
-        let (samples, _) = effort.for_iteration(Duration::from_millis(20));
+        let (samples, _) = plan.for_iteration(Duration::from_millis(20));
         assert_eq!(samples, 12);
-        let (samples, _) = effort.for_iteration(Duration::ZERO);
-        assert_eq!(samples, effort.samples);
+        let (samples, _) = plan.for_iteration(Duration::ZERO);
+        assert_eq!(samples, plan.samples);
     }
 
     #[test]

@@ -11,7 +11,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use crate::timing::GateMode;
+use crate::device::absence::Absence;
+use crate::timing::{DeviceProperties, GateMode, probe};
 
 /// How many sizes are run, and for how long each is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +41,7 @@ impl Profile {
 
 /// What the environment asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// `CROSSOVER_PROFILE`.
     pub profile: Profile,
     /// `CROSSOVER_DEVICE`; `None` switches the GPU off.
@@ -56,15 +57,28 @@ pub struct Settings {
 /// A variable with a value it cannot have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{variable}={value:?} is not valid; good values are {good}")]
-pub struct SettingsError {
+pub(crate) struct SettingsError {
     variable: &'static str,
     value: String,
     good: &'static str,
 }
 
 impl Settings {
+    /// What the driver says of the device that the settings name; makes no context.
+    ///
+    /// # Errors
+    /// The [`Absence`] that keeps it from being used.
+    pub(crate) fn probe(&self) -> Result<DeviceProperties, Absence> {
+        match self.device {
+            Some(ordinal) => Ok(probe(ordinal)?),
+            None => Err(Absence::SwitchedOff {
+                setting: "CROSSOVER_DEVICE=none",
+            }),
+        }
+    }
+
     /// Where the page goes: beside a results folder named `criterion`, else into the results.
-    pub fn report_folder(&self) -> &Path {
+    pub(crate) fn report_folder(&self) -> &Path {
         match self.results.parent() {
             Some(parent) if self.results.ends_with("criterion") => parent,
             _ => &self.results,
@@ -75,7 +89,7 @@ impl Settings {
     ///
     /// # Errors
     /// The first variable with a bad value, and the values it can have.
-    pub fn from_env() -> Result<Self, SettingsError> {
+    pub(crate) fn from_env() -> Result<Self, SettingsError> {
         Self::from_lookup(|name| {
             env::var_os(name).map(|value| value.to_string_lossy().into_owned())
         })

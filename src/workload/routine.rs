@@ -6,7 +6,7 @@ use crate::model::verified::Verified;
 
 /// What an operation's code may fail with: a CUDA error, an allocation, a missing library.
 /// The text names the call and the remedy.
-pub type RoutineError = Box<dyn std::error::Error + Send + Sync>;
+pub type RoutineError = crate::timing::BoxError;
 
 /// An operation at one size: the inputs all its implementations share.
 pub trait Workload: Sized {

@@ -1,3 +1,5 @@
+//! Why no device can be timed, each with its remedy.
+
 use std::fmt;
 
 use crate::cuda_error::CudaError;

@@ -1,3 +1,5 @@
+//! A method of Criterion's bencher for each clock.
+
 use criterion::Bencher;
 
 use crate::clock::Clock;

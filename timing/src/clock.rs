@@ -1,3 +1,5 @@
+//! The clocks and what each means.
+
 use std::fmt;
 use std::str::FromStr;
 

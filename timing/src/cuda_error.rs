@@ -1,3 +1,5 @@
+//! Errors of CUDA calls.
+
 use std::fmt;
 
 use cudarc::driver::{DriverError, sys};

@@ -1,3 +1,5 @@
+//! The measurement: Criterion's, and without Criterion.
+
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::rc::Rc;
@@ -15,7 +17,7 @@ use crate::error::{BoxError, TimingError};
 use crate::format::{Formatter, Rate};
 use crate::gate::{Gate, GateMode, LAUNCHES_PER_GATE};
 use crate::launch::{Launch, bind};
-use crate::probe::probe;
+use crate::probe::open;
 use crate::sequence::{self, Timeline};
 
 /// Launches after which the `submit` clock drains the queue, outside its window. With the
@@ -62,23 +64,12 @@ enum Begin {
 }
 
 impl CudaTime {
-    /// Opens device `ordinal` and times on a stream of its own.
-    ///
-    /// Switches cudarc's cross-stream event tracking off for the device's context: with it,
-    /// each launch carries extra events, and capture fails. Ordering several streams is then
-    /// the caller's affair.
+    /// [Opens](open) device `ordinal` and times on a stream of its own.
     ///
     /// # Errors
     /// The [`Absence`] that keeps the device from being used, in a sentence with its remedy.
     pub fn new(ordinal: usize) -> Result<Self, Absence> {
-        probe(ordinal)?;
-        let context =
-            CudaContext::new(ordinal).map_err(|e| CudaError::new("cuDevicePrimaryCtxRetain", e))?;
-        // SAFETY: no allocation of this context is known to cudarc yet.
-        unsafe { context.disable_event_tracking() };
-        let stream = context
-            .new_stream()
-            .map_err(|e| CudaError::new("cuStreamCreate", e))?;
+        let (_, stream) = open(ordinal)?;
         Ok(Self::on_stream(&stream, GateMode::Auto)?)
     }
 

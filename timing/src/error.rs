@@ -1,3 +1,5 @@
+//! Why a measurement has no result.
+
 use std::fmt;
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! Times and rates as Criterion prints them.
+
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;

@@ -1,3 +1,5 @@
+//! A prepared launch.
+
 use std::ffi::c_void;
 use std::fmt;
 

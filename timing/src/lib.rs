@@ -29,4 +29,4 @@ pub use format::Rate;
 pub use gate::{GateMode, LAUNCHES_PER_GATE};
 pub use launch::{Launch, bind};
 pub use panic::catch_panic;
-pub use probe::{DeviceProperties, probe};
+pub use probe::{DeviceProperties, open, probe};

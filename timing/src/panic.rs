@@ -1,3 +1,5 @@
+//! Panics of the driver bindings as errors.
+
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
 use std::sync::{Arc, Mutex, PoisonError};

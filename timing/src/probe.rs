@@ -1,4 +1,8 @@
-use cudarc::driver::{DriverError, result, sys};
+//! Looking at a device, and opening it.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaContext, CudaStream, DriverError, result, sys};
 
 use crate::absence::{Absence, OLDEST_CUDA, OLDEST_DEVICE};
 use crate::cuda_error::CudaError;
@@ -41,6 +45,27 @@ pub fn probe(ordinal: usize) -> Result<DeviceProperties, Absence> {
             message: first_line(message),
         })
     })
+}
+
+/// Opens device `ordinal`: its properties, and a stream of its own in the device's primary
+/// context.
+///
+/// Switches cudarc's cross-stream event tracking off for that context: with it, each launch
+/// carries extra events, and capture fails. Ordering several streams is then the caller's
+/// affair.
+///
+/// # Errors
+/// The [`Absence`] that keeps the device from being used.
+pub fn open(ordinal: usize) -> Result<(DeviceProperties, Arc<CudaStream>), Absence> {
+    let properties = probe(ordinal)?;
+    let context =
+        CudaContext::new(ordinal).map_err(|e| CudaError::new("cuDevicePrimaryCtxRetain", e))?;
+    // SAFETY: no allocation of this context is known to cudarc yet.
+    unsafe { context.disable_event_tracking() };
+    let stream = context
+        .new_stream()
+        .map_err(|e| CudaError::new("cuStreamCreate", e))?;
+    Ok((properties, stream))
 }
 
 fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {

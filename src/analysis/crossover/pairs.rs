@@ -194,7 +194,7 @@ fn ids_near(series: &Series, size: f64) -> Vec<String> {
     }
 }
 
-/// Implementations that win from sizes so close together on, as a factor, win from the same.
+/// Crossovers within this factor of each other count as equal.
 const ALIKE: f64 = 1.1;
 
 /// Which of these answers, all of one group and GPU, answers the question: of those that win

@@ -20,7 +20,7 @@ const FORMATS: [Row; 5] = [
     ("fp8", "FP8"),
     ("int8", "INT8"),
 ];
-/// f32 put together from fewer bits; in runs of so many terms, whose sums are added in f32.
+/// f32 emulated in lower precision; kN: partial sums of N terms, added in f32.
 const SPLITS: [Row; 3] = [
     ("split-tf32x3", "three of TF32"),
     ("split-tf32x3-k1024", "three of TF32 in runs of 1,024 terms"),

@@ -14,6 +14,7 @@ use crate::command::verdict::VerdictArgs;
 use crate::compare::comparison::compare;
 use crate::results::baseline::Baseline;
 use crate::results::source::Source;
+use crate::results::stored::NEW;
 
 /// Run two revisions in turn, A B B A, and compare them pair by pair
 ///
@@ -96,7 +97,7 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
             .map(|pair| {
                 let source = Source {
                     root: results.join(format!("{side}{pair}")),
-                    baseline: "new".to_owned(),
+                    baseline: NEW.to_owned(),
                     label: format!("{side}{pair}: {label}"),
                 };
                 let read = Baseline::read(&source);

@@ -1,3 +1,5 @@
+//! What the CPU and its memory can do at most.
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 

@@ -1,3 +1,5 @@
+//! One ceiling by name.
+
 use std::collections::BTreeMap;
 
 use crate::model::record::Ceiling;

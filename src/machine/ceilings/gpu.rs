@@ -1,3 +1,5 @@
+//! What the GPU, its memory and its link can do at most.
+
 use cudarc::cublas::{result as cublas, sys::cublasOperation_t};
 use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result};
 

@@ -15,7 +15,7 @@ const RECOVERED: f64 = 0.98;
 #[derive(Default)]
 pub(super) struct Recorder {
     points: Vec<(u32, Reading)>,
-    /// Looks so far, and one in how many (two to this power) is kept.
+    /// Readings so far, and one in how many (two to this power) is kept.
     seen: usize,
     thinned: u32,
     events: Vec<TelemetryEvent>,
@@ -37,7 +37,7 @@ impl Recorder {
                 });
                 self.thinned += 1;
             }
-            // Even after the thinning this reading's turn: the number of points is even.
+            // Thinning halves an even count, so this reading stays on the stride.
             self.points.push((time_ms, reading));
         }
         self.seen += 1;

@@ -148,7 +148,12 @@ impl Canvas<'_> {
                 .iter()
                 .map(|d| (self.x(d.size.log2()), self.y(d.value.log10())))
                 .collect();
-            self.line(area, curve, &at)?;
+            if curve.joined {
+                self.line(area, curve, &at)?;
+            }
+            if self.plot.quantity == Quantity::Ratio {
+                self.whiskers(area, curve)?;
+            }
             for at in at {
                 self.marker(area, curve, at)?;
             }
@@ -280,7 +285,7 @@ impl Canvas<'_> {
     }
 
     fn band(&mut self, area: &Area, curve: &Curve) -> Drawn {
-        if curve.dots.len() < 2 {
+        if curve.dots.len() < 2 || !curve.joined {
             return Ok(());
         }
         let at = |size: f64, value: f64| (self.x(size.log2()), self.y(value.log10()));
@@ -288,6 +293,16 @@ impl Canvas<'_> {
         outline.extend(curve.dots.iter().rev().map(|d| at(d.size, d.low)));
         let color = self.inks.solid(role(curve)).mix(0.22);
         area.draw(&Polygon::new(outline, color.filled()))?;
+        Ok(())
+    }
+
+    /// The interval of each dot.
+    fn whiskers(&mut self, area: &Area, curve: &Curve) -> Drawn {
+        for dot in &curve.dots {
+            let x = self.x(dot.size.log2());
+            let ends = [dot.low, dot.high].map(|value| (x, self.y(value.log10())));
+            self.stroke(area, ends.to_vec(), role(curve), 6)?;
+        }
         Ok(())
     }
 
@@ -388,7 +403,9 @@ impl Canvas<'_> {
         let text = match entry.shows {
             Shows::Curve(i) => {
                 let curve = &self.plot.curves[i];
-                self.line(area, curve, &ends)?;
+                if curve.joined {
+                    self.line(area, curve, &ends)?;
+                }
                 self.marker(area, curve, ((from + to) / 2, y * SCALE))?;
                 Role::Ink
             }

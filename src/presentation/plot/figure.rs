@@ -30,6 +30,8 @@ pub(crate) struct Curve {
     pub clock: Option<Clock>,
     /// Thin line and hollow markers: figures of another machine.
     pub other: bool,
+    /// Whether a line joins the dots, with a band around it.
+    pub joined: bool,
     /// Sizes ascending.
     pub dots: Vec<Dot>,
 }

@@ -116,7 +116,7 @@ fn facts(machine: &Machine, series: &Series, b: &Benchmark) -> Value {
         "error": b.verified.as_ref().map(|v| v.error).filter(|e| *e > 0.0),
         "slowed": Some(telemetry::slowed(b).join(", ")).filter(|s| !s.is_empty()),
         "remarks": Some(remarks(b).join("; ")).filter(|s| !s.is_empty()),
-        "strip": b.telemetry.as_ref().map(lines),
+        "telemetry": b.telemetry.as_ref().map(lines),
     });
     if let Some(facts) = facts.as_object_mut() {
         facts.retain(|_, value| !value.is_null());
@@ -124,7 +124,7 @@ fn facts(machine: &Machine, series: &Series, b: &Benchmark) -> Value {
     facts
 }
 
-/// The lines of a strip in the order in which the script draws them, null for one that says
+/// The lines of a telemetry in the order in which the script draws them, null for one that says
 /// nothing, and what happened at each time.
 fn lines(seen: &Telemetry) -> Value {
     let changes = seen.memory_clock_mhz.windows(2).any(|w| w[0] != w[1]);

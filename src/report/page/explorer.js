@@ -190,7 +190,7 @@
     $("x-winner").textContent = text;
     const logs = found.map((f) => Math.log(f.r[1]));
     const low = Math.min(...logs) - 0.3, high = Math.max(...logs);
-    const picked = found.find((f) => f.s === chosen) || found.find((f) => f.s.counts && facts(f.r).strip) || best || found[0];
+    const picked = found.find((f) => f.s === chosen) || found.find((f) => f.s.counts && facts(f.r).telemetry) || best || found[0];
     details(picked);
     $("x-bars").replaceChildren(
       ...found.map((f) => {
@@ -222,11 +222,11 @@
       }),
     );
   };
-  // Everything known of one benchmark, and its strip.
+  // Everything known of one benchmark, and its telemetry.
   const details = (picked) => {
     $("x-one").hidden = !picked;
     if (!picked) return;
-    const { s, r } = picked, { share, joules, error, remarks, strip } = facts(r);
+    const { s, r } = picked, { share, joules, error, remarks, telemetry } = facts(r);
     $("x-name").textContent = `${label(s)} at ${group.symbol} = ${sized(r[0])}`;
     const known = [["clock", s.clock], ["time", time(r[1]) + interval(r)]];
     if (r[4] && s.counts) known.push(["throughput", rate(r[4] / (r[1] * 1e-9), group.unit)]);
@@ -238,9 +238,9 @@
     if (error) known.push(["error", error.toExponential(1)]);
     if (remarks) known.push(["remarks", remarks]);
     $("x-facts").replaceChildren(...known.map(([name, text]) => make("div", {}, make("dt", { textContent: name }), make("dd", { textContent: text }))));
-    $("x-strip").hidden = !strip;
-    if (!strip) return;
-    const events = drawStrip($("x-strip").querySelector("svg"), strip);
+    $("x-telemetry").hidden = !telemetry;
+    if (!telemetry) return;
+    const events = drawTelemetry($("x-telemetry").querySelector("svg"), telemetry);
     $("x-events").replaceChildren(...events.map((text) => make("li", { textContent: text })));
     $("x-calm").hidden = events.length > 0;
   };

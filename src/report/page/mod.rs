@@ -21,7 +21,7 @@ use crate::timing::Clock;
 /// In one script element, each using those before it.
 const SCRIPTS: [&str; 3] = [
     include_str!("dom.js"),
-    include_str!("strip.js"),
+    include_str!("telemetry.js"),
     include_str!("explorer.js"),
 ];
 
@@ -313,7 +313,7 @@ fn explorer(report: &Assembled) -> Markup {
             div #x-one {
                 h3 #x-name aria-live="polite" {}
                 dl.facts #x-facts {}
-                figure #x-strip {
+                figure #x-telemetry {
                     figcaption.note { "The GPU while it was warmed up and sampled, from NVML ten times a second" }
                     svg role="img" {}
                     ol #x-events {}

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::report::assemble::Options;
 use crate::report::tests::cdp::{Browser, Driven, chromium};
 use crate::report::tests::fixture::{full, laptop};
-use crate::report::tests::strip::plant_capped;
+use crate::report::tests::telemetry::plant_capped;
 use crate::report::write;
 
 /// Runs `test` with a browser, or says why not.
@@ -208,7 +208,7 @@ fn the_explorer_shows_what_the_raw_points_say() {
 }
 
 #[test]
-fn the_explorer_opens_a_benchmark_with_its_strip() {
+fn the_explorer_opens_a_benchmark_with_its_telemetry() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("criterion");
     plant_capped(&full(&root, "Example GPU"));
@@ -240,29 +240,29 @@ fn the_explorer_opens_a_benchmark_with_its_strip() {
         ] {
             assert!(facts.contains(fact), "{fact:?} in {facts}");
         }
-        let strip = text(browser, "#x-strip")?;
+        let telemetry = text(browser, "#x-telemetry")?;
         for words in [
             "1,455 to 1,980 MHz",
             "41 to 55 °C",
             "0.2 s: throttling set in: power cap; SM clock fell from 1980 to 1500 MHz",
         ] {
-            assert!(strip.contains(words), "{words:?} in {strip}");
+            assert!(telemetry.contains(words), "{words:?} in {telemetry}");
         }
         // The memory clock did not change, and what was not seen is not drawn.
-        let lines = "document.querySelectorAll('#x-strip polyline').length";
+        let lines = "document.querySelectorAll('#x-telemetry polyline').length";
         assert_eq!(browser.eval(lines)?, 4);
-        let dots = "document.querySelectorAll('#x-strip circle').length";
+        let dots = "document.querySelectorAll('#x-telemetry circle').length";
         assert_eq!(browser.eval(dots)?, 23);
         let calm = "document.querySelector('#x-calm').hidden";
         assert_eq!(browser.eval(calm)?, true);
         let bars = text(browser, "#x-bars")?;
         assert!(bars.contains("▾ power cap, clock fell"), "{bars}");
-        photograph(browser, "strip")?;
+        photograph(browser, "telemetry")?;
 
-        // One without a strip, and without figures that it does not have.
+        // One without a telemetry, and without figures that it does not have.
         browser.eval(&open("cpu/best"))?;
         assert_eq!(text(browser, "#x-name")?, "cpu/best at N = 4,096");
-        let hidden = "document.querySelector('#x-strip').hidden";
+        let hidden = "document.querySelector('#x-telemetry').hidden";
         assert_eq!(browser.eval(hidden)?, true);
         let facts = text(browser, "#x-facts")?;
         assert!(

@@ -28,7 +28,7 @@ pub(crate) struct Planted<'a> {
     pub(crate) noise: f64,
     pub(crate) cost: Cost,
     pub(crate) error: f64,
-    pub(crate) strip: Option<Telemetry>,
+    pub(crate) telemetry: Option<Telemetry>,
     pub(crate) extra: BTreeMap<String, f64>,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Planted<'a> {
             noise: 0.004,
             cost: Cost::default(),
             error: 1.5e-7,
-            strip: None,
+            telemetry: None,
             extra: BTreeMap::new(),
         }
     }
@@ -204,7 +204,7 @@ impl Fixture {
                     sm_clock_mhz: Some(1980),
                     ..DeviceState::default()
                 }),
-                monitor: p.strip.clone(),
+                monitor: p.telemetry.clone(),
                 extra: p.extra.clone(),
                 notes: vec![],
                 run: self.run.run.clone(),

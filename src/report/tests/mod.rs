@@ -8,8 +8,8 @@ mod lessons;
 mod page;
 mod precision;
 mod reading;
-mod strip;
 mod summary;
+mod telemetry;
 
 use std::path::PathBuf;
 

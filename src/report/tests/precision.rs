@@ -74,7 +74,7 @@ fn energy_is_told_where_it_is_known() {
     let counted = |f: &Fixture, name: &str, size: u64, ns: f64, joules: f64, iterations: u64| {
         let id = format!("precision/gpu/{name}/{size}");
         let mut planted = Planted::new(&id, EventsGated, ns);
-        planted.strip = Some(Telemetry {
+        planted.telemetry = Some(Telemetry {
             energy: Some(Energy {
                 joules: joules * iterations as f64,
                 seconds: 0.5,

@@ -1,3 +1,5 @@
+//! An epoch: how the batches reach the device.
+
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::rc::Rc;

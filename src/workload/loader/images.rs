@@ -1,3 +1,5 @@
+//! The images of an epoch and the order in which they are drawn.
+
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

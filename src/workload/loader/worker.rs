@@ -1,3 +1,5 @@
+//! A thread that gathers batches ahead of their use.
+
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

@@ -12,8 +12,8 @@ use crate::timing::CudaError;
 use crate::workload::matmul::shape::Shape;
 use crate::workload::routine::RoutineError;
 
-/// What one call may put into the stream at most: for a product of a few rows the library
-/// clears counters, computes pieces of the sum and adds them up. It does not say.
+/// Upper bound on the launches of one call; cuBLAS documents none. For a product of a few rows
+/// it clears counters, computes pieces of the sum and adds them up.
 pub(super) const LAUNCHES: u32 = 4;
 
 /// A row-major matrix in device memory, or a block of one.

@@ -1,3 +1,5 @@
+//! The lengths of a product, and what follows from them.
+
 use crate::model::cost::Cost;
 
 /// Sizes of a product C = A B of row-major matrices, or of `batch` independent ones that lie

@@ -1,3 +1,5 @@
+//! Inputs: random ones, and those that a sine is likely to get wrong.
+
 use std::f64::consts::FRAC_PI_2;
 
 use rand::{Rng, SeedableRng};

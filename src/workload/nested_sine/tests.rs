@@ -1,3 +1,5 @@
+//! The sine against float64, in every instruction set.
+
 use std::rc::Rc;
 
 use rayon::prelude::*;

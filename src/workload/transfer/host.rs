@@ -1,3 +1,5 @@
+//! The kinds of host memory that are copied from and to.
+
 use std::ptr::NonNull;
 use std::rc::Rc;
 

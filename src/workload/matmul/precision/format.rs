@@ -1,3 +1,5 @@
+//! Number formats: their errors and their names in cuBLAS.
+
 use cudarc::cublas::sys::{cublasComputeType_t, cudaDataType_t};
 
 use crate::workload::matmul::precision::problem::accumulation_bound;

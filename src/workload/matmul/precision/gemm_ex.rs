@@ -1,3 +1,5 @@
+//! Products by `cublasGemmEx`.
+
 use std::rc::Rc;
 
 use cudarc::cublas::CudaBlas;

@@ -1,6 +1,6 @@
 // What the device was seen to do while a benchmark ran: a track a quantity against time, a
 // numbered mark where something happened.
-const drawStrip = (() => {
+const drawTelemetry = (() => {
   // In the order of the data, with the range that a track shows.
   const TRACKS = [
     ["SM clock", "MHz", (low, high) => [Math.min(low, 0.9 * high), high]],
@@ -13,10 +13,10 @@ const drawStrip = (() => {
   const number = (v) => v.toLocaleString("en-US");
   const seconds = (ms) => `${Number((ms / 1000).toFixed(2))} s`;
 
-  return (svg, strip) => {
+  return (svg, telemetry) => {
     const W = Math.max(300, svg.parentElement.clientWidth);
     const tracks = TRACKS.map(([name, unit, range], i) => {
-      const dots = (strip.lines[i] || []).map((v, at) => ({ ms: strip.time[at], v })).filter((d) => d.v !== null);
+      const dots = (telemetry.lines[i] || []).map((v, at) => ({ ms: telemetry.time[at], v })).filter((d) => d.v !== null);
       if (!dots.length) return null;
       const low = Math.min(...dots.map((d) => d.v)), high = Math.max(...dots.map((d) => d.v));
       const text = `${low < high ? number(low) + " to " : ""}${number(high)} ${unit}`;
@@ -27,8 +27,8 @@ const drawStrip = (() => {
     svg.setAttribute("aria-label", tracks.map((t) => `${t.name} ${t.text}`).join(", "));
     svg.replaceChildren();
 
-    const events = strip.events;
-    const end = Math.max(1, ...strip.time, ...events.map((e) => e.ms));
+    const events = telemetry.events;
+    const end = Math.max(1, ...telemetry.time, ...events.map((e) => e.ms));
     const x = (ms) => LEFT + (ms / end) * (W - LEFT - RIGHT);
     const most = (W - LEFT - RIGHT) / 84;
     const step = [50, 100, 200, 500, 1000, 2000, 5000, 10000, 30000].find((s) => end / s <= most) || end;

@@ -1,4 +1,4 @@
-//! The strip of a benchmark: what the page shows of it, and where it says nothing.
+//! The telemetry of a benchmark: what the page shows of it, and where it says nothing.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::report::write;
 use crate::results::machine::Machine;
 use crate::timing::Clock::{EventsGated, Submit};
 
-/// A strip of half a second in which the clock falls under the power cap.
+/// A telemetry of half a second in which the clock falls under the power cap.
 pub(crate) fn capped() -> Telemetry {
     let event = |time_ms, kind, detail: &str| TelemetryEvent {
         time_ms,
@@ -47,7 +47,7 @@ pub(crate) fn plant_capped(f: &Fixture) {
         ..Cost::default()
     };
     let mut planted = Planted::new("matmul/gpu/cublas/4096", EventsGated, 5e6).cost(cost);
-    planted.strip = Some(capped());
+    planted.telemetry = Some(capped());
     planted.extra = [("pool_peak_bytes".into(), f64::from(32 << 20))].into();
     f.plant(&planted);
 }
@@ -95,7 +95,7 @@ fn energy_is_that_of_the_iterations_or_none() {
     let f = Fixture::new(dir.path(), Some("Example GPU"));
     let plant = |id: &'static str, clock, ns: f64| {
         let mut planted = Planted::new(id, clock, ns);
-        planted.strip = Some(capped());
+        planted.telemetry = Some(capped());
         f.plant(&planted);
     };
     plant("matmul/gpu/cublas/1", EventsGated, 4.9e6);

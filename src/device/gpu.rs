@@ -107,7 +107,7 @@ impl Gpu {
     /// Kernel `name` of `source`, compiled for this device and loaded at the first call.
     ///
     /// # Errors
-    /// A [`CompileError`] or [`CudaError`].
+    /// A [`CompileError`](kernel::CompileError) or [`CudaError`].
     pub fn function(&self, source: &Source, name: &str) -> Result<CudaFunction, BoxError> {
         if let Some(module) = self.modules.borrow().get(source.name) {
             return Ok(module.function(name)?);

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use crossover::device::Gpu;
-use crossover::device::kernel::{Launch, Source};
+use crossover::device::kernel::Source;
 use crossover::model::{Cost, Verified};
 use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::{Clock, Rate};
+use crossover::timing::{Clock, Launch, Rate};
 use crossover::workload::simple::{compare, on_cpu, on_gpu};
 use crossover::workload::{Routine, RoutineError, Workload};
 

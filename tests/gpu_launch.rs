@@ -6,8 +6,7 @@ use std::ptr::null_mut;
 use std::rc::Rc;
 
 use crossover::device::Gpu;
-use crossover::device::kernel::Launch;
-use crossover::timing::{Clock, CudaTime, GateMode};
+use crossover::timing::{Clock, CudaTime, GateMode, Launch};
 use crossover::workload::RoutineError;
 use crossover::workload::matmul::{Matmul, gpu};
 use crossover::workload::timing_methods::SPIN;

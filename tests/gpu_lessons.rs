@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use crossover::device::Gpu;
-use crossover::device::kernel::Launch;
+use crossover::timing::Launch;
 use crossover::workload::cold_start::{self, ColdStart};
 use crossover::workload::host_sync::{self, Pipeline};
 use crossover::workload::loader::{self, Loader};

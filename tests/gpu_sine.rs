@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crossover::device::Gpu;
-use crossover::device::kernel::Launch;
+use crossover::timing::Launch;
 use crossover::workload::graph_replay::{self, Chain};
 use crossover::workload::nested_sine::{self, NESTED_SINE, NestedSine};
 use crossover::workload::{Routine, RoutineError};

@@ -7,10 +7,10 @@ use std::process::{Command, ExitCode, Output};
 use std::rc::Rc;
 
 use crossover::device::Gpu;
-use crossover::device::kernel::{Launch, Source};
+use crossover::device::kernel::Source;
 use crossover::model::{Cost, RunRecord, Sidecar, Verified};
 use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
-use crossover::timing::{Clock, Rate};
+use crossover::timing::{Clock, Launch, Rate};
 use crossover::workload::{Routine, RoutineError, Workload};
 use cudarc::driver::{CudaSlice, DevicePtr};
 use sha2::{Digest, Sha256};

@@ -1,4 +1,4 @@
-//! The suite: one executable, one module a group. `cargo bench -- --help` lists the options,
+//! The suite: one executable, one module per group. `cargo bench -- --help` lists the options,
 //! `docs/architecture.md` the rooms behind it.
 
 use std::process::ExitCode;

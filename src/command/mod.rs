@@ -1,4 +1,4 @@
-//! The commands: a run of the benchmarks, and what lies around it, one file a subcommand.
+//! The commands: a run of the benchmarks, and what lies around it, one file per subcommand.
 
 mod ab;
 mod bench;

@@ -1,5 +1,5 @@
-//! A comparison as one self-contained HTML page: the table, then both curves and the change
-//! a size of every implementation.
+//! A comparison as one self-contained HTML page: the table, then for each implementation both
+//! curves and the change at each size.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +13,18 @@ use crate::presentation::ink::Family;
 use crate::presentation::page::shell;
 use crate::presentation::plot::figure::{Curve, Dot, Limit, Plot, Quantity, Shape};
 use crate::presentation::units::{self, Unit};
+
+// Shades of `Family::Alone`, whose hues do not mean CPU or GPU.
+/// Orange.
+const BASE: usize = 0;
+/// Blue.
+const NEW: usize = 8;
+/// Green.
+const FASTER: usize = 1;
+/// Red.
+const SLOWER: usize = 9;
+/// Grey.
+const CHANGE: usize = 10;
 
 /// The sizes of one implementation.
 type Sizes<'a> = Vec<(f64, &'a Row)>;
@@ -132,14 +144,6 @@ fn times(sizes: &Sizes<'_>) -> Plot {
         ],
     )
 }
-
-/// Places in the palette without CPU and GPU hues: orange, blue, green, red and
-/// grey.
-const BASE: usize = 0;
-const NEW: usize = 8;
-const FASTER: usize = 1;
-const SLOWER: usize = 9;
-const CHANGE: usize = 10;
 
 fn changes(sizes: &Sizes<'_>, threshold: f64) -> Plot {
     let dots = |wanted: &dyn Fn(Verdict) -> bool| -> Vec<Dot> {

@@ -12,9 +12,9 @@ use cudarc::driver::{
 };
 
 use crate::device::absence::Absence;
-use crate::device::kernel::{self, Module, Source};
+use crate::device::kernel::{Module, Source};
 use crate::device::libraries;
-use crate::timing::{BoxError, CudaError, DeviceProperties, catch_panic, open};
+use crate::timing::{BoxError, CudaError, DeviceProperties, bind, catch_panic, open};
 
 /// What a machine without cuBLAS is told.
 pub const NO_CUBLAS: Absence = Absence::NoLibrary {
@@ -107,7 +107,7 @@ impl Gpu {
     /// Kernel `name` of `source`, compiled for this device and loaded at the first call.
     ///
     /// # Errors
-    /// A [`CompileError`](kernel::CompileError) or [`CudaError`].
+    /// A [`CompileError`](crate::device::kernel::CompileError) or [`CudaError`].
     pub fn function(&self, source: &Source, name: &str) -> Result<CudaFunction, BoxError> {
         if let Some(module) = self.modules.borrow().get(source.name) {
             return Ok(module.function(name)?);
@@ -120,9 +120,9 @@ impl Gpu {
         Ok(function)
     }
 
-    /// Makes the context current on this thread, which [`kernel::Launch`] needs.
+    /// Makes the context current on this thread, which [`Launch`](crate::timing::Launch) needs.
     pub fn bind(&self) -> Result<(), CudaError> {
-        kernel::bind(&self.context)
+        bind(&self.context)
     }
 
     /// Device memory for `len` values, uninitialised.

@@ -11,7 +11,6 @@ use crate::device::{libraries, resources};
 use crate::timing::CudaError;
 
 pub use crate::device::resources::Resources;
-pub use crate::timing::{Launch, bind};
 
 /// A CUDA C++ source file of `kernels/`, embedded in the executable.
 #[derive(Clone, Copy, Debug)]

@@ -13,7 +13,7 @@ use crate::model::record::Ceiling;
 use crate::report::assemble::Assembled;
 use crate::results::curves::Question;
 use crate::results::machine::Machine;
-use crate::results::stored::Problem;
+use crate::results::problem::Problem;
 
 /// Version of the form. A field may be added without raising it; none changes its meaning.
 pub(super) const SCHEMA: u32 = 1;

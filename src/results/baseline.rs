@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use crate::model::record::{RunRecord, Sidecar};
+use crate::results::problem::Problem;
 use crate::results::runs;
 use crate::results::source::Source;
-use crate::results::stored::{Contents, Problem};
+use crate::results::stored::Contents;
 
 /// One benchmark of a baseline.
 #[derive(Clone, Debug)]
@@ -58,7 +59,7 @@ impl Baseline {
         for stored in contents.results {
             let folder = relative(stored.folder.clone());
             if let Some(first) = this.folders.get(&stored.id) {
-                let p = Problem::duplicate(&stored, &source.root.join(first));
+                let p = stored.duplicate_of(&source.root.join(first));
                 this.problems.push(problem(&p, ": left out"));
                 continue;
             }

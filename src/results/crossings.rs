@@ -7,9 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::environment::Environment;
 use crate::model::id::Device;
 use crate::results::files::{FileError, read_json, write_json};
-
-/// File name under the results root.
-pub(crate) const CROSSINGS: &str = "crossings.json";
+use crate::results::layout::CROSSINGS;
 
 /// Extra sizes of one pair of implementations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

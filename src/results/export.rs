@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::results::crossings::CROSSINGS;
 use crate::results::files::{FileError, write_atomic};
+use crate::results::layout::{BENCHMARK, CROSSINGS, ESTIMATES, NEW, SAMPLE, SIDECAR};
+use crate::results::problem::Problem;
 use crate::results::runs;
-use crate::results::sidecar::SIDECAR;
-use crate::results::stored::{BENCHMARK, Contents, ESTIMATES, NEW, Problem, SAMPLE};
+use crate::results::stored::Contents;
 
 /// The files that a reader of results needs.
 const FILES: [&str; 4] = [BENCHMARK, ESTIMATES, SAMPLE, SIDECAR];

@@ -9,8 +9,8 @@ use serde_json::json;
 use crate::model::id::{directory, id};
 use crate::model::record::Sidecar;
 use crate::results::files::{FileError, write_atomic, write_json};
+use crate::results::layout::{BENCHMARK, ESTIMATES, NEW, SAMPLE, TUKEY};
 use crate::results::sidecar;
-use crate::results::stored::{BENCHMARK, ESTIMATES, NEW, SAMPLE};
 
 /// The folder of one benchmark under the results root.
 pub(crate) struct BenchmarkFolder {
@@ -72,7 +72,7 @@ impl BenchmarkFolder {
             return Ok(());
         };
         let to = self.path.join(baseline);
-        for file in [ESTIMATES, SAMPLE, "tukey.json", BENCHMARK] {
+        for file in [ESTIMATES, SAMPLE, TUKEY, BENCHMARK] {
             copy(&self.new_dir().join(file), &to.join(file))?;
         }
         Ok(())
@@ -112,7 +112,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let new = root.path().join("sound/cpu_double/4/new");
         fs::create_dir_all(&new).unwrap();
-        for file in ["sample.json", "estimates.json", "tukey.json"] {
+        for file in [SAMPLE, ESTIMATES, TUKEY] {
             fs::write(new.join(file), file).unwrap();
         }
         let folder = BenchmarkFolder::new(root.path(), "sound", "cpu/double", 4, true);

@@ -10,8 +10,10 @@ use crate::model::environment::Environment;
 use crate::model::id::{self, Device};
 use crate::model::record::{Ceiling, Failure, RunRecord, Skip};
 use crate::results::curves::{Benchmark, Group, gather};
+use crate::results::layout::NEW;
+use crate::results::problem::Problem;
 use crate::results::runs;
-use crate::results::stored::{Contents, NEW, Problem, Stored};
+use crate::results::stored::{Contents, Stored};
 
 /// One results root, read.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +45,7 @@ impl Machine {
         for stored in contents.results {
             let first = benchmarks.iter().find(|b| b.id == stored.id);
             let benchmark = match first {
-                Some(first) => Err(Problem::duplicate(&stored, &first.dir)),
+                Some(first) => Err(stored.duplicate_of(&first.dir)),
                 None => benchmark(stored, &mut problems),
             };
             match benchmark {
@@ -168,7 +170,8 @@ fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, P
     let Some(size) = size else {
         return Err(Problem::new(
             stored.folder.display(),
-            "the last part of its id is not a size",
+            "the last part of its id is not a size; end it with a whole number to have it in \
+             the report",
         ));
     };
     let samples = stored

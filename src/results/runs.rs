@@ -5,10 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::model::record::RunRecord;
 use crate::results::files::{FileError, read_json, write_json};
-use crate::results::stored::Problem;
-
-/// Folder of the [`RunRecord`]s under the results root.
-pub(crate) const RUNS: &str = "runs";
+use crate::results::layout::RUNS;
+use crate::results::problem::Problem;
 
 /// Where the record of a run lies.
 pub(crate) fn path(root: &Path, run: &str) -> PathBuf {

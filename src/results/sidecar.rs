@@ -4,13 +4,11 @@ use std::path::Path;
 
 use crate::model::record::Sidecar;
 use crate::results::files::{FileError, digest, read_json, write_json};
-
-/// File name of a [`Sidecar`].
-pub(crate) const SIDECAR: &str = "crossover.json";
+use crate::results::layout::{SAMPLE, SIDECAR};
 
 /// Writes the sidecar into `dir`, a folder with a `sample.json`, and binds it to that file.
 pub(crate) fn write(sidecar: &mut Sidecar, dir: &Path) -> Result<(), FileError> {
-    sidecar.samples_sha256 = digest(&dir.join("sample.json"))?;
+    sidecar.samples_sha256 = digest(&dir.join(SAMPLE))?;
     write_json(&dir.join(SIDECAR), sidecar)
 }
 
@@ -21,7 +19,7 @@ pub(crate) fn read(dir: &Path) -> Result<Option<Sidecar>, FileError> {
         return Ok(None);
     }
     let sidecar: Sidecar = read_json(&path)?;
-    if sidecar.samples_sha256 != digest(&dir.join("sample.json"))? {
+    if sidecar.samples_sha256 != digest(&dir.join(SAMPLE))? {
         return Err(FileError::Stale { path });
     }
     Ok(Some(sidecar))
@@ -36,7 +34,7 @@ mod tests {
     #[test]
     fn a_sidecar_of_other_samples_is_stale() {
         let dir = tempfile::tempdir().unwrap();
-        let sample = dir.path().join("sample.json");
+        let sample = dir.path().join(SAMPLE);
         std::fs::write(&sample, "{}").unwrap();
         assert!(read(dir.path()).unwrap().is_none());
         let mut sidecar = Sidecar {

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::results::stored::{NEW, baselines};
+use crate::results::layout::NEW;
+use crate::results::stored::baselines;
 
 /// One baseline in one results folder.
 #[derive(Clone, Debug, PartialEq, Eq)]

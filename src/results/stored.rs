@@ -12,50 +12,13 @@ use serde::Deserialize;
 use walkdir::{DirEntry, WalkDir};
 
 use crate::model::record::Sidecar;
-use crate::results::files::{FileError, read_json};
-use crate::results::sidecar::{self, SIDECAR};
-
-pub(crate) const BENCHMARK: &str = "benchmark.json";
-pub(crate) const ESTIMATES: &str = "estimates.json";
-pub(crate) const SAMPLE: &str = "sample.json";
-/// The baseline that Criterion writes in every run.
-pub(crate) const NEW: &str = "new";
+use crate::results::files::read_json;
+use crate::results::layout::{BENCHMARK, ESTIMATES, SAMPLE, SIDECAR};
+use crate::results::problem::Problem;
+use crate::results::sidecar;
 
 /// `<group>/<function>/<value>/<baseline>` lies at depth 4; a little more for odd names.
 const MAX_DEPTH: usize = 8;
-
-/// Something that was left out while reading, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
-    /// The file, folder or id.
-    pub(crate) what: String,
-    /// The cause, and the remedy where there is one.
-    pub(crate) reason: String,
-}
-
-impl Problem {
-    pub(crate) fn new(what: impl ToString, reason: impl ToString) -> Self {
-        Self {
-            what: what.to_string(),
-            reason: reason.to_string(),
-        }
-    }
-
-    /// Of a result whose id another folder has, which is read.
-    pub(crate) fn duplicate(stored: &Stored, first: &Path) -> Self {
-        let reason = format!(
-            "has the id {} of {}, which is read; delete one of the two",
-            stored.id,
-            first.display()
-        );
-        Self::new(stored.folder.display(), reason)
-    }
-
-    /// Of a file whose error begins with its path: the path becomes the subject.
-    pub(crate) fn of_file(path: &Path, error: &FileError) -> Self {
-        Self::new(path.display(), error.reason())
-    }
-}
 
 /// One result of Criterion, with what our sidecar knows about it.
 #[derive(Clone, Debug)]
@@ -77,6 +40,18 @@ pub(crate) struct Stored {
     /// What lies beside it; `None` without the file, a problem where it describes something
     /// else.
     pub(crate) sidecar: Result<Option<Sidecar>, Problem>,
+}
+
+impl Stored {
+    /// Why it is not read: the folder `first` has its id and is.
+    pub(crate) fn duplicate_of(&self, first: &Path) -> Problem {
+        let reason = format!(
+            "has the id {} of {}, which is read; delete one of the two",
+            self.id,
+            first.display()
+        );
+        Problem::new(self.folder.display(), reason)
+    }
 }
 
 /// Criterion's estimates that are used here, ns; each absent where it is not a sound number.
@@ -244,16 +219,18 @@ fn samples(path: &Path) -> Result<Vec<f64>, Problem> {
     let file: SampleFile = json(path)?;
     let bad = |reason: &str| Problem::new(path.display(), reason);
     if file.iters.len() != file.times.len() {
-        return Err(bad("as many times as iteration counts are needed"));
+        return Err(bad(
+            "as many times as iteration counts are needed; run the benchmark again",
+        ));
     }
     if file.times.is_empty() {
-        return Err(bad("no samples"));
+        return Err(bad("no samples; run the benchmark again"));
     }
     let ns = file.times.iter().zip(&file.iters);
     let ns: Option<Vec<f64>> = ns
         .map(|(time, iterations)| sound(time.map(|time| time / iterations)))
         .collect();
-    ns.ok_or_else(|| bad("a time is not positive"))
+    ns.ok_or_else(|| bad("a time is not positive; run the benchmark again"))
 }
 
 fn estimates(path: &Path) -> Result<Estimates, Problem> {

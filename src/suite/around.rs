@@ -6,8 +6,9 @@ use std::path::Path;
 use crate::analysis::crossover::around::sizes_to_measure;
 use crate::analysis::crossover::pairs;
 use crate::model::environment::Environment;
-use crate::results::crossings::{CROSSINGS, Crossings};
+use crate::results::crossings::Crossings;
 use crate::results::files::FileError;
+use crate::results::layout::CROSSINGS;
 use crate::results::machine::Machine;
 use crate::suite::group::Implementation;
 

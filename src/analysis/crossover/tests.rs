@@ -153,7 +153,10 @@ proptest! {
         gpu in any_curve(),
     ) {
         let points = cpu.into_iter().map(|(size, median, low, high)| Point { size, median, low, high });
-        search(&Curve::new(points), &Curve::new(gpu));
+        if let Some(found) = search(&Curve::new(points), &Curve::new(gpu)) {
+            let (first, last) = found.range;
+            prop_assert!(1.0 <= first && first <= last && last <= 4096.0, "{found:?}");
+        }
     }
 }
 

@@ -13,8 +13,8 @@ use crate::command::ab::subject::Subject;
 use crate::command::verdict::VerdictArgs;
 use crate::compare::comparison::compare;
 use crate::results::baseline::Baseline;
+use crate::results::layout::NEW;
 use crate::results::source::Source;
-use crate::results::stored::NEW;
 
 /// Run two revisions in turn, A B B A, and compare them pair by pair
 ///

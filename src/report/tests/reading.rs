@@ -9,8 +9,8 @@ use crate::model::Cost;
 use crate::report::assemble::{Options, ReportError};
 use crate::report::tests::fixture::{Fixture, Planted, full};
 use crate::report::write;
+use crate::results::layout::SIDECAR;
 use crate::results::machine::Machine;
-use crate::results::sidecar::SIDECAR;
 use crate::timing::Clock;
 
 const GOOD: &str = "matmul/gpu/cublas/64";

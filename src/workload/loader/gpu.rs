@@ -1,4 +1,4 @@
-//! Routines for `cargo bench`: one constructor an implementation.
+//! Routines for `cargo bench`: one constructor per implementation.
 
 use std::rc::Rc;
 

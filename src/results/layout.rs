@@ -1,0 +1,30 @@
+//! What lies where under a results root.
+//!
+//! ```text
+//! <group>/<function>/<size>/new/         Criterion's files of the newest result
+//! <group>/<function>/<size>/<baseline>/  those of a saved baseline
+//!     crossover.json                     our sidecar, in each of them
+//! runs/<run>.json                        the record of a run
+//! crossings.json                         sizes around crossings that later runs measure
+//! ```
+
+/// The baseline that Criterion writes in every run.
+pub(crate) const NEW: &str = "new";
+
+/// Of Criterion: the parts of the id.
+pub(crate) const BENCHMARK: &str = "benchmark.json";
+/// Of Criterion: median, mean and their intervals.
+pub(crate) const ESTIMATES: &str = "estimates.json";
+/// Of Criterion: iterations and time of each sample.
+pub(crate) const SAMPLE: &str = "sample.json";
+/// Of Criterion: the bounds beyond which a sample is an outlier.
+pub(crate) const TUKEY: &str = "tukey.json";
+
+/// The [`Sidecar`](crate::model::Sidecar) beside them.
+pub(crate) const SIDECAR: &str = "crossover.json";
+
+/// Folder of the [`RunRecord`](crate::model::RunRecord)s.
+pub(crate) const RUNS: &str = "runs";
+
+/// The [`Crossings`](crate::results::crossings::Crossings).
+pub(crate) const CROSSINGS: &str = "crossings.json";

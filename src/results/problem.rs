@@ -1,0 +1,28 @@
+//! What could not be read, as the report, the comparison and the export tell it.
+
+use std::path::Path;
+
+use crate::results::files::FileError;
+
+/// Something that was left out while reading, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// The file, folder or id.
+    pub(crate) what: String,
+    /// The cause, and the remedy where there is one.
+    pub(crate) reason: String,
+}
+
+impl Problem {
+    pub(crate) fn new(what: impl ToString, reason: impl ToString) -> Self {
+        Self {
+            what: what.to_string(),
+            reason: reason.to_string(),
+        }
+    }
+
+    /// Of a file whose error begins with its path: the path becomes the subject.
+    pub(crate) fn of_file(path: &Path, error: &FileError) -> Self {
+        Self::new(path.display(), error.reason())
+    }
+}

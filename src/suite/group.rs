@@ -11,8 +11,11 @@ use crate::suite::settings::Profile;
 use crate::timing::{Clock, Rate};
 use crate::workload::routine::{Routine, RoutineError, Workload};
 
-type MakeCpu<W> = fn(&Rc<W>) -> Result<Box<dyn Routine>, RoutineError>;
-type MakeGpu<W> = fn(&Rc<Gpu>, &Rc<W>) -> Result<Box<dyn Routine>, RoutineError>;
+/// A routine that is set up, or why there is none.
+type Made = Result<Box<dyn Routine>, RoutineError>;
+type MakeCpu<W> = Box<dyn Fn(&Rc<W>) -> Made>;
+type MakeGpu<W> = Box<dyn Fn(&Rc<Gpu>, &Rc<W>) -> Made>;
+type CostOf = Box<dyn Fn(u64) -> Cost>;
 
 /// The sizes of each profile. They depend on nothing but the profile, so that two runs have
 /// the same ids.
@@ -89,7 +92,7 @@ pub struct Implementation<W> {
     pub(super) make: Make<W>,
     pub(super) clock: Clock,
     pub(super) sizes: Option<Sizes>,
-    pub(super) cost: Option<fn(u64) -> Cost>,
+    pub(super) cost: Option<CostOf>,
 }
 
 pub(super) enum Make<W> {
@@ -99,10 +102,10 @@ pub(super) enum Make<W> {
 
 impl<W> Implementation<W> {
     /// Runs on the CPU, timed on the wall clock. Its id is `<group>/cpu/<name>/<size>`.
-    pub fn cpu(name: &'static str, make: MakeCpu<W>) -> Self {
+    pub fn cpu(name: &'static str, make: impl Fn(&Rc<W>) -> Made + 'static) -> Self {
         Self {
             name,
-            make: Make::Cpu(make),
+            make: Make::Cpu(Box::new(make)),
             clock: Clock::Wall,
             sizes: None,
             cost: None,
@@ -110,10 +113,14 @@ impl<W> Implementation<W> {
     }
 
     /// Runs on the GPU, timed on `clock`. Its id is `<group>/gpu/<name>/<size>`.
-    pub fn gpu(name: &'static str, clock: Clock, make: MakeGpu<W>) -> Self {
+    pub fn gpu(
+        name: &'static str,
+        clock: Clock,
+        make: impl Fn(&Rc<Gpu>, &Rc<W>) -> Made + 'static,
+    ) -> Self {
         Self {
             name,
-            make: Make::Gpu(make),
+            make: Make::Gpu(Box::new(make)),
             clock,
             sizes: None,
             cost: None,
@@ -127,8 +134,8 @@ impl<W> Implementation<W> {
     }
 
     /// A cost of its own instead of the group's.
-    pub fn cost(mut self, cost: fn(u64) -> Cost) -> Self {
-        self.cost = Some(cost);
+    pub fn cost(mut self, cost: impl Fn(u64) -> Cost + 'static) -> Self {
+        self.cost = Some(Box::new(cost));
         self
     }
 
@@ -154,7 +161,7 @@ pub struct Group<W> {
     pub(super) name: &'static str,
     pub(super) rate: Option<Rate>,
     pub(super) sizes: Sizes,
-    pub(super) cost: fn(u64) -> Cost,
+    pub(super) cost: CostOf,
     pub(super) rows: Vec<Implementation<W>>,
 }
 
@@ -165,13 +172,13 @@ impl<W: Workload> Group<W> {
         name: &'static str,
         sizes: Sizes,
         rate: impl Into<Option<Rate>>,
-        cost: fn(u64) -> Cost,
+        cost: impl Fn(u64) -> Cost + 'static,
     ) -> Self {
         Self {
             name,
             rate: rate.into(),
             sizes,
-            cost,
+            cost: Box::new(cost),
             rows: Vec::new(),
         }
     }
@@ -211,7 +218,7 @@ impl<W: Workload> Group<W> {
     }
 
     pub(super) fn cost_of(&self, row: &Implementation<W>, size: u64) -> Cost {
-        row.cost.unwrap_or(self.cost)(size)
+        row.cost.as_ref().unwrap_or(&self.cost)(size)
     }
 
     /// What runs in this profile: the sizes of any row, ascending, so that inputs are made

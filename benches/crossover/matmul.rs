@@ -1,6 +1,7 @@
 //! Square f32 matrix product, N by N: from which N on does the GPU win, with the data on the
 //! device and with the data on the host?
 
+use crossover::model::{Data, Library, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock, Rate};
 use crossover::workload::matmul::{self, Matmul, cpu, gpu};
@@ -27,35 +28,47 @@ pub(crate) fn group() -> Group<Matmul> {
         Rate::flop(|n| 2.0 * n.powi(3)),
         matmul::cost,
     )
-    .with(Implementation::cpu("naive", cpu::naive).sizes(slow_cpu_sizes))
-    .with(Implementation::cpu("ndarray", cpu::ndarray).sizes(ndarray_sizes))
+    .about(
+        "Matrix product",
+        "Square f32 matrices, C = A · B: from which N on does the GPU win, and what do transfers take \
+         of it?",
+    )
+    .axis("N", "N, rows and columns of each matrix", Unit::Count)
+    .words("the product", "kernel")
+    .with(Implementation::cpu("naive", cpu::naive).one_thread().sizes(slow_cpu_sizes))
+    .with(Implementation::cpu("ndarray", cpu::ndarray).one_thread().sizes(ndarray_sizes))
     .with(Implementation::cpu("rayon", cpu::rayon).sizes(cpu_sizes.clone()))
     .with(Implementation::cpu("best", cpu::best).sizes(cpu_sizes))
-    .with(Implementation::cpu("best-1-thread", cpu::best_1_thread).sizes(one_thread_sizes))
-    .with(Implementation::gpu("naive", Clock::EventsGated, gpu::naive).sizes(naive_sizes))
-    .with(Implementation::gpu("tiled", Clock::EventsGated, gpu::tiled))
+    .with(Implementation::cpu("best-1-thread", cpu::best_1_thread).one_thread().no_answer().sizes(one_thread_sizes))
+    .with(Implementation::gpu("naive", Clock::EventsGated, gpu::naive).method("one thread an element").sizes(naive_sizes))
+    .with(Implementation::gpu("tiled", Clock::EventsGated, gpu::tiled).method("tiles in registers"))
     .with(Implementation::gpu(
         "cublas",
         Clock::EventsGated,
         gpu::cublas,
-    ))
+    ).library(Library::Cublas))
     .with(Implementation::gpu(
         "cublas-eager",
         Clock::Events,
         gpu::cublas,
-    ))
-    .with(Implementation::gpu("transfer", Clock::Wall, gpu::transfer).cost(copied))
+    ).library(Library::Cublas))
+    .with(Implementation::gpu("transfer", Clock::Wall, gpu::transfer).data(Data::Ordinary).library(Library::Cublas).cost(copied))
     .with(
         Implementation::gpu(
             "transfer-pinned-sequence",
             Clock::Wall,
             gpu::transfer_pinned_sequence,
         )
+        .data(Data::Pinned).library(Library::Cublas)
         .cost(copied),
     )
-    .with(Implementation::gpu("transfer-pinned", Clock::Wall, gpu::transfer_pinned).cost(copied))
-    .with(Implementation::gpu("submit", Clock::Submit, gpu::cublas));
+    .with(Implementation::gpu("transfer-pinned", Clock::Wall, gpu::transfer_pinned).data(Data::Pinned).method("in blocks that overlap").library(Library::Cublas).cost(copied))
+    .with(Implementation::gpu("submit", Clock::Submit, gpu::cublas).library(Library::Cublas));
     #[cfg(feature = "blas")]
-    let group = group.with(Implementation::cpu("blas", cpu::blas).sizes(blas_sizes));
+    let group = group.with(
+        Implementation::cpu("blas", cpu::blas)
+            .library(Library::Blas)
+            .sizes(blas_sizes),
+    );
     group
 }

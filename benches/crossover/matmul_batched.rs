@@ -1,5 +1,6 @@
 //! 64 small products at once: where does a GPU win that no single one of them would fill?
 
+use crossover::model::{Data, Library, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock, Rate};
 use crossover::workload::matmul::batched::{self, Batched, cpu, gpu};
@@ -12,21 +13,27 @@ pub(crate) fn group() -> Group<Batched> {
         Rate::flop(|n| 2.0 * batched::BATCH as f64 * n.powi(3)),
         batched::cost,
     )
-    .with(Implementation::cpu("over-batch", cpu::over_batch))
-    .with(Implementation::cpu("within", cpu::within))
+    .about(
+        "Batched matrix product",
+        "64 small f32 products at once: where does a GPU win that no single one of them would fill?",
+    )
+    .axis("N", "N, rows and columns of each matrix", Unit::Count)
+    .with(Implementation::cpu("over-batch", cpu::over_batch).method("a product a thread"))
+    .with(Implementation::cpu("within", cpu::within).method("all threads in each product"))
     .with(Implementation::gpu(
         "cublas",
         Clock::EventsGated,
         gpu::cublas,
-    ))
+    ).library(Library::Cublas))
     .with(Implementation::gpu(
         "cublas-eager",
         Clock::Events,
         gpu::cublas,
-    ))
-    .with(Implementation::gpu("transfer", Clock::Wall, gpu::transfer).cost(batched::cost_transfer))
+    ).library(Library::Cublas))
+    .with(Implementation::gpu("transfer", Clock::Wall, gpu::transfer).data(Data::Ordinary).library(Library::Cublas).cost(batched::cost_transfer))
     .with(
         Implementation::gpu("transfer-pinned", Clock::Wall, gpu::transfer_pinned)
+.data(Data::Pinned).library(Library::Cublas)
             .cost(batched::cost_transfer),
     )
 }

@@ -1,6 +1,9 @@
 //! y = sin(sin(sin(sin x))): what does fusing four elementwise kernels into one save, and what
 //! does replaying them as a graph?
 
+use crossover::model::Data::{Ordinary, Pinned};
+use crossover::model::Launches::{Fused, Graph};
+use crossover::model::Unit;
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock, Rate};
 use crossover::workload::nested_sine::{self, NestedSine, cpu, gpu};
@@ -19,7 +22,14 @@ pub(crate) fn group() -> Group<NestedSine> {
     use Clock::{Events, EventsGated, Wall};
 
     Group::new("nested_sine", sizes, Rate::elements(), nested_sine::cost)
-        .with(Implementation::cpu("std", cpu::std).sizes(std_sizes))
+        .about(
+            "Nested sine",
+            "y = sin(sin(sin(sin x))) on each f32 element: what does fusing four elementwise kernels \
+             save, and what does replaying them as a graph?",
+        )
+        .axis("n", "n, elements", Unit::Count)
+        .words("nested sine", "sine")
+        .with(Implementation::cpu("std", cpu::std).method("f32::sin").sizes(std_sizes))
         .with(
             Implementation::cpu("simd", cpu::simd)
                 .cost(nested_sine::cost_vector)
@@ -27,27 +37,27 @@ pub(crate) fn group() -> Group<NestedSine> {
         )
         .with(Implementation::gpu("per-kernel", Events, gpu::per_kernel).cost(four))
         .with(Implementation::gpu("per-kernel-gated", EventsGated, gpu::per_kernel).cost(four))
-        .with(Implementation::gpu("fused", Events, gpu::fused))
-        .with(Implementation::gpu("fused-gated", EventsGated, gpu::fused))
+        .with(Implementation::gpu("fused", Events, gpu::fused).launches(Fused))
+        .with(Implementation::gpu("fused-gated", EventsGated, gpu::fused).launches(Fused))
         .with(Implementation::gpu(
             "fused-sinf",
             EventsGated,
             gpu::fused_sinf,
-        ))
+        ).launches(Fused).method("sinf"))
         .with(Implementation::gpu(
             "fused-fast",
             EventsGated,
             gpu::fused_fast,
-        ))
-        .with(Implementation::gpu("graph", Events, gpu::graph).cost(four))
-        .with(Implementation::gpu("graph-gated", EventsGated, gpu::graph).cost(four))
+        ).launches(Fused).method("__sinf"))
+        .with(Implementation::gpu("graph", Events, gpu::graph).launches(Graph).cost(four))
+        .with(Implementation::gpu("graph-gated", EventsGated, gpu::graph).launches(Graph).cost(four))
         .with(
-            Implementation::gpu("transfer", Wall, gpu::transfer)
+            Implementation::gpu("transfer", Wall, gpu::transfer).data(Ordinary).launches(Fused)
                 .cost(copied)
                 .sizes(copied_sizes.clone()),
         )
         .with(
-            Implementation::gpu("transfer-pinned", Wall, gpu::transfer_pinned)
+            Implementation::gpu("transfer-pinned", Wall, gpu::transfer_pinned).data(Pinned).launches(Fused)
                 .cost(copied)
                 .sizes(copied_sizes),
         )

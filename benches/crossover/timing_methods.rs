@@ -1,6 +1,7 @@
 //! A kernel of known duration and a matrix product, each timed in six ways: by how much is each
 //! way wrong, and where? The id's size is the true time in nanoseconds, or the order N.
 
+use crossover::model::{Data, Does, Library, Phase, Truth, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsCold, EventsGated, Submit, Wall};
 use crossover::workload::matmul;
@@ -14,9 +15,17 @@ pub(crate) fn spin() -> Group<Spin> {
     // Eleven processes a size.
     let first_sizes = Sizes::new([], default, full);
     Group::new("timing_methods", sizes, None, timing_methods::cost)
+        .about(
+            "Timing a known kernel",
+            "A kernel that spins for a known time, timed in six ways: by how much is each wrong, and \
+             where?",
+        )
+        .axis("t", "t, true time on the device", Unit::Time)
+        .words("a kernel of known duration", "kernel")
+        .truth(Truth::Size)
         .with(Implementation::gpu("spin-submit", Submit, spin::enqueued))
-        .with(Implementation::gpu("spin-wall", Wall, spin::waited))
-        .with(Implementation::gpu("spin-first-call", Wall, spin::first_call).sizes(first_sizes))
+        .with(Implementation::gpu("spin-wall", Wall, spin::waited).data(Data::Awaited))
+        .with(Implementation::gpu("spin-first-call", Wall, spin::first_call).data(Data::Awaited).does(Does::Starts(Phase::FirstCall)).sizes(first_sizes))
         .with(Implementation::gpu("spin-events", Events, spin::enqueued))
         .with(Implementation::gpu(
             "spin-events-gated",
@@ -34,18 +43,24 @@ pub(crate) fn product() -> Group<Product> {
     let sizes = Sizes::powers_of_two([8], [6, 10, 12], 6..=14);
     let first_sizes = Sizes::powers_of_two([], [10], [6, 10, 12, 14]);
     Group::new("timing_methods_matmul", sizes, None, matmul::cost)
-        .with(Implementation::gpu("submit", Submit, product::enqueued))
-        .with(Implementation::gpu("wall", Wall, product::waited))
-        .with(Implementation::gpu("first-call", Wall, product::first_call).sizes(first_sizes))
-        .with(Implementation::gpu("events", Events, product::enqueued))
+        .about(
+            "Timing a matrix product",
+            "One cuBLAS product, timed in the same six ways: what does each add to the device's time, or \
+             leave out?",
+        )
+        .axis("N", "N, rows and columns of each matrix", Unit::Count)
+        .words("a cuBLAS product", "kernel")
+        .truth(Truth::Gated)
+        .with(Implementation::gpu("submit", Submit, product::enqueued).library(Library::Cublas))
+        .with(Implementation::gpu("wall", Wall, product::waited).data(Data::Awaited).library(Library::Cublas))
+        .with(Implementation::gpu("first-call", Wall, product::first_call).data(Data::Awaited).does(Does::Starts(Phase::FirstCall)).library(Library::Cublas).sizes(first_sizes))
+        .with(Implementation::gpu("events", Events, product::enqueued).library(Library::Cublas))
         .with(Implementation::gpu(
             "events-gated",
             EventsGated,
-            product::enqueued,
-        ))
+            product::enqueued).library(Library::Cublas))
         .with(Implementation::gpu(
             "events-cold",
             EventsCold,
-            product::enqueued,
-        ))
+            product::enqueued).library(Library::Cublas))
 }

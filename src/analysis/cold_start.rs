@@ -1,11 +1,10 @@
-//! What a fresh process pays before its first result, put together from the phases that the
-//! group `cold_start` measures.
+//! What a fresh process pays before its first result, put together from the phases that were
+//! measured, whichever group they stand in.
 
-use crate::results::curves::Benchmark;
+use crate::model::role::{Does, Library, Phase};
+use crate::results::curves::{Benchmark, Series};
 use crate::results::machine::Machine;
 use crate::timing::Clock;
-
-const GROUP: &str = "cold_start";
 
 /// The first result that is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,11 +16,11 @@ pub(crate) enum First {
 }
 
 impl First {
-    /// What an implementation needs, by its name.
-    pub(crate) fn of(implementation: &str) -> Self {
-        match implementation.starts_with("cublas") {
-            true => First::Product,
-            false => First::Kernel,
+    /// What an implementation needs: its library, or a kernel.
+    pub(crate) fn of(series: &Series) -> Self {
+        match series.role.library {
+            Some(Library::Cublas) => First::Product,
+            _ => First::Kernel,
         }
     }
 }
@@ -43,31 +42,33 @@ impl Start<'_> {
 }
 
 /// One measured phase.
-pub(crate) fn phase<'a>(machine: &'a Machine, name: &str) -> Option<&'a Benchmark> {
-    let group = machine.group(GROUP)?;
-    let series = group.find(&format!("gpu/{name}"))?;
-    (series.clock == Some(Clock::Wall))
-        .then(|| series.points.last())
-        .flatten()
+pub(crate) fn phase(machine: &Machine, phase: Phase) -> Option<&Benchmark> {
+    let mut series = machine.groups.iter().flat_map(|group| &group.series);
+    let measured = |s: &&Series| s.role.does == Does::Starts(phase) && s.clock == Some(Clock::Wall);
+    series.find(measured)?.points.last()
 }
 
 /// The phases up to `first`; `None` where one of them was not measured. Source is compiled to
 /// PTX, which the driver compiles on loading; a CUBIN stands for both where they are missing.
 pub(crate) fn start(machine: &Machine, first: First) -> Option<Start<'_>> {
-    let phases = |names: &[&str]| -> Option<Vec<&Benchmark>> {
-        names.iter().map(|name| phase(machine, name)).collect()
+    use Phase::{
+        Context, CubinLoad, DriverInit, FirstAlloc, FirstGemm, FirstLaunch, FirstStream,
+        NvrtcCompile, PtxJit, WarmGemm, WarmLaunch,
     };
-    let mut all = phases(&["driver-init", "context", "first-stream", "first-alloc"])?;
+    let phases = |all: &[Phase]| -> Option<Vec<&Benchmark>> {
+        all.iter().map(|one| phase(machine, *one)).collect()
+    };
+    let mut all = phases(&[DriverInit, Context, FirstStream, FirstAlloc])?;
     let warm = match first {
         First::Kernel => {
-            let code = phases(&["nvrtc-compile", "ptx-jit"]);
-            all.extend(code.or_else(|| phases(&["cubin-load"]))?);
-            all.push(phase(machine, "first-launch")?);
-            phase(machine, "warm-launch")
+            let code = phases(&[NvrtcCompile, PtxJit]);
+            all.extend(code.or_else(|| phases(&[CubinLoad]))?);
+            all.push(phase(machine, FirstLaunch)?);
+            phase(machine, WarmLaunch)
         }
         First::Product => {
-            all.push(phase(machine, "first-gemm")?);
-            phase(machine, "warm-gemm")
+            all.push(phase(machine, FirstGemm)?);
+            phase(machine, WarmGemm)
         }
     };
     Some(Start { phases: all, warm })

@@ -5,10 +5,12 @@
 //!
 //! | work | against |
 //! | --- | --- |
-//! | GPU, data on the device | `flop` over `gpu_sgemm`, `bytes` over `gpu_copy` |
-//! | GPU, data on the host | `link_bytes` over the mean of `h2d_pinned` and `d2h_pinned` |
+//! | GPU, nothing crosses the link | `flop` over `gpu_sgemm`, `bytes` over `gpu_copy` |
+//! | GPU, bytes cross the link | `link_bytes` over the mean of `h2d_pinned` and `d2h_pinned` |
 //! | CPU | `flop` over `cpu_fma_all`, `bytes` over `cpu_memory` |
-//! | CPU, name ending in `-1-thread` | `flop` over `cpu_fma_1` |
+//! | CPU, one thread, no answer | `flop` over `cpu_fma_1` |
+//!
+//! Code on one thread that may be an answer stands for the whole CPU, and is held against it.
 //!
 //! A curve that exceeds the link's rate at some size copies both ways at once, and its share is
 //! that of both ways together. One that is far above the SGEMM rate computes in another precision,
@@ -18,8 +20,9 @@
 //! [`RunRecord::ceilings`]: crate::model::record::RunRecord::ceilings
 
 use crate::model::id::Device;
+use crate::model::role::Threads;
 use crate::presentation::units;
-use crate::results::curves::{Benchmark, Question, Series};
+use crate::results::curves::{Benchmark, Series};
 use crate::results::machine::Machine;
 
 /// The share of the binding limit.
@@ -65,22 +68,22 @@ pub(crate) fn share(series: &Series, benchmark: &Benchmark, machine: &Machine) -
             cached: false,
         })
     };
-    let limits = match (series.device, series.question()) {
-        (Device::Gpu, Question::Device) => [
+    let limits = match (series.device, series.crosses_link()) {
+        (Device::Gpu, false) => [
             of(cost.flop, sgemm(series, machine), "SGEMM rate"),
             of(cost.bytes, machine.ceiling("gpu_copy"), "copy bandwidth").map(|share| Share {
                 cached: share.fraction > NOISE && fits_cache(benchmark, machine),
                 ..share
             }),
         ],
-        (Device::Gpu, Question::Host) => match both_ways(series, machine) {
+        (Device::Gpu, true) => match both_ways(series, machine) {
             true => {
                 let both = link(machine).map(|rate| 2.0 * rate);
                 [of(cost.link_bytes, both, "PCIe rate, both ways"), None]
             }
             false => [of(cost.link_bytes, link(machine), "PCIe rate"), None],
         },
-        (Device::Cpu, _) if series.one_thread() => {
+        (Device::Cpu, _) if series.role.threads == Some(Threads::One) && !series.role.answers => {
             let peak = machine.ceiling("cpu_fma_1");
             [of(cost.flop, peak, "FMA peak of 1 core"), None]
         }

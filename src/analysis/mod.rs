@@ -4,6 +4,6 @@ pub(crate) mod cold_start;
 pub(crate) mod crossover;
 pub(crate) mod findings;
 pub(crate) mod limits;
+pub(crate) mod rate;
 pub(crate) mod reuse;
 pub(crate) mod telemetry;
-pub(crate) mod topics;

@@ -54,13 +54,13 @@ pub(crate) fn find(machine: &Machine, found: &[Found]) -> Vec<Reuse> {
         else {
             continue;
         };
-        let first = cold_start::First::of(&resident.gpu);
+        let first = cold_start::First::of(series);
         let cold = cold_start::start(machine, first).map(|s| s.total_ns());
         let device = curve(series);
         let (cpu, _) = best_cpu(group);
         let moving = group
             .on(Device::Gpu)
-            .filter(|s| s.measures_work() && s.question() == Question::Host);
+            .filter(|s| s.answers() && s.computes() && s.question() == Question::Host);
         for series in moving {
             let rows: Vec<Row> = series
                 .points

@@ -9,10 +9,11 @@ use crate::compare::comparison::Comparison;
 use crate::compare::judge::Verdict;
 use crate::compare::rows::Row;
 use crate::compare::show;
+use crate::model::topic::Unit;
 use crate::presentation::ink::Family;
 use crate::presentation::page::shell;
 use crate::presentation::plot::figure::{Curve, Dot, Limit, Plot, Quantity, Shape};
-use crate::presentation::units::{self, Unit};
+use crate::presentation::units;
 
 // Shades of `Family::Alone`, whose hues do not mean CPU or GPU.
 /// Orange.

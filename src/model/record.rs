@@ -10,12 +10,15 @@ use serde::{Deserialize, Serialize};
 use crate::model::clock;
 use crate::model::cost::Cost;
 use crate::model::environment::Environment;
+use crate::model::role::Role;
 use crate::model::telemetry::{DeviceState, Telemetry};
+use crate::model::topic::Topic;
 use crate::model::verified::Verified;
 use crate::timing::Clock;
 
 /// Version of both file formats. A reader refuses a higher one.
 pub const SCHEMA: u32 = 1;
+
 /// What the suite knows about one result and Criterion does not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sidecar {
@@ -33,6 +36,9 @@ pub struct Sidecar {
     pub size: u64,
     /// Cost of one iteration.
     pub cost: Cost,
+    /// What the implementation does, and how; `None` in files of versions before roles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
     /// Result of the check against float64; `None` where nothing is computed.
     pub verified: Option<Verified>,
     /// State of the GPU; `None` on the CPU and without NVML.
@@ -106,6 +112,10 @@ pub struct RunRecord {
     pub arguments: Vec<String>,
     /// The machine.
     pub environment: Environment,
+    /// The groups of the executable, in their order, whether or not they were run; empty in
+    /// files of versions before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Topic>,
     /// Measured ceilings by name (`gpu_copy`, `gpu_sgemm`, `h2d_pinned`, …).
     #[serde(default)]
     pub ceilings: BTreeMap<String, Ceiling>,

@@ -1,5 +1,7 @@
 //! Numbers for people: three significant digits, SI prefixes, decimal gigabytes.
 
+use crate::model::topic::{Topic, Unit};
+
 /// Three significant digits, no exponent from 0.001 to 999,999, thousands separated.
 pub(crate) fn number(value: f64) -> String {
     if !value.is_finite() {
@@ -215,18 +217,6 @@ pub(crate) fn bytes(bytes: f64) -> String {
     rate(bytes, "B")
 }
 
-/// What the size in an id counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Unit {
-    /// A number of things.
-    Count,
-    /// Bytes.
-    Bytes,
-    /// Nanoseconds.
-    Time,
-}
-
 impl Unit {
     /// A size in words: `1,024`, `256 MiB`, `10.0 ms`.
     pub(crate) fn write(self, of: u64) -> String {
@@ -235,6 +225,13 @@ impl Unit {
             Unit::Bytes => binary(of),
             Unit::Time => time(of as f64),
         }
+    }
+}
+
+impl Topic {
+    /// `N = 64`, `size = 256 MiB`.
+    pub(crate) fn at(&self, size: u64) -> String {
+        format!("{} = {}", self.symbol, self.unit.write(size))
     }
 }
 

@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use crate::analysis::crossover::pairs::{self, Found};
+use crate::analysis::findings;
 use crate::analysis::findings::finding::{Context, Finding};
 use crate::analysis::reuse::{self, Reuse};
-use crate::analysis::{findings, topics};
+use crate::model::topic::Topic;
+use crate::results::curves::Group;
 use crate::results::files::FileError;
 use crate::results::machine::Machine;
 
@@ -39,7 +41,7 @@ impl Assembled {
         std::iter::once(&self.machine).chain(self.others.iter().map(|(m, _)| m))
     }
 
-    /// Groups of any machine, those that compare CPU and GPU first, then by topic and name.
+    /// Groups of any machine, those that compare CPU and GPU first, then in their own order.
     pub(crate) fn group_names(&self) -> Vec<String> {
         let mut names: Vec<String> = self
             .machines()
@@ -49,9 +51,20 @@ impl Assembled {
         names.dedup();
         names.sort_by_key(|name| {
             let compares = self.found.iter().any(|f| f.group == *name);
-            (!compares, topics::place(name))
+            (!compares, self.groups(name).next().map(|group| group.place))
         });
         names
+    }
+
+    /// The group of that name of each machine that has it.
+    pub(crate) fn groups(&self, name: &str) -> impl Iterator<Item = &Group> {
+        self.machines().filter_map(move |m| m.group(name))
+    }
+
+    /// What the group of that name says of itself.
+    pub(crate) fn topic(&self, name: &str) -> Topic {
+        let known = self.groups(name).next();
+        known.map_or_else(|| Topic::of(name), |group| group.topic.clone())
     }
 }
 

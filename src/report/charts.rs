@@ -2,13 +2,13 @@
 
 use crate::analysis::crossover::pairs::{self, Found};
 use crate::analysis::limits;
-use crate::analysis::topics::{self, Work};
+use crate::analysis::rate::{self, Work};
 use crate::model::id::Device;
 use crate::presentation::ink::Family;
 use crate::presentation::plot::figure::{Curve, Dot, Limit, Mark, Plot, Quantity};
 use crate::presentation::units;
 use crate::report::assemble::Assembled;
-use crate::results::curves::{Group, Question, Series};
+use crate::results::curves::{Group, Series};
 use crate::results::machine::Machine;
 use crate::timing::Clock;
 
@@ -34,9 +34,9 @@ struct Drawn<'a> {
 /// The plots of a group of the machine or of one beside it.
 pub(super) fn charts(report: &Assembled, group: &str) -> Charts {
     let drawn = drawn(report, group);
-    let topic = topics::topic(group);
-    let title = topics::title(group);
-    let groups: Vec<&Group> = report.machines().filter_map(|m| m.group(group)).collect();
+    let topic = report.topic(group);
+    let title = &topic.title;
+    let groups: Vec<&Group> = report.groups(group).collect();
     let curves = |dots: &dyn Fn(&Series) -> Vec<Dot>| -> Vec<Curve> {
         drawn
             .iter()
@@ -47,7 +47,7 @@ pub(super) fn charts(report: &Assembled, group: &str) -> Charts {
     let marks = marks(report, group);
     let time = Plot {
         title: format!("{title}: time"),
-        size_label: topic.axis.into(),
+        size_label: topic.axis.clone(),
         size_unit: topic.unit,
         quantity: Quantity::Time,
         curves: curves(&times),
@@ -55,9 +55,9 @@ pub(super) fn charts(report: &Assembled, group: &str) -> Charts {
         marks: marks.clone(),
         limits: Vec::new(),
     };
-    let rate = topics::work(&groups).map(|work| Plot {
+    let rate = rate::work(&groups).map(|work| Plot {
         title: format!("{title}: throughput and limits"),
-        size_label: topic.axis.into(),
+        size_label: topic.axis.clone(),
         size_unit: topic.unit,
         quantity: Quantity::Rate(work.unit()),
         curves: curves(&|series: &Series| match series.measures_work() {
@@ -205,11 +205,7 @@ fn mark(report: &Assembled, f: &Found) -> Option<Mark> {
         .group(&f.group)?
         .on(Device::Gpu)
         .find(|s| s.implementation == f.gpu && s.clock_name() == f.clock)?;
-    let at = format!(
-        "{} = {}",
-        topics::topic(&f.group).symbol,
-        units::from_size(change.size)
-    );
+    let at = format!("{} = {}", f.topic.symbol, units::from_size(change.size));
     let question = f.question.phrase();
     Some(Mark {
         size: change.size,
@@ -232,7 +228,7 @@ fn ceilings(report: &Assembled, drawn: &[Drawn], work: Work) -> Vec<Limit> {
         let moves = drawn.iter().any(|d| {
             std::ptr::eq(d.machine, machine)
                 && d.series.clock == Some(Clock::Wall)
-                && d.series.question() == Question::Host
+                && d.series.crosses_link()
         });
         let mut add = |family, label: &str, value: Option<f64>| {
             if let Some(value) = value {
@@ -258,7 +254,7 @@ fn ceilings(report: &Assembled, drawn: &[Drawn], work: Work) -> Vec<Limit> {
         // Where every byte crosses the link, the GPU's memory bounds nothing.
         let resident = drawn
             .iter()
-            .any(|d| std::ptr::eq(d.machine, machine) && d.series.question() == Question::Device);
+            .any(|d| std::ptr::eq(d.machine, machine) && !d.series.crosses_link());
         for (device, name) in names {
             if *name == "gpu_copy" && !resident {
                 continue;

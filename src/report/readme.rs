@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use crate::analysis::crossover::pairs::headlines;
 use crate::analysis::crossover::words;
-use crate::analysis::topics;
 use crate::report::assemble::{self, Assembled, Options, ReportError};
 use crate::report::page::group::Section;
 use crate::results::files::{self, FileError};
@@ -108,7 +107,7 @@ fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
     for f in headlines(&report.found) {
         text += &format!(
             "| {}, {} | `{}` | {} | {} |\n",
-            cell(topics::title(&f.group)),
+            cell(&f.topic.title),
             f.question.phrase(),
             f.gpu_label().replace(['`', '|'], " "),
             words::wins(f),
@@ -122,7 +121,7 @@ fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
         }
         text.push_str("\n<p>\n");
         for plot in Section::draw(report, &group).plots {
-            let alt = cell(topics::title(&group));
+            let alt = cell(&report.topic(&group).title);
             text += &format!(
                 "<img src=\"{PLOTS}/{}\" width=\"49%\" alt=\"{alt}\">\n",
                 plot.file

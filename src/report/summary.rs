@@ -10,6 +10,8 @@ use crate::analysis::reuse::Reuse;
 use crate::analysis::{limits, telemetry};
 use crate::model::environment::Environment;
 use crate::model::record::Ceiling;
+use crate::model::role::Role;
+use crate::model::topic::Topic;
 use crate::report::assemble::Assembled;
 use crate::results::curves::Question;
 use crate::results::machine::Machine;
@@ -29,6 +31,8 @@ pub(super) struct Summary {
     run: Option<String>,
     started: Option<String>,
     ceilings: BTreeMap<String, Ceiling>,
+    /// In their order.
+    groups: Vec<Topic>,
     benchmarks: Vec<Row>,
     crossovers: Vec<Crossover>,
     break_even: Vec<BreakEven>,
@@ -45,6 +49,7 @@ struct Row {
     implementation: String,
     size: u64,
     clock: Option<&'static str>,
+    role: Role,
     median_ns: f64,
     mean_ns: Option<f64>,
     ci_low_ns: Option<f64>,
@@ -126,6 +131,11 @@ pub(super) fn summary(report: &Assembled) -> Summary {
         run: main.run.as_ref().map(|r| r.run.clone()),
         started: main.run.as_ref().map(|r| r.started.clone()),
         ceilings: sound(main),
+        groups: report
+            .group_names()
+            .iter()
+            .map(|name| report.topic(name))
+            .collect(),
         benchmarks: rows(main),
         crossovers: crossovers(&report.found),
         break_even: report.reuse.iter().map(break_even).collect(),
@@ -166,6 +176,7 @@ fn rows(machine: &Machine) -> Vec<Row> {
                 implementation: b.implementation.clone(),
                 size: b.size,
                 clock: b.clock.map(|c| c.name()),
+                role: b.role.clone(),
                 median_ns: b.median_ns,
                 mean_ns: b.mean_ns,
                 ci_low_ns: b.interval_ns.map(|i| i.0),

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use crate::model::cost::Cost;
 use crate::model::id::{self, Device};
+use crate::model::role::{Does, Role};
 use crate::model::telemetry::Telemetry;
+use crate::model::topic::Topic;
 use crate::model::verified::Verified;
 use crate::timing::Clock;
 
@@ -56,6 +58,8 @@ pub(crate) struct Benchmark {
     pub samples: Option<usize>,
     /// Cost of one iteration.
     pub cost: Cost,
+    /// What its implementation does, and how.
+    pub role: Role,
     /// The check against float64.
     pub verified: Option<Verified>,
     /// Why the GPU's clock was held down right after the samples; `None` where nobody looked.
@@ -100,6 +104,8 @@ pub(crate) struct Series {
     pub implementation: String,
     /// The clock of each of its points.
     pub clock: Option<Clock>,
+    /// What it does, and how.
+    pub role: Role,
     /// At least one, sizes ascending and distinct.
     pub points: Vec<Benchmark>,
 }
@@ -132,10 +138,9 @@ impl Series {
         }
     }
 
-    /// Whether it is CPU code kept to one core, to be held against that core's peak. Beside
-    /// the same code on all cores it takes no part in what is the best CPU code.
-    pub(crate) fn one_thread(&self) -> bool {
-        self.device == Device::Cpu && self.implementation.ends_with("-1-thread")
+    /// Whether it may be an answer.
+    pub(crate) fn answers(&self) -> bool {
+        self.measures_work() && self.role.answers
     }
 
     /// Whether a time includes what a caller pays to launch the work.
@@ -143,15 +148,24 @@ impl Series {
         self.clock.is_some_and(Clock::includes_launch)
     }
 
-    /// Where the data lies: on the host for implementations that move bytes over the link
-    /// or whose name starts with `transfer`.
+    /// Where the data lies.
     pub(crate) fn question(&self) -> Question {
-        let moves = |b: &Benchmark| b.cost.link_bytes.is_some_and(|bytes| bytes > 0.0);
-        if self.implementation.starts_with("transfer") || self.points.iter().any(moves) {
-            Question::Host
-        } else {
-            Question::Device
+        match self.role.data.on_device() {
+            true => Question::Device,
+            false => Question::Host,
         }
+    }
+
+    /// Whether it computes, as opposed to what only copies, allocates or starts something.
+    pub(crate) fn computes(&self) -> bool {
+        self.role.does == Does::Computes
+    }
+
+    /// Whether bytes cross the link between host and device.
+    pub(crate) fn crosses_link(&self) -> bool {
+        let moves = |b: &Benchmark| b.cost.link_bytes.is_some_and(|bytes| bytes > 0.0);
+        self.device == Device::Gpu
+            && (self.question() == Question::Host || self.points.iter().any(moves))
     }
 }
 
@@ -160,12 +174,17 @@ impl Series {
 pub(crate) struct Group {
     /// First part of the ids.
     pub name: String,
+    /// What it says of itself.
+    pub topic: Topic,
+    /// Its place among the groups.
+    pub place: usize,
     /// At least one.
     pub series: Vec<Series>,
 }
 
 impl Group {
     /// The curve of that name, `gpu/cublas`; the first of several clocks.
+    #[cfg(test)]
     pub(crate) fn find(&self, name: &str) -> Option<&Series> {
         self.series.iter().find(|s| s.name() == name)
     }
@@ -181,8 +200,11 @@ impl Group {
     }
 }
 
-/// Curves and groups of loose benchmarks.
-pub(crate) fn gather(benchmarks: Vec<Benchmark>) -> Vec<Group> {
+/// Curves and groups of loose benchmarks. `topic` knows a group and its place.
+pub(crate) fn gather(
+    benchmarks: Vec<Benchmark>,
+    topic: impl Fn(&str) -> (usize, Topic),
+) -> Vec<Group> {
     let mut groups: BTreeMap<String, BTreeMap<_, Vec<Benchmark>>> = BTreeMap::new();
     for benchmark in benchmarks {
         let curve = (
@@ -204,6 +226,7 @@ pub(crate) fn gather(benchmarks: Vec<Benchmark>) -> Vec<Group> {
             device,
             implementation,
             clock,
+            role: points[0].role.clone(),
             points,
         }
     };
@@ -212,7 +235,13 @@ pub(crate) fn gather(benchmarks: Vec<Benchmark>) -> Vec<Group> {
         .map(|(name, curves)| {
             let mut series: Vec<Series> = curves.into_iter().map(series).collect();
             series.sort_by_cached_key(|s| (s.device, numbered(&s.implementation)));
-            Group { name, series }
+            let (place, topic) = topic(&name);
+            Group {
+                name,
+                topic,
+                place,
+                series,
+            }
         })
         .collect()
 }

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::model::cost::Cost;
 use crate::model::environment::Environment;
 use crate::model::id::{self, Device};
 use crate::model::record::{Ceiling, Failure, RunRecord, Skip};
+use crate::model::topic::Topic;
 use crate::results::curves::{Benchmark, Group, gather};
+use crate::results::earlier;
 use crate::results::layout::NEW;
 use crate::results::problem::Problem;
 use crate::results::runs;
@@ -60,6 +61,7 @@ impl Machine {
         for run in &runs {
             ceilings.extend(run.ceilings.clone());
         }
+        let topics: Vec<Vec<Topic>> = runs.iter().map(|run| run.groups.clone()).collect();
         let newest = runs.pop();
         let mut environment = newest.as_ref().map(|r| r.environment.clone());
         if let Some(environment) = &mut environment
@@ -79,7 +81,7 @@ impl Machine {
             environment,
             run: newest,
             ceilings,
-            groups: gather(benchmarks),
+            groups: gather(benchmarks, |group| topic(group, &topics)),
             problems,
         }
     }
@@ -147,6 +149,18 @@ impl Machine {
     }
 }
 
+/// What a group says of itself, and its place: as the newest run has it that knows the group.
+fn topic(group: &str, runs: &[Vec<Topic>]) -> (usize, Topic) {
+    let known = runs.iter().rev().map(Vec::as_slice);
+    known
+        .chain([earlier::topics()])
+        .find_map(|topics| {
+            let place = topics.iter().position(|topic| topic.group == group)?;
+            Some((place, topics[place].clone()))
+        })
+        .unwrap_or_else(|| (usize::MAX, Topic::of(group)))
+}
+
 /// A result of this suite's form. Samples that cannot be read are named in `problems`: the
 /// median, which stands in another file, is shown without them.
 fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, Problem> {
@@ -178,6 +192,9 @@ fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, P
         .samples
         .map_err(|problem| problems.push(problem))
         .ok();
+    let role = sidecar.as_ref().and_then(|s| s.role.clone());
+    let cost = sidecar.as_ref().map(|s| s.cost).unwrap_or_default();
+    let role = role.unwrap_or_else(|| earlier::role(&stored.group, device, implementation, &cost));
     let mut benchmark = Benchmark {
         implementation: implementation.to_owned(),
         id: stored.id,
@@ -190,7 +207,8 @@ fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, P
         interval_ns: estimates.interval,
         spread: estimates.median_abs_dev.map(|d| d / estimates.median),
         samples: samples.map(|samples| samples.len()),
-        cost: Cost::default(),
+        cost,
+        role,
         verified: None,
         throttle_reasons: None,
         telemetry: None,
@@ -201,7 +219,6 @@ fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, P
     };
     if let Some(sidecar) = sidecar {
         benchmark.clock = Some(sidecar.clock);
-        benchmark.cost = sidecar.cost;
         benchmark.verified = sidecar.verified;
         benchmark.throttle_reasons = sidecar.device_state.map(|s| s.throttle_reasons);
         benchmark.telemetry = sidecar.monitor;

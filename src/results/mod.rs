@@ -4,6 +4,7 @@
 pub(crate) mod baseline;
 pub(crate) mod crossings;
 pub(crate) mod curves;
+mod earlier;
 pub(crate) mod export;
 pub(crate) mod files;
 pub(crate) mod folder;

@@ -28,6 +28,7 @@ pub(crate) fn read(dir: &Path) -> Result<Option<Sidecar>, FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::role::Role;
     use crate::model::{Cost, SCHEMA};
     use crate::timing::Clock;
 
@@ -44,6 +45,7 @@ mod tests {
             clock: Clock::EventsGated,
             size: 1,
             cost: Cost::default(),
+            role: Some(Role::gpu()),
             verified: None,
             device_state: None,
             monitor: None,

@@ -6,6 +6,8 @@ use std::rc::Rc;
 use crate::device::gpu::Gpu;
 use crate::model::cost::Cost;
 use crate::model::id::{self, Device};
+use crate::model::role::{Data, Does, Format, Launches, Library, Role, Split, Threads};
+use crate::model::topic::{Topic, Truth, Unit};
 use crate::suite::plan::Planned;
 use crate::suite::settings::Profile;
 use crate::timing::{Clock, Rate};
@@ -91,6 +93,7 @@ pub struct Implementation<W> {
     pub(super) name: &'static str,
     pub(super) make: Make<W>,
     pub(super) clock: Clock,
+    pub(super) role: Role,
     pub(super) sizes: Option<Sizes>,
     pub(super) cost: Option<CostOf>,
 }
@@ -101,18 +104,21 @@ pub(super) enum Make<W> {
 }
 
 impl<W> Implementation<W> {
-    /// Runs on the CPU, timed on the wall clock. Its id is `<group>/cpu/<name>/<size>`.
+    /// Runs on the CPU, on all cores, timed on the wall clock. Its id is
+    /// `<group>/cpu/<name>/<size>`.
     pub fn cpu(name: &'static str, make: impl Fn(&Rc<W>) -> Made + 'static) -> Self {
         Self {
             name,
             make: Make::Cpu(Box::new(make)),
             clock: Clock::Wall,
+            role: Role::cpu(),
             sizes: None,
             cost: None,
         }
     }
 
-    /// Runs on the GPU, timed on `clock`. Its id is `<group>/gpu/<name>/<size>`.
+    /// Runs on the GPU on data in device memory, calls queued, timed on `clock`. Its id is
+    /// `<group>/gpu/<name>/<size>`.
     pub fn gpu(
         name: &'static str,
         clock: Clock,
@@ -122,9 +128,71 @@ impl<W> Implementation<W> {
             name,
             make: Make::Gpu(Box::new(make)),
             clock,
+            role: Role::gpu(),
             sizes: None,
             cost: None,
         }
+    }
+
+    /// Where the data of an iteration start and end.
+    pub fn data(mut self, data: Data) -> Self {
+        self.role.data = data;
+        self
+    }
+
+    /// How the GPU is given its kernels.
+    pub fn launches(mut self, launches: Launches) -> Self {
+        self.role.launches = Some(launches);
+        self
+    }
+
+    /// Computes on one CPU thread.
+    pub fn one_thread(mut self) -> Self {
+        self.role.threads = Some(Threads::One);
+        self
+    }
+
+    /// Operands in another format than f32.
+    pub fn format(mut self, format: Format) -> Self {
+        self.role.format = format;
+        self
+    }
+
+    /// f32 put together from products of operands in `format`.
+    pub fn split(mut self, format: Format, split: Split) -> Self {
+        self.role.split = Some(split);
+        self.format(format)
+    }
+
+    /// Cuts the work into so many pieces.
+    pub fn pieces(mut self, pieces: u32) -> Self {
+        self.role.pieces = pieces;
+        self
+    }
+
+    /// Measures something else than an operation on data.
+    pub fn does(mut self, does: Does) -> Self {
+        self.role.does = does;
+        self
+    }
+
+    /// The library that does the work and has to be there.
+    pub fn library(mut self, library: Library) -> Self {
+        self.role.library = Some(library);
+        self
+    }
+
+    /// The algorithm, in a word, where other rows do the same work by another.
+    pub fn method(mut self, method: &str) -> Self {
+        self.role.method = Some(method.to_owned());
+        self
+    }
+
+    /// Takes no part in an answer: shown beside the others, and never the best CPU code or the
+    /// GPU code that beats it.
+    pub fn no_answer(mut self) -> Self {
+        self.role.answers = false;
+        self
     }
 
     /// Sizes of its own instead of the group's.
@@ -159,6 +227,7 @@ impl<W> Implementation<W> {
 /// A group of benchmarks: one operation `W`, its implementations, its sizes.
 pub struct Group<W> {
     pub(super) name: &'static str,
+    pub(super) topic: Topic,
     pub(super) rate: Option<Rate>,
     pub(super) sizes: Sizes,
     pub(super) cost: CostOf,
@@ -166,21 +235,62 @@ pub struct Group<W> {
 }
 
 impl<W: Workload> Group<W> {
-    /// A group without implementations yet. `rate` is what Criterion prints as throughput
-    /// (`None` where that says nothing), `cost` what the results carry.
+    /// A group without implementations yet, under its own name. `rate` is what Criterion
+    /// prints as throughput (`None` where that says nothing), `cost` what the results carry.
     pub fn new(
         name: &'static str,
         sizes: Sizes,
         rate: impl Into<Option<Rate>>,
         cost: impl Fn(u64) -> Cost + 'static,
     ) -> Self {
+        let rate = rate.into();
         Self {
             name,
-            rate: rate.into(),
+            topic: Topic {
+                rated: rate.is_some(),
+                ..Topic::of(name)
+            },
+            rate,
             sizes,
             cost: Box::new(cost),
             rows: Vec::new(),
         }
+    }
+
+    /// The heading and, in a sentence, what the group asks. The page and the list in the
+    /// README show both.
+    pub fn about(mut self, title: &str, question: &str) -> Self {
+        self.topic.title = title.to_owned();
+        self.topic.question = question.to_owned();
+        self
+    }
+
+    /// What the sizes count: their symbol, the label of their axis, their unit.
+    pub fn axis(mut self, symbol: &str, label: &str, unit: Unit) -> Self {
+        self.topic.symbol = symbol.to_owned();
+        self.topic.axis = label.to_owned();
+        self.topic.unit = unit;
+        self
+    }
+
+    /// Words for what an iteration does, inside a sentence (`the chain`), and for one of the
+    /// things that it is made of (`kernel`).
+    pub fn words(mut self, work: &str, part: &str) -> Self {
+        self.topic.work = work.to_owned();
+        self.topic.part = part.to_owned();
+        self
+    }
+
+    /// The implementations do different work: none of them is the fastest.
+    pub fn no_winner(mut self) -> Self {
+        self.topic.compares = false;
+        self
+    }
+
+    /// The implementations time the same work on different clocks, each held against this.
+    pub fn truth(mut self, truth: Truth) -> Self {
+        self.topic.truth = Some(truth);
+        self.no_winner()
     }
 
     /// Adds an implementation.
@@ -204,6 +314,7 @@ impl<W: Workload> Group<W> {
                     id: id::id(self.name, &function, size),
                     size,
                     clock: row.clock,
+                    role: row.role.clone(),
                     cost: self.cost_of(row, size),
                     throughput: self
                         .rate

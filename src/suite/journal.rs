@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use crate::machine::ceilings;
 use crate::model::environment::Environment;
 use crate::model::record::{Failure, RunRecord, SCHEMA, Skip};
+use crate::model::topic::Topic;
 use crate::results::runs;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::machine::Machine;
@@ -21,6 +22,8 @@ pub(super) struct Journal {
     /// The record is on disk, because something was measured.
     begun: bool,
     gpu_ceilings: bool,
+    /// Implementations of which the profile leaves out sizes.
+    by_profile: usize,
 }
 
 impl Journal {
@@ -39,6 +42,7 @@ impl Journal {
                 profile: settings.profile.name().to_owned(),
                 arguments: std::env::args().skip(1).collect(),
                 environment: Environment::default(),
+                groups: Vec::new(),
                 ceilings: BTreeMap::new(),
                 skipped: Vec::new(),
                 failed: Vec::new(),
@@ -47,7 +51,13 @@ impl Journal {
             mode: arguments.mode,
             begun: false,
             gpu_ceilings: false,
+            by_profile: 0,
         }
+    }
+
+    /// Lists a group of the executable.
+    pub(super) fn list(&mut self, topic: &Topic) {
+        self.record.groups.push(topic.clone());
     }
 
     /// Name of the run.
@@ -58,6 +68,7 @@ impl Journal {
     /// Notes what the profile leaves out. Too many lines to print at every run: they are in
     /// the record, and the end of the run says how many.
     pub(super) fn leave_out(&mut self, id: String, reason: String) {
+        self.by_profile += 1;
         self.record.skipped.push(Skip { id, reason });
     }
 
@@ -131,12 +142,7 @@ impl Journal {
     /// Says what was left out and what failed.
     pub(super) fn close(self) -> ExitCode {
         if self.mode == Mode::Bench {
-            let by_profile = self
-                .record
-                .skipped
-                .iter()
-                .filter(|s| s.reason.contains("CROSSOVER_PROFILE"))
-                .count();
+            let by_profile = self.by_profile;
             if by_profile > 0 {
                 eprintln!(
                     "sizes of {by_profile} implementation(s) left out by the profile; CROSSOVER_PROFILE=full runs them"

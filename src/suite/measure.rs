@@ -275,6 +275,7 @@ impl Measuring<'_> {
             clock: self.time.effective_clock(bench.row.clock),
             size: bench.size,
             cost: bench.cost,
+            role: Some(bench.row.role.clone()),
             verified: Some(verified),
             device_state: bench
                 .row

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::model::cost::Cost;
+use crate::model::role::Role;
 use crate::timing::Clock;
 
 /// One benchmark of a group.
@@ -14,6 +15,8 @@ pub struct Planned {
     pub size: u64,
     /// The clock that it is timed on where the gate works.
     pub clock: Clock,
+    /// What its implementation does, and how.
+    pub role: Role,
     /// Cost of one iteration.
     pub cost: Cost,
     /// What one iteration does, and in which unit, where the group's throughput says something.

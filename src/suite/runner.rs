@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use criterion::{AxisScale, Criterion, PlotConfiguration, PlottingBackend};
 
+use crate::model::topic::Topic;
 use crate::suite::arguments::Arguments;
 use crate::suite::group::Group;
 use crate::suite::plan::Planned;
@@ -52,6 +53,7 @@ impl Suite {
     /// Adds a group to the run.
     pub(crate) fn add(&mut self, group: impl Into<AnyGroup>) {
         let group = group.into();
+        self.session.list(group.topic());
         group.0.expect(self);
         self.groups.push(group);
     }
@@ -113,6 +115,7 @@ pub struct AnyGroup(Box<dyn Erased>);
 /// What can be done with a group without knowing its operation.
 trait Erased {
     fn name(&self) -> &'static str;
+    fn topic(&self) -> &Topic;
     fn planned(&self, profile: Profile) -> Vec<Planned>;
     fn visit_inputs(&self, size: u64, visit: &mut dyn FnMut(&[u8]));
     fn expect(&self, suite: &mut Suite);
@@ -122,6 +125,10 @@ trait Erased {
 impl<W: Workload> Erased for Group<W> {
     fn name(&self) -> &'static str {
         self.name
+    }
+
+    fn topic(&self) -> &Topic {
+        &self.topic
     }
 
     fn planned(&self, profile: Profile) -> Vec<Planned> {
@@ -151,6 +158,11 @@ impl AnyGroup {
     /// The group's name, the first part of its ids.
     pub fn name(&self) -> &'static str {
         self.0.name()
+    }
+
+    /// What the group says of itself.
+    pub fn topic(&self) -> &Topic {
+        self.0.topic()
     }
 
     /// Every benchmark of a profile, by size and then in the order of the table.

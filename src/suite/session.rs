@@ -9,6 +9,7 @@ use std::rc::Rc;
 use criterion::{BenchmarkId, Throughput};
 
 use crate::model::id;
+use crate::model::topic::Topic;
 use crate::results::folder::BenchmarkFolder;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::around::{self, ExtraSizes};
@@ -56,6 +57,11 @@ impl Session {
 
     pub(super) fn profile(&self) -> Profile {
         self.settings.profile
+    }
+
+    /// Lists a group in the record of the run.
+    pub(super) fn list(&mut self, topic: &Topic) {
+        self.journal.list(topic);
     }
 
     /// Counts the benchmarks of a group that are going to be run.

@@ -92,6 +92,7 @@ pub(crate) fn write(root: &Path, baseline: &str, run: &str, result: &Result) {
             clock,
             size: parts[parts.len() - 1].parse().unwrap_or(0),
             cost: Cost::default(),
+            role: None,
             verified: None,
             device_state: Some(DeviceState {
                 sm_clock_mhz: Some(if result.throttled { 1200 } else { 1980 }),
@@ -134,6 +135,7 @@ pub(crate) fn record(root: &Path, run: &str, change: impl FnOnce(&mut RunRecord)
             }),
             ..Environment::default()
         },
+        groups: Vec::new(),
         ceilings: Default::default(),
         skipped: Vec::new(),
         failed: Vec::new(),

@@ -10,10 +10,11 @@
 //!   no other was measured.
 //! - *data on the host*: likewise, of the implementations that move the data both ways.
 //!
-//! `submit` never takes part.
+//! `submit` never takes part, nor what its group declares to be no answer.
 
 use crate::analysis::crossover::search::{Answer, Crossing, Curve, Point, search};
 use crate::model::id::Device;
+use crate::model::topic::Topic;
 use crate::results::curves::{Group, Question, Series};
 use crate::results::machine::Machine;
 
@@ -22,6 +23,8 @@ use crate::results::machine::Machine;
 pub(crate) struct Found {
     /// The group.
     pub group: String,
+    /// What the group says of itself.
+    pub topic: Topic,
     /// The best CPU implementation where the winner changes, or at the largest size.
     pub cpu: String,
     /// The GPU implementation.
@@ -72,7 +75,7 @@ pub(crate) fn curve(series: &Series) -> Curve {
 pub(crate) fn best_cpu(group: &Group) -> (Curve, Vec<(f64, String)>) {
     let curves: Vec<(String, Curve)> = group
         .on(Device::Cpu)
-        .filter(|s| s.measures_work() && !s.one_thread())
+        .filter(|s| s.answers())
         .map(|s| (s.implementation.clone(), curve(s)))
         .collect();
     let mut sizes: Vec<f64> = curves
@@ -118,7 +121,7 @@ fn compare(ours: &Group, theirs: &Group, gpu_machine: Option<String>) -> Vec<Fou
     let (best, names) = best_cpu(ours);
     let mut found: Vec<Found> = theirs
         .on(Device::Gpu)
-        .filter(|s| s.measures_work())
+        .filter(|s| s.answers() && s.computes())
         .filter_map(|series| one(ours, series, &best, &names, &gpu_machine))
         .collect();
     for question in [Question::Device, Question::Host] {
@@ -168,6 +171,7 @@ fn one(
     benchmarks.dedup();
     Some(Found {
         group: group.name.clone(),
+        topic: group.topic.clone(),
         cpu,
         gpu: series.implementation.clone(),
         clock: series.clock_name(),

@@ -2,12 +2,11 @@
 
 use crate::analysis::crossover::pairs::Found;
 use crate::analysis::crossover::search::Answer;
-use crate::analysis::topics::topic;
 use crate::presentation::units;
 
 /// `from N = 181 on (measured)`.
 pub(crate) fn wins(f: &Found) -> String {
-    let symbol = topic(&f.group).symbol;
+    let symbol = &f.topic.symbol;
     let range = format!(
         "{symbol} = {} to {}",
         units::size(f.crossing.range.0 as u64),
@@ -32,7 +31,7 @@ pub(crate) fn wins(f: &Found) -> String {
 
 /// `26× faster at N = 4,096`.
 pub(crate) fn largest(f: &Found) -> String {
-    let symbol = topic(&f.group).symbol;
+    let symbol = &f.topic.symbol;
     let size = units::size(f.speedup_size as u64);
     match f.speedup {
         s if s >= 1.0 => format!("{} faster at {symbol} = {size}", units::factor(s)),

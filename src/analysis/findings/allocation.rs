@@ -1,35 +1,35 @@
 //! What an allocation in the loop costs.
 
-use crate::analysis::findings::finding::{Context, Finding, wall};
+use crate::analysis::findings::finding::{Context, Finding, gpu};
+use crate::model::role::{Allocator, Does};
 use crate::presentation::units;
-use crate::results::curves::{Benchmark, Group};
+use crate::results::curves::{Benchmark, Group, Series};
+use crate::timing::Clock::Wall;
 
-const GROUP: &str = "memory";
 /// The size that the sentence is about, or the measured one nearest to it.
 const SIZE: u64 = 64 << 20;
 
 /// Allocators, their names in figures, and their words.
-const ALLOCATORS: [(&str, &str, &str); 3] = [
-    ("malloc", "malloc", "with cuMemAlloc and cuMemFree"),
+const ALLOCATORS: [(Allocator, &str, &str); 3] = [
+    (Allocator::Malloc, "malloc", "with cuMemAlloc and cuMemFree"),
     (
-        "malloc-async",
+        Allocator::MallocAsync,
         "malloc_async",
         "with cuMemAllocAsync from a pool that gives its memory back at each synchronisation",
     ),
     (
-        "malloc-async-kept",
+        Allocator::MallocAsyncKept,
         "malloc_async_kept",
         "from a pool told to keep it",
     ),
 ];
 
 pub(super) fn find(context: &Context) -> Vec<Finding> {
-    one(context).into_iter().collect()
+    context.each_group(one)
 }
 
-fn one(context: &Context) -> Option<Finding> {
-    let group = context.machine.group(GROUP)?;
-    let reuse = wall(group, "reuse")?;
+fn one(group: &Group) -> Option<Finding> {
+    let reuse = curve(group, Allocator::Reuse)?;
     let away = |b: &&Benchmark| (b.size as f64 / SIZE as f64).log2().abs();
     let measured = |b: &&Benchmark| ALLOCATORS.iter().any(|a| at(group, a.0, b.size).is_some());
     let kept = reuse
@@ -37,12 +37,16 @@ fn one(context: &Context) -> Option<Finding> {
         .iter()
         .filter(measured)
         .min_by(|a, b| away(a).total_cmp(&away(b)))?;
-    let mut finding = Finding::new("allocation.memory", String::new());
+    let mut finding = Finding::new(
+        &group.name,
+        format!("allocation.{}", group.name),
+        String::new(),
+    );
     let mut parts = Vec::new();
     let mut rests = vec![kept];
     let mut costs = Vec::new();
-    for (name, figure, words) in ALLOCATORS {
-        let Some(b) = at(group, name, kept.size) else {
+    for (allocator, figure, words) in ALLOCATORS {
+        let Some(b) = at(group, allocator, kept.size) else {
             continue;
         };
         let cost = b.median_ns - kept.median_ns;
@@ -51,12 +55,12 @@ fn one(context: &Context) -> Option<Finding> {
             _ => format!("nothing measurable {words}"),
         });
         finding = finding.figure(&format!("{figure}_ns"), cost);
-        costs.push((name, cost));
+        costs.push((allocator, cost));
         rests.push(b);
     }
-    let cost = |name| costs.iter().find(|c| c.0 == name).map(|c| c.1);
-    let ratio = cost("malloc")
-        .zip(cost("malloc-async-kept"))
+    let cost = |of| costs.iter().find(|c| c.0 == of).map(|c| c.1);
+    let ratio = cost(Allocator::Malloc)
+        .zip(cost(Allocator::MallocAsyncKept))
         .filter(|(a, b)| *a > 0.0 && *b > 0.0)
         .map(|(malloc, pool)| malloc / pool);
     let compared = match ratio {
@@ -70,7 +74,7 @@ fn one(context: &Context) -> Option<Finding> {
         ),
         None => String::new(),
     };
-    let peak = at(group, "malloc-async-kept", kept.size)
+    let peak = at(group, Allocator::MallocAsyncKept, kept.size)
         .and_then(|b| b.extra.get("pool_peak_bytes").copied())
         .filter(|bytes| bytes.is_finite());
     let held = peak.map_or(String::new(), |bytes| {
@@ -90,6 +94,10 @@ fn one(context: &Context) -> Option<Finding> {
     )
 }
 
-fn at<'a>(group: &'a Group, implementation: &str, size: u64) -> Option<&'a Benchmark> {
-    wall(group, implementation)?.at(size)
+fn curve(group: &Group, allocator: Allocator) -> Option<&Series> {
+    gpu(group, Wall).find(|s| s.role.does == Does::Allocates(allocator))
+}
+
+fn at(group: &Group, allocator: Allocator, size: u64) -> Option<&Benchmark> {
+    curve(group, allocator)?.at(size)
 }

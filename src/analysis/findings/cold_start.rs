@@ -2,7 +2,9 @@
 
 use crate::analysis::cold_start::{First, Start, phase, start};
 use crate::analysis::findings::finding::{Context, Finding};
+use crate::model::role::{Does, Phase};
 use crate::presentation::units;
+use crate::results::curves::Benchmark;
 
 /// Share of a phase from which on the sentence names it.
 const NAMED: f64 = 0.01;
@@ -35,7 +37,7 @@ fn one(start: &Start, id: &str, what: &str) -> Option<Finding> {
         .filter(|b| b.median_ns >= NAMED * total)
         .map(|b| {
             let share = units::percent(b.median_ns / total);
-            format!("{} {share}", words(&b.implementation))
+            format!("{} {share}", words(b))
         })
         .collect();
     let text = format!(
@@ -45,24 +47,24 @@ fn one(start: &Start, id: &str, what: &str) -> Option<Finding> {
         units::time(warm.median_ns),
         named.join(", "),
     );
-    let finding = Finding::new(id, text)
+    let finding = Finding::new(&warm.group, id, text)
         .figure("total_ns", total)
         .figure("warm_ns", warm.median_ns)
         .figure("ratio", total / warm.median_ns);
     let finding = phases.iter().fold(finding, |finding, b| {
-        let name = format!("share_{}", b.implementation.replace('-', "_"));
-        finding.figure(&name, b.median_ns / total)
+        let name = phase_of(b).map_or("", Phase::name).replace('-', "_");
+        finding.figure(&format!("share_{name}"), b.median_ns / total)
     });
     Some(finding.rests_on(phases.into_iter().chain([warm])))
 }
 
 /// What compiling beforehand would spare.
 fn cubin(context: &Context, start: &Start, finding: &mut Finding) {
-    let compiled = |name: &str| start.phases.iter().find(|b| b.implementation == name);
+    let compiled = |phase| start.phases.iter().find(|b| phase_of(b) == Some(phase));
     let (Some(nvrtc), Some(jit), Some(cubin)) = (
-        compiled("nvrtc-compile"),
-        compiled("ptx-jit"),
-        phase(context.machine, "cubin-load"),
+        compiled(Phase::NvrtcCompile),
+        compiled(Phase::PtxJit),
+        phase(context.machine, Phase::CubinLoad),
     ) else {
         return;
     };
@@ -78,17 +80,24 @@ fn cubin(context: &Context, start: &Start, finding: &mut Finding) {
     finding.benchmarks.sort();
 }
 
-fn words(phase: &str) -> &str {
-    match phase {
-        "driver-init" => "the driver's start",
-        "context" => "the context",
-        "first-stream" => "the first stream",
-        "first-alloc" => "the first allocation",
-        "nvrtc-compile" => "NVRTC",
-        "ptx-jit" => "the driver's JIT",
-        "cubin-load" => "loading the CUBIN",
-        "first-launch" => "the launch",
-        "first-gemm" => "cuBLAS",
-        other => other,
+fn phase_of(benchmark: &Benchmark) -> Option<Phase> {
+    match benchmark.role.does {
+        Does::Starts(phase) => Some(phase),
+        _ => None,
+    }
+}
+
+fn words(benchmark: &Benchmark) -> &str {
+    match phase_of(benchmark) {
+        Some(Phase::DriverInit) => "the driver's start",
+        Some(Phase::Context) => "the context",
+        Some(Phase::FirstStream) => "the first stream",
+        Some(Phase::FirstAlloc) => "the first allocation",
+        Some(Phase::NvrtcCompile) => "NVRTC",
+        Some(Phase::PtxJit) => "the driver's JIT",
+        Some(Phase::CubinLoad) => "loading the CUBIN",
+        Some(Phase::FirstLaunch) => "the launch",
+        Some(Phase::FirstGemm) => "cuBLAS",
+        _ => &benchmark.implementation,
     }
 }

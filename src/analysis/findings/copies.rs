@@ -1,13 +1,12 @@
 //! Copies between host and device: what pinning saves, what a copy costs however small it is,
 //! and what many small ones cost.
 
-use crate::analysis::findings::finding::{Context, Finding, common, wall};
+use crate::analysis::findings::finding::{Context, Finding, common, gpu, pair};
+use crate::model::role::{Data, Does, Role, Way};
 use crate::presentation::units;
-use crate::results::curves::Benchmark;
+use crate::results::curves::{Benchmark, Group, Series};
+use crate::timing::Clock::Wall;
 
-const GROUP: &str = "transfer";
-/// Pieces of `h2d-many`, fixed with its id.
-const PIECES: f64 = 64.0;
 /// Pinning pays where it saves at least this share.
 const PAYS: f64 = 1.1;
 /// Above this the link's rate, not the fixed cost, makes the time.
@@ -15,18 +14,33 @@ const SMALL: u64 = 1 << 16;
 
 pub(super) fn pinned(context: &Context) -> Vec<Finding> {
     let ways = [
-        ("h2d", "to the device", "h2d_pinned"),
-        ("d2h", "to the host", "d2h_pinned"),
+        (Way::ToDevice, "h2d", "to the device", "h2d_pinned"),
+        (Way::ToHost, "d2h", "to the host", "d2h_pinned"),
     ];
-    ways.into_iter()
-        .filter_map(|way| pinned_one(context, way))
+    let groups = context.machine.groups.iter();
+    groups
+        .flat_map(|group| ways.map(|way| pinned_one(context, group, way)))
+        .flatten()
         .collect()
 }
 
-fn pinned_one(context: &Context, (way, words, ceiling): (&str, &str, &str)) -> Option<Finding> {
-    let group = context.machine.group(GROUP)?;
-    let pageable = wall(group, &format!("{way}-pageable"))?;
-    let pinned = wall(group, &format!("{way}-pinned"))?;
+/// A plain copy: in one piece, by no particular method.
+fn plain(role: &Role, way: Way) -> bool {
+    role.does == Does::Copies(way) && role.pieces == 1 && role.method.is_none()
+}
+
+fn pinned_one(
+    context: &Context,
+    group: &Group,
+    (way, id, words, ceiling): (Way, &str, &str, &str),
+) -> Option<Finding> {
+    let (pageable, pinned) = pair(
+        group,
+        &[Wall],
+        |role| plain(role, way) && role.data == Data::Ordinary,
+        |role| role.data == Data::Pinned,
+        |role| role.data = Data::Ordinary,
+    )?;
     let pairs = common(pageable, pinned);
     let ratio = |(a, b): &(&Benchmark, &Benchmark)| a.median_ns / b.median_ns;
     let largest = pairs.last()?;
@@ -59,7 +73,7 @@ fn pinned_one(context: &Context, (way, words, ceiling): (&str, &str, &str)) -> O
         units::rate(rate(slow), "B/s"),
     );
     Some(
-        Finding::new(format!("copies.pinned.{way}"), text)
+        Finding::new(&group.name, format!("copies.pinned.{id}"), text)
             .figure("size", fast.size as f64)
             .figure("ratio", ratio(largest))
             .figure("pays_from_size", from.map_or(f64::NAN, |size| size as f64))
@@ -71,21 +85,23 @@ fn pinned_one(context: &Context, (way, words, ceiling): (&str, &str, &str)) -> O
 
 /// The time at the smallest size: there the bytes themselves take next to none.
 pub(super) fn fixed(context: &Context) -> Vec<Finding> {
-    fixed_one(context).into_iter().collect()
+    context.each_group(|group| fixed_one(context, group))
 }
 
-fn fixed_one(context: &Context) -> Option<Finding> {
-    let group = context.machine.group(GROUP)?;
-    let up = wall(group, "h2d-pinned")?.points.first()?;
+fn fixed_one(context: &Context, group: &Group) -> Option<Finding> {
+    let find = |way, data| -> Option<&Series> {
+        gpu(group, Wall).find(|s| plain(&s.role, way) && s.role.data == data)
+    };
+    let up = find(Way::ToDevice, Data::Pinned)?.points.first()?;
     let size = Some(up.size).filter(|size| *size <= SMALL)?;
     let mut others = Vec::new();
     let mut rests = vec![up];
-    for (name, words) in [
-        ("d2h-pinned", "back to the host"),
-        ("h2d-pageable", "from pageable memory"),
-        ("zero-copy", "read by a kernel in place"),
+    for (way, data, words) in [
+        (Way::ToHost, Data::Pinned, "back to the host"),
+        (Way::ToDevice, Data::Ordinary, "from pageable memory"),
+        (Way::InPlace, Data::Pinned, "read by a kernel in place"),
     ] {
-        if let Some(b) = wall(group, name).and_then(|s| s.at(size)) {
+        if let Some(b) = find(way, data).and_then(|s| s.at(size)) {
             others.push(format!("{} {words}", units::time(b.median_ns)));
             rests.push(b);
         }
@@ -105,7 +121,7 @@ fn fixed_one(context: &Context) -> Option<Finding> {
         units::binary(size),
     );
     Some(
-        Finding::new("copies.fixed", text)
+        Finding::new(&group.name, "copies.fixed", text)
             .figure("size", size as f64)
             .figure("fixed_ns", up.median_ns)
             .figure("worth_bytes", worth.unwrap_or(f64::NAN))
@@ -114,15 +130,22 @@ fn fixed_one(context: &Context) -> Option<Finding> {
 }
 
 pub(super) fn many(context: &Context) -> Vec<Finding> {
-    many_one(context).into_iter().collect()
+    context.each_group(many_one)
 }
 
-fn many_one(context: &Context) -> Option<Finding> {
-    let group = context.machine.group(GROUP)?;
-    let pairs = common(wall(group, "h2d-pinned")?, wall(group, "h2d-many")?);
+fn many_one(group: &Group) -> Option<Finding> {
+    let (one, many) = pair(
+        group,
+        &[Wall],
+        |role| plain(role, Way::ToDevice) && role.data == Data::Pinned,
+        |role| role.pieces > 1,
+        |role| role.pieces = 1,
+    )?;
+    let pieces = many.role.pieces;
+    let pairs = common(one, many);
     let (one, many) = *pairs.first()?;
     let ratio = many.median_ns / one.median_ns;
-    let each = (many.median_ns - one.median_ns) / (PIECES - 1.0);
+    let each = (many.median_ns - one.median_ns) / f64::from(pieces - 1);
     let compared = match ratio {
         r if r >= 1.0 => format!("takes {} as long", units::factor(r)),
         r => format!("is {} faster", units::factor(1.0 / r)),
@@ -140,13 +163,13 @@ fn many_one(context: &Context) -> Option<Finding> {
         None => String::new(),
     };
     let text = format!(
-        "Copying {} to the device in {PIECES} pieces {compared} ({} against {}{of_each}){large}.",
+        "Copying {} to the device in {pieces} pieces {compared} ({} against {}{of_each}){large}.",
         units::binary(one.size),
         units::time(many.median_ns),
         units::time(one.median_ns),
     );
     Some(
-        Finding::new("copies.many", text)
+        Finding::new(&group.name, "copies.many", text)
             .figure("size", one.size as f64)
             .figure("ratio", ratio)
             .figure("each_ns", each)

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::analysis::crossover::pairs::Found;
 use crate::analysis::reuse::Reuse;
 use crate::model::id::Device;
+use crate::model::role::{Launches, Role};
 use crate::presentation::units;
 use crate::results::curves::{Benchmark, Group, Question, Series};
 use crate::results::machine::Machine;
@@ -13,8 +14,10 @@ use crate::timing::Clock;
 /// One sentence and what it rests on.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub(crate) struct Finding {
-    /// Stable name, `transfers.matmul`.
+    /// Stable name, `transfers.matmul`; two groups may say the same thing, each for itself.
     pub id: String,
+    /// The group that it is about.
+    pub group: String,
     /// The sentence.
     pub text: String,
     /// Figures by name; the unit ends the name (`_ns`), ratios and sizes have none.
@@ -33,10 +36,18 @@ pub(crate) struct Context<'a> {
     pub reuse: &'a [Reuse],
 }
 
+impl Context<'_> {
+    /// What `find` says of each group that has the rows for it.
+    pub(super) fn each_group(&self, find: impl Fn(&Group) -> Option<Finding>) -> Vec<Finding> {
+        self.machine.groups.iter().filter_map(find).collect()
+    }
+}
+
 impl Finding {
-    pub(super) fn new(id: impl Into<String>, text: String) -> Self {
+    pub(super) fn new(group: &str, id: impl Into<String>, text: String) -> Self {
         Self {
             id: id.into(),
+            group: group.to_owned(),
             text,
             figures: BTreeMap::new(),
             benchmarks: Vec::new(),
@@ -71,11 +82,6 @@ pub(super) fn common<'a>(a: &'a Series, b: &'a Series) -> Vec<(&'a Benchmark, &'
         .collect()
 }
 
-/// The curve of a GPU implementation on the wall clock.
-pub(super) fn wall<'a>(group: &'a Group, implementation: &str) -> Option<&'a Series> {
-    gpu(group, implementation, &[Clock::Wall])
-}
-
 /// `2.5× faster`, or `1.2× slower` where the ratio of the other time to this one is below one.
 pub(super) fn speed(ratio: f64) -> String {
     match ratio {
@@ -98,22 +104,61 @@ pub(super) fn list(items: &[String]) -> String {
     }
 }
 
-/// The curve of a GPU implementation on one of these clocks.
-pub(super) fn gpu<'a>(
+/// GPU curves of a group on a clock.
+pub(super) fn gpu(group: &Group, clock: Clock) -> impl Iterator<Item = &Series> {
+    let on = move |s: &&Series| s.clock == Some(clock);
+    group.on(Device::Gpu).filter(on)
+}
+
+/// The first two GPU curves on the same clock, the clocks tried in this order, whose roles are
+/// `this` and `that` and differ in nothing but what `blank` makes equal.
+pub(super) fn pair<'a>(
     group: &'a Group,
-    implementation: &str,
     clocks: &[Clock],
-) -> Option<&'a Series> {
-    group.on(Device::Gpu).find(|s| {
-        s.implementation == implementation && s.clock.is_some_and(|c| clocks.contains(&c))
+    this: impl Fn(&Role) -> bool,
+    that: impl Fn(&Role) -> bool,
+    blank: impl Fn(&mut Role),
+) -> Option<(&'a Series, &'a Series)> {
+    let rest = |s: &Series| {
+        let mut role = s.role.clone();
+        blank(&mut role);
+        role
+    };
+    clocks.iter().find_map(|&clock| {
+        gpu(group, clock).filter(|a| this(&a.role)).find_map(|a| {
+            let like = |b: &&Series| that(&b.role) && rest(a) == rest(b);
+            Some((a, gpu(group, clock).find(like)?))
+        })
     })
+}
+
+/// Two curves that differ in how their kernels are launched: one by one, and as `other`.
+pub(super) fn launched<'a>(
+    group: &'a Group,
+    clocks: &[Clock],
+    other: Launches,
+) -> Option<(&'a Series, &'a Series)> {
+    pair(
+        group,
+        clocks,
+        |role| role.launches == Some(Launches::OneByOne),
+        |role| role.launches == Some(other),
+        |role| role.launches = None,
+    )
+}
+
+/// With a capital letter, for the beginning of a sentence.
+pub(super) fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().map(|c| c.to_uppercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
 }
 
 /// The fastest GPU result at `size` on data on the device.
 pub(super) fn fastest_resident(group: &Group, size: u64) -> Option<&Benchmark> {
     group
         .on(Device::Gpu)
-        .filter(|s| s.measures_work() && s.question() == Question::Device)
+        .filter(|s| s.measures_work() && s.computes() && s.question() == Question::Device)
         .filter_map(|s| s.at(size))
         .min_by(|a, b| a.median_ns.total_cmp(&b.median_ns))
 }

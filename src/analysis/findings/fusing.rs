@@ -1,22 +1,22 @@
 //! What fusing kernels saves: launches at small sizes, memory traffic at large ones.
 
-use crate::analysis::findings::finding::{Context, Finding, common, gpu};
+use crate::analysis::findings::finding::{Context, Finding, common, launched};
+use crate::model::role::Launches::Fused;
 use crate::presentation::units;
+use crate::results::curves::Group;
 use crate::timing::Clock;
 
-const GROUP: &str = "nested_sine";
-
 pub(super) fn find(context: &Context) -> Vec<Finding> {
-    launches(context)
-        .into_iter()
-        .chain(traffic(context))
+    let groups = &context.machine.groups;
+    groups
+        .iter()
+        .flat_map(|group| [launches(context, group), traffic(group)])
+        .flatten()
         .collect()
 }
 
-fn launches(context: &Context) -> Option<Finding> {
-    let group = context.machine.group(GROUP)?;
-    let apart = gpu(group, "per-kernel", &[Clock::Events])?;
-    let fused = gpu(group, "fused", &[Clock::Events])?;
+fn launches(context: &Context, group: &Group) -> Option<Finding> {
+    let (apart, fused) = launched(group, &[Clock::Events, Clock::Wall], Fused)?;
     let (apart, fused) = *common(apart, fused).first()?;
     let saved = apart.median_ns - fused.median_ns;
     let spared = apart
@@ -28,10 +28,10 @@ fn launches(context: &Context) -> Option<Finding> {
     let each = spared.map(|n| saved / f64::from(n));
     let verb = if saved >= 0.0 { "saves" } else { "costs" };
     let mut text = format!(
-        "Fusing the sines into one kernel {verb} {} a call at n = {}, where launches rule ({} \
-         against {})",
+        "Fusing the {}s into one kernel {verb} {} a call at {}, where launches rule ({} against {})",
+        group.topic.part,
         units::time(saved.abs()),
-        units::size(fused.size),
+        group.topic.at(fused.size),
         units::time(fused.median_ns),
         units::time(apart.median_ns),
     );
@@ -47,7 +47,7 @@ fn launches(context: &Context) -> Option<Finding> {
         text += &format!("; launching an empty kernel takes {}", units::time(launch));
     }
     Some(
-        Finding::new("fusing.launches", text + ".")
+        Finding::new(&group.name, "fusing.launches", text + ".")
             .figure("size", fused.size as f64)
             .figure("saved_ns", saved)
             .figure("saved_each_ns", each.unwrap_or(f64::NAN))
@@ -56,19 +56,8 @@ fn launches(context: &Context) -> Option<Finding> {
     )
 }
 
-fn traffic(context: &Context) -> Option<Finding> {
-    let group = context.machine.group(GROUP)?;
-    let gated = [Clock::EventsGated];
-    let (apart, fused) = match (
-        gpu(group, "per-kernel-gated", &gated),
-        gpu(group, "fused-gated", &gated),
-    ) {
-        (Some(apart), Some(fused)) => (apart, fused),
-        _ => (
-            gpu(group, "per-kernel", &[Clock::Events])?,
-            gpu(group, "fused", &[Clock::Events])?,
-        ),
-    };
+fn traffic(group: &Group) -> Option<Finding> {
+    let (apart, fused) = launched(group, &[Clock::EventsGated, Clock::Events], Fused)?;
     let pairs = common(apart, fused);
     // One size alone says nothing about small against large.
     let (apart, fused) = pairs.last().filter(|_| pairs.len() > 1)?;
@@ -78,14 +67,15 @@ fn traffic(context: &Context) -> Option<Finding> {
         r => format!("{} slower", units::factor(1.0 / r)),
     };
     let text = format!(
-        "At n = {}, where memory rules, the fused sine is {compared} ({} against {}): it passes \
-         over the data once.",
-        units::size(fused.size),
+        "At {}, where memory rules, the fused {} is {compared} ({} against {}): it passes over the \
+         data once.",
+        group.topic.at(fused.size),
+        group.topic.part,
         units::time(fused.median_ns),
         units::time(apart.median_ns),
     );
     Some(
-        Finding::new("fusing.traffic", text)
+        Finding::new(&group.name, "fusing.traffic", text)
             .figure("size", fused.size as f64)
             .figure("ratio", ratio)
             .rests_on([*apart, *fused]),

@@ -1,90 +1,140 @@
-//! What replaying a graph saves, and what synchronising after each kernel costs.
+//! What replaying a graph saves, and what the host's waiting costs: after each kernel, and with
+//! some of the work on the CPU.
 
-use crate::analysis::findings::finding::{Context, Finding, common, faster, gpu};
-use crate::analysis::topics::title;
+use crate::analysis::findings::finding::{Context, Finding, common, faster, launched};
+use crate::model::role::Launches::{Graph, PartlyOnCpu, ReadBack, Synchronised};
 use crate::presentation::units;
-use crate::results::curves::Benchmark;
+use crate::results::curves::{self, Benchmark};
 use crate::timing::Clock;
 
-const GROUP: &str = "graph_replay";
-
 pub(super) fn replay(context: &Context) -> Vec<Finding> {
-    let chains = [
-        (GROUP, "eager", Clock::Wall),
-        ("nested_sine", "per-kernel", Clock::Events),
-    ];
-    chains
-        .into_iter()
-        .filter_map(|(name, eager, clock)| {
-            let group = context.machine.group(name)?;
-            let eager = gpu(group, eager, &[clock])?;
-            let graph = gpu(group, "graph", &[clock])?;
-            let (eager, graph) = *common(eager, graph).first()?;
-            let saved = eager.median_ns - graph.median_ns;
-            let ratio = eager.median_ns / graph.median_ns;
-            let compared = faster(ratio);
-            let each = kernels(eager).map(|n| saved / n);
-            let of_each = each.map_or(String::new(), |each| {
-                let less = if each >= 0.0 { "less" } else { "more" };
-                format!(", {} {less} a kernel", units::time(each.abs()))
-            });
-            let text = format!(
-                "{} at n = {}: replaying the kernels as one graph is {compared} launching them \
-                 one by one ({} against {}{of_each}).",
-                title(name),
-                units::size(graph.size),
-                units::time(graph.median_ns),
-                units::time(eager.median_ns),
-            );
-            Some(
-                Finding::new(format!("graph.{name}"), text)
-                    .figure("size", graph.size as f64)
-                    .figure("ratio", ratio)
-                    .figure("saved_ns", saved)
-                    .figure("saved_each_ns", each.unwrap_or(f64::NAN))
-                    .rests_on([eager, graph]),
-            )
-        })
-        .collect()
+    context.each_group(replay_one)
 }
 
-pub(super) fn synchronising(context: &Context) -> Vec<Finding> {
-    synchronising_one(context).into_iter().collect()
-}
-
-fn synchronising_one(context: &Context) -> Option<Finding> {
-    let group = context.machine.group(GROUP)?;
-    let eager = gpu(group, "eager", &[Clock::Wall])?;
-    let each = gpu(group, "sync-each", &[Clock::Wall])?;
-    let (eager, synced) = *common(eager, each).first()?;
-    let cost = synced.median_ns - eager.median_ns;
-    let ratio = synced.median_ns / eager.median_ns;
-    // The chain waits once at its end in either case.
-    let each = kernels(synced)
-        .filter(|n| *n > 1.0)
-        .map(|n| cost / (n - 1.0));
-    let of_each = each
-        .filter(|each| *each > 0.0)
-        .map_or(String::new(), |each| {
-            format!("; each wait costs {}", units::time(each))
-        });
-    let compared = match ratio {
-        r if r >= 1.0 => format!("makes the chain {} slower", units::factor(r)),
-        r => format!("makes the chain {} faster", units::factor(1.0 / r)),
-    };
+fn replay_one(group: &curves::Group) -> Option<Finding> {
+    // On a clock that has the launches in it: behind a gate they cost nothing.
+    let (eager, graph) = launched(group, &[Clock::Wall, Clock::Events], Graph)?;
+    let (eager, graph) = *common(eager, graph).first()?;
+    let saved = eager.median_ns - graph.median_ns;
+    let ratio = eager.median_ns / graph.median_ns;
+    let each = kernels(eager).map(|n| saved / n);
+    let of_each = each.map_or(String::new(), |each| {
+        let less = if each >= 0.0 { "less" } else { "more" };
+        format!(", {} {less} a kernel", units::time(each.abs()))
+    });
     let text = format!(
-        "{} at n = {}: synchronising after each kernel {compared} ({} against {}){of_each}.",
-        title(GROUP),
-        units::size(synced.size),
-        units::time(synced.median_ns),
+        "{} at {}: replaying the kernels as one graph is {} launching them one by one ({} against \
+         {}{of_each}).",
+        group.topic.title,
+        group.topic.at(graph.size),
+        faster(ratio),
+        units::time(graph.median_ns),
         units::time(eager.median_ns),
     );
     Some(
-        Finding::new("synchronising.graph_replay", text)
-            .figure("size", synced.size as f64)
+        Finding::new(&group.name, format!("graph.{}", group.name), text)
+            .figure("size", graph.size as f64)
             .figure("ratio", ratio)
-            .figure("each_ns", each.unwrap_or(f64::NAN))
-            .rests_on([eager, synced]),
+            .figure("saved_ns", saved)
+            .figure("saved_each_ns", each.unwrap_or(f64::NAN))
+            .rests_on([eager, graph]),
+    )
+}
+
+/// Whatever is done after each kernel, at the smallest size: there the work hides nothing.
+pub(super) fn synchronising(context: &Context) -> Vec<Finding> {
+    let each = |group: &curves::Group| {
+        let kinds = [
+            (Synchronised, "synchronising", "synchronising after each"),
+            (ReadBack, "reading", "reading one value back after each"),
+        ];
+        kinds.map(|(launches, id, words)| {
+            // Where data come from the host, copies wait as well: that is told of overlapping.
+            let (eager, each) = launched(group, &[Clock::Wall], launches)
+                .filter(|(eager, _)| eager.role.data.on_device())?;
+            let (eager, synced) = *common(eager, each).first()?;
+            let cost = synced.median_ns - eager.median_ns;
+            let ratio = synced.median_ns / eager.median_ns;
+            // The host waits once at the end in either case.
+            let each = kernels(synced)
+                .filter(|n| *n > 1.0)
+                .map(|n| cost / (n - 1.0));
+            let of_each = each
+                .filter(|each| *each > 0.0)
+                .map_or(String::new(), |each| {
+                    format!("; each wait costs {}", units::time(each))
+                });
+            let compared = match ratio {
+                r if r >= 1.0 => format!("{} slower", units::factor(r)),
+                r => format!("{} faster", units::factor(1.0 / r)),
+            };
+            let text = format!(
+                "{} at {}: {words} {} makes {} {compared} ({} against {}){of_each}.",
+                group.topic.title,
+                group.topic.at(synced.size),
+                group.topic.part,
+                group.topic.work,
+                units::time(synced.median_ns),
+                units::time(eager.median_ns),
+            );
+            Some(
+                Finding::new(&group.name, format!("{id}.{}", group.name), text)
+                    .figure("size", synced.size as f64)
+                    .figure("ratio", ratio)
+                    .figure("each_ns", each.unwrap_or(f64::NAN))
+                    .rests_on([eager, synced]),
+            )
+        })
+    };
+    let groups = context.machine.groups.iter();
+    groups.flat_map(each).flatten().collect()
+}
+
+pub(super) fn hybrid(context: &Context) -> Vec<Finding> {
+    context.each_group(hybrid_one)
+}
+
+fn hybrid_one(group: &curves::Group) -> Option<Finding> {
+    let (free, hybrid) = launched(group, &[Clock::Wall], PartlyOnCpu)?;
+    let pairs = common(free, hybrid);
+    let &(free, hybrid) = pairs.first()?;
+    let steps = kernels(free)?;
+    let moved = steps - kernels(hybrid)?;
+    if moved <= 0.0 {
+        return None;
+    }
+    let part = &group.topic.part;
+    let pays = |(free, hybrid): (&Benchmark, &Benchmark)| {
+        let each = (hybrid.median_ns - free.median_ns) / moved;
+        let sign = if each >= 0.0 { "" } else { "−" };
+        let compared = match hybrid.median_ns / free.median_ns {
+            r if r >= 1.0 => format!("{} slower", units::factor(r)),
+            r => format!("{} faster", units::factor(1.0 / r)),
+        };
+        format!(
+            "{compared} at {} ({sign}{} for each {part} moved)",
+            group.topic.at(free.size),
+            units::time(each.abs())
+        )
+    };
+    let mut parts = vec![pays((free, hybrid))];
+    if let Some(largest) = pairs.last().filter(|_| pairs.len() > 1) {
+        parts.push(pays(*largest));
+    }
+    let largest = pairs.last()?;
+    let text = format!(
+        "With {moved} of the {steps} {part}s on the CPU, the values going down and up again each time, \
+         {} is {}.",
+        group.topic.work,
+        parts.join(" and ")
+    );
+    Some(
+        Finding::new(&group.name, format!("{}.hybrid", group.name), text)
+            .figure("size", free.size as f64)
+            .figure("each_ns", (hybrid.median_ns - free.median_ns) / moved)
+            .figure("ratio", hybrid.median_ns / free.median_ns)
+            .figure("ratio_largest", largest.1.median_ns / largest.0.median_ns)
+            .rests_on(pairs.iter().flat_map(|(a, b)| [*a, *b])),
     )
 }
 

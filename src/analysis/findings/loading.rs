@@ -1,30 +1,47 @@
 //! What pinning, prefetching and more threads bring to a loader, and how busy the device was.
 
-use crate::analysis::findings::finding::{Context, Finding, list, wall};
+use crate::analysis::findings::finding::{Context, Finding, gpu, list};
+use crate::model::role::{Data, Does, Role};
 use crate::presentation::units;
-use crate::results::curves::Benchmark;
+use crate::results::curves::{Benchmark, Group};
+use crate::timing::Clock::Wall;
 
-const GROUP: &str = "loader";
-/// Beside the plainest one.
-const LOADERS: [(&str, &str); 4] = [
-    ("pinned", "a pinned buffer"),
-    ("prefetch", "a thread that prefetches"),
-    ("threads-2", "two such threads"),
-    ("threads-4", "four"),
-];
 const BUSY: &str = "device_busy";
 
 pub(super) fn find(context: &Context) -> Vec<Finding> {
-    one(context).into_iter().collect()
+    context.each_group(one)
 }
 
-fn one(context: &Context) -> Option<Finding> {
-    let group = context.machine.group(GROUP)?;
-    let plain = wall(group, "pageable")?;
-    let others = |size: u64| -> Vec<(&str, &str, &Benchmark)> {
-        LOADERS
-            .into_iter()
-            .filter_map(|(name, words)| Some((name, words, wall(group, name)?.at(size)?)))
+/// Threads that prefetch, where it is a loader.
+fn threads(role: &Role) -> Option<u32> {
+    match role.does {
+        Does::Loads(threads) => Some(threads),
+        _ => None,
+    }
+}
+
+/// What a loader has beside the plainest one.
+fn words(threads: u32) -> String {
+    match threads {
+        0 => "a pinned buffer".to_owned(),
+        1 => "a thread that prefetches".to_owned(),
+        2 => "two such threads".to_owned(),
+        4 => "four".to_owned(),
+        n => n.to_string(),
+    }
+}
+
+fn one(group: &Group) -> Option<Finding> {
+    let plain =
+        gpu(group, Wall).find(|s| threads(&s.role) == Some(0) && s.role.data == Data::Ordinary)?;
+    let mut pinned: Vec<_> = gpu(group, Wall)
+        .filter(|s| s.role.data == Data::Pinned)
+        .filter_map(|s| Some((threads(&s.role)?, s)))
+        .collect();
+    pinned.sort_by_key(|(threads, _)| *threads);
+    let others = |size: u64| -> Vec<(&str, String, &Benchmark)> {
+        let of = pinned.iter().copied();
+        of.filter_map(|(threads, s)| Some((&*s.implementation, words(threads), s.at(size)?)))
             .collect()
     };
     let plain = plain
@@ -62,7 +79,7 @@ fn one(context: &Context) -> Option<Finding> {
         units::count(rate(best)),
         list(&gains),
     );
-    let mut finding = Finding::new("loading.loader", text)
+    let mut finding = Finding::new(&group.name, format!("loading.{}", group.name), text)
         .figure("size", plain.size as f64)
         .figure("batches_a_second", rate(plain))
         .figure("best_batches_a_second", rate(best))

@@ -1,8 +1,9 @@
 //! Findings: sentences with their measured figures and the benchmarks they rest on.
 //!
 //! Each file holds one topic; [`TABLE`] lists them all. A finding whose benchmarks are
-//! missing is absent. To add one, write `fn name(&Context) -> Vec<Finding>` in a file of
-//! its own and add it to the table.
+//! missing is absent. It looks for roles, never for names, so it is made for every group that
+//! has the rows for it. To add one, write `fn name(&Context) -> Vec<Finding>` in a file of its
+//! own and add it to the table.
 
 mod allocation;
 mod cold_start;
@@ -15,7 +16,6 @@ mod precision;
 mod submit;
 mod timing;
 mod transfers;
-mod waiting;
 mod winners;
 
 pub(crate) mod finding;
@@ -43,12 +43,9 @@ pub(crate) const TABLE: &[Make] = &[
     overlap::pieces,
     overlap::synced,
     loading::find,
-    waiting::steps,
-    waiting::hybrid,
-    waiting::graph,
+    graphs::hybrid,
     allocation::find,
-    timing::spin,
-    timing::product,
+    timing::find,
     cold_start::find,
 ];
 

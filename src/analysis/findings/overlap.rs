@@ -1,24 +1,34 @@
 //! What overlapping copies and kernels saves, and how many pieces do it best.
 
-use crate::analysis::findings::finding::{Context, Finding, common, faster, wall};
-use crate::model::id::Device;
+use crate::analysis::findings::finding::{Context, Finding, common, faster, gpu, pair, sentence};
+use crate::model::role::{Launches, Role};
 use crate::presentation::units;
-use crate::results::curves::{Benchmark, Group};
-
-const GROUP: &str = "streams";
+use crate::results::curves::{Benchmark, Group, Series};
+use crate::timing::Clock::Wall;
 
 pub(super) fn pieces(context: &Context) -> Vec<Finding> {
-    pieces_one(context).into_iter().collect()
+    context.each_group(|group| pieces_one(context, group))
 }
 
-fn pieces_one(context: &Context) -> Option<Finding> {
-    let group = context.machine.group(GROUP)?;
-    let sequence = wall(group, "sequence")?;
-    let bests: Vec<(&Benchmark, u64, &Benchmark)> = sequence
+/// From host memory and back, everything in one piece.
+fn in_sequence(role: &Role) -> bool {
+    !role.data.on_device() && role.launches == Some(Launches::OneByOne) && role.pieces == 1
+}
+
+fn pieces_one(context: &Context, group: &Group) -> Option<Finding> {
+    let (sequence, _) = pair(
+        group,
+        &[Wall],
+        in_sequence,
+        |role| role.pieces > 1,
+        |role| role.pieces = 1,
+    )
+    .filter(|(sequence, _)| sequence.computes())?;
+    let bests: Vec<(&Benchmark, u32, &Benchmark)> = sequence
         .points
         .iter()
         .filter_map(|one| {
-            let (pieces, best) = best(group, one.size)?;
+            let (pieces, best) = best(group, sequence, one.size)?;
             Some((one, pieces, best))
         })
         .collect();
@@ -37,27 +47,29 @@ fn pieces_one(context: &Context) -> Option<Finding> {
     let by_size: Vec<String> = bests
         .iter()
         .map(|(one, count, best)| {
-            let size = units::size(one.size);
+            let at = group.topic.at(one.size);
             match best.median_ns < one.median_ns {
-                true => format!("{count} at n = {size}"),
-                false => format!("1 at n = {size}"),
+                true => format!("{count} at {at}"),
+                false => format!("1 at {at}"),
             }
         })
         .collect();
     let text = format!(
-        "Nested sine from host memory in {count} pieces, copies both ways overlapping the kernel, is \
-         {} in sequence at n = {} ({} against {}{limit}). The best number of pieces: {}.",
+        "{} in {count} pieces, copies both ways overlapping the {}, is {} in sequence at {} ({} \
+         against {}{limit}). The best number of pieces: {}.",
+        sentence(&group.topic.work),
+        group.topic.part,
         faster(ratio),
-        units::size(one.size),
+        group.topic.at(one.size),
         units::time(best.median_ns),
         units::time(one.median_ns),
         by_size.join(", "),
     );
     let rests = bests.iter().flat_map(|(one, _, best)| [*one, *best]);
     Some(
-        Finding::new("overlap.pieces", text)
+        Finding::new(&group.name, "overlap.pieces", text)
             .figure("size", one.size as f64)
-            .figure("pieces", count as f64)
+            .figure("pieces", f64::from(count))
             .figure("ratio", ratio)
             .figure("one_way_ns", copy.unwrap_or(f64::NAN))
             .figure("to_limit", to_limit.unwrap_or(f64::NAN))
@@ -66,14 +78,17 @@ fn pieces_one(context: &Context) -> Option<Finding> {
 }
 
 /// The number of pieces that is fastest at a size.
-fn best(group: &Group, size: u64) -> Option<(u64, &Benchmark)> {
-    group
-        .on(Device::Gpu)
-        .filter(|s| s.measures_work())
-        .filter_map(|s| {
-            let pieces = s.implementation.strip_prefix("chunks-")?.parse().ok()?;
-            Some((pieces, s.at(size)?))
-        })
+fn best<'a>(group: &'a Group, sequence: &Series, size: u64) -> Option<(u32, &'a Benchmark)> {
+    let like = |role: &Role| {
+        let whole = Role {
+            pieces: 1,
+            ..role.clone()
+        };
+        role.pieces > 1 && whole == sequence.role
+    };
+    gpu(group, Wall)
+        .filter(|s| like(&s.role))
+        .filter_map(|s| Some((s.role.pieces, s.at(size)?)))
         .min_by(|a, b| a.1.median_ns.total_cmp(&b.1.median_ns))
 }
 
@@ -88,12 +103,18 @@ fn one_way_ns(context: &Context, benchmark: &Benchmark) -> Option<f64> {
 }
 
 pub(super) fn synced(context: &Context) -> Vec<Finding> {
-    synced_one(context).into_iter().collect()
+    context.each_group(synced_one)
 }
 
-fn synced_one(context: &Context) -> Option<Finding> {
-    let group = context.machine.group(GROUP)?;
-    let pairs = common(wall(group, "sequence")?, wall(group, "synced")?);
+fn synced_one(group: &Group) -> Option<Finding> {
+    let (sequence, synced) = pair(
+        group,
+        &[Wall],
+        in_sequence,
+        |role| role.pieces > 1 && role.launches == Some(Launches::Synchronised),
+        |role| (role.pieces, role.launches) = (1, None),
+    )?;
+    let pairs = common(sequence, synced);
     let (one, synced) = *pairs.last()?;
     let ratio = one.median_ns / synced.median_ns;
     let hides = match ratio {
@@ -101,14 +122,14 @@ fn synced_one(context: &Context) -> Option<Finding> {
         _ => "hides something all the same: the work takes",
     };
     let text = format!(
-        "The same on three streams with the host waiting after each stage {hides} {} at n = {}, \
-         {} in sequence.",
+        "The same on three streams with the host waiting after each stage {hides} {} at {}, {} in \
+         sequence.",
         units::time(synced.median_ns),
-        units::size(one.size),
+        group.topic.at(one.size),
         units::time(one.median_ns),
     );
     Some(
-        Finding::new("overlap.synced", text)
+        Finding::new(&group.name, "overlap.synced", text)
             .figure("size", one.size as f64)
             .figure("ratio", ratio)
             .rests_on([one, synced]),

@@ -1,70 +1,57 @@
 //! What each halving of precision buys, costs in error and saves in energy.
 
-use crate::analysis::findings::finding::{Context, Finding, common, gpu, list, speed};
+use crate::analysis::findings::finding::{Context, Finding, common, gpu, list, sentence, speed};
 use crate::analysis::telemetry;
-use crate::analysis::topics::topic;
+use crate::model::role::{Format, Library, Role};
 use crate::presentation::units;
 use crate::results::curves::{Benchmark, Group, Series};
 use crate::timing::Clock;
 
-const GROUP: &str = "precision";
-const SGEMM: &str = "f32";
-
-type Row = (&'static str, &'static str);
-
-/// In fewer bits.
-const FORMATS: [Row; 5] = [
-    ("tf32", "TF32"),
-    ("fp16", "FP16"),
-    ("bf16", "BF16"),
-    ("fp8", "FP8"),
-    ("int8", "INT8"),
-];
-/// f32 emulated in lower precision; kN: partial sums of N terms, added in f32.
-const SPLITS: [Row; 3] = [
-    ("split-tf32x3", "three of TF32"),
-    ("split-tf32x3-k1024", "three of TF32 in runs of 1,024 terms"),
-    ("split-bf16x6-k2048", "six of BF16 in runs of 2,048 terms"),
-];
 /// Each of half the bits of the one before.
-const HALVES: [(&str, &str, &str); 2] = [
-    (SGEMM, "fp16", "from 32 bits to 16 (FP16)"),
-    ("fp16", "fp8", "from 16 to 8 (FP8)"),
+const HALVES: [(Format, Format, &str); 2] = [
+    (Format::F32, Format::Fp16, "from 32 bits to 16 (FP16)"),
+    (Format::Fp16, Format::Fp8, "from 16 to 8 (FP8)"),
 ];
 
-/// SGEMM at the largest size at which others were measured, and those.
+/// f32 at the largest size at which others were measured, and those.
 struct Compared<'a> {
     group: &'a Group,
-    sgemm: &'a Benchmark,
-    others: Vec<(Row, &'a Benchmark)>,
+    full: &'a Benchmark,
+    others: Vec<&'a Benchmark>,
 }
 
 impl<'a> Compared<'a> {
-    fn new(context: &Context<'a>, rows: &[Row]) -> Option<Self> {
-        let group = context.machine.group(GROUP)?;
-        let at_size = |sgemm: &'a Benchmark| {
-            let measured = |row: &Row| Some((*row, at(group, row.0, sgemm.size)?));
-            let others: Vec<_> = rows.iter().filter_map(measured).collect();
+    /// `is` says which roles are compared with that of f32, from which they may differ in the
+    /// format alone.
+    fn new(group: &'a Group, is: impl Fn(&Role) -> bool) -> Option<Self> {
+        let full = full(group)?;
+        let mut others: Vec<&Series> = curves(group)
+            .filter(|s| is(&s.role) && in_full(&s.role) == full.role)
+            .collect();
+        others.sort_by_key(|s| (s.role.format, s.role.split));
+        others.dedup_by_key(|s| (s.role.format, s.role.split));
+        let at_size = |full: &'a Benchmark| {
+            let others: Vec<_> = others.iter().filter_map(|s| s.at(full.size)).collect();
             (!others.is_empty()).then_some(Self {
                 group,
-                sgemm,
+                full,
                 others,
             })
         };
-        curve(group, SGEMM)?.points.iter().rev().find_map(at_size)
+        full.points.iter().rev().find_map(at_size)
     }
 
     fn ratio(&self, other: &Benchmark) -> f64 {
-        self.sgemm.median_ns / other.median_ns
+        self.full.median_ns / other.median_ns
     }
 
     fn finding(&self, id: &str, text: String) -> Finding {
-        let others = self.others.iter().map(|o| o.1);
-        let finding = Finding::new(id, text)
-            .figure("size", self.sgemm.size as f64)
-            .rests_on(others.chain([self.sgemm]));
-        self.others.iter().fold(finding, |finding, ((name, _), b)| {
-            let name = name.replace('-', "_");
+        let others = self.others.iter().copied();
+        let finding = Finding::new(&self.group.name, id, text)
+            .figure("size", self.full.size as f64)
+            .rests_on(others.chain([self.full]));
+        self.others.iter().fold(finding, |finding, b| {
+            let name = figure(&b.role);
             finding
                 .figure(&format!("{name}_ratio"), self.ratio(b))
                 .figure(&format!("{name}_error"), error(b).unwrap_or(f64::NAN))
@@ -72,24 +59,32 @@ impl<'a> Compared<'a> {
     }
 }
 
+/// In fewer bits.
 pub(super) fn formats(context: &Context) -> Vec<Finding> {
-    let found = Compared::new(context, &FORMATS);
-    found.iter().map(formats_one).collect()
+    let narrower = |role: &Role| role.split.is_none() && role.format != Format::F32;
+    context.each_group(|group| Some(formats_one(&Compared::new(group, narrower)?)))
 }
 
 fn formats_one(found: &Compared) -> Finding {
-    let size = found.sgemm.size;
+    let Compared { group, full, .. } = found;
     let of_error =
         |b: &Benchmark| error(b).map_or(String::new(), |error| format!(", error {error:.1e}"));
     let parts: Vec<String> = found
         .others
         .iter()
-        .map(|((_, words), b)| format!("{words} {}{}", speed(found.ratio(b)), of_error(b)))
+        .map(|b| {
+            let speed = speed(found.ratio(b));
+            format!("{} {speed}{}", b.role.format.name(), of_error(b))
+        })
         .collect();
+    let at = |format| {
+        let all = found.others.iter().copied().chain([*full]);
+        all.into_iter().find(|b| b.role.format == format)
+    };
     let halves: Vec<String> = HALVES
         .iter()
         .filter_map(|(from, to, words)| {
-            let (from, to) = (at(found.group, from, size)?, at(found.group, to, size)?);
+            let (from, to) = (at(*from)?, at(*to)?);
             Some(match from.median_ns / to.median_ns {
                 r if r >= 1.0 => format!("{words} buys {}", units::factor(r)),
                 r => format!("{words} costs {}", units::factor(1.0 / r)),
@@ -101,82 +96,137 @@ fn formats_one(found: &Compared) -> Finding {
         false => format!(" The step {}.", list(&halves)),
     };
     let text = format!(
-        "The product at {} against f32 SGEMM ({}{}): {}.{steps}",
-        topic(GROUP).at(size),
-        units::time(found.sgemm.median_ns),
-        of_error(found.sgemm),
+        "{} at {} against {} ({}{}): {}.{steps}",
+        sentence(&group.topic.work),
+        group.topic.at(full.size),
+        name(full, "f32 SGEMM"),
+        units::time(full.median_ns),
+        of_error(full),
         parts.join("; "),
     );
     found.finding("precision.formats", text)
 }
 
+/// f32 put together from products in fewer bits.
 pub(super) fn splits(context: &Context) -> Vec<Finding> {
-    let found = Compared::new(context, &SPLITS);
-    found.iter().map(splits_one).collect()
+    let split = |role: &Role| role.split.is_some();
+    context.each_group(|group| Some(splits_one(&Compared::new(group, split)?)))
 }
 
 fn splits_one(found: &Compared) -> Finding {
     let parts: Vec<String> = found
         .others
         .iter()
-        .map(|((_, words), b)| {
-            let errors = error(b).zip(error(found.sgemm)).map(|(b, f32)| b / f32);
+        .map(|b| {
+            let errors = error(b).zip(error(found.full)).map(|(b, f32)| b / f32);
             let at_error = errors.map_or(String::new(), |r| {
                 format!(" at {} its error", units::factor_fine(r))
             });
-            format!("{words} {}{at_error}", speed(found.ratio(b)))
+            let speed = speed(found.ratio(b));
+            format!("{} {speed}{at_error}", split_words(&b.role))
         })
         .collect();
     let text = format!(
-        "f32 put together from products in fewer bits, at {} against SGEMM: {}.",
-        topic(GROUP).at(found.sgemm.size),
+        "f32 put together from products in fewer bits, at {} against {}: {}.",
+        found.group.topic.at(found.full.size),
+        name(found.full, "SGEMM"),
         parts.join("; "),
     );
     found.finding("precision.splits", text)
 }
 
+/// `three of TF32 in runs of 1,024 terms`.
+fn split_words(role: &Role) -> String {
+    let products = role.split.map_or(1, |split| split.products);
+    let count = match products {
+        3 => "three".to_owned(),
+        6 => "six".to_owned(),
+        9 => "nine".to_owned(),
+        n => n.to_string(),
+    };
+    let run = role.split.and_then(|split| split.run);
+    let runs = run.map_or(String::new(), |terms| {
+        format!(" in runs of {} terms", units::size(terms.into()))
+    });
+    format!("{count} of {}{runs}", role.format.name())
+}
+
 pub(super) fn energy(context: &Context) -> Vec<Finding> {
-    energy_one(context).into_iter().collect()
+    context.each_group(energy_one)
 }
 
 /// At the largest size at which the energy of both is known.
-fn energy_one(context: &Context) -> Option<Finding> {
-    let group = context.machine.group(GROUP)?;
-    let pairs = common(curve(group, SGEMM)?, curve(group, "fp16")?);
-    let known = |(sgemm, half)| {
+fn energy_one(group: &Group) -> Option<Finding> {
+    let full = full(group)?;
+    let half = curves(group).find(|s| {
+        s.role.format == Format::Fp16 && s.role.split.is_none() && in_full(&s.role) == full.role
+    })?;
+    let known = |(full, half)| {
         Some((
-            sgemm,
+            full,
             half,
-            telemetry::energy_j(sgemm)?,
+            telemetry::energy_j(full)?,
             telemetry::energy_j(half)?,
         ))
     };
-    let (sgemm, half, f32_j, fp16_j) = pairs.into_iter().rev().find_map(known)?;
+    let pairs = common(full, half);
+    let (full, half, f32_j, fp16_j) = pairs.into_iter().rev().find_map(known)?;
     let ratio = f32_j / fp16_j;
     let compared = match ratio {
         r if r >= 1.0 => format!("{} less", units::factor(r)),
         r => format!("{} more", units::factor(1.0 / r)),
     };
+    let work = group.topic.work.trim_start_matches("the ");
     let text = format!(
-        "One product at {} takes {} by f32 SGEMM and {} in FP16, {compared}.",
-        topic(GROUP).at(half.size),
+        "One {work} at {} takes {} by {} and {} in FP16, {compared}.",
+        group.topic.at(half.size),
         units::energy(f32_j),
+        name(full, "f32 SGEMM"),
         units::energy(fp16_j),
     );
-    let finding = Finding::new("precision.energy", text)
+    let finding = Finding::new(&group.name, "precision.energy", text)
         .figure("size", half.size as f64)
         .figure("f32_j", f32_j)
         .figure("fp16_j", fp16_j)
         .figure("ratio", ratio);
-    Some(finding.rests_on([sgemm, half]))
+    Some(finding.rests_on([full, half]))
 }
 
-fn curve<'a>(group: &'a Group, name: &str) -> Option<&'a Series> {
-    gpu(group, name, &[Clock::EventsGated, Clock::Events])
+/// Curves of device time, those behind a gate first.
+fn curves(group: &Group) -> impl Iterator<Item = &Series> {
+    let clocks = [Clock::EventsGated, Clock::Events].into_iter();
+    clocks.flat_map(move |clock| gpu(group, clock))
 }
 
-fn at<'a>(group: &'a Group, name: &str, size: u64) -> Option<&'a Benchmark> {
-    curve(group, name)?.at(size)
+fn full(group: &Group) -> Option<&Series> {
+    curves(group).find(|s| s.role.format == Format::F32)
+}
+
+/// The same role on operands in f32.
+fn in_full(role: &Role) -> Role {
+    Role {
+        format: Format::F32,
+        split: None,
+        ..role.clone()
+    }
+}
+
+/// The library's routine by its name, other code as f32.
+fn name<'a>(full: &Benchmark, routine: &'a str) -> &'a str {
+    match full.role.library {
+        Some(Library::Cublas) => routine,
+        _ => "f32",
+    }
+}
+
+/// As figures name it: `fp16`, `split_tf32x3_k1024`.
+fn figure(role: &Role) -> String {
+    let format = role.format.name().to_lowercase();
+    let Some(split) = role.split else {
+        return format;
+    };
+    let run = split.run.map_or(String::new(), |run| format!("_k{run}"));
+    format!("split_{format}x{}{run}", split.products)
 }
 
 fn error(benchmark: &Benchmark) -> Option<f64> {

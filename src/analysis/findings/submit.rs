@@ -1,7 +1,6 @@
 //! By how much a host clock that does not wait for the device is wrong.
 
 use crate::analysis::findings::finding::{Context, Finding};
-use crate::analysis::topics::{title, topic};
 use crate::model::id::Device;
 use crate::presentation::units;
 use crate::results::curves::{Benchmark, Group, Question};
@@ -10,8 +9,8 @@ use crate::timing::Clock;
 pub(super) fn find(context: &Context) -> Vec<Finding> {
     let mut findings = Vec::new();
     for group in &context.machine.groups {
-        if group.name.starts_with("timing_methods") {
-            // Its own finding compares all clocks.
+        if group.topic.truth.is_some() {
+            // A finding of its own compares all clocks.
             continue;
         }
         let submits = group
@@ -27,7 +26,7 @@ pub(super) fn find(context: &Context) -> Vec<Finding> {
             let Some(&(seen, real)) = pairs.last() else {
                 continue;
             };
-            let symbol = topic(&group.name).symbol;
+            let symbol = &group.topic.symbol;
             let ratio = wrong(&(seen, real));
             let small = match pairs.first() {
                 Some(first) if pairs.len() > 1 => format!(
@@ -40,7 +39,7 @@ pub(super) fn find(context: &Context) -> Vec<Finding> {
             let text = format!(
                 "{}, timed on the host without synchronising: {symbol} = {} seems to take {} and \
                  takes {}, so that clock is wrong by a factor of {}.{small}",
-                title(&group.name),
+                group.topic.title,
                 units::size(seen.size),
                 units::time(seen.median_ns),
                 units::time(real.median_ns),
@@ -48,7 +47,7 @@ pub(super) fn find(context: &Context) -> Vec<Finding> {
             );
             let id = format!("submit.{}.{}", group.name, series.implementation);
             findings.push(
-                Finding::new(id, text)
+                Finding::new(&group.name, id, text)
                     .figure("size", seen.size as f64)
                     .figure("seen_ns", seen.median_ns)
                     .figure("real_ns", real.median_ns)
@@ -65,7 +64,7 @@ fn truth(group: &Group, size: u64) -> Option<&Benchmark> {
     let fastest = |launch: bool| {
         group
             .on(Device::Gpu)
-            .filter(|s| s.measures_work() && s.question() == Question::Device)
+            .filter(|s| s.measures_work() && s.computes() && s.question() == Question::Device)
             .filter(|s| s.includes_launch() || !launch)
             .filter_map(|s| s.at(size))
             .min_by(|a, b| a.median_ns.total_cmp(&b.median_ns))

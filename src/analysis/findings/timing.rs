@@ -1,35 +1,31 @@
 //! By how much each way of timing is wrong, and where.
 
-use crate::analysis::findings::finding::{Context, Finding, list};
-use crate::analysis::topics::{Topic, topic};
+use crate::analysis::findings::finding::{Context, Finding, list, sentence};
 use crate::model::id::Device;
+use crate::model::role::{Does, Phase};
+use crate::model::topic::{Topic, Truth};
 use crate::presentation::units;
 use crate::results::curves::{Benchmark, Group, Series};
+use crate::timing::Clock;
 
 /// An error that a reader may live with.
 const FAIR: f64 = 0.05;
 
-/// A kernel of known duration: its true time is the size.
-pub(super) fn spin(context: &Context) -> Vec<Finding> {
-    let truth = |_: &Group, size| Some((size as f64, None));
-    let about = "A kernel of known duration";
-    find(context, "timing_methods", about, "the truth", truth)
+/// In each group whose rows time the same work on different clocks.
+pub(super) fn find(context: &Context) -> Vec<Finding> {
+    context.each_group(one)
 }
 
-/// A product: the device's own time is that behind a gate.
-pub(super) fn product(context: &Context) -> Vec<Finding> {
-    let truth = |group: &Group, size| {
-        let gated = group.find("gpu/events-gated")?.at(size)?;
-        Some((gated.median_ns, Some(gated.id.clone())))
-    };
-    let about = "A cuBLAS product";
-    find(
-        context,
-        "timing_methods_matmul",
-        about,
-        "the gated time",
-        truth,
-    )
+/// The true time of a size, ns, and the benchmark that holds it, where one does.
+fn truth(group: &Group, by: Truth, size: u64) -> Option<(f64, Option<String>)> {
+    match by {
+        Truth::Size => Some((size as f64, None)),
+        Truth::Gated => {
+            let gated = |s: &&Series| s.clock == Some(Clock::EventsGated);
+            let gated = group.on(Device::Gpu).find(gated)?.at(size)?;
+            Some((gated.median_ns, Some(gated.id.clone())))
+        }
+    }
 }
 
 /// One way at one size.
@@ -42,20 +38,13 @@ struct Reading<'a> {
     truth: Option<String>,
 }
 
-fn find(
-    context: &Context,
-    name: &str,
-    about: &str,
-    truth_words: &str,
-    truth: impl Fn(&Group, u64) -> Option<(f64, Option<String>)>,
-) -> Vec<Finding> {
-    let Some(group) = context.machine.group(name) else {
-        return Vec::new();
-    };
+fn one(group: &Group) -> Option<Finding> {
+    let (name, topic) = (&group.name, &group.topic);
+    let by = topic.truth?;
     let mut readings: Vec<Reading> = Vec::new();
     for series in group.on(Device::Gpu).filter(|s| s.clock.is_some()) {
         for benchmark in &series.points {
-            let Some((ns, id)) = truth(group, benchmark.size) else {
+            let Some((ns, id)) = truth(group, by, benchmark.size) else {
                 continue;
             };
             if id.as_ref() != Some(&benchmark.id) {
@@ -69,12 +58,14 @@ fn find(
         }
     }
     let sizes = readings.iter().map(|r| r.benchmark.size);
-    let (Some(smallest), Some(largest)) = (sizes.clone().min(), sizes.max()) else {
-        return Vec::new();
+    let (smallest, largest) = (sizes.clone().min()?, sizes.max()?);
+    let against = match by {
+        Truth::Size => "the truth",
+        Truth::Gated => "the gated time",
     };
-    let topic = topic(name);
     let mut text = format!(
-        "{about}, what each clock shows over {truth_words}. At {}: {}.",
+        "{}, what each clock shows over {against}. At {}: {}.",
+        sentence(&topic.work),
         topic.at(smallest),
         errors(&readings, smallest)
     );
@@ -83,7 +74,7 @@ fn find(
             " At {}: {}. {}.",
             topic.at(largest),
             errors(&readings, largest),
-            where_fair(&readings, &topic)
+            where_fair(&readings, topic)
         );
     }
     let seen = |r: &Reading, at: u64| {
@@ -96,7 +87,7 @@ fn find(
             text += &format!(" At {}: {}.", topic.at(r.benchmark.size), shown(r));
         }
     }
-    let mut finding = Finding::new(format!("timing.{name}"), text)
+    let mut finding = Finding::new(name, format!("timing.{name}"), text)
         .figure("smallest", smallest as f64)
         .figure("largest", largest as f64);
     for r in &readings {
@@ -113,12 +104,14 @@ fn find(
         .extend(readings.iter().filter_map(|r| r.truth.clone()));
     finding.benchmarks.sort();
     finding.benchmarks.dedup();
-    vec![finding]
+    Some(finding)
 }
 
-fn way(series: &Series) -> &str {
-    let name = series.implementation.as_str();
-    name.strip_prefix("spin-").unwrap_or(name)
+fn way(series: &Series) -> &'static str {
+    match series.role.does {
+        Does::Starts(Phase::FirstCall) => Phase::FirstCall.name(),
+        _ => series.clock_name(),
+    }
 }
 
 /// `wall 8.4×`, `submit 1/3,790`.

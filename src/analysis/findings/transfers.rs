@@ -1,7 +1,6 @@
 //! The share of transfers in end-to-end time, and how often data must be used to pay for it.
 
 use crate::analysis::findings::finding::{Context, Finding, fastest_resident};
-use crate::analysis::topics::{title, topic};
 use crate::model::id::Device;
 use crate::presentation::units;
 use crate::results::curves::{Question, Series};
@@ -12,9 +11,7 @@ pub(super) fn share(context: &Context) -> Vec<Finding> {
     for group in &context.machine.groups {
         let moving: Vec<&Series> = group
             .on(Device::Gpu)
-            .filter(|s| s.measures_work() && s.question() == Question::Host)
-            // Others move data for another reason than to bring the work to the device.
-            .filter(|s| s.implementation.starts_with("transfer"))
+            .filter(|s| s.measures_work() && s.computes() && s.question() == Question::Host)
             .collect();
         for series in &moving {
             let pairs: Vec<_> = series
@@ -39,9 +36,9 @@ pub(super) fn share(context: &Context) -> Vec<Finding> {
             let text = format!(
                 "{}, gpu/{} at {} = {}: moving data takes {} of the time from host memory and \
                  back ({}, of which the work alone needs {}){across}.",
-                title(&group.name),
+                group.topic.title,
                 series.implementation,
-                topic(&group.name).symbol,
+                group.topic.symbol,
                 units::size(total.size),
                 units::percent(fraction),
                 units::time(total.median_ns),
@@ -49,7 +46,7 @@ pub(super) fn share(context: &Context) -> Vec<Finding> {
             );
             let id = format!("transfers.{}.{}", group.name, series.implementation);
             findings.push(
-                Finding::new(id, text)
+                Finding::new(&group.name, id, text)
                     .figure("size", total.size as f64)
                     .figure("share", fraction)
                     .figure("least_share", least)
@@ -68,23 +65,22 @@ pub(super) fn break_even(context: &Context) -> Vec<Finding> {
         let Some(row) = table.rows.last().filter(|r| r.operations.is_finite()) else {
             continue;
         };
-        let size = format!("{} = {}", topic(&table.group).symbol, units::size(row.size));
+        let Some(group) = context.machine.group(&table.group) else {
+            continue;
+        };
+        let size = format!("{} = {}", group.topic.symbol, units::size(row.size));
         let text = match row.operations {
             o if o <= 1.0 => format!(
                 "{} at {size}, data moved as by gpu/{}: a single operation pays for moving its data.",
-                title(&table.group),
-                table.transfer
+                group.topic.title, table.transfer
             ),
             o => format!(
                 "{} at {size}, data moved as by gpu/{}: the GPU pays for moving the data once {} \
                  operations use it.",
-                title(&table.group),
+                group.topic.title,
                 table.transfer,
                 units::count(o.ceil()),
             ),
-        };
-        let Some(group) = context.machine.group(&table.group) else {
-            continue;
         };
         let at = group.benchmarks().filter(|b| {
             b.size == row.size
@@ -94,6 +90,7 @@ pub(super) fn break_even(context: &Context) -> Vec<Finding> {
         });
         findings.push(
             Finding::new(
+                &group.name,
                 format!("break_even.{}.{}", table.group, table.transfer),
                 text,
             )

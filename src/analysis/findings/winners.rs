@@ -4,7 +4,6 @@ use crate::analysis::crossover::pairs::{Found, headlines};
 use crate::analysis::crossover::search::{Answer, Change};
 use crate::analysis::crossover::words;
 use crate::analysis::findings::finding::{Context, Finding};
-use crate::analysis::topics::{title, topic};
 use crate::presentation::units;
 use crate::results::curves::Question;
 
@@ -16,9 +15,9 @@ fn one(f: &Found) -> Finding {
     let machine = match &f.gpu_machine {
         Some(machine) => format!(
             "With the {machine} (another machine's figures) beside this machine's CPU, {}",
-            title(&f.group).to_lowercase()
+            f.topic.title.to_lowercase()
         ),
-        None => title(&f.group).to_owned(),
+        None => f.topic.title.clone(),
     };
     let data = match f.question {
         Question::Device => "with the data already on the GPU",
@@ -37,9 +36,13 @@ fn one(f: &Found) -> Finding {
         Question::Device => "device",
         Question::Host => "host",
     };
-    let mut finding = Finding::new(format!("winner.{}.{question}{who}", f.group), text)
-        .figure("speedup", f.speedup)
-        .figure("speedup_size", f.speedup_size);
+    let mut finding = Finding::new(
+        &f.group,
+        format!("winner.{}.{question}{who}", f.group),
+        text,
+    )
+    .figure("speedup", f.speedup)
+    .figure("speedup_size", f.speedup_size);
     if let Some(change) = f.crossing.for_good() {
         finding = finding
             .figure("size", change.size)
@@ -51,7 +54,7 @@ fn one(f: &Found) -> Finding {
 }
 
 fn verdict(f: &Found) -> String {
-    let symbol = topic(&f.group).symbol;
+    let symbol = &f.topic.symbol;
     let range = f.crossing.range;
     let at_largest = words::largest(f);
     match f.crossing.answer {

@@ -1,7 +1,8 @@
 //! Ranges and ticks of logarithmic axes: sizes in powers of two, values in decades.
 
+use crate::model::topic::Unit;
 use crate::presentation::plot::figure::{Plot, Quantity};
-use crate::presentation::units::{self, Unit};
+use crate::presentation::units;
 
 /// One axis, in logarithms.
 pub(super) struct Axis {

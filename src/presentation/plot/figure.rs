@@ -1,7 +1,7 @@
 //! What is drawn.
 
+use crate::model::topic::Unit;
 use crate::presentation::ink::Family;
-use crate::presentation::units::Unit;
 use crate::timing::Clock;
 
 /// One point of a curve, in the plot's units. `low` and `high` bound its confidence band.

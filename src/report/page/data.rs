@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::analysis::crossover::pairs::Found;
 use crate::analysis::crossover::words;
-use crate::analysis::topics::{self, Work, title, topic};
+use crate::analysis::rate::{self, Work};
 use crate::analysis::{limits, telemetry};
 use crate::model::id::Device;
 use crate::model::telemetry::{Telemetry, TelemetryEvent};
@@ -29,8 +29,9 @@ pub(super) fn json(report: &Assembled) -> String {
 }
 
 fn group(report: &Assembled, name: &str) -> Value {
-    let groups: Vec<&Group> = report.machines().filter_map(|m| m.group(name)).collect();
-    let work = topics::work(&groups);
+    let groups: Vec<&Group> = report.groups(name).collect();
+    let topic = report.topic(name);
+    let work = rate::work(&groups);
     let mut all = Vec::new();
     for (at, machine) in report.machines().enumerate() {
         let Some(group) = machine.group(name) else {
@@ -43,11 +44,11 @@ fn group(report: &Assembled, name: &str) -> Value {
     let found = report.found.iter().filter(|f| f.group == name);
     json!({
         "name": name,
-        "title": title(name),
-        "symbol": topic(name).symbol,
-        "axis": topic(name).axis,
-        "sizes": topic(name).unit,
-        "compares": topic(name).compares,
+        "title": topic.title,
+        "symbol": topic.symbol,
+        "axis": topic.axis,
+        "sizes": topic.unit,
+        "compares": topic.compares,
         "unit": work.map(Work::unit),
         "series": all,
         "crossings": found.map(crossing).collect::<Vec<_>>(),

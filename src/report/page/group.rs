@@ -6,8 +6,8 @@ use maud::{Markup, PreEscaped, html};
 
 use crate::analysis::crossover::pairs::Found;
 use crate::analysis::crossover::words;
+use crate::analysis::rate::{self, Work};
 use crate::analysis::reuse::Reuse;
-use crate::analysis::topics::{self, Work, title, topic};
 use crate::analysis::{limits, telemetry};
 use crate::model::id::Device;
 use crate::presentation::ink::Role;
@@ -74,8 +74,10 @@ impl Section {
 
 /// Whether a group was measured at one size alone.
 pub(super) fn one_size(report: &Assembled, name: &str) -> bool {
-    let groups = report.machines().filter_map(|m| m.group(name));
-    let mut sizes = groups.flat_map(Group::benchmarks).map(|b| b.size);
+    let mut sizes = report
+        .groups(name)
+        .flat_map(Group::benchmarks)
+        .map(|b| b.size);
     let first = sizes.next();
     sizes.all(|size| Some(size) == first)
 }
@@ -99,11 +101,11 @@ pub(super) fn section(report: &Assembled, section: &Section, out: &Path) -> Mark
             .map(move |f| (m, f))
     });
     let others: Vec<_> = others.collect();
+    let topic = report.topic(name);
     html! {
         section.group id=(section.anchor()) {
-            h2 { (title(name)) code.id { (name) } }
-            @let about = topic(name).about;
-            @if !about.is_empty() { p { (about) } }
+            h2 { (topic.title) code.id { (name) } }
+            @if !topic.question.is_empty() { p { (topic.question) } }
             @if !section.plots.is_empty() {
                 div.plots {
                     @for plot in &section.plots {
@@ -170,6 +172,7 @@ fn break_even(report: &Assembled, group: &str) -> Markup {
         .collect();
     sizes.sort_unstable();
     sizes.dedup();
+    let topic = report.topic(group);
     let row = |t: &Reuse, size: u64| t.rows.iter().find(|r| r.size == size).copied();
     let calls = tables
         .iter()
@@ -183,8 +186,8 @@ fn break_even(report: &Assembled, group: &str) -> Markup {
         div.scroll {
             table.matrix {
                 thead { tr {
-                    th { (topic(group).symbol) }
-                    @for size in &sizes { th.n { (topic(group).unit.write(*size)) } }
+                    th { (topic.symbol) }
+                    @for size in &sizes { th.n { (topic.unit.write(*size)) } }
                 } }
                 tbody {
                     @for t in &tables {
@@ -247,7 +250,7 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
     let mut sizes: Vec<u64> = group.benchmarks().map(|b| b.size).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let topic = topic(&group.name);
+    let topic = &group.topic;
     let fastest = |size: u64| {
         group
             .series
@@ -335,7 +338,7 @@ fn bars(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Mar
 
 /// Every figure of every benchmark, folded away.
 fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Markup {
-    let work = topics::work(&[group]);
+    let work = rate::work(&[group]);
     let counted = group.benchmarks().any(|b| telemetry::energy_j(b).is_some());
     let old = |b: &Benchmark| {
         let newest = machine.run.as_ref().map(|r| r.run.as_str());

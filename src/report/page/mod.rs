@@ -10,7 +10,6 @@ use crate::analysis::crossover::pairs::{Found, headlines};
 use crate::analysis::crossover::search::Answer;
 use crate::analysis::crossover::words;
 use crate::analysis::findings::finding::Finding;
-use crate::analysis::topics::{title, topic};
 use crate::analysis::{limits, telemetry};
 use crate::presentation::page::shell;
 use crate::presentation::{ink, units};
@@ -31,7 +30,7 @@ pub(super) use crate::report::page::group::Section;
 pub(super) fn page(report: &Assembled, sections: &[Section], out: &std::path::Path) -> String {
     let machine = &report.machine;
     let body = html! {
-        (masthead(machine, sections))
+        (masthead(report, sections))
         main {
             @if machine.other {
                 p.notice {
@@ -60,7 +59,8 @@ pub(super) fn page(report: &Assembled, sections: &[Section], out: &std::path::Pa
     shell(&format!("crossover: {}", machine.hardware()), body).into_string()
 }
 
-fn masthead(machine: &Machine, sections: &[Section]) -> Markup {
+fn masthead(report: &Assembled, sections: &[Section]) -> Markup {
+    let machine = &report.machine;
     let gpu = machine.environment.as_ref().and_then(|e| e.gpu.as_ref());
     html! {
         header {
@@ -85,7 +85,7 @@ fn masthead(machine: &Machine, sections: &[Section]) -> Markup {
                 a href="#answers" { "Answers" }
                 a href="#findings" { "Findings" }
                 a.scripted href="#explorer" hidden { "Explorer" }
-                @for section in sections { a href={ "#" (section.anchor()) } { (title(&section.group)) } }
+                @for section in sections { a href={ "#" (section.anchor()) } { (report.topic(&section.group).title) } }
                 a href="#limits" { "Limits" }
             }
         }
@@ -184,7 +184,7 @@ fn answers(report: &Assembled) -> Markup {
 }
 
 fn card(f: &Found) -> Markup {
-    let symbol = topic(&f.group).symbol;
+    let symbol = &f.topic.symbol;
     let (big, small) = match (f.crossing.answer, f.crossing.for_good()) {
         (Answer::Always, _) => ("always".to_owned(), "at every measured size".to_owned()),
         (Answer::Never, _) => ("never".into(), "at no measured size".into()),
@@ -212,7 +212,7 @@ fn card(f: &Found) -> Markup {
     };
     html! {
         article.card {
-            h3 { (title(&f.group)) }
+            h3 { (f.topic.title) }
             p.question { (f.question.phrase()) }
             p.big data-answer=(format!("{}/{:?}", f.group, f.question).to_lowercase())
                 data-size=[f.crossing.for_good().map(|c| c.size)] { (big) }
@@ -225,12 +225,11 @@ fn card(f: &Found) -> Markup {
     }
 }
 
-/// Under the title of the group that each rests on.
+/// Under the title of the group that each is about.
 fn findings(report: &Assembled) -> Markup {
     let mut groups: Vec<(&str, Vec<&Finding>)> = Vec::new();
     for finding in &report.findings {
-        let id = finding.benchmarks.first().map_or("", String::as_str);
-        let group = id.split('/').next().unwrap_or_default();
+        let group = finding.group.as_str();
         match groups.iter_mut().find(|(name, _)| *name == group) {
             Some((_, findings)) => findings.push(finding),
             None => groups.push((group, vec![finding])),
@@ -244,7 +243,7 @@ fn findings(report: &Assembled) -> Markup {
             @if groups.is_empty() { p { "Nothing yet: too few benchmarks were measured." } }
             div.findings {
                 @for (group, findings) in groups {
-                    h3 { (title(group)) }
+                    h3 { (report.topic(group).title) }
                     ul { @for f in findings { (finding(f)) } }
                 }
             }
@@ -254,7 +253,7 @@ fn findings(report: &Assembled) -> Markup {
 
 fn finding(finding: &Finding) -> Markup {
     html! {
-        li id={ "finding-" (finding.id) } {
+        li id={ "finding-" (finding.group) "-" (finding.id) } {
             p { (coloured(&finding.text)) }
             details {
                 summary {

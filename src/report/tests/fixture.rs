@@ -88,6 +88,7 @@ impl Fixture {
                 gpu_absent: gpu.is_none().then(|| "no NVIDIA driver found".into()),
                 disturbances: vec![],
             },
+            groups: vec![],
             ceilings: BTreeMap::new(),
             skipped: vec![],
             failed: vec![],
@@ -195,6 +196,7 @@ impl Fixture {
                 clock,
                 size: value.parse().expect("a size"),
                 cost: p.cost,
+                role: None,
                 verified: Some(Verified {
                     error: p.error,
                     bound: 10.0 * p.error,

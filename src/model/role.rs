@@ -1,0 +1,330 @@
+//! The role of an implementation: what is measured with it, so that whoever reads results need
+//! not know what it is called.
+//!
+//! Two implementations whose roles differ in one thing alone show what that thing brings: a
+//! graph against launching one by one, pinned host memory against ordinary. Findings look for
+//! such pairs in every group.
+
+use serde::{Deserialize, Serialize};
+
+/// What one implementation does, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Role {
+    /// Where the data of an iteration start and end.
+    pub data: Data,
+    /// How the GPU is given its work; `None` on the CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launches: Option<Launches>,
+    /// CPU threads that compute; `None` on the GPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<Threads>,
+    /// Number format of the operands.
+    #[serde(default)]
+    pub format: Format,
+    /// f32 put together from products of operands in `format`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split: Option<Split>,
+    /// Pieces that the work is cut into, so that they overlap or not; 1 is no cut.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub pieces: u32,
+    /// Which part of a machine's work is measured.
+    #[serde(default)]
+    pub does: Does,
+    /// The library that does the work and has to be there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library: Option<Library>,
+    /// The algorithm, where the group has others for the same work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Whether it may be an answer: the best CPU code, or the GPU code that beats it.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub answers: bool,
+}
+
+impl Role {
+    /// CPU code on all cores, f32 in ordinary host memory.
+    pub fn cpu() -> Self {
+        Self {
+            data: Data::Ordinary,
+            launches: None,
+            threads: Some(Threads::All),
+            format: Format::F32,
+            split: None,
+            pieces: 1,
+            does: Does::Computes,
+            library: None,
+            method: None,
+            answers: true,
+        }
+    }
+
+    /// GPU code on f32 in device memory, its calls queued, its kernels launched one by one.
+    pub fn gpu() -> Self {
+        Self {
+            data: Data::Queued,
+            launches: Some(Launches::OneByOne),
+            threads: None,
+            ..Self::cpu()
+        }
+    }
+}
+
+/// Where the data of an iteration start and end, and whether the host waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Data {
+    /// In device memory; the host queues calls without waiting for each.
+    Queued,
+    /// In device memory; the host waits for each call.
+    Awaited,
+    /// In pinned (page-locked) host memory.
+    Pinned,
+    /// In ordinary (pageable) host memory.
+    Ordinary,
+}
+
+impl Data {
+    /// Whether they start and end in device memory.
+    pub fn on_device(self) -> bool {
+        matches!(self, Data::Queued | Data::Awaited)
+    }
+}
+
+/// How the GPU is given the kernels (or copies) of an iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Launches {
+    /// Each launched by itself, without a wait between them.
+    OneByOne,
+    /// The host synchronises after each.
+    Synchronised,
+    /// The host reads a value back after each, and so waits for it.
+    ReadBack,
+    /// Some of them are computed on the CPU instead, the data going down and up again.
+    PartlyOnCpu,
+    /// All of them replayed as one CUDA graph.
+    Graph,
+    /// All of them fused into one kernel.
+    Fused,
+}
+
+/// CPU threads that compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Threads {
+    /// One.
+    One,
+    /// As many as there are usable cores, or as many of them as are fastest.
+    All,
+}
+
+/// A number format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// IEEE 754 single precision.
+    #[default]
+    F32,
+    /// f32 with 10 bits of fraction, as tensor cores take it.
+    Tf32,
+    /// IEEE 754 half precision.
+    Fp16,
+    /// The upper 16 bits of f32.
+    Bf16,
+    /// 4 bits of exponent, 3 of fraction (e4m3).
+    Fp8,
+    /// Integers of 8 bits.
+    Int8,
+}
+
+impl Format {
+    /// As it is written: `TF32`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::F32 => "f32",
+            Format::Tf32 => "TF32",
+            Format::Fp16 => "FP16",
+            Format::Bf16 => "BF16",
+            Format::Fp8 => "FP8",
+            Format::Int8 => "INT8",
+        }
+    }
+}
+
+/// f32 emulated by several products in a narrower format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Split {
+    /// How many products.
+    pub products: u32,
+    /// Terms of a partial sum, the partial sums being added in f32; `None` without partial sums.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<u32>,
+}
+
+/// A library that does the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Library {
+    /// cuBLAS, or cuBLASLt, which comes with it.
+    Cublas,
+    /// The CPU's BLAS that was linked.
+    Blas,
+}
+
+/// Which part of a machine's work is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Does {
+    /// An operation on data.
+    #[default]
+    Computes,
+    /// Nothing but the way of data between host and device.
+    Copies(Way),
+    /// An allocation of device memory, used and released.
+    Allocates(Allocator),
+    /// Batches to a consumer on the device, prefetched by so many threads; by none, one after
+    /// the other.
+    Loads(u32),
+    /// What happens once in a process, measured in fresh ones.
+    Starts(Phase),
+}
+
+/// The way of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// Host to device.
+    ToDevice,
+    /// Device to host.
+    ToHost,
+    /// Both ways at once.
+    Both,
+    /// No copy: a kernel reads host memory where it lies.
+    InPlace,
+}
+
+/// Where device memory comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Allocator {
+    /// One buffer, allocated before.
+    Reuse,
+    /// `cuMemAlloc` and `cuMemFree`.
+    Malloc,
+    /// `cuMemAllocAsync` from a pool that gives its memory back at each synchronisation.
+    MallocAsync,
+    /// `cuMemAllocAsync` from a pool that keeps its memory.
+    MallocAsyncKept,
+}
+
+/// What happens once in a process, and the same in a process that is warm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// `cuInit`: the driver starts.
+    DriverInit,
+    /// The context of the device.
+    Context,
+    /// The first stream.
+    FirstStream,
+    /// A further stream.
+    WarmStream,
+    /// The first allocation, 1 MiB.
+    FirstAlloc,
+    /// A further allocation.
+    WarmAlloc,
+    /// CUDA C++ to PTX by NVRTC, the library's own start included.
+    NvrtcCompile,
+    /// The same once more.
+    WarmNvrtcCompile,
+    /// PTX to machine code by the driver's JIT, its cache off.
+    PtxJit,
+    /// Machine code loaded as it is.
+    CubinLoad,
+    /// The first launch, waited for.
+    FirstLaunch,
+    /// A further launch, waited for.
+    WarmLaunch,
+    /// A cuBLAS handle and its first product, waited for.
+    FirstGemm,
+    /// A further product.
+    WarmGemm,
+    /// The first call of the group's own work, everything it needs being there already.
+    FirstCall,
+}
+
+impl Phase {
+    /// As files name it: `first-launch`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::DriverInit => "driver-init",
+            Phase::Context => "context",
+            Phase::FirstStream => "first-stream",
+            Phase::WarmStream => "warm-stream",
+            Phase::FirstAlloc => "first-alloc",
+            Phase::WarmAlloc => "warm-alloc",
+            Phase::NvrtcCompile => "nvrtc-compile",
+            Phase::WarmNvrtcCompile => "warm-nvrtc-compile",
+            Phase::PtxJit => "ptx-jit",
+            Phase::CubinLoad => "cubin-load",
+            Phase::FirstLaunch => "first-launch",
+            Phase::WarmLaunch => "warm-launch",
+            Phase::FirstGemm => "first-gemm",
+            Phase::WarmGemm => "warm-gemm",
+            Phase::FirstCall => "first-call",
+        }
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(pieces: &u32) -> bool {
+    *pieces == 1
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(answers: &bool) -> bool {
+    *answers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_without_saying_is_not_stored_and_comes_back() {
+        let role = Role::gpu();
+        let text = serde_json::to_string(&role).unwrap();
+        let short = r#"{"data":"queued","launches":"one-by-one","format":"f32","does":"computes"}"#;
+        assert_eq!(text, short);
+        assert_eq!(serde_json::from_str::<Role>(&text).unwrap(), role);
+        let role = Role {
+            format: Format::Tf32,
+            split: Some(Split {
+                products: 3,
+                run: Some(1024),
+            }),
+            pieces: 8,
+            does: Does::Copies(Way::InPlace),
+            library: Some(Library::Cublas),
+            method: Some("another".to_owned()),
+            answers: false,
+            ..Role::cpu()
+        };
+        let text = serde_json::to_string(&role).unwrap();
+        assert_eq!(serde_json::from_str::<Role>(&text).unwrap(), role);
+    }
+
+    #[test]
+    fn a_phase_is_stored_by_its_name() {
+        for phase in [Phase::FirstAlloc, Phase::WarmNvrtcCompile, Phase::FirstCall] {
+            let text = serde_json::to_value(phase).unwrap();
+            assert_eq!(text, phase.name());
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What a group says of itself: its heading, its question, what its sizes count, and the words
+//! for its work.
+
+use serde::{Deserialize, Serialize};
+
+/// What a group is about, stored with the run so that a report has it without the group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Topic {
+    /// The group's name in ids.
+    pub group: String,
+    /// Heading.
+    pub title: String,
+    /// What it asks, or computes, in a sentence.
+    pub question: String,
+    /// Symbol of the size.
+    pub symbol: String,
+    /// What the size counts, for an axis.
+    pub axis: String,
+    /// Its unit.
+    pub unit: Unit,
+    /// Whether all implementations do the same work, so that one of them is the fastest.
+    pub compares: bool,
+    /// Whether a rate says something, FLOP/s or B/s.
+    pub rated: bool,
+    /// The work of an iteration, inside a sentence: `the chain`.
+    pub work: String,
+    /// What it is made of, one of them: `kernel`.
+    pub part: String,
+    /// Where each row times the same work on another clock: what they are held against.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truth: Option<Truth>,
+}
+
+impl Topic {
+    /// A group that says nothing but its name.
+    pub fn of(group: &str) -> Self {
+        Self {
+            group: group.to_owned(),
+            title: group.to_owned(),
+            question: String::new(),
+            symbol: "n".to_owned(),
+            axis: "size".to_owned(),
+            unit: Unit::Count,
+            compares: true,
+            rated: true,
+            work: "the work".to_owned(),
+            part: "kernel".to_owned(),
+            truth: None,
+        }
+    }
+}
+
+/// What the size in an id counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// A number of things.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds.
+    Time,
+}
+
+/// What a clock's time is held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Truth {
+    /// The size, which is the true time in nanoseconds.
+    Size,
+    /// The time behind a gate.
+    Gated,
+}

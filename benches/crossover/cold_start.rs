@@ -7,7 +7,7 @@ use crossover::workload::cold_start::{self, ColdStart, gpu};
 
 pub(crate) fn group() -> Group<ColdStart> {
     // A phase has no size; an id has.
-    let sizes = Sizes::new([], [1], [1]);
+    let sizes = Sizes::new([], [1], [1]).odd([1]);
     Group::new("cold_start", sizes, None, cold_start::cost)
         .about(
             "Cold start",

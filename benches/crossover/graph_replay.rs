@@ -9,7 +9,7 @@ use crossover::workload::graph_replay::{self, Chain, gpu};
 
 pub(crate) fn group() -> Group<Chain> {
     let all = [10, 16, 20];
-    let sizes = Sizes::powers_of_two(all, all, all);
+    let sizes = Sizes::powers_of_two(all, all, all).odd([1, 1000, 1025, (1 << 16) + 1]);
     Group::new("graph_replay", sizes, Rate::elements(), graph_replay::cost)
         .about(
             "Graph replay",

@@ -6,7 +6,8 @@ use crossover::timing::Clock::Wall;
 use crossover::workload::host_sync::{self, Pipeline, gpu};
 
 pub(crate) fn group() -> Group<Pipeline> {
-    let sizes = Sizes::powers_of_two([10], [10, 16, 20], (10..=24).step_by(2));
+    let sizes =
+        Sizes::powers_of_two([10], [10, 16, 20], (10..=24).step_by(2)).odd([1, 255, 257, 1 << 16]);
     Group::new("host_sync", sizes, None, host_sync::cost)
         .about(
             "Host synchronisation",

@@ -4,10 +4,11 @@
 use crossover::model::{Data, Does, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock::Wall, Rate};
-use crossover::workload::loader::{self, BATCHES, Loader, gpu};
+use crossover::workload::loader::{self, BATCHES, IMAGE, Loader, gpu};
 
 pub(crate) fn group() -> Group<Loader> {
-    let sizes = Sizes::powers_of_two([20], [16, 20, 24], (14..=26).step_by(2));
+    let sizes = Sizes::powers_of_two([20], [16, 20, 24], (14..=26).step_by(2))
+        .odd([IMAGE as u64, 3 * IMAGE as u64]);
     let rate = Rate::bytes(|n| BATCHES as f64 * n);
     Group::new("loader", sizes, rate, loader::cost)
         .about(

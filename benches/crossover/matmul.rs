@@ -11,7 +11,8 @@ pub(crate) fn group() -> Group<Matmul> {
         [3, 5, 7, 8, 9, 10, 11],
         [0, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13],
         0..=15,
-    );
+    )
+    .odd([1, 2, 3, 7, 17, 31, 64, 65, 129, 257]);
     // A sample takes ten iterations at the least: the CPU stops where that takes seconds.
     let cpu_sizes = sizes.up_to(512, 2048, 1 << 14);
     #[cfg(feature = "blas")]

@@ -6,7 +6,7 @@ use crossover::timing::{Clock, Rate};
 use crossover::workload::matmul::batched::{self, Batched, cpu, gpu};
 
 pub(crate) fn group() -> Group<Batched> {
-    let sizes = Sizes::powers_of_two([6, 8], 6..=9, 3..=10);
+    let sizes = Sizes::powers_of_two([6, 8], 6..=9, 3..=10).odd([1, 3, 8, 17, 100]);
     Group::new(
         "matmul_batched",
         sizes,

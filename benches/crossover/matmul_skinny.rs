@@ -7,7 +7,7 @@ use crossover::timing::{Clock, Rate};
 use crossover::workload::matmul::skinny::{self, Skinny, cpu, gpu};
 
 pub(crate) fn group() -> Group<Skinny> {
-    let sizes = Sizes::powers_of_two([0, 6], [0, 4, 6], 0..=8);
+    let sizes = Sizes::powers_of_two([0, 6], [0, 4, 6], 0..=8).odd([1, 2, 7, 16]);
     Group::new(
         "matmul_skinny",
         sizes,

@@ -7,7 +7,8 @@ use crossover::timing::Clock::Wall;
 use crossover::workload::memory::{self, Memory, gpu};
 
 pub(crate) fn group() -> Group<Memory> {
-    let sizes = Sizes::powers_of_two([12, 26], [12, 26, 32], (12..=32).step_by(2));
+    let sizes = Sizes::powers_of_two([12, 26], [12, 26, 32], (12..=32).step_by(2))
+        .odd([4, 4096, 12_345_676]);
     Group::new("memory", sizes, None, memory::cost)
         .about(
             "Device memory",

@@ -13,7 +13,8 @@ pub(crate) fn group() -> Group<NestedSine> {
         [10, 14, 18, 20, 22],
         [10, 13, 16, 18, 20, 22, 24, 26, 28],
         10..=32,
-    );
+    )
+    .odd([1, 3, 511, 1000, 1025, (1 << 20) + 1]);
     let std_sizes = sizes.up_to(1 << 18, 1 << 22, 1 << 28);
     let simd_sizes = sizes.up_to(1 << 22, 1 << 26, 1 << 32);
     let copied_sizes = sizes.up_to(1 << 22, 1 << 28, 1 << 32);

@@ -8,7 +8,7 @@ use crossover::timing::Rate;
 use crossover::workload::matmul::precision::{self, Precision, gpu};
 
 pub(crate) fn group() -> Group<Precision> {
-    let sizes = Sizes::powers_of_two([8, 10], [10, 12, 13], 8..=14);
+    let sizes = Sizes::powers_of_two([8, 10], [10, 12, 13], 8..=14).odd([256, 257, 1000, 1008]);
     let (half, quarter) = (precision::cost_half, precision::cost_quarter);
     Group::new(
         "precision",

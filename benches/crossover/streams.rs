@@ -7,7 +7,13 @@ use crossover::timing::{Clock::Wall, Rate};
 use crossover::workload::streams::{self, Streams, gpu};
 
 pub(crate) fn group() -> Group<Streams> {
-    let sizes = Sizes::powers_of_two([16], [16, 22, 28], (16..=28).step_by(2));
+    let sizes = Sizes::powers_of_two([16], [16, 22, 28], (16..=28).step_by(2)).odd([
+        1,
+        1000,
+        1025,
+        8 * 1024 + 3,
+        (1 << 20) + 1,
+    ]);
     Group::new("streams", sizes, Rate::elements(), streams::cost)
         .about(
             "Streams and overlap",

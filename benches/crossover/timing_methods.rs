@@ -11,7 +11,7 @@ pub(crate) fn spin() -> Group<Spin> {
     let decades = |exponents: &[u32]| exponents.iter().map(|&e| 10u64.pow(e)).collect::<Vec<_>>();
     let default = decades(&[3, 5, 7]);
     let full = decades(&[3, 4, 5, 6, 7, 8]);
-    let sizes = Sizes::new(decades(&[3, 6]), default.clone(), full.clone());
+    let sizes = Sizes::new(decades(&[3, 6]), default.clone(), full.clone()).odd([1_000, 12_345]);
     // Eleven processes a size.
     let first_sizes = Sizes::new([], default, full);
     Group::new("timing_methods", sizes, None, timing_methods::cost)
@@ -40,7 +40,7 @@ pub(crate) fn spin() -> Group<Spin> {
 }
 
 pub(crate) fn product() -> Group<Product> {
-    let sizes = Sizes::powers_of_two([8], [6, 10, 12], 6..=14);
+    let sizes = Sizes::powers_of_two([8], [6, 10, 12], 6..=14).odd([1, 64, 513]);
     let first_sizes = Sizes::powers_of_two([], [10], [6, 10, 12, 14]);
     Group::new("timing_methods_matmul", sizes, None, matmul::cost)
         .about(

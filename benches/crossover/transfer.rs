@@ -8,7 +8,12 @@ use crossover::timing::{Clock::Wall, Rate};
 use crossover::workload::transfer::{self, Transfer, gpu};
 
 pub(crate) fn group() -> Group<Transfer> {
-    let sizes = Sizes::powers_of_two([10, 20], [10, 20, 28], (10..=30).step_by(2));
+    let sizes = Sizes::powers_of_two([10, 20], [10, 20, 28], (10..=30).step_by(2)).odd([
+        1,
+        15,
+        1 << 10,
+        4097,
+    ]);
     Group::new("transfer", sizes, Rate::bytes(|n| n), transfer::cost)
         .about(
             "Transfers",

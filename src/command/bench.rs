@@ -9,7 +9,8 @@ use crate::suite::runner::Suite;
 use crate::workload::run_child;
 
 /// Runs the groups as the settings and the command line say, writes the report, and gives the
-/// exit code: 0, 1 if a benchmark failed, 2 for a setting with a bad value.
+/// exit code: 0, 1 if a benchmark failed, 2 for a setting with a bad value or a group that contradicts
+/// itself.
 ///
 /// `groups` is called once, and not at all in a child process that this executable starts for
 /// a benchmark of a fresh process. Call this first in `main`:
@@ -39,6 +40,10 @@ pub fn bench(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
         }
     };
     for group in groups() {
+        if let Some(contradiction) = group.contradictions().first() {
+            eprintln!("error: {contradiction}");
+            return ExitCode::from(2);
+        }
         suite.add(group);
     }
     let finished = suite.run();

@@ -58,6 +58,11 @@ impl Role {
         }
     }
 
+    /// Whether data that start and end in device memory leave it in between.
+    pub(crate) fn leaves_the_device(&self) -> bool {
+        self.launches == Some(Launches::PartlyOnCpu)
+    }
+
     /// GPU code on f32 in device memory, its calls queued, its kernels launched one by one.
     pub fn gpu() -> Self {
         Self {

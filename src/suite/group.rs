@@ -26,6 +26,7 @@ pub struct Sizes {
     quick: Vec<u64>,
     default: Vec<u64>,
     full: Vec<u64>,
+    odd: Vec<u64>,
 }
 
 impl Sizes {
@@ -39,7 +40,15 @@ impl Sizes {
             quick: quick.into_iter().collect(),
             default: default.into_iter().collect(),
             full: full.into_iter().collect(),
+            odd: Vec::new(),
         }
+    }
+
+    /// Sizes at which tests verify instead of the smallest ones and their neighbours: none of
+    /// them a round number, where an end is left over, and all of them small.
+    pub fn odd(mut self, sizes: impl IntoIterator<Item = u64>) -> Self {
+        self.odd = sizes.into_iter().collect();
+        self
     }
 
     /// Powers of two, given by their exponents.
@@ -63,6 +72,7 @@ impl Sizes {
             quick: cut(&self.quick, quick),
             default: cut(&self.default, default),
             full: cut(&self.full, full),
+            odd: self.odd.clone(),
         }
     }
 
@@ -72,6 +82,14 @@ impl Sizes {
             Profile::Quick => &self.quick,
             Profile::Default => &self.default,
             Profile::Full => &self.full,
+        }
+    }
+
+    /// Where tests verify: the odd sizes, or else the smallest and its neighbours.
+    pub(super) fn for_tests(&self) -> Vec<u64> {
+        match (self.odd.is_empty(), self.all().first()) {
+            (true, Some(&smallest)) => (smallest.max(2) - 1..=smallest + 1).collect(),
+            _ => self.odd.clone(),
         }
     }
 

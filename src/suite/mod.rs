@@ -16,6 +16,7 @@ pub(crate) mod runner;
 pub(crate) mod sampling;
 pub(crate) mod session;
 pub(crate) mod settings;
+mod verify;
 
 pub use group::{Group, Implementation, Sizes};
 pub use plan::{Memory, Planned};

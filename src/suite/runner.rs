@@ -3,9 +3,11 @@
 use std::cell::OnceCell;
 use std::path::Path;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use criterion::{AxisScale, Criterion, PlotConfiguration, PlottingBackend};
 
+use crate::device::gpu::Gpu;
 use crate::model::topic::Topic;
 use crate::suite::arguments::Arguments;
 use crate::suite::group::Group;
@@ -14,7 +16,7 @@ use crate::suite::sampling::{Pace, SamplingPlan};
 use crate::suite::session::Session;
 use crate::suite::settings::{Profile, Settings, SettingsError};
 use crate::timing::CudaTime;
-use crate::workload::Workload;
+use crate::workload::{RoutineError, Workload};
 
 /// A run of benchmark groups: settings, command line, machine and results.
 pub(crate) struct Suite {
@@ -118,6 +120,9 @@ trait Erased {
     fn topic(&self) -> &Topic;
     fn planned(&self, profile: Profile) -> Vec<Planned>;
     fn visit_inputs(&self, size: u64, visit: &mut dyn FnMut(&[u8]));
+    fn functions(&self) -> Vec<String>;
+    fn verify(&self, function: &str, gpu: Option<&Rc<Gpu>>) -> Result<Vec<String>, RoutineError>;
+    fn contradictions(&self) -> Vec<String>;
     fn expect(&self, suite: &mut Suite);
     fn run(&self, suite: &mut Suite);
 }
@@ -137,6 +142,19 @@ impl<W: Workload> Erased for Group<W> {
 
     fn visit_inputs(&self, size: u64, visit: &mut dyn FnMut(&[u8])) {
         W::new(size).visit_inputs(visit);
+    }
+
+    fn functions(&self) -> Vec<String> {
+        self.rows.iter().map(|row| row.function()).collect()
+    }
+
+    fn verify(&self, function: &str, gpu: Option<&Rc<Gpu>>) -> Result<Vec<String>, RoutineError> {
+        let row = self.rows.iter().find(|row| row.function() == function);
+        self.verify(row.ok_or("there is no such implementation")?, gpu)
+    }
+
+    fn contradictions(&self) -> Vec<String> {
+        self.contradictions()
     }
 
     fn expect(&self, suite: &mut Suite) {
@@ -168,6 +186,32 @@ impl AnyGroup {
     /// Every benchmark of a profile, by size and then in the order of the table.
     pub fn planned(&self, profile: Profile) -> Vec<Planned> {
         self.0.planned(profile)
+    }
+
+    /// Device and name of each implementation, such as `gpu/cublas`, in the order of the table.
+    pub fn functions(&self) -> Vec<String> {
+        self.0.functions()
+    }
+
+    /// Verifies one implementation, such as `gpu/cublas`, at small and odd sizes
+    /// ([`Sizes::odd`](crate::suite::Sizes::odd)): an output that nobody wrote must not pass the
+    /// check against float64, one run must, and so must several in a row. Gives the sizes at
+    /// which something is absent that it needs, each with the reason.
+    ///
+    /// # Errors
+    /// A result that is wrong, an implementation that fails or is not there, and one on the GPU
+    /// where `gpu` is `None`.
+    pub fn verify(
+        &self,
+        function: &str,
+        gpu: Option<&Rc<Gpu>>,
+    ) -> Result<Vec<String>, RoutineError> {
+        self.0.verify(function, gpu)
+    }
+
+    /// What the group says of itself that cannot be, in sentences; a run refuses such a group.
+    pub fn contradictions(&self) -> Vec<String> {
+        self.0.contradictions()
     }
 
     /// Makes the inputs of a size and hands them over in pieces, for a digest.

@@ -1,0 +1,210 @@
+//! Every implementation of a group held against float64, at small sizes and odd ones: what a
+//! group needs no test of its own for.
+
+use std::rc::Rc;
+
+use crate::device::gpu::Gpu;
+use crate::model::id::{self, Device};
+use crate::suite::group::{Group, Implementation, Make};
+use crate::suite::missing::Missing;
+use crate::workload::routine::{Routine, RoutineError, Workload};
+
+impl<W: Workload> Group<W> {
+    /// Verifies one implementation at each of the group's sizes for tests.
+    pub(super) fn verify(
+        &self,
+        row: &Implementation<W>,
+        gpu: Option<&Rc<Gpu>>,
+    ) -> Result<Vec<String>, RoutineError> {
+        let mut absent = Vec::new();
+        let sizes = self.sizes.for_tests();
+        for &size in &sizes {
+            let id = id::id(self.name, &row.function(), size);
+            let problem = Rc::new(W::new(size));
+            let outcome = make(row, &problem, gpu).and_then(|mut routine| {
+                let gpu = gpu.filter(|_| row.is_gpu());
+                once_and_in_a_row(&mut *routine, gpu.map(|gpu| &**gpu))
+            });
+            match outcome.map_err(Missing::from) {
+                Ok(()) => {}
+                Err(Missing::Skipped(reason)) => absent.push(format!("{id}: {reason}")),
+                Err(Missing::Failed { text, .. }) => return Err(format!("{id}: {text}").into()),
+            }
+        }
+        Ok(absent)
+    }
+
+    /// What the group says that cannot be, in sentences.
+    pub(super) fn contradictions(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let sizes = self.sizes.all();
+        for (at, row) in self.rows.iter().enumerate() {
+            let function = row.function();
+            let name = format!("{}/{function}", self.name);
+            if self.rows[..at].iter().any(|r| r.function() == function) {
+                found.push(format!(
+                    "{name} is there twice; give each a name of its own"
+                ));
+            }
+            let moves = |size: &u64| self.cost_of(row, *size).link_bytes.is_some_and(|b| b > 0.0);
+            if row.device() == Device::Gpu
+                && row.role.data.on_device()
+                && !row.role.leaves_the_device()
+                && sizes.iter().any(moves)
+            {
+                found.push(format!(
+                    "{name} moves bytes over the link by its cost, and its data are declared to \
+                     stay on the device; say where they are with .data(Data::Pinned) or \
+                     .data(Data::Ordinary)"
+                ));
+            }
+        }
+        found.dedup();
+        found
+    }
+}
+
+fn make<W>(
+    row: &Implementation<W>,
+    problem: &Rc<W>,
+    gpu: Option<&Rc<Gpu>>,
+) -> Result<Box<dyn Routine>, RoutineError> {
+    match &row.make {
+        Make::Cpu(make) => make(problem),
+        Make::Gpu(make) => make(gpu.ok_or("a GPU is needed")?, problem),
+    }
+}
+
+/// Poison must not pass, a run must, and so must several in a row without a wait between them, as
+/// a clock has them: what a routine reads, it must not have written.
+fn once_and_in_a_row(routine: &mut dyn Routine, gpu: Option<&Gpu>) -> Result<(), RoutineError> {
+    let wait = || gpu.map_or(Ok(()), Gpu::synchronize);
+    if let Some(time) = routine.time(1).transpose()? {
+        // It measures fresh processes, which poison and verify for themselves.
+        if time.is_nan() || time <= 0.0 {
+            return Err(format!("it took {time} ns").into());
+        }
+        return passes(routine);
+    }
+    for runs in [1, 3] {
+        routine.poison()?;
+        wait()?;
+        if routine.check()?.passed() {
+            return Err("an output that nobody wrote passes the check".into());
+        }
+        for _ in 0..runs {
+            routine.run()?;
+        }
+        wait()?;
+        passes(routine)?;
+    }
+    match gpu.map(|gpu| gpu.context().check_err()) {
+        Some(Err(error)) => Err(format!("an earlier call failed: {error}").into()),
+        _ => Ok(()),
+    }
+}
+
+fn passes(routine: &mut dyn Routine) -> Result<(), RoutineError> {
+    let verified = routine.check()?;
+    match verified.passed() {
+        true => Ok(()),
+        false => Err(format!(
+            "wrong result: error {:.3e} is over the bound {:.3e} ({})",
+            verified.error, verified.bound, verified.method
+        )
+        .into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::model::cost::Cost;
+    use crate::suite::group::Sizes;
+    use crate::timing::Clock;
+    use crate::workload::simple::{compare, on_cpu};
+
+    struct Ones(usize);
+
+    impl Workload for Ones {
+        fn new(size: u64) -> Self {
+            Self(size as usize)
+        }
+        fn host_bytes(size: u64) -> u64 {
+            4 * size
+        }
+        fn device_bytes(size: u64) -> u64 {
+            4 * size
+        }
+    }
+
+    /// A group of one implementation, which fills `n` values in this run, counted from 1.
+    fn group(fill: fn(run: u32, y: &mut [f32])) -> Group<Ones> {
+        let sizes = Sizes::new([4], [8], [16]);
+        Group::new("ones", sizes, None, |_| Cost::default()).with(Implementation::cpu(
+            "fill",
+            move |problem: &Rc<Ones>| {
+                let n = problem.0;
+                let runs = Cell::new(0);
+                let compute = move |y: &mut [f32]| {
+                    runs.set(runs.get() + 1);
+                    fill(runs.get(), y);
+                };
+                let check = move |y: &[f32]| compare(y, vec![1.0; n], 1.0, 0.0);
+                Ok(on_cpu(n, compute, check))
+            },
+        ))
+    }
+
+    fn verified(fill: fn(u32, &mut [f32])) -> Result<Vec<String>, String> {
+        let group = group(fill);
+        group
+            .verify(&group.rows[0], None)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_right_passes_and_what_is_not_is_named_with_its_size() {
+        assert_eq!(verified(|_, y| y.fill(1.0)), Ok(Vec::new()));
+        let wrong = verified(|_, y| y.fill(2.0)).unwrap_err();
+        assert!(
+            wrong.starts_with("ones/cpu/fill/3: wrong result"),
+            "{wrong}"
+        );
+        // Whole vectors alone, and no remainder.
+        let odd = verified(|_, y| y.chunks_exact_mut(4).for_each(|y| y.fill(1.0))).unwrap_err();
+        assert!(odd.starts_with("ones/cpu/fill/3:"), "{odd}");
+        // Right but for the second of several in a row.
+        let again = verified(|run, y| y.fill(if run > 2 { 3.0 } else { 1.0 }));
+        assert!(again.is_err());
+    }
+
+    #[test]
+    fn odd_sizes_take_the_place_of_the_smallest() {
+        let sizes = Sizes::new([4], [8], [16]);
+        assert_eq!(sizes.for_tests(), [3, 4, 5]);
+        assert_eq!(sizes.odd([1, 7]).for_tests(), [1, 7]);
+        assert_eq!(Sizes::new([], [1], []).for_tests(), [1, 2]);
+    }
+
+    #[test]
+    fn a_group_that_contradicts_itself_is_told_so() {
+        assert!(group(|_, _| ()).contradictions().is_empty());
+        let row = || Implementation::gpu("copies", Clock::Wall, |_, _| Err("never made".into()));
+        let cost = |_| Cost {
+            link_bytes: Some(8.0),
+            ..Cost::default()
+        };
+        let group = group(|_, _| ())
+            .with(row().cost(cost))
+            .with(row().cost(cost).data(crate::model::Data::Pinned));
+        let found = group.contradictions();
+        assert!(
+            found[0].contains("ones/gpu/copies moves bytes"),
+            "{found:?}"
+        );
+        assert!(found[1].contains("is there twice"), "{found:?}");
+    }
+}

@@ -59,7 +59,6 @@ impl<W: Workload> Group<W> {
                 ));
             }
         }
-        found.dedup();
         found
     }
 }

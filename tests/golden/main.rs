@@ -14,6 +14,7 @@
 //! read.
 
 mod benchmarks;
+mod renamed;
 mod results;
 
 use std::path::{Path, PathBuf};

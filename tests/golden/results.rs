@@ -21,15 +21,14 @@ fn crossover(arguments: &[&str]) -> String {
 }
 
 /// Holds what is said now against the golden file, or writes it.
-fn hold(file: &str, text: &str) {
+fn hold(file: &str, now: &Value) {
     let path = folder().join(file);
-    let now: Value = serde_json::from_str(text).unwrap();
     if writes() {
-        std::fs::write(&path, serde_json::to_string_pretty(&now).unwrap() + "\n").unwrap();
+        std::fs::write(&path, serde_json::to_string_pretty(now).unwrap() + "\n").unwrap();
     }
     let golden = std::fs::read_to_string(&path).unwrap();
     let golden: Value = serde_json::from_str(&golden).unwrap();
-    if let Err(difference) = within(&golden, &now, file) {
+    if let Err(difference) = within(&golden, now, file) {
         panic!("{difference}");
     }
 }
@@ -67,26 +66,24 @@ fn near(a: &serde_json::Number, b: &serde_json::Number) -> bool {
     (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
 }
 
+/// What `crossover report` says of the results in this folder.
+pub(crate) fn summary(root: &Path) -> Value {
+    let out = tempfile::tempdir().unwrap();
+    let (root, to) = (root.to_str().unwrap(), out.path().to_str().unwrap());
+    crossover(&["report", "--root", root, "--out", to, "--no-reference"]);
+    let summary = std::fs::read(out.path().join("summary.json")).unwrap();
+    serde_json::from_slice(&summary).unwrap()
+}
+
 #[test]
 fn the_report_says_what_it_said() {
-    let out = tempfile::tempdir().unwrap();
-    let to = out.path().to_str().unwrap();
-    crossover(&[
-        "report",
-        "--root",
-        "later/criterion",
-        "--out",
-        to,
-        "--no-reference",
-    ]);
-    let summary = std::fs::read_to_string(out.path().join("summary.json")).unwrap();
-    hold("summary.json", &summary);
+    hold("summary.json", &summary(&folder().join("later/criterion")));
 }
 
 #[test]
 fn the_comparison_says_what_it_said() {
     let json = crossover(&["compare", "earlier", "later", "--json"]);
-    hold("compare.json", &json);
+    hold("compare.json", &serde_json::from_str(&json).unwrap());
 }
 
 /// The frozen results are what this test takes them for: every clock, and sidecars with and

@@ -57,6 +57,8 @@ fn one(group: &Group) -> Option<Finding> {
             }
         }
     }
+    // Whatever the curves are called.
+    readings.sort_by_key(|r| r.way);
     let sizes = readings.iter().map(|r| r.benchmark.size);
     let (smallest, largest) = (sizes.clone().min()?, sizes.max()?);
     let against = match by {

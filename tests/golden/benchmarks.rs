@@ -157,3 +157,25 @@ fn every_input_is_what_it_was() {
         assert!(now.contains(&golden), "{golden}");
     }
 }
+
+/// An implementation of an earlier version is what it was: its id keeps its meaning, so that old
+/// results and new ones are of one role.
+#[test]
+fn every_role_is_what_results_without_one_are_taken_for() {
+    let table = include_str!("../../src/results/earlier.json");
+    let table: serde_json::Value = serde_json::from_str(table).unwrap();
+    let mut same = 0;
+    for group in suite::groups() {
+        for planned in PROFILES.iter().flat_map(|(_, p)| group.planned(*p)) {
+            let (_, rest) = planned.id.split_once('/').unwrap();
+            let (function, _) = rest.rsplit_once('/').unwrap();
+            let earlier = &table["roles"][group.name()][function];
+            if !earlier.is_null() {
+                let role = serde_json::to_value(&planned.role).unwrap();
+                assert_eq!(role, *earlier, "{}", planned.id);
+                same += 1;
+            }
+        }
+    }
+    assert!(same > 1000, "{same}");
+}

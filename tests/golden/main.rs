@@ -1,5 +1,5 @@
-//! What must not change by accident: the benchmarks of every profile, and what is said of
-//! results that are stored already.
+//! What must not change by accident: the benchmarks of every profile, what is said of results
+//! that are stored already, and the README's list of groups.
 //!
 //! | file | holds |
 //! | --- | --- |
@@ -14,6 +14,8 @@
 //! read.
 
 mod benchmarks;
+mod names;
+mod readme;
 mod renamed;
 mod results;
 

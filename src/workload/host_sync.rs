@@ -6,9 +6,10 @@
 
 use std::rc::Rc;
 
-use cudarc::driver::{CudaSlice, DevicePtr, PinnedHostSlice, result};
+use cudarc::driver::{CudaSlice, DevicePtr, PinnedHostSlice};
 use rand::{RngExt, SeedableRng};
 
+use crate::device::calls::{copy_to_device, copy_to_host, pinned_mut};
 use crate::device::gpu::Gpu;
 use crate::device::graph::Graph;
 use crate::device::kernel::Source;
@@ -192,14 +193,10 @@ impl Steps {
     fn read(&mut self, step: usize, values: usize) -> Result<(), CudaError> {
         let stream = self.gpu.stream();
         let from = self.buffers[step % 2].device_ptr(stream).0;
-        let host = self
-            .host
-            .as_mut_slice()
-            .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+        let host = pinned_mut(&mut self.host)?;
         // SAFETY: both sides hold at least so many values, and the stream is synchronised
         // before either is touched.
-        unsafe { result::memcpy_dtoh_async(&mut host[..values], from, stream.cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;
+        unsafe { copy_to_host(from, &mut host[..values], stream) }?;
         self.gpu.synchronize()
     }
 
@@ -209,17 +206,13 @@ impl Steps {
         self.read(step - 1, n)?;
         let stream = self.gpu.stream();
         let to = self.buffers[step % 2].device_ptr(stream).0;
-        let host = self
-            .host
-            .as_mut_slice()
-            .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+        let host = pinned_mut(&mut self.host)?;
         for value in &mut *host {
             *value = A.mul_add(*value, B);
         }
         // SAFETY: both sides hold `n` values; the next read of `host` comes after a
         // synchronisation of the same stream.
-        unsafe { result::memcpy_htod_async(to, host, stream.cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))
+        unsafe { copy_to_device(host, to, stream) }
     }
 
     fn steps(&mut self) -> Result<(), CudaError> {

@@ -6,8 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtr, PinnedHostSlice, result, sys};
+use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtr, PinnedHostSlice};
 
+use crate::device::calls::{copy_to_device, pinned_mut, record, wait};
 use crate::device::gpu::Gpu;
 use crate::model::median::median;
 use crate::model::verified::Verified;
@@ -51,9 +52,7 @@ impl Feed {
 /// A pinned buffer for one batch, written, and its address.
 fn slot(gpu: &Gpu, problem: &Loader) -> Result<(PinnedHostSlice<u8>, NonNull<u8>), CudaError> {
     let mut slot = gpu.alloc_pinned::<u8>(problem.images.batch_bytes())?;
-    let bytes = slot
-        .as_mut_slice()
-        .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+    let bytes = pinned_mut(&mut slot)?;
     bytes.fill(1);
     let address = NonNull::from(bytes).cast();
     Ok((slot, address))
@@ -116,10 +115,7 @@ impl Routine for Epoch {
         match &mut self.feed {
             Feed::Pageable(host) => in_sequence(gpu, problem, host, &device[0], consumer),
             Feed::Pinned(host) => {
-                let host = host
-                    .as_mut_slice()
-                    .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
-                in_sequence(gpu, problem, host, &device[0], consumer)
+                in_sequence(gpu, problem, pinned_mut(host)?, &device[0], consumer)
             }
             Feed::Threads(pipeline) => pipeline.run(gpu, device, consumer),
         }
@@ -179,8 +175,7 @@ fn copy(host: &[u8], device: &CudaSlice<u8>, stream: &CudaStream) -> Result<(), 
     let to = device.device_ptr(stream).0;
     // SAFETY: both sides hold a batch. The callers are in this file: one synchronises before
     // it writes the buffer again, the other waits for the event behind the copy.
-    unsafe { result::memcpy_htod_async(to, host, stream.cu_stream()) }
-        .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))
+    unsafe { copy_to_device(host, to, stream) }
 }
 
 /// Threads that gather batches ahead into pinned buffers, one more than threads, a stream for
@@ -204,17 +199,12 @@ struct Slot {
 
 impl Pipeline {
     fn new(gpu: &Rc<Gpu>, problem: &Loader, threads: usize) -> Result<Self, RoutineError> {
-        let event = || {
-            gpu.context()
-                .new_event(Some(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING))
-                .map_err(|e| CudaError::new("cuEventCreate", e))
-        };
         let slots = (0..=threads)
             .map(|_| {
                 let (memory, address) = slot(gpu, problem)?;
                 Ok(Slot {
                     address,
-                    copied: event()?,
+                    copied: gpu.new_event()?,
                     _memory: memory,
                 })
             })
@@ -223,12 +213,9 @@ impl Pipeline {
             workers: (0..threads)
                 .map(|_| Worker::start(&problem.images, slots.len()))
                 .collect::<Result<_, _>>()?,
-            copies: gpu
-                .context()
-                .new_stream()
-                .map_err(|e| CudaError::new("cuStreamCreate", e))?,
+            copies: gpu.new_stream()?,
             slots,
-            consumed: [event()?, event()?],
+            consumed: [gpu.new_event()?, gpu.new_event()?],
         })
     }
 
@@ -248,16 +235,6 @@ impl Pipeline {
         device: &[CudaSlice<u8>],
         consumer: &Consumer,
     ) -> Result<(), RoutineError> {
-        let record = |event: &CudaEvent, stream: &CudaStream| {
-            event
-                .record(stream)
-                .map_err(|e| CudaError::new("cuEventRecord", e))
-        };
-        let follow = |stream: &CudaStream, event: &CudaEvent| {
-            stream
-                .wait(event)
-                .map_err(|e| CudaError::new("cuStreamWaitEvent", e))
-        };
         let ahead = self.slots.len();
         let bytes = device[0].len();
         for batch in 0..ahead {
@@ -269,13 +246,13 @@ impl Pipeline {
             let slot = &self.slots[batch % ahead];
             let buffer = batch % device.len();
             if batch >= device.len() {
-                follow(&self.copies, &self.consumed[buffer])?;
+                wait(&self.copies, &self.consumed[buffer])?;
             }
             // SAFETY: the worker is done with the slot, which holds a batch.
             let gathered = unsafe { std::slice::from_raw_parts(slot.address.as_ptr(), bytes) };
             copy(gathered, &device[buffer], &self.copies)?;
             record(&slot.copied, &self.copies)?;
-            follow(gpu.stream(), &slot.copied)?;
+            wait(gpu.stream(), &slot.copied)?;
             consumer.enqueue(batch)?;
             record(&self.consumed[buffer], gpu.stream())?;
             // The slot of the batch before is free once its copy has arrived; that of this

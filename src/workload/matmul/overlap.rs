@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaStream, result, sys};
 
+use crate::device::calls::{copy_to_host, synchronize};
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
@@ -91,15 +92,6 @@ impl Overlapped {
             rows,
             columns,
         };
-        let stream = || {
-            let made = gpu.context().new_stream();
-            made.map_err(|e| CudaError::new("cuStreamCreate", e))
-        };
-        // Without flags: an event that orders and does not time.
-        let event = || {
-            let made = gpu.context().new_event(None);
-            made.map_err(|e| CudaError::new("cuEventCreate", e))
-        };
 
         let mut steps = Vec::new();
         for terms in &schedule.panels {
@@ -114,7 +106,7 @@ impl Overlapped {
                     block(Operand::B, k, 0, width, n),
                     block(Operand::A, 0, k, n, width),
                 ],
-                uploaded: event()?,
+                uploaded: gpu.new_event()?,
                 sgemm: Sgemm::blocks(gpu, shape, a.at(0, k), b.at(k, 0), c, beta)?,
                 download: None,
             });
@@ -135,10 +127,10 @@ impl Overlapped {
             let (a, b, c) = (a.at(row, k), b.at(k, 0), c.at(row, 0));
             steps.push(Step {
                 uploads,
-                uploaded: event()?,
+                uploaded: gpu.new_event()?,
                 sgemm: Sgemm::blocks(gpu, shape, a, b, c, 1.0)?,
                 download: Some(Download {
-                    computed: event()?,
+                    computed: gpu.new_event()?,
                     row,
                     rows,
                 }),
@@ -147,10 +139,10 @@ impl Overlapped {
         Ok(Self {
             copies,
             host: Pinned::new(gpu, problem)?,
-            upload: stream()?,
-            download: stream()?,
-            begun: event()?,
-            downloaded: event()?,
+            upload: gpu.new_stream()?,
+            download: gpu.new_stream()?,
+            begun: gpu.new_event()?,
+            downloaded: gpu.new_event()?,
             notes: vec![format!(
                 "overlapped: {} panels of terms, then {} blocks of rows",
                 schedule.panels.len(),
@@ -239,11 +231,12 @@ impl Queue<'_> {
         let to = &mut host.c[first..first + rows.rows * self.n];
         let from = c + (first * size_of::<f32>()) as sys::CUdeviceptr;
         // SAFETY: the rows lie within C, which outlives the wait in `run`, as `to` does.
-        unsafe { result::memcpy_dtoh_async(to, from, self.download.cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
+        unsafe { copy_to_host(from, to, self.download) }
     }
 }
 
+// These two spare the question for the current context that cudarc's own put to the driver
+// before each call: a run makes many.
 fn record(event: &CudaEvent, stream: &CudaStream) -> Result<(), CudaError> {
     // SAFETY: event and stream are alive and of one context.
     unsafe { result::event::record(event.cu_event(), stream.cu_stream()) }
@@ -255,11 +248,6 @@ fn wait(stream: &CudaStream, event: &CudaEvent) -> Result<(), CudaError> {
     // SAFETY: event and stream are alive and of one context.
     unsafe { result::stream::wait_event(stream.cu_stream(), event.cu_event(), flags) }
         .map_err(|e| CudaError::new("cuStreamWaitEvent", e))
-}
-
-fn finished(stream: &CudaStream) -> Result<(), CudaError> {
-    let synchronized = stream.synchronize();
-    synchronized.map_err(|e| CudaError::new("cuStreamSynchronize", e))
 }
 
 impl Routine for Overlapped {
@@ -284,7 +272,7 @@ impl Routine for Overlapped {
         // may still use the matrices.
         let others = match &outcome {
             Ok(()) => Ok(()),
-            Err(_) => finished(&self.upload).and(finished(&self.download)),
+            Err(_) => synchronize(&self.upload).and(synchronize(&self.download)),
         };
         let waited = self.gpu.synchronize();
         Ok(outcome.and(others).and(waited)?)

@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
-use cudarc::driver::{CudaSlice, PinnedHostSlice, result, sys::CUdeviceptr};
+use cudarc::driver::{CudaSlice, PinnedHostSlice, sys::CUdeviceptr};
 
+use crate::device::calls::{copy_to_device, copy_to_host, pinned, pinned_mut};
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
@@ -98,17 +99,15 @@ impl DeviceSide {
     }
 
     fn enqueue(&self, host: Matrices<'_>) -> Result<(), CudaError> {
-        let stream = self.gpu.stream().cu_stream();
+        let stream = self.gpu.stream();
         let [a, b, c] = self.copies.addresses(&self.gpu);
-        let sent = |e| CudaError::new("cuMemcpyHtoDAsync", e);
         // SAFETY: device and host slices have the lengths of the shape, and all of them
         // outlive the wait in `run`; C is distinct from A and B.
         unsafe {
-            result::memcpy_htod_async(a, host.a, stream).map_err(sent)?;
-            result::memcpy_htod_async(b, host.b, stream).map_err(sent)?;
+            copy_to_device(host.a, a, stream)?;
+            copy_to_device(host.b, b, stream)?;
             self.sgemm.enqueue()?;
-            result::memcpy_dtoh_async(host.c, c, stream)
-                .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
+            copy_to_host(c, host.c, stream)
         }
     }
 }
@@ -149,14 +148,14 @@ pub(super) struct Pinned {
 
 impl Pinned {
     pub(super) fn new(gpu: &Gpu, problem: &Matmul) -> Result<Self, CudaError> {
-        let pinned = |values: &[f32]| -> Result<_, CudaError> {
+        let copied = |values: &[f32]| -> Result<_, CudaError> {
             let mut copy = gpu.alloc_pinned(values.len())?;
-            slice_mut(&mut copy)?.copy_from_slice(values);
+            pinned_mut(&mut copy)?.copy_from_slice(values);
             Ok(copy)
         };
         Ok(Self {
-            a: pinned(&problem.a)?,
-            b: pinned(&problem.b)?,
+            a: copied(&problem.a)?,
+            b: copied(&problem.b)?,
             c: gpu.alloc_pinned(problem.shape.c_len())?,
         })
     }
@@ -164,19 +163,12 @@ impl Pinned {
 
 impl HostSide for Pinned {
     fn matrices(&mut self) -> Result<Matrices<'_>, CudaError> {
-        let failed = |e| CudaError::new("cuEventSynchronize", e);
         Ok(Matrices {
-            a: self.a.as_slice().map_err(failed)?,
-            b: self.b.as_slice().map_err(failed)?,
-            c: slice_mut(&mut self.c)?,
+            a: pinned(&self.a)?,
+            b: pinned(&self.b)?,
+            c: pinned_mut(&mut self.c)?,
         })
     }
-}
-
-fn slice_mut(pinned: &mut PinnedHostSlice<f32>) -> Result<&mut [f32], CudaError> {
-    pinned
-        .as_mut_slice()
-        .map_err(|e| CudaError::new("cuEventSynchronize", e))
 }
 
 struct Transfer<H> {

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, PinnedHostSlice, result, sys};
 
+use crate::device::calls::{copy_to_device, copy_to_host};
 use crate::device::gpu::Gpu;
 use crate::device::graph::Graph;
 use crate::device::kernel::Source;
@@ -265,8 +266,7 @@ impl Device {
         }
         let (x, _guard) = self.x.device_ptr_mut(self.gpu.stream());
         // SAFETY: x holds as many elements as the problem's input.
-        unsafe { result::memcpy_htod_async(x, input, self.gpu.stream().cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))
+        unsafe { copy_to_device(input, x, self.gpu.stream()) }
     }
 
     /// Enqueues the copy of the output; the caller synchronises before it reads it.
@@ -278,8 +278,7 @@ impl Device {
         let (y, _guard) = self.y.device_ptr(self.gpu.stream());
         let y = y + (from * size_of::<f32>()) as u64;
         // SAFETY: the range lies within y, as just checked.
-        unsafe { result::memcpy_dtoh_async(output, y, self.gpu.stream().cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
+        unsafe { copy_to_host(y, output, self.gpu.stream()) }
     }
 
     fn poison(&mut self) -> Result<(), CudaError> {

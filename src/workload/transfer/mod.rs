@@ -10,8 +10,9 @@ mod host;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, result, sys};
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, sys};
 
+use crate::device::calls::{copy_to_device, copy_to_host, synchronize};
 use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
 use crate::model::cost::Cost;
@@ -173,10 +174,7 @@ impl Copy {
         };
         let back = if direction == Direction::Both {
             Some(Back {
-                stream: gpu
-                    .context()
-                    .new_stream()
-                    .map_err(|e| CudaError::new("cuStreamCreate", e))?,
+                stream: gpu.new_stream()?,
                 host: HostMemory::new(gpu, kind, pattern.len())?,
                 device: gpu.upload(pattern)?,
             })
@@ -213,16 +211,14 @@ impl Copy {
         let stream = self.gpu.stream();
         let (to, _to) = self.device.device_ptr_mut(stream);
         // SAFETY: both sides hold as many bytes; `run` synchronises before either is touched.
-        unsafe { result::memcpy_htod_async(to, self.host.bytes(), stream.cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))
+        unsafe { copy_to_device(self.host.bytes(), to, stream) }
     }
 
     fn download(&mut self) -> Result<(), CudaError> {
         let stream = self.gpu.stream();
         let (from, _from) = self.device.device_ptr(stream);
         // SAFETY: as in `upload`.
-        unsafe { result::memcpy_dtoh_async(self.host.bytes_mut(), from, stream.cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
+        unsafe { copy_to_host(from, self.host.bytes_mut(), stream) }
     }
 
     fn upload_in_pieces(&mut self) -> Result<(), CudaError> {
@@ -232,8 +228,7 @@ impl Copy {
         for (i, bytes) in self.host.bytes().chunks(piece).enumerate() {
             let to = to + (i * piece) as sys::CUdeviceptr;
             // SAFETY: as in `upload`, a piece of it at the same offset on both sides.
-            unsafe { result::memcpy_htod_async(to, bytes, stream.cu_stream()) }
-                .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))?;
+            unsafe { copy_to_device(bytes, to, stream) }?;
         }
         Ok(())
     }
@@ -243,14 +238,11 @@ impl Back {
     fn start(&mut self) -> Result<(), CudaError> {
         let (from, _from) = self.device.device_ptr(&self.stream);
         // SAFETY: both sides hold as many bytes; `wait` comes before either is touched.
-        unsafe { result::memcpy_dtoh_async(self.host.bytes_mut(), from, self.stream.cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
+        unsafe { copy_to_host(from, self.host.bytes_mut(), &self.stream) }
     }
 
     fn wait(&self) -> Result<(), CudaError> {
-        self.stream
-            .synchronize()
-            .map_err(|e| CudaError::new("cuStreamSynchronize", e))
+        synchronize(&self.stream)
     }
 }
 

@@ -8,12 +8,12 @@ use std::rc::Rc;
 use crossover::device::Gpu;
 use crossover::timing::Launch;
 use crossover::workload::cold_start::{self, ColdStart};
-use crossover::workload::host_sync::{self, Pipeline};
+use crossover::workload::host_sync::{self, Pipeline, pipeline};
 use crossover::workload::loader::{self, Loader};
 use crossover::workload::memory::{self, Memory};
 use crossover::workload::streams::{self, Streams};
 use crossover::workload::timing_methods::{Product, SPIN, Spin, product, spin};
-use crossover::workload::transfer::{self, Transfer};
+use crossover::workload::transfer::{Kind, Transfer, Way, copy};
 use crossover::workload::{Routine, RoutineError, Workload, run_child};
 
 type Make<W> = fn(&Rc<Gpu>, &Rc<W>) -> Result<Box<dyn Routine>, RoutineError>;
@@ -122,31 +122,49 @@ fn one(gpu: &Gpu, routine: &mut dyn Routine) -> TestResult {
 }
 
 fn transfers(gpu: &Rc<Gpu>) -> TestResult {
-    use transfer::gpu::*;
     let table: [(&str, Make<Transfer>); 11] = [
-        ("h2d_pageable", h2d_pageable),
-        ("h2d_pinned", h2d_pinned),
-        ("h2d_write_combined", h2d_write_combined),
-        ("h2d_registered", h2d_registered),
-        ("h2d_many", h2d_many),
-        ("d2h_pageable", d2h_pageable),
-        ("d2h_pinned", d2h_pinned),
-        ("d2h_registered", d2h_registered),
-        ("both_pinned", both_pinned),
-        ("zero_copy", zero_copy),
-        ("managed", managed),
+        ("h2d-pageable", |g, p| {
+            copy(g, p, Way::ToDevice, Kind::Pageable)
+        }),
+        ("h2d-pinned", |g, p| copy(g, p, Way::ToDevice, Kind::Pinned)),
+        ("h2d-write-combined", |g, p| {
+            copy(g, p, Way::ToDevice, Kind::WriteCombined)
+        }),
+        ("h2d-registered", |g, p| {
+            copy(g, p, Way::ToDevice, Kind::Registered)
+        }),
+        ("h2d-many", |g, p| {
+            copy(g, p, Way::ToDeviceInPieces, Kind::Pinned)
+        }),
+        ("d2h-pageable", |g, p| {
+            copy(g, p, Way::ToHost, Kind::Pageable)
+        }),
+        ("d2h-pinned", |g, p| copy(g, p, Way::ToHost, Kind::Pinned)),
+        ("d2h-registered", |g, p| {
+            copy(g, p, Way::ToHost, Kind::Registered)
+        }),
+        ("both-pinned", |g, p| copy(g, p, Way::Both, Kind::Pinned)),
+        ("zero-copy", |g, p| {
+            copy(g, p, Way::KernelReads, Kind::Pinned)
+        }),
+        ("managed", |g, p| {
+            copy(g, p, Way::KernelReads, Kind::Managed)
+        }),
     ];
     each(gpu, &[1, 15, 1 << 10, 4097, 1 << 20], &table)
 }
 
 fn host_syncs(gpu: &Rc<Gpu>) -> TestResult {
-    use host_sync::gpu::*;
     let table: [(&str, Make<Pipeline>); 5] = [
-        ("asynchronous", asynchronous),
-        ("sync_each", sync_each),
-        ("read_each", read_each),
-        ("hybrid", hybrid),
-        ("graph", graph),
+        ("async", |g, p| pipeline(g, p, host_sync::Wait::Never)),
+        ("sync-each", |g, p| {
+            pipeline(g, p, host_sync::Wait::EachStep)
+        }),
+        ("read-each", |g, p| {
+            pipeline(g, p, host_sync::Wait::ReadEachStep)
+        }),
+        ("hybrid", |g, p| pipeline(g, p, host_sync::Wait::CpuSteps)),
+        ("graph", |g, p| pipeline(g, p, host_sync::Wait::Graph)),
     ];
     each(gpu, &[1, 255, 257, 1 << 16], &table)
 }
@@ -176,17 +194,9 @@ fn products(gpu: &Rc<Gpu>) -> TestResult {
 /// Also with the stream of the kernels held up by a spin: a copy that does not wait for its
 /// kernel, or a kernel that does not wait for its copy, then works on poison.
 fn overlapped(gpu: &Rc<Gpu>) -> TestResult {
-    use streams::gpu::*;
-    let table: [(&str, u32, Make<Streams>); 8] = [
-        ("sequence", 1, sequence),
-        ("synced", 8, synced),
-        ("chunks_2", 2, chunks_2),
-        ("chunks_4", 4, chunks_4),
-        ("chunks_8", 8, chunks_8),
-        ("chunks_16", 16, chunks_16),
-        ("chunks_32", 32, chunks_32),
-        ("chunks_64", 64, chunks_64),
-    ];
+    use streams::Wait;
+    let at_the_end = [1, 2, 4, 8, 16, 32, 64].map(|pieces| (pieces, Wait::AtTheEnd));
+    let schedules = [&at_the_end[..], &[(8, Wait::EachStage)]].concat();
     let spin = gpu.function(&SPIN, "spin")?;
     let spin = Launch::new(spin, (1, 1, 1), (1, 1, 1)).arg(2_000_000u64);
     for size in [
@@ -200,13 +210,14 @@ fn overlapped(gpu: &Rc<Gpu>) -> TestResult {
         (1 << 20) + 1,
     ] {
         let problem = Rc::new(Streams::new(size));
-        for (name, pieces, make) in table {
+        for &(pieces, wait) in &schedules {
+            let name = format!("{pieces} pieces, {wait:?}");
             let at = |e: RoutineError| format!("{name} at {size}: {e}");
-            let mut routine = make(gpu, &problem).map_err(at)?;
+            let mut routine = streams::pieces(gpu, &problem, pieces, wait).map_err(at)?;
             one(gpu, &mut *routine).map_err(at)?;
             // Pieces are multiples of 1,024 values.
-            if size % (1024 * u64::from(pieces)) == 0 && routine.launches() != pieces {
-                let launches = routine.launches();
+            let launches = routine.launches();
+            if size % (1024 * pieces as u64) == 0 && launches != pieces as u32 {
                 return Err(format!("{name} at {size}: {launches} pieces").into());
             }
             routine.poison().map_err(at)?;
@@ -239,26 +250,26 @@ fn loaders(gpu: &Rc<Gpu>) -> TestResult {
 /// What fresh processes measure is poisoned and verified in them; here they are run, and each
 /// phase must have a time for each sample.
 fn first_calls(gpu: &Rc<Gpu>) -> TestResult {
-    use cold_start::gpu::*;
-    let phases: [(&str, Make<ColdStart>); 14] = [
-        ("driver_init", driver_init),
-        ("context", context),
-        ("first_stream", first_stream),
-        ("warm_stream", warm_stream),
-        ("first_alloc", first_alloc),
-        ("warm_alloc", warm_alloc),
-        ("nvrtc_compile", nvrtc_compile),
-        ("warm_nvrtc_compile", warm_nvrtc_compile),
-        ("ptx_jit", ptx_jit),
-        ("cubin_load", cubin_load),
-        ("first_launch", first_launch),
-        ("warm_launch", warm_launch),
-        ("first_gemm", first_gemm),
-        ("warm_gemm", warm_gemm),
+    use cold_start::Phase;
+    let phases = [
+        Phase::DriverInit,
+        Phase::Context,
+        Phase::FirstStream,
+        Phase::WarmStream,
+        Phase::FirstAlloc,
+        Phase::WarmAlloc,
+        Phase::NvrtcCompile,
+        Phase::WarmNvrtcCompile,
+        Phase::PtxJit,
+        Phase::CubinLoad,
+        Phase::FirstLaunch,
+        Phase::WarmLaunch,
+        Phase::FirstGemm,
+        Phase::WarmGemm,
     ];
     let start = Rc::new(ColdStart::new(1));
-    for (name, make) in phases {
-        sampled(name, &mut *make(gpu, &start)?)?;
+    for phase in phases {
+        sampled(phase.name(), &mut *cold_start::phase(gpu, &start, phase)?)?;
     }
     for nanoseconds in [1_000, 1_000_000] {
         let problem = Rc::new(Spin::new(nanoseconds));

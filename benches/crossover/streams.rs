@@ -3,17 +3,22 @@
 
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock::Wall, Rate};
-use crossover::workload::streams::{self, Streams, gpu};
+use crossover::workload::streams::{self, Streams, Wait};
 
 pub(crate) fn group() -> Group<Streams> {
     let sizes = Sizes::powers_of_two([16], [16, 22, 28], (16..=28).step_by(2));
+    let pieces = |name, pieces, wait| {
+        Implementation::gpu(name, Wall, move |gpu, problem| {
+            streams::pieces(gpu, problem, pieces, wait)
+        })
+    };
     Group::new("streams", sizes, Rate::elements(), streams::cost)
-        .with(Implementation::gpu("sequence", Wall, gpu::sequence))
-        .with(Implementation::gpu("synced", Wall, gpu::synced))
-        .with(Implementation::gpu("chunks-2", Wall, gpu::chunks_2))
-        .with(Implementation::gpu("chunks-4", Wall, gpu::chunks_4))
-        .with(Implementation::gpu("chunks-8", Wall, gpu::chunks_8))
-        .with(Implementation::gpu("chunks-16", Wall, gpu::chunks_16))
-        .with(Implementation::gpu("chunks-32", Wall, gpu::chunks_32))
-        .with(Implementation::gpu("chunks-64", Wall, gpu::chunks_64))
+        .with(pieces("sequence", 1, Wait::AtTheEnd))
+        .with(pieces("synced", 8, Wait::EachStage))
+        .with(pieces("chunks-2", 2, Wait::AtTheEnd))
+        .with(pieces("chunks-4", 4, Wait::AtTheEnd))
+        .with(pieces("chunks-8", 8, Wait::AtTheEnd))
+        .with(pieces("chunks-16", 16, Wait::AtTheEnd))
+        .with(pieces("chunks-32", 32, Wait::AtTheEnd))
+        .with(pieces("chunks-64", 64, Wait::AtTheEnd))
 }

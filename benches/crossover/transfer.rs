@@ -3,35 +3,29 @@
 
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock::Wall, Rate};
-use crossover::workload::transfer::{self, Transfer, gpu};
+use crossover::workload::transfer::{self, Kind, Transfer, Way};
 
 pub(crate) fn group() -> Group<Transfer> {
     let sizes = Sizes::powers_of_two([10, 20], [10, 20, 28], (10..=30).step_by(2));
+    let copy = |name, way, kind| {
+        Implementation::gpu(name, Wall, move |gpu, problem| {
+            transfer::copy(gpu, problem, way, kind)
+        })
+    };
     Group::new("transfer", sizes, Rate::bytes(|n| n), transfer::cost)
-        .with(Implementation::gpu("h2d-pageable", Wall, gpu::h2d_pageable))
-        .with(Implementation::gpu("h2d-pinned", Wall, gpu::h2d_pinned))
-        .with(Implementation::gpu(
+        .with(copy("h2d-pageable", Way::ToDevice, Kind::Pageable))
+        .with(copy("h2d-pinned", Way::ToDevice, Kind::Pinned))
+        .with(copy(
             "h2d-write-combined",
-            Wall,
-            gpu::h2d_write_combined,
+            Way::ToDevice,
+            Kind::WriteCombined,
         ))
-        .with(Implementation::gpu(
-            "h2d-registered",
-            Wall,
-            gpu::h2d_registered,
-        ))
-        .with(Implementation::gpu("h2d-many", Wall, gpu::h2d_many))
-        .with(Implementation::gpu("d2h-pageable", Wall, gpu::d2h_pageable))
-        .with(Implementation::gpu("d2h-pinned", Wall, gpu::d2h_pinned))
-        .with(Implementation::gpu(
-            "d2h-registered",
-            Wall,
-            gpu::d2h_registered,
-        ))
-        .with(
-            Implementation::gpu("both-pinned", Wall, gpu::both_pinned)
-                .cost(transfer::cost_both_ways),
-        )
-        .with(Implementation::gpu("zero-copy", Wall, gpu::zero_copy))
-        .with(Implementation::gpu("managed", Wall, gpu::managed))
+        .with(copy("h2d-registered", Way::ToDevice, Kind::Registered))
+        .with(copy("h2d-many", Way::ToDeviceInPieces, Kind::Pinned))
+        .with(copy("d2h-pageable", Way::ToHost, Kind::Pageable))
+        .with(copy("d2h-pinned", Way::ToHost, Kind::Pinned))
+        .with(copy("d2h-registered", Way::ToHost, Kind::Registered))
+        .with(copy("both-pinned", Way::Both, Kind::Pinned).cost(transfer::cost_both_ways))
+        .with(copy("zero-copy", Way::KernelReads, Kind::Pinned))
+        .with(copy("managed", Way::KernelReads, Kind::Managed))
 }

@@ -16,7 +16,7 @@ use crate::device::kernel::Source;
 use crate::model::cost::Cost;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
-use crate::workload::routine::{Routine, RoutineError, Workload, visit_f32};
+use crate::workload::routine::{Made, Routine, RoutineError, Workload, visit_f32};
 use crate::workload::simple;
 
 /// The kernel of a step.
@@ -88,45 +88,28 @@ pub fn cost_hybrid(size: u64) -> Cost {
     }
 }
 
-type Made = Result<Box<dyn Routine>, RoutineError>;
-
-/// Routines for `cargo bench`: one constructor an implementation.
-pub mod gpu {
-    use super::*;
-
-    macro_rules! waits {
-        ($($(#[$doc:meta])* $name:ident => $wait:expr),* $(,)?) => {$(
-            $(#[$doc])*
-            ///
-            /// # Errors
-            /// Errors of CUDA and of the kernel's compilation.
-            pub fn $name(gpu: &Rc<Gpu>, problem: &Rc<Pipeline>) -> Made {
-                Ok(Box::new(Steps::new(gpu, problem, $wait)?))
-            }
-        )*};
-    }
-
-    waits! {
-        /// All steps are enqueued; the host waits once, at the end.
-        asynchronous => Wait::Never,
-        /// The host waits after each step.
-        sync_each => Wait::EachStep,
-        /// The host reads one value back after each step, as a convergence test does.
-        read_each => Wait::ReadEachStep,
-        /// Every eighth step runs on the CPU: the values go down, are computed, and go up.
-        hybrid => Wait::CpuSteps,
-        /// The steps are captured once and replayed as one graph.
-        graph => Wait::Graph,
-    }
+/// When the host waits, and for what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Once, at the end, when all steps are enqueued.
+    Never,
+    /// After each step.
+    EachStep,
+    /// After each step, reading one value back, as a convergence test does.
+    ReadEachStep,
+    /// For every eighth step, which runs on the CPU: the values go down, are computed, and go
+    /// up.
+    CpuSteps,
+    /// Once, at the end of the steps captured and replayed as one graph.
+    Graph,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wait {
-    Never,
-    EachStep,
-    ReadEachStep,
-    CpuSteps,
-    Graph,
+/// The pipeline, with the host waiting in one way.
+///
+/// # Errors
+/// Errors of CUDA and of the kernel's compilation.
+pub fn pipeline(gpu: &Rc<Gpu>, problem: &Rc<Pipeline>, wait: Wait) -> Made {
+    Ok(Box::new(Steps::new(gpu, problem, wait)?))
 }
 
 struct Steps {

@@ -19,7 +19,7 @@ use crate::model::cost::Cost;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
 use crate::workload::nested_sine::{self, NestedSine};
-use crate::workload::routine::{Routine, RoutineError, Workload};
+use crate::workload::routine::{Made, Routine, RoutineError, Workload};
 
 /// Pieces start at multiples of this many values, so that vector loads stay aligned.
 const ALIGNMENT: usize = 1 << 10;
@@ -51,49 +51,25 @@ pub fn cost(size: u64) -> Cost {
     nested_sine::cost_transfer(size)
 }
 
-type Made = Result<Box<dyn Routine>, RoutineError>;
-
-/// Routines for `cargo bench`: one constructor an implementation.
-pub mod gpu {
-    use super::*;
-
-    macro_rules! schedules {
-        ($($(#[$doc:meta])* $name:ident => $pieces:literal $wait:ident),* $(,)?) => {$(
-            $(#[$doc])*
-            ///
-            /// # Errors
-            /// Errors of CUDA and of the kernel's compilation.
-            pub fn $name(gpu: &Rc<Gpu>, problem: &Rc<Streams>) -> Made {
-                Ok(Box::new(Overlap::new(gpu, &problem.0, $pieces, Wait::$wait)?))
-            }
-        )*};
-    }
-
-    schedules! {
-        /// One upload, one kernel, one download, one after the other.
-        sequence => 1 AtTheEnd,
-        /// Eight pieces on three streams, the host waiting after each stage of each piece:
-        /// as many streams, and nothing overlaps.
-        synced => 8 EachStage,
-        /// Two pieces on three streams.
-        chunks_2 => 2 AtTheEnd,
-        /// Four pieces on three streams.
-        chunks_4 => 4 AtTheEnd,
-        /// Eight pieces on three streams.
-        chunks_8 => 8 AtTheEnd,
-        /// Sixteen pieces on three streams.
-        chunks_16 => 16 AtTheEnd,
-        /// Thirty-two pieces on three streams.
-        chunks_32 => 32 AtTheEnd,
-        /// Sixty-four pieces on three streams.
-        chunks_64 => 64 AtTheEnd,
-    }
+/// When the host waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Once, when everything is enqueued.
+    AtTheEnd,
+    /// After each stage of each piece: as many streams, and nothing overlaps.
+    EachStage,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wait {
-    AtTheEnd,
-    EachStage,
+/// Upload, kernel and download of at most `pieces` pieces, each stage on a stream of its own.
+/// One piece is one stage after the other.
+///
+/// # Errors
+/// Errors of CUDA and of the kernel's compilation.
+///
+/// # Panics
+/// Where `pieces` is 0.
+pub fn pieces(gpu: &Rc<Gpu>, problem: &Rc<Streams>, pieces: usize, wait: Wait) -> Made {
+    Ok(Box::new(Overlap::new(gpu, &problem.0, pieces, wait)?))
 }
 
 /// A stage of a piece has a stream of its own, and an event tells the next stage that it has

@@ -22,7 +22,7 @@ use crate::device::kernel::Source;
 use crate::model::cost::Cost;
 use crate::model::verified::Verified;
 use crate::timing::Launch;
-use crate::workload::child_process::{Phase, Processes, Report, Task};
+use crate::workload::child_process::{PhaseTime, Processes, Report, Task};
 use crate::workload::matmul::{self, Matmul};
 use crate::workload::routine::{Routine, RoutineError, Workload};
 
@@ -126,7 +126,7 @@ pub mod spin {
     pub fn first_call(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Made {
         // What the processes need is missed here, where it is a skip and not a failure.
         gpu.function(&SPIN, "spin_timed")?;
-        Ok(Box::new(Phase::new(
+        Ok(Box::new(PhaseTime::new(
             gpu,
             &problem.processes,
             FIRST_CALL,
@@ -161,7 +161,7 @@ pub mod product {
     /// As [`enqueued`], and when a fresh process cannot be run.
     pub fn first_call(gpu: &Rc<Gpu>, problem: &Rc<Product>) -> Made {
         gpu.blas()?;
-        Ok(Box::new(Phase::new(
+        Ok(Box::new(PhaseTime::new(
             gpu,
             &problem.processes,
             FIRST_CALL,

@@ -10,7 +10,7 @@ use crate::timing::CudaError;
 
 /// How a piece of host memory is known to the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// Ordinary memory: the driver copies it through a pinned buffer of its own.
     Pageable,
     /// Allocated page-locked: the device reads and writes it directly.

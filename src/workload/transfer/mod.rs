@@ -18,8 +18,10 @@ use crate::device::kernel::Source;
 use crate::model::cost::Cost;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
-use crate::workload::routine::{Routine, RoutineError, Workload};
-use crate::workload::transfer::host::{HostMemory, Kind};
+use crate::workload::routine::{Made, Routine, RoutineError, Workload};
+use crate::workload::transfer::host::HostMemory;
+
+pub use host::Kind;
 
 /// The kernel that reads host memory itself.
 pub static TRANSFER: Source = Source {
@@ -29,7 +31,7 @@ pub static TRANSFER: Source = Source {
     oldest: (7, 5),
 };
 
-/// Pieces that `h2d-many` cuts a copy into.
+/// Pieces that [`Way::ToDeviceInPieces`] cuts a copy into.
 const PIECES: usize = 64;
 
 /// Bytes to copy, from a fixed pattern.
@@ -76,74 +78,35 @@ pub fn cost_both_ways(size: u64) -> Cost {
     }
 }
 
-type Made = Result<Box<dyn Routine>, RoutineError>;
-
-/// Routines for `cargo bench`: one constructor an implementation.
-pub mod gpu {
-    use super::*;
-
-    macro_rules! copies {
-        ($($(#[$doc:meta])* $name:ident => $direction:ident $kind:ident),* $(,)?) => {$(
-            $(#[$doc])*
-            ///
-            /// # Errors
-            /// Errors of CUDA, out of memory included.
-            pub fn $name(gpu: &Rc<Gpu>, problem: &Rc<Transfer>) -> Made {
-                Ok(Box::new(Copy::new(gpu, problem, Direction::$direction, Kind::$kind)?))
-            }
-        )*};
-    }
-
-    copies! {
-        /// Host to device from pageable memory.
-        h2d_pageable => ToDevice Pageable,
-        /// Host to device from pinned memory.
-        h2d_pinned => ToDevice Pinned,
-        /// Host to device from pinned, write-combined memory.
-        h2d_write_combined => ToDevice WriteCombined,
-        /// Host to device from ordinary memory registered with the driver.
-        h2d_registered => ToDevice Registered,
-        /// Host to device from pinned memory in 64 copies instead of one.
-        h2d_many => ManyToDevice Pinned,
-        /// Device to host into pageable memory.
-        d2h_pageable => ToHost Pageable,
-        /// Device to host into pinned memory.
-        d2h_pinned => ToHost Pinned,
-        /// Device to host into ordinary memory registered with the driver.
-        d2h_registered => ToHost Registered,
-        /// Both directions at once on two streams, pinned memory.
-        both_pinned => Both Pinned,
-        /// No copy: a kernel reads pinned host memory over the link.
-        zero_copy => KernelReads Pinned,
-    }
-
-    /// Managed memory written by the host and prefetched to the device.
-    ///
-    /// # Errors
-    /// Errors of CUDA, out of memory included.
-    pub fn managed(gpu: &Rc<Gpu>, problem: &Rc<Transfer>) -> Made {
-        Ok(Box::new(Copy::new(
-            gpu,
-            problem,
-            Direction::KernelReads,
-            Kind::Managed,
-        )?))
-    }
+/// Which way the bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Host to device.
+    ToDevice,
+    /// Host to device, in 64 copies instead of one.
+    ToDeviceInPieces,
+    /// Device to host.
+    ToHost,
+    /// Both directions at once, on two streams.
+    Both,
+    /// No copy: a kernel reads host memory over the link, or, of managed memory that the host
+    /// has written, has the driver move it.
+    KernelReads,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Direction {
-    ToDevice,
-    ManyToDevice,
-    ToHost,
-    Both,
-    KernelReads,
+/// A copy of every byte, from or to one kind of host memory.
+///
+/// # Errors
+/// Errors of CUDA, out of memory included, and of the kernel's compilation.
+/// [`Way::KernelReads`] takes no pageable memory.
+pub fn copy(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Way, kind: Kind) -> Made {
+    Ok(Box::new(Copy::new(gpu, problem, way, kind)?))
 }
 
 struct Copy {
     gpu: Rc<Gpu>,
     problem: Rc<Transfer>,
-    direction: Direction,
+    way: Way,
     host: HostMemory,
     device: CudaSlice<u8>,
     /// The other half of `Both`: device memory with the pattern and where it goes.
@@ -161,18 +124,18 @@ impl Copy {
     fn new(
         gpu: &Rc<Gpu>,
         problem: &Rc<Transfer>,
-        direction: Direction,
+        way: Way,
         kind: Kind,
     ) -> Result<Self, RoutineError> {
         let pattern = &problem.pattern;
         let mut host = HostMemory::new(gpu, kind, pattern.len())?;
-        let device = if direction == Direction::ToHost {
+        let device = if way == Way::ToHost {
             gpu.upload(pattern)?
         } else {
             host.bytes_mut().copy_from_slice(pattern);
             gpu.alloc(pattern.len())?
         };
-        let back = if direction == Direction::Both {
+        let back = if way == Way::Both {
             Some(Back {
                 stream: gpu.new_stream()?,
                 host: HostMemory::new(gpu, kind, pattern.len())?,
@@ -181,7 +144,7 @@ impl Copy {
         } else {
             None
         };
-        let read = if direction == Direction::KernelReads {
+        let read = if way == Way::KernelReads {
             let blocks = 4 * gpu.properties().multiprocessors;
             Some(
                 Launch::new(
@@ -199,7 +162,7 @@ impl Copy {
         Ok(Self {
             gpu: gpu.clone(),
             problem: problem.clone(),
-            direction,
+            way,
             host,
             device,
             back,
@@ -250,7 +213,7 @@ impl Routine for Copy {
     fn poison(&mut self) -> Result<(), RoutineError> {
         // No byte of the pattern's complement equals the pattern.
         let wrong: Vec<u8> = self.problem.pattern.iter().map(|b| !b).collect();
-        if self.direction == Direction::ToHost {
+        if self.way == Way::ToHost {
             self.host.bytes_mut().copy_from_slice(&wrong);
         } else {
             self.gpu
@@ -267,11 +230,11 @@ impl Routine for Copy {
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {
-        match self.direction {
-            Direction::ToDevice => self.upload()?,
-            Direction::ManyToDevice => self.upload_in_pieces()?,
-            Direction::ToHost => self.download()?,
-            Direction::Both => {
+        match self.way {
+            Way::ToDevice => self.upload()?,
+            Way::ToDeviceInPieces => self.upload_in_pieces()?,
+            Way::ToHost => self.download()?,
+            Way::Both => {
                 if let Some(back) = &mut self.back {
                     back.start()?;
                 }
@@ -280,7 +243,7 @@ impl Routine for Copy {
                     back.wait()?;
                 }
             }
-            Direction::KernelReads => {
+            Way::KernelReads => {
                 self.host.touch();
                 if let Some(read) = &self.read {
                     // SAFETY: both addresses hold the number of bytes the kernel is given.
@@ -292,7 +255,7 @@ impl Routine for Copy {
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
-        let arrived = if self.direction == Direction::ToHost {
+        let arrived = if self.way == Way::ToHost {
             self.host.bytes().to_vec()
         } else {
             self.gpu.download(&self.device)?

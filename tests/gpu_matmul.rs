@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crossover::device::Gpu;
 use crossover::workload::matmul::{Matmul, gpu};
-use crossover::workload::{Routine, RoutineError};
+use crossover::workload::{HostMemory, Routine, RoutineError};
 
 type Make = fn(&Rc<Gpu>, &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError>;
 
@@ -17,8 +17,12 @@ const IMPLEMENTATIONS: [(&str, Make); 10] = [
     ("tiled 64", |gpu, problem| gpu::tiled_by(gpu, problem, 64)),
     ("tiled 128", |gpu, problem| gpu::tiled_by(gpu, problem, 128)),
     ("cublas", gpu::cublas),
-    ("transfer", gpu::transfer),
-    ("transfer_pinned_sequence", gpu::transfer_pinned_sequence),
+    ("transfer", |gpu, problem| {
+        gpu::transfer(gpu, problem, HostMemory::Pageable)
+    }),
+    ("transfer_pinned_sequence", |gpu, problem| {
+        gpu::transfer(gpu, problem, HostMemory::Pinned)
+    }),
     ("transfer_pinned", gpu::transfer_pinned),
 ];
 

@@ -6,7 +6,7 @@ use crossover::device::Gpu;
 use crossover::timing::Launch;
 use crossover::workload::graph_replay::{self, Chain};
 use crossover::workload::nested_sine::{self, NESTED_SINE, NestedSine};
-use crossover::workload::{Routine, RoutineError};
+use crossover::workload::{HostMemory, Routine, RoutineError};
 use cudarc::driver::{DevicePtr, DevicePtrMut};
 
 type Make<P> = fn(&Rc<Gpu>, &Rc<P>) -> Result<Box<dyn Routine>, RoutineError>;
@@ -39,8 +39,12 @@ fn nested_sine_verifies_at_any_size() -> Result<(), RoutineError> {
         ("fused-sinf", fused_sinf, 1),
         ("fused-fast", fused_fast, 1),
         ("graph", graph, 4),
-        ("transfer", transfer, 1),
-        ("transfer-pinned", transfer_pinned, 1),
+        ("transfer", |g, p| transfer(g, p, HostMemory::Pageable), 1),
+        (
+            "transfer-pinned",
+            |g, p| transfer(g, p, HostMemory::Pinned),
+            1,
+        ),
     ];
     for n in [1, 3, 511, 512, 1000, 1 << 10, 1025, (1 << 20) + 1, 1 << 22] {
         let problem = Rc::new(NestedSine::new(n));

@@ -3,6 +3,7 @@
 
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock, Rate};
+use crossover::workload::HostMemory;
 use crossover::workload::matmul::{self, Matmul, cpu, gpu};
 
 pub(crate) fn group() -> Group<Matmul> {
@@ -44,13 +45,16 @@ pub(crate) fn group() -> Group<Matmul> {
         Clock::Events,
         gpu::cublas,
     ))
-    .with(Implementation::gpu("transfer", Clock::Wall, gpu::transfer).cost(copied))
     .with(
-        Implementation::gpu(
-            "transfer-pinned-sequence",
-            Clock::Wall,
-            gpu::transfer_pinned_sequence,
-        )
+        Implementation::gpu("transfer", Clock::Wall, |gpu, problem| {
+            gpu::transfer(gpu, problem, HostMemory::Pageable)
+        })
+        .cost(copied),
+    )
+    .with(
+        Implementation::gpu("transfer-pinned-sequence", Clock::Wall, |gpu, problem| {
+            gpu::transfer(gpu, problem, HostMemory::Pinned)
+        })
         .cost(copied),
     )
     .with(Implementation::gpu("transfer-pinned", Clock::Wall, gpu::transfer_pinned).cost(copied))

@@ -3,6 +3,7 @@
 
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock, Rate};
+use crossover::workload::HostMemory;
 use crossover::workload::nested_sine::{self, NestedSine, cpu, gpu};
 
 pub(crate) fn group() -> Group<NestedSine> {
@@ -16,6 +17,7 @@ pub(crate) fn group() -> Group<NestedSine> {
     let copied_sizes = sizes.up_to(1 << 22, 1 << 28, 1 << 32);
     let four = nested_sine::cost_per_kernel;
     let copied = nested_sine::cost_transfer;
+    let transfer = |memory| move |gpu: &_, problem: &_| gpu::transfer(gpu, problem, memory);
     use Clock::{Events, EventsGated, Wall};
 
     Group::new("nested_sine", sizes, Rate::elements(), nested_sine::cost)
@@ -42,12 +44,12 @@ pub(crate) fn group() -> Group<NestedSine> {
         .with(Implementation::gpu("graph", Events, gpu::graph).cost(four))
         .with(Implementation::gpu("graph-gated", EventsGated, gpu::graph).cost(four))
         .with(
-            Implementation::gpu("transfer", Wall, gpu::transfer)
+            Implementation::gpu("transfer", Wall, transfer(HostMemory::Pageable))
                 .cost(copied)
                 .sizes(copied_sizes.clone()),
         )
         .with(
-            Implementation::gpu("transfer-pinned", Wall, gpu::transfer_pinned)
+            Implementation::gpu("transfer-pinned", Wall, transfer(HostMemory::Pinned))
                 .cost(copied)
                 .sizes(copied_sizes),
         )

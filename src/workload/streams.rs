@@ -18,6 +18,7 @@ use crate::device::gpu::Gpu;
 use crate::model::cost::Cost;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
+use crate::workload::host_memory::pinned_copy;
 use crate::workload::nested_sine::{self, NestedSine};
 use crate::workload::routine::{Made, Routine, RoutineError, Workload};
 
@@ -106,8 +107,6 @@ impl Overlap {
         let n = problem.len();
         let x: CudaSlice<f32> = gpu.alloc(n)?;
         let mut y: CudaSlice<f32> = gpu.alloc(n)?;
-        let mut from = gpu.alloc_pinned::<f32>(n)?;
-        pinned_mut(&mut from)?.copy_from_slice(problem.input());
         let device = (
             x.device_ptr(gpu.stream()).0,
             y.device_ptr_mut(gpu.stream()).0,
@@ -124,7 +123,7 @@ impl Overlap {
             pieces,
             x,
             y,
-            from,
+            from: pinned_copy(gpu, problem.input())?,
             to: gpu.alloc_pinned(n)?,
         })
     }

@@ -77,7 +77,8 @@ pub mod gpu {
 
     use super::Batched;
     use crate::device::gpu::Gpu;
-    use crate::workload::matmul::{gpu, transfer};
+    use crate::workload::HostMemory;
+    use crate::workload::matmul::gpu;
     use crate::workload::routine::{Routine, RoutineError};
 
     /// Operands and results in device memory.
@@ -91,7 +92,7 @@ pub mod gpu {
         gpu: &Rc<Gpu>,
         problem: &Rc<Batched>,
     ) -> Result<Box<dyn Routine>, RoutineError> {
-        transfer::transfer(gpu, &problem.0)
+        gpu::transfer(gpu, &problem.0, HostMemory::Pageable)
     }
 
     /// From and to pinned memory, one after the other. Synchronises: time it on the wall
@@ -100,7 +101,7 @@ pub mod gpu {
         gpu: &Rc<Gpu>,
         problem: &Rc<Batched>,
     ) -> Result<Box<dyn Routine>, RoutineError> {
-        transfer::transfer_pinned_sequence(gpu, &problem.0)
+        gpu::transfer(gpu, &problem.0, HostMemory::Pinned)
     }
 }
 

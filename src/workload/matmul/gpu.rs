@@ -13,7 +13,7 @@ use crate::workload::matmul::sgemm::{LAUNCHES, Sgemm};
 use crate::workload::routine::{Routine, RoutineError};
 
 pub use crate::workload::matmul::overlap::transfer_pinned;
-pub use crate::workload::matmul::transfer::{transfer, transfer_pinned_sequence};
+pub use crate::workload::matmul::transfer::transfer;
 
 /// The kernels of this module.
 pub static MATMUL: Source = Source {

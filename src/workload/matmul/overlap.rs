@@ -9,28 +9,27 @@ use crate::device::calls::{copy_to_host, synchronize};
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
+use crate::workload::host_memory::HostMemory;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::schedule::Schedule;
 use crate::workload::matmul::sgemm::{Matrix, Sgemm};
 use crate::workload::matmul::shape::Shape;
-use crate::workload::matmul::transfer::{
-    Copies, HostSide, Matrices, Pinned, transfer_pinned_sequence,
-};
-use crate::workload::routine::{Routine, RoutineError};
+use crate::workload::matmul::transfer::{Copies, HostSide, Matrices, transfer};
+use crate::workload::routine::{Made, Routine, RoutineError};
 
 /// Operands from pinned memory, cuBLAS SGEMM, the result to pinned memory. From order 2048
 /// on the product begins when a first panel has arrived, and rows of the result leave while
 /// later ones are computed; below, the three follow one another. Synchronises: time it on
 /// the wall clock.
-pub fn transfer_pinned(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Matmul>,
-) -> Result<Box<dyn Routine>, RoutineError> {
+///
+/// # Errors
+/// As [`transfer`].
+pub fn transfer_pinned(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     let n = problem.shape.n;
     let square = problem.shape == Shape::square(n);
     match square.then(|| Schedule::new(n)).flatten() {
         Some(schedule) => Ok(Box::new(Overlapped::new(gpu, problem, schedule)?)),
-        None => transfer_pinned_sequence(gpu, problem),
+        None => transfer(gpu, problem, HostMemory::Pinned),
     }
 }
 
@@ -68,7 +67,7 @@ struct Overlapped {
     gpu: Rc<Gpu>,
     problem: Rc<Matmul>,
     copies: Copies,
-    host: Pinned,
+    host: HostSide,
     upload: Arc<CudaStream>,
     download: Arc<CudaStream>,
     /// The stream that is timed has come this far: what ran before has read its operands
@@ -138,7 +137,7 @@ impl Overlapped {
         }
         Ok(Self {
             copies,
-            host: Pinned::new(gpu, problem)?,
+            host: HostSide::new(gpu, problem, HostMemory::Pinned)?,
             upload: gpu.new_stream()?,
             download: gpu.new_stream()?,
             begun: gpu.new_event()?,

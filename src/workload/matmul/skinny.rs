@@ -78,7 +78,8 @@ pub mod gpu {
 
     use super::Skinny;
     use crate::device::gpu::Gpu;
-    use crate::workload::matmul::{gpu, transfer};
+    use crate::workload::HostMemory;
+    use crate::workload::matmul::gpu;
     use crate::workload::routine::{Routine, RoutineError};
 
     /// Operands and result in device memory.
@@ -89,7 +90,7 @@ pub mod gpu {
     /// From and to pageable memory, one after the other. Synchronises: time it on the wall
     /// clock.
     pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<Skinny>) -> Result<Box<dyn Routine>, RoutineError> {
-        transfer::transfer(gpu, &problem.0)
+        gpu::transfer(gpu, &problem.0, HostMemory::Pageable)
     }
 
     /// From and to pinned memory, one after the other. Synchronises: time it on the wall
@@ -98,7 +99,7 @@ pub mod gpu {
         gpu: &Rc<Gpu>,
         problem: &Rc<Skinny>,
     ) -> Result<Box<dyn Routine>, RoutineError> {
-        transfer::transfer_pinned_sequence(gpu, &problem.0)
+        gpu::transfer(gpu, &problem.0, HostMemory::Pinned)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, PinnedHostSlice, result, sys};
+use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result, sys};
 
 use crate::device::calls::{copy_to_device, copy_to_host};
 use crate::device::gpu::Gpu;
@@ -11,9 +11,10 @@ use crate::device::graph::Graph;
 use crate::device::kernel::Source;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
+use crate::workload::host_memory::{Buffer, HostMemory, Input};
 use crate::workload::nested_sine::problem::{NestedSine, PASSES};
 use crate::workload::nested_sine::verify::{POISON, POISON_BYTE, Tolerance};
-use crate::workload::routine::{Routine, RoutineError};
+use crate::workload::routine::{Made, Routine, RoutineError};
 
 /// The kernels.
 pub static NESTED_SINE: Source = Source {
@@ -110,33 +111,13 @@ pub fn graph(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>
     }))
 }
 
-/// Upload from pageable memory, the fused kernel, download to pageable memory.
-pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>, RoutineError> {
+/// Upload, the fused kernel and download, one after the other, from and to host memory of one
+/// kind.
+pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, memory: HostMemory) -> Made {
     Ok(Box::new(Transfer {
         device: Device::new(gpu, problem, FUSED)?,
-        host: Pageable {
-            problem: problem.clone(),
-            y: vec![0.0; problem.len()],
-        },
-        problem: problem.clone(),
-    }))
-}
-
-/// The same from and to pinned memory, one after the other.
-pub fn transfer_pinned(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<NestedSine>,
-) -> Result<Box<dyn Routine>, RoutineError> {
-    let mut x = gpu.alloc_pinned::<f32>(problem.len())?;
-    x.as_mut_slice()
-        .map_err(|e| CudaError::new("cuEventSynchronize", e))?
-        .copy_from_slice(problem.input());
-    Ok(Box::new(Transfer {
-        device: Device::new(gpu, problem, FUSED)?,
-        host: Pinned {
-            x,
-            y: gpu.alloc_pinned(problem.len())?,
-        },
+        x: Input::new(gpu, memory, problem.input())?,
+        y: Buffer::filled(gpu, memory, POISON, problem.len())?,
         problem: problem.clone(),
     }))
 }
@@ -349,71 +330,31 @@ impl Routine for Replay {
     }
 }
 
-/// Host memory to copy from and to.
-trait Host {
-    fn input(&self) -> Result<&[f32], CudaError>;
-    fn output(&mut self) -> Result<&mut [f32], CudaError>;
-}
-
-struct Pageable {
-    problem: Rc<NestedSine>,
-    y: Vec<f32>,
-}
-
-impl Host for Pageable {
-    fn input(&self) -> Result<&[f32], CudaError> {
-        Ok(self.problem.input())
-    }
-
-    fn output(&mut self) -> Result<&mut [f32], CudaError> {
-        Ok(&mut self.y)
-    }
-}
-
-struct Pinned {
-    x: PinnedHostSlice<f32>,
-    y: PinnedHostSlice<f32>,
-}
-
-// Reading a pinned slice waits for its own event, which nothing here records.
-impl Host for Pinned {
-    fn input(&self) -> Result<&[f32], CudaError> {
-        self.x
-            .as_slice()
-            .map_err(|e| CudaError::new("cuEventSynchronize", e))
-    }
-
-    fn output(&mut self) -> Result<&mut [f32], CudaError> {
-        self.y
-            .as_mut_slice()
-            .map_err(|e| CudaError::new("cuEventSynchronize", e))
-    }
-}
-
 /// From host memory to host memory; [`run`](Routine::run) waits for the result.
-struct Transfer<H> {
+struct Transfer {
     device: Device,
-    host: H,
+    x: Input<f32>,
+    y: Buffer<f32>,
     problem: Rc<NestedSine>,
 }
 
-impl<H: Host> Routine for Transfer<H> {
+impl Routine for Transfer {
     fn poison(&mut self) -> Result<(), RoutineError> {
         self.device.poison()?;
-        self.host.output()?.fill(POISON);
+        self.y.values_mut()?.fill(POISON);
         Ok(())
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {
-        self.device.upload(self.host.input()?)?;
+        self.device.upload(self.x.values(self.problem.input())?)?;
         // SAFETY: this function waits for the kernel.
         unsafe { self.device.enqueue() }?;
-        self.device.download(0, self.host.output()?)?;
+        self.device.download(0, self.y.values_mut()?)?;
         Ok(self.device.gpu.synchronize()?)
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
-        let y = &*self.host.output()?;
+        let y = self.y.values()?;
         self.problem
             .compare(ACCURATE, |window| Ok(y[window].to_vec()))
     }

@@ -7,12 +7,16 @@ use std::rc::Rc;
 
 use crossover::device::Gpu;
 use crossover::timing::Launch;
+use crossover::workload::HostMemory::{Pageable, Pinned};
 use crossover::workload::cold_start::{self, ColdStart};
 use crossover::workload::host_sync::{self, Pipeline, pipeline};
-use crossover::workload::loader::{self, Loader};
-use crossover::workload::memory::{self, Memory};
+use crossover::workload::loader::{self, Feed, Loader, epoch};
+use crossover::workload::matmul::gpu::cublas;
+use crossover::workload::memory::{Allocator, Memory, allocation};
 use crossover::workload::streams::{self, Streams};
-use crossover::workload::timing_methods::{Product, SPIN, Spin, product, spin};
+use crossover::workload::timing_methods::{
+    Product, SPIN, Spin, first_product, first_spin, spin, waited,
+};
 use crossover::workload::transfer::{Kind, Transfer, Way, copy};
 use crossover::workload::{Routine, RoutineError, Workload, run_child};
 
@@ -170,24 +174,32 @@ fn host_syncs(gpu: &Rc<Gpu>) -> TestResult {
 }
 
 fn memories(gpu: &Rc<Gpu>) -> TestResult {
-    use memory::gpu::*;
     let table: [(&str, Make<Memory>); 4] = [
-        ("malloc", malloc),
-        ("malloc_async", malloc_async),
-        ("malloc_async_kept", malloc_async_kept),
-        ("reuse", reuse),
+        ("malloc", |g, p| allocation(g, p, Allocator::Malloc)),
+        ("malloc-async", |g, p| {
+            allocation(g, p, Allocator::MallocAsync)
+        }),
+        ("malloc-async-kept", |g, p| {
+            allocation(g, p, Allocator::MallocAsyncKept)
+        }),
+        ("reuse", |g, p| allocation(g, p, Allocator::Reuse)),
     ];
     each(gpu, &[4, 4096, 64 << 20], &table)
 }
 
 fn spins(gpu: &Rc<Gpu>) -> TestResult {
-    let table: [(&str, Make<Spin>); 2] = [("enqueued", spin::enqueued), ("waited", spin::waited)];
+    let table: [(&str, Make<Spin>); 2] = [
+        ("enqueued", spin),
+        ("waited", |g, p| Ok(waited(g, spin(g, p)?))),
+    ];
     each(gpu, &[1_000, 100_000, 10_000_000], &table)
 }
 
 fn products(gpu: &Rc<Gpu>) -> TestResult {
-    let table: [(&str, Make<Product>); 2] =
-        [("enqueued", product::enqueued), ("waited", product::waited)];
+    let table: [(&str, Make<Product>); 2] = [
+        ("enqueued", |g, p| cublas(g, p.matmul())),
+        ("waited", |g, p| Ok(waited(g, cublas(g, p.matmul())?))),
+    ];
     each(gpu, &[1, 64, 513], &table)
 }
 
@@ -235,13 +247,12 @@ fn overlapped(gpu: &Rc<Gpu>) -> TestResult {
 }
 
 fn loaders(gpu: &Rc<Gpu>) -> TestResult {
-    use loader::gpu::*;
     let table: [(&str, Make<Loader>); 5] = [
-        ("pageable", pageable),
-        ("pinned", pinned),
-        ("prefetch", prefetch),
-        ("threads_2", threads_2),
-        ("threads_4", threads_4),
+        ("pageable", |g, p| epoch(g, p, Feed::InSequence(Pageable))),
+        ("pinned", |g, p| epoch(g, p, Feed::InSequence(Pinned))),
+        ("prefetch", |g, p| epoch(g, p, Feed::Threads(1))),
+        ("threads-2", |g, p| epoch(g, p, Feed::Threads(2))),
+        ("threads-4", |g, p| epoch(g, p, Feed::Threads(4))),
     ];
     let image = loader::IMAGE as u64;
     each(gpu, &[image, 3 * image, 1 << 20], &table)
@@ -273,13 +284,13 @@ fn first_calls(gpu: &Rc<Gpu>) -> TestResult {
     }
     for nanoseconds in [1_000, 1_000_000] {
         let problem = Rc::new(Spin::new(nanoseconds));
-        let ns = sampled("first spin", &mut *spin::first_call(gpu, &problem)?)?;
+        let ns = sampled("first spin", &mut *first_spin(gpu, &problem)?)?;
         if ns < nanoseconds as f64 {
             return Err(format!("a first spin of {nanoseconds} ns took {ns} ns").into());
         }
     }
     let problem = Rc::new(Product::new(256));
-    sampled("first product", &mut *product::first_call(gpu, &problem)?).map(drop)
+    sampled("first product", &mut *first_product(gpu, &problem)?).map(drop)
 }
 
 /// The shortest of ten samples, in nanoseconds, of a routine that times itself.
@@ -304,25 +315,23 @@ fn sampled(name: &str, routine: &mut dyn Routine) -> Result<f64, RoutineError> {
 }
 
 fn busy(gpu: &Rc<Gpu>) -> TestResult {
-    use loader::gpu::*;
     let problem = Rc::new(Loader::new(1 << 22));
-    let table: [(&str, Make<Loader>); 3] = [
-        ("pageable", pageable),
-        ("pinned", pinned),
-        ("threads_4", threads_4),
-    ];
-    for (name, make) in table {
-        let mut routine = make(gpu, &problem)?;
+    for feed in [
+        Feed::InSequence(Pageable),
+        Feed::InSequence(Pinned),
+        Feed::Threads(4),
+    ] {
+        let mut routine = epoch(gpu, &problem, feed)?;
         routine.run()?;
         let extra = routine.extra()?;
         let share = extra["device_busy"];
         println!(
-            "{name}: the device was busy {:.1} % of the time",
+            "{feed:?}: the device was busy {:.1} % of the time",
             100.0 * share
         );
         // One stream: its kernels do not overlap.
         if !(share > 0.0 && share <= 1.0) {
-            return Err(format!("{name}: busy for {share} of the time").into());
+            return Err(format!("{feed:?}: busy for {share} of the time").into());
         }
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crossover::device::Gpu;
 use crossover::timing::Launch;
-use crossover::workload::graph_replay::{self, Chain};
+use crossover::workload::graph_replay::{self, Chain, Launching};
 use crossover::workload::nested_sine::{self, NESTED_SINE, NestedSine};
 use crossover::workload::{HostMemory, Routine, RoutineError};
 use cudarc::driver::{DevicePtr, DevicePtrMut};
@@ -64,16 +64,14 @@ fn nested_sine_verifies_at_any_size() -> Result<(), RoutineError> {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn chain_verifies() -> Result<(), RoutineError> {
-    use graph_replay::gpu::*;
     let gpu = Rc::new(Gpu::open(0)?);
-    let all: [(&str, Make<Chain>); 3] =
-        [("eager", eager), ("sync-each", sync_each), ("graph", graph)];
+    let all = [Launching::Eager, Launching::SyncEach, Launching::Graph];
     for n in [1, 1000, 1 << 10, (1 << 16) + 1, 1 << 20] {
         let problem = Rc::new(Chain::new(n));
-        for (name, make) in all {
-            let mut routine = make(&gpu, &problem)?;
+        for launching in all {
+            let mut routine = graph_replay::chain(&gpu, &problem, launching)?;
             assert_eq!(routine.launches(), graph_replay::LINKS as u32);
-            verify(&gpu, name, n, routine.as_mut())?;
+            verify(&gpu, &format!("{launching:?}"), n, routine.as_mut())?;
         }
     }
     Ok(())

@@ -2,17 +2,18 @@
 
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::Wall;
-use crossover::workload::memory::{self, Memory, gpu};
+use crossover::workload::memory::{self, Allocator, Memory};
 
 pub(crate) fn group() -> Group<Memory> {
     let sizes = Sizes::powers_of_two([12, 26], [12, 26, 32], (12..=32).step_by(2));
+    let row = |name, allocator| {
+        Implementation::gpu(name, Wall, move |gpu, problem| {
+            memory::allocation(gpu, problem, allocator)
+        })
+    };
     Group::new("memory", sizes, None, memory::cost)
-        .with(Implementation::gpu("malloc", Wall, gpu::malloc))
-        .with(Implementation::gpu("malloc-async", Wall, gpu::malloc_async))
-        .with(Implementation::gpu(
-            "malloc-async-kept",
-            Wall,
-            gpu::malloc_async_kept,
-        ))
-        .with(Implementation::gpu("reuse", Wall, gpu::reuse))
+        .with(row("malloc", Allocator::Malloc))
+        .with(row("malloc-async", Allocator::MallocAsync))
+        .with(row("malloc-async-kept", Allocator::MallocAsyncKept))
+        .with(row("reuse", Allocator::Reuse))
 }

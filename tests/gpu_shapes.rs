@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use crossover::device::Gpu;
 use crossover::timing::{Clock, CudaTime, GateMode};
-use crossover::workload::matmul::batched::{self, Batched};
-use crossover::workload::matmul::skinny::{self, Skinny};
+use crossover::workload::HostMemory::{Pageable, Pinned};
+use crossover::workload::matmul::{Batched, Shaped, Skinny, gpu};
 use crossover::workload::{Routine, RoutineError, Workload};
 use device::one_at_a_time;
 
@@ -43,12 +43,14 @@ fn each_is_right<W: Workload>(
 #[ignore = "needs a CUDA device"]
 fn batches() -> Result<(), RoutineError> {
     let _one = one_at_a_time();
-    each_is_right::<Batched>(
+    each_is_right::<Shaped<Batched>>(
         &[1, 3, 8, 17, 64, 100, 256, 512],
         &[
-            ("cublas", batched::gpu::cublas),
-            ("transfer", batched::gpu::transfer),
-            ("transfer_pinned", batched::gpu::transfer_pinned),
+            ("cublas", |g, p| gpu::cublas(g, p.matmul())),
+            ("transfer", |g, p| gpu::transfer(g, p.matmul(), Pageable)),
+            ("transfer_pinned", |g, p| {
+                gpu::transfer(g, p.matmul(), Pinned)
+            }),
         ],
     )
 }
@@ -57,12 +59,14 @@ fn batches() -> Result<(), RoutineError> {
 #[ignore = "needs a CUDA device"]
 fn a_few_rows() -> Result<(), RoutineError> {
     let _one = one_at_a_time();
-    each_is_right::<Skinny>(
+    each_is_right::<Shaped<Skinny>>(
         &[1, 2, 7, 16, 64],
         &[
-            ("cublas", skinny::gpu::cublas),
-            ("transfer", skinny::gpu::transfer),
-            ("transfer_pinned", skinny::gpu::transfer_pinned),
+            ("cublas", |g, p| gpu::cublas(g, p.matmul())),
+            ("transfer", |g, p| gpu::transfer(g, p.matmul(), Pageable)),
+            ("transfer_pinned", |g, p| {
+                gpu::transfer(g, p.matmul(), Pinned)
+            }),
         ],
     )
 }
@@ -80,8 +84,8 @@ fn a_thousand_products_of_a_few_rows_are_timed_behind_gates() -> Result<(), Rout
         "without a gate nothing is shown"
     );
     for m in 1..=8 {
-        let problem = Rc::new(Skinny::new(m));
-        let mut routine = skinny::gpu::cublas(&device, &problem)?;
+        let problem = Shaped::<Skinny>::new(m);
+        let mut routine = gpu::cublas(&device, problem.matmul())?;
         // Loads the kernels, which behind a gate would wait for what the gate holds.
         routine.run()?;
         device.synchronize()?;

@@ -31,8 +31,16 @@ pub(crate) fn group() -> Group<Matmul> {
     .with(Implementation::cpu("naive", cpu::naive).sizes(slow_cpu_sizes))
     .with(Implementation::cpu("ndarray", cpu::ndarray).sizes(ndarray_sizes))
     .with(Implementation::cpu("rayon", cpu::rayon).sizes(cpu_sizes.clone()))
-    .with(Implementation::cpu("best", cpu::best).sizes(cpu_sizes))
-    .with(Implementation::cpu("best-1-thread", cpu::best_1_thread).sizes(one_thread_sizes))
+    .with(
+        Implementation::cpu("best", |problem| {
+            cpu::best(problem, rayon::current_num_threads())
+        })
+        .sizes(cpu_sizes),
+    )
+    .with(
+        Implementation::cpu("best-1-thread", |problem| cpu::best(problem, 1))
+            .sizes(one_thread_sizes),
+    )
     .with(Implementation::gpu("naive", Clock::EventsGated, gpu::naive).sizes(naive_sizes))
     .with(Implementation::gpu("tiled", Clock::EventsGated, gpu::tiled))
     .with(Implementation::gpu(

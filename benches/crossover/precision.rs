@@ -1,39 +1,46 @@
 //! The same product in ever fewer bits, and in f32 put together from fewer: what does each
 //! halving of precision buy, and what does it cost in error?
 
+use std::rc::Rc;
+
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::EventsGated;
 use crossover::timing::Rate;
-use crossover::workload::matmul::precision::{self, Precision, gpu};
+use crossover::workload::matmul::precision::{self, Format, Precision, Scheme};
+use crossover::workload::matmul::{self, Shaped};
 
-pub(crate) fn group() -> Group<Precision> {
+type Problem = Rc<Shaped<Precision>>;
+
+pub(crate) fn group() -> Group<Shaped<Precision>> {
     let sizes = Sizes::powers_of_two([8, 10], [10, 12, 13], 8..=14);
     let (half, quarter) = (precision::cost_half, precision::cost_quarter);
+    let product = |name, format| {
+        Implementation::gpu(name, EventsGated, move |gpu, problem: &Problem| {
+            precision::product(gpu, problem.matmul(), format)
+        })
+    };
+    let split = |name, scheme, run| {
+        Implementation::gpu(name, EventsGated, move |gpu, problem: &Problem| {
+            precision::split(gpu, problem.matmul(), scheme, run)
+        })
+    };
     Group::new(
         "precision",
         sizes,
         Rate::flop(|n| 2.0 * n.powi(3)),
-        precision::cost,
+        matmul::cost,
     )
-    .with(Implementation::gpu("f32", EventsGated, gpu::f32))
-    .with(Implementation::gpu("tf32", EventsGated, gpu::tf32))
-    .with(Implementation::gpu("fp16", EventsGated, gpu::fp16).cost(half))
-    .with(Implementation::gpu("bf16", EventsGated, gpu::bf16).cost(half))
-    .with(Implementation::gpu("fp8", EventsGated, gpu::fp8).cost(quarter))
-    .with(Implementation::gpu("int8", EventsGated, gpu::int8).cost(quarter))
     .with(Implementation::gpu(
-        "split-tf32x3",
+        "f32",
         EventsGated,
-        gpu::split_tf32x3,
+        |gpu, problem: &Problem| matmul::gpu::cublas(gpu, problem.matmul()),
     ))
-    .with(Implementation::gpu(
-        "split-tf32x3-k1024",
-        EventsGated,
-        gpu::split_tf32x3_k1024,
-    ))
-    .with(Implementation::gpu(
-        "split-bf16x6-k2048",
-        EventsGated,
-        gpu::split_bf16x6_k2048,
-    ))
+    .with(product("tf32", Format::Tf32))
+    .with(product("fp16", Format::Fp16).cost(half))
+    .with(product("bf16", Format::Bf16).cost(half))
+    .with(product("fp8", Format::Fp8).cost(quarter))
+    .with(product("int8", Format::Int8).cost(quarter))
+    .with(split("split-tf32x3", Scheme::Tf32x3, usize::MAX))
+    .with(split("split-tf32x3-k1024", Scheme::Tf32x3, 1024))
+    .with(split("split-bf16x6-k2048", Scheme::Bf16x6, 2048))
 }

@@ -63,10 +63,7 @@ const ACCURATE: Tolerance = Tolerance::UlpPerPass(2.0);
 const FAST: Tolerance = Tolerance::AbsolutePerPass(3.6e-7);
 
 /// Four launches of one sine each, through memory, forwards and backwards in turn.
-pub fn per_kernel(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<NestedSine>,
-) -> Result<Box<dyn Routine>, RoutineError> {
+pub fn per_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     Ok(Box::new(Resident {
         device: Device::passes(gpu, problem)?,
         problem: problem.clone(),
@@ -75,29 +72,23 @@ pub fn per_kernel(
 }
 
 /// One kernel: polynomials, with a range reduction in the first pass only.
-pub fn fused(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>, RoutineError> {
+pub fn fused(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     one_kernel(gpu, problem, FUSED, ACCURATE)
 }
 
 /// One kernel: CUDA's `sinf` four times.
-pub fn fused_sinf(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<NestedSine>,
-) -> Result<Box<dyn Routine>, RoutineError> {
+pub fn fused_sinf(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     one_kernel(gpu, problem, FUSED_SINF, ACCURATE)
 }
 
 /// One kernel: the `__sinf` of the special-function units four times, with an absolute error
 /// only, and on [-π, π] only.
-pub fn fused_fast(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<NestedSine>,
-) -> Result<Box<dyn Routine>, RoutineError> {
+pub fn fused_fast(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     one_kernel(gpu, problem, FUSED_FAST, FAST)
 }
 
 /// The four launches of [`per_kernel`], captured and replayed.
-pub fn graph(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>, RoutineError> {
+pub fn graph(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     let device = Device::passes(gpu, problem)?;
     // SAFETY: the graph lies beside the device memory that it uses, in one routine.
     let graph = Graph::capture(gpu.stream(), || unsafe { device.enqueue() })?;
@@ -127,7 +118,7 @@ fn one_kernel(
     problem: &Rc<NestedSine>,
     kernel: Kernel,
     tolerance: Tolerance,
-) -> Result<Box<dyn Routine>, RoutineError> {
+) -> Made {
     let mut device = Device::new(gpu, problem, kernel)?;
     device.upload(problem.input())?;
     gpu.synchronize()?;

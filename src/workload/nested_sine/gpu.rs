@@ -65,6 +65,7 @@ const FAST: Tolerance = Tolerance::AbsolutePerPass(3.6e-7);
 /// Four launches of one sine each, through memory, forwards and backwards in turn.
 pub fn per_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     Ok(Box::new(Resident {
+        graph: None,
         device: Device::passes(gpu, problem)?,
         problem: problem.clone(),
         tolerance: ACCURATE,
@@ -92,13 +93,11 @@ pub fn graph(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     let device = Device::passes(gpu, problem)?;
     // SAFETY: the graph lies beside the device memory that it uses, in one routine.
     let graph = Graph::capture(gpu.stream(), || unsafe { device.enqueue() })?;
-    Ok(Box::new(Replay {
-        graph,
-        passes: Resident {
-            device,
-            problem: problem.clone(),
-            tolerance: ACCURATE,
-        },
+    Ok(Box::new(Resident {
+        graph: Some(graph),
+        device,
+        problem: problem.clone(),
+        tolerance: ACCURATE,
     }))
 }
 
@@ -123,6 +122,7 @@ fn one_kernel(
     device.upload(problem.input())?;
     gpu.synchronize()?;
     Ok(Box::new(Resident {
+        graph: None,
         device,
         problem: problem.clone(),
         tolerance,
@@ -264,6 +264,8 @@ impl Device {
 
 /// Kernels on data that stays in device memory.
 struct Resident {
+    /// The kernels as a graph, dropped before the memory that it uses.
+    graph: Option<Graph>,
     device: Device,
     problem: Rc<NestedSine>,
     tolerance: Tolerance,
@@ -275,8 +277,14 @@ impl Routine for Resident {
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {
-        // SAFETY: freeing device memory waits for its turn on the same stream.
-        Ok(unsafe { self.device.enqueue() }?)
+        // SAFETY: the memory lies in `self`, and freeing it waits for its turn on the stream;
+        // the context is current on this thread since `Device::new`.
+        Ok(unsafe {
+            match &self.graph {
+                Some(graph) => graph.launch(),
+                None => self.device.enqueue(),
+            }
+        }?)
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
@@ -289,35 +297,9 @@ impl Routine for Resident {
         })
     }
 
-    fn launches(&self) -> u32 {
-        self.device.launches.len() as u32
-    }
-}
-
-/// The kernels of a [`Resident`] as a graph. The graph goes first when both are dropped.
-struct Replay {
-    graph: Graph,
-    passes: Resident,
-}
-
-impl Routine for Replay {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        self.passes.poison()
-    }
-
-    fn run(&mut self) -> Result<(), RoutineError> {
-        // SAFETY: the memory lies in `passes`, and freeing it waits for its turn on the
-        // stream; the context is current on this thread since `Device::new`.
-        Ok(unsafe { self.graph.launch() }?)
-    }
-
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        self.passes.check()
-    }
-
     // A graph may take as many places in the stream's queue as it has kernels.
     fn launches(&self) -> u32 {
-        self.passes.launches()
+        self.device.launches.len() as u32
     }
 }
 

@@ -24,7 +24,7 @@ pub enum Kind {
 }
 
 /// Host memory of one kind; freed, or given back to the driver, when dropped.
-pub(super) struct HostMemory {
+pub(super) struct HostBuffer {
     gpu: Rc<Gpu>,
     kind: Kind,
     address: NonNull<u8>,
@@ -33,7 +33,7 @@ pub(super) struct HostMemory {
     owned: Vec<u8>,
 }
 
-impl HostMemory {
+impl HostBuffer {
     pub(super) fn new(gpu: &Rc<Gpu>, kind: Kind, len: usize) -> Result<Self, CudaError> {
         gpu.bind()?;
         let mut owned = Vec::new();
@@ -123,7 +123,7 @@ impl HostMemory {
     }
 }
 
-impl Drop for HostMemory {
+impl Drop for HostBuffer {
     fn drop(&mut self) {
         // Nothing may still be reading or writing it. Errors belong to earlier calls and
         // have been reported there.

@@ -19,7 +19,7 @@ use crate::model::cost::Cost;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
 use crate::workload::routine::{Made, Routine, RoutineError, Workload};
-use crate::workload::transfer::host::HostMemory;
+use crate::workload::transfer::host::HostBuffer;
 
 pub use host::Kind;
 
@@ -107,7 +107,7 @@ struct Copy {
     gpu: Rc<Gpu>,
     problem: Rc<Transfer>,
     way: Way,
-    host: HostMemory,
+    host: HostBuffer,
     device: CudaSlice<u8>,
     /// The other half of `Both`: device memory with the pattern and where it goes.
     back: Option<Back>,
@@ -116,7 +116,7 @@ struct Copy {
 
 struct Back {
     stream: Arc<CudaStream>,
-    host: HostMemory,
+    host: HostBuffer,
     device: CudaSlice<u8>,
 }
 
@@ -128,7 +128,7 @@ impl Copy {
         kind: Kind,
     ) -> Result<Self, RoutineError> {
         let pattern = &problem.pattern;
-        let mut host = HostMemory::new(gpu, kind, pattern.len())?;
+        let mut host = HostBuffer::new(gpu, kind, pattern.len())?;
         let device = if way == Way::ToHost {
             gpu.upload(pattern)?
         } else {
@@ -138,7 +138,7 @@ impl Copy {
         let back = if way == Way::Both {
             Some(Back {
                 stream: gpu.new_stream()?,
-                host: HostMemory::new(gpu, kind, pattern.len())?,
+                host: HostBuffer::new(gpu, kind, pattern.len())?,
                 device: gpu.upload(pattern)?,
             })
         } else {

@@ -1,4 +1,4 @@
-//! Batched and skinny products on the GPU. Needs a device and cuBLAS.
+//! Products of a few rows behind gates. Needs a device and cuBLAS.
 
 mod device;
 
@@ -6,66 +6,9 @@ use std::rc::Rc;
 
 use crossover::device::Gpu;
 use crossover::timing::{Clock, CudaTime, GateMode};
-use crossover::workload::matmul::batched::{self, Batched};
-use crossover::workload::matmul::skinny::{self, Skinny};
-use crossover::workload::{Routine, RoutineError, Workload};
+use crossover::workload::matmul::{Shaped, Skinny, gpu};
+use crossover::workload::{RoutineError, Workload};
 use device::one_at_a_time;
-
-type Make<W> = fn(&Rc<Gpu>, &Rc<W>) -> Result<Box<dyn Routine>, RoutineError>;
-
-fn each_is_right<W: Workload>(
-    sizes: &[u64],
-    implementations: &[(&str, Make<W>)],
-) -> Result<(), RoutineError> {
-    let device = Rc::new(Gpu::open(0)?);
-    for &size in sizes {
-        let problem = Rc::new(W::new(size));
-        for (name, make) in implementations {
-            let mut routine = make(&device, &problem)?;
-            for _ in 0..2 {
-                routine.poison()?;
-                device.synchronize()?;
-                assert!(
-                    !routine.check()?.passed(),
-                    "{name} at {size}: poison passes"
-                );
-                routine.run()?;
-                device.synchronize()?;
-                let verified = routine.check()?;
-                assert!(verified.passed(), "{name} at {size}: {verified:?}");
-            }
-        }
-    }
-    Ok(())
-}
-
-#[test]
-#[ignore = "needs a CUDA device"]
-fn batches() -> Result<(), RoutineError> {
-    let _one = one_at_a_time();
-    each_is_right::<Batched>(
-        &[1, 3, 8, 17, 64, 100, 256, 512],
-        &[
-            ("cublas", batched::gpu::cublas),
-            ("transfer", batched::gpu::transfer),
-            ("transfer_pinned", batched::gpu::transfer_pinned),
-        ],
-    )
-}
-
-#[test]
-#[ignore = "needs a CUDA device"]
-fn a_few_rows() -> Result<(), RoutineError> {
-    let _one = one_at_a_time();
-    each_is_right::<Skinny>(
-        &[1, 2, 7, 16, 64],
-        &[
-            ("cublas", skinny::gpu::cublas),
-            ("transfer", skinny::gpu::transfer),
-            ("transfer_pinned", skinny::gpu::transfer_pinned),
-        ],
-    )
-}
 
 /// The library may enqueue several kernels a call, and only about a thousand fit behind a gate.
 #[test]
@@ -80,8 +23,8 @@ fn a_thousand_products_of_a_few_rows_are_timed_behind_gates() -> Result<(), Rout
         "without a gate nothing is shown"
     );
     for m in 1..=8 {
-        let problem = Rc::new(Skinny::new(m));
-        let mut routine = skinny::gpu::cublas(&device, &problem)?;
+        let problem = Shaped::<Skinny>::new(m);
+        let mut routine = gpu::cublas(&device, problem.matmul())?;
         // Loads the kernels, which behind a gate would wait for what the gate holds.
         routine.run()?;
         device.synchronize()?;

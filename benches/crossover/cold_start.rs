@@ -3,11 +3,18 @@
 use crossover::model::{Data, Does, Phase, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::Wall;
-use crossover::workload::cold_start::{self, ColdStart, gpu};
+use crossover::workload::cold_start::{self, ColdStart};
 
 pub(crate) fn group() -> Group<ColdStart> {
     // A phase has no size; an id has.
     let sizes = Sizes::new([], [1], [1]).odd([1]);
+    let row = |phase: Phase| {
+        Implementation::gpu(phase.name(), Wall, move |gpu, problem| {
+            cold_start::phase(gpu, problem, phase)
+        })
+        .does(Does::Starts(phase))
+        .data(Data::Awaited)
+    };
     Group::new("cold_start", sizes, None, cold_start::cost)
         .about(
             "Cold start",
@@ -15,24 +22,18 @@ pub(crate) fn group() -> Group<ColdStart> {
         )
         .axis("n", "n", Unit::Count)
         .no_winner()
-        .with(Implementation::gpu("driver-init", Wall, gpu::driver_init).does(Does::Starts(Phase::DriverInit)).data(Data::Awaited))
-        .with(Implementation::gpu("context", Wall, gpu::context).does(Does::Starts(Phase::Context)).data(Data::Awaited))
-        .with(Implementation::gpu("first-stream", Wall, gpu::first_stream).does(Does::Starts(Phase::FirstStream)).data(Data::Awaited))
-        .with(Implementation::gpu("warm-stream", Wall, gpu::warm_stream).does(Does::Starts(Phase::WarmStream)).data(Data::Awaited))
-        .with(Implementation::gpu("first-alloc", Wall, gpu::first_alloc).does(Does::Starts(Phase::FirstAlloc)).data(Data::Awaited))
-        .with(Implementation::gpu("warm-alloc", Wall, gpu::warm_alloc).does(Does::Starts(Phase::WarmAlloc)).data(Data::Awaited))
-        .with(Implementation::gpu(
-            "nvrtc-compile",
-            Wall,
-            gpu::nvrtc_compile).does(Does::Starts(Phase::NvrtcCompile)).data(Data::Awaited))
-        .with(Implementation::gpu(
-            "warm-nvrtc-compile",
-            Wall,
-            gpu::warm_nvrtc_compile).does(Does::Starts(Phase::WarmNvrtcCompile)).data(Data::Awaited))
-        .with(Implementation::gpu("ptx-jit", Wall, gpu::ptx_jit).does(Does::Starts(Phase::PtxJit)).data(Data::Awaited))
-        .with(Implementation::gpu("cubin-load", Wall, gpu::cubin_load).does(Does::Starts(Phase::CubinLoad)).data(Data::Awaited))
-        .with(Implementation::gpu("first-launch", Wall, gpu::first_launch).does(Does::Starts(Phase::FirstLaunch)).data(Data::Awaited))
-        .with(Implementation::gpu("warm-launch", Wall, gpu::warm_launch).does(Does::Starts(Phase::WarmLaunch)).data(Data::Awaited))
-        .with(Implementation::gpu("first-gemm", Wall, gpu::first_gemm).does(Does::Starts(Phase::FirstGemm)).data(Data::Awaited))
-        .with(Implementation::gpu("warm-gemm", Wall, gpu::warm_gemm).does(Does::Starts(Phase::WarmGemm)).data(Data::Awaited))
+        .with(row(Phase::DriverInit))
+        .with(row(Phase::Context))
+        .with(row(Phase::FirstStream))
+        .with(row(Phase::WarmStream))
+        .with(row(Phase::FirstAlloc))
+        .with(row(Phase::WarmAlloc))
+        .with(row(Phase::NvrtcCompile))
+        .with(row(Phase::WarmNvrtcCompile))
+        .with(row(Phase::PtxJit))
+        .with(row(Phase::CubinLoad))
+        .with(row(Phase::FirstLaunch))
+        .with(row(Phase::WarmLaunch))
+        .with(row(Phase::FirstGemm))
+        .with(row(Phase::WarmGemm))
 }

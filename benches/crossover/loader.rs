@@ -1,15 +1,27 @@
-//! Batches of images from host memory: what do pinning, prefetching and more threads bring, and
-//! how busy is the device?
+//! Batches of images from host memory to a consumer on the device.
 
-use crossover::model::{Data, Does, Unit};
+use crossover::model::{Does, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock::Wall, Rate};
-use crossover::workload::loader::{self, BATCHES, IMAGE, Loader, gpu};
+use crossover::workload::HostMemory::{Pageable, Pinned};
+use crossover::workload::loader::{self, BATCHES, Feed, IMAGE, Loader};
 
 pub(crate) fn group() -> Group<Loader> {
-    let sizes = Sizes::powers_of_two([20], [16, 20, 24], (14..=26).step_by(2))
-        .odd([IMAGE as u64, 3 * IMAGE as u64]);
+    let image = IMAGE as u64;
+    let sizes =
+        Sizes::powers_of_two([20], [16, 20, 24], (14..=26).step_by(2)).odd([image, 3 * image]);
     let rate = Rate::bytes(|n| BATCHES as f64 * n);
+    let row = |name, feed| {
+        let (memory, threads) = match feed {
+            Feed::InSequence(memory) => (memory, 0),
+            Feed::Threads(threads) => (Pinned, threads),
+        };
+        Implementation::gpu(name, Wall, move |gpu, problem| {
+            loader::epoch(gpu, problem, feed)
+        })
+        .data(memory)
+        .does(Does::Loads(threads as u32))
+    };
     Group::new("loader", sizes, rate, loader::cost)
         .about(
             "Data loader",
@@ -17,29 +29,9 @@ pub(crate) fn group() -> Group<Loader> {
              prefetching and more threads bring, and how busy is the device?",
         )
         .axis("batch", "size of a batch", Unit::Bytes)
-        .with(
-            Implementation::gpu("pageable", Wall, gpu::pageable)
-                .data(Data::Ordinary)
-                .does(Does::Loads(0)),
-        )
-        .with(
-            Implementation::gpu("pinned", Wall, gpu::pinned)
-                .data(Data::Pinned)
-                .does(Does::Loads(0)),
-        )
-        .with(
-            Implementation::gpu("prefetch", Wall, gpu::prefetch)
-                .data(Data::Pinned)
-                .does(Does::Loads(1)),
-        )
-        .with(
-            Implementation::gpu("threads-2", Wall, gpu::threads_2)
-                .data(Data::Pinned)
-                .does(Does::Loads(2)),
-        )
-        .with(
-            Implementation::gpu("threads-4", Wall, gpu::threads_4)
-                .data(Data::Pinned)
-                .does(Does::Loads(4)),
-        )
+        .with(row("pageable", Feed::InSequence(Pageable)))
+        .with(row("pinned", Feed::InSequence(Pinned)))
+        .with(row("prefetch", Feed::Threads(1)))
+        .with(row("threads-2", Feed::Threads(2)))
+        .with(row("threads-4", Feed::Threads(4)))
 }

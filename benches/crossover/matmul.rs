@@ -1,9 +1,10 @@
-//! Square f32 matrix product, N by N: from which N on does the GPU win, with the data on the
-//! device and with the data on the host?
+//! Square f32 matrix product, N by N.
 
 use crossover::model::{Data, Library, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::{Clock, Rate};
+use crossover::timing::Clock::{Events, EventsGated, Submit, Wall};
+use crossover::timing::Rate;
+use crossover::workload::HostMemory;
 use crossover::workload::matmul::{self, Matmul, cpu, gpu};
 
 pub(crate) fn group() -> Group<Matmul> {
@@ -21,7 +22,16 @@ pub(crate) fn group() -> Group<Matmul> {
     let slow_cpu_sizes = sizes.up_to(128, 512, 1 << 12);
     let one_thread_sizes = Sizes::powers_of_two([8], [6, 8, 10], 0..=13);
     let naive_sizes = sizes.up_to(2048, 2048, 1 << 14);
-    let copied = |n| matmul::cost_transfer(n);
+    let cublas =
+        |name, clock| Implementation::gpu(name, clock, gpu::cublas).library(Library::Cublas);
+    let transfer = |name, memory| {
+        Implementation::gpu(name, Wall, move |gpu, problem| {
+            gpu::transfer(gpu, problem, memory)
+        })
+        .data(memory)
+        .library(Library::Cublas)
+        .cost(matmul::cost_transfer)
+    };
 
     let group = Group::new(
         "matmul",
@@ -36,35 +46,48 @@ pub(crate) fn group() -> Group<Matmul> {
     )
     .axis("N", "N, rows and columns of each matrix", Unit::Count)
     .words("the product", "kernel")
-    .with(Implementation::cpu("naive", cpu::naive).one_thread().sizes(slow_cpu_sizes))
-    .with(Implementation::cpu("ndarray", cpu::ndarray).one_thread().sizes(ndarray_sizes))
-    .with(Implementation::cpu("rayon", cpu::rayon).sizes(cpu_sizes.clone()))
-    .with(Implementation::cpu("best", cpu::best).sizes(cpu_sizes))
-    .with(Implementation::cpu("best-1-thread", cpu::best_1_thread).one_thread().no_answer().sizes(one_thread_sizes))
-    .with(Implementation::gpu("naive", Clock::EventsGated, gpu::naive).method("one thread an element").sizes(naive_sizes))
-    .with(Implementation::gpu("tiled", Clock::EventsGated, gpu::tiled).method("tiles in registers"))
-    .with(Implementation::gpu(
-        "cublas",
-        Clock::EventsGated,
-        gpu::cublas,
-    ).library(Library::Cublas))
-    .with(Implementation::gpu(
-        "cublas-eager",
-        Clock::Events,
-        gpu::cublas,
-    ).library(Library::Cublas))
-    .with(Implementation::gpu("transfer", Clock::Wall, gpu::transfer).data(Data::Ordinary).library(Library::Cublas).cost(copied))
     .with(
-        Implementation::gpu(
-            "transfer-pinned-sequence",
-            Clock::Wall,
-            gpu::transfer_pinned_sequence,
-        )
-        .data(Data::Pinned).library(Library::Cublas)
-        .cost(copied),
+        Implementation::cpu("naive", cpu::naive)
+            .one_thread()
+            .sizes(slow_cpu_sizes),
     )
-    .with(Implementation::gpu("transfer-pinned", Clock::Wall, gpu::transfer_pinned).data(Data::Pinned).method("in blocks that overlap").library(Library::Cublas).cost(copied))
-    .with(Implementation::gpu("submit", Clock::Submit, gpu::cublas).library(Library::Cublas));
+    .with(
+        Implementation::cpu("ndarray", cpu::ndarray)
+            .one_thread()
+            .sizes(ndarray_sizes),
+    )
+    .with(Implementation::cpu("rayon", cpu::rayon).sizes(cpu_sizes.clone()))
+    .with(
+        Implementation::cpu("best", |problem| {
+            cpu::best(problem, rayon::current_num_threads())
+        })
+        .sizes(cpu_sizes),
+    )
+    // Beside the same on all cores, to be held against what one core can do.
+    .with(
+        Implementation::cpu("best-1-thread", |problem| cpu::best(problem, 1))
+            .one_thread()
+            .no_answer()
+            .sizes(one_thread_sizes),
+    )
+    .with(
+        Implementation::gpu("naive", EventsGated, gpu::naive)
+            .method("one thread an element")
+            .sizes(naive_sizes),
+    )
+    .with(Implementation::gpu("tiled", EventsGated, gpu::tiled).method("tiles in registers"))
+    .with(cublas("cublas", EventsGated))
+    .with(cublas("cublas-eager", Events))
+    .with(transfer("transfer", HostMemory::Pageable))
+    .with(transfer("transfer-pinned-sequence", HostMemory::Pinned))
+    .with(
+        Implementation::gpu("transfer-pinned", Wall, gpu::transfer_pinned)
+            .data(Data::Pinned)
+            .method("in blocks that overlap")
+            .library(Library::Cublas)
+            .cost(matmul::cost_transfer),
+    )
+    .with(cublas("submit", Submit));
     #[cfg(feature = "blas")]
     let group = group.with(
         Implementation::cpu("blas", cpu::blas)

@@ -1,46 +1,56 @@
-//! M rows times a 4096 x 4096 matrix: the product that reads more than it computes. From
-//! which M on does the GPU win, and does it with the data on the host?
+//! M rows times a large square matrix.
 
-use crossover::model::{Data, Library, Unit};
+use std::rc::Rc;
+
+use crossover::model::{Library, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::{Clock, Rate};
-use crossover::workload::matmul::skinny::{self, Skinny, cpu, gpu};
+use crossover::timing::Clock::{Events, EventsCold, EventsGated, Wall};
+use crossover::timing::Rate;
+use crossover::workload::HostMemory;
+use crossover::workload::matmul::cpu::{self, Share};
+use crossover::workload::matmul::{Family, Shaped, Skinny, gpu};
 
-pub(crate) fn group() -> Group<Skinny> {
+type Problem = Rc<Shaped<Skinny>>;
+
+pub(crate) fn group() -> Group<Shaped<Skinny>> {
     let sizes = Sizes::powers_of_two([0, 6], [0, 4, 6], 0..=8).odd([1, 2, 7, 16]);
+    let shared = |name, share| {
+        Implementation::cpu(name, move |problem: &Problem| {
+            cpu::gemm(problem.matmul(), share)
+        })
+    };
+    let cublas = |name, clock| {
+        Implementation::gpu(name, clock, |gpu, problem: &Problem| {
+            gpu::cublas(gpu, problem.matmul())
+        })
+        .library(Library::Cublas)
+    };
+    let transfer = |name, memory| {
+        Implementation::gpu(name, Wall, move |gpu, problem: &Problem| {
+            gpu::transfer(gpu, problem.matmul(), memory)
+        })
+        .data(memory)
+        .library(Library::Cublas)
+        .cost(|n| Skinny::shape(n).cost_transfer())
+    };
     Group::new(
         "matmul_skinny",
         sizes,
-        Rate::flop(|m| 2.0 * m * (skinny::ORDER as f64).powi(2)),
-        skinny::cost,
+        Rate::flop(|m| 2.0 * m * (Skinny::ORDER as f64).powi(2)),
+        |n| Skinny::shape(n).cost(),
     )
     .about(
         "Skinny matrix product",
-        "M rows times a 4096 × 4096 matrix, a product that reads more than it computes: where does the CPU hold out longest?",
+        "M rows times a 4096 × 4096 matrix, a product that reads more than it computes: where does the CPU \
+         hold out longest?",
     )
     .axis("M", "M, rows of the left matrix", Unit::Count)
-    .with(Implementation::cpu("gemm", cpu::gemm))
-    .with(Implementation::cpu("columns", cpu::columns).method("a block of columns a thread"))
-    .with(Implementation::gpu(
-        "cublas",
-        Clock::EventsGated,
-        gpu::cublas,
-    ).library(Library::Cublas))
+    .with(shared("gemm", Share::EachProduct))
+    .with(shared("columns", Share::Columns).method("a block of columns a thread"))
+    .with(cublas("cublas", EventsGated))
     // B takes 64 MiB, of which a large L2 cache keeps a good part from one call to the next.
-    .with(Implementation::gpu(
-        "cublas-cold",
-        Clock::EventsCold,
-        gpu::cublas,
-    ).library(Library::Cublas))
-    .with(Implementation::gpu(
-        "cublas-eager",
-        Clock::Events,
-        gpu::cublas,
-    ).library(Library::Cublas))
-    .with(Implementation::gpu("transfer", Clock::Wall, gpu::transfer).data(Data::Ordinary).library(Library::Cublas).cost(skinny::cost_transfer))
-    .with(
-        Implementation::gpu("transfer-pinned", Clock::Wall, gpu::transfer_pinned)
-.data(Data::Pinned).library(Library::Cublas)
-            .cost(skinny::cost_transfer),
-    )
+    .with(cublas("cublas-cold", EventsCold))
+    .with(cublas("cublas-eager", Events))
+    .with(transfer("transfer", HostMemory::Pageable))
+    .with(transfer("transfer-pinned", HostMemory::Pinned))
 }

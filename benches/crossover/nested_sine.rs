@@ -1,11 +1,11 @@
-//! y = sin(sin(sin(sin x))): what does fusing four elementwise kernels into one save, and what
-//! does replaying them as a graph?
+//! Four sines on each element: in kernels of their own, fused, and as a graph.
 
-use crossover::model::Data::{Ordinary, Pinned};
 use crossover::model::Launches::{Fused, Graph};
 use crossover::model::Unit;
 use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::{Clock, Rate};
+use crossover::timing::Clock::{Events, EventsGated, Wall};
+use crossover::timing::Rate;
+use crossover::workload::HostMemory;
 use crossover::workload::nested_sine::{self, NestedSine, cpu, gpu};
 
 pub(crate) fn group() -> Group<NestedSine> {
@@ -18,9 +18,24 @@ pub(crate) fn group() -> Group<NestedSine> {
     let std_sizes = sizes.up_to(1 << 18, 1 << 22, 1 << 28);
     let simd_sizes = sizes.up_to(1 << 22, 1 << 26, 1 << 32);
     let copied_sizes = sizes.up_to(1 << 22, 1 << 28, 1 << 32);
-    let four = nested_sine::cost_per_kernel;
-    let copied = nested_sine::cost_transfer;
-    use Clock::{Events, EventsGated, Wall};
+    let per_kernel = |name, clock| {
+        Implementation::gpu(name, clock, gpu::per_kernel).cost(nested_sine::cost_per_kernel)
+    };
+    let fused = |name, clock| Implementation::gpu(name, clock, gpu::fused).launches(Fused);
+    let graph = |name, clock| {
+        Implementation::gpu(name, clock, gpu::graph)
+            .launches(Graph)
+            .cost(nested_sine::cost_per_kernel)
+    };
+    let transfer = |name, memory| {
+        Implementation::gpu(name, Wall, move |gpu, problem| {
+            gpu::transfer(gpu, problem, memory)
+        })
+        .data(memory)
+        .launches(Fused)
+        .cost(nested_sine::cost_transfer)
+        .sizes(copied_sizes.clone())
+    };
 
     Group::new("nested_sine", sizes, Rate::elements(), nested_sine::cost)
         .about(
@@ -30,36 +45,32 @@ pub(crate) fn group() -> Group<NestedSine> {
         )
         .axis("n", "n, elements", Unit::Count)
         .words("nested sine", "sine")
-        .with(Implementation::cpu("std", cpu::std).method("f32::sin").sizes(std_sizes))
+        .with(
+            Implementation::cpu("std", cpu::std)
+                .method("f32::sin")
+                .sizes(std_sizes),
+        )
         .with(
             Implementation::cpu("simd", cpu::simd)
                 .cost(nested_sine::cost_vector)
                 .sizes(simd_sizes),
         )
-        .with(Implementation::gpu("per-kernel", Events, gpu::per_kernel).cost(four))
-        .with(Implementation::gpu("per-kernel-gated", EventsGated, gpu::per_kernel).cost(four))
-        .with(Implementation::gpu("fused", Events, gpu::fused).launches(Fused))
-        .with(Implementation::gpu("fused-gated", EventsGated, gpu::fused).launches(Fused))
-        .with(Implementation::gpu(
-            "fused-sinf",
-            EventsGated,
-            gpu::fused_sinf,
-        ).launches(Fused).method("sinf"))
-        .with(Implementation::gpu(
-            "fused-fast",
-            EventsGated,
-            gpu::fused_fast,
-        ).launches(Fused).method("__sinf"))
-        .with(Implementation::gpu("graph", Events, gpu::graph).launches(Graph).cost(four))
-        .with(Implementation::gpu("graph-gated", EventsGated, gpu::graph).launches(Graph).cost(four))
+        .with(per_kernel("per-kernel", Events))
+        .with(per_kernel("per-kernel-gated", EventsGated))
+        .with(fused("fused", Events))
+        .with(fused("fused-gated", EventsGated))
         .with(
-            Implementation::gpu("transfer", Wall, gpu::transfer).data(Ordinary).launches(Fused)
-                .cost(copied)
-                .sizes(copied_sizes.clone()),
+            Implementation::gpu("fused-sinf", EventsGated, gpu::fused_sinf)
+                .launches(Fused)
+                .method("sinf"),
         )
         .with(
-            Implementation::gpu("transfer-pinned", Wall, gpu::transfer_pinned).data(Pinned).launches(Fused)
-                .cost(copied)
-                .sizes(copied_sizes),
+            Implementation::gpu("fused-fast", EventsGated, gpu::fused_fast)
+                .launches(Fused)
+                .method("__sinf"),
         )
+        .with(graph("graph", Events))
+        .with(graph("graph-gated", EventsGated))
+        .with(transfer("transfer", HostMemory::Pageable))
+        .with(transfer("transfer-pinned", HostMemory::Pinned))
 }

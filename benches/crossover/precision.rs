@@ -1,20 +1,40 @@
-//! The same product in ever fewer bits, and in f32 put together from fewer: what does each
-//! halving of precision buy, and what does it cost in error?
+//! The same product in ever fewer bits, and in f32 put together from fewer.
 
-use crossover::model::{Format, Library, Split, Unit};
+use std::rc::Rc;
+
+use crossover::model::{Library, Split, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::EventsGated;
 use crossover::timing::Rate;
-use crossover::workload::matmul::precision::{self, Precision, gpu};
+use crossover::workload::matmul::precision::{self, Format, Precision, Scheme};
+use crossover::workload::matmul::{self, Shaped};
 
-pub(crate) fn group() -> Group<Precision> {
+type Problem = Rc<Shaped<Precision>>;
+
+pub(crate) fn group() -> Group<Shaped<Precision>> {
     let sizes = Sizes::powers_of_two([8, 10], [10, 12, 13], 8..=14).odd([256, 257, 1000, 1008]);
     let (half, quarter) = (precision::cost_half, precision::cost_quarter);
+    let product = |name, format| {
+        Implementation::gpu(name, EventsGated, move |gpu, problem: &Problem| {
+            precision::product(gpu, problem.matmul(), format)
+        })
+        .format(format)
+        .library(Library::Cublas)
+    };
+    let split = |name, scheme: Scheme, run: Option<u32>| {
+        let terms = run.map_or(usize::MAX, |terms| terms as usize);
+        let products = scheme.products();
+        Implementation::gpu(name, EventsGated, move |gpu, problem: &Problem| {
+            precision::split(gpu, problem.matmul(), scheme, terms)
+        })
+        .split(scheme.format(), Split { products, run })
+        .library(Library::Cublas)
+    };
     Group::new(
         "precision",
         sizes,
         Rate::flop(|n| 2.0 * n.powi(3)),
-        precision::cost,
+        matmul::cost,
     )
     .about(
         "Precision",
@@ -23,25 +43,18 @@ pub(crate) fn group() -> Group<Precision> {
     )
     .axis("N", "N, rows and columns of each matrix", Unit::Count)
     .words("the product", "kernel")
-    .with(Implementation::gpu("f32", EventsGated, gpu::f32).library(Library::Cublas))
-    .with(Implementation::gpu("tf32", EventsGated, gpu::tf32).format(Format::Tf32).library(Library::Cublas))
-    .with(Implementation::gpu("fp16", EventsGated, gpu::fp16).format(Format::Fp16).library(Library::Cublas).cost(half))
-    .with(Implementation::gpu("bf16", EventsGated, gpu::bf16).format(Format::Bf16).library(Library::Cublas).cost(half))
-    .with(Implementation::gpu("fp8", EventsGated, gpu::fp8).format(Format::Fp8).library(Library::Cublas).cost(quarter))
-    .with(Implementation::gpu("int8", EventsGated, gpu::int8).format(Format::Int8).library(Library::Cublas).cost(quarter))
-    .with(Implementation::gpu(
-        "split-tf32x3",
-        EventsGated,
-        gpu::split_tf32x3,
-    ).split(Format::Tf32, Split { products: 3, run: None }).library(Library::Cublas))
-    .with(Implementation::gpu(
-        "split-tf32x3-k1024",
-        EventsGated,
-        gpu::split_tf32x3_k1024,
-    ).split(Format::Tf32, Split { products: 3, run: Some(1024) }).library(Library::Cublas))
-    .with(Implementation::gpu(
-        "split-bf16x6-k2048",
-        EventsGated,
-        gpu::split_bf16x6_k2048,
-    ).split(Format::Bf16, Split { products: 6, run: Some(2048) }).library(Library::Cublas))
+    .with(
+        Implementation::gpu("f32", EventsGated, |gpu, problem: &Problem| {
+            matmul::gpu::cublas(gpu, problem.matmul())
+        })
+        .library(Library::Cublas),
+    )
+    .with(product("tf32", Format::Tf32))
+    .with(product("fp16", Format::Fp16).cost(half))
+    .with(product("bf16", Format::Bf16).cost(half))
+    .with(product("fp8", Format::Fp8).cost(quarter))
+    .with(product("int8", Format::Int8).cost(quarter))
+    .with(split("split-tf32x3", Scheme::Tf32x3, None))
+    .with(split("split-tf32x3-k1024", Scheme::Tf32x3, Some(1024)))
+    .with(split("split-bf16x6-k2048", Scheme::Bf16x6, Some(2048)))
 }

@@ -1,11 +1,11 @@
-//! Copies between host and device: what does pinning save, from which size on, and what does a
-//! copy cost however small it is?
+//! Copies between host and device, by kind of host memory.
 
-use crossover::model::Data::{Ordinary, Pinned};
-use crossover::model::{Does, Unit, Way};
+use crossover::model::Way::{Both, InPlace, ToDevice, ToHost};
+use crossover::model::{Does, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock::Wall, Rate};
-use crossover::workload::transfer::{self, Transfer, gpu};
+use crossover::workload::transfer::Kind::{Managed, Pageable, Pinned, Registered, WriteCombined};
+use crossover::workload::transfer::{self, Transfer};
 
 pub(crate) fn group() -> Group<Transfer> {
     let sizes = Sizes::powers_of_two([10, 20], [10, 20, 28], (10..=30).step_by(2)).odd([
@@ -14,6 +14,15 @@ pub(crate) fn group() -> Group<Transfer> {
         1 << 10,
         4097,
     ]);
+    let cut = |name, way, kind, pieces| {
+        Implementation::gpu(name, Wall, move |gpu, problem| {
+            transfer::copy(gpu, problem, way, kind, pieces)
+        })
+        .does(Does::Copies(way))
+        .data(kind)
+        .pieces(pieces)
+    };
+    let copy = |name, way, kind| cut(name, way, kind, 1);
     Group::new("transfer", sizes, Rate::bytes(|n| n), transfer::cost)
         .about(
             "Transfers",
@@ -22,27 +31,15 @@ pub(crate) fn group() -> Group<Transfer> {
         )
         .axis("size", "size of the copy", Unit::Bytes)
         .no_winner()
-        .with(Implementation::gpu("h2d-pageable", Wall, gpu::h2d_pageable).does(Does::Copies(Way::ToDevice)).data(Ordinary))
-        .with(Implementation::gpu("h2d-pinned", Wall, gpu::h2d_pinned).does(Does::Copies(Way::ToDevice)).data(Pinned))
-        .with(Implementation::gpu(
-            "h2d-write-combined",
-            Wall,
-            gpu::h2d_write_combined).does(Does::Copies(Way::ToDevice)).data(Pinned).method("write-combined"))
-        .with(Implementation::gpu(
-            "h2d-registered",
-            Wall,
-            gpu::h2d_registered).does(Does::Copies(Way::ToDevice)).data(Pinned).method("registered"))
-        .with(Implementation::gpu("h2d-many", Wall, gpu::h2d_many).does(Does::Copies(Way::ToDevice)).data(Pinned).pieces(64))
-        .with(Implementation::gpu("d2h-pageable", Wall, gpu::d2h_pageable).does(Does::Copies(Way::ToHost)).data(Ordinary))
-        .with(Implementation::gpu("d2h-pinned", Wall, gpu::d2h_pinned).does(Does::Copies(Way::ToHost)).data(Pinned))
-        .with(Implementation::gpu(
-            "d2h-registered",
-            Wall,
-            gpu::d2h_registered).does(Does::Copies(Way::ToHost)).data(Pinned).method("registered"))
-        .with(
-            Implementation::gpu("both-pinned", Wall, gpu::both_pinned).does(Does::Copies(Way::Both)).data(Pinned)
-                .cost(transfer::cost_both_ways),
-        )
-        .with(Implementation::gpu("zero-copy", Wall, gpu::zero_copy).does(Does::Copies(Way::InPlace)).data(Pinned))
-        .with(Implementation::gpu("managed", Wall, gpu::managed).does(Does::Copies(Way::InPlace)).data(Ordinary).method("managed"))
+        .with(copy("h2d-pageable", ToDevice, Pageable))
+        .with(copy("h2d-pinned", ToDevice, Pinned))
+        .with(copy("h2d-write-combined", ToDevice, WriteCombined).method("write-combined"))
+        .with(copy("h2d-registered", ToDevice, Registered).method("registered"))
+        .with(cut("h2d-many", ToDevice, Pinned, 64))
+        .with(copy("d2h-pageable", ToHost, Pageable))
+        .with(copy("d2h-pinned", ToHost, Pinned))
+        .with(copy("d2h-registered", ToHost, Registered).method("registered"))
+        .with(copy("both-pinned", Both, Pinned).cost(transfer::cost_both_ways))
+        .with(copy("zero-copy", InPlace, Pinned))
+        .with(copy("managed", InPlace, Managed).method("managed"))
 }

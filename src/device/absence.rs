@@ -34,6 +34,11 @@ pub enum Absence {
         /// What the user does about it.
         remedy: &'static str,
     },
+    /// A library does not take this size.
+    Size {
+        /// Which sizes it takes, and the one that was asked for, in a sentence.
+        takes: String,
+    },
     /// A library is there and refuses.
     Failed {
         /// The call.
@@ -75,6 +80,7 @@ impl fmt::Display for Absence {
             Absence::NoLibrary { library, remedy } => {
                 write!(f, "{library} was not found; {remedy}")
             }
+            Absence::Size { takes } => write!(f, "{takes}; other sizes run"),
             Absence::Failed { call, message } => {
                 write!(
                     f,

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use cudarc::cublas::CudaBlas;
 use cudarc::cublas::result::CublasError;
 use cudarc::driver::{
-    CudaContext, CudaFunction, CudaSlice, CudaStream, DeviceRepr, PinnedHostSlice, result,
+    CudaContext, CudaEvent, CudaFunction, CudaSlice, CudaStream, DeviceRepr, PinnedHostSlice,
+    result,
 };
 
 use crate::device::absence::Absence;
+use crate::device::calls;
 use crate::device::kernel::{Module, Source};
 use crate::device::libraries;
 use crate::timing::{BoxError, CudaError, DeviceProperties, bind, catch_panic, open};
@@ -174,9 +176,22 @@ impl Gpu {
 
     /// Waits until the stream is idle.
     pub fn synchronize(&self) -> Result<(), CudaError> {
-        self.stream
-            .synchronize()
-            .map_err(|e| CudaError::new("cuStreamSynchronize", e))
+        calls::synchronize(&self.stream)
+    }
+
+    /// A further stream of the context. Nothing orders it with the others.
+    pub(crate) fn new_stream(&self) -> Result<Arc<CudaStream>, CudaError> {
+        self.context
+            .new_stream()
+            .map_err(|e| CudaError::new("cuStreamCreate", e))
+    }
+
+    /// An event that orders and does not time, which is cheaper than one that does both.
+    pub(crate) fn new_event(&self) -> Result<CudaEvent, CudaError> {
+        // cudarc makes one without flags so.
+        self.context
+            .new_event(None)
+            .map_err(|e| CudaError::new("cuEventCreate", e))
     }
 }
 

@@ -2,6 +2,7 @@
 //! from it, and why any of these cannot be had.
 
 pub(crate) mod absence;
+pub(crate) mod calls;
 pub(crate) mod gpu;
 pub mod graph;
 pub mod kernel;

@@ -216,9 +216,11 @@ pub enum Allocator {
     Reuse,
     /// `cuMemAlloc` and `cuMemFree`.
     Malloc,
-    /// `cuMemAllocAsync` from a pool that gives its memory back at each synchronisation.
+    /// `cuMemAllocAsync` from a pool that gives its memory back at each synchronisation, the
+    /// driver's default.
     MallocAsync,
-    /// `cuMemAllocAsync` from a pool that keeps its memory.
+    /// `cuMemAllocAsync` from a pool whose release threshold is raised, so that it keeps what it
+    /// has.
     MallocAsyncKept,
 }
 

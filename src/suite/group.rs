@@ -153,8 +153,8 @@ impl<W> Implementation<W> {
     }
 
     /// Where the data of an iteration start and end.
-    pub fn data(mut self, data: Data) -> Self {
-        self.role.data = data;
+    pub fn data(mut self, data: impl Into<Data>) -> Self {
+        self.role.data = data.into();
         self
     }
 
@@ -171,13 +171,13 @@ impl<W> Implementation<W> {
     }
 
     /// Operands in another format than f32.
-    pub fn format(mut self, format: Format) -> Self {
-        self.role.format = format;
+    pub fn format(mut self, format: impl Into<Format>) -> Self {
+        self.role.format = format.into();
         self
     }
 
     /// f32 put together from products of operands in `format`.
-    pub fn split(mut self, format: Format, split: Split) -> Self {
+    pub fn split(mut self, format: impl Into<Format>, split: Split) -> Self {
         self.role.split = Some(split);
         self.format(format)
     }

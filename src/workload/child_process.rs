@@ -114,7 +114,7 @@ fn fresh_process(order: &Order) -> Result<Report, RoutineError> {
 }
 
 /// One phase of the processes, as a routine.
-pub(super) struct Phase {
+pub(super) struct PhaseTime {
     name: &'static str,
     processes: Rc<Processes>,
     device: usize,
@@ -123,7 +123,7 @@ pub(super) struct Phase {
     next: usize,
 }
 
-impl Phase {
+impl PhaseTime {
     pub(super) fn new(
         gpu: &Gpu,
         processes: &Rc<Processes>,
@@ -140,7 +140,7 @@ impl Phase {
     }
 }
 
-impl Routine for Phase {
+impl Routine for PhaseTime {
     fn poison(&mut self) -> Result<(), RoutineError> {
         // Each process poisons its own memory.
         Ok(())

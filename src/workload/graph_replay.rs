@@ -7,13 +7,18 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
+use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::device::gpu::Gpu;
+use crate::device::graph::Graph;
 use crate::device::kernel::Source;
 use crate::model::cost::Cost;
+use crate::model::role::Launches;
 use crate::model::verified::Verified;
-use crate::workload::routine::{Workload, visit_f32};
+use crate::timing::{CudaError, Launch};
+use crate::workload::routine::{Made, Routine, RoutineError, Workload, visit_f32};
 
 /// Kernels of a chain.
 pub const LINKS: usize = 32;
@@ -135,155 +140,109 @@ pub fn cost(n: u64) -> Cost {
     }
 }
 
-pub mod gpu {
-    //! The chain on the GPU.
-
-    use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result};
-
-    use super::{CHAIN, Chain, LINKS, Rc, Verified};
-    use crate::device::gpu::Gpu;
-    use crate::device::graph::Graph;
-    use crate::timing::{CudaError, Launch};
-    use crate::workload::routine::{Routine, RoutineError};
-
-    /// One launch after the other.
-    pub fn eager(gpu: &Rc<Gpu>, problem: &Rc<Chain>) -> Result<Box<dyn Routine>, RoutineError> {
-        Ok(Box::new(Eager {
-            links: Links::new(gpu, problem)?,
-            wait: false,
-        }))
+/// The chain on the GPU.
+///
+/// # Errors
+/// A way to launch that a chain does not have, errors of CUDA and of the kernel's compilation.
+pub fn chain(gpu: &Rc<Gpu>, problem: &Rc<Chain>, launching: Launches) -> Made {
+    use Launches::{Graph as Replayed, OneByOne, Synchronised};
+    if !matches!(launching, OneByOne | Synchronised | Replayed) {
+        return Err(format!("a chain is not launched {launching:?}").into());
     }
-
-    /// The host waits for each kernel before it launches the next.
-    pub fn sync_each(gpu: &Rc<Gpu>, problem: &Rc<Chain>) -> Result<Box<dyn Routine>, RoutineError> {
-        Ok(Box::new(Eager {
-            links: Links::new(gpu, problem)?,
-            wait: true,
-        }))
-    }
-
-    /// The launches captured and replayed.
-    pub fn graph(gpu: &Rc<Gpu>, problem: &Rc<Chain>) -> Result<Box<dyn Routine>, RoutineError> {
-        let links = Links::new(gpu, problem)?;
+    let mut links = Links::new(gpu, problem, launching)?;
+    if launching == Replayed {
         // SAFETY: the graph lies beside the device memory that it uses, in one routine.
-        let graph = Graph::capture(gpu.stream(), || unsafe { links.enqueue(false) })?;
-        Ok(Box::new(Replay { graph, links }))
+        let graph = Graph::capture(gpu.stream(), || unsafe { links.enqueue() })?;
+        links.graph = Some(graph);
+    }
+    Ok(Box::new(links))
+}
+
+struct Links {
+    /// Dropped before the memory that it uses.
+    graph: Option<Graph>,
+    gpu: Rc<Gpu>,
+    problem: Rc<Chain>,
+    launching: Launches,
+    launches: Vec<Launch>,
+    y: CudaSlice<f32>,
+    // Only read by the first kernel, through its address.
+    _x: CudaSlice<f32>,
+}
+
+impl Links {
+    fn new(gpu: &Rc<Gpu>, problem: &Rc<Chain>, launching: Launches) -> Result<Self, RoutineError> {
+        const THREADS: u32 = 128;
+        gpu.bind()?;
+        let n = problem.x.len() as u64;
+        let blocks = u32::try_from(n.div_ceil(u64::from(THREADS)).max(1))?;
+        let x = gpu.upload(&problem.x)?;
+        let mut y = gpu.alloc::<f32>(problem.x.len())?;
+        let source = x.device_ptr(gpu.stream()).0;
+        let target = y.device_ptr_mut(gpu.stream()).0;
+        let function = gpu.function(&CHAIN, "chain_link")?;
+        let launches = problem.links.iter().enumerate().map(|(i, link)| {
+            // In place after the first link, so that the input stays as it is.
+            Launch::new(function.clone(), (blocks, 1, 1), (THREADS, 1, 1))
+                .arg(if i == 0 { source } else { target })
+                .arg(target)
+                .arg(link.factor)
+                .arg(link.term)
+                .arg(n)
+        });
+        Ok(Self {
+            graph: None,
+            gpu: gpu.clone(),
+            problem: problem.clone(),
+            launching,
+            launches: launches.collect(),
+            y,
+            _x: x,
+        })
     }
 
-    struct Links {
-        gpu: Rc<Gpu>,
-        problem: Rc<Chain>,
-        launches: Vec<Launch>,
-        y: CudaSlice<f32>,
-        // Only read by the first kernel, through its address.
-        _x: CudaSlice<f32>,
-    }
-
-    impl Links {
-        fn new(gpu: &Rc<Gpu>, problem: &Rc<Chain>) -> Result<Self, RoutineError> {
-            const THREADS: u32 = 128;
-            gpu.bind()?;
-            let n = problem.x.len() as u64;
-            let blocks = u32::try_from(n.div_ceil(u64::from(THREADS)).max(1))?;
-            let x = gpu.upload(&problem.x)?;
-            let mut y = gpu.alloc::<f32>(problem.x.len())?;
-            let source = x.device_ptr(gpu.stream()).0;
-            let target = y.device_ptr_mut(gpu.stream()).0;
-            let function = gpu.function(&CHAIN, "chain_link")?;
-            let launches = problem.links.iter().enumerate().map(|(i, link)| {
-                // In place after the first link, so that the input stays as it is.
-                Launch::new(function.clone(), (blocks, 1, 1), (THREADS, 1, 1))
-                    .arg(if i == 0 { source } else { target })
-                    .arg(target)
-                    .arg(link.factor)
-                    .arg(link.term)
-                    .arg(n)
-            });
-            Ok(Self {
-                gpu: gpu.clone(),
-                problem: problem.clone(),
-                launches: launches.collect(),
-                y,
-                _x: x,
-            })
-        }
-
-        /// # Safety
-        /// `self` must live until the kernels have run.
-        unsafe fn enqueue(&self, wait: bool) -> Result<(), CudaError> {
-            let stream = self.gpu.stream();
-            for launch in &self.launches {
-                // SAFETY: the arguments are those of the kernel, x and y hold n elements
-                // each, and the context was made current when `self` was made on this
-                // thread, which it cannot leave.
-                unsafe { launch.launch(stream)? };
-                if wait {
-                    // SAFETY: the stream is alive.
-                    unsafe { result::stream::synchronize(stream.cu_stream()) }
-                        .map_err(|e| CudaError::new("cuStreamSynchronize", e))?;
-                }
+    /// # Safety
+    /// `self` must live until the kernels have run.
+    unsafe fn enqueue(&self) -> Result<(), CudaError> {
+        let stream = self.gpu.stream();
+        for launch in &self.launches {
+            // SAFETY: the arguments are those of the kernel, x and y hold n elements each, and
+            // the context was made current when `self` was made on this thread, which it
+            // cannot leave.
+            unsafe { launch.launch(stream)? };
+            if self.launching == Launches::Synchronised {
+                // SAFETY: the stream is alive.
+                unsafe { result::stream::synchronize(stream.cu_stream()) }
+                    .map_err(|e| CudaError::new("cuStreamSynchronize", e))?;
             }
-            Ok(())
         }
+        Ok(())
+    }
+}
 
-        fn poison(&mut self) -> Result<(), RoutineError> {
-            Ok(self.gpu.poison(&mut self.y)?)
-        }
-
-        fn check(&self) -> Result<Verified, RoutineError> {
-            Ok(self.problem.compare(&self.gpu.download(&self.y)?))
-        }
+impl Routine for Links {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        Ok(self.gpu.poison(&mut self.y)?)
     }
 
-    struct Eager {
-        links: Links,
-        wait: bool,
+    fn run(&mut self) -> Result<(), RoutineError> {
+        // SAFETY: the memory lies in `self`, and freeing it waits for its turn on the stream;
+        // the context is current on this thread since `new`.
+        Ok(unsafe {
+            match &self.graph {
+                Some(graph) => graph.launch(),
+                None => self.enqueue(),
+            }
+        }?)
     }
 
-    impl Routine for Eager {
-        fn poison(&mut self) -> Result<(), RoutineError> {
-            self.links.poison()
-        }
-
-        fn run(&mut self) -> Result<(), RoutineError> {
-            // SAFETY: freeing device memory waits for its turn on the same stream.
-            Ok(unsafe { self.links.enqueue(self.wait) }?)
-        }
-
-        fn check(&mut self) -> Result<Verified, RoutineError> {
-            self.links.check()
-        }
-
-        fn launches(&self) -> u32 {
-            LINKS as u32
-        }
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        Ok(self.problem.compare(&self.gpu.download(&self.y)?))
     }
 
-    /// The graph goes first when both are dropped.
-    struct Replay {
-        graph: Graph,
-        links: Links,
-    }
-
-    impl Routine for Replay {
-        fn poison(&mut self) -> Result<(), RoutineError> {
-            self.links.poison()
-        }
-
-        fn run(&mut self) -> Result<(), RoutineError> {
-            // SAFETY: the memory lies in `links`, and freeing it waits for its turn on the
-            // stream; the context is current on this thread since `Links::new`.
-            Ok(unsafe { self.graph.launch() }?)
-        }
-
-        fn check(&mut self) -> Result<Verified, RoutineError> {
-            self.links.check()
-        }
-
-        // A graph may take as many places in the stream's queue as it has kernels.
-        fn launches(&self) -> u32 {
-            LINKS as u32
-        }
+    // A graph may take as many places in the stream's queue as it has kernels.
+    fn launches(&self) -> u32 {
+        LINKS as u32
     }
 }
 

@@ -6,16 +6,18 @@
 
 use std::rc::Rc;
 
-use cudarc::driver::{CudaSlice, DevicePtr, PinnedHostSlice, result};
+use cudarc::driver::{CudaSlice, DevicePtr, PinnedHostSlice};
 use rand::{RngExt, SeedableRng};
 
+use crate::device::calls::{copy_to_device, copy_to_host, pinned_mut};
 use crate::device::gpu::Gpu;
 use crate::device::graph::Graph;
 use crate::device::kernel::Source;
 use crate::model::cost::Cost;
+use crate::model::role::Launches;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
-use crate::workload::routine::{Routine, RoutineError, Workload, visit_f32};
+use crate::workload::routine::{Made, Routine, RoutineError, Workload, visit_f32};
 use crate::workload::simple;
 
 /// The kernel of a step.
@@ -87,51 +89,24 @@ pub fn cost_hybrid(size: u64) -> Cost {
     }
 }
 
-type Made = Result<Box<dyn Routine>, RoutineError>;
-
-/// Routines for `cargo bench`: one constructor an implementation.
-pub mod gpu {
-    use super::*;
-
-    macro_rules! waits {
-        ($($(#[$doc:meta])* $name:ident => $wait:expr),* $(,)?) => {$(
-            $(#[$doc])*
-            ///
-            /// # Errors
-            /// Errors of CUDA and of the kernel's compilation.
-            pub fn $name(gpu: &Rc<Gpu>, problem: &Rc<Pipeline>) -> Made {
-                Ok(Box::new(Steps::new(gpu, problem, $wait)?))
-            }
-        )*};
+/// The pipeline: launched one by one with a wait at the end, with a wait after each step, with
+/// one value read back after each (as a convergence test does), with every eighth step on the
+/// CPU (the values go down, are computed, and go up), or as one graph.
+///
+/// # Errors
+/// A way to launch that the pipeline does not have, errors of CUDA and of the kernel's
+/// compilation.
+pub fn pipeline(gpu: &Rc<Gpu>, problem: &Rc<Pipeline>, launching: Launches) -> Made {
+    if launching == Launches::Fused {
+        return Err("the steps of the pipeline are not fused".into());
     }
-
-    waits! {
-        /// All steps are enqueued; the host waits once, at the end.
-        asynchronous => Wait::Never,
-        /// The host waits after each step.
-        sync_each => Wait::EachStep,
-        /// The host reads one value back after each step, as a convergence test does.
-        read_each => Wait::ReadEachStep,
-        /// Every eighth step runs on the CPU: the values go down, are computed, and go up.
-        hybrid => Wait::CpuSteps,
-        /// The steps are captured once and replayed as one graph.
-        graph => Wait::Graph,
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wait {
-    Never,
-    EachStep,
-    ReadEachStep,
-    CpuSteps,
-    Graph,
+    Ok(Box::new(Steps::new(gpu, problem, launching)?))
 }
 
 struct Steps {
     gpu: Rc<Gpu>,
     problem: Rc<Pipeline>,
-    wait: Wait,
+    launching: Launches,
     /// `x`, then the two buffers that the steps alternate between.
     _source: CudaSlice<f32>,
     buffers: [CudaSlice<f32>; 2],
@@ -141,7 +116,11 @@ struct Steps {
 }
 
 impl Steps {
-    fn new(gpu: &Rc<Gpu>, problem: &Rc<Pipeline>, wait: Wait) -> Result<Self, RoutineError> {
+    fn new(
+        gpu: &Rc<Gpu>,
+        problem: &Rc<Pipeline>,
+        launching: Launches,
+    ) -> Result<Self, RoutineError> {
         gpu.bind()?;
         let n = problem.x.len();
         let function = gpu.function(&HOST_SYNC, "step")?;
@@ -167,14 +146,14 @@ impl Steps {
         let mut this = Self {
             gpu: gpu.clone(),
             problem: problem.clone(),
-            wait,
+            launching,
             _source: source,
             buffers,
             launches,
             host: gpu.alloc_pinned(n)?,
             graph: None,
         };
-        if wait == Wait::Graph {
+        if launching == Launches::Graph {
             this.graph = Some(Graph::capture(gpu.stream(), || {
                 (0..STEPS).try_for_each(|step| this.enqueue(step))
             })?);
@@ -192,14 +171,10 @@ impl Steps {
     fn read(&mut self, step: usize, values: usize) -> Result<(), CudaError> {
         let stream = self.gpu.stream();
         let from = self.buffers[step % 2].device_ptr(stream).0;
-        let host = self
-            .host
-            .as_mut_slice()
-            .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+        let host = pinned_mut(&mut self.host)?;
         // SAFETY: both sides hold at least so many values, and the stream is synchronised
         // before either is touched.
-        unsafe { result::memcpy_dtoh_async(&mut host[..values], from, stream.cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;
+        unsafe { copy_to_host(from, &mut host[..values], stream) }?;
         self.gpu.synchronize()
     }
 
@@ -209,28 +184,24 @@ impl Steps {
         self.read(step - 1, n)?;
         let stream = self.gpu.stream();
         let to = self.buffers[step % 2].device_ptr(stream).0;
-        let host = self
-            .host
-            .as_mut_slice()
-            .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+        let host = pinned_mut(&mut self.host)?;
         for value in &mut *host {
             *value = A.mul_add(*value, B);
         }
         // SAFETY: both sides hold `n` values; the next read of `host` comes after a
         // synchronisation of the same stream.
-        unsafe { result::memcpy_htod_async(to, host, stream.cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))
+        unsafe { copy_to_device(host, to, stream) }
     }
 
     fn steps(&mut self) -> Result<(), CudaError> {
         for step in 0..STEPS {
-            match self.wait {
-                Wait::CpuSteps if step % CPU_EVERY == CPU_EVERY - 1 => self.on_cpu(step)?,
+            match self.launching {
+                Launches::PartlyOnCpu if step % CPU_EVERY == CPU_EVERY - 1 => self.on_cpu(step)?,
                 _ => self.enqueue(step)?,
             }
-            match self.wait {
-                Wait::EachStep => self.gpu.synchronize()?,
-                Wait::ReadEachStep => self.read(step, 1)?,
+            match self.launching {
+                Launches::Synchronised => self.gpu.synchronize()?,
+                Launches::ReadBack => self.read(step, 1)?,
                 _ => {}
             }
         }

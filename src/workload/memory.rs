@@ -12,9 +12,10 @@ use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result, sys};
 
 use crate::device::gpu::Gpu;
 use crate::model::cost::Cost;
+use crate::model::role::Allocator;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
-use crate::workload::routine::{Routine, RoutineError, Workload};
+use crate::workload::routine::{Made, Routine, RoutineError, Workload};
 
 /// What the last word of each allocation is set to.
 const WORD: u32 = 0x5EED_CAFE;
@@ -43,51 +44,26 @@ pub fn cost(_: u64) -> Cost {
     Cost::default()
 }
 
-type Made = Result<Box<dyn Routine>, RoutineError>;
-
-/// Routines for `cargo bench`: one constructor an implementation.
-pub mod gpu {
-    use super::*;
-
-    /// `cuMemAlloc` and `cuMemFree`.
-    ///
-    /// # Errors
-    /// Errors of CUDA.
-    pub fn malloc(gpu: &Rc<Gpu>, problem: &Rc<Memory>) -> Made {
-        Allocation::routine(gpu, problem, Allocator::Synchronous)
-    }
-
-    /// `cuMemAllocAsync` from a pool that gives memory back at every synchronisation, the
-    /// driver's default.
-    ///
-    /// # Errors
-    /// Errors of CUDA.
-    pub fn malloc_async(gpu: &Rc<Gpu>, problem: &Rc<Memory>) -> Made {
-        let pool = Pool::new(gpu, 0)?;
-        Allocation::routine(gpu, problem, Allocator::Pool(pool))
-    }
-
-    /// `cuMemAllocAsync` from a pool whose release threshold is raised, so that it keeps what
-    /// it has.
-    ///
-    /// # Errors
-    /// Errors of CUDA.
-    pub fn malloc_async_kept(gpu: &Rc<Gpu>, problem: &Rc<Memory>) -> Made {
-        let pool = Pool::new(gpu, u64::MAX)?;
-        Allocation::routine(gpu, problem, Allocator::Pool(pool))
-    }
-
-    /// One buffer, allocated before the loop.
-    ///
-    /// # Errors
-    /// Errors of CUDA.
-    pub fn reuse(gpu: &Rc<Gpu>, problem: &Rc<Memory>) -> Made {
-        let buffer = gpu.alloc(problem.bytes as usize)?;
-        Allocation::routine(gpu, problem, Allocator::Kept(buffer))
-    }
+/// Allocates, writes, copies out and releases with one allocator.
+///
+/// # Errors
+/// Errors of CUDA.
+pub fn allocation(gpu: &Rc<Gpu>, problem: &Rc<Memory>, allocator: Allocator) -> Made {
+    let source = match allocator {
+        Allocator::Malloc => Source::Synchronous,
+        Allocator::MallocAsync => Source::Pool(Pool::new(gpu, 0)?),
+        Allocator::MallocAsyncKept => Source::Pool(Pool::new(gpu, u64::MAX)?),
+        Allocator::Reuse => Source::Kept(gpu.alloc(problem.bytes as usize)?),
+    };
+    Ok(Box::new(Allocation {
+        gpu: gpu.clone(),
+        problem: problem.clone(),
+        source,
+        word: gpu.alloc(1)?,
+    }))
 }
 
-enum Allocator {
+enum Source {
     Synchronous,
     Pool(Pool),
     Kept(CudaSlice<u8>),
@@ -96,49 +72,40 @@ enum Allocator {
 struct Allocation {
     gpu: Rc<Gpu>,
     problem: Rc<Memory>,
-    allocator: Allocator,
+    source: Source,
     word: CudaSlice<u32>,
 }
 
 impl Allocation {
-    fn routine(gpu: &Rc<Gpu>, problem: &Rc<Memory>, allocator: Allocator) -> Made {
-        Ok(Box::new(Self {
-            gpu: gpu.clone(),
-            problem: problem.clone(),
-            allocator,
-            word: gpu.alloc(1)?,
-        }))
-    }
-
     fn allocate(&self) -> Result<sys::CUdeviceptr, CudaError> {
         let bytes = self.problem.bytes as usize;
-        match &self.allocator {
-            Allocator::Synchronous => {
+        match &self.source {
+            Source::Synchronous => {
                 // SAFETY: released by `release`, after its last use on the stream.
                 unsafe { result::malloc_sync(bytes) }.map_err(|e| CudaError::new("cuMemAlloc", e))
             }
-            Allocator::Pool(pool) => {
+            Source::Pool(pool) => {
                 // SAFETY: the pool is alive; released as above.
                 unsafe { pool.alloc(bytes, self.gpu.stream().cu_stream()) }
             }
-            Allocator::Kept(buffer) => Ok(buffer.device_ptr(self.gpu.stream()).0),
+            Source::Kept(buffer) => Ok(buffer.device_ptr(self.gpu.stream()).0),
         }
     }
 
     fn release(&self, address: sys::CUdeviceptr) -> Result<(), CudaError> {
-        match &self.allocator {
-            Allocator::Synchronous => {
+        match &self.source {
+            Source::Synchronous => {
                 self.gpu.synchronize()?;
                 // SAFETY: allocated by `allocate`, and the stream is idle.
                 unsafe { result::free_sync(address) }.map_err(|e| CudaError::new("cuMemFree", e))
             }
-            Allocator::Pool(_) => {
+            Source::Pool(_) => {
                 // SAFETY: allocated by `allocate`; freed in stream order after its last use.
                 unsafe { result::free_async(address, self.gpu.stream().cu_stream()) }
                     .map_err(|e| CudaError::new("cuMemFreeAsync", e))?;
                 self.gpu.synchronize()
             }
-            Allocator::Kept(_) => self.gpu.synchronize(),
+            Source::Kept(_) => self.gpu.synchronize(),
         }
     }
 }
@@ -179,8 +146,8 @@ impl Routine for Allocation {
     }
 
     fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
-        match &self.allocator {
-            Allocator::Pool(pool) => Ok(pool.usage()?),
+        match &self.source {
+            Source::Pool(pool) => Ok(pool.usage()?),
             _ => Ok(BTreeMap::new()),
         }
     }

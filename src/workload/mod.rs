@@ -5,6 +5,7 @@ mod calibrate;
 mod child_process;
 pub mod cold_start;
 pub mod graph_replay;
+mod host_memory;
 pub mod host_sync;
 pub mod kernels;
 pub mod loader;
@@ -18,5 +19,6 @@ pub mod streams;
 pub mod timing_methods;
 pub mod transfer;
 
+pub use host_memory::HostMemory;
 pub use routine::{Routine, RoutineError, Workload, visit_f32};
 pub use run_child::run_child;

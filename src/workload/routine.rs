@@ -8,6 +8,9 @@ use crate::model::verified::Verified;
 /// The text names the call and the remedy.
 pub type RoutineError = crate::timing::BoxError;
 
+/// A routine that is set up, or why there is none.
+pub(crate) type Made = Result<Box<dyn Routine>, RoutineError>;
+
 /// An operation at one size: the inputs all its implementations share.
 pub trait Workload: Sized {
     /// Makes the inputs, with a fixed seed, so that every run computes the same.

@@ -28,8 +28,8 @@ fn carry_out(order: &str) -> Result<String, RoutineError> {
     let Order { device, task } = serde_json::from_str(order)?;
     let report = match task {
         Task::ColdStart => cold_start::measure(device)?,
-        Task::FirstSpin { nanoseconds } => timing_methods::first_spin(device, nanoseconds)?,
-        Task::FirstProduct { n } => timing_methods::first_product(device, n)?,
+        Task::FirstSpin { nanoseconds } => timing_methods::time_first_spin(device, nanoseconds)?,
+        Task::FirstProduct { n } => timing_methods::time_first_product(device, n)?,
     };
     Ok(serde_json::to_string(&report)?)
 }

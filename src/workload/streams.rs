@@ -8,15 +8,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cudarc::driver::{
-    CudaSlice, CudaStream, DevicePtr, DevicePtrMut, PinnedHostSlice, result, sys,
+    CudaEvent, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, PinnedHostSlice, sys,
 };
 
+use crate::device::calls::{
+    copy_to_device, copy_to_host, pinned, pinned_mut, record, synchronize, wait,
+};
 use crate::device::gpu::Gpu;
 use crate::model::cost::Cost;
+use crate::model::role::Launches;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
+use crate::workload::host_memory::pinned_copy;
 use crate::workload::nested_sine::{self, NestedSine};
-use crate::workload::routine::{Routine, RoutineError, Workload};
+use crate::workload::routine::{Made, Routine, RoutineError, Workload};
 
 /// Pieces start at multiples of this many values, so that vector loads stay aligned.
 const ALIGNMENT: usize = 1 << 10;
@@ -48,49 +53,23 @@ pub fn cost(size: u64) -> Cost {
     nested_sine::cost_transfer(size)
 }
 
-type Made = Result<Box<dyn Routine>, RoutineError>;
-
-/// Routines for `cargo bench`: one constructor an implementation.
-pub mod gpu {
-    use super::*;
-
-    macro_rules! schedules {
-        ($($(#[$doc:meta])* $name:ident => $pieces:literal $wait:ident),* $(,)?) => {$(
-            $(#[$doc])*
-            ///
-            /// # Errors
-            /// Errors of CUDA and of the kernel's compilation.
-            pub fn $name(gpu: &Rc<Gpu>, problem: &Rc<Streams>) -> Made {
-                Ok(Box::new(Overlap::new(gpu, &problem.0, $pieces, Wait::$wait)?))
-            }
-        )*};
-    }
-
-    schedules! {
-        /// One upload, one kernel, one download, one after the other.
-        sequence => 1 AtTheEnd,
-        /// Eight pieces on three streams, the host waiting after each stage of each piece:
-        /// as many streams, and nothing overlaps.
-        synced => 8 EachStage,
-        /// Two pieces on three streams.
-        chunks_2 => 2 AtTheEnd,
-        /// Four pieces on three streams.
-        chunks_4 => 4 AtTheEnd,
-        /// Eight pieces on three streams.
-        chunks_8 => 8 AtTheEnd,
-        /// Sixteen pieces on three streams.
-        chunks_16 => 16 AtTheEnd,
-        /// Thirty-two pieces on three streams.
-        chunks_32 => 32 AtTheEnd,
-        /// Sixty-four pieces on three streams.
-        chunks_64 => 64 AtTheEnd,
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wait {
-    AtTheEnd,
-    EachStage,
+/// Upload, kernel and download of at most `pieces` pieces, each stage on a stream of its own.
+/// One piece is one stage after the other. Synchronised, the host waits after each stage of each
+/// piece: as many streams, and nothing overlaps.
+///
+/// # Errors
+/// Launches but one by one and synchronised, errors of CUDA and of the kernel's compilation.
+///
+/// # Panics
+/// Where `pieces` is 0.
+pub fn pieces(gpu: &Rc<Gpu>, problem: &Rc<Streams>, pieces: u32, launching: Launches) -> Made {
+    let waits = match launching {
+        Launches::OneByOne => false,
+        Launches::Synchronised => true,
+        other => return Err(format!("pieces are not launched {other:?}").into()),
+    };
+    let pieces = pieces as usize;
+    Ok(Box::new(Overlap::new(gpu, &problem.0, pieces, waits)?))
 }
 
 /// A stage of a piece has a stream of its own, and an event tells the next stage that it has
@@ -98,7 +77,8 @@ enum Wait {
 struct Overlap {
     gpu: Rc<Gpu>,
     problem: Rc<NestedSine>,
-    wait: Wait,
+    /// After each stage of each piece.
+    waits: bool,
     up: Arc<CudaStream>,
     down: Arc<CudaStream>,
     pieces: Vec<Piece>,
@@ -112,8 +92,8 @@ struct Piece {
     first: usize,
     len: usize,
     kernel: Launch,
-    uploaded: cudarc::driver::CudaEvent,
-    computed: cudarc::driver::CudaEvent,
+    uploaded: CudaEvent,
+    computed: CudaEvent,
 }
 
 impl Overlap {
@@ -121,19 +101,12 @@ impl Overlap {
         gpu: &Rc<Gpu>,
         problem: &Rc<NestedSine>,
         pieces: usize,
-        wait: Wait,
+        waits: bool,
     ) -> Result<Self, RoutineError> {
         gpu.bind()?;
         let n = problem.len();
-        let stream = || {
-            gpu.context()
-                .new_stream()
-                .map_err(|e| CudaError::new("cuStreamCreate", e))
-        };
         let x: CudaSlice<f32> = gpu.alloc(n)?;
         let mut y: CudaSlice<f32> = gpu.alloc(n)?;
-        let mut from = gpu.alloc_pinned::<f32>(n)?;
-        pinned(&mut from)?.copy_from_slice(problem.input());
         let device = (
             x.device_ptr(gpu.stream()).0,
             y.device_ptr_mut(gpu.stream()).0,
@@ -144,13 +117,13 @@ impl Overlap {
         Ok(Self {
             gpu: gpu.clone(),
             problem: problem.clone(),
-            wait,
-            up: stream()?,
-            down: stream()?,
+            waits,
+            up: gpu.new_stream()?,
+            down: gpu.new_stream()?,
             pieces,
             x,
             y,
-            from,
+            from: pinned_copy(gpu, problem.input())?,
             to: gpu.alloc_pinned(n)?,
         })
     }
@@ -159,33 +132,28 @@ impl Overlap {
         let compute = self.gpu.stream();
         let x = self.x.device_ptr(compute).0;
         let y = self.y.device_ptr(compute).0;
-        let from = self
-            .from
-            .as_slice()
-            .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
-        let to = pinned(&mut self.to)?;
-        let each_stage = |stream: &CudaStream| match self.wait {
-            Wait::EachStage => synchronize(stream),
-            Wait::AtTheEnd => Ok(()),
+        let from = pinned(&self.from)?;
+        let to = pinned_mut(&mut self.to)?;
+        let each_stage = |stream: &CudaStream| match self.waits {
+            true => synchronize(stream),
+            false => Ok(()),
         };
         for piece in &self.pieces {
             let range = piece.first..piece.first + piece.len;
             let offset = (piece.first * size_of::<f32>()) as sys::CUdeviceptr;
             // SAFETY: the piece lies within both sides, which live in `self`; `run` waits
             // for the last stream before either is touched again.
-            unsafe {
-                result::memcpy_htod_async(x + offset, &from[range.clone()], self.up.cu_stream())
-            }
-            .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))?;
-            after(&piece.uploaded, &self.up, compute)?;
+            unsafe { copy_to_device(&from[range.clone()], x + offset, &self.up) }?;
+            record(&piece.uploaded, &self.up)?;
+            wait(compute, &piece.uploaded)?;
             each_stage(&self.up)?;
             // SAFETY: the arguments are those of the kernel, and x and y live in `self`.
             unsafe { piece.kernel.launch(compute) }?;
-            after(&piece.computed, compute, &self.down)?;
+            record(&piece.computed, compute)?;
+            wait(&self.down, &piece.computed)?;
             each_stage(compute)?;
             // SAFETY: as for the upload.
-            unsafe { result::memcpy_dtoh_async(&mut to[range], y + offset, self.down.cu_stream()) }
-                .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;
+            unsafe { copy_to_host(y + offset, &mut to[range], &self.down) }?;
             each_stage(&self.down)?;
         }
         Ok(())
@@ -200,45 +168,14 @@ impl Piece {
         len: usize,
     ) -> Result<Self, RoutineError> {
         let offset = (first * size_of::<f32>()) as sys::CUdeviceptr;
-        // Events that only order need no timing, and are cheaper without.
-        let event = || {
-            gpu.context()
-                .new_event(Some(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING))
-                .map_err(|e| CudaError::new("cuEventCreate", e))
-        };
         Ok(Self {
             first,
             len,
             kernel: nested_sine::gpu::fused_launch(gpu, x + offset, y + offset, len as u64)?,
-            uploaded: event()?,
-            computed: event()?,
+            uploaded: gpu.new_event()?,
+            computed: gpu.new_event()?,
         })
     }
-}
-
-/// Lets what follows on `next` wait for what is on `stream` by now.
-fn after(
-    event: &cudarc::driver::CudaEvent,
-    stream: &CudaStream,
-    next: &CudaStream,
-) -> Result<(), CudaError> {
-    event
-        .record(stream)
-        .map_err(|e| CudaError::new("cuEventRecord", e))?;
-    next.wait(event)
-        .map_err(|e| CudaError::new("cuStreamWaitEvent", e))
-}
-
-fn synchronize(stream: &CudaStream) -> Result<(), CudaError> {
-    stream
-        .synchronize()
-        .map_err(|e| CudaError::new("cuStreamSynchronize", e))
-}
-
-fn pinned(slice: &mut PinnedHostSlice<f32>) -> Result<&mut [f32], CudaError> {
-    slice
-        .as_mut_slice()
-        .map_err(|e| CudaError::new("cuEventSynchronize", e))
 }
 
 /// First value and length of at most `pieces` pieces of `n` values.
@@ -251,7 +188,7 @@ fn cut(n: usize, pieces: usize) -> impl Iterator<Item = (usize, usize)> {
 
 impl Routine for Overlap {
     fn poison(&mut self) -> Result<(), RoutineError> {
-        pinned(&mut self.to)?.fill(nested_sine::POISON);
+        pinned_mut(&mut self.to)?.fill(nested_sine::POISON);
         self.gpu.poison(&mut self.x)?;
         self.gpu.poison(&mut self.y)?;
         // The other streams are not ordered behind this one.
@@ -268,8 +205,7 @@ impl Routine for Overlap {
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
-        let y = pinned(&mut self.to)?;
-        self.problem.check_output(y)
+        self.problem.check_output(pinned(&self.to)?)
     }
 
     fn launches(&self) -> u32 {

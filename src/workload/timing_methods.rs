@@ -22,9 +22,9 @@ use crate::device::kernel::Source;
 use crate::model::cost::Cost;
 use crate::model::verified::Verified;
 use crate::timing::Launch;
-use crate::workload::child_process::{Phase, Processes, Report, Task};
+use crate::workload::child_process::{PhaseTime, Processes, Report, Task};
 use crate::workload::matmul::{self, Matmul};
-use crate::workload::routine::{Routine, RoutineError, Workload};
+use crate::workload::routine::{Made, Routine, RoutineError, Workload};
 
 /// Kernels of known duration: `empty()`, `spin(unsigned long long nanoseconds)`, and
 /// `spin_timed(unsigned long long nanoseconds, unsigned long long *spun)`, each for a grid of
@@ -38,8 +38,6 @@ pub static SPIN: Source = Source {
 
 /// The phase that [`Processes`] report here.
 const FIRST_CALL: &str = "first-call";
-
-type Made = Result<Box<dyn Routine>, RoutineError>;
 
 /// A kernel that runs for a known time.
 pub struct Spin {
@@ -99,85 +97,66 @@ impl Workload for Product {
     }
 }
 
-/// Routines on the kernel that spins.
-pub mod spin {
-    use super::*;
-
-    /// Only enqueues, for clocks that wait themselves.
-    ///
-    /// # Errors
-    /// Errors of CUDA and of the kernel's compilation.
-    pub fn enqueued(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Made {
-        Ok(Box::new(Spinning::new(gpu, problem.nanoseconds)?))
-    }
-
-    /// Waits after each launch.
-    ///
-    /// # Errors
-    /// As [`enqueued`].
-    pub fn waited(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Made {
-        super::waited(gpu, enqueued(gpu, problem)?)
-    }
-
-    /// The first launch of a fresh process.
-    ///
-    /// # Errors
-    /// As [`enqueued`], and when a fresh process cannot be run.
-    pub fn first_call(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Made {
-        // What the processes need is missed here, where it is a skip and not a failure.
-        gpu.function(&SPIN, "spin_timed")?;
-        Ok(Box::new(Phase::new(
-            gpu,
-            &problem.processes,
-            FIRST_CALL,
-            "processes whose first launch did not spin for its time, every one",
-        )))
+impl Product {
+    /// The product itself.
+    pub fn matmul(&self) -> &Rc<Matmul> {
+        &self.matmul
     }
 }
 
-/// Routines on the product.
-pub mod product {
-    use super::*;
+/// A launch of the kernel that spins, only enqueued, for clocks that wait themselves.
+///
+/// # Errors
+/// Errors of CUDA and of the kernel's compilation.
+pub fn spin(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Made {
+    Ok(Box::new(Spinning::new(gpu, problem.nanoseconds)?))
+}
 
-    /// Only enqueues, for clocks that wait themselves.
-    ///
-    /// # Errors
-    /// Errors of CUDA and cuBLAS.
-    pub fn enqueued(gpu: &Rc<Gpu>, problem: &Rc<Product>) -> Made {
-        matmul::gpu::cublas(gpu, &problem.matmul)
-    }
+/// A routine that waits for what `inner` enqueues.
+pub fn waited(gpu: &Rc<Gpu>, inner: Box<dyn Routine>) -> Box<dyn Routine> {
+    Box::new(Waited {
+        gpu: gpu.clone(),
+        inner,
+    })
+}
 
-    /// Waits after each product.
-    ///
-    /// # Errors
-    /// As [`enqueued`].
-    pub fn waited(gpu: &Rc<Gpu>, problem: &Rc<Product>) -> Made {
-        super::waited(gpu, enqueued(gpu, problem)?)
-    }
+/// The first launch of a fresh process, waited for.
+///
+/// # Errors
+/// As [`spin`].
+pub fn first_spin(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Made {
+    // What the processes need is missed here, where it is a skip and not a failure.
+    gpu.function(&SPIN, "spin_timed")?;
+    Ok(Box::new(PhaseTime::new(
+        gpu,
+        &problem.processes,
+        FIRST_CALL,
+        "processes whose first launch did not spin for its time, every one",
+    )))
+}
 
-    /// The first product of a fresh process.
-    ///
-    /// # Errors
-    /// As [`enqueued`], and when a fresh process cannot be run.
-    pub fn first_call(gpu: &Rc<Gpu>, problem: &Rc<Product>) -> Made {
-        gpu.blas()?;
-        Ok(Box::new(Phase::new(
-            gpu,
-            &problem.processes,
-            FIRST_CALL,
-            "processes whose first product is wrong, every one",
-        )))
-    }
+/// The first product of a fresh process, waited for.
+///
+/// # Errors
+/// Where cuBLAS is absent.
+pub fn first_product(gpu: &Rc<Gpu>, problem: &Rc<Product>) -> Made {
+    gpu.blas()?;
+    Ok(Box::new(PhaseTime::new(
+        gpu,
+        &problem.processes,
+        FIRST_CALL,
+        "processes whose first product is wrong, every one",
+    )))
 }
 
 /// Times the first launch of this process.
-pub(super) fn first_spin(device: usize, nanoseconds: u64) -> Result<Report, RoutineError> {
+pub(super) fn time_first_spin(device: usize, nanoseconds: u64) -> Result<Report, RoutineError> {
     let gpu = Rc::new(Gpu::open(device)?);
     first_call(&gpu, &mut Spinning::new(&gpu, nanoseconds)?)
 }
 
 /// Times the first product of this process.
-pub(super) fn first_product(device: usize, n: u64) -> Result<Report, RoutineError> {
+pub(super) fn time_first_product(device: usize, n: u64) -> Result<Report, RoutineError> {
     let gpu = Rc::new(Gpu::open(device)?);
     first_call(
         &gpu,
@@ -251,13 +230,6 @@ fn verify(spun: u64, asked: u64) -> Verified {
         method: "nanoseconds by the device's clock over the time asked for, infinite below it"
             .to_owned(),
     }
-}
-
-fn waited(gpu: &Rc<Gpu>, inner: Box<dyn Routine>) -> Made {
-    Ok(Box::new(Waited {
-        gpu: gpu.clone(),
-        inner,
-    }))
 }
 
 /// A routine that waits for what it enqueued.

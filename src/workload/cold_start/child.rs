@@ -10,6 +10,7 @@ use cudarc::nvrtc::result as nvrtc;
 use crate::device::gpu::cublas_error;
 use crate::device::kernel::Source;
 use crate::device::libraries;
+use crate::model::role::Phase;
 use crate::timing::CudaError;
 use crate::workload::child_process::Report;
 use crate::workload::routine::RoutineError;
@@ -32,8 +33,8 @@ const N: usize = 256;
 type Outcome<T> = Result<T, RoutineError>;
 
 impl Report {
-    /// Runs and times something that has run before.
-    fn warm(&mut self, phase: &str, mut run: impl FnMut() -> Outcome<()>) -> Outcome<()> {
+    /// Runs and times a phase that has run before.
+    fn warm(&mut self, phase: Phase, mut run: impl FnMut() -> Outcome<()>) -> Outcome<()> {
         let mut times = Vec::with_capacity(WARM);
         for _ in 0..WARM {
             let start = Instant::now();
@@ -41,7 +42,8 @@ impl Report {
             times.push(start.elapsed().as_nanos());
         }
         times.sort_unstable();
-        self.phases.insert(phase.to_owned(), times[WARM / 2] as f64);
+        self.phases
+            .insert(phase.name().to_owned(), times[WARM / 2] as f64);
         Ok(())
     }
 }
@@ -51,11 +53,10 @@ pub(in crate::workload) fn measure(device: usize) -> Outcome<Report> {
     let ordinal = i32::try_from(device)?;
     let mut report = Report::default();
     let cuda = |call| move |e| CudaError::new(call, e);
-    report.once(
-        "driver-init",
-        || Ok(result::init().map_err(cuda("cuInit"))?),
-    )?;
-    report.once("context", || {
+    report.once(Phase::DriverInit.name(), || {
+        Ok(result::init().map_err(cuda("cuInit"))?)
+    })?;
+    report.once(Phase::Context.name(), || {
         let device = result::device::get(ordinal).map_err(cuda("cuDeviceGet"))?;
         // SAFETY: the device was just returned by the driver; the context is retained for
         // the life of the process.
@@ -71,16 +72,16 @@ pub(in crate::workload) fn measure(device: usize) -> Outcome<Report> {
                 .map_err(cuda("cuStreamCreate"))?,
         )
     };
-    let stream = report.once("first-stream", new_stream)?;
-    report.warm("warm-stream", || new_stream().map(drop))?;
+    let stream = report.once(Phase::FirstStream.name(), new_stream)?;
+    report.warm(Phase::WarmStream, || new_stream().map(drop))?;
 
     let bytes = VALUES * size_of::<f32>();
     let allocate = || {
         // SAFETY: released with the process.
         Ok(unsafe { result::malloc_sync(bytes) }.map_err(cuda("cuMemAlloc"))?)
     };
-    let x = report.once("first-alloc", allocate)?;
-    report.warm("warm-alloc", || allocate().map(drop))?;
+    let x = report.once(Phase::FirstAlloc.name(), allocate)?;
+    report.warm(Phase::WarmAlloc, || allocate().map(drop))?;
 
     if libraries::nvrtc() {
         let arch = arch(ordinal)?;
@@ -112,8 +113,8 @@ fn kernel(
     x: sys::CUdeviceptr,
     arch: (u32, u32),
 ) -> Outcome<()> {
-    let ptx = report.once("nvrtc-compile", || ptx(arch))?;
-    report.once("warm-nvrtc-compile", || self::ptx(arch).map(drop))?;
+    let ptx = report.once(Phase::NvrtcCompile.name(), || ptx(arch))?;
+    report.once(Phase::WarmNvrtcCompile.name(), || self::ptx(arch).map(drop))?;
     let cubin = COLD_START.compile(arch)?.image;
     let load = |image: &[u8]| {
         // SAFETY: a whole PTX text with its final zero, or a whole CUBIN.
@@ -125,8 +126,8 @@ fn kernel(
                 .map_err(|e| CudaError::new("cuModuleGetFunction", e))?,
         )
     };
-    report.once("ptx-jit", || load(&ptx))?;
-    let fill = report.once("cubin-load", || load(&cubin))?;
+    report.once(Phase::PtxJit.name(), || load(&ptx))?;
+    let fill = report.once(Phase::CubinLoad.name(), || load(&cubin))?;
 
     // SAFETY: the allocation has this many bytes.
     unsafe { result::memset_d8_async(x, 0xFF, VALUES * size_of::<f32>(), stream) }
@@ -154,13 +155,13 @@ fn kernel(
         .map_err(|e| CudaError::new("cuLaunchKernel", e))?;
         synchronize(stream)
     };
-    report.once("first-launch", launch)?;
+    report.once(Phase::FirstLaunch.name(), launch)?;
     let mut values = vec![0f32; VALUES];
     // SAFETY: both sides have as many values, and the copy is synchronous.
     unsafe { result::memcpy_dtoh_sync(&mut values, x) }
         .map_err(|e| CudaError::new("cuMemcpyDtoH", e))?;
     report.wrong += values.iter().filter(|v| **v != 1.0).count() as u64;
-    report.warm("warm-launch", launch)
+    report.warm(Phase::WarmLaunch, launch)
 }
 
 /// PTX with a final zero, as the driver wants it.
@@ -222,7 +223,7 @@ fn product(report: &mut Report, stream: sys::CUstream) -> Outcome<()> {
         .map_err(cublas_error)?;
         synchronize(stream)
     };
-    let handle = report.once("first-gemm", || {
+    let handle = report.once(Phase::FirstGemm.name(), || {
         let handle = cublas::create_handle().map_err(cublas_error)?;
         // SAFETY: handle and stream are alive for the life of the process.
         unsafe { cublas::set_stream(handle, stream.cast()) }.map_err(cublas_error)?;
@@ -234,7 +235,7 @@ fn product(report: &mut Report, stream: sys::CUstream) -> Outcome<()> {
     unsafe { result::memcpy_dtoh_sync(&mut values, c) }
         .map_err(|e| CudaError::new("cuMemcpyDtoH", e))?;
     report.wrong += values.iter().filter(|v| **v != N as f32).count() as u64;
-    report.warm("warm-gemm", || multiply(handle))
+    report.warm(Phase::WarmGemm, || multiply(handle))
 }
 
 fn synchronize(stream: sys::CUstream) -> Outcome<()> {

@@ -4,9 +4,10 @@
 //! The clock is the host's, the device synchronised at the end of each phase.
 
 mod child;
-pub mod gpu;
+mod phase;
 mod problem;
 
 pub use child::COLD_START;
 pub(super) use child::measure;
+pub use phase::phase;
 pub use problem::{ColdStart, cost};

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaEvent, CudaSlice, DevicePtr, sys};
 
+use crate::device::calls::record;
 use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
 use crate::model::verified::Verified;
@@ -90,20 +91,15 @@ impl Consumer {
     /// to it.
     pub(super) fn enqueue(&self, batch: usize) -> Result<(), CudaError> {
         let stream = self.gpu.stream();
-        let record = |event: &CudaEvent| {
-            event
-                .record(stream)
-                .map_err(|e| CudaError::new("cuEventRecord", e))
-        };
         if self.timed {
-            record(&self.marks[batch].0)?;
+            record(&self.marks[batch].0, stream)?;
         }
         // SAFETY: the arguments are those the kernel declares; the buffer holds a batch, the
         // results have room for every block of every batch, and all of them live as long as
         // the epoch that owns this.
         unsafe { self.launches[batch].launch(stream) }?;
         if self.timed {
-            record(&self.marks[batch].1)?;
+            record(&self.marks[batch].1, stream)?;
         }
         Ok(())
     }

@@ -6,93 +6,78 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtr, PinnedHostSlice, result, sys};
+use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtr};
 
+use crate::device::calls::{copy_to_device, record, wait};
 use crate::device::gpu::Gpu;
 use crate::model::median::median;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
+use crate::workload::host_memory::{Buffer, HostMemory};
 use crate::workload::loader::consumer::Consumer;
 use crate::workload::loader::images::BATCHES;
 use crate::workload::loader::problem::Loader;
 use crate::workload::loader::worker::Worker;
-use crate::workload::routine::{Routine, RoutineError};
+use crate::workload::routine::{Made, Routine, RoutineError};
 
 /// Epochs behind the figure for how busy the device was; the median counts.
 const BUSY_EPOCHS: usize = 3;
 
 /// How batches come to the device.
-pub(super) enum Feed {
-    Pageable(Vec<u8>),
-    Pinned(PinnedHostSlice<u8>),
-    Threads(Pipeline),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feed {
+    /// One thread and one buffer: gather, copy, consume, wait, in sequence.
+    InSequence(HostMemory),
+    /// So many threads gather the next batches into pinned buffers, one more than threads,
+    /// while the device copies and consumes, the copy on a stream of its own.
+    Threads(usize),
 }
 
-impl Feed {
-    pub(super) fn pageable(problem: &Loader) -> Self {
-        // Written, so that the pages are there before anything is timed.
-        Self::Pageable(vec![1; problem.images.batch_bytes()])
-    }
-
-    pub(super) fn pinned(gpu: &Gpu, problem: &Loader) -> Result<Self, CudaError> {
-        let (slot, _) = slot(gpu, problem)?;
-        Ok(Self::Pinned(slot))
-    }
-
-    pub(super) fn threads(
-        gpu: &Rc<Gpu>,
-        problem: &Loader,
-        threads: usize,
-    ) -> Result<Self, RoutineError> {
-        Ok(Self::Threads(Pipeline::new(gpu, problem, threads)?))
-    }
+/// An epoch of every batch, fed to the device in one way.
+///
+/// # Errors
+/// Errors of CUDA and of the kernel's compilation, and a thread that cannot be started.
+///
+/// # Panics
+/// On [`Feed::Threads`] of 0.
+pub fn epoch(gpu: &Rc<Gpu>, problem: &Rc<Loader>, feed: Feed) -> Made {
+    let (source, buffers) = match feed {
+        Feed::InSequence(memory) => (Source::Buffer(buffer(gpu, problem, memory)?), 1),
+        Feed::Threads(threads) => (Source::Pipeline(Pipeline::new(gpu, problem, threads)?), 2),
+    };
+    let device = (0..buffers)
+        .map(|_| gpu.alloc(problem.images.batch_bytes()))
+        .collect::<Result<Vec<_>, _>>()?;
+    let consumer = Consumer::new(gpu, problem, &device)?;
+    // The buffers were allocated in the order of one stream and are used on two.
+    gpu.synchronize()?;
+    Ok(Box::new(Epoch {
+        gpu: gpu.clone(),
+        problem: problem.clone(),
+        source,
+        device,
+        consumer,
+    }))
 }
 
-/// A pinned buffer for one batch, written, and its address.
-fn slot(gpu: &Gpu, problem: &Loader) -> Result<(PinnedHostSlice<u8>, NonNull<u8>), CudaError> {
-    let mut slot = gpu.alloc_pinned::<u8>(problem.images.batch_bytes())?;
-    let bytes = slot
-        .as_mut_slice()
-        .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
-    bytes.fill(1);
-    let address = NonNull::from(bytes).cast();
-    Ok((slot, address))
+enum Source {
+    Buffer(Buffer<u8>),
+    Pipeline(Pipeline),
+}
+
+/// Host memory for one batch.
+fn buffer(gpu: &Gpu, problem: &Loader, memory: HostMemory) -> Result<Buffer<u8>, CudaError> {
+    Buffer::filled(gpu, memory, 1, problem.images.batch_bytes())
 }
 
 /// All batches of an epoch, fed to the device one way.
-pub(super) struct Epoch {
+struct Epoch {
     gpu: Rc<Gpu>,
     problem: Rc<Loader>,
-    feed: Feed,
+    source: Source,
     /// A feed in sequence uses the first alone.
     device: Vec<CudaSlice<u8>>,
     consumer: Consumer,
-}
-
-impl Epoch {
-    pub(super) fn new(
-        gpu: &Rc<Gpu>,
-        problem: &Rc<Loader>,
-        feed: Feed,
-    ) -> Result<Self, RoutineError> {
-        let buffers = match feed {
-            Feed::Threads(_) => 2,
-            _ => 1,
-        };
-        let device = (0..buffers)
-            .map(|_| gpu.alloc(problem.images.batch_bytes()))
-            .collect::<Result<Vec<_>, _>>()?;
-        let consumer = Consumer::new(gpu, problem, &device)?;
-        // The buffers were allocated in the order of one stream and are used on two.
-        gpu.synchronize()?;
-        Ok(Self {
-            gpu: gpu.clone(),
-            problem: problem.clone(),
-            feed,
-            device,
-            consumer,
-        })
-    }
 }
 
 impl Routine for Epoch {
@@ -113,15 +98,11 @@ impl Routine for Epoch {
             consumer,
             ..
         } = self;
-        match &mut self.feed {
-            Feed::Pageable(host) => in_sequence(gpu, problem, host, &device[0], consumer),
-            Feed::Pinned(host) => {
-                let host = host
-                    .as_mut_slice()
-                    .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
-                in_sequence(gpu, problem, host, &device[0], consumer)
+        match &mut self.source {
+            Source::Buffer(host) => {
+                in_sequence(gpu, problem, host.values_mut()?, &device[0], consumer)
             }
-            Feed::Threads(pipeline) => pipeline.run(gpu, device, consumer),
+            Source::Pipeline(pipeline) => pipeline.run(gpu, device, consumer),
         }
     }
 
@@ -179,13 +160,12 @@ fn copy(host: &[u8], device: &CudaSlice<u8>, stream: &CudaStream) -> Result<(), 
     let to = device.device_ptr(stream).0;
     // SAFETY: both sides hold a batch. The callers are in this file: one synchronises before
     // it writes the buffer again, the other waits for the event behind the copy.
-    unsafe { result::memcpy_htod_async(to, host, stream.cu_stream()) }
-        .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))
+    unsafe { copy_to_device(host, to, stream) }
 }
 
 /// Threads that gather batches ahead into pinned buffers, one more than threads, a stream for
 /// the copies, and two buffers on the device.
-pub(super) struct Pipeline {
+struct Pipeline {
     // Dropped first: a worker may be writing into a slot.
     workers: Vec<Worker>,
     copies: Arc<CudaStream>,
@@ -199,22 +179,18 @@ struct Slot {
     /// The copy out of this slot has arrived.
     copied: CudaEvent,
     /// What `address` points to.
-    _memory: PinnedHostSlice<u8>,
+    _memory: Buffer<u8>,
 }
 
 impl Pipeline {
     fn new(gpu: &Rc<Gpu>, problem: &Loader, threads: usize) -> Result<Self, RoutineError> {
-        let event = || {
-            gpu.context()
-                .new_event(Some(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING))
-                .map_err(|e| CudaError::new("cuEventCreate", e))
-        };
+        assert!(threads > 0, "batches are gathered by one thread at least");
         let slots = (0..=threads)
             .map(|_| {
-                let (memory, address) = slot(gpu, problem)?;
+                let mut memory = buffer(gpu, problem, HostMemory::Pinned)?;
                 Ok(Slot {
-                    address,
-                    copied: event()?,
+                    address: NonNull::from(memory.values_mut()?).cast(),
+                    copied: gpu.new_event()?,
                     _memory: memory,
                 })
             })
@@ -223,12 +199,9 @@ impl Pipeline {
             workers: (0..threads)
                 .map(|_| Worker::start(&problem.images, slots.len()))
                 .collect::<Result<_, _>>()?,
-            copies: gpu
-                .context()
-                .new_stream()
-                .map_err(|e| CudaError::new("cuStreamCreate", e))?,
+            copies: gpu.new_stream()?,
             slots,
-            consumed: [event()?, event()?],
+            consumed: [gpu.new_event()?, gpu.new_event()?],
         })
     }
 
@@ -248,16 +221,6 @@ impl Pipeline {
         device: &[CudaSlice<u8>],
         consumer: &Consumer,
     ) -> Result<(), RoutineError> {
-        let record = |event: &CudaEvent, stream: &CudaStream| {
-            event
-                .record(stream)
-                .map_err(|e| CudaError::new("cuEventRecord", e))
-        };
-        let follow = |stream: &CudaStream, event: &CudaEvent| {
-            stream
-                .wait(event)
-                .map_err(|e| CudaError::new("cuStreamWaitEvent", e))
-        };
         let ahead = self.slots.len();
         let bytes = device[0].len();
         for batch in 0..ahead {
@@ -269,13 +232,13 @@ impl Pipeline {
             let slot = &self.slots[batch % ahead];
             let buffer = batch % device.len();
             if batch >= device.len() {
-                follow(&self.copies, &self.consumed[buffer])?;
+                wait(&self.copies, &self.consumed[buffer])?;
             }
             // SAFETY: the worker is done with the slot, which holds a batch.
             let gathered = unsafe { std::slice::from_raw_parts(slot.address.as_ptr(), bytes) };
             copy(gathered, &device[buffer], &self.copies)?;
             record(&slot.copied, &self.copies)?;
-            follow(gpu.stream(), &slot.copied)?;
+            wait(gpu.stream(), &slot.copied)?;
             consumer.enqueue(batch)?;
             record(&self.consumed[buffer], gpu.stream())?;
             // The slot of the batch before is free once its copy has arrived; that of this

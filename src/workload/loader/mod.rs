@@ -7,11 +7,11 @@
 mod consumer;
 mod epoch;
 mod expected;
-pub mod gpu;
 mod images;
 mod problem;
 mod worker;
 
 pub use consumer::LOADER;
+pub use epoch::{Feed, epoch};
 pub use images::{BATCHES, IMAGE};
 pub use problem::{Loader, cost};

@@ -100,8 +100,8 @@ impl Drop for Worker {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{BATCHES, IMAGE};
     use super::*;
+    use crate::workload::loader::images::{BATCHES, IMAGE};
 
     #[test]
     fn jobs_are_done_in_order() {

@@ -7,12 +7,12 @@ use cblas_sys::{CBLAS_LAYOUT, CBLAS_TRANSPOSE, cblas_sgemm};
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::rectangular;
 use crate::workload::matmul::shape::Shape;
-use crate::workload::routine::{Routine, RoutineError};
+use crate::workload::routine::Made;
 
-/// `cblas_sgemm` of the library that was linked.
-pub(super) fn blas(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
-    let note = "cblas_sgemm on the threads that it chooses".to_owned();
-    Ok(rectangular::product(problem, multiply, note))
+/// `cblas_sgemm` of the BLAS that was linked, with the number of threads that it chooses.
+pub fn blas(problem: &Rc<Matmul>) -> Made {
+    let notes = vec!["cblas_sgemm on the threads that it chooses".to_owned()];
+    Ok(rectangular::product(problem, multiply, notes))
 }
 
 fn multiply(shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {

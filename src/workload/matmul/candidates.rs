@@ -9,12 +9,13 @@ use crate::workload::matmul::problem::Matmul;
 /// settled, and the calibration takes a second or two where the product takes minutes.
 const LARGEST_ORDER: usize = 2048;
 
-/// The fastest of `methods` for `problem`; `output` is overwritten.
-pub(super) fn fastest(methods: &[Method], problem: &Matmul, output: &mut [f32]) -> Method {
+/// The fastest of `methods` for `problem`.
+pub(super) fn fastest(methods: &[Method], problem: &Matmul) -> Method {
     let n = problem.order().min(LARGEST_ORDER);
+    let mut output = vec![f32::NAN; problem.shape.c_len()];
     calibrate::fastest(methods, |method, times| {
         for _ in 0..times {
-            method.multiply(n, problem.order(), &problem.a, &problem.b, output);
+            method.multiply(n, problem.order(), &problem.a, &problem.b, &mut output);
         }
     })
 }

@@ -2,99 +2,78 @@
 
 use std::rc::Rc;
 
-use crate::model::verified::Verified;
 use crate::workload::matmul::blocks::Library;
 use crate::workload::matmul::candidates;
 use crate::workload::matmul::method::Method;
 use crate::workload::matmul::problem::Matmul;
-use crate::workload::routine::{Routine, RoutineError};
+use crate::workload::matmul::rectangular;
+use crate::workload::matmul::shape::Shape;
+use crate::workload::routine::{Made, Routine};
+
+#[cfg(feature = "blas")]
+pub use crate::workload::matmul::blas::blas;
 
 /// Three nested loops, one thread: what a newcomer writes.
-pub fn naive(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
-    Ok(Product::boxed(problem, Method::Naive))
+pub fn naive(problem: &Rc<Matmul>) -> Made {
+    Ok(square(problem, Method::Naive, Vec::new()))
 }
 
 /// ndarray's product into an output that is there already, one thread. It calls
 /// matrixmultiply.
-pub fn ndarray(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
+pub fn ndarray(problem: &Rc<Matmul>) -> Made {
     let method = Method::OneThread(Library::Matrixmultiply);
-    Ok(Product::boxed(problem, method))
+    Ok(square(problem, method, Vec::new()))
 }
 
 /// matrixmultiply on one block of rows a thread, all cores.
-pub fn rayon(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
+pub fn rayon(problem: &Rc<Matmul>) -> Made {
     let method = Method::row_blocks(rayon::current_num_threads());
-    Ok(Product::boxed(problem, method))
+    Ok(square(problem, method, Vec::new()))
 }
 
-/// The fastest at this order on this machine: a short calibration chooses between the loops,
-/// the crates gemm and matrixmultiply on one thread, and both over grids of blocks of C that
-/// the threads share out among them. [`Routine::notes`] says which.
-pub fn best(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
-    Ok(best_on(problem, rayon::current_num_threads()))
-}
-
-/// The fastest on one thread, to be held against what one core can do.
-pub fn best_1_thread(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
-    Ok(best_on(problem, 1))
-}
-
-fn best_on(problem: &Rc<Matmul>, threads: usize) -> Box<dyn Routine> {
-    let mut product = Product::new(problem, Method::Naive);
+/// The fastest at this order on this machine on at most `threads` threads: a short calibration
+/// chooses between the loops, the crates gemm and matrixmultiply on one thread, and both over
+/// grids of blocks of C that the threads share out among them. [`Routine::notes`] says which.
+pub fn best(problem: &Rc<Matmul>, threads: usize) -> Made {
     let methods = candidates::candidates(problem.order(), threads);
-    product.method = candidates::fastest(&methods, problem, &mut product.output);
-    product.notes = vec![format!("{}, the fastest in calibration", product.method)];
-    Box::new(product)
+    let method = candidates::fastest(&methods, problem);
+    let notes = vec![format!("{method}, the fastest in calibration")];
+    Ok(square(problem, method, notes))
 }
 
-/// `cblas_sgemm` of the BLAS that was linked, with the number of threads that it chooses.
-#[cfg(feature = "blas")]
-pub fn blas(problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
-    crate::workload::matmul::blas::blas(problem)
+fn square(problem: &Rc<Matmul>, method: Method, notes: Vec<String>) -> Box<dyn Routine> {
+    let n = problem.order();
+    let multiply = move |_: Shape, a: &[f32], b: &[f32], c: &mut [f32]| {
+        method.multiply(n, n, a, b, c);
+    };
+    rectangular::product(problem, multiply, notes)
 }
 
-struct Product {
-    problem: Rc<Matmul>,
-    method: Method,
-    output: Vec<f32>,
-    notes: Vec<String>,
+/// What the threads share out among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// The products of a batch, each on one thread.
+    Products,
+    /// Each product of a batch, one after the other, as the crate gemm itself does.
+    EachProduct,
+    /// Blocks of columns of one product, each on one thread.
+    Columns,
 }
 
-impl Product {
-    fn new(problem: &Rc<Matmul>, method: Method) -> Self {
-        Self {
-            problem: Rc::clone(problem),
-            method,
-            output: vec![f32::NAN; problem.shape.c_len()],
-            notes: Vec::new(),
+/// A product of any shape, or a batch of them, by the crate gemm on all cores.
+pub fn gemm(problem: &Rc<Matmul>, share: Share) -> Made {
+    let threads = rayon::current_num_threads();
+    let product = |multiply: fn(Shape, &[f32], &[f32], &mut [f32]), way| {
+        let notes = vec![format!("gemm, {way}, {threads} threads")];
+        Ok(rectangular::product(problem, multiply, notes))
+    };
+    match share {
+        Share::Products => product(rectangular::over_batch, "a product a thread"),
+        Share::EachProduct if problem.shape.batch > 1 => {
+            product(rectangular::within, "all threads in each product")
         }
-    }
-
-    fn boxed(problem: &Rc<Matmul>, method: Method) -> Box<dyn Routine> {
-        Box::new(Self::new(problem, method))
-    }
-}
-
-impl Routine for Product {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        self.output.fill(f32::NAN);
-        Ok(())
-    }
-
-    fn run(&mut self) -> Result<(), RoutineError> {
-        let Matmul { a, b, .. } = &*self.problem;
-        let n = self.problem.order();
-        self.method.multiply(n, n, a, b, &mut self.output);
-        Ok(())
-    }
-
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        let error = self.problem.error_of_rows(0, &self.output);
-        Ok(self.problem.verified(error))
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.notes.clone()
+        Share::EachProduct => product(rectangular::within, "all threads in the product"),
+        Share::Columns => product(rectangular::by_columns, "a block of columns a thread"),
     }
 }
 
@@ -111,8 +90,10 @@ mod tests {
                 ("naive", naive as fn(&Rc<Matmul>) -> _),
                 ("ndarray", ndarray),
                 ("rayon", rayon),
-                ("best", best),
-                ("best-1-thread", best_1_thread),
+                ("best", |problem| {
+                    best(problem, rayon::current_num_threads())
+                }),
+                ("best-1-thread", |problem| best(problem, 1)),
             ] {
                 let mut routine: Box<dyn Routine> = make(&problem).unwrap();
                 for _ in 0..2 {
@@ -129,10 +110,11 @@ mod tests {
     #[test]
     fn best_says_what_it_chose() {
         for n in [4, 64] {
-            let routine = best(&Rc::new(Matmul::new(n))).unwrap();
+            let threads = rayon::current_num_threads();
+            let routine = best(&Rc::new(Matmul::new(n)), threads).unwrap();
             let notes = routine.notes();
             let said = notes[0].strip_suffix(", the fastest in calibration");
-            let methods = candidates::candidates(n as usize, rayon::current_num_threads());
+            let methods = candidates::candidates(n as usize, threads);
             let could: Vec<String> = methods.iter().map(Method::to_string).collect();
             assert!(
                 could.iter().any(|c| Some(c.as_str()) == said),

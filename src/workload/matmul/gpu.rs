@@ -10,10 +10,10 @@ use crate::workload::matmul::operands::Inputs;
 use crate::workload::matmul::output::Output;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::sgemm::{LAUNCHES, Sgemm};
-use crate::workload::routine::{Routine, RoutineError};
+use crate::workload::routine::{Made, Routine, RoutineError};
 
 pub use crate::workload::matmul::overlap::transfer_pinned;
-pub use crate::workload::matmul::transfer::{transfer, transfer_pinned_sequence};
+pub use crate::workload::matmul::transfer::transfer;
 
 /// The kernels of this module.
 pub static MATMUL: Source = Source {
@@ -24,18 +24,18 @@ pub static MATMUL: Source = Source {
 };
 
 /// Own kernel, one thread an element.
-pub fn naive(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
+pub fn naive(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     kernel(gpu, problem, "matmul_naive", (32, 8), (32, 8))
 }
 
 /// Own kernel, tiles of 32 x 32 in shared memory.
-pub fn shared(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
+pub fn shared(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     kernel(gpu, problem, "matmul_shared", (32, 32), (32, 32))
 }
 
 /// Own kernel, tiles in registers. The tile's size is chosen by the order and the number of
 /// multiprocessors; [`Routine::notes`] says which.
-pub fn tiled(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
+pub fn tiled(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     let tile = tile(problem.order() as u64, gpu.properties().multiprocessors);
     tiled_by(gpu, problem, tile.side)
 }
@@ -45,11 +45,7 @@ pub fn tiled(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, Ro
 ///
 /// # Errors
 /// Another `side` as well.
-pub fn tiled_by(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Matmul>,
-    side: u32,
-) -> Result<Box<dyn Routine>, RoutineError> {
+pub fn tiled_by(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, side: u32) -> Made {
     let tile = TILES
         .iter()
         .find(|tile| tile.side == side)
@@ -65,7 +61,7 @@ pub fn tiled_by(
 
 /// cuBLAS SGEMM in true f32 (not TF32), in the library's default mode; of a batch,
 /// `cublasSgemmStridedBatched`.
-pub fn cublas(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
+pub fn cublas(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     let inputs = problem.device_inputs(gpu)?;
     let output = Output::new(gpu, problem)?;
     let sgemm = Sgemm::new(gpu, problem.shape, inputs.a(), inputs.b(), output.address())?;
@@ -98,7 +94,7 @@ fn kernel(
     name: &str,
     tile: (u32, u32),
     block: (u32, u32),
-) -> Result<Box<dyn Routine>, RoutineError> {
+) -> Made {
     let function = gpu.function(&MATMUL, name)?;
     let inputs = problem.device_inputs(gpu)?;
     let output = Output::new(gpu, problem)?;

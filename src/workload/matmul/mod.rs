@@ -1,6 +1,5 @@
 //! Matrix product C = A B of row-major f32 matrices.
 
-pub mod batched;
 #[cfg(feature = "blas")]
 mod blas;
 mod blocks;
@@ -18,14 +17,13 @@ mod reference;
 mod schedule;
 mod sgemm;
 mod shape;
-pub mod skinny;
+mod shaped;
 mod transfer;
 
-pub use problem::{
-    LARGEST, Matmul, cost, cost_transfer, device_bytes, device_bytes_transfer, host_bytes,
-    host_bytes_pinned,
-};
+pub use problem::{LARGEST, Matmul, cost, cost_transfer};
+pub(super) use problem::{device_bytes, host_bytes};
 pub use shape::Shape;
+pub use shaped::{Batched, Family, Shaped, Skinny};
 
 #[cfg(test)]
 mod tests;

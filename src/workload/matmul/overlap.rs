@@ -5,31 +5,31 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaStream, result, sys};
 
+use crate::device::calls::{copy_to_host, synchronize};
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
+use crate::workload::host_memory::HostMemory;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::schedule::Schedule;
 use crate::workload::matmul::sgemm::{Matrix, Sgemm};
 use crate::workload::matmul::shape::Shape;
-use crate::workload::matmul::transfer::{
-    Copies, HostSide, Matrices, Pinned, transfer_pinned_sequence,
-};
-use crate::workload::routine::{Routine, RoutineError};
+use crate::workload::matmul::transfer::{Copies, HostSide, Matrices, transfer};
+use crate::workload::routine::{Made, Routine, RoutineError};
 
 /// Operands from pinned memory, cuBLAS SGEMM, the result to pinned memory. From order 2048
 /// on the product begins when a first panel has arrived, and rows of the result leave while
 /// later ones are computed; below, the three follow one another. Synchronises: time it on
 /// the wall clock.
-pub fn transfer_pinned(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Matmul>,
-) -> Result<Box<dyn Routine>, RoutineError> {
+///
+/// # Errors
+/// As [`transfer`].
+pub fn transfer_pinned(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     let n = problem.shape.n;
     let square = problem.shape == Shape::square(n);
     match square.then(|| Schedule::new(n)).flatten() {
         Some(schedule) => Ok(Box::new(Overlapped::new(gpu, problem, schedule)?)),
-        None => transfer_pinned_sequence(gpu, problem),
+        None => transfer(gpu, problem, HostMemory::Pinned),
     }
 }
 
@@ -67,7 +67,7 @@ struct Overlapped {
     gpu: Rc<Gpu>,
     problem: Rc<Matmul>,
     copies: Copies,
-    host: Pinned,
+    host: HostSide,
     upload: Arc<CudaStream>,
     download: Arc<CudaStream>,
     /// The stream that is timed has come this far: what ran before has read its operands
@@ -91,15 +91,6 @@ impl Overlapped {
             rows,
             columns,
         };
-        let stream = || {
-            let made = gpu.context().new_stream();
-            made.map_err(|e| CudaError::new("cuStreamCreate", e))
-        };
-        // Without flags: an event that orders and does not time.
-        let event = || {
-            let made = gpu.context().new_event(None);
-            made.map_err(|e| CudaError::new("cuEventCreate", e))
-        };
 
         let mut steps = Vec::new();
         for terms in &schedule.panels {
@@ -114,7 +105,7 @@ impl Overlapped {
                     block(Operand::B, k, 0, width, n),
                     block(Operand::A, 0, k, n, width),
                 ],
-                uploaded: event()?,
+                uploaded: gpu.new_event()?,
                 sgemm: Sgemm::blocks(gpu, shape, a.at(0, k), b.at(k, 0), c, beta)?,
                 download: None,
             });
@@ -135,10 +126,10 @@ impl Overlapped {
             let (a, b, c) = (a.at(row, k), b.at(k, 0), c.at(row, 0));
             steps.push(Step {
                 uploads,
-                uploaded: event()?,
+                uploaded: gpu.new_event()?,
                 sgemm: Sgemm::blocks(gpu, shape, a, b, c, 1.0)?,
                 download: Some(Download {
-                    computed: event()?,
+                    computed: gpu.new_event()?,
                     row,
                     rows,
                 }),
@@ -146,11 +137,11 @@ impl Overlapped {
         }
         Ok(Self {
             copies,
-            host: Pinned::new(gpu, problem)?,
-            upload: stream()?,
-            download: stream()?,
-            begun: event()?,
-            downloaded: event()?,
+            host: HostSide::new(gpu, problem, HostMemory::Pinned)?,
+            upload: gpu.new_stream()?,
+            download: gpu.new_stream()?,
+            begun: gpu.new_event()?,
+            downloaded: gpu.new_event()?,
             notes: vec![format!(
                 "overlapped: {} panels of terms, then {} blocks of rows",
                 schedule.panels.len(),
@@ -239,11 +230,12 @@ impl Queue<'_> {
         let to = &mut host.c[first..first + rows.rows * self.n];
         let from = c + (first * size_of::<f32>()) as sys::CUdeviceptr;
         // SAFETY: the rows lie within C, which outlives the wait in `run`, as `to` does.
-        unsafe { result::memcpy_dtoh_async(to, from, self.download.cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
+        unsafe { copy_to_host(from, to, self.download) }
     }
 }
 
+// These two spare the question for the current context that cudarc's own put to the driver
+// before each call: a run makes many.
 fn record(event: &CudaEvent, stream: &CudaStream) -> Result<(), CudaError> {
     // SAFETY: event and stream are alive and of one context.
     unsafe { result::event::record(event.cu_event(), stream.cu_stream()) }
@@ -255,11 +247,6 @@ fn wait(stream: &CudaStream, event: &CudaEvent) -> Result<(), CudaError> {
     // SAFETY: event and stream are alive and of one context.
     unsafe { result::stream::wait_event(stream.cu_stream(), event.cu_event(), flags) }
         .map_err(|e| CudaError::new("cuStreamWaitEvent", e))
-}
-
-fn finished(stream: &CudaStream) -> Result<(), CudaError> {
-    let synchronized = stream.synchronize();
-    synchronized.map_err(|e| CudaError::new("cuStreamSynchronize", e))
 }
 
 impl Routine for Overlapped {
@@ -284,7 +271,7 @@ impl Routine for Overlapped {
         // may still use the matrices.
         let others = match &outcome {
             Ok(()) => Ok(()),
-            Err(_) => finished(&self.upload).and(finished(&self.download)),
+            Err(_) => synchronize(&self.upload).and(synchronize(&self.download)),
         };
         let waited = self.gpu.synchronize();
         Ok(outcome.and(others).and(waited)?)

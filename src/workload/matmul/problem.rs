@@ -154,11 +154,13 @@ impl Workload for Matmul {
     }
 
     fn host_bytes(n: u64) -> u64 {
-        host_bytes_pinned(n)
+        // The inputs, and all three once more in pinned memory.
+        20 * n * n
     }
 
     fn device_bytes(n: u64) -> u64 {
-        device_bytes_transfer(n)
+        // The inputs that implementations share, and all three for one with transfers.
+        20 * n * n + CUBLAS_WORKSPACE
     }
 
     fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
@@ -191,29 +193,16 @@ pub fn cost_transfer(n: u64) -> Cost {
     Shape::square(n as usize).cost_transfer()
 }
 
-/// Host memory that any implementation at order `n` needs, in bytes: the three matrices.
-/// [`gpu::transfer_pinned`](crate::workload::matmul::gpu::transfer_pinned) needs [`host_bytes_pinned`].
-pub fn host_bytes(n: u64) -> u64 {
+/// Host memory that an implementation at order `n` without transfers needs, in bytes: the
+/// three matrices.
+pub(in crate::workload) fn host_bytes(n: u64) -> u64 {
     12 * n * n
 }
 
-/// Host memory that [`gpu::transfer_pinned`](crate::workload::matmul::gpu::transfer_pinned) needs, in bytes: the inputs, and the three
-/// matrices once more in pinned memory.
-pub fn host_bytes_pinned(n: u64) -> u64 {
-    20 * n * n
-}
-
-/// Device memory that an implementation at order `n` needs, in bytes: the three matrices
-/// and the library's workspace. [`gpu::transfer`](crate::workload::matmul::gpu::transfer) and [`gpu::transfer_pinned`](crate::workload::matmul::gpu::transfer_pinned) need
-/// [`device_bytes_transfer`].
-pub fn device_bytes(n: u64) -> u64 {
+/// Device memory that an implementation at order `n` without transfers needs, in bytes: the
+/// three matrices and the library's workspace.
+pub(in crate::workload) fn device_bytes(n: u64) -> u64 {
     12 * n * n + CUBLAS_WORKSPACE
-}
-
-/// Device memory of the implementations with transfers, in bytes: three matrices of their
-/// own beside the inputs that the other implementations share.
-pub fn device_bytes_transfer(n: u64) -> u64 {
-    20 * n * n + CUBLAS_WORKSPACE
 }
 
 #[cfg(test)]
@@ -242,8 +231,8 @@ mod tests {
         assert_eq!(cost(1024).link_bytes, None);
         assert_eq!(cost_transfer(1024).link_bytes, Some(12_582_912.0));
         assert_eq!(host_bytes(LARGEST), 12 << 30);
-        assert_eq!(host_bytes_pinned(LARGEST), 20 << 30);
-        assert_eq!(device_bytes_transfer(LARGEST), (20 << 30) + (32 << 20));
+        assert_eq!(Matmul::host_bytes(LARGEST), 20 << 30);
+        assert_eq!(Matmul::device_bytes(LARGEST), (20 << 30) + (32 << 20));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Products of any shape on the CPU, by the crate gemm.
+//! Products of any shape on the CPU, and the ways in which the crate gemm computes them.
 
 use std::rc::Rc;
 
@@ -12,32 +12,28 @@ use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::shape::Shape;
 use crate::workload::routine::{Routine, RoutineError};
 
-/// Writes C given the shape, A and B.
-pub(super) type Multiply = fn(Shape, &[f32], &[f32], &mut [f32]);
-
-/// `way`, and the number of threads there are.
-pub(super) fn on_all_threads(way: &str) -> String {
-    format!("{way}, {} threads", rayon::current_num_threads())
-}
-
-/// A product by `multiply`, with a remark on how.
-pub(super) fn product(problem: &Rc<Matmul>, multiply: Multiply, note: String) -> Box<dyn Routine> {
+/// A product by `multiply`, which writes C given the shape, A and B, with remarks on how.
+pub(super) fn product(
+    problem: &Rc<Matmul>,
+    multiply: impl Fn(Shape, &[f32], &[f32], &mut [f32]) + 'static,
+    notes: Vec<String>,
+) -> Box<dyn Routine> {
     Box::new(Product {
         problem: Rc::clone(problem),
         multiply,
         output: vec![f32::NAN; problem.shape.c_len()],
-        note,
+        notes,
     })
 }
 
-struct Product {
+struct Product<M> {
     problem: Rc<Matmul>,
-    multiply: Multiply,
+    multiply: M,
     output: Vec<f32>,
-    note: String,
+    notes: Vec<String>,
 }
 
-impl Routine for Product {
+impl<M: Fn(Shape, &[f32], &[f32], &mut [f32])> Routine for Product<M> {
     fn poison(&mut self) -> Result<(), RoutineError> {
         self.output.fill(f32::NAN);
         Ok(())
@@ -55,7 +51,7 @@ impl Routine for Product {
     }
 
     fn notes(&self) -> Vec<String> {
-        vec![self.note.clone()]
+        self.notes.clone()
     }
 }
 
@@ -125,6 +121,7 @@ mod tests {
 
     #[test]
     fn every_way_passes_its_check_at_every_shape_that_it_takes() {
+        type Multiply = fn(Shape, &[f32], &[f32], &mut [f32]);
         let ways: [(&str, Multiply, bool); 3] = [
             ("over batch", over_batch, true),
             ("within", within, true),
@@ -143,7 +140,7 @@ mod tests {
                 if batch > 1 && !takes_batches {
                     continue;
                 }
-                let mut routine = product(&problem, way, name.to_owned());
+                let mut routine = product(&problem, way, Vec::new());
                 for _ in 0..2 {
                     routine.poison().unwrap();
                     assert!(!routine.check().unwrap().passed(), "{name}: poison passes");

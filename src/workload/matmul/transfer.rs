@@ -2,39 +2,31 @@
 
 use std::rc::Rc;
 
-use cudarc::driver::{CudaSlice, PinnedHostSlice, result, sys::CUdeviceptr};
+use cudarc::driver::{CudaSlice, sys::CUdeviceptr};
 
+use crate::device::calls::{copy_to_device, copy_to_host};
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
+use crate::workload::host_memory::{Buffer, HostMemory, Input};
 use crate::workload::matmul::operands::address;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::sgemm::Sgemm;
 use crate::workload::matmul::shape::Shape;
-use crate::workload::routine::{Routine, RoutineError};
+use crate::workload::routine::{Made, Routine, RoutineError};
 
-/// Two uploads from pageable memory, cuBLAS SGEMM, one download to pageable memory, one after
-/// the other. The device memory is there already. Synchronises: time it on the wall clock.
-pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError> {
-    let c = vec![f32::NAN; problem.shape.c_len()];
+/// Two uploads, cuBLAS SGEMM (as [`cublas`](crate::workload::matmul::gpu::cublas)) and one
+/// download, one after the other, from and to host memory of one kind. The device memory is
+/// there already. Synchronises: time it on the wall clock.
+/// [`transfer_pinned`](crate::workload::matmul::gpu::transfer_pinned) does the three at the
+/// same time.
+///
+/// # Errors
+/// Errors of CUDA and cuBLAS, out of memory included.
+pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, memory: HostMemory) -> Made {
     Ok(Box::new(Transfer {
         device: DeviceSide::new(gpu, problem)?,
-        host: Pageable {
-            problem: Rc::clone(problem),
-            c,
-        },
-    }))
-}
-
-/// The same from and to pinned memory: what pinning alone saves.
-/// [`transfer_pinned`](crate::workload::matmul::overlap::transfer_pinned) does the three at the same time.
-pub fn transfer_pinned_sequence(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Matmul>,
-) -> Result<Box<dyn Routine>, RoutineError> {
-    Ok(Box::new(Transfer {
-        device: DeviceSide::new(gpu, problem)?,
-        host: Pinned::new(gpu, problem)?,
+        host: HostSide::new(gpu, problem, memory)?,
     }))
 }
 
@@ -98,24 +90,17 @@ impl DeviceSide {
     }
 
     fn enqueue(&self, host: Matrices<'_>) -> Result<(), CudaError> {
-        let stream = self.gpu.stream().cu_stream();
+        let stream = self.gpu.stream();
         let [a, b, c] = self.copies.addresses(&self.gpu);
-        let sent = |e| CudaError::new("cuMemcpyHtoDAsync", e);
         // SAFETY: device and host slices have the lengths of the shape, and all of them
         // outlive the wait in `run`; C is distinct from A and B.
         unsafe {
-            result::memcpy_htod_async(a, host.a, stream).map_err(sent)?;
-            result::memcpy_htod_async(b, host.b, stream).map_err(sent)?;
+            copy_to_device(host.a, a, stream)?;
+            copy_to_device(host.b, b, stream)?;
             self.sgemm.enqueue()?;
-            result::memcpy_dtoh_async(host.c, c, stream)
-                .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
+            copy_to_host(c, host.c, stream)
         }
     }
-}
-
-/// The host's side: where the operands come from and the result goes.
-pub(super) trait HostSide {
-    fn matrices(&mut self) -> Result<Matrices<'_>, CudaError>;
 }
 
 /// The three matrices in host memory.
@@ -125,66 +110,43 @@ pub(super) struct Matrices<'a> {
     pub(super) c: &'a mut [f32],
 }
 
-struct Pageable {
+/// The host's side: where the operands come from and the result goes.
+pub(super) struct HostSide {
     problem: Rc<Matmul>,
-    c: Vec<f32>,
+    a: Input<f32>,
+    b: Input<f32>,
+    c: Buffer<f32>,
 }
 
-impl HostSide for Pageable {
-    fn matrices(&mut self) -> Result<Matrices<'_>, CudaError> {
-        Ok(Matrices {
-            a: &self.problem.a,
-            b: &self.problem.b,
-            c: &mut self.c,
-        })
-    }
-}
-
-/// Copies of the operands, and room for the result, in pinned memory.
-pub(super) struct Pinned {
-    a: PinnedHostSlice<f32>,
-    b: PinnedHostSlice<f32>,
-    c: PinnedHostSlice<f32>,
-}
-
-impl Pinned {
-    pub(super) fn new(gpu: &Gpu, problem: &Matmul) -> Result<Self, CudaError> {
-        let pinned = |values: &[f32]| -> Result<_, CudaError> {
-            let mut copy = gpu.alloc_pinned(values.len())?;
-            slice_mut(&mut copy)?.copy_from_slice(values);
-            Ok(copy)
-        };
+impl HostSide {
+    pub(super) fn new(
+        gpu: &Gpu,
+        problem: &Rc<Matmul>,
+        memory: HostMemory,
+    ) -> Result<Self, CudaError> {
         Ok(Self {
-            a: pinned(&problem.a)?,
-            b: pinned(&problem.b)?,
-            c: gpu.alloc_pinned(problem.shape.c_len())?,
+            problem: Rc::clone(problem),
+            a: Input::new(gpu, memory, &problem.a)?,
+            b: Input::new(gpu, memory, &problem.b)?,
+            c: Buffer::filled(gpu, memory, f32::NAN, problem.shape.c_len())?,
         })
     }
-}
 
-impl HostSide for Pinned {
-    fn matrices(&mut self) -> Result<Matrices<'_>, CudaError> {
-        let failed = |e| CudaError::new("cuEventSynchronize", e);
+    pub(super) fn matrices(&mut self) -> Result<Matrices<'_>, CudaError> {
         Ok(Matrices {
-            a: self.a.as_slice().map_err(failed)?,
-            b: self.b.as_slice().map_err(failed)?,
-            c: slice_mut(&mut self.c)?,
+            a: self.a.values(&self.problem.a)?,
+            b: self.b.values(&self.problem.b)?,
+            c: self.c.values_mut()?,
         })
     }
 }
 
-fn slice_mut(pinned: &mut PinnedHostSlice<f32>) -> Result<&mut [f32], CudaError> {
-    pinned
-        .as_mut_slice()
-        .map_err(|e| CudaError::new("cuEventSynchronize", e))
-}
-
-struct Transfer<H> {
+struct Transfer {
     device: DeviceSide,
-    host: H,
+    host: HostSide,
 }
 
-impl<H: HostSide> Routine for Transfer<H> {
+impl Routine for Transfer {
     fn poison(&mut self) -> Result<(), RoutineError> {
         self.host.matrices()?.c.fill(f32::NAN);
         Ok(self.device.copies.poison(&self.device.gpu)?)
@@ -196,7 +158,7 @@ impl<H: HostSide> Routine for Transfer<H> {
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
         let problem = &self.device.problem;
-        let error = problem.error_of_rows(0, self.host.matrices()?.c);
+        let error = problem.error_of_rows(0, self.host.c.values()?);
         Ok(problem.verified(error))
     }
 }

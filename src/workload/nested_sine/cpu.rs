@@ -9,7 +9,7 @@ use crate::workload::calibrate;
 use crate::workload::nested_sine::isa::Isa;
 use crate::workload::nested_sine::problem::NestedSine;
 use crate::workload::nested_sine::verify::{POISON, Tolerance};
-use crate::workload::routine::{Routine, RoutineError};
+use crate::workload::routine::{Made, Routine, RoutineError};
 
 /// Accuracy taken for granted of a C library's `sinf`: glibc documents 1 ulp, others do not
 /// do worse than that.
@@ -20,7 +20,7 @@ const SIMD_ULP: f64 = 2.0;
 
 /// Four calls of [`f32::sin`] an element, on all cores: what one line of Rust and rayon
 /// give.
-pub fn std(problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>, RoutineError> {
+pub fn std(problem: &Rc<NestedSine>) -> Made {
     // Some 15 µs of work, well above what handing it to another thread costs.
     const GRAIN: usize = 1 << 10;
     let compute = |x: &[f32], y: &mut [f32]| {
@@ -41,7 +41,7 @@ pub fn std(problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>, RoutineError> {
 /// Polynomials in the widest vectors that the CPU has, on one core or on all, whichever a
 /// short calibration finds faster. The four sines stay in registers, so memory is read and
 /// written once.
-pub fn simd(problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>, RoutineError> {
+pub fn simd(problem: &Rc<NestedSine>) -> Made {
     // Some 5 µs of work, and input and output fit in a level-2 cache.
     const GRAIN: usize = 1 << 14;
     /// From here on the work is many times what waking the other threads costs.

@@ -3,16 +3,18 @@
 
 use std::rc::Rc;
 
-use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, PinnedHostSlice, result, sys};
+use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result, sys};
 
+use crate::device::calls::{copy_to_device, copy_to_host};
 use crate::device::gpu::Gpu;
 use crate::device::graph::Graph;
 use crate::device::kernel::Source;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
+use crate::workload::host_memory::{Buffer, HostMemory, Input};
 use crate::workload::nested_sine::problem::{NestedSine, PASSES};
 use crate::workload::nested_sine::verify::{POISON, POISON_BYTE, Tolerance};
-use crate::workload::routine::{Routine, RoutineError};
+use crate::workload::routine::{Made, Routine, RoutineError};
 
 /// The kernels.
 pub static NESTED_SINE: Source = Source {
@@ -61,11 +63,9 @@ const ACCURATE: Tolerance = Tolerance::UlpPerPass(2.0);
 const FAST: Tolerance = Tolerance::AbsolutePerPass(3.6e-7);
 
 /// Four launches of one sine each, through memory, forwards and backwards in turn.
-pub fn per_kernel(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<NestedSine>,
-) -> Result<Box<dyn Routine>, RoutineError> {
+pub fn per_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     Ok(Box::new(Resident {
+        graph: None,
         device: Device::passes(gpu, problem)?,
         problem: problem.clone(),
         tolerance: ACCURATE,
@@ -73,69 +73,41 @@ pub fn per_kernel(
 }
 
 /// One kernel: polynomials, with a range reduction in the first pass only.
-pub fn fused(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>, RoutineError> {
+pub fn fused(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     one_kernel(gpu, problem, FUSED, ACCURATE)
 }
 
 /// One kernel: CUDA's `sinf` four times.
-pub fn fused_sinf(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<NestedSine>,
-) -> Result<Box<dyn Routine>, RoutineError> {
+pub fn fused_sinf(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     one_kernel(gpu, problem, FUSED_SINF, ACCURATE)
 }
 
 /// One kernel: the `__sinf` of the special-function units four times, with an absolute error
 /// only, and on [-π, π] only.
-pub fn fused_fast(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<NestedSine>,
-) -> Result<Box<dyn Routine>, RoutineError> {
+pub fn fused_fast(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     one_kernel(gpu, problem, FUSED_FAST, FAST)
 }
 
 /// The four launches of [`per_kernel`], captured and replayed.
-pub fn graph(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>, RoutineError> {
+pub fn graph(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     let device = Device::passes(gpu, problem)?;
     // SAFETY: the graph lies beside the device memory that it uses, in one routine.
     let graph = Graph::capture(gpu.stream(), || unsafe { device.enqueue() })?;
-    Ok(Box::new(Replay {
-        graph,
-        passes: Resident {
-            device,
-            problem: problem.clone(),
-            tolerance: ACCURATE,
-        },
-    }))
-}
-
-/// Upload from pageable memory, the fused kernel, download to pageable memory.
-pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Box<dyn Routine>, RoutineError> {
-    Ok(Box::new(Transfer {
-        device: Device::new(gpu, problem, FUSED)?,
-        host: Pageable {
-            problem: problem.clone(),
-            y: vec![0.0; problem.len()],
-        },
+    Ok(Box::new(Resident {
+        graph: Some(graph),
+        device,
         problem: problem.clone(),
+        tolerance: ACCURATE,
     }))
 }
 
-/// The same from and to pinned memory, one after the other.
-pub fn transfer_pinned(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<NestedSine>,
-) -> Result<Box<dyn Routine>, RoutineError> {
-    let mut x = gpu.alloc_pinned::<f32>(problem.len())?;
-    x.as_mut_slice()
-        .map_err(|e| CudaError::new("cuEventSynchronize", e))?
-        .copy_from_slice(problem.input());
+/// Upload, the fused kernel and download, one after the other, from and to host memory of one
+/// kind.
+pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, memory: HostMemory) -> Made {
     Ok(Box::new(Transfer {
         device: Device::new(gpu, problem, FUSED)?,
-        host: Pinned {
-            x,
-            y: gpu.alloc_pinned(problem.len())?,
-        },
+        x: Input::new(gpu, memory, problem.input())?,
+        y: Buffer::filled(gpu, memory, POISON, problem.len())?,
         problem: problem.clone(),
     }))
 }
@@ -145,11 +117,12 @@ fn one_kernel(
     problem: &Rc<NestedSine>,
     kernel: Kernel,
     tolerance: Tolerance,
-) -> Result<Box<dyn Routine>, RoutineError> {
+) -> Made {
     let mut device = Device::new(gpu, problem, kernel)?;
     device.upload(problem.input())?;
     gpu.synchronize()?;
     Ok(Box::new(Resident {
+        graph: None,
         device,
         problem: problem.clone(),
         tolerance,
@@ -265,8 +238,7 @@ impl Device {
         }
         let (x, _guard) = self.x.device_ptr_mut(self.gpu.stream());
         // SAFETY: x holds as many elements as the problem's input.
-        unsafe { result::memcpy_htod_async(x, input, self.gpu.stream().cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))
+        unsafe { copy_to_device(input, x, self.gpu.stream()) }
     }
 
     /// Enqueues the copy of the output; the caller synchronises before it reads it.
@@ -278,8 +250,7 @@ impl Device {
         let (y, _guard) = self.y.device_ptr(self.gpu.stream());
         let y = y + (from * size_of::<f32>()) as u64;
         // SAFETY: the range lies within y, as just checked.
-        unsafe { result::memcpy_dtoh_async(output, y, self.gpu.stream().cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
+        unsafe { copy_to_host(y, output, self.gpu.stream()) }
     }
 
     fn poison(&mut self) -> Result<(), CudaError> {
@@ -293,6 +264,8 @@ impl Device {
 
 /// Kernels on data that stays in device memory.
 struct Resident {
+    /// The kernels as a graph, dropped before the memory that it uses.
+    graph: Option<Graph>,
     device: Device,
     problem: Rc<NestedSine>,
     tolerance: Tolerance,
@@ -304,8 +277,14 @@ impl Routine for Resident {
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {
-        // SAFETY: freeing device memory waits for its turn on the same stream.
-        Ok(unsafe { self.device.enqueue() }?)
+        // SAFETY: the memory lies in `self`, and freeing it waits for its turn on the stream;
+        // the context is current on this thread since `Device::new`.
+        Ok(unsafe {
+            match &self.graph {
+                Some(graph) => graph.launch(),
+                None => self.device.enqueue(),
+            }
+        }?)
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
@@ -318,103 +297,37 @@ impl Routine for Resident {
         })
     }
 
+    // A graph may take as many places in the stream's queue as it has kernels.
     fn launches(&self) -> u32 {
         self.device.launches.len() as u32
     }
 }
 
-/// The kernels of a [`Resident`] as a graph. The graph goes first when both are dropped.
-struct Replay {
-    graph: Graph,
-    passes: Resident,
-}
-
-impl Routine for Replay {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        self.passes.poison()
-    }
-
-    fn run(&mut self) -> Result<(), RoutineError> {
-        // SAFETY: the memory lies in `passes`, and freeing it waits for its turn on the
-        // stream; the context is current on this thread since `Device::new`.
-        Ok(unsafe { self.graph.launch() }?)
-    }
-
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        self.passes.check()
-    }
-
-    // A graph may take as many places in the stream's queue as it has kernels.
-    fn launches(&self) -> u32 {
-        self.passes.launches()
-    }
-}
-
-/// Host memory to copy from and to.
-trait Host {
-    fn input(&self) -> Result<&[f32], CudaError>;
-    fn output(&mut self) -> Result<&mut [f32], CudaError>;
-}
-
-struct Pageable {
-    problem: Rc<NestedSine>,
-    y: Vec<f32>,
-}
-
-impl Host for Pageable {
-    fn input(&self) -> Result<&[f32], CudaError> {
-        Ok(self.problem.input())
-    }
-
-    fn output(&mut self) -> Result<&mut [f32], CudaError> {
-        Ok(&mut self.y)
-    }
-}
-
-struct Pinned {
-    x: PinnedHostSlice<f32>,
-    y: PinnedHostSlice<f32>,
-}
-
-// Reading a pinned slice waits for its own event, which nothing here records.
-impl Host for Pinned {
-    fn input(&self) -> Result<&[f32], CudaError> {
-        self.x
-            .as_slice()
-            .map_err(|e| CudaError::new("cuEventSynchronize", e))
-    }
-
-    fn output(&mut self) -> Result<&mut [f32], CudaError> {
-        self.y
-            .as_mut_slice()
-            .map_err(|e| CudaError::new("cuEventSynchronize", e))
-    }
-}
-
 /// From host memory to host memory; [`run`](Routine::run) waits for the result.
-struct Transfer<H> {
+struct Transfer {
     device: Device,
-    host: H,
+    x: Input<f32>,
+    y: Buffer<f32>,
     problem: Rc<NestedSine>,
 }
 
-impl<H: Host> Routine for Transfer<H> {
+impl Routine for Transfer {
     fn poison(&mut self) -> Result<(), RoutineError> {
         self.device.poison()?;
-        self.host.output()?.fill(POISON);
+        self.y.values_mut()?.fill(POISON);
         Ok(())
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {
-        self.device.upload(self.host.input()?)?;
+        self.device.upload(self.x.values(self.problem.input())?)?;
         // SAFETY: this function waits for the kernel.
         unsafe { self.device.enqueue() }?;
-        self.device.download(0, self.host.output()?)?;
+        self.device.download(0, self.y.values_mut()?)?;
         Ok(self.device.gpu.synchronize()?)
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
-        let y = &*self.host.output()?;
+        let y = self.y.values()?;
         self.problem
             .compare(ACCURATE, |window| Ok(y[window].to_vec()))
     }

@@ -6,11 +6,12 @@ use std::rc::Rc;
 use cudarc::driver::{result, sys};
 
 use crate::device::gpu::Gpu;
+use crate::model::role::Data;
 use crate::timing::CudaError;
 
 /// How a piece of host memory is known to the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// Ordinary memory: the driver copies it through a pinned buffer of its own.
     Pageable,
     /// Allocated page-locked: the device reads and writes it directly.
@@ -23,8 +24,17 @@ pub(super) enum Kind {
     Managed,
 }
 
+impl From<Kind> for Data {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Pageable | Kind::Managed => Data::Ordinary,
+            Kind::Pinned | Kind::WriteCombined | Kind::Registered => Data::Pinned,
+        }
+    }
+}
+
 /// Host memory of one kind; freed, or given back to the driver, when dropped.
-pub(super) struct HostMemory {
+pub(super) struct HostBuffer {
     gpu: Rc<Gpu>,
     kind: Kind,
     address: NonNull<u8>,
@@ -33,7 +43,7 @@ pub(super) struct HostMemory {
     owned: Vec<u8>,
 }
 
-impl HostMemory {
+impl HostBuffer {
     pub(super) fn new(gpu: &Rc<Gpu>, kind: Kind, len: usize) -> Result<Self, CudaError> {
         gpu.bind()?;
         let mut owned = Vec::new();
@@ -123,7 +133,7 @@ impl HostMemory {
     }
 }
 
-impl Drop for HostMemory {
+impl Drop for HostBuffer {
     fn drop(&mut self) {
         // Nothing may still be reading or writing it. Errors belong to earlier calls and
         // have been reported there.

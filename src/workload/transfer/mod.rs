@@ -10,15 +10,19 @@ mod host;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, result, sys};
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, sys};
 
+use crate::device::calls::{copy_to_device, copy_to_host, synchronize};
 use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
 use crate::model::cost::Cost;
+use crate::model::role::Way;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
-use crate::workload::routine::{Routine, RoutineError, Workload};
-use crate::workload::transfer::host::{HostMemory, Kind};
+use crate::workload::routine::{Made, Routine, RoutineError, Workload};
+use crate::workload::transfer::host::HostBuffer;
+
+pub use host::Kind;
 
 /// The kernel that reads host memory itself.
 pub static TRANSFER: Source = Source {
@@ -27,9 +31,6 @@ pub static TRANSFER: Source = Source {
     options: &[],
     oldest: (7, 5),
 };
-
-/// Pieces that `h2d-many` cuts a copy into.
-const PIECES: usize = 64;
 
 /// Bytes to copy, from a fixed pattern.
 pub struct Transfer {
@@ -75,75 +76,32 @@ pub fn cost_both_ways(size: u64) -> Cost {
     }
 }
 
-type Made = Result<Box<dyn Routine>, RoutineError>;
-
-/// Routines for `cargo bench`: one constructor an implementation.
-pub mod gpu {
-    use super::*;
-
-    macro_rules! copies {
-        ($($(#[$doc:meta])* $name:ident => $direction:ident $kind:ident),* $(,)?) => {$(
-            $(#[$doc])*
-            ///
-            /// # Errors
-            /// Errors of CUDA, out of memory included.
-            pub fn $name(gpu: &Rc<Gpu>, problem: &Rc<Transfer>) -> Made {
-                Ok(Box::new(Copy::new(gpu, problem, Direction::$direction, Kind::$kind)?))
-            }
-        )*};
+/// A copy of every byte, from or to one kind of host memory; to the device also cut into so many
+/// pieces, each copied by itself. A kernel that reads managed memory, which the host has written,
+/// has the driver move it.
+///
+/// # Errors
+/// Errors of CUDA, out of memory included, and of the kernel's compilation.
+/// [`Way::InPlace`] takes no pageable memory, and only [`Way::ToDevice`] more pieces than one.
+pub fn copy(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Way, kind: Kind, pieces: u32) -> Made {
+    if pieces == 0 || pieces > 1 && way != Way::ToDevice {
+        return Err(format!("no copy {way:?} has {pieces} pieces").into());
     }
-
-    copies! {
-        /// Host to device from pageable memory.
-        h2d_pageable => ToDevice Pageable,
-        /// Host to device from pinned memory.
-        h2d_pinned => ToDevice Pinned,
-        /// Host to device from pinned, write-combined memory.
-        h2d_write_combined => ToDevice WriteCombined,
-        /// Host to device from ordinary memory registered with the driver.
-        h2d_registered => ToDevice Registered,
-        /// Host to device from pinned memory in 64 copies instead of one.
-        h2d_many => ManyToDevice Pinned,
-        /// Device to host into pageable memory.
-        d2h_pageable => ToHost Pageable,
-        /// Device to host into pinned memory.
-        d2h_pinned => ToHost Pinned,
-        /// Device to host into ordinary memory registered with the driver.
-        d2h_registered => ToHost Registered,
-        /// Both directions at once on two streams, pinned memory.
-        both_pinned => Both Pinned,
-        /// No copy: a kernel reads pinned host memory over the link.
-        zero_copy => KernelReads Pinned,
-    }
-
-    /// Managed memory written by the host and prefetched to the device.
-    ///
-    /// # Errors
-    /// Errors of CUDA, out of memory included.
-    pub fn managed(gpu: &Rc<Gpu>, problem: &Rc<Transfer>) -> Made {
-        Ok(Box::new(Copy::new(
-            gpu,
-            problem,
-            Direction::KernelReads,
-            Kind::Managed,
-        )?))
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Direction {
-    ToDevice,
-    ManyToDevice,
-    ToHost,
-    Both,
-    KernelReads,
+    Ok(Box::new(Copy::new(
+        gpu,
+        problem,
+        way,
+        kind,
+        pieces as usize,
+    )?))
 }
 
 struct Copy {
     gpu: Rc<Gpu>,
     problem: Rc<Transfer>,
-    direction: Direction,
-    host: HostMemory,
+    way: Way,
+    pieces: usize,
+    host: HostBuffer,
     device: CudaSlice<u8>,
     /// The other half of `Both`: device memory with the pattern and where it goes.
     back: Option<Back>,
@@ -152,7 +110,7 @@ struct Copy {
 
 struct Back {
     stream: Arc<CudaStream>,
-    host: HostMemory,
+    host: HostBuffer,
     device: CudaSlice<u8>,
 }
 
@@ -160,30 +118,28 @@ impl Copy {
     fn new(
         gpu: &Rc<Gpu>,
         problem: &Rc<Transfer>,
-        direction: Direction,
+        way: Way,
         kind: Kind,
+        pieces: usize,
     ) -> Result<Self, RoutineError> {
         let pattern = &problem.pattern;
-        let mut host = HostMemory::new(gpu, kind, pattern.len())?;
-        let device = if direction == Direction::ToHost {
+        let mut host = HostBuffer::new(gpu, kind, pattern.len())?;
+        let device = if way == Way::ToHost {
             gpu.upload(pattern)?
         } else {
             host.bytes_mut().copy_from_slice(pattern);
             gpu.alloc(pattern.len())?
         };
-        let back = if direction == Direction::Both {
+        let back = if way == Way::Both {
             Some(Back {
-                stream: gpu
-                    .context()
-                    .new_stream()
-                    .map_err(|e| CudaError::new("cuStreamCreate", e))?,
-                host: HostMemory::new(gpu, kind, pattern.len())?,
+                stream: gpu.new_stream()?,
+                host: HostBuffer::new(gpu, kind, pattern.len())?,
                 device: gpu.upload(pattern)?,
             })
         } else {
             None
         };
-        let read = if direction == Direction::KernelReads {
+        let read = if way == Way::InPlace {
             let blocks = 4 * gpu.properties().multiprocessors;
             Some(
                 Launch::new(
@@ -201,7 +157,8 @@ impl Copy {
         Ok(Self {
             gpu: gpu.clone(),
             problem: problem.clone(),
-            direction,
+            way,
+            pieces,
             host,
             device,
             back,
@@ -213,27 +170,24 @@ impl Copy {
         let stream = self.gpu.stream();
         let (to, _to) = self.device.device_ptr_mut(stream);
         // SAFETY: both sides hold as many bytes; `run` synchronises before either is touched.
-        unsafe { result::memcpy_htod_async(to, self.host.bytes(), stream.cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))
+        unsafe { copy_to_device(self.host.bytes(), to, stream) }
     }
 
     fn download(&mut self) -> Result<(), CudaError> {
         let stream = self.gpu.stream();
         let (from, _from) = self.device.device_ptr(stream);
         // SAFETY: as in `upload`.
-        unsafe { result::memcpy_dtoh_async(self.host.bytes_mut(), from, stream.cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
+        unsafe { copy_to_host(from, self.host.bytes_mut(), stream) }
     }
 
     fn upload_in_pieces(&mut self) -> Result<(), CudaError> {
         let stream = self.gpu.stream();
         let (to, _to) = self.device.device_ptr_mut(stream);
-        let piece = self.host.bytes().len().div_ceil(PIECES);
+        let piece = self.host.bytes().len().div_ceil(self.pieces);
         for (i, bytes) in self.host.bytes().chunks(piece).enumerate() {
             let to = to + (i * piece) as sys::CUdeviceptr;
             // SAFETY: as in `upload`, a piece of it at the same offset on both sides.
-            unsafe { result::memcpy_htod_async(to, bytes, stream.cu_stream()) }
-                .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))?;
+            unsafe { copy_to_device(bytes, to, stream) }?;
         }
         Ok(())
     }
@@ -243,14 +197,11 @@ impl Back {
     fn start(&mut self) -> Result<(), CudaError> {
         let (from, _from) = self.device.device_ptr(&self.stream);
         // SAFETY: both sides hold as many bytes; `wait` comes before either is touched.
-        unsafe { result::memcpy_dtoh_async(self.host.bytes_mut(), from, self.stream.cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
+        unsafe { copy_to_host(from, self.host.bytes_mut(), &self.stream) }
     }
 
     fn wait(&self) -> Result<(), CudaError> {
-        self.stream
-            .synchronize()
-            .map_err(|e| CudaError::new("cuStreamSynchronize", e))
+        synchronize(&self.stream)
     }
 }
 
@@ -258,7 +209,7 @@ impl Routine for Copy {
     fn poison(&mut self) -> Result<(), RoutineError> {
         // No byte of the pattern's complement equals the pattern.
         let wrong: Vec<u8> = self.problem.pattern.iter().map(|b| !b).collect();
-        if self.direction == Direction::ToHost {
+        if self.way == Way::ToHost {
             self.host.bytes_mut().copy_from_slice(&wrong);
         } else {
             self.gpu
@@ -275,11 +226,11 @@ impl Routine for Copy {
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {
-        match self.direction {
-            Direction::ToDevice => self.upload()?,
-            Direction::ManyToDevice => self.upload_in_pieces()?,
-            Direction::ToHost => self.download()?,
-            Direction::Both => {
+        match self.way {
+            Way::ToDevice if self.pieces > 1 => self.upload_in_pieces()?,
+            Way::ToDevice => self.upload()?,
+            Way::ToHost => self.download()?,
+            Way::Both => {
                 if let Some(back) = &mut self.back {
                     back.start()?;
                 }
@@ -288,7 +239,7 @@ impl Routine for Copy {
                     back.wait()?;
                 }
             }
-            Direction::KernelReads => {
+            Way::InPlace => {
                 self.host.touch();
                 if let Some(read) = &self.read {
                     // SAFETY: both addresses hold the number of bytes the kernel is given.
@@ -300,7 +251,7 @@ impl Routine for Copy {
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
-        let arrived = if self.direction == Direction::ToHost {
+        let arrived = if self.way == Way::ToHost {
             self.host.bytes().to_vec()
         } else {
             self.gpu.download(&self.device)?
@@ -328,7 +279,7 @@ mod tests {
     #[test]
     fn the_pattern_tells_pieces_apart() {
         let p = Transfer::new(1 << 20).pattern;
-        for shift in [1, 4, 255, 256, 4096, (1 << 20) / PIECES] {
+        for shift in [1, 4, 255, 256, 4096, (1 << 20) / 64] {
             assert!(
                 differences(&p[shift..], &p[..p.len() - shift]) > p.len() / 2,
                 "a copy shifted by {shift} would pass"

@@ -2,17 +2,37 @@
 
 use cudarc::cublas::sys::{cublasComputeType_t, cudaDataType_t};
 
+use crate::model::role;
 use crate::workload::matmul::precision::problem::accumulation_bound;
 
-/// A number format of operands.
+/// A number format that operands are rounded to before they are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub enum Format {
+    /// TF32, 10 bits of fraction; sums in f32.
     Tf32,
+    /// FP16, 10 bits of fraction; sums in f32.
     Fp16,
+    /// BF16, 7 bits of fraction; sums in f32.
     Bf16,
-    /// e4m3: 4 bits of exponent, 3 of fraction.
+    /// FP8 (e4m3: 4 bits of exponent, 3 of fraction) of operands scaled by 256; sums in f32,
+    /// not with the library's fast accumulation. The scale leaves through the factor of the
+    /// product.
     Fp8,
+    /// Steps of 1/127; sums in 32-bit integers. The result stays in integers; the check scales
+    /// it.
     Int8,
+}
+
+impl From<Format> for role::Format {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Tf32 => role::Format::Tf32,
+            Format::Fp16 => role::Format::Fp16,
+            Format::Bf16 => role::Format::Bf16,
+            Format::Fp8 => role::Format::Fp8,
+            Format::Int8 => role::Format::Int8,
+        }
+    }
 }
 
 /// What FP8 operands are multiplied by, as in `kernels/precision.cu`.
@@ -132,8 +152,8 @@ impl Format {
 
 #[cfg(test)]
 mod tests {
-    use super::super::PRECISION;
     use super::*;
+    use crate::workload::matmul::precision::problem::PRECISION;
     use crate::workload::matmul::problem::Matmul;
     use crate::workload::matmul::rectangular;
     use crate::workload::matmul::shape::Shape;

@@ -2,11 +2,14 @@
 //! halving buys and what it costs.
 
 mod convert;
+mod converted;
 mod format;
 mod gemm_ex;
-pub mod gpu;
 mod lt;
 mod problem;
-pub mod split;
+mod split;
 
-pub use problem::{PRECISION, Precision, cost, cost_half, cost_quarter};
+pub use converted::product;
+pub use format::Format;
+pub use problem::{PRECISION, Precision, cost_half, cost_quarter};
+pub use split::{Scheme, split};

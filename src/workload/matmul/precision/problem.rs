@@ -1,11 +1,10 @@
-//! The inputs, their cost, and the error that tensor cores may bring.
-
-use std::rc::Rc;
+//! The memory of the group, its cost, and the error that tensor cores may bring.
 
 use crate::device::kernel::Source;
 use crate::model::cost::Cost;
-use crate::workload::matmul::problem::{self, CUBLAS_WORKSPACE, Matmul, UNIT_ROUNDOFF};
-use crate::workload::routine::Workload;
+use crate::workload::matmul::problem::{self, CUBLAS_WORKSPACE, UNIT_ROUNDOFF};
+use crate::workload::matmul::shape::Shape;
+use crate::workload::matmul::shaped::Family;
 
 /// The kernels of this module.
 pub static PRECISION: Source = Source {
@@ -15,12 +14,12 @@ pub static PRECISION: Source = Source {
     oldest: (7, 5),
 };
 
-/// The inputs of C = A B at one order, in f32; every implementation begins with the same.
-pub struct Precision(pub(super) Rc<Matmul>);
+/// Square products whose operands are converted from f32 to other formats.
+pub struct Precision;
 
-impl Workload for Precision {
-    fn new(n: u64) -> Self {
-        Self(Rc::new(Matmul::new(n)))
+impl Family for Precision {
+    fn shape(n: u64) -> Shape {
+        Shape::square(n as usize)
     }
 
     fn host_bytes(n: u64) -> u64 {
@@ -31,18 +30,10 @@ impl Workload for Precision {
         // A, B and C in f32, and at most two f32 parts, or three bf16 ones, of A and of B.
         28 * n * n + 2 * CUBLAS_WORKSPACE
     }
-
-    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
-        self.0.visit_inputs(visit);
-    }
 }
 
-/// One product of order `n` with f32 operands: 2 n^3 FLOP, whatever it is computed by.
-pub fn cost(n: u64) -> Cost {
-    problem::cost(n)
-}
-
-/// The same with operands of 2 bytes and a result of 4.
+/// As [`matmul::cost`](crate::workload::matmul::cost), with operands of 2 bytes and a result
+/// of 4.
 pub fn cost_half(n: u64) -> Cost {
     with_bytes(n, 8.0)
 }
@@ -56,14 +47,14 @@ fn with_bytes(n: u64, an_element: f64) -> Cost {
     let n2 = (n as f64).powi(2);
     Cost {
         bytes: Some(an_element * n2),
-        ..cost(n)
+        ..problem::cost(n)
     }
 }
 
 /// The largest error that adding `k` terms may bring where runs of `in_tensor_core` of them
 /// are added in a tensor core, relative to the root mean square of the sums.
 ///
-/// Rounding to nearest gives 8 u sqrt(k) as in [`Matmul::verified`], u = 2^-24. A tensor core
+/// Rounding to nearest gives 8 u sqrt(k) as in [`Matmul::verified`](crate::workload::matmul::Matmul::verified), u = 2^-24. A tensor core
 /// adds blocks of 8 terms or more and cuts off what does not fit instead of rounding it, up
 /// to 2 u each time and always towards zero, so that these errors add up: 2 u `in_tensor_core`
 /// / 8. (M. Fasi, N. J. Higham, M. Mikaitis and S. Pranesh, Numerical behavior of NVIDIA
@@ -81,7 +72,7 @@ mod tests {
         let million = 1024.0 * 1024.0;
         assert_eq!(cost_half(1024).bytes, Some(8.0 * million));
         assert_eq!(cost_quarter(1024).bytes, Some(6.0 * million));
-        assert_eq!(cost_quarter(1024).flop, cost(1024).flop);
+        assert_eq!(cost_quarter(1024).flop, problem::cost(1024).flop);
     }
 
     /// Figures of an H200 at order 8192: three TF32 products 2.3e-5, SGEMM 1.8e-6.

@@ -14,8 +14,9 @@ use crate::workload::matmul::output::Output;
 use crate::workload::matmul::precision::convert::THREADS;
 use crate::workload::matmul::precision::format::Format;
 use crate::workload::matmul::precision::gemm_ex::{Call, GemmEx};
-use crate::workload::matmul::precision::problem::{PRECISION, Precision, accumulation_bound};
-use crate::workload::routine::{Routine, RoutineError};
+use crate::workload::matmul::precision::problem::{PRECISION, accumulation_bound};
+use crate::workload::matmul::problem::Matmul;
+use crate::workload::routine::{Made, Routine, RoutineError};
 
 /// Which parts, and which of their products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,10 +30,20 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    fn format(self) -> Format {
+    /// Of the parts.
+    pub fn format(self) -> Format {
         match self {
             Scheme::Tf32x3 => Format::Tf32,
             Scheme::Bf16x6 | Scheme::Bf16x9 => Format::Bf16,
+        }
+    }
+
+    /// How many products.
+    pub fn products(self) -> u32 {
+        match self {
+            Scheme::Tf32x3 => 3,
+            Scheme::Bf16x6 => 6,
+            Scheme::Bf16x9 => 9,
         }
     }
 
@@ -61,54 +72,6 @@ impl Scheme {
             _ => ["split_bf16", "split_bf16_any"],
         }
     }
-}
-
-/// Three TF32 products, each summed in the tensor core from end to end.
-pub fn split_tf32x3(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Precision>,
-) -> Result<Box<dyn Routine>, RoutineError> {
-    split(gpu, problem, Scheme::Tf32x3, usize::MAX)
-}
-
-/// Three TF32 products, 2048 terms at a time in the tensor core, the rest added in f32.
-pub fn split_tf32x3_k2048(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Precision>,
-) -> Result<Box<dyn Routine>, RoutineError> {
-    split(gpu, problem, Scheme::Tf32x3, 2048)
-}
-
-/// Three TF32 products, 1024 terms at a time in the tensor core, the rest added in f32.
-pub fn split_tf32x3_k1024(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Precision>,
-) -> Result<Box<dyn Routine>, RoutineError> {
-    split(gpu, problem, Scheme::Tf32x3, 1024)
-}
-
-/// Three TF32 products, 512 terms at a time in the tensor core, the rest added in f32.
-pub fn split_tf32x3_k512(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Precision>,
-) -> Result<Box<dyn Routine>, RoutineError> {
-    split(gpu, problem, Scheme::Tf32x3, 512)
-}
-
-/// Six BF16 products, 2048 terms at a time in the tensor core, the rest added in f32.
-pub fn split_bf16x6_k2048(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Precision>,
-) -> Result<Box<dyn Routine>, RoutineError> {
-    split(gpu, problem, Scheme::Bf16x6, 2048)
-}
-
-/// Nine BF16 products, 2048 terms at a time in the tensor core, the rest added in f32.
-pub fn split_bf16x9_k2048(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Precision>,
-) -> Result<Box<dyn Routine>, RoutineError> {
-    split(gpu, problem, Scheme::Bf16x9, 2048)
 }
 
 /// Columns of the parts of A side by side, and the rows of the parts of B that meet them.
@@ -151,26 +114,23 @@ fn terms(scheme: Scheme, k: usize, chunk: usize) -> Vec<Terms> {
     all
 }
 
-/// Any scheme, with runs of `chunk` terms of the largest product in the tensor core and the
-/// runs added in f32. For tests, and to find which is best.
+/// An f32 product by `scheme`, with runs of `chunk` terms of the largest product in the tensor
+/// core and the runs added in f32. With [`usize::MAX`] it is one run from end to end.
 ///
 /// # Errors
-/// `chunk` 0 as well.
-pub fn split(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Precision>,
-    scheme: Scheme,
-    chunk: usize,
-) -> Result<Box<dyn Routine>, RoutineError> {
+/// `chunk` 0, a device too old for the format of the parts
+/// ([`Absence::DeviceLacks`](crate::device::Absence::DeviceLacks)), and errors of CUDA and
+/// cuBLAS.
+pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, scheme: Scheme, chunk: usize) -> Made {
     if chunk == 0 {
         return Err("a run of 0 terms makes no sum; choose 1 or more".into());
     }
     let format = scheme.format();
     gpu.require(format.oldest(), format.tensor_cores())?;
-    let n = problem.0.shape().n;
+    let n = problem.shape().n;
     let parts = scheme.parts();
-    let inputs = problem.0.device_inputs(gpu)?;
-    let output = Output::new(gpu, &problem.0)?;
+    let inputs = problem.device_inputs(gpu)?;
+    let output = Output::new(gpu, problem)?;
     let a: CudaSlice<u8> = gpu.alloc(parts * n * n * format.bytes())?;
     let b: CudaSlice<u8> = gpu.alloc(parts * n * n * format.bytes())?;
     let (to_a, to_b) = (address(gpu, &a), address(gpu, &b));

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use cudarc::driver::CudaSlice;
 
+use crate::device::absence::Absence;
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::workload::matmul::operands::address;
@@ -12,62 +13,27 @@ use crate::workload::matmul::precision::convert::converted;
 use crate::workload::matmul::precision::format::{Format, INT8_SCALE};
 use crate::workload::matmul::precision::gemm_ex::{Call, GemmEx};
 use crate::workload::matmul::precision::lt::LtMatmul;
-use crate::workload::matmul::precision::problem::Precision;
+use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::sgemm::LAUNCHES;
-use crate::workload::routine::{Routine, RoutineError};
+use crate::workload::routine::{Made, Routine, RoutineError};
 
-pub use crate::workload::matmul::precision::split::{
-    split_bf16x6_k2048, split_bf16x9_k2048, split_tf32x3, split_tf32x3_k512, split_tf32x3_k1024,
-    split_tf32x3_k2048,
-};
-
-/// True f32 on the ordinary cores: cuBLAS SGEMM, the measure of the others.
-pub fn f32(gpu: &Rc<Gpu>, problem: &Rc<Precision>) -> Result<Box<dyn Routine>, RoutineError> {
-    crate::workload::matmul::gpu::cublas(gpu, &problem.0)
-}
-
-/// Operands rounded to TF32 (10 bits of fraction), sums in f32.
-pub fn tf32(gpu: &Rc<Gpu>, problem: &Rc<Precision>) -> Result<Box<dyn Routine>, RoutineError> {
-    converted_product(gpu, problem, Format::Tf32)
-}
-
-/// Operands rounded to FP16, sums in f32.
-pub fn fp16(gpu: &Rc<Gpu>, problem: &Rc<Precision>) -> Result<Box<dyn Routine>, RoutineError> {
-    converted_product(gpu, problem, Format::Fp16)
-}
-
-/// Operands rounded to BF16, sums in f32.
-pub fn bf16(gpu: &Rc<Gpu>, problem: &Rc<Precision>) -> Result<Box<dyn Routine>, RoutineError> {
-    converted_product(gpu, problem, Format::Bf16)
-}
-
-/// Operands scaled by 256 and rounded to FP8 (e4m3), sums in f32 (not the library's fast
-/// accumulation), by cuBLASLt. The scale leaves through the factor of the product.
-pub fn fp8(gpu: &Rc<Gpu>, problem: &Rc<Precision>) -> Result<Box<dyn Routine>, RoutineError> {
-    converted_product(gpu, problem, Format::Fp8)
-}
-
-/// Operands quantised to steps of 1/127, sums in 32-bit integers. The result stays in
-/// integers; the check scales it.
-pub fn int8(gpu: &Rc<Gpu>, problem: &Rc<Precision>) -> Result<Box<dyn Routine>, RoutineError> {
-    converted_product(gpu, problem, Format::Int8)
-}
-
-fn converted_product(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Precision>,
-    format: Format,
-) -> Result<Box<dyn Routine>, RoutineError> {
+/// A product of operands in one format, as cuBLAS or, of FP8, cuBLASLt computes it.
+///
+/// # Errors
+/// An order that the library does not take in this format, a device that is too old for it
+/// ([`Absence::DeviceLacks`](crate::device::Absence::DeviceLacks)), and errors of CUDA and
+/// cuBLAS.
+pub fn product(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, format: Format) -> Made {
     gpu.require(format.oldest(), format.tensor_cores())?;
-    let n = problem.0.shape().n;
+    let n = problem.shape().n;
     if !n.is_multiple_of(format.multiple()) {
-        let text = format!(
+        let takes = format!(
             "the library multiplies {format:?} only at orders that are a multiple of {}, not {n}",
             format.multiple()
         );
-        return Err(text.into());
+        return Err(Absence::Size { takes }.into());
     }
-    let inputs = problem.0.device_inputs(gpu)?;
+    let inputs = problem.device_inputs(gpu)?;
     // SAFETY: the inputs are n x n floats each.
     let (a, b) = unsafe {
         (
@@ -75,7 +41,7 @@ fn converted_product(
             converted(gpu, format, inputs.b(), n, format.transposes_b())?,
         )
     };
-    let output = Output::new(gpu, &problem.0)?;
+    let output = Output::new(gpu, problem)?;
     let call = Call {
         m: n,
         n,
@@ -175,7 +141,7 @@ mod tests {
         from_integers(&mut values);
         assert_eq!(values[..3], [0.0, 1.0, -2.0]);
         assert!(values[3].is_nan());
-        let largest = crate::workload::matmul::LARGEST as i64 * 127 * 127;
+        let largest = crate::workload::matmul::problem::LARGEST as i64 * 127 * 127;
         assert!(largest < i64::from(poison));
     }
 }

@@ -1,0 +1,75 @@
+//! Calls on streams, events and pinned memory, as cudarc makes them, with errors that name
+//! CUDA's call.
+
+use cudarc::driver::sys::CUdeviceptr;
+use cudarc::driver::{CudaEvent, CudaStream, PinnedHostSlice, ValidAsZeroBits, result};
+
+use crate::timing::CudaError;
+
+/// Has `event` happen when what is on `stream` by now is done.
+pub(crate) fn record(event: &CudaEvent, stream: &CudaStream) -> Result<(), CudaError> {
+    event
+        .record(stream)
+        .map_err(|e| CudaError::new("cuEventRecord", e))
+}
+
+/// Lets what follows on `stream` wait for `event`.
+pub(crate) fn wait(stream: &CudaStream, event: &CudaEvent) -> Result<(), CudaError> {
+    stream
+        .wait(event)
+        .map_err(|e| CudaError::new("cuStreamWaitEvent", e))
+}
+
+/// Waits until `stream` is idle.
+pub(crate) fn synchronize(stream: &CudaStream) -> Result<(), CudaError> {
+    stream
+        .synchronize()
+        .map_err(|e| CudaError::new("cuStreamSynchronize", e))
+}
+
+/// The values of pinned memory. cudarc waits for an event of the slice's own first, which
+/// nothing here records.
+pub(crate) fn pinned<T: ValidAsZeroBits>(slice: &PinnedHostSlice<T>) -> Result<&[T], CudaError> {
+    slice
+        .as_slice()
+        .map_err(|e| CudaError::new("cuEventSynchronize", e))
+}
+
+/// As [`pinned`], to write to.
+pub(crate) fn pinned_mut<T: ValidAsZeroBits>(
+    slice: &mut PinnedHostSlice<T>,
+) -> Result<&mut [T], CudaError> {
+    slice
+        .as_mut_slice()
+        .map_err(|e| CudaError::new("cuEventSynchronize", e))
+}
+
+/// Enqueues a copy of `from` to the device.
+///
+/// # Safety
+/// The memory at `to` must have room for `from`, and both must stay as they are until the copy
+/// is done.
+pub(crate) unsafe fn copy_to_device<T>(
+    from: &[T],
+    to: CUdeviceptr,
+    stream: &CudaStream,
+) -> Result<(), CudaError> {
+    // SAFETY: the stream is alive; the rest is the caller's promise.
+    unsafe { result::memcpy_htod_async(to, from, stream.cu_stream()) }
+        .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))
+}
+
+/// Enqueues a copy from the device that fills `to`.
+///
+/// # Safety
+/// The memory at `from` must hold as many values as `to`, and neither may be touched until the
+/// copy is done.
+pub(crate) unsafe fn copy_to_host<T>(
+    from: CUdeviceptr,
+    to: &mut [T],
+    stream: &CudaStream,
+) -> Result<(), CudaError> {
+    // SAFETY: the stream is alive; the rest is the caller's promise.
+    unsafe { result::memcpy_dtoh_async(to, from, stream.cu_stream()) }
+        .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
+}

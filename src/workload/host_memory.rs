@@ -1,0 +1,96 @@
+//! The host memory that operands come from and results go to.
+
+use cudarc::driver::{DeviceRepr, PinnedHostSlice, ValidAsZeroBits};
+
+use crate::device::calls::{pinned, pinned_mut};
+use crate::device::gpu::Gpu;
+use crate::model::role::Data;
+use crate::timing::CudaError;
+
+/// How host memory is known to the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostMemory {
+    /// Ordinary memory: the driver copies it through a pinned buffer of its own.
+    Pageable,
+    /// Allocated page-locked: the device reads and writes it directly. Cached by the CPU as
+    /// ordinary memory is.
+    Pinned,
+}
+
+impl From<HostMemory> for Data {
+    fn from(memory: HostMemory) -> Self {
+        match memory {
+            HostMemory::Pageable => Data::Ordinary,
+            HostMemory::Pinned => Data::Pinned,
+        }
+    }
+}
+
+/// Values in host memory of one kind.
+pub(super) enum Buffer<T> {
+    Pageable(Vec<T>),
+    Pinned(PinnedHostSlice<T>),
+}
+
+impl<T: Copy + DeviceRepr + ValidAsZeroBits> Buffer<T> {
+    /// `len` times `value`. They are written, so that the pages are there before anything is
+    /// timed.
+    pub(super) fn filled(
+        gpu: &Gpu,
+        memory: HostMemory,
+        value: T,
+        len: usize,
+    ) -> Result<Self, CudaError> {
+        Ok(match memory {
+            HostMemory::Pageable => Self::Pageable(vec![value; len]),
+            HostMemory::Pinned => {
+                let mut slice = gpu.alloc_pinned(len)?;
+                pinned_mut(&mut slice)?.fill(value);
+                Self::Pinned(slice)
+            }
+        })
+    }
+
+    pub(super) fn values(&self) -> Result<&[T], CudaError> {
+        match self {
+            Self::Pageable(values) => Ok(values),
+            Self::Pinned(slice) => pinned(slice),
+        }
+    }
+
+    pub(super) fn values_mut(&mut self) -> Result<&mut [T], CudaError> {
+        match self {
+            Self::Pageable(values) => Ok(values),
+            Self::Pinned(slice) => pinned_mut(slice),
+        }
+    }
+}
+
+/// A problem's input in host memory of one kind: the problem's own, which is pageable, or a
+/// pinned copy.
+pub(super) struct Input<T>(Option<PinnedHostSlice<T>>);
+
+impl<T: Copy + DeviceRepr + ValidAsZeroBits> Input<T> {
+    /// Of the problem's own `values`.
+    pub(super) fn new(gpu: &Gpu, memory: HostMemory, values: &[T]) -> Result<Self, CudaError> {
+        Ok(Self(match memory {
+            HostMemory::Pageable => None,
+            HostMemory::Pinned => Some(pinned_copy(gpu, values)?),
+        }))
+    }
+
+    /// The values to copy from, given the problem's `own`.
+    pub(super) fn values<'a>(&'a self, own: &'a [T]) -> Result<&'a [T], CudaError> {
+        self.0.as_ref().map_or(Ok(own), pinned)
+    }
+}
+
+/// A copy of `values` in pinned memory.
+pub(super) fn pinned_copy<T: Copy + DeviceRepr + ValidAsZeroBits>(
+    gpu: &Gpu,
+    values: &[T],
+) -> Result<PinnedHostSlice<T>, CudaError> {
+    let mut copy = gpu.alloc_pinned(values.len())?;
+    pinned_mut(&mut copy)?.copy_from_slice(values);
+    Ok(copy)
+}

@@ -2,17 +2,20 @@
 //! the built-in groups are. Here: the sigmoid of n values.
 //!
 //! `cargo run --release --example your_operation -- --bench`
+//!
+//! The group says what it is about, and each row where its data are; the heading on the page, the
+//! answers and the findings follow from that. `tests/your_operation.rs` tests it.
 
 use std::process::ExitCode;
 use std::rc::Rc;
 
 use crossover::device::Gpu;
 use crossover::device::kernel::Source;
-use crossover::model::{Cost, Verified};
+use crossover::model::{Cost, Unit, Verified};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock, Launch, Rate};
-use crossover::workload::simple::{compare, on_cpu, on_gpu};
-use crossover::workload::{Routine, RoutineError, Workload};
+use crossover::workload::simple::{compare, from_host, on_cpu, on_gpu};
+use crossover::workload::{HostMemory, Routine, RoutineError, Workload};
 
 static SIGMOID: Source = Source {
     name: "sigmoid.cu",
@@ -24,7 +27,7 @@ static SIGMOID: Source = Source {
     oldest: (7, 5),
 };
 
-struct Sigmoid(Vec<f32>);
+pub(crate) struct Sigmoid(Vec<f32>);
 
 impl Workload for Sigmoid {
     fn new(n: u64) -> Self {
@@ -55,7 +58,12 @@ fn cpu(problem: &Rc<Sigmoid>) -> Result<Box<dyn Routine>, RoutineError> {
     Ok(on_cpu(problem.0.len(), compute, move |y| judge.check(y)))
 }
 
-fn gpu(gpu: &Rc<Gpu>, problem: &Rc<Sigmoid>) -> Result<Box<dyn Routine>, RoutineError> {
+/// On data in device memory, or `from` host memory and back.
+fn gpu(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Sigmoid>,
+    from: Option<HostMemory>,
+) -> Result<Box<dyn Routine>, RoutineError> {
     let n = problem.0.len();
     let kernel = gpu.function(&SIGMOID, "sigmoid")?;
     let blocks = (n as u32).div_ceil(256);
@@ -64,20 +72,43 @@ fn gpu(gpu: &Rc<Gpu>, problem: &Rc<Sigmoid>) -> Result<Box<dyn Routine>, Routine
         Ok(launch.arg(inputs[0]).arg(output).arg(n as u32))
     };
     let judge = problem.clone();
+    let check = move |y: &[f32]| judge.check(y);
+    let inputs = [problem.0.as_slice()];
     // SAFETY: the arguments are those the kernel declares, and it stays below n.
-    unsafe { on_gpu(gpu, &[&problem.0], n, launch, move |y| judge.check(y)) }
+    unsafe {
+        match from {
+            None => on_gpu(gpu, &inputs, n, launch, check),
+            Some(memory) => from_host(gpu, memory, &inputs, n, launch, check),
+        }
+    }
 }
 
-fn group() -> Group<Sigmoid> {
-    let sizes = Sizes::powers_of_two([10, 16], (10..=22).step_by(4), 10..=26);
+pub(crate) fn group() -> Group<Sigmoid> {
+    let sizes = Sizes::powers_of_two([10, 16], (10..=22).step_by(4), 10..=26).odd([1, 1000]);
     let cost = |n| Cost {
         bytes: Some(8.0 * n as f64),
         ..Cost::default()
     };
+    let kernel = |name, clock| Implementation::gpu(name, clock, |g, p| gpu(g, p, None));
+    let transfer = |name, memory| {
+        Implementation::gpu(name, Clock::Wall, move |g, p| gpu(g, p, Some(memory)))
+            .data(memory)
+            .cost(move |n| Cost {
+                link_bytes: Some(8.0 * n as f64),
+                ..cost(n)
+            })
+    };
     Group::new("sigmoid", sizes, Rate::elements(), cost)
-        .with(Implementation::cpu("std", cpu))
-        .with(Implementation::gpu("kernel", Clock::Events, gpu))
-        .with(Implementation::gpu("kernel-gated", Clock::EventsGated, gpu))
+        .about(
+            "Sigmoid",
+            "y = 1 / (1 + e^-x) on each f32 element: is it worth a GPU, and with its data on the host?",
+        )
+        .axis("n", "n, elements", Unit::Count)
+        .with(Implementation::cpu("std", cpu).one_thread())
+        .with(kernel("kernel", Clock::Events))
+        .with(kernel("kernel-gated", Clock::EventsGated))
+        .with(transfer("transfer", HostMemory::Pageable))
+        .with(transfer("transfer-pinned", HostMemory::Pinned))
 }
 
 fn main() -> ExitCode {

@@ -51,6 +51,14 @@ impl<T: Copy + DeviceRepr + ValidAsZeroBits> Buffer<T> {
         })
     }
 
+    /// A copy of `values`.
+    pub(super) fn of(gpu: &Gpu, memory: HostMemory, values: &[T]) -> Result<Self, CudaError> {
+        Ok(match memory {
+            HostMemory::Pageable => Self::Pageable(values.to_vec()),
+            HostMemory::Pinned => Self::Pinned(pinned_copy(gpu, values)?),
+        })
+    }
+
     pub(super) fn values(&self) -> Result<&[T], CudaError> {
         match self {
             Self::Pageable(values) => Ok(values),

@@ -5,9 +5,11 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaSlice, DevicePtr, sys::CUdeviceptr};
 
+use crate::device::calls::{copy_to_device, copy_to_host};
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::Launch;
+use crate::workload::host_memory::{Buffer, HostMemory};
 use crate::workload::routine::{Routine, RoutineError};
 
 /// Compares every element with a float64 reference: the largest error relative to the
@@ -65,20 +67,39 @@ pub unsafe fn on_gpu(
     launch: impl FnOnce(&[CUdeviceptr], CUdeviceptr) -> Result<Launch, RoutineError>,
     check: impl Fn(&[f32]) -> Verified + 'static,
 ) -> Result<Box<dyn Routine>, RoutineError> {
-    gpu.bind()?;
-    let inputs = inputs
+    // SAFETY: the caller's promise.
+    Ok(Box::new(unsafe {
+        OnGpu::new(gpu, inputs, len, launch, check)
+    }?))
+}
+
+/// As [`on_gpu`], from host memory and back: each run copies the inputs to the device, launches,
+/// copies the output to the host and waits. Time it on the wall clock, and declare where the data
+/// are with [`Implementation::data`](crate::suite::Implementation::data).
+///
+/// # Safety
+/// As for [`on_gpu`].
+///
+/// # Errors
+/// Errors of CUDA, and those of `launch`.
+pub unsafe fn from_host(
+    gpu: &Rc<Gpu>,
+    memory: HostMemory,
+    inputs: &[&[f32]],
+    len: usize,
+    launch: impl FnOnce(&[CUdeviceptr], CUdeviceptr) -> Result<Launch, RoutineError>,
+    check: impl Fn(&[f32]) -> Verified + 'static,
+) -> Result<Box<dyn Routine>, RoutineError> {
+    let host = inputs
         .iter()
-        .map(|values| gpu.upload(values))
+        .map(|values| Buffer::of(gpu, memory, values))
         .collect::<Result<Vec<_>, _>>()?;
-    let output = gpu.alloc(len)?;
-    let address = |slice: &CudaSlice<f32>| slice.device_ptr(gpu.stream()).0;
-    let addresses: Vec<CUdeviceptr> = inputs.iter().map(address).collect();
-    Ok(Box::new(OnGpu {
-        launch: launch(&addresses, address(&output))?,
-        gpu: gpu.clone(),
-        _inputs: inputs,
-        output,
-        check,
+    // SAFETY: the caller's promise.
+    let device = unsafe { OnGpu::new(gpu, inputs, len, launch, check) }?;
+    Ok(Box::new(FromHost {
+        host,
+        output: Buffer::filled(gpu, memory, f32::NAN, len)?,
+        device,
     }))
 }
 
@@ -108,9 +129,37 @@ struct OnGpu<C> {
     gpu: Rc<Gpu>,
     launch: Launch,
     // Holds the memory that `launch` has the addresses of, as `output` does.
-    _inputs: Vec<CudaSlice<f32>>,
+    inputs: Vec<CudaSlice<f32>>,
     output: CudaSlice<f32>,
     check: C,
+}
+
+impl<C> OnGpu<C> {
+    /// # Safety
+    /// As for [`on_gpu`].
+    unsafe fn new(
+        gpu: &Rc<Gpu>,
+        inputs: &[&[f32]],
+        len: usize,
+        launch: impl FnOnce(&[CUdeviceptr], CUdeviceptr) -> Result<Launch, RoutineError>,
+        check: C,
+    ) -> Result<Self, RoutineError> {
+        gpu.bind()?;
+        let inputs = inputs
+            .iter()
+            .map(|values| gpu.upload(values))
+            .collect::<Result<Vec<_>, _>>()?;
+        let output = gpu.alloc(len)?;
+        let address = |slice: &CudaSlice<f32>| slice.device_ptr(gpu.stream()).0;
+        let addresses: Vec<CUdeviceptr> = inputs.iter().map(address).collect();
+        Ok(Self {
+            launch: launch(&addresses, address(&output))?,
+            gpu: gpu.clone(),
+            inputs,
+            output,
+            check,
+        })
+    }
 }
 
 impl<C: Fn(&[f32]) -> Verified> Routine for OnGpu<C> {
@@ -126,6 +175,51 @@ impl<C: Fn(&[f32]) -> Verified> Routine for OnGpu<C> {
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
         Ok((self.check)(&self.gpu.download(&self.output)?))
+    }
+}
+
+struct FromHost<C> {
+    host: Vec<Buffer<f32>>,
+    output: Buffer<f32>,
+    device: OnGpu<C>,
+}
+
+impl<C: Fn(&[f32]) -> Verified> FromHost<C> {
+    fn enqueue(&mut self) -> Result<(), RoutineError> {
+        let gpu = self.device.gpu.clone();
+        let stream = gpu.stream();
+        for (host, device) in self.host.iter().zip(&self.device.inputs) {
+            let to = device.device_ptr(stream).0;
+            // SAFETY: both sides hold as many values, and `run` waits before either is touched.
+            unsafe { copy_to_device(host.values()?, to, stream) }?;
+        }
+        self.device.run()?;
+        let from = self.device.output.device_ptr(stream).0;
+        // SAFETY: as above.
+        Ok(unsafe { copy_to_host(from, self.output.values_mut()?, stream) }?)
+    }
+}
+
+impl<C: Fn(&[f32]) -> Verified> Routine for FromHost<C> {
+    /// The inputs on the device as well, so that a copy that never happened is found.
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        for input in &mut self.device.inputs {
+            self.device.gpu.poison(input)?;
+        }
+        self.output.values_mut()?.fill(f32::NAN);
+        self.device.poison()
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        let enqueued = self.enqueue();
+        // Waits even after an error: what was enqueued before it still uses the memory.
+        let waited = self.device.gpu.synchronize();
+        enqueued?;
+        Ok(waited?)
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        Ok((self.device.check)(self.output.values()?))
     }
 }
 

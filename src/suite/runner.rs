@@ -8,6 +8,7 @@ use std::rc::Rc;
 use criterion::{AxisScale, Criterion, PlotConfiguration, PlottingBackend};
 
 use crate::device::gpu::Gpu;
+use crate::device::kernel::Source;
 use crate::model::topic::Topic;
 use crate::suite::arguments::Arguments;
 use crate::suite::group::Group;
@@ -121,6 +122,7 @@ trait Erased {
     fn planned(&self, profile: Profile) -> Vec<Planned>;
     fn visit_inputs(&self, size: u64, visit: &mut dyn FnMut(&[u8]));
     fn functions(&self) -> Vec<String>;
+    fn kernels(&self) -> &'static [&'static Source];
     fn verify(&self, function: &str, gpu: Option<&Rc<Gpu>>) -> Result<Vec<String>, RoutineError>;
     fn contradictions(&self) -> Vec<String>;
     fn expect(&self, suite: &mut Suite);
@@ -146,6 +148,10 @@ impl<W: Workload> Erased for Group<W> {
 
     fn functions(&self) -> Vec<String> {
         self.rows.iter().map(|row| row.function()).collect()
+    }
+
+    fn kernels(&self) -> &'static [&'static Source] {
+        W::kernels()
     }
 
     fn verify(&self, function: &str, gpu: Option<&Rc<Gpu>>) -> Result<Vec<String>, RoutineError> {
@@ -191,6 +197,11 @@ impl AnyGroup {
     /// Device and name of each implementation, such as `gpu/cublas`, in the order of the table.
     pub fn functions(&self) -> Vec<String> {
         self.0.functions()
+    }
+
+    /// The kernel sources of its GPU implementations.
+    pub fn kernels(&self) -> &'static [&'static Source] {
+        self.0.kernels()
     }
 
     /// Verifies one implementation, such as `gpu/cublas`, at small and odd sizes

@@ -59,6 +59,10 @@ impl Workload for Chain {
         8 * n
     }
 
+    fn kernels() -> &'static [&'static Source] {
+        const { &[&CHAIN] }
+    }
+
     fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
         let links = self.links.iter().flat_map(|link| [link.factor, link.term]);
         visit_f32(&links.collect::<Vec<_>>(), visit);

@@ -64,6 +64,10 @@ impl Workload for Pipeline {
         12 * size
     }
 
+    fn kernels() -> &'static [&'static Source] {
+        const { &[&HOST_SYNC] }
+    }
+
     fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
         visit_f32(&self.x, visit);
     }

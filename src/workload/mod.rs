@@ -7,7 +7,6 @@ pub mod cold_start;
 pub mod graph_replay;
 mod host_memory;
 pub mod host_sync;
-pub mod kernels;
 pub mod loader;
 pub mod matmul;
 pub mod memory;

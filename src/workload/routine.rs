@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::device::kernel::Source;
 use crate::model::verified::Verified;
 
 /// What an operation's code may fail with: a CUDA error, an allocation, a missing library.
@@ -19,6 +20,11 @@ pub trait Workload: Sized {
     fn host_bytes(size: u64) -> u64;
     /// Device memory the inputs and one implementation take, in bytes.
     fn device_bytes(size: u64) -> u64;
+    /// The kernel sources of its GPU implementations, which the tests compile for every
+    /// architecture that they claim.
+    fn kernels() -> &'static [&'static Source] {
+        &[]
+    }
     /// Hands the inputs over in pieces, so that a digest can tell whether two versions
     /// compute the same. Hands over nothing where there are none.
     fn visit_inputs(&self, _visit: &mut dyn FnMut(&[u8])) {}

@@ -15,6 +15,7 @@ use crate::device::calls::{
     copy_to_device, copy_to_host, pinned, pinned_mut, record, synchronize, wait,
 };
 use crate::device::gpu::Gpu;
+use crate::device::kernel::Source;
 use crate::model::cost::Cost;
 use crate::model::role::Launches;
 use crate::model::verified::Verified;
@@ -41,6 +42,10 @@ impl Workload for Streams {
 
     fn device_bytes(size: u64) -> u64 {
         8 * size
+    }
+
+    fn kernels() -> &'static [&'static Source] {
+        const { &[&nested_sine::NESTED_SINE] }
     }
 
     fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {

@@ -60,6 +60,10 @@ impl Workload for Spin {
     fn device_bytes(_: u64) -> u64 {
         size_of::<u64>() as u64
     }
+
+    fn kernels() -> &'static [&'static Source] {
+        const { &[&SPIN] }
+    }
 }
 
 /// One launch, and nothing that is counted.

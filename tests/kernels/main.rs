@@ -12,7 +12,23 @@ use std::sync::OnceLock;
 
 use crossover::device::kernel::{Cubin, NO_NVRTC, Source};
 use crossover::device::libraries;
-use crossover::workload::kernels;
+
+/// The suite's own list of groups.
+#[allow(dead_code, reason = "its main function is the bench executable's")]
+#[path = "../../benches/crossover/main.rs"]
+mod suite;
+
+/// The sources of every group, each once.
+fn sources() -> Vec<&'static Source> {
+    let mut sources: Vec<&Source> = suite::groups()
+        .iter()
+        .flat_map(|group| group.kernels())
+        .copied()
+        .collect();
+    sources.sort_by_key(|source| source.name);
+    sources.dedup_by(|a, b| std::ptr::eq(*a, *b));
+    sources
+}
 
 /// The architecture of the reference results.
 const HOPPER: (u32, u32) = (9, 0);
@@ -41,8 +57,8 @@ fn compile(source: &Source, arch: (u32, u32)) -> Cubin {
 fn on_hopper() -> &'static [(&'static str, Cubin)] {
     static CUBINS: OnceLock<Vec<(&str, Cubin)>> = OnceLock::new();
     CUBINS.get_or_init(|| {
-        let compiled = |source: &&Source| (source.name, compile(source, HOPPER));
-        kernels::ALL.iter().map(compiled).collect()
+        let compiled = |source: &'static Source| (source.name, compile(source, HOPPER));
+        sources().into_iter().map(compiled).collect()
     })
 }
 

@@ -8,20 +8,12 @@ use cudarc::driver::{result, sys};
 use cudarc::nvrtc::result as nvrtc;
 
 use crate::device::gpu::cublas_error;
-use crate::device::kernel::Source;
 use crate::device::libraries;
 use crate::model::role::Phase;
 use crate::timing::CudaError;
 use crate::workload::child_process::Report;
+use crate::workload::cold_start::problem::COLD_START;
 use crate::workload::routine::RoutineError;
-
-/// The kernel of the first launch.
-pub static COLD_START: Source = Source {
-    name: "cold_start.cu",
-    text: include_str!("../../../kernels/cold_start.cu"),
-    options: &[],
-    oldest: (7, 5),
-};
 
 /// Repetitions of a warm phase; their median counts.
 const WARM: usize = 21;

@@ -7,7 +7,6 @@ mod child;
 mod phase;
 mod problem;
 
-pub use child::COLD_START;
 pub(super) use child::measure;
 pub use phase::phase;
-pub use problem::{ColdStart, cost};
+pub use problem::{COLD_START, ColdStart, cost};

@@ -2,9 +2,18 @@
 
 use std::rc::Rc;
 
+use crate::device::kernel::Source;
 use crate::model::cost::Cost;
 use crate::workload::child_process::{Processes, Task};
 use crate::workload::routine::Workload;
+
+/// The kernel of the first launch.
+pub static COLD_START: Source = Source {
+    name: "cold_start.cu",
+    text: include_str!("../../../kernels/cold_start.cu"),
+    options: &[],
+    oldest: (7, 5),
+};
 
 /// The measured processes.
 pub struct ColdStart {
@@ -24,6 +33,10 @@ impl Workload for ColdStart {
 
     fn device_bytes(_: u64) -> u64 {
         1 << 30
+    }
+
+    fn kernels() -> &'static [&'static Source] {
+        const { &[&COLD_START] }
     }
 }
 

@@ -6,21 +6,13 @@ use cudarc::driver::{CudaEvent, CudaSlice, DevicePtr, sys};
 
 use crate::device::calls::record;
 use crate::device::gpu::Gpu;
-use crate::device::kernel::Source;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
 use crate::workload::loader::expected::{COSINE, Expected, SINE, STEPS, verify};
 use crate::workload::loader::images::BATCHES;
+use crate::workload::loader::problem::LOADER;
 use crate::workload::loader::problem::Loader;
 use crate::workload::routine::RoutineError;
-
-/// The consumer's kernel.
-pub static LOADER: Source = Source {
-    name: "loader.cu",
-    text: include_str!("../../../kernels/loader.cu"),
-    options: &[],
-    oldest: (7, 5),
-};
 
 /// Threads of a block, as the kernel declares.
 const THREADS: u32 = 256;

@@ -11,7 +11,6 @@ mod images;
 mod problem;
 mod worker;
 
-pub use consumer::LOADER;
 pub use epoch::{Feed, epoch};
 pub use images::{BATCHES, IMAGE};
-pub use problem::{Loader, cost};
+pub use problem::{LOADER, Loader, cost};

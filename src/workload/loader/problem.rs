@@ -4,10 +4,19 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use crate::device::kernel::Source;
 use crate::model::cost::Cost;
 use crate::workload::loader::expected::{Expected, FLOP_A_BYTE};
 use crate::workload::loader::images::{BATCHES, Images};
 use crate::workload::routine::Workload;
+
+/// The consumer's kernel.
+pub static LOADER: Source = Source {
+    name: "loader.cu",
+    text: include_str!("../../../kernels/loader.cu"),
+    options: &[],
+    oldest: (7, 5),
+};
 
 /// The images of an epoch, their order, and what the consumer makes of each batch.
 pub struct Loader {
@@ -37,6 +46,10 @@ impl Workload for Loader {
 
     fn device_bytes(size: u64) -> u64 {
         2 * size + (16 << 20)
+    }
+
+    fn kernels() -> &'static [&'static Source] {
+        const { &[&LOADER] }
     }
 
     fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {

@@ -3,25 +3,16 @@
 use std::rc::Rc;
 
 use crate::device::gpu::Gpu;
-use crate::device::kernel::Source;
 use crate::model::verified::Verified;
 use crate::timing::Launch;
 use crate::workload::matmul::operands::Inputs;
 use crate::workload::matmul::output::Output;
-use crate::workload::matmul::problem::Matmul;
+use crate::workload::matmul::problem::{MATMUL, Matmul};
 use crate::workload::matmul::sgemm::{LAUNCHES, Sgemm};
 use crate::workload::routine::{Made, Routine, RoutineError};
 
 pub use crate::workload::matmul::overlap::transfer_pinned;
 pub use crate::workload::matmul::transfer::transfer;
-
-/// The kernels of this module.
-pub static MATMUL: Source = Source {
-    name: "matmul.cu",
-    text: include_str!("../../../kernels/matmul.cu"),
-    options: &[],
-    oldest: (7, 5),
-};
 
 /// Own kernel, one thread an element.
 pub fn naive(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {

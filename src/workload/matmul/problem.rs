@@ -8,6 +8,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
 use crate::device::gpu::Gpu;
+use crate::device::kernel::Source;
 use crate::model::cost::Cost;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
@@ -15,6 +16,14 @@ use crate::workload::matmul::operands::Inputs;
 use crate::workload::matmul::reference::Reference;
 use crate::workload::matmul::shape::Shape;
 use crate::workload::routine::{Workload, visit_f32};
+
+/// The kernels of this module.
+pub(super) static MATMUL: Source = Source {
+    name: "matmul.cu",
+    text: include_str!("../../../kernels/matmul.cu"),
+    options: &[],
+    oldest: (7, 5),
+};
 
 /// Largest order: at 2^15 each matrix takes 4 GiB.
 pub const LARGEST: u64 = 1 << 15;
@@ -161,6 +170,10 @@ impl Workload for Matmul {
     fn device_bytes(n: u64) -> u64 {
         // The inputs that implementations share, and all three for one with transfers.
         20 * n * n + CUBLAS_WORKSPACE
+    }
+
+    fn kernels() -> &'static [&'static Source] {
+        const { &[&MATMUL] }
     }
 
     fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {

@@ -4,6 +4,7 @@
 use std::marker::PhantomData;
 use std::rc::Rc;
 
+use crate::device::kernel::Source;
 use crate::workload::matmul::problem::{CUBLAS_WORKSPACE, Matmul};
 use crate::workload::matmul::shape::Shape;
 use crate::workload::routine::Workload;
@@ -17,6 +18,11 @@ pub trait Family: 'static {
     /// memory.
     fn host_bytes(size: u64) -> u64 {
         8 * Self::shape(size).elements() as u64
+    }
+
+    /// As [`Workload::kernels`].
+    fn kernels() -> &'static [&'static Source] {
+        &[]
     }
 
     /// As [`Workload::device_bytes`]: the inputs that implementations share, all three
@@ -88,6 +94,10 @@ impl<F: Family> Workload for Shaped<F> {
 
     fn device_bytes(size: u64) -> u64 {
         F::device_bytes(size)
+    }
+
+    fn kernels() -> &'static [&'static Source] {
+        F::kernels()
     }
 
     fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {

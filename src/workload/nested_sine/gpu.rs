@@ -8,21 +8,12 @@ use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result, sys};
 use crate::device::calls::{copy_to_device, copy_to_host};
 use crate::device::gpu::Gpu;
 use crate::device::graph::Graph;
-use crate::device::kernel::Source;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
 use crate::workload::host_memory::{Buffer, HostMemory, Input};
-use crate::workload::nested_sine::problem::{NestedSine, PASSES};
+use crate::workload::nested_sine::problem::{NESTED_SINE, NestedSine, PASSES};
 use crate::workload::nested_sine::verify::{POISON, POISON_BYTE, Tolerance};
 use crate::workload::routine::{Made, Routine, RoutineError};
-
-/// The kernels.
-pub static NESTED_SINE: Source = Source {
-    name: "nested_sine.cu",
-    text: include_str!("../../../kernels/nested_sine.cu"),
-    options: &[],
-    oldest: (7, 5),
-};
 
 /// Threads of a block: `THREADS` in the source.
 const THREADS: u64 = 128;

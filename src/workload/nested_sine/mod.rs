@@ -10,9 +10,8 @@ mod sine;
 mod vector;
 mod verify;
 
-pub use gpu::NESTED_SINE;
 pub use isa::Isa;
-pub use problem::{NestedSine, cost, cost_per_kernel, cost_transfer, cost_vector};
+pub use problem::{NESTED_SINE, NestedSine, cost, cost_per_kernel, cost_transfer, cost_vector};
 pub(super) use verify::POISON;
 
 #[cfg(test)]

@@ -3,9 +3,18 @@
 use std::cell::OnceCell;
 use std::ops::Range;
 
+use crate::device::kernel::Source;
 use crate::model::cost::Cost;
 use crate::workload::nested_sine::input;
 use crate::workload::routine::{Workload, visit_f32};
+
+/// The kernels.
+pub static NESTED_SINE: Source = Source {
+    name: "nested_sine.cu",
+    text: include_str!("../../../kernels/nested_sine.cu"),
+    options: &[],
+    oldest: (7, 5),
+};
 
 /// Sines an element.
 pub(super) const PASSES: u32 = 4;
@@ -86,6 +95,10 @@ impl Workload for NestedSine {
 
     fn device_bytes(n: u64) -> u64 {
         8 * n
+    }
+
+    fn kernels() -> &'static [&'static Source] {
+        const { &[&NESTED_SINE] }
     }
 
     fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {

@@ -55,6 +55,10 @@ impl Workload for Transfer {
         2 * size
     }
 
+    fn kernels() -> &'static [&'static Source] {
+        const { &[&TRANSFER] }
+    }
+
     fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
         visit(&self.pattern);
     }

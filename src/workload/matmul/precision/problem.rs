@@ -22,6 +22,10 @@ impl Family for Precision {
         Shape::square(n as usize)
     }
 
+    fn kernels() -> &'static [&'static Source] {
+        const { &[&PRECISION] }
+    }
+
     fn host_bytes(n: u64) -> u64 {
         problem::host_bytes(n)
     }

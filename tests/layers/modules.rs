@@ -9,10 +9,11 @@ use syn::{Attribute, Expr, ItemMod, ItemUse, Lit, UseTree, VisRestricted};
 /// The text of every file, by its path below the project's root.
 pub(crate) type Sources = BTreeMap<String, String>;
 
-/// Whether a crate starts at this file: each one just below `tests` is a crate of its own.
+/// Whether a crate starts at this file: each one just below `tests` or `examples` is a crate of
+/// its own.
 pub(crate) fn is_root(file: &str) -> bool {
     let (folder, name) = split(file);
-    folder == "tests" || name == "lib.rs" || name == "main.rs"
+    matches!(folder, "tests" | "examples") || name == "lib.rs" || name == "main.rs"
 }
 
 /// A file's folder and its name in there.

@@ -1,4 +1,4 @@
-//! The two plots of a group: time against size, and the rate against size with the limits.
+//! The plots of a group: time against size, and the rate against size with the limits.
 
 use crate::analysis::crossover::pairs::{self, Found};
 use crate::analysis::limits;
@@ -12,15 +12,6 @@ use crate::results::curves::{Group, Series};
 use crate::results::machine::Machine;
 use crate::timing::Clock;
 
-/// The plots of one group.
-#[derive(Clone, Debug)]
-pub(super) struct Charts {
-    /// Time against size.
-    pub time: Plot,
-    /// Rate against size; `None` where no cost is known.
-    pub rate: Option<Plot>,
-}
-
 /// One curve that is drawn: whose it is and its place in the palette.
 struct Drawn<'a> {
     machine: &'a Machine,
@@ -31,8 +22,9 @@ struct Drawn<'a> {
     index: usize,
 }
 
-/// The plots of a group of the machine or of one beside it.
-pub(super) fn charts(report: &Assembled, group: &str) -> Charts {
+/// The plots of a group of the machine or of one beside it, each with the name of its file: the
+/// time against the size, then the rate, unless no cost is known.
+pub(super) fn charts(report: &Assembled, group: &str) -> Vec<(&'static str, Plot)> {
     let drawn = drawn(report, group);
     let topic = report.topic(group);
     let title = &topic.title;
@@ -69,10 +61,11 @@ pub(super) fn charts(report: &Assembled, group: &str) -> Charts {
         marks: Vec::new(),
         limits: ceilings(report, &drawn, work),
     });
-    Charts {
-        time,
-        rate: rate.filter(|plot| !plot.curves.is_empty()),
-    }
+    let rate = rate.filter(|plot| !plot.curves.is_empty());
+    [("time", Some(time)), ("throughput", rate)]
+        .into_iter()
+        .filter_map(|(name, plot)| Some((name, plot?)))
+        .collect()
 }
 
 /// Place of a curve in its family's palette: by name within the group.

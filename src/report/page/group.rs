@@ -13,7 +13,7 @@ use crate::model::id::Device;
 use crate::presentation::ink::Role;
 use crate::presentation::units;
 use crate::report::assemble::Assembled;
-use crate::report::charts::{self, Charts};
+use crate::report::charts;
 use crate::report::page::link;
 use crate::results::curves::{Benchmark, Group, Series};
 use crate::results::machine::Machine;
@@ -47,12 +47,9 @@ impl Section {
                 plots: Vec::new(),
             };
         }
-        let Charts { time, rate } = charts::charts(report, group);
-        let plots = [("time", Some(time)), ("throughput", rate)];
-        let plots = plots
+        let plots = charts::charts(report, group)
             .into_iter()
             .filter_map(|(kind, plot)| {
-                let plot = plot?;
                 Some(Drawn {
                     file: format!("{}-{kind}.svg", safe(group)),
                     svg: plot.file()?,

@@ -41,8 +41,7 @@ pub(crate) fn group() -> Group<Matmul> {
     )
     .about(
         "Matrix product",
-        "Square f32 matrices, C = A · B: from which N on does the GPU win, and what do transfers take \
-         of it?",
+        "Square f32 matrices, C = A · B: from which N on does the GPU win, and what do the transfers cost?",
     )
     .axis("N", "N, rows and columns of each matrix", Unit::Count)
     .words("the product", "kernel")
@@ -72,7 +71,7 @@ pub(crate) fn group() -> Group<Matmul> {
     )
     .with(
         Implementation::gpu("naive", EventsGated, gpu::naive)
-            .method("one thread an element")
+            .method("one thread per element")
             .sizes(naive_sizes),
     )
     .with(Implementation::gpu("tiled", EventsGated, gpu::tiled).method("tiles in registers"))

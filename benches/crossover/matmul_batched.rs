@@ -44,7 +44,7 @@ pub(crate) fn group() -> Group<Shaped<Batched>> {
         "64 small f32 products at once: where does a GPU win that no single one of them would fill?",
     )
     .axis("N", "N, rows and columns of each matrix", Unit::Count)
-    .with(shared("over-batch", Share::Products).method("a product a thread"))
+    .with(shared("over-batch", Share::Products).method("one product per thread"))
     .with(shared("within", Share::EachProduct).method("all threads in each product"))
     .with(cublas("cublas", EventsGated))
     .with(cublas("cublas-eager", Events))

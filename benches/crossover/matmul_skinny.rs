@@ -46,7 +46,7 @@ pub(crate) fn group() -> Group<Shaped<Skinny>> {
     )
     .axis("M", "M, rows of the left matrix", Unit::Count)
     .with(shared("gemm", Share::EachProduct))
-    .with(shared("columns", Share::Columns).method("a block of columns a thread"))
+    .with(shared("columns", Share::Columns).method("a block of columns per thread"))
     .with(cublas("cublas", EventsGated))
     // B takes 64 MiB, of which a large L2 cache keeps a good part from one call to the next.
     .with(cublas("cublas-cold", EventsCold))

@@ -1,4 +1,4 @@
-//! The same product in ever fewer bits, and in f32 put together from fewer.
+//! The same product in ever fewer bits, and f32 emulated in lower precision.
 
 use std::rc::Rc;
 
@@ -38,7 +38,7 @@ pub(crate) fn group() -> Group<Shaped<Precision>> {
     )
     .about(
         "Precision",
-        "The same matrix product in ever fewer bits, and in f32 put together from fewer: what does each \
+        "The same matrix product in ever fewer bits, and f32 emulated in lower precision: what does each \
          step buy, and what does it cost in error?",
     )
     .axis("N", "N, rows and columns of each matrix", Unit::Count)

@@ -1,5 +1,6 @@
 //! A bench executable: runs its groups, then refreshes the report.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use crate::report::assemble::Options;
@@ -39,8 +40,13 @@ pub fn bench(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    let mut names = BTreeSet::new();
     for group in groups() {
-        if let Some(contradiction) = group.contradictions().first() {
+        let twice = (!names.insert(group.name())).then(|| {
+            let name = group.name();
+            format!("the group {name} is there twice; give each a name of its own")
+        });
+        if let Some(contradiction) = group.contradictions().into_iter().chain(twice).next() {
             eprintln!("error: {contradiction}");
             return ExitCode::from(2);
         }

@@ -21,7 +21,7 @@ pub struct Role {
     /// Number format of the operands.
     #[serde(default)]
     pub format: Format,
-    /// f32 put together from products of operands in `format`.
+    /// f32 emulated by products of operands in `format`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<Split>,
     /// Pieces that the work is cut into, so that they overlap or not; 1 is no cut.
@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_without_saying_is_not_stored_and_comes_back() {
+    fn defaults_are_not_stored_and_come_back() {
         let role = Role::gpu();
         let text = serde_json::to_string(&role).unwrap();
         let short = r#"{"data":"queued","launches":"one-by-one","format":"f32","does":"computes"}"#;

@@ -147,16 +147,6 @@ pub(crate) fn binary(bytes: u64) -> String {
     }
 }
 
-/// A size between measured ones: the first whole one from it on, to three digits.
-pub(crate) fn from_size(size: f64) -> String {
-    count(size.ceil())
-}
-
-/// The whole sizes around an interval.
-pub(crate) fn size_range(low: f64, high: f64) -> String {
-    format!("{} to {}", count(low.floor()), count(high.ceil()))
-}
-
 /// A whole number, rounded to three digits.
 pub(crate) fn count(value: f64) -> String {
     match value.round() {
@@ -226,6 +216,23 @@ impl Unit {
             Unit::Time => time(of as f64),
         }
     }
+
+    /// A size between measured ones: the first whole one from it on, to three digits.
+    pub(crate) fn from(self, size: f64) -> String {
+        match self {
+            Unit::Count => count(size.ceil()),
+            Unit::Bytes => bytes(size.ceil()),
+            Unit::Time => time(size),
+        }
+    }
+
+    /// The whole sizes around an interval.
+    pub(crate) fn range(self, low: f64, high: f64) -> String {
+        match self {
+            Unit::Count => format!("{} to {}", count(low.floor()), count(high.ceil())),
+            _ => format!("{} to {}", self.from(low), self.from(high)),
+        }
+    }
 }
 
 impl Topic {
@@ -263,9 +270,10 @@ mod tests {
         assert_eq!(binary(1 << 28), "256 MiB");
         assert_eq!(binary(1536 << 10), "1.57 MB");
         assert_eq!(binary(512), "512 B");
-        assert_eq!(from_size(181.4), "182");
-        assert_eq!(from_size(64.0), "64");
-        assert_eq!(size_range(87.5, 88.3), "87 to 89");
+        assert_eq!(Unit::Count.from(181.4), "182");
+        assert_eq!(Unit::Count.from(64.0), "64");
+        assert_eq!(Unit::Count.range(87.5, 88.3), "87 to 89");
+        assert_eq!(Unit::Bytes.range(1.5e6, 2e6), "1.50 MB to 2.00 MB");
         assert_eq!(count(3.0), "3");
         assert_eq!(factor(25.6), "26×");
         assert_eq!(factor(2.0), "2×");

@@ -6,7 +6,6 @@ use crate::analysis::rate::{self, Work};
 use crate::model::id::Device;
 use crate::presentation::ink::Family;
 use crate::presentation::plot::figure::{Curve, Dot, Limit, Mark, Plot, Quantity};
-use crate::presentation::units;
 use crate::report::assemble::Assembled;
 use crate::results::curves::{Group, Series};
 use crate::results::machine::Machine;
@@ -198,7 +197,7 @@ fn mark(report: &Assembled, f: &Found) -> Option<Mark> {
         .group(&f.group)?
         .on(Device::Gpu)
         .find(|s| s.implementation == f.gpu && s.clock_name() == f.clock)?;
-    let at = format!("{} = {}", f.topic.symbol, units::from_size(change.size));
+    let at = format!("{} = {}", f.topic.symbol, f.topic.unit.from(change.size));
     let question = f.question.phrase();
     Some(Mark {
         size: change.size,

@@ -60,6 +60,8 @@ pub(crate) struct Benchmark {
     pub cost: Cost,
     /// What its implementation does, and how.
     pub role: Role,
+    /// Whether the result carries its role, and it is not a table's.
+    pub declared: bool,
     /// The check against float64.
     pub verified: Option<Verified>,
     /// Why the GPU's clock was held down right after the samples; `None` where nobody looked.
@@ -176,8 +178,8 @@ pub(crate) struct Group {
     pub name: String,
     /// What it says of itself.
     pub topic: Topic,
-    /// Its place among the groups.
-    pub place: usize,
+    /// Its place among the groups: those of the newest run first.
+    pub place: (usize, usize),
     /// At least one.
     pub series: Vec<Series>,
 }
@@ -203,7 +205,7 @@ impl Group {
 /// Curves and groups of loose benchmarks. `topic` knows a group and its place.
 pub(crate) fn gather(
     benchmarks: Vec<Benchmark>,
-    topic: impl Fn(&str) -> (usize, Topic),
+    topic: impl Fn(&str) -> ((usize, usize), Topic),
 ) -> Vec<Group> {
     let mut groups: BTreeMap<String, BTreeMap<_, Vec<Benchmark>>> = BTreeMap::new();
     for benchmark in benchmarks {
@@ -226,7 +228,7 @@ pub(crate) fn gather(
             device,
             implementation,
             clock,
-            role: points[0].role.clone(),
+            role: role(&points),
             points,
         }
     };
@@ -244,6 +246,13 @@ pub(crate) fn gather(
             }
         })
         .collect()
+}
+
+/// The role of a curve: that of its newest result that carries one, since a declaration may have
+/// been corrected and not every size run again.
+fn role(points: &[Benchmark]) -> Role {
+    let newest = points.iter().max_by_key(|b| (b.declared, &b.run));
+    newest.expect("a curve has a point").role.clone()
 }
 
 /// A name and the number at its end, so that `chunks-8` comes before `chunks-16`.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::model::cost::Cost;
 use crate::model::id::{self, Device};
-use crate::model::role::{Data, Role};
+use crate::model::role::{Data, Library, Role, Threads};
 use crate::model::topic::Topic;
 
 #[derive(Deserialize)]
@@ -25,19 +25,34 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
 });
 
 /// The role of a result that was stored without one. Of an implementation that is in no table it
-/// is what its device and its cost say: GPU code that moves data over the link has them on the
-/// host.
+/// is what earlier versions took it for: GPU code has its data on the host where its name begins
+/// with `transfer` or bytes cross the link, and is a product of cuBLAS where it begins with
+/// `cublas`; CPU code on one thread is no answer where it ends in `-1-thread`.
 pub(super) fn role(group: &str, device: Device, implementation: &str, cost: &Cost) -> Role {
     let function = id::function_of(device, implementation);
     let known = TABLE.roles.get(group).and_then(|rows| rows.get(&function));
-    known.cloned().unwrap_or_else(|| match device {
+    if let Some(role) = known {
+        return role.clone();
+    }
+    let mut role = match device {
         Device::Cpu => Role::cpu(),
-        Device::Gpu if cost.link_bytes.is_some_and(|bytes| bytes > 0.0) => Role {
-            data: Data::Ordinary,
-            ..Role::gpu()
-        },
         Device::Gpu => Role::gpu(),
-    })
+    };
+    let moves = cost.link_bytes.is_some_and(|bytes| bytes > 0.0);
+    match device {
+        Device::Cpu if implementation.ends_with("-1-thread") => {
+            role.threads = Some(Threads::One);
+            role.answers = false;
+        }
+        Device::Gpu if moves || implementation.starts_with("transfer") => {
+            role.data = Data::Ordinary;
+        }
+        Device::Gpu if implementation.starts_with("cublas") => {
+            role.library = Some(Library::Cublas);
+        }
+        _ => {}
+    }
+    role
 }
 
 /// The groups of then, in their order.
@@ -59,15 +74,20 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_implementation_is_what_its_cost_says() {
+    fn an_unknown_implementation_is_what_earlier_versions_took_it_for() {
         let cost = |link_bytes| Cost {
             link_bytes,
             ..Cost::default()
         };
-        let of = |device, cost| role("a", device, "b", &cost).data;
-        assert_eq!(of(Device::Gpu, cost(None)), Data::Queued);
-        assert_eq!(of(Device::Gpu, cost(Some(0.0))), Data::Queued);
-        assert_eq!(of(Device::Gpu, cost(Some(8.0))), Data::Ordinary);
-        assert_eq!(of(Device::Cpu, cost(None)), Data::Ordinary);
+        let of = |name, cost| role("a", Device::Gpu, name, &cost).data;
+        assert_eq!(of("b", cost(None)), Data::Queued);
+        assert_eq!(of("b", cost(Some(0.0))), Data::Queued);
+        assert_eq!(of("b", cost(Some(8.0))), Data::Ordinary);
+        assert_eq!(of("transfer-b", cost(None)), Data::Ordinary);
+        let of = |device, name| role("a", device, name, &cost(None));
+        assert_eq!(of(Device::Cpu, "b"), Role::cpu());
+        assert_eq!(of(Device::Cpu, "b-1-thread").threads, Some(Threads::One));
+        assert!(!of(Device::Cpu, "b-1-thread").answers);
+        assert_eq!(of(Device::Gpu, "cublas-b").library, Some(Library::Cublas));
     }
 }

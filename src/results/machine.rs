@@ -150,15 +150,16 @@ impl Machine {
 }
 
 /// What a group says of itself, and its place: as the newest run has it that knows the group.
-fn topic(group: &str, runs: &[Vec<Topic>]) -> (usize, Topic) {
+fn topic(group: &str, runs: &[Vec<Topic>]) -> ((usize, usize), Topic) {
     let known = runs.iter().rev().map(Vec::as_slice);
     known
         .chain([earlier::topics()])
-        .find_map(|topics| {
+        .enumerate()
+        .find_map(|(age, topics)| {
             let place = topics.iter().position(|topic| topic.group == group)?;
-            Some((place, topics[place].clone()))
+            Some(((age, place), topics[place].clone()))
         })
-        .unwrap_or_else(|| (usize::MAX, Topic::of(group)))
+        .unwrap_or_else(|| ((usize::MAX, 0), Topic::of(group)))
 }
 
 /// A result of this suite's form. Samples that cannot be read are named in `problems`: the
@@ -193,6 +194,7 @@ fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, P
         .map_err(|problem| problems.push(problem))
         .ok();
     let role = sidecar.as_ref().and_then(|s| s.role.clone());
+    let declared = role.is_some();
     let cost = sidecar.as_ref().map(|s| s.cost).unwrap_or_default();
     let role = role.unwrap_or_else(|| earlier::role(&stored.group, device, implementation, &cost));
     let mut benchmark = Benchmark {
@@ -209,6 +211,7 @@ fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, P
         samples: samples.map(|samples| samples.len()),
         cost,
         role,
+        declared,
         verified: None,
         throttle_reasons: None,
         telemetry: None,

@@ -11,10 +11,8 @@ use crate::model::topic::{Topic, Truth, Unit};
 use crate::suite::plan::Planned;
 use crate::suite::settings::Profile;
 use crate::timing::{Clock, Rate};
-use crate::workload::routine::{Routine, RoutineError, Workload};
+use crate::workload::routine::{Made, Workload};
 
-/// A routine that is set up, or why there is none.
-type Made = Result<Box<dyn Routine>, RoutineError>;
 type MakeCpu<W> = Box<dyn Fn(&Rc<W>) -> Made>;
 type MakeGpu<W> = Box<dyn Fn(&Rc<Gpu>, &Rc<W>) -> Made>;
 type CostOf = Box<dyn Fn(u64) -> Cost>;
@@ -44,8 +42,8 @@ impl Sizes {
         }
     }
 
-    /// Sizes at which tests verify instead of the smallest ones and their neighbours: none of
-    /// them a round number, where an end is left over, and all of them small.
+    /// Sizes at which tests verify, instead of the smallest one and its neighbours: small ones,
+    /// and among them some that no block or vector divides.
     pub fn odd(mut self, sizes: impl IntoIterator<Item = u64>) -> Self {
         self.odd = sizes.into_iter().collect();
         self
@@ -83,6 +81,10 @@ impl Sizes {
             Profile::Default => &self.default,
             Profile::Full => &self.full,
         }
+    }
+
+    pub(super) fn has_odd(&self) -> bool {
+        !self.odd.is_empty()
     }
 
     /// Where tests verify: the odd sizes, or else the smallest and its neighbours.
@@ -176,7 +178,7 @@ impl<W> Implementation<W> {
         self
     }
 
-    /// f32 put together from products of operands in `format`.
+    /// f32 emulated by products of operands in `format`.
     pub fn split(mut self, format: impl Into<Format>, split: Split) -> Self {
         self.role.split = Some(split);
         self.format(format)
@@ -254,7 +256,8 @@ pub struct Group<W> {
 
 impl<W: Workload> Group<W> {
     /// A group without implementations yet, under its own name. `rate` is what Criterion
-    /// prints as throughput (`None` where that says nothing), `cost` what the results carry.
+    /// prints as throughput (`None` where that says nothing; the page
+    /// then has no plot of a rate), `cost` what the results carry.
     pub fn new(
         name: &'static str,
         sizes: Sizes,

@@ -206,12 +206,12 @@ impl AnyGroup {
 
     /// Verifies one implementation, such as `gpu/cublas`, at small and odd sizes
     /// ([`Sizes::odd`](crate::suite::Sizes::odd)): an output that nobody wrote must not pass the
-    /// check against float64, one run must, and so must several in a row. Gives the sizes at
-    /// which something is absent that it needs, each with the reason.
+    /// check against float64, one run must, and so must several in a row. Gives the sizes that
+    /// the device or the library does not take, each with the reason.
     ///
     /// # Errors
-    /// A result that is wrong, an implementation that fails or is not there, and one on the GPU
-    /// where `gpu` is `None`.
+    /// A result that is wrong, an implementation that fails or is not there, a library that is
+    /// absent, and an implementation on the GPU where `gpu` is `None`.
     pub fn verify(
         &self,
         function: &str,

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use crate::device::absence::Absence;
 use crate::device::gpu::Gpu;
 use crate::model::id::{self, Device};
 use crate::model::topic::Truth;
@@ -21,7 +22,8 @@ impl<W: Workload> Group<W> {
         gpu: Option<&Rc<Gpu>>,
     ) -> Result<Vec<String>, RoutineError> {
         let mut absent = Vec::new();
-        let sizes = self.sizes.for_tests();
+        let own = row.sizes.as_ref().filter(|sizes| sizes.has_odd());
+        let sizes = own.unwrap_or(&self.sizes).for_tests();
         for &size in &sizes {
             let id = id::id(self.name, &row.function(), size);
             let problem = Rc::new(W::new(size));
@@ -32,10 +34,15 @@ impl<W: Workload> Group<W> {
                     None => written(&mut *routine, gpu.map(|gpu| &**gpu)),
                 }
             });
-            match outcome.map_err(Missing::from) {
-                Ok(()) => {}
-                Err(Missing::Skipped(reason)) => absent.push(format!("{id}: {reason}")),
-                Err(Missing::Failed { text, .. }) => return Err(format!("{id}: {text}").into()),
+            let Err(error) = outcome else { continue };
+            match error.downcast_ref() {
+                Some(Absence::DeviceLacks { .. } | Absence::Size { .. }) => {
+                    absent.push(format!("{id}: {error}"));
+                }
+                _ => {
+                    let (Missing::Skipped(text) | Missing::Failed { text, .. }) = error.into();
+                    return Err(format!("{id}: {text}").into());
+                }
             }
         }
         Ok(absent)
@@ -104,9 +111,9 @@ fn make<W>(
 }
 
 /// Poison must not pass, a run must, and so must several in a row without a wait between them, as
-/// a clock has them: what a routine reads, it must not have written. On the GPU the stream is
-/// then held up by a kernel that takes its time: a copy or a kernel on another stream that does
-/// not wait for this one works on poison.
+/// a clock has them: what a routine reads, it must not have written. On the GPU the clock's stream
+/// is then held up by a kernel that takes its time: what is on another stream and does not wait
+/// for this one comes too early and works on poison.
 fn written(routine: &mut dyn Routine, gpu: Option<&Gpu>) -> Result<(), RoutineError> {
     let wait = || gpu.map_or(Ok(()), Gpu::synchronize);
     let held_up = gpu.map(|gpu| (0, Some(gpu)));

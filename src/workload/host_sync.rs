@@ -108,6 +108,8 @@ pub fn pipeline(gpu: &Rc<Gpu>, problem: &Rc<Pipeline>, launching: Launches) -> M
 }
 
 struct Steps {
+    /// Dropped before the memory that it uses.
+    graph: Option<Graph>,
     gpu: Rc<Gpu>,
     problem: Rc<Pipeline>,
     launching: Launches,
@@ -116,7 +118,6 @@ struct Steps {
     buffers: [CudaSlice<f32>; 2],
     launches: Vec<Launch>,
     host: PinnedHostSlice<f32>,
-    graph: Option<Graph>,
 }
 
 impl Steps {

@@ -75,7 +75,7 @@ pub(crate) fn curve(series: &Series) -> Curve {
 pub(crate) fn best_cpu(group: &Group) -> (Curve, Vec<(f64, String)>) {
     let curves: Vec<(String, Curve)> = group
         .on(Device::Cpu)
-        .filter(|s| s.answers())
+        .filter(|s| s.answers() && s.computes())
         .map(|s| (s.implementation.clone(), curve(s)))
         .collect();
     let mut sizes: Vec<f64> = curves

@@ -6,11 +6,11 @@ use crate::presentation::units;
 
 /// `from N = 181 on (measured)`.
 pub(crate) fn wins(f: &Found) -> String {
-    let symbol = &f.topic.symbol;
+    let (symbol, unit) = (&f.topic.symbol, f.topic.unit);
     let range = format!(
         "{symbol} = {} to {}",
-        units::size(f.crossing.range.0 as u64),
-        units::size(f.crossing.range.1 as u64)
+        unit.write(f.crossing.range.0 as u64),
+        unit.write(f.crossing.range.1 as u64)
     );
     let from = f.crossing.for_good().map(|c| {
         let how = if c.measured {
@@ -18,7 +18,7 @@ pub(crate) fn wins(f: &Found) -> String {
         } else {
             "interpolated"
         };
-        format!("from {symbol} = {} on ({how})", units::from_size(c.size))
+        format!("from {symbol} = {} on ({how})", unit.from(c.size))
     });
     match (f.crossing.answer, from) {
         (Answer::Always, _) => format!("always ({range})"),
@@ -31,10 +31,9 @@ pub(crate) fn wins(f: &Found) -> String {
 
 /// `26× faster at N = 4,096`.
 pub(crate) fn largest(f: &Found) -> String {
-    let symbol = &f.topic.symbol;
-    let size = units::size(f.speedup_size as u64);
+    let at = f.topic.at(f.speedup_size as u64);
     match f.speedup {
-        s if s >= 1.0 => format!("{} faster at {symbol} = {size}", units::factor(s)),
-        s => format!("{} slower at {symbol} = {size}", units::factor(1.0 / s)),
+        s if s >= 1.0 => format!("{} faster at {at}", units::factor(s)),
+        s => format!("{} slower at {at}", units::factor(1.0 / s)),
     }
 }

@@ -1,4 +1,4 @@
-//! One finding, what it is made from, and the words and lookups that several topics share.
+//! One finding, what it is made from, and the words and lookups that several kinds share.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ use crate::timing::Clock;
 /// One sentence and what it rests on.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub(crate) struct Finding {
-    /// Stable name, `transfers.matmul`; two groups may say the same thing, each for itself.
+    /// Stable name of what is said, `transfers.matmul`. Two groups may say the same thing, each
+    /// of itself: the name and the group together are unique.
     pub id: String,
     /// The group that it is about.
     pub group: String,

@@ -66,9 +66,15 @@ fn traffic(group: &Group) -> Option<Finding> {
         r if r >= 1.0 => format!("{} faster", units::factor(r)),
         r => format!("{} slower", units::factor(1.0 / r)),
     };
+    let bytes = apart.cost.bytes.zip(fused.cost.bytes);
+    let (rules, once) = match bytes {
+        Some((apart, fused)) if fused < apart => {
+            (", where memory rules,", ": it passes over the data once")
+        }
+        _ => (",", ""),
+    };
     let text = format!(
-        "At {}, where memory rules, the fused {} is {compared} ({} against {}): it passes over the \
-         data once.",
+        "At {}{rules} the fused {} is {compared} ({} against {}){once}.",
         group.topic.at(fused.size),
         group.topic.part,
         units::time(fused.median_ns),

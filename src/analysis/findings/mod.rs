@@ -1,6 +1,6 @@
 //! Findings: sentences with their measured figures and the benchmarks they rest on.
 //!
-//! Each file holds one topic; [`TABLE`] lists them all. A finding whose benchmarks are
+//! Each file holds one kind or a few; [`TABLE`] lists them all. A finding whose benchmarks are
 //! missing is absent. It looks for roles, never for names, so it is made for every group that
 //! has the rows for it. To add one, write `fn name(&Context) -> Vec<Finding>` in a file of its
 //! own and add it to the table.
@@ -22,10 +22,10 @@ pub(crate) mod finding;
 
 use crate::analysis::findings::finding::{Context, Finding};
 
-/// Makes the findings of one topic.
+/// Makes the findings of one kind.
 pub(crate) type Make = fn(&Context) -> Vec<Finding>;
 
-/// All topics, in the order they are shown.
+/// All kinds, in the order in which they are shown.
 pub(crate) const TABLE: &[Make] = &[
     winners::find,
     transfers::share,

@@ -1,7 +1,7 @@
 //! What overlapping copies and kernels saves, and how many pieces do it best.
 
 use crate::analysis::findings::finding::{Context, Finding, common, faster, gpu, pair, sentence};
-use crate::model::role::{Launches, Role};
+use crate::model::role::{Data, Launches, Role};
 use crate::presentation::units;
 use crate::results::curves::{Benchmark, Group, Series};
 use crate::timing::Clock::Wall;
@@ -34,7 +34,8 @@ fn pieces_one(context: &Context, group: &Group) -> Option<Finding> {
         .collect();
     let &(one, count, best) = bests.last()?;
     let ratio = one.median_ns / best.median_ns;
-    let copy = one_way_ns(context, best);
+    let pinned = sequence.role.data == Data::Pinned;
+    let copy = one_way_ns(context, best).filter(|_| pinned);
     let to_limit = copy.map(|ns| best.median_ns / ns);
     let limit = match (copy, to_limit) {
         (Some(ns), Some(times)) => format!(
@@ -113,17 +114,20 @@ fn synced_one(group: &Group) -> Option<Finding> {
         in_sequence,
         |role| role.pieces > 1 && role.launches == Some(Launches::Synchronised),
         |role| (role.pieces, role.launches) = (1, None),
-    )?;
+    )
+    .filter(|(sequence, _)| sequence.computes())?;
+    let pieces = synced.role.pieces;
     let pairs = common(sequence, synced);
     let (one, synced) = *pairs.last()?;
     let ratio = one.median_ns / synced.median_ns;
     let hides = match ratio {
-        r if r < 1.05 => "hides nothing: the work takes",
-        _ => "hides something all the same: the work takes",
+        r if r < 1.05 => "hides nothing",
+        _ => "hides something all the same",
     };
     let text = format!(
-        "The same on three streams with the host waiting after each stage {hides} {} at {}, {} in \
-         sequence.",
+        "{} in {pieces} pieces, the host waiting after each stage of each, {hides}: it takes {} at \
+         {}, {} in sequence.",
+        sentence(&group.topic.work),
         units::time(synced.median_ns),
         group.topic.at(one.size),
         units::time(one.median_ns),

@@ -24,9 +24,12 @@ impl<'a> Compared<'a> {
     /// `is` says which roles are compared with that of f32, from which they may differ in the
     /// format alone.
     fn new(group: &'a Group, is: impl Fn(&Role) -> bool) -> Option<Self> {
-        let full = full(group)?;
+        full(group).find_map(|full| Self::with(group, full, &is))
+    }
+
+    fn with(group: &'a Group, full: &'a Series, is: impl Fn(&Role) -> bool) -> Option<Self> {
         let mut others: Vec<&Series> = curves(group)
-            .filter(|s| is(&s.role) && in_full(&s.role) == full.role)
+            .filter(|s| is(&s.role) && like(s, full))
             .collect();
         others.sort_by_key(|s| (s.role.format, s.role.split));
         others.dedup_by_key(|s| (s.role.format, s.role.split));
@@ -157,9 +160,10 @@ pub(super) fn energy(context: &Context) -> Vec<Finding> {
 
 /// At the largest size at which the energy of both is known.
 fn energy_one(group: &Group) -> Option<Finding> {
-    let full = full(group)?;
-    let half = curves(group).find(|s| {
-        s.role.format == Format::Fp16 && s.role.split.is_none() && in_full(&s.role) == full.role
+    let (full, half) = full(group).find_map(|full| {
+        let half =
+            |s: &&Series| s.role.format == Format::Fp16 && s.role.split.is_none() && like(s, full);
+        Some((full, curves(group).find(half)?))
     })?;
     let known = |(full, half)| {
         Some((
@@ -198,17 +202,18 @@ fn curves(group: &Group) -> impl Iterator<Item = &Series> {
     clocks.flat_map(move |clock| gpu(group, clock))
 }
 
-fn full(group: &Group) -> Option<&Series> {
-    curves(group).find(|s| s.role.format == Format::F32)
+fn full(group: &Group) -> impl Iterator<Item = &Series> {
+    curves(group).filter(|s| s.role.format == Format::F32)
 }
 
-/// The same role on operands in f32.
-fn in_full(role: &Role) -> Role {
-    Role {
+/// Whether a curve differs from that of f32 in the format alone.
+fn like(series: &Series, full: &Series) -> bool {
+    let role = Role {
         format: Format::F32,
         split: None,
-        ..role.clone()
-    }
+        ..series.role.clone()
+    };
+    series.clock == full.clock && role == full.role
 }
 
 /// The library's routine by its name, other code as f32.

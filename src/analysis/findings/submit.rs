@@ -26,21 +26,20 @@ pub(super) fn find(context: &Context) -> Vec<Finding> {
             let Some(&(seen, real)) = pairs.last() else {
                 continue;
             };
-            let symbol = &group.topic.symbol;
             let ratio = wrong(&(seen, real));
             let small = match pairs.first() {
                 Some(first) if pairs.len() > 1 => format!(
-                    " At {symbol} = {} the factor is {}.",
-                    units::size(first.0.size),
+                    " At {} the factor is {}.",
+                    group.topic.at(first.0.size),
                     units::factor(wrong(first))
                 ),
                 _ => String::new(),
             };
             let text = format!(
-                "{}, timed on the host without synchronising: {symbol} = {} seems to take {} and \
-                 takes {}, so that clock is wrong by a factor of {}.{small}",
+                "{}, timed on the host without synchronising: {} seems to take {} and takes \
+                 {}, so that clock is wrong by a factor of {}.{small}",
                 group.topic.title,
-                units::size(seen.size),
+                group.topic.at(seen.size),
                 units::time(seen.median_ns),
                 units::time(real.median_ns),
                 units::factor(ratio).trim_end_matches('×'),

@@ -34,12 +34,11 @@ pub(super) fn share(context: &Context) -> Vec<Finding> {
                 ),
             };
             let text = format!(
-                "{}, gpu/{} at {} = {}: moving data takes {} of the time from host memory and \
+                "{}, gpu/{} at {}: moving data takes {} of the time from host memory and \
                  back ({}, of which the work alone needs {}){across}.",
                 group.topic.title,
                 series.implementation,
-                group.topic.symbol,
-                units::size(total.size),
+                group.topic.at(total.size),
                 units::percent(fraction),
                 units::time(total.median_ns),
                 units::time(alone.median_ns),
@@ -68,7 +67,7 @@ pub(super) fn break_even(context: &Context) -> Vec<Finding> {
         let Some(group) = context.machine.group(&table.group) else {
             continue;
         };
-        let size = format!("{} = {}", group.topic.symbol, units::size(row.size));
+        let size = group.topic.at(row.size);
         let text = match row.operations {
             o if o <= 1.0 => format!(
                 "{} at {size}, data moved as by gpu/{}: a single operation pays for moving its data.",

@@ -4,7 +4,7 @@ use crate::analysis::crossover::pairs::{Found, headlines};
 use crate::analysis::crossover::search::{Answer, Change};
 use crate::analysis::crossover::words;
 use crate::analysis::findings::finding::{Context, Finding};
-use crate::presentation::units;
+use crate::model::topic::Unit;
 use crate::results::curves::Question;
 
 pub(super) fn find(context: &Context) -> Vec<Finding> {
@@ -54,19 +54,19 @@ fn one(f: &Found) -> Finding {
 }
 
 fn verdict(f: &Found) -> String {
-    let symbol = &f.topic.symbol;
+    let (symbol, unit) = (&f.topic.symbol, f.topic.unit);
     let range = f.crossing.range;
     let at_largest = words::largest(f);
     match f.crossing.answer {
         Answer::Always => format!(
             "beats the best CPU code at every measured size, {symbol} = {} to {}; {at_largest}",
-            exact(range.0),
-            exact(range.1)
+            unit.write(range.0 as u64),
+            unit.write(range.1 as u64)
         ),
         Answer::Never => format!(
             "never beats the best CPU code in the measured range, {symbol} = {} to {}; {at_largest}",
-            exact(range.0),
-            exact(range.1)
+            unit.write(range.0 as u64),
+            unit.write(range.1 as u64)
         ),
         Answer::At | Answer::CrossesBack => {
             let turns: Vec<String> = f
@@ -80,8 +80,8 @@ fn verdict(f: &Found) -> String {
                     };
                     format!(
                         "{does} {symbol} = {} on ({})",
-                        units::from_size(c.size),
-                        how(c)
+                        unit.from(c.size),
+                        how(c, unit)
                     )
                 })
                 .collect();
@@ -90,14 +90,10 @@ fn verdict(f: &Found) -> String {
     }
 }
 
-fn how(change: &Change) -> String {
+fn how(change: &Change, unit: Unit) -> String {
     let kind = match change.measured {
         true => "measured",
         false => "interpolated",
     };
-    format!("{kind}, {}", units::size_range(change.low, change.high))
-}
-
-fn exact(size: f64) -> String {
-    units::size(size as u64)
+    format!("{kind}, {}", unit.range(change.low, change.high))
 }

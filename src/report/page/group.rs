@@ -144,7 +144,7 @@ fn answer(f: &Found, machine: Option<&Machine>) -> Markup {
     let interval = f
         .crossing
         .for_good()
-        .map_or("".to_owned(), |c| units::size_range(c.low, c.high));
+        .map_or("".to_owned(), |c| f.topic.unit.range(c.low, c.high));
     html! {
         tr.headline[f.headline] {
             td.gpu { (f.gpu_label()) @if let Some(machine) = machine { ", " (machine.hardware()) } }

@@ -198,8 +198,11 @@ fn card(f: &Found) -> Markup {
                 Answer::CrossesBack => "; crosses back before",
                 _ => "",
             };
-            let interval = format!("{how}, {}{again}", units::size_range(c.low, c.high));
-            (format!("{symbol} ≥ {}", units::from_size(c.size)), interval)
+            let interval = format!("{how}, {}{again}", f.topic.unit.range(c.low, c.high));
+            (
+                format!("{symbol} ≥ {}", f.topic.unit.from(c.size)),
+                interval,
+            )
         }
         (_, None) => (
             "crosses back".into(),

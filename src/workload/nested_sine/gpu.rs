@@ -302,19 +302,29 @@ struct Transfer {
     problem: Rc<NestedSine>,
 }
 
+impl Transfer {
+    fn enqueue(&mut self) -> Result<(), CudaError> {
+        self.device.upload(self.x.values(self.problem.input())?)?;
+        // SAFETY: `run` waits for the kernel.
+        unsafe { self.device.enqueue() }?;
+        self.device.download(0, self.y.values_mut()?)
+    }
+}
+
 impl Routine for Transfer {
     fn poison(&mut self) -> Result<(), RoutineError> {
         self.device.poison()?;
+        // Else an upload that never happened would go unnoticed.
+        self.device.gpu.poison(&mut self.device.x)?;
         self.y.values_mut()?.fill(POISON);
         Ok(())
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {
-        self.device.upload(self.x.values(self.problem.input())?)?;
-        // SAFETY: this function waits for the kernel.
-        unsafe { self.device.enqueue() }?;
-        self.device.download(0, self.y.values_mut()?)?;
-        Ok(self.device.gpu.synchronize()?)
+        let enqueued = self.enqueue();
+        // Waits even after an error: what was enqueued before it may still use the memory.
+        let waited = self.device.gpu.synchronize();
+        Ok(enqueued.and(waited)?)
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {

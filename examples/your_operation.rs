@@ -51,13 +51,19 @@ impl Sigmoid {
 
 fn cpu(problem: &Rc<Sigmoid>) -> Result<Box<dyn Routine>, RoutineError> {
     let (input, judge) = (problem.clone(), problem.clone());
-    // On all cores: the GPU is not compared with one of them. Small inputs stay on one thread.
-    let compute = move |y: &mut [f32]| {
-        let outputs = y.par_iter_mut().with_min_len(1 << 14);
-        let inputs = input.0.par_iter().with_min_len(1 << 14);
-        outputs
-            .zip(inputs)
-            .for_each(|(y, x)| *y = 1.0 / (1.0 + (-x).exp()));
+    let sigmoid = |y: &mut [f32], x: &[f32]| {
+        for (y, x) in y.iter_mut().zip(x) {
+            *y = 1.0 / (1.0 + (-x).exp());
+        }
+    };
+    // On all cores, since the GPU is not compared with one of them; small inputs on one thread.
+    const PIECE: usize = 1 << 12;
+    let compute = move |y: &mut [f32]| match y.len() {
+        0..=PIECE => sigmoid(y, &input.0),
+        _ => y
+            .par_chunks_mut(PIECE)
+            .zip(input.0.par_chunks(PIECE))
+            .for_each(|(y, x)| sigmoid(y, x)),
     };
     Ok(on_cpu(problem.0.len(), compute, move |y| judge.check(y)))
 }

@@ -109,8 +109,8 @@ fn a_run_without_results_is_named() {
     let output = crossover(dir.path()).args(["a", "b"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let text = shown(&output);
-    assert!(text.contains("run a1 ended with exit status: 3"), "{text}");
-    assert!(text.contains("a1 left no results"), "{text}");
+    assert!(text.contains("run a1 of "), "{text}");
+    assert!(text.contains("failed (exit status: 3)"), "{text}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
+use crate::command::pipe;
 use crate::report::assemble::Options;
 use crate::report::write;
 use crate::suite::AnyGroup;
@@ -33,6 +34,7 @@ pub fn bench(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
     if let Some(code) = run_child() {
         return code;
     }
+    pipe::end_with_the_reader();
     let mut suite = match Suite::from_env() {
         Ok(suite) => suite,
         Err(error) => {

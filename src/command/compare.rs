@@ -39,14 +39,25 @@ pub(crate) struct Args {
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let options = args.verdict.options()?;
-    let side = |names: &str| -> anyhow::Result<Vec<Baseline>> {
+    let mut named: Vec<Source> = Vec::new();
+    let mut side = |names: &str| -> anyhow::Result<Vec<Baseline>> {
         names
             .split(',')
             .map(|name| {
-                Ok(Baseline::read(&Source::resolve(
-                    name.trim(),
-                    &args.results,
-                )?))
+                let source = Source::resolve(name.trim(), &args.results)?;
+                let same = |other: &Source| {
+                    (&other.root, &other.baseline) == (&source.root, &source.baseline)
+                };
+                if let Some(other) = named.iter().find(|other| same(other)) {
+                    bail!(
+                        "{} and {} are one run, which says nothing about a change: name each run once",
+                        other.label,
+                        source.label
+                    );
+                }
+                let baseline = Baseline::read(&source);
+                named.push(source);
+                Ok(baseline)
             })
             .collect()
     };

@@ -5,10 +5,10 @@ mod bench;
 mod compare;
 mod env;
 mod export;
+mod pipe;
 mod report;
 mod verdict;
 
-use std::io;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -41,10 +41,12 @@ Environment variables:
   CRITERION_HOME    folder of the results                   [default: target-reports/criterion]
   RUST_BACKTRACE    1 shows an error with all its details
 
-Exit codes: 0 success, 1 a comparison found what it was told to fail on, 2 an error";
+Exit codes: 0 success, 1 a comparison found what it was told to fail on, or a run failed,
+2 nothing could be done (settings, files), 130 interrupted";
 
 /// Runs the subcommand that the command line names, and gives the exit code.
 pub fn run() -> ExitCode {
+    pipe::end_with_the_reader();
     let outcome = match Arguments::parse().command {
         Command::Ab(arguments) => ab::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
@@ -53,23 +55,11 @@ pub fn run() -> ExitCode {
         Command::Report(arguments) => report::run(arguments).map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {
-        // A reader that has seen enough (`crossover env | head -1`) is no failure.
-        if is_broken_pipe(&error) {
-            return ExitCode::SUCCESS;
-        }
         if std::env::var("RUST_BACKTRACE").is_ok_and(|v| v == "1") {
             eprintln!("crossover: {error:?}");
         } else {
             eprintln!("crossover: {error:#}");
         }
         ExitCode::from(2)
-    })
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause
-            .downcast_ref::<io::Error>()
-            .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
     })
 }

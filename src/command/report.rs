@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::report::assemble::Options;
 use crate::report::{readme, write};
+use crate::suite::settings;
 
 /// Make the report from stored results: crossovers, findings, plots and summary.json.
 #[derive(Debug, clap::Args)]
@@ -16,9 +17,9 @@ pub(crate) struct Args {
         default_value = "target-reports/criterion"
     )]
     root: PathBuf,
-    /// Where index.html, plots/ and summary.json go.
-    #[arg(long, value_name = "DIR", default_value = "target-reports")]
-    out: PathBuf,
+    /// Where index.html, plots/ and summary.json go [default: beside the results].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// Another machine's results to draw beside these; may be given several times.
     #[arg(long, value_name = "DIR")]
     with: Vec<PathBuf>,
@@ -43,10 +44,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         with: args.with,
         no_reference: args.no_reference,
     };
-    let written = write::refresh(&args.root, &args.out, &options)?;
+    let beside = || settings::report_folder(&args.root).to_owned();
+    let out = args.out.unwrap_or_else(beside);
+    let written = write::refresh(&args.root, &out, &options)?;
     print!("{written}");
     if let Some(readme) = &args.readme {
-        readme::refresh(readme, &args.root, &args.out, &options)?;
+        readme::refresh(readme, &args.root, &out, &options)?;
         println!("refreshed: {}", readme.display());
     }
     Ok(())

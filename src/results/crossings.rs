@@ -61,6 +61,8 @@ impl Crossings {
                 Device::Gpu => e.gpu == implementation,
             })
             .flat_map(|e| e.sizes.iter().copied())
+            // None is 0 or so large that a workload could not even be asked about it.
+            .filter(|size| (1..=1 << 40).contains(size))
             .collect();
         sizes.sort_unstable();
         sizes.dedup();

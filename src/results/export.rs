@@ -67,6 +67,13 @@ pub(crate) fn export(root: &Path, destination: &Path) -> Result<Exported, Export
     for stored in contents.results {
         let dir = stored.folder.join(NEW);
         match stored.sidecar {
+            Ok(Some(sidecar)) if !runs::is_there(root, &sidecar.run) => {
+                let reason = format!(
+                    "the record of its run, runs/{}.json, is missing; run it again",
+                    sidecar.run.escape_debug()
+                );
+                exported.leave_out(&Problem::new(dir.display(), reason));
+            }
             Ok(Some(sidecar)) => {
                 for file in FILES {
                     copy(root, &to, &dir.join(file))?;

@@ -78,12 +78,21 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), File
     write_atomic(path, &text)
 }
 
-/// Writes `bytes` beside `path` and renames. Creates the folder.
+/// Writes `bytes` beside `path` and renames. Creates the folder. A link stays one, and what it
+/// leads to is written; a device or a pipe is written to and not replaced.
 pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let io = |source| FileError::Io {
         path: path.into(),
         source,
     };
+    if let Ok(found) = fs::metadata(path)
+        && !found.is_file()
+        && !found.is_dir()
+    {
+        return fs::write(path, bytes).map_err(io);
+    }
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    let path = target.as_path();
     let dir = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(dir).map_err(io)?;
     let mut file = tempfile::Builder::new()
@@ -112,15 +121,23 @@ fn world_readable() -> fs::Permissions {
 
 /// Reads a JSON file with a `schema` field, unknown fields ignored.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
-    let text = fs::read(path).map_err(|source| FileError::Io {
+    let io = |source| FileError::Io {
         path: path.into(),
         source,
-    })?;
+    };
+    // To open a pipe would wait for its writer.
+    if fs::metadata(path).map_err(io)?.is_file() {
+        return parsed(path, &fs::read(path).map_err(io)?);
+    }
+    Err(io(std::io::Error::other("is no file")))
+}
+
+fn parsed<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, FileError> {
     let parse = |source| FileError::Parse {
         path: path.into(),
         source,
     };
-    let value: serde_json::Value = serde_json::from_slice(&text).map_err(parse)?;
+    let value: serde_json::Value = serde_json::from_slice(text).map_err(parse)?;
     if let Some(found) = value.get("schema").and_then(|s| s.as_u64())
         && found > u64::from(SCHEMA)
     {

@@ -6,10 +6,18 @@
 //!     crossover.json                     our sidecar, in each of them
 //! runs/<run>.json                        the record of a run
 //! crossings.json                         sizes around crossings that later runs measure
+//! crossover.lock                         held by the run that is writing
 //! ```
 
 /// The baseline that Criterion writes in every run.
 pub(crate) const NEW: &str = "new";
+
+/// Of Criterion, beside the baselines: how the newest result differs from the one before.
+pub(crate) const CHANGE: &str = "change";
+/// Of Criterion, beside the baselines: its pages.
+pub(crate) const REPORT: &str = "report";
+/// Held by the run that is writing.
+pub(crate) const LOCK: &str = "crossover.lock";
 
 /// Of Criterion: the parts of the id.
 pub(crate) const BENCHMARK: &str = "benchmark.json";

@@ -246,9 +246,10 @@ fn unfit(benchmark: &Benchmark, runs: &[RunRecord]) -> Option<String> {
         .run
         .as_ref()
         .and_then(|name| runs.iter().position(|r| r.run == *name));
-    // Without a sidecar the run is unknown, and any failure may be this one's.
-    let since = &runs[own.unwrap_or(0)..];
-    if let Some(failure) = since
+    // A later attempt that failed is told with the failures and undoes nothing. Without a sidecar
+    // the run is unknown, and any failure may be this one's.
+    let own_runs = own.map_or(runs, |at| &runs[at..=at]);
+    if let Some(failure) = own_runs
         .iter()
         .flat_map(|r| &r.failed)
         .rfind(|f| f.id == benchmark.id)

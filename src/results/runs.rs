@@ -13,6 +13,12 @@ pub(crate) fn path(root: &Path, run: &str) -> PathBuf {
     root.join(RUNS).join(format!("{run}.json"))
 }
 
+/// Whether the record is there, under a name that leads nowhere else.
+pub(crate) fn is_there(root: &Path, run: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    !run.is_empty() && run.chars().all(plain) && path(root, run).is_file()
+}
+
 /// Writes the record under the results root, replacing an earlier state of the same run.
 pub(crate) fn write(record: &RunRecord, root: &Path) -> Result<(), FileError> {
     write_json(&path(root, &record.run), record)

@@ -50,8 +50,17 @@ pub(crate) enum SourceError {
 #[derive(Debug)]
 pub(crate) struct Names(BTreeSet<String>);
 
+impl Names {
+    pub(crate) fn of(names: BTreeSet<String>) -> Self {
+        Self(names)
+    }
+}
+
 impl fmt::Display for Names {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("none");
+        }
         for (i, name) in self.0.iter().enumerate() {
             write!(f, "{}`{name}`", if i == 0 { "" } else { ", " })?;
         }

@@ -68,6 +68,10 @@ pub(crate) struct Arguments {
     /// `--sample-size`, `--warm-up-time`, `--measurement-time` or `--nresamples` was given,
     /// so that the profile's value must not override it.
     given: Vec<&'static str>,
+    /// Options that were given a value, and the value.
+    values: Vec<(&'static str, String)>,
+    /// A filter that is no regular expression, and why.
+    bad_filter: Option<(String, String)>,
     filter: Filter,
 }
 
@@ -85,7 +89,7 @@ impl Arguments {
         Self::parse(std::env::args().skip(1))
     }
 
-    fn parse(arguments: impl IntoIterator<Item = String>) -> Self {
+    pub(super) fn parse(arguments: impl IntoIterator<Item = String>) -> Self {
         let matches = command().get_matches_from(arguments);
         let flag = |name: &str| matches.get_flag(name);
         let value = |name: &str| matches.get_one::<String>(name);
@@ -99,6 +103,17 @@ impl Arguments {
             Mode::Bench
         };
         let compares = value("baseline").is_some() || value("baseline-lenient").is_some();
+        let values = WITH_VALUE
+            .iter()
+            .filter_map(|(name, _)| Some((*name, value(name)?.clone())))
+            .collect();
+        let regex = value("FILTER").filter(|_| !flag("exact"));
+        let bad_filter = regex.and_then(|text| {
+            let error = Regex::new(text).err()?.to_string();
+            let why = error.lines().last().unwrap_or_default();
+            let why = why.trim_start_matches("error: ").to_owned();
+            Some((text.clone(), why))
+        });
         let saves =
             mode == Mode::Bench && !flag("discard-baseline") && value("load-baseline").is_none();
         Self {
@@ -118,6 +133,8 @@ impl Arguments {
             .into_iter()
             .filter(|name| value(name).is_some())
             .collect(),
+            values,
+            bad_filter,
             filter: filter(&matches),
         }
     }
@@ -125,6 +142,22 @@ impl Arguments {
     /// Whether the user set this option of Criterion's on the command line.
     pub(crate) fn gave(&self, option: &str) -> bool {
         self.given.contains(&option)
+    }
+
+    /// The value of an option of Criterion's, where one was given.
+    pub(super) fn value(&self, option: &str) -> Option<&str> {
+        let given = self.values.iter().find(|(name, _)| *name == option);
+        given.map(|(_, value)| value.as_str())
+    }
+
+    /// A filter that is no regular expression, and why.
+    pub(super) fn bad_filter(&self) -> Option<&(String, String)> {
+        self.bad_filter.as_ref()
+    }
+
+    /// Whether benchmarks are measured, as opposed to listed or tried.
+    pub(super) fn measures(&self) -> bool {
+        self.mode == Mode::Bench
     }
 
     /// Whether the filter selects this id, by Criterion's rules.
@@ -163,7 +196,7 @@ fn filter(matches: &ArgMatches) -> Filter {
     match matches.get_one::<String>("FILTER") {
         None => Filter::All,
         Some(text) if matches.get_flag("exact") => Filter::Exact(text.clone()),
-        // Criterion has parsed the expression before, and ended the run if it is wrong.
+        // A wrong one ends the run before it starts.
         Some(text) => Regex::new(text).map_or(Filter::None, Filter::Matching),
     }
 }

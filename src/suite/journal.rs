@@ -10,6 +10,7 @@ use crate::model::record::{Failure, RunRecord, SCHEMA, Skip};
 use crate::model::topic::Topic;
 use crate::results::runs;
 use crate::suite::arguments::{Arguments, Mode};
+use crate::suite::interrupt;
 use crate::suite::machine::Machine;
 use crate::suite::missing::{Missing, failed, skipped};
 use crate::suite::settings::Settings;
@@ -24,6 +25,8 @@ pub(super) struct Journal {
     gpu_ceilings: bool,
     /// Implementations of which the profile leaves out sizes.
     by_profile: usize,
+    /// GPU benchmarks were selected, and the device that was asked for does not work.
+    pub(super) device_failed: bool,
 }
 
 impl Journal {
@@ -52,6 +55,7 @@ impl Journal {
             begun: false,
             gpu_ceilings: false,
             by_profile: 0,
+            device_failed: false,
         }
     }
 
@@ -128,7 +132,9 @@ impl Journal {
     /// Completes the record; `false` where nothing was measured and there is none.
     pub(super) fn complete(&mut self) -> bool {
         if self.begun {
-            self.record.finished = Some(format!("{:.0}", jiff::Timestamp::now()));
+            // A run that a signal ended has no end, as one that was killed.
+            let ended = interrupt::signal().is_none();
+            self.record.finished = ended.then(|| format!("{:.0}", jiff::Timestamp::now()));
             if let Err(Missing::Failed { text, .. }) = self.write() {
                 self.record.failed.push(Failure {
                     id: "the run's record".to_owned(),
@@ -149,9 +155,24 @@ impl Journal {
                 );
             }
             let record = &self.record;
-            if !self.begun && record.skipped.is_empty() && record.failed.is_empty() {
-                eprintln!("no benchmark was selected: no id matches; --list shows the ids");
+            let nothing = !self.begun && record.skipped.is_empty() && record.failed.is_empty();
+            if nothing && interrupt::signal().is_none() {
+                eprintln!("error: no benchmark was selected: no id matches; --list shows the ids");
+                return ExitCode::from(2);
             }
+        }
+        if let Some(signal) = interrupt::signal() {
+            eprintln!(
+                "interrupted: what was measured until then is kept in {}; `crossover report` shows it",
+                self.results.display()
+            );
+            return ExitCode::from(128 + signal as u8);
+        }
+        if self.record.failed.is_empty() && self.device_failed {
+            eprintln!(
+                "error: the GPU that was asked for could not be used; the lines above say why"
+            );
+            return ExitCode::FAILURE;
         }
         if self.record.failed.is_empty() {
             return ExitCode::SUCCESS;

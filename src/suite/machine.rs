@@ -72,6 +72,17 @@ impl Machine {
         self.device().err().map(ToString::to_string)
     }
 
+    /// Whether the device's absence is a failure: it was asked for by its index, or the driver is
+    /// there and does not start. A machine without a GPU is none.
+    pub(super) fn device_failed(&self) -> bool {
+        use crate::timing::Absence as Timing;
+        match self.device() {
+            Err(Absence::Device(Timing::Failed { .. })) => true,
+            Err(Absence::Device(_)) => self.settings.device_named,
+            _ => false,
+        }
+    }
+
     /// After a sticky error nothing on the GPU can run in this process any more.
     pub(super) fn lose_gpu(&self, culprit: &str) {
         *self.lost.borrow_mut() = Some(format!(
@@ -124,6 +135,7 @@ mod tests {
         let settings = Settings {
             profile: crate::suite::settings::Profile::Quick,
             device: None,
+            device_named: false,
             gate: crate::timing::GateMode::Auto,
             monitor: true,
             results: "unused".into(),

@@ -14,6 +14,7 @@ use crate::model::verified::Verified;
 use crate::results::folder::BenchmarkFolder;
 use crate::suite::arguments::Arguments;
 use crate::suite::group::{Implementation, Make};
+use crate::suite::interrupt;
 use crate::suite::journal::Journal;
 use crate::suite::machine::Machine;
 use crate::suite::missing::{Missing, failed, skipped};
@@ -79,16 +80,21 @@ impl Measuring<'_> {
         }
 
         let problem = || problem.get_or_init(|| Rc::new(W::new(size)));
-        let mut routine = match &row.make {
-            Make::Cpu(make) => make(problem())?,
-            Make::Gpu(make) => {
-                let gpu = self.machine.gpu(self.time).map_err(skipped)?;
-                self.time.wake().map_err(TimingError::from)?;
-                make(&gpu, problem())?
-            }
+        // A panic here is this benchmark's failure and not the run's end.
+        let set_up = || -> Result<_, Missing> {
+            let mut routine = match &row.make {
+                Make::Cpu(make) => make(problem())?,
+                Make::Gpu(make) => {
+                    let gpu = self.machine.gpu(self.time).map_err(skipped)?;
+                    self.time.wake().map_err(TimingError::from)?;
+                    make(&gpu, problem())?
+                }
+            };
+            self.verify(&mut *routine)?;
+            let timing = self.plan(plots, bench, pace, &mut *routine)?;
+            Ok((routine, timing))
         };
-        self.verify(&mut *routine)?;
-        let timing = self.plan(plots, bench, pace, &mut *routine)?;
+        let (mut routine, timing) = catch_panic(set_up).map_err(failed)??;
         let watch = match timing {
             Timing::Clock if row.is_gpu() && self.arguments.saves => self.watch(),
             _ => None,
@@ -97,7 +103,7 @@ impl Measuring<'_> {
         let telemetry = watch.map(Watch::finish);
         // Once more after the last sample: a routine that went wrong under load, or after
         // the first run, was not worth timing.
-        let verified = self.verify(&mut *routine)?;
+        let verified = catch_panic(|| self.verify(&mut *routine)).map_err(failed)??;
         if self.arguments.saves {
             let mut sidecar = self.sidecar(bench, &*routine, verified);
             sidecar.monitor = telemetry;
@@ -235,6 +241,9 @@ impl Measuring<'_> {
                         if let Some(watch) = watch {
                             watch.sampled(ran);
                         }
+                        if interrupt::signal().is_some() {
+                            panic!("interrupted");
+                        }
                         ns
                     }
                 });
@@ -243,6 +252,9 @@ impl Measuring<'_> {
         let Err(panic) = outcome else {
             return Ok(());
         };
+        if interrupt::signal().is_some() {
+            return Err(Missing::Interrupted);
+        }
         if let Some(error) = failure.take() {
             return Err(error.into());
         }

@@ -8,7 +8,12 @@ use crate::workload::routine::RoutineError;
 /// Why a benchmark has no result.
 pub(super) enum Missing {
     Skipped(String),
-    Failed { text: String, context_lost: bool },
+    Failed {
+        text: String,
+        context_lost: bool,
+    },
+    /// A signal came while it was sampled: the samples are dropped.
+    Interrupted,
 }
 
 impl From<RoutineError> for Missing {
@@ -35,7 +40,7 @@ impl From<TimingError> for Missing {
     }
 }
 
-fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -5,7 +5,9 @@
 
 pub(crate) mod arguments;
 pub(crate) mod around;
+pub(crate) mod before;
 pub(crate) mod group;
+mod interrupt;
 pub(crate) mod journal;
 pub(crate) mod machine;
 pub(crate) mod measure;

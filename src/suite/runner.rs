@@ -1,6 +1,7 @@
 //! A run of groups of any operations.
 
 use std::cell::OnceCell;
+use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -11,11 +12,13 @@ use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
 use crate::model::topic::Topic;
 use crate::suite::arguments::Arguments;
+use crate::suite::before::{self, Refused};
 use crate::suite::group::Group;
+use crate::suite::interrupt;
 use crate::suite::plan::Planned;
 use crate::suite::sampling::{Pace, SamplingPlan};
 use crate::suite::session::Session;
-use crate::suite::settings::{Profile, Settings, SettingsError};
+use crate::suite::settings::{Profile, Settings};
 use crate::timing::CudaTime;
 use crate::workload::{RoutineError, Workload};
 
@@ -26,15 +29,26 @@ pub(crate) struct Suite {
     session: Session,
     /// In the order in which they were added.
     groups: Vec<AnyGroup>,
+    /// Keeps other runs out of the results folder.
+    _lock: Option<File>,
 }
 
 impl Suite {
-    /// Reads the settings and the command line. Opens no device.
+    /// Reads the settings and the command line, and sees that results can be kept. Opens no
+    /// device. From here on signals end the run in order.
     ///
     /// # Errors
-    /// A setting with a bad value. Bad options end the process with Criterion's own message.
-    pub(crate) fn from_env() -> Result<Self, SettingsError> {
+    /// What [`Refused`] names. An option that Criterion does not know ends the process with its
+    /// own message.
+    pub(crate) fn from_env() -> Result<Self, Refused> {
         let settings = Settings::from_env()?;
+        let arguments = Arguments::from_env();
+        before::options(&arguments, &settings.results)?;
+        let lock = match arguments.saves {
+            true => Some(before::results_folder(&settings.results)?),
+            false => None,
+        };
+        interrupt::catch();
         let sampling = SamplingPlan::of(settings.profile);
         let time = CudaTime::host_only();
         let criterion = Criterion::default()
@@ -48,8 +62,9 @@ impl Suite {
             .configure_from_args();
         Ok(Self {
             criterion,
-            session: Session::new(settings, Arguments::from_env(), sampling, time),
+            session: Session::new(settings, arguments, sampling, time),
             groups: Vec::new(),
+            _lock: lock,
         })
     }
 
@@ -73,6 +88,7 @@ impl Suite {
         Finished {
             session: self.session,
             measured,
+            _lock: self._lock,
         }
     }
 
@@ -96,6 +112,7 @@ impl Suite {
 pub(crate) struct Finished {
     session: Session,
     measured: bool,
+    _lock: Option<File>,
 }
 
 impl Finished {
@@ -105,8 +122,9 @@ impl Finished {
         self.measured.then(|| self.session.folders())
     }
 
-    /// Says what was left out and what failed. The exit code is 1 if a benchmark failed,
-    /// else 0.
+    /// Says what was left out and what failed. The exit code is 1 if a benchmark or the device
+    /// failed, 2 if nothing was selected, 128 and the signal's number if one ended the run, else
+    /// 0.
     pub(crate) fn close(self) -> ExitCode {
         self.session.close()
     }

@@ -14,6 +14,7 @@ use crate::results::folder::BenchmarkFolder;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::around::{self, ExtraSizes};
 use crate::suite::group::{Group, Implementation};
+use crate::suite::interrupt;
 use crate::suite::journal::Journal;
 use crate::suite::machine::Machine;
 use crate::suite::measure::{Bench, Measuring, Plots};
@@ -115,6 +116,7 @@ impl Session {
                 && let Some(reason) = self.machine.gpu_missing()
             {
                 self.journal.skip(prefix, reason);
+                self.journal.device_failed |= self.machine.device_failed();
             } else if !left_out.is_empty() {
                 let reason = format!(
                     "sizes {} are not in profile {}; CROSSOVER_PROFILE=full runs them",
@@ -136,6 +138,9 @@ impl Session {
         problem: &OnceCell<Rc<W>>,
         pace: &mut Pace,
     ) {
+        if interrupt::signal().is_some() {
+            return;
+        }
         let function = row.function();
         let id = id::id(group.name, &function, size);
         if row.is_gpu() && self.machine.gpu_missing().is_some() {
@@ -178,6 +183,9 @@ impl Session {
         };
         match measuring.measure(plots, criterion_id, &bench, problem, pace) {
             Ok(()) => {}
+            // What fails after a signal, such as a child process that got it too, fails by it.
+            Err(_) if interrupt::signal().is_some() => {}
+            Err(Missing::Interrupted) => {}
             Err(Missing::Skipped(reason)) => self.journal.skip(id, reason),
             Err(Missing::Failed { text, context_lost }) => {
                 self.journal.fail(&id, text);

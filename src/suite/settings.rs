@@ -46,6 +46,8 @@ pub(crate) struct Settings {
     pub profile: Profile,
     /// `CROSSOVER_DEVICE`; `None` switches the GPU off.
     pub device: Option<usize>,
+    /// Whether `CROSSOVER_DEVICE` names a GPU by its index.
+    pub device_named: bool,
     /// `CROSSOVER_GATE`.
     pub gate: GateMode,
     /// `CROSSOVER_MONITOR`: NVML is asked ten times a second while a GPU benchmark runs.
@@ -77,12 +79,9 @@ impl Settings {
         }
     }
 
-    /// Where the page goes: beside a results folder named `criterion`, else into the results.
+    /// Where the page goes.
     pub(crate) fn report_folder(&self) -> &Path {
-        match self.results.parent() {
-            Some(parent) if self.results.ends_with("criterion") => parent,
-            _ => &self.results,
-        }
+        report_folder(&self.results)
     }
 
     /// Reads the environment.
@@ -110,7 +109,8 @@ impl Settings {
                 .find(|p| p.name() == v)
                 .ok_or_else(|| bad("CROSSOVER_PROFILE", &v, "quick, default and full"))?,
         };
-        let device = match value("CROSSOVER_DEVICE").as_deref() {
+        let named = value("CROSSOVER_DEVICE");
+        let device = match named.as_deref() {
             None => Some(0),
             Some("none") => None,
             Some(v) => Some(
@@ -134,10 +134,19 @@ impl Settings {
         Ok(Self {
             profile,
             device,
+            device_named: named.is_some() && device.is_some(),
             gate,
             monitor,
             results,
         })
+    }
+}
+
+/// Where the page of a results folder goes: beside one named `criterion`, else into it.
+pub(crate) fn report_folder(results: &Path) -> &Path {
+    match results.parent() {
+        Some(parent) if results.ends_with("criterion") => parent,
+        _ => results,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::device::gpu::Gpu;
 use crate::model::id::{self, Device};
 use crate::model::topic::Truth;
 use crate::suite::group::{Group, Implementation, Make};
-use crate::suite::missing::Missing;
+use crate::suite::missing::with_causes;
 use crate::suite::sampling::FEWEST_SAMPLES;
 use crate::timing::Launch;
 use crate::workload::routine::{Routine, RoutineError, Workload};
@@ -40,8 +40,7 @@ impl<W: Workload> Group<W> {
                     absent.push(format!("{id}: {error}"));
                 }
                 _ => {
-                    let (Missing::Skipped(text) | Missing::Failed { text, .. }) = error.into();
-                    return Err(format!("{id}: {text}").into());
+                    return Err(format!("{id}: {}", with_causes(&*error)).into());
                 }
             }
         }

@@ -24,8 +24,8 @@ use crate::results::source::Source;
 /// alone, and you may go on editing it. Arguments after `--` go to the benchmarks: a filter,
 /// `--sample-size`, and so on.
 ///
-/// Exit code: 0 clean, 1 slower (see --fail-on), 2 nothing could be compared, 130
-/// interrupted.
+/// Exit code: 0 clean, 1 slower (see --fail-on) or a run failed (a wrong result, a crash), 2
+/// nothing could be compared, 130 interrupted.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The old code: a revision (HEAD by default) or a bundle folder
@@ -72,6 +72,7 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
     let b = b.prepare("b", &args.benches)?;
 
     let runs = args.rounds * 4;
+    let mut failed = Vec::new();
     for run in 0..runs {
         let (subject, side, pair) = {
             let pair = run / 2 + 1;
@@ -88,7 +89,13 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
         std::fs::create_dir_all(&home).with_context(|| format!("{}", home.display()))?;
         let status = subject.run(&home, &args.bench_args)?;
         if !status.success() {
-            eprintln!("warning: run {name} ended with {status}: what it left out is not compared");
+            let text = format!(
+                "run {name} of {} failed ({status}): a wrong result or a crash, as it says above; \
+                 what it lacks is not compared",
+                subject.label()
+            );
+            eprintln!("error: {text}");
+            failed.push(text);
         }
     }
 
@@ -102,6 +109,9 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
                 };
                 let read = Baseline::read(&source);
                 if read.results.is_empty() {
+                    if !failed.is_empty() {
+                        bail!("{}", failed.join("; "));
+                    }
                     bail!(
                         "run {side}{pair} left no results in {}; does the filter after `--` match a \
                          benchmark, and does `run` keep to CRITERION_HOME?",
@@ -114,7 +124,12 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let comparison = compare(&side('a', a.label())?, &side('b', b.label())?, &options);
     args.verdict.keep(&comparison, &results)?;
-    let code = args.verdict.show(&comparison)?;
+    let mut code = args.verdict.show(&comparison)?;
+    // No change is worth a verdict where a side computes wrongly.
+    for text in &failed {
+        eprintln!("error: {text}");
+        code = ExitCode::FAILURE;
+    }
     eprintln!(
         "results of all runs, compare.html, compare.md and compare.json: {}",
         results.display()

@@ -1,0 +1,36 @@
+//! SIGINT, SIGTERM and SIGHUP: the first ends the run after the sample that is being taken, a
+//! second one of the same kind ends the process.
+
+use std::sync::atomic::{AtomicI32, Ordering};
+
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
+
+/// The signal that asked for the end.
+pub(super) fn signal() -> Option<i32> {
+    match SIGNAL.load(Ordering::SeqCst) {
+        0 => None,
+        signal => Some(signal),
+    }
+}
+
+/// From here on a signal is noted.
+#[cfg(unix)]
+pub(super) fn catch() {
+    use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+
+    extern "C" fn note(signal: i32) {
+        SIGNAL.store(signal, Ordering::SeqCst);
+    }
+    let once = SigAction::new(
+        SigHandler::Handler(note),
+        SaFlags::SA_RESETHAND | SaFlags::SA_RESTART,
+        SigSet::empty(),
+    );
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        // SAFETY: the handler stores to an atomic, which a handler may.
+        let _ = unsafe { sigaction(signal, &once) };
+    }
+}
+
+#[cfg(not(unix))]
+pub(super) fn catch() {}

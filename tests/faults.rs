@@ -192,6 +192,12 @@ fn bad_options() {
         let arguments = [&["--bench"], arguments].concat();
         expect(&mut bench(&root, &arguments), 2, words);
     }
+    let mut slip = bench(&root, &["--bench", "--list"]);
+    expect(
+        slip.env("CROSSOVER_PROFIL", "full"),
+        0,
+        "is CROSSOVER_PROFILE meant?",
+    );
     assert_eq!(files(&root), before);
     assert_eq!(shown(&root), SOUND);
 }

@@ -18,7 +18,7 @@ use crate::suite::interrupt;
 use crate::suite::plan::Planned;
 use crate::suite::sampling::{Pace, SamplingPlan};
 use crate::suite::session::Session;
-use crate::suite::settings::{Profile, Settings};
+use crate::suite::settings::{Profile, Settings, unknown_variables};
 use crate::timing::CudaTime;
 use crate::workload::{RoutineError, Workload};
 
@@ -42,6 +42,10 @@ impl Suite {
     /// own message.
     pub(crate) fn from_env() -> Result<Self, Refused> {
         let settings = Settings::from_env()?;
+        let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        for remark in unknown_variables(variables) {
+            eprintln!("note: {remark}");
+        }
         let arguments = Arguments::from_env();
         before::options(&arguments, &settings.results)?;
         let lock = match arguments.saves {

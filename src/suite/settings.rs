@@ -56,6 +56,35 @@ pub(crate) struct Settings {
     pub results: PathBuf,
 }
 
+/// Every variable of ours that a run or its tests read.
+const VARIABLES: [&str; 5] = [
+    "CROSSOVER_PROFILE",
+    "CROSSOVER_DEVICE",
+    "CROSSOVER_GATE",
+    "CROSSOVER_MONITOR",
+    // At build time.
+    "CROSSOVER_BLAS_LIB",
+];
+
+/// A remark on each variable that looks like ours and is none, with the one that is meant.
+pub(crate) fn unknown_variables(names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut names: Vec<String> = names
+        .into_iter()
+        .filter(|name| name.starts_with("CROSSOVER_") && !VARIABLES.contains(&name.as_str()))
+        .collect();
+    names.sort();
+    let remark = |name: &String| {
+        let nearest = VARIABLES
+            .into_iter()
+            .map(|known| (strsim::damerau_levenshtein(name, known), known))
+            .min()
+            .filter(|(edits, _)| *edits <= 3);
+        nearest
+            .map(|(_, known)| format!("{name} is no setting and does nothing; is {known} meant?"))
+    };
+    names.iter().filter_map(remark).collect()
+}
+
 /// A variable with a value it cannot have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{variable}={value:?} is not valid; good values are {good}")]
@@ -192,6 +221,21 @@ mod tests {
         assert_eq!(
             settings(&[("CROSSOVER_DEVICE", "none")]).unwrap().device,
             None
+        );
+    }
+
+    #[test]
+    fn a_slip_in_a_name_is_told() {
+        let names = [
+            "CROSSOVER_PROFIL",
+            "CROSSOVER_GATE",
+            "PATH",
+            "CROSSOVER_TEST_SUITE",
+        ];
+        let said = unknown_variables(names.map(str::to_owned));
+        assert_eq!(
+            said,
+            ["CROSSOVER_PROFIL is no setting and does nothing; is CROSSOVER_PROFILE meant?"]
         );
     }
 

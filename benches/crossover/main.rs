@@ -15,6 +15,7 @@ mod matmul_skinny;
 mod memory;
 mod nested_sine;
 mod precision;
+mod shaped;
 mod streams;
 mod timing_methods;
 mod transfer;

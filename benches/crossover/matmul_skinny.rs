@@ -1,38 +1,17 @@
 //! M rows times a large square matrix.
 
-use std::rc::Rc;
-
-use crossover::model::{Library, Unit};
-use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::Clock::{Events, EventsCold, EventsGated, Wall};
+use crossover::model::Unit;
+use crossover::suite::{Group, Sizes};
+use crossover::timing::Clock::{Events, EventsCold, EventsGated};
 use crossover::timing::Rate;
 use crossover::workload::HostMemory;
-use crossover::workload::matmul::cpu::{self, Share};
-use crossover::workload::matmul::{Family, Shaped, Skinny, gpu};
+use crossover::workload::matmul::cpu::Share;
+use crossover::workload::matmul::{Family, Shaped, Skinny};
 
-type Problem = Rc<Shaped<Skinny>>;
+use super::shaped::{cublas, gemm, transfer};
 
 pub(crate) fn group() -> Group<Shaped<Skinny>> {
     let sizes = Sizes::powers_of_two([0, 6], [0, 4, 6], 0..=8).odd([1, 2, 7, 16]);
-    let shared = |name, share| {
-        Implementation::cpu(name, move |problem: &Problem| {
-            cpu::gemm(problem.matmul(), share)
-        })
-    };
-    let cublas = |name, clock| {
-        Implementation::gpu(name, clock, |gpu, problem: &Problem| {
-            gpu::cublas(gpu, problem.matmul())
-        })
-        .library(Library::Cublas)
-    };
-    let transfer = |name, memory| {
-        Implementation::gpu(name, Wall, move |gpu, problem: &Problem| {
-            gpu::transfer(gpu, problem.matmul(), memory)
-        })
-        .data(memory)
-        .library(Library::Cublas)
-        .cost(|n| Skinny::shape(n).cost_transfer())
-    };
     Group::new(
         "matmul_skinny",
         sizes,
@@ -45,8 +24,8 @@ pub(crate) fn group() -> Group<Shaped<Skinny>> {
          hold out longest?",
     )
     .axis("M", "M, rows of the left matrix", Unit::Count)
-    .with(shared("gemm", Share::EachProduct))
-    .with(shared("columns", Share::Columns).method("a block of columns per thread"))
+    .with(gemm("gemm", Share::EachProduct))
+    .with(gemm("columns", Share::Columns).method("a block of columns per thread"))
     .with(cublas("cublas", EventsGated))
     // B takes 64 MiB, of which a large L2 cache keeps a good part from one call to the next.
     .with(cublas("cublas-cold", EventsCold))

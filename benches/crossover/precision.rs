@@ -9,6 +9,8 @@ use crossover::timing::Rate;
 use crossover::workload::matmul::precision::{self, Format, Precision, Scheme};
 use crossover::workload::matmul::{self, Shaped};
 
+use super::shaped::cublas;
+
 type Problem = Rc<Shaped<Precision>>;
 
 pub(crate) fn group() -> Group<Shaped<Precision>> {
@@ -43,12 +45,7 @@ pub(crate) fn group() -> Group<Shaped<Precision>> {
     )
     .axis("N", "N, rows and columns of each matrix", Unit::Count)
     .words("the product", "kernel")
-    .with(
-        Implementation::gpu("f32", EventsGated, |gpu, problem: &Problem| {
-            matmul::gpu::cublas(gpu, problem.matmul())
-        })
-        .library(Library::Cublas),
-    )
+    .with(cublas("f32", EventsGated))
     .with(product("tf32", Format::Tf32))
     .with(product("fp16", Format::Fp16).cost(half))
     .with(product("bf16", Format::Bf16).cost(half))

@@ -61,7 +61,7 @@ impl Crossings {
                 Device::Gpu => e.gpu == implementation,
             })
             .flat_map(|e| e.sizes.iter().copied())
-            // None is 0 or so large that a workload could not even be asked about it.
+            // A damaged file may hold 0 or 2^63, of which no workload can be made.
             .filter(|size| (1..=1 << 40).contains(size))
             .collect();
         sizes.sort_unstable();

@@ -129,7 +129,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, FileError
     if fs::metadata(path).map_err(io)?.is_file() {
         return parsed(path, &fs::read(path).map_err(io)?);
     }
-    Err(io(std::io::Error::other("is no file")))
+    Err(io(std::io::Error::other("is no file; move it away")))
 }
 
 fn parsed<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, FileError> {

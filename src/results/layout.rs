@@ -16,8 +16,6 @@ pub(crate) const NEW: &str = "new";
 pub(crate) const CHANGE: &str = "change";
 /// Of Criterion, beside the baselines: its pages.
 pub(crate) const REPORT: &str = "report";
-/// Held by the run that is writing.
-pub(crate) const LOCK: &str = "crossover.lock";
 
 /// Of Criterion: the parts of the id.
 pub(crate) const BENCHMARK: &str = "benchmark.json";
@@ -30,6 +28,9 @@ pub(crate) const TUKEY: &str = "tukey.json";
 
 /// The [`Sidecar`](crate::model::Sidecar) beside them.
 pub(crate) const SIDECAR: &str = "crossover.json";
+
+/// Held by the run that is writing.
+pub(crate) const LOCK: &str = "crossover.lock";
 
 /// Folder of the [`RunRecord`](crate::model::RunRecord)s.
 pub(crate) const RUNS: &str = "runs";

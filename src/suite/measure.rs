@@ -242,6 +242,7 @@ impl Measuring<'_> {
                             watch.sampled(ran);
                         }
                         if interrupt::signal().is_some() {
+                            // The samples of this benchmark are dropped.
                             panic!("interrupted");
                         }
                         ns
@@ -252,9 +253,6 @@ impl Measuring<'_> {
         let Err(panic) = outcome else {
             return Ok(());
         };
-        if interrupt::signal().is_some() {
-            return Err(Missing::Interrupted);
-        }
         if let Some(error) = failure.take() {
             return Err(error.into());
         }

@@ -8,12 +8,7 @@ use crate::workload::routine::RoutineError;
 /// Why a benchmark has no result.
 pub(super) enum Missing {
     Skipped(String),
-    Failed {
-        text: String,
-        context_lost: bool,
-    },
-    /// A signal came while it was sampled: the samples are dropped.
-    Interrupted,
+    Failed { text: String, context_lost: bool },
 }
 
 impl From<RoutineError> for Missing {

@@ -185,7 +185,6 @@ impl Session {
             Ok(()) => {}
             // What fails after a signal, such as a child process that got it too, fails by it.
             Err(_) if interrupt::signal().is_some() => {}
-            Err(Missing::Interrupted) => {}
             Err(Missing::Skipped(reason)) => self.journal.skip(id, reason),
             Err(Missing::Failed { text, context_lost }) => {
                 self.journal.fail(&id, text);

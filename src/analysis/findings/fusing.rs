@@ -1,6 +1,6 @@
 //! What fusing kernels saves: launches at small sizes, memory traffic at large ones.
 
-use crate::analysis::findings::finding::{Context, Finding, common, launched};
+use crate::analysis::findings::finding::{Context, Finding, common, launched, speed};
 use crate::model::role::Launches::Fused;
 use crate::presentation::units;
 use crate::results::curves::Group;
@@ -62,10 +62,7 @@ fn traffic(group: &Group) -> Option<Finding> {
     // One size alone says nothing about small against large.
     let (apart, fused) = pairs.last().filter(|_| pairs.len() > 1)?;
     let ratio = apart.median_ns / fused.median_ns;
-    let compared = match ratio {
-        r if r >= 1.0 => format!("{} faster", units::factor(r)),
-        r => format!("{} slower", units::factor(1.0 / r)),
-    };
+    let compared = speed(ratio);
     let bytes = apart.cost.bytes.zip(fused.cost.bytes);
     let (rules, once) = match bytes {
         Some((apart, fused)) if fused < apart => {

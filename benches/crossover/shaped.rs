@@ -1,0 +1,37 @@
+//! The rows that groups of one product of some shape have in common.
+
+use std::rc::Rc;
+
+use crossover::model::Library;
+use crossover::suite::Implementation;
+use crossover::timing::Clock;
+use crossover::workload::HostMemory;
+use crossover::workload::matmul::cpu::{self, Share};
+use crossover::workload::matmul::{Family, Shaped, gpu};
+
+type Row<F> = Implementation<Shaped<F>>;
+
+/// On the CPU by the crate gemm.
+pub(crate) fn gemm<F: Family>(name: &'static str, share: Share) -> Row<F> {
+    Implementation::cpu(name, move |problem: &Rc<Shaped<F>>| {
+        cpu::gemm(problem.matmul(), share)
+    })
+}
+
+/// On the GPU by cuBLAS, in device memory.
+pub(crate) fn cublas<F: Family>(name: &'static str, clock: Clock) -> Row<F> {
+    Implementation::gpu(name, clock, |gpu, problem: &Rc<Shaped<F>>| {
+        gpu::cublas(gpu, problem.matmul())
+    })
+    .library(Library::Cublas)
+}
+
+/// The same from and to host memory.
+pub(crate) fn transfer<F: Family>(name: &'static str, memory: HostMemory) -> Row<F> {
+    Implementation::gpu(name, Clock::Wall, move |gpu, problem: &Rc<Shaped<F>>| {
+        gpu::transfer(gpu, problem.matmul(), memory)
+    })
+    .data(memory)
+    .library(Library::Cublas)
+    .cost(|size| F::shape(size).cost_transfer())
+}

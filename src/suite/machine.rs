@@ -5,12 +5,10 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use sysinfo::{MemoryRefreshKind, RefreshKind, System};
-
 use crate::device::absence::Absence;
 use crate::device::gpu::Gpu;
-use crate::machine::fingerprint;
 use crate::machine::nvml::Monitor;
+use crate::machine::{fingerprint, memory};
 use crate::model::environment::Environment;
 use crate::suite::plan::Memory;
 use crate::suite::settings::Settings;
@@ -107,22 +105,10 @@ impl Machine {
     /// Why a benchmark that needs so many bytes does not fit, in a sentence.
     pub(super) fn too_small_for(&self, host: u64, device: Option<u64>) -> Option<String> {
         let memory = Memory {
-            host: *self.host_bytes.get_or_init(host_memory),
+            host: *self.host_bytes.get_or_init(memory::usable),
             device: self.device().map_or(0, |d| d.memory_bytes),
         };
         memory.lacks(host, device)
-    }
-}
-
-/// Memory that this process may use: the machine's, or its cgroup's limit.
-fn host_memory() -> u64 {
-    let system = System::new_with_specifics(
-        RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram()),
-    );
-    let total = system.total_memory();
-    match system.cgroup_limits() {
-        Some(limits) if limits.total_memory > 0 => total.min(limits.total_memory),
-        _ => total,
     }
 }
 
@@ -154,10 +140,5 @@ mod tests {
                 .unwrap()
                 .contains("matmul/gpu/tiled/64")
         );
-    }
-
-    #[test]
-    fn this_machine_has_memory() {
-        assert!(host_memory() > 1 << 20);
     }
 }

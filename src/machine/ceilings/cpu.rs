@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use crate::machine::ceilings::entry::{Ceilings, insert};
+use crate::machine::memory;
 
 /// Repetitions; the best counts. Whatever else runs on a CPU only ever slows it, and a limit
 /// is what nothing exceeds.
@@ -19,8 +20,11 @@ const ROUNDS: u64 = 40_000;
 const CHAINS: usize = 12;
 /// Bytes of each array of the copy: several times any cache.
 const COPY_BYTES: usize = 256 << 20;
+/// With less, the copy would be one of a cache.
+const FEWEST_COPY_BYTES: usize = 32 << 20;
 
-/// Measures the CPU's ceilings; takes about a second.
+/// Measures the CPU's ceilings; takes about a second. The memory's is absent where there is no
+/// room for the copy.
 pub(crate) fn measure() -> Ceilings {
     let mut ceilings = Ceilings::new();
     let path = FmaPath::best();
@@ -36,16 +40,18 @@ pub(crate) fn measure() -> Ceilings {
     };
     insert(&mut ceilings, "cpu_fma_1", one, "FLOP/s", method(1));
     insert(&mut ceilings, "cpu_fma_all", all, "FLOP/s", method(threads));
-    insert(
-        &mut ceilings,
-        "cpu_memory",
-        copy_rate(),
-        "B/s",
-        format!(
-            "copy of {} MiB, {threads} thread(s), bytes read plus written, best of {REPEATS}",
-            COPY_BYTES >> 20
-        ),
-    );
+    if let Some((from, to)) = arrays() {
+        let mib = size_of_val(&from[..]) >> 20;
+        insert(
+            &mut ceilings,
+            "cpu_memory",
+            copy_rate(&from, to),
+            "B/s",
+            format!(
+                "copy of {mib} MiB, {threads} thread(s), bytes read plus written, best of {REPEATS}"
+            ),
+        );
+    }
     ceilings
 }
 
@@ -75,18 +81,32 @@ fn fma_rate(path: FmaPath, threads: usize) -> f64 {
     }
 }
 
-fn copy_rate() -> f64 {
-    let n = COPY_BYTES / size_of::<u64>();
-    let from = vec![1u64; n];
-    let mut to = vec![0u64; n];
-    let piece = n.div_ceil(4 * rayon::current_num_threads());
+/// Two arrays as large as there is memory for.
+fn arrays() -> Option<(Vec<u64>, Vec<u64>)> {
+    // The benchmarks need some as well.
+    let most = COPY_BYTES.min(usize::try_from(memory::usable() / 4).unwrap_or(COPY_BYTES));
+    std::iter::successors(Some(most), |bytes| Some(bytes / 2))
+        .take_while(|&bytes| bytes >= FEWEST_COPY_BYTES)
+        .find_map(|bytes| Some((filled(bytes, 1)?, filled(bytes, 0)?)))
+}
+
+/// Where the system refuses the memory, none, instead of the end of the process.
+fn filled(bytes: usize, value: u64) -> Option<Vec<u64>> {
+    let mut array = Vec::new();
+    array.try_reserve_exact(bytes / size_of::<u64>()).ok()?;
+    array.resize(bytes / size_of::<u64>(), value);
+    Some(array)
+}
+
+fn copy_rate(from: &[u64], mut to: Vec<u64>) -> f64 {
+    let piece = from.len().div_ceil(4 * rayon::current_num_threads());
     best(|| {
         let start = Instant::now();
         to.par_chunks_mut(piece)
             .zip(from.par_chunks(piece))
             .for_each(|(to, from)| to.copy_from_slice(from));
         black_box(&mut to);
-        2.0 * COPY_BYTES as f64 / start.elapsed().as_secs_f64()
+        2.0 * size_of_val(from) as f64 / start.elapsed().as_secs_f64()
     })
 }
 

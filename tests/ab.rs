@@ -280,3 +280,50 @@ sleep 600"#,
     }
     panic!("process {grandchild} outlived the interrupt");
 }
+
+#[test]
+fn a_killed_comparison_is_cleared_up_by_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path();
+    repository(top);
+    let started = top.join("target-started");
+    let waits = cargo(
+        top,
+        &format!(
+            "touch {}\nwhile [ -e {0} ]; do sleep 0.05; done",
+            started.display()
+        ),
+    );
+    let mut child = crossover(top).env("CARGO", waits).spawn().unwrap();
+    while !started.exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    fs::remove_file(&started).unwrap();
+    assert!(git(top, &["worktree", "list"]).lines().count() > 1);
+    // Nothing is built here, but what was left is gone.
+    let fails = cargo(top, "exit 1");
+    let output = crossover(top).env("CARGO", fails).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
+    clean(top);
+}
+
+#[test]
+fn a_side_that_fails_is_an_error_whatever_the_verdict() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    bundle(&dir.path().join("old"), &log, 10, 1.0);
+    bundle(&dir.path().join("fresh"), &log, 20, 1.0);
+    let run = dir.path().join("fresh/run");
+    let fails = fs::read_to_string(&run).unwrap() + "\nexit 1\n";
+    fs::write(&run, fails).unwrap();
+    let output = crossover(dir.path())
+        .args(["old", "fresh"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
+    let text = text(&output.stderr);
+    assert!(text.contains("error: run b1 of "), "{text}");
+    assert!(text.contains("failed (exit status: 1)"), "{text}");
+}

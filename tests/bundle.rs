@@ -77,6 +77,21 @@ fn the_launcher_calls_each_executable_as_cargo_would() {
 }
 
 #[test]
+fn a_link_to_the_launcher_starts_its_own_bundle() {
+    let dir = bundle(&["bench"]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let home = dir.path().canonicalize().unwrap();
+    std::os::unix::fs::symlink(home.join("run"), elsewhere.path().join("first")).unwrap();
+    std::os::unix::fs::symlink("first", elsewhere.path().join("run")).unwrap();
+    let (status, out, err) = run(&mut launch(elsewhere.path(), &["bench"]));
+    assert_eq!((status, err.as_str()), (Some(0), ""));
+    assert_eq!(
+        out,
+        format!("bench in {}/results/criterion: --bench\n", home.display())
+    );
+}
+
+#[test]
 fn the_launcher_keeps_the_users_folder_and_the_exit_code() {
     let dir = bundle(&["bench", "test-gpu"]);
     let (_, out, _) = run(launch(dir.path(), &["bench"]).env("CRITERION_HOME", "/elsewhere"));

@@ -80,6 +80,9 @@ impl Subject {
 
     /// Builds it, if it has to be built.
     pub(super) fn prepare(self, side: &str, benches: &[String]) -> anyhow::Result<Prepared> {
+        if let Subject::Commit { repository, .. } | Subject::WorkTree(repository) = &self {
+            repository.remove_abandoned()?;
+        }
         let (tree, label, target) = match self {
             Subject::Bundle(dir) => {
                 return Ok(Prepared::Bundle {

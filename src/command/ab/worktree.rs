@@ -11,6 +11,9 @@ use tempfile::TempDir;
 
 use crate::command::ab::child;
 
+/// Begins the names of our worktrees' folders; the process that made it follows.
+const PREFIX: &str = "crossover-ab-";
+
 /// The repository around the current folder.
 #[derive(Clone)]
 pub(super) struct Repository {
@@ -105,9 +108,41 @@ impl Repository {
         Ok(tree)
     }
 
+    /// Removes the worktrees of processes that were killed before they could.
+    pub(super) fn remove_abandoned(&self) -> anyhow::Result<()> {
+        let list = git(&self.top, &["worktree", "list", "--porcelain", "-z"])?;
+        for line in list.split(|b| *b == 0) {
+            let Some(path) = line.strip_prefix(b"worktree ") else {
+                continue;
+            };
+            let path = path_of(path)?;
+            if owner(&path).is_some_and(|owner| !is_alive(owner)) {
+                self.remove(&path);
+            }
+        }
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) {
+        let removed = Command::new("git")
+            .arg("-C")
+            .arg(&self.top)
+            .args(["worktree", "remove", "--force"])
+            .arg(path)
+            .stdin(Stdio::null())
+            .output();
+        if !removed.is_ok_and(|out| out.status.success()) {
+            // Half added: without the folder git forgets it. A failure leaves a folder in
+            // the system's temporary folder and no harm.
+            let _ = fs::remove_dir_all(path);
+            let _ = git(&self.top, &["worktree", "prune"]);
+        }
+    }
+
     fn add(&self, args: &[&str]) -> anyhow::Result<Worktree> {
         // Outside the repository: cargo would take a manifest above for the workspace.
-        let dir = tempfile::Builder::new().prefix("crossover-ab-").tempdir()?;
+        let prefix = format!("{PREFIX}{}-", std::process::id());
+        let dir = tempfile::Builder::new().prefix(&prefix).tempdir()?;
         let tree = Worktree {
             repository: self.clone(),
             dir,
@@ -167,19 +202,28 @@ impl Worktree {
 
 impl Drop for Worktree {
     fn drop(&mut self) {
-        let path = self.dir.path();
-        let removed = Command::new("git")
-            .arg("-C")
-            .arg(&self.repository.top)
-            .args(["worktree", "remove", "--force"])
-            .arg(path)
-            .stdin(Stdio::null())
-            .output();
-        if !removed.is_ok_and(|out| out.status.success()) {
-            // Half added: without the folder git forgets it. A failure leaves a folder in
-            // the system's temporary folder and no harm.
-            let _ = fs::remove_dir_all(path);
-            let _ = git(&self.repository.top, &["worktree", "prune"]);
-        }
+        self.repository.remove(self.dir.path());
     }
+}
+
+/// The process that made a worktree, by the name of its folder.
+fn owner(path: &Path) -> Option<i32> {
+    let name = path.file_name()?.to_str()?.strip_prefix(PREFIX)?;
+    name.split('-').next()?.parse().ok()
+}
+
+#[cfg(unix)]
+fn is_alive(process: i32) -> bool {
+    use nix::errno::Errno;
+    use nix::sys::signal::kill;
+    use nix::unistd::Pid;
+
+    // Signal 0 only asks; a process of another user may not be signalled, and is there.
+    kill(Pid::from_raw(process), None) != Err(Errno::ESRCH)
+}
+
+/// Nothing is removed that may be in use.
+#[cfg(not(unix))]
+fn is_alive(_process: i32) -> bool {
+    true
 }

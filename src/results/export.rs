@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::results::files::{FileError, write_atomic};
+use crate::results::files::{self, FileError};
 use crate::results::layout::{BENCHMARK, CROSSINGS, ESTIMATES, NEW, SAMPLE, SIDECAR};
 use crate::results::problem::Problem;
 use crate::results::runs;
@@ -65,7 +65,7 @@ pub(crate) fn export(root: &Path, destination: &Path) -> Result<Exported, Export
         exported.leave_out(&problem);
     }
     for stored in contents.results {
-        let dir = stored.folder.join(NEW);
+        let dir = stored.dir;
         match stored.sidecar {
             Ok(Some(sidecar)) if !runs::is_there(root, &sidecar.run) => {
                 let reason = format!(
@@ -75,8 +75,9 @@ pub(crate) fn export(root: &Path, destination: &Path) -> Result<Exported, Export
                 exported.leave_out(&Problem::new(dir.display(), reason));
             }
             Ok(Some(sidecar)) => {
+                let place = to.join(relative(root, &stored.folder)).join(NEW);
                 for file in FILES {
-                    copy(root, &to, &dir.join(file))?;
+                    files::copy(&dir.join(file), &place.join(file))?;
                 }
                 names.insert(sidecar.run);
                 exported.benchmarks += 1;
@@ -103,10 +104,9 @@ pub(crate) fn export(root: &Path, destination: &Path) -> Result<Exported, Export
 
 /// Copies a file under `root` to the same place under `to`.
 fn copy(root: &Path, to: &Path, path: &Path) -> Result<(), FileError> {
-    let bytes = fs::read(path).map_err(|source| FileError::Io {
-        path: path.into(),
-        source,
-    })?;
-    let inner = path.strip_prefix(root).unwrap_or(path);
-    write_atomic(&to.join(inner), &bytes)
+    files::copy(path, &to.join(relative(root, path)))
+}
+
+fn relative<'a>(root: &Path, path: &'a Path) -> &'a Path {
+    path.strip_prefix(root).unwrap_or(path)
 }

@@ -9,6 +9,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
 use crate::model::record::SCHEMA;
+use crate::results::layout::{REPORT, TEMPORARY};
 
 /// A file that could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +51,34 @@ pub(crate) enum FileError {
 }
 
 impl FileError {
+    pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
+        Self::Io {
+            path: path.into(),
+            source,
+        }
+    }
+
+    /// The error without its path, for a caller that names another.
+    pub(super) fn into_io(self) -> std::io::Error {
+        match self {
+            Self::Io { source, .. } => source,
+            other => std::io::Error::other(other),
+        }
+    }
+
+    /// Nothing can be written any more: a full disk, a quota, a file system that became
+    /// read-only.
+    pub(crate) fn is_no_room(&self) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        let Self::Io { source, .. } = self else {
+            return false;
+        };
+        matches!(
+            source.kind(),
+            StorageFull | QuotaExceeded | ReadOnlyFilesystem
+        )
+    }
+
     /// The error without the path that it begins with.
     pub(crate) fn reason(&self) -> String {
         let text = self.to_string();
@@ -81,10 +110,7 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), File
 /// Writes `bytes` beside `path` and renames. Creates the folder. A link stays one, and what it
 /// leads to is written; a device or a pipe is written to and not replaced.
 pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    let io = |source| FileError::Io {
-        path: path.into(),
-        source,
-    };
+    let io = |source| FileError::io(path, source);
     if let Ok(found) = fs::metadata(path)
         && !found.is_file()
         && !found.is_dir()
@@ -96,12 +122,55 @@ pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let dir = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(dir).map_err(io)?;
     let mut file = tempfile::Builder::new()
+        .prefix(TEMPORARY)
         .permissions(world_readable())
         .tempfile_in(dir)
         .map_err(io)?;
     file.write_all(bytes).map_err(io)?;
     file.persist(path).map_err(|e| io(e.error))?;
     Ok(())
+}
+
+/// Copies a file, as [`write_atomic`] writes one.
+pub(super) fn copy(from: &Path, to: &Path) -> Result<(), FileError> {
+    let bytes = fs::read(from).map_err(|e| FileError::io(from, e))?;
+    write_atomic(to, &bytes)
+}
+
+/// Tries whether anything can be written to a folder: a full disk makes an empty file without
+/// complaint.
+pub(crate) fn try_to_write(dir: &Path) -> std::io::Result<()> {
+    let mut probe = tempfile::Builder::new()
+        .prefix(TEMPORARY)
+        .tempfile_in(dir)?;
+    probe.write_all(&[0; 4096])
+}
+
+/// Whether the name is that of something half written.
+pub(super) fn is_temporary(name: &std::ffi::OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes())
+}
+
+/// Removes what was being written under `root` when a process was killed or the disk was full,
+/// with the empty files among Criterion's pages.
+pub(crate) fn sweep(root: &Path) {
+    let mut walk = walkdir::WalkDir::new(root).into_iter();
+    while let Some(entry) = walk.next() {
+        let Ok(entry) = entry else { continue };
+        let below = entry.path().strip_prefix(root).unwrap_or(entry.path());
+        let in_pages = || below.iter().any(|part| part == REPORT);
+        let empty = || entry.metadata().is_ok_and(|m| m.is_file() && m.len() == 0);
+        if !(is_temporary(entry.file_name()) || in_pages() && empty()) {
+            continue;
+        }
+        // What cannot be removed is not read either.
+        let _ = if entry.file_type().is_dir() {
+            walk.skip_current_dir();
+            fs::remove_dir_all(entry.path())
+        } else {
+            fs::remove_file(entry.path())
+        };
+    }
 }
 
 /// Temporary files are private by default; results are for sharing.
@@ -121,10 +190,7 @@ fn world_readable() -> fs::Permissions {
 
 /// Reads a JSON file with a `schema` field, unknown fields ignored.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
-    let io = |source| FileError::Io {
-        path: path.into(),
-        source,
-    };
+    let io = |source| FileError::io(path, source);
     // To open a pipe would wait for its writer.
     if fs::metadata(path).map_err(io)?.is_file() {
         return parsed(path, &fs::read(path).map_err(io)?);
@@ -150,10 +216,7 @@ fn parsed<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, FileError>
 }
 
 pub(super) fn digest(path: &Path) -> Result<String, FileError> {
-    let bytes = fs::read(path).map_err(|source| FileError::Io {
-        path: path.into(),
-        source,
-    })?;
+    let bytes = fs::read(path).map_err(|e| FileError::io(path, e))?;
     Ok(Sha256::digest(&bytes)
         .iter()
         .map(|b| format!("{b:02x}"))

@@ -8,9 +8,11 @@ use serde_json::json;
 
 use crate::model::id::{directory, id};
 use crate::model::record::Sidecar;
-use crate::results::files::{FileError, write_atomic, write_json};
-use crate::results::layout::{BENCHMARK, ESTIMATES, NEW, SAMPLE, TUKEY};
+use crate::results::attempt::Attempt;
+use crate::results::files::{FileError, copy, try_to_write, write_json};
+use crate::results::layout::{BENCHMARK, ESTIMATES, NEW, SAMPLE, SIDECAR, TUKEY};
 use crate::results::sidecar;
+use crate::results::stored::is_whole;
 
 /// The folder of one benchmark under the results root.
 pub(crate) struct BenchmarkFolder {
@@ -49,11 +51,20 @@ impl BenchmarkFolder {
             .ok()
     }
 
+    /// Whether a baseline has a result of this benchmark.
+    pub(crate) fn has(&self, baseline: &str) -> bool {
+        self.path.join(baseline).join(SAMPLE).is_file()
+    }
+
+    /// Puts aside what the benchmark is about to replace, in `new` and in the baseline.
+    pub(crate) fn begin(&self, baseline: Option<&str>) -> Result<Attempt, FileError> {
+        Attempt::begin(&self.path, NEW, baseline)
+    }
+
     /// Criterion saves samples and estimates, then compares and draws, and only then writes
-    /// `benchmark.json` and copies the baseline. It panics in between when both sides of a
-    /// comparison have no spread at all (its p value is NaN). The measurement is sound: this
-    /// writes what is missing.
-    pub(crate) fn rescue(&self, baseline: Option<&str>) -> Result<(), FileError> {
+    /// `benchmark.json`. It panics in between when both sides of a comparison have no spread at
+    /// all (its p value is NaN). The measurement is sound: this writes what is missing.
+    pub(crate) fn rescue(&self) -> Result<(), FileError> {
         let directory = directory(&self.group, &self.function, self.size);
         let id = id(&self.group, &self.function, self.size);
         write_json(
@@ -67,37 +78,33 @@ impl BenchmarkFolder {
                 "directory_name": directory.display().to_string(),
                 "title": id,
             }),
-        )?;
-        let Some(baseline) = baseline else {
-            return Ok(());
-        };
-        let to = self.path.join(baseline);
-        for file in [ESTIMATES, SAMPLE, TUKEY, BENCHMARK] {
-            copy(&self.new_dir().join(file), &to.join(file))?;
-        }
-        Ok(())
+        )
     }
 
-    /// Writes the sidecar beside the new result and beside its copy in the baseline.
-    pub(crate) fn write_sidecar(
+    /// Writes the sidecar beside the new result, and the whole result to the baseline. Criterion
+    /// goes on after an error of its own when it writes, so this looks at what it left.
+    pub(crate) fn finish(
         &self,
         sidecar: &mut Sidecar,
         baseline: Option<&str>,
     ) -> Result<(), FileError> {
-        sidecar::write(sidecar, &self.new_dir())?;
-        if let Some(baseline) = baseline {
-            sidecar::write(sidecar, &self.path.join(baseline))?;
+        let new = self.new_dir();
+        sidecar::write(sidecar, &new)?;
+        if !is_whole(&new) {
+            // A disk that is full refuses this as well, and says why.
+            try_to_write(&new).map_err(|e| FileError::io(&new, e))?;
+            let torn = std::io::Error::other("Criterion could not write its files here");
+            return Err(FileError::io(&new, torn));
+        }
+        let Some(baseline) = baseline else {
+            return Ok(());
+        };
+        let to = self.path.join(baseline);
+        for file in [ESTIMATES, SAMPLE, TUKEY, BENCHMARK, SIDECAR] {
+            copy(&new.join(file), &to.join(file))?;
         }
         Ok(())
     }
-}
-
-fn copy(from: &Path, to: &Path) -> Result<(), FileError> {
-    let bytes = fs::read(from).map_err(|source| FileError::Io {
-        path: from.into(),
-        source,
-    })?;
-    write_atomic(to, &bytes)
 }
 
 #[cfg(test)]
@@ -112,18 +119,13 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let new = root.path().join("sound/cpu_double/4/new");
         fs::create_dir_all(&new).unwrap();
-        for file in [SAMPLE, ESTIMATES, TUKEY] {
-            fs::write(new.join(file), file).unwrap();
-        }
+        fs::write(new.join(SAMPLE), "{}").unwrap();
         let folder = BenchmarkFolder::new(root.path(), "sound", "cpu/double", 4, true);
         assert!(folder.sampled_at().is_some());
-        folder.rescue(Some("main")).unwrap();
-        for dir in [&new, &root.path().join("sound/cpu_double/4/main")] {
-            let text = fs::read(dir.join("benchmark.json")).unwrap();
-            let ours: serde_json::Value = serde_json::from_slice(&text).unwrap();
-            let theirs: serde_json::Value = serde_json::from_str(BENCHMARK).unwrap();
-            assert_eq!(ours, theirs);
-            assert_eq!(fs::read(dir.join("sample.json")).unwrap(), b"sample.json");
-        }
+        folder.rescue().unwrap();
+        let text = fs::read(new.join("benchmark.json")).unwrap();
+        let ours: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        let theirs: serde_json::Value = serde_json::from_str(BENCHMARK).unwrap();
+        assert_eq!(ours, theirs);
     }
 }

@@ -4,13 +4,23 @@
 //! <group>/<function>/<size>/new/         Criterion's files of the newest result
 //! <group>/<function>/<size>/<baseline>/  those of a saved baseline
 //!     crossover.json                     our sidecar, in each of them
+//! <group>/<function>/<size>/.earlier-<baseline>/
+//!                                        what an attempt is about to replace
 //! runs/<run>.json                        the record of a run
 //! crossings.json                         sizes around crossings that later runs measure
 //! crossover.lock                         held by the run that is writing
 //! ```
 
+use std::path::{Path, PathBuf};
+
 /// The baseline that Criterion writes in every run.
 pub(crate) const NEW: &str = "new";
+
+/// Begins the name of the folder that keeps what an attempt replaces.
+const EARLIER: &str = ".earlier-";
+
+/// Begins the name of what is being written and has not got its own name yet.
+pub(crate) const TEMPORARY: &str = ".crossover-";
 
 /// Of Criterion, beside the baselines: how the newest result differs from the one before.
 pub(crate) const CHANGE: &str = "change";
@@ -37,3 +47,14 @@ pub(crate) const RUNS: &str = "runs";
 
 /// The [`Crossings`](crate::results::crossings::Crossings).
 pub(crate) const CROSSINGS: &str = "crossings.json";
+
+/// Where the result of `dir`, a baseline's folder, is kept during an attempt.
+pub(super) fn earlier(dir: &Path) -> PathBuf {
+    let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    dir.with_file_name(format!("{EARLIER}{name}"))
+}
+
+/// The name of the baseline that a folder keeps a result of; `None` for other folders.
+pub(super) fn keeps(name: &str) -> Option<&str> {
+    name.strip_prefix(EARLIER)
+}

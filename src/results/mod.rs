@@ -1,6 +1,7 @@
 //! What is on disk: the one reader and the one writer of Criterion's files, our sidecars and
 //! the records of runs.
 
+pub(crate) mod attempt;
 pub(crate) mod baseline;
 pub(crate) mod crossings;
 pub(crate) mod curves;

@@ -12,8 +12,8 @@ use serde::Deserialize;
 use walkdir::{DirEntry, WalkDir};
 
 use crate::model::record::Sidecar;
-use crate::results::files::read_json;
-use crate::results::layout::{BENCHMARK, ESTIMATES, SAMPLE, SIDECAR};
+use crate::results::files::{is_temporary, read_json};
+use crate::results::layout::{BENCHMARK, ESTIMATES, SAMPLE, SIDECAR, earlier, keeps};
 use crate::results::problem::Problem;
 use crate::results::sidecar;
 
@@ -33,6 +33,8 @@ pub(crate) struct Stored {
     pub(crate) value: Option<String>,
     /// Its folder, the parent of the baseline's.
     pub(crate) folder: PathBuf,
+    /// Where its files are: the baseline's folder, or what an unfinished attempt put aside.
+    pub(crate) dir: PathBuf,
     /// Times of an iteration, ns, one per sample in the order they were taken.
     pub(crate) samples: Result<Vec<f64>, Problem>,
     /// What Criterion estimated.
@@ -85,19 +87,31 @@ impl Contents {
         for entry in walk(root) {
             let entry = match entry {
                 Ok(entry) => entry,
+                // A link in a circle leads to what is read anyway.
+                Err(error) if error.loop_ancestor().is_some() => continue,
                 Err(error) => {
                     if root.exists() {
                         let path = error.path().unwrap_or(root).display();
-                        let reason = "cannot be read; check its permissions";
+                        let reason = "cannot be read; check its permissions, and where it is a link, what it leads to";
                         this.problems.push(Problem::new(path, reason));
                     }
                     continue;
                 }
             };
-            if entry.file_name() != baseline || !is_result(&entry) {
+            let name = entry.file_name().to_string_lossy();
+            let kept = keeps(&name) == Some(baseline);
+            if !(kept || name == baseline && is_result(&entry)) {
                 continue;
             }
-            match result(entry.path()) {
+            let path = entry.path();
+            if kept {
+                if is_whole(&path.with_file_name(baseline)) {
+                    continue;
+                }
+            } else if earlier(path).is_dir() && !is_whole(path) {
+                continue;
+            }
+            match result(path) {
                 Ok(stored) => this.results.push(stored),
                 Err((folder, problem)) => this.nameless.push((folder, problem)),
             }
@@ -106,9 +120,29 @@ impl Contents {
     }
 }
 
+/// Whether a folder says that there was no result before an attempt.
+fn is_nothing(dir: &Path) -> bool {
+    let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    let empty = || fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
+    keeps(&name).is_some() && empty()
+}
+
+/// Whether a folder holds a result with every file that the suite writes, each sound.
+pub(super) fn is_whole(dir: &Path) -> bool {
+    result(dir).is_ok_and(|stored| {
+        let described = matches!(stored.sidecar, Ok(Some(_)));
+        described && stored.samples.is_ok() && stored.estimates.is_ok()
+    })
+}
+
 /// Without an id there is only the folder, and why.
 fn result(dir: &Path) -> Result<Stored, (PathBuf, Problem)> {
     let folder = dir.parent().unwrap_or(dir).to_owned();
+    if is_nothing(dir) {
+        let reason = "a run was cut short here before it left a result; run the benchmark again";
+        let problem = Problem::new(folder.display(), reason);
+        return Err((folder, problem));
+    }
     let file: BenchmarkFile = match json(&dir.join(BENCHMARK)) {
         Ok(file) => file,
         Err(problem) => return Err((folder, problem)),
@@ -129,6 +163,7 @@ fn result(dir: &Path) -> Result<Stored, (PathBuf, Problem)> {
         function: file.function_id,
         value: file.value_str,
         folder,
+        dir: dir.to_owned(),
     })
 }
 
@@ -149,7 +184,10 @@ pub(crate) fn baselines(root: &Path) -> BTreeSet<String> {
     walk(root)
         .flatten()
         .filter(|entry| has_files(entry.path()))
-        .filter_map(|entry| Some(entry.file_name().to_str()?.to_owned()))
+        .filter_map(|entry| {
+            let name = entry.file_name().to_str()?;
+            Some(keeps(name).unwrap_or(name).to_owned())
+        })
         .collect()
 }
 
@@ -158,8 +196,11 @@ fn walk(root: &Path) -> impl Iterator<Item = walkdir::Result<DirEntry>> {
     WalkDir::new(root)
         .min_depth(2)
         .max_depth(MAX_DEPTH)
+        // Groups may lie on another disk, behind a link.
+        .follow_links(true)
         .sort_by_file_name()
         .into_iter()
+        .filter_entry(|entry| !is_temporary(entry.file_name()))
         .filter(|entry| entry.as_ref().map_or(true, |e| e.file_type().is_dir()))
 }
 

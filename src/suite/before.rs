@@ -5,6 +5,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::results::files::{sweep, try_to_write};
 use crate::results::layout::{CHANGE, LOCK, NEW, REPORT};
 use crate::results::source::Names;
 use crate::results::stored::baselines;
@@ -157,20 +158,18 @@ pub(super) fn results_folder(root: &Path) -> Result<File, Refused> {
         source,
     };
     fs::create_dir_all(root).map_err(folder)?;
-    // A full disk makes an empty file without complaint.
-    let probe = tempfile::NamedTempFile::new_in(root).map_err(folder)?;
-    fs::write(probe.path(), [0; 4096]).map_err(folder)?;
-    drop(probe);
+    try_to_write(root).map_err(folder)?;
     let file = File::options()
         .create(true)
         .truncate(false)
         .write(true)
         .open(root.join(LOCK))
         .map_err(folder)?;
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(Refused::Locked(root.to_owned())),
-        _ => Ok(file),
+    if let Err(TryLockError::WouldBlock) = file.try_lock() {
+        return Err(Refused::Locked(root.to_owned()));
     }
+    sweep(root);
+    Ok(file)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::results::runs;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::interrupt;
 use crate::suite::machine::Machine;
-use crate::suite::missing::{Missing, failed, skipped};
+use crate::suite::missing::{Missing, skipped};
 use crate::suite::settings::Settings;
 use crate::timing::{CudaTime, TimingError};
 
@@ -23,8 +23,14 @@ pub(super) struct Journal {
     /// The record is on disk, because something was measured.
     begun: bool,
     gpu_ceilings: bool,
+    /// The filter selected a benchmark that can run here.
+    pub(super) selected: bool,
     /// Implementations of which the profile leaves out sizes.
     by_profile: usize,
+    /// How many cannot run here, by the reason.
+    skipped: BTreeMap<String, usize>,
+    /// Nothing can be written any more: how many benchmarks were not run for it.
+    pub(super) no_room: Option<usize>,
     /// GPU benchmarks were selected, and the device that was asked for does not work.
     pub(super) device_failed: bool,
 }
@@ -54,7 +60,10 @@ impl Journal {
             mode: arguments.mode,
             begun: false,
             gpu_ceilings: false,
+            selected: false,
             by_profile: 0,
+            skipped: BTreeMap::new(),
+            no_room: None,
             device_failed: false,
         }
     }
@@ -76,8 +85,12 @@ impl Journal {
         self.record.skipped.push(Skip { id, reason });
     }
 
+    /// Notes what cannot run here. The first of each reason is told at once, the others are
+    /// counted at the end of the run.
     pub(super) fn skip(&mut self, id: String, reason: String) {
-        if self.mode != Mode::List {
+        let with_reason = self.skipped.entry(reason.clone()).or_default();
+        *with_reason += 1;
+        if self.mode != Mode::List && *with_reason == 1 {
             eprintln!("skipped {id}: {reason}");
         }
         self.record.skipped.push(Skip { id, reason });
@@ -89,6 +102,10 @@ impl Journal {
             id: id.to_owned(),
             error,
         });
+        if self.begun {
+            // In case the run does not get to its end.
+            let _ = runs::write(&self.record, &self.results);
+        }
     }
 
     /// Collects the environment, measures the ceilings that a benchmark on this device
@@ -126,7 +143,7 @@ impl Journal {
     }
 
     fn write(&self) -> Result<(), Missing> {
-        runs::write(&self.record, &self.results).map_err(|e| failed(e.to_string()))
+        Ok(runs::write(&self.record, &self.results)?)
     }
 
     /// Completes the record; `false` where nothing was measured and there is none.
@@ -135,11 +152,11 @@ impl Journal {
             // A run that a signal ended has no end, as one that was killed.
             let ended = interrupt::signal().is_none();
             self.record.finished = ended.then(|| format!("{:.0}", jiff::Timestamp::now()));
-            if let Err(Missing::Failed { text, .. }) = self.write() {
-                self.record.failed.push(Failure {
-                    id: "the run's record".to_owned(),
-                    error: text,
-                });
+            let written = runs::write(&self.record, &self.results);
+            if let Err(error) = written
+                && self.no_room.is_none()
+            {
+                self.fail("the run's record", error.to_string());
             }
         }
         self.begun
@@ -147,6 +164,11 @@ impl Journal {
 
     /// Says what was left out and what failed.
     pub(super) fn close(self) -> ExitCode {
+        if self.mode != Mode::List {
+            for (reason, count) in self.skipped.iter().filter(|(_, count)| **count > 1) {
+                eprintln!("skipped {count} in all: {reason}");
+            }
+        }
         if self.mode == Mode::Bench {
             let by_profile = self.by_profile;
             if by_profile > 0 {
@@ -154,8 +176,7 @@ impl Journal {
                     "sizes of {by_profile} implementation(s) left out by the profile; CROSSOVER_PROFILE=full runs them"
                 );
             }
-            let record = &self.record;
-            let nothing = !self.begun && record.skipped.is_empty() && record.failed.is_empty();
+            let nothing = !self.selected && self.record.skipped.is_empty();
             if nothing && interrupt::signal().is_none() {
                 eprintln!("error: no benchmark was selected: no id matches; --list shows the ids");
                 return ExitCode::from(2);
@@ -174,13 +195,66 @@ impl Journal {
             );
             return ExitCode::FAILURE;
         }
+        if let Some(not_run) = self.no_room {
+            eprintln!(
+                "error: nothing more can be written to {}, and {not_run} benchmark(s) were not run; \
+                 make room there and run again: what was measured until then is kept",
+                self.results.display()
+            );
+        }
         if self.record.failed.is_empty() {
             return ExitCode::SUCCESS;
         }
         eprintln!("\n{} failed:", self.record.failed.len());
-        for Failure { id, error } in &self.record.failed {
-            eprintln!("  {id}: {error}");
+        for (error, ids) in by_error(&self.record.failed) {
+            eprintln!("  {}: {error}", some(&ids));
         }
         ExitCode::FAILURE
+    }
+}
+
+/// The failures with one error, in the order in which it was first met.
+fn by_error(failed: &[Failure]) -> Vec<(&str, Vec<&str>)> {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for Failure { id, error } in failed {
+        match groups.iter_mut().find(|(known, _)| known == error) {
+            Some((_, ids)) => ids.push(id),
+            None => groups.push((error, vec![id])),
+        }
+    }
+    groups
+}
+
+/// The first few of many.
+fn some(ids: &[&str]) -> String {
+    match ids {
+        [first, second, third, _, ..] => {
+            format!("{first}, {second}, {third} and {} more", ids.len() - 3)
+        }
+        few => few.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_cause_is_one_line() {
+        let failure = |id: &str, error: &str| Failure {
+            id: id.to_owned(),
+            error: error.to_owned(),
+        };
+        let failed = [
+            failure("a", "no room"),
+            failure("b", "wrong"),
+            failure("c", "no room"),
+        ];
+        assert_eq!(
+            by_error(&failed),
+            [("no room", vec!["a", "c"]), ("wrong", vec!["b"])]
+        );
+        assert_eq!(some(&["a", "b", "c"]), "a, b, c");
+        assert_eq!(some(&["a", "b", "c", "d", "e"]), "a, b, c and 2 more");
     }
 }

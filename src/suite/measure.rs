@@ -99,20 +99,42 @@ impl Measuring<'_> {
             Timing::Clock if row.is_gpu() && self.arguments.saves => self.watch(),
             _ => None,
         };
-        self.sample(plots, criterion_id, bench, &mut *routine, watch.as_ref())?;
+        let baseline = self.arguments.baseline.as_deref();
+        let attempt = match self.arguments.saves {
+            true => Some(bench.folder.begin(baseline)?),
+            false => None,
+        };
+        let timed = self.time(plots, criterion_id, bench, &mut *routine, watch);
+        if let Some(attempt) = attempt {
+            match &timed {
+                Ok(()) => attempt.done(),
+                Err(_) => attempt.undo(),
+            }
+        }
+        timed
+    }
+
+    /// Times it, verifies it again and writes its sidecar.
+    fn time<W>(
+        &mut self,
+        plots: &mut Plots<'_>,
+        criterion_id: BenchmarkId,
+        bench: &Bench<'_, W>,
+        routine: &mut dyn Routine,
+        watch: Option<Watch>,
+    ) -> Result<(), Missing> {
+        self.sample(plots, criterion_id, bench, routine, watch.as_ref())?;
         let telemetry = watch.map(Watch::finish);
         // Once more after the last sample: a routine that went wrong under load, or after
         // the first run, was not worth timing.
-        let verified = catch_panic(|| self.verify(&mut *routine)).map_err(failed)??;
+        let verified = catch_panic(|| self.verify(routine)).map_err(failed)??;
         if self.arguments.saves {
-            let mut sidecar = self.sidecar(bench, &*routine, verified);
+            let mut sidecar = self.sidecar(bench, routine, verified);
             sidecar.monitor = telemetry;
             sidecar.extra = routine.extra()?;
             self.check_device()?;
-            bench
-                .folder
-                .write_sidecar(&mut sidecar, self.arguments.baseline.as_deref())
-                .map_err(|e| failed(e.to_string()))?;
+            let baseline = self.arguments.baseline.as_deref();
+            bench.folder.finish(&mut sidecar, baseline)?;
         }
         self.check_device()
     }
@@ -258,10 +280,7 @@ impl Measuring<'_> {
         }
         if self.arguments.saves && bench.folder.sampled_at() != sampled_before {
             // The samples were written before Criterion's analysis failed on them.
-            bench
-                .folder
-                .rescue(self.arguments.baseline.as_deref())
-                .map_err(|e| failed(e.to_string()))?;
+            bench.folder.rescue()?;
             eprintln!(
                 "note: {} was measured and saved; Criterion could not compare it with the run before ({})",
                 bench.id,

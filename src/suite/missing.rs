@@ -2,13 +2,28 @@
 
 use crate::device::absence::Absence;
 use crate::device::kernel::CompileError;
+use crate::results::files::FileError;
 use crate::timing::{CudaError, TimingError};
 use crate::workload::routine::RoutineError;
 
 /// Why a benchmark has no result.
 pub(super) enum Missing {
     Skipped(String),
-    Failed { text: String, context_lost: bool },
+    Failed {
+        text: String,
+        context_lost: bool,
+    },
+    /// Nor can any other be kept: nothing can be written any more.
+    NoRoom(String),
+}
+
+impl From<FileError> for Missing {
+    fn from(error: FileError) -> Self {
+        match error.is_no_room() {
+            true => Missing::NoRoom(error.to_string()),
+            false => failed(error.to_string()),
+        }
+    }
 }
 
 impl From<RoutineError> for Missing {

@@ -87,7 +87,9 @@ impl Suite {
         for group in std::mem::take(&mut self.groups) {
             group.0.run(&mut self);
         }
-        self.criterion.final_summary();
+        if !self.session.no_room() {
+            self.criterion.final_summary();
+        }
         let measured = self.session.complete();
         Finished {
             session: self.session,

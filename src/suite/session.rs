@@ -10,6 +10,7 @@ use criterion::{BenchmarkId, Throughput};
 
 use crate::model::id;
 use crate::model::topic::Topic;
+use crate::results::files::sweep;
 use crate::results::folder::BenchmarkFolder;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::around::{self, ExtraSizes};
@@ -22,7 +23,7 @@ use crate::suite::missing::Missing;
 use crate::suite::progress::Progress;
 use crate::suite::sampling::{Pace, SamplingPlan};
 use crate::suite::settings::{Profile, Settings};
-use crate::timing::CudaTime;
+use crate::timing::{CudaTime, catch_panic};
 use crate::workload::Workload;
 
 /// Everything of a run but Criterion itself.
@@ -156,19 +157,29 @@ impl Session {
             plots.bench_function(criterion_id, |_| {});
             return;
         }
+        if let Some(not_run) = &mut self.journal.no_room {
+            *not_run += 1;
+            return;
+        }
+        self.journal.selected = true;
         self.progress.begin(&id);
+        let folder = BenchmarkFolder::new(
+            &self.settings.results,
+            group.name,
+            &function,
+            size,
+            group.rate.is_some(),
+        );
+        if self.arguments.value("load-baseline").is_some() {
+            self.load(plots, criterion_id, &id, &folder);
+            return;
+        }
         let bench = Bench {
             id: &id,
             row,
             size,
             cost: group.cost_of(row, size),
-            folder: BenchmarkFolder::new(
-                &self.settings.results,
-                group.name,
-                &function,
-                size,
-                group.rate.is_some(),
-            ),
+            folder,
         };
         if let Some(rate) = &group.rate {
             self.time.set_rate(rate.clone());
@@ -186,6 +197,10 @@ impl Session {
             // What fails after a signal, such as a child process that got it too, fails by it.
             Err(_) if interrupt::signal().is_some() => {}
             Err(Missing::Skipped(reason)) => self.journal.skip(id, reason),
+            Err(Missing::NoRoom(text)) => {
+                self.journal.fail(&id, text);
+                self.journal.no_room = Some(0);
+            }
             Err(Missing::Failed { text, context_lost }) => {
                 self.journal.fail(&id, text);
                 if context_lost {
@@ -196,10 +211,41 @@ impl Session {
         }
     }
 
+    /// Lets Criterion compare two saved results; nothing is run.
+    fn load(
+        &mut self,
+        plots: &mut Plots<'_>,
+        criterion_id: BenchmarkId,
+        id: &str,
+        folder: &BenchmarkFolder,
+    ) {
+        let needed = ["load-baseline", "baseline"].map(|option| self.arguments.value(option));
+        if let Some(lacks) = needed.into_iter().flatten().find(|name| !folder.has(name)) {
+            let reason = format!("baseline {lacks} has no result of it");
+            self.journal.skip(id.to_owned(), reason);
+            return;
+        }
+        let never = |_: &mut criterion::Bencher<'_, CudaTime>| {};
+        let loaded = catch_panic(|| {
+            plots.bench_function(criterion_id, never);
+        });
+        if let Err(panic) = loaded {
+            self.journal.fail(id, panic);
+        }
+    }
+
+    /// Whether nothing can be written any more.
+    pub(super) fn no_room(&self) -> bool {
+        self.journal.no_room.is_some()
+    }
+
     /// Completes the record and keeps the crossings found for the next run to measure; false
-    /// where nothing was measured.
+    /// where nothing was measured, or nothing can be written any more.
     pub(super) fn complete(&mut self) -> bool {
-        let measured = self.journal.complete();
+        let measured = self.journal.complete() && !self.no_room();
+        if self.no_room() {
+            sweep(&self.settings.results);
+        }
         if measured
             && let Err(error) = around::keep(&self.settings.results, self.machine.environment())
         {

@@ -1,0 +1,66 @@
+/* Preloaded: after FULL_AFTER bytes written to regular files the disk is full, or the process is
+ * killed where KILLED is set. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static atomic_llong room;
+
+__attribute__((constructor)) static void start(void) {
+    const char *bytes = getenv("FULL_AFTER");
+    room = bytes ? atoll(bytes) : 0;
+}
+
+static int on_disk(int fd) {
+    struct stat file;
+    return fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
+}
+
+ssize_t write(int fd, const void *bytes, size_t count) {
+    ssize_t (*real)(int, const void *, size_t) = dlsym(RTLD_NEXT, "write");
+    if (!on_disk(fd))
+        return real(fd, bytes, count);
+    long long left = atomic_fetch_sub(&room, (long long)count);
+    if (left >= (long long)count)
+        return real(fd, bytes, count);
+    if (left > 0)
+        left = real(fd, bytes, left);
+    if (getenv("KILLED"))
+        kill(getpid(), SIGKILL);
+    if (left > 0)
+        return left;
+    errno = ENOSPC;
+    return -1;
+}
+
+ssize_t writev(int fd, const struct iovec *parts, int count) {
+    ssize_t (*real)(int, const struct iovec *, int) = dlsym(RTLD_NEXT, "writev");
+    if (!on_disk(fd))
+        return real(fd, parts, count);
+    /* A caller goes on after what was written. */
+    for (int i = 0; i < count; i++)
+        if (parts[i].iov_len)
+            return write(fd, parts[i].iov_base, parts[i].iov_len);
+    return 0;
+}
+
+/* Whoever copies by these falls back on read and write. */
+ssize_t copy_file_range(int in, off64_t *from, int out, off64_t *to, size_t count, unsigned flags) {
+    (void)in, (void)from, (void)out, (void)to, (void)count, (void)flags;
+    errno = ENOSYS;
+    return -1;
+}
+
+ssize_t sendfile64(int out, int in, off64_t *from, size_t count) {
+    (void)out, (void)in, (void)from, (void)count;
+    errno = ENOSYS;
+    return -1;
+}
+ssize_t sendfile(int out, int in, off_t *from, size_t count) { return sendfile64(out, in, from, count); }

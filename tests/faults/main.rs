@@ -1,0 +1,121 @@
+//! Faults on purpose: what a user does wrong, and what goes wrong beside the measurement, each by
+//! its command, exit code and sentence, with the earlier results unharmed. This executable is
+//! both the test and a bench executable.
+#![cfg_attr(not(unix), allow(unused))]
+
+#[cfg(target_os = "linux")]
+mod cut_short;
+mod files;
+mod run;
+mod settings;
+mod signals;
+
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use crossover::model::Cost;
+use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
+use crossover::workload::Workload;
+use crossover::workload::simple::{compare, on_cpu};
+use libtest_mimic::{Arguments, Trial};
+
+struct Ones(usize);
+
+impl Workload for Ones {
+    fn new(size: u64) -> Self {
+        Self(size as usize)
+    }
+    fn host_bytes(size: u64) -> u64 {
+        4 * size
+    }
+    fn device_bytes(size: u64) -> u64 {
+        4 * size
+    }
+}
+
+fn never(name: &'static str) -> Implementation<Ones> {
+    let clock = crossover::timing::Clock::Events;
+    Implementation::gpu(name, clock, |_, _| Err("never made".into()))
+}
+
+fn groups() -> Vec<AnyGroup> {
+    let sizes = || Sizes::new([4, 8, 16, 32], [4], [4]);
+    let fill = |problem: &Rc<Ones>| {
+        let n = problem.0;
+        let check = move |y: &[f32]| compare(y, vec![1.0; n], 1.0, 0.0);
+        Ok(on_cpu(n, |y| y.fill(1.0), check))
+    };
+    let sound = Group::new("sound", sizes(), None, |_| Cost::default())
+        .with(Implementation::cpu("fill", fill))
+        .with(never("none"))
+        .with(never("neither"));
+    let faulty = Group::new("faulty", sizes(), None, |_| Cost::default())
+        .with(Implementation::cpu("set-up", |_: &Rc<Ones>| {
+            panic!("no set-up")
+        }))
+        .with(Implementation::cpu("check", |problem: &Rc<Ones>| {
+            let check = |_: &[f32]| panic!("no check");
+            Ok(on_cpu(problem.0, |y| y.fill(1.0), check))
+        }))
+        .with(Implementation::cpu("last", fill));
+    vec![sound.into(), faulty.into()]
+}
+
+fn main() -> ExitCode {
+    if std::env::var_os(run::RUN).is_some() {
+        return crossover::command::bench(groups);
+    }
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = Some(1);
+    let tests: &[(&str, fn())] = &[
+        (
+            "bad_options_end_the_run_before_it_starts",
+            settings::bad_options,
+        ),
+        (
+            "a_folder_that_cannot_be_written_to",
+            files::unwritable_folder,
+        ),
+        ("two_runs_in_one_folder", files::two_runs),
+        (
+            "a_panic_in_set_up_or_check_is_one_failure",
+            settings::panics,
+        ),
+        ("a_filter_that_selects_nothing", settings::selects_nothing),
+        ("a_device_that_was_asked_for", settings::device_asked_for),
+        ("a_later_failure_hides_nothing", files::later_failure),
+        ("a_run_that_is_compared_with_itself", settings::repeated_run),
+        ("records_that_are_missing_or_lead_elsewhere", files::records),
+        ("the_page_of_results_elsewhere", files::page_elsewhere),
+        #[cfg(unix)]
+        ("a_closed_pipe", signals::closed_pipe),
+        #[cfg(unix)]
+        ("signals_end_a_run_in_order", signals::signals),
+        #[cfg(unix)]
+        ("devices_links_and_pipes_as_files", files::special_files),
+        #[cfg(target_os = "linux")]
+        ("a_full_disk", cut_short::full_disk),
+        #[cfg(target_os = "linux")]
+        ("a_kill_between_any_two_bytes", cut_short::killed_at_a_byte),
+        #[cfg(target_os = "linux")]
+        ("a_kill_at_any_moment", cut_short::killed_at_a_moment),
+        #[cfg(target_os = "linux")]
+        (
+            "an_interrupt_at_any_moment",
+            cut_short::interrupted_at_a_moment,
+        ),
+        #[cfg(unix)]
+        ("a_group_behind_a_link", files::linked_group),
+        #[cfg(unix)]
+        ("a_small_container", settings::little_memory),
+        ("one_cause_is_one_line", settings::one_cause_one_line),
+        ("what_was_loaded_is_not_measured", settings::load_baseline),
+    ];
+    let trials = tests.iter().map(|&(name, test)| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}

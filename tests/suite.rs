@@ -577,7 +577,7 @@ fn a_lost_context_skips_the_gpu_and_nothing_else() {
         "{said}"
     );
     assert_eq!(record.failed.len(), 1, "only the culprit failed: {said}");
-    assert!(said.contains("context is lost"), "{said}");
+    assert!(said.contains("the CUDA context was lost in"), "{said}");
     assert!(
         run.root()
             .join("faulty/cpu_last/16/new/crossover.json")

@@ -93,6 +93,12 @@ impl Monitor {
         )
     }
 
+    /// Device memory that nobody holds, and all there is, bytes.
+    pub(crate) fn memory_bytes(&self) -> Option<(u64, u64)> {
+        let memory = self.device.memory_info().ok()?;
+        Some((memory.free, memory.total))
+    }
+
     /// Whether MIG mode is on; `None` on a device without it.
     pub(super) fn mig(&self) -> Option<bool> {
         self.device.mig_mode().ok().map(|mode| mode.current == 1)

@@ -96,6 +96,12 @@ impl Journal {
         self.record.skipped.push(Skip { id, reason });
     }
 
+    /// Whether this was skipped with this reason before.
+    pub(super) fn is_skipped(&self, id: &str, reason: &str) -> bool {
+        let mut skipped = self.record.skipped.iter();
+        skipped.any(|skip| skip.id == id && skip.reason == reason)
+    }
+
     pub(super) fn fail(&mut self, id: &str, error: String) {
         eprintln!("FAILED {id}: {error}");
         self.record.failed.push(Failure {

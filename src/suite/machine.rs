@@ -67,13 +67,39 @@ impl Machine {
         if let Some(lost) = &*self.lost.borrow() {
             return Some(lost.clone());
         }
-        self.device().err().map(ToString::to_string)
+        let absence = match (self.device(), self.opened.get()) {
+            (Err(absence), _) | (_, Some(Err(absence))) => absence.to_string(),
+            _ => return None,
+        };
+        Some(self.explain(absence))
     }
 
-    /// Whether the device's absence is a failure: it was asked for by its index, or the driver is
-    /// there and does not start. A machine without a GPU is none.
+    /// Adds what the error itself does not say: who has the memory.
+    pub(super) fn explain(&self, error: String) -> String {
+        // The names that CUDA and cuBLAS give it.
+        let no_memory = ["CUDA_ERROR_OUT_OF_MEMORY", "CUBLAS_STATUS_ALLOC_FAILED"];
+        if !no_memory.iter().any(|name| error.contains(name)) {
+            return error;
+        }
+        let Some((free, all)) = self.monitor().and_then(|monitor| monitor.memory_bytes()) else {
+            return error;
+        };
+        let gib = |bytes: u64| bytes as f64 / f64::from(1u32 << 30);
+        format!(
+            "{error}; {:.1} GiB of {:.1} GiB of device memory are free: end the process that holds \
+             the rest (`nvidia-smi` lists it), or choose another GPU with CROSSOVER_DEVICE",
+            gib(free),
+            gib(all)
+        )
+    }
+
+    /// Whether the device's absence is a failure: it was asked for by its index, or it or its
+    /// driver is there and does not start. A machine without a GPU is none.
     pub(super) fn device_failed(&self) -> bool {
         use crate::timing::Absence as Timing;
+        if matches!(self.opened.get(), Some(Err(_))) {
+            return true;
+        }
         match self.device() {
             Err(Absence::Device(Timing::Failed { .. })) => true,
             Err(Absence::Device(_)) => self.settings.device_named,

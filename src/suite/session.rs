@@ -144,7 +144,15 @@ impl Session {
         }
         let function = row.function();
         let id = id::id(group.name, &function, size);
-        if row.is_gpu() && self.machine.gpu_missing().is_some() {
+        if row.is_gpu()
+            && let Some(reason) = self.machine.gpu_missing()
+        {
+            let named = self
+                .journal
+                .is_skipped(&format!("{}/{function}", group.name), &reason);
+            if !named && self.arguments.selects(&id) && self.arguments.mode != Mode::List {
+                self.journal.skip(id, reason);
+            }
             return;
         }
         if group.rate.is_some() {
@@ -196,16 +204,24 @@ impl Session {
             Ok(()) => {}
             // What fails after a signal, such as a child process that got it too, fails by it.
             Err(_) if interrupt::signal().is_some() => {}
-            Err(Missing::Skipped(reason)) => self.journal.skip(id, reason),
+            Err(Missing::Skipped(reason)) => {
+                self.journal.device_failed |= row.is_gpu() && self.machine.device_failed();
+                self.journal.skip(id, self.machine.explain(reason));
+            }
             Err(Missing::NoRoom(text)) => {
                 self.journal.fail(&id, text);
                 self.journal.no_room = Some(0);
             }
             Err(Missing::Failed { text, context_lost }) => {
-                self.journal.fail(&id, text);
-                if context_lost {
+                self.journal.fail(&id, self.machine.explain(text));
+                // Whatever the error's name, a context that does not answer is lost.
+                let dead = || {
+                    self.machine
+                        .opened()
+                        .is_some_and(|gpu| gpu.synchronize().is_err())
+                };
+                if context_lost || row.is_gpu() && dead() {
                     self.machine.lose_gpu(&id);
-                    eprintln!("the remaining GPU benchmarks are skipped: the CUDA context is lost");
                 }
             }
         }

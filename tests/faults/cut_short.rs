@@ -29,7 +29,7 @@ fn full_disk_library() -> &'static Path {
     let (_, path) = BUILT.get_or_init(|| {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("full_disk.so");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/full_disk.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/preloaded/full_disk.c");
         // Rust links by it.
         let built = Command::new("cc")
             .args(["-shared", "-fPIC", "-O1", "-o"])

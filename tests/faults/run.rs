@@ -23,7 +23,10 @@ pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Command {
 }
 
 pub(crate) fn crossover(root: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_crossover"));
+    // In a bundle it lies beside this executable.
+    let built = Path::new(env!("CARGO_BIN_EXE_crossover"));
+    let beside = std::env::current_exe().unwrap().with_file_name("crossover");
+    let mut command = Command::new(if beside.exists() { &beside } else { built });
     command.args(arguments).env("CRITERION_HOME", root);
     command
 }

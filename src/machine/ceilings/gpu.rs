@@ -14,8 +14,12 @@ const REPEATS: usize = 7;
 const COPY_BYTES: usize = 1 << 30;
 /// Bytes of a copy over the link: the fixed cost of a copy no longer shows.
 const LINK_BYTES: usize = 256 << 20;
+/// With less, the fixed cost shows.
+const FEWEST_LINK_BYTES: usize = 64 << 20;
 /// N of the SGEMM: large enough that no tile is idle.
 const SGEMM_N: usize = 8192;
+/// With less, some are.
+const SMALLEST_SGEMM_N: usize = 2048;
 
 /// Measures the GPU's ceilings; takes about a second. What cannot be measured here (no
 /// cuBLAS, too little memory) is absent from the result.
@@ -24,11 +28,19 @@ const SGEMM_N: usize = 8192;
 /// Errors of CUDA.
 pub(crate) fn measure(gpu: &Gpu, time: &CudaTime) -> Result<Ceilings, TimingError> {
     let mut ceilings = Ceilings::new();
-    let memory = gpu.properties().memory_bytes as usize;
+    // Another process may hold some.
+    let (free, _) = result::mem_get_info().map_err(|e| CudaError::new("cuMemGetInfo", e))?;
     launches(gpu, time, &mut ceilings)?;
-    copy(gpu, time, COPY_BYTES.min(memory / 8), &mut ceilings)?;
-    link(gpu, time, LINK_BYTES.min(memory / 8), &mut ceilings)?;
-    sgemm(gpu, time, memory, &mut ceilings)?;
+    let bytes = COPY_BYTES.min(free / 8);
+    // Twice the L2 cache in each buffer, or the copy is one of the cache.
+    if bytes as u64 >= 2 * gpu.properties().l2_bytes {
+        copy(gpu, time, bytes, &mut ceilings)?;
+    }
+    let bytes = LINK_BYTES.min(free / 8);
+    if bytes >= FEWEST_LINK_BYTES {
+        link(gpu, time, bytes, &mut ceilings)?;
+    }
+    sgemm(gpu, time, free, &mut ceilings)?;
     Ok(ceilings)
 }
 
@@ -162,6 +174,9 @@ fn sgemm(
     let mut n = SGEMM_N;
     while 3 * 4 * n * n > memory / 4 {
         n /= 2;
+    }
+    if n < SMALLEST_SGEMM_N {
+        return Ok(());
     }
     // Random data: the clock a GPU holds depends on the bits that toggle.
     let values = random_values(n * n);

@@ -51,6 +51,14 @@ pub(crate) enum Refused {
         /// Those that are there.
         there: Names,
     },
+    /// `CROSSOVER_TURNS` leads nowhere.
+    #[error("CROSSOVER_TURNS={}: {source}; `crossover ab` sets it, unset it otherwise", socket.display())]
+    Turns {
+        /// What it names.
+        socket: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The results cannot be kept.
     #[error(
         "results cannot be written to {}: {source}; set CRITERION_HOME to a folder where they can",

@@ -13,6 +13,12 @@ pub(super) fn signal() -> Option<i32> {
     }
 }
 
+/// Ends the run as SIGHUP does: whoever started it is gone.
+pub(super) fn end() {
+    const SIGHUP: i32 = 1;
+    SIGNAL.store(SIGHUP, Ordering::SeqCst);
+}
+
 /// From here on a signal is noted.
 #[cfg(unix)]
 pub(super) fn catch() {

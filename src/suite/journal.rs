@@ -23,6 +23,8 @@ pub(super) struct Journal {
     /// The record is on disk, because something was measured.
     begun: bool,
     gpu_ceilings: bool,
+    /// Nobody reports on a process that takes turns: it measures no ceilings.
+    takes_turns: bool,
     /// The filter selected a benchmark that can run here.
     pub(super) selected: bool,
     /// Implementations of which the profile leaves out sizes.
@@ -59,7 +61,8 @@ impl Journal {
             results: settings.results.clone(),
             mode: arguments.mode,
             begun: false,
-            gpu_ceilings: false,
+            gpu_ceilings: settings.turns.is_some(),
+            takes_turns: settings.turns.is_some(),
             selected: false,
             by_profile: 0,
             skipped: BTreeMap::new(),
@@ -128,8 +131,10 @@ impl Journal {
             for disturbance in &self.record.environment.disturbances {
                 eprintln!("note: {disturbance}");
             }
-            eprintln!("measuring the CPU's ceilings");
-            self.record.ceilings.append(&mut ceilings::cpu::measure());
+            if !self.takes_turns {
+                eprintln!("measuring the CPU's ceilings");
+                self.record.ceilings.append(&mut ceilings::cpu::measure());
+            }
             self.write()?;
         }
         if gpu && !self.gpu_ceilings {

@@ -150,6 +150,7 @@ mod tests {
             device_named: false,
             gate: crate::timing::GateMode::Auto,
             monitor: true,
+            turns: None,
             results: "unused".into(),
         };
         let machine = Machine::new(&settings);

@@ -1,6 +1,6 @@
 //! One benchmark: set up, verified, timed, verified again, written down.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -20,6 +20,7 @@ use crate::suite::machine::Machine;
 use crate::suite::missing::{Missing, failed, skipped};
 use crate::suite::sampling::{FEWEST_SAMPLES, Pace, SamplingPlan};
 use crate::suite::settings::Settings;
+use crate::suite::turns::{Said, Turns};
 use crate::timing::{CudaError, CudaTime, TimingError, catch_panic};
 use crate::workload::routine::{Routine, Workload};
 
@@ -34,6 +35,7 @@ pub(super) struct Measuring<'s> {
     pub(super) time: &'s CudaTime,
     pub(super) machine: &'s Machine,
     pub(super) journal: &'s mut Journal,
+    pub(super) turns: Option<&'s Turns>,
 }
 
 /// A benchmark that is about to be run.
@@ -63,11 +65,11 @@ impl Measuring<'_> {
         pace: &mut Pace,
     ) -> Result<(), Missing> {
         let Bench { row, size, .. } = *bench;
-        let device_bytes = row.is_gpu().then(|| W::device_bytes(size));
-        if let Some(reason) = self
-            .machine
-            .too_small_for(W::host_bytes(size), device_bytes)
-        {
+        // Both sides are there at once.
+        let sides = 1 + u64::from(self.turns.is_some());
+        let device_bytes = row.is_gpu().then(|| sides * W::device_bytes(size));
+        let host_bytes = sides * W::host_bytes(size);
+        if let Some(reason) = self.machine.too_small_for(host_bytes, device_bytes) {
             return Err(Missing::Skipped(reason));
         }
         if let Some(limit) = self.sampling.longest_iteration
@@ -95,6 +97,10 @@ impl Measuring<'_> {
             Ok((routine, timing))
         };
         let (mut routine, timing) = catch_panic(set_up).map_err(failed)??;
+        if let Some(turns) = self.turns {
+            let id = bench.id.to_owned();
+            turns.say(&Said::Ready { id });
+        }
         let watch = match timing {
             Timing::Clock if row.is_gpu() && self.arguments.saves => self.watch(),
             _ => None,
@@ -211,13 +217,21 @@ impl Measuring<'_> {
             warm_up = self.sampling.warm_up;
             plots.sampling_mode(SamplingMode::Auto);
         }
+        if self.turns.is_some() {
+            // The first call is Criterion's whole warm-up: the suite warms up in it. And
+            // Criterion must not warn that the samples, with the other side's turns between them,
+            // take longer than was planned.
+            warm_up = Duration::from_nanos(1);
+            measurement = Duration::from_secs(1_000);
+            plots.sampling_mode(SamplingMode::Flat);
+        }
         if !self.arguments.gave("sample-size") {
             plots.sample_size(samples);
         }
-        if !self.arguments.gave("measurement-time") {
+        if self.turns.is_some() || !self.arguments.gave("measurement-time") {
             plots.measurement_time(measurement);
         }
-        if !self.arguments.gave("warm-up-time") {
+        if self.turns.is_some() || !self.arguments.gave("warm-up-time") {
             plots.warm_up_time(warm_up);
         }
         Ok(timing)
@@ -245,6 +259,8 @@ impl Measuring<'_> {
             *failure.borrow_mut() = Some(error);
             panic!("{text}")
         };
+        // In turns: iterations of a sample, once the warm-up has told.
+        let of_sample = Cell::new(None);
         let outcome = catch_panic(|| {
             plots.bench_function(criterion_id, |b| {
                 b.iter_custom(|iterations| match routine.time(iterations) {
@@ -252,14 +268,37 @@ impl Measuring<'_> {
                     None => {
                         // More than are timed: behind a gate, a single one is run once before.
                         let mut ran = 0;
-                        let counted = || {
+                        let counted = &mut || {
                             ran += 1;
                             routine.run()
                         };
-                        let ns = self
-                            .time
-                            .measure(clock, iterations, launches, counted)
-                            .unwrap_or_else(fail);
+                        let mut measure = |iterations| {
+                            self.time
+                                .measure(clock, iterations, launches, &mut *counted)
+                                .unwrap_or_else(fail)
+                        };
+                        let ns = match self.turns {
+                            None => measure(iterations),
+                            Some(turns) => {
+                                let ns = match of_sample.get() {
+                                    None => {
+                                        let ns = warm_up(self.sampling.warm_up, &mut measure);
+                                        of_sample.set(Some(self.sampling.iterations(ns)));
+                                        ns
+                                    }
+                                    Some(count) => {
+                                        // The other side emptied the caches.
+                                        measure(count.div_ceil(8));
+                                        measure(count) / count as f64
+                                    }
+                                };
+                                let id = bench.id.to_owned();
+                                turns.say(&Said::Sampled { id });
+                                // Criterion's count comes from a clock that ran on while the
+                                // other side had its turn.
+                                ns * iterations as f64
+                            }
+                        };
                         if let Some(watch) = watch {
                             watch.sampled(ran);
                         }
@@ -326,5 +365,18 @@ impl Measuring<'_> {
         }
         // A system that has no thread to give has worse to tell than missing telemetry.
         Watch::start(self.machine.monitor()?.clone()).ok()
+    }
+}
+
+/// Nanoseconds of an iteration, once the code has run for as long as this.
+fn warm_up(time: Duration, measure: &mut impl FnMut(u64) -> f64) -> f64 {
+    let start = Instant::now();
+    let mut iterations = 1;
+    loop {
+        let ns = measure(iterations) / iterations as f64;
+        if start.elapsed() >= time {
+            return ns;
+        }
+        iterations *= 2;
     }
 }

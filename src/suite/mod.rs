@@ -18,6 +18,7 @@ pub(crate) mod runner;
 pub(crate) mod sampling;
 pub(crate) mod session;
 pub(crate) mod settings;
+pub(crate) mod turns;
 mod verify;
 
 pub use group::{Group, Implementation, Sizes};

@@ -19,6 +19,7 @@ use crate::suite::plan::Planned;
 use crate::suite::sampling::{Pace, SamplingPlan};
 use crate::suite::session::Session;
 use crate::suite::settings::{Profile, Settings, unknown_variables};
+use crate::suite::turns::Turns;
 use crate::timing::CudaTime;
 use crate::workload::{RoutineError, Workload};
 
@@ -53,7 +54,17 @@ impl Suite {
             false => None,
         };
         interrupt::catch();
-        let sampling = SamplingPlan::of(settings.profile);
+        let turns = match &settings.turns {
+            Some(socket) => Some(Turns::connect(socket).map_err(|source| Refused::Turns {
+                socket: socket.clone(),
+                source,
+            })?),
+            None => None,
+        };
+        let sampling = match turns {
+            Some(_) => SamplingPlan::in_turns(),
+            None => SamplingPlan::of(settings.profile),
+        };
         let time = CudaTime::host_only();
         let criterion = Criterion::default()
             .with_measurement(time.clone())
@@ -64,9 +75,13 @@ impl Suite {
             .sample_size(sampling.samples)
             .nresamples(sampling.resamples)
             .configure_from_args();
+        let criterion = match turns {
+            Some(_) => criterion.without_plots(),
+            None => criterion,
+        };
         Ok(Self {
             criterion,
-            session: Session::new(settings, arguments, sampling, time),
+            session: Session::new(settings, arguments, sampling, time, turns),
             groups: Vec::new(),
             _lock: lock,
         })
@@ -84,10 +99,11 @@ impl Suite {
     /// and memory allow, and names the rest with its reason. Then writes Criterion's summary
     /// pages and the record of the run.
     pub(crate) fn run(mut self) -> Finished {
+        self.session.announce();
         for group in std::mem::take(&mut self.groups) {
             group.0.run(&mut self);
         }
-        if !self.session.no_room() {
+        if !self.session.no_room() && !self.session.takes_turns() {
             self.criterion.final_summary();
         }
         let measured = self.session.complete();
@@ -123,9 +139,10 @@ pub(crate) struct Finished {
 
 impl Finished {
     /// The results and the folder for a report on them; `None` where nothing was measured, as
-    /// with `--list` and `--test`.
+    /// with `--list` and `--test`, and where `ab` reports.
     pub(crate) fn results(&self) -> Option<(&Path, &Path)> {
-        self.measured.then(|| self.session.folders())
+        let wanted = self.measured && !self.session.takes_turns();
+        wanted.then(|| self.session.folders())
     }
 
     /// Says what was left out and what failed. The exit code is 1 if a benchmark or the device

@@ -52,6 +52,25 @@ impl SamplingPlan {
         }
     }
 
+    /// One of several processes that take turns with as many of another revision: the spread
+    /// between them counts, so each is short.
+    pub(super) fn in_turns() -> Self {
+        let ms = Duration::from_millis;
+        Self {
+            warm_up: ms(10),
+            measurement: ms(40),
+            samples: 20,
+            resamples: 1_001,
+            longest_iteration: None,
+        }
+    }
+
+    /// Iterations of a sample, of a routine whose iteration takes `ns`.
+    pub(super) fn iterations(&self, ns: f64) -> u64 {
+        let sample = self.measurement.as_nanos() as f64 / self.samples as f64;
+        (sample / ns).max(1.0) as u64
+    }
+
     /// Samples and measurement time for a routine whose iteration takes about `iteration`:
     /// slow ones get fewer samples, and time enough that Criterion does not complain.
     pub(super) fn for_iteration(&self, iteration: Duration) -> (usize, Duration) {

@@ -23,6 +23,7 @@ use crate::suite::missing::Missing;
 use crate::suite::progress::Progress;
 use crate::suite::sampling::{Pace, SamplingPlan};
 use crate::suite::settings::{Profile, Settings};
+use crate::suite::turns::{self, Said, Turns};
 use crate::timing::{CudaTime, catch_panic};
 use crate::workload::Workload;
 
@@ -36,6 +37,9 @@ pub(super) struct Session {
     extra_sizes: OnceCell<ExtraSizes>,
     progress: Progress,
     journal: Journal,
+    turns: Option<Turns>,
+    /// The ids of what is going to be run.
+    expected: Vec<String>,
 }
 
 impl Session {
@@ -44,6 +48,7 @@ impl Session {
         arguments: Arguments,
         sampling: SamplingPlan,
         time: CudaTime,
+        turns: Option<Turns>,
     ) -> Self {
         Self {
             machine: Machine::new(&settings),
@@ -54,6 +59,8 @@ impl Session {
             time,
             extra_sizes: OnceCell::new(),
             progress: Progress::default(),
+            turns,
+            expected: Vec::new(),
         }
     }
 
@@ -72,13 +79,28 @@ impl Session {
             return;
         }
         let no_gpu = self.machine.gpu_missing().is_some();
-        let expected = (self.sizes_and_rows(group).iter())
+        let expected: Vec<String> = (self.sizes_and_rows(group).iter())
             .flat_map(|(size, rows)| rows.iter().map(move |row| (size, row)))
             .filter(|(_, row)| !(row.is_gpu() && no_gpu))
             .map(|(size, row)| id::id(group.name, &row.function(), size))
             .filter(|id| self.arguments.selects(id))
-            .count();
-        self.progress.expect(expected);
+            .collect();
+        self.progress.expect(expected.len());
+        self.expected.extend(expected);
+    }
+
+    /// Tells whoever drives this process what it is going to run.
+    pub(super) fn announce(&mut self) {
+        let ids = std::mem::take(&mut self.expected);
+        if let Some(turns) = &self.turns {
+            let protocol = turns::PROTOCOL;
+            turns.say(&Said::Plan { protocol, ids });
+        }
+    }
+
+    /// Whether another process takes turns with this one.
+    pub(super) fn takes_turns(&self) -> bool {
+        self.turns.is_some()
     }
 
     /// What a group runs: its profile's sizes, and those around crossings that an earlier run
@@ -199,6 +221,7 @@ impl Session {
             time: &self.time,
             machine: &self.machine,
             journal: &mut self.journal,
+            turns: self.turns.as_ref(),
         };
         match measuring.measure(plots, criterion_id, &bench, problem, pace) {
             Ok(()) => {}
@@ -263,6 +286,7 @@ impl Session {
             sweep(&self.settings.results);
         }
         if measured
+            && !self.takes_turns()
             && let Err(error) = around::keep(&self.settings.results, self.machine.environment())
         {
             eprintln!("note: the crossings are not kept for the next run: {error}");

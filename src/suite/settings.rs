@@ -52,16 +52,20 @@ pub(crate) struct Settings {
     pub gate: GateMode,
     /// `CROSSOVER_MONITOR`: NVML is asked ten times a second while a GPU benchmark runs.
     pub monitor: bool,
+    /// `CROSSOVER_TURNS`: the socket of whoever drives this process and another in turns.
+    pub turns: Option<PathBuf>,
     /// `CRITERION_HOME`: where Criterion's files and ours lie.
     pub results: PathBuf,
 }
 
 /// Every variable of ours that a run or its tests read.
-const VARIABLES: [&str; 5] = [
+const VARIABLES: [&str; 6] = [
     "CROSSOVER_PROFILE",
     "CROSSOVER_DEVICE",
     "CROSSOVER_GATE",
     "CROSSOVER_MONITOR",
+    // Set by `crossover ab`.
+    "CROSSOVER_TURNS",
     // At build time.
     "CROSSOVER_BLAS_LIB",
 ];
@@ -166,6 +170,7 @@ impl Settings {
             device_named: named.is_some() && device.is_some(),
             gate,
             monitor,
+            turns: value("CROSSOVER_TURNS").map(PathBuf::from),
             results,
         })
     }

@@ -18,7 +18,7 @@ use crate::run::{SOUND, bench, expect, measured, said, shown};
 /// A run that replaces what `measured` left, with its copy in a baseline.
 const AGAIN: [&str; 5] = ["--bench", "--quick", "--save-baseline", "main", "sound"];
 
-fn rounds() -> u32 {
+pub(crate) fn rounds() -> u32 {
     let rounds = std::env::var("FAULT_ROUNDS");
     rounds.map_or(2, |text| text.parse().expect("FAULT_ROUNDS is a number"))
 }

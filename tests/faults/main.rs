@@ -9,6 +9,7 @@ mod files;
 mod run;
 mod settings;
 mod signals;
+mod turns;
 
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -104,6 +105,12 @@ fn main() -> ExitCode {
             "an_interrupt_at_any_moment",
             cut_short::interrupted_at_a_moment,
         ),
+        #[cfg(target_os = "linux")]
+        ("two_sides_take_turns", turns::in_turns),
+        #[cfg(target_os = "linux")]
+        ("one_side_fails", turns::one_side_fails),
+        #[cfg(target_os = "linux")]
+        ("an_interrupt_between_turns", turns::interrupted),
         #[cfg(unix)]
         ("a_group_behind_a_link", files::linked_group),
         #[cfg(unix)]

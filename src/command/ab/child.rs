@@ -1,6 +1,6 @@
 //! Child processes that end when the user interrupts.
 
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -34,15 +34,7 @@ pub(super) fn interrupted() -> bool {
 /// # Errors
 /// [`Interrupted`], or that the command could not be started.
 pub(super) fn run(command: &mut Command) -> anyhow::Result<ExitStatus> {
-    check()?;
-    // A group of its own: an interrupt reaches it once, from here, and with all its children.
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(command, 0);
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::from(io::stderr()))
-        .spawn()
-        .with_context(|| format!("{} could not be started", command.get_program().display()))?;
+    let mut child = start(command, Stdio::from(io::stderr()))?;
     loop {
         if let Some(status) = child.try_wait()? {
             check()?;
@@ -56,7 +48,48 @@ pub(super) fn run(command: &mut Command) -> anyhow::Result<ExitStatus> {
     }
 }
 
-fn check() -> anyhow::Result<()> {
+/// Starts `command`, with what it prints going to `out`.
+///
+/// # Errors
+/// [`Interrupted`], or that it could not be started.
+fn start(command: &mut Command, out: Stdio) -> anyhow::Result<Child> {
+    check()?;
+    // A group of its own: an interrupt reaches it once, from here, and with all its children.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
+    command
+        .stdin(Stdio::null())
+        .stdout(out)
+        .spawn()
+        .with_context(|| format!("{} could not be started", command.get_program().display()))
+}
+
+/// Starts `command` as [`run`] does, without the lines by which Criterion tells how far it is and
+/// what it measured: two runs at once would mix theirs.
+///
+/// # Errors
+/// As [`start`].
+pub(super) fn start_quietly(command: &mut Command) -> anyhow::Result<Child> {
+    let (errors, theirs) = io::pipe()?;
+    let child = start(command.stderr(theirs), Stdio::null())?;
+    // It holds the pipe's other end, and the thread would wait for it.
+    command.stderr(Stdio::null());
+    std::thread::spawn(move || {
+        for line in BufReader::new(errors).lines().map_while(Result::ok) {
+            if !(line.is_empty() || PROGRESS.iter().any(|begins| line.starts_with(begins))) {
+                eprintln!("{line}");
+            }
+        }
+    });
+    Ok(child)
+}
+
+/// How the lines begin that tell how far a run is.
+const PROGRESS: [&str; 2] = ["Benchmarking ", "Gnuplot not found"];
+
+/// # Errors
+/// [`Interrupted`], if so.
+pub(super) fn check() -> anyhow::Result<()> {
     if interrupted() {
         return Err(Interrupted.into());
     }
@@ -65,7 +98,7 @@ fn check() -> anyhow::Result<()> {
 
 /// Asks the child and its children to end, and makes them after [`GRACE`].
 #[cfg(unix)]
-fn end(child: &mut Child) {
+pub(super) fn end(child: &mut Child) {
     use nix::sys::signal::{Signal, killpg};
     use nix::unistd::Pid;
 
@@ -84,7 +117,7 @@ fn end(child: &mut Child) {
 }
 
 #[cfg(not(unix))]
-fn end(child: &mut Child) {
+pub(super) fn end(child: &mut Child) {
     let start = Instant::now();
     while start.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
         std::thread::sleep(Duration::from_millis(50));

@@ -1,22 +1,34 @@
-//! `crossover ab [A [B]]`: two revisions or bundles, run in turn and compared pair by pair.
+//! `crossover ab [A [B]]`: two revisions or bundles, run together in turns and compared pair by
+//! pair.
 
 mod child;
 mod subject;
+#[cfg(unix)]
+mod turns;
+#[cfg(not(unix))]
+#[path = "one_after_the_other.rs"]
+mod turns;
 mod worktree;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use crate::command::ab::subject::Subject;
+use crate::command::ab::subject::{Prepared, Subject};
 use crate::command::verdict::VerdictArgs;
 use crate::compare::comparison::compare;
 use crate::results::baseline::Baseline;
 use crate::results::layout::NEW;
 use crate::results::source::Source;
 
-/// Run two revisions in turn, A B B A, and compare them pair by pair
+/// Run two revisions together, in turns, and compare them pair by pair
+///
+/// Both are started, and one at a time runs, sample by sample in the order A B B A: so both meet
+/// the same host. A process is a random draw, so several pairs of processes are run. A revision
+/// from before turns runs one after the other.
 ///
 /// A and B are git revisions, or bundle folders (each with an executable `run`). A is HEAD
 /// unless named; B is the work tree with its uncommitted changes unless named. Revisions are
@@ -32,9 +44,13 @@ pub(crate) struct Args {
     a: Option<String>,
     /// The new code: a revision (the work tree by default) or a bundle folder
     b: Option<String>,
-    /// How many times to run A B B A; each makes two pairs
+    /// Two pairs of processes are run, this many times
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
+    /// Seconds that a side may take for one turn, set-up and analysis included, before it is
+    /// ended as hung
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    turn_limit: u32,
     /// Only this bench target of the package (revisions only; may be repeated)
     #[arg(long = "bench", value_name = "NAME")]
     benches: Vec<String>,
@@ -71,33 +87,46 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
     let a = a.prepare("a", &args.benches)?;
     let b = b.prepare("b", &args.benches)?;
 
-    let runs = args.rounds * 4;
+    let pairs = args.rounds * 2;
     let mut failed = Vec::new();
-    for run in 0..runs {
-        let (subject, side, pair) = {
-            let pair = run / 2 + 1;
-            // A B B A: the pair's order turns, so that a steady drift cancels.
-            if (run + run / 2) % 2 == 0 {
-                (&a, 'a', pair)
-            } else {
-                (&b, 'b', pair)
-            }
+    let mut one_after_the_other = BTreeSet::new();
+    for pair in 1..=pairs {
+        eprintln!("pair {pair} of {pairs}: {} and {}", a.label(), b.label());
+        let command = |side: char, subject: &Prepared| -> anyhow::Result<Command> {
+            let home = results.join(format!("{side}{pair}"));
+            std::fs::create_dir_all(&home).with_context(|| format!("{}", home.display()))?;
+            Ok(subject.command(&home, &args.bench_args))
         };
-        let name = format!("{side}{pair}");
-        eprintln!("run {} of {runs}: {name}, {}", run + 1, subject.label());
-        let home = results.join(&name);
-        std::fs::create_dir_all(&home).with_context(|| format!("{}", home.display()))?;
-        let status = subject.run(&home, &args.bench_args)?;
-        if !status.success() {
-            failed.push(format!(
-                "run {name} of {} failed ({status}), as it says above; what it lacks is not compared",
-                subject.label()
-            ));
+        let limit = Duration::from_secs(args.turn_limit.into());
+        let ended = turns::take(command('a', &a)?, command('b', &b)?, pair % 2 == 0, limit)?;
+        for (subject, side, ended) in [(&a, 'a', &ended[0]), (&b, 'b', &ended[1])] {
+            let how = match ended.status {
+                Some(status) if status.success() => None,
+                Some(status) => Some(format!("failed ({status}), as it says above")),
+                None => Some("hung and was ended".to_owned()),
+            };
+            if let Some(how) = how {
+                failed.push(format!(
+                    "run {side}{pair} of {} {how}; what it lacks is not compared",
+                    subject.label()
+                ));
+            }
+            if !ended.took_turns {
+                one_after_the_other.insert(subject.label());
+            }
         }
+    }
+    if !one_after_the_other.is_empty() {
+        let labels: Vec<&str> = one_after_the_other.into_iter().collect();
+        eprintln!(
+            "note: {} cannot take turns with another process: the sides ran one after the other, \
+             and met a different host",
+            labels.join(" and ")
+        );
     }
 
     let side = |side: char, label: &str| -> anyhow::Result<Vec<Baseline>> {
-        (1..=runs / 2)
+        (1..=pairs)
             .map(|pair| {
                 let source = Source {
                     root: results.join(format!("{side}{pair}")),

@@ -1,7 +1,7 @@
 //! What is run: a bundle folder, or a revision built in its own worktree.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 
 use anyhow::{Context, bail};
 
@@ -132,8 +132,8 @@ impl Prepared {
         }
     }
 
-    /// Runs the benchmarks once, with their results in `home`.
-    pub(super) fn run(&self, home: &Path, bench_args: &[String]) -> anyhow::Result<ExitStatus> {
+    /// What runs the benchmarks once, with their results in `home`.
+    pub(super) fn command(&self, home: &Path, bench_args: &[String]) -> Command {
         let mut command = match self {
             Prepared::Bundle { run, .. } => {
                 let mut command = Command::new(run);
@@ -146,7 +146,10 @@ impl Prepared {
                 command
             }
         };
-        child::run(command.env("CRITERION_HOME", home))
+        // Nobody looks at the telemetry, and its thread would run during the other side's turn.
+        command.env("CROSSOVER_MONITOR", "off");
+        command.env("CRITERION_HOME", home);
+        command
     }
 
     /// `cargo bench` in the worktree.

@@ -1,0 +1,38 @@
+//! Two processes where there are no Unix sockets to drive them by.
+
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use crate::command::ab::child;
+
+/// What became of a side.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// Always known here.
+    pub(super) status: Option<ExitStatus>,
+    /// Never here.
+    pub(super) took_turns: bool,
+}
+
+/// Runs one after the other; `b_first` says who begins.
+///
+/// # Errors
+/// An interrupt, or a side that cannot be started.
+pub(super) fn take(
+    mut a: Command,
+    mut b: Command,
+    b_first: bool,
+    _limit: Duration,
+) -> anyhow::Result<[Ended; 2]> {
+    let run = |command: &mut Command| -> anyhow::Result<Ended> {
+        Ok(Ended {
+            status: Some(child::run(command)?),
+            took_turns: false,
+        })
+    };
+    if b_first {
+        let b = run(&mut b)?;
+        return Ok([run(&mut a)?, b]);
+    }
+    Ok([run(&mut a)?, run(&mut b)?])
+}

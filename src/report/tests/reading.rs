@@ -6,8 +6,9 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use crate::model::Cost;
+use crate::presentation::text::is_plain;
 use crate::report::assemble::{Options, ReportError};
-use crate::report::tests::fixture::{Fixture, Planted, full};
+use crate::report::tests::fixture::{Fixture, Planted, full, laptop};
 use crate::report::write;
 use crate::results::layout::SIDECAR;
 use crate::results::machine::Machine;
@@ -220,6 +221,57 @@ fn one_size_and_no_cpu_still_make_a_report() {
     let written = write::refresh(&root, &out, &Options::default()).unwrap();
     assert!(written.summary().exists());
     assert_eq!(written.table, "");
+}
+
+/// A terminal obeys what follows an escape, and XML knows no control character at all.
+#[test]
+fn an_id_that_acts_on_a_terminal_is_named_and_left_out() {
+    let evil = ["\u{1b}[31m", "\n", "\0", "\u{9b}2J", "\u{202e}"];
+    for evil in evil {
+        let id = serde_json::json!({
+            "group_id": "matmul", "function_id": format!("gpu/{evil}x"), "value_str": "64",
+        });
+        let machine = broken("benchmark.json", id.to_string().as_bytes());
+        assert_eq!(ids(&machine), [GOOD]);
+        let problem = machine
+            .problems
+            .iter()
+            .find(|p| p.reason.contains("its id"));
+        let problem = problem.expect("it is named");
+        assert!(problem.what.ends_with("benchmark.json"));
+        assert!(!problem.reason.contains(evil), "{:?}", problem.reason);
+        assert!(problem.reason.contains("rename the benchmark"));
+    }
+}
+
+#[test]
+fn other_text_of_files_and_folders_is_written_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = full(&root, "GPU\u{1b}[2J\u{202e}\0 9000");
+    f.fail(
+        "matmul/gpu/lost/64",
+        "first line\nand \u{1b}]0;title\u{7} more",
+    );
+    let other = dir.path().join("reference/a\u{1b}[31mname");
+    laptop(&other.join("criterion"));
+    let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+    let html = fs::read_to_string(&written.page).unwrap();
+    assert!(html.contains("GPU\\u{1b}[2J\\u{202e}\\u{0} 9000"));
+    assert!(html.contains("first line and \\u{1b}]0;title\\u{7} more"));
+    let mut texts = vec![html, written.to_string()];
+    texts.extend(
+        written
+            .plots()
+            .iter()
+            .map(|p| fs::read_to_string(p).unwrap()),
+    );
+    for text in texts {
+        let acts = text.lines().find(|line| !is_plain(line));
+        assert_eq!(acts, None);
+    }
+    let name = &Machine::read_folder(&other).name;
+    assert_eq!(name, "a\\u{1b}[31mname");
 }
 
 /// What the Criterion in use really writes.

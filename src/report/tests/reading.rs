@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use crate::model::Cost;
 use crate::presentation::text::is_plain;
 use crate::report::assemble::{Options, ReportError};
-use crate::report::tests::fixture::{Fixture, Planted, full, laptop};
+use crate::report::tests::fixture::{Fixture, Planted, absurd, full, laptop};
 use crate::report::write;
 use crate::results::layout::SIDECAR;
 use crate::results::machine::Machine;
@@ -272,6 +272,32 @@ fn other_text_of_files_and_folders_is_written_out() {
     }
     let name = &Machine::read_folder(&other).name;
     assert_eq!(name, "a\\u{1b}[31mname");
+}
+
+/// As a damaged file has them, or a routine that measures itself.
+#[test]
+fn absurd_times_and_sizes_are_drawn_and_written_short() {
+    for (least, most) in [
+        (1e-300, 1e303),
+        (1.0, 1e6),
+        (1e-300, 1e-300),
+        (1e303, 1e303),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("criterion");
+        absurd(&root, least, most);
+        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+        let page = fs::read_to_string(&written.page).unwrap();
+        let (shown, _) = page.split_once("<script").unwrap();
+        let digits = |c: char| c.is_ascii_digit() || c == ',' || c == '.';
+        let longest = shown.split(|c| !digits(c)).max_by_key(|n| n.len()).unwrap();
+        assert!(longest.len() < 32, "{least:e} to {most:e}: {longest}");
+        for plot in &written.plots() {
+            let svg = fs::read_to_string(plot).unwrap();
+            let lines = svg.matches("<polyline").count();
+            assert!(lines < 80, "{least:e} to {most:e}: {lines} lines");
+        }
+    }
 }
 
 /// What the Criterion in use really writes.

@@ -300,6 +300,40 @@ fn absurd_times_and_sizes_are_drawn_and_written_short() {
     }
 }
 
+#[test]
+fn one_size_in_common_is_no_answer_for_others() {
+    for (gpu_ns, wins, finding) in [
+        (
+            500.0,
+            "at N = 64, the only size measured on both",
+            "beats the best",
+        ),
+        (
+            5e4,
+            "not at N = 64, the only size measured on both",
+            "does not beat",
+        ),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("criterion");
+        let f = Fixture::new(&root, Some("Example GPU"));
+        for size in [32, 64, 128] {
+            let id = format!("matmul/cpu/best/{size}");
+            f.plant(&Planted::new(&id, Clock::Wall, 1e3));
+        }
+        f.plant(&Planted::new("matmul/gpu/x/64", Clock::Events, gpu_ns));
+        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+        let page = fs::read_to_string(&written.page).unwrap();
+        for text in [wins, finding] {
+            assert!(page.contains(text), "{text}");
+        }
+        for text in ["always", "never", "64 to 64"] {
+            let at = page.find(&format!(">{text}")).or(written.table.find(text));
+            assert_eq!(at, None, "{text}");
+        }
+    }
+}
+
 /// What the Criterion in use really writes.
 #[test]
 fn reads_a_run_of_criterion_itself() {

@@ -7,6 +7,8 @@ mod env;
 mod export;
 mod pipe;
 mod report;
+#[cfg(test)]
+mod tests;
 mod verdict;
 
 use std::process::ExitCode;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use crate::command::pipe;
+use crate::presentation::text::visible_lines;
 use crate::report::assemble::Options;
 use crate::report::write;
 use crate::suite::AnyGroup;
@@ -39,7 +40,7 @@ pub fn bench(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
     let mut suite = match Suite::from_env() {
         Ok(suite) => suite,
         Err(error) => {
-            eprintln!("error: {error}");
+            eprintln!("error: {}", visible_lines(&error.to_string()));
             return ExitCode::from(2);
         }
     };
@@ -60,7 +61,10 @@ pub fn bench(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
         // Results are on disk already: what fails here is said and loses nothing.
         match write::refresh(results, out, &Options::default()) {
             Ok(written) => println!("\n{written}"),
-            Err(error) => eprintln!("note: no report was written: {error}"),
+            Err(error) => {
+                let error = visible_lines(&error.to_string());
+                eprintln!("note: no report was written: {error}");
+            }
         }
     }
     finished.close()

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::presentation::text::visible;
 use crate::results::export::export;
 use crate::suite::settings::Settings;
 
@@ -26,7 +27,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         "{} benchmarks of {} run(s) in {}",
         exported.benchmarks,
         exported.runs,
-        arguments.destination.display()
+        visible(&arguments.destination.to_string_lossy())
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -7,6 +7,8 @@ mod env;
 mod export;
 mod pipe;
 mod report;
+#[cfg(test)]
+mod tests;
 mod verdict;
 
 use std::process::ExitCode;
@@ -14,6 +16,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 pub use bench::bench;
+
+use crate::presentation::text::visible_lines;
 
 /// Shows when a GPU beats the CPU, by how much, and where the time goes.
 ///
@@ -55,11 +59,11 @@ pub fn run() -> ExitCode {
         Command::Report(arguments) => report::run(arguments).map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {
-        if std::env::var("RUST_BACKTRACE").is_ok_and(|v| v == "1") {
-            eprintln!("crossover: {error:?}");
-        } else {
-            eprintln!("crossover: {error:#}");
-        }
+        let text = match std::env::var("RUST_BACKTRACE").is_ok_and(|v| v == "1") {
+            true => format!("{error:?}"),
+            false => format!("{error:#}"),
+        };
+        eprintln!("crossover: {}", visible_lines(&text));
         ExitCode::from(2)
     })
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::presentation::text::visible;
 use crate::report::assemble::Options;
 use crate::report::{readme, write};
 use crate::suite::settings;
@@ -50,7 +51,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     print!("{written}");
     if let Some(readme) = &args.readme {
         readme::refresh(readme, &args.root, &out, &options)?;
-        println!("refreshed: {}", readme.display());
+        println!("refreshed: {}", visible(&readme.to_string_lossy()));
     }
     Ok(())
 }

@@ -119,12 +119,19 @@ pub(crate) fn judge(
 /// degrees of freedom by Satterthwaite ("An approximate distribution of estimates of
 /// variance components", Biometrics Bulletin 2, 1946).
 fn reach(parts: impl Iterator<Item = (f64, f64)>, tail: f64) -> f64 {
-    let (mut variance, mut spread) = (0.0, 0.0);
-    for (part, freedom) in parts {
-        variance += part;
-        spread += part * part / freedom;
+    let parts: Vec<(f64, f64)> = parts.collect();
+    let variance: f64 = parts.iter().map(|(part, _)| part).sum();
+    // Times too far apart for a variance, and pairs that agree to the last bit, as on a coarse
+    // clock, tell nothing.
+    if !(variance > 0.0 && variance.is_finite()) {
+        return f64::INFINITY;
     }
-    let freedom = (variance * variance / spread).clamp(1.0, 1e6);
+    // In shares, since the square of a large variance overflows.
+    let spread: f64 = parts
+        .iter()
+        .map(|(part, freedom)| (part / variance).powi(2) / freedom)
+        .sum();
+    let freedom = spread.recip().clamp(1.0, 1e6);
     let t = StudentsT::new(0.0, 1.0, freedom)
         .map(|t| -t.inverse_cdf(tail))
         .expect("the scale is 1 and the degrees of freedom lie between 1 and 1e6");

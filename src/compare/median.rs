@@ -53,10 +53,15 @@ impl Median {
             second += w * x * x;
         }
         let repeats = repetition(ns, median);
+        let variance = match second - first * first {
+            // Times so far apart that their squares overflow tell nothing of the median.
+            overflown if overflown.is_nan() => f64::INFINITY,
+            variance => variance.max(0.0),
+        };
         Some(Self {
             ns: median,
             samples: n,
-            variance: (second - first * first).max(0.0) * repeats,
+            variance: variance * repeats,
             freedom: (n as f64 / repeats).sqrt(),
         })
     }

@@ -7,7 +7,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use crate::compare::case::{Case, Pair};
 use crate::compare::class::Class;
 use crate::compare::drift::Drift;
-use crate::compare::judge::{Judgement, THRESHOLD, Verdict, judge};
+use crate::compare::judge::{ENOUGH_PAIRS, Judgement, THRESHOLD, Verdict, judge};
 use crate::compare::median::Median;
 use crate::model::id::Device;
 use crate::timing::Clock;
@@ -459,4 +459,35 @@ fn benchmarks_that_are_not_asked_about_teach_the_drift_and_cost_nothing() {
     assert!(width(&one) < width(&[true; 60]));
     // A noisier machine than assumed, which only the others show.
     assert!(width(&one) > (alone.high / alone.low).ln());
+}
+
+/// As a damaged file has them, or a clock that is coarser than what it times.
+#[test]
+fn samples_without_a_finite_spread_or_any_give_no_verdict_and_no_panic() {
+    let case = |base: &[f64], new: &[f64], pairs: usize| {
+        let pair = |round| Pair {
+            round,
+            base: Median::of(base).expect("sound times"),
+            new: Median::of(new).expect("sound times"),
+        };
+        Case {
+            class: Class::of("g/cpu/i/1", Some(Clock::Wall), 1e3),
+            pairs: (0..pairs).map(pair).collect(),
+        }
+    };
+    for far in [1e80, 1e160, 1e300] {
+        let apart = [1.0, 1.0, 1.0, 1.0, far, far, far];
+        assert!(Median::of(&apart).unwrap().variance > 1.0);
+        for pairs in [1, 2, ENOUGH_PAIRS] {
+            let cases = [case(&apart, &apart, pairs), case(&apart, &[1.0; 6], pairs)];
+            for judgement in judge(&cases, &[true; 2], THRESHOLD).0.into_iter().flatten() {
+                assert_ne!(judgement.verdict, Verdict::Same, "{far:e}, {pairs} pairs");
+                assert!(judgement.low <= judgement.ratio && judgement.ratio <= judgement.high);
+            }
+        }
+    }
+    let alike = [case(&[1e3; 6], &[1e3; 6], ENOUGH_PAIRS)];
+    let judgement = judge(&alike, &[true], THRESHOLD).0[0].expect("asked about");
+    assert_eq!(judgement.ratio, 1.0);
+    assert!(judgement.low < 1.0 && judgement.high > 1.0);
 }

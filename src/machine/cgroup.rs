@@ -78,11 +78,14 @@ fn parse_v2(text: &str) -> Option<f64> {
 fn parse_v1(quota: &str, period: &str) -> Option<f64> {
     let quota: f64 = quota.trim().parse().ok()?;
     let period: f64 = period.trim().parse().ok()?;
-    (quota > 0.0 && period > 0.0).then_some(quota / period)
+    let cores = quota / period;
+    (quota > 0.0 && period > 0.0 && cores > 0.0 && cores.is_finite()).then_some(cores)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const V2_MOUNTS: &str = "\
@@ -150,9 +153,32 @@ mod tests {
         assert_eq!(quota_of("3:cpuset:/set\n", mounts, files(&table)), None);
     }
 
+    proptest! {
+        /// Lines of the kernel's form with anything in them, and a file of any content
+        /// wherever they lead.
+        #[test]
+        fn any_text_is_read_without_a_panic(
+            cgroup in "([0-9]{0,2}:(cpu|cpuset,cpu||[a-z=]{0,4}):(/|/a/b|\\.\\./x|\\PC{0,8})?\n){0,3}\\PC{0,9}",
+            mounts in "(\\PC{0,6} 1 0:1 (/|/a|\\.\\.) (/sys/fs/cgroup|[a-z/.]{0,5})? \\PC{0,4}- cgroup2? [a-z]{0,3} (rw|cpu|,){0,3}\n){0,3}",
+            file in "(max|-?[0-9]{0,40}(e[0-9]{1,3})?|inf|NaN|\\PC{0,6})[ \n](max|[0-9]{0,40}|\\PC{0,6})",
+        ) {
+            let quota = quota_of(&cgroup, &mounts, |_| Some(file.clone()));
+            prop_assert!(quota.is_none_or(|cores| cores > 0.0 && cores.is_finite()));
+        }
+    }
+
     #[test]
     fn nonsense_is_no_quota() {
-        for text in ["", "max", "0 100000", "100000 0", "-1 100000", "a b"] {
+        for text in [
+            "",
+            "max",
+            "0 100000",
+            "100000 0",
+            "-1 100000",
+            "a b",
+            "inf 1",
+            "1e308 1e-9",
+        ] {
             assert_eq!(parse_v2(text), None, "{text:?}");
         }
     }

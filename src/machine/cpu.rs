@@ -47,9 +47,9 @@ fn allowed_cores(status: &str) -> Option<usize> {
         .map(|range| {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
             let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-            Some(last.checked_sub(first)? + 1)
+            last.checked_sub(first)?.checked_add(1)
         })
-        .sum()
+        .try_fold(0usize, |sum, cores| sum.checked_add(cores?))
 }
 
 /// The frequency governor of all processors under `root`, several joined by a comma. `None`
@@ -93,6 +93,8 @@ mod tests {
         assert_eq!(cores("0-3,8,10-11"), Some(7));
         assert_eq!(cores("3-1"), None);
         assert_eq!(cores(""), None);
+        assert_eq!(cores("0-18446744073709551615"), None);
+        assert_eq!(cores("0-18446744073709551614,0"), None);
         assert_eq!(allowed_cores("Name:\tx\n"), None);
     }
 

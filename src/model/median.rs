@@ -10,7 +10,7 @@ pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
 /// The same for numbers in ascending order.
 pub(crate) fn median_of_sorted(sorted: &[f64]) -> Option<f64> {
     let n = sorted.len();
-    (n > 0).then(|| (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0)
+    (n > 0).then(|| sorted[(n - 1) / 2].midpoint(sorted[n / 2]))
 }
 
 #[cfg(test)]
@@ -22,5 +22,6 @@ mod tests {
         assert_eq!(median([3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median([4.0, 1.0, 2.0, 3.0]), Some(2.5));
         assert_eq!(median([]), None);
+        assert_eq!(median([f64::MAX, f64::MAX]), Some(f64::MAX));
     }
 }

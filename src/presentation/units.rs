@@ -47,8 +47,12 @@ pub(crate) fn time(ns: f64) -> String {
     format!("{} {unit}", number(ns / scale))
 }
 
-/// Nanoseconds to four digits, `1.382 µs`, where small differences count.
+/// Nanoseconds to four digits, `1.382 µs`, where small differences count; to three beyond the
+/// times that a benchmark can have.
 pub(crate) fn time_fine(ns: f64) -> String {
+    if !(1e-3..1e15).contains(&ns.abs()) {
+        return time(ns);
+    }
     let (scale, unit) = time_unit(ns, 999.95);
     let value = ns / scale;
     let decimals = match value.abs() {
@@ -72,7 +76,11 @@ fn time_unit(ns: f64, most: f64) -> (f64, &'static str) {
 /// A ratio as a signed change, `+1.20 %`. Far changes read better as factors.
 pub(crate) fn change(ratio: f64) -> String {
     let percent = 100.0 * (ratio - 1.0);
-    if ratio >= 3.0 {
+    if ratio == f64::INFINITY {
+        "×∞".to_owned()
+    } else if !(1e-3..1e6).contains(&ratio) {
+        format!("×{}", number(ratio))
+    } else if ratio >= 3.0 {
         format!("×{ratio:.2}")
     } else if percent.abs() < 0.005 {
         // No "-0.00 %".
@@ -110,7 +118,13 @@ pub(crate) fn energy(joules: f64) -> String {
 /// A figure beside the time, by the unit that ends its key, in words: `pool peak 32 MiB`.
 pub(crate) fn figure(key: &str, value: f64) -> String {
     match key.strip_suffix("_bytes") {
-        Some(name) => format!("{} {}", name.replace('_', " "), binary(value as u64)),
+        Some(name) => {
+            let amount = match (0.0..u64::MAX as f64).contains(&value) {
+                true => binary(value as u64),
+                false => bytes(value),
+            };
+            format!("{} {amount}", name.replace('_', " "))
+        }
         None if key == "device_busy" => format!("device busy {} of the time", percent(value)),
         None => format!("{} {}", key.replace('_', " "), number(value)),
     }
@@ -167,7 +181,7 @@ pub(crate) fn superscript(n: u32) -> String {
 /// A ratio as a factor: `26×`, `1.4×`.
 pub(crate) fn factor(ratio: f64) -> String {
     match ratio {
-        r if r < 9.95 => format!("{r:.1}×").replace(".0×", "×"),
+        r if r.abs() < 9.95 => format!("{r:.1}×").replace(".0×", "×"),
         r => format!("{}×", count(r)),
     }
 }
@@ -175,7 +189,7 @@ pub(crate) fn factor(ratio: f64) -> String {
 /// A factor near one, `1.12×`.
 pub(crate) fn factor_fine(ratio: f64) -> String {
     match ratio {
-        r if r < 1.995 => format!("{r:.2}×"),
+        r if r.abs() < 1.995 => format!("{r:.2}×"),
         r => factor(r),
     }
 }
@@ -185,6 +199,7 @@ pub(crate) fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
     match percent.abs() {
         p if !p.is_finite() => "?".into(),
+        p if p >= 1e6 => format!("{} %", number(percent)),
         p if p != 0.0 && p < 0.995 => {
             let decimals = (1.0 - p.log10().floor()).min(12.0) as usize;
             format!("{percent:.decimals$} %")
@@ -197,6 +212,9 @@ pub(crate) fn percent(fraction: f64) -> String {
 /// A small fraction in percent, `0.075 %`, without zeros at its end.
 pub(crate) fn percent_fine(fraction: f64) -> String {
     let percent = 100.0 * fraction;
+    if percent.abs() >= 1e6 {
+        return format!("{} %", number(percent));
+    }
     let digits = if percent < 0.1 { 3 } else { 2 };
     let text = format!("{percent:.digits$}");
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
@@ -259,6 +277,52 @@ mod tests {
         assert_eq!(change(1.012), "+1.20 %");
         assert_eq!(change(0.99999), "0.00 %");
         assert_eq!(change(4.0), "×4.00");
+    }
+
+    /// A damaged file, or a routine that measures itself, may say anything.
+    #[test]
+    fn absurd_numbers_stay_short() {
+        assert_eq!(time(1e308), "1.00e299 s");
+        assert_eq!(time_fine(1e308), "1.00e299 s");
+        assert_eq!(time_fine(1e-300), "1.00e-300 ns");
+        assert_eq!(time_fine(f64::NAN), "? s");
+        assert_eq!(change(1e300), "×1.00e300");
+        assert_eq!(change(f64::INFINITY), "×∞");
+        assert_eq!(change(2.5e7), "×25,000,000");
+        assert_eq!(change(1e-300), "×1.00e-300");
+        assert_eq!(percent(1e300), "1.00e302 %");
+        assert_eq!(percent_fine(1e300), "1.00e302 %");
+        assert_eq!(factor(1e300), "1.00e300×");
+        assert_eq!(rate(1e308, "B/s"), "1.00e293 PB/s");
+        assert_eq!(figure("pool_peak_bytes", 1e300), "pool peak 1.00e285 PB");
+        assert_eq!(figure("pool_peak_bytes", -1e3), "pool peak -1.00 kB");
+        let extremes = [f64::MAX, -f64::MAX, f64::MIN_POSITIVE, 5e-324, 1e15, 1e6];
+        for value in extremes.into_iter().chain([f64::INFINITY, f64::NAN, 0.0]) {
+            let texts = [
+                number(value),
+                time(value),
+                time_fine(value),
+                change(value),
+                rate(value, "FLOP/s"),
+                energy(value),
+                figure("misses", value),
+                count(value),
+                factor(value),
+                factor_fine(value),
+                percent(value),
+                percent_fine(value),
+                bytes(value),
+            ];
+            for text in texts {
+                assert!(text.chars().count() <= 32, "{value:e}: {text}");
+            }
+        }
+        for unit in [Unit::Count, Unit::Bytes, Unit::Time] {
+            for size in [0, 1, u64::MAX - 1, u64::MAX, 1 << 63] {
+                assert!(unit.write(size).chars().count() <= 32, "{size}");
+            }
+            assert!(unit.range(1e-300, 1e308).chars().count() <= 32);
+        }
     }
 
     #[test]

@@ -178,6 +178,7 @@ fn rates(series: &Series, work: Work) -> Vec<Dot> {
             })
         })
         .filter(|d| d.size > 0.0)
+        .filter(|d| [d.low, d.value, d.high].iter().all(|v| v.is_normal()))
         .collect()
 }
 

@@ -109,9 +109,9 @@ fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
             "| {}, {} | `{}` | {} | {} |\n",
             cell(&f.topic.title),
             f.question.phrase(),
-            f.gpu_label().replace(['`', '|'], " "),
-            words::wins(f),
-            words::largest(f),
+            cell(&f.gpu_label()),
+            cell(&words::wins(f)),
+            cell(&words::largest(f)),
         );
     }
     let mut plots = Vec::new();

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::presentation::text::visible;
 use crate::report::assemble::{Assembled, Options, ReportError, assemble};
 use crate::report::page::group::Section;
 use crate::report::{page, summary, terminal};
@@ -35,7 +36,7 @@ impl fmt::Display for Written {
                 "{n} results or files were left out; the page says which and why"
             )?,
         }
-        writeln!(f, "report: {}", self.page.display())
+        writeln!(f, "report: {}", visible(&self.page.to_string_lossy()))
     }
 }
 

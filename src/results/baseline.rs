@@ -89,9 +89,11 @@ impl Baseline {
                 Ok(run) => {
                     this.runs.insert(name, run);
                 }
-                Err(e) => this
-                    .problems
-                    .push(format!("{e}: the machine of run {name} is unknown")),
+                Err(e) => {
+                    let p = Problem::of_file(&runs::path(&source.root, &name), &e);
+                    let so = format!(": the machine of run {name} is unknown");
+                    this.problems.push(problem(&p, &so));
+                }
             }
         }
         this

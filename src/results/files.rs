@@ -6,9 +6,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::model::record::SCHEMA;
+use crate::presentation::text::{is_plain, visible};
 use crate::results::layout::{REPORT, TEMPORARY};
 
 /// A file that could not be read or written.
@@ -188,8 +190,20 @@ fn world_readable() -> fs::Permissions {
         .expect("the current folder has metadata")
 }
 
-/// Reads a JSON file with a `schema` field, unknown fields ignored.
+/// Reads a JSON file with a `schema` field, unknown fields ignored. Its texts are made
+/// [`visible`]: they go from here to terminals, plots and pages.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
+    let mut value = read_value(path)?;
+    make_visible(&mut value);
+    of_value(path, value)
+}
+
+/// The same with its texts as they stand, for a reader that looks at each of them itself.
+pub(crate) fn read_json_as_it_stands<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
+    of_value(path, read_value(path)?)
+}
+
+fn read_value(path: &Path) -> Result<Value, FileError> {
     let io = |source| FileError::io(path, source);
     // To open a pipe would wait for its writer.
     if fs::metadata(path).map_err(io)?.is_file() {
@@ -198,12 +212,29 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, FileError
     Err(io(std::io::Error::other("is no file; move it away")))
 }
 
-fn parsed<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, FileError> {
-    let parse = |source| FileError::Parse {
+fn parsed(path: &Path, text: &[u8]) -> Result<Value, FileError> {
+    serde_json::from_slice(text).map_err(|source| FileError::Parse {
         path: path.into(),
         source,
-    };
-    let value: serde_json::Value = serde_json::from_slice(text).map_err(parse)?;
+    })
+}
+
+fn make_visible(value: &mut Value) {
+    match value {
+        Value::String(text) if !is_plain(text) => *text = visible(text),
+        Value::Array(values) => values.iter_mut().for_each(make_visible),
+        Value::Object(fields) => {
+            if !fields.keys().all(|key| is_plain(key)) {
+                let named = std::mem::take(fields).into_iter();
+                fields.extend(named.map(|(key, value)| (visible(&key), value)));
+            }
+            fields.values_mut().for_each(make_visible);
+        }
+        _ => {}
+    }
+}
+
+fn of_value<T: DeserializeOwned>(path: &Path, value: Value) -> Result<T, FileError> {
     if let Some(found) = value.get("schema").and_then(|s| s.as_u64())
         && found > u64::from(SCHEMA)
     {
@@ -212,7 +243,10 @@ fn parsed<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, FileError>
             found,
         });
     }
-    serde_json::from_value(value).map_err(parse)
+    serde_json::from_value(value).map_err(|source| FileError::Parse {
+        path: path.into(),
+        source,
+    })
 }
 
 pub(super) fn digest(path: &Path) -> Result<String, FileError> {

@@ -9,6 +9,7 @@ use crate::model::environment::Environment;
 use crate::model::id::{self, Device};
 use crate::model::record::{Ceiling, Failure, RunRecord, Skip};
 use crate::model::topic::Topic;
+use crate::presentation::text::visible;
 use crate::results::curves::{Benchmark, Group, gather};
 use crate::results::earlier;
 use crate::results::layout::NEW;
@@ -93,8 +94,8 @@ impl Machine {
         let name = dir
             .file_name()
             .or_else(|| dir.parent().and_then(Path::file_name))
-            .map_or_else(|| dir.display().to_string(), |n| n.to_string_lossy().into());
-        Self::read(&root, &name, true)
+            .unwrap_or(dir.as_os_str());
+        Self::read(&root, &visible(&name.to_string_lossy()), true)
     }
 
     /// Reads each folder in `dir` that has results, by name.

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use crate::presentation::text::visible;
 use crate::results::files::FileError;
 
-/// Something that was left out while reading, and why.
+/// Something that was left out while reading, and why; both fit to be shown, whatever the
+/// folder is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     /// The file, folder or id.
@@ -16,8 +18,8 @@ pub(crate) struct Problem {
 impl Problem {
     pub(crate) fn new(what: impl ToString, reason: impl ToString) -> Self {
         Self {
-            what: what.to_string(),
-            reason: reason.to_string(),
+            what: visible(&what.to_string()),
+            reason: visible(&reason.to_string()),
         }
     }
 

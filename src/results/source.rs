@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::presentation::text::visible;
 use crate::results::layout::NEW;
 use crate::results::stored::baselines;
 
@@ -14,7 +15,7 @@ pub(crate) struct Source {
     pub root: PathBuf,
     /// Name of the baseline in it.
     pub baseline: String,
-    /// How the user named it.
+    /// How the user named it, fit to be shown.
     pub label: String,
 }
 
@@ -94,7 +95,7 @@ impl Source {
 
     fn there(label: &str, root: &Path, baseline: &str) -> Result<Self, SourceError> {
         let there = baselines(root);
-        let label = label.to_owned();
+        let label = visible(label);
         if there.contains(baseline) {
             Ok(Self {
                 root: root.to_owned(),

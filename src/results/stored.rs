@@ -12,7 +12,8 @@ use serde::Deserialize;
 use walkdir::{DirEntry, WalkDir};
 
 use crate::model::record::Sidecar;
-use crate::results::files::{is_temporary, read_json};
+use crate::presentation::text::{is_plain, visible};
+use crate::results::files::{is_temporary, read_json_as_it_stands};
 use crate::results::layout::{BENCHMARK, ESTIMATES, SAMPLE, SIDECAR, earlier, keeps};
 use crate::results::problem::Problem;
 use crate::results::sidecar;
@@ -154,6 +155,7 @@ fn result(dir: &Path) -> Result<Stored, (PathBuf, Problem)> {
     ];
     let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
     let id = parts.join("/");
+    fit_to_show(dir, &id).map_err(|problem| (folder.clone(), problem))?;
     Ok(Stored {
         samples: samples(&dir.join(SAMPLE)),
         estimates: estimates(&dir.join(ESTIMATES)),
@@ -165,6 +167,19 @@ fn result(dir: &Path) -> Result<Stored, (PathBuf, Problem)> {
         folder,
         dir: dir.to_owned(),
     })
+}
+
+/// Ids are compared, filtered by and printed as they stand, so none is taken that would act on
+/// a terminal.
+fn fit_to_show(dir: &Path, id: &str) -> Result<(), Problem> {
+    if is_plain(id) {
+        return Ok(());
+    }
+    let reason = format!(
+        "its id, {}, holds a character that cannot be shown; rename the benchmark and run it again",
+        visible(id)
+    );
+    Err(Problem::new(dir.join(BENCHMARK).display(), reason))
 }
 
 fn sidecar(dir: &Path, id: &str) -> Result<Option<Sidecar>, Problem> {
@@ -253,7 +268,7 @@ struct SampleFile {
 }
 
 fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Problem> {
-    read_json(path).map_err(|error| Problem::of_file(path, &error))
+    read_json_as_it_stands(path).map_err(|error| Problem::of_file(path, &error))
 }
 
 fn samples(path: &Path) -> Result<Vec<f64>, Problem> {

@@ -138,6 +138,12 @@ pub(crate) struct Crossing {
 }
 
 impl Crossing {
+    /// The only size that both curves cover, where there are no more.
+    pub(crate) fn only_size(&self) -> Option<f64> {
+        let (first, last) = self.range;
+        (first == last).then_some(first)
+    }
+
     /// The change from which on the GPU wins for good; `None` where it does not.
     pub(crate) fn for_good(&self) -> Option<&Change> {
         self.changes.last().filter(|c| c.to_gpu)

@@ -168,7 +168,10 @@ fn always_never_and_one_size() {
     assert_eq!(search(&slow, &fast).unwrap().answer, Answer::Always);
     assert_eq!(search(&fast, &slow).unwrap().answer, Answer::Never);
     let one = curve(&[64], 0.01, |s| s);
-    assert_eq!(search(&slow, &one).unwrap().answer, Answer::Always);
+    let at_one = search(&slow, &one).unwrap();
+    assert_eq!(at_one.answer, Answer::Always);
+    assert_eq!(at_one.only_size(), Some(64.0));
+    assert_eq!(search(&slow, &fast).unwrap().only_size(), None);
     assert_eq!(search(&slow, &Curve::default()), None);
     assert_eq!(
         search(&curve(&[1, 2], 0.0, |s| s), &curve(&[4, 8], 0.0, |s| s)),

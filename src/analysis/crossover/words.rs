@@ -7,6 +7,12 @@ use crate::presentation::units;
 /// `from N = 181 on (measured)`.
 pub(crate) fn wins(f: &Found) -> String {
     let (symbol, unit) = (&f.topic.symbol, f.topic.unit);
+    if let Some(only) = only(f) {
+        return match f.crossing.answer {
+            Answer::Always => only,
+            _ => format!("not {only}"),
+        };
+    }
     let range = format!(
         "{symbol} = {} to {}",
         unit.write(f.crossing.range.0 as u64),
@@ -27,6 +33,12 @@ pub(crate) fn wins(f: &Found) -> String {
         (_, Some(from)) => format!("crosses back; for good {from}"),
         (_, None) => format!("crosses back, not for good ({range})"),
     }
+}
+
+/// `at N = 1,024, the only size measured on both`, where that is all that an answer rests on.
+pub(crate) fn only(f: &Found) -> Option<String> {
+    let at = f.topic.at(f.crossing.only_size()? as u64);
+    Some(format!("at {at}, the only size measured on both"))
 }
 
 /// `26× faster at N = 4,096`.

@@ -57,6 +57,13 @@ fn verdict(f: &Found) -> String {
     let (symbol, unit) = (&f.topic.symbol, f.topic.unit);
     let range = f.crossing.range;
     let at_largest = words::largest(f);
+    if let Some(only) = words::only(f) {
+        let does = match f.crossing.answer {
+            Answer::Always => "beats",
+            _ => "does not beat",
+        };
+        return format!("{does} the best CPU code {only}; {at_largest}");
+    }
     match f.crossing.answer {
         Answer::Always => format!(
             "beats the best CPU code at every measured size, {symbol} = {} to {}; {at_largest}",

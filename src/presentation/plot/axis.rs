@@ -4,6 +4,13 @@ use crate::model::topic::Unit;
 use crate::presentation::plot::figure::{Plot, Quantity};
 use crate::presentation::units;
 
+/// Logarithms of numbers that can be labelled: beyond are none of full precision.
+const FIRST: f64 = f64::MIN_10_EXP as f64;
+const LAST: f64 = f64::MAX_10_EXP as f64;
+
+/// Decades on an axis up to which each has its line.
+const MOST_MINOR: f64 = 40.0;
+
 /// One axis, in logarithms.
 pub(super) struct Axis {
     pub(super) from: f64,
@@ -51,7 +58,9 @@ impl Axis {
         let values = dots.flat_map(|d| [d.low, d.value, d.high]);
         let limits = plot.limits.iter().map(|l| l.value);
         let (from, to) = bounds(values.chain(limits).map(f64::log10))?;
-        if plot.quantity == Quantity::Ratio {
+        // Percentages crowd at one end of a wide axis, and far from 1 they say nothing.
+        let near_one = from > -3.0 && to < 3.0 && to - from < 1.0;
+        if plot.quantity == Quantity::Ratio && near_one {
             return Some(Self::ratios(from, to, most));
         }
         let room = 0.05 * (to - from).max(1.0);
@@ -60,7 +69,7 @@ impl Axis {
             let decades = from.floor() as i32..=to.ceil() as i32;
             decades
                 .flat_map(|d| factors.iter().map(move |f| f64::from(d) + f.log10()))
-                .filter(|v| (from..=to).contains(v))
+                .filter(|v| (from..=to.min(LAST)).contains(v))
                 .collect()
         };
         if to - from < 2.5 {
@@ -72,11 +81,16 @@ impl Axis {
                 minor: Vec::new(),
             });
         }
+        // Among very many decades no line between is told from its neighbours.
+        let minor = match to - from < MOST_MINOR {
+            true => between(from, to, &[1.0]),
+            false => Vec::new(),
+        };
         Some(Self {
             from,
             to,
-            ticks: steps(from, to, most),
-            minor: between(from, to, &[1.0]),
+            ticks: steps(from.max(FIRST), to.min(LAST), most),
+            minor,
         })
     }
 
@@ -157,9 +171,104 @@ pub(super) fn value_label(log10: f64, quantity: Quantity) -> String {
 fn short(text: &str) -> String {
     match text.split_once(' ') {
         Some((number, unit)) if number.contains('.') => {
-            let number = number.trim_end_matches('0').trim_end_matches('.');
-            format!("{number} {unit}")
+            let (digits, exponent) = number.split_at(number.find('e').unwrap_or(number.len()));
+            let digits = digits.trim_end_matches('0').trim_end_matches('.');
+            format!("{digits}{exponent} {unit}")
         }
         _ => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presentation::ink::Family;
+    use crate::presentation::plot::figure::{Curve, Dot, Shape};
+
+    fn plot(quantity: Quantity, size_unit: Unit, dots: [(u64, f64); 2]) -> Plot {
+        let dot = |(size, value): (u64, f64)| Dot {
+            size: size as f64,
+            value,
+            low: value,
+            high: value,
+        };
+        Plot {
+            title: "absurd".into(),
+            size_label: "size".into(),
+            size_unit,
+            quantity,
+            curves: vec![Curve {
+                label: "one".into(),
+                family: Family::Cpu,
+                index: 0,
+                clock: None,
+                other: false,
+                joined: true,
+                dots: dots.map(dot).into(),
+            }],
+            rows: 0,
+            marks: Vec::new(),
+            limits: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn any_range_has_few_lines_and_short_labels() {
+        let values = [
+            5e-324,
+            1e-300,
+            1e-17,
+            1e-6,
+            1.0,
+            1.001,
+            1e6,
+            1e17,
+            1e300,
+            f64::MAX,
+        ];
+        let quantities = [Quantity::Time, Quantity::Rate("FLOP/s"), Quantity::Ratio];
+        for quantity in quantities {
+            for (low, high) in values.iter().flat_map(|a| values.map(|b| (*a, b))) {
+                let plot = plot(quantity, Unit::Count, [(1, low), (2, high)]);
+                let axis = Axis::values(&plot, 9).unwrap();
+                let place = format!("{quantity:?} from {low:e} to {high:e}");
+                assert!(axis.ticks.len() <= 11, "{place}: {:?}", axis.ticks);
+                assert!(axis.minor.len() <= 42, "{place}: {:?}", axis.minor);
+                for tick in axis.ticks {
+                    assert!((axis.from..=axis.to).contains(&tick), "{place}: {tick}");
+                    let label = value_label(tick, quantity);
+                    assert!(label.chars().count() <= 20, "{place}: {label}");
+                    assert!(!label.contains('?'), "{place}: {label}");
+                }
+                for shape in [Shape::Wide, Shape::Narrow] {
+                    assert!(plot.svg(shape).is_some(), "{place}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_sizes_have_few_lines_and_short_labels() {
+        let sizes = [1, 3, 1 << 40, u64::MAX - 1, u64::MAX];
+        for unit in [Unit::Count, Unit::Bytes, Unit::Time] {
+            for (low, high) in sizes.iter().flat_map(|a| sizes.map(|b| (*a, b))) {
+                let plot = plot(Quantity::Time, unit, [(low, 1.0), (high, 2.0)]);
+                let axis = Axis::sizes(&plot, 9).unwrap();
+                assert!(axis.ticks.len() <= 10, "{low} to {high}: {:?}", axis.ticks);
+                for tick in axis.ticks {
+                    let label = size_label(tick, axis.to, unit);
+                    assert!(label.chars().count() <= 20, "{low} to {high}: {label}");
+                }
+                assert!(plot.svg(Shape::Wide).is_some());
+            }
+        }
+    }
+
+    #[test]
+    fn a_label_keeps_its_exponent() {
+        assert_eq!(value_label(3.0, Quantity::Time), "1 µs");
+        assert_eq!(value_label(300.0, Quantity::Time), "1e291 s");
+        assert_eq!(value_label(-299.0, Quantity::Time), "1e-299 ns");
+        assert_eq!(value_label(-6.0, Quantity::Ratio), "×1.00e-6");
     }
 }

@@ -7,6 +7,7 @@ use crate::presentation::ink::{Inks, Role, css};
 use crate::presentation::plot::axis::{self, Axis};
 use crate::presentation::plot::figure::{Curve, Plot, Quantity, Shape};
 use crate::presentation::plot::legend::{self, Entry, Shows};
+use crate::presentation::text::visible;
 use crate::presentation::units;
 
 /// Plotters places on whole pixels: everything is drawn larger and shown smaller.
@@ -111,7 +112,8 @@ impl Plot {
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
+    visible(text)
+        .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }
@@ -167,16 +169,18 @@ impl Canvas<'_> {
         Ok(())
     }
 
-    /// Position in scaled pixels of a logarithm of a size.
+    /// Position in scaled pixels of a logarithm of a size; at the edge what lies beyond.
     fn x(&self, log2: f64) -> i32 {
         let width = f64::from((self.layout.width - self.layout.left - self.layout.right) * SCALE);
         let t = (log2 - self.sizes.from) / (self.sizes.to - self.sizes.from);
+        let t = t.clamp(0.0, 1.0);
         self.layout.left * SCALE + (t * width).round() as i32
     }
 
     fn y(&self, log10: f64) -> i32 {
         let height = f64::from(self.layout.height * SCALE);
         let t = (log10 - self.values.from) / (self.values.to - self.values.from);
+        let t = t.clamp(0.0, 1.0);
         self.top * SCALE + ((1.0 - t) * height).round() as i32
     }
 
@@ -202,7 +206,7 @@ impl Canvas<'_> {
         let font = FontDesc::new(FontFamily::SansSerif, size, style);
         let style = font.color(&color).pos(Pos::new(side, VPos::Center));
         let at = (at.0 * SCALE, at.1 * SCALE);
-        area.draw(&Text::new(text.to_owned(), at, style))?;
+        area.draw(&Text::new(visible(text), at, style))?;
         Ok(())
     }
 

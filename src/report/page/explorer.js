@@ -5,6 +5,7 @@
   // Numbers as the tables write them.
   const digits = (v) => {
     const magnitude = Math.floor(Math.log10(Math.abs(v)) + 1e-12);
+    if (!(magnitude >= -4 && magnitude < 15)) return v ? v.toExponential(2).replace("+", "") : "0";
     const rounded = Number(v.toPrecision(3));
     return rounded.toLocaleString("en-US", {
       minimumFractionDigits: Math.max(0, 2 - magnitude),
@@ -18,7 +19,7 @@
   const time = (ns) => scaled(ns, [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]]);
   const rate = (v, unit) =>
     scaled(v, [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]].map(([s, p]) => [s, p + unit]));
-  const factor = (r) => (r < 9.95 ? r.toFixed(1).replace(/\.0$/, "") : Math.round(Number(r.toPrecision(3))).toLocaleString("en-US")) + "×";
+  const factor = (r) => (r < 9.95 ? r.toFixed(1).replace(/\.0$/, "") : r >= 1e15 ? digits(r) : Math.round(Number(r.toPrecision(3))).toLocaleString("en-US")) + "×";
   const exponent = (n) => String(n).replace(/\d/g, (d) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[d]);
   const binary = (s) => {
     const [unit, name] = [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]].find(([unit]) => s >= unit) || [1, "B"];
@@ -109,7 +110,7 @@
     const m = metric();
     const curves = [...shown].map((s) => ({
       s,
-      dots: s.rows.filter((r) => r[0] > 0).map((r) => ({ r, v: m.value(s, r) })).filter((d) => d.v > 0),
+      dots: s.rows.filter((r) => r[0] > 0).map((r) => ({ r, v: m.value(s, r) })).filter((d) => d.v > 0 && d.v < Infinity),
     }));
     const values = curves.flatMap((c) => c.dots.map((d) => Math.log10(d.v)));
     if (!values.length) {

@@ -185,7 +185,10 @@ fn answers(report: &Assembled) -> Markup {
 
 fn card(f: &Found) -> Markup {
     let symbol = &f.topic.symbol;
+    let only = words::only(f);
     let (big, small) = match (f.crossing.answer, f.crossing.for_good()) {
+        (Answer::Always, _) if let Some(only) = &only => ("faster".to_owned(), only.clone()),
+        (_, None) if let Some(only) = &only => ("not faster".to_owned(), only.clone()),
         (Answer::Always, _) => ("always".to_owned(), "at every measured size".to_owned()),
         (Answer::Never, _) => ("never".into(), "at no measured size".into()),
         (answer, Some(c)) => {

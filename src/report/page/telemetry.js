@@ -10,7 +10,7 @@ const drawTelemetry = (() => {
     ["utilisation", "%", () => [0, 100]],
   ];
   const LEFT = 132, RIGHT = 14, TOP = 20, TALL = 40, GAP = 14, BOTTOM = 22;
-  const number = (v) => v.toLocaleString("en-US");
+  const number = (v) => (Math.abs(v) < 1e15 ? v.toLocaleString("en-US") : v.toExponential(2).replace("+", ""));
   const seconds = (ms) => `${Number((ms / 1000).toFixed(2))} s`;
 
   return (svg, telemetry) => {

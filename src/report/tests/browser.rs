@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::report::assemble::Options;
 use crate::report::tests::cdp::{Browser, Driven, chromium};
-use crate::report::tests::fixture::{full, laptop};
+use crate::report::tests::fixture::{absurd, full, laptop};
 use crate::report::tests::telemetry::plant_capped;
 use crate::report::write;
 
@@ -348,6 +348,38 @@ fn the_committed_reference() {
         let cards = browser.eval("document.querySelectorAll('.card').length")?;
         assert!(cards.as_u64() >= Some(1), "{cards}");
         photograph(browser, "reference")?;
+        clean(browser);
+        Ok(())
+    });
+}
+
+#[test]
+fn absurd_times_do_not_stop_the_explorer() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    absurd(&root, 1e-300, 1e303);
+    let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+    with_browser(|browser| {
+        browser.look(1400, 900, false)?;
+        browser.open(&written.page)?;
+        for metric in ["time", "speedup", "rate"] {
+            browser.eval(&format!(
+                "document.querySelector('#x-metric [value={metric}]').click()"
+            ))?;
+            let lines = browser.eval("document.querySelectorAll('#x-chart line').length")?;
+            assert!(
+                lines.as_u64().is_some_and(|n| (3..80).contains(&n)),
+                "{metric}: {lines}"
+            );
+            let longest = browser.eval(
+                "Math.max(...[...document.querySelectorAll('#x-chart text, #x-bars span, #x-facts dd')]
+                   .map((node) => node.textContent.length))",
+            )?;
+            assert!(
+                longest.as_u64().is_some_and(|n| n < 60),
+                "{metric}: {longest}"
+            );
+        }
         clean(browser);
         Ok(())
     });

@@ -476,3 +476,19 @@ pub(crate) fn laptop(root: &Path) -> Fixture {
     f.skip("matmul/gpu", "no NVIDIA driver found; install one");
     f
 }
+
+/// Times and sizes as a damaged file has them, or a routine that measures itself: `least` at
+/// size 1, `most` from there to the largest size that an id can have.
+pub(crate) fn absurd(root: &Path, least: f64, most: f64) {
+    let f = Fixture::new(root, Some("Example GPU"));
+    let cost = |size: f64| Cost {
+        flop: Some(1e300),
+        bytes: Some(size),
+        ..Cost::default()
+    };
+    let sizes = [1, 1 << 40, u64::MAX];
+    let time = |size: f64| if size < 2.0 { least } else { most };
+    f.curve("matmul/cpu/best", Clock::Wall, &sizes, time, cost);
+    let turned = |size: f64| 1e3 / time(size);
+    f.curve("matmul/gpu/cublas", Clock::Events, &sizes, turned, cost);
+}

@@ -6,8 +6,9 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use crate::model::Cost;
+use crate::presentation::text::is_plain;
 use crate::report::assemble::{Options, ReportError};
-use crate::report::tests::fixture::{Fixture, Planted, full};
+use crate::report::tests::fixture::{Fixture, Planted, absurd, full, laptop};
 use crate::report::write;
 use crate::results::layout::SIDECAR;
 use crate::results::machine::Machine;
@@ -220,6 +221,117 @@ fn one_size_and_no_cpu_still_make_a_report() {
     let written = write::refresh(&root, &out, &Options::default()).unwrap();
     assert!(written.summary().exists());
     assert_eq!(written.table, "");
+}
+
+/// A terminal obeys what follows an escape, and XML knows no control character at all.
+#[test]
+fn an_id_that_acts_on_a_terminal_is_named_and_left_out() {
+    let evil = ["\u{1b}[31m", "\n", "\0", "\u{9b}2J", "\u{202e}"];
+    for evil in evil {
+        let id = serde_json::json!({
+            "group_id": "matmul", "function_id": format!("gpu/{evil}x"), "value_str": "64",
+        });
+        let machine = broken("benchmark.json", id.to_string().as_bytes());
+        assert_eq!(ids(&machine), [GOOD]);
+        let problem = machine
+            .problems
+            .iter()
+            .find(|p| p.reason.contains("its id"));
+        let problem = problem.expect("it is named");
+        assert!(problem.what.ends_with("benchmark.json"));
+        assert!(!problem.reason.contains(evil), "{:?}", problem.reason);
+        assert!(problem.reason.contains("rename the benchmark"));
+    }
+}
+
+#[test]
+fn other_text_of_files_and_folders_is_written_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = full(&root, "GPU\u{1b}[2J\u{202e}\0 9000");
+    f.fail(
+        "matmul/gpu/lost/64",
+        "first line\nand \u{1b}]0;title\u{7} more",
+    );
+    let other = dir.path().join("reference/a\u{1b}[31mname");
+    laptop(&other.join("criterion"));
+    let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+    let html = fs::read_to_string(&written.page).unwrap();
+    assert!(html.contains("GPU\\u{1b}[2J\\u{202e}\\u{0} 9000"));
+    assert!(html.contains("first line and \\u{1b}]0;title\\u{7} more"));
+    let mut texts = vec![html, written.to_string()];
+    texts.extend(
+        written
+            .plots()
+            .iter()
+            .map(|p| fs::read_to_string(p).unwrap()),
+    );
+    for text in texts {
+        let acts = text.lines().find(|line| !is_plain(line));
+        assert_eq!(acts, None);
+    }
+    let name = &Machine::read_folder(&other).name;
+    assert_eq!(name, "a\\u{1b}[31mname");
+}
+
+/// As a damaged file has them, or a routine that measures itself.
+#[test]
+fn absurd_times_and_sizes_are_drawn_and_written_short() {
+    for (least, most) in [
+        (1e-300, 1e303),
+        (1.0, 1e6),
+        (1e-300, 1e-300),
+        (1e303, 1e303),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("criterion");
+        absurd(&root, least, most);
+        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+        let page = fs::read_to_string(&written.page).unwrap();
+        let (shown, _) = page.split_once("<script").unwrap();
+        let digits = |c: char| c.is_ascii_digit() || c == ',' || c == '.';
+        let longest = shown.split(|c| !digits(c)).max_by_key(|n| n.len()).unwrap();
+        assert!(longest.len() < 32, "{least:e} to {most:e}: {longest}");
+        for plot in &written.plots() {
+            let svg = fs::read_to_string(plot).unwrap();
+            let lines = svg.matches("<polyline").count();
+            assert!(lines < 80, "{least:e} to {most:e}: {lines} lines");
+        }
+    }
+}
+
+#[test]
+fn one_size_in_common_is_no_answer_for_others() {
+    for (gpu_ns, wins, finding) in [
+        (
+            500.0,
+            "at N = 64, the only size measured on both",
+            "beats the best",
+        ),
+        (
+            5e4,
+            "not at N = 64, the only size measured on both",
+            "does not beat",
+        ),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("criterion");
+        let f = Fixture::new(&root, Some("Example GPU"));
+        for size in [32, 64, 128] {
+            let id = format!("matmul/cpu/best/{size}");
+            f.plant(&Planted::new(&id, Clock::Wall, 1e3));
+        }
+        f.plant(&Planted::new("matmul/gpu/x/64", Clock::Events, gpu_ns));
+        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+        let page = fs::read_to_string(&written.page).unwrap();
+        for text in [wins, finding] {
+            assert!(page.contains(text), "{text}");
+        }
+        for text in ["always", "never", "64 to 64"] {
+            let at = page.find(&format!(">{text}")).or(written.table.find(text));
+            assert_eq!(at, None, "{text}");
+        }
+    }
 }
 
 /// What the Criterion in use really writes.

@@ -1,0 +1,717 @@
+//! Every kind of file that is read, damaged at random: nothing panics, hangs, writes elsewhere,
+//! or lets what acts on a terminal through, from the reader to the last page.
+//!
+//! A damaged file goes through the readers in every case, and through all that is made of
+//! results (report, comparison, export) in one case of four where the readers left nothing out,
+//! and in one of sixteen where they did. A few cases run with every `cargo test`; with
+//! `PROPTEST_CASES=100000 cargo test --lib fuzz` there are as many of each kind of file.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::test_runner::{TestCaseError, TestRunner};
+use serde_json::Value;
+use tempfile::TempDir;
+use walkdir::WalkDir;
+
+use crate::analysis::crossover::{around, pairs};
+use crate::compare::comparison::{FailOn, Options as Judging, compare};
+use crate::model::id::Device;
+use crate::model::record::{Failure, Sidecar, Skip};
+use crate::model::role::Role;
+use crate::model::topic::Topic;
+use crate::presentation::text::is_plain;
+use crate::report::assemble::{Options, ReportError};
+use crate::report::readme::{self, ReadmeError};
+use crate::report::write;
+use crate::results::baseline::Baseline;
+use crate::results::crossings::{Crossings, Entry, machine};
+use crate::results::export::{ExportError, export};
+use crate::results::layout::{BENCHMARK, CROSSINGS, ESTIMATES, NEW, RUNS, SAMPLE, SIDECAR};
+use crate::results::machine::Machine;
+use crate::results::source::Source;
+use crate::results::{runs, sidecar};
+
+/// Of each kind, without `PROPTEST_CASES`.
+const CASES: u32 = 64;
+
+/// No case takes a thousandth of it; a loop without an end takes more.
+const HANG: Duration = Duration::from_secs(120);
+
+/// Digits in a row that no number written for people needs; a size of 2⁶⁴ has 20.
+const DIGITS: usize = 40;
+
+const BASE: &str = "main";
+
+#[test]
+fn benchmark_json() {
+    fuzz(|results| results.named(BENCHMARK), Results::check);
+}
+
+#[test]
+fn estimates_json() {
+    fuzz(|results| results.named(ESTIMATES), Results::check);
+}
+
+#[test]
+fn sample_json() {
+    fuzz(|results| results.named(SAMPLE), Results::check);
+}
+
+#[test]
+fn sidecar_json() {
+    fuzz(|results| results.named(SIDECAR), Results::check);
+}
+
+#[test]
+fn run_record() {
+    fuzz(|results| results.below(RUNS), Results::check);
+}
+
+#[test]
+fn crossings_json() {
+    fuzz(|results| results.named(CROSSINGS), Results::check);
+}
+
+#[test]
+fn readme_text() {
+    fuzz(
+        |results| vec![results.readme()],
+        |results, _| results.in_readme(),
+    );
+}
+
+/// Damages one of the files that `of` names, again and again, and has each case checked by its
+/// number.
+fn fuzz(of: fn(&Results) -> Vec<PathBuf>, check: fn(&Results, u64) -> Result<(), String>) {
+    let results = Results::new();
+    let files = of(&results);
+    assert!(!files.is_empty());
+    let config = match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => ProptestConfig::default(),
+        None => ProptestConfig::with_cases(CASES),
+    };
+    let mut runner = TestRunner::new(ProptestConfig {
+        failure_persistence: None,
+        ..config
+    });
+    let watch = Watch::start();
+    let case = Cell::new(0u64);
+    let damage = (
+        any::<Index>(),
+        proptest::collection::vec(edit(), 1..4),
+        any::<bool>(),
+    );
+    let outcome = runner.run(&damage, |(file, edits, bind)| {
+        watch.begin();
+        case.set(case.get() + 1);
+        let file = file.get(&files);
+        let sound = fs::read(file).expect("a file of the fixture");
+        let damaged = damaged(&sound, &edits);
+        fs::write(file, &damaged).expect("the fixture can be written");
+        // Other samples than the sidecar's are stale. With their digest in it they are used.
+        let beside = file.with_file_name(SIDECAR);
+        let bound = (bind && file.ends_with(SAMPLE)).then(|| fs::read(&beside));
+        if bound.is_some() {
+            let mut read: Sidecar = serde_json::from_slice(&fs::read(&beside).unwrap()).unwrap();
+            sidecar::write(&mut read, file.parent().unwrap()).unwrap();
+        }
+        let checked = check(&results, case.get());
+        fs::write(file, &sound).expect("the fixture can be written");
+        if let Some(sound) = bound {
+            fs::write(&beside, sound.unwrap()).unwrap();
+        }
+        checked.map_err(TestCaseError::fail)
+    });
+    if let Err(error) = outcome {
+        panic!("{error}");
+    }
+}
+
+/// One damage. Numbers pick a value of the file, a text of [`TEXTS`] or a byte.
+#[derive(Clone, Debug)]
+enum Edit {
+    /// Any JSON in place of a value.
+    Put(Index, Index),
+    /// A number times a power of ten.
+    Scale(Index, i32),
+    /// A key or an element is gone.
+    Remove(Index),
+    /// A key has another name.
+    Rename(Index, Index),
+    /// Two values change places.
+    Swap(Index, Index),
+    /// An array holds its elements many times.
+    Repeat(Index, usize),
+    /// A byte is another.
+    Flip(Index, u8),
+    /// Bytes are gone.
+    Drop(Index, usize),
+    /// Bytes come in between.
+    Insert(Index, Vec<u8>),
+    /// The rest is missing.
+    Cut(Index),
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    let at = any::<Index>;
+    prop_oneof![
+        8 => (at(), at()).prop_map(|(at, text)| Edit::Put(at, text)),
+        4 => (at(), -330i32..330).prop_map(|(at, by)| Edit::Scale(at, by)),
+        2 => at().prop_map(Edit::Remove),
+        1 => (at(), at()).prop_map(|(at, text)| Edit::Rename(at, text)),
+        2 => (at(), at()).prop_map(|(a, b)| Edit::Swap(a, b)),
+        1 => (at(), 0usize..300).prop_map(|(at, times)| Edit::Repeat(at, times)),
+        1 => (at(), any::<u8>()).prop_map(|(at, byte)| Edit::Flip(at, byte)),
+        1 => (at(), 1usize..40).prop_map(|(at, bytes)| Edit::Drop(at, bytes)),
+        1 => (at(), bytes()).prop_map(|(at, bytes)| Edit::Insert(at, bytes)),
+        1 => at().prop_map(Edit::Cut),
+    ]
+}
+
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        proptest::collection::vec(any::<u8>(), 1..8),
+        Just(b"\xef\xbb\xbf".to_vec()),
+        Just(b"\xff\xfe".to_vec()),
+        Just(readme::BEGIN.as_bytes().to_vec()),
+        Just(readme::END.as_bytes().to_vec()),
+    ]
+}
+
+/// JSON that a reader may not expect.
+static TEXTS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let mut texts: Vec<String> = [
+        "0",
+        "-0.0",
+        "1",
+        "2",
+        "-1",
+        "-1.5",
+        "0.5",
+        "1e6",
+        "1e18",
+        "1e308",
+        "-1e308",
+        "1.7976931348623157e308",
+        "1e309",
+        "1e-300",
+        "5e-324",
+        "4294967295",
+        "4294967296",
+        "9223372036854775807",
+        "9223372036854775808",
+        "18446744073709551615",
+        "18446744073709551616",
+        "-9223372036854775808",
+        "NaN",
+        "null",
+        "true",
+        "[]",
+        "{}",
+        "[0]",
+        "[null]",
+        "[[], {}]",
+        "{\"schema\": 99}",
+        "\"\"",
+        "\" \"",
+        "\"/\"",
+        "\"..\"",
+        "\"../../x\"",
+        "\"/tmp/x\"",
+        "\"cpu\"",
+        "\"cpu/\"",
+        "\"gpu/../../x\"",
+        "\"NaN\"",
+        "\"-1\"",
+        "\"1e308\"",
+        "\"0\"",
+        "\"1\"",
+        "\"18446744073709551615\"",
+        "\"18446744073709551616\"",
+        "\"2026\"",
+        "\"<script>alert(1)</script>\"",
+        "\"</script><!--\"",
+        "\"a|b`c`*d*_e_&amp;\"",
+        "\"<!-- crossover:end -->\"",
+        "\"\\u0000\"",
+        "\"\\u001b[31mred\\u001b[0m\"",
+        "\"\\u009b31m\"",
+        "\"one\\ntwo\\rthree\\tfour\\u2028five\"",
+        "\"\\u202eright to left\\u2066\"",
+        "\"\\ufeff\\ufffe\\uffff\"",
+        "\"\\ud83d\\ude00 \\u00e9\\u0301 \\u4e2d\"",
+        "\"\\ud800\"",
+        "\"events\"",
+        "\"events-gated\"",
+        "\"wall\"",
+        "\"submit\"",
+        "\"device\"",
+        "\"time\"",
+        "\"bytes\"",
+    ]
+    .map(str::to_owned)
+    .into();
+    texts.push(format!("\"{}\"", "long ".repeat(2000)));
+    texts.push(format!("\"{}\"", "x".repeat(5000)));
+    texts.push("[".repeat(100) + &"]".repeat(100));
+    texts.push("[".repeat(5000) + &"]".repeat(5000));
+    texts.push("{\"a\":".repeat(200) + "1" + &"}".repeat(200));
+    texts.push(format!("[{}1]", "1e308,".repeat(3000)));
+    texts.push(format!("[{}0]", "0,".repeat(3000)));
+    texts.push(format!("[{}null]", "null,".repeat(300)));
+    texts.push(format!("[{}\"x\"]", "\"x\",".repeat(300)));
+    texts
+});
+
+/// The file with all damages; those of bytes come last, so that the others find JSON.
+fn damaged(sound: &[u8], edits: &[Edit]) -> Vec<u8> {
+    let mut text = sound.to_vec();
+    if let Ok(mut value) = serde_json::from_slice::<Value>(sound) {
+        edits.iter().for_each(|edit| damage_value(&mut value, edit));
+        let mut json = value.to_string();
+        for edit in edits {
+            if let Edit::Put(_, text) = edit {
+                let place = Value::from(place_of(text)).to_string();
+                json = json.replace(&place, text_of(text));
+            }
+        }
+        text = json.into_bytes();
+    }
+    edits.iter().for_each(|edit| damage_bytes(&mut text, edit));
+    text
+}
+
+fn text_of(index: &Index) -> &'static str {
+    &TEXTS[index.index(TEXTS.len())]
+}
+
+/// Stands for a text that no [`Value`] can hold, until all is text.
+fn place_of(text: &Index) -> String {
+    format!("@{}@", text.index(TEXTS.len()))
+}
+
+fn damage_value(value: &mut Value, edit: &Edit) {
+    let all = pointers(value);
+    let at = |index: &Index| index.get(&all).as_str();
+    match edit {
+        Edit::Put(index, text) => {
+            if let Some(found) = value.pointer_mut(at(index)) {
+                *found = place_of(text).into();
+            }
+        }
+        Edit::Scale(index, by) => {
+            if let Some(found) = value.pointer_mut(at(index))
+                && let Some(number) = found.as_f64()
+            {
+                *found = (number * 10f64.powi(*by)).into();
+            }
+        }
+        Edit::Remove(index) => drop(taken(value, at(index))),
+        Edit::Rename(index, text) => {
+            let pointer = at(index);
+            let Ok(name) = serde_json::from_str::<String>(text_of(text)) else {
+                return;
+            };
+            if let Some(inner) = taken(value, pointer)
+                && let Some((parent, _)) = pointer.rsplit_once('/')
+                && let Some(Value::Object(fields)) = value.pointer_mut(parent)
+            {
+                fields.insert(name, inner);
+            }
+        }
+        Edit::Swap(a, b) => {
+            let both = [at(a), at(b)].map(|pointer| value.pointer(pointer).cloned());
+            if let [Some(first), Some(second)] = both {
+                for (pointer, inner) in [(at(a), second), (at(b), first)] {
+                    // The first may have taken the place of what held the second.
+                    if let Some(found) = value.pointer_mut(pointer) {
+                        *found = inner;
+                    }
+                }
+            }
+        }
+        Edit::Repeat(index, times) => {
+            if let Some(Value::Array(elements)) = value.pointer_mut(at(index)) {
+                *elements = vec![std::mem::take(elements); *times].concat();
+            }
+        }
+        Edit::Flip(..) | Edit::Drop(..) | Edit::Insert(..) | Edit::Cut(_) => {}
+    }
+}
+
+fn damage_bytes(text: &mut Vec<u8>, edit: &Edit) {
+    let at = |index: &Index| index.index(text.len() + 1);
+    match edit {
+        Edit::Flip(index, byte) => {
+            let at = at(index);
+            if let Some(found) = text.get_mut(at) {
+                *found = *byte;
+            }
+        }
+        Edit::Drop(index, bytes) => {
+            let from = at(index);
+            text.drain(from..(from + bytes).min(text.len()));
+        }
+        Edit::Insert(index, bytes) => {
+            let at = at(index);
+            text.splice(at..at, bytes.iter().copied());
+        }
+        Edit::Cut(index) => text.truncate(at(index)),
+        _ => {}
+    }
+}
+
+/// Takes a field or an element out.
+fn taken(value: &mut Value, pointer: &str) -> Option<Value> {
+    let (parent, name) = pointer.rsplit_once('/')?;
+    match value.pointer_mut(parent)? {
+        Value::Object(fields) => fields.remove(name),
+        Value::Array(elements) => {
+            let at = name.parse().ok().filter(|at| *at < elements.len())?;
+            Some(elements.remove(at))
+        }
+        _ => None,
+    }
+}
+
+/// The place of each value, of long arrays that of the first elements: the keys of these files
+/// hold no `/`.
+fn pointers(value: &Value) -> Vec<String> {
+    fn walk(value: &Value, here: &str, all: &mut Vec<String>) {
+        all.push(here.to_owned());
+        match value {
+            Value::Object(fields) => fields
+                .iter()
+                .for_each(|(key, inner)| walk(inner, &format!("{here}/{key}"), all)),
+            Value::Array(elements) => (elements.iter().take(3).enumerate())
+                .for_each(|(at, inner)| walk(inner, &format!("{here}/{at}"), all)),
+            _ => {}
+        }
+    }
+    let mut all = Vec::new();
+    walk(value, "", &mut all);
+    all
+}
+
+/// Results of a real run in a folder of their own, and all that is made of them.
+struct Results {
+    dir: TempDir,
+    /// Size of each file but those that [`check`](Self::check) may write.
+    files: BTreeMap<PathBuf, u64>,
+}
+
+impl Results {
+    fn new() -> Self {
+        let dir = TempDir::new().expect("a temporary folder");
+        let mut this = Self {
+            dir,
+            files: BTreeMap::new(),
+        };
+        let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/later/criterion");
+        let group = stored.join("matmul_batched");
+        for entry in WalkDir::new(&group).into_iter().flatten() {
+            if !entry.file_type().is_file() {
+                continue;
+            }
+            let file = entry.path().file_name().unwrap();
+            let result = entry.path().ancestors().nth(2).unwrap();
+            let to = this.root().join(result.strip_prefix(&stored).unwrap());
+            for name in [NEW, BASE] {
+                fs::create_dir_all(to.join(name)).unwrap();
+                fs::copy(entry.path(), to.join(name).join(file)).unwrap();
+            }
+        }
+        // Of the present form, with every field in use.
+        for path in this.named(SIDECAR) {
+            let mut read: Sidecar = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+            read.role = Some(match path.to_str().unwrap().contains("gpu") {
+                true => Role::gpu(),
+                false => Role::cpu(),
+            });
+            read.extra = [("pool_peak_bytes".to_owned(), 1024.0)].into();
+            read.notes = vec!["a note".to_owned()];
+            sidecar::write(&mut read, path.parent().unwrap()).unwrap();
+        }
+        let mut run = runs::read(&stored, "20261121T141229Z-419").unwrap();
+        run.groups = vec![Topic::of("matmul_batched")];
+        run.skipped.push(Skip {
+            id: "matmul_batched/gpu/absent".into(),
+            reason: "there is none".into(),
+        });
+        run.failed.push(Failure {
+            id: "matmul_batched/gpu/failed/64".into(),
+            error: "an error".into(),
+        });
+        runs::write(&run, &this.root()).unwrap();
+        let crossings = Crossings {
+            schema: run.schema,
+            machine: machine(&run.environment),
+            entries: vec![Entry {
+                group: "matmul_batched".into(),
+                cpu: "over-batch".into(),
+                gpu: "cublas-eager".into(),
+                sizes: vec![80, 96, 112],
+            }],
+        };
+        crossings.write(&this.root()).unwrap();
+        fs::write(
+            this.readme(),
+            format!("# A\n{}\n{}\n", readme::BEGIN, readme::END),
+        )
+        .unwrap();
+        this.files = this.tree();
+        assert_eq!(Machine::read(&this.root(), "here", false).problems, []);
+        this
+    }
+
+    fn root(&self) -> PathBuf {
+        self.dir.path().join("criterion")
+    }
+
+    fn readme(&self) -> PathBuf {
+        self.dir.path().join("README.md")
+    }
+
+    /// Where everything is written.
+    fn out(&self) -> PathBuf {
+        self.dir.path().join("out")
+    }
+
+    fn tree(&self) -> BTreeMap<PathBuf, u64> {
+        let out = self.out();
+        WalkDir::new(self.dir.path())
+            .into_iter()
+            .filter_entry(|entry| entry.path() != out)
+            .map(|entry| entry.expect("readable"))
+            .filter(|entry| entry.file_type().is_file())
+            .map(|entry| {
+                let size = entry.metadata().expect("readable").len();
+                (entry.into_path(), size)
+            })
+            .collect()
+    }
+
+    /// The files of that name, in the newest results where it is one of a benchmark.
+    fn named(&self, name: &str) -> Vec<PathBuf> {
+        let all = self.tree().into_keys();
+        let old = |path: &PathBuf| path.parent().unwrap().ends_with(BASE) && !self.files.is_empty();
+        all.filter(|path| path.ends_with(name) && !old(path))
+            .collect()
+    }
+
+    fn below(&self, folder: &str) -> Vec<PathBuf> {
+        let folder = self.root().join(folder);
+        let all = self.tree().into_keys();
+        all.filter(|path| path.starts_with(&folder)).collect()
+    }
+
+    /// Reads the results as they are now, and in some cases makes of them all that there is.
+    fn check(&self, case: u64) -> Result<(), String> {
+        let root = self.root();
+        let here = Machine::read(&root, "here", false);
+        let environment = here.environment.clone().unwrap_or_default();
+        let crossings = Crossings::read(&root, &environment);
+        let kept = crossings.as_ref().ok().cloned().flatten();
+        for device in [Device::Cpu, Device::Gpu] {
+            for name in ["over-batch", "cublas-eager"] {
+                if let Some(kept) = &kept {
+                    kept.sizes("matmul_batched", device, name);
+                }
+            }
+        }
+        let side = |name: &str| {
+            Baseline::read(&Source {
+                root: root.clone(),
+                baseline: name.to_owned(),
+                label: name.to_owned(),
+            })
+        };
+        let new = side(NEW);
+        for problem in &new.problems {
+            plain("a problem", problem)?;
+        }
+        for b in here.benchmarks() {
+            plain("an id", &b.id)?;
+        }
+        let found = pairs::find(&here, &[]);
+        around::sizes_to_measure(&found, &environment, kept);
+        let every = match here.problems.is_empty() && crossings.is_ok() {
+            true => 4,
+            false => 16,
+        };
+        if case.is_multiple_of(every) {
+            self.reported()?;
+            self.in_readme()?;
+            self.compared(&side(BASE), &new)?;
+            self.exported()?;
+        }
+        Ok(())
+    }
+
+    /// The same results once more, as those of another machine.
+    fn options(&self) -> Options {
+        Options {
+            with: vec![self.dir.path().to_owned()],
+            no_reference: true,
+        }
+    }
+
+    fn reported(&self) -> Result<(), String> {
+        let out = self.out();
+        match write::refresh(&self.root(), &out, &self.options()) {
+            Ok(written) => {
+                for line in written.to_string().lines() {
+                    plain("the terminal's table", line)?;
+                }
+                shown(&written.page)?;
+                let summary = fs::read(out.join("summary.json")).unwrap();
+                let summary: Value =
+                    serde_json::from_slice(&summary).map_err(|e| format!("summary.json: {e}"))?;
+                if summary["benchmarks"].as_array().is_none_or(Vec::is_empty) {
+                    return Err("a report without results".into());
+                }
+            }
+            // Those of a broken run record are another machine's.
+            Err(ReportError::NoResults { .. } | ReportError::NothingThere { .. }) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+        self.plots(&out.join("plots"))
+    }
+
+    fn in_readme(&self) -> Result<(), String> {
+        let out = self.out();
+        let readme = out.join("README.md");
+        fs::create_dir_all(&out).unwrap();
+        fs::copy(self.readme(), &readme).unwrap();
+        match readme::refresh(&readme, &self.root(), &out, &self.options()) {
+            Ok(()) => {
+                // Around its markers stands what its author wrote.
+                let text = fs::read_to_string(&readme).unwrap();
+                let ours = text.split_once(readme::BEGIN).unwrap().1;
+                lines("the README", ours.split_once(readme::END).unwrap().0)?;
+            }
+            Err(
+                ReadmeError::Report(_) | ReadmeError::Markers { .. } | ReadmeError::Read { .. },
+            ) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+        self.plots(&out.join("docs/plots"))
+    }
+
+    fn plots(&self, folder: &Path) -> Result<(), String> {
+        for plot in fs::read_dir(folder).into_iter().flatten() {
+            shown(&plot.unwrap().path())?;
+        }
+        self.nothing_beside()
+    }
+
+    fn compared(&self, base: &Baseline, new: &Baseline) -> Result<(), String> {
+        let judging = Judging {
+            filter: None,
+            threshold: 0.01,
+        };
+        let compared = compare(
+            std::slice::from_ref(base),
+            std::slice::from_ref(new),
+            &judging,
+        );
+        // It may be coloured; the Markdown has the same cells.
+        compared.text();
+        for text in [compared.markdown(), compared.page()] {
+            lines("the comparison", &text)?;
+        }
+        serde_json::from_str::<Value>(&compared.json(FailOn::default()))
+            .map_err(|e| format!("the comparison as JSON: {e}"))?;
+        Ok(())
+    }
+
+    fn exported(&self) -> Result<(), String> {
+        let to = self.out().join("exported");
+        let exported = export(&self.root(), &to);
+        let outcome = match &exported {
+            Ok(exported) => exported
+                .left_out
+                .iter()
+                .try_for_each(|reason| plain("a line of the export", reason)),
+            Err(ExportError::NoResults(_)) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        };
+        fs::remove_dir_all(&to).ok();
+        outcome.and_then(|()| self.nothing_beside())
+    }
+
+    /// But the damaged file itself.
+    fn nothing_beside(&self) -> Result<(), String> {
+        let now = self.tree();
+        if now.keys().eq(self.files.keys()) {
+            return Ok(());
+        }
+        let new: Vec<_> = (now.keys())
+            .filter(|path| !self.files.contains_key(*path))
+            .collect();
+        Err(format!("written elsewhere: {new:?}"))
+    }
+}
+
+fn plain(what: &str, text: &str) -> Result<(), String> {
+    match is_plain(text) {
+        true => Ok(()),
+        false => Err(format!("{what} acts on what shows it: {text:?}")),
+    }
+}
+
+/// A file for people.
+fn shown(path: &Path) -> Result<(), String> {
+    let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    lines(&path.display().to_string(), &text)
+}
+
+fn lines(what: &str, text: &str) -> Result<(), String> {
+    if text.contains("<script>alert") {
+        return Err(format!("{what} holds a foreign script"));
+    }
+    // What the page's script reads is no text for people.
+    let (text, _) = text.split_once("<script").unwrap_or((text, ""));
+    for line in text.lines() {
+        plain(what, line)?;
+        if let Some(number) = line
+            .split(|c: char| !c.is_ascii_digit() && c != ',')
+            .find(|run| run.len() > DIGITS)
+        {
+            return Err(format!("{what} has a number of many digits: {number}"));
+        }
+    }
+    Ok(())
+}
+
+/// Ends the process where one case does not end: no panic could.
+struct Watch(Arc<Mutex<Instant>>);
+
+impl Watch {
+    fn start() -> Self {
+        let began = Arc::new(Mutex::new(Instant::now()));
+        let seen: Weak<Mutex<Instant>> = Arc::downgrade(&began);
+        std::thread::spawn(move || {
+            while let Some(began) = seen.upgrade() {
+                if began.lock().unwrap().elapsed() > HANG {
+                    eprintln!("a case did not end in {HANG:?}");
+                    std::process::abort();
+                }
+                drop(began);
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        });
+        Self(began)
+    }
+
+    fn begin(&self) {
+        *self.0.lock().unwrap() = Instant::now();
+    }
+}

@@ -1,0 +1,3 @@
+//! What the subcommands do with files, from the reader to the last page.
+
+mod fuzz;

@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let settings = Settings::from_env()?;
     let device = settings.probe();
-    let environment = fingerprint::collect(device.as_ref());
+    let environment = fingerprint::collect(device.as_ref(), 0);
     let text = if arguments.json {
         let mut json = serde_json::to_string_pretty(&environment)?;
         json.push('\n');

@@ -13,8 +13,9 @@ use crate::model::environment::{Environment, GpuInfo};
 use crate::timing::{DeviceProperties, catch_panic};
 
 /// Looks at this machine. `gpu` is what [`probe`](crate::timing::probe) said; nothing here makes
-/// a context. What cannot be found out is `None`.
-pub(crate) fn collect(gpu: Result<&DeviceProperties, &Absence>) -> Environment {
+/// a context. What cannot be found out is `None`. `partners` is how many other processes belong to
+/// the run and stand still while this one measures.
+pub(crate) fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: usize) -> Environment {
     let cpu = cpu::collect();
     let monitor = gpu.ok().and_then(Monitor::open);
     let gpu_info = gpu.ok().map(|device| gpu_info(device, monitor.as_ref()));
@@ -24,7 +25,8 @@ pub(crate) fn collect(gpu: Result<&DeviceProperties, &Absence>) -> Environment {
                 &monitor.compute_processes(),
                 std::process::id(),
                 has_context(device.ordinal),
-            ),
+            )
+            .saturating_sub(partners),
             _ => 0,
         },
         launch_blocking: std::env::var_os("CUDA_LAUNCH_BLOCKING").is_some_and(|v| v != "0"),
@@ -147,7 +149,7 @@ mod tests {
 
     #[test]
     fn an_absent_gpu_is_told_and_the_rest_collected() {
-        let environment = collect(Err(&Absence::Device(crate::timing::Absence::NoDriver)));
+        let environment = collect(Err(&Absence::Device(crate::timing::Absence::NoDriver)), 0);
         assert_eq!(environment.gpu, None);
         assert_eq!(
             environment.gpu_absent,
@@ -160,7 +162,7 @@ mod tests {
 
     #[test]
     fn an_environment_survives_its_file() {
-        let environment = collect(Err(&Absence::Device(crate::timing::Absence::NoDevice)));
+        let environment = collect(Err(&Absence::Device(crate::timing::Absence::NoDevice)), 0);
         let text = serde_json::to_string(&environment).unwrap();
         assert_eq!(
             serde_json::from_str::<Environment>(&text).unwrap(),

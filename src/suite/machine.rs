@@ -124,8 +124,10 @@ impl Machine {
 
     /// The fingerprint of the machine, collected when first asked for.
     pub(super) fn environment(&self) -> &Environment {
-        self.environment
-            .get_or_init(|| fingerprint::collect(self.device()))
+        self.environment.get_or_init(|| {
+            let partners = usize::from(self.settings.turns.is_some());
+            fingerprint::collect(self.device(), partners)
+        })
     }
 
     /// Why a benchmark that needs so many bytes does not fit, in a sentence.

@@ -15,8 +15,12 @@ pub(crate) fn path(root: &Path, run: &str) -> PathBuf {
 
 /// Whether the record is there, under a name that leads nowhere else.
 pub(crate) fn is_there(root: &Path, run: &str) -> bool {
+    is_name(run) && path(root, run).is_file()
+}
+
+fn is_name(run: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    !run.is_empty() && run.chars().all(plain) && path(root, run).is_file()
+    !run.is_empty() && run.chars().all(plain)
 }
 
 /// Writes the record under the results root, replacing an earlier state of the same run.
@@ -26,7 +30,14 @@ pub(crate) fn write(record: &RunRecord, root: &Path) -> Result<(), FileError> {
 
 /// Reads the record of a run that a sidecar names.
 pub(crate) fn read(root: &Path, run: &str) -> Result<RunRecord, FileError> {
-    read_json(&path(root, run))
+    let path = path(root, run);
+    match is_name(run) {
+        true => read_json(&path),
+        false => {
+            let error = std::io::Error::other("is no name of a run; run the benchmark again");
+            Err(FileError::io(&path, error))
+        }
+    }
 }
 
 /// Every record, oldest first, and what could not be read.

@@ -42,6 +42,12 @@ pub struct Role {
 }
 
 impl Role {
+    /// Whether one thread of the host does all that the host does.
+    pub(crate) fn is_driven_by_one_thread(&self) -> bool {
+        let threads = matches!(self.does, Does::Loads(1..) | Does::Starts(_));
+        self.threads != Some(Threads::All) && !threads
+    }
+
     /// CPU code on all cores, f32 in ordinary host memory.
     pub fn cpu() -> Self {
         Self {

@@ -22,7 +22,7 @@ use crate::suite::sampling::{FEWEST_SAMPLES, Pace, SamplingPlan};
 use crate::suite::settings::Settings;
 use crate::suite::turns::{Said, Turns};
 use crate::timing::{CudaError, CudaTime, TimingError, catch_panic};
-use crate::workload::routine::{Routine, Workload};
+use crate::workload::routine::{Routine, RoutineError, Workload};
 
 /// A group of Criterion's.
 pub(super) type Plots<'a> = BenchmarkGroup<'a, CudaTime>;
@@ -259,12 +259,18 @@ impl Measuring<'_> {
             *failure.borrow_mut() = Some(error);
             panic!("{text}")
         };
+        let _core = (self
+            .turns
+            .filter(|_| bench.row.role.is_driven_by_one_thread()))
+        .and_then(Turns::on_one_core);
         // In turns: iterations of a sample, once the warm-up has told.
         let of_sample = Cell::new(None);
         let outcome = catch_panic(|| {
             plots.bench_function(criterion_id, |b| {
                 b.iter_custom(|iterations| match routine.time(iterations) {
-                    Some(own) => own.unwrap_or_else(|e| fail(e.into())),
+                    Some(own) => own
+                        .and_then(|ns| plausible(ns, iterations))
+                        .unwrap_or_else(|e| fail(e.into())),
                     None => {
                         // More than are timed: behind a gate, a single one is run once before.
                         let mut ran = 0;
@@ -368,6 +374,19 @@ impl Measuring<'_> {
     }
 }
 
+/// A routine that times itself may be wrong; Criterion's statistics and plots would fail on it.
+fn plausible(ns: f64, iterations: u64) -> Result<f64, RoutineError> {
+    const YEARS: f64 = 1e18;
+    match ns > 0.0 && ns / iterations as f64 <= YEARS {
+        true => Ok(ns),
+        false => Err(format!(
+            "the routine times itself, and says {ns:e} ns for {iterations} iteration(s), which is \
+             no time; look at its `time`"
+        )
+        .into()),
+    }
+}
+
 /// Nanoseconds of an iteration, once the code has run for as long as this.
 fn warm_up(time: Duration, measure: &mut impl FnMut(u64) -> f64) -> f64 {
     let start = Instant::now();
@@ -378,5 +397,19 @@ fn warm_up(time: Duration, measure: &mut impl FnMut(u64) -> f64) -> f64 {
             return ns;
         }
         iterations *= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_time_is_refused() {
+        assert_eq!(plausible(2e9, 4).unwrap(), 2e9);
+        for ns in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e308] {
+            let error = plausible(ns, 1).unwrap_err().to_string();
+            assert!(error.contains("which is no time"), "{error}");
+        }
     }
 }

@@ -98,7 +98,9 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
             Ok(subject.command(&home, &args.bench_args))
         };
         let limit = Duration::from_secs(args.turn_limit.into());
-        let ended = turns::take(command('a', &a)?, command('b', &b)?, pair % 2 == 0, limit)?;
+        let core = turns::core(pair, pairs);
+        let (old, new) = (command('a', &a)?, command('b', &b)?);
+        let ended = turns::take(old, new, pair % 2 == 0, core, limit)?;
         for (subject, side, ended) in [(&a, 'a', &ended[0]), (&b, 'b', &ended[1])] {
             let how = match ended.status {
                 Some(status) if status.success() => None,

@@ -22,6 +22,7 @@ pub(super) fn take(
     mut a: Command,
     mut b: Command,
     b_first: bool,
+    _core: Option<usize>,
     _limit: Duration,
 ) -> anyhow::Result<[Ended; 2]> {
     let run = |command: &mut Command| -> anyhow::Result<Ended> {
@@ -35,4 +36,9 @@ pub(super) fn take(
         return Ok([run(&mut a)?, b]);
     }
     Ok([run(&mut a)?, run(&mut b)?])
+}
+
+/// None: nothing is shared.
+pub(super) fn core(_pair: u32, _pairs: u32) -> Option<usize> {
+    None
 }

@@ -25,6 +25,29 @@ pub(super) struct Ended {
     pub(super) took_turns: bool,
 }
 
+/// The core that both sides of a pair of processes share: another one for each pair, since cores
+/// differ by what else the host has them do.
+pub(super) fn core(pair: u32, pairs: u32) -> Option<usize> {
+    let cores = usable_cores();
+    let at = (pair - 1) as usize * cores.len() / pairs as usize;
+    cores.get(at).copied()
+}
+
+#[cfg(target_os = "linux")]
+fn usable_cores() -> Vec<usize> {
+    use nix::sched::{CpuSet, sched_getaffinity};
+    let Ok(set) = sched_getaffinity(nix::unistd::Pid::from_raw(0)) else {
+        return Vec::new();
+    };
+    let usable = |core: &usize| set.is_set(*core).unwrap_or(false);
+    (0..CpuSet::count()).filter(usable).collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn usable_cores() -> Vec<usize> {
+    Vec::new()
+}
+
 /// Runs both to their ends, in turns; `b_first` says who begins. One that does not know how to
 /// take turns runs alone while the other stands still; one that dies, or takes longer than `limit`
 /// for one turn, lets the other go on.
@@ -35,10 +58,11 @@ pub(super) fn take(
     a: Command,
     b: Command,
     b_first: bool,
+    core: Option<usize>,
     limit: Duration,
 ) -> anyhow::Result<[Ended; 2]> {
     let sockets = tempfile::tempdir()?;
-    let start = |command, name| Side::start(command, &sockets.path().join(name), limit);
+    let start = |command, name| Side::start(command, &sockets.path().join(name), core, limit);
     // One that does not take turns has run to its end when the other is started.
     let (mut a, mut b) = if b_first {
         let b = start(b, "b")?;
@@ -95,13 +119,20 @@ struct Side {
     at: At,
     took_turns: bool,
     status: Option<ExitStatus>,
+    /// Where what one thread drives is sampled.
+    core: Option<usize>,
     /// What a turn may take.
     limit: Duration,
 }
 
 impl Side {
     /// Starts it, and waits until it stands still or, without knowing how, is through.
-    fn start(mut command: Command, socket: &Path, limit: Duration) -> anyhow::Result<Self> {
+    fn start(
+        mut command: Command,
+        socket: &Path,
+        core: Option<usize>,
+        limit: Duration,
+    ) -> anyhow::Result<Self> {
         let listener = UnixListener::bind(socket)?;
         listener.set_nonblocking(true)?;
         command.env("CROSSOVER_TURNS", socket);
@@ -113,6 +144,7 @@ impl Side {
             at: At::Start,
             took_turns: false,
             status: None,
+            core,
             limit,
         };
         this.arrive()?;
@@ -147,7 +179,8 @@ impl Side {
     fn go_on(&mut self) -> anyhow::Result<()> {
         let link = self.link.as_mut().context("it has ended")?;
         // Where this fails it has died, which is heard next.
-        let _ = link.get_mut().write_all(format!("{GO}\n").as_bytes());
+        let core = self.core.map(|core| format!(" {core}")).unwrap_or_default();
+        let _ = link.get_mut().write_all(format!("{GO}{core}\n").as_bytes());
         self.hear()
     }
 

@@ -4,6 +4,7 @@
 //!
 //! The size is the number of f32 values; each of the 64 steps computes y = a x + b.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 use cudarc::driver::{CudaSlice, DevicePtr, PinnedHostSlice};
@@ -41,18 +42,15 @@ const B: f32 = 0.03125;
 /// The inputs of the pipeline and its result in float64.
 pub struct Pipeline {
     x: Vec<f32>,
-    reference: Vec<f64>,
+    /// Computed when it is first compared with.
+    reference: OnceCell<Vec<f64>>,
 }
 
 impl Workload for Pipeline {
     fn new(size: u64) -> Self {
         let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(size);
-        let x: Vec<f32> = (0..size).map(|_| random.random_range(-1.0..1.0)).collect();
-        let step = |v: f64| f64::from(A) * v + f64::from(B);
-        let reference = x
-            .iter()
-            .map(|&x| (0..STEPS).fold(f64::from(x), |v, _| step(v)))
-            .collect();
+        let x = (0..size).map(|_| random.random_range(-1.0..1.0)).collect();
+        let reference = OnceCell::new();
         Self { x, reference }
     }
 
@@ -70,6 +68,16 @@ impl Workload for Pipeline {
 
     fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
         visit_f32(&self.x, visit);
+    }
+}
+
+impl Pipeline {
+    fn reference(&self) -> &[f64] {
+        self.reference.get_or_init(|| {
+            let step = |v: f64| f64::from(A) * v + f64::from(B);
+            let steps = |&x: &f32| (0..STEPS).fold(f64::from(x), |v, _| step(v));
+            self.x.iter().map(steps).collect()
+        })
     }
 }
 
@@ -234,7 +242,7 @@ impl Routine for Steps {
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
         let output = self.gpu.download(&self.buffers[(STEPS - 1) % 2])?;
-        Ok(verify(&output, &self.problem.reference))
+        Ok(verify(&output, self.problem.reference()))
     }
 
     fn launches(&self) -> u32 {
@@ -264,12 +272,12 @@ mod tests {
     #[test]
     fn float32_passes_and_a_missing_step_does_not() {
         let problem = Pipeline::new(1000);
-        assert!(verify(&computed(&problem, STEPS), &problem.reference).passed());
+        assert!(verify(&computed(&problem, STEPS), problem.reference()).passed());
         for steps in [STEPS - 1, STEPS + 1] {
-            assert!(!verify(&computed(&problem, steps), &problem.reference).passed());
+            assert!(!verify(&computed(&problem, steps), problem.reference()).passed());
         }
         let mut unwritten = computed(&problem, STEPS);
         unwritten[17] = f32::NAN;
-        assert!(!verify(&unwritten, &problem.reference).passed());
+        assert!(!verify(&unwritten, problem.reference()).passed());
     }
 }

@@ -119,6 +119,6 @@ impl Consumer {
                 bytes: bytes.iter().fold(0, |sum, b| sum.wrapping_add(*b)),
             })
             .collect();
-        Ok(verify(&found, &problem.expected))
+        Ok(verify(&found, problem.expected()))
     }
 }

@@ -1,5 +1,6 @@
 //! The images of an epoch and what must come of them.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -21,21 +22,27 @@ pub static LOADER: Source = Source {
 /// The images of an epoch, their order, and what the consumer makes of each batch.
 pub struct Loader {
     pub(super) images: Arc<Images>,
-    pub(super) expected: Vec<Expected>,
+    /// Computed when it is first compared with.
+    expected: OnceCell<Vec<Expected>>,
+}
+
+impl Loader {
+    pub(super) fn expected(&self) -> &[Expected] {
+        self.expected.get_or_init(|| {
+            let batches = (0..BATCHES).into_par_iter();
+            let images = &self.images;
+            batches.map(|batch| Expected::of(images, batch)).collect()
+        })
+    }
 }
 
 impl Workload for Loader {
     /// # Panics
     /// Where `size` is not a whole number of images.
     fn new(size: u64) -> Self {
-        let images = Images::new(size as usize);
-        let expected = (0..BATCHES)
-            .into_par_iter()
-            .map(|batch| Expected::of(&images, batch))
-            .collect();
         Self {
-            images: Arc::new(images),
-            expected,
+            images: Arc::new(Images::new(size as usize)),
+            expected: OnceCell::new(),
         }
     }
 

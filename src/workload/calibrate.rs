@@ -1,5 +1,11 @@
 //! Which of several ways to compute the same is the fastest on this machine.
+//!
+//! Two processes may choose differently, and would then differ by what they chose. So a choice is
+//! made once in a process, and a process can be handed the choices of another.
 
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A measurement takes at least this long, so that the clock's own cost does not count.
@@ -15,20 +21,76 @@ const HOPELESS: f64 = 2.0;
 /// No more rounds once this much time has gone into them.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// The candidate with the shortest typical time of one iteration; `run` runs one a number of
-/// times. Takes a second, or [`FIRST_LOOK`] rounds where those take longer.
+/// The choices of this process.
+static CHOICES: Mutex<Choices> = Mutex::new(Choices::new());
+
+/// Names of candidates, by the name of the choice.
+#[derive(Debug, Default)]
+struct Choices {
+    /// Those of an earlier process.
+    handed_over: BTreeMap<String, String>,
+    /// Those that were asked for here: calibrated, or taken from the above.
+    made: BTreeMap<String, String>,
+}
+
+impl Choices {
+    const fn new() -> Self {
+        Self {
+            handed_over: BTreeMap::new(),
+            made: BTreeMap::new(),
+        }
+    }
+
+    /// The candidate that is chosen already, if it is one of these.
+    fn taken<T: Copy + Display>(&self, choice: &str, candidates: &[T]) -> Option<T> {
+        let name = (self.made.get(choice)).or_else(|| self.handed_over.get(choice))?;
+        let mut candidates = candidates.iter().copied();
+        candidates.find(|candidate| candidate.to_string() == *name)
+    }
+}
+
+fn choices() -> MutexGuard<'static, Choices> {
+    // Nothing that panics leaves them half changed.
+    CHOICES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From here on these choices are taken without a calibration, where their candidates exist.
+pub(crate) fn hand_over(earlier: BTreeMap<String, String>) {
+    choices().handed_over.extend(earlier);
+}
+
+/// The choices that were asked for in this process, by name: what to hand over to the next one.
+pub(crate) fn made() -> BTreeMap<String, String> {
+    choices().made.clone()
+}
+
+/// The candidate that is chosen already, or else the one with the shortest typical time of one
+/// iteration; `run` runs one a number of times. Takes a second, or [`FIRST_LOOK`] rounds where
+/// those take longer.
+///
+/// `choice` names the choice for every process of this machine: what is computed, its size, and
+/// how many threads may compute it. A candidate's name is what it displays as.
 ///
 /// # Panics
 /// Without a candidate.
-pub(super) fn fastest<T: Copy>(candidates: &[T], mut run: impl FnMut(T, u32)) -> T {
-    fastest_of(candidates, |candidate, times| {
-        let start = Instant::now();
-        run(candidate, times);
-        start.elapsed()
-    })
+pub(super) fn fastest<T: Copy + Display>(
+    choice: &str,
+    candidates: &[T],
+    mut run: impl FnMut(T, u32),
+) -> T {
+    let taken = choices().taken(choice, candidates);
+    let chosen = taken.unwrap_or_else(|| {
+        fastest_of(candidates, |candidate, times| {
+            let start = Instant::now();
+            run(candidate, times);
+            start.elapsed()
+        })
+    });
+    (choices().made).insert(choice.to_owned(), chosen.to_string());
+    chosen
 }
 
-/// The same with the time that `run` gives.
+/// The fastest by the time that `run` gives.
 fn fastest_of<T: Copy>(candidates: &[T], mut run: impl FnMut(T, u32) -> Duration) -> T {
     if let [only] = candidates {
         return *only;
@@ -103,6 +165,36 @@ mod tests {
     use super::*;
 
     const MICRO: Duration = Duration::from_micros(1);
+
+    /// A choice of this test alone: the choices of a process are shared by all tests.
+    #[test]
+    fn a_choice_is_made_once() {
+        let mut measured = 0;
+        let first = fastest("made once", &[1, 2], |_, _| measured += 1);
+        assert!(measured > 0);
+        assert_eq!(made()["made once"], first.to_string());
+        let again = fastest("made once", &[1, 2], |_, _| panic!("measured"));
+        assert_eq!(again, first);
+    }
+
+    #[test]
+    fn a_choice_that_was_handed_over_is_taken() {
+        let earlier = ("handed over".to_owned(), "2".to_owned());
+        hand_over([earlier, ("never asked for".to_owned(), "1".to_owned())].into());
+        let chosen = fastest("handed over", &[1, 2], |_, _| panic!("measured"));
+        assert_eq!(chosen, 2);
+        assert_eq!(made()["handed over"], "2");
+        assert!(!made().contains_key("never asked for"));
+    }
+
+    #[test]
+    fn a_candidate_that_does_not_exist_here_is_not_taken() {
+        hand_over([("gone".to_owned(), "3".to_owned())].into());
+        let mut measured = 0;
+        let chosen = fastest("gone", &[1, 2], |_, _| measured += 1);
+        assert!(measured > 0);
+        assert_eq!(made()["gone"], chosen.to_string());
+    }
 
     #[test]
     fn the_shortest_time_wins() {

@@ -1,7 +1,7 @@
 //! What is measured: one module an operation, with its inputs, its CPU and GPU
 //! implementations, its float64 reference and tolerance, and its cost.
 
-mod calibrate;
+pub(crate) mod calibrate;
 mod child_process;
 pub mod cold_start;
 pub mod graph_replay;

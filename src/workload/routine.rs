@@ -34,8 +34,10 @@ pub trait Workload: Sized {
 ///
 /// The suite calls [`poison`](Routine::poison), [`run`](Routine::run) and
 /// [`check`](Routine::check) in this order before the first sample and once more after the
-/// last, so what is verified is the very routine that is timed. A routine reads a fixed
-/// source and writes elsewhere: running it twice gives the same output.
+/// last, so what is verified is the very routine that is timed. Of several processes of
+/// `crossover ab` on the same executable only one need verify: in the others the suite poisons and
+/// runs once before the first sample, and never checks. A routine reads a fixed source and writes
+/// elsewhere: running it twice gives the same output.
 pub trait Routine {
     /// Overwrites the output with NaN (or another value that the result cannot have), so
     /// that an element nobody wrote is found.

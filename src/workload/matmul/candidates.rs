@@ -9,13 +9,17 @@ use crate::workload::matmul::problem::Matmul;
 /// settled, and the calibration takes a second or two where the product takes minutes.
 const LARGEST_ORDER: usize = 2048;
 
-/// The fastest of `methods` for `problem`.
-pub(super) fn fastest(methods: &[Method], problem: &Matmul) -> Method {
-    let n = problem.order().min(LARGEST_ORDER);
-    let mut output = vec![f32::NAN; problem.shape.c_len()];
-    calibrate::fastest(methods, |method, times| {
+/// The fastest for `problem` on at most `threads` threads.
+pub(super) fn fastest(problem: &Matmul, threads: usize) -> Method {
+    let order = problem.order();
+    let choice = format!("product of order {order} on the CPU, {threads} threads at most");
+    let n = order.min(LARGEST_ORDER);
+    // Made where there is something to measure.
+    let mut output = Vec::new();
+    calibrate::fastest(&choice, &candidates(order, threads), |method, times| {
+        output.resize(problem.shape.c_len(), f32::NAN);
         for _ in 0..times {
-            method.multiply(n, problem.order(), &problem.a, &problem.b, &mut output);
+            method.multiply(n, order, &problem.a, &problem.b, &mut output);
         }
     })
 }

@@ -35,8 +35,7 @@ pub fn rayon(problem: &Rc<Matmul>) -> Made {
 /// chooses between the loops, the crates gemm and matrixmultiply on one thread, and both over
 /// grids of blocks of C that the threads share out among them. [`Routine::notes`] says which.
 pub fn best(problem: &Rc<Matmul>, threads: usize) -> Made {
-    let methods = candidates::candidates(problem.order(), threads);
-    let method = candidates::fastest(&methods, problem);
+    let method = candidates::fastest(problem, threads);
     let notes = vec![format!("{method}, the fastest in calibration")];
     Ok(square(problem, method, notes))
 }

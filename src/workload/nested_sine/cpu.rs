@@ -56,8 +56,13 @@ pub fn simd(problem: &Rc<NestedSine>) -> Made {
         note: isa.name().to_owned(),
     };
     if (GRAIN..SHARED).contains(&problem.len()) {
+        let choice = format!(
+            "elements of a task of the nested sine of {} on the CPU, {} threads at most",
+            problem.len(),
+            rayon::current_num_threads()
+        );
         let grains = [problem.len(), GRAIN];
-        routine.grain = calibrate::fastest(&grains, |grain, times| {
+        routine.grain = calibrate::fastest(&choice, &grains, |grain, times| {
             routine.grain = grain;
             for _ in 0..times {
                 routine.compute();

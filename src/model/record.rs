@@ -39,7 +39,8 @@ pub struct Sidecar {
     /// What the implementation does, and how; `None` in files of versions before roles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-    /// Result of the check against float64; `None` where nothing is computed.
+    /// Result of the check against float64; `None` where nothing is computed, and where
+    /// `crossover ab` had an earlier process of the same executable verify.
     pub verified: Option<Verified>,
     /// State of the GPU; `None` on the CPU and without NVML.
     pub device_state: Option<DeviceState>,

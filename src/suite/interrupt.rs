@@ -13,10 +13,10 @@ pub(super) fn signal() -> Option<i32> {
     }
 }
 
-/// Ends the run as SIGHUP does: whoever started it is gone.
+/// Ends the run as SIGHUP does, if no signal has: whoever started it is gone.
 pub(super) fn end() {
     const SIGHUP: i32 = 1;
-    SIGNAL.store(SIGHUP, Ordering::SeqCst);
+    let _ = SIGNAL.compare_exchange(0, SIGHUP, Ordering::SeqCst, Ordering::SeqCst);
 }
 
 /// From here on a signal is noted.

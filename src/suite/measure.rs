@@ -55,7 +55,8 @@ enum Timing {
 }
 
 impl Measuring<'_> {
-    /// Sets it up, verifies it, times it, verifies it again and writes its sidecar.
+    /// Sets it up, verifies it, times it, verifies it again and writes its sidecar. Does not
+    /// verify where whoever drives this process says so.
     pub(super) fn measure<W: Workload>(
         &mut self,
         plots: &mut Plots<'_>,
@@ -92,7 +93,10 @@ impl Measuring<'_> {
                     make(&gpu, problem())?
                 }
             };
-            self.verify(&mut *routine)?;
+            match self.verifies() {
+                true => self.verify(&mut *routine).map(drop)?,
+                false => self.run_once(&mut *routine)?,
+            }
             let timing = self.plan(plots, bench, pace, &mut *routine)?;
             Ok((routine, timing))
         };
@@ -133,7 +137,10 @@ impl Measuring<'_> {
         let telemetry = watch.map(Watch::finish);
         // Once more after the last sample: a routine that went wrong under load, or after
         // the first run, was not worth timing.
-        let verified = catch_panic(|| self.verify(routine)).map_err(failed)??;
+        let verified = match self.verifies() {
+            true => Some(catch_panic(|| self.verify(routine)).map_err(failed)??),
+            false => None,
+        };
         if self.arguments.saves {
             let mut sidecar = self.sidecar(bench, routine, verified);
             sidecar.monitor = telemetry;
@@ -145,11 +152,22 @@ impl Measuring<'_> {
         self.check_device()
     }
 
-    /// Poisons the output, runs once, waits, and compares with the reference.
-    fn verify(&self, routine: &mut dyn Routine) -> Result<Verified, Missing> {
+    fn verifies(&self) -> bool {
+        self.turns.is_none_or(|turns| turns.told().verify)
+    }
+
+    /// Poisons the output, runs once and waits. Done also where nothing is verified: what a
+    /// routine sets up in its first run is not timed, and the threads that poison are the first
+    /// to touch the output's memory, in every process.
+    fn run_once(&self, routine: &mut dyn Routine) -> Result<(), Missing> {
         routine.poison()?;
         routine.run()?;
-        self.wait()?;
+        self.wait()
+    }
+
+    /// Runs once on a poisoned output and compares with the reference.
+    fn verify(&self, routine: &mut dyn Routine) -> Result<Verified, Missing> {
+        self.run_once(routine)?;
         let verified = routine.check()?;
         if verified.passed() {
             Ok(verified)
@@ -340,7 +358,7 @@ impl Measuring<'_> {
         &self,
         bench: &Bench<'_, W>,
         routine: &dyn Routine,
-        verified: Verified,
+        verified: Option<Verified>,
     ) -> Sidecar {
         Sidecar {
             schema: SCHEMA,
@@ -350,7 +368,7 @@ impl Measuring<'_> {
             size: bench.size,
             cost: bench.cost,
             role: Some(bench.row.role.clone()),
-            verified: Some(verified),
+            verified,
             device_state: bench
                 .row
                 .is_gpu()

@@ -103,6 +103,7 @@ impl Suite {
         for group in std::mem::take(&mut self.groups) {
             group.0.run(&mut self);
         }
+        self.session.tell_choices();
         if !self.session.no_room() && !self.session.takes_turns() {
             self.criterion.final_summary();
         }

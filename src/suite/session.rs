@@ -23,9 +23,9 @@ use crate::suite::missing::Missing;
 use crate::suite::progress::Progress;
 use crate::suite::sampling::{Pace, SamplingPlan};
 use crate::suite::settings::{Profile, Settings};
-use crate::suite::turns::{self, Said, Turns};
+use crate::suite::turns::{Said, Turns};
 use crate::timing::{CudaTime, catch_panic};
-use crate::workload::Workload;
+use crate::workload::{Workload, calibrate};
 
 /// Everything of a run but Criterion itself.
 pub(super) struct Session {
@@ -38,7 +38,7 @@ pub(super) struct Session {
     progress: Progress,
     journal: Journal,
     turns: Option<Turns>,
-    /// The ids of what is going to be run.
+    /// The ids of what could be run, until they are announced.
     expected: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ impl Session {
         self.journal.list(topic);
     }
 
-    /// Counts the benchmarks of a group that are going to be run.
+    /// Notes the benchmarks of a group that could be run.
     pub(super) fn expect<W: Workload>(&mut self, group: &Group<W>) {
         if self.arguments.mode == Mode::List {
             return;
@@ -85,17 +85,35 @@ impl Session {
             .map(|(size, row)| id::id(group.name, &row.function(), size))
             .filter(|id| self.arguments.selects(id))
             .collect();
-        self.progress.expect(expected.len());
         self.expected.extend(expected);
     }
 
-    /// Tells whoever drives this process what it is going to run.
+    /// Tells whoever drives this process what it could run, and learns how it is to run.
     pub(super) fn announce(&mut self) {
         let ids = std::mem::take(&mut self.expected);
-        if let Some(turns) = &self.turns {
-            let protocol = turns::PROTOCOL;
-            turns.say(&Said::Plan { protocol, ids });
+        if let Some(turns) = &mut self.turns {
+            turns.announce(ids.clone());
+            let told = turns.told();
+            calibrate::hand_over(told.choices.clone());
+            // Having none of them is no mistake in the filter.
+            self.journal.selected |= told.only.is_some();
         }
+        let wanted = ids.iter().filter(|id| self.is_wanted(id)).count();
+        self.progress.expect(wanted);
+    }
+
+    /// Tells whoever drives this process what its calibrations chose.
+    pub(super) fn tell_choices(&self) {
+        if let Some(turns) = &self.turns {
+            let choices = calibrate::made();
+            turns.say(&Said::Chose { choices });
+        }
+    }
+
+    /// Whether the filter, and whoever drives this process, select this benchmark.
+    fn is_wanted(&self, id: &str) -> bool {
+        let told = self.turns.as_ref().map(Turns::told);
+        self.arguments.selects(id) && told.is_none_or(|told| told.wants(id))
     }
 
     /// Whether another process takes turns with this one.
@@ -124,7 +142,7 @@ impl Session {
         for row in &group.rows {
             let function = row.function();
             let id = |size: &u64| id::id(group.name, &function, size);
-            let wanted = |size: &u64| self.arguments.selects(&id(size));
+            let wanted = |size: &u64| self.is_wanted(&id(size));
             let sizes = group.sizes_of(row);
             let left_out: Vec<String> = sizes
                 .all()
@@ -166,6 +184,10 @@ impl Session {
         }
         let function = row.function();
         let id = id::id(group.name, &function, size);
+        if self.arguments.selects(&id) && !self.is_wanted(&id) {
+            // Another process has it, or had it: Criterion need not keep it in its plots.
+            return;
+        }
         if row.is_gpu()
             && let Some(reason) = self.machine.gpu_missing()
         {

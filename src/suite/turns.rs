@@ -1,21 +1,20 @@
 //! Taking turns with another process, so that both meet the same host: `crossover ab` starts two
 //! revisions together and lets one run at a time.
 //!
-//! The process connects to the socket that `CROSSOVER_TURNS` names and says, a line of JSON each,
-//! what it is going to run, and then wherever it can stand still: before the first sample of a
-//! benchmark, and after each sample. It goes on when it is answered `go`. Whatever it does
-//! between, such as analysis and the next set-up, the other side stands still for.
-//!
-//! The answer may name a core of the host, `go 5`. What one thread drives is sampled there,
-//! on both sides: a core whose sibling is busy is slow for as long as that lasts, and two
-//! processes on two cores would differ by it.
+//! The process connects to the socket that `CROSSOVER_TURNS` names and says ([`Said`]), a line of
+//! JSON each, what it could run, and then wherever it can stand still: before the first sample of
+//! a benchmark, after each sample, and at its end. It goes on when it is answered ([`Told`], a
+//! line of JSON too). Whatever it does between, such as analysis and the next set-up, the other
+//! side stands still for.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-/// The version of what is said here.
-pub(crate) const PROTOCOL: u32 = 1;
+/// The version of what is said and told here. A process can be driven only by its own version.
+pub(crate) const PROTOCOL: u32 = 2;
 
-/// What a process says. It waits for `go` after each.
+/// What a process says. It waits for the answer after each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Said {
@@ -23,10 +22,10 @@ pub(crate) enum Said {
     Plan {
         /// [`PROTOCOL`].
         protocol: u32,
-        /// What it is going to run, in order.
+        /// What it could run, in order, before it is told to run only some of it.
         ids: Vec<String>,
     },
-    /// Set up and verified; the first sample is next.
+    /// Set up, and verified where it is told to; the first sample is next.
     Ready {
         /// The benchmark.
         id: String,
@@ -36,16 +35,63 @@ pub(crate) enum Said {
         /// The benchmark.
         id: String,
     },
+    /// Last of all.
+    Chose {
+        /// What calibrations chose, or took from [`Instructions::choices`], by the name of the
+        /// choice.
+        choices: BTreeMap<String, String>,
+    },
 }
 
-/// The answer; a core may follow.
-pub(crate) const GO: &str = "go";
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Told {
+    /// To [`Said::Plan`]: go on, in this way.
+    Run(Instructions),
+    /// To everything else: go on.
+    Go,
+}
+
+/// How a process is to run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Instructions {
+    /// Where what one thread drives is sampled, on both sides: a core whose sibling is busy is
+    /// slow for as long as that lasts, and two processes on two cores would differ by it.
+    pub(crate) core: Option<usize>,
+    /// Nothing else is set up, timed or recorded; `None` runs everything.
+    pub(crate) only: Option<BTreeSet<String>>,
+    /// Compare with float64 before and after the samples. Needed once per executable, not in
+    /// each of its processes.
+    pub(crate) verify: bool,
+    /// Choices of an earlier process, which are taken instead of calibrating again.
+    pub(crate) choices: BTreeMap<String, String>,
+}
+
+impl Default for Instructions {
+    /// Runs everything, as without turns.
+    fn default() -> Self {
+        Self {
+            core: None,
+            only: None,
+            verify: true,
+            choices: BTreeMap::new(),
+        }
+    }
+}
+
+impl Instructions {
+    /// Whether this benchmark is to be run.
+    pub(crate) fn wants(&self, id: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(id))
+    }
+}
 
 /// A process's link to whoever drives it.
 pub(super) struct Turns {
     #[cfg(unix)]
     link: std::cell::RefCell<std::io::BufReader<std::os::unix::net::UnixStream>>,
-    core: std::cell::Cell<Option<usize>>,
+    told: Instructions,
 }
 
 /// The thread is back on the cores that it had when this is dropped.
@@ -68,7 +114,7 @@ impl Turns {
         let this_thread = nix::unistd::Pid::from_raw(0);
         let before = sched_getaffinity(this_thread).ok()?;
         let mut one = CpuSet::new();
-        one.set(self.core.get()?).ok()?;
+        one.set(self.told.core?).ok()?;
         sched_setaffinity(this_thread, &one).ok()?;
         Some(OnOneCore(before))
     }
@@ -76,6 +122,29 @@ impl Turns {
     #[cfg(not(target_os = "linux"))]
     pub(super) fn on_one_core(&self) -> Option<()> {
         None
+    }
+}
+
+impl Turns {
+    /// Says what it could run, and waits to be told how.
+    pub(super) fn announce(&mut self, ids: Vec<String>) {
+        let protocol = PROTOCOL;
+        match self.ask(&Said::Plan { protocol, ids }) {
+            Some(Told::Run(instructions)) => self.told = instructions,
+            _ => crate::suite::interrupt::end(),
+        }
+    }
+
+    /// How this process is to run.
+    pub(super) fn told(&self) -> &Instructions {
+        &self.told
+    }
+
+    /// Says it and waits for the turn. Once nobody drives any more, the run is over.
+    pub(super) fn say(&self, said: &Said) {
+        if self.ask(said) != Some(Told::Go) {
+            crate::suite::interrupt::end();
+        }
     }
 }
 
@@ -89,27 +158,20 @@ impl Turns {
         let link = std::os::unix::net::UnixStream::connect(socket)?;
         Ok(Self {
             link: std::cell::RefCell::new(std::io::BufReader::new(link)),
-            core: std::cell::Cell::new(None),
+            told: Instructions::default(),
         })
     }
 
-    /// Says it and waits for the turn. Once nobody drives any more, the run is over.
-    pub(super) fn say(&self, said: &Said) {
+    /// The answer; `None` where nobody answers, or nothing that is understood.
+    fn ask(&self, said: &Said) -> Option<Told> {
         use std::io::{BufRead, Write};
 
         let mut link = self.link.borrow_mut();
+        let line = serde_json::to_string(said).ok()? + "\n";
+        link.get_mut().write_all(line.as_bytes()).ok()?;
         let mut answer = String::new();
-        let asked = serde_json::to_string(said)
-            .map_err(std::io::Error::from)
-            .and_then(|line| link.get_mut().write_all((line + "\n").as_bytes()))
-            .and_then(|()| link.read_line(&mut answer));
-        let mut words = answer.split_whitespace();
-        if asked.is_err() || words.next() != Some(GO) {
-            crate::suite::interrupt::end();
-        }
-        if let Some(core) = words.next().and_then(|core| core.parse().ok()) {
-            self.core.set(Some(core));
-        }
+        link.read_line(&mut answer).ok()?;
+        serde_json::from_str(&answer).ok()
     }
 }
 
@@ -119,5 +181,69 @@ impl Turns {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 
-    pub(super) fn say(&self, _said: &Said) {}
+    fn ask(&self, _said: &Said) -> Option<Told> {
+        None
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_a_line_of_json() {
+        for told in [
+            Told::Go,
+            Told::Run(Instructions::default()),
+            Told::Run(Instructions {
+                core: Some(5),
+                only: Some(["a/cpu/b/1".to_owned()].into()),
+                verify: false,
+                choices: [("of what".to_owned(), "which".to_owned())].into(),
+            }),
+        ] {
+            let line = serde_json::to_string(&told).unwrap();
+            assert!(!line.contains('\n'), "{line}");
+            assert_eq!(serde_json::from_str::<Told>(&line).unwrap(), told);
+        }
+    }
+
+    #[test]
+    fn a_process_runs_as_it_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("socket");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let mut turns = Turns::connect(&socket).unwrap();
+        assert!(turns.told().wants("a/cpu/b/1") && turns.told().verify);
+
+        let told = Instructions {
+            only: Some(["a/cpu/b/1".to_owned()].into()),
+            verify: false,
+            ..Instructions::default()
+        };
+        let answer = serde_json::to_string(&Told::Run(told.clone())).unwrap();
+        let driver = std::thread::spawn(move || {
+            let mut link = BufReader::new(listener.accept().unwrap().0);
+            let mut said = String::new();
+            link.read_line(&mut said).unwrap();
+            writeln!(link.get_mut(), "{answer}").unwrap();
+            serde_json::from_str::<Said>(&said).unwrap()
+        });
+        let ids = vec!["a/cpu/b/1".to_owned(), "a/cpu/b/2".to_owned()];
+        turns.announce(ids.clone());
+        let protocol = PROTOCOL;
+        assert_eq!(driver.join().unwrap(), Said::Plan { protocol, ids });
+        assert_eq!(*turns.told(), told);
+        assert!(turns.told().wants("a/cpu/b/1") && !turns.told().wants("a/cpu/b/2"));
+        // Nobody answers any more.
+        assert_eq!(
+            turns.ask(&Said::Chose {
+                choices: BTreeMap::new()
+            }),
+            None
+        );
+    }
 }

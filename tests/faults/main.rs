@@ -5,6 +5,7 @@
 
 #[cfg(target_os = "linux")]
 mod cut_short;
+mod driven;
 mod files;
 mod run;
 mod settings;
@@ -17,6 +18,7 @@ use std::rc::Rc;
 use crossover::model::Cost;
 use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
 use crossover::workload::Workload;
+use crossover::workload::matmul::cpu;
 use crossover::workload::simple::{compare, on_cpu};
 use libtest_mimic::{Arguments, Trial};
 
@@ -59,7 +61,11 @@ fn groups() -> Vec<AnyGroup> {
             Ok(on_cpu(problem.0, |y| y.fill(1.0), check))
         }))
         .with(Implementation::cpu("last", fill));
-    vec![sound.into(), faulty.into()]
+    let choice = Group::new("choice", Sizes::new([4], [4], [4]), None, |_| {
+        Cost::default()
+    })
+    .with(Implementation::cpu("best", |problem| cpu::best(problem, 1)));
+    vec![sound.into(), faulty.into(), choice.into()]
 }
 
 fn main() -> ExitCode {
@@ -111,6 +117,12 @@ fn main() -> ExitCode {
         ("one_side_fails", turns::one_side_fails),
         #[cfg(target_os = "linux")]
         ("an_interrupt_between_turns", turns::interrupted),
+        #[cfg(unix)]
+        ("only_what_it_is_told_to_run", driven::only),
+        #[cfg(unix)]
+        ("a_run_that_need_not_verify", driven::unverified),
+        #[cfg(unix)]
+        ("choices_are_said_and_taken", driven::choices),
         #[cfg(unix)]
         ("a_group_behind_a_link", files::linked_group),
         #[cfg(unix)]

@@ -112,8 +112,18 @@ pub(super) fn end(child: &mut Child) {
     while start.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
         std::thread::sleep(Duration::from_millis(50));
     }
-    let _ = killpg(group, Signal::SIGKILL);
-    let _ = child.wait();
+    kill(child);
+}
+
+/// Ends the child and its children at once.
+#[cfg(unix)]
+pub(super) fn kill(child: &mut Child) {
+    use nix::sys::signal::{Signal, killpg};
+
+    if let Ok(group) = i32::try_from(child.id()) {
+        let _ = killpg(nix::unistd::Pid::from_raw(group), Signal::SIGKILL);
+        let _ = child.wait();
+    }
 }
 
 #[cfg(not(unix))]

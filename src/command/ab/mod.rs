@@ -23,6 +23,7 @@ use crate::compare::comparison::compare;
 use crate::results::baseline::Baseline;
 use crate::results::layout::NEW;
 use crate::results::source::Source;
+use crate::suite::turns::Instructions;
 
 /// Run two revisions together, in turns, and compare them pair by pair
 ///
@@ -98,9 +99,12 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
             Ok(subject.command(&home, &args.bench_args))
         };
         let limit = Duration::from_secs(args.turn_limit.into());
-        let core = turns::core(pair, pairs);
+        let told = Instructions {
+            core: turns::core(pair, pairs),
+            ..Instructions::default()
+        };
         let (old, new) = (command('a', &a)?, command('b', &b)?);
-        let ended = turns::take(old, new, pair % 2 == 0, core, limit)?;
+        let ended = turns::take(old, new, pair % 2 == 0, [&told, &told], limit)?;
         for (subject, side, ended) in [(&a, 'a', &ended[0]), (&b, 'b', &ended[1])] {
             let how = match ended.status {
                 Some(status) if status.success() => None,

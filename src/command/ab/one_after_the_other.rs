@@ -1,9 +1,11 @@
 //! Two processes where there are no Unix sockets to drive them by.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use crate::command::ab::child;
+use crate::suite::turns::Instructions;
 
 /// What became of a side.
 #[derive(Debug)]
@@ -12,9 +14,13 @@ pub(super) struct Ended {
     pub(super) status: Option<ExitStatus>,
     /// Never here.
     pub(super) took_turns: bool,
+    /// None is told here.
+    pub(super) choices: BTreeMap<String, String>,
+    /// Not known here.
+    pub(super) ids: BTreeSet<String>,
 }
 
-/// Runs one after the other; `b_first` says who begins.
+/// Runs one after the other; `b_first` says who begins. Neither can be told how to run.
 ///
 /// # Errors
 /// An interrupt, or a side that cannot be started.
@@ -22,13 +28,15 @@ pub(super) fn take(
     mut a: Command,
     mut b: Command,
     b_first: bool,
-    _core: Option<usize>,
+    _told: [&Instructions; 2],
     _limit: Duration,
 ) -> anyhow::Result<[Ended; 2]> {
     let run = |command: &mut Command| -> anyhow::Result<Ended> {
         Ok(Ended {
             status: Some(child::run(command)?),
             took_turns: false,
+            choices: BTreeMap::new(),
+            ids: BTreeSet::new(),
         })
     };
     if b_first {

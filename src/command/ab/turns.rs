@@ -2,6 +2,7 @@
 //! the same host. What they say is in [`crate::suite::turns`].
 #![cfg(unix)]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 use crate::command::ab::child;
-use crate::suite::turns::{GO, PROTOCOL, Said};
+use crate::suite::turns::{Instructions, PROTOCOL, Said, Told};
 
 /// How long until an interrupt is looked for again.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -23,6 +24,18 @@ pub(super) struct Ended {
     pub(super) status: Option<ExitStatus>,
     /// It said what it runs, and waited where it should.
     pub(super) took_turns: bool,
+    /// What its calibrations chose, by the name of the choice.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "a pair of processes is not repeated yet")
+    )]
+    pub(super) choices: BTreeMap<String, String>,
+    /// What it could run, before it was told to run only some of it.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "a pair of processes is not repeated yet")
+    )]
+    pub(super) ids: BTreeSet<String>,
 }
 
 /// The core that both sides of a pair of processes share: another one for each pair, since cores
@@ -48,9 +61,10 @@ fn usable_cores() -> Vec<usize> {
     Vec::new()
 }
 
-/// Runs both to their ends, in turns; `b_first` says who begins. One that does not know how to
-/// take turns runs alone while the other stands still; one that dies, or takes longer than `limit`
-/// for one turn, lets the other go on.
+/// Runs both to their ends, in turns, A and B as `told`; `b_first` says who begins. One that does
+/// not know how to take turns, or speaks another version of the protocol, runs alone and as it
+/// wants while the other stands still; one that dies, or takes longer than `limit` for one turn,
+/// lets the other go on.
 ///
 /// # Errors
 /// An interrupt, which ends both, or a side that cannot be started.
@@ -58,17 +72,19 @@ pub(super) fn take(
     a: Command,
     b: Command,
     b_first: bool,
-    core: Option<usize>,
+    told: [&Instructions; 2],
     limit: Duration,
 ) -> anyhow::Result<[Ended; 2]> {
     let sockets = tempfile::tempdir()?;
-    let start = |command, name| Side::start(command, &sockets.path().join(name), core, limit);
+    let start = |command, name, told: &Instructions| {
+        Side::start(command, &sockets.path().join(name), told.clone(), limit)
+    };
     // One that does not take turns has run to its end when the other is started.
     let (mut a, mut b) = if b_first {
-        let b = start(b, "b")?;
-        (start(a, "a")?, b)
+        let b = start(b, "b", told[1])?;
+        (start(a, "a", told[0])?, b)
     } else {
-        (start(a, "a")?, start(b, "b")?)
+        (start(a, "a", told[0])?, start(b, "b", told[1])?)
     };
     let mut turn_of_b = b_first;
     loop {
@@ -111,6 +127,7 @@ enum At {
 }
 
 struct Side {
+    command: Command,
     child: Child,
     listener: UnixListener,
     link: Option<BufReader<UnixStream>>,
@@ -119,8 +136,10 @@ struct Side {
     at: At,
     took_turns: bool,
     status: Option<ExitStatus>,
-    /// Where what one thread drives is sampled.
-    core: Option<usize>,
+    choices: BTreeMap<String, String>,
+    ids: BTreeSet<String>,
+    /// How it is to run.
+    told: Instructions,
     /// What a turn may take.
     limit: Duration,
 }
@@ -130,7 +149,7 @@ impl Side {
     fn start(
         mut command: Command,
         socket: &Path,
-        core: Option<usize>,
+        told: Instructions,
         limit: Duration,
     ) -> anyhow::Result<Self> {
         let listener = UnixListener::bind(socket)?;
@@ -138,13 +157,16 @@ impl Side {
         command.env("CROSSOVER_TURNS", socket);
         let mut this = Self {
             child: child::start_quietly(&mut command)?,
+            command,
             listener,
             link: None,
             ahead: Vec::new(),
             at: At::Start,
             took_turns: false,
             status: None,
-            core,
+            choices: BTreeMap::new(),
+            ids: BTreeSet::new(),
+            told,
             limit,
         };
         this.arrive()?;
@@ -177,11 +199,19 @@ impl Side {
 
     /// Lets it run until it stands still again.
     fn go_on(&mut self) -> anyhow::Result<()> {
+        match self.at {
+            At::Start => self.tell(&Told::Run(self.told.clone()))?,
+            _ => self.tell(&Told::Go)?,
+        }
+        self.hear()
+    }
+
+    fn tell(&mut self, told: &Told) -> anyhow::Result<()> {
+        let line = serde_json::to_string(told)? + "\n";
         let link = self.link.as_mut().context("it has ended")?;
         // Where this fails it has died, which is heard next.
-        let core = self.core.map(|core| format!(" {core}")).unwrap_or_default();
-        let _ = link.get_mut().write_all(format!("{GO}{core}\n").as_bytes());
-        self.hear()
+        let _ = link.get_mut().write_all(line.as_bytes());
+        Ok(())
     }
 
     fn hear(&mut self) -> anyhow::Result<()> {
@@ -207,7 +237,9 @@ impl Side {
         match serde_json::from_slice(&line) {
             Ok(Said::Plan { protocol, ids }) if protocol == PROTOCOL => {
                 self.took_turns = true;
-                self.ahead = ids;
+                let told = &self.told;
+                self.ahead = ids.iter().filter(|id| told.wants(id)).cloned().collect();
+                self.ids.extend(ids);
                 self.at = At::Start;
                 Ok(())
             }
@@ -218,19 +250,37 @@ impl Side {
                 self.at = At::Benchmark(id);
                 Ok(())
             }
-            // The end of an executable, or of what is understood: it runs alone.
+            Ok(Said::Chose { choices }) => {
+                self.choices.extend(choices);
+                self.tell(&Told::Go)?;
+                self.hear()
+            }
+            // A whole line, and not the first one of this version.
+            _ if !self.took_turns && line.ends_with(b"\n") => self.run_alone(),
+            // The end of an executable.
             _ => self.arrive(),
         }
+    }
+
+    /// Starts it once more, without turns: nothing was measured yet, and it waits for an answer
+    /// that is not known here.
+    fn run_alone(&mut self) -> anyhow::Result<()> {
+        child::kill(&mut self.child);
+        self.command.env_remove("CROSSOVER_TURNS");
+        self.child = child::start_quietly(&mut self.command)?;
+        self.arrive()
     }
 
     fn comes_to(&self, id: &str) -> bool {
         self.ahead.iter().any(|ahead| ahead == id)
     }
 
-    fn ended(&self) -> Ended {
+    fn ended(&mut self) -> Ended {
         Ended {
             status: self.status,
             took_turns: self.took_turns,
+            choices: std::mem::take(&mut self.choices),
+            ids: std::mem::take(&mut self.ids),
         }
     }
 }
@@ -242,5 +292,135 @@ impl Drop for Side {
         if self.at != At::Ended {
             child::end(&mut self.child);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const SIDE: &str = "command::ab::turns::tests::side";
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// A side with its protocol, that runs `ids` in two executables and writes down what it does.
+    fn command(log: &Path, protocol: u32, ids: [&str; 2]) -> Command {
+        let mut command = Command::new("sh");
+        let this = std::env::current_exe().unwrap();
+        let run = |ids| {
+            format!(
+                "SIDE_IDS='{ids}' {} --exact {SIDE} --ignored",
+                this.display()
+            )
+        };
+        command
+            .arg("-c")
+            .arg(ids.map(run).join(" && "))
+            .env("SIDE_LOG", log)
+            .env("SIDE_PROTOCOL", protocol.to_string());
+        command
+    }
+
+    fn instructions(only: &[&str]) -> Instructions {
+        Instructions {
+            only: Some(only.iter().copied().map(str::to_owned).collect()),
+            choices: [("how".to_owned(), "as before".to_owned())].into(),
+            ..Instructions::default()
+        }
+    }
+
+    /// No test, but the process at the other end of the socket.
+    #[test]
+    #[ignore = "started by the tests below"]
+    fn side() {
+        let Ok(log) = std::env::var("SIDE_LOG") else {
+            return;
+        };
+        let write = |text: &str| {
+            let mut log = fs::File::options()
+                .create(true)
+                .append(true)
+                .open(&log)
+                .unwrap();
+            log.write_all(format!("{text}\n").as_bytes()).unwrap();
+        };
+        let Some(socket) = std::env::var_os("CROSSOVER_TURNS") else {
+            write("alone");
+            return;
+        };
+        let mut link = BufReader::new(UnixStream::connect(socket).unwrap());
+        let mut say = |said: &Said| -> Told {
+            let line = serde_json::to_string(said).unwrap() + "\n";
+            link.get_mut().write_all(line.as_bytes()).unwrap();
+            let mut answer = String::new();
+            link.read_line(&mut answer).unwrap();
+            serde_json::from_str(&answer).unwrap()
+        };
+        let ids = std::env::var("SIDE_IDS").unwrap();
+        let ids: Vec<String> = ids.split_whitespace().map(str::to_owned).collect();
+        let protocol = std::env::var("SIDE_PROTOCOL").unwrap().parse().unwrap();
+        let Told::Run(told) = say(&Said::Plan {
+            protocol,
+            ids: ids.clone(),
+        }) else {
+            panic!("not told how to run");
+        };
+        for id in ids.into_iter().filter(|id| told.wants(id)) {
+            assert_eq!(say(&Said::Ready { id: id.clone() }), Told::Go);
+            write(&id);
+            assert_eq!(say(&Said::Sampled { id: id.clone() }), Told::Go);
+            write(&id);
+            let mut choices = told.choices.clone();
+            choices.insert(id, "made".to_owned());
+            assert_eq!(say(&Said::Chose { choices }), Told::Go);
+        }
+    }
+
+    #[test]
+    fn each_side_runs_what_it_is_told_to_and_says_what_it_chose() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let a = command(&log, PROTOCOL, ["x y", "z"]);
+        let b = command(&log, PROTOCOL, ["x y", "z"]);
+        let told = [instructions(&["x", "z"]), instructions(&["z"])];
+        let [a, b] = take(a, b, false, [&told[0], &told[1]], LONG).unwrap();
+        for (side, chose) in [(a, &["how", "x", "z"][..]), (b, &["how", "z"])] {
+            assert!(side.status.unwrap().success() && side.took_turns);
+            assert_eq!(Vec::from_iter(side.choices.keys()), chose);
+            assert_eq!(side.choices["how"], "as before");
+            assert_eq!(Vec::from_iter(side.ids), ["x", "y", "z"]);
+        }
+        assert_eq!(fs::read_to_string(log).unwrap(), "x\nx\nz\nz\nz\nz\n");
+    }
+
+    #[test]
+    fn a_side_with_nothing_to_run_ends_and_the_other_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let logs = ["a", "b"].map(|name| dir.path().join(name));
+        let [a, b] = logs
+            .each_ref()
+            .map(|log| command(log, PROTOCOL, ["x", "y"]));
+        let (nothing, some) = (instructions(&[]), instructions(&["y"]));
+        let [a, b] = take(a, b, true, [&nothing, &some], LONG).unwrap();
+        for side in [a, b] {
+            assert!(side.status.unwrap().success() && side.took_turns);
+        }
+        assert!(!logs[0].exists());
+        assert_eq!(fs::read_to_string(&logs[1]).unwrap(), "y\ny\n");
+    }
+
+    #[test]
+    fn a_side_of_another_version_runs_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let logs = ["a", "b"].map(|name| dir.path().join(name));
+        let a = command(&logs[0], PROTOCOL - 1, ["x", "y"]);
+        let b = command(&logs[1], PROTOCOL, ["x", "y"]);
+        let told = Instructions::default();
+        let [a, b] = take(a, b, false, [&told, &told], LONG).unwrap();
+        assert!(a.status.unwrap().success() && !a.took_turns);
+        assert!(b.status.unwrap().success() && b.took_turns);
+        assert_eq!(fs::read_to_string(&logs[0]).unwrap(), "alone\nalone\n");
+        assert_eq!(fs::read_to_string(&logs[1]).unwrap(), "x\nx\ny\ny\n");
     }
 }

@@ -59,7 +59,7 @@ fn the_same_code_is_the_same() {
     for verdict in ["slower", "faster", "gone", "new"] {
         assert_eq!(json["counts"][verdict], 0, "{json:#}");
     }
-    assert_eq!(json["schema"], 1);
+    assert_eq!(json["schema"], 2);
     assert_eq!(json["warnings"], serde_json::json!([]));
 }
 
@@ -135,7 +135,7 @@ fn pairs_of_runs_are_compared_pair_by_pair() {
         (1, &20.into()),
         "{found:#}"
     );
-    assert_eq!(found["drift"][0]["pairs"], 2);
+    assert_eq!(found["classes"][0]["pairs"], 2);
     let output = crossover(root.path(), &["a1,a2", "b1"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(

@@ -7,6 +7,7 @@ use anyhow::bail;
 
 use crate::command::verdict::VerdictArgs;
 use crate::compare::comparison::compare;
+use crate::compare::drift::KnownDrift;
 use crate::results::baseline::Baseline;
 use crate::results::source::Source;
 
@@ -32,13 +33,20 @@ pub(crate) struct Args {
         default_value = "target-reports/criterion"
     )]
     results: PathBuf,
+    /// What `crossover ab` has learnt of this machine: what two runs of the same code differ by
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "target-reports/ab/drift.json"
+    )]
+    drift: PathBuf,
     #[command(flatten)]
     verdict: VerdictArgs,
 }
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let options = args.verdict.options()?;
+    let mut options = args.verdict.options()?;
     let mut named: Vec<Source> = Vec::new();
     let mut side = |names: &str| -> anyhow::Result<Vec<Baseline>> {
         names
@@ -68,6 +76,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             base.len(),
             new.len()
         );
+    }
+    match KnownDrift::read(&args.drift) {
+        Ok(known) => options.known_drift = known.of(&base, &new),
+        Err(error) => eprintln!("note: what is known of this machine is not used: {error:#}"),
     }
     args.verdict.show(&compare(&base, &new, &options))
 }

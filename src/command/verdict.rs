@@ -22,6 +22,9 @@ pub(crate) struct VerdictArgs {
     /// Which verdicts make the exit code 1
     #[arg(long, value_enum, default_value_t)]
     fail_on: FailOn,
+    /// List every benchmark, not only what changed
+    #[arg(long)]
+    all: bool,
     /// Print Markdown for a pull request instead of the table
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
@@ -45,6 +48,7 @@ impl VerdictArgs {
         Ok(Options {
             filter: self.filter.clone(),
             threshold: self.threshold / 100.0,
+            ..Options::default()
         })
     }
 
@@ -58,7 +62,7 @@ impl VerdictArgs {
         } else if self.markdown {
             print!("{}", comparison.markdown());
         } else {
-            print!("{}", comparison.text());
+            print!("{}", comparison.text(self.all));
         }
         let code = comparison.exit_code(self.fail_on);
         if code == 2 {

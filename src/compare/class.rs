@@ -34,23 +34,31 @@ impl Class {
         }
     }
 
+    /// Whether its time is mostly what launches and waits cost the host, which one process does at
+    /// another speed than the next.
+    pub(crate) fn is_launch_bound(&self) -> bool {
+        match self.clock {
+            Some(Clock::Submit) => true,
+            Some(Clock::Events) => self.short,
+            Some(Clock::Wall) => self.short && self.device == Some(Device::Gpu),
+            _ => false,
+        }
+    }
+
     /// What is assumed of the drift before anything is seen: standard deviation of the
-    /// change between two processes that run the same code.
+    /// change between two processes that run the same code. It may be wrong by a factor of
+    /// three, and fades as evidence arrives.
     ///
-    /// It decides alone where one benchmark is compared over one pair of runs, and fades as
-    /// evidence arrives (it weighs as much as [`PRIOR_FREEDOM`](crate::compare::drift::PRIOR_FREEDOM)
-    /// repeats). The figures are assumptions: a few times the spread seen within one process
-    /// behind a gate, and what launch rates and host times commonly wander by. Comparing an
-    /// executable with itself shows the true ones under "Drift between processes".
+    /// The figures are those of an H200 on a shared host, and of its CPU, in turns; short device
+    /// times behind a gate carry what a launch costs the device, which differs by up to 150 ns
+    /// from process to process.
     pub(crate) fn assumed_drift(&self) -> f64 {
         match (self.clock, self.short) {
-            (Some(Clock::EventsGated), false) => 0.0015,
-            (Some(Clock::EventsGated | Clock::EventsCold), true) => 0.03,
-            (Some(Clock::EventsCold), false) => 0.002,
-            (Some(Clock::Events), _) => 0.005,
-            (Some(Clock::Wall), _) if self.device == Some(Device::Gpu) => 0.01,
+            (Some(Clock::EventsGated | Clock::EventsCold), false) => 0.002,
+            (Some(Clock::EventsGated | Clock::EventsCold), true) => 0.02,
+            (Some(Clock::Events), false) => 0.003,
+            (Some(Clock::Events | Clock::Submit), _) => 0.02,
             (Some(Clock::Wall) | None, _) => 0.015,
-            (Some(Clock::Submit), _) => 0.02,
         }
     }
 }

@@ -1,11 +1,15 @@
 //! Everything said about two sides.
 
+use std::collections::BTreeMap;
+
 use regex::Regex;
 
-use crate::compare::drift::Drift;
+use crate::compare::beliefs::Beliefs;
 use crate::compare::environment;
-use crate::compare::judge::{self, Verdict};
-use crate::compare::rows::{self, Row};
+use crate::compare::judge::{self, Drift, Question};
+use crate::compare::multiple::is_look;
+use crate::compare::rows::{self, Judgement, Row};
+use crate::compare::verdict::Verdict;
 use crate::results::baseline::Baseline;
 
 /// What to compare, and from what size on a change counts.
@@ -15,6 +19,11 @@ pub(crate) struct Options {
     pub filter: Option<Regex>,
     /// Smallest change worth a verdict, as a fraction.
     pub threshold: f64,
+    /// So many pairs of runs at first were run to choose what is tested for a change in the later
+    /// ones; 0 where all count.
+    pub screened: usize,
+    /// What two runs of the same code, one after the other, differ by on this machine, by class.
+    pub known_drift: BTreeMap<String, Beliefs>,
 }
 
 impl Default for Options {
@@ -22,6 +31,8 @@ impl Default for Options {
         Self {
             filter: None,
             threshold: judge::THRESHOLD,
+            screened: 0,
+            known_drift: BTreeMap::new(),
         }
     }
 }
@@ -29,15 +40,19 @@ impl Default for Options {
 /// Everything said about two sides.
 #[derive(Clone, Debug)]
 pub(crate) struct Comparison {
-    /// Labels of the runs of the base.
+    /// Runs that failed, a sentence each: said before anything else.
+    pub failures: Vec<String>,
+    /// Labels of the runs of the base, each once.
     pub base: Vec<String>,
-    /// Labels of the runs of the new side, pair by pair.
+    /// Labels of the runs of the new side.
     pub new: Vec<String>,
     /// Smallest change worth a verdict, as a fraction.
     pub threshold: f64,
+    /// Pairs of runs that chose what was tested in the later ones.
+    pub screened: usize,
     /// The benchmarks: slower ones first, the largest change on top.
     pub rows: Vec<Row>,
-    /// The drift learnt, a class each.
+    /// What was learnt of each class.
     pub drifts: Vec<Drift>,
     /// Differences between the two sides that can cause a change by themselves, and doubts.
     pub warnings: Vec<String>,
@@ -67,16 +82,22 @@ pub(crate) fn compare(base: &[Baseline], new: &[Baseline], options: &Options) ->
         .iter()
         .filter_map(|(row, case)| Some((case.clone()?, shown(&row.id))))
         .unzip();
-    let (judgements, drifts) = judge::judge(&cases, &tested, options.threshold);
-    let mut judgements = judgements.into_iter();
+    let question = Question {
+        threshold: options.threshold,
+        screened: options.screened,
+        known: &options.known_drift,
+    };
+    let (judged, drifts) = judge::judge(&cases, &tested, &question);
+    let mut judged = judged.into_iter();
     let mut rows: Vec<Row> = all
         .into_iter()
         .filter_map(|(mut row, case)| {
             if case.is_some()
-                && let Some(j) = judgements.next().flatten()
+                && let Some(judged) = judged.next().flatten()
             {
-                row.verdict = j.verdict;
-                row.judgement = Some(j);
+                row.verdict = judged.verdict;
+                row.judgement = Some(Judgement::of(&judged));
+                row.reason = judged.reason.map(str::to_owned);
             }
             shown(&row.id).then_some(row)
         })
@@ -105,8 +126,10 @@ pub(crate) fn compare(base: &[Baseline], new: &[Baseline], options: &Options) ->
             .filter_map(|d| Some(format!("{}: {}", d.class, d.doubt.as_ref()?))),
     );
     Comparison {
-        base: base.iter().map(|b| b.label.clone()).collect(),
-        new: new.iter().map(|b| b.label.clone()).collect(),
+        failures: Vec::new(),
+        base: labels(base),
+        new: labels(new),
+        screened: options.screened,
         threshold: options.threshold,
         rows,
         drifts,
@@ -120,7 +143,33 @@ pub(crate) fn compare(base: &[Baseline], new: &[Baseline], options: &Options) ->
     }
 }
 
+fn labels(side: &[Baseline]) -> Vec<String> {
+    let mut labels: Vec<String> = side.iter().map(|b| b.label.clone()).collect();
+    labels.dedup();
+    labels
+}
+
 impl Comparison {
+    /// What has been decided where it may be: after the pairs that chose, and at each look later.
+    pub(crate) fn decided(&self) -> impl Iterator<Item = String> {
+        let is_decided = |row: &&Row| {
+            let confirmed = row.base_samples.len().saturating_sub(self.screened);
+            row.verdict != Verdict::Unsure && (confirmed == 0 || is_look(confirmed))
+        };
+        self.rows
+            .iter()
+            .filter(is_decided)
+            .map(|row| row.id.clone())
+    }
+
+    /// What more pairs could decide, and how many it would take.
+    pub(crate) fn open(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.rows
+            .iter()
+            .filter(|row| row.reason.is_none())
+            .filter_map(|row| Some((row.id.as_str(), row.judgement?.more_pairs)))
+    }
+
     /// How many benchmarks have that verdict.
     pub(crate) fn count(&self, verdict: Verdict) -> usize {
         self.rows.iter().filter(|r| r.verdict == verdict).count()

@@ -1,195 +1,267 @@
 //! From medians to verdicts.
 
-use serde::Serialize;
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use std::collections::BTreeMap;
 
-use crate::compare::case::{Case, Pair};
-use crate::compare::drift::{self, Drift};
+use crate::compare::beliefs::Beliefs;
+use crate::compare::case::Case;
+use crate::compare::class::Class;
+use crate::compare::doubt::doubt;
+use crate::compare::estimate::Estimate;
+use crate::compare::learn::Learnt;
+use crate::compare::multiple::{FIRST_LOOK, discoveries, error_of_chosen, looks};
+use crate::compare::verdict::Verdict;
 
-/// Probability that any interval of a comparison misses its true ratio. The intervals are
-/// corrected for their number (Bonferroni; Dunn, "Multiple comparisons among means", JASA
-/// 56, 1961), so they hold all at once.
-pub(crate) const FAMILY_ERROR: f64 = 0.01;
+/// When nothing changed, the probability of any 'slower' or 'faster'; when something did, the
+/// expected share of false ones among them.
+pub(crate) const CHANGE_ERROR: f64 = 0.01;
+
+/// Probability of 'same', each time that a benchmark is looked at, where it truly changed by the
+/// threshold.
+pub(crate) const SAME_ERROR: f64 = 0.025;
 
 /// Changes smaller than this are not worth a verdict, unless asked for.
 pub(crate) const THRESHOLD: f64 = 0.01;
 
-/// Pairs of runs from which on a benchmark is also judged by its own alone.
-pub(super) const ENOUGH_PAIRS: usize = 8;
+/// Why a launch-bound benchmark is not called from one pair of runs.
+pub(crate) const LAUNCH_BOUND: &str = "launch-bound, and one pair of runs: on a shared host its time \
+     drifts by 5 to 15 % between two runs of the same code; `crossover ab` measures both in turns";
 
-/// What can be said of a benchmark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Verdict {
-    /// The interval lies above 1 and the ratio beyond the threshold.
-    Slower,
-    /// The interval lies below 1 and the ratio beyond the threshold.
-    Faster,
-    /// Neither shown: too noisy, or not comparable.
-    Unsure,
-    /// Equivalence is shown: the whole interval lies within the threshold.
-    Same,
-    /// Only the base has it.
-    Gone,
-    /// Only the new side has it.
-    New,
+/// Why one benchmark is not called from one pair of runs.
+pub(crate) const ALONE: &str = "one benchmark of its class over one pair of runs: nothing tells what \
+     two runs of the same code differ by; compare several runs, or use `crossover ab`";
+
+/// What is asked of the benchmarks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Question<'a> {
+    /// Smallest change worth a verdict, as a fraction.
+    pub(super) threshold: f64,
+    /// So many rounds at first were run to choose what is tested for a change in the later ones;
+    /// 0 where all rounds count.
+    pub(super) screened: usize,
+    /// What two runs of the same code, one after the other, differ by on this machine.
+    pub(super) known: &'a BTreeMap<String, Beliefs>,
 }
 
-impl Verdict {
-    /// The word shown.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Verdict::Slower => "slower",
-            Verdict::Faster => "faster",
-            Verdict::Unsure => "unsure",
-            Verdict::Same => "same",
-            Verdict::Gone => "gone",
-            Verdict::New => "new",
-        }
-    }
+/// What is said of one benchmark.
+#[derive(Clone, Debug)]
+pub(super) struct Judged {
+    pub(super) verdict: Verdict,
+    /// What the ratio is taken from.
+    pub(super) estimate: Estimate,
+    /// Error of the interval.
+    pub(super) error: f64,
+    /// What the resolution is of: all pairs, to be asked with this error and of so many pairs.
+    /// `None` where no change is called.
+    resolving: Option<(Estimate, f64, usize)>,
+    /// So many more pairs of processes would decide it, by what is known now; infinite where no
+    /// number would.
+    pub(super) more_pairs: f64,
+    pub(super) reason: Option<&'static str>,
 }
 
-/// Ratio, interval and verdict of one benchmark.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Judgement {
-    /// Median time of the new side over that of the base (geometric mean over the pairs, from
-    /// eight on without the outer quarters where that tells more).
-    pub ratio: f64,
-    /// Lower end of the interval.
-    pub low: f64,
-    /// Upper end of the interval.
-    pub high: f64,
-    /// The verdict.
-    #[serde(skip)]
-    pub verdict: Verdict,
+/// One class of benchmarks, as this comparison saw it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Drift {
+    /// The class.
+    pub class: Class,
+    /// Benchmarks it was learnt from.
+    pub benchmarks: usize,
+    /// Pairs of runs.
+    pub pairs: usize,
+    /// Standard deviation of the change between two processes of the same code, as a
+    /// fraction (0.01 is one percent), of the typical benchmark.
+    pub deviation: f64,
+    /// Why true changes may not be found, in a sentence.
+    pub doubt: Option<String>,
 }
 
-/// Judges all benchmarks of a comparison together: they share what they know of the drift,
-/// and each interval pays for their number.
+/// Judges all benchmarks of a comparison together: those of a class share what they tell of it,
+/// and the error is that of all together.
 ///
-/// `tested` says which cases are asked about; the others only teach the drift (a filter
-/// must not make the floor any less known). `threshold` is the smallest change worth a
-/// verdict, as a fraction.
-pub(crate) fn judge(
+/// `tested` says which cases are asked about; the others only teach (a filter must not make the
+/// drift any less known).
+pub(super) fn judge(
     cases: &[Case],
     tested: &[bool],
-    threshold: f64,
-) -> (Vec<Option<Judgement>>, Vec<Drift>) {
-    let (floors, drifts) = drift::learn(cases, threshold.ln_1p());
-    let number = tested.iter().filter(|t| **t).count().max(1);
-    let tail = FAMILY_ERROR / number as f64 / 2.0;
-    let judgements = cases
+    question: &Question<'_>,
+) -> (Vec<Option<Judged>>, Vec<Drift>) {
+    let edge = question.threshold.ln_1p();
+    let mut classes: BTreeMap<&Class, Vec<usize>> = BTreeMap::new();
+    for (i, case) in cases.iter().enumerate() {
+        classes.entry(&case.class).or_default().push(i);
+    }
+    let mut seen: Vec<Option<Seen>> = cases.iter().map(|_| None).collect();
+    let mut drifts = Vec::new();
+    for (class, members) in &classes {
+        let of_class: Vec<&Case> = members.iter().map(|i| &cases[*i]).collect();
+        let known = question.known.get(&class.to_string());
+        let learnt = Learnt::of(class, &of_class, known);
+        let one_pair = of_class.iter().all(|case| case.pairs.len() < 2);
+        let reason = if one_pair && class.is_launch_bound() && known.is_none() {
+            Some(LAUNCH_BOUND)
+        } else if one_pair && of_class.len() == 1 {
+            Some(ALONE)
+        } else {
+            None
+        };
+        for (member, i) in members.iter().enumerate().filter(|(_, i)| tested[**i]) {
+            let of =
+                |wanted: &dyn Fn(usize) -> bool| Estimate::of(&cases[*i], &learnt, member, wanted);
+            seen[*i] = of(&|_| true).map(|all| Seen {
+                change: (reason.is_none())
+                    .then(|| Change::of(&cases[*i], question.screened, of))
+                    .flatten(),
+                all,
+                reason,
+            });
+        }
+        drifts.push(Drift {
+            class: (*class).clone(),
+            benchmarks: of_class.len(),
+            pairs: (of_class.iter().flat_map(|case| &case.pairs))
+                .map(|pair| pair.round + 1)
+                .max()
+                .unwrap_or(0),
+            deviation: learnt.deviation(),
+            doubt: one_pair
+                .then(|| doubt(&of_class, learnt.deviation(), edge))
+                .flatten(),
+        });
+    }
+
+    let candidates: Vec<&Change> = (seen.iter().flatten())
+        .filter_map(|seen| seen.change.as_ref())
+        .collect();
+    let probabilities: Vec<f64> = candidates.iter().map(|c| c.if_unchanged).collect();
+    let found = discoveries(&probabilities, CHANGE_ERROR);
+    let (number, least) = found.unwrap_or((0, -1.0));
+    let most_pairs = candidates.iter().map(|c| c.estimate.pairs).max();
+    let error_of = |chosen| error_of_chosen(chosen, candidates.len(), CHANGE_ERROR);
+
+    let judged: Vec<Option<Judged>> = seen
         .iter()
-        .zip(&floors)
-        .zip(tested)
-        .map(|((case, floor), tested)| {
-            tested.then(|| {
-                let k = case.pairs.len() as f64;
-                let medians = || case.pairs.iter().flat_map(|p| [p.base, p.new]);
-                let parts = medians()
-                    .map(|m| (m.variance / (k * k), m.freedom))
-                    .chain([floor.own, floor.common].map(|p| (p.variance, p.freedom)));
-                let interval = match case.pairs.len() {
-                    0..ENOUGH_PAIRS => Interval {
-                        centre: case.mean_change(),
-                        reach: reach(parts, tail),
-                    },
-                    // Each interval gets half of the error budget, so the narrower one may be chosen.
-                    _ => {
-                        let modelled = Interval {
-                            centre: case.mean_change(),
-                            reach: reach(parts, tail / 2.0),
-                        };
-                        let own = Interval::of_trimmed_mean(case, tail / 2.0);
-                        if own.reach < modelled.reach {
-                            own
-                        } else {
-                            modelled
-                        }
-                    }
-                };
-                verdict(interval, threshold)
+        .map(|seen| {
+            let Seen {
+                all,
+                change,
+                reason,
+            } = seen.as_ref()?;
+            let is_found = change.as_ref().filter(|c| c.if_unchanged <= least);
+            let is_same = all.if_changed(edge) <= SAME_ERROR;
+            let verdict = match is_found.map(|c| c.estimate.centre()) {
+                Some(centre) if centre >= edge => Verdict::Slower,
+                Some(centre) if centre <= -edge => Verdict::Faster,
+                _ if is_same => Verdict::Same,
+                _ => Verdict::Unsure,
+            };
+            let is_called = matches!(verdict, Verdict::Slower | Verdict::Faster);
+            let shown = is_found.filter(|_| is_called);
+            let confirming = |change: &Change| (change.estimate.pairs, change.share);
+            let (pairs, share) = match (change, question.screened) {
+                (Some(change), _) => confirming(change),
+                (None, 0) => (all.pairs, 1.0),
+                // It was not tested. Had it seemed to change, it would have been.
+                (None, _) => (most_pairs.unwrap_or(FIRST_LOOK), 0.5),
+            };
+            Some(Judged {
+                verdict,
+                estimate: shown.map_or(all, |change| &change.estimate).clone(),
+                error: shown.map_or(2.0 * SAME_ERROR, |change| change.share * error_of(number)),
+                resolving: (reason.is_none())
+                    .then(|| (all.clone(), share * error_of(number + 1), pairs)),
+                more_pairs: more_pairs(all, change.as_ref(), edge),
+                reason: reason.filter(|_| verdict == Verdict::Unsure),
             })
         })
         .collect();
-    (judgements, drifts)
+    (judged, drifts)
 }
 
-/// Half the width of the interval: Student's t at `tail` times the standard error, the
-/// degrees of freedom by Satterthwaite ("An approximate distribution of estimates of
-/// variance components", Biometrics Bulletin 2, 1946).
-fn reach(parts: impl Iterator<Item = (f64, f64)>, tail: f64) -> f64 {
-    let parts: Vec<(f64, f64)> = parts.collect();
-    let variance: f64 = parts.iter().map(|(part, _)| part).sum();
-    // Times too far apart for a variance, and pairs that agree to the last bit, as on a coarse
-    // clock, tell nothing.
-    if !(variance > 0.0 && variance.is_finite()) {
-        return f64::INFINITY;
-    }
-    // In shares, since the square of a large variance overflows.
-    let spread: f64 = parts
-        .iter()
-        .map(|(part, freedom)| (part / variance).powi(2) / freedom)
-        .sum();
-    let freedom = spread.recip().clamp(1.0, 1e6);
-    let t = StudentsT::new(0.0, 1.0, freedom)
-        .map(|t| -t.inverse_cdf(tail))
-        .expect("the scale is 1 and the degrees of freedom lie between 1 and 1e6");
-    t * variance.sqrt()
+/// A tested case.
+struct Seen {
+    /// By all its pairs.
+    all: Estimate,
+    /// Where it may be called slower or faster.
+    change: Option<Change>,
+    reason: Option<&'static str>,
 }
 
-/// The logarithm of a ratio lies within `reach` of `centre`.
-struct Interval {
-    centre: f64,
-    reach: f64,
+/// What speaks for a change.
+struct Change {
+    estimate: Estimate,
+    /// Probability of this much or more where nothing changed; every look is paid for.
+    if_unchanged: f64,
+    /// Share of the error that the last look may spend.
+    share: f64,
 }
 
-impl Interval {
-    /// From the pairs of one benchmark alone, without a quarter of them at either end: on a
-    /// machine where some runs are far off, the others still tell (Tukey and McLaughlin,
-    /// "Less vulnerable confidence and significance procedures for location based on a single
-    /// sample", Sankhya A 25, 1963).
-    fn of_trimmed_mean(case: &Case, tail: f64) -> Self {
-        let mut changes: Vec<f64> = case.pairs.iter().map(Pair::change).collect();
-        changes.sort_unstable_by(f64::total_cmp);
-        let cut = changes.len() / 4;
-        let last = changes.len() - 1 - cut;
-        let kept = &changes[cut..=last];
-        let centre = kept.iter().sum::<f64>() / kept.len() as f64;
-        for i in 0..cut {
-            changes[i] = changes[cut];
-            changes[last + 1 + i] = changes[last];
+impl Change {
+    /// From the rounds after the first `screened`, which were not run to choose it.
+    fn of(
+        case: &Case,
+        screened: usize,
+        estimate: impl Fn(&dyn Fn(usize) -> bool) -> Option<Estimate>,
+    ) -> Option<Self> {
+        let mut rounds: Vec<usize> = (case.pairs.iter())
+            .map(|pair| pair.round)
+            .filter(|round| *round >= screened)
+            .collect();
+        rounds.sort_unstable();
+        let mut last = None;
+        let mut if_unchanged = 1.0_f64;
+        for (look, share) in looks(rounds.len(), screened > 0) {
+            let until = *rounds.get(look.checked_sub(1)?)?;
+            let estimate = estimate(&|round| (screened..=until).contains(&round))?;
+            if_unchanged = if_unchanged.min(estimate.if_unchanged() / share);
+            last = Some((estimate, share));
         }
-        let mean = changes.iter().sum::<f64>() / changes.len() as f64;
-        let squares: f64 = changes.iter().map(|c| (c - mean).powi(2)).sum();
-        let kept = (last + 1 - cut) as f64;
-        let part = (squares / (kept * (kept - 1.0)), kept - 1.0);
-        Self {
-            centre,
-            reach: reach([part].into_iter(), tail),
-        }
+        let (estimate, share) = last?;
+        Some(Self {
+            estimate,
+            if_unchanged,
+            share,
+        })
     }
 }
 
-fn verdict(interval: Interval, threshold: f64) -> Judgement {
-    let Interval {
-        centre: change,
-        reach,
-    } = interval;
-    let edge = threshold.ln_1p();
-    let verdict = if change - reach > 0.0 && change >= edge {
-        Verdict::Slower
-    } else if change + reach < 0.0 && change <= -edge {
-        Verdict::Faster
-    } else if change - reach >= -edge && change + reach <= edge {
-        Verdict::Same
-    } else {
-        Verdict::Unsure
+/// More pairs of processes after which it would be called, or shown the same, if it is what it
+/// seems to be, give or take a standard error in the direction that is decided sooner.
+fn more_pairs(all: &Estimate, change: Option<&Change>, edge: f64) -> f64 {
+    /// Standard errors that a change among a few dozen candidates takes.
+    const CHANGED: f64 = 4.5;
+    /// And equivalence.
+    const SAME: f64 = 2.3;
+    let have = all.pairs as f64;
+    let (size, error) = (all.centre().abs(), all.deviation / have.sqrt());
+    let until = |errors: f64, distance: f64| match distance > 0.0 {
+        true => (errors * all.deviation / distance).powi(2),
+        false => f64::INFINITY,
     };
-    Judgement {
-        ratio: change.exp(),
-        low: (change - reach).exp(),
-        high: (change + reach).exp(),
-        verdict,
+    let largest = size + error;
+    let to_change = match largest >= edge {
+        true => {
+            let confirmed = change.map_or(0.0, |change| change.estimate.pairs as f64);
+            until(CHANGED, largest).max(FIRST_LOOK as f64) - confirmed
+        }
+        false => f64::INFINITY,
+    };
+    let to_same = until(SAME, edge - (size - error).max(0.0)) - have;
+    to_change.min(to_same).max(1.0).ceil()
+}
+
+impl Judged {
+    /// Ratio and the ends of its interval.
+    pub(super) fn ratio(&self) -> [f64; 3] {
+        let (centre, reach) = self.estimate.interval(self.error);
+        [centre, centre - reach, centre + reach].map(f64::exp)
+    }
+
+    /// The change that is found with 95 % probability, as a fraction; infinite where none is.
+    pub(super) fn resolution(&self) -> f64 {
+        self.resolving
+            .as_ref()
+            .map_or(f64::INFINITY, |(estimate, error, pairs)| {
+                estimate.resolution(*error, *pairs).exp_m1()
+            })
     }
 }

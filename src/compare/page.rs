@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use maud::{Markup, PreEscaped, html};
 
 use crate::compare::comparison::Comparison;
-use crate::compare::judge::Verdict;
 use crate::compare::rows::Row;
 use crate::compare::show;
+use crate::compare::verdict::Verdict;
 use crate::model::topic::Unit;
 use crate::presentation::ink::Family;
 use crate::presentation::page::shell;
@@ -41,6 +41,10 @@ impl Comparison {
                 p.machine { b { (self.summary()) } ". " (self.promise()) "." }
             } }
             main {
+                @if !self.failures.is_empty() { section {
+                    h2 { "Failed" }
+                    ul { @for failure in &self.failures { li { (failure) } } }
+                } }
                 @for (heading, lines) in self.remarks() {
                     section {
                         h2 { (heading) }
@@ -78,7 +82,7 @@ impl Comparison {
                     td { (row.clock.map_or("unknown", |c| c.name())) }
                     td.n { (row.base_ns.map_or_else(String::new, units::time_fine)) }
                     td.n { (row.new_ns.map_or_else(String::new, units::time_fine)) }
-                    td.n { (row.judgement.map_or_else(String::new, |j| units::change(j.ratio))) }
+                    td.n { (row.judgement.as_ref().map_or_else(String::new, show::ratio)) }
                     td.n { (row.judgement.as_ref().map_or_else(String::new, show::interval)) }
                     td.n { (show::samples(row)) }
                     td class=(row.verdict.name()) { (show::verdict(row)) }

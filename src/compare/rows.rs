@@ -4,11 +4,45 @@ use std::collections::BTreeSet;
 
 use crate::compare::case::{Case, Pair};
 use crate::compare::class::Class;
-use crate::compare::judge::{Judgement, Verdict};
+use crate::compare::judge::Judged;
 use crate::compare::median::{FEWEST_SAMPLES, Median};
+use crate::compare::verdict::Verdict;
 use crate::model::median::median;
 use crate::results::baseline::{Baseline, Sampled};
 use crate::timing::Clock;
+
+/// Ratio and interval of one benchmark.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Judgement {
+    /// Median time of the new side over that of the base: geometric mean over the pairs, of a
+    /// verdict over those that confirmed it; from eight on without the outer quarters where that
+    /// tells more.
+    pub ratio: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// The change that would be found with 95 % probability, as a fraction.
+    pub resolution: f64,
+    /// Pairs of runs behind the ratio.
+    pub pairs: usize,
+    /// So many more would decide it, where it is not decided; infinite where none would.
+    pub more_pairs: f64,
+}
+
+impl Judgement {
+    pub(super) fn of(judged: &Judged) -> Self {
+        let [ratio, low, high] = judged.ratio();
+        Self {
+            ratio,
+            low,
+            high,
+            resolution: judged.resolution(),
+            pairs: judged.estimate.pairs,
+            more_pairs: judged.more_pairs,
+        }
+    }
+}
 
 /// One benchmark of a comparison.
 #[derive(Clone, Debug)]
@@ -23,6 +57,8 @@ pub(crate) struct Row {
     pub base_ns: Option<f64>,
     /// Median time now, nanoseconds: geometric mean over the runs.
     pub new_ns: Option<f64>,
+    /// What it drifts with, where the two can be compared.
+    pub class: Option<Class>,
     /// Ratio and interval, where the two can be compared.
     pub judgement: Option<Judgement>,
     /// Samples of each run of the base.
@@ -71,6 +107,7 @@ fn row(id: &str, base: &[Baseline], new: &[Baseline]) -> Option<(Row, Option<Cas
             .filter(|_| clocks.len() == 1),
         base_ns: centre(&befores),
         new_ns: centre(&afters),
+        class: None,
         judgement: None,
         base_samples: befores.iter().map(|s| s.ns.len()).collect(),
         new_samples: afters.iter().map(|s| s.ns.len()).collect(),
@@ -95,7 +132,10 @@ fn row(id: &str, base: &[Baseline], new: &[Baseline]) -> Option<(Row, Option<Cas
         return Some((row, None));
     }
     match case(id, &pairs, &clocks, row.clock) {
-        Ok(case) => Some((row, Some(case))),
+        Ok(case) => {
+            row.class = Some(case.class.clone());
+            Some((row, Some(case)))
+        }
         Err(reason) => {
             row.reason = Some(reason);
             Some((row, None))

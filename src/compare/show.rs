@@ -1,17 +1,21 @@
 //! A comparison as text: the terminal's table, Markdown for a pull request, JSON.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use comfy_table::{Attribute, Cell, CellAlignment, Color, Table, presets};
 use serde::Serialize;
 
+use crate::compare::class::Class;
 use crate::compare::comparison::{Comparison, FailOn};
-use crate::compare::judge::{ENOUGH_PAIRS, FAMILY_ERROR, Judgement, Verdict};
-use crate::compare::rows::Row;
+use crate::compare::judge::{CHANGE_ERROR, Drift, SAME_ERROR};
+use crate::compare::rows::{Judgement, Row};
+use crate::compare::verdict::Verdict;
+use crate::model::median::median;
 use crate::presentation::units::{change, percent_fine, time_fine};
 
 /// Version of the JSON.
-pub(crate) const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 2;
 
 const HEADER: [&str; 8] = [
     "benchmark",
@@ -33,8 +37,25 @@ const VERDICTS: [Verdict; 6] = [
     Verdict::New,
 ];
 
+/// An interval with ends further apart than this factor tells nothing.
+const TOO_WIDE: f64 = 1.5;
+
+/// Undecided benchmarks that the terminal lists.
+const LISTED: usize = 10;
+
 pub(super) fn interval(j: &Judgement) -> String {
+    if j.high / j.low > TOO_WIDE {
+        return "too wide to tell".to_owned();
+    }
     format!("[{}, {}]", change(j.low), change(j.high))
+}
+
+/// The change, unless nothing can be said of it.
+pub(super) fn ratio(j: &Judgement) -> String {
+    match j.high / j.low > TOO_WIDE {
+        true => "–".to_owned(),
+        false => change(j.ratio),
+    }
 }
 
 /// Samples of both sides, `2×30 | 2×30`.
@@ -56,6 +77,10 @@ fn runs(samples: &[usize]) -> String {
 /// The verdict with what disturbed it: a throttled benchmark is never just `slower`.
 pub(super) fn verdict(row: &Row) -> String {
     let mut text = row.verdict.name().to_owned();
+    if let (Verdict::Unsure, None, Some(judgement)) = (row.verdict, &row.reason, &row.judgement) {
+        text.push_str("; ");
+        text.push_str(&more_pairs(judgement));
+    }
     for remark in row.reason.iter().chain(&row.marks) {
         text.push_str("; ");
         text.push_str(remark);
@@ -70,11 +95,22 @@ fn cells(row: &Row) -> [String; 8] {
         row.clock.map_or("unknown", |c| c.name()).to_owned(),
         row.base_ns.map_or_else(dash, time_fine),
         row.new_ns.map_or_else(dash, time_fine),
-        row.judgement.map_or_else(dash, |j| change(j.ratio)),
+        row.judgement.as_ref().map_or_else(dash, ratio),
         row.judgement.as_ref().map_or_else(dash, interval),
         samples(row),
         verdict(row),
     ]
+}
+
+/// What would decide it.
+fn more_pairs(judgement: &Judgement) -> String {
+    /// More than anybody runs.
+    const TOO_MANY: f64 = 1000.0;
+    match judgement.more_pairs {
+        n if n <= 1.0 => "one more pair of processes may decide it".to_owned(),
+        n if n <= TOO_MANY => format!("about {n:.0} more pairs of processes would decide it"),
+        _ => format!("more than {TOO_MANY:.0} pairs of processes would be needed"),
+    }
 }
 
 impl Comparison {
@@ -92,49 +128,101 @@ impl Comparison {
         }
     }
 
-    /// What the intervals promise.
+    /// What the verdicts promise.
     pub(crate) fn promise(&self) -> String {
         format!(
-            "change of the median time; intervals hold all at once with {:.0} % confidence; \
-             changes under {} are not judged",
-            100.0 * (1.0 - FAMILY_ERROR),
+            "change of the median time; of the verdicts 'slower' and 'faster' {0} are false in the \
+             long run, and where nothing changed any is given with a probability of {0}; changes \
+             under {1} are not called",
+            percent_fine(CHANGE_ERROR),
             percent_fine(self.threshold),
         )
     }
 
-    /// One line a class: what two processes of the same code differ by here.
-    pub(crate) fn drift_lines(&self) -> Vec<String> {
-        self.drifts
-            .iter()
-            .map(|d| {
-                format!(
-                    "{}: {} (standard deviation; {} benchmarks, {} {})",
-                    d.class,
-                    percent_fine(d.deviation),
-                    d.benchmarks,
-                    d.pairs,
-                    if d.pairs == 1 {
-                        "pair of runs"
-                    } else {
-                        "pairs of runs"
-                    },
-                )
-            })
-            .collect()
+    /// What changed, or is there on one side only.
+    fn loud(&self) -> Vec<&Row> {
+        self.of(&[
+            Verdict::Slower,
+            Verdict::Faster,
+            Verdict::Gone,
+            Verdict::New,
+        ])
     }
 
-    /// What narrows the intervals, where one is wider than the change in it.
-    fn how_to_be_sure(&self) -> Option<String> {
-        let wide = |row: &Row| row.verdict == Verdict::Unsure && row.judgement.is_some();
-        // A round of `ab` makes two pairs: twice the rounds that there were.
-        let pairs = self.base.len();
-        (self.rows.iter().any(wide)).then(|| {
+    fn of(&self, verdicts: &[Verdict]) -> Vec<&Row> {
+        let rows = self.rows.iter();
+        rows.filter(|row| verdicts.contains(&row.verdict)).collect()
+    }
+
+    /// A line for each reason why benchmarks are undecided, then those that the fewest pairs of
+    /// processes would decide.
+    fn undecided(&self) -> Vec<String> {
+        let rows = self.of(&[Verdict::Unsure]);
+        let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for row in &rows {
+            if let Some(reason) = &row.reason {
+                reasons.entry(reason).or_default().push(&row.id);
+            }
+        }
+        let mut lines: Vec<String> = reasons
+            .into_iter()
+            .map(|(reason, ids)| match ids[..] {
+                [id] => format!("{id}: {reason}"),
+                _ => format!("{} benchmarks: {reason}", ids.len()),
+            })
+            .collect();
+        let mut noisy: Vec<(&str, &Judgement)> = rows
+            .iter()
+            .filter(|row| row.reason.is_none())
+            .filter_map(|row| Some((row.id.as_str(), row.judgement.as_ref()?)))
+            .collect();
+        noisy.sort_by(|a, b| a.1.more_pairs.total_cmp(&b.1.more_pairs));
+        for (id, judgement) in noisy.iter().take(LISTED) {
+            lines.push(format!(
+                "{id}: {}, {}; {}",
+                ratio(judgement),
+                interval(judgement),
+                more_pairs(judgement)
+            ));
+        }
+        if noisy.len() > LISTED {
+            let more = noisy.len() - LISTED;
+            lines.push(format!(
+                "{more} more, which would take more pairs still: `--all` lists them"
+            ));
+        }
+        lines
+    }
+
+    /// The change that is found in the typical benchmark of a class with 95 % probability, as a
+    /// fraction.
+    fn resolution(&self, class: &Class) -> Option<f64> {
+        let of_class = self
+            .rows
+            .iter()
+            .filter(|row| row.class.as_ref() == Some(class));
+        let resolutions = of_class.filter_map(|row| Some(row.judgement.as_ref()?.resolution));
+        median(resolutions).filter(|resolution| resolution.is_finite())
+    }
+
+    /// A line for each class: the change that is found there, and what processes differ by.
+    pub(crate) fn class_lines(&self) -> Vec<String> {
+        let line = |drift: &Drift| {
+            let finds = match self.resolution(&drift.class) {
+                Some(resolution) => {
+                    format!("changes from {} on are found", percent_fine(resolution))
+                }
+                None => "no change is called".to_owned(),
+            };
             format!(
-                "the drift allows for the change, or hides one: intervals shrink with more rounds, \
-                 `crossover ab --rounds {}`, best on a machine with nothing else to do",
-                pairs.max(ENOUGH_PAIRS / 2),
+                "{}: {finds}; processes differ by {} ({}, {})",
+                drift.class,
+                percent_fine(drift.deviation),
+                counted(drift.benchmarks, "benchmark"),
+                counted(drift.pairs, "pair"),
             )
-        })
+        };
+        self.drifts.iter().map(line).collect()
     }
 
     /// The lists under the table, each with its heading.
@@ -142,8 +230,11 @@ impl Comparison {
         [
             ("Warnings", self.warnings.clone()),
             ("Left out or doubtful files", self.problems.clone()),
-            ("Drift between processes", self.drift_lines()),
-            ("Unsure", self.how_to_be_sure().into_iter().collect()),
+            ("Undecided", self.undecided()),
+            (
+                "Resolution, of the typical benchmark of a class, with 95 % probability",
+                self.class_lines(),
+            ),
             ("Code", self.notes.clone()),
         ]
         .into_iter()
@@ -151,30 +242,22 @@ impl Comparison {
         .collect()
     }
 
-    /// The table for a terminal, with what has to be known under it.
-    pub(crate) fn text(&self) -> String {
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-        table.set_header(HEADER);
-        for row in &self.rows {
-            let mut line: Vec<Cell> = cells(row).into_iter().map(Cell::new).collect();
-            let colour = match row.verdict {
-                Verdict::Slower => Some(Color::Red),
-                Verdict::Faster => Some(Color::Green),
-                Verdict::Unsure => Some(Color::Yellow),
-                _ => None,
-            };
-            if let (Some(colour), Some(last)) = (colour, line.pop()) {
-                line.push(last.fg(colour).add_attribute(Attribute::Bold));
-            }
-            table.add_row(line);
+    /// For a terminal: what failed and what changed first, the rest as counts; with `all`, a row
+    /// for each benchmark.
+    pub(crate) fn text(&self, all: bool) -> String {
+        let mut text = String::new();
+        for failure in &self.failures {
+            let _ = writeln!(text, "error: {failure}");
         }
-        for column in 2..7 {
-            if let Some(column) = table.column_mut(column) {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
+        let _ = writeln!(text, "{}", self.summary());
+        let rows: Vec<&Row> = match all {
+            true => self.rows.iter().collect(),
+            false => self.loud(),
+        };
+        if !rows.is_empty() {
+            let _ = writeln!(text, "{}", terminal_table(&rows));
         }
-        let mut text = format!("{table}\n{}\n{}\n", self.summary(), self.promise());
+        let _ = writeln!(text, "{}", self.promise());
         for (heading, lines) in self.remarks() {
             let _ = writeln!(text, "\n{heading}:");
             for line in lines {
@@ -186,17 +269,20 @@ impl Comparison {
 
     /// Markdown for a pull request: what changed on top, the rest folded.
     pub(crate) fn markdown(&self) -> String {
-        let mut text = format!(
+        let mut text = String::new();
+        for failure in &self.failures {
+            let _ = writeln!(text, "**Error: {}**\n", escape(failure));
+        }
+        let _ = write!(
+            text,
             "### Benchmarks: {}\n\n{} against {}; {}.\n",
             self.summary(),
             code_list(&self.new),
             code_list(&self.base),
             self.promise()
         );
-        let (quiet, loud): (Vec<&Row>, Vec<&Row>) = self
-            .rows
-            .iter()
-            .partition(|r| matches!(r.verdict, Verdict::Same | Verdict::Unsure));
+        let loud = self.loud();
+        let quiet = self.of(&[Verdict::Same, Verdict::Unsure]);
         if !loud.is_empty() {
             let _ = write!(text, "\n{}", markdown_table(&loud));
         }
@@ -224,21 +310,23 @@ impl Comparison {
             base: &self.base,
             new: &self.new,
             threshold: self.threshold,
-            family_error: FAMILY_ERROR,
+            change_error: CHANGE_ERROR,
+            same_error: SAME_ERROR,
+            screened: self.screened,
+            failures: &self.failures,
             exit_code: self.exit_code(fail_on),
             counts: VERDICTS
                 .into_iter()
                 .map(|v| (v.name(), self.count(v)))
                 .collect(),
             benchmarks: self.rows.iter().map(Benchmark::of).collect(),
-            drift: self
-                .drifts
-                .iter()
-                .map(|d| DriftOut {
-                    class: d.class.to_string(),
-                    benchmarks: d.benchmarks,
-                    pairs: d.pairs,
-                    deviation: d.deviation,
+            classes: (self.drifts.iter())
+                .map(|drift| ClassOut {
+                    class: drift.class.to_string(),
+                    benchmarks: drift.benchmarks,
+                    pairs: drift.pairs,
+                    deviation: drift.deviation,
+                    resolution: self.resolution(&drift.class),
                 })
                 .collect(),
             warnings: &self.warnings,
@@ -250,6 +338,36 @@ impl Comparison {
         text.push('\n');
         text
     }
+}
+
+/// `1 pair`, `3 pairs`.
+fn counted(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+fn terminal_table(rows: &[&Row]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(HEADER);
+    for row in rows {
+        let mut line: Vec<Cell> = cells(row).into_iter().map(Cell::new).collect();
+        let colour = match row.verdict {
+            Verdict::Slower => Some(Color::Red),
+            Verdict::Faster => Some(Color::Green),
+            Verdict::Unsure => Some(Color::Yellow),
+            _ => None,
+        };
+        if let (Some(colour), Some(last)) = (colour, line.pop()) {
+            line.push(last.fg(colour).add_attribute(Attribute::Bold));
+        }
+        table.add_row(line);
+    }
+    for column in 2..7 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
 }
 
 fn code_list(labels: &[String]) -> String {
@@ -295,11 +413,14 @@ struct Json<'a> {
     base: &'a [String],
     new: &'a [String],
     threshold: f64,
-    family_error: f64,
+    change_error: f64,
+    same_error: f64,
+    screened: usize,
+    failures: &'a [String],
     exit_code: u8,
-    counts: std::collections::BTreeMap<&'static str, usize>,
+    counts: BTreeMap<&'static str, usize>,
     benchmarks: Vec<Benchmark<'a>>,
-    drift: Vec<DriftOut>,
+    classes: Vec<ClassOut>,
     warnings: &'a [String],
     notes: &'a [String],
     problems: &'a [String],
@@ -315,6 +436,9 @@ struct Benchmark<'a> {
     ratio: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
+    resolution: Option<f64>,
+    pairs: Option<usize>,
+    more_pairs: Option<f64>,
     base_samples: &'a [usize],
     new_samples: &'a [usize],
     reason: Option<&'a str>,
@@ -323,15 +447,25 @@ struct Benchmark<'a> {
 
 impl<'a> Benchmark<'a> {
     fn of(row: &'a Row) -> Self {
+        // What is infinite has no number in JSON.
+        let of = |what: fn(&Judgement) -> f64| {
+            row.judgement
+                .as_ref()
+                .map(what)
+                .filter(|value| value.is_finite())
+        };
         Self {
             id: &row.id,
             verdict: row.verdict,
             clock: row.clock.map(|c| c.name()),
             base_ns: row.base_ns,
             new_ns: row.new_ns,
-            ratio: row.judgement.map(|j| j.ratio),
-            low: row.judgement.map(|j| j.low),
-            high: row.judgement.map(|j| j.high),
+            ratio: of(|j| j.ratio),
+            low: of(|j| j.low),
+            high: of(|j| j.high),
+            resolution: of(|j| j.resolution),
+            pairs: row.judgement.map(|j| j.pairs),
+            more_pairs: of(|j| j.more_pairs).filter(|_| row.verdict == Verdict::Unsure),
             base_samples: &row.base_samples,
             new_samples: &row.new_samples,
             reason: row.reason.as_deref(),
@@ -341,11 +475,12 @@ impl<'a> Benchmark<'a> {
 }
 
 #[derive(Serialize)]
-struct DriftOut {
+struct ClassOut {
     class: String,
     benchmarks: usize,
     pairs: usize,
     deviation: f64,
+    resolution: Option<f64>,
 }
 
 #[cfg(test)]

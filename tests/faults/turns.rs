@@ -43,7 +43,8 @@ fn ab(dir: &Path, options: &[&str]) -> Command {
 /// The folder of the last comparison.
 fn results(dir: &Path) -> PathBuf {
     let runs = fs::read_dir(dir.join("target-reports/ab")).unwrap();
-    runs.map(|run| run.unwrap().path()).max().unwrap()
+    let folders = runs.map(|run| run.unwrap().path());
+    folders.filter(|path| path.is_dir()).max().unwrap()
 }
 
 fn samples(root: &Path, id: &str) -> usize {
@@ -69,7 +70,7 @@ fn left(dir: &Path) -> Vec<String> {
 pub(crate) fn in_turns() {
     let dir = tempfile::tempdir().unwrap();
     bundles(dir.path(), "exec");
-    let output = ab(dir.path(), &[]).output().unwrap();
+    let output = ab(dir.path(), &["--budget", "0"]).output().unwrap();
     let said = said(&output);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
     assert!(!said.contains("failed"), "{said}");
@@ -79,6 +80,36 @@ pub(crate) fn in_turns() {
         assert_eq!(shown(&root), SOUND);
         assert_eq!(samples(&root, "sound/cpu_fill/32"), 20);
     }
+    assert_eq!(left(dir.path()), [""; 0]);
+}
+
+/// What the first pairs leave undecided is run again, alone and in fresh processes, without being
+/// verified again; what is learnt of the machine is kept.
+pub(crate) fn confirmed() {
+    let dir = tempfile::tempdir().unwrap();
+    bundles(dir.path(), "exec");
+    // A threshold so small that nothing can be shown the same.
+    let options = ["--budget", "0.2", "--threshold", "0.0001", "--json"];
+    let output = ab(dir.path(), &options).output().unwrap();
+    let said = said(&output);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
+    let root = results(dir.path());
+    let verified = |run: &str| -> bool {
+        let path = root.join(run).join("sound/cpu_fill/32/new/crossover.json");
+        let sidecar: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+        !sidecar["verified"].is_null()
+    };
+    assert!(
+        verified("a1") && verified("b1") && !verified("a2"),
+        "{said}"
+    );
+    assert!(
+        root.join("a3").is_dir() && root.join("b3").is_dir(),
+        "{said}"
+    );
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["screened"], 2);
+    assert_eq!(json["failures"], serde_json::json!([]));
     assert_eq!(left(dir.path()), [""; 0]);
 }
 
@@ -110,11 +141,11 @@ pub(crate) fn interrupted() {
     let dir = tempfile::tempdir().unwrap();
     bundles(dir.path(), "exec");
     let start = Instant::now();
-    ab(dir.path(), &[]).output().unwrap();
+    ab(dir.path(), &["--budget", "0"]).output().unwrap();
     let whole = start.elapsed().as_secs_f64();
     let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(14);
     for _ in 0..crate::cut_short::rounds() {
-        let child = ab(dir.path(), &[])
+        let child = ab(dir.path(), &["--budget", "0.05"])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

@@ -1,6 +1,6 @@
 //! Two processes where there are no Unix sockets to drive them by.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
@@ -16,8 +16,6 @@ pub(super) struct Ended {
     pub(super) took_turns: bool,
     /// None is told here.
     pub(super) choices: BTreeMap<String, String>,
-    /// Not known here.
-    pub(super) ids: BTreeSet<String>,
 }
 
 /// Runs one after the other; `b_first` says who begins. Neither can be told how to run.
@@ -36,7 +34,6 @@ pub(super) fn take(
             status: Some(child::run(command)?),
             took_turns: false,
             choices: BTreeMap::new(),
-            ids: BTreeSet::new(),
         })
     };
     if b_first {
@@ -47,6 +44,6 @@ pub(super) fn take(
 }
 
 /// None: nothing is shared.
-pub(super) fn core(_pair: u32, _pairs: u32) -> Option<usize> {
+pub(super) fn core(_pair: u32) -> Option<usize> {
     None
 }

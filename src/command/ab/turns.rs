@@ -2,7 +2,7 @@
 //! the same host. What they say is in [`crate::suite::turns`].
 #![cfg(unix)]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -25,25 +25,16 @@ pub(super) struct Ended {
     /// It said what it runs, and waited where it should.
     pub(super) took_turns: bool,
     /// What its calibrations chose, by the name of the choice.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "a pair of processes is not repeated yet")
-    )]
     pub(super) choices: BTreeMap<String, String>,
-    /// What it could run, before it was told to run only some of it.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "a pair of processes is not repeated yet")
-    )]
-    pub(super) ids: BTreeSet<String>,
 }
 
-/// The core that both sides of a pair of processes share: another one for each pair, since cores
-/// differ by what else the host has them do.
-pub(super) fn core(pair: u32, pairs: u32) -> Option<usize> {
+/// The core that both sides of a pair of processes share: another one for each pair, far from the
+/// last one, since cores differ by what else the host has them do.
+pub(super) fn core(pair: u32) -> Option<usize> {
+    const GOLDEN_RATIO: f64 = 0.618_033_988_75;
     let cores = usable_cores();
-    let at = (pair - 1) as usize * cores.len() / pairs as usize;
-    cores.get(at).copied()
+    let at = (f64::from(pair) * GOLDEN_RATIO).fract() * cores.len() as f64;
+    cores.get(at as usize).copied()
 }
 
 #[cfg(target_os = "linux")]
@@ -92,6 +83,8 @@ pub(super) fn take(
             (At::Ended, At::Ended) => break,
             (At::Ended, _) => b.go_on()?,
             (_, At::Ended) => a.go_on()?,
+            // Whose context is made first, and so lies first in memory, changes from pair to pair.
+            (At::Start, At::Start) if b_first => b.go_on()?,
             (At::Start, _) => a.go_on()?,
             (_, At::Start) => b.go_on()?,
             (At::Benchmark(x), At::Benchmark(y)) if x == y => {
@@ -137,7 +130,6 @@ struct Side {
     took_turns: bool,
     status: Option<ExitStatus>,
     choices: BTreeMap<String, String>,
-    ids: BTreeSet<String>,
     /// How it is to run.
     told: Instructions,
     /// What a turn may take.
@@ -165,7 +157,6 @@ impl Side {
             took_turns: false,
             status: None,
             choices: BTreeMap::new(),
-            ids: BTreeSet::new(),
             told,
             limit,
         };
@@ -239,7 +230,6 @@ impl Side {
                 self.took_turns = true;
                 let told = &self.told;
                 self.ahead = ids.iter().filter(|id| told.wants(id)).cloned().collect();
-                self.ids.extend(ids);
                 self.at = At::Start;
                 Ok(())
             }
@@ -280,7 +270,6 @@ impl Side {
             status: self.status,
             took_turns: self.took_turns,
             choices: std::mem::take(&mut self.choices),
-            ids: std::mem::take(&mut self.ids),
         }
     }
 }
@@ -389,7 +378,6 @@ mod tests {
             assert!(side.status.unwrap().success() && side.took_turns);
             assert_eq!(Vec::from_iter(side.choices.keys()), chose);
             assert_eq!(side.choices["how"], "as before");
-            assert_eq!(Vec::from_iter(side.ids), ["x", "y", "z"]);
         }
         assert_eq!(fs::read_to_string(log).unwrap(), "x\nx\nz\nz\nz\nz\n");
     }

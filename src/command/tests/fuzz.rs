@@ -616,6 +616,7 @@ impl Results {
         let judging = Judging {
             filter: None,
             threshold: 0.01,
+            ..Judging::default()
         };
         let compared = compare(
             std::slice::from_ref(base),
@@ -623,7 +624,7 @@ impl Results {
             &judging,
         );
         // It may be coloured; the Markdown has the same cells.
-        compared.text();
+        compared.text(true);
         for text in [compared.markdown(), compared.page()] {
             lines("the comparison", &text)?;
         }

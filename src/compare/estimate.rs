@@ -1,0 +1,249 @@
+//! One benchmark's change and how far it can be trusted.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::compare::case::{Case, Pair};
+use crate::compare::learn::Learnt;
+
+/// Pairs of processes from which on a benchmark is also judged by its own alone.
+const ENOUGH_PAIRS: usize = 8;
+
+/// Resolution is the change that is found with this probability.
+pub(super) const FOUND: f64 = 0.95;
+
+/// The change of one benchmark, as a logarithm, seen in some of its pairs.
+#[derive(Clone, Debug)]
+pub(super) struct Estimate {
+    pub(super) pairs: usize,
+    /// By what is believed of its class.
+    modelled: Distribution,
+    /// By its own pairs alone, where there are enough of them.
+    own: Option<Distribution>,
+    /// Standard deviation of one pair's change.
+    pub(super) deviation: f64,
+}
+
+/// Student's t around `centre`, of several scales and degrees of freedom.
+#[derive(Clone, Debug)]
+struct Distribution {
+    centre: f64,
+    parts: Vec<Scaled>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Scaled {
+    weight: f64,
+    /// Standard error.
+    error: f64,
+    freedom: f64,
+}
+
+impl Estimate {
+    /// From the pairs of `case` that `wanted` names by their rounds; `None` without any.
+    ///
+    /// `member` is its place in the class that was learnt from.
+    pub(super) fn of(
+        case: &Case,
+        learnt: &Learnt,
+        member: usize,
+        wanted: impl Fn(usize) -> bool,
+    ) -> Option<Self> {
+        let changes: Vec<f64> = (case.pairs.iter())
+            .filter(|pair| wanted(pair.round))
+            .map(Pair::change)
+            .collect();
+        let k = changes.len() as f64;
+        if changes.is_empty() {
+            return None;
+        }
+        let noise = case.pair_noise();
+        let own = learnt.own[member];
+        let mut variance = 0.0;
+        let parts = learnt.beliefs.iter().map(|belief| {
+            let class = belief.variance + noise;
+            let prior = belief.freedom;
+            let (own_square, own_freedom) = own.map_or((0.0, 0.0), |own| (own.square, own.freedom));
+            let freedom = prior + own_freedom;
+            let square = (prior * class + own_freedom * own_square) / freedom;
+            let common = learnt.common;
+            let sum = square + common.variance;
+            variance += belief.weight * sum;
+            // Satterthwaite, "An approximate distribution of estimates of variance components",
+            // Biometrics Bulletin 2 (1946); in shares, since the square of a large variance
+            // overflows.
+            let spread =
+                (square / sum).powi(2) / freedom + (common.variance / sum).powi(2) / common.freedom;
+            Scaled {
+                weight: belief.weight,
+                error: (sum / k).sqrt(),
+                freedom: spread.recip().clamp(0.5, 1e6),
+            }
+        });
+        let parts: Vec<Scaled> = parts.collect();
+        Some(Self {
+            pairs: changes.len(),
+            modelled: Distribution {
+                centre: changes.iter().sum::<f64>() / k,
+                parts,
+            },
+            own: (changes.len() >= ENOUGH_PAIRS).then(|| Distribution::of_trimmed_mean(changes)),
+            deviation: variance.sqrt(),
+        })
+    }
+
+    fn ways(&self) -> impl Iterator<Item = &Distribution> {
+        std::iter::once(&self.modelled).chain(&self.own)
+    }
+
+    /// Each way of two gets half of the error, so that the better one may be chosen.
+    fn share(&self) -> f64 {
+        1.0 / self.ways().count() as f64
+    }
+
+    /// The change by the mean over the pairs.
+    pub(super) fn centre(&self) -> f64 {
+        self.modelled.centre
+    }
+
+    /// Probability of seeing this much of a change or more where there is none.
+    pub(super) fn if_unchanged(&self) -> f64 {
+        let least = self.ways().map(|d| 2.0 * d.tail(d.centre.abs()));
+        (least.fold(1.0, f64::min) / self.share()).min(1.0)
+    }
+
+    /// Probability of seeing so little of a change where there is one of `edge` or more: two
+    /// one-sided tests (Schuirmann, "A comparison of the two one-sided tests procedure and the
+    /// power approach for assessing the equivalence of average bioavailability", Journal of
+    /// Pharmacokinetics and Biopharmaceutics 15, 1987).
+    pub(super) fn if_changed(&self, edge: f64) -> f64 {
+        let least = self.ways().map(|d| d.tail(edge - d.centre.abs()));
+        (least.fold(1.0, f64::min) / self.share()).min(1.0)
+    }
+
+    /// Centre and half the width of the interval that misses with this probability; the narrower
+    /// of the two ways.
+    pub(super) fn interval(&self, error: f64) -> (f64, f64) {
+        let share = self.share();
+        self.ways()
+            .map(|d| (d.centre, d.reach(error * share)))
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+            .expect("there is always one way")
+    }
+
+    /// The smallest change that is found with the probability [`FOUND`], where what is found has
+    /// this error, from `pairs` of processes.
+    pub(super) fn resolution(&self, error: f64, pairs: usize) -> f64 {
+        let fewer = (self.pairs as f64 / pairs.max(1) as f64).sqrt();
+        let share = self.share();
+        let least = self
+            .ways()
+            .map(|d| d.reach(error * share) + d.reach(2.0 * (1.0 - FOUND)));
+        fewer * least.fold(f64::INFINITY, f64::min)
+    }
+}
+
+impl Distribution {
+    /// Without a quarter of the pairs at either end: on a machine where some processes are far
+    /// off, the others still tell (Tukey and McLaughlin, "Less vulnerable confidence and
+    /// significance procedures for location based on a single sample", Sankhya A 25, 1963).
+    fn of_trimmed_mean(mut changes: Vec<f64>) -> Self {
+        changes.sort_unstable_by(f64::total_cmp);
+        let cut = changes.len() / 4;
+        let last = changes.len() - 1 - cut;
+        let kept = (last + 1 - cut) as f64;
+        let centre = changes[cut..=last].iter().sum::<f64>() / kept;
+        for i in 0..cut {
+            changes[i] = changes[cut];
+            changes[last + 1 + i] = changes[last];
+        }
+        let mean = changes.iter().sum::<f64>() / changes.len() as f64;
+        let squares: f64 = changes.iter().map(|c| (c - mean).powi(2)).sum();
+        Self {
+            centre,
+            parts: vec![Scaled {
+                weight: 1.0,
+                error: (squares / (kept * (kept - 1.0))).sqrt(),
+                freedom: kept - 1.0,
+            }],
+        }
+    }
+
+    /// Probability of more than `distance` on one side of the centre.
+    fn tail(&self, distance: f64) -> f64 {
+        let parts = self.parts.iter().map(|part| {
+            let t = distance / part.error;
+            // Times too far apart for a variance, and pairs that agree to the last bit, as on a
+            // coarse clock, tell nothing.
+            if !(part.error > 0.0 && part.error.is_finite() && t.is_finite()) {
+                return part.weight;
+            }
+            let student = StudentsT::new(0.0, 1.0, part.freedom)
+                .expect("the scale is 1 and the degrees of freedom are at least 0.5");
+            part.weight * student.sf(t)
+        });
+        parts.sum::<f64>().min(1.0)
+    }
+
+    /// The distance from the centre that has half of `error` beyond it on each side.
+    fn reach(&self, error: f64) -> f64 {
+        let largest = self.parts.iter().map(|part| part.error).fold(0.0, f64::max);
+        let mut high = largest;
+        while self.tail(high) > error / 2.0 {
+            high *= 2.0;
+            // A ratio of more than 10^300 in either direction.
+            if high.is_nan() || high > 700.0 || high <= 0.0 {
+                return f64::INFINITY;
+            }
+        }
+        let mut low = 0.0;
+        for _ in 0..40 {
+            let middle = (low + high) / 2.0;
+            if self.tail(middle) > error / 2.0 {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        high
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mixture_lies_between_its_parts() {
+        let of = |freedoms: &[f64]| Distribution {
+            centre: 0.0,
+            parts: freedoms
+                .iter()
+                .map(|&freedom| Scaled {
+                    weight: 1.0 / freedoms.len() as f64,
+                    error: 0.01,
+                    freedom,
+                })
+                .collect(),
+        };
+        let reach = |freedoms: &[f64]| of(freedoms).reach(0.01);
+        assert!((reach(&[1e6]) / 0.025_758 - 1.0).abs() < 1e-3);
+        assert!((reach(&[4.0]) / 0.046_041 - 1.0).abs() < 1e-3);
+        assert!(reach(&[1e6]) < reach(&[4.0, 1e6]) && reach(&[4.0, 1e6]) < reach(&[4.0]));
+    }
+
+    #[test]
+    fn pairs_that_tell_nothing_reach_everywhere() {
+        for error in [0.0, f64::NAN, f64::INFINITY] {
+            let nothing = Distribution {
+                centre: 0.5,
+                parts: vec![Scaled {
+                    weight: 1.0,
+                    error,
+                    freedom: 3.0,
+                }],
+            };
+            assert_eq!(nothing.tail(0.5), 1.0);
+            assert_eq!(nothing.reach(0.01), f64::INFINITY);
+        }
+    }
+}

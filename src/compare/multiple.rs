@@ -1,0 +1,78 @@
+//! Many benchmarks judged at once, and some of them more than once.
+
+/// How often the evidence so far is looked at while more is gathered, in pairs of processes: the
+/// first look, and each time there are twice as many.
+pub(super) const FIRST_LOOK: usize = 6;
+
+/// Which of the tested benchmarks changed, when the expected share of false ones among those
+/// chosen is at most `error` (Benjamini and Hochberg, "Controlling the false discovery rate: a
+/// practical and powerful approach to multiple testing", Journal of the Royal Statistical Society
+/// B 57, 1995). When nothing changed, that is the probability that anything is chosen.
+///
+/// Gives how many there are and the largest probability among them; `None` for none.
+pub(super) fn discoveries(probabilities: &[f64], error: f64) -> Option<(usize, f64)> {
+    let mut sorted = probabilities.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let n = sorted.len() as f64;
+    let number = (1..=sorted.len())
+        .rev()
+        .find(|&k| sorted[k - 1] <= error * k as f64 / n)?;
+    Some((number, sorted[number - 1]))
+}
+
+/// The error that an interval may have around one of the chosen, so that the expected share of
+/// intervals that miss is at most `error` (Benjamini and Yekutieli, "False discovery
+/// rate-adjusted multiple confidence intervals for selected parameters", JASA 100, 2005).
+pub(super) fn error_of_chosen(chosen: usize, tested: usize, error: f64) -> f64 {
+    error * chosen.max(1) as f64 / tested.max(1) as f64
+}
+
+/// The numbers of pairs at which `pairs` of them have been looked at, and the share of the error
+/// that each look may spend: a half, a quarter and so on, which is less than 1 in all. Without
+/// looks on the way the only one has all of it.
+pub(super) fn looks(pairs: usize, on_the_way: bool) -> Vec<(usize, f64)> {
+    if !on_the_way {
+        return vec![(pairs, 1.0)];
+    }
+    let planned = (0..)
+        .map(|i| FIRST_LOOK << i)
+        .take_while(|look| *look < pairs);
+    let all = planned.chain([pairs]).zip(1..);
+    all.map(|(look, i)| (look, 0.5_f64.powi(i))).collect()
+}
+
+/// Whether these many pairs are looked at.
+pub(super) fn is_look(pairs: usize) -> bool {
+    pairs >= FIRST_LOOK
+        && pairs.is_multiple_of(FIRST_LOOK)
+        && (pairs / FIRST_LOOK).is_power_of_two()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn discoveries_are_those_of_the_step_up_procedure() {
+        // The example of the paper: 15 probabilities, at 5 %, four are chosen.
+        let p = [
+            0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
+            0.5719, 0.6528, 0.7590, 1.0,
+        ];
+        assert_eq!(discoveries(&p, 0.05), Some((4, 0.0095)));
+        assert_eq!(discoveries(&[0.02, 0.9], 0.01), None);
+        assert_eq!(discoveries(&[], 0.01), None);
+    }
+
+    #[test]
+    fn looks_share_the_error() {
+        assert_eq!(looks(5, false), [(5, 1.0)]);
+        assert_eq!(looks(5, true), [(5, 0.5)]);
+        assert_eq!(looks(12, true), [(6, 0.5), (12, 0.25)]);
+        assert_eq!(looks(13, true), [(6, 0.5), (12, 0.25), (13, 0.125)]);
+        for (look, _) in &looks(100, true)[..5] {
+            assert!(is_look(*look));
+        }
+        assert!(!is_look(0) && !is_look(7) && !is_look(18));
+    }
+}

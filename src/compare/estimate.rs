@@ -130,15 +130,21 @@ impl Estimate {
             .expect("there is always one way")
     }
 
-    /// The smallest change that is found with the probability [`FOUND`], where what is found has
-    /// this error, from `pairs` of processes.
+    /// The smallest change that is found with the probability [`FOUND`] from `pairs` of
+    /// processes, where what is found has this error.
     pub(super) fn resolution(&self, error: f64, pairs: usize) -> f64 {
-        let fewer = (self.pairs as f64 / pairs.max(1) as f64).sqrt();
-        let share = self.share();
-        let least = self
-            .ways()
-            .map(|d| d.reach(error * share) + d.reach(2.0 * (1.0 - FOUND)));
-        fewer * least.fold(f64::INFINITY, f64::min)
+        let more = pairs as f64 - self.pairs as f64;
+        let parts = self.modelled.parts.iter().map(|part| Scaled {
+            weight: part.weight,
+            error: part.error * (self.pairs as f64 / pairs.max(1) as f64).sqrt(),
+            // Each pair tells more of what its kind differ by.
+            freedom: (part.freedom + more).max(1.0),
+        });
+        let then = Distribution {
+            centre: 0.0,
+            parts: parts.collect(),
+        };
+        then.reach(error) + then.reach(2.0 * (1.0 - FOUND))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::compare::class::Class;
 use crate::compare::doubt::doubt;
 use crate::compare::estimate::Estimate;
 use crate::compare::learn::Learnt;
-use crate::compare::multiple::{FIRST_LOOK, discoveries, error_of_chosen, looks};
+use crate::compare::multiple::{FIRST_LOOK, discoveries, error_of_chosen, looks, next_look};
 use crate::compare::verdict::Verdict;
 
 /// When nothing changed, the probability of any 'slower' or 'faster'; when something did, the
@@ -135,7 +135,7 @@ pub(super) fn judge(
     let probabilities: Vec<f64> = candidates.iter().map(|c| c.if_unchanged).collect();
     let found = discoveries(&probabilities, CHANGE_ERROR);
     let (number, least) = found.unwrap_or((0, -1.0));
-    let most_pairs = candidates.iter().map(|c| c.estimate.pairs).max();
+    let most_pairs = candidates.iter().map(|c| c.pairs).max();
     let error_of = |chosen| error_of_chosen(chosen, candidates.len(), CHANGE_ERROR);
 
     let judged: Vec<Option<Judged>> = seen
@@ -156,12 +156,10 @@ pub(super) fn judge(
             };
             let is_called = matches!(verdict, Verdict::Slower | Verdict::Faster);
             let shown = is_found.filter(|_| is_called);
-            let confirming = |change: &Change| (change.estimate.pairs, change.share);
-            let (pairs, share) = match (change, question.screened) {
-                (Some(change), _) => confirming(change),
-                (None, 0) => (all.pairs, 1.0),
-                // It was not tested. Had it seemed to change, it would have been.
-                (None, _) => (most_pairs.unwrap_or(FIRST_LOOK), 0.5),
+            // Had it seemed to change, it would have been run as often as any.
+            let (pairs, share) = match question.screened {
+                0 => (all.pairs, 1.0),
+                _ => last_look(most_pairs.unwrap_or(FIRST_LOOK).max(FIRST_LOOK)),
             };
             Some(Judged {
                 verdict,
@@ -188,11 +186,14 @@ struct Seen {
 
 /// What speaks for a change.
 struct Change {
+    /// By the look that speaks for it most.
     estimate: Estimate,
     /// Probability of this much or more where nothing changed; every look is paid for.
     if_unchanged: f64,
-    /// Share of the error that the last look may spend.
+    /// Share of the error that this look may spend.
     share: f64,
+    /// Pairs in all that were run to test it.
+    pairs: usize,
 }
 
 impl Change {
@@ -207,21 +208,31 @@ impl Change {
             .filter(|round| *round >= screened)
             .collect();
         rounds.sort_unstable();
-        let mut last = None;
-        let mut if_unchanged = 1.0_f64;
+        let mut best: Option<Self> = None;
         for (look, share) in looks(rounds.len(), screened > 0) {
             let until = *rounds.get(look.checked_sub(1)?)?;
             let estimate = estimate(&|round| (screened..=until).contains(&round))?;
-            if_unchanged = if_unchanged.min(estimate.if_unchanged() / share);
-            last = Some((estimate, share));
+            let if_unchanged = (estimate.if_unchanged() / share).min(1.0);
+            if best
+                .as_ref()
+                .is_none_or(|best| if_unchanged < best.if_unchanged)
+            {
+                best = Some(Self {
+                    estimate,
+                    if_unchanged,
+                    share,
+                    pairs: rounds.len(),
+                });
+            }
         }
-        let (estimate, share) = last?;
-        Some(Self {
-            estimate,
-            if_unchanged,
-            share,
-        })
+        best
     }
+}
+
+/// So many pairs, and the share of the error that the look at them may spend.
+fn last_look(pairs: usize) -> (usize, f64) {
+    let looks = looks(pairs, true);
+    *looks.last().expect("all pairs are looked at")
 }
 
 /// More pairs of processes after which it would be called, or shown the same, if it is what it
@@ -231,6 +242,8 @@ fn more_pairs(all: &Estimate, change: Option<&Change>, edge: f64) -> f64 {
     const CHANGED: f64 = 4.5;
     /// And equivalence.
     const SAME: f64 = 2.3;
+    /// Beyond it nobody counts.
+    const FEW: f64 = 1e6;
     let have = all.pairs as f64;
     let (size, error) = (all.centre().abs(), all.deviation / have.sqrt());
     let until = |errors: f64, distance: f64| match distance > 0.0 {
@@ -238,15 +251,18 @@ fn more_pairs(all: &Estimate, change: Option<&Change>, edge: f64) -> f64 {
         false => f64::INFINITY,
     };
     let largest = size + error;
+    let confirmed = change.map_or(0, |change| change.pairs);
     let to_change = match largest >= edge {
-        true => {
-            let confirmed = change.map_or(0.0, |change| change.estimate.pairs as f64);
-            until(CHANGED, largest).max(FIRST_LOOK as f64) - confirmed
-        }
+        true => until(CHANGED, largest) - confirmed as f64,
         false => f64::INFINITY,
     };
     let to_same = until(SAME, edge - (size - error).max(0.0)) - have;
-    to_change.min(to_same).max(1.0).ceil()
+    let more = to_change.min(to_same).max(1.0).ceil();
+    match more.is_finite() && more < FEW {
+        // Nothing is decided between two looks.
+        true => (next_look(confirmed + more as usize) - confirmed) as f64,
+        false => more,
+    }
 }
 
 impl Judged {

@@ -1,7 +1,7 @@
 //! Many benchmarks judged at once, and some of them more than once.
 
-/// How often the evidence so far is looked at while more is gathered, in pairs of processes: the
-/// first look, and each time there are twice as many.
+/// The evidence so far is looked at first after so many pairs of processes, then each time that
+/// there are half as many more.
 pub(super) const FIRST_LOOK: usize = 6;
 
 /// Which of the tested benchmarks changed, when the expected share of false ones among those
@@ -27,25 +27,32 @@ pub(super) fn error_of_chosen(chosen: usize, tested: usize, error: f64) -> f64 {
     error * chosen.max(1) as f64 / tested.max(1) as f64
 }
 
+/// The planned looks: after 6 pairs, 9, 13, 19 and so on.
+fn planned() -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(FIRST_LOOK), |look| Some(look + look / 2))
+}
+
 /// The numbers of pairs at which `pairs` of them have been looked at, and the share of the error
-/// that each look may spend: a half, a quarter and so on, which is less than 1 in all. Without
-/// looks on the way the only one has all of it.
+/// that each look may spend: 1/2, 1/6, 1/12 and so on, which is 1 in all. Without looks on the way
+/// the only one has all of it.
 pub(super) fn looks(pairs: usize, on_the_way: bool) -> Vec<(usize, f64)> {
     if !on_the_way {
         return vec![(pairs, 1.0)];
     }
-    let planned = (0..)
-        .map(|i| FIRST_LOOK << i)
-        .take_while(|look| *look < pairs);
-    let all = planned.chain([pairs]).zip(1..);
-    all.map(|(look, i)| (look, 0.5_f64.powi(i))).collect()
+    let before = planned().take_while(|look| *look < pairs);
+    let all = before.chain([pairs]).zip(1..);
+    all.map(|(look, i)| (look, 1.0 / f64::from(i * (i + 1))))
+        .collect()
 }
 
 /// Whether these many pairs are looked at.
 pub(super) fn is_look(pairs: usize) -> bool {
-    pairs >= FIRST_LOOK
-        && pairs.is_multiple_of(FIRST_LOOK)
-        && (pairs / FIRST_LOOK).is_power_of_two()
+    next_look(pairs) == pairs
+}
+
+/// The first look at these many pairs or more.
+pub(super) fn next_look(pairs: usize) -> usize {
+    planned().find(|look| *look >= pairs).unwrap_or(pairs)
 }
 
 #[cfg(test)]
@@ -67,11 +74,12 @@ mod tests {
     #[test]
     fn looks_share_the_error() {
         assert_eq!(looks(5, false), [(5, 1.0)]);
-        assert_eq!(looks(5, true), [(5, 0.5)]);
-        assert_eq!(looks(12, true), [(6, 0.5), (12, 0.25)]);
-        assert_eq!(looks(13, true), [(6, 0.5), (12, 0.25), (13, 0.125)]);
-        for (look, _) in &looks(100, true)[..5] {
-            assert!(is_look(*look));
+        assert_eq!(looks(5, true), [(5, 1.0 / 2.0)]);
+        assert_eq!(looks(9, true), [(6, 1.0 / 2.0), (9, 1.0 / 6.0)]);
+        let all = looks(14, true);
+        assert_eq!(all[2..], [(13, 1.0 / 12.0), (14, 1.0 / 20.0)]);
+        for (look, _) in &looks(100, true)[..7] {
+            assert!(is_look(*look) && next_look(look - 1) == *look);
         }
         assert!(!is_look(0) && !is_look(7) && !is_look(18));
     }

@@ -1,48 +1,30 @@
 //! Which benchmarks are worth another pair of processes.
 
-/// What a pair of processes costs, in seconds.
+/// A benchmark that is not decided.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Price {
-    /// To start and end both.
-    pub start: f64,
-    /// Of each benchmark.
-    pub each: f64,
+pub(crate) struct Open<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// Pairs of processes that it still needs; infinite where none would help.
+    pub pairs: f64,
+    /// Seconds that it takes in one.
+    pub seconds: f64,
 }
 
-impl Price {
-    /// From how many benchmarks each pair had and the seconds that it took: the straight line of
-    /// least squares, or all of it to the benchmarks where there were always as many.
-    pub(crate) fn of(took: &[(usize, f64)]) -> Self {
-        let n = took.len().max(1) as f64;
-        let mean = |of: &dyn Fn(&(usize, f64)) -> f64| took.iter().map(of).sum::<f64>() / n;
-        let (benchmarks, seconds) = (mean(&|t| t.0 as f64), mean(&|t| t.1));
-        let spread = mean(&|t| (t.0 as f64 - benchmarks).powi(2));
-        let together = mean(&|t| (t.0 as f64 - benchmarks) * (t.1 - seconds));
-        let most = seconds / benchmarks.max(1.0);
-        let each = match spread > 0.0 {
-            true => (together / spread).clamp(0.0, most),
-            false => most,
-        };
-        Self {
-            start: seconds - each * benchmarks,
-            each,
-        }
-    }
-}
-
-/// Of the benchmarks that need so many more pairs each, those that can all be decided in the time
-/// that is left, as many as can be: their indices. The hopeless ones take no time from the others.
-pub(crate) fn worth_it(needed: &[f64], price: Price, seconds_left: f64) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..needed.len()).collect();
-    order.sort_by(|a, b| needed[*a].total_cmp(&needed[*b]));
-    let fits = |&count: &usize| {
-        let pair = price.start + price.each * count as f64;
-        needed[order[count - 1]] * pair <= seconds_left
+/// Those that can all be decided in the time that is left, as many as can be, when a pair of
+/// processes takes `start` seconds to start and end. Each is run until it is decided; the hopeless
+/// ones take no time from the others.
+pub(crate) fn worth_it<'a>(mut open: Vec<Open<'a>>, start: f64, seconds_left: f64) -> Vec<&'a str> {
+    // Those that one pair decides share its start, so what counts is what each needs of its own.
+    let needs = |open: &Open<'_>| open.pairs * (open.seconds + start / 10.0);
+    open.sort_by(|a, b| needs(a).total_cmp(&needs(b)));
+    let (mut seconds, mut most) = (0.0, 0.0_f64);
+    let fits = |open: &&Open<'_>| {
+        seconds += open.pairs * open.seconds;
+        most = most.max(open.pairs);
+        seconds + most * start <= seconds_left
     };
-    let most = (1..=order.len()).rev().find(fits).unwrap_or(0);
-    order.truncate(most);
-    order.sort_unstable();
-    order
+    open.iter().take_while(fits).map(|open| open.id).collect()
 }
 
 #[cfg(test)]
@@ -50,32 +32,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_price_is_a_straight_line() {
-        let of = |took: &[(usize, f64)]| {
-            let price = Price::of(took);
-            (price.start, price.each)
-        };
-        assert_eq!(of(&[(100, 50.0)]), (0.0, 0.5));
-        assert_eq!(of(&[(100, 50.0), (100, 52.0)]), (0.0, 0.51));
-        assert_eq!(of(&[(100, 54.0), (20, 14.0)]), (4.0, 0.5));
-        // A host that grew slower.
-        assert_eq!(of(&[(100, 10.0), (20, 20.0)]), (15.0, 0.0));
-        assert_eq!(of(&[]), (0.0, 0.0));
+    fn those_that_fit_together_go_on() {
+        let open = [
+            ("five", 5.0, 1.0),
+            ("never", f64::INFINITY, 1.0),
+            ("two", 2.0, 1.0),
+            ("nine", 9.0, 1.0),
+        ];
+        let open = open.map(|(id, pairs, seconds)| Open { id, pairs, seconds });
+        let worth_it = |left| worth_it(open.to_vec(), 1.0, left);
+        // Nine pairs are started, and sixteen times a benchmark is run.
+        assert_eq!(worth_it(25.0), ["two", "five", "nine"]);
+        assert_eq!(worth_it(24.0), ["two", "five"]);
+        assert_eq!(worth_it(12.0), ["two", "five"]);
+        assert_eq!(worth_it(11.0), ["two"]);
+        assert_eq!(worth_it(3.0), [""; 0]);
     }
 
     #[test]
-    fn those_that_fit_together_go_on() {
-        let price = Price {
-            start: 1.0,
-            each: 1.0,
+    fn a_slow_one_gives_way_to_many_quick_ones() {
+        let slow = Open {
+            id: "slow",
+            pairs: 2.0,
+            seconds: 10.0,
         };
-        // Two take 3 seconds a pair, three take 4.
-        let needed = [5.0, f64::INFINITY, 2.0, 9.0];
-        assert_eq!(worth_it(&needed, price, 1000.0), [0, 2, 3]);
-        assert_eq!(worth_it(&needed, price, 36.0), [0, 2, 3]);
-        assert_eq!(worth_it(&needed, price, 35.0), [0, 2]);
-        assert_eq!(worth_it(&needed, price, 10.0), [2]);
-        assert_eq!(worth_it(&needed, price, 3.0), [0; 0]);
-        assert_eq!(worth_it(&[], price, 3.0), [0; 0]);
+        let quick = Open {
+            id: "quick",
+            pairs: 9.0,
+            seconds: 0.1,
+        };
+        assert_eq!(worth_it(vec![slow, quick], 1.0, 15.0), ["quick"]);
     }
 }

@@ -21,7 +21,7 @@ use crate::command::ab::subject::{Prepared, Subject};
 use crate::command::verdict::VerdictArgs;
 use crate::compare::comparison::{Comparison, Options, compare};
 use crate::compare::drift::KnownDrift;
-use crate::compare::plan::{self, Price};
+use crate::compare::plan::{self, Open};
 use crate::results::baseline::Baseline;
 use crate::results::layout::NEW;
 use crate::results::source::Source;
@@ -124,24 +124,22 @@ fn confirm(args: &Args, options: &Options, pairs: &mut Pairs<'_>) -> anyhow::Res
     loop {
         let comparison = pairs.compare(options);
         decided.extend(comparison.decided());
-        let open: Vec<(&str, f64)> = (comparison.open())
+        let open = (comparison.open())
             .filter(|(id, _)| !decided.contains(*id))
-            .collect();
+            .filter_map(|(id, needed)| {
+                let seconds = *pairs.seconds_of.get(id)?;
+                Some(Open {
+                    id,
+                    pairs: needed,
+                    seconds,
+                })
+            });
         let left = 60.0 * args.budget - pairs.seconds();
-        let needed: Vec<f64> = open.iter().map(|(_, pairs)| *pairs).collect();
-        // The first pair verified, and took longer.
-        let price = Price::of(
-            pairs
-                .took
-                .get(1..)
-                .filter(|took| !took.is_empty())
-                .unwrap_or(&pairs.took),
-        );
-        let worth_it = plan::worth_it(&needed, price, left);
+        let worth_it = plan::worth_it(open.collect(), pairs.start_of_pair, left);
         if worth_it.is_empty() || pairs.hung {
             return Ok(comparison);
         }
-        let only = worth_it.into_iter().map(|i| open[i].0.to_owned());
+        let only = worth_it.into_iter().map(str::to_owned);
         pairs.run(Some(only.collect()))?;
     }
 }
@@ -155,8 +153,12 @@ struct Pairs<'a> {
     sides: [Vec<Baseline>; 2],
     /// What calibrations chose, for the next process of the side.
     choices: [BTreeMap<String, String>; 2],
-    /// Benchmarks and seconds of each.
-    took: Vec<(usize, f64)>,
+    /// Pairs that have run.
+    number: u32,
+    /// What each benchmark took in the last pair that had it, both sides together.
+    seconds_of: BTreeMap<String, f64>,
+    /// What the last pair took beside its benchmarks.
+    start_of_pair: f64,
     failed: Vec<String>,
     hung: bool,
     one_after_the_other: BTreeSet<String>,
@@ -171,7 +173,9 @@ impl<'a> Pairs<'a> {
             start: Instant::now(),
             sides: [Vec::new(), Vec::new()],
             choices: [BTreeMap::new(), BTreeMap::new()],
-            took: Vec::new(),
+            number: 0,
+            seconds_of: BTreeMap::new(),
+            start_of_pair: 0.0,
             failed: Vec::new(),
             hung: false,
             one_after_the_other: BTreeSet::new(),
@@ -184,7 +188,8 @@ impl<'a> Pairs<'a> {
 
     /// Runs another pair, of all benchmarks or of these.
     fn run(&mut self, only: Option<BTreeSet<String>>) -> anyhow::Result<()> {
-        let pair = self.took.len() as u32 + 1;
+        self.number += 1;
+        let pair = self.number;
         let [a, b] = &self.subjects;
         match &only {
             None => eprintln!(
@@ -220,7 +225,7 @@ impl<'a> Pairs<'a> {
             Duration::from_secs(self.args.turn_limit.into()),
         )?;
         let seconds = self.seconds() - before;
-        let mut benchmarks = 0;
+        let mut seconds_of: BTreeMap<String, f64> = BTreeMap::new();
         for (i, ended) in ended.into_iter().enumerate() {
             let label = self.subjects[i].label();
             let name = format!("{}{pair}", ['a', 'b'][i]);
@@ -239,6 +244,9 @@ impl<'a> Pairs<'a> {
                 self.one_after_the_other.insert(label.to_owned());
             }
             self.choices[i].extend(ended.choices);
+            for (id, seconds) in ended.seconds {
+                *seconds_of.entry(id).or_default() += seconds;
+            }
             let read = Baseline::read(&Source {
                 root: homes[i].clone(),
                 baseline: NEW.to_owned(),
@@ -255,10 +263,10 @@ impl<'a> Pairs<'a> {
                     homes[i].display()
                 );
             }
-            benchmarks = benchmarks.max(read.results.len());
             self.sides[i].push(read);
         }
-        self.took.push((benchmarks, seconds));
+        self.start_of_pair = (seconds - seconds_of.values().sum::<f64>()).max(0.0);
+        self.seconds_of.extend(seconds_of);
         Ok(())
     }
 

@@ -16,6 +16,8 @@ pub(super) struct Ended {
     pub(super) took_turns: bool,
     /// None is told here.
     pub(super) choices: BTreeMap<String, String>,
+    /// Not known here.
+    pub(super) seconds: BTreeMap<String, f64>,
 }
 
 /// Runs one after the other; `b_first` says who begins. Neither can be told how to run.
@@ -34,6 +36,7 @@ pub(super) fn take(
             status: Some(child::run(command)?),
             took_turns: false,
             choices: BTreeMap::new(),
+            seconds: BTreeMap::new(),
         })
     };
     if b_first {

@@ -26,6 +26,8 @@ pub(super) struct Ended {
     pub(super) took_turns: bool,
     /// What its calibrations chose, by the name of the choice.
     pub(super) choices: BTreeMap<String, String>,
+    /// How long it ran for each benchmark.
+    pub(super) seconds: BTreeMap<String, f64>,
 }
 
 /// The core that both sides of a pair of processes share: another one for each pair, far from the
@@ -130,6 +132,7 @@ struct Side {
     took_turns: bool,
     status: Option<ExitStatus>,
     choices: BTreeMap<String, String>,
+    seconds: BTreeMap<String, f64>,
     /// How it is to run.
     told: Instructions,
     /// What a turn may take.
@@ -157,6 +160,7 @@ impl Side {
             took_turns: false,
             status: None,
             choices: BTreeMap::new(),
+            seconds: BTreeMap::new(),
             told,
             limit,
         };
@@ -190,6 +194,16 @@ impl Side {
 
     /// Lets it run until it stands still again.
     fn go_on(&mut self) -> anyhow::Result<()> {
+        let start = Instant::now();
+        self.answer()?;
+        // What led up to where it is now, such as its set-up.
+        if let At::Benchmark(id) = &self.at {
+            *self.seconds.entry(id.clone()).or_default() += start.elapsed().as_secs_f64();
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self) -> anyhow::Result<()> {
         match self.at {
             At::Start => self.tell(&Told::Run(self.told.clone()))?,
             _ => self.tell(&Told::Go)?,
@@ -270,6 +284,7 @@ impl Side {
             status: self.status,
             took_turns: self.took_turns,
             choices: std::mem::take(&mut self.choices),
+            seconds: std::mem::take(&mut self.seconds),
         }
     }
 }

@@ -100,9 +100,22 @@ impl Estimate {
         1.0 / self.ways().count() as f64
     }
 
-    /// The change by the mean over the pairs.
+    /// The change, by the mean over the pairs.
     pub(super) fn centre(&self) -> f64 {
         self.modelled.centre
+    }
+
+    /// The change, by the way that speaks for one most: a process that was far off can turn the
+    /// sign of the mean.
+    pub(super) fn change(&self) -> f64 {
+        self.speaks_most().centre
+    }
+
+    fn speaks_most(&self) -> &Distribution {
+        let unlikely = |d: &&Distribution| d.tail(d.centre.abs());
+        self.ways()
+            .min_by(|a, b| unlikely(a).total_cmp(&unlikely(b)))
+            .expect("there is always one way")
     }
 
     /// Probability of seeing this much of a change or more where there is none.
@@ -118,6 +131,13 @@ impl Estimate {
     pub(super) fn if_changed(&self, edge: f64) -> f64 {
         let least = self.ways().map(|d| d.tail(edge - d.centre.abs()));
         (least.fold(1.0, f64::min) / self.share()).min(1.0)
+    }
+
+    /// Centre of [`change`](Self::change) and half the width of the interval that misses with this
+    /// probability.
+    pub(super) fn interval_of_change(&self, error: f64) -> (f64, f64) {
+        let way = self.speaks_most();
+        (way.centre, way.reach(error * self.share()))
     }
 
     /// Centre and half the width of the interval that misses with this probability; the narrower

@@ -148,7 +148,7 @@ pub(super) fn judge(
             } = seen.as_ref()?;
             let is_found = change.as_ref().filter(|c| c.if_unchanged <= least);
             let is_same = all.if_changed(edge) <= SAME_ERROR;
-            let verdict = match is_found.map(|c| c.estimate.centre()) {
+            let verdict = match is_found.map(|c| c.estimate.change()) {
                 Some(centre) if centre >= edge => Verdict::Slower,
                 Some(centre) if centre <= -edge => Verdict::Faster,
                 _ if is_same => Verdict::Same,
@@ -268,7 +268,10 @@ fn more_pairs(all: &Estimate, change: Option<&Change>, edge: f64) -> f64 {
 impl Judged {
     /// Ratio and the ends of its interval.
     pub(super) fn ratio(&self) -> [f64; 3] {
-        let (centre, reach) = self.estimate.interval(self.error);
+        let (centre, reach) = match self.verdict {
+            Verdict::Slower | Verdict::Faster => self.estimate.interval_of_change(self.error),
+            _ => self.estimate.interval(self.error),
+        };
         [centre, centre - reach, centre + reach].map(f64::exp)
     }
 

@@ -40,6 +40,9 @@ const VERDICTS: [Verdict; 6] = [
 /// An interval with ends further apart than this factor tells nothing.
 const TOO_WIDE: f64 = 1.5;
 
+/// A resolution beyond this has no figure.
+const LARGEST_RESOLUTION: f64 = 0.5;
+
 /// Undecided benchmarks that the terminal lists.
 const LISTED: usize = 10;
 
@@ -209,9 +212,13 @@ impl Comparison {
     pub(crate) fn class_lines(&self) -> Vec<String> {
         let line = |drift: &Drift| {
             let finds = match self.resolution(&drift.class) {
-                Some(resolution) => {
+                Some(resolution) if resolution <= LARGEST_RESOLUTION => {
                     format!("changes from {} on are found", percent_fine(resolution))
                 }
+                Some(_) => format!(
+                    "only changes of more than {} are found",
+                    percent_fine(LARGEST_RESOLUTION)
+                ),
                 None => "no change is called".to_owned(),
             };
             format!(

@@ -527,6 +527,23 @@ fn what_is_run_once_more_is_judged_by_that_alone() {
 }
 
 #[test]
+fn a_process_that_was_far_off_does_not_turn_a_change_around() {
+    let m = Machine { pairs: 12, ..GATED };
+    let mut simulated = Simulated::new(&m, 1, vec![1.05; 10]);
+    for round in 0..12 {
+        simulated.run(round, |_| true);
+    }
+    for case in &mut simulated.cases {
+        case.pairs[3].new.ns *= 0.3;
+    }
+    for judged in simulated.judge().0 {
+        assert_eq!(judged.verdict, Verdict::Slower);
+        let [ratio, low, _] = judged.ratio();
+        assert!((ratio / 1.05 - 1.0).abs() < 0.01 && low > 1.0);
+    }
+}
+
+#[test]
 fn a_change_in_most_benchmarks_is_named_when_one_pair_cannot_tell() {
     let (_, drifts) = compare(&GATED, 1, |i| if i % 5 == 0 { 1.0 } else { 1.03 });
     let doubt = drifts[0].doubt.as_deref().expect("the drift hides it");

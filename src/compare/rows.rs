@@ -53,9 +53,9 @@ pub(crate) struct Row {
     pub verdict: Verdict,
     /// The clock of both sides, where it is known and one.
     pub clock: Option<Clock>,
-    /// Median time before, nanoseconds: geometric mean over the runs.
+    /// Median time before, nanoseconds, of the median run.
     pub base_ns: Option<f64>,
-    /// Median time now, nanoseconds: geometric mean over the runs.
+    /// Median time now, nanoseconds, of the median run.
     pub new_ns: Option<f64>,
     /// What it drifts with, where the two can be compared.
     pub class: Option<Class>,
@@ -191,12 +191,9 @@ fn case(
     })
 }
 
+/// The median run: one that was far off must not contradict the ratio.
 fn centre(runs: &[&Sampled]) -> Option<f64> {
-    let logs: Vec<f64> = runs
-        .iter()
-        .filter_map(|s| Some(median(s.ns.iter().copied())?.ln()))
-        .collect();
-    (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
+    median((runs.iter()).filter_map(|run| median(run.ns.iter().copied())))
 }
 
 /// Two runs whose SM clocks differ by more than this are marked.

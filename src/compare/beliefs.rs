@@ -52,7 +52,7 @@ const FREEDOMS: [f64; 9] = [1.0, 1.5, 2.0, 3.0, 4.5, 7.0, 11.0, 20.0, 60.0];
 const IF_ONE_PAIR: [f64; 9] = [0.001, 0.003, 0.01, 0.05, 0.15, 0.25, 0.25, 0.18, 0.106];
 
 /// The same of a GPU, where some kernels have two speeds, of which a process draws one: on an
-/// H200 three of fifteen differed by 4 % between processes, and the others by 0.1 %.
+/// H200 three of fifteen differed by 2 to 4 % between processes, and most of the others by 0.1 %.
 const IF_ONE_PAIR_ON_GPU: [f64; 9] = [0.01, 0.03, 0.08, 0.16, 0.2, 0.2, 0.16, 0.1, 0.06];
 
 /// The standard deviations that are tried lie this far apart, as logarithms.

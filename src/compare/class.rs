@@ -49,9 +49,9 @@ impl Class {
     /// change between two processes that run the same code. It may be wrong by a factor of
     /// three, and fades as evidence arrives.
     ///
-    /// The figures are those of an H200 on a shared host, and of its CPU, in turns; short device
-    /// times behind a gate carry what a launch costs the device, which differs by up to 150 ns
-    /// from process to process.
+    /// The figures of a GPU are about those of an H200 on a shared host, in turns; that of a CPU is
+    /// a guess. Short device times behind a gate carry what a launch costs the device, which
+    /// differs by up to 150 ns from process to process.
     pub(crate) fn assumed_drift(&self) -> f64 {
         match (self.clock, self.short) {
             (Some(Clock::EventsGated | Clock::EventsCold), false) => 0.002,

@@ -7,7 +7,7 @@ use regex::Regex;
 use crate::compare::beliefs::Beliefs;
 use crate::compare::environment;
 use crate::compare::judge::{self, Drift, Question};
-use crate::compare::multiple::is_look;
+use crate::compare::multiple::is_analysed_at;
 use crate::compare::rows::{self, Judgement, Row};
 use crate::compare::verdict::Verdict;
 use crate::results::baseline::Baseline;
@@ -150,11 +150,12 @@ fn labels(side: &[Baseline]) -> Vec<String> {
 }
 
 impl Comparison {
-    /// What has been decided where it may be: after the pairs that chose, and at each look later.
+    /// What has been decided where it may be: after the pairs that chose, and at each interim analysis of the
+    /// later ones.
     pub(crate) fn decided(&self) -> impl Iterator<Item = String> {
         let is_decided = |row: &&Row| {
             let confirmed = row.base_samples.len().saturating_sub(self.screened);
-            row.verdict != Verdict::Unsure && (confirmed == 0 || is_look(confirmed))
+            row.verdict != Verdict::Unsure && (confirmed == 0 || is_analysed_at(confirmed))
         };
         self.rows
             .iter()

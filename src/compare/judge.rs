@@ -8,14 +8,16 @@ use crate::compare::class::Class;
 use crate::compare::doubt::doubt;
 use crate::compare::estimate::Estimate;
 use crate::compare::learn::Learnt;
-use crate::compare::multiple::{FIRST_LOOK, discoveries, error_of_chosen, looks, next_look};
+use crate::compare::multiple::{
+    FIRST_ANALYSIS, analyses, discoveries, error_of_chosen, next_analysis,
+};
 use crate::compare::verdict::Verdict;
 
 /// When nothing changed, the probability of any 'slower' or 'faster'; when something did, the
 /// expected share of false ones among them.
 pub(crate) const CHANGE_ERROR: f64 = 0.01;
 
-/// Probability of 'same', each time that a benchmark is looked at, where it truly changed by the
+/// Probability of 'same', each time that a benchmark is analysed, where it truly changed by the
 /// threshold.
 pub(crate) const SAME_ERROR: f64 = 0.025;
 
@@ -159,7 +161,7 @@ pub(super) fn judge(
             // Had it seemed to change, it would have been run as often as any.
             let (pairs, share) = match question.screened {
                 0 => (all.pairs, 1.0),
-                _ => last_look(most_pairs.unwrap_or(FIRST_LOOK).max(FIRST_LOOK)),
+                _ => last_analysis(most_pairs.unwrap_or(FIRST_ANALYSIS).max(FIRST_ANALYSIS)),
             };
             Some(Judged {
                 verdict,
@@ -186,11 +188,11 @@ struct Seen {
 
 /// What speaks for a change.
 struct Change {
-    /// By the look that speaks for it most.
+    /// By the interim analysis that speaks for it most.
     estimate: Estimate,
-    /// Probability of this much or more where nothing changed; every look is paid for.
+    /// Probability of this much or more where nothing changed; every analysis is paid for.
     if_unchanged: f64,
-    /// Share of the error that this look may spend.
+    /// Share of the error that this analysis may spend.
     share: f64,
     /// Pairs in all that were run to test it.
     pairs: usize,
@@ -209,8 +211,8 @@ impl Change {
             .collect();
         rounds.sort_unstable();
         let mut best: Option<Self> = None;
-        for (look, share) in looks(rounds.len(), screened > 0) {
-            let until = *rounds.get(look.checked_sub(1)?)?;
+        for (size, share) in analyses(rounds.len(), screened > 0) {
+            let until = *rounds.get(size.checked_sub(1)?)?;
             let estimate = estimate(&|round| (screened..=until).contains(&round))?;
             let if_unchanged = (estimate.if_unchanged() / share).min(1.0);
             if best
@@ -229,10 +231,10 @@ impl Change {
     }
 }
 
-/// So many pairs, and the share of the error that the look at them may spend.
-fn last_look(pairs: usize) -> (usize, f64) {
-    let looks = looks(pairs, true);
-    *looks.last().expect("all pairs are looked at")
+/// So many pairs, and the share of the error that their analysis may spend.
+fn last_analysis(pairs: usize) -> (usize, f64) {
+    let all = analyses(pairs, true);
+    *all.last().expect("all pairs are analysed")
 }
 
 /// More pairs of processes after which it would be called, or shown the same, if it is what it
@@ -259,8 +261,8 @@ fn more_pairs(all: &Estimate, change: Option<&Change>, edge: f64) -> f64 {
     let to_same = until(SAME, edge - (size - error).max(0.0)) - have;
     let more = to_change.min(to_same).max(1.0).ceil();
     match more.is_finite() && more < FEW {
-        // Nothing is decided between two looks.
-        true => (next_look(confirmed + more as usize) - confirmed) as f64,
+        // Nothing is decided between two interim analyses.
+        true => (next_analysis(confirmed + more as usize) - confirmed) as f64,
         false => more,
     }
 }

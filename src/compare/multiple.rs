@@ -1,8 +1,8 @@
 //! Many benchmarks judged at once, and some of them more than once.
 
-/// The evidence so far is looked at first after so many pairs of processes, then each time that
+/// The first interim analysis is made after so many pairs of processes, the next each time that
 /// there are half as many more.
-pub(super) const FIRST_LOOK: usize = 6;
+pub(super) const FIRST_ANALYSIS: usize = 6;
 
 /// Which of the tested benchmarks changed, when the expected share of false ones among those
 /// chosen is at most `error` (Benjamini and Hochberg, "Controlling the false discovery rate: a
@@ -27,32 +27,32 @@ pub(super) fn error_of_chosen(chosen: usize, tested: usize, error: f64) -> f64 {
     error * chosen.max(1) as f64 / tested.max(1) as f64
 }
 
-/// The planned looks: after 6 pairs, 9, 13, 19 and so on.
+/// The planned interim analyses: after 6 pairs, 9, 13, 19 and so on.
 fn planned() -> impl Iterator<Item = usize> {
-    std::iter::successors(Some(FIRST_LOOK), |look| Some(look + look / 2))
+    std::iter::successors(Some(FIRST_ANALYSIS), |pairs| Some(pairs + pairs / 2))
 }
 
-/// The numbers of pairs at which `pairs` of them have been looked at, and the share of the error
-/// that each look may spend: 1/2, 1/6, 1/12 and so on, which is 1 in all. Without looks on the way
+/// The numbers of pairs at which `pairs` of them have been analysed, and the share of the error
+/// that each analysis may spend: 1/2, 1/6, 1/12 and so on, which is 1 in all. Without any on the way
 /// the only one has all of it.
-pub(super) fn looks(pairs: usize, on_the_way: bool) -> Vec<(usize, f64)> {
+pub(super) fn analyses(pairs: usize, on_the_way: bool) -> Vec<(usize, f64)> {
     if !on_the_way {
         return vec![(pairs, 1.0)];
     }
-    let before = planned().take_while(|look| *look < pairs);
+    let before = planned().take_while(|planned| *planned < pairs);
     let all = before.chain([pairs]).zip(1..);
-    all.map(|(look, i)| (look, 1.0 / f64::from(i * (i + 1))))
+    all.map(|(size, i)| (size, 1.0 / f64::from(i * (i + 1))))
         .collect()
 }
 
-/// Whether these many pairs are looked at.
-pub(super) fn is_look(pairs: usize) -> bool {
-    next_look(pairs) == pairs
+/// Whether these many pairs are analysed.
+pub(super) fn is_analysed_at(pairs: usize) -> bool {
+    next_analysis(pairs) == pairs
 }
 
-/// The first look at these many pairs or more.
-pub(super) fn next_look(pairs: usize) -> usize {
-    planned().find(|look| *look >= pairs).unwrap_or(pairs)
+/// The first analysis of these many pairs or more.
+pub(super) fn next_analysis(pairs: usize) -> usize {
+    planned().find(|planned| *planned >= pairs).unwrap_or(pairs)
 }
 
 #[cfg(test)]
@@ -73,14 +73,14 @@ mod tests {
 
     #[test]
     fn looks_share_the_error() {
-        assert_eq!(looks(5, false), [(5, 1.0)]);
-        assert_eq!(looks(5, true), [(5, 1.0 / 2.0)]);
-        assert_eq!(looks(9, true), [(6, 1.0 / 2.0), (9, 1.0 / 6.0)]);
-        let all = looks(14, true);
+        assert_eq!(analyses(5, false), [(5, 1.0)]);
+        assert_eq!(analyses(5, true), [(5, 1.0 / 2.0)]);
+        assert_eq!(analyses(9, true), [(6, 1.0 / 2.0), (9, 1.0 / 6.0)]);
+        let all = analyses(14, true);
         assert_eq!(all[2..], [(13, 1.0 / 12.0), (14, 1.0 / 20.0)]);
-        for (look, _) in &looks(100, true)[..7] {
-            assert!(is_look(*look) && next_look(look - 1) == *look);
+        for (size, _) in &analyses(100, true)[..7] {
+            assert!(is_analysed_at(*size) && next_analysis(size - 1) == *size);
         }
-        assert!(!is_look(0) && !is_look(7) && !is_look(18));
+        assert!(!is_analysed_at(0) && !is_analysed_at(7) && !is_analysed_at(18));
     }
 }

@@ -12,7 +12,7 @@ use crate::compare::case::{Case, Pair};
 use crate::compare::class::Class;
 use crate::compare::judge::{ALONE, Drift, Judged, LAUNCH_BOUND, Question, THRESHOLD, judge};
 use crate::compare::median::Median;
-use crate::compare::multiple::is_look;
+use crate::compare::multiple::is_analysed_at;
 use crate::compare::verdict::Verdict;
 use crate::model::id::Device;
 use crate::results::baseline::Baseline;
@@ -205,14 +205,17 @@ impl<'m> Simulated<'m> {
         (judged.into_iter().flatten().collect(), drifts)
     }
 
-    /// As `ab` does: what is decided at a look is not run any more.
+    /// As `ab` does: what an interim analysis decides is not run any more.
     fn compare(mut self) -> (Vec<Judged>, Vec<Drift>) {
         let mut done = vec![false; self.cases.len()];
         for round in 0..self.machine.pairs {
             self.run(round, |i| !done[i]);
             let screened = self.machine.screened;
             let confirmed = (round + 1).saturating_sub(screened);
-            if screened > 0 && round + 1 >= screened && (confirmed == 0 || is_look(confirmed)) {
+            if screened > 0
+                && round + 1 >= screened
+                && (confirmed == 0 || is_analysed_at(confirmed))
+            {
                 for (done, judged) in done.iter_mut().zip(self.judge().0) {
                     *done |= judged.verdict != Verdict::Unsure;
                 }

@@ -115,6 +115,7 @@ fn main() -> ExitCode {
         ("two_sides_take_turns", turns::in_turns),
         #[cfg(target_os = "linux")]
         ("what_is_undecided_is_run_again", turns::confirmed),
+        ("what_failed_is_not_timed_later", turns::failed_once),
         ("one_side_fails", turns::one_side_fails),
         #[cfg(target_os = "linux")]
         ("an_interrupt_between_turns", turns::interrupted),

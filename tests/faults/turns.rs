@@ -28,10 +28,14 @@ fn bundles(dir: &Path, second: &str) {
 }
 
 fn ab(dir: &Path, options: &[&str]) -> Command {
+    ab_of(dir, options, "sound")
+}
+
+fn ab_of(dir: &Path, options: &[&str], filter: &str) -> Command {
     let mut command = crossover(dir, &["ab", "a", "b"]);
     command
         .args(options)
-        .args(["--", "sound"])
+        .args(["--", filter])
         .current_dir(dir)
         .env("TMPDIR", dir)
         .env("CROSSOVER_PROFILE", "quick")
@@ -111,6 +115,23 @@ pub(crate) fn confirmed() {
     assert_eq!(json["screened"], 2);
     assert_eq!(json["failures"], serde_json::json!([]));
     assert_eq!(left(dir.path()), [""; 0]);
+}
+
+/// Later processes do not verify: what failed in the first one is not timed there.
+pub(crate) fn failed_once() {
+    let dir = tempfile::tempdir().unwrap();
+    bundles(dir.path(), "exec");
+    let output = ab_of(dir.path(), &["--budget", "0"], "faulty")
+        .output()
+        .unwrap();
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for run in ["a1", "b1", "a2", "b2"] {
+        let ids = shown(&results(dir.path()).join(run));
+        assert!(!ids.is_empty(), "{run}: {said}");
+        let only_last = ids.iter().all(|id| id.starts_with("faulty/cpu/last/"));
+        assert!(only_last, "{run}: {ids:?}");
+    }
 }
 
 /// One side dies, or hangs: the other's results are all there.

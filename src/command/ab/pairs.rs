@@ -1,0 +1,215 @@
+//! The pairs of processes of a comparison: started, read, and compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+use crate::command::ab::arguments::Args;
+use crate::command::ab::subject::Prepared;
+use crate::command::ab::turns;
+use crate::compare::comparison::{Comparison, Options, compare};
+use crate::compare::drift::KnownDrift;
+use crate::results::baseline::Baseline;
+use crate::results::layout::NEW;
+use crate::results::source::Source;
+use crate::suite::turns::Instructions;
+
+/// What is known of machines, in the folder of all results.
+const DRIFT: &str = "drift.json";
+
+/// The pairs of processes that have run.
+pub(super) struct Pairs<'a> {
+    args: &'a Args,
+    results: &'a Path,
+    subjects: [Prepared; 2],
+    start: Instant,
+    sides: [Vec<Baseline>; 2],
+    /// What calibrations chose, for the next process of the side.
+    choices: [BTreeMap<String, String>; 2],
+    /// Pairs that have run.
+    number: u32,
+    /// What each benchmark took in the last pair that had it, both sides together.
+    pub(super) seconds_of: BTreeMap<String, f64>,
+    /// What the last pair took beside its benchmarks.
+    pub(super) start_of_pair: f64,
+    failed: Vec<String>,
+    /// A side was ended as hung: another pair would hang again.
+    pub(super) hung: bool,
+    one_after_the_other: BTreeSet<String>,
+}
+
+impl<'a> Pairs<'a> {
+    pub(super) fn new(args: &'a Args, results: &'a Path, subjects: [Prepared; 2]) -> Self {
+        Self {
+            args,
+            results,
+            subjects,
+            start: Instant::now(),
+            sides: [Vec::new(), Vec::new()],
+            choices: [BTreeMap::new(), BTreeMap::new()],
+            number: 0,
+            seconds_of: BTreeMap::new(),
+            start_of_pair: 0.0,
+            failed: Vec::new(),
+            hung: false,
+            one_after_the_other: BTreeSet::new(),
+        }
+    }
+
+    /// Whether no side had to run one after the other.
+    pub(super) fn took_turns(&self) -> bool {
+        self.one_after_the_other.is_empty()
+    }
+
+    /// Since the first of them was begun.
+    pub(super) fn seconds(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+
+    /// Runs another pair, of all benchmarks or of these.
+    pub(super) fn run(&mut self, only: Option<BTreeSet<String>>) -> anyhow::Result<()> {
+        self.number += 1;
+        let pair = self.number;
+        let [a, b] = &self.subjects;
+        match &only {
+            None => eprintln!(
+                "pair {pair} of {}: {} and {}",
+                self.args.pairs,
+                a.label(),
+                b.label()
+            ),
+            Some(only) => eprintln!(
+                "pair {pair}: {} undecided benchmark(s), {:.0} s of {:.0} s used",
+                only.len(),
+                self.seconds(),
+                60.0 * self.args.budget
+            ),
+        }
+        let homes = ['a', 'b'].map(|side| self.results.join(format!("{side}{pair}")));
+        for home in &homes {
+            std::fs::create_dir_all(home).with_context(|| format!("{}", home.display()))?;
+        }
+        let told = [0, 1].map(|side: usize| Instructions {
+            core: turns::core(pair),
+            // What computed rightly once does so in the other processes of its executable; what
+            // did not, or was not reached, must not be timed unverified.
+            only: only.clone().or_else(|| {
+                let verified = self.sides[side].first()?;
+                Some(verified.results.keys().cloned().collect())
+            }),
+            verify: pair == 1,
+            choices: self.choices[side].clone(),
+        });
+        let before = self.seconds();
+        let ended = turns::take(
+            a.command(&homes[0], &self.args.bench_args),
+            b.command(&homes[1], &self.args.bench_args),
+            pair.is_multiple_of(2),
+            [&told[0], &told[1]],
+            Duration::from_secs(self.args.turn_limit.into()),
+        )?;
+        let seconds = self.seconds() - before;
+        let mut seconds_of: BTreeMap<String, f64> = BTreeMap::new();
+        for (i, ended) in ended.into_iter().enumerate() {
+            let label = self.subjects[i].label();
+            let name = format!("{}{pair}", ['a', 'b'][i]);
+            let how = match ended.status {
+                Some(status) if status.success() => None,
+                Some(status) => Some(format!("failed ({status}), as it says above")),
+                None => Some("hung and was ended".to_owned()),
+            };
+            self.hung |= ended.status.is_none();
+            if let Some(how) = how {
+                self.failed.push(format!(
+                    "run {name} of {label} {how}; what it lacks is not compared"
+                ));
+            }
+            if !ended.took_turns {
+                self.one_after_the_other.insert(label.to_owned());
+            }
+            self.choices[i].extend(ended.choices);
+            for (id, seconds) in ended.seconds {
+                *seconds_of.entry(id).or_default() += seconds;
+            }
+            let read = Baseline::read(&Source {
+                root: homes[i].clone(),
+                baseline: NEW.to_owned(),
+                label: label.to_owned(),
+            });
+            // A side may have none of what is asked for later.
+            if read.results.is_empty() && pair == 1 {
+                if !self.failed.is_empty() {
+                    bail!("{}", self.failed.join("; "));
+                }
+                bail!(
+                    "run {name} left no results in {}; does the filter after `--` match a \
+                     benchmark, and does `run` keep to CRITERION_HOME?",
+                    homes[i].display()
+                );
+            }
+            self.sides[i].push(read);
+        }
+        self.start_of_pair = (seconds - seconds_of.values().sum::<f64>()).max(0.0);
+        self.seconds_of.extend(seconds_of);
+        Ok(())
+    }
+
+    pub(super) fn compare(&self, options: &Options) -> Comparison {
+        compare(&self.sides[0], &self.sides[1], options)
+    }
+
+    /// Keeps what was learnt, shows the comparison, and says how the command ends.
+    pub(super) fn close(&self, mut comparison: Comparison) -> anyhow::Result<ExitCode> {
+        comparison.failures.clone_from(&self.failed);
+        comparison.warnings.extend(self.different_choices());
+        if !self.one_after_the_other.is_empty() {
+            let labels: Vec<&str> = self
+                .one_after_the_other
+                .iter()
+                .map(String::as_str)
+                .collect();
+            comparison.warnings.push(format!(
+                "{} cannot take turns with another process: the sides ran one after the other and \
+                 met a different host, and nothing was confirmed",
+                labels.join(" and ")
+            ));
+        }
+        if let Err(error) = self.keep_drift(&self.args.results.join(DRIFT)) {
+            eprintln!("note: what was learnt of this machine is not kept: {error:#}");
+        }
+        self.args.verdict.keep(&comparison, self.results)?;
+        let mut code = self.args.verdict.show(&comparison)?;
+        // No change is worth a verdict where a side computes wrongly.
+        for text in &self.failed {
+            eprintln!("error: {text}");
+            code = ExitCode::FAILURE;
+        }
+        eprintln!(
+            "results of all runs, compare.html, compare.md and compare.json: {}",
+            self.results.display()
+        );
+        Ok(code)
+    }
+
+    fn keep_drift(&self, path: &Path) -> anyhow::Result<()> {
+        let mut known = KnownDrift::read(path)?;
+        if known.learn([&self.sides[0], &self.sides[1]]) {
+            known.write(path)?;
+        }
+        Ok(())
+    }
+
+    /// What calibrations chose differently on the two sides.
+    fn different_choices(&self) -> Vec<String> {
+        let [old, new] = &self.choices;
+        let both = old
+            .iter()
+            .filter_map(|(name, old)| Some((name, old, new.get(name)?)));
+        both.filter(|(_, old, new)| old != new)
+            .map(|(name, old, new)| format!("{name}: base chose {old}, new {new}"))
+            .collect()
+    }
+}

@@ -178,6 +178,7 @@ fn plant(root: &Path, planned: &Planned, run: &str) {
         device_state: None,
         monitor: None,
         extra: Default::default(),
+        choices: Default::default(),
         notes: Vec::new(),
         run: run.to_owned(),
     };

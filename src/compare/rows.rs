@@ -112,7 +112,10 @@ fn row(id: &str, base: &[Baseline], new: &[Baseline]) -> Option<(Row, Option<Cas
         base_samples: befores.iter().map(|s| s.ns.len()).collect(),
         new_samples: afters.iter().map(|s| s.ns.len()).collect(),
         reason: None,
-        marks: marks(&befores, &afters),
+        marks: marks(&befores, &afters)
+            .into_iter()
+            .chain(unlike_choices(&pairs))
+            .collect(),
     };
     let broken = |side: &[Baseline], other: &[Baseline]| {
         side.iter()
@@ -159,7 +162,7 @@ fn case(
             names.join(" and ")
         ));
     }
-    let mut judged = Vec::new();
+    let (mut alike, mut unlike) = (Vec::new(), Vec::new());
     for (round, before, after) in pairs {
         let (Some(before), Some(after)) = (before, after) else {
             continue;
@@ -170,12 +173,19 @@ fn case(
         let (Some(base), Some(new)) = (Median::of(&before.ns), Median::of(&after.ns)) else {
             return Err(format!("fewer than {FEWEST_SAMPLES} samples"));
         };
-        judged.push(Pair {
+        let pairs = match different_choices(before, after).is_empty() {
+            true => &mut alike,
+            false => &mut unlike,
+        };
+        pairs.push(Pair {
             round: *round,
             base,
             new,
         });
     }
+    // Where a calibration chose differently on the two sides of a pair, they ran different code of
+    // a revision.
+    let judged = if alike.is_empty() { unlike } else { alike };
     let Some(first) = judged.first() else {
         return Err("no pair of runs has it on both sides".to_owned());
     };
@@ -189,6 +199,27 @@ fn case(
         class: Class::of(id, clock, ns_a_launch),
         pairs: judged,
     })
+}
+
+/// What calibrations chose differently, where both were asked: the choice, and what each chose.
+fn different_choices<'a>(base: &'a Sampled, new: &'a Sampled) -> Vec<(&'a str, [&'a str; 2])> {
+    let choices = |side: &'a Sampled| side.sidecar.as_ref().map(|sidecar| &sidecar.choices);
+    let (Some(base), Some(new)) = (choices(base), choices(new)) else {
+        return Vec::new();
+    };
+    base.iter()
+        .filter_map(|(choice, base)| Some((choice.as_str(), [base.as_str(), new.get(choice)?])))
+        .filter(|(_, [base, new])| base != new)
+        .collect()
+}
+
+/// What was chosen differently in every pair.
+fn unlike_choices(pairs: &[(usize, Option<&Sampled>, Option<&Sampled>)]) -> Option<String> {
+    let both = pairs.iter().filter_map(|(_, b, n)| b.zip(*n));
+    let different: Vec<_> = both.map(|(b, n)| different_choices(b, n)).collect();
+    let all = different.iter().all(|different| !different.is_empty());
+    let (choice, [base, new]) = different.first().filter(|_| all)?.first()?;
+    Some(format!("{choice}: base chose {base}, new {new}"))
 }
 
 /// The median run: one that was far off must not contradict the ratio.
@@ -225,4 +256,72 @@ fn marks(befores: &[&Sampled], afters: &[&Sampled]) -> Vec<String> {
         marks.push(format!("SM clock {before:.0} → {after:.0} MHz"));
     }
     marks
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::model::cost::Cost;
+    use crate::model::record::{SCHEMA, Sidecar};
+
+    const ID: &str = "a/cpu/b/1";
+    const CHOICE: &str = "of what";
+
+    /// A run whose median is `ns`, and what its calibration chose.
+    fn run(ns: f64, chose: Option<&str>) -> Baseline {
+        let choices = chose.map(|chose| (CHOICE.to_owned(), chose.to_owned()));
+        let sidecar = Sidecar {
+            schema: SCHEMA,
+            id: ID.to_owned(),
+            samples_sha256: String::new(),
+            clock: Clock::Wall,
+            size: 1,
+            cost: Cost::default(),
+            role: None,
+            verified: None,
+            device_state: None,
+            monitor: None,
+            extra: BTreeMap::new(),
+            choices: choices.into_iter().collect(),
+            notes: Vec::new(),
+            run: String::new(),
+        };
+        let sampled = Sampled {
+            ns: (0..20).map(|i| ns + f64::from(i) * 1e-3).collect(),
+            sidecar: Some(sidecar),
+        };
+        let mut run = Baseline::default();
+        run.results.insert(ID.to_owned(), sampled);
+        run
+    }
+
+    fn rounds_and_marks(base: &[Baseline], new: &[Baseline]) -> (Vec<usize>, Vec<String>) {
+        let (row, case) = rows(base, new).remove(0);
+        let rounds = case.unwrap().pairs.iter().map(|pair| pair.round).collect();
+        (rounds, row.marks)
+    }
+
+    #[test]
+    fn a_pair_whose_sides_chose_differently_does_not_count() {
+        let base = [run(10.0, Some("x")), run(10.5, Some("y"))];
+        let new = [run(14.0, Some("y")), run(10.6, Some("y"))];
+        assert_eq!(rounds_and_marks(&base, &new), (vec![1], vec![]));
+    }
+
+    #[test]
+    fn where_all_pairs_chose_differently_they_count_and_it_is_said() {
+        let base = [run(10.0, Some("x")), run(10.5, Some("x"))];
+        let new = [run(14.0, Some("y")), run(14.6, Some("y"))];
+        let said = "of what: base chose x, new y".to_owned();
+        assert_eq!(rounds_and_marks(&base, &new), (vec![0, 1], vec![said]));
+    }
+
+    #[test]
+    fn a_choice_that_one_side_alone_made_is_no_difference() {
+        let base = [run(10.0, None), run(10.5, Some("x"))];
+        let new = [run(14.0, Some("y")), run(14.6, Some("x"))];
+        assert_eq!(rounds_and_marks(&base, &new), (vec![0, 1], vec![]));
+    }
 }

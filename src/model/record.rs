@@ -60,6 +60,10 @@ pub struct Sidecar {
     /// A unit ends the key; a figure without one is a number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, f64>,
+    /// What calibrations chose for it, by the name of the choice. Two results of different choices
+    /// are those of different code.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub choices: BTreeMap<String, String>,
     /// Remarks for the reader, such as the number of threads chosen.
     #[serde(default)]
     pub notes: Vec<String>,

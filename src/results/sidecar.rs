@@ -50,6 +50,7 @@ mod tests {
             device_state: None,
             monitor: None,
             extra: [("pool_peak_bytes".to_owned(), 1.5)].into(),
+            choices: Default::default(),
             notes: vec!["a note".into()],
             run: "r".into(),
         };

@@ -22,6 +22,7 @@ use crate::suite::sampling::{FEWEST_SAMPLES, Pace, SamplingPlan};
 use crate::suite::settings::Settings;
 use crate::suite::turns::{Said, Turns};
 use crate::timing::{CudaError, CudaTime, TimingError, catch_panic};
+use crate::workload::calibrate;
 use crate::workload::routine::{Routine, RoutineError, Workload};
 
 /// A group of Criterion's.
@@ -100,7 +101,9 @@ impl Measuring<'_> {
             let timing = self.plan(plots, bench, pace, &mut *routine)?;
             Ok((routine, timing))
         };
+        calibrate::made_lately();
         let (mut routine, timing) = catch_panic(set_up).map_err(failed)??;
+        let choices = calibrate::made_lately();
         if let Some(turns) = self.turns {
             let id = bench.id.to_owned();
             turns.say(&Said::Ready { id });
@@ -114,7 +117,7 @@ impl Measuring<'_> {
             true => Some(bench.folder.begin(baseline)?),
             false => None,
         };
-        let timed = self.time(plots, criterion_id, bench, &mut *routine, watch);
+        let timed = self.time(plots, criterion_id, bench, &mut *routine, choices, watch);
         if let Some(attempt) = attempt {
             match &timed {
                 Ok(()) => attempt.done(),
@@ -131,6 +134,7 @@ impl Measuring<'_> {
         criterion_id: BenchmarkId,
         bench: &Bench<'_, W>,
         routine: &mut dyn Routine,
+        choices: BTreeMap<String, String>,
         watch: Option<Watch>,
     ) -> Result<(), Missing> {
         self.sample(plots, criterion_id, bench, routine, watch.as_ref())?;
@@ -144,6 +148,7 @@ impl Measuring<'_> {
         if self.arguments.saves {
             let mut sidecar = self.sidecar(bench, routine, verified);
             sidecar.monitor = telemetry;
+            sidecar.choices = choices;
             sidecar.extra = routine.extra()?;
             self.check_device()?;
             let baseline = self.arguments.baseline.as_deref();
@@ -377,6 +382,7 @@ impl Measuring<'_> {
                 .map(|monitor| monitor.state()),
             monitor: None,
             extra: BTreeMap::new(),
+            choices: BTreeMap::new(),
             notes: routine.notes(),
             run: self.journal.run().to_owned(),
         }

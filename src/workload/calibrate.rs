@@ -31,6 +31,8 @@ struct Choices {
     handed_over: BTreeMap<String, String>,
     /// Those that were asked for here: calibrated, or taken from the above.
     made: BTreeMap<String, String>,
+    /// Those of [`Self::made`] that were asked for lately.
+    lately: BTreeMap<String, String>,
 }
 
 impl Choices {
@@ -38,6 +40,7 @@ impl Choices {
         Self {
             handed_over: BTreeMap::new(),
             made: BTreeMap::new(),
+            lately: BTreeMap::new(),
         }
     }
 
@@ -64,6 +67,12 @@ pub(crate) fn made() -> BTreeMap<String, String> {
     choices().made.clone()
 }
 
+/// The choices that were asked for since this was last called, by name: those that a routine
+/// rests on which was made meanwhile.
+pub(crate) fn made_lately() -> BTreeMap<String, String> {
+    std::mem::take(&mut choices().lately)
+}
+
 /// The candidate that is chosen already, or else the one with the shortest typical time of one
 /// iteration; `run` runs one a number of times. Takes a second, or [`FIRST_LOOK`] rounds where
 /// those take longer.
@@ -86,7 +95,10 @@ pub(super) fn fastest<T: Copy + Display>(
             start.elapsed()
         })
     });
-    (choices().made).insert(choice.to_owned(), chosen.to_string());
+    let name = chosen.to_string();
+    let mut choices = choices();
+    choices.made.insert(choice.to_owned(), name.clone());
+    choices.lately.insert(choice.to_owned(), name);
     chosen
 }
 

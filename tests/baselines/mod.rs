@@ -105,6 +105,7 @@ pub(crate) fn write(root: &Path, baseline: &str, run: &str, result: &Result) {
             }),
             notes: Vec::new(),
             extra: BTreeMap::new(),
+            choices: Default::default(),
             monitor: None,
             run: run.to_owned(),
         };

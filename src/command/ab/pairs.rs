@@ -27,7 +27,7 @@ pub(super) struct Pairs<'a> {
     subjects: [Prepared; 2],
     start: Instant,
     sides: [Vec<Baseline>; 2],
-    /// What calibrations chose, for the next process of the side.
+    /// What the calibrations of each side chose.
     choices: [BTreeMap<String, String>; 2],
     /// Pairs that have run.
     number: u32,
@@ -92,6 +92,7 @@ impl<'a> Pairs<'a> {
         for home in &homes {
             std::fs::create_dir_all(home).with_context(|| format!("{}", home.display()))?;
         }
+        let choices = self.choices_of(pair);
         let told = [0, 1].map(|side: usize| Instructions {
             core: turns::core(pair),
             // What computed rightly once does so in the other processes of its executable; what
@@ -101,7 +102,7 @@ impl<'a> Pairs<'a> {
                 Some(verified.results.keys().cloned().collect())
             }),
             verify: pair == 1,
-            choices: self.choices[side].clone(),
+            choices: choices.clone(),
         });
         let before = self.seconds();
         let ended = turns::take(
@@ -130,7 +131,9 @@ impl<'a> Pairs<'a> {
             if !ended.took_turns {
                 self.one_after_the_other.insert(label.to_owned());
             }
-            self.choices[i].extend(ended.choices);
+            for (choice, chosen) in ended.choices {
+                self.choices[i].entry(choice).or_insert(chosen);
+            }
             for (id, seconds) in ended.seconds {
                 *seconds_of.entry(id).or_default() += seconds;
             }
@@ -155,6 +158,16 @@ impl<'a> Pairs<'a> {
         self.start_of_pair = (seconds - seconds_of.values().sum::<f64>()).max(0.0);
         self.seconds_of.extend(seconds_of);
         Ok(())
+    }
+
+    /// The choices that both sides of a pair run with, so that they differ by their code alone:
+    /// those of the one side and of the other in turns, two pairs each. What only the other side
+    /// chose comes from there, and a candidate that a side does not have it does not take.
+    fn choices_of(&self, pair: u32) -> BTreeMap<String, String> {
+        let first = (pair / 2 % 2) as usize;
+        let mut choices = self.choices[1 - first].clone();
+        choices.extend(self.choices[first].clone());
+        choices
     }
 
     pub(super) fn compare(&self, options: &Options) -> Comparison {
@@ -209,7 +222,13 @@ impl<'a> Pairs<'a> {
             .iter()
             .filter_map(|(name, old)| Some((name, old, new.get(name)?)));
         both.filter(|(_, old, new)| old != new)
-            .map(|(name, old, new)| format!("{name}: base chose {old}, new {new}"))
+            .map(|(name, old, new)| match self.number {
+                1 => format!("{name}: base chose {old}, new {new}"),
+                _ => format!(
+                    "{name}: base chose {old}, new {new} in the first pair, which does not count \
+                     there; later both sides ran with the same of the two, in turns"
+                ),
+            })
             .collect()
     }
 }

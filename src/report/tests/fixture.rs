@@ -208,6 +208,7 @@ impl Fixture {
                 }),
                 monitor: p.telemetry.clone(),
                 extra: p.extra.clone(),
+                choices: Default::default(),
                 notes: vec![],
                 run: self.run.run.clone(),
             };

@@ -10,7 +10,8 @@ use crossover::device::Gpu;
 use crossover::machine::Monitor;
 use crossover::machine::monitor::Watch;
 use crossover::timing::{Clock, CudaTime, GateMode};
-use crossover::workload::timing_methods::{Spin, spin, waited};
+use crossover::workload::awaited;
+use crossover::workload::timing_methods::{Spin, spin};
 use crossover::workload::{Routine, RoutineError, Workload};
 
 /// Rounds; each measures each state once.
@@ -39,7 +40,7 @@ fn the_monitor_does_not_disturb_what_is_timed() -> Result<(), RoutineError> {
         (Clock::EventsGated, 2_000, spin(&gpu, &short)?, 0.02),
         (Clock::EventsGated, 200_000, spin(&gpu, &long)?, 0.01),
         (Clock::Events, 2_000, spin(&gpu, &short)?, 0.05),
-        (Clock::Wall, 2_000, waited(&gpu, spin(&gpu, &short)?), 0.10),
+        (Clock::Wall, 2_000, awaited(&gpu, spin(&gpu, &short)?), 0.10),
     ] {
         let ratio = compare(&time, clock, &mut *routine, &monitor, nanoseconds)?;
         assert!(

@@ -77,6 +77,7 @@ pub(crate) fn group() -> Group<Matmul> {
     .with(Implementation::gpu("tiled", EventsGated, gpu::tiled).method("tiles in registers"))
     .with(cublas("cublas", EventsGated))
     .with(cublas("cublas-eager", Events))
+    .with(cublas("cublas-awaited", Wall).awaited())
     .with(transfer("transfer", HostMemory::Pageable))
     .with(transfer("transfer-pinned-sequence", HostMemory::Pinned))
     .with(

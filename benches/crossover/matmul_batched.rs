@@ -27,6 +27,7 @@ pub(crate) fn group() -> Group<Shaped<Batched>> {
     .with(gemm("within", Share::EachProduct).method("all threads in each product"))
     .with(cublas("cublas", EventsGated))
     .with(cublas("cublas-eager", Events))
+    .with(cublas("cublas-awaited", Events).awaited())
     .with(transfer("transfer", HostMemory::Pageable))
     .with(transfer("transfer-pinned", HostMemory::Pinned))
 }

@@ -30,6 +30,7 @@ pub(crate) fn group() -> Group<Shaped<Skinny>> {
     // B takes 64 MiB, of which a large L2 cache keeps a good part from one call to the next.
     .with(cublas("cublas-cold", EventsCold))
     .with(cublas("cublas-eager", Events))
+    .with(cublas("cublas-awaited", Events).awaited())
     .with(transfer("transfer", HostMemory::Pageable))
     .with(transfer("transfer-pinned", HostMemory::Pinned))
 }

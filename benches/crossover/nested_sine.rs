@@ -58,6 +58,7 @@ pub(crate) fn group() -> Group<NestedSine> {
         .with(per_kernel("per-kernel", Events))
         .with(per_kernel("per-kernel-gated", EventsGated))
         .with(fused("fused", Events))
+        .with(fused("fused-awaited", Wall).awaited())
         .with(fused("fused-gated", EventsGated))
         .with(
             Implementation::gpu("fused-sinf", EventsGated, gpu::fused_sinf)

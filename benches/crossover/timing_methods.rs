@@ -28,12 +28,7 @@ pub(crate) fn spin() -> Group<Spin> {
         .words("a kernel of known duration", "kernel")
         .truth(Truth::Size)
         .with(on("spin-submit", Submit))
-        .with(
-            Implementation::gpu("spin-wall", Wall, move |gpu, problem| {
-                Ok(timing_methods::waited(gpu, spin(gpu, problem)?))
-            })
-            .data(Data::Awaited),
-        )
+        .with(on("spin-wall", Wall).awaited())
         .with(
             Implementation::gpu("spin-first-call", Wall, timing_methods::first_spin)
                 .does(Does::Starts(Phase::FirstCall))
@@ -60,13 +55,7 @@ pub(crate) fn product() -> Group<Product> {
         .words("a cuBLAS product", "kernel")
         .truth(Truth::Gated)
         .with(on("submit", Submit))
-        .with(
-            Implementation::gpu("wall", Wall, move |gpu, problem| {
-                Ok(timing_methods::waited(gpu, product(gpu, problem)?))
-            })
-            .data(Data::Awaited)
-            .library(Library::Cublas),
-        )
+        .with(on("wall", Wall).awaited())
         .with(
             Implementation::gpu("first-call", Wall, timing_methods::first_product)
                 .does(Does::Starts(Phase::FirstCall))

@@ -4,12 +4,12 @@
 //! With T the time end to end, D the work alone on data already on the device and C the
 //! best CPU time, moving costs T − D once and each operation saves C − D. From
 //! k = (T − D) / (C − D) operations on the same data on, the GPU is ahead. D is the
-//! headline answer's time where the data is on the device, launch included.
+//! headline answer's time with the data on the device and the calls queued.
 
 use crate::analysis::cold_start;
 use crate::analysis::crossover::pairs::{Found, best_cpu, curve};
 use crate::model::id::Device;
-use crate::results::curves::Question;
+use crate::model::role::Data;
 use crate::results::machine::Machine;
 
 /// One size of a table.
@@ -44,7 +44,7 @@ pub(crate) fn find(machine: &Machine, found: &[Found]) -> Vec<Reuse> {
         let resident = found.iter().find(|f| {
             f.group == group.name
                 && f.headline
-                && f.question == Question::Device
+                && f.question == Data::Queued
                 && f.gpu_machine.is_none()
         });
         let Some(resident) = resident else { continue };
@@ -60,7 +60,7 @@ pub(crate) fn find(machine: &Machine, found: &[Found]) -> Vec<Reuse> {
         let (cpu, _) = best_cpu(group);
         let moving = group
             .on(Device::Gpu)
-            .filter(|s| s.answers() && s.computes() && s.question() == Question::Host);
+            .filter(|s| s.answers() && s.computes() && !s.role.data.on_device());
         for series in moving {
             let rows: Vec<Row> = series
                 .points

@@ -8,6 +8,7 @@ use crate::presentation::text::visible_lines;
 use crate::report::assemble::Options;
 use crate::report::write;
 use crate::suite::AnyGroup;
+use crate::suite::confirm::process;
 use crate::suite::runner::Suite;
 use crate::workload::run_child;
 
@@ -34,6 +35,11 @@ use crate::workload::run_child;
 /// ```
 pub fn bench(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
     if let Some(code) = run_child() {
+        return code;
+    }
+    let mut groups = Some(groups);
+    let mut groups = || groups.take().map_or_else(Vec::new, |groups| groups());
+    if let Some(code) = process::answer(&mut groups) {
         return code;
     }
     pipe::end_with_the_reader();

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::clock;
 use crate::model::cost::Cost;
 use crate::model::environment::Environment;
-use crate::model::role::Role;
+use crate::model::role::{Data, Role};
 use crate::model::telemetry::{DeviceState, Telemetry};
 use crate::model::topic::Topic;
 use crate::model::verified::Verified;
@@ -100,6 +100,41 @@ pub struct Ceiling {
     pub method: String,
 }
 
+/// One question of a group as fresh processes answered it, in which the CPU's best code and the
+/// GPU's took turns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Confirmation {
+    /// The group.
+    pub group: String,
+    /// Where the data start and end.
+    pub question: Data,
+    /// The GPU implementation.
+    pub gpu: String,
+    /// Its clock.
+    #[serde(with = "clock")]
+    pub clock: Clock,
+    /// The machine that its times come from, where this one has no GPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_machine: Option<String>,
+    /// The smallest and the largest size that were measured on both.
+    pub range: (u64, u64),
+    /// What each process measured: by size, ascending; the largest size is the one of the speedup.
+    pub processes: Vec<Vec<Duel>>,
+}
+
+/// CPU and GPU at one size in one process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Duel {
+    /// Problem size.
+    pub size: u64,
+    /// The CPU implementation, the best one there in the run.
+    pub cpu: String,
+    /// Median time of its iteration, ns.
+    pub cpu_ns: f64,
+    /// Median time of the GPU's iteration, ns.
+    pub gpu_ns: f64,
+}
+
 /// One run of the suite: the machine, its measured ceilings, and what was left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
@@ -124,6 +159,10 @@ pub struct RunRecord {
     /// Measured ceilings by name (`gpu_copy`, `gpu_sgemm`, `h2d_pinned`, …).
     #[serde(default)]
     pub ceilings: BTreeMap<String, Ceiling>,
+    /// What fresh processes answered to the questions of the groups; empty in files of versions
+    /// before, and where the answers were not put to them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub confirmations: Vec<Confirmation>,
     /// What was left out.
     #[serde(default)]
     pub skipped: Vec<Skip>,

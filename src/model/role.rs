@@ -81,7 +81,7 @@ impl Role {
 }
 
 /// Where the data of an iteration start and end, and whether the host waits for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Data {
     /// In device memory; the host queues calls without waiting for each.
@@ -95,6 +95,29 @@ pub enum Data {
 }
 
 impl Data {
+    /// Each of them: the questions that a group may answer.
+    pub const ALL: [Data; 4] = [Data::Queued, Data::Awaited, Data::Pinned, Data::Ordinary];
+
+    /// As a question: `data on the device, one call awaited`.
+    pub fn phrase(self) -> &'static str {
+        match self {
+            Data::Queued => "data on the device, a queue of calls",
+            Data::Awaited => "data on the device, one call awaited",
+            Data::Pinned => "data in pinned host memory",
+            Data::Ordinary => "data in ordinary host memory",
+        }
+    }
+
+    /// As files name it: `queued`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Data::Queued => "queued",
+            Data::Awaited => "awaited",
+            Data::Pinned => "pinned",
+            Data::Ordinary => "ordinary",
+        }
+    }
+
     /// Whether they start and end in device memory.
     pub fn on_device(self) -> bool {
         matches!(self, Data::Queued | Data::Awaited)

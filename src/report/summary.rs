@@ -10,15 +10,14 @@ use crate::analysis::reuse::Reuse;
 use crate::analysis::{limits, telemetry};
 use crate::model::environment::Environment;
 use crate::model::record::Ceiling;
-use crate::model::role::Role;
+use crate::model::role::{Data, Role};
 use crate::model::topic::Topic;
 use crate::report::assemble::Assembled;
-use crate::results::curves::Question;
 use crate::results::machine::Machine;
 use crate::results::problem::Problem;
 
 /// Version of the form. A field may be added without raising it; none changes its meaning.
-pub(super) const SCHEMA: u32 = 1;
+pub(super) const SCHEMA: u32 = 2;
 
 /// The whole file.
 #[derive(Debug, Serialize)]
@@ -75,7 +74,7 @@ struct Crossover {
     cpu: String,
     gpu: String,
     gpu_machine: Option<String>,
-    question: Question,
+    question: Data,
     clock: &'static str,
     headline: bool,
     answer: &'static str,
@@ -85,6 +84,11 @@ struct Crossover {
     measured: Option<bool>,
     range: [f64; 2],
     speedup: f64,
+    speedup_size: f64,
+    /// Null where one process answers, as the interval of the speedup is.
+    processes: Option<usize>,
+    speedup_low: Option<f64>,
+    speedup_high: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -221,6 +225,10 @@ fn crossovers(found: &[Found]) -> Vec<Crossover> {
             measured: change.map(|c| c.measured),
             range: [f.crossing.range.0, f.crossing.range.1],
             speedup: f.speedup,
+            speedup_size: f.speedup_size,
+            processes: f.confirmed.map(|c| c.processes),
+            speedup_low: f.confirmed.map(|c| c.speedup_interval.0),
+            speedup_high: f.confirmed.map(|c| c.speedup_interval.1),
         }
     };
     found.iter().map(one).collect()

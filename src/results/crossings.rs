@@ -1,4 +1,5 @@
-//! `<root>/crossings.json`: the sizes measured around crossings, fixed for a machine once found.
+//! `<root>/crossings.json`: sizes around crossings, which versions before answers rested on several
+//! processes kept for their next run.
 
 use std::path::Path;
 
@@ -6,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::environment::Environment;
 use crate::model::id::Device;
-use crate::results::files::{FileError, read_json, write_json};
+use crate::results::files::{FileError, read_json};
 use crate::results::layout::CROSSINGS;
 
 /// Extra sizes of one pair of implementations.
@@ -45,11 +46,6 @@ impl Crossings {
         Ok((crossings.machine == machine(environment)).then_some(crossings))
     }
 
-    /// Writes the file under the results root.
-    pub(crate) fn write(&self, root: &Path) -> Result<(), FileError> {
-        write_json(&root.join(CROSSINGS), self)
-    }
-
     /// Extra sizes of one implementation, ascending; empty for most.
     pub(crate) fn sizes(&self, group: &str, device: Device, implementation: &str) -> Vec<u64> {
         let mut sizes: Vec<u64> = self
@@ -74,4 +70,30 @@ impl Crossings {
 pub(crate) fn machine(environment: &Environment) -> String {
     let gpu = environment.gpu.as_ref().map_or("no GPU", |gpu| &gpu.name);
     format!("{} + {gpu}", environment.cpu.model)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sizes_of_an_earlier_version_are_read_on_the_same_machine_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let environment = Environment::default();
+        assert_eq!(Crossings::read(dir.path(), &environment).unwrap(), None);
+        let text = format!(
+            r#"{{"schema": 1, "machine": {:?}, "entries": [{{"group": "matmul", "cpu": "best",
+                "gpu": "cublas-eager", "sizes": [96, 80, 80, 0]}}]}}"#,
+            machine(&environment)
+        );
+        std::fs::write(dir.path().join(CROSSINGS), text).unwrap();
+        let kept = Crossings::read(dir.path(), &environment).unwrap().unwrap();
+        assert_eq!(kept.sizes("matmul", Device::Cpu, "best"), [80, 96]);
+        assert_eq!(kept.sizes("matmul", Device::Gpu, "cublas-eager"), [80, 96]);
+        assert!(kept.sizes("matmul", Device::Cpu, "naive").is_empty());
+
+        let mut elsewhere = environment;
+        elsewhere.cpu.model = "Another CPU".into();
+        assert_eq!(Crossings::read(dir.path(), &elsewhere).unwrap(), None);
+    }
 }

@@ -11,26 +11,6 @@ use crate::model::topic::Topic;
 use crate::model::verified::Verified;
 use crate::timing::Clock;
 
-/// Where the data lies when the clock starts: the question a GPU time answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Question {
-    /// Inputs and outputs stay in GPU memory.
-    Device,
-    /// Inputs come from host memory and the result goes back there.
-    Host,
-}
-
-impl Question {
-    /// `data on the device` or `data on the host`.
-    pub(crate) fn phrase(self) -> &'static str {
-        match self {
-            Question::Device => "data on the device",
-            Question::Host => "data on the host",
-        }
-    }
-}
-
 /// One result of Criterion with what our sidecar knows about it.
 #[derive(Clone, Debug)]
 pub(crate) struct Benchmark {
@@ -150,14 +130,6 @@ impl Series {
         self.clock.is_some_and(Clock::includes_launch)
     }
 
-    /// Where the data lies.
-    pub(crate) fn question(&self) -> Question {
-        match self.role.data.on_device() {
-            true => Question::Device,
-            false => Question::Host,
-        }
-    }
-
     /// Whether it computes, as opposed to what only copies, allocates or starts something.
     pub(crate) fn computes(&self) -> bool {
         self.role.does == Does::Computes
@@ -166,8 +138,7 @@ impl Series {
     /// Whether bytes cross the link between host and device.
     pub(crate) fn crosses_link(&self) -> bool {
         let moves = |b: &Benchmark| b.cost.link_bytes.is_some_and(|bytes| bytes > 0.0);
-        self.device == Device::Gpu
-            && (self.question() == Question::Host || self.points.iter().any(moves))
+        self.device == Device::Gpu && (!self.role.data.on_device() || self.points.iter().any(moves))
     }
 }
 

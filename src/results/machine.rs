@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::model::environment::Environment;
 use crate::model::id::{self, Device};
-use crate::model::record::{Ceiling, Failure, RunRecord, Skip};
+use crate::model::record::{Ceiling, Confirmation, Failure, RunRecord, Skip};
 use crate::model::topic::Topic;
 use crate::presentation::text::visible;
 use crate::results::curves::{Benchmark, Group, gather};
@@ -30,6 +30,8 @@ pub(crate) struct Machine {
     pub run: Option<RunRecord>,
     /// Measured limits: of each, the newest.
     pub ceilings: BTreeMap<String, Ceiling>,
+    /// What processes of their own answered, by run, the newest first.
+    pub confirmations: Vec<(String, Vec<Confirmation>)>,
     /// By name.
     pub groups: Vec<Group>,
     /// What was left out while reading.
@@ -62,6 +64,13 @@ impl Machine {
         for run in &runs {
             ceilings.extend(run.ceilings.clone());
         }
+        let asked = runs
+            .iter()
+            .rev()
+            .filter(|run| !run.confirmations.is_empty());
+        let confirmations = asked
+            .map(|run| (run.run.clone(), run.confirmations.clone()))
+            .collect();
         let topics: Vec<Vec<Topic>> = runs.iter().map(|run| run.groups.clone()).collect();
         let newest = runs.pop();
         let mut environment = newest.as_ref().map(|r| r.environment.clone());
@@ -82,6 +91,7 @@ impl Machine {
             environment,
             run: newest,
             ceilings,
+            confirmations,
             groups: gather(benchmarks, |group| topic(group, &topics)),
             problems,
         }

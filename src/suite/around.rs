@@ -3,13 +3,9 @@
 
 use std::path::Path;
 
-use crate::analysis::crossover::around::sizes_to_measure;
-use crate::analysis::crossover::pairs;
 use crate::model::environment::Environment;
 use crate::results::crossings::Crossings;
-use crate::results::files::FileError;
 use crate::results::layout::CROSSINGS;
-use crate::results::machine::Machine;
 use crate::suite::group::Implementation;
 
 /// The sizes that `crossings.json` adds, by group and implementation.
@@ -36,19 +32,4 @@ impl ExtraSizes {
             .map(|crossings| crossings.sizes(group, row.device(), row.name))
             .unwrap_or_default()
     }
-}
-
-/// Keeps the crossings that the results now show, for the next run to measure.
-///
-/// # Errors
-/// A file of crossings that cannot be read or written.
-pub(super) fn keep(results: &Path, environment: &Environment) -> Result<(), FileError> {
-    let machine = Machine::read(results, "this machine", false);
-    let found = pairs::find(&machine, &[]);
-    let kept = Crossings::read(results, environment)?;
-    let crossings = sizes_to_measure(&found, environment, kept);
-    if !crossings.entries.is_empty() {
-        crossings.write(results)?;
-    }
-    Ok(())
 }

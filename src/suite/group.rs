@@ -11,6 +11,7 @@ use crate::model::topic::{Topic, Truth, Unit};
 use crate::suite::plan::Planned;
 use crate::suite::settings::Profile;
 use crate::timing::{Clock, Rate};
+use crate::workload::awaited;
 use crate::workload::routine::{Made, Workload};
 
 type MakeCpu<W> = Box<dyn Fn(&Rc<W>) -> Made>;
@@ -158,6 +159,24 @@ impl<W> Implementation<W> {
     pub fn data(mut self, data: impl Into<Data>) -> Self {
         self.role.data = data.into();
         self
+    }
+
+    /// Waits for each call on the GPU: the question of data on the device and one call awaited.
+    ///
+    /// # Panics
+    /// On an implementation of the CPU, whose calls return when they are done.
+    pub fn awaited(mut self) -> Self
+    where
+        W: 'static,
+    {
+        self.make = match self.make {
+            Make::Gpu(make) => Make::Gpu(Box::new(move |gpu, problem| {
+                Ok(awaited(gpu, make(gpu, problem)?))
+            })),
+            Make::Cpu(_) => panic!("{} runs on the CPU and has nothing to wait for", self.name),
+        };
+        self.clock = Clock::Wall;
+        self.data(Data::Awaited)
     }
 
     /// How the GPU is given its kernels.

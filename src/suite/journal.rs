@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use crate::machine::ceilings;
 use crate::model::environment::Environment;
-use crate::model::record::{Failure, RunRecord, SCHEMA, Skip};
+use crate::model::record::{Confirmation, Failure, RunRecord, SCHEMA, Skip};
 use crate::model::topic::Topic;
 use crate::results::runs;
 use crate::suite::arguments::{Arguments, Mode};
@@ -55,6 +55,7 @@ impl Journal {
                 environment: Environment::default(),
                 groups: Vec::new(),
                 ceilings: BTreeMap::new(),
+                confirmations: Vec::new(),
                 skipped: Vec::new(),
                 failed: Vec::new(),
             },
@@ -151,6 +152,19 @@ impl Journal {
             self.write()?;
         }
         Ok(())
+    }
+
+    /// Whether something was measured.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Keeps what processes of their own said so far.
+    pub(super) fn confirm(&mut self, said: Vec<Confirmation>) {
+        self.record.confirmations = said;
+        if let Err(error) = runs::write(&self.record, &self.results) {
+            eprintln!("note: what the processes said is not kept: {error}");
+        }
     }
 
     fn write(&self) -> Result<(), Missing> {

@@ -152,6 +152,7 @@ mod tests {
             device_named: false,
             gate: crate::timing::GateMode::Auto,
             monitor: true,
+            processes: 0,
             turns: None,
             results: "unused".into(),
         };

@@ -6,6 +6,7 @@
 pub(crate) mod arguments;
 pub(crate) mod around;
 pub(crate) mod before;
+pub(crate) mod confirm;
 pub(crate) mod group;
 mod interrupt;
 pub(crate) mod journal;

@@ -1,6 +1,7 @@
 //! A run of groups of any operations.
 
 use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,6 +14,7 @@ use crate::device::kernel::Source;
 use crate::model::topic::Topic;
 use crate::suite::arguments::Arguments;
 use crate::suite::before::{self, Refused};
+use crate::suite::confirm::process::TakingTurns;
 use crate::suite::group::Group;
 use crate::suite::interrupt;
 use crate::suite::plan::Planned;
@@ -104,6 +106,7 @@ impl Suite {
             group.0.run(&mut self);
         }
         self.session.tell_choices();
+        self.session.confirm();
         if !self.session.no_room() && !self.session.takes_turns() {
             self.criterion.final_summary();
         }
@@ -167,6 +170,12 @@ trait Erased {
     fn kernels(&self) -> &'static [&'static Source];
     fn verify(&self, function: &str, gpu: Option<&Rc<Gpu>>) -> Result<Vec<String>, RoutineError>;
     fn contradictions(&self) -> Vec<String>;
+    fn medians_in_turns(
+        &self,
+        size: u64,
+        functions: &BTreeSet<String>,
+        with: &TakingTurns,
+    ) -> Result<BTreeMap<String, f64>, RoutineError>;
     fn expect(&self, suite: &mut Suite);
     fn run(&self, suite: &mut Suite);
 }
@@ -203,6 +212,15 @@ impl<W: Workload> Erased for Group<W> {
 
     fn contradictions(&self) -> Vec<String> {
         self.contradictions()
+    }
+
+    fn medians_in_turns(
+        &self,
+        size: u64,
+        functions: &BTreeSet<String>,
+        with: &TakingTurns,
+    ) -> Result<BTreeMap<String, f64>, RoutineError> {
+        self.medians_in_turns(size, functions, with)
     }
 
     fn expect(&self, suite: &mut Suite) {
@@ -260,6 +278,16 @@ impl AnyGroup {
         gpu: Option<&Rc<Gpu>>,
     ) -> Result<Vec<String>, RoutineError> {
         self.0.verify(function, gpu)
+    }
+
+    /// The median time of an iteration of each of these implementations, ns, taking turns.
+    pub(super) fn medians_in_turns(
+        &self,
+        size: u64,
+        functions: &BTreeSet<String>,
+        with: &TakingTurns,
+    ) -> Result<BTreeMap<String, f64>, RoutineError> {
+        self.0.medians_in_turns(size, functions, with)
     }
 
     /// What the group says of itself that cannot be, in sentences; a run refuses such a group.

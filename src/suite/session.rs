@@ -13,7 +13,8 @@ use crate::model::topic::Topic;
 use crate::results::files::sweep;
 use crate::results::folder::BenchmarkFolder;
 use crate::suite::arguments::{Arguments, Mode};
-use crate::suite::around::{self, ExtraSizes};
+use crate::suite::around::ExtraSizes;
+use crate::suite::confirm::driver;
 use crate::suite::group::{Group, Implementation};
 use crate::suite::interrupt;
 use crate::suite::journal::Journal;
@@ -295,23 +296,32 @@ impl Session {
         }
     }
 
+    /// Puts what the results answer to processes of their own.
+    pub(super) fn confirm(&mut self) {
+        if !self.journal.has_begun() || self.takes_turns() || interrupt::signal().is_some() {
+            return;
+        }
+        let run = self.journal.run().to_owned();
+        driver::confirm(
+            &self.settings.results,
+            &self.settings.report_folder().join("reference"),
+            &run,
+            self.settings.processes,
+            |said| self.journal.confirm(said),
+        );
+    }
+
     /// Whether nothing can be written any more.
     pub(super) fn no_room(&self) -> bool {
         self.journal.no_room.is_some()
     }
 
-    /// Completes the record and keeps the crossings found for the next run to measure; false
+    /// Completes the record; false
     /// where nothing was measured, or nothing can be written any more.
     pub(super) fn complete(&mut self) -> bool {
         let measured = self.journal.complete() && !self.no_room();
         if self.no_room() {
             sweep(&self.settings.results);
-        }
-        if measured
-            && !self.takes_turns()
-            && let Err(error) = around::keep(&self.settings.results, self.machine.environment())
-        {
-            eprintln!("note: the crossings are not kept for the next run: {error}");
         }
         measured
     }

@@ -6,6 +6,7 @@
 //! | `CROSSOVER_DEVICE` | index of the GPU, or `none` | `0` |
 //! | `CROSSOVER_GATE` | `auto`, `off` | `auto` |
 //! | `CROSSOVER_MONITOR` | `on`, `off` | `on` |
+//! | `CROSSOVER_PROCESSES` | processes that each answer is put to, 0 to 99 | 5, of `quick` 0 |
 //! | `CRITERION_HOME` | folder of the results | `target-reports/criterion` |
 
 use std::env;
@@ -52,6 +53,8 @@ pub(crate) struct Settings {
     pub gate: GateMode,
     /// `CROSSOVER_MONITOR`: NVML is asked ten times a second while a GPU benchmark runs.
     pub monitor: bool,
+    /// `CROSSOVER_PROCESSES`: how many processes of their own each answer is put to.
+    pub processes: usize,
     /// `CROSSOVER_TURNS`: the socket of whoever drives this process and another in turns.
     pub turns: Option<PathBuf>,
     /// `CRITERION_HOME`: where Criterion's files and ours lie.
@@ -59,11 +62,12 @@ pub(crate) struct Settings {
 }
 
 /// Every variable of ours that a run or its tests read.
-const VARIABLES: [&str; 6] = [
+const VARIABLES: [&str; 7] = [
     "CROSSOVER_PROFILE",
     "CROSSOVER_DEVICE",
     "CROSSOVER_GATE",
     "CROSSOVER_MONITOR",
+    "CROSSOVER_PROCESSES",
     // Set by `crossover ab`.
     "CROSSOVER_TURNS",
     // At build time.
@@ -161,6 +165,15 @@ impl Settings {
             Some("off") => false,
             Some(v) => return Err(bad("CROSSOVER_MONITOR", v, "on and off")),
         };
+        let processes = match value("CROSSOVER_PROCESSES") {
+            None if profile == Profile::Quick => 0,
+            None => 5,
+            Some(v) => v
+                .parse()
+                .ok()
+                .filter(|n| *n < 100)
+                .ok_or_else(|| bad("CROSSOVER_PROCESSES", &v, "whole numbers from 0 to 99"))?,
+        };
         let results = value("CRITERION_HOME")
             .unwrap_or_else(|| "target-reports/criterion".to_owned())
             .into();
@@ -170,6 +183,7 @@ impl Settings {
             device_named: named.is_some() && device.is_some(),
             gate,
             monitor,
+            processes,
             turns: value("CROSSOVER_TURNS").map(PathBuf::from),
             results,
         })

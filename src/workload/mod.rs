@@ -1,6 +1,7 @@
 //! What is measured: one module an operation, with its inputs, its CPU and GPU
 //! implementations, its float64 reference and tolerance, and its cost.
 
+mod awaited;
 pub(crate) mod calibrate;
 mod child_process;
 pub mod cold_start;
@@ -18,6 +19,7 @@ pub mod streams;
 pub mod timing_methods;
 pub mod transfer;
 
+pub use awaited::awaited;
 pub use host_memory::HostMemory;
 pub use routine::{Routine, RoutineError, Workload, visit_f32};
 pub use run_child::run_child;

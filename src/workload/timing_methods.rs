@@ -116,14 +116,6 @@ pub fn spin(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Made {
     Ok(Box::new(Spinning::new(gpu, problem.nanoseconds)?))
 }
 
-/// A routine that waits for what `inner` enqueues.
-pub fn waited(gpu: &Rc<Gpu>, inner: Box<dyn Routine>) -> Box<dyn Routine> {
-    Box::new(Waited {
-        gpu: gpu.clone(),
-        inner,
-    })
-}
-
 /// The first launch of a fresh process, waited for.
 ///
 /// # Errors
@@ -233,35 +225,6 @@ fn verify(spun: u64, asked: u64) -> Verified {
         bound: (0.01 * asked as f64).max(2_000.0),
         method: "nanoseconds by the device's clock over the time asked for, infinite below it"
             .to_owned(),
-    }
-}
-
-/// A routine that waits for what it enqueued.
-struct Waited {
-    gpu: Rc<Gpu>,
-    inner: Box<dyn Routine>,
-}
-
-impl Routine for Waited {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        self.inner.poison()
-    }
-
-    fn run(&mut self) -> Result<(), RoutineError> {
-        self.inner.run()?;
-        Ok(self.gpu.synchronize()?)
-    }
-
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        self.inner.check()
-    }
-
-    fn launches(&self) -> u32 {
-        self.inner.launches()
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.inner.notes()
     }
 }
 

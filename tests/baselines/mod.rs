@@ -138,6 +138,7 @@ pub(crate) fn record(root: &Path, run: &str, change: impl FnOnce(&mut RunRecord)
         },
         groups: Vec::new(),
         ceilings: Default::default(),
+        confirmations: Vec::new(),
         skipped: Vec::new(),
         failed: Vec::new(),
     };

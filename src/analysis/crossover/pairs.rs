@@ -3,19 +3,24 @@
 //! The CPU side is the fastest CPU implementation at each size. On the GPU side each
 //! implementation has its own answer, and one a question is the headline:
 //!
-//! - *data on the device*: of the implementations that leave the data in GPU memory, those
-//!   whose time includes the launch (clocks `events` and `wall`), since that is what a
-//!   caller pays; of these, the one that wins from the smallest size on, and of several that
-//!   do, the fastest at the largest. Gated times stand in, labelled as device time, only where
-//!   no other was measured.
-//! - *data on the host*: likewise, of the implementations that move the data both ways.
+//! - *data on the device, a queue of calls*: of the implementations that leave the data in GPU
+//!   memory and are not waited for, those whose time includes the launch (clock `events`); of
+//!   these, the one that wins from the smallest size on, and of several that do, the fastest at
+//!   the largest. Gated times stand in, labelled as device time, only where no other was measured.
+//! - *data on the device, one call awaited*, *data in pinned host memory*, *data in ordinary host
+//!   memory*: likewise, of the implementations whose role says so.
+//!
+//! Where the run put the question to several processes, their answer counts ([`confirm`]).
 //!
 //! `submit` never takes part, nor what its group declares to be no answer.
 
+use crate::analysis::crossover::confirm::{self, Confirmed, From};
 use crate::analysis::crossover::search::{Answer, Crossing, Curve, Point, search};
 use crate::model::id::Device;
+use crate::model::record::{Confirmation, Duel};
+use crate::model::role::Data;
 use crate::model::topic::Topic;
-use crate::results::curves::{Group, Question, Series};
+use crate::results::curves::{Benchmark, Group, Series};
 use crate::results::machine::Machine;
 
 /// The answer for one GPU implementation of one group.
@@ -32,7 +37,7 @@ pub(crate) struct Found {
     /// Clock of the GPU implementation.
     pub clock: &'static str,
     /// Where the data lies.
-    pub question: Question,
+    pub question: Data,
     /// Whether the GPU's time includes the launch.
     pub includes_launch: bool,
     /// Whether it answers its question for the group.
@@ -45,11 +50,26 @@ pub(crate) struct Found {
     pub speedup: f64,
     /// The size of `speedup`.
     pub speedup_size: f64,
+    /// What several processes say; `None` where one process answers.
+    pub confirmed: Option<Confirmed>,
     /// Ids that the answer rests on: both curves around each change and at the largest size.
     pub benchmarks: Vec<String>,
 }
 
 impl Found {
+    /// Takes over what several processes say.
+    fn confirm(&mut self, confirmed: Confirmed) {
+        self.speedup = confirmed.speedup;
+        self.speedup_size = confirmed.largest as f64;
+        match confirmed.from {
+            None => {}
+            Some(From::Always) => self.crossing.decide(Answer::Always),
+            Some(From::Never) => self.crossing.decide(Answer::Never),
+            Some(From::Size { size, low, high }) => self.crossing.move_to(size, low, high),
+        }
+        self.confirmed = Some(confirmed);
+    }
+
     /// Machine and implementation, `gpu/cublas (NVIDIA H200)`.
     pub(crate) fn gpu_label(&self) -> String {
         match &self.gpu_machine {
@@ -99,34 +119,109 @@ pub(crate) fn best_cpu(group: &Group) -> (Curve, Vec<(f64, String)>) {
     (Curve::new(points), names)
 }
 
+/// The fastest CPU implementation at a size, by their curves.
+pub(crate) fn best_at(group: &Group, size: f64) -> Option<String> {
+    group
+        .on(Device::Cpu)
+        .filter(|s| s.answers() && s.computes())
+        .filter_map(|s| Some((curve(s).at(size)?.median, &s.implementation)))
+        .min_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name.clone())
+}
+
 /// Every answer of a machine, and of this machine's CPU against the GPUs of `others` where
 /// it measured none itself in a group.
 pub(crate) fn find(machine: &Machine, others: &[Machine]) -> Vec<Found> {
     let mut found = Vec::new();
+    let confirmed = confirmed(machine);
     for group in &machine.groups {
         if group.on(Device::Gpu).next().is_some() {
-            found.extend(compare(group, group, None));
+            found.extend(compare(group, group, None, &confirmed));
             continue;
         }
         for other in others {
             if let Some(theirs) = other.group(&group.name) {
-                found.extend(compare(group, theirs, Some(other.hardware())));
+                found.extend(compare(group, theirs, Some(other.hardware()), &confirmed));
             }
         }
     }
     found
 }
 
-fn compare(ours: &Group, theirs: &Group, gpu_machine: Option<String>) -> Vec<Found> {
+/// What several processes say to each question that a run put to them, where the results are still
+/// those of that run.
+fn confirmed(machine: &Machine) -> Vec<(&Confirmation, Confirmed)> {
+    let result = |asked: &Confirmation, device, implementation: &str, size| {
+        let clock = (device == Device::Gpu).then_some(asked.clock);
+        let series = machine.group(&asked.group)?.on(device).find(|series| {
+            series.implementation == implementation && (clock.is_none() || series.clock == clock)
+        })?;
+        series.at(size)
+    };
+    let mut confirmed: Vec<(&Confirmation, Confirmed)> = Vec::new();
+    for (run, confirmations) in &machine.confirmations {
+        let of_run = |benchmark: &&Benchmark| benchmark.run.as_ref() == Some(run);
+        let first = |asked: &Confirmation, duel: &Duel| {
+            let ns = |device, name: &str| {
+                let result = result(asked, device, name, duel.size).filter(of_run)?;
+                Some(result.median_ns)
+            };
+            let gpu = match asked.gpu_machine {
+                Some(_) => duel.gpu_ns,
+                None => ns(Device::Gpu, &asked.gpu)?,
+            };
+            Some(ns(Device::Cpu, &duel.cpu)? / gpu)
+        };
+        for (asked, answer) in confirmations
+            .iter()
+            .zip(confirm::answers(confirmations, &first))
+        {
+            let largest = asked.processes.iter().flatten().last();
+            let is_current = largest.is_some_and(|duel| {
+                result(asked, Device::Cpu, &duel.cpu, duel.size).is_some_and(|b| of_run(&b))
+            });
+            let same = |(other, _): &(&Confirmation, Confirmed)| {
+                (&other.group, other.question) == (&asked.group, asked.question)
+            };
+            if let Some(answer) = answer.filter(|_| is_current)
+                && !confirmed.iter().any(same)
+            {
+                confirmed.push((asked, answer));
+            }
+        }
+    }
+    confirmed
+}
+
+fn compare(
+    ours: &Group,
+    theirs: &Group,
+    gpu_machine: Option<String>,
+    confirmed: &[(&Confirmation, Confirmed)],
+) -> Vec<Found> {
     let (best, names) = best_cpu(ours);
     let mut found: Vec<Found> = theirs
         .on(Device::Gpu)
         .filter(|s| s.answers() && s.computes())
         .filter_map(|series| one(ours, series, &best, &names, &gpu_machine))
         .collect();
-    for question in [Question::Device, Question::Host] {
-        if let Some(i) = headline(&found, question) {
+    for question in Data::ALL {
+        let answer = confirmed.iter().find(|(asked, _)| {
+            asked.group == ours.name
+                && asked.question == question
+                && asked.gpu_machine == gpu_machine
+        });
+        let is_asked = |f: &Found| {
+            answer.is_some_and(|(asked, _)| {
+                (f.question, &f.gpu, f.clock) == (question, &asked.gpu, asked.clock.name())
+            })
+        };
+        let at = found.iter().position(is_asked);
+        if let Some(i) = at.or_else(|| headline(&found, question)) {
             found[i].headline = true;
+            if let Some((_, answer)) = answer.filter(|_| at.is_some()) {
+                found[i].confirm(*answer);
+            }
         }
     }
     found
@@ -175,13 +270,14 @@ fn one(
         cpu,
         gpu: series.implementation.clone(),
         clock: series.clock_name(),
-        question: series.question(),
+        question: series.role.data,
         includes_launch: series.includes_launch(),
         headline: false,
         gpu_machine: gpu_machine.clone(),
         crossing,
         speedup,
         speedup_size: largest,
+        confirmed: None,
         benchmarks,
     })
 }
@@ -203,7 +299,7 @@ const ALIKE: f64 = 1.1;
 
 /// Which of these answers, all of one group and GPU, answers the question: of those that win
 /// from about the smallest size on, the fastest at the largest.
-pub(crate) fn headline(found: &[Found], question: Question) -> Option<usize> {
+pub(crate) fn headline(found: &[Found], question: Data) -> Option<usize> {
     let wins_from = |f: &Found| match (f.crossing.answer, f.crossing.for_good()) {
         (Answer::Always, _) => f.crossing.range.0,
         (_, Some(change)) => change.size,

@@ -16,8 +16,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) const MINIMUM_EFFECT: f64 = 0.02;
 
 /// Two bracketing sizes at most this far apart count as measured rather than interpolated.
-/// A quarter of a power of two at its lower end, the step of
-/// [`sizes_to_measure`](crate::analysis::crossover::around::sizes_to_measure).
+/// A quarter of a power of two at its lower end.
 const MEASURED_STEP: f64 = 1.25 + 1e-9;
 
 /// One size of a curve. Times in ns, `0 < low <= median <= high`.
@@ -147,6 +146,34 @@ impl Crossing {
     /// The change from which on the GPU wins for good; `None` where it does not.
     pub(crate) fn for_good(&self) -> Option<&Change> {
         self.changes.last().filter(|c| c.to_gpu)
+    }
+
+    /// Nothing crosses.
+    pub(super) fn decide(&mut self, answer: Answer) {
+        self.answer = answer;
+        self.changes.clear();
+    }
+
+    /// The GPU wins for good from `size` on, measured between `low` and `high`; what changed before
+    /// stays.
+    pub(super) fn move_to(&mut self, size: f64, low: f64, high: f64) {
+        self.changes.retain(|change| change.high < low);
+        // Winners alternate, and the last one before was the CPU.
+        if self.changes.last().is_some_and(|change| change.to_gpu) {
+            self.changes.pop();
+        }
+        self.answer = match self.changes.is_empty() {
+            true => Answer::At,
+            false => Answer::CrossesBack,
+        };
+        self.changes.push(Change {
+            size,
+            low,
+            high,
+            to_gpu: true,
+            measured: true,
+            bracket: (low, high),
+        });
     }
 }
 

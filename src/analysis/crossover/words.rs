@@ -19,12 +19,13 @@ pub(crate) fn wins(f: &Found) -> String {
         unit.write(f.crossing.range.1 as u64)
     );
     let from = f.crossing.for_good().map(|c| {
-        let how = if c.measured {
-            "measured"
-        } else {
-            "interpolated"
-        };
-        format!("from {symbol} = {} on ({how})", unit.from(c.size))
+        let from = format!("from {symbol} = {} on", unit.from(c.size));
+        let interval = unit.range(c.low, c.high);
+        match (f.confirmed, c.measured) {
+            (Some(_), _) => format!("{from}; another run says {interval}"),
+            (None, true) => format!("{from} (one process)"),
+            (None, false) => format!("{from} (one process, interpolated)"),
+        }
     });
     match (f.crossing.answer, from) {
         (Answer::Always, _) => format!("always ({range})"),
@@ -35,17 +36,41 @@ pub(crate) fn wins(f: &Found) -> String {
     }
 }
 
+/// `the medians of 5 processes`, or that it is one.
+pub(crate) fn rests_on(f: &Found) -> String {
+    match f.confirmed {
+        Some(confirmed) => format!("the median of {} processes", confirmed.processes),
+        None => "one process: another one may say otherwise".to_owned(),
+    }
+}
+
 /// `at N = 1,024, the only size measured on both`, where that is all that an answer rests on.
 pub(crate) fn only(f: &Found) -> Option<String> {
     let at = f.topic.at(f.crossing.only_size()? as u64);
     Some(format!("at {at}, the only size measured on both"))
 }
 
-/// `26× faster at N = 4,096`.
+/// `26× faster at N = 4,096; another run says 24× to 28×`.
 pub(crate) fn largest(f: &Found) -> String {
     let at = f.topic.at(f.speedup_size as u64);
-    match f.speedup {
+    let said = match f.speedup {
         s if s >= 1.0 => format!("{} faster at {at}", units::factor(s)),
         s => format!("{} slower at {at}", units::factor(1.0 / s)),
-    }
+    };
+    let Some(confirmed) = f.confirmed else {
+        return said;
+    };
+    let (low, high) = confirmed.speedup_interval;
+    let slower = |s: f64| format!("{} slower", units::factor(1.0 / s));
+    let faster = |s: f64| format!("{} faster", units::factor(s));
+    let others = match (f.speedup >= 1.0, low >= 1.0, high >= 1.0) {
+        (true, true, _) => format!("{} to {}", units::factor(low), units::factor(high)),
+        (false, _, false) => format!(
+            "{} to {}",
+            units::factor(1.0 / high),
+            units::factor(1.0 / low)
+        ),
+        _ => format!("{} to {}", slower(low), faster(high)),
+    };
+    format!("{said}; another run says {others}")
 }

@@ -7,7 +7,7 @@ use crate::analysis::reuse::Reuse;
 use crate::model::id::Device;
 use crate::model::role::{Launches, Role};
 use crate::presentation::units;
-use crate::results::curves::{Benchmark, Group, Question, Series};
+use crate::results::curves::{Benchmark, Group, Series};
 use crate::results::machine::Machine;
 use crate::timing::Clock;
 
@@ -159,7 +159,7 @@ pub(super) fn sentence(words: &str) -> String {
 pub(super) fn fastest_resident(group: &Group, size: u64) -> Option<&Benchmark> {
     group
         .on(Device::Gpu)
-        .filter(|s| s.measures_work() && s.computes() && s.question() == Question::Device)
+        .filter(|s| s.measures_work() && s.computes() && s.role.data.on_device())
         .filter_map(|s| s.at(size))
         .min_by(|a, b| a.median_ns.total_cmp(&b.median_ns))
 }

@@ -3,7 +3,7 @@
 use crate::analysis::findings::finding::{Context, Finding};
 use crate::model::id::Device;
 use crate::presentation::units;
-use crate::results::curves::{Benchmark, Group, Question};
+use crate::results::curves::{Benchmark, Group};
 use crate::timing::Clock;
 
 pub(super) fn find(context: &Context) -> Vec<Finding> {
@@ -63,7 +63,7 @@ fn truth(group: &Group, size: u64) -> Option<&Benchmark> {
     let fastest = |launch: bool| {
         group
             .on(Device::Gpu)
-            .filter(|s| s.measures_work() && s.computes() && s.question() == Question::Device)
+            .filter(|s| s.measures_work() && s.computes() && s.role.data.on_device())
             .filter(|s| s.includes_launch() || !launch)
             .filter_map(|s| s.at(size))
             .min_by(|a, b| a.median_ns.total_cmp(&b.median_ns))

@@ -3,7 +3,7 @@
 use crate::analysis::findings::finding::{Context, Finding, fastest_resident};
 use crate::model::id::Device;
 use crate::presentation::units;
-use crate::results::curves::{Question, Series};
+use crate::results::curves::Series;
 
 /// The work alone is the fastest measured on data already on the device.
 pub(super) fn share(context: &Context) -> Vec<Finding> {
@@ -11,7 +11,7 @@ pub(super) fn share(context: &Context) -> Vec<Finding> {
     for group in &context.machine.groups {
         let moving: Vec<&Series> = group
             .on(Device::Gpu)
-            .filter(|s| s.measures_work() && s.computes() && s.question() == Question::Host)
+            .filter(|s| s.measures_work() && s.computes() && !s.role.data.on_device())
             .collect();
         for series in &moving {
             let pairs: Vec<_> = series

@@ -5,7 +5,6 @@ use crate::analysis::crossover::search::{Answer, Change};
 use crate::analysis::crossover::words;
 use crate::analysis::findings::finding::{Context, Finding};
 use crate::model::topic::Unit;
-use crate::results::curves::Question;
 
 pub(super) fn find(context: &Context) -> Vec<Finding> {
     headlines(context.found).map(one).collect()
@@ -19,23 +18,16 @@ fn one(f: &Found) -> Finding {
         ),
         None => f.topic.title.clone(),
     };
-    let data = match f.question {
-        Question::Device => "with the data already on the GPU",
-        Question::Host => "with the data starting and ending in host memory",
-    };
-    let call = match (f.question, f.includes_launch) {
-        (Question::Device, true) => ", launch included,",
-        (Question::Device, false) => ", by its device time alone,",
-        (Question::Host, _) => "",
+    let data = f.question.phrase();
+    let call = match f.includes_launch || !f.question.on_device() {
+        true => "",
+        false => ", by its device time alone,",
     };
     let text = format!("{machine}, {data}: gpu/{}{call} {}.", f.gpu, verdict(f));
     let who = f.gpu_machine.as_ref().map_or(String::new(), |machine| {
         format!(".{}", machine.to_lowercase().replace(' ', "-"))
     });
-    let question = match f.question {
-        Question::Device => "device",
-        Question::Host => "host",
-    };
+    let question = f.question.name();
     let mut finding = Finding::new(
         &f.group,
         format!("winner.{}.{question}{who}", f.group),

@@ -20,11 +20,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 use walkdir::WalkDir;
 
-use crate::analysis::crossover::{around, pairs};
+use crate::analysis::crossover::pairs;
 use crate::compare::comparison::{FailOn, Options as Judging, compare};
 use crate::model::id::Device;
-use crate::model::record::{Failure, Sidecar, Skip};
-use crate::model::role::Role;
+use crate::model::record::{Confirmation, Duel, Failure, Sidecar, Skip};
+use crate::model::role::{Data, Role};
 use crate::model::topic::Topic;
 use crate::presentation::text::is_plain;
 use crate::report::assemble::{Options, ReportError};
@@ -33,10 +33,22 @@ use crate::report::write;
 use crate::results::baseline::Baseline;
 use crate::results::crossings::{Crossings, Entry, machine};
 use crate::results::export::{ExportError, export};
+use crate::results::files::write_json;
 use crate::results::layout::{BENCHMARK, CROSSINGS, ESTIMATES, NEW, RUNS, SAMPLE, SIDECAR};
 use crate::results::machine::Machine;
 use crate::results::source::Source;
 use crate::results::{runs, sidecar};
+use crate::timing::Clock;
+
+/// What a process of its own measured.
+fn duel(size: u64) -> Duel {
+    Duel {
+        size,
+        cpu: "over-batch".into(),
+        cpu_ns: (size * size) as f64,
+        gpu_ns: 7000.0,
+    }
+}
 
 /// Of each kind, without `PROPTEST_CASES`.
 const CASES: u32 = 64;
@@ -449,6 +461,15 @@ impl Results {
             id: "matmul_batched/gpu/failed/64".into(),
             error: "an error".into(),
         });
+        run.confirmations = vec![Confirmation {
+            group: "matmul_batched".into(),
+            question: Data::Queued,
+            gpu: "cublas-eager".into(),
+            clock: Clock::Events,
+            gpu_machine: None,
+            range: (16, 256),
+            processes: vec![[64, 80, 96, 256].map(duel).into(); 3],
+        }];
         runs::write(&run, &this.root()).unwrap();
         let crossings = Crossings {
             schema: run.schema,
@@ -460,7 +481,7 @@ impl Results {
                 sizes: vec![80, 96, 112],
             }],
         };
-        crossings.write(&this.root()).unwrap();
+        write_json(&this.root().join(CROSSINGS), &crossings).unwrap();
         fs::write(
             this.readme(),
             format!("# A\n{}\n{}\n", readme::BEGIN, readme::END),
@@ -540,8 +561,7 @@ impl Results {
         for b in here.benchmarks() {
             plain("an id", &b.id)?;
         }
-        let found = pairs::find(&here, &[]);
-        around::sizes_to_measure(&found, &environment, kept);
+        pairs::find(&here, &[]);
         let every = match here.problems.is_empty() && crossings.is_ok() {
             true => 4,
             false => 16,

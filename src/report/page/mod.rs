@@ -178,53 +178,41 @@ fn answers(report: &Assembled) -> Markup {
                     machine's results with " code { "crossover report --with DIR" } "."
                 }
             }
-            div.cards { @for f in all { (card(f)) } }
+            div.cards {
+                @for of_group in all.chunk_by(|a, b| a.group == b.group) {
+                    article.card {
+                        h3 { (of_group[0].topic.title) }
+                        @for f in of_group { (answer(f)) }
+                    }
+                }
+            }
         }
     }
 }
 
-fn card(f: &Found) -> Markup {
+fn answer(f: &Found) -> Markup {
     let symbol = &f.topic.symbol;
     let only = words::only(f);
-    let (big, small) = match (f.crossing.answer, f.crossing.for_good()) {
-        (Answer::Always, _) if let Some(only) = &only => ("faster".to_owned(), only.clone()),
-        (_, None) if let Some(only) = &only => ("not faster".to_owned(), only.clone()),
-        (Answer::Always, _) => ("always".to_owned(), "at every measured size".to_owned()),
-        (Answer::Never, _) => ("never".into(), "at no measured size".into()),
-        (answer, Some(c)) => {
-            let how = if c.measured {
-                "measured"
-            } else {
-                "interpolated"
-            };
-            let again = match answer {
-                Answer::CrossesBack => "; crosses back before",
-                _ => "",
-            };
-            let interval = format!("{how}, {}{again}", f.topic.unit.range(c.low, c.high));
-            (
-                format!("{symbol} ≥ {}", f.topic.unit.from(c.size)),
-                interval,
-            )
-        }
-        (_, None) => (
-            "crosses back".into(),
-            "wins for a while, not for good".into(),
-        ),
+    let big = match (f.crossing.answer, f.crossing.for_good()) {
+        (Answer::Always, _) if only.is_some() => "faster".to_owned(),
+        (_, None) if only.is_some() => "not faster".to_owned(),
+        (Answer::Always, _) => "always".to_owned(),
+        (Answer::Never, _) => "never".into(),
+        (_, Some(c)) => format!("{symbol} ≥ {}", f.topic.unit.from(c.size)),
+        (_, None) => "crosses back".into(),
     };
-    let call = match (f.includes_launch, f.crossing.answer) {
-        (true, _) => "",
-        (false, _) => ", device time alone",
+    let alone = match f.includes_launch {
+        true => "",
+        false => ", device time alone",
     };
     html! {
-        article.card {
-            h3 { (f.topic.title) }
+        div.answer {
             p.question { (f.question.phrase()) }
-            p.big data-answer=(format!("{}/{:?}", f.group, f.question).to_lowercase())
+            p.big data-answer=(format!("{}/{}", f.group, f.question.name()))
                 data-size=[f.crossing.for_good().map(|c| c.size)] { (big) }
-            p.small { (small) }
+            p.small { (words::wins(f)) "; " (words::rests_on(f)) }
             p.pair {
-                span.gpu { (f.gpu_label()) } (call) " against " span.cpu { "cpu/" (f.cpu) }
+                span.gpu { (f.gpu_label()) } (alone) " against " span.cpu { "cpu/" (f.cpu) }
             }
             p.speed { (words::largest(f)) }
         }

@@ -88,6 +88,7 @@ impl Fixture {
                 gpu_absent: gpu.is_none().then(|| "no NVIDIA driver found".into()),
                 disturbances: vec![],
             },
+            confirmations: Vec::new(),
             groups: vec![],
             ceilings: BTreeMap::new(),
             skipped: vec![],

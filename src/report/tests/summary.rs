@@ -4,14 +4,9 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::analysis::crossover::around::sizes_to_measure;
-use crate::analysis::crossover::pairs::find;
-use crate::model::id::Device;
 use crate::report::assemble::Options;
 use crate::report::tests::fixture::{full, laptop};
 use crate::report::write;
-use crate::results::crossings::Crossings;
-use crate::results::machine::Machine;
 
 fn check(summary: &Value) {
     let schema = include_str!("../../../docs/summary.schema.json");
@@ -72,45 +67,4 @@ fn the_schema_rejects_what_is_not_a_summary() {
     assert!(spoil("/benchmarks/0/median_ns", Value::Null));
     assert!(spoil("/crossovers/0/answer", "perhaps".into()));
     assert!(spoil("/findings/0/text", Value::Null));
-}
-
-#[test]
-fn extra_sizes_stay_once_found() {
-    let dir = tempfile::tempdir().unwrap();
-    full(dir.path(), "Example GPU");
-    let machine = Machine::read(dir.path(), "here", false);
-    let environment = machine.environment.clone().unwrap();
-    let found = find(&machine, &[]);
-    let crossings = sizes_to_measure(&found, &environment, None);
-    let eager = crossings.sizes("matmul", Device::Gpu, "cublas-eager");
-    assert!(!eager.is_empty());
-    let size = found
-        .iter()
-        .find(|f| f.group == "matmul" && f.gpu == "cublas-eager")
-        .and_then(|f| f.crossing.for_good())
-        .unwrap()
-        .size;
-    let below = 2f64.powf(size.log2().floor());
-    assert!(
-        eager
-            .iter()
-            .all(|s| below < *s as f64 && (*s as f64) < 2.0 * below)
-    );
-    assert!(crossings.sizes("matmul", Device::Cpu, "naive").is_empty());
-
-    crossings.write(dir.path()).unwrap();
-    let kept = Crossings::read(dir.path(), &environment).unwrap();
-    assert_eq!(kept.as_ref(), Some(&crossings));
-    // Another crossing for the same pair does not move what is kept.
-    let mut moved = found.clone();
-    for f in &mut moved {
-        for change in &mut f.crossing.changes {
-            change.size *= 4.0;
-        }
-    }
-    assert_eq!(sizes_to_measure(&moved, &environment, kept), crossings);
-    // Another machine's crossings are not this one's.
-    let mut elsewhere = environment;
-    elsewhere.cpu.model = "Another CPU".into();
-    assert_eq!(Crossings::read(dir.path(), &elsewhere).unwrap(), None);
 }

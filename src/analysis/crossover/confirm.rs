@@ -1,0 +1,530 @@
+//! Answers that rest on several processes.
+//!
+//! After its groups a run puts each question to fresh processes, in which the best CPU code and
+//! the GPU's take turns at sizes around the crossing and at the largest size ([`Confirmation`]).
+//! Each process has its own crossing, the root of a straight line through the logarithms of its
+//! ratios around it, and its own speedup. The answer is their median, and its interval is where
+//! another run's answer lies with a probability of 95 %.
+//!
+//! Two answers, each the median of n processes, differ by the spread between processes, which is
+//! pooled over all questions about data in the same place, and by what the machine does between
+//! two runs. That is estimated from the run's own first process: it measured the same code
+//! minutes before.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::model::median::median;
+use crate::model::record::{Confirmation, Duel};
+
+/// Sizes around a crossing that a process measures: so many on either side.
+const ON_EITHER_SIDE: usize = 2;
+
+/// Probability that another run's answer lies in the interval.
+const COVERAGE: f64 = 0.95;
+
+/// Variance of a median of a few normal samples over that of their mean: 1.29 for three, 1.43 for
+/// five, 1.57 in the limit.
+const MEDIAN_OVER_MEAN: f64 = 1.45;
+
+/// What the answers of two runs are assumed to differ by where nothing tells, as a standard
+/// deviation of the logarithm of the ratio. About that of CPU code on a shared host.
+const ASSUMED_BETWEEN_RUNS: f64 = 0.07;
+
+/// Where the GPU begins to win.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum From {
+    /// At every size that was asked about.
+    Always,
+    /// At this size.
+    Size {
+        /// Median over the processes.
+        size: f64,
+        /// Lower end of the interval.
+        low: f64,
+        /// Upper end.
+        high: f64,
+    },
+    /// At none.
+    Never,
+}
+
+/// What several processes say together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Confirmed {
+    /// How many.
+    pub processes: usize,
+    /// Where the GPU begins to win; `None` where no size around a crossing was asked about.
+    pub from: Option<From>,
+    /// CPU over GPU time at the largest size: median over the processes.
+    pub speedup: f64,
+    /// Where another run's would lie.
+    pub speedup_interval: (f64, f64),
+    /// The largest size.
+    pub largest: u64,
+}
+
+/// CPU over GPU time of one question at one size in the run's first process, where it measured
+/// both there.
+pub(crate) type First<'a> = &'a dyn Fn(&Confirmation, &Duel) -> Option<f64>;
+
+/// The sizes to ask about: [`ON_EITHER_SIDE`] of `near` on the grid of quarters between the powers
+/// of two, inside `range`; then the largest. Without a crossing those at the end of the range where
+/// one would be next: `near` below the range where the GPU always wins, above where it never does.
+pub(crate) fn sizes(near: f64, range: (u64, u64)) -> Vec<u64> {
+    let grid = quarters(range);
+    let above = grid.partition_point(|size| (*size as f64) < near);
+    let window = above.saturating_sub(ON_EITHER_SIDE)..(above + ON_EITHER_SIDE).min(grid.len());
+    let mut sizes = grid[window].to_vec();
+    sizes.push(range.1);
+    sizes.dedup();
+    sizes
+}
+
+/// Powers of two and the whole quarters between them, so that alignment to large powers of two is
+/// kept, and the ends of the range.
+fn quarters((first, last): (u64, u64)) -> Vec<u64> {
+    let powers = (0..63).map(|e| 1u64 << e).take_while(|p| *p <= last);
+    let mut grid: Vec<u64> = powers
+        .flat_map(|power| (4..8).map(move |quarters| (power, quarters)))
+        .filter(|(power, quarters)| (power * quarters).is_multiple_of(4))
+        .map(|(power, quarters)| power / 4 * quarters + power % 4 * quarters / 4)
+        .chain([first, last])
+        .filter(|size| (first..=last).contains(size))
+        .collect();
+    grid.sort_unstable();
+    grid.dedup();
+    grid
+}
+
+/// Where the median process so far sees the crossing, to ask the next one around it.
+pub(crate) fn centre(processes: &[Vec<Duel>], range: (u64, u64)) -> Option<f64> {
+    let crossings = processes.iter().filter_map(|duels| crossing(duels, range));
+    median(crossings.map(|line| line.root.exp()))
+}
+
+/// The crossing of one process.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    /// Logarithm of the size; infinite where the GPU always or never wins.
+    root: f64,
+    /// Change of the logarithm of GPU over CPU time per logarithm of the size: below zero.
+    slope: Option<f64>,
+}
+
+/// Logarithm of GPU over CPU time.
+fn gap(duel: &Duel) -> f64 {
+    // Each by itself: what a file holds may overflow as a ratio.
+    duel.gpu_ns.ln() - duel.cpu_ns.ln()
+}
+
+/// `None` without a size around a crossing.
+fn crossing(duels: &[Duel], range: (u64, u64)) -> Option<Line> {
+    // The largest is there for the speedup; beside a crossing it is part of the line as well.
+    let near: Vec<&Duel> = match duels {
+        [.., before, largest] if largest.size > before.size.saturating_mul(3) / 2 => {
+            duels[..duels.len() - 1].iter().collect()
+        }
+        all => all.iter().collect(),
+    };
+    let (first, last) = (near.first()?, near.last()?);
+    let decided = |root| Line { root, slope: None };
+    // At an end of the range there is nothing to see beyond.
+    if near.iter().all(|duel| gap(duel) < 0.0) && first.size <= range.0 {
+        return Some(decided(f64::NEG_INFINITY));
+    }
+    if near.iter().all(|duel| gap(duel) >= 0.0) && last.size >= range.1 {
+        return Some(decided(f64::INFINITY));
+    }
+    let points = near.iter().map(|duel| ((duel.size as f64).ln(), gap(duel)));
+    let n = near.len() as f64;
+    let (sum_x, sum_y) = points
+        .clone()
+        .fold((0.0, 0.0), |s, p| (s.0 + p.0, s.1 + p.1));
+    let (x, y) = (sum_x / n, sum_y / n);
+    let (xx, xy) = points.fold((0.0, 0.0), |s, p| {
+        (s.0 + (p.0 - x).powi(2), s.1 + (p.0 - x) * (p.1 - y))
+    });
+    let slope = xy / xx;
+    if slope.is_finite() && slope < 0.0 {
+        // Not further than the next process, asked around it, can see.
+        let (low, high) = (
+            (first.size as f64 / 2.0).ln(),
+            (last.size as f64 * 2.0).ln(),
+        );
+        return Some(Line {
+            root: (x - y / slope).clamp(low, high),
+            slope: Some(slope),
+        });
+    }
+    // The GPU gains nothing with the size here: who wins on the whole wins at all of them.
+    Some(decided(match y < 0.0 {
+        true => f64::NEG_INFINITY,
+        false => f64::INFINITY,
+    }))
+}
+
+/// What a question's processes say, before the spread is known.
+struct Said<'a> {
+    asked: &'a Confirmation,
+    lines: Vec<Line>,
+    root: Option<f64>,
+    slope: Option<f64>,
+    /// Logarithms of CPU over GPU time at the largest size.
+    speedups: Vec<f64>,
+    speedup: f64,
+    largest: u64,
+}
+
+/// The answers to a run's questions; `None` for one that no process answered.
+pub(crate) fn answers(confirmations: &[Confirmation], first: First<'_>) -> Vec<Option<Confirmed>> {
+    let said: Vec<Option<Said>> = confirmations.iter().map(said).collect();
+    said.iter()
+        .map(|one| {
+            let one = one.as_ref()?;
+            let alike = |other: &&Said| other.asked.question == one.asked.question;
+            let alike: Vec<&Said> = said.iter().flatten().filter(alike).collect();
+            let from = one.root.map(|root| match root {
+                f64::NEG_INFINITY => From::Always,
+                f64::INFINITY => From::Never,
+                root => {
+                    let crossings = alike.iter().map(|said| said.around_the_crossing(first));
+                    let reach = reach(crossings, one.lines.len());
+                    let reach = reach / one.slope.map_or(1.0, f64::abs);
+                    let [size, low, high] = [root, root - reach, root + reach].map(f64::exp);
+                    From::Size { size, low, high }
+                }
+            });
+            let speedups = alike.iter().map(|said| said.at_the_largest(first));
+            let reach = reach(speedups, one.speedups.len());
+            Some(Confirmed {
+                processes: one.speedups.len(),
+                from,
+                speedup: one.speedup.exp(),
+                speedup_interval: ((one.speedup - reach).exp(), (one.speedup + reach).exp()),
+                largest: one.largest,
+            })
+        })
+        .collect()
+}
+
+fn said(asked: &Confirmation) -> Option<Said<'_>> {
+    let sound = |duel: &Duel| {
+        duel.size > 0
+            && [duel.cpu_ns, duel.gpu_ns]
+                .iter()
+                .all(|ns| ns.is_finite() && *ns > 0.0)
+    };
+    let ascending = |p: &&Vec<Duel>| p.windows(2).all(|pair| pair[0].size < pair[1].size);
+    let processes = asked
+        .processes
+        .iter()
+        .filter(|p| p.iter().all(sound))
+        .filter(ascending);
+    let largest = processes
+        .clone()
+        .filter_map(|p| Some(p.last()?.size))
+        .max()?;
+    let processes: Vec<&Vec<Duel>> = processes
+        .filter(|p| p.last().is_some_and(|duel| duel.size == largest))
+        .collect();
+    let lines: Vec<Line> = (processes.iter())
+        .filter_map(|duels| crossing(duels, asked.range))
+        .collect();
+    let speedups: Vec<f64> = processes.iter().map(|p| -gap(&p[p.len() - 1])).collect();
+    Some(Said {
+        asked,
+        root: median(lines.iter().map(|line| line.root)),
+        slope: median(lines.iter().filter_map(|line| line.slope)),
+        lines,
+        speedup: median(speedups.iter().copied())?,
+        speedups,
+        largest,
+    })
+}
+
+/// What one question tells of the spread: all as logarithms of a ratio of times.
+#[derive(Default)]
+struct Spread {
+    /// Sum of the squared distances of processes from their mean.
+    squares: f64,
+    /// How many of them are free.
+    freedom: usize,
+    /// Distances of the run's first process from the median of the fresh ones.
+    to_first: Vec<f64>,
+}
+
+impl Spread {
+    fn of(values: &[f64]) -> Self {
+        let n = values.len();
+        let mean = values.iter().sum::<f64>() / n as f64;
+        Self {
+            squares: values.iter().map(|v| (v - mean).powi(2)).sum(),
+            freedom: n.saturating_sub(1),
+            to_first: Vec::new(),
+        }
+    }
+}
+
+impl Said<'_> {
+    fn at_the_largest(&self, first: First<'_>) -> Spread {
+        let mut spread = Spread::of(&self.speedups);
+        let duel = (self.asked.processes.iter().flatten()).find(|d| d.size == self.largest);
+        let before = duel.and_then(|duel| first(self.asked, duel));
+        spread
+            .to_first
+            .extend(before.map(|ratio| ratio.ln() - self.speedup));
+        spread
+    }
+
+    fn around_the_crossing(&self, first: First<'_>) -> Spread {
+        let (Some(root), Some(slope)) = (self.root.filter(|root| root.is_finite()), self.slope)
+        else {
+            return Spread::default();
+        };
+        let roots = self.lines.iter().map(|line| line.root);
+        let distances: Vec<f64> = roots
+            .filter(|root| root.is_finite())
+            .map(|other| slope * (other - root))
+            .collect();
+        let mut spread = Spread::of(&distances);
+        // At each size that the first process and enough of these have measured.
+        let duels = || self.asked.processes.iter().flatten();
+        let mut sizes: Vec<u64> = duels().map(|duel| duel.size).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        for size in sizes.into_iter().filter(|size| *size != self.largest) {
+            let here = || duels().filter(|duel| duel.size == size);
+            let before = here().find_map(|duel| first(self.asked, duel));
+            if let (Some(before), Some(now)) = (before, median(here().map(|duel| -gap(duel))))
+                && 2 * here().count() >= self.asked.processes.len()
+            {
+                spread.to_first.push(before.ln() - now);
+            }
+        }
+        spread
+    }
+}
+
+/// How far from an answer, the median of `processes`, another run's may lie, as a logarithm of a
+/// ratio of times; what all questions of one kind tell of the spread is `spreads`.
+fn reach(spreads: impl Iterator<Item = Spread>, processes: usize) -> f64 {
+    let all = spreads.fold(Spread::default(), |mut all, one| {
+        all.squares += one.squares;
+        all.freedom += one.freedom;
+        all.to_first.extend(one.to_first);
+        all
+    });
+    let between_processes = all.squares / all.freedom.max(1) as f64;
+    // Variance of a median of so many processes.
+    let of_median = MEDIAN_OVER_MEAN * between_processes / processes.max(1) as f64;
+    // One process here, a median there: what they differ by beyond that is the time between. The
+    // assumption counts as one difference more.
+    let squares: f64 = all.to_first.iter().map(|d| d * d).sum();
+    let differences = all.to_first.len() as f64;
+    let excess = squares - differences * (between_processes + of_median);
+    let assumed = 2.0 * ASSUMED_BETWEEN_RUNS.powi(2);
+    let between_runs = (excess.max(0.0) + assumed) / (differences + 1.0);
+    // The freedom of a sum of variances, each known from few values: Satterthwaite, Biometrics
+    // Bulletin 2 (1946) 110.
+    let processes = 2.0 * of_median;
+    let sum = processes + between_runs;
+    let freedom = all.freedom.max(1) as f64;
+    let parts = processes.powi(2) / freedom + between_runs.powi(2) / (differences + 1.0);
+    let freedom = match sum.powi(2) / parts {
+        freedom if freedom.is_finite() => freedom.clamp(2.0, 200.0),
+        _ => 2.0,
+    };
+    let student = StudentsT::new(0.0, 1.0, freedom).expect("the freedom is above zero");
+    student.inverse_cdf(f64::midpoint(1.0, COVERAGE)) * sum.sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
+    use super::*;
+    use crate::model::role::Data;
+    use crate::timing::Clock;
+
+    const RANGE: (u64, u64) = (8, 4096);
+
+    fn asked(processes: Vec<Vec<Duel>>) -> Confirmation {
+        Confirmation {
+            group: "a".into(),
+            question: Data::Queued,
+            gpu: "b".into(),
+            clock: Clock::Events,
+            gpu_machine: None,
+            range: RANGE,
+            processes,
+        }
+    }
+
+    /// The GPU takes 10 µs at each size, the CPU as long at `at` and `steep` powers of the size.
+    fn process(sizes: &[u64], at: f64, steep: f64, shift: impl Fn(u64) -> f64) -> Vec<Duel> {
+        let duel = |&size: &u64| Duel {
+            size,
+            cpu: "c".into(),
+            cpu_ns: 10_000.0 * (size as f64 / at).powf(steep) * shift(size).exp(),
+            gpu_ns: 10_000.0,
+        };
+        sizes.iter().map(duel).collect()
+    }
+
+    fn one(confirmation: &Confirmation) -> Confirmed {
+        answers(std::slice::from_ref(confirmation), &|_, _| None)[0].unwrap()
+    }
+
+    #[test]
+    fn sizes_lie_around_the_crossing_and_at_the_end() {
+        assert_eq!(sizes(89.0, RANGE), [64, 80, 96, 112, 4096]);
+        assert_eq!(sizes(96.0, RANGE), [64, 80, 96, 112, 4096]);
+        assert_eq!(sizes(0.0, RANGE), [8, 10, 4096]);
+        assert_eq!(sizes(f64::INFINITY, RANGE), [3584, 4096]);
+        assert_eq!(sizes(3.0, (1, 7)), [1, 2, 3, 4, 7]);
+        assert_eq!(sizes(64.0, (64, 64)), [64]);
+        assert_eq!(quarters((5, 11)), [5, 6, 7, 8, 10, 11]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_planted_crossing_is_found(at in 10.0f64..3000.0, steep in 0.3f64..3.0) {
+            let sizes = sizes(at, RANGE);
+            let confirmed = one(&asked(vec![process(&sizes, at, steep, |_| 0.0); 5]));
+            let Some(From::Size { size, low, high }) = confirmed.from else {
+                panic!("{confirmed:?}");
+            };
+            prop_assert!((size / at).ln().abs() < 1e-9, "{size} for {at}");
+            prop_assert!(low < at && at < high);
+            let speedup = (4096.0 / at).powf(steep);
+            prop_assert!((confirmed.speedup / speedup).ln().abs() < 1e-9);
+        }
+
+        #[test]
+        fn any_durations_give_an_answer(
+            durations in proptest::collection::vec((1u64..1 << 40, any::<f64>(), any::<f64>()), 0..12),
+        ) {
+            let duel = |(size, cpu_ns, gpu_ns)| Duel { size, cpu: "c".into(), cpu_ns, gpu_ns };
+            let duels: Vec<Duel> = durations.into_iter().map(duel).collect();
+            let processes = duels.chunks(3).map(<[Duel]>::to_vec).collect();
+            for confirmed in answers(&[asked(processes)], &|_, _| Some(2.0)).into_iter().flatten() {
+                let (low, high) = confirmed.speedup_interval;
+                prop_assert!(low <= confirmed.speedup && confirmed.speedup <= high);
+            }
+        }
+    }
+
+    #[test]
+    fn a_crossing_outside_the_sizes_is_asked_about_next() {
+        let first = process(&sizes(100.0, RANGE), 400.0, 2.0, |_| 0.0);
+        // No further than a factor of two.
+        let next = centre(&[first], RANGE).unwrap();
+        assert!((next - 256.0).abs() < 1e-6, "{next}");
+        let second = process(&sizes(next, RANGE), 400.0, 2.0, |_| 0.0);
+        let next = centre(&[second], RANGE).unwrap();
+        assert!((next - 400.0).abs() < 1e-6, "{next}");
+    }
+
+    #[test]
+    fn who_wins_at_an_end_of_the_range_wins_always_or_never() {
+        let fast = process(&sizes(0.0, RANGE), 4.0, 2.0, |_| 0.0);
+        assert_eq!(one(&asked(vec![fast; 5])).from, Some(From::Always));
+        let slow = process(&sizes(f64::INFINITY, RANGE), 9e4, 2.0, |_| 0.0);
+        let never = one(&asked(vec![slow; 5]));
+        assert_eq!(never.from, Some(From::Never));
+        assert!(never.speedup < 1.0);
+    }
+
+    #[test]
+    fn one_process_of_five_that_is_far_off_moves_little() {
+        let at = |at: f64| process(&sizes(100.0, RANGE), at, 2.0, |_| 0.0);
+        let confirmed = one(&asked([98.0, 99.0, 100.0, 101.0, 160.0].map(at).into()));
+        let Some(From::Size { size, .. }) = confirmed.from else {
+            panic!("{confirmed:?}");
+        };
+        assert!((size - 100.0).abs() < 1e-6, "{size}");
+    }
+
+    #[test]
+    fn what_is_no_time_is_left_out() {
+        let mut processes = vec![process(&sizes(100.0, RANGE), 100.0, 2.0, |_| 0.0); 5];
+        processes[0][1].cpu_ns = f64::NAN;
+        processes[1][0].gpu_ns = 0.0;
+        assert_eq!(one(&asked(processes)).processes, 3);
+        assert_eq!(answers(&[asked(vec![])], &|_, _| None), [None]);
+    }
+
+    /// Sixteen questions of runs that differ by a spread between processes and one between runs:
+    /// how often the interval of one run holds the answer of another.
+    #[test]
+    fn the_interval_holds_another_runs_answer() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(15);
+        let mut normal = move |deviation: f64| {
+            // Twelve uniform numbers are normal enough.
+            let sum: f64 = (0..12).map(|_| random.random::<f64>()).sum();
+            deviation * (sum - 6.0)
+        };
+        for (between_processes, between_runs) in [(0.01, 0.0), (0.1, 0.0), (0.1, 0.1), (0.03, 0.15)]
+        {
+            let (mut held, mut asked_about, mut widths) = (0, 0, Vec::new());
+            for _ in 0..40 {
+                let mut run = || -> Vec<Confirmed> {
+                    let questions: Vec<(Confirmation, f64)> = (0..4)
+                        .map(|_| {
+                            // The groups ran some minutes before the processes did.
+                            let (before, now) = (normal(between_runs), normal(between_runs));
+                            let mut process = |shift: f64| {
+                                let own = shift + normal(between_processes);
+                                process(&sizes(100.0, RANGE), 100.0, 1.5, |_| own)
+                            };
+                            let processes = (0..5).map(|_| process(now)).collect();
+                            let first = process(before);
+                            let first = first[0].cpu_ns / (10_000.0 * 0.8f64.powf(1.5));
+                            (asked(processes), first)
+                        })
+                        .collect();
+                    let confirmations: Vec<Confirmation> =
+                        questions.iter().map(|(asked, _)| asked.clone()).collect();
+                    let first = |asked: &Confirmation, duel: &Duel| {
+                        let at = confirmations.iter().position(|c| std::ptr::eq(c, asked))?;
+                        let known = [80, 4096].contains(&duel.size);
+                        let expected = (duel.size as f64 / 100.0).powf(1.5);
+                        known.then_some(questions[at].1 * expected)
+                    };
+                    let all = answers(&confirmations, &first);
+                    all.into_iter().flatten().collect()
+                };
+                let (one, other) = (run(), run());
+                for (one, other) in one.iter().zip(&other) {
+                    let (low, high) = one.speedup_interval;
+                    held += usize::from(low <= other.speedup && other.speedup <= high);
+                    widths.push(high / low);
+                    asked_about += 1;
+                    let (Some(From::Size { low, high, .. }), Some(From::Size { size, .. })) =
+                        (one.from, other.from)
+                    else {
+                        panic!("{one:?} {other:?}");
+                    };
+                    held += usize::from(low <= size && size <= high);
+                    asked_about += 1;
+                }
+            }
+            let share = f64::from(held as u32) / f64::from(asked_about);
+            let width = median(widths).unwrap();
+            assert!(
+                (0.88..=1.0).contains(&share),
+                "{share} held at {between_processes}, {between_runs}"
+            );
+            // Useful: no wider than a known spread would need, and half as much again.
+            let between_runs = f64::max(between_runs, ASSUMED_BETWEEN_RUNS / 2.0);
+            let deviation =
+                (2.0 * 0.29 * between_processes.powi(2) + 2.0 * between_runs.powi(2)).sqrt();
+            assert!(
+                width.ln() < 1.5 * 2.0 * 2.2 * deviation,
+                "{width} wide at {between_processes}, {between_runs}"
+            );
+        }
+    }
+}

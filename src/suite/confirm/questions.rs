@@ -1,0 +1,94 @@
+//! What a run asks.
+
+use std::path::Path;
+
+use crate::analysis::crossover::confirm;
+use crate::analysis::crossover::pairs::{Found, best_at, curve, find, headlines};
+use crate::analysis::crossover::search::{Answer, Curve};
+use crate::model::id::Device;
+use crate::model::record::Confirmation;
+use crate::results::machine::Machine;
+use crate::timing::Clock;
+
+/// A question, and what the run itself says to it.
+pub(super) struct Question {
+    /// Without processes so far.
+    pub(super) asked: Confirmation,
+    /// Where the run sees the crossing.
+    near: f64,
+    /// The GPU's times, where they are another machine's.
+    pub(super) gpu_times: Option<Curve>,
+}
+
+impl Question {
+    /// The sizes to ask the next process about.
+    pub(super) fn sizes(&self) -> Vec<u64> {
+        let seen = confirm::centre(&self.asked.processes, self.asked.range);
+        confirm::sizes(seen.unwrap_or(self.near), self.asked.range)
+    }
+}
+
+/// The results of a run and the questions that it answered with both sides measured.
+pub(super) struct Asking {
+    machine: Machine,
+    pub(super) questions: Vec<Question>,
+}
+
+impl Asking {
+    /// Reads the results under `root`, and for a machine without a GPU those under `references`.
+    pub(super) fn of(root: &Path, references: &Path, run: &str) -> Self {
+        let machine = Machine::read(root, "this machine", false);
+        let others = Machine::read_folders(references);
+        let of_this_run = |found: &&Found| {
+            let mut own = (found.benchmarks.iter())
+                .filter_map(|id| machine.benchmarks().find(|b| b.id == *id))
+                .peekable();
+            own.peek().is_some() && own.all(|b| b.run.as_deref() == Some(run))
+        };
+        let found = find(&machine, &others);
+        let questions = headlines(&found)
+            .filter(of_this_run)
+            .filter_map(|found| question(found, &others))
+            .collect();
+        Self { machine, questions }
+    }
+
+    /// The best CPU code of a group at a size, by the run's curves.
+    pub(super) fn best_cpu(&self, group: &str, size: u64) -> Option<String> {
+        best_at(self.machine.group(group)?, size as f64)
+    }
+}
+
+fn question(found: &Found, others: &[Machine]) -> Option<Question> {
+    let clock = Clock::ALL.into_iter().find(|c| c.name() == found.clock)?;
+    let gpu_times = match &found.gpu_machine {
+        None => None,
+        Some(name) => {
+            let other = others.iter().find(|m| m.hardware() == *name)?;
+            let series = other
+                .group(&found.group)?
+                .on(Device::Gpu)
+                .find(|series| series.implementation == found.gpu && series.clock == Some(clock))?;
+            Some(curve(series))
+        }
+    };
+    let near = match (found.crossing.answer, found.crossing.for_good()) {
+        (_, Some(change)) => change.size,
+        (Answer::Always, None) => 0.0,
+        (_, None) => f64::INFINITY,
+    };
+    let (first, last) = found.crossing.range;
+    Some(Question {
+        asked: Confirmation {
+            group: found.group.clone(),
+            question: found.question,
+            gpu: found.gpu.clone(),
+            clock,
+            gpu_machine: found.gpu_machine.clone(),
+            range: (first as u64, last as u64),
+            processes: Vec::new(),
+        },
+        near,
+        gpu_times,
+    })
+}

@@ -1,0 +1,48 @@
+//! One call awaited: the host waits for what a routine enqueued before it goes on.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::device::gpu::Gpu;
+use crate::model::verified::Verified;
+use crate::workload::routine::{Routine, RoutineError};
+
+/// A routine that waits for what `inner` enqueues.
+pub fn awaited(gpu: &Rc<Gpu>, inner: Box<dyn Routine>) -> Box<dyn Routine> {
+    Box::new(Awaited {
+        gpu: gpu.clone(),
+        inner,
+    })
+}
+
+struct Awaited {
+    gpu: Rc<Gpu>,
+    inner: Box<dyn Routine>,
+}
+
+impl Routine for Awaited {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        self.inner.poison()
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        self.inner.run()?;
+        Ok(self.gpu.synchronize()?)
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        self.inner.check()
+    }
+
+    fn launches(&self) -> u32 {
+        self.inner.launches()
+    }
+
+    fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
+        self.inner.extra()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.inner.notes()
+    }
+}

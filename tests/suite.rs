@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::process::{Command, ExitCode, Output};
 use std::rc::Rc;
+use std::time::Duration;
 
 use crossover::device::Gpu;
 use crossover::device::kernel::Source;
@@ -13,6 +14,7 @@ use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
 use crossover::timing::{Clock, Launch, Rate};
 use crossover::workload::{Routine, RoutineError, Workload};
 use cudarc::driver::{CudaSlice, DevicePtr};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// Says that this process is a run of the suite and not the test.
@@ -29,11 +31,15 @@ fn main() -> ExitCode {
         println!("suite: test");
         return ExitCode::SUCCESS;
     }
-    let tests: [(&str, fn()); 9] = [
+    let tests: [(&str, fn()); 10] = [
         ("a_run_leaves_its_files", a_run_leaves_its_files),
         (
             "a_named_baseline_has_its_sidecar",
             a_named_baseline_has_its_sidecar,
+        ),
+        (
+            "what_is_unsteady_is_measured_once_more",
+            what_is_unsteady_is_measured_once_more,
         ),
         (
             "failures_are_named_and_the_rest_goes_on",
@@ -112,7 +118,68 @@ fn groups() -> Vec<AnyGroup> {
         .with(Implementation::cpu("last", |d| {
             Doubling::routine(d, Fault::None)
         }));
-    vec![sound.into(), faulty.into()]
+    let moody = Group::new("moody", Sizes::new([4, 8], [], []), Rate::flop(|n| n), cost)
+        .with(Implementation::cpu("settles", |d| {
+            Moody::routine(d, Some(Moody::OF_THE_FIRST))
+        }))
+        .with(Implementation::cpu("never", |d| Moody::routine(d, None)));
+    vec![sound.into(), faulty.into(), moody.into()]
+}
+
+/// Takes a short and a long time in turn, for the first so many runs; from then on a long one.
+struct Moody {
+    double: Box<dyn Routine>,
+    settles_after: Option<u32>,
+    runs: u32,
+}
+
+impl Moody {
+    /// What its options leave a benchmark: one run to verify it, one to plan, one to warm up, and
+    /// one a sample.
+    const OPTIONS: [&'static str; 6] = [
+        "--sample-size",
+        "10",
+        "--warm-up-time",
+        "0.001",
+        "--measurement-time",
+        "0.01",
+    ];
+    const OF_THE_FIRST: u32 = 13;
+    /// The second time it is neither verified nor planned before.
+    const OF_BOTH: u32 = Self::OF_THE_FIRST + 11;
+    const LONG: Duration = Duration::from_millis(20);
+
+    fn routine(
+        problem: &Rc<Doubling>,
+        settles_after: Option<u32>,
+    ) -> Result<Box<dyn Routine>, RoutineError> {
+        Ok(Box::new(Self {
+            double: Doubling::routine(problem, Fault::None)?,
+            settles_after,
+            runs: 0,
+        }))
+    }
+}
+
+impl Routine for Moody {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        self.double.poison()
+    }
+    fn run(&mut self) -> Result<(), RoutineError> {
+        self.runs += 1;
+        let settled = self.settles_after.is_some_and(|runs| self.runs > runs);
+        std::thread::sleep(match settled || self.runs.is_multiple_of(2) {
+            true => Self::LONG,
+            false => Self::LONG / 4,
+        });
+        self.double.run()
+    }
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        self.double.check()
+    }
+    fn notes(&self) -> Vec<String> {
+        vec![format!("{} runs", self.runs)]
+    }
 }
 
 struct Doubling(Vec<f32>);
@@ -390,8 +457,83 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> T {
     serde_json::from_slice(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
+/// A result in two modes is undone and measured again by another Criterion, which leaves the
+/// files, and the group's report, as one measurement would have.
+fn what_is_unsteady_is_measured_once_more() {
+    let bench = |filter: &'static str| [&["--bench", filter][..], &Moody::OPTIONS].concat();
+    let run = Run::new(&bench("moody"), &[QUICK]);
+    let said = run.said();
+    assert_eq!(run.code(), 0, "{said}");
+    let root = run.root();
+    for size in [4, 8] {
+        let settled = root.join(format!("moody/cpu_settles/{size}"));
+        let never = root.join(format!("moody/cpu_never/{size}"));
+        for folder in [&settled, &never] {
+            let entries = std::fs::read_dir(folder).expect("a folder");
+            let mut names: Vec<_> = entries
+                .map(|entry| entry.expect("readable").file_name())
+                .collect();
+            names.sort();
+            assert_eq!(names, ["base", "new", "report"], "{}", folder.display());
+            for name in ["benchmark", "estimates", "sample", "tukey"] {
+                let file = |side: &str| {
+                    read::<Value>(&folder.join(side).join(name).with_extension("json"))
+                };
+                assert_eq!(file("new"), file("base"), "{name}");
+            }
+            let both = sidecar(&folder.join("new"));
+            assert_eq!(both, sidecar(&folder.join("base")));
+            assert!(folder.join("report/index.html").is_file());
+            // And one more that verifies what was kept.
+            assert_eq!(
+                both.notes,
+                [format!("{} runs", Moody::OF_BOTH + 1)],
+                "{said}"
+            );
+        }
+        let samples: Value = read(&settled.join("new/sample.json"));
+        let times = samples["times"].as_array().expect("a list");
+        let long = |time: &Value| time.as_f64() >= Some(Moody::LONG.as_nanos() as f64);
+        assert!(
+            times.len() == 10 && times.iter().all(long),
+            "of the first: {times:?}"
+        );
+        let why = sidecar(&never.join("new"))
+            .unsteady
+            .expect("it never settles");
+        assert!(
+            why.starts_with("two modes, ") || why.contains("interval"),
+            "{why}"
+        );
+        assert!(said.contains(&format!(
+            "note: moody/cpu/never/{size} is measured once more: "
+        )));
+        assert!(said.contains(&format!(
+            "note: moody/cpu/never/{size} stays unsteady: {why}"
+        )));
+    }
+    assert!(!root.join("moody/cpu_settles_2").exists());
+    let report = std::fs::read_to_string(root.join("moody/report/index.html")).expect("a page");
+    for part in ["settles/4", "settles/8", "never/4", "never/8"] {
+        let link = format!("/moody/cpu_{part}/report/");
+        assert!(
+            report.contains(&link),
+            "{part} is not in the group's report"
+        );
+    }
+    // What there was before is compared with what was kept, and is what the undone one leaves.
+    let again = Run::into_folder(run.results, &bench("moody/cpu/never/4"), &[QUICK]);
+    assert_eq!(again.code(), 0, "{}", again.said());
+    let folder = again.root().join("moody/cpu_never/4");
+    assert!(folder.join("change/estimates.json").is_file());
+    assert_eq!(sidecar(&folder.join("new")), sidecar(&folder.join("base")));
+
+    let tried = Run::new(&["--test", "moody/cpu/never/4"], &[QUICK]);
+    assert!(!tried.said().contains("once more"), "{}", tried.said());
+}
+
 fn failures_are_named_and_the_rest_goes_on() {
-    let run = Run::new(&["--bench"], &[QUICK]);
+    let run = Run::new(&["--bench", "sound|faulty"], &[QUICK]);
     let said = run.said();
     assert_eq!(run.code(), 1, "{said}");
     let failed = run.record().failed;

@@ -177,6 +177,7 @@ fn plant(root: &Path, planned: &Planned, run: &str) {
         verified: None,
         device_state: None,
         monitor: None,
+        unsteady: None,
         extra: Default::default(),
         choices: Default::default(),
         notes: Vec::new(),

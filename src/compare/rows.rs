@@ -284,6 +284,7 @@ mod tests {
             device_state: None,
             monitor: None,
             extra: BTreeMap::new(),
+            unsteady: None,
             choices: choices.into_iter().collect(),
             notes: Vec::new(),
             run: String::new(),

@@ -48,6 +48,10 @@ pub struct Sidecar {
     /// `CROSSOVER_MONITOR=off`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub monitor: Option<Telemetry>,
+    /// What is unsteady about the samples, in words, where they were so twice: their times lie in
+    /// two modes, or the interval of their median is wide. Such a result decides nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsteady: Option<String>,
     /// Figures beside the time, by name:
     ///
     /// | key | what |

@@ -12,7 +12,8 @@ use crate::results::attempt::Attempt;
 use crate::results::files::{FileError, copy, try_to_write, write_json};
 use crate::results::layout::{BENCHMARK, ESTIMATES, NEW, SAMPLE, SIDECAR, TUKEY};
 use crate::results::sidecar;
-use crate::results::stored::is_whole;
+use crate::results::steadiness;
+use crate::results::stored::{estimates, is_whole, samples};
 
 /// The folder of one benchmark under the results root.
 pub(crate) struct BenchmarkFolder {
@@ -59,6 +60,14 @@ impl BenchmarkFolder {
     /// Puts aside what the benchmark is about to replace, in `new` and in the baseline.
     pub(crate) fn begin(&self, baseline: Option<&str>) -> Result<Attempt, FileError> {
         Attempt::begin(&self.path, NEW, baseline)
+    }
+
+    /// What is unsteady about the newest result, in words; `None` also where it cannot be read.
+    pub(crate) fn unsteady(&self) -> Option<String> {
+        let new = self.new_dir();
+        let ns = samples(&new.join(SAMPLE)).ok()?;
+        let estimates = estimates(&new.join(ESTIMATES)).ok()?;
+        steadiness::unsteady(&ns, &estimates)
     }
 
     /// Criterion saves samples and estimates, then compares and draws, and only then writes

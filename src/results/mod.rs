@@ -15,4 +15,5 @@ pub(crate) mod problem;
 pub(crate) mod runs;
 pub(crate) mod sidecar;
 pub(crate) mod source;
+mod steadiness;
 pub(crate) mod stored;

@@ -49,6 +49,7 @@ mod tests {
             verified: None,
             device_state: None,
             monitor: None,
+            unsteady: None,
             extra: [("pool_peak_bytes".to_owned(), 1.5)].into(),
             choices: Default::default(),
             notes: vec!["a note".into()],

@@ -271,7 +271,7 @@ fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Problem> {
     read_json_as_it_stands(path).map_err(|error| Problem::of_file(path, &error))
 }
 
-fn samples(path: &Path) -> Result<Vec<f64>, Problem> {
+pub(super) fn samples(path: &Path) -> Result<Vec<f64>, Problem> {
     let file: SampleFile = json(path)?;
     let bad = |reason: &str| Problem::new(path.display(), reason);
     if file.iters.len() != file.times.len() {
@@ -289,7 +289,7 @@ fn samples(path: &Path) -> Result<Vec<f64>, Problem> {
     ns.ok_or_else(|| bad("a time is not positive; run the benchmark again"))
 }
 
-fn estimates(path: &Path) -> Result<Estimates, Problem> {
+pub(super) fn estimates(path: &Path) -> Result<Estimates, Problem> {
     let file: EstimatesFile = json(path)?;
     let Some(median) = sound(file.median.point_estimate) else {
         let reason = "the median is not a positive number; run the benchmark again";

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use criterion::{BenchmarkGroup, BenchmarkId, SamplingMode};
+use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput};
 
 use crate::machine::monitor::watch::Watch;
 use crate::model::cost::Cost;
@@ -13,7 +13,8 @@ use crate::model::record::{SCHEMA, Sidecar};
 use crate::model::verified::Verified;
 use crate::results::folder::BenchmarkFolder;
 use crate::suite::arguments::Arguments;
-use crate::suite::group::{Implementation, Make};
+use crate::suite::group::{Group, Implementation, Make};
+use crate::suite::instance::{Plots, instance, plots};
 use crate::suite::interrupt;
 use crate::suite::journal::Journal;
 use crate::suite::machine::Machine;
@@ -24,9 +25,6 @@ use crate::suite::turns::{Said, Turns};
 use crate::timing::{CudaError, CudaTime, TimingError, catch_panic};
 use crate::workload::calibrate;
 use crate::workload::routine::{Routine, RoutineError, Workload};
-
-/// A group of Criterion's.
-pub(super) type Plots<'a> = BenchmarkGroup<'a, CudaTime>;
 
 /// What of a run one benchmark needs.
 pub(super) struct Measuring<'s> {
@@ -42,6 +40,7 @@ pub(super) struct Measuring<'s> {
 /// A benchmark that is about to be run.
 pub(super) struct Bench<'a, W> {
     pub(super) id: &'a str,
+    pub(super) group: &'a Group<W>,
     pub(super) row: &'a Implementation<W>,
     pub(super) size: u64,
     pub(super) cost: Cost,
@@ -49,10 +48,32 @@ pub(super) struct Bench<'a, W> {
 }
 
 /// Who times a routine.
+#[derive(Clone, Copy, PartialEq)]
 enum Timing {
     Clock,
     /// The routine itself: it has measured before Criterion asks.
     Own,
+}
+
+/// How a routine is sampled.
+struct Sampling {
+    timing: Timing,
+    samples: usize,
+    measurement: Duration,
+    warm_up: Duration,
+    mode: SamplingMode,
+}
+
+/// What becomes of a result that is not steady.
+#[derive(Clone, Copy, PartialEq)]
+enum IfUnsteady {
+    /// It is undone and measured once more.
+    Again,
+    /// It is kept, with what is unsteady about it.
+    Kept,
+    /// Nobody judges it: of processes that take turns the spread between them counts, and a
+    /// routine that times itself would only repeat what it has measured.
+    Unjudged,
 }
 
 impl Measuring<'_> {
@@ -98,18 +119,57 @@ impl Measuring<'_> {
                 true => self.verify(&mut *routine).map(drop)?,
                 false => self.run_once(&mut *routine)?,
             }
-            let timing = self.plan(plots, bench, pace, &mut *routine)?;
-            Ok((routine, timing))
+            let sampling = self.plan(bench, pace, &mut *routine)?;
+            Ok((routine, sampling))
         };
+        // Those of the benchmark before.
         calibrate::made_lately();
-        let (mut routine, timing) = catch_panic(set_up).map_err(failed)??;
-        let choices = calibrate::made_lately();
+        let (mut routine, sampling) = catch_panic(set_up).map_err(failed)??;
         if let Some(turns) = self.turns {
             let id = bench.id.to_owned();
             turns.say(&Said::Ready { id });
         }
-        let watch = match timing {
-            Timing::Clock if row.is_gpu() && self.arguments.saves => self.watch(),
+        let judged = self.arguments.saves && self.turns.is_none();
+        let unsteady = match sampling.timing {
+            Timing::Clock if judged => IfUnsteady::Again,
+            _ => IfUnsteady::Unjudged,
+        };
+        let id = criterion_id.clone();
+        let why = self.attempt(plots, id, bench, &mut *routine, &sampling, unsteady)?;
+        let Some(why) = why else {
+            return Ok(());
+        };
+        eprintln!("note: {} is measured once more: {why}", bench.id);
+        let takes_turns = self.turns.is_some();
+        let settings = self.settings;
+        let mut criterion = instance(&settings.results, self.sampling, self.time, takes_turns);
+        let mut again = plots_of(&mut criterion, bench);
+        let kept = IfUnsteady::Kept;
+        self.attempt(
+            &mut again,
+            criterion_id,
+            bench,
+            &mut *routine,
+            &sampling,
+            kept,
+        )
+        .map(drop)
+    }
+
+    /// Times it and keeps the result, or undoes what was written. Gives what is unsteady about a
+    /// result that was undone to be measured again.
+    fn attempt<W>(
+        &mut self,
+        plots: &mut Plots<'_>,
+        criterion_id: BenchmarkId,
+        bench: &Bench<'_, W>,
+        routine: &mut dyn Routine,
+        sampling: &Sampling,
+        unsteady: IfUnsteady,
+    ) -> Result<Option<String>, Missing> {
+        self.configure(plots, sampling);
+        let watch = match sampling.timing {
+            Timing::Clock if bench.row.is_gpu() && self.arguments.saves => self.watch(),
             _ => None,
         };
         let baseline = self.arguments.baseline.as_deref();
@@ -117,28 +177,37 @@ impl Measuring<'_> {
             true => Some(bench.folder.begin(baseline)?),
             false => None,
         };
-        let timed = self.time(plots, criterion_id, bench, &mut *routine, choices, watch);
+        let timed = self.time(plots, criterion_id, bench, routine, watch, unsteady);
         if let Some(attempt) = attempt {
             match &timed {
-                Ok(()) => attempt.done(),
-                Err(_) => attempt.undo(),
+                Ok(None) => attempt.done(),
+                Ok(Some(_)) | Err(_) => attempt.undo(),
             }
         }
         timed
     }
 
-    /// Times it, verifies it again and writes its sidecar.
+    /// Times it, verifies it again and writes its sidecar; or, before that, says what is
+    /// unsteady about it.
     fn time<W>(
         &mut self,
         plots: &mut Plots<'_>,
         criterion_id: BenchmarkId,
         bench: &Bench<'_, W>,
         routine: &mut dyn Routine,
-        choices: BTreeMap<String, String>,
         watch: Option<Watch>,
-    ) -> Result<(), Missing> {
+        unsteady: IfUnsteady,
+    ) -> Result<Option<String>, Missing> {
         self.sample(plots, criterion_id, bench, routine, watch.as_ref())?;
         let telemetry = watch.map(Watch::finish);
+        let why = match unsteady {
+            IfUnsteady::Unjudged => None,
+            IfUnsteady::Again | IfUnsteady::Kept => bench.folder.unsteady(),
+        };
+        // After a signal nothing is measured again, and this is better than nothing.
+        if unsteady == IfUnsteady::Again && why.is_some() && interrupt::signal().is_none() {
+            return Ok(why);
+        }
         // Once more after the last sample: a routine that went wrong under load, or after
         // the first run, was not worth timing.
         let verified = match self.verifies() {
@@ -148,13 +217,19 @@ impl Measuring<'_> {
         if self.arguments.saves {
             let mut sidecar = self.sidecar(bench, routine, verified);
             sidecar.monitor = telemetry;
-            sidecar.choices = choices;
+            if let Some(why) = &why {
+                eprintln!(
+                    "note: {} stays unsteady: {why}; it decides nothing",
+                    bench.id
+                );
+            }
+            sidecar.unsteady = why;
             sidecar.extra = routine.extra()?;
             self.check_device()?;
             let baseline = self.arguments.baseline.as_deref();
             bench.folder.finish(&mut sidecar, baseline)?;
         }
-        self.check_device()
+        self.check_device().map(|()| None)
     }
 
     fn verifies(&self) -> bool {
@@ -214,21 +289,21 @@ impl Measuring<'_> {
     /// Chooses the number of samples and their time by one warm iteration.
     fn plan<W>(
         &self,
-        plots: &mut Plots<'_>,
         bench: &Bench<'_, W>,
         pace: &mut Pace,
         routine: &mut dyn Routine,
-    ) -> Result<Timing, Missing> {
-        let (mut samples, mut measurement) = (FEWEST_SAMPLES, Duration::from_nanos(1));
-        let mut warm_up = measurement;
-        let timing;
+    ) -> Result<Sampling, Missing> {
+        let nothing = Duration::from_nanos(1);
         // A routine that times itself has measured already: Criterion's planning by the host
         // clock would ask it for billions of iterations.
-        if routine.time(1).transpose()?.is_some() {
-            timing = Timing::Own;
-            plots.sampling_mode(SamplingMode::Flat);
-        } else {
-            timing = Timing::Clock;
+        let mut plan = Sampling {
+            timing: Timing::Own,
+            samples: FEWEST_SAMPLES,
+            measurement: nothing,
+            warm_up: nothing,
+            mode: SamplingMode::Flat,
+        };
+        if routine.time(1).transpose()?.is_none() {
             let start = Instant::now();
             routine.run()?;
             if bench.row.is_gpu() {
@@ -236,28 +311,38 @@ impl Measuring<'_> {
             }
             let iteration = start.elapsed();
             pace.note(bench.row.function(), &bench.cost, bench.size, iteration);
-            (samples, measurement) = self.sampling.for_iteration(iteration);
-            warm_up = self.sampling.warm_up;
-            plots.sampling_mode(SamplingMode::Auto);
+            let (samples, measurement) = self.sampling.for_iteration(iteration);
+            plan = Sampling {
+                timing: Timing::Clock,
+                samples,
+                measurement,
+                warm_up: self.sampling.warm_up,
+                mode: SamplingMode::Auto,
+            };
         }
         if self.turns.is_some() {
             // The first call is Criterion's whole warm-up: the suite warms up in it. And
             // Criterion must not warn that the samples, with the other side's turns between them,
             // take longer than was planned.
-            warm_up = Duration::from_nanos(1);
-            measurement = Duration::from_secs(1_000);
-            plots.sampling_mode(SamplingMode::Flat);
+            plan.warm_up = nothing;
+            plan.measurement = Duration::from_secs(1_000);
+            plan.mode = SamplingMode::Flat;
         }
+        Ok(plan)
+    }
+
+    /// Has Criterion sample as planned, as far as the command line does not say otherwise.
+    fn configure(&self, plots: &mut Plots<'_>, plan: &Sampling) {
+        plots.sampling_mode(plan.mode);
         if !self.arguments.gave("sample-size") {
-            plots.sample_size(samples);
+            plots.sample_size(plan.samples);
         }
         if self.turns.is_some() || !self.arguments.gave("measurement-time") {
-            plots.measurement_time(measurement);
+            plots.measurement_time(plan.measurement);
         }
         if self.turns.is_some() || !self.arguments.gave("warm-up-time") {
-            plots.warm_up_time(warm_up);
+            plots.warm_up_time(plan.warm_up);
         }
-        Ok(timing)
     }
 
     fn sample<W>(
@@ -381,8 +466,9 @@ impl Measuring<'_> {
                 .flatten()
                 .map(|monitor| monitor.state()),
             monitor: None,
+            unsteady: None,
             extra: BTreeMap::new(),
-            choices: BTreeMap::new(),
+            choices: calibrate::made_lately(),
             notes: routine.notes(),
             run: self.journal.run().to_owned(),
         }
@@ -396,6 +482,15 @@ impl Measuring<'_> {
         // A system that has no thread to give has worse to tell than missing telemetry.
         Watch::start(self.machine.monitor()?.clone()).ok()
     }
+}
+
+/// The group of a benchmark in another instance of Criterion.
+fn plots_of<'a, W>(criterion: &'a mut Criterion<CudaTime>, bench: &Bench<'_, W>) -> Plots<'a> {
+    let mut plots = plots(criterion, bench.group.name);
+    if bench.group.rate.is_some() {
+        plots.throughput(Throughput::Elements(bench.size));
+    }
+    plots
 }
 
 /// A routine that times itself may be wrong; Criterion's statistics and plots would fail on it.

@@ -8,6 +8,7 @@ pub(crate) mod around;
 pub(crate) mod before;
 pub(crate) mod confirm;
 pub(crate) mod group;
+mod instance;
 mod interrupt;
 pub(crate) mod journal;
 pub(crate) mod machine;

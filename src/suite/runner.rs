@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 
-use criterion::{AxisScale, Criterion, PlotConfiguration, PlottingBackend};
+use criterion::Criterion;
 
 use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
@@ -16,6 +16,7 @@ use crate::suite::arguments::Arguments;
 use crate::suite::before::{self, Refused};
 use crate::suite::confirm::process::TakingTurns;
 use crate::suite::group::Group;
+use crate::suite::instance::{instance, plots};
 use crate::suite::interrupt;
 use crate::suite::plan::Planned;
 use crate::suite::sampling::{Pace, SamplingPlan};
@@ -68,19 +69,7 @@ impl Suite {
             None => SamplingPlan::of(settings.profile),
         };
         let time = CudaTime::host_only();
-        let criterion = Criterion::default()
-            .with_measurement(time.clone())
-            .output_directory(&settings.results)
-            .plotting_backend(PlottingBackend::Plotters)
-            .warm_up_time(sampling.warm_up)
-            .measurement_time(sampling.measurement)
-            .sample_size(sampling.samples)
-            .nresamples(sampling.resamples)
-            .configure_from_args();
-        let criterion = match turns {
-            Some(_) => criterion.without_plots(),
-            None => criterion,
-        };
+        let criterion = instance(&settings.results, &sampling, &time, turns.is_some());
         Ok(Self {
             criterion,
             session: Session::new(settings, arguments, sampling, time, turns),
@@ -121,8 +110,7 @@ impl Suite {
     fn run_group<W: Workload>(&mut self, group: &Group<W>) {
         let session = &mut self.session;
         session.name_what_is_left_out(group);
-        let mut plots = self.criterion.benchmark_group(group.name);
-        plots.plot_config(PlotConfiguration::default().summary_scale(AxisScale::Logarithmic));
+        let mut plots = plots(&mut self.criterion, group.name);
         let mut pace = Pace::default();
         for (size, rows) in session.sizes_and_rows(group) {
             let problem = OnceCell::new();

@@ -16,10 +16,11 @@ use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::around::ExtraSizes;
 use crate::suite::confirm::driver;
 use crate::suite::group::{Group, Implementation};
+use crate::suite::instance::Plots;
 use crate::suite::interrupt;
 use crate::suite::journal::Journal;
 use crate::suite::machine::Machine;
-use crate::suite::measure::{Bench, Measuring, Plots};
+use crate::suite::measure::{Bench, Measuring};
 use crate::suite::missing::Missing;
 use crate::suite::progress::Progress;
 use crate::suite::sampling::{Pace, SamplingPlan};
@@ -229,6 +230,7 @@ impl Session {
         }
         let bench = Bench {
             id: &id,
+            group,
             row,
             size,
             cost: group.cost_of(row, size),

@@ -107,6 +107,7 @@ pub(crate) fn write(root: &Path, baseline: &str, run: &str, result: &Result) {
             extra: BTreeMap::new(),
             choices: Default::default(),
             monitor: None,
+            unsteady: None,
             run: run.to_owned(),
         };
         fs::write(dir.join("crossover.json"), json!(sidecar).to_string()).unwrap();

@@ -208,6 +208,7 @@ impl Fixture {
                     ..DeviceState::default()
                 }),
                 monitor: p.telemetry.clone(),
+                unsteady: None,
                 extra: p.extra.clone(),
                 choices: Default::default(),
                 notes: vec![],

@@ -197,12 +197,13 @@ fn mark(report: &Assembled, f: &Found) -> Option<Mark> {
         })?
         .group(&f.group)?
         .on(Device::Gpu)
-        .find(|s| s.implementation == f.gpu && s.clock_name() == f.clock)?;
+        .find(|s| s.implementation == f.gpu && s.clock_name() == f.clock)?
+        .steady()?;
     let at = format!("{} = {}", f.topic.symbol, f.topic.unit.from(change.size));
     let question = f.question.phrase();
     Some(Mark {
         size: change.size,
-        value: pairs::curve(series).at(change.size).map(|p| p.median),
+        value: pairs::curve(&series).at(change.size).map(|p| p.median),
         label: format!("{at}: gpu/{}, {question}", f.gpu),
         short: format!("{at}: {question}"),
     })

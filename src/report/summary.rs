@@ -60,6 +60,7 @@ struct Row {
     error: Option<f64>,
     error_bound: Option<f64>,
     samples: Option<usize>,
+    unsteady: Option<String>,
     throttled: Option<bool>,
     slowed: Vec<String>,
     energy_j: Option<f64>,
@@ -192,6 +193,7 @@ fn rows(machine: &Machine) -> Vec<Row> {
                 error: finite(b.verified.as_ref().map(|v| v.error)),
                 error_bound: finite(b.verified.as_ref().map(|v| v.bound)),
                 samples: b.samples,
+                unsteady: b.unsteady.clone(),
                 throttled: telemetry::throttled(b),
                 slowed: telemetry::slowed(b)
                     .into_iter()

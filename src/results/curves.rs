@@ -34,6 +34,8 @@ pub(crate) struct Benchmark {
     pub interval_ns: Option<(f64, f64)>,
     /// Spread of the samples: 1.4826 times the median absolute deviation, over the median.
     pub spread: Option<f64>,
+    /// What is unsteady about its samples, in words: it is shown and decides nothing.
+    pub unsteady: Option<String>,
     /// Number of samples.
     pub samples: Option<usize>,
     /// Cost of one iteration.
@@ -135,6 +137,18 @@ impl Series {
         self.role.does == Does::Computes
     }
 
+    /// The same without what is unsteady; `None` where nothing is left.
+    pub(crate) fn steady(&self) -> Option<Self> {
+        let steady = self.points.iter().filter(|b| b.unsteady.is_none());
+        let points: Vec<Benchmark> = steady.cloned().collect();
+        (!points.is_empty()).then(|| Self {
+            implementation: self.implementation.clone(),
+            role: self.role.clone(),
+            points,
+            ..*self
+        })
+    }
+
     /// Whether bytes cross the link between host and device.
     pub(crate) fn crosses_link(&self) -> bool {
         let moves = |b: &Benchmark| b.cost.link_bytes.is_some_and(|bytes| bytes > 0.0);
@@ -165,6 +179,17 @@ impl Group {
     /// All curves of a device.
     pub(crate) fn on(&self, device: Device) -> impl Iterator<Item = &Series> {
         self.series.iter().filter(move |s| s.device == device)
+    }
+
+    /// The same without what is unsteady; `None` where nothing is left.
+    pub(super) fn steady(&self) -> Option<Self> {
+        let series: Vec<Series> = self.series.iter().filter_map(Series::steady).collect();
+        (!series.is_empty()).then(|| Self {
+            name: self.name.clone(),
+            topic: self.topic.clone(),
+            place: self.place,
+            series,
+        })
     }
 
     /// All benchmarks.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::model::environment::Environment;
 use crate::model::id::{self, Device};
 use crate::model::record::{Ceiling, Confirmation, Failure, RunRecord, Skip};
+use crate::model::role::Does;
 use crate::model::topic::Topic;
 use crate::presentation::text::visible;
 use crate::results::curves::{Benchmark, Group, gather};
@@ -15,6 +16,7 @@ use crate::results::earlier;
 use crate::results::layout::NEW;
 use crate::results::problem::Problem;
 use crate::results::runs;
+use crate::results::steadiness;
 use crate::results::stored::{Contents, Stored};
 
 /// One results root, read.
@@ -132,6 +134,14 @@ impl Machine {
         self.groups.iter().flat_map(Group::benchmarks)
     }
 
+    /// The same without what is unsteady: what answers and findings rest on.
+    pub(crate) fn steady(&self) -> Self {
+        Self {
+            groups: self.groups.iter().filter_map(Group::steady).collect(),
+            ..self.clone()
+        }
+    }
+
     /// What the newest run skipped.
     pub(crate) fn skipped(&self) -> &[Skip] {
         self.run.as_ref().map_or(&[], |r| &r.skipped)
@@ -219,7 +229,8 @@ fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, P
         mean_ns: estimates.mean,
         interval_ns: estimates.interval,
         spread: estimates.median_abs_dev.map(|d| d / estimates.median),
-        samples: samples.map(|samples| samples.len()),
+        unsteady: None,
+        samples: samples.as_ref().map(Vec::len),
         cost,
         role,
         declared,
@@ -231,7 +242,14 @@ fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, P
         run: None,
         dir: stored.folder,
     };
+    // Versions before did not judge. What happens once in a process is not judged: it times itself.
+    if let Some(ns) = &samples
+        && !matches!(benchmark.role.does, Does::Starts(_))
+    {
+        benchmark.unsteady = steadiness::unsteady(ns, &estimates);
+    }
     if let Some(sidecar) = sidecar {
+        benchmark.unsteady = sidecar.unsteady.or(benchmark.unsteady);
         benchmark.clock = Some(sidecar.clock);
         benchmark.verified = sidecar.verified;
         benchmark.throttle_reasons = sidecar.device_state.map(|s| s.throttle_reasons);

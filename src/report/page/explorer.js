@@ -42,7 +42,7 @@
     let best = null;
     for (const s of group.series) {
       const r = s.own && s.device === "cpu" && s.counts && row(s, size);
-      if (r && (!best || r[1] < best.row[1])) best = { series: s, row: r };
+      if (r && !facts(r).unsteady && (!best || r[1] < best.row[1])) best = { series: s, row: r };
     }
     return best;
   };
@@ -176,7 +176,7 @@
     const size = sizes[at];
     const base = size === undefined ? null : baseline(size);
     const found = [...shown].map((s) => ({ s, r: row(s, size) })).filter((f) => f.r).sort((a, b) => a.r[1] - b.r[1]);
-    const best = found.find((f) => f.s.counts);
+    const best = found.find((f) => f.s.counts && !facts(f.r).unsteady);
     $("x-size-label").textContent = size === undefined ? "" : `${group.symbol} = ${sized(size)}`;
     const versus = (f) => base.row[1] / f.r[1];
     let text = "Choose an implementation below.";
@@ -200,13 +200,13 @@
           choose(f.s);
           document.querySelector("#x-bars [aria-pressed=true]").focus();
         });
-        const { slowed } = facts(f.r);
+        const { slowed, unsteady } = facts(f.r);
         const bar = draw("svg", { class: "bar", viewBox: "0 0 100 5", preserveAspectRatio: "none", width: "100%", height: 5 });
         bar.append(draw("rect", { width: (100 * (Math.log(f.r[1]) - low)) / (high - low), height: 5, class: `f-${f.s.class}` }));
         return make(
           "li",
           {},
-          make("span", {}, name, " ", make("i", { textContent: f.s.counts ? f.s.clock : `${f.s.clock}, not the work` }), ...(slowed ? [make("i", { className: "slowed", textContent: `▾ ${slowed}` })] : [])),
+          make("span", {}, name, " ", make("i", { textContent: f.s.counts ? f.s.clock : `${f.s.clock}, not the work` }), ...(slowed ? [make("i", { className: "slowed", textContent: `▾ ${slowed}` })] : []), ...(unsteady ? [make("i", { className: "unsteady", title: unsteady, textContent: "± unsteady" })] : [])),
           make("span", { textContent: time(f.r[1]) }),
           make("span", { className: "ratio", textContent: base && f.s.counts ? (versus(f) >= 1 ? factor(versus(f)) : versus(f).toPrecision(2) + "×") : "" }),
           bar,
@@ -227,7 +227,7 @@
   const details = (picked) => {
     $("x-one").hidden = !picked;
     if (!picked) return;
-    const { s, r } = picked, { share, joules, error, remarks, telemetry } = facts(r);
+    const { s, r } = picked, { share, joules, error, unsteady, remarks, telemetry } = facts(r);
     $("x-name").textContent = `${label(s)} at ${group.symbol} = ${sized(r[0])}`;
     const known = [["clock", s.clock], ["time", time(r[1]) + interval(r)]];
     if (r[4] && s.counts) known.push(["throughput", rate(r[4] / (r[1] * 1e-9), group.unit)]);
@@ -237,6 +237,7 @@
       known.push(["energy of an iteration", energy(joules) + work]);
     }
     if (error) known.push(["error", error.toExponential(1)]);
+    if (unsteady) known.push(["unsteady", unsteady]);
     if (remarks) known.push(["remarks", remarks]);
     $("x-facts").replaceChildren(...known.map(([name, text]) => make("div", {}, make("dt", { textContent: name }), make("dd", { textContent: text }))));
     $("x-telemetry").hidden = !telemetry;
@@ -271,7 +272,7 @@
     const tip = $("x-tip"), box = $("x-chart").getBoundingClientRect(), near = nearest(event);
     tip.hidden = !near;
     if (!near) return;
-    const { s, r } = near, base = baseline(r[0]), { share, slowed } = facts(r);
+    const { s, r } = near, base = baseline(r[0]), { share, slowed, unsteady } = facts(r);
     const lines = [label(s), `${group.symbol} = ${sized(r[0])}, clock ${s.clock}`, time(r[1]) + interval(r)];
     if (r[4] && s.counts && group.unit) lines.push(rate(r[4] / (r[1] * 1e-9), group.unit));
     if (share) lines.push(share);
@@ -281,6 +282,7 @@
     }
     if (!s.counts) lines.push("does not measure the work");
     if (slowed) lines.push(`▾ ${slowed}`);
+    if (unsteady) lines.push(`± unsteady: ${unsteady}`);
     tip.textContent = lines.join("\n");
     const left = (near.cx * box.width) / W, right = left > box.width / 2;
     tip.style.left = right ? "" : `${left + 14}px`;

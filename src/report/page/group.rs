@@ -253,7 +253,8 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
             .series
             .iter()
             .filter(|s| s.measures_work())
-            .filter_map(|s| Some(s.at(size)?.median_ns))
+            .filter_map(|s| s.at(size).filter(|b| b.unsteady.is_none()))
+            .map(|b| b.median_ns)
             .fold(f64::INFINITY, f64::min)
     };
     html! {
@@ -261,7 +262,7 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
         p.note {
             "Medians of one iteration"
             @if topic.compares { "; the fastest of each size is marked" }
-            "." (any_slowed(group))
+            "." (any_slowed(group)) (any_unsteady(group))
         }
         div.scroll {
             table.matrix {
@@ -281,7 +282,7 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
                                     Some(b) => {
                                         td.n.best[topic.compares && s.measures_work() && b.median_ns == best] {
                                             (linked(&units::time(b.median_ns), b, machine, out))
-                                            (slowed(b))
+                                            (slowed(b)) (unsteady(b))
                                         }
                                     }
                                     None => { td.n.none { "·" } }
@@ -312,13 +313,13 @@ fn bars(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Mar
     let span = decades(longest.1) - from;
     html! {
         h3 { "Times" @if !report.others.is_empty() { ", " (machine.hardware()) } }
-        p.note { "Medians of one iteration, longest first; the bars are logarithmic." (any_slowed(group)) }
+        p.note { "Medians of one iteration, longest first; the bars are logarithmic." (any_slowed(group)) (any_unsteady(group)) }
         table.bars {
             tbody {
                 @for (s, b) in all {
                     tr {
                         th { (s.name()) small { (s.clock_name()) } }
-                        td.n { (linked(&units::time(b.median_ns), b, machine, out)) (slowed(b)) }
+                        td.n { (linked(&units::time(b.median_ns), b, machine, out)) (slowed(b)) (unsteady(b)) }
                         td.bar {
                             @let role = Role::Shade(charts::family(group, s.device), 0);
                             svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" {
@@ -382,7 +383,7 @@ fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> 
                                     td.n { @if let Some(n) = b.samples { (n) } }
                                     td.how {
                                         @if old(b) { "from an earlier run; " }
-                                        (happened(b).into_iter().chain(remarks(b)).collect::<Vec<_>>().join("; "))
+                                        (b.unsteady.iter().map(|why| format!("unsteady: {why}")).chain(happened(b)).chain(remarks(b)).collect::<Vec<_>>().join("; "))
                                     }
                                 }
                             }
@@ -424,6 +425,21 @@ fn any_slowed(group: &Group) -> Markup {
                 " ▾ The GPU's clock was held down in " (n) " of " (group.benchmarks().count())
                 "; all figures below say when and why."
             }
+        }
+    }
+}
+
+/// The mark of a benchmark that decides nothing, and why.
+fn unsteady(b: &Benchmark) -> Markup {
+    html! { @if let Some(why) = &b.unsteady { small.unsteady title=(why) { "± unsteady" } } }
+}
+
+fn any_unsteady(group: &Group) -> Markup {
+    let count = group.benchmarks().filter(|b| b.unsteady.is_some()).count();
+    html! {
+        @if count > 0 {
+            " ± The samples of " (count) " are unsteady: such times are shown, and left out of \
+             answers and findings."
         }
     }
 }

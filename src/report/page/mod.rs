@@ -376,7 +376,8 @@ fn reading(report: &Assembled) -> Markup {
                  fastest CPU code at each size. With the data on the device, a time with its launch \
                  included answers, since that is what a caller pays; gated times are device time alone. \
                  A size decides for one side when the intervals are apart and the medians differ by 2 % \
-                 or more. Between sizes curves are taken as straight in log-log. A share above 100 % of a \
+                 or more. Samples in two modes, or with an interval wider than 10 % of the median, are taken \
+                 once more; what is unsteady then as well (±) decides nothing. Between sizes curves are taken as straight in log-log. A share above 100 % of a \
                  memory limit means that a cache served the data."
             }
             @if report.machines().any(counted) {
@@ -404,8 +405,14 @@ fn clock_line(clock: Option<Clock>) -> Markup {
 }
 
 fn left_out(machine: &Machine) -> Markup {
-    let none =
-        machine.problems.is_empty() && machine.failed().is_empty() && machine.skipped().is_empty();
+    let unsteady: Vec<_> = machine
+        .benchmarks()
+        .filter_map(|b| Some((&b.id, b.unsteady.as_ref()?)))
+        .collect();
+    let none = machine.problems.is_empty()
+        && machine.failed().is_empty()
+        && machine.skipped().is_empty()
+        && unsteady.is_empty();
     html! {
         @if !none {
             section #left-out {
@@ -413,6 +420,7 @@ fn left_out(machine: &Machine) -> Markup {
                 @for (heading, items) in [
                     ("Failed", machine.failed().iter().map(|f| (&f.id, &f.error)).collect::<Vec<_>>()),
                     ("Not shown", machine.problems.iter().map(|p| (&p.what, &p.reason)).collect()),
+                    ("Unsteady, deciding nothing", unsteady),
                     ("Skipped", machine.skipped().iter().map(|s| (&s.id, &s.reason)).collect()),
                 ] {
                     @if !items.is_empty() {

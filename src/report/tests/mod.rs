@@ -10,6 +10,7 @@ mod precision;
 mod reading;
 mod summary;
 mod telemetry;
+mod unsteady;
 
 use std::path::PathBuf;
 

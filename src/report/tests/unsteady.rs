@@ -1,0 +1,76 @@
+//! What is unsteady is shown, marked, and decides nothing.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::report::assemble::Options;
+use crate::report::tests::fixture::{Planted, full};
+use crate::report::write;
+use crate::timing::Clock::{Events, Wall};
+
+#[test]
+fn it_is_marked_and_left_out_of_answers_and_findings() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let f = full(&root, "Example GPU");
+    let said = || {
+        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+        let page = fs::read_to_string(written.page.clone()).unwrap();
+        let summary = fs::read_to_string(written.summary()).unwrap();
+        (page, serde_json::from_str::<Value>(&summary).unwrap())
+    };
+    let headline = |summary: &Value| {
+        let all = summary["crossovers"].as_array().unwrap().clone();
+        let device = |c: &&Value| {
+            c["group"] == "matmul" && c["headline"] == true && c["question"] == "device"
+        };
+        all.iter().find(device).unwrap().clone()
+    };
+    let (page, steady) = said();
+    assert!(!page.contains("± unsteady</small>"));
+    let before = headline(&steady);
+
+    // Much faster than the GPU where that wins, and much slower than the CPU at the largest size,
+    // but with an interval of 16 %.
+    let mut fast = Planted::new("matmul/cpu/best/4096", Wall, 1e3);
+    fast.noise = 0.08;
+    f.plant(&fast);
+    let mut slow = Planted::new("matmul/gpu/cublas-eager/8192", Events, 1e12);
+    slow.noise = 0.08;
+    f.plant(&slow);
+    let (page, unsteady) = said();
+    let now = headline(&unsteady);
+    assert_eq!(now["size"], before["size"]);
+    assert_eq!(
+        (&now["answer"], &now["range"][1]),
+        (&json!("at"), &json!(4096.0))
+    );
+    let ids = [fast.id, slow.id];
+    let rests = |finding: &Value| {
+        let on = finding["benchmarks"].as_array().unwrap();
+        on.iter().any(|id| ids.contains(&id.as_str().unwrap()))
+    };
+    let findings = unsteady["findings"].as_array().unwrap();
+    assert!(!findings.is_empty() && !findings.iter().any(rests));
+    let rows = unsteady["benchmarks"].as_array().unwrap();
+    let why = "the interval of its median is 16 % wide";
+    for row in rows {
+        let is = ids.contains(&row["id"].as_str().unwrap());
+        assert_eq!(row["unsteady"], if is { json!(why) } else { Value::Null });
+    }
+    let mark = format!("<small class=\"unsteady\" title=\"{why}\">± unsteady</small>");
+    assert_eq!(page.matches(&mark).count(), 2);
+    assert_eq!(
+        page.matches(&format!("\"unsteady\":\"{why}\"")).count(),
+        2,
+        "the explorer"
+    );
+    for text in [
+        "± The samples of 2 are unsteady",
+        "Unsteady, deciding nothing: 2",
+        &format!("unsteady: {why}"),
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+}

@@ -1,13 +1,19 @@
 //! What the telemetry of a benchmark says: what slowed the GPU meanwhile, and what energy an
 //! iteration took.
 
+use crate::model::environment::Environment;
+use crate::model::median::median;
 use crate::model::telemetry::{TelemetryEvent, TelemetryEventKind};
+use crate::presentation::units;
 use crate::results::curves::Benchmark;
 
 /// Share of the time between two readings of the energy counter that iterations must fill for
 /// its joules to be theirs. What else runs then, such as the launch before a gate closes, and
 /// an idle device's draw between samples would be counted as theirs.
 const FILLED: f64 = 0.9;
+
+/// The reasons of throttling that are a limit of power: the driver's, and the board's own.
+const POWER: [&str; 2] = ["power cap", "hardware power brake"];
 
 /// What held the clock down while a benchmark ran: the reasons of throttling, and whether the
 /// clock fell. Empty where nothing did, and where nobody looked.
@@ -31,6 +37,63 @@ pub(crate) fn throttled(benchmark: &Benchmark) -> Option<bool> {
     let after = benchmark.throttle_reasons.as_ref()?;
     let meanwhile = events(benchmark).any(|e| e.kind == TelemetryEventKind::ThrottlingSetIn);
     Some(meanwhile || !after.is_empty())
+}
+
+/// A result of a device whose clock the power cap held down.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Capped {
+    /// Median of the SM clock while it was sampled, MHz.
+    pub sm_clock_mhz: Option<f64>,
+    /// The power limit in force, watts.
+    pub cap_w: Option<f64>,
+}
+
+impl Capped {
+    /// `median SM clock 1,365 MHz under the 700 W power cap`.
+    pub(crate) fn words(&self) -> String {
+        let cap = cap_words(self.cap_w);
+        match self.sm_clock_mhz {
+            Some(mhz) => format!("median SM clock {} under {cap}", units::megahertz(mhz)),
+            None => format!("under {cap}"),
+        }
+    }
+
+    /// `: 1,365 MHz at 700 W`, for a table; empty where neither is known.
+    pub(crate) fn short(&self) -> String {
+        let clock = self.sm_clock_mhz.map(units::megahertz);
+        let cap = self.cap_w.map(|w| format!("{w:.0} W"));
+        let known: Vec<String> = [clock, cap].into_iter().flatten().collect();
+        match known.is_empty() {
+            true => String::new(),
+            false => format!(": {}", known.join(" at ")),
+        }
+    }
+}
+
+/// `the 700 W power cap`.
+pub(crate) fn cap_words(cap_w: Option<f64>) -> String {
+    cap_w.map_or("the power cap".to_owned(), |w| {
+        format!("the {w:.0} W power cap")
+    })
+}
+
+/// The clock and the cap of a result, where the power cap was in force at any time while it was
+/// warmed up and sampled, or right after.
+pub(crate) fn capped(benchmark: &Benchmark, environment: Option<&Environment>) -> Option<Capped> {
+    let capped = slowed(benchmark)
+        .into_iter()
+        .any(|word| POWER.contains(&word));
+    let limit = environment.and_then(|e| e.gpu.as_ref()?.power_limit_w);
+    capped.then(|| Capped {
+        sm_clock_mhz: sm_clock_mhz(benchmark),
+        cap_w: limit.filter(|w| w.is_finite() && *w > 0.0),
+    })
+}
+
+/// Median of the SM clock while a benchmark was warmed up and sampled, MHz.
+pub(crate) fn sm_clock_mhz(benchmark: &Benchmark) -> Option<f64> {
+    let clocks = benchmark.telemetry.iter().flat_map(|t| &t.sm_clock_mhz);
+    median(clocks.flatten().map(|mhz| f64::from(*mhz)))
 }
 
 /// What happened while a benchmark ran, by time.

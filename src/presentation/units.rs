@@ -161,6 +161,11 @@ pub(crate) fn binary(bytes: u64) -> String {
     }
 }
 
+/// A clock, `1,365 MHz`.
+pub(crate) fn megahertz(mhz: f64) -> String {
+    format!("{} MHz", thousands(&format!("{mhz:.0}")))
+}
+
 /// A whole number, rounded to three digits.
 pub(crate) fn count(value: f64) -> String {
     match value.round() {

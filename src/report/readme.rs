@@ -111,7 +111,7 @@ fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
             f.question.phrase(),
             cell(&f.gpu_label()),
             cell(&words::wins(f)),
-            cell(&words::largest(f)),
+            cell(&words::at_largest(f)),
         );
     }
     let mut plots = Vec::new();

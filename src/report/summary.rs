@@ -63,6 +63,8 @@ struct Row {
     unsteady: Option<String>,
     throttled: Option<bool>,
     slowed: Vec<String>,
+    sm_clock_mhz: Option<f64>,
+    power_cap_w: Option<f64>,
     energy_j: Option<f64>,
     limit: Option<&'static str>,
     limit_share: Option<f64>,
@@ -199,6 +201,9 @@ fn rows(machine: &Machine) -> Vec<Row> {
                     .into_iter()
                     .map(str::to_owned)
                     .collect(),
+                sm_clock_mhz: telemetry::sm_clock_mhz(b),
+                power_cap_w: telemetry::capped(b, machine.environment.as_ref())
+                    .and_then(|c| c.cap_w),
                 energy_j: telemetry::energy_j(b),
                 limit: share.map(|s| s.limit),
                 limit_share: finite(share.map(|s| s.fraction)),

@@ -3,7 +3,7 @@
 use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::analysis::crossover::pairs::headlines;
-use crate::analysis::crossover::words::{largest, wins};
+use crate::analysis::crossover::words::{at_largest, wins};
 use crate::report::assemble::Assembled;
 
 /// The headline answers as a table; empty without any.
@@ -27,7 +27,7 @@ pub(super) fn table(report: &Assembled) -> String {
             f.gpu_label(),
             f.question.phrase().into(),
             wins(f),
-            largest(f),
+            at_largest(f),
         ]);
     }
     match any {

@@ -16,6 +16,8 @@
 
 use crate::analysis::crossover::confirm::{self, Confirmed, From};
 use crate::analysis::crossover::search::{Answer, Crossing, Curve, Point, search};
+use crate::analysis::telemetry::{Capped, capped};
+use crate::model::environment::Environment;
 use crate::model::id::Device;
 use crate::model::record::{Confirmation, Duel};
 use crate::model::role::Data;
@@ -52,6 +54,8 @@ pub(crate) struct Found {
     pub speedup_size: f64,
     /// What several processes say; `None` where one process answers.
     pub confirmed: Option<Confirmed>,
+    /// Clock and cap of the GPU's result at that size, where it ran under the power cap.
+    pub capped: Option<Capped>,
     /// Ids that the answer rests on: both curves around each change and at the largest size.
     pub benchmarks: Vec<String>,
 }
@@ -136,12 +140,15 @@ pub(crate) fn find(machine: &Machine, others: &[Machine]) -> Vec<Found> {
     let confirmed = confirmed(machine);
     for group in &machine.groups {
         if group.on(Device::Gpu).next().is_some() {
-            found.extend(compare(group, group, None, &confirmed));
+            let environment = machine.environment.as_ref();
+            found.extend(compare(group, group, None, environment, &confirmed));
             continue;
         }
         for other in others {
             if let Some(theirs) = other.group(&group.name) {
-                found.extend(compare(group, theirs, Some(other.hardware()), &confirmed));
+                let environment = other.environment.as_ref();
+                let hardware = Some(other.hardware());
+                found.extend(compare(group, theirs, hardware, environment, &confirmed));
             }
         }
     }
@@ -177,9 +184,7 @@ fn confirmed(machine: &Machine) -> Vec<(&Confirmation, Confirmed)> {
             .zip(confirm::answers(confirmations, &first))
         {
             let largest = asked.processes.iter().flatten().last();
-            let is_current = largest.is_some_and(|duel| {
-                result(asked, Device::Cpu, &duel.cpu, duel.size).is_some_and(|b| of_run(&b))
-            });
+            let is_current = largest.is_some_and(|duel| first(asked, duel).is_some());
             let same = |(other, _): &(&Confirmation, Confirmed)| {
                 (&other.group, other.question) == (&asked.group, asked.question)
             };
@@ -197,13 +202,19 @@ fn compare(
     ours: &Group,
     theirs: &Group,
     gpu_machine: Option<String>,
+    environment: Option<&Environment>,
     confirmed: &[(&Confirmation, Confirmed)],
 ) -> Vec<Found> {
     let (best, names) = best_cpu(ours);
     let mut found: Vec<Found> = theirs
         .on(Device::Gpu)
         .filter(|s| s.answers() && s.computes())
-        .filter_map(|series| one(ours, series, &best, &names, &gpu_machine))
+        .filter_map(|series| {
+            let mut found = one(ours, series, &best, &names, &gpu_machine)?;
+            let largest = series.at(found.speedup_size as u64);
+            found.capped = largest.and_then(|b| capped(b, environment));
+            Some(found)
+        })
         .collect();
     for question in Data::ALL {
         let answer = confirmed.iter().find(|(asked, _)| {
@@ -278,6 +289,7 @@ fn one(
         speedup,
         speedup_size: largest,
         confirmed: None,
+        capped: None,
         benchmarks,
     })
 }

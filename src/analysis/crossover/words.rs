@@ -50,6 +50,14 @@ pub(crate) fn only(f: &Found) -> Option<String> {
     Some(format!("at {at}, the only size measured on both"))
 }
 
+/// `26× faster at N = 4,096 (median SM clock 1,365 MHz under the 700 W power cap)`.
+pub(crate) fn at_largest(f: &Found) -> String {
+    let capped = f
+        .capped
+        .map_or(String::new(), |c| format!(" ({})", c.words()));
+    largest(f) + &capped
+}
+
 /// `26× faster at N = 4,096; another run says 24× to 28×`.
 pub(crate) fn largest(f: &Found) -> String {
     let at = f.topic.at(f.speedup_size as u64);

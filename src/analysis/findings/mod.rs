@@ -6,6 +6,7 @@
 //! own and add it to the table.
 
 mod allocation;
+mod capped;
 mod cold_start;
 mod copies;
 mod fusing;
@@ -51,5 +52,7 @@ pub(crate) const TABLE: &[Make] = &[
 
 /// All findings.
 pub(crate) fn find(context: &Context) -> Vec<Finding> {
-    TABLE.iter().flat_map(|make| make(context)).collect()
+    let mut all: Vec<Finding> = TABLE.iter().flat_map(|make| make(context)).collect();
+    capped::add(context, &mut all);
+    all
 }

@@ -116,6 +116,7 @@ fn facts(machine: &Machine, series: &Series, b: &Benchmark) -> Value {
         "joules": telemetry::energy_j(b),
         "error": b.verified.as_ref().map(|v| v.error).filter(|e| *e > 0.0),
         "slowed": Some(telemetry::slowed(b).join(", ")).filter(|s| !s.is_empty()),
+        "capped": telemetry::capped(b, machine.environment.as_ref()).map(|c| c.words()),
         "unsteady": b.unsteady,
         "remarks": Some(remarks(b).join("; ")).filter(|s| !s.is_empty()),
         "telemetry": b.telemetry.as_ref().map(lines),

@@ -227,7 +227,7 @@
   const details = (picked) => {
     $("x-one").hidden = !picked;
     if (!picked) return;
-    const { s, r } = picked, { share, joules, error, unsteady, remarks, telemetry } = facts(r);
+    const { s, r } = picked, { share, joules, error, capped, unsteady, remarks, telemetry } = facts(r);
     $("x-name").textContent = `${label(s)} at ${group.symbol} = ${sized(r[0])}`;
     const known = [["clock", s.clock], ["time", time(r[1]) + interval(r)]];
     if (r[4] && s.counts) known.push(["throughput", rate(r[4] / (r[1] * 1e-9), group.unit)]);
@@ -237,6 +237,7 @@
       known.push(["energy of an iteration", energy(joules) + work]);
     }
     if (error) known.push(["error", error.toExponential(1)]);
+    if (capped) known.push(["power cap", capped]);
     if (unsteady) known.push(["unsteady", unsteady]);
     if (remarks) known.push(["remarks", remarks]);
     $("x-facts").replaceChildren(...known.map(([name, text]) => make("div", {}, make("dt", { textContent: name }), make("dd", { textContent: text }))));
@@ -272,7 +273,7 @@
     const tip = $("x-tip"), box = $("x-chart").getBoundingClientRect(), near = nearest(event);
     tip.hidden = !near;
     if (!near) return;
-    const { s, r } = near, base = baseline(r[0]), { share, slowed, unsteady } = facts(r);
+    const { s, r } = near, base = baseline(r[0]), { share, slowed, capped, unsteady } = facts(r);
     const lines = [label(s), `${group.symbol} = ${sized(r[0])}, clock ${s.clock}`, time(r[1]) + interval(r)];
     if (r[4] && s.counts && group.unit) lines.push(rate(r[4] / (r[1] * 1e-9), group.unit));
     if (share) lines.push(share);
@@ -281,7 +282,7 @@
       lines.push(v >= 1 ? `${factor(v)} faster than ${base.series.name}` : `${factor(1 / v)} slower than ${base.series.name}`);
     }
     if (!s.counts) lines.push("does not measure the work");
-    if (slowed) lines.push(`▾ ${slowed}`);
+    if (slowed) lines.push(`▾ ${slowed}${capped ? `: ${capped}` : ""}`);
     if (unsteady) lines.push(`± unsteady: ${unsteady}`);
     tip.textContent = lines.join("\n");
     const left = (near.cx * box.width) / W, right = left > box.width / 2;

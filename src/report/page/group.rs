@@ -153,7 +153,7 @@ fn answer(f: &Found, machine: Option<&Machine>) -> Markup {
             td { (words::wins(f)) }
             td { (interval) }
             td.cpu { "cpu/" (f.cpu) }
-            td { (words::largest(f)) }
+            td { (words::at_largest(f)) }
         }
     }
 }
@@ -282,7 +282,7 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
                                     Some(b) => {
                                         td.n.best[topic.compares && s.measures_work() && b.median_ns == best] {
                                             (linked(&units::time(b.median_ns), b, machine, out))
-                                            (slowed(b)) (unsteady(b))
+                                            (slowed(b, machine)) (unsteady(b))
                                         }
                                     }
                                     None => { td.n.none { "·" } }
@@ -319,7 +319,7 @@ fn bars(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Mar
                 @for (s, b) in all {
                     tr {
                         th { (s.name()) small { (s.clock_name()) } }
-                        td.n { (linked(&units::time(b.median_ns), b, machine, out)) (slowed(b)) (unsteady(b)) }
+                        td.n { (linked(&units::time(b.median_ns), b, machine, out)) (slowed(b, machine)) (unsteady(b)) }
                         td.bar {
                             @let role = Role::Shade(charts::family(group, s.device), 0);
                             svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" {
@@ -383,7 +383,7 @@ fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> 
                                     td.n { @if let Some(n) = b.samples { (n) } }
                                     td.how {
                                         @if old(b) { "from an earlier run; " }
-                                        (b.unsteady.iter().map(|why| format!("unsteady: {why}")).chain(happened(b)).chain(remarks(b)).collect::<Vec<_>>().join("; "))
+                                        (b.unsteady.iter().map(|why| format!("unsteady: {why}")).chain(happened(b, machine)).chain(remarks(b)).collect::<Vec<_>>().join("; "))
                                     }
                                 }
                             }
@@ -409,9 +409,17 @@ fn energy(series: &Series, index: usize, work: Option<Work>) -> String {
 }
 
 /// The mark of a benchmark whose clock was held down, and what did it.
-fn slowed(b: &Benchmark) -> Markup {
+fn slowed(b: &Benchmark, machine: &Machine) -> Markup {
     let words = telemetry::slowed(b);
-    html! { @if !words.is_empty() { small.slowed { "▾ " (words.join(", ")) } } }
+    let capped = telemetry::capped(b, machine.environment.as_ref());
+    html! {
+        @if !words.is_empty() {
+            small.slowed title=[capped.map(|c| c.words())] {
+                "▾ " (words.join(", "))
+                @if let Some(capped) = capped { (capped.short()) }
+            }
+        }
+    }
 }
 
 fn any_slowed(group: &Group) -> Markup {
@@ -445,13 +453,15 @@ fn any_unsteady(group: &Group) -> Markup {
 }
 
 /// What happened to the clock while a benchmark ran, and when.
-fn happened(b: &Benchmark) -> Vec<String> {
+fn happened(b: &Benchmark, machine: &Machine) -> Vec<String> {
     let mut words: Vec<String> = telemetry::events(b)
         .map(|e| format!("at {} ms {}", e.time_ms, telemetry::words(e)))
         .collect();
     if words.is_empty() {
         words.extend(telemetry::slowed(b).into_iter().map(str::to_owned));
     }
+    let capped = telemetry::capped(b, machine.environment.as_ref());
+    words.extend(capped.map(|c| c.words()));
     words
 }
 

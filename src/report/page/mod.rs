@@ -214,7 +214,7 @@ fn answer(f: &Found) -> Markup {
             p.pair {
                 span.gpu { (f.gpu_label()) } (alone) " against " span.cpu { "cpu/" (f.cpu) }
             }
-            p.speed { (words::largest(f)) }
+            p.speed { (words::at_largest(f)) }
         }
     }
 }

@@ -82,6 +82,7 @@ impl Fixture {
                     memory_bytes: 143_000_000_000,
                     l2_bytes: Some(50_000_000),
                     driver: Some("580.1".into()),
+                    power_limit_w: Some(700.0),
                     cuda: Some((13, 0)),
                     ..GpuInfo::default()
                 }),

@@ -8,9 +8,10 @@ use crate::analysis::telemetry;
 use crate::model::{Cost, Energy, Telemetry, TelemetryEvent, TelemetryEventKind};
 use crate::report::assemble::Options;
 use crate::report::tests::fixture::{Fixture, Planted, full};
+use crate::report::tests::lessons::{findings, says};
 use crate::report::write;
 use crate::results::machine::Machine;
-use crate::timing::Clock::{EventsGated, Submit};
+use crate::timing::Clock::{Events, EventsGated, Submit, Wall};
 
 /// A telemetry of half a second in which the clock falls under the power cap.
 pub(crate) fn capped() -> Telemetry {
@@ -87,6 +88,92 @@ fn the_page_marks_what_was_held_down_and_says_why() {
     assert_eq!(free["throttled"], false);
     assert_eq!(free["slowed"].as_array().unwrap().len(), 0);
     assert_eq!(free["energy_j"], Value::Null);
+}
+
+/// Whatever is compared carries the clock and the cap, and what ran freely does not.
+#[test]
+fn a_result_under_the_power_cap_carries_its_clock_wherever_it_is_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let f = full(&root, "Example GPU");
+    let said = || {
+        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+        let page = fs::read_to_string(written.page.clone()).unwrap();
+        let summary = fs::read_to_string(written.summary()).unwrap();
+        let summary: Value = serde_json::from_str(&summary).unwrap();
+        (page, written.table, summary)
+    };
+    let free = said();
+    assert!(!free.0.contains("W power cap") && !free.1.contains("W power cap"));
+    let sizes = [64, 8192];
+    for (name, clock, sizes) in [
+        ("precision/gpu/f32", EventsGated, &sizes[1..]),
+        ("precision/gpu/fp16", EventsGated, &sizes[1..]),
+        // The headline answer, at its smallest size that matters and at its largest.
+        ("matmul/gpu/cublas-eager", Events, &sizes),
+    ] {
+        for size in sizes {
+            let id = format!("{name}/{size}");
+            let flop = 2.0 * (*size as f64).powi(3);
+            let mut planted = Planted::new(&id, clock, 4.4e3 + flop / 50.5e3);
+            planted.telemetry = Some(capped());
+            f.plant(&planted);
+        }
+    }
+    let (page, table, summary) = said();
+    let clock = "(median SM clock 1,485 MHz under the 700 W power cap)";
+    assert!(page.contains(clock), "the card");
+    // The table wraps its cells.
+    assert!(table.contains("1,485"), "{table}");
+    assert!(page.contains("▾ power cap, clock fell: 1,485 MHz at 700 W"));
+    let findings = summary["findings"].as_array().unwrap();
+    let text = |id: &str| {
+        let found = findings.iter().find(|finding| finding["id"] == id);
+        found.unwrap()["text"].as_str().unwrap().to_owned()
+    };
+    let precision = text("precision.formats");
+    let both = " Under the 700 W power cap, at these median SM clocks: gpu/f32 (1,485 MHz) and \
+                gpu/fp16 (1,485 MHz).";
+    assert!(precision.ends_with(both), "{precision}");
+    let winner = text("winner.matmul.device");
+    assert!(
+        winner.contains("gpu/cublas-eager at N = 8,192 (1,485 MHz)"),
+        "{winner}"
+    );
+    let free = text("fusing.traffic");
+    assert!(!free.contains("power cap"), "{free}");
+    let rows = summary["benchmarks"].as_array().unwrap();
+    let row = |id: &str| rows.iter().find(|r| r["id"] == id).unwrap();
+    let held = row("precision/gpu/fp16/8192");
+    assert_eq!(
+        (&held["sm_clock_mhz"], &held["power_cap_w"]),
+        (&1485.0.into(), &700.0.into())
+    );
+    let free = row("matmul/gpu/cublas/8192");
+    assert_eq!(
+        (&free["sm_clock_mhz"], &free["power_cap_w"]),
+        (&Value::Null, &Value::Null)
+    );
+}
+
+#[test]
+fn many_results_under_the_cap_are_told_by_their_range() {
+    let all = findings(|f| {
+        for (name, clock, mhz) in [("spin-wall", Wall, 1965), ("spin-events", Events, 1395)] {
+            for size in [1_000u32, 10_000, 100_000, 1_000_000] {
+                let id = format!("timing_methods/gpu/{name}/{size}");
+                let mut planted = Planted::new(&id, clock, 1.2 * f64::from(size));
+                let mut seen = capped();
+                seen.sm_clock_mhz = vec![Some(mhz); 6];
+                planted.telemetry = Some(seen);
+                f.plant(&planted);
+            }
+        }
+    });
+    let words = "Of these results, 8 ran under the 700 W power cap, at median SM clocks from \
+                 1,395 MHz to 1,965 MHz.";
+    let finding = says(&all, "timing.timing_methods", &[words]);
+    assert_eq!(finding.figures["power_capped"], 8.0);
 }
 
 #[test]

@@ -84,6 +84,14 @@ pub struct Skip {
     pub reason: String,
 }
 
+impl Skip {
+    /// Whether it speaks of this benchmark.
+    pub(crate) fn covers(&self, id: &str) -> bool {
+        let rest = id.strip_prefix(&self.id);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
 /// A benchmark that failed: wrong result, CUDA error, or a panic in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
@@ -167,6 +175,11 @@ pub struct RunRecord {
     /// before, and where the answers were not put to them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confirmations: Vec<Confirmation>,
+    /// Ids of what the run is about to measure, from its first benchmark to its end: what has
+    /// then neither a result of this run nor a line below was not reached. Empty once all was,
+    /// and in files of versions before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub planned: Vec<String>,
     /// What was left out.
     #[serde(default)]
     pub skipped: Vec<Skip>,

@@ -13,7 +13,7 @@ use crate::model::record::Ceiling;
 use crate::model::role::{Data, Role};
 use crate::model::topic::Topic;
 use crate::report::assemble::Assembled;
-use crate::results::machine::Machine;
+use crate::results::machine::{Machine, NOT_REACHED};
 use crate::results::problem::Problem;
 
 /// Version of the form. A field may be added without raising it; none changes its meaning.
@@ -268,6 +268,12 @@ fn left_out(machine: &Machine) -> Vec<LeftOut> {
     problems
         .map(|Problem { what, reason }| one(what, reason))
         .chain(machine.failed().iter().map(|f| one(&f.id, &f.error)))
+        .chain(
+            machine
+                .not_reached()
+                .into_iter()
+                .map(|id| one(id, NOT_REACHED)),
+        )
         .chain(machine.skipped().iter().map(|s| one(&s.id, &s.reason)))
         .collect()
 }

@@ -118,10 +118,7 @@ impl Baseline {
             }
             run.skipped
                 .iter()
-                .find(|s| {
-                    id.strip_prefix(&s.id)
-                        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-                })
+                .find(|skip| skip.covers(id))
                 .map(|s| format!("skipped: {}", s.reason))
         })
     }

@@ -1,7 +1,7 @@
 //! One results root as the report sees it: its newest results as curves, the machine they were
 //! measured on, its limits, and what was left out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,9 @@ use crate::results::problem::Problem;
 use crate::results::runs;
 use crate::results::steadiness;
 use crate::results::stored::{Contents, Stored};
+
+/// Why a benchmark that an unfinished run planned has no result of it.
+pub(crate) const NOT_REACHED: &str = "the run ended before it, or is not over; run it again";
 
 /// One results root, read.
 #[derive(Clone, Debug, Default)]
@@ -145,6 +148,26 @@ impl Machine {
     /// What the newest run skipped.
     pub(crate) fn skipped(&self) -> &[Skip] {
         self.run.as_ref().map_or(&[], |r| &r.skipped)
+    }
+
+    /// What the newest run planned and did not come to, where it has no end.
+    pub(crate) fn not_reached(&self) -> Vec<&str> {
+        let Some(run) = self.run.as_ref().filter(|run| run.finished.is_none()) else {
+            return Vec::new();
+        };
+        let measured: BTreeSet<&str> = self
+            .benchmarks()
+            .filter(|b| b.run.as_ref() == Some(&run.run))
+            .map(|b| b.id.as_str())
+            .chain(self.problems.iter().map(|problem| problem.what.as_str()))
+            .collect();
+        let told = |id: &str| {
+            measured.contains(id)
+                || run.failed.iter().any(|failure| failure.id == id)
+                || run.skipped.iter().any(|skip| skip.id == id)
+        };
+        let planned = run.planned.iter().map(String::as_str);
+        planned.filter(|id| !told(id)).collect()
     }
 
     /// What failed in the newest run.

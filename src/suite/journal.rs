@@ -22,6 +22,8 @@ pub(super) struct Journal {
     mode: Mode,
     /// The record is on disk, because something was measured.
     begun: bool,
+    /// Something was left out since the record was written.
+    unwritten: bool,
     gpu_ceilings: bool,
     /// Nobody reports on a process that takes turns: it measures no ceilings.
     takes_turns: bool,
@@ -56,12 +58,14 @@ impl Journal {
                 groups: Vec::new(),
                 ceilings: BTreeMap::new(),
                 confirmations: Vec::new(),
+                planned: Vec::new(),
                 skipped: Vec::new(),
                 failed: Vec::new(),
             },
             results: settings.results.clone(),
             mode: arguments.mode,
             begun: false,
+            unwritten: false,
             gpu_ceilings: settings.turns.is_some(),
             takes_turns: settings.turns.is_some(),
             selected: false,
@@ -77,6 +81,13 @@ impl Journal {
         self.record.groups.push(topic.clone());
     }
 
+    /// Says what the run is about to measure.
+    pub(super) fn plan(&mut self, ids: Vec<String>) {
+        if !self.takes_turns {
+            self.record.planned = ids;
+        }
+    }
+
     /// Name of the run.
     pub(super) fn run(&self) -> &str {
         &self.record.run
@@ -86,6 +97,7 @@ impl Journal {
     /// the record, and the end of the run says how many.
     pub(super) fn leave_out(&mut self, id: String, reason: String) {
         self.by_profile += 1;
+        self.unwritten = true;
         self.record.skipped.push(Skip { id, reason });
     }
 
@@ -97,7 +109,15 @@ impl Journal {
         if self.mode != Mode::List && *with_reason == 1 {
             eprintln!("skipped {id}: {reason}");
         }
+        self.unwritten = true;
         self.record.skipped.push(Skip { id, reason });
+    }
+
+    /// Writes what was left out since, in case the run does not get to its end.
+    pub(super) fn keep(&mut self) {
+        if self.begun && std::mem::take(&mut self.unwritten) {
+            let _ = runs::write(&self.record, &self.results);
+        }
     }
 
     /// Whether this was skipped with this reason before.
@@ -112,10 +132,8 @@ impl Journal {
             id: id.to_owned(),
             error,
         });
-        if self.begun {
-            // In case the run does not get to its end.
-            let _ = runs::write(&self.record, &self.results);
-        }
+        self.unwritten = true;
+        self.keep();
     }
 
     /// Collects the environment, measures the ceilings that a benchmark on this device
@@ -177,6 +195,9 @@ impl Journal {
             // A run that a signal ended has no end, as one that was killed.
             let ended = interrupt::signal().is_none();
             self.record.finished = ended.then(|| format!("{:.0}", jiff::Timestamp::now()));
+            if ended && self.no_room.is_none() {
+                self.record.planned.clear();
+            }
             let written = runs::write(&self.record, &self.results);
             if let Err(error) = written
                 && self.no_room.is_none()

@@ -100,8 +100,9 @@ impl Session {
             // Having none of them is no mistake in the filter.
             self.journal.selected |= told.only.is_some();
         }
-        let wanted = ids.iter().filter(|id| self.is_wanted(id)).count();
-        self.progress.expect(wanted);
+        let wanted: Vec<String> = ids.into_iter().filter(|id| self.is_wanted(id)).collect();
+        self.progress.expect(wanted.len());
+        self.journal.plan(wanted);
     }
 
     /// Tells whoever drives this process what its calibrations chose.
@@ -169,6 +170,7 @@ impl Session {
                 self.journal.leave_out(prefix, reason);
             }
         }
+        self.journal.keep();
     }
 
     /// Sets up, verifies, times and verifies again one implementation at one size.
@@ -198,6 +200,7 @@ impl Session {
                 .is_skipped(&format!("{}/{function}", group.name), &reason);
             if !named && self.arguments.selects(&id) && self.arguments.mode != Mode::List {
                 self.journal.skip(id, reason);
+                self.journal.keep();
             }
             return;
         }
@@ -255,6 +258,7 @@ impl Session {
             Err(Missing::Skipped(reason)) => {
                 self.journal.device_failed |= row.is_gpu() && self.machine.device_failed();
                 self.journal.skip(id, self.machine.explain(reason));
+                self.journal.keep();
             }
             Err(Missing::NoRoom(text)) => {
                 self.journal.fail(&id, text);

@@ -138,6 +138,7 @@ pub(crate) fn record(root: &Path, run: &str, change: impl FnOnce(&mut RunRecord)
             ..Environment::default()
         },
         groups: Vec::new(),
+        planned: Vec::new(),
         ceilings: Default::default(),
         confirmations: Vec::new(),
         skipped: Vec::new(),

@@ -36,7 +36,7 @@ impl Workload for Ones {
     }
 }
 
-fn never(name: &'static str) -> Implementation<Ones> {
+fn never<W>(name: &'static str) -> Implementation<W> {
     let clock = crossover::timing::Clock::Events;
     Implementation::gpu(name, clock, |_, _| Err("never made".into()))
 }
@@ -61,10 +61,11 @@ fn groups() -> Vec<AnyGroup> {
             Ok(on_cpu(problem.0, |y| y.fill(1.0), check))
         }))
         .with(Implementation::cpu("last", fill));
-    let choice = Group::new("choice", Sizes::new([4], [4], [4]), None, |_| {
+    let choice = Group::new("choice", Sizes::new([4], [4], [4, 8]), None, |_| {
         Cost::default()
     })
-    .with(Implementation::cpu("best", |problem| cpu::best(problem, 1)));
+    .with(Implementation::cpu("best", |problem| cpu::best(problem, 1)))
+    .with(never("none"));
     vec![sound.into(), faulty.into(), choice.into()]
 }
 
@@ -98,6 +99,8 @@ fn main() -> ExitCode {
         ("a_closed_pipe", signals::closed_pipe),
         #[cfg(unix)]
         ("signals_end_a_run_in_order", signals::signals),
+        #[cfg(unix)]
+        ("a_killed_run_says_what_it_did_not_reach", signals::killed),
         #[cfg(unix)]
         ("devices_links_and_pipes_as_files", files::special_files),
         #[cfg(target_os = "linux")]

@@ -64,8 +64,8 @@ pub(crate) fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         .collect()
 }
 
-/// The ids that a report shows.
-pub(crate) fn shown(root: &Path) -> Vec<String> {
+/// What a report says.
+pub(crate) fn summary(root: &Path) -> Value {
     let out = tempfile::tempdir().unwrap();
     let to = out.path().to_str().unwrap();
     expect(
@@ -74,7 +74,12 @@ pub(crate) fn shown(root: &Path) -> Vec<String> {
         "",
     );
     let summary = fs::read(out.path().join("summary.json")).unwrap();
-    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    serde_json::from_slice(&summary).unwrap()
+}
+
+/// The ids that a report shows.
+pub(crate) fn shown(root: &Path) -> Vec<String> {
+    let summary = summary(root);
     let rows = summary["benchmarks"].as_array().unwrap();
     let mut ids: Vec<String> = rows
         .iter()

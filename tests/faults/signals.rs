@@ -1,11 +1,16 @@
 //! Signals and closed pipes.
 #![cfg(unix)]
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::run::{SOUND, bench, crossover, expect, files, measured, said, shown};
+use serde_json::Value;
+
+use crossover::model::RunRecord;
+
+use crate::run::{SOUND, bench, crossover, expect, files, measured, said, shown, summary};
 
 pub(crate) fn closed_pipe() {
     use std::os::unix::process::ExitStatusExt;
@@ -34,8 +39,18 @@ pub(crate) fn closed_pipe() {
     assert_eq!(shown(&root), SOUND);
 }
 
-/// Waits until a benchmark is being measured, sends the signal, and gives exit code and words.
+/// Waits until the second benchmark is being measured, sends the signal, and gives exit code and
+/// words.
 pub(crate) fn interrupted(root: &Path, signal: nix::sys::signal::Signal) -> (Option<i32>, String) {
+    interrupted_at(root, "sound", "sound/cpu/fill/8", signal)
+}
+
+fn interrupted_at(
+    root: &Path,
+    filter: &str,
+    id: &str,
+    signal: nix::sys::signal::Signal,
+) -> (Option<i32>, String) {
     let arguments = [
         "--bench",
         "--warm-up-time",
@@ -43,7 +58,7 @@ pub(crate) fn interrupted(root: &Path, signal: nix::sys::signal::Signal) -> (Opt
         "--measurement-time",
         "1",
     ];
-    let mut child = bench(root, &[&arguments[..], &["sound"]].concat())
+    let mut child = bench(root, &[&arguments[..], &[filter]].concat())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -54,9 +69,9 @@ pub(crate) fn interrupted(root: &Path, signal: nix::sys::signal::Signal) -> (Opt
         out.read_to_string(&mut text).map(|_| text)
     });
     let mut errors = BufReader::new(child.stderr.take().unwrap());
-    // The first is finished when the second begins.
+    // Those before it are finished.
     let mut said = String::new();
-    while !said.contains("Benchmarking sound/cpu/fill/8") {
+    while !said.contains(&format!("Benchmarking {id}")) {
         assert!(
             errors.read_line(&mut said).unwrap() > 0,
             "it never began: {said}"
@@ -94,4 +109,52 @@ pub(crate) fn signals() {
         );
         assert_eq!(shown(dir.path()), SOUND);
     }
+}
+
+/// A run that has no chance to say so: its record has what was skipped until then and what was
+/// still to come.
+pub(crate) fn killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let last = "choice/cpu/best/4";
+    let signal = nix::sys::signal::Signal::SIGKILL;
+    let (code, said) = interrupted_at(root, "sound|choice", last, signal);
+    assert_eq!(code, None, "{said}");
+    let mut runs = fs::read_dir(root.join("runs")).unwrap();
+    let record = fs::read(runs.next().unwrap().unwrap().path()).unwrap();
+    let record: RunRecord = serde_json::from_slice(&record).unwrap();
+    assert_eq!(record.finished, None);
+    let mut planned = record.planned.clone();
+    planned.sort();
+    let mut all = [&SOUND[..], &[last]].concat();
+    all.sort_unstable();
+    assert_eq!(planned, all);
+    // Of the last group, which began long after the record was first written.
+    for (id, why) in [
+        ("choice/gpu/none", "CROSSOVER_DEVICE"),
+        ("choice/cpu/best", "profile"),
+    ] {
+        let skipped = record.skipped.iter().find(|skip| skip.id == id);
+        assert!(
+            skipped.is_some_and(|skip| skip.reason.contains(why)),
+            "{record:?}"
+        );
+    }
+    let not_reached = || -> Vec<Value> {
+        let left_out = summary(root)["left_out"].as_array().unwrap().clone();
+        let ended = |out: &Value| out["reason"].as_str().unwrap().contains("ended before it");
+        left_out
+            .into_iter()
+            .filter(ended)
+            .map(|out| out["what"].clone())
+            .collect()
+    };
+    assert_eq!(not_reached(), [last]);
+    // A run that gets to its end leaves nothing of the kind.
+    expect(
+        &mut bench(root, &["--bench", "--quick", "sound|choice"]),
+        0,
+        "",
+    );
+    assert_eq!(not_reached(), [""; 0]);
 }

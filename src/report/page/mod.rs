@@ -14,7 +14,7 @@ use crate::analysis::{limits, telemetry};
 use crate::presentation::page::shell;
 use crate::presentation::{ink, units};
 use crate::report::assemble::Assembled;
-use crate::results::machine::Machine;
+use crate::results::machine::{Machine, NOT_REACHED};
 use crate::timing::Clock;
 
 /// In one script element, each using those before it.
@@ -407,21 +407,23 @@ fn clock_line(clock: Option<Clock>) -> Markup {
 fn left_out(machine: &Machine) -> Markup {
     let unsteady: Vec<_> = machine
         .benchmarks()
-        .filter_map(|b| Some((&b.id, b.unsteady.as_ref()?)))
+        .filter_map(|b| Some((&*b.id, b.unsteady.as_deref()?)))
         .collect();
     let none = machine.problems.is_empty()
         && machine.failed().is_empty()
         && machine.skipped().is_empty()
+        && machine.not_reached().is_empty()
         && unsteady.is_empty();
     html! {
         @if !none {
             section #left-out {
                 h2 { "What was left out" }
                 @for (heading, items) in [
-                    ("Failed", machine.failed().iter().map(|f| (&f.id, &f.error)).collect::<Vec<_>>()),
-                    ("Not shown", machine.problems.iter().map(|p| (&p.what, &p.reason)).collect()),
+                    ("Failed", machine.failed().iter().map(|f| (&*f.id, &*f.error)).collect::<Vec<_>>()),
+                    ("Not shown", machine.problems.iter().map(|p| (&*p.what, &*p.reason)).collect()),
+                    ("Not reached", machine.not_reached().into_iter().map(|id| (id, NOT_REACHED)).collect()),
                     ("Unsteady, deciding nothing", unsteady),
-                    ("Skipped", machine.skipped().iter().map(|s| (&s.id, &s.reason)).collect()),
+                    ("Skipped", machine.skipped().iter().map(|s| (&*s.id, &*s.reason)).collect()),
                 ] {
                     @if !items.is_empty() {
                         details open[heading != "Skipped" && items.len() <= 12] {

@@ -92,6 +92,7 @@ impl Fixture {
             confirmations: Vec::new(),
             groups: vec![],
             ceilings: BTreeMap::new(),
+            planned: vec![],
             skipped: vec![],
             failed: vec![],
         };
@@ -115,6 +116,13 @@ impl Fixture {
             method: format!("{name}, planted"),
         };
         self.run.ceilings.insert(name.into(), ceiling);
+        self.write_run();
+    }
+
+    /// The run planned this, and did not get to its end.
+    pub(crate) fn unfinished(&mut self, planned: &[&str]) {
+        self.run.finished = None;
+        self.run.planned = planned.iter().map(|id| id.to_string()).collect();
         self.write_run();
     }
 

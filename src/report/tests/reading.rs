@@ -412,3 +412,29 @@ proptest! {
         prop_assert!(written.summary().exists());
     }
 }
+
+#[test]
+fn what_an_unfinished_run_did_not_reach_is_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = laptop(&root);
+    f.skip("matmul/cpu/rayon/3", "does not fit");
+    f.fail("matmul/cpu/rayon/5", "wrong result");
+    let page = || {
+        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+        fs::read_to_string(written.page).unwrap()
+    };
+    assert!(!page().contains("Not reached"));
+    f.unfinished(&[
+        "matmul/cpu/best/64",
+        "matmul/cpu/rayon/3",
+        "matmul/cpu/rayon/5",
+        "matmul/cpu/rayon/7",
+    ]);
+    let html = page();
+    assert!(
+        html.contains("Not reached: 1"),
+        "one has a result, one was skipped, one failed"
+    );
+    assert!(html.contains("<code>matmul/cpu/rayon/7</code></dt><dd>the run ended before it"));
+}

@@ -12,7 +12,8 @@ pub struct Cost {
     /// Bytes that must cross the link between host and device, both ways together.
     #[serde(default)]
     pub link_bytes: Option<f64>,
-    /// Kernel launches, graph launches counted as one.
+    /// Kernels, those of a graph counted each. Each is taken to pass over an equal part of
+    /// `bytes`.
     #[serde(default)]
     pub launches: Option<u32>,
 }

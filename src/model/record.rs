@@ -101,7 +101,7 @@ pub struct Failure {
     pub error: String,
 }
 
-/// A limit of the machine, measured by the suite itself.
+/// A figure of the machine, measured by the suite itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ceiling {
     /// Median of the measurement, in `unit`.
@@ -147,6 +147,24 @@ pub struct Duel {
     pub gpu_ns: f64,
 }
 
+/// What a memory and the caches before it carry at most, by the working set.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BandwidthCurve {
+    /// By working set, ascending.
+    pub points: Vec<BandwidthPoint>,
+    /// How it was measured, in a sentence.
+    pub method: String,
+}
+
+/// One point of a [`BandwidthCurve`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BandwidthPoint {
+    /// The working set, bytes: everything that is read or written, once.
+    pub bytes: u64,
+    /// Bytes read plus bytes written, B/s.
+    pub rate: f64,
+}
+
 /// One run of the suite: the machine, its measured ceilings, and what was left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
@@ -168,7 +186,7 @@ pub struct RunRecord {
     /// files of versions before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Topic>,
-    /// Measured ceilings by name (`gpu_copy`, `gpu_sgemm`, `h2d_pinned`, …).
+    /// Measured ceilings by name (`gpu_fma`, `gpu_sgemm`, `h2d_pinned`, …).
     #[serde(default)]
     pub ceilings: BTreeMap<String, Ceiling>,
     /// What fresh processes answered to the questions of the groups; empty in files of versions
@@ -180,6 +198,10 @@ pub struct RunRecord {
     /// and in files of versions before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub planned: Vec<String>,
+    /// Measured bandwidth over the working set by name (`gpu_read`, `gpu_copy`, `cpu_read`,
+    /// `cpu_copy`); empty in files of versions before.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub curves: BTreeMap<String, BandwidthCurve>,
     /// What was left out.
     #[serde(default)]
     pub skipped: Vec<Skip>,

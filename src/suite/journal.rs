@@ -59,6 +59,7 @@ impl Journal {
                 ceilings: BTreeMap::new(),
                 confirmations: Vec::new(),
                 planned: Vec::new(),
+                curves: BTreeMap::new(),
                 skipped: Vec::new(),
                 failed: Vec::new(),
             },
@@ -152,7 +153,7 @@ impl Journal {
             }
             if !self.takes_turns {
                 eprintln!("measuring the CPU's ceilings");
-                self.record.ceilings.append(&mut ceilings::cpu::measure());
+                ceilings::cpu::measure().raise(&mut self.record);
             }
             self.write()?;
         }
@@ -164,9 +165,7 @@ impl Journal {
             if let Some(reason) = time.gate_off_reason() {
                 eprintln!("note: the gate is off, gated benchmarks use the events clock: {reason}");
             }
-            self.record
-                .ceilings
-                .append(&mut ceilings::gpu::measure(&gpu, time)?);
+            ceilings::gpu::measure(&gpu, time)?.raise(&mut self.record);
             self.write()?;
         }
         Ok(())
@@ -194,6 +193,11 @@ impl Journal {
         if self.begun {
             // A run that a signal ended has no end, as one that was killed.
             let ended = interrupt::signal().is_none();
+            if ended && !self.takes_turns && self.no_room.is_none() {
+                // What else runs on a shared host may have held them down before.
+                eprintln!("measuring the CPU's ceilings once more");
+                ceilings::cpu::measure().raise(&mut self.record);
+            }
             self.record.finished = ended.then(|| format!("{:.0}", jiff::Timestamp::now()));
             if ended && self.no_room.is_none() {
                 self.record.planned.clear();

@@ -141,6 +141,7 @@ pub(crate) fn record(root: &Path, run: &str, change: impl FnOnce(&mut RunRecord)
         planned: Vec::new(),
         ceilings: Default::default(),
         confirmations: Vec::new(),
+        curves: Default::default(),
         skipped: Vec::new(),
         failed: Vec::new(),
     };

@@ -12,18 +12,20 @@ use std::sync::OnceLock;
 
 use crossover::device::kernel::{Cubin, NO_NVRTC, Source};
 use crossover::device::libraries;
+use crossover::machine::CEILINGS;
 
 /// The suite's own list of groups.
 #[allow(dead_code, reason = "its main function is the bench executable's")]
 #[path = "../../benches/crossover/main.rs"]
 mod suite;
 
-/// The sources of every group, each once.
+/// The sources of every group and that of the machine's limits, each once.
 fn sources() -> Vec<&'static Source> {
     let mut sources: Vec<&Source> = suite::groups()
         .iter()
         .flat_map(|group| group.kernels())
         .copied()
+        .chain([&CEILINGS])
         .collect();
     sources.sort_by_key(|source| source.name);
     sources.dedup_by(|a, b| std::ptr::eq(*a, *b));

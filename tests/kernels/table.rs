@@ -18,6 +18,7 @@ use crate::{HOPPER, PLANTED, compile, nvrtc, on_hopper};
 /// - Tiled products: the multiply-adds of one tile, in the loop and after it, and the 16-byte
 ///   loads of shared memory that feed them: 16 a load with tiles of 128, 32/3 with 64, 8 with
 ///   32. An FMUL would be a product left unfused. `_any` is for rows that are not aligned.
+/// - The machine's limits: four loads at once and one for the rest; the multiply-adds of a round.
 const TABLE: &str = "
 | kernel               | block | registers | warps | at least                                    | none                   |
 | -------------------- | ----- | --------- | ----- | ------------------------------------------- | ---------------------- |
@@ -51,6 +52,9 @@ const TABLE: &str = "
 | spin                 | 1     | 32        | 32    | 2 CS2R                                      | LDG, STG               |
 | spin_timed           | 1     | 32        | 32    | 2 CS2R, 1 STG                               | LDG                    |
 | empty                | 1     | 32        | 32    | 1 EXIT                                      | LDG, STG               |
+| read_again           | 256   | 32        | 64    | 5 LDG.128                                   | STG.128                |
+| copy_again           | 256   | 32        | 64    | 5 LDG.128, 5 STG.128                        |                        |
+| fma_chains           | 1024  | 32        | 64    | 512 FFMA                                    | FMUL, LDG              |
 ";
 
 /// Registers in memory: in no kernel. Nor are matrix products on tensor cores, which the suite

@@ -1,15 +1,14 @@
-//! What the GPU, its memory and its link can do at most.
+//! What the GPU, its memory and its link can do at most, and what its libraries do.
 
 use cudarc::cublas::{result as cublas, sys::cublasOperation_t};
 use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result};
 
 use crate::device::gpu::{Gpu, cublas_error};
-use crate::machine::ceilings::entry::{Ceilings, insert};
-use crate::model::median::median;
+use crate::machine::ceilings::entry::Measured;
+use crate::machine::ceilings::kernels;
+use crate::machine::ceilings::typical::{REPEATS, typical};
 use crate::timing::{Clock, CudaError, CudaTime, TimingError};
 
-/// Repetitions; the median counts.
-const REPEATS: usize = 7;
 /// Bytes of each buffer of the device copy: many times the L2 cache.
 const COPY_BYTES: usize = 1 << 30;
 /// Bytes of a copy over the link: the fixed cost of a copy no longer shows.
@@ -21,46 +20,31 @@ const SGEMM_N: usize = 8192;
 /// With less, some are.
 const SMALLEST_SGEMM_N: usize = 2048;
 
-/// Measures the GPU's ceilings; takes about a second. What cannot be measured here (no
-/// cuBLAS, too little memory) is absent from the result.
+/// Measures the GPU's ceilings; takes one to two seconds. What cannot be measured here (no
+/// NVRTC, no cuBLAS, too little memory) is absent from the result.
 ///
 /// # Errors
 /// Errors of CUDA.
-pub(crate) fn measure(gpu: &Gpu, time: &CudaTime) -> Result<Ceilings, TimingError> {
-    let mut ceilings = Ceilings::new();
+pub(crate) fn measure(gpu: &Gpu, time: &CudaTime) -> Result<Measured, TimingError> {
+    let mut measured = Measured::default();
     // Another process may hold some.
     let (free, _) = result::mem_get_info().map_err(|e| CudaError::new("cuMemGetInfo", e))?;
-    launches(gpu, time, &mut ceilings)?;
+    launches(gpu, time, &mut measured)?;
+    kernels::measure(gpu, time, free, &mut measured)?;
     let bytes = COPY_BYTES.min(free / 8);
     // Twice the L2 cache in each buffer, or the copy is one of the cache.
     if bytes as u64 >= 2 * gpu.properties().l2_bytes {
-        copy(gpu, time, bytes, &mut ceilings)?;
+        copy(gpu, time, bytes, &mut measured)?;
     }
     let bytes = LINK_BYTES.min(free / 8);
     if bytes >= FEWEST_LINK_BYTES {
-        link(gpu, time, bytes, &mut ceilings)?;
+        link(gpu, time, bytes, &mut measured)?;
     }
-    sgemm(gpu, time, free, &mut ceilings)?;
-    Ok(ceilings)
+    sgemm(gpu, time, free, &mut measured)?;
+    Ok(measured)
 }
 
-/// Median nanoseconds of one iteration.
-fn typical(
-    time: &CudaTime,
-    clock: Clock,
-    iterations: u64,
-    mut routine: impl FnMut() -> Result<(), CudaError>,
-) -> Result<f64, TimingError> {
-    time.measure(clock, 1, 1, &mut routine)?;
-    let mut samples = Vec::with_capacity(REPEATS);
-    for _ in 0..REPEATS {
-        samples.push(time.measure(clock, iterations, 1, &mut routine)? / iterations as f64);
-    }
-    // The median: what a device, which runs nothing else meanwhile, sustains.
-    Ok(median(samples).expect("there are repetitions"))
-}
-
-fn launches(gpu: &Gpu, time: &CudaTime, ceilings: &mut Ceilings) -> Result<(), TimingError> {
+fn launches(gpu: &Gpu, time: &CudaTime, measured: &mut Measured) -> Result<(), TimingError> {
     let empty = time.empty_kernel().expect("the clock has this device");
     // SAFETY: the kernel takes a time of zero nanoseconds.
     let mut launch = || unsafe { empty.launch(gpu.stream()) };
@@ -69,8 +53,7 @@ fn launches(gpu: &Gpu, time: &CudaTime, ceilings: &mut Ceilings) -> Result<(), T
         ("empty_kernel", Clock::EventsGated),
     ] {
         let ns = typical(time, clock, 2_000, &mut launch)?;
-        insert(
-            ceilings,
+        measured.insert(
             name,
             ns,
             "ns",
@@ -87,7 +70,7 @@ fn copy(
     gpu: &Gpu,
     time: &CudaTime,
     bytes: usize,
-    ceilings: &mut Ceilings,
+    measured: &mut Measured,
 ) -> Result<(), TimingError> {
     let mut from: CudaSlice<u8> = gpu.alloc(bytes)?;
     let mut to: CudaSlice<u8> = gpu.alloc(bytes)?;
@@ -100,8 +83,7 @@ fn copy(
         unsafe { result::memcpy_dtod_async(to, from, bytes, stream.cu_stream()) }
             .map_err(|e| CudaError::new("cuMemcpyDtoDAsync", e))
     })?;
-    insert(
-        ceilings,
+    measured.insert(
         "gpu_copy",
         2.0 * bytes as f64 / ns * 1e9,
         "B/s",
@@ -117,7 +99,7 @@ fn link(
     gpu: &Gpu,
     time: &CudaTime,
     bytes: usize,
-    ceilings: &mut Ceilings,
+    measured: &mut Measured,
 ) -> Result<(), TimingError> {
     let mut host = gpu.alloc_pinned::<u8>(bytes)?;
     let mut device: CudaSlice<u8> = gpu.alloc(bytes)?;
@@ -138,8 +120,7 @@ fn link(
         unsafe { result::memcpy_htod_async(to, slice, stream.cu_stream()) }
             .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))
     })?;
-    insert(
-        ceilings,
+    measured.insert(
         "h2d_pinned",
         bytes as f64 / ns * 1e9,
         "B/s",
@@ -151,8 +132,7 @@ fn link(
         unsafe { result::memcpy_dtoh_async(slice, from, stream.cu_stream()) }
             .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
     })?;
-    insert(
-        ceilings,
+    measured.insert(
         "d2h_pinned",
         bytes as f64 / ns * 1e9,
         "B/s",
@@ -165,7 +145,7 @@ fn sgemm(
     gpu: &Gpu,
     time: &CudaTime,
     memory: usize,
-    ceilings: &mut Ceilings,
+    measured: &mut Measured,
 ) -> Result<(), TimingError> {
     // Without cuBLAS the products that would be compared with it do not run either.
     let Ok(blas) = gpu.blas() else {
@@ -211,12 +191,13 @@ fn sgemm(
         }
         .map_err(cublas_error)
     })?;
-    insert(
-        ceilings,
+    measured.insert(
         "gpu_sgemm",
         2.0 * (n as f64).powi(3) / ns * 1e9,
         "FLOP/s",
-        format!("cuBLAS SGEMM, N = {n}, random data, median of {REPEATS}"),
+        format!(
+            "a library's rate and no limit: cuBLAS SGEMM, N = {n}, random data, median of {REPEATS}"
+        ),
     );
     Ok(())
 }

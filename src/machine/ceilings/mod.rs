@@ -1,16 +1,28 @@
 //! The limits of the machine, measured rather than read from a datasheet: whatever calls
-//! itself a share of a limit refers to these.
+//! itself a share of a limit refers to these, and on the GPU to
+//! [`flop_per_clock`](crate::machine::flop_per_clock) times the clock that was seen.
 //!
-//! | name | unit | what |
+//! | ceiling | unit | what |
 //! | --- | --- | --- |
-//! | `gpu_copy` | B/s | device-to-device copy, bytes read plus bytes written |
-//! | `gpu_sgemm` | FLOP/s | cuBLAS SGEMM, large N |
+//! | `gpu_fma` | FLOP/s | f32 fused multiply-adds in registers |
+//! | `gpu_copy` | B/s | the driver's device-to-device copy, bytes read plus bytes written |
+//! | `gpu_sgemm` | FLOP/s | cuBLAS SGEMM, large N: what a library does, and no limit |
 //! | `h2d_pinned`, `d2h_pinned` | B/s | copy between pinned host memory and the device |
 //! | `launch_latency` | ns | an empty kernel launched eagerly, one after the other |
 //! | `empty_kernel` | ns | an empty kernel behind a gate |
 //! | `cpu_fma_1`, `cpu_fma_all` | FLOP/s | fused multiply-adds in registers, one thread and all |
-//! | `cpu_memory` | B/s | copy between arrays far larger than the caches, all threads, bytes read plus bytes written |
+//!
+//! | curve over the working set, B/s | what |
+//! | --- | --- |
+//! | `gpu_read`, `gpu_copy` | the L2 cache and the device's memory, 256 KiB to 2 GiB |
+//! | `cpu_read`, `cpu_copy` | the caches and the memory, all threads, 32 KiB to 256 MiB |
+//!
+//! Versions before the curves also measured `cpu_memory`, a copy of 256 MiB.
 
 pub(crate) mod cpu;
+mod cpu_memory;
 mod entry;
 pub(crate) mod gpu;
+pub(crate) mod kernels;
+mod typical;
+mod vector;

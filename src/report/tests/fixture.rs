@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::model::{
-    Ceiling, Cost, Cpu, DeviceState, Environment, Failure, GpuInfo, RunRecord, SCHEMA, Sidecar,
-    Skip, Telemetry, Verified,
+    BandwidthCurve, BandwidthPoint, Ceiling, Cost, Cpu, DeviceState, Environment, Failure, GpuInfo,
+    RunRecord, SCHEMA, Sidecar, Skip, Telemetry, Verified,
 };
 use crate::results::{runs, sidecar};
 use crate::timing::Clock;
@@ -81,6 +81,7 @@ impl Fixture {
                     multiprocessors: 132,
                     memory_bytes: 143_000_000_000,
                     l2_bytes: Some(50_000_000),
+                    max_sm_clock_mhz: Some(1980),
                     driver: Some("580.1".into()),
                     power_limit_w: Some(700.0),
                     cuda: Some((13, 0)),
@@ -93,6 +94,7 @@ impl Fixture {
             groups: vec![],
             ceilings: BTreeMap::new(),
             planned: vec![],
+            curves: BTreeMap::new(),
             skipped: vec![],
             failed: vec![],
         };
@@ -123,6 +125,34 @@ impl Fixture {
     pub(crate) fn unfinished(&mut self, planned: &[&str]) {
         self.run.finished = None;
         self.run.planned = planned.iter().map(|id| id.to_string()).collect();
+        self.write_run();
+    }
+
+    /// Bandwidth over the working set, B/s by bytes.
+    pub(crate) fn bandwidth(&mut self, name: &str, points: &[(u64, f64)]) {
+        let points = points.iter();
+        let curve = BandwidthCurve {
+            points: points
+                .map(|&(bytes, rate)| BandwidthPoint { bytes, rate })
+                .collect(),
+            method: format!("{name}, planted"),
+        };
+        self.run.curves.insert(name.into(), curve);
+        self.write_run();
+    }
+
+    /// Has what follows be of another run, which has measured nothing yet, some seconds later.
+    pub(crate) fn next_run(&mut self, seconds: u32) {
+        self.run.run = format!("20260102T0304{seconds:02}Z-1");
+        self.run.started = format!("2026-01-02T03:04:{seconds:02}Z");
+        self.run.ceilings.clear();
+        self.run.curves.clear();
+        self.write_run();
+    }
+
+    /// Changes the GPU.
+    pub(crate) fn gpu(&mut self, change: impl FnOnce(&mut GpuInfo)) {
+        change(self.run.environment.gpu.as_mut().expect("there is one"));
         self.write_run();
     }
 
@@ -253,7 +283,17 @@ pub(crate) fn plant_cpu(f: &mut Fixture, scale: f64) {
     use Clock::Wall;
     f.ceiling("cpu_fma_1", 0.24e12 / scale, "FLOP/s");
     f.ceiling("cpu_fma_all", 3.0e12 / scale, "FLOP/s");
-    f.ceiling("cpu_memory", 200e9 / scale, "B/s");
+    for (name, rate) in [("cpu_read", 200e9), ("cpu_copy", 180e9)] {
+        let rate = rate / scale;
+        f.bandwidth(
+            name,
+            &[
+                (1 << 20, 10.0 * rate),
+                (32 << 20, 2.0 * rate),
+                (256 << 20, rate),
+            ],
+        );
+    }
     let product = |n: f64| Cost {
         flop: Some(2.0 * n * n * n),
         bytes: Some(12.0 * n * n),
@@ -309,6 +349,7 @@ pub(crate) fn plant_cpu(f: &mut Fixture, scale: f64) {
 pub(crate) fn plant_gpu(f: &mut Fixture) {
     use Clock::{Events, EventsGated, Submit, Wall};
     for (name, value, unit) in [
+        ("gpu_fma", 66.7e12, "FLOP/s"),
         ("gpu_copy", 4.26e12, "B/s"),
         ("gpu_sgemm", 51.3e12, "FLOP/s"),
         ("h2d_pinned", 55.6e9, "B/s"),
@@ -317,6 +358,16 @@ pub(crate) fn plant_gpu(f: &mut Fixture) {
         ("empty_kernel", 1380.0, "ns"),
     ] {
         f.ceiling(name, value, unit);
+    }
+    for (name, rate) in [("gpu_read", 4.4e12), ("gpu_copy", 4.26e12)] {
+        f.bandwidth(
+            name,
+            &[
+                (1 << 20, 1.4 * rate),
+                (32 << 20, 1.3 * rate),
+                (2 << 30, rate),
+            ],
+        );
     }
     let product = |launches| {
         move |n: f64| Cost {

@@ -1,0 +1,157 @@
+//! What the CPU's caches and memory carry at most: a curve over the working set.
+
+use std::hint::black_box;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::machine::ceilings::entry::Measured;
+use crate::machine::ceilings::vector::{BLOCK_BYTES, VectorPath};
+use crate::machine::memory;
+use crate::model::record::{BandwidthCurve, BandwidthPoint};
+
+/// The smallest working set of all threads together: that of an L1 cache.
+const SMALLEST: usize = 32 << 10;
+/// The largest: several times the caches of most processors.
+const LARGEST: usize = 256 << 20;
+/// Repetitions; the best counts.
+const REPEATS: usize = 3;
+/// Length of a repetition, or one pass where that takes longer.
+const WINDOW: Duration = Duration::from_millis(5);
+/// Bytes between two looks at the clock, where a pass moves fewer: some 10 µs.
+const BETWEEN: usize = 1 << 20;
+
+/// What a thread reads and writes, half of it each where it copies.
+struct Slices {
+    words: Vec<u64>,
+}
+
+impl Slices {
+    /// Written to by the thread that will use it, so that it lies in its memory. Where the
+    /// system refuses it, none, instead of the end of the process.
+    fn new(bytes: usize) -> Option<Self> {
+        let mut words = Vec::new();
+        // Room to start at a cache line.
+        let len = (bytes + 64) / size_of::<u64>();
+        words.try_reserve_exact(len).ok()?;
+        words.resize(len, 1);
+        Some(Self { words })
+    }
+
+    /// The first `bytes` from a cache line on.
+    fn first(&mut self, bytes: usize) -> &mut [u64] {
+        let skipped = self.words.as_ptr().align_offset(64).min(8);
+        &mut self.words[skipped..skipped + bytes / size_of::<u64>()]
+    }
+}
+
+/// What is done with a working set.
+#[derive(Clone, Copy)]
+enum Access {
+    Read(VectorPath),
+    Copy,
+}
+
+impl Access {
+    fn pass(self, words: &mut [u64]) {
+        match self {
+            Access::Read(path) => path.read(black_box(words)),
+            Access::Copy => {
+                let (to, from) = words.split_at_mut(words.len() / 2);
+                black_box(to).copy_from_slice(black_box(from));
+            }
+        }
+    }
+}
+
+/// Adds the curves of reading and copying with all threads, each its own part of the working
+/// set again and again. Absent where there is no memory for them.
+pub(super) fn measure(path: VectorPath, measured: &mut Measured) {
+    let threads = rayon::current_num_threads();
+    // The benchmarks need some as well.
+    let most = usize::try_from(memory::usable() / 4).map_or(LARGEST, |most| most.min(LARGEST));
+    // Of each thread, a multiple of what a loop takes at once, and of twice that for the halves.
+    let part = |bytes: usize| bytes / threads / (2 * BLOCK_BYTES) * (2 * BLOCK_BYTES);
+    let mut sizes: Vec<usize> = std::iter::successors(Some(SMALLEST), |bytes| Some(2 * bytes))
+        .take_while(|&bytes| bytes <= most)
+        .map(part)
+        .filter(|&part| part > 0)
+        .collect();
+    let slices = loop {
+        let Some(&largest) = sizes.last() else { return };
+        let slices = rayon::broadcast(|_| Slices::new(largest).map(Mutex::new));
+        match slices.into_iter().collect::<Option<Vec<_>>>() {
+            Some(slices) => break slices,
+            None => drop(sizes.pop()),
+        }
+    };
+    for (name, access, does) in [
+        ("cpu_read", Access::Read(path), "read"),
+        ("cpu_copy", Access::Copy, "copied, half to the other half"),
+    ] {
+        let points = sizes.iter().map(|&bytes| BandwidthPoint {
+            bytes: (threads * bytes) as u64,
+            rate: rate(access, &slices, bytes),
+        });
+        measured.curves.insert(
+            name.to_owned(),
+            BandwidthCurve {
+                points: points.collect(),
+                method: format!(
+                    "{does}, {threads} thread(s), each its own part again and again, bytes read plus written, best of {REPEATS}, before the first benchmark and after the last"
+                ),
+            },
+        );
+    }
+}
+
+/// B/s of all threads together, each over its own time.
+fn rate(access: Access, slices: &[Mutex<Slices>], bytes: usize) -> f64 {
+    let once = || -> f64 {
+        let rates = rayon::broadcast(|thread| {
+            let slices = slices[thread.index()].lock();
+            let mut slices = slices.unwrap_or_else(PoisonError::into_inner);
+            let words = slices.first(bytes);
+            // Into the caches, as far as it fits.
+            access.pass(words);
+            let passes = BETWEEN.div_ceil(bytes);
+            let (start, mut done) = (Instant::now(), 0);
+            while done == 0 || start.elapsed() < WINDOW {
+                for _ in 0..passes {
+                    access.pass(words);
+                }
+                done += passes;
+            }
+            (done * bytes) as f64 / start.elapsed().as_secs_f64()
+        });
+        rates.into_iter().sum()
+    };
+    std::iter::repeat_with(once)
+        .take(REPEATS)
+        .fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_curve_covers_caches_and_memory() {
+        let mut measured = Measured::default();
+        measure(VectorPath::best(), &mut measured);
+        for name in ["cpu_read", "cpu_copy"] {
+            let points = &measured.curves[name].points;
+            assert!(points.len() > 5, "{points:?}");
+            assert!(points.is_sorted_by_key(|point| point.bytes), "{points:?}");
+            let sound = |point: &BandwidthPoint| point.rate.is_normal() && point.rate > 0.0;
+            assert!(points.iter().all(sound), "{points:?}");
+        }
+    }
+
+    #[test]
+    fn a_part_starts_at_a_cache_line() {
+        let mut slices = Slices::new(4096).unwrap();
+        let words = slices.first(4096);
+        assert_eq!(size_of_val(words), 4096);
+        assert_eq!(words.as_ptr() as usize % 64, 0);
+    }
+}

@@ -1,0 +1,210 @@
+//! The limits that kernels of the suite's own measure: multiply-adds in registers, and bandwidth
+//! over the working set.
+
+use cudarc::driver::{CudaFunction, CudaSlice, DevicePtrMut};
+
+use crate::device::gpu::Gpu;
+use crate::device::kernel::Source;
+use crate::machine::ceilings::entry::Measured;
+use crate::machine::ceilings::typical::{REPEATS, typical};
+use crate::model::record::{BandwidthCurve, BandwidthPoint};
+use crate::timing::{BoxError, Clock, CudaTime, Launch, TimingError};
+
+/// The kernels that the device's limits are measured with.
+pub static CEILINGS: Source = Source {
+    name: "ceilings.cu",
+    text: include_str!("../../../kernels/ceilings.cu"),
+    options: &[],
+    oldest: (7, 0),
+};
+
+/// The smallest working set of the curves.
+const SMALLEST: usize = 256 << 10;
+/// The largest: many times any L2 cache.
+const LARGEST: usize = 2 << 30;
+/// Bytes of a vector.
+const VECTOR: usize = 16;
+/// Bytes that a launch moves at least, so that what a launch costs is under 1 %.
+const TRAFFIC: usize = 1 << 30;
+/// Launches of a sample.
+const LAUNCHES: u64 = 2;
+/// Threads of a block of the kernels that move bytes.
+const BLOCK: u32 = 256;
+/// Their blocks per multiprocessor: 1,024 threads are resident on every one and have 64 KiB on
+/// the way.
+const BLOCKS: u32 = 4;
+/// Threads of the multiply-adds' block, one per multiprocessor.
+const FMA_BLOCK: u32 = 1024;
+/// Rounds of it: about 2 ms.
+const FMA_ROUNDS: u32 = 1024;
+/// Multiply-adds of a thread in a round: see the kernel.
+const FMA_OF_ROUND: u32 = 512;
+
+/// FLOP/s of f32 multiply-adds in registers on all multiprocessors.
+///
+/// # Errors
+/// Errors of CUDA and of the kernel's compilation.
+pub fn fma_rate(gpu: &Gpu, time: &CudaTime) -> Result<f64, BoxError> {
+    let function = gpu.function(&CEILINGS, "fma_chains")?;
+    Ok(multiply_add(gpu, time, function)?)
+}
+
+fn multiply_add(gpu: &Gpu, time: &CudaTime, function: CudaFunction) -> Result<f64, TimingError> {
+    let mut sink: CudaSlice<f32> = gpu.alloc(1)?;
+    let stream = gpu.stream();
+    let multiprocessors = gpu.properties().multiprocessors;
+    let (address, _sink) = sink.device_ptr_mut(stream);
+    let launch = Launch::new(function, (multiprocessors, 1, 1), (FMA_BLOCK, 1, 1))
+        .arg(address)
+        .arg(0.5f32)
+        .arg(FMA_ROUNDS);
+    // SAFETY: the kernel takes these arguments and writes at most the one value of `sink`,
+    // which lives until the clock has synchronised.
+    let run = || unsafe { launch.launch(stream) };
+    let ns = typical(time, Clock::EventsGated, LAUNCHES, run)?;
+    let threads = f64::from(multiprocessors) * f64::from(FMA_BLOCK);
+    let flop = 2.0 * threads * f64::from(FMA_ROUNDS) * f64::from(FMA_OF_ROUND);
+    Ok(flop / ns * 1e9)
+}
+
+/// Adds `gpu_fma` and the curves `gpu_read` and `gpu_copy`. Absent where the kernels cannot be
+/// compiled, as without NVRTC; the curves end where there is no room in `memory` for more.
+pub(super) fn measure(
+    gpu: &Gpu,
+    time: &CudaTime,
+    memory: usize,
+    measured: &mut Measured,
+) -> Result<(), TimingError> {
+    let kernel = |name| gpu.function(&CEILINGS, name);
+    let (Ok(fma), Ok(read), Ok(copy)) = (
+        kernel("fma_chains"),
+        kernel("read_again"),
+        kernel("copy_again"),
+    ) else {
+        return Ok(());
+    };
+    measured.insert(
+        "gpu_fma",
+        multiply_add(gpu, time, fma)?,
+        "FLOP/s",
+        format!(
+            "8 independent chains of f32 fused multiply-adds in registers, {FMA_BLOCK} threads per multiprocessor, median of {REPEATS}"
+        ),
+    );
+    let Some(largest) = largest(memory) else {
+        return Ok(());
+    };
+    let mut buffer: CudaSlice<u8> = gpu.alloc(largest)?;
+    gpu.poison(&mut buffer)?;
+    let mut sink: CudaSlice<u32> = gpu.alloc(1)?;
+    let stream = gpu.stream();
+    let blocks = BLOCKS * gpu.properties().multiprocessors;
+    let (from, _from) = buffer.device_ptr_mut(stream);
+    let (sink, _sink) = sink.device_ptr_mut(stream);
+    let launch =
+        |function: &CudaFunction| Launch::new(function.clone(), (blocks, 1, 1), (BLOCK, 1, 1));
+    let (mut reads, mut copies) = (Vec::new(), Vec::new());
+    for bytes in sizes(largest) {
+        let work = Work::of(bytes);
+        let launch_read = launch(&read)
+            .arg(from)
+            .arg(work.mask)
+            .arg(work.total)
+            .arg(sink);
+        reads.push(point(gpu, time, bytes, &work, &launch_read)?);
+        // From the first half of the working set to the second, each byte counted twice.
+        let half = Work::of(bytes / 2);
+        let launch_copy = launch(&copy)
+            .arg(from + (bytes / 2) as u64)
+            .arg(from)
+            .arg(half.mask)
+            .arg(work.total / 2);
+        copies.push(point(gpu, time, bytes, &work, &launch_copy)?);
+    }
+    for (name, points, does) in [
+        ("gpu_read", reads, "read"),
+        ("gpu_copy", copies, "copied, half to the other half"),
+    ] {
+        let method = format!(
+            "{does} again and again in one launch, past the L1 cache, bytes read plus written, median of {REPEATS}"
+        );
+        let curve = BandwidthCurve { points, method };
+        measured.curves.insert(name.to_owned(), curve);
+    }
+    Ok(())
+}
+
+/// The largest working set that there is room for; `None` where not even the smallest fits.
+fn largest(memory: usize) -> Option<usize> {
+    sizes(LARGEST)
+        .take_while(|bytes| *bytes <= memory / 4)
+        .last()
+}
+
+/// The working sets, powers of two as the kernels need them.
+fn sizes(largest: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(SMALLEST), |bytes| Some(2 * bytes))
+        .take_while(move |bytes| *bytes <= largest)
+}
+
+/// What a kernel is told.
+struct Work {
+    /// Vectors of the working set, less one.
+    mask: u32,
+    /// Vectors that a launch moves.
+    total: u32,
+}
+
+impl Work {
+    fn of(bytes: usize) -> Self {
+        // At most 2 GiB of 16 bytes each.
+        Self {
+            mask: (bytes / VECTOR - 1) as u32,
+            total: (bytes.max(TRAFFIC) / VECTOR) as u32,
+        }
+    }
+}
+
+fn point(
+    gpu: &Gpu,
+    time: &CudaTime,
+    bytes: usize,
+    work: &Work,
+    launch: &Launch,
+) -> Result<BandwidthPoint, TimingError> {
+    // SAFETY: the kernels take these arguments and stay within the buffer and the sink, which
+    // live until the clock has synchronised.
+    let run = || unsafe { launch.launch(gpu.stream()) };
+    let ns = typical(time, Clock::EventsGated, LAUNCHES, run)?;
+    Ok(BandwidthPoint {
+        bytes: bytes as u64,
+        rate: f64::from(work.total) * VECTOR as f64 / ns * 1e9,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn working_sets_end_where_memory_does() {
+        assert_eq!(largest(80 << 30), Some(LARGEST));
+        assert_eq!(largest(5 << 30), Some(1 << 30));
+        assert_eq!(largest(512 << 10), None);
+        let all: Vec<usize> = sizes(LARGEST).collect();
+        assert_eq!(all.len(), 14);
+        assert!(all.iter().all(|bytes| bytes.is_power_of_two()));
+    }
+
+    #[test]
+    fn a_launch_moves_enough_and_each_byte_at_least_once() {
+        for bytes in sizes(LARGEST) {
+            let work = Work::of(bytes);
+            let total = work.total as usize * VECTOR;
+            assert!(total >= bytes && total >= TRAFFIC);
+            assert_eq!((work.mask as usize + 1) * VECTOR, bytes);
+            // The kernels count up to three steps further.
+            assert!(work.total.checked_mul(2).is_some());
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The loops that a core's limits are measured with, for the widest vector unit there is.
+
+use std::hint::black_box;
+
+/// Independent accumulators of the multiply-adds: FMA latency (4 cycles) times two units, with
+/// some to spare for cores with more.
+pub(super) const CHAINS: usize = 12;
+/// Loads at once that do not wait for each other.
+const LOADS: usize = 8;
+/// Bytes that the widest reading loop takes at once.
+pub(super) const BLOCK_BYTES: usize = 64 * LOADS;
+
+/// The widest vector unit there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum VectorPath {
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+    Scalar,
+}
+
+impl VectorPath {
+    pub(super) fn best() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx512f") {
+                return Self::Avx512;
+            }
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                return Self::Avx2;
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        if std::arch::is_aarch64_feature_detected!("neon") {
+            return Self::Neon;
+        }
+        Self::Scalar
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => "AVX-512",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => "AVX2",
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => "NEON",
+            Self::Scalar => "scalar",
+        }
+    }
+
+    /// Runs the loop of multiply-adds and returns its floating-point operations.
+    pub(super) fn multiply_add(self, rounds: u64) -> f64 {
+        let lanes = match self {
+            // SAFETY: `best` chose the path after detecting its features.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => unsafe { avx512(rounds) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => unsafe { avx2(rounds) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => unsafe { neon(rounds) },
+            Self::Scalar => scalar(rounds),
+        };
+        2.0 * (lanes * CHAINS) as f64 * rounds as f64
+    }
+
+    /// Reads every word; their number is a multiple of [`BLOCK_BYTES`] / 8.
+    pub(super) fn read(self, words: &[u64]) {
+        debug_assert_eq!(size_of_val(words) % BLOCK_BYTES, 0);
+        match self {
+            // SAFETY: `best` chose the path after detecting its features.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => unsafe { read_avx512(words) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => unsafe { read_avx2(words) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => unsafe { read_neon(words) },
+            Self::Scalar => read_scalar(words),
+        }
+    }
+}
+
+/// One function per vector type: `CHAINS` accumulators, each `acc * factor + term`. The factor
+/// keeps them finite, and `black_box` keeps the compiler from seeing that nobody looks.
+macro_rules! fma_loop {
+    ($name:ident, $features:literal, $lanes:literal, $set:path, $fma:expr) => {
+        #[target_feature(enable = $features)]
+        fn $name(rounds: u64) -> usize {
+            let factor = $set(black_box(0.5));
+            let term = $set(black_box(1.0));
+            let mut chains = [term; CHAINS];
+            for _ in 0..rounds {
+                for chain in &mut chains {
+                    *chain = $fma(*chain, factor, term);
+                }
+            }
+            black_box(chains);
+            $lanes
+        }
+    };
+}
+
+/// One function per vector type: `LOADS` accumulators, into each of which every eighth vector is
+/// ORed, which takes less time than its load.
+macro_rules! read_loop {
+    ($name:ident, $features:literal, $words:literal, $zero:expr, $load:path, $or:path) => {
+        #[target_feature(enable = $features)]
+        fn $name(words: &[u64]) {
+            let mut seen = [$zero; LOADS];
+            for block in words.chunks_exact($words * LOADS) {
+                for (i, seen) in seen.iter_mut().enumerate() {
+                    // SAFETY: the block holds this many words from there on, and the load takes
+                    // any alignment.
+                    let vector = unsafe { $load(block.as_ptr().add($words * i).cast()) };
+                    *seen = $or(*seen, vector);
+                }
+            }
+            black_box(seen);
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64 as x86;
+
+#[cfg(target_arch = "x86_64")]
+fma_loop!(
+    avx512,
+    "avx512f",
+    16,
+    x86::_mm512_set1_ps,
+    x86::_mm512_fmadd_ps
+);
+#[cfg(target_arch = "x86_64")]
+fma_loop!(
+    avx2,
+    "avx2,fma",
+    8,
+    x86::_mm256_set1_ps,
+    x86::_mm256_fmadd_ps
+);
+#[cfg(target_arch = "aarch64")]
+fma_loop!(
+    neon,
+    "neon",
+    4,
+    std::arch::aarch64::vdupq_n_f32,
+    |chain, factor, term| std::arch::aarch64::vfmaq_f32(term, chain, factor)
+);
+
+#[cfg(target_arch = "x86_64")]
+read_loop!(
+    read_avx512,
+    "avx512f",
+    8,
+    x86::_mm512_setzero_si512(),
+    x86::_mm512_loadu_si512,
+    x86::_mm512_or_si512
+);
+#[cfg(target_arch = "x86_64")]
+read_loop!(
+    read_avx2,
+    "avx2",
+    4,
+    x86::_mm256_setzero_si256(),
+    x86::_mm256_loadu_si256,
+    x86::_mm256_or_si256
+);
+#[cfg(target_arch = "aarch64")]
+read_loop!(
+    read_neon,
+    "neon",
+    2,
+    std::arch::aarch64::vdupq_n_u64(0),
+    std::arch::aarch64::vld1q_u64,
+    std::arch::aarch64::vorrq_u64
+);
+
+fn scalar(rounds: u64) -> usize {
+    let (factor, term) = (black_box(0.5f32), black_box(1.0f32));
+    let mut chains = [term; CHAINS];
+    for _ in 0..rounds {
+        for chain in &mut chains {
+            *chain = *chain * factor + term;
+        }
+    }
+    black_box(chains);
+    1
+}
+
+fn read_scalar(words: &[u64]) {
+    let mut seen = [0; LOADS];
+    for block in words.chunks_exact(LOADS) {
+        for (seen, word) in seen.iter_mut().zip(block) {
+            *seen |= word;
+        }
+    }
+    black_box(seen);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_path_counts_its_lanes() {
+        assert_eq!(
+            VectorPath::Scalar.multiply_add(10),
+            2.0 * CHAINS as f64 * 10.0
+        );
+        let best = VectorPath::best();
+        let lanes = best.multiply_add(10) / VectorPath::Scalar.multiply_add(10);
+        assert_eq!(
+            lanes,
+            match best.name() {
+                "AVX-512" => 16.0,
+                "AVX2" => 8.0,
+                "NEON" => 4.0,
+                _ => 1.0,
+            }
+        );
+    }
+}

@@ -1,57 +1,133 @@
-//! How much of the machine's measured limit a benchmark reaches.
+//! How much of what the machine can do a benchmark reaches.
 //!
-//! The limits are the suite's own measurements ([`RunRecord::ceilings`]), never a
-//! datasheet's. Of the limits that apply, the one that is nearest binds:
+//! A benchmark is held against what its own run measured ([`RunRecord::ceilings`],
+//! [`RunRecord::curves`]) on its own device. Of the limits that apply, the one that is nearest
+//! binds:
 //!
 //! | work | against |
 //! | --- | --- |
-//! | GPU, nothing crosses the link | `flop` over `gpu_sgemm`, `bytes` over `gpu_copy` |
+//! | GPU, nothing crosses the link | `flop` over the peak of its format, `bytes` over the bandwidth at its working set |
 //! | GPU, bytes cross the link | `link_bytes` over the mean of `h2d_pinned` and `d2h_pinned` |
-//! | CPU | `flop` over `cpu_fma_all`, `bytes` over `cpu_memory` |
+//! | CPU | `flop` over `cpu_fma_all`, `bytes` over the bandwidth at its working set |
 //! | CPU, one thread, no answer | `flop` over `cpu_fma_1` |
 //!
-//! Code on one thread that may be an answer stands for the whole CPU, and is held against it.
+//! **Peak.** Multiprocessors times FLOP per clock of the format ([`flop_per_clock`]) times the
+//! SM clock: the median of what NVML saw while it ran, or the device's highest without telemetry,
+//! where the share is the least that it may be. f32 on a device that the table does not know is
+//! held against `gpu_fma`. What f32 is emulated by counts: the products in the narrower format,
+//! over that format's peak. A row that is far above the peak of the format that it declares
+//! computes in another one, and that peak is not its own. A library's rate (`gpu_sgemm`) is no
+//! limit.
+//!
+//! **Bandwidth.** The working set is `bytes` over the kernels of an iteration, each of which is
+//! taken to pass over an equal part. The limit is the highest rate, reading or copying, at that
+//! working set or a larger one: between two measured points that of the smaller. What the
+//! iterations leave in a cache is in the curve as it is in the benchmark.
+//!
+//! - Several kernels on one working set may go through it in an order that the cache serves
+//!   better. Within the L2 cache their limit is the bandwidth at half their working set; beyond,
+//!   up to [`REUSED`] times the cache, no limit is known and no share is given
+//!   ([`Share::Cached`]).
+//! - On the cold clock the data come from the memory, whatever their size. What is written may
+//!   still stay in the cache: a rate above the memory's says that it did.
+//! - Versions before the curves measured one copy (`gpu_copy`), which bounds what is many times
+//!   the L2 cache and nothing else. Their `cpu_memory` bounds nothing: a loop that reads is faster.
 //!
 //! A curve that exceeds the link's rate at some size copies both ways at once, and its share is
-//! that of both ways together. One that is far above the SGEMM rate computes in another precision,
-//! and that limit is not its own. Data that fits a cache may exceed a memory limit: such a
-//! share is above one, and [`Share::words`] says so.
+//! that of both ways together. Code on one thread that may be an answer stands for the whole
+//! CPU, and is held against it.
 //!
 //! [`RunRecord::ceilings`]: crate::model::record::RunRecord::ceilings
+//! [`RunRecord::curves`]: crate::model::record::RunRecord::curves
 
+use crate::machine::flop_per_clock;
 use crate::model::id::Device;
-use crate::model::role::Threads;
+use crate::model::median::median;
+use crate::model::role::{Format, Threads};
 use crate::presentation::units;
 use crate::results::curves::{Benchmark, Series};
-use crate::results::machine::Machine;
+use crate::results::machine::{Limits, Machine};
+use crate::timing::Clock;
 
-/// The share of the binding limit.
+/// How a benchmark stands to its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Share {
-    /// What binds, in words.
-    pub limit: &'static str,
-    /// Achieved over limit.
-    pub fraction: f64,
-    /// The data come from the GPU's L2 cache, faster than memory could give them.
-    pub cached: bool,
+pub(crate) enum Share {
+    /// It reaches a share of the limit that binds.
+    Of {
+        /// What binds, in words.
+        limit: &'static str,
+        /// Achieved over limit.
+        fraction: f64,
+    },
+    /// The L2 cache serves part of its data, of which no limit is known.
+    Cached,
 }
 
 impl Share {
-    /// `98 % of copy bandwidth`.
+    /// `98 % of memory bandwidth`.
     pub(crate) fn words(&self) -> String {
-        match self.cached {
-            true => format!("in cache, above {}", self.limit),
-            false => format!("{} of {}", units::percent(self.fraction), self.limit),
+        match self {
+            Share::Of { limit, fraction } => format!("{} of {limit}", units::percent(*fraction)),
+            Share::Cached => "partly from the L2 cache".to_owned(),
         }
+    }
+
+    /// What binds, in words.
+    pub(crate) fn limit(&self) -> Option<&'static str> {
+        match self {
+            Share::Of { limit, .. } => Some(limit),
+            Share::Cached => None,
+        }
+    }
+
+    /// Achieved over limit.
+    pub(crate) fn fraction(&self) -> Option<f64> {
+        match self {
+            Share::Of { fraction, .. } => Some(*fraction),
+            Share::Cached => None,
+        }
+    }
+}
+
+/// One limit that may bind.
+#[derive(Clone, Copy)]
+struct Candidate {
+    share: Share,
+    /// By which the nearest is found.
+    fraction: f64,
+}
+
+impl Candidate {
+    fn of(limit: &'static str, fraction: f64) -> Option<Self> {
+        fraction.is_finite().then_some(Self {
+            share: Share::Of { limit, fraction },
+            fraction,
+        })
+    }
+
+    fn cached(fraction: f64) -> Option<Self> {
+        fraction.is_finite().then_some(Self {
+            share: Share::Cached,
+            fraction,
+        })
     }
 }
 
 /// How far noise may carry a rate above its limit.
 const NOISE: f64 = 1.03;
 
-/// How far above the SGEMM rate a product must be to be one of another precision: the limit is
-/// measured at one order, and SGEMM itself is a few percent faster at others.
-const OTHER_PRECISION: f64 = 1.2;
+/// How far above a peak a rate must be to be one of another format.
+const OTHER_FORMAT: f64 = 1.2;
+
+/// From so many times the L2 cache on, what it may keep from one pass over the data to the next
+/// is within [`NOISE`] of them.
+const REUSED: f64 = 32.0;
+
+/// From so many times the L2 cache on, a pass is one of the memory.
+const BEYOND: f64 = 8.0;
+
+/// Caches of a CPU show where the bandwidth at a working set is so much above the memory's.
+const ABOVE_MEMORY: f64 = 1.25;
 
 /// The share that `benchmark` of `series` reaches; `None` where its cost or the limit is
 /// unknown, or its clock does not measure the work.
@@ -59,101 +135,196 @@ pub(crate) fn share(series: &Series, benchmark: &Benchmark, machine: &Machine) -
     if !series.measures_work() {
         return None;
     }
-    let cost = &benchmark.cost;
-    let of = |amount: Option<f64>, ceiling: Option<f64>, limit| {
-        let amount = amount.filter(|a| a.is_finite() && *a > 0.0)?;
-        Some(Share {
-            limit,
-            fraction: benchmark.rate(amount) / ceiling?,
-            cached: false,
-        })
+    let limits = machine.limits_of(benchmark)?;
+    let flop = |limit, name| {
+        let rate = rate(benchmark, benchmark.cost.flop)?;
+        Candidate::of(limit, rate / limits.ceiling(name)?)
     };
-    let limits = match (series.device, series.crosses_link()) {
+    let candidates = match (series.device, series.crosses_link()) {
         (Device::Gpu, false) => [
-            of(cost.flop, sgemm(series, machine), "SGEMM rate"),
-            of(cost.bytes, machine.ceiling("gpu_copy"), "copy bandwidth").map(|share| Share {
-                cached: share.fraction > NOISE && fits_cache(benchmark, machine),
-                ..share
-            }),
+            arithmetic(series, benchmark, machine),
+            gpu_memory(benchmark, limits),
         ],
-        (Device::Gpu, true) => match both_ways(series, machine) {
-            true => {
-                let both = link(machine).map(|rate| 2.0 * rate);
-                [of(cost.link_bytes, both, "PCIe rate, both ways"), None]
-            }
-            false => [of(cost.link_bytes, link(machine), "PCIe rate"), None],
-        },
+        (Device::Gpu, true) => [over_the_link(series, benchmark, machine), None],
         (Device::Cpu, _) if series.role.threads == Some(Threads::One) && !series.role.answers => {
-            let peak = machine.ceiling("cpu_fma_1");
-            [of(cost.flop, peak, "FMA peak of 1 core"), None]
+            [flop("FMA peak of 1 core", "cpu_fma_1"), None]
         }
         (Device::Cpu, _) => [
-            of(cost.flop, machine.ceiling("cpu_fma_all"), "FMA peak"),
-            of(
-                cost.bytes,
-                machine.ceiling("cpu_memory"),
-                "memory bandwidth",
-            ),
+            flop("FMA peak", "cpu_fma_all"),
+            cpu_memory(benchmark, limits),
         ],
     };
-    limits
+    candidates
         .into_iter()
         .flatten()
         .max_by(|a, b| a.fraction.total_cmp(&b.fraction))
+        .map(|nearest| nearest.share)
 }
 
-/// The SGEMM rate, unless a point of the curve is far above it.
-fn sgemm(series: &Series, machine: &Machine) -> Option<f64> {
-    let limit = machine.ceiling("gpu_sgemm")?;
-    let exceeds = |b: &Benchmark| {
-        let rate = b.cost.flop.map(|flop| b.rate(flop));
-        rate.is_some_and(|rate| rate > OTHER_PRECISION * limit)
+/// An amount of one iteration as a rate, where it is sound.
+fn rate(benchmark: &Benchmark, amount: Option<f64>) -> Option<f64> {
+    let amount = amount.filter(|amount| amount.is_finite() && *amount > 0.0)?;
+    Some(benchmark.rate(amount))
+}
+
+/// The share of the peak of its format, unless a point of the curve is far above it.
+fn arithmetic(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Option<Candidate> {
+    let fraction = |b: &Benchmark| -> Option<f64> {
+        let peak = peak(series.role.format, clock_mhz(b), machine.limits_of(b)?)?;
+        let products = series.role.split.map_or(1, |split| split.products);
+        Some(f64::from(products) * rate(b, b.cost.flop)? / peak)
     };
-    (!series.points.iter().any(exceeds)).then_some(limit)
+    let exceeds = |b: &Benchmark| fraction(b).is_some_and(|fraction| fraction > OTHER_FORMAT);
+    if series.points.iter().any(exceeds) {
+        return None;
+    }
+    let limit = match series.role.format {
+        Format::F32 => "f32 peak",
+        Format::Tf32 => "TF32 peak",
+        Format::Fp16 => "FP16 peak",
+        Format::Bf16 => "BF16 peak",
+        Format::Fp8 => "FP8 peak",
+        Format::Int8 => "INT8 peak",
+    };
+    Candidate::of(limit, fraction(benchmark)?)
 }
 
-/// Whether the bytes of one launch fit the L2 cache.
-fn fits_cache(benchmark: &Benchmark, machine: &Machine) -> bool {
-    let gpu = machine.environment.as_ref().and_then(|e| e.gpu.as_ref());
-    let launches = f64::from(benchmark.cost.launches.unwrap_or(1).max(1));
-    let bytes = benchmark.cost.bytes.map(|bytes| bytes / launches);
-    let cache = gpu.and_then(|gpu| gpu.l2_bytes);
-    bytes
-        .zip(cache)
-        .is_some_and(|(bytes, cache)| bytes <= cache as f64)
+/// The peak of a format at an SM clock, or at the highest one, FLOP/s.
+pub(crate) fn peak(format: Format, clock_mhz: Option<f64>, limits: &Limits) -> Option<f64> {
+    let of_table = || {
+        let gpu = limits.gpu.as_ref()?;
+        let clock = clock_mhz.or(gpu.max_sm_clock_mhz.map(f64::from))?;
+        let per_clock = flop_per_clock(gpu.compute_capability, format)?;
+        Some(f64::from(gpu.multiprocessors) * per_clock * clock * 1e6)
+    };
+    let measured = || match format {
+        Format::F32 => limits.ceiling("gpu_fma"),
+        _ => None,
+    };
+    of_table().filter(|peak| *peak > 0.0).or_else(measured)
+}
+
+/// The median of the SM clocks that were seen while kernels ran, MHz.
+fn clock_mhz(benchmark: &Benchmark) -> Option<f64> {
+    let seen = benchmark.telemetry.as_ref()?;
+    let idle = |at: usize| seen.utilisation_percent.get(at) == Some(&Some(0));
+    let clocks = seen.sm_clock_mhz.iter().enumerate();
+    let busy = clocks.filter(|(at, _)| !idle(*at));
+    let known = busy.filter_map(|(_, clock)| clock.filter(|clock| *clock > 0));
+    median(known.map(f64::from))
+}
+
+/// The share of the bandwidth of the L2 cache and the device's memory.
+fn gpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
+    let rate = rate(benchmark, benchmark.cost.bytes)?;
+    let kernels = benchmark.cost.launches.unwrap_or(1).max(1);
+    let set = benchmark.cost.bytes? / f64::from(kernels);
+    let cache = limits.gpu.as_ref()?.l2_bytes.filter(|bytes| *bytes > 0)? as f64;
+    // Before there were curves, or where no kernel could be compiled.
+    let copied = || limits.ceiling("gpu_copy");
+    let at = |set| bandwidth(limits, Device::Gpu, set);
+    let memory = || at(f64::INFINITY).or_else(copied);
+    if benchmark.clock == Some(Clock::EventsCold) {
+        let fraction = rate / memory()?;
+        return match fraction > NOISE && set <= cache {
+            true => Candidate::cached(fraction),
+            false => Candidate::of("memory bandwidth", fraction),
+        };
+    }
+    if set <= cache {
+        let within = match kernels {
+            1 => at(set),
+            _ => at(set / 2.0),
+        };
+        return match within {
+            Some(limit) => Candidate::of("L2 bandwidth", rate / limit),
+            None => Candidate::cached(rate / copied()?),
+        };
+    }
+    if kernels > 1 && set < REUSED * cache {
+        return Candidate::cached(rate / at(set).or_else(copied)?);
+    }
+    match set >= BEYOND * cache {
+        true => Candidate::of("memory bandwidth", rate / at(set).or_else(copied)?),
+        false => Candidate::of("L2 and memory bandwidth", rate / at(set)?),
+    }
+}
+
+/// The share of the bandwidth of the CPU's caches and memory.
+fn cpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
+    let rate = rate(benchmark, benchmark.cost.bytes)?;
+    let limit = bandwidth(limits, Device::Cpu, benchmark.cost.bytes?)?;
+    let memory = bandwidth(limits, Device::Cpu, f64::INFINITY)?;
+    let words = match limit > ABOVE_MEMORY * memory {
+        true => "cache bandwidth",
+        false => "memory bandwidth",
+    };
+    Candidate::of(words, rate / limit)
+}
+
+/// The highest rate, reading or copying, at a working set of so many bytes or a larger one, B/s;
+/// that of the largest measured one where it is larger still.
+pub(crate) fn bandwidth(limits: &Limits, device: Device, set: f64) -> Option<f64> {
+    let names = match device {
+        Device::Gpu => ["gpu_read", "gpu_copy"],
+        Device::Cpu => ["cpu_read", "cpu_copy"],
+    };
+    let curves = names.iter().filter_map(|name| limits.curves.get(*name));
+    let rates = curves.filter_map(|curve| {
+        let points = || {
+            let sound = |rate: f64| rate.is_finite() && rate > 0.0;
+            curve.points.iter().filter(move |point| sound(point.rate))
+        };
+        let below = points().filter(|point| point.bytes as f64 <= set);
+        let from = below.map(|point| point.bytes).max().unwrap_or(0);
+        let rates = points().filter(|point| point.bytes >= from);
+        rates.map(|point| point.rate).max_by(f64::total_cmp)
+    });
+    rates.max_by(f64::total_cmp)
+}
+
+/// The share of the link's rate.
+fn over_the_link(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Option<Candidate> {
+    let rate = rate(benchmark, benchmark.cost.link_bytes)?;
+    let link = link(machine.limits_of(benchmark)?)?;
+    match both_ways(series, machine) {
+        true => Candidate::of("PCIe rate, both ways", rate / (2.0 * link)),
+        false => Candidate::of("PCIe rate", rate / link),
+    }
 }
 
 /// Whether a curve carries more than the link does one way at a time.
 pub(crate) fn both_ways(series: &Series, machine: &Machine) -> bool {
-    let Some(limit) = link(machine) else {
-        return false;
-    };
     series.points.iter().any(|b| {
-        b.cost
-            .link_bytes
-            .is_some_and(|bytes| b.rate(bytes) > NOISE * limit)
+        let link = machine.limits_of(b).and_then(link);
+        let carried = b.cost.link_bytes.map(|bytes| b.rate(bytes));
+        carried
+            .zip(link)
+            .is_some_and(|(carried, link)| carried > NOISE * link)
     })
 }
 
 /// The link's rate one way at a time, B/s.
-pub(crate) fn link(machine: &Machine) -> Option<f64> {
-    let ways = ["h2d_pinned", "d2h_pinned"].map(|name| machine.ceiling(name));
+pub(crate) fn link(limits: &Limits) -> Option<f64> {
+    let ways = ["h2d_pinned", "d2h_pinned"].map(|name| limits.ceiling(name));
     let known: Vec<f64> = ways.into_iter().flatten().collect();
     (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
 }
 
-/// A measured limit in words, for tables and plots; the name itself for later ones.
+/// A measured figure of the machine in words, for tables and plots; the name itself for later
+/// ones.
 pub(crate) fn words(name: &str) -> &str {
     match name {
+        "gpu_fma" => "GPU f32 multiply-adds",
         "gpu_copy" => "GPU memory copy",
-        "gpu_sgemm" => "GPU SGEMM (cuBLAS)",
+        "gpu_sgemm" => "cuBLAS SGEMM, a library's rate",
         "h2d_pinned" => "host to device, pinned",
         "d2h_pinned" => "device to host, pinned",
         "launch_latency" => "launch latency",
         "empty_kernel" => "empty kernel",
         "cpu_fma_1" => "CPU FMA, 1 core",
         "cpu_fma_all" => "CPU FMA, all cores",
-        "cpu_memory" => "CPU memory",
+        "cpu_memory" => "CPU memory copy",
         other => other,
     }
 }

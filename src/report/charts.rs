@@ -4,11 +4,12 @@ use crate::analysis::crossover::pairs::{self, Found};
 use crate::analysis::limits;
 use crate::analysis::rate::{self, Work};
 use crate::model::id::Device;
+use crate::model::role::Format;
 use crate::presentation::ink::Family;
 use crate::presentation::plot::figure::{Curve, Dot, Limit, Mark, Plot, Quantity};
 use crate::report::assemble::Assembled;
 use crate::results::curves::{Group, Series};
-use crate::results::machine::Machine;
+use crate::results::machine::{Limits, Machine};
 use crate::timing::Clock;
 
 /// One curve that is drawn: whose it is and its place in the palette.
@@ -237,33 +238,42 @@ fn ceilings(report: &Assembled, drawn: &[Drawn], work: Work) -> Vec<Limit> {
                 });
             }
         };
-        let names: &[(Device, &str)] = match work {
-            Work::Flop => &[
-                (Device::Gpu, "gpu_sgemm"),
-                (Device::Cpu, "cpu_fma_all"),
-                (Device::Cpu, "cpu_fma_1"),
-            ],
-            Work::Bytes => &[(Device::Gpu, "gpu_copy"), (Device::Cpu, "cpu_memory")],
+        let limits = &machine.limits;
+        let named = |device, name| {
+            let value = limits.ceiling(name);
+            (device, limits::words(name).to_owned(), value)
+        };
+        let roofs = match work {
+            Work::Flop => {
+                let mut roofs = peaks(machine, drawn);
+                roofs.extend([
+                    named(Device::Gpu, "gpu_sgemm"),
+                    named(Device::Cpu, "cpu_fma_all"),
+                    named(Device::Cpu, "cpu_fma_1"),
+                ]);
+                roofs
+            }
+            Work::Bytes => bandwidths(limits),
         };
         // Where every byte crosses the link, the GPU's memory bounds nothing.
         let resident = drawn
             .iter()
             .any(|d| std::ptr::eq(d.machine, machine) && !d.series.crosses_link());
-        for (device, name) in names {
-            if *name == "gpu_copy" && !resident {
+        for (device, label, value) in roofs {
+            if work == Work::Bytes && device == Device::Gpu && !resident {
                 continue;
             }
             // Of another machine's CPU one curve is drawn, and no limit.
-            if on(*device) && !(beside && *device == Device::Cpu) {
+            if on(device) && !(beside && device == Device::Cpu) {
                 let family = match device {
                     Device::Cpu => Family::Cpu,
                     Device::Gpu => Family::Gpu,
                 };
-                add(family, limits::words(name), machine.ceiling(name));
+                add(family, &label, value);
             }
         }
         if work == Work::Bytes && moves {
-            let rate = limits::link(machine);
+            let rate = limits::link(limits);
             add(Family::Gpu, "PCIe, pinned", rate);
             let both = |d: &Drawn| {
                 std::ptr::eq(d.machine, machine) && limits::both_ways(d.series, machine)
@@ -275,4 +285,55 @@ fn ceilings(report: &Assembled, drawn: &[Drawn], work: Work) -> Vec<Limit> {
         }
     }
     lines
+}
+
+/// A line over a plot: whose it is, its label and where it lies, if known.
+type Roof = (Device, String, Option<f64>);
+
+/// The peaks of the number formats that are drawn, at the highest clock; formats with one peak
+/// share a line.
+fn peaks(machine: &Machine, drawn: &[Drawn]) -> Vec<Roof> {
+    let gpu = drawn
+        .iter()
+        .filter(|d| std::ptr::eq(d.machine, machine) && d.series.device == Device::Gpu);
+    let mut formats: Vec<Format> = gpu.map(|d| d.series.role.format).collect();
+    formats.sort_unstable();
+    formats.dedup();
+    let mut roofs: Vec<(f64, Vec<&str>)> = Vec::new();
+    for format in formats {
+        let Some(peak) = limits::peak(format, None, &machine.limits) else {
+            continue;
+        };
+        match roofs.iter_mut().find(|(value, _)| *value == peak) {
+            Some((_, names)) => names.push(format.name()),
+            None => roofs.push((peak, vec![format.name()])),
+        }
+    }
+    roofs
+        .into_iter()
+        .map(|(peak, names)| {
+            let label = format!("GPU {} peak", names.join(" and "));
+            (Device::Gpu, label, Some(peak))
+        })
+        .collect()
+}
+
+/// What the memories carry, and the GPU's L2 cache: by the curves, or by the copies of versions
+/// before them.
+fn bandwidths(limits: &Limits) -> Vec<Roof> {
+    let memory = |device, words: &str, copy| {
+        let measured = limits::bandwidth(limits, device, f64::INFINITY);
+        match measured {
+            Some(_) => (device, words.to_owned(), measured),
+            None => (device, limits::words(copy).to_owned(), limits.ceiling(copy)),
+        }
+    };
+    let cache = limits.gpu.as_ref().and_then(|gpu| gpu.l2_bytes);
+    // Half of it, which the data surely fit.
+    let cache = cache.and_then(|bytes| limits::bandwidth(limits, Device::Gpu, bytes as f64 / 2.0));
+    vec![
+        (Device::Gpu, "GPU L2 cache".to_owned(), cache),
+        memory(Device::Gpu, "GPU memory", "gpu_copy"),
+        memory(Device::Cpu, "CPU memory", "cpu_memory"),
+    ]
 }

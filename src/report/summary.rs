@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 
 use crate::analysis::crossover::pairs::Found;
 use crate::analysis::findings::finding::Finding;
+use crate::analysis::limits::Share;
 use crate::analysis::reuse::Reuse;
 use crate::analysis::{limits, telemetry};
 use crate::model::environment::Environment;
-use crate::model::record::Ceiling;
+use crate::model::record::{BandwidthCurve, Ceiling};
 use crate::model::role::{Data, Role};
 use crate::model::topic::Topic;
 use crate::report::assemble::Assembled;
@@ -30,6 +31,7 @@ pub(super) struct Summary {
     run: Option<String>,
     started: Option<String>,
     ceilings: BTreeMap<String, Ceiling>,
+    bandwidth: BTreeMap<String, BandwidthCurve>,
     /// In their order.
     groups: Vec<Topic>,
     benchmarks: Vec<Row>,
@@ -68,6 +70,7 @@ struct Row {
     energy_j: Option<f64>,
     limit: Option<&'static str>,
     limit_share: Option<f64>,
+    cached: bool,
     run: Option<String>,
 }
 
@@ -123,6 +126,7 @@ struct Other {
     environment: Option<Environment>,
     started: Option<String>,
     ceilings: BTreeMap<String, Ceiling>,
+    bandwidth: BTreeMap<String, BandwidthCurve>,
     benchmarks: Vec<Row>,
     crossovers: Vec<Crossover>,
 }
@@ -138,6 +142,7 @@ pub(super) fn summary(report: &Assembled) -> Summary {
         run: main.run.as_ref().map(|r| r.run.clone()),
         started: main.run.as_ref().map(|r| r.started.clone()),
         ceilings: sound(main),
+        bandwidth: bandwidth(main),
         groups: report
             .group_names()
             .iter()
@@ -158,6 +163,7 @@ fn other((machine, found): &(Machine, Vec<Found>)) -> Other {
         environment: machine.environment.clone(),
         started: machine.run.as_ref().map(|r| r.started.clone()),
         ceilings: sound(machine),
+        bandwidth: bandwidth(machine),
         benchmarks: rows(machine),
         crossovers: crossovers(found),
     }
@@ -165,9 +171,20 @@ fn other((machine, found): &(Machine, Vec<Found>)) -> Other {
 
 /// JSON has no NaN, and a limit that is not a number is no limit.
 fn sound(machine: &Machine) -> BTreeMap<String, Ceiling> {
-    let mut ceilings = machine.ceilings.clone();
-    ceilings.retain(|name, _| machine.ceiling(name).is_some());
+    let limits = &machine.limits;
+    let mut ceilings = limits.ceilings.clone();
+    ceilings.retain(|name, _| limits.ceiling(name).is_some());
     ceilings
+}
+
+/// Likewise, without the points that are no rate.
+fn bandwidth(machine: &Machine) -> BTreeMap<String, BandwidthCurve> {
+    let mut curves = machine.limits.curves.clone();
+    for curve in curves.values_mut() {
+        let sound = |rate: f64| rate.is_finite() && rate > 0.0;
+        curve.points.retain(|point| sound(point.rate));
+    }
+    curves
 }
 
 fn rows(machine: &Machine) -> Vec<Row> {
@@ -205,8 +222,9 @@ fn rows(machine: &Machine) -> Vec<Row> {
                 power_cap_w: telemetry::capped(b, machine.environment.as_ref())
                     .and_then(|c| c.cap_w),
                 energy_j: telemetry::energy_j(b),
-                limit: share.map(|s| s.limit),
-                limit_share: finite(share.map(|s| s.fraction)),
+                limit: share.and_then(|s| s.limit()),
+                limit_share: finite(share.and_then(|s| s.fraction())),
+                cached: share == Some(Share::Cached),
                 run: b.run.clone(),
             });
         }

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::model::environment::Environment;
+use crate::model::environment::{Environment, GpuInfo};
 use crate::model::id::{self, Device};
-use crate::model::record::{Ceiling, Confirmation, Failure, RunRecord, Skip};
+use crate::model::record::{BandwidthCurve, Ceiling, Confirmation, Failure, RunRecord, Skip};
 use crate::model::role::Does;
 use crate::model::topic::Topic;
 use crate::presentation::text::visible;
@@ -33,14 +33,70 @@ pub(crate) struct Machine {
     pub environment: Option<Environment>,
     /// Newest run that left a record.
     pub run: Option<RunRecord>,
-    /// Measured limits: of each, the newest.
-    pub ceilings: BTreeMap<String, Ceiling>,
     /// What processes of their own answered, by run, the newest first.
     pub confirmations: Vec<(String, Vec<Confirmation>)>,
+    /// Measured limits, to be shown: of each device those of the newest run that measured them.
+    pub limits: Limits,
+    /// What each run measured: a benchmark is held against its own run's.
+    pub limits_by_run: BTreeMap<String, Limits>,
     /// By name.
     pub groups: Vec<Group>,
     /// What was left out while reading.
     pub problems: Vec<Problem>,
+}
+
+/// What a run measured of the machine's limits.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Limits {
+    /// By name.
+    pub ceilings: BTreeMap<String, Ceiling>,
+    /// Bandwidth over the working set by name.
+    pub curves: BTreeMap<String, BandwidthCurve>,
+    /// The GPU that they are of.
+    pub gpu: Option<GpuInfo>,
+}
+
+impl Limits {
+    fn of(run: &RunRecord) -> Self {
+        Self {
+            ceilings: run.ceilings.clone(),
+            curves: run.curves.clone(),
+            gpu: run.environment.gpu.clone(),
+        }
+    }
+
+    /// A ceiling by name, where it is a sound number.
+    pub(crate) fn ceiling(&self, name: &str) -> Option<f64> {
+        let value = self.ceilings.get(name)?.value;
+        (value.is_finite() && value > 0.0).then_some(value)
+    }
+
+    /// What was measured on one device.
+    fn on(&self, device: Device) -> Self {
+        let of = |name: &str| name.starts_with("cpu_") == (device == Device::Cpu);
+        let mut limits = self.clone();
+        limits.ceilings.retain(|name, _| of(name));
+        limits.curves.retain(|name, _| of(name));
+        limits
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ceilings.is_empty() && self.curves.is_empty()
+    }
+}
+
+/// Of each device those of the newest run that measured any.
+fn newest(runs: &[RunRecord]) -> Limits {
+    let of = |device| {
+        let all = runs.iter().rev().map(|run| Limits::of(run).on(device));
+        all.into_iter().find(|limits| !limits.is_empty())
+    };
+    let mut limits = of(Device::Gpu).unwrap_or_default();
+    if let Some(cpu) = of(Device::Cpu) {
+        limits.ceilings.extend(cpu.ceilings);
+        limits.curves.extend(cpu.curves);
+    }
+    limits
 }
 
 impl Machine {
@@ -65,10 +121,6 @@ impl Machine {
                 Err(problem) => problems.push(problem),
             }
         }
-        let mut ceilings = BTreeMap::new();
-        for run in &runs {
-            ceilings.extend(run.ceilings.clone());
-        }
         let asked = runs
             .iter()
             .rev()
@@ -76,6 +128,9 @@ impl Machine {
         let confirmations = asked
             .map(|run| (run.run.clone(), run.confirmations.clone()))
             .collect();
+        let limits = newest(&runs);
+        let by_run = runs.iter().map(|run| (run.run.clone(), Limits::of(run)));
+        let limits_by_run = by_run.collect();
         let topics: Vec<Vec<Topic>> = runs.iter().map(|run| run.groups.clone()).collect();
         let newest = runs.pop();
         let mut environment = newest.as_ref().map(|r| r.environment.clone());
@@ -95,8 +150,9 @@ impl Machine {
             other,
             environment,
             run: newest,
-            ceilings,
             confirmations,
+            limits,
+            limits_by_run,
             groups: gather(benchmarks, |group| topic(group, &topics)),
             problems,
         }
@@ -175,10 +231,15 @@ impl Machine {
         self.run.as_ref().map_or(&[], |r| &r.failed)
     }
 
-    /// A measured limit by name, where it is a sound number.
-    pub(crate) fn ceiling(&self, name: &str) -> Option<f64> {
-        let value = self.ceilings.get(name)?.value;
-        (value.is_finite() && value > 0.0).then_some(value)
+    /// What the run of a benchmark measured of the machine's limits; `None` without a record of
+    /// that run.
+    pub(crate) fn limits_of(&self, benchmark: &Benchmark) -> Option<&Limits> {
+        self.limits_by_run.get(benchmark.run.as_ref()?)
+    }
+
+    /// A ceiling that the run of a benchmark measured.
+    pub(crate) fn ceiling_of(&self, benchmark: &Benchmark, name: &str) -> Option<f64> {
+        self.limits_of(benchmark)?.ceiling(name)
     }
 
     /// The GPU's name, else the CPU's, else the folder's.

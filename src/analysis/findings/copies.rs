@@ -52,7 +52,7 @@ fn pinned_one(
         .last()
         .map(|(_, pinned)| pinned.size);
     let rate = |b: &Benchmark| b.rate(b.size as f64);
-    let link = context.machine.ceiling(ceiling);
+    let link = context.machine.ceiling_of(fast, ceiling);
     let share = link.map(|link| rate(fast) / link);
     let of_link = share.map_or(String::new(), |share| {
         format!(", {} of the measured PCIe rate", units::percent(share))
@@ -110,7 +110,7 @@ fn fixed_one(context: &Context, group: &Group) -> Option<Finding> {
         true => String::new(),
         false => format!("; {}", others.join(", ")),
     };
-    let link = context.machine.ceiling("h2d_pinned");
+    let link = context.machine.ceiling_of(up, "h2d_pinned");
     let worth = link.map(|link| link * up.median_ns * 1e-9);
     let of_link = worth.map_or(String::new(), |bytes| {
         format!(", in which the link carries {}", units::bytes(bytes))

@@ -42,7 +42,7 @@ fn launches(context: &Context, group: &Group) -> Option<Finding> {
             units::time(each.abs())
         );
     }
-    let launch = context.machine.ceiling("launch_latency");
+    let launch = context.machine.ceiling_of(fused, "launch_latency");
     if let Some(launch) = launch {
         text += &format!("; launching an empty kernel takes {}", units::time(launch));
     }

@@ -95,7 +95,8 @@ fn best<'a>(group: &'a Group, sequence: &Series, size: u64) -> Option<(u32, &'a 
 
 /// Half of the bytes go each way; the slower way bounds.
 fn one_way_ns(context: &Context, benchmark: &Benchmark) -> Option<f64> {
-    let ways = ["h2d_pinned", "d2h_pinned"].map(|name| context.machine.ceiling(name));
+    let ways = ["h2d_pinned", "d2h_pinned"];
+    let ways = ways.map(|name| context.machine.ceiling_of(benchmark, name));
     let [Some(up), Some(down)] = ways else {
         return None;
     };

@@ -2,6 +2,7 @@
 
 mod data;
 pub(super) mod group;
+mod limits;
 mod link;
 
 use maud::{Markup, PreEscaped, html};
@@ -10,7 +11,7 @@ use crate::analysis::crossover::pairs::{Found, headlines};
 use crate::analysis::crossover::search::Answer;
 use crate::analysis::crossover::words;
 use crate::analysis::findings::finding::Finding;
-use crate::analysis::{limits, telemetry};
+use crate::analysis::telemetry;
 use crate::presentation::page::shell;
 use crate::presentation::{ink, units};
 use crate::report::assemble::Assembled;
@@ -43,7 +44,7 @@ pub(super) fn page(report: &Assembled, sections: &[Section], out: &std::path::Pa
             (findings(report))
             (explorer(report))
             @for section in sections { (group::section(report, section, out)) }
-            (ceilings(report))
+            (limits::section(report))
             (reading(report))
             (left_out(machine))
         }
@@ -326,37 +327,6 @@ fn explorer(report: &Assembled) -> Markup {
             }
         }
         noscript { p.note { "With scripts allowed an explorer stands here; the plots and tables below need none." } }
-    }
-}
-
-fn ceilings(report: &Assembled) -> Markup {
-    html! {
-        section #limits {
-            h2 { "Measured limits" }
-            p { "Each share of a limit on this page refers to these, measured by the suite itself." }
-            @for machine in report.machines().filter(|m| !m.ceilings.is_empty()) {
-                @if !report.others.is_empty() { h3 { (machine.hardware()) @if machine.other { " (another machine)" } } }
-                div.scroll {
-                    table.plain {
-                        thead { tr { th { "Limit" } th.n { "Measured" } th { "How" } } }
-                        tbody {
-                            @for (name, c) in &machine.ceilings {
-                                @if let Some(value) = machine.ceiling(name) {
-                                    tr {
-                                        td { (limits::words(name)) }
-                                        td.n { (units::ceiling(value, &c.unit)) }
-                                        td.how { (c.method) }
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-            @if report.machines().all(|m| m.ceilings.is_empty()) {
-                p { "None were measured." }
-            }
-        }
     }
 }
 

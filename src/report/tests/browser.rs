@@ -235,7 +235,7 @@ fn the_explorer_opens_a_benchmark_with_its_telemetry() {
         let facts = text(browser, "#x-facts")?;
         for fact in [
             "3.00 J, 45.8 GFLOP/J",
-            "54 % of SGEMM rate",
+            "55 % of f32 peak",
             "pool peak 32 MiB",
         ] {
             assert!(facts.contains(fact), "{fact:?} in {facts}");

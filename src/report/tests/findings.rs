@@ -22,7 +22,7 @@ fn findings(plant: impl FnOnce(&mut Fixture)) -> Vec<Finding> {
     assembled(dir.path()).findings
 }
 
-fn get<'a>(findings: &'a [Finding], id: &str) -> Option<&'a Finding> {
+pub(crate) fn get<'a>(findings: &'a [Finding], id: &str) -> Option<&'a Finding> {
     findings.iter().find(|f| f.id == id)
 }
 

@@ -4,13 +4,12 @@
 use std::collections::BTreeMap;
 
 use crate::analysis::findings::finding::Finding;
-use crate::analysis::limits;
 use crate::analysis::rate::{self, Work};
 use crate::model::Cost;
 use crate::report::assemble::{Options, assemble};
 use crate::report::tests::fixture::{Fixture, Planted};
 use crate::results::machine::Machine;
-use crate::timing::Clock::{self, Events, EventsGated, Submit, Wall};
+use crate::timing::Clock::{self, EventsGated, Submit, Wall};
 
 pub(crate) fn machine(plant: impl FnOnce(&mut Fixture)) -> (Machine, Vec<Finding>) {
     let dir = tempfile::tempdir().unwrap();
@@ -419,75 +418,6 @@ fn a_loader_keeps_the_device_busy() {
     let loader = says(&quiet, "loading.loader", &["0.5× with a pinned buffer"]);
     assert!(!loader.text.contains("busy"), "{}", loader.text);
     silent(&findings(|f| epoch(f, "pageable", 32e6, None)), "loading");
-}
-
-#[test]
-fn limits_do_not_mislead() {
-    let (machine, _) = machine(|f| {
-        link(f);
-        f.ceiling("gpu_copy", 4e12, "B/s");
-        f.ceiling("gpu_sgemm", 50e12, "FLOP/s");
-        // Both ways together: 90 GB/s.
-        moved(f, "streams/gpu/chunks-8/1024", 100.0, 1e3);
-        moved(f, "streams/gpu/chunks-8/4096", 100.0, 8.1e3);
-        moved(f, "streams/gpu/sequence/4096", 100.0, 3.6e3);
-        let cost = |bytes, flop| Cost {
-            bytes: Some(bytes),
-            flop: Some(flop),
-            launches: Some(1),
-            ..Cost::default()
-        };
-        let device = |id, bytes, flop| {
-            f.plant(&Planted::new(id, Events, 1e3).cost(cost(bytes, flop)));
-        };
-        // 5 TB/s and 2 TB/s from 5 MB and 2 MB.
-        device("nested_sine/gpu/fused/1024", 2e6, 1e6);
-        device("nested_sine/gpu/fused/4096", 5e6, 1e6);
-        device("precision/gpu/fp16/256", 1e6, 25e6);
-        device("precision/gpu/fp16/1024", 1e6, 400e6);
-        device("precision/gpu/f32/1024", 1e6, 40e6);
-        f.ceiling("cpu_fma_1", 200e9, "FLOP/s");
-        f.ceiling("cpu_fma_all", 2e12, "FLOP/s");
-        f.ceiling("cpu_memory", 100e9, "B/s");
-        for name in ["best", "best-1-thread"] {
-            let id = format!("matmul/cpu/{name}/64");
-            f.plant(&Planted::new(&id, Wall, 1e3).cost(cost(50e3, 100e3)));
-        }
-    });
-    let words = |group: &str, name: &str, size| {
-        let series = machine.group(group).unwrap().find(name).unwrap();
-        let benchmark = series.at(size).unwrap();
-        limits::share(series, benchmark, &machine).unwrap().words()
-    };
-    let both = "of PCIe rate, both ways";
-    assert_eq!(
-        words("streams", "gpu/chunks-8", 4096),
-        format!("90 % {both}")
-    );
-    assert_eq!(
-        words("streams", "gpu/chunks-8", 1024),
-        format!("11 % {both}")
-    );
-    assert_eq!(words("streams", "gpu/sequence", 4096), "80 % of PCIe rate");
-    assert_eq!(
-        words("nested_sine", "gpu/fused", 4096),
-        "in cache, above copy bandwidth"
-    );
-    assert_eq!(
-        words("nested_sine", "gpu/fused", 1024),
-        "50 % of copy bandwidth"
-    );
-    assert_eq!(
-        words("precision", "gpu/fp16", 256),
-        "25 % of copy bandwidth"
-    );
-    assert_eq!(words("precision", "gpu/f32", 1024), "80 % of SGEMM rate");
-    assert_eq!(words("matmul", "cpu/best", 64), "50 % of memory bandwidth");
-    // One core's peak, and not the memory bandwidth of all.
-    assert_eq!(
-        words("matmul", "cpu/best-1-thread", 64),
-        "50 % of FMA peak of 1 core"
-    );
 }
 
 #[test]

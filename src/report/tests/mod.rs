@@ -5,6 +5,7 @@ mod cdp;
 mod findings;
 mod fixture;
 mod lessons;
+mod limits;
 mod page;
 mod precision;
 mod reading;

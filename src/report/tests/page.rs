@@ -27,7 +27,8 @@ fn the_page_holds_plots_tables_and_links() {
         "Example GPU",
         "Example CPU 9000",
         "Matrix product",
-        "SGEMM rate",
+        "f32 peak",
+        "Bandwidth over the working set",
         "events-gated",
     ] {
         assert!(html.contains(text), "{text}");

@@ -58,7 +58,7 @@ fn ids_come_from_benchmark_json_and_clocks_from_the_sidecar() {
     let cublas = group.find("gpu/cublas").unwrap();
     assert_eq!(cublas.clock, Some(Clock::EventsGated));
     assert_eq!(cublas.at(64).unwrap().samples, Some(30));
-    assert_eq!(machine.ceiling("gpu_copy"), Some(4.26e12));
+    assert_eq!(machine.limits.ceiling("gpu_copy"), Some(4.26e12));
     assert!(cublas.points.windows(2).all(|w| w[0].size < w[1].size));
 }
 

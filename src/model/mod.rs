@@ -16,8 +16,8 @@ pub(crate) mod verified;
 pub use cost::Cost;
 pub use environment::{Cpu, Environment, GpuInfo, PcieLink};
 pub use record::{
-    BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, Duel, Failure, RunRecord, SCHEMA, Sidecar,
-    Skip,
+    BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, Duel, Failure, RunRecord, SCHEMA,
+    Sidecar, Skip,
 };
 pub use role::{
     Allocator, Data, Does, Format, Launches, Library, Phase, Role, Split, Threads, Way,

@@ -46,11 +46,11 @@ fn winners_with_and_without_transfers() {
     let dir = tempfile::tempdir().unwrap();
     full(dir.path(), "Example GPU");
     let findings = assembled(dir.path()).findings;
-    let device = get(&findings, "winner.matmul.device").unwrap();
-    let host = get(&findings, "winner.matmul.host").unwrap();
+    let device = get(&findings, "winner.matmul.queued").unwrap();
+    let host = get(&findings, "winner.matmul.pinned").unwrap();
     assert!(device.figures["size"] < host.figures["size"]);
     assert!(
-        device.text.contains("gpu/cublas-eager, launch included"),
+        device.text.contains("data on the device, a queue of calls: gpu/cublas-eager"),
         "{}",
         device.text
     );
@@ -69,7 +69,7 @@ fn winners_with_and_without_transfers() {
             .any(|b| b == "matmul/gpu/cublas-eager/8192")
     );
     assert!(
-        get(&findings, "winner.graph_replay.device").is_none(),
+        get(&findings, "winner.graph_replay.queued").is_none(),
         "no CPU curve, no winner"
     );
 }
@@ -83,10 +83,10 @@ fn winner_says_always_and_never() {
                 plant(f, &format!("matmul/gpu/cublas-eager/{n}"), Events, gpu, 1);
             }
         });
-        let winner = get(&findings, "winner.matmul.device").unwrap();
+        let winner = get(&findings, "winner.matmul.queued").unwrap();
         assert!(winner.text.contains(word), "{}", winner.text);
         assert!(!winner.figures.contains_key("size"));
-        assert!(get(&findings, "winner.matmul.host").is_none());
+        assert!(get(&findings, "winner.matmul.ordinary").is_none());
     }
 }
 
@@ -108,8 +108,9 @@ fn of_two_that_cross_together_the_faster_is_the_winner() {
             }
         }
     });
-    let winner = get(&findings, "winner.matmul.device")
-        .or_else(|| get(&findings, "winner.matmul.host"))
+    let winner = get(&findings, "winner.matmul.queued")
+        .or_else(|| get(&findings, "winner.matmul.awaited"))
+        .or_else(|| get(&findings, "winner.matmul.ordinary"))
         .unwrap();
     assert!(winner.text.contains("overlapped"), "{}", winner.text);
     near(winner.figures["speedup"], 500.0 / 23.0);
@@ -138,10 +139,10 @@ fn submit_never_wins_and_its_error_is_told() {
         "{}",
         submit.text
     );
-    let winner = get(&findings, "winner.matmul.device").unwrap();
+    let winner = get(&findings, "winner.matmul.queued").unwrap();
     assert!(winner.text.contains("never"), "{}", winner.text);
     assert!(
-        get(&findings, "winner.matmul.device")
+        get(&findings, "winner.matmul.queued")
             .unwrap()
             .text
             .contains("cublas-eager")
@@ -289,7 +290,7 @@ fn a_laptop_is_answered_with_the_reference() {
     let options = Options::default();
     let report = assemble(&root, dir.path(), &options).unwrap();
     assert!(!report.machine.other);
-    let winner = get(&report.findings, "winner.matmul.device.example-gpu").unwrap();
+    let winner = get(&report.findings, "winner.matmul.queued.example-gpu").unwrap();
     assert!(
         winner.text.contains("another machine's figures"),
         "{}",
@@ -308,5 +309,5 @@ fn a_laptop_is_answered_with_the_reference() {
     // Without local results the report is on the reference.
     let report = assemble(&dir.path().join("none"), dir.path(), &options).unwrap();
     assert!(report.machine.other);
-    assert!(get(&report.findings, "winner.matmul.device").is_some());
+    assert!(get(&report.findings, "winner.matmul.queued").is_some());
 }

@@ -135,7 +135,7 @@ fn a_result_under_the_power_cap_carries_its_clock_wherever_it_is_compared() {
     let both = " Under the 700 W power cap, at these median SM clocks: gpu/f32 (1,485 MHz) and \
                 gpu/fp16 (1,485 MHz).";
     assert!(precision.ends_with(both), "{precision}");
-    let winner = text("winner.matmul.device");
+    let winner = text("winner.matmul.queued");
     assert!(
         winner.contains("gpu/cublas-eager at N = 8,192 (1,485 MHz)"),
         "{winner}"

@@ -23,7 +23,7 @@ fn it_is_marked_and_left_out_of_answers_and_findings() {
     let headline = |summary: &Value| {
         let all = summary["crossovers"].as_array().unwrap().clone();
         let device = |c: &&Value| {
-            c["group"] == "matmul" && c["headline"] == true && c["question"] == "device"
+            c["group"] == "matmul" && c["headline"] == true && c["question"] == "queued"
         };
         all.iter().find(device).unwrap().clone()
     };

@@ -42,3 +42,41 @@ impl Measured {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::record::BandwidthPoint;
+
+    fn measured(rate: f64, points: &[(u64, f64)]) -> Measured {
+        let mut measured = Measured::default();
+        measured.insert("cpu_fma_1", rate, "FLOP/s", "planted".to_owned());
+        let points = points.iter();
+        let curve = BandwidthCurve {
+            points: points
+                .map(|&(bytes, rate)| BandwidthPoint { bytes, rate })
+                .collect(),
+            method: "planted".to_owned(),
+        };
+        measured.curves.insert("cpu_read".to_owned(), curve);
+        measured
+    }
+
+    #[test]
+    fn the_higher_of_two_measurements_stays() {
+        let text = r#"{"schema":1,"run":"a","started":"","finished":null,"profile":"quick",
+            "arguments":[],"environment":{"crossover":"0.1.0","commit":null,"dirty":null,
+            "os":null,"cpu":{"model":"","physical_cores":null,"logical_cores":1,
+            "usable_cores":1,"quota_cores":null,"vector_extensions":[],"memory_bytes":null,
+            "governor":null},"gpu":null,"gpu_absent":null}}"#;
+        // A record of a version before the curves.
+        let mut record: RunRecord = serde_json::from_str(text).unwrap();
+        assert!(record.curves.is_empty());
+        measured(1e9, &[(1 << 20, 5e9), (1 << 30, 2e9)]).raise(&mut record);
+        measured(2e9, &[(1 << 10, 7e9), (1 << 20, 4e9), (1 << 30, 3e9)]).raise(&mut record);
+        assert_eq!(record.ceilings["cpu_fma_1"].value, 2e9);
+        let points = record.curves["cpu_read"].points.iter();
+        let points: Vec<(u64, f64)> = points.map(|point| (point.bytes, point.rate)).collect();
+        assert_eq!(points, [(1 << 10, 7e9), (1 << 20, 5e9), (1 << 30, 3e9)]);
+    }
+}

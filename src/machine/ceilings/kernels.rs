@@ -15,7 +15,7 @@ pub static CEILINGS: Source = Source {
     name: "ceilings.cu",
     text: include_str!("../../../kernels/ceilings.cu"),
     options: &[],
-    oldest: (7, 0),
+    oldest: (7, 5),
 };
 
 /// The smallest working set of the curves.

@@ -13,6 +13,7 @@ use crate::presentation::plot::figure::{Curve, Dot, Plot, Quantity};
 use crate::presentation::units;
 use crate::report::assemble::Assembled;
 use crate::results::machine::{Limits, Machine};
+use crate::timing::Clock;
 
 /// A curve's name, its words, and its place among the colours.
 const CURVES: [(&str, &str, Family, usize); 4] = [
@@ -21,6 +22,14 @@ const CURVES: [(&str, &str, Family, usize); 4] = [
     ("gpu_read", "GPU, read", Family::Gpu, 0),
     ("gpu_copy", "GPU, copied", Family::Gpu, 1),
 ];
+
+/// What a curve was measured on.
+fn clock(family: Family) -> Clock {
+    match family {
+        Family::Cpu => Clock::Wall,
+        _ => Clock::EventsGated,
+    }
+}
 
 pub(super) fn section(report: &Assembled) -> Markup {
     let has = |m: &&Machine| !m.limits.ceilings.is_empty() || !m.limits.curves.is_empty();
@@ -132,7 +141,7 @@ fn plot(limits: &Limits) -> Plot {
             label: (*words).to_owned(),
             family: *family,
             index: *index,
-            clock: None,
+            clock: Some(clock(*family)),
             other: false,
             joined: true,
             dots: points(limits, name).iter().map(dot).collect(),

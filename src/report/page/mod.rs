@@ -344,11 +344,14 @@ fn reading(report: &Assembled) -> Markup {
             p {
                 "Times are medians with Criterion's confidence interval. The CPU side of an answer is the \
                  fastest CPU code at each size. With the data on the device, a time with its launch \
-                 included answers, since that is what a caller pays; gated times are device time alone. \
+                 included answers; gated times are device time alone. \
                  A size decides for one side when the intervals are apart and the medians differ by 2 % \
                  or more. Samples in two modes, or with an interval wider than 10 % of the median, are taken \
-                 once more; what is unsteady then as well (±) decides nothing. Between sizes curves are taken as straight in log-log. A share above 100 % of a \
-                 memory limit means that a cache served the data."
+                 once more; what is unsteady then as well (±) decides nothing. Between sizes curves are \
+                 taken as straight in log-log. "
+                em { "Partly from the L2 cache" }
+                " stands in place of a share where kernels find there what the one before them left, so \
+                 that no bandwidth bounds them."
             }
             @if report.machines().any(counted) {
                 p {

@@ -258,6 +258,26 @@ fn a_benchmark_is_held_against_its_own_run() {
 }
 
 #[test]
+fn the_newest_figures_of_each_device_are_shown() {
+    let (machine, _) = machine(|f| {
+        f.next_run(10);
+        f.ceiling("gpu_copy", 4e12, "B/s");
+        f.ceiling("cpu_fma_1", 1e11, "FLOP/s");
+        f.ceiling("cpu_memory", 1e11, "B/s");
+        // A later run on the CPU alone.
+        f.next_run(20);
+        f.ceiling("cpu_fma_1", 2e11, "FLOP/s");
+        f.bandwidth("cpu_read", &[(1 << 20, 1e12)]);
+        f.next_run(30);
+    });
+    let limits = &machine.limits;
+    assert_eq!(limits.ceiling("gpu_copy"), Some(4e12));
+    assert_eq!(limits.ceiling("cpu_fma_1"), Some(2e11));
+    assert_eq!(limits.ceiling("cpu_memory"), None);
+    assert_eq!(limits.curves["cpu_read"].points.len(), 1);
+}
+
+#[test]
 fn a_copy_of_an_earlier_version_bounds_what_is_far_beyond_the_cache() {
     let (machine, _) = machine(|f| {
         f.ceiling("gpu_copy", 4e12, "B/s");

@@ -39,7 +39,8 @@ pub(super) fn section(report: &Assembled) -> Markup {
             p {
                 "A benchmark is held against what its own run measured; these are the newest. On \
                  the GPU the peak of a number format is multiprocessors times FLOP per clock \
-                 (NVIDIA's documents) times the SM clock that was seen while it ran."
+                 (NVIDIA's documents) times the SM clock that was seen while it ran; the plots draw it at \
+                 the device's highest clock."
             }
             @for machine in report.machines().filter(has) {
                 @if !report.others.is_empty() { h3 { (machine.hardware()) @if machine.other { " (another machine)" } } }

@@ -101,8 +101,10 @@ pub(crate) fn assemble(
     out: &Path,
     options: &Options,
 ) -> Result<Assembled, ReportError> {
-    let machine = Machine::read(root, "this machine", false);
+    let mut machines = Machine::read_all(root, "this machine", false);
+    let machine = machines.remove(0);
     let mut others = others(out, options)?;
+    others.splice(0..0, machines);
     if !machine.groups.is_empty() {
         return Ok(finish(machine, others));
     }
@@ -130,11 +132,11 @@ pub(super) fn alone(root: &Path, out: &Path, options: &Options) -> Result<Assemb
 fn others(out: &Path, options: &Options) -> Result<Vec<Machine>, ReportError> {
     let mut others = Vec::new();
     for dir in &options.with {
-        let other = Machine::read_folder(dir);
-        if other.groups.is_empty() {
+        let there = Machine::read_folder(dir);
+        if there.iter().all(|other| other.groups.is_empty()) {
             return Err(ReportError::NothingThere { dir: dir.clone() });
         }
-        others.push(other);
+        others.extend(there.into_iter().filter(|other| !other.groups.is_empty()));
     }
     if !options.no_reference {
         others.extend(Machine::read_folders(&out.join("reference")));

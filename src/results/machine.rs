@@ -27,12 +27,16 @@ pub(crate) const NOT_REACHED: &str = "the run ended before it, or is not over; r
 pub(crate) struct Machine {
     /// `this machine`, or the name of another one's folder.
     pub name: String,
+    /// Its GPU's UUID, in short, where the folder holds results of several machines.
+    pub board: Option<String>,
     /// True for another machine's results, drawn beside the local ones.
     pub other: bool,
     /// The machine at its newest run.
     pub environment: Option<Environment>,
     /// Newest run that left a record.
     pub run: Option<RunRecord>,
+    /// Every run, the newest first, and how many of the results are its.
+    pub runs: Vec<(RunRecord, usize)>,
     /// What processes of their own answered, by run, the newest first.
     pub confirmations: Vec<(String, Vec<Confirmation>)>,
     /// Measured limits, to be shown: of each device those of the newest run that measured them.
@@ -100,9 +104,16 @@ fn newest(runs: &[RunRecord]) -> Limits {
 }
 
 impl Machine {
-    /// Reads everything under `root`. A root that is not there gives a machine without groups.
+    /// Reads everything under `root` that the newest run's machine measured. A root that is not
+    /// there gives a machine without groups.
     pub(crate) fn read(root: &Path, name: &str, other: bool) -> Self {
-        let (mut runs, mut problems) = runs::read_all(root);
+        Self::read_all(root, name, other).swap_remove(0)
+    }
+
+    /// Reads everything under `root`: first the machine of the newest run, then each other one that
+    /// has results there. Another board or CPU is another machine, whatever its model.
+    pub(crate) fn read_all(root: &Path, name: &str, other: bool) -> Vec<Self> {
+        let (runs, mut problems) = runs::read_all(root);
         let contents = Contents::read(root, NEW);
         problems.extend(contents.problems);
         problems.extend(contents.nameless.into_iter().map(|(_, problem)| problem));
@@ -121,6 +132,37 @@ impl Machine {
                 Err(problem) => problems.push(problem),
             }
         }
+        let boards = boards(runs);
+        // What names no run that is known is taken for the newest machine's.
+        let board_of = |benchmark: &Benchmark| {
+            let of = |runs: &Vec<RunRecord>| {
+                let mut names = runs.iter().map(|run| Some(&run.run));
+                names.any(|run| run == benchmark.run.as_ref())
+            };
+            boards.iter().position(of).unwrap_or(0)
+        };
+        let mut measured: Vec<Vec<Benchmark>> = boards.iter().map(|_| Vec::new()).collect();
+        for benchmark in benchmarks {
+            measured[board_of(&benchmark)].push(benchmark);
+        }
+        let mut machines: Vec<Self> = Vec::new();
+        for (runs, benchmarks) in boards.into_iter().zip(measured) {
+            let is_first = machines.is_empty();
+            if is_first || !benchmarks.is_empty() {
+                let mut machine = Self::of(runs, benchmarks, name, other || !is_first);
+                if !is_first {
+                    machine.name = machine.hardware();
+                    machine.board = machine.board();
+                }
+                machines.push(machine);
+            }
+        }
+        machines[0].problems = problems;
+        machines
+    }
+
+    /// One machine, of its runs from the oldest to the newest.
+    fn of(mut runs: Vec<RunRecord>, benchmarks: Vec<Benchmark>, name: &str, other: bool) -> Self {
         let asked = runs
             .iter()
             .rev()
@@ -145,28 +187,42 @@ impl Machine {
                 benchmarks.iter().any(used).then_some(gpu)
             });
         }
+        let of_run = |name: &str| {
+            let of = |b: &&Benchmark| b.run.as_deref() == Some(name);
+            benchmarks.iter().filter(of).count()
+        };
+        let all = newest.iter().chain(runs.iter().rev());
+        let runs = all.map(|run| (run.clone(), of_run(&run.run))).collect();
         Self {
             name: name.to_owned(),
+            board: None,
             other,
             environment,
             run: newest,
+            runs,
             confirmations,
             limits,
             limits_by_run,
             groups: gather(benchmarks, |group| topic(group, &topics)),
-            problems,
+            problems: Vec::new(),
         }
     }
 
+    /// The first part of the GPU's UUID.
+    fn board(&self) -> Option<String> {
+        let uuid = self.environment.as_ref()?.gpu.as_ref()?.uuid.as_ref()?;
+        Some(uuid.chars().take("GPU-01234567".len()).collect())
+    }
+
     /// Reads another machine's folder: a results root, or one in `criterion/`.
-    pub(crate) fn read_folder(dir: &Path) -> Self {
+    pub(crate) fn read_folder(dir: &Path) -> Vec<Self> {
         let inner = dir.join("criterion");
         let root = if inner.is_dir() { inner } else { dir.into() };
         let name = dir
             .file_name()
             .or_else(|| dir.parent().and_then(Path::file_name))
             .unwrap_or(dir.as_os_str());
-        Self::read(&root, &visible(&name.to_string_lossy()), true)
+        Self::read_all(&root, &visible(&name.to_string_lossy()), true)
     }
 
     /// Reads each folder in `dir` that has results, by name.
@@ -178,7 +234,7 @@ impl Machine {
         dirs.sort();
         dirs.iter()
             .filter(|d| d.is_dir())
-            .map(|d| Self::read_folder(d))
+            .flat_map(|d| Self::read_folder(d))
             .filter(|m| !m.groups.is_empty())
             .collect()
     }
@@ -242,15 +298,21 @@ impl Machine {
         self.limits_of(benchmark)?.ceiling(name)
     }
 
-    /// The GPU's name, else the CPU's, else the folder's.
+    /// The GPU's name, else the CPU's, else the folder's; with the board where another one's results
+    /// lie in the same folder.
     pub(crate) fn hardware(&self) -> String {
-        self.environment
+        let name = self
+            .environment
             .as_ref()
             .and_then(|e| match &e.gpu {
                 Some(gpu) => Some(gpu.name.clone()),
                 None => (!e.cpu.model.is_empty()).then(|| e.cpu.model.clone()),
             })
-            .unwrap_or_else(|| self.name.clone())
+            .unwrap_or_else(|| self.name.clone());
+        match &self.board {
+            Some(board) => format!("{name} ({board})"),
+            None => name,
+        }
     }
 }
 
@@ -369,21 +431,43 @@ fn unfit(benchmark: &Benchmark, runs: &[RunRecord]) -> Option<String> {
     {
         return Some(format!("failed: {}", failure.error));
     }
-    let (own, newest) = (&runs[own?].environment, &runs.last()?.environment);
-    if own.cpu.model != newest.cpu.model {
-        return Some(elsewhere(&own.cpu.model, &newest.cpu.model));
-    }
-    match (&own.gpu, &newest.gpu) {
-        (Some(own), Some(newest)) if own.name != newest.name => {
-            Some(elsewhere(&own.name, &newest.name))
-        }
-        _ => None,
-    }
+    None
 }
 
-fn elsewhere(own: &str, newest: &str) -> String {
-    format!(
-        "measured on another machine ({own}, the newest run on {newest}); \
-         run it again here, or keep each machine's results in a folder of its own"
-    )
+/// The runs of each machine, from the oldest to the newest; first that of the newest run. A run
+/// without a GPU is one of the machine with its CPU.
+fn boards(runs: Vec<RunRecord>) -> Vec<Vec<RunRecord>> {
+    struct Board {
+        cpu: String,
+        gpu: Option<String>,
+        runs: Vec<RunRecord>,
+    }
+    let mut boards: Vec<Board> = Vec::new();
+    for run in runs.into_iter().rev() {
+        let cpu = run.environment.cpu.model.clone();
+        let gpu = (run.environment.gpu.as_ref())
+            .map(|gpu| gpu.uuid.clone().unwrap_or_else(|| gpu.name.clone()));
+        let same = |board: &&mut Board| {
+            board.cpu == cpu && (gpu.is_none() || board.gpu.is_none() || board.gpu == gpu)
+        };
+        match boards.iter_mut().find(same) {
+            Some(board) => {
+                board.gpu = board.gpu.take().or(gpu);
+                board.runs.push(run);
+            }
+            None => boards.push(Board {
+                cpu,
+                gpu,
+                runs: vec![run],
+            }),
+        }
+    }
+    for board in &mut boards {
+        board.runs.reverse();
+    }
+    let mut boards: Vec<Vec<RunRecord>> = boards.into_iter().map(|board| board.runs).collect();
+    if boards.is_empty() {
+        boards.push(Vec::new());
+    }
+    boards
 }

@@ -11,7 +11,7 @@ use crate::model::telemetry::{Telemetry, TelemetryEvent};
 use crate::presentation::ink::{self, Role};
 use crate::report::assemble::Assembled;
 use crate::report::charts;
-use crate::report::page::group::{one_size, remarks};
+use crate::report::page::group::{earlier_run, one_size, remarks};
 use crate::results::curves::{Benchmark, Group, Series};
 use crate::results::machine::Machine;
 
@@ -119,6 +119,7 @@ fn facts(machine: &Machine, series: &Series, b: &Benchmark) -> Value {
         "capped": telemetry::capped(b, machine.environment.as_ref()).map(|c| c.words()),
         "unsteady": b.unsteady,
         "remarks": Some(remarks(b).join("; ")).filter(|s| !s.is_empty()),
+        "run": earlier_run(b, machine),
         "telemetry": b.telemetry.as_ref().map(lines),
     });
     if let Some(facts) = facts.as_object_mut() {

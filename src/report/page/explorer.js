@@ -227,7 +227,7 @@
   const details = (picked) => {
     $("x-one").hidden = !picked;
     if (!picked) return;
-    const { s, r } = picked, { share, joules, error, capped, unsteady, remarks, telemetry } = facts(r);
+    const { s, r } = picked, { share, joules, error, capped, unsteady, remarks, run, telemetry } = facts(r);
     $("x-name").textContent = `${label(s)} at ${group.symbol} = ${sized(r[0])}`;
     const known = [["clock", s.clock], ["time", time(r[1]) + interval(r)]];
     if (r[4] && s.counts) known.push(["throughput", rate(r[4] / (r[1] * 1e-9), group.unit)]);
@@ -240,6 +240,7 @@
     if (capped) known.push(["power cap", capped]);
     if (unsteady) known.push(["unsteady", unsteady]);
     if (remarks) known.push(["remarks", remarks]);
+    if (run) known.push(["run", run]);
     $("x-facts").replaceChildren(...known.map(([name, text]) => make("div", {}, make("dt", { textContent: name }), make("dd", { textContent: text }))));
     $("x-telemetry").hidden = !telemetry;
     if (!telemetry) return;

@@ -14,7 +14,7 @@ use crate::presentation::ink::Role;
 use crate::presentation::units;
 use crate::report::assemble::Assembled;
 use crate::report::charts;
-use crate::report::page::link;
+use crate::report::page::{link, when};
 use crate::results::curves::{Benchmark, Group, Series};
 use crate::results::machine::Machine;
 
@@ -283,6 +283,9 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
                                         td.n.best[topic.compares && s.measures_work() && b.median_ns == best] {
                                             (linked(&units::time(b.median_ns), b, machine, out))
                                             (slowed(b, machine)) (unsteady(b))
+                                            @if let Some(run) = earlier_run(b, machine) {
+                                                small title={ "of the run of " (run) } { "↶" }
+                                            }
                                         }
                                     }
                                     None => { td.n.none { "·" } }
@@ -338,10 +341,6 @@ fn bars(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Mar
 fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Markup {
     let work = rate::work(&[group]);
     let counted = group.benchmarks().any(|b| telemetry::energy_j(b).is_some());
-    let old = |b: &Benchmark| {
-        let newest = machine.run.as_ref().map(|r| r.run.as_str());
-        b.run.is_some() && b.run.as_deref() != newest
-    };
     html! {
         details.all {
             summary {
@@ -382,7 +381,7 @@ fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> 
                                     td.n { @if let Some(v) = &b.verified { (format!("{:.1e}", v.error)) } }
                                     td.n { @if let Some(n) = b.samples { (n) } }
                                     td.how {
-                                        @if old(b) { "from an earlier run; " }
+                                        @if let Some(run) = earlier_run(b, machine) { "of the run of " (run) "; " }
                                         (b.unsteady.iter().map(|why| format!("unsteady: {why}")).chain(happened(b, machine)).chain(remarks(b)).collect::<Vec<_>>().join("; "))
                                     }
                                 }
@@ -466,6 +465,20 @@ fn happened(b: &Benchmark, machine: &Machine) -> Vec<String> {
 }
 
 /// Figures beside the time, and notes.
+/// When the run was that a result is of, where it is not the newest.
+pub(super) fn earlier_run(b: &Benchmark, machine: &Machine) -> Option<String> {
+    let own = b.run.as_ref()?;
+    if machine
+        .run
+        .as_ref()
+        .is_some_and(|newest| newest.run == *own)
+    {
+        return None;
+    }
+    let run = machine.runs.iter().find(|(run, _)| run.run == *own);
+    Some(run.map_or_else(|| own.clone(), |(run, _)| when(run)))
+}
+
 pub(super) fn remarks(b: &Benchmark) -> Vec<String> {
     let figures = b
         .extra

@@ -50,7 +50,9 @@ fn winners_with_and_without_transfers() {
     let host = get(&findings, "winner.matmul.pinned").unwrap();
     assert!(device.figures["size"] < host.figures["size"]);
     assert!(
-        device.text.contains("data on the device, a queue of calls: gpu/cublas-eager"),
+        device
+            .text
+            .contains("data on the device, a queue of calls: gpu/cublas-eager"),
         "{}",
         device.text
     );

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use crate::model::Cost;
+use crate::model::{Cost, GpuInfo};
 use crate::presentation::text::is_plain;
-use crate::report::assemble::{Options, ReportError};
+use crate::report::assemble::{Options, ReportError, assemble};
 use crate::report::tests::fixture::{Fixture, Planted, absurd, full, laptop};
 use crate::report::write;
 use crate::results::layout::SIDECAR;
@@ -175,12 +175,80 @@ fn wrong_failed_and_foreign_machine_results_are_not_shown() {
     fs::write(dir.path().join("runs/20260202T030405Z-1.json"), later).unwrap();
     let machine = Machine::read(dir.path(), "here", false);
     assert!(ids(&machine).is_empty());
-    assert!(
-        machine
-            .problems
-            .iter()
-            .any(|p| p.reason.contains("another machine"))
+    let machines = Machine::read_all(dir.path(), "here", false);
+    assert_eq!(machines.len(), 2);
+    assert_eq!(ids(&machines[1]), [GOOD]);
+    assert!(machines[1].other);
+}
+
+#[test]
+fn results_of_a_second_board_are_another_machines() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = Fixture::new(&root, Some("Example GPU"));
+    let uuid = |uuid: &'static str| move |gpu: &mut GpuInfo| gpu.uuid = Some(uuid.into());
+    f.gpu(uuid("GPU-11111111-2222"));
+    for n in [64, 128] {
+        f.plant(&Planted::new(
+            &format!("matmul/cpu/best/{n}"),
+            Clock::Wall,
+            1e5,
+        ));
+        f.plant(&Planted::new(
+            &format!("matmul/gpu/cublas-eager/{n}"),
+            Clock::Events,
+            1e4,
+        ));
+    }
+    f.next_run(30);
+    f.gpu(uuid("GPU-33333333-4444"));
+    // The CPU of the second one is fifty times as fast.
+    for n in [64, 128] {
+        f.plant(&Planted::new(
+            &format!("matmul/cpu/best/{n}"),
+            Clock::Wall,
+            2e3,
+        ));
+    }
+    let report = assemble(&root, dir.path(), &Options::default()).unwrap();
+    assert_eq!(
+        ids(&report.machine),
+        ["matmul/cpu/best/64", "matmul/cpu/best/128"]
     );
+    let (first, _) = &report.others[0];
+    assert_eq!(
+        ids(first),
+        ["matmul/gpu/cublas-eager/64", "matmul/gpu/cublas-eager/128"]
+    );
+    assert_eq!(first.hardware(), "Example GPU (GPU-11111111)");
+    // Its GPU is not taken for this one's.
+    let [found] = &report.found[..] else {
+        panic!("{:?}", report.found)
+    };
+    assert_eq!(
+        found.gpu_label(),
+        "gpu/cublas-eager (Example GPU (GPU-11111111))"
+    );
+
+    // The first board again: one machine with two runs.
+    f.next_run(45);
+    f.gpu(uuid("GPU-11111111-2222"));
+    f.plant(&Planted::new("matmul/cpu/best/64", Clock::Wall, 1e5));
+    let report = assemble(&root, dir.path(), &Options::default()).unwrap();
+    assert_eq!(
+        ids(&report.machine),
+        [
+            "matmul/cpu/best/64",
+            "matmul/gpu/cublas-eager/64",
+            "matmul/gpu/cublas-eager/128"
+        ]
+    );
+    let results: Vec<usize> = report.machine.runs.iter().map(|(_, n)| *n).collect();
+    assert_eq!(results, [1, 2]);
+    let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+    let page = fs::read_to_string(written.page).unwrap();
+    assert!(page.contains("Results of 2 runs"));
+    assert!(page.contains("of the run of 2026-01-02 03:04:05 UTC"));
 }
 
 #[test]
@@ -270,7 +338,7 @@ fn other_text_of_files_and_folders_is_written_out() {
         let acts = text.lines().find(|line| !is_plain(line));
         assert_eq!(acts, None);
     }
-    let name = &Machine::read_folder(&other).name;
+    let name = &Machine::read_folder(&other)[0].name;
     assert_eq!(name, "a\\u{1b}[31mname");
 }
 

@@ -17,6 +17,7 @@ mod nested_sine;
 mod precision;
 mod shaped;
 mod streams;
+mod sustained;
 mod timing_methods;
 mod transfer;
 
@@ -31,6 +32,7 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         matmul_batched::group().into(),
         matmul_skinny::group().into(),
         precision::group().into(),
+        sustained::group().into(),
         nested_sine::group().into(),
         graph_replay::group().into(),
         cold_start::group().into(),

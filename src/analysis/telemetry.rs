@@ -90,10 +90,23 @@ pub(crate) fn capped(benchmark: &Benchmark, environment: Option<&Environment>) -
     })
 }
 
-/// Median of the SM clock while a benchmark was warmed up and sampled, MHz.
+/// Power that the device drew, watts, where the benchmark measured it itself.
+pub(crate) fn power_w(benchmark: &Benchmark) -> Option<f64> {
+    figure(benchmark, "power_w")
+}
+
+/// A figure beside the time, where it is a sound number.
+fn figure(benchmark: &Benchmark, key: &str) -> Option<f64> {
+    let value = benchmark.extra.get(key).copied();
+    value.filter(|v| v.is_finite() && *v > 0.0)
+}
+
+/// Median of the SM clock while a benchmark was warmed up and sampled, MHz, or what it measured
+/// itself.
 pub(crate) fn sm_clock_mhz(benchmark: &Benchmark) -> Option<f64> {
     let clocks = benchmark.telemetry.iter().flat_map(|t| &t.sm_clock_mhz);
-    median(clocks.flatten().map(|mhz| f64::from(*mhz)))
+    let seen = median(clocks.flatten().map(|mhz| f64::from(*mhz)));
+    seen.or_else(|| figure(benchmark, "sm_clock_mhz"))
 }
 
 /// What happened while a benchmark ran, by time.

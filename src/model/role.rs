@@ -221,6 +221,9 @@ pub enum Does {
     Loads(u32),
     /// What happens once in a process, measured in fresh ones.
     Starts(Phase),
+    /// An operation on data, again and again without a pause: the size is the time since it began
+    /// on an idle device, and the time that of one operation just then.
+    Sustains,
 }
 
 /// The way of a copy.

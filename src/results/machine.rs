@@ -388,9 +388,9 @@ fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, P
         run: None,
         dir: stored.folder,
     };
-    // Versions before did not judge. What happens once in a process is not judged: it times itself.
+    // Versions before did not judge. What times itself is not judged.
     if let Some(ns) = &samples
-        && !matches!(benchmark.role.does, Does::Starts(_))
+        && !matches!(benchmark.role.does, Does::Starts(_) | Does::Sustains)
     {
         benchmark.unsteady = steadiness::unsteady(ns, &estimates);
     }

@@ -16,6 +16,7 @@ pub(crate) mod routine;
 mod run_child;
 pub mod simple;
 pub mod streams;
+pub mod sustained;
 pub mod timing_methods;
 pub mod transfer;
 

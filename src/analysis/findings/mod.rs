@@ -15,6 +15,7 @@ mod loading;
 mod overlap;
 mod precision;
 mod submit;
+mod sustained;
 mod timing;
 mod transfers;
 mod winners;
@@ -34,6 +35,7 @@ pub(crate) const TABLE: &[Make] = &[
     precision::formats,
     precision::splits,
     precision::energy,
+    sustained::find,
     submit::find,
     fusing::find,
     graphs::replay,

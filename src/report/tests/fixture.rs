@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::model::{
     BandwidthCurve, BandwidthPoint, Ceiling, Cost, Cpu, DeviceState, Environment, Failure, GpuInfo,
-    RunRecord, SCHEMA, Sidecar, Skip, Telemetry, Verified,
+    Role, RunRecord, SCHEMA, Sidecar, Skip, Telemetry, Verified,
 };
 use crate::results::{runs, sidecar};
 use crate::timing::Clock;
@@ -30,6 +30,7 @@ pub(crate) struct Planted<'a> {
     pub(crate) error: f64,
     pub(crate) telemetry: Option<Telemetry>,
     pub(crate) extra: BTreeMap<String, f64>,
+    pub(crate) role: Option<Role>,
 }
 
 impl<'a> Planted<'a> {
@@ -43,6 +44,7 @@ impl<'a> Planted<'a> {
             error: 1.5e-7,
             telemetry: None,
             extra: BTreeMap::new(),
+            role: None,
         }
     }
 
@@ -236,7 +238,7 @@ impl Fixture {
                 clock,
                 size: value.parse().expect("a size"),
                 cost: p.cost,
-                role: None,
+                role: p.role.clone(),
                 verified: Some(Verified {
                     error: p.error,
                     bound: 10.0 * p.error,

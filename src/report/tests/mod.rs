@@ -10,6 +10,7 @@ mod page;
 mod precision;
 mod reading;
 mod summary;
+mod sustained;
 mod telemetry;
 mod unsteady;
 

@@ -63,8 +63,7 @@ pub(crate) fn find(machine: &Machine, found: &[Found]) -> Vec<Reuse> {
             .filter(|s| s.answers() && s.computes() && !s.role.data.on_device());
         for series in moving {
             let rows: Vec<Row> = series
-                .points
-                .iter()
+                .steady_points()
                 .filter_map(|b| {
                     let size = b.size as f64;
                     let (c, d) = (cpu.at(size)?.median, device.at(size)?.median);

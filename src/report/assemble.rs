@@ -145,20 +145,20 @@ fn others(out: &Path, options: &Options) -> Result<Vec<Machine>, ReportError> {
 }
 
 fn finish(machine: Machine, others: Vec<Machine>) -> Assembled {
+    let found = pairs::find(&machine, &others);
+    let reuse = reuse::find(&machine, &found);
     // What is unsteady is shown and decides nothing.
-    let steady = machine.steady();
-    let beside: Vec<Machine> = others.iter().map(Machine::steady).collect();
-    let found = pairs::find(&steady, &beside);
-    let reuse = reuse::find(&steady, &found);
     let findings = findings::find(&Context {
-        machine: &steady,
+        machine: &machine.steady(),
         found: &found,
         reuse: &reuse,
     });
     let others = others
         .into_iter()
-        .zip(beside)
-        .map(|(other, steady)| (other, pairs::find(&steady, &[])))
+        .map(|other| {
+            let found = pairs::find(&other, &[]);
+            (other, found)
+        })
         .collect();
     Assembled {
         machine,

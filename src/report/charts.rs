@@ -198,13 +198,12 @@ fn mark(report: &Assembled, f: &Found) -> Option<Mark> {
         })?
         .group(&f.group)?
         .on(Device::Gpu)
-        .find(|s| s.implementation == f.gpu && s.clock_name() == f.clock)?
-        .steady()?;
+        .find(|s| s.implementation == f.gpu && s.clock_name() == f.clock)?;
     let at = format!("{} = {}", f.topic.symbol, f.topic.unit.from(change.size));
     let question = f.question.phrase();
     Some(Mark {
         size: change.size,
-        value: pairs::curve(&series).at(change.size).map(|p| p.median),
+        value: pairs::curve(series).at(change.size).map(|p| p.median),
         label: format!("{at}: gpu/{}, {question}", f.gpu),
         short: format!("{at}: {question}"),
     })

@@ -137,10 +137,14 @@ impl Series {
         self.role.does == Does::Computes
     }
 
+    /// Its points without what is unsteady.
+    pub(crate) fn steady_points(&self) -> impl Iterator<Item = &Benchmark> {
+        self.points.iter().filter(|b| b.unsteady.is_none())
+    }
+
     /// The same without what is unsteady; `None` where nothing is left.
-    pub(crate) fn steady(&self) -> Option<Self> {
-        let steady = self.points.iter().filter(|b| b.unsteady.is_none());
-        let points: Vec<Benchmark> = steady.cloned().collect();
+    fn steady(&self) -> Option<Self> {
+        let points: Vec<Benchmark> = self.steady_points().cloned().collect();
         (!points.is_empty()).then(|| Self {
             implementation: self.implementation.clone(),
             role: self.role.clone(),

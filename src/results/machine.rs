@@ -249,7 +249,7 @@ impl Machine {
         self.groups.iter().flat_map(Group::benchmarks)
     }
 
-    /// The same without what is unsteady: what answers and findings rest on.
+    /// The same without what is unsteady: what findings rest on.
     pub(crate) fn steady(&self) -> Self {
         Self {
             groups: self.groups.iter().filter_map(Group::steady).collect(),

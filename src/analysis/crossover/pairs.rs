@@ -12,6 +12,9 @@
 //!
 //! Where the run put the question to several processes, their answer counts ([`confirm`]).
 //!
+//! What is unsteady decides nothing: no curve has it, and where it may be the fastest CPU code of a
+//! size, nothing slower decides there in its place.
+//!
 //! `submit` never takes part, nor what its group declares to be no answer.
 
 use crate::analysis::crossover::confirm::{self, Confirmed, From};
@@ -83,14 +86,18 @@ impl Found {
     }
 }
 
-/// A series as a curve for the search.
+/// A series as a curve for the search, without what is unsteady.
 pub(crate) fn curve(series: &Series) -> Curve {
-    Curve::new(series.points.iter().map(|b| Point {
+    Curve::new(series.steady_points().map(point))
+}
+
+fn point(b: &Benchmark) -> Point {
+    Point {
         size: b.size as f64,
         median: b.median_ns,
         low: b.low_ns(),
         high: b.high_ns(),
-    }))
+    }
 }
 
 /// The fastest CPU implementation at each size that any has, with its name. Between the
@@ -108,13 +115,23 @@ pub(crate) fn best_cpu(group: &Group) -> (Curve, Vec<(f64, String)>) {
         .collect();
     sizes.sort_by(f64::total_cmp);
     sizes.dedup();
+    let unsteady: Vec<&Benchmark> = group
+        .on(Device::Cpu)
+        .filter(|s| s.answers() && s.computes())
+        .flat_map(|s| s.points.iter().filter(|b| b.unsteady.is_some()))
+        .collect();
+    let may_be_faster = |than: &Point| {
+        let mut here = unsteady.iter().filter(|b| b.size as f64 == than.size);
+        here.any(|b| b.low_ns() < than.median)
+    };
     let mut points = Vec::new();
     let mut names = Vec::new();
     for size in sizes {
         let best = curves
             .iter()
             .filter_map(|(name, c)| Some((name, c.at(size)?)))
-            .min_by(|a, b| a.1.median.total_cmp(&b.1.median));
+            .min_by(|a, b| a.1.median.total_cmp(&b.1.median))
+            .filter(|(_, point)| !may_be_faster(point));
         if let Some((name, point)) = best {
             points.push(point);
             names.push((size, name.clone()));
@@ -123,8 +140,10 @@ pub(crate) fn best_cpu(group: &Group) -> (Curve, Vec<(f64, String)>) {
     (Curve::new(points), names)
 }
 
-/// The fastest CPU implementation at a size, by their curves.
+/// The fastest CPU implementation at a size, by their curves, also where one is unsteady there:
+/// it is asked for to be measured again, by several processes.
 pub(crate) fn best_at(group: &Group, size: f64) -> Option<String> {
+    let curve = |series: &Series| Curve::new(series.points.iter().map(point));
     group
         .on(Device::Cpu)
         .filter(|s| s.answers() && s.computes())
@@ -296,10 +315,11 @@ fn one(
 
 /// The result at `size`, or its two neighbours where the curve is interpolated there.
 fn ids_near(series: &Series, size: f64) -> Vec<String> {
-    let next = series.points.partition_point(|b| (b.size as f64) < size);
-    match series.points.get(next) {
+    let points: Vec<&Benchmark> = series.steady_points().collect();
+    let next = points.partition_point(|b| (b.size as f64) < size);
+    match points.get(next) {
         Some(b) if b.size as f64 == size => vec![b.id.clone()],
-        _ => series.points[next.saturating_sub(1)..(next + 1).min(series.points.len())]
+        _ => points[next.saturating_sub(1)..(next + 1).min(points.len())]
             .iter()
             .map(|b| b.id.clone())
             .collect(),

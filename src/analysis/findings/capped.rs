@@ -9,8 +9,9 @@ use crate::model::id::function_of;
 use crate::presentation::units;
 use crate::results::curves::Benchmark;
 
-/// More results than these are told by the range of their clocks.
+/// More results than these, of one size or of several, are told by the range of their clocks.
 const NAMED: usize = 6;
+const NAMED_WITH_SIZES: usize = 3;
 
 /// Adds a sentence to each finding that rests on results under the power cap.
 pub(super) fn add(context: &Context, findings: &mut [Finding]) {
@@ -42,7 +43,9 @@ pub(super) fn add(context: &Context, findings: &mut [Finding]) {
 fn sentence(context: &Context, cap_w: Option<f64>, held: &[&(&Benchmark, Capped)]) -> String {
     let cap = cap_words(cap_w);
     let clocks = held.iter().filter_map(|(_, capped)| capped.sm_clock_mhz);
-    if held.len() > NAMED {
+    let one_size = held.iter().all(|(b, _)| b.size == held[0].0.size);
+    let named = if one_size { NAMED } else { NAMED_WITH_SIZES };
+    if held.len() > named {
         let range = clocks.fold(None, |range: Option<(f64, f64)>, mhz| {
             let (low, high) = range.unwrap_or((mhz, mhz));
             Some((low.min(mhz), high.max(mhz)))
@@ -53,7 +56,6 @@ fn sentence(context: &Context, cap_w: Option<f64>, held: &[&(&Benchmark, Capped)
         });
         return format!(" Of these results, {} ran under {cap}{at}.", held.len());
     }
-    let one_size = held.iter().all(|(b, _)| b.size == held[0].0.size);
     let name = |b: &Benchmark| {
         let group = context.machine.group(&b.group).filter(|_| !one_size);
         let at = group.map_or(String::new(), |g| format!(" at {}", g.topic.at(b.size)));

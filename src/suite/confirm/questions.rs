@@ -37,10 +37,8 @@ pub(super) struct Asking {
 impl Asking {
     /// Reads the results under `root`, and for a machine without a GPU those under `references`.
     pub(super) fn of(root: &Path, references: &Path, run: &str) -> Self {
-        let machine = Machine::read(root, "this machine", false).steady();
-        let others: Vec<Machine> = (Machine::read_folders(references).into_iter())
-            .map(|other| other.steady())
-            .collect();
+        let machine = Machine::read(root, "this machine", false);
+        let others = Machine::read_folders(references);
         let of_this_run = |found: &&Found| {
             let mut own = (found.benchmarks.iter())
                 .filter_map(|id| machine.benchmarks().find(|b| b.id == *id))

@@ -37,14 +37,15 @@
 
   const interval = (r) => (r[2] && r[3] ? ` (${time(r[2])} to ${time(r[3])})` : "");
   const row = (series, size) => series.rows.find((r) => r[0] === size);
+  // Something unsteady that may be faster than `than`: then nothing slower is the fastest.
+  const doubtful = (found, than) => found.find(({ s, r }) => s.counts && facts(r).unsteady && (r[2] || r[1]) < than[1]);
   // The fastest CPU code of the machine that the report is about.
   const baseline = (size) => {
-    let best = null;
-    for (const s of group.series) {
-      const r = s.own && s.device === "cpu" && s.counts && row(s, size);
-      if (r && !facts(r).unsteady && (!best || r[1] < best.row[1])) best = { series: s, row: r };
-    }
-    return best;
+    const own = group.series.filter((s) => s.own && s.device === "cpu" && s.counts).map((s) => ({ s, r: row(s, size) }));
+    const found = own.filter((f) => f.r);
+    const steady = found.filter((f) => !facts(f.r).unsteady).sort((a, b) => a.r[1] - b.r[1]);
+    const best = steady[0];
+    return best && !doubtful(found, best.r) ? { series: best.s, row: best.r } : null;
   };
   const metrics = {
     time: { value: (s, r) => r[1], text: time },
@@ -180,7 +181,10 @@
     $("x-size-label").textContent = size === undefined ? "" : `${group.symbol} = ${sized(size)}`;
     const versus = (f) => base.row[1] / f.r[1];
     let text = "Choose an implementation below.";
-    if (best) {
+    const doubt = best && doubtful(found, best.r);
+    if (doubt && group.compares) {
+      text = `No winner at ${group.symbol} = ${sized(size)}: ${label(doubt.s)} is unsteady.`;
+    } else if (best) {
       text = group.compares ? `Winner at ${group.symbol} = ${sized(size)}: ${label(best.s)}, ${time(best.r[1])}` : `At ${group.symbol} = ${sized(size)}`;
       if (base && base.series !== best.s) {
         const v = versus(best);

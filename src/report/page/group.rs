@@ -248,14 +248,15 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
     sizes.sort_unstable();
     sizes.dedup();
     let topic = &group.topic;
+    // None where something unsteady may be faster.
     let fastest = |size: u64| {
-        group
-            .series
-            .iter()
-            .filter(|s| s.measures_work())
-            .filter_map(|s| s.at(size).filter(|b| b.unsteady.is_none()))
-            .map(|b| b.median_ns)
-            .fold(f64::INFINITY, f64::min)
+        let work = group.series.iter().filter(|s| s.measures_work());
+        let here: Vec<&Benchmark> = work.filter_map(|s| s.at(size)).collect();
+        let shortest = |times: &mut dyn Iterator<Item = f64>| times.fold(f64::INFINITY, f64::min);
+        let unsteady = |b: &&&Benchmark| b.unsteady.is_some();
+        let steady = shortest(&mut here.iter().filter(|b| !unsteady(b)).map(|b| b.median_ns));
+        let doubt = shortest(&mut here.iter().filter(unsteady).map(|b| b.low_ns()));
+        (steady <= doubt).then_some(steady)
     };
     html! {
         h3 { "Times" @if !report.others.is_empty() { ", " (machine.hardware()) } }
@@ -280,7 +281,7 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
                             @for s in &group.series {
                                 @match s.at(size) {
                                     Some(b) => {
-                                        td.n.best[topic.compares && s.measures_work() && b.median_ns == best] {
+                                        td.n.best[topic.compares && s.measures_work() && b.unsteady.is_none() && best == Some(b.median_ns)] {
                                             (linked(&units::time(b.median_ns), b, machine, out))
                                             (slowed(b, machine)) (unsteady(b))
                                             @if let Some(run) = earlier_run(b, machine) {

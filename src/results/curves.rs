@@ -32,6 +32,8 @@ pub(crate) struct Benchmark {
     pub mean_ns: Option<f64>,
     /// Criterion's confidence interval of the median, ns, where it is sound.
     pub interval_ns: Option<(f64, f64)>,
+    /// Standard deviation of the logarithm of the median between processes of its class.
+    pub between_processes: f64,
     /// Spread of the samples: 1.4826 times the median absolute deviation, over the median.
     pub spread: Option<f64>,
     /// What is unsteady about its samples, in words: it is shown and decides nothing.
@@ -61,14 +63,24 @@ pub(crate) struct Benchmark {
 }
 
 impl Benchmark {
-    /// Lower end of the interval, or the median without one, ns.
+    /// Lower end of the interval in which the median of another process lies with a probability of
+    /// 95 %, ns.
     pub(crate) fn low_ns(&self) -> f64 {
-        self.interval_ns.map_or(self.median_ns, |i| i.0)
+        self.median_ns * (-self.reach(|(low, _)| self.median_ns / low)).exp()
     }
 
-    /// Upper end of the interval, or the median without one, ns.
+    /// Upper end of that interval, ns.
     pub(crate) fn high_ns(&self) -> f64 {
-        self.interval_ns.map_or(self.median_ns, |i| i.1)
+        self.median_ns * self.reach(|(_, high)| high / self.median_ns).exp()
+    }
+
+    /// Half of the interval's width as a logarithm: what the samples leave open on one side, and
+    /// what processes differ by.
+    fn reach(&self, of_samples: impl Fn((f64, f64)) -> f64) -> f64 {
+        // Of the normal distribution.
+        const TWO_SIDED_95: f64 = 1.96;
+        let samples = self.interval_ns.map_or(0.0, |i| of_samples(i).ln());
+        samples.hypot(TWO_SIDED_95 * self.between_processes)
     }
 
     /// `amount` of one iteration as a rate a second.

@@ -11,6 +11,7 @@ use crate::model::record::{BandwidthCurve, Ceiling, Confirmation, Failure, RunRe
 use crate::model::role::Does;
 use crate::model::topic::Topic;
 use crate::presentation::text::visible;
+use crate::results::between_processes::BetweenProcesses;
 use crate::results::curves::{Benchmark, Group, gather};
 use crate::results::earlier;
 use crate::results::layout::NEW;
@@ -162,14 +163,25 @@ impl Machine {
     }
 
     /// One machine, of its runs from the oldest to the newest.
-    fn of(mut runs: Vec<RunRecord>, benchmarks: Vec<Benchmark>, name: &str, other: bool) -> Self {
+    fn of(
+        mut runs: Vec<RunRecord>,
+        mut benchmarks: Vec<Benchmark>,
+        name: &str,
+        other: bool,
+    ) -> Self {
         let asked = runs
             .iter()
             .rev()
             .filter(|run| !run.confirmations.is_empty());
-        let confirmations = asked
+        let confirmations: Vec<(String, Vec<Confirmation>)> = asked
             .map(|run| (run.run.clone(), run.confirmations.clone()))
             .collect();
+        let newest_asked = confirmations.first();
+        let spread = newest_asked.map(|(_, said)| BetweenProcesses::of(said));
+        let spread = spread.unwrap_or_default();
+        for benchmark in &mut benchmarks {
+            benchmark.between_processes = spread.deviation(benchmark);
+        }
         let limits = newest(&runs);
         let by_run = runs.iter().map(|run| (run.run.clone(), Limits::of(run)));
         let limits_by_run = by_run.collect();
@@ -374,6 +386,7 @@ fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, P
         median_ns: estimates.median,
         mean_ns: estimates.mean,
         interval_ns: estimates.interval,
+        between_processes: 0.0,
         spread: estimates.median_abs_dev.map(|d| d / estimates.median),
         unsteady: None,
         samples: samples.as_ref().map(Vec::len),

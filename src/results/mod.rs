@@ -3,6 +3,7 @@
 
 pub(crate) mod attempt;
 pub(crate) mod baseline;
+mod between_processes;
 pub(crate) mod crossings;
 pub(crate) mod curves;
 mod earlier;

@@ -88,8 +88,8 @@ fn series(
             json!([
                 b.size,
                 b.median_ns,
-                b.interval_ns.map(|i| i.0),
-                b.interval_ns.map(|i| i.1),
+                b.low_ns(),
+                b.high_ns(),
                 amount,
                 facts(machine, series, b),
             ])

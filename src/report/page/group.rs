@@ -365,7 +365,7 @@ fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> 
                                     }
                                     td { (series.clock_name()) }
                                     td.n { (units::time(b.median_ns)) }
-                                    td.n { @if let Some((low, high)) = b.interval_ns { (units::time(low)) " to " (units::time(high)) } }
+                                    td.n { (units::time(b.low_ns())) " to " (units::time(b.high_ns())) }
                                     td.n { @if let Some(spread) = b.spread { (units::percent(spread)) } }
                                     td.n {
                                         @if let Some(work) = work.filter(|_| series.measures_work())

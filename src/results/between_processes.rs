@@ -1,0 +1,209 @@
+//! What processes of the same code differ by: more than the samples of one process show.
+//!
+//! A confidence interval from the samples of one process says where the median of that process
+//! lies. The next process has its memory elsewhere, other threads beside it, another launch
+//! constant. So an interval that is shown contains the spread between processes as well: as the
+//! run's own processes showed it where they answered questions of the same class, else what was
+//! measured on an H200 on a shared host.
+
+use std::collections::BTreeMap;
+
+use crate::model::id::Device;
+use crate::model::record::Confirmation;
+use crate::model::role::{Data, Does};
+use crate::results::curves::Benchmark;
+use crate::timing::Clock;
+
+/// Below this time per launch, ns, fixed costs are a large share: a launch behind a gate costs up
+/// to 150 ns more in one process than in the next on an H200.
+const SHORT_NS: f64 = 20_000.0;
+
+/// Fewer degrees of freedom say too little of a class.
+const FEWEST: usize = 8;
+
+/// Benchmarks whose spread is learnt together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    Cpu {
+        short: bool,
+    },
+    Gpu {
+        data: Data,
+        gated: bool,
+        short: bool,
+    },
+}
+
+impl Class {
+    fn of(device: Device, data: Data, clock: Option<Clock>, ns_per_launch: f64) -> Self {
+        let short = ns_per_launch < SHORT_NS;
+        match device {
+            Device::Cpu => Class::Cpu { short },
+            Device::Gpu => Class::Gpu {
+                data,
+                gated: matches!(clock, Some(Clock::EventsGated | Clock::EventsCold)),
+                short,
+            },
+        }
+    }
+
+    /// Standard deviation of the logarithm of a process's median. From six pairs of processes one
+    /// after the other on an H200 on a shared host; that of CPU code, where one routine has 4 % and
+    /// the next 20 %, is in between.
+    fn assumed(self) -> f64 {
+        match self {
+            Class::Cpu { .. } => 0.13,
+            Class::Gpu {
+                gated: true, short, ..
+            } => {
+                if short {
+                    0.03
+                } else {
+                    0.002
+                }
+            }
+            Class::Gpu {
+                data: Data::Ordinary,
+                ..
+            } => 0.10,
+            Class::Gpu {
+                data: Data::Pinned,
+                short,
+                ..
+            } => {
+                if short {
+                    0.06
+                } else {
+                    0.004
+                }
+            }
+            Class::Gpu {
+                data: Data::Awaited,
+                short,
+                ..
+            } => {
+                if short {
+                    0.08
+                } else {
+                    0.01
+                }
+            }
+            Class::Gpu {
+                data: Data::Queued,
+                short,
+                ..
+            } => {
+                if short {
+                    0.11
+                } else {
+                    0.003
+                }
+            }
+        }
+    }
+}
+
+/// The spread between processes of a machine, by class, as far as its own processes showed it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct BetweenProcesses(BTreeMap<Class, f64>);
+
+impl BetweenProcesses {
+    /// From what processes answered.
+    pub(super) fn of(confirmations: &[Confirmation]) -> Self {
+        let mut medians: BTreeMap<(&str, &str, u64, bool), (Class, Vec<f64>)> = BTreeMap::new();
+        for asked in confirmations {
+            let mut add = |name, size, device, clock, ns: f64| {
+                let class = Class::of(device, asked.question, clock, ns);
+                let key = (asked.group.as_str(), name, size, device == Device::Gpu);
+                let entry = medians.entry(key).or_insert((class, Vec::new()));
+                entry.1.extend(Some(ns.ln()).filter(|ln| ln.is_finite()));
+            };
+            for duel in asked.processes.iter().flatten() {
+                add(&duel.cpu, duel.size, Device::Cpu, None, duel.cpu_ns);
+                if asked.gpu_machine.is_none() {
+                    let clock = Some(asked.clock);
+                    add(&asked.gpu, duel.size, Device::Gpu, clock, duel.gpu_ns);
+                }
+            }
+        }
+        let mut pooled: BTreeMap<Class, (f64, usize)> = BTreeMap::new();
+        for (class, logs) in medians.into_values() {
+            let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+            let (squares, freedom) = pooled.entry(class).or_default();
+            *squares += logs.iter().map(|ln| (ln - mean).powi(2)).sum::<f64>();
+            *freedom += logs.len().saturating_sub(1);
+        }
+        let known = pooled
+            .into_iter()
+            .filter(|(_, (_, freedom))| *freedom >= FEWEST)
+            .map(|(class, (squares, freedom))| (class, (squares / freedom as f64).sqrt()));
+        Self(known.collect())
+    }
+
+    /// Standard deviation of the logarithm of another process's median of this benchmark.
+    pub(super) fn deviation(&self, benchmark: &Benchmark) -> f64 {
+        // Each of its samples is a process.
+        if matches!(benchmark.role.does, Does::Starts(_)) {
+            return 0.0;
+        }
+        let launches = f64::from(benchmark.cost.launches.unwrap_or(1).max(1));
+        let class = Class::of(
+            benchmark.device,
+            benchmark.role.data,
+            benchmark.clock,
+            benchmark.median_ns / launches,
+        );
+        let known = self.0.get(&class).copied();
+        known.unwrap_or_else(|| class.assumed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::record::Duel;
+
+    fn asked(gpu_ns: [f64; 5]) -> Confirmation {
+        let duel = |size, gpu_ns: f64| Duel {
+            size,
+            cpu: "c".into(),
+            cpu_ns: 1e6,
+            gpu_ns,
+        };
+        Confirmation {
+            group: "a".into(),
+            question: Data::Queued,
+            gpu: "b".into(),
+            clock: Clock::Events,
+            gpu_machine: None,
+            range: (1, 64),
+            processes: gpu_ns
+                .map(|ns| vec![duel(1, ns), duel(2, ns), duel(64, ns)])
+                .into(),
+        }
+    }
+
+    #[test]
+    fn a_class_has_the_spread_that_its_processes_show() {
+        let spread = BetweenProcesses::of(&[asked([5e3, 5.1e3, 5.2e3, 5.3e3, 5.4e3])]);
+        let short = Class::of(Device::Gpu, Data::Queued, Some(Clock::Events), 5e3);
+        let seen = spread.0[&short];
+        assert!((seen - 0.0304).abs() < 0.001, "{seen}");
+        assert_eq!(spread.0[&Class::Cpu { short: false }], 0.0);
+        let pinned = Class::of(Device::Gpu, Data::Pinned, Some(Clock::Wall), 5e3);
+        assert!(!spread.0.contains_key(&pinned));
+    }
+
+    #[test]
+    fn two_processes_say_too_little() {
+        let mut two = asked([5e3; 5]);
+        two.processes.truncate(2);
+        assert!(BetweenProcesses::of(&[two]).0.is_empty());
+    }
+
+    #[test]
+    fn times_that_are_none_are_left_out() {
+        let spread = BetweenProcesses::of(&[asked([f64::NAN, 0.0, -1.0, 5e3, 5e3])]);
+        assert!(spread.0.values().all(|deviation| deviation.is_finite()));
+    }
+}

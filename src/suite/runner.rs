@@ -14,7 +14,7 @@ use crate::device::kernel::Source;
 use crate::model::topic::Topic;
 use crate::suite::arguments::Arguments;
 use crate::suite::before::{self, Refused};
-use crate::suite::confirm::process::TakingTurns;
+use crate::suite::confirm::in_turns::TakingTurns;
 use crate::suite::group::Group;
 use crate::suite::instance::{instance, plots};
 use crate::suite::interrupt;

@@ -11,7 +11,8 @@ use crate::model::telemetry::{Telemetry, TelemetryEvent};
 use crate::presentation::ink::{self, Role};
 use crate::report::assemble::Assembled;
 use crate::report::charts;
-use crate::report::page::group::{earlier_run, one_size, remarks};
+use crate::report::page::group::{one_size, remarks};
+use crate::report::page::runs::earlier_run;
 use crate::results::curves::{Benchmark, Group, Series};
 use crate::results::machine::Machine;
 

@@ -14,7 +14,8 @@ use crate::presentation::ink::Role;
 use crate::presentation::units;
 use crate::report::assemble::Assembled;
 use crate::report::charts;
-use crate::report::page::{link, when};
+use crate::report::page::link;
+use crate::report::page::runs::earlier_run;
 use crate::results::curves::{Benchmark, Group, Series};
 use crate::results::machine::Machine;
 
@@ -466,20 +467,6 @@ fn happened(b: &Benchmark, machine: &Machine) -> Vec<String> {
 }
 
 /// Figures beside the time, and notes.
-/// When the run was that a result is of, where it is not the newest.
-pub(super) fn earlier_run(b: &Benchmark, machine: &Machine) -> Option<String> {
-    let own = b.run.as_ref()?;
-    if machine
-        .run
-        .as_ref()
-        .is_some_and(|newest| newest.run == *own)
-    {
-        return None;
-    }
-    let run = machine.runs.iter().find(|(run, _)| run.run == *own);
-    Some(run.map_or_else(|| own.clone(), |(run, _)| when(run)))
-}
-
 pub(super) fn remarks(b: &Benchmark) -> Vec<String> {
     let figures = b
         .extra

@@ -4,6 +4,7 @@ mod data;
 pub(super) mod group;
 mod limits;
 mod link;
+mod runs;
 
 use maud::{Markup, PreEscaped, html};
 
@@ -12,7 +13,6 @@ use crate::analysis::crossover::search::Answer;
 use crate::analysis::crossover::words;
 use crate::analysis::findings::finding::Finding;
 use crate::analysis::telemetry;
-use crate::model::record::RunRecord;
 use crate::presentation::page::shell;
 use crate::presentation::{ink, units};
 use crate::report::assemble::Assembled;
@@ -102,7 +102,7 @@ fn environment(machine: &Machine) -> Markup {
     if let Some(run) = &machine.run {
         facts.push((
             "Measured",
-            format!("{}, profile {}", when(run), run.profile),
+            format!("{}, profile {}", runs::when(run), run.profile),
         ));
         if run.finished.is_none() {
             facts.push(("Run", "was interrupted or is not over".into()));
@@ -167,52 +167,8 @@ fn environment(machine: &Machine) -> Markup {
     html! {
         dl.facts { @for (name, fact) in facts { div { dt { (name) } dd { (fact) } } } }
         @for disturbance in &e.disturbances { p.notice { (disturbance) } }
-        (runs(machine))
+        (runs::runs(machine))
     }
-}
-
-/// The runs that the results are from, where there are several.
-fn runs(machine: &Machine) -> Markup {
-    let runs: Vec<_> = (machine.runs.iter())
-        .filter(|(_, results)| *results > 0)
-        .collect();
-    let commit = |run: &RunRecord| {
-        let commit = run.environment.commit.as_ref().map_or("", |commit| commit);
-        let short: String = commit.chars().take(10).collect();
-        match run.environment.dirty {
-            Some(true) => short + " with changes",
-            _ => short,
-        }
-    };
-    html! {
-        @if runs.len() > 1 {
-            details {
-                summary { "Results of " (runs.len()) " runs" }
-                div.scroll {
-                    table.plain {
-                        thead { tr { th { "run" } th { "commit" } th { "profile" } th { "arguments" } th { "end" } th.n { "results" } } }
-                        tbody {
-                            @for (run, results) in runs {
-                                tr {
-                                    td { (when(run)) }
-                                    td { (commit(run)) }
-                                    td { (run.profile) }
-                                    td { @for argument in run.arguments.iter().filter(|a| *a != "--bench") { code { (argument) } " " } }
-                                    td { @if run.finished.is_some() { "finished" } @else { "interrupted, or not over" } }
-                                    td.n { (results) }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// `2026-11-21 14:12:29 UTC`.
-pub(super) fn when(run: &RunRecord) -> String {
-    run.started.replace('T', " ").replace('Z', " UTC")
 }
 
 fn answers(report: &Assembled) -> Markup {

@@ -8,6 +8,7 @@
 //! [`analysis::crossover::confirm`](crate::analysis::crossover::confirm).
 
 pub(super) mod driver;
+pub(super) mod in_turns;
 pub(crate) mod process;
 mod questions;
 

@@ -1,0 +1,172 @@
+//! Implementations of one operation that take turns in one process.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::model::median::median;
+use crate::suite::group::{Group, Make};
+use crate::suite::machine::Machine;
+use crate::suite::settings::Settings;
+use crate::timing::{Clock, CudaTime, TimingError};
+use crate::workload::routine::{Routine, RoutineError, Workload};
+
+/// A sample takes at least this long, so that what the host does now and then is spread over all
+/// of them.
+const SAMPLE: Duration = Duration::from_millis(3);
+/// Samples of each implementation.
+const SAMPLES: usize = 11;
+/// As many where an iteration is long.
+const FEWEST_SAMPLES: usize = 5;
+/// An implementation with longer iterations gets fewer samples.
+const LONGEST: Duration = Duration::from_millis(250);
+
+/// What implementations that take turns need.
+pub(crate) struct TakingTurns {
+    machine: Machine,
+    time: CudaTime,
+    verify: bool,
+}
+
+/// An implementation that takes turns.
+struct Side {
+    function: String,
+    clock: Clock,
+    routine: Box<dyn Routine>,
+    /// Iterations of a sample.
+    iterations: u64,
+    /// Nanoseconds of an iteration, by sample.
+    samples: Vec<f64>,
+}
+
+impl<W: Workload> Group<W> {
+    /// Sets up these implementations at one size, lets them take turns, and gives the median time
+    /// of an iteration of each, ns.
+    pub(in crate::suite) fn medians_in_turns(
+        &self,
+        size: u64,
+        functions: &BTreeSet<String>,
+        with: &TakingTurns,
+    ) -> Result<BTreeMap<String, f64>, RoutineError> {
+        let rows: Vec<_> = (self.rows.iter())
+            .filter(|row| functions.contains(&row.function()))
+            .collect();
+        if rows.len() < functions.len() {
+            return Err("an implementation is not there".into());
+        }
+        // All are there at once.
+        let on_gpu = rows.iter().filter(|row| row.is_gpu()).count() as u64;
+        let host = W::host_bytes(size).saturating_mul(rows.len() as u64);
+        let device = (on_gpu > 0).then(|| W::device_bytes(size).saturating_mul(on_gpu));
+        if let Some(reason) = with.machine.too_small_for(host, device) {
+            return Err(reason.into());
+        }
+        let problem = Rc::new(W::new(size));
+        let mut sides = Vec::with_capacity(rows.len());
+        for row in rows {
+            let routine = match &row.make {
+                Make::Cpu(make) => make(&problem)?,
+                Make::Gpu(make) => make(&with.machine.gpu(&with.time)?, &problem)?,
+            };
+            sides.push(with.side(row.function(), row.clock, routine)?);
+        }
+        with.take_turns(&mut sides)?;
+        Ok(sides
+            .into_iter()
+            .filter_map(|side| Some((side.function, median(side.samples)?)))
+            .collect())
+    }
+}
+
+impl TakingTurns {
+    /// On the device that the settings name; `verify` has each implementation compared with
+    /// float64 first.
+    pub(super) fn new(settings: &Settings, verify: bool) -> Self {
+        Self {
+            machine: Machine::new(settings),
+            time: CudaTime::host_only(),
+            verify,
+        }
+    }
+
+    fn wait(&self) -> Result<(), RoutineError> {
+        match self.machine.opened() {
+            Some(gpu) => Ok(gpu.synchronize()?),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs it once, verifies it where that is wanted, and finds out how many iterations a sample
+    /// takes.
+    fn side(
+        &self,
+        function: String,
+        clock: Clock,
+        mut routine: Box<dyn Routine>,
+    ) -> Result<Side, RoutineError> {
+        routine.poison()?;
+        routine.run()?;
+        self.wait()?;
+        if self.verify {
+            let verified = routine.check()?;
+            if !verified.passed() {
+                return Err(format!(
+                    "{function} is wrong: error {:.3e}, at most {:.3e} accepted ({})",
+                    verified.error, verified.bound, verified.method
+                )
+                .into());
+            }
+        }
+        let mut side = Side {
+            function,
+            clock,
+            routine,
+            iterations: 1,
+            samples: Vec::new(),
+        };
+        // Until a measurement is long enough to be believed.
+        loop {
+            let iterations = side.iterations;
+            let ns = self.measure(&mut side, iterations)?;
+            let enough = SAMPLE.as_nanos() as f64;
+            if ns >= enough / 2.0 || side.iterations >= 1 << 30 {
+                let iteration = ns / side.iterations as f64;
+                side.iterations = (enough / iteration).ceil().max(1.0) as u64;
+                return Ok(side);
+            }
+            side.iterations *= 4;
+        }
+    }
+
+    /// Nanoseconds of so many iterations.
+    fn measure(&self, side: &mut Side, iterations: u64) -> Result<f64, TimingError> {
+        let routine = &mut side.routine;
+        let launches = routine.launches().max(1);
+        self.time
+            .measure(side.clock, iterations, launches, &mut || routine.run())
+    }
+
+    /// Samples all sides, forwards and backwards in turn.
+    fn take_turns(&self, sides: &mut [Side]) -> Result<(), TimingError> {
+        let mut samples = SAMPLES;
+        let mut taken = 0;
+        while taken < samples {
+            for at in 0..sides.len() {
+                let at = match taken % 2 {
+                    0 => at,
+                    _ => sides.len() - 1 - at,
+                };
+                let side = &mut sides[at];
+                let iterations = side.iterations;
+                // The other sides emptied the caches.
+                self.measure(side, iterations.div_ceil(8))?;
+                let ns = self.measure(side, iterations)?;
+                side.samples.push(ns / iterations as f64);
+                let fit = LONGEST.as_nanos() as f64 / ns;
+                samples = samples.min((fit as usize).max(FEWEST_SAMPLES));
+            }
+            taken += 1;
+        }
+        Ok(())
+    }
+}

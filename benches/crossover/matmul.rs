@@ -19,7 +19,7 @@ pub(crate) fn group() -> Group<Matmul> {
     #[cfg(feature = "blas")]
     let blas_sizes = cpu_sizes.clone();
     let ndarray_sizes = sizes.up_to(512, 1024, 1 << 14);
-    let slow_cpu_sizes = sizes.up_to(128, 512, 1 << 12);
+    let slow_cpu_sizes = sizes.up_to(128, 256, 1 << 12);
     let one_thread_sizes = Sizes::powers_of_two([8], [6, 8, 10], 0..=13);
     let naive_sizes = sizes.up_to(2048, 2048, 1 << 14);
     let cublas =

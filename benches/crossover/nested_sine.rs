@@ -17,7 +17,7 @@ pub(crate) fn group() -> Group<NestedSine> {
     .odd([1, 3, 511, 1000, 1025, (1 << 20) + 1]);
     let std_sizes = sizes.up_to(1 << 18, 1 << 22, 1 << 28);
     let simd_sizes = sizes.up_to(1 << 22, 1 << 26, 1 << 32);
-    let copied_sizes = sizes.up_to(1 << 22, 1 << 28, 1 << 32);
+    let copied_sizes = sizes.up_to(1 << 22, 1 << 26, 1 << 32);
     let per_kernel = |name, clock| {
         Implementation::gpu(name, clock, gpu::per_kernel).cost(nested_sine::cost_per_kernel)
     };

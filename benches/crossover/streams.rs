@@ -7,7 +7,7 @@ use crossover::timing::{Clock::Wall, Rate};
 use crossover::workload::streams::{self, Streams};
 
 pub(crate) fn group() -> Group<Streams> {
-    let sizes = Sizes::powers_of_two([16], [16, 22, 28], (16..=28).step_by(2)).odd([
+    let sizes = Sizes::powers_of_two([16], [16, 22, 26], (16..=28).step_by(2)).odd([
         1,
         1000,
         1025,

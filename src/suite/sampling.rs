@@ -36,9 +36,9 @@ impl SamplingPlan {
                 longest_iteration: None,
             },
             Profile::Default => Self {
-                warm_up: ms(100),
-                measurement: ms(250),
-                samples: 30,
+                warm_up: ms(60),
+                measurement: ms(150),
+                samples: 25,
                 resamples: 2_000,
                 longest_iteration: None,
             },
@@ -134,7 +134,7 @@ mod tests {
         let (samples, time) = plan.for_iteration(Duration::from_secs(1));
         assert_eq!(samples, FEWEST_SAMPLES);
         assert_eq!(time, Duration::from_secs(11));
-        let (samples, _) = plan.for_iteration(Duration::from_millis(20));
+        let (samples, _) = plan.for_iteration(plan.measurement.mul_f64(1.0 / 12.5));
         assert_eq!(samples, 12);
         let (samples, _) = plan.for_iteration(Duration::ZERO);
         assert_eq!(samples, plan.samples);

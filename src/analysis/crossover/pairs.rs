@@ -97,6 +97,7 @@ fn point(b: &Benchmark) -> Point {
         median: b.median_ns,
         low: b.low_ns(),
         high: b.high_ns(),
+        measured: true,
     }
 }
 
@@ -132,8 +133,12 @@ pub(crate) fn best_cpu(group: &Group) -> (Curve, Vec<(f64, String)>) {
             .filter_map(|(name, c)| Some((name, c.at(size)?)))
             .min_by(|a, b| a.1.median.total_cmp(&b.1.median))
             .filter(|(_, point)| !may_be_faster(point));
+        // One that has ended at a smaller size was too slow to go on; one that only has no point
+        // here might have won.
+        let rivals_ran = || curves.iter().all(|(_, c)| !c.covers(size) || c.has(size));
         if let Some((name, point)) = best {
-            points.push(point);
+            let measured = point.measured && rivals_ran();
+            points.push(Point { measured, ..point });
             names.push((size, name.clone()));
         }
     }

@@ -30,6 +30,8 @@ pub(crate) struct Point {
     pub low: f64,
     /// Upper end.
     pub high: f64,
+    /// Measured, and not interpolated: of the fastest of several curves, also the others there.
+    pub measured: bool,
 }
 
 /// Points with ascending, distinct sizes.
@@ -74,11 +76,18 @@ impl Curve {
             median: between(a.median, b.median),
             low: between(a.low, b.low),
             high: between(a.high, b.high),
+            measured: false,
         })
     }
 
-    fn has(&self, size: f64) -> bool {
-        self.0.binary_search_by(|p| p.size.total_cmp(&size)).is_ok()
+    /// Whether the curve was measured at `size`.
+    pub(crate) fn has(&self, size: f64) -> bool {
+        self.at(size).is_some_and(|point| point.measured)
+    }
+
+    /// Whether `size` lies between its ends.
+    pub(crate) fn covers(&self, size: f64) -> bool {
+        self.at(size).is_some()
     }
 }
 

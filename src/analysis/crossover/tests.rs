@@ -12,6 +12,7 @@ fn curve(sizes: &[u64], noise: f64, time: impl Fn(f64) -> f64) -> Curve {
             median,
             low: median * (1.0 - noise),
             high: median * (1.0 + noise),
+            measured: true,
         }
     }))
 }
@@ -38,6 +39,7 @@ fn any_curve() -> impl Strategy<Value = Vec<Point>> {
                 median,
                 low: median * (1.0 - noise),
                 high: median * (1.0 + noise),
+                measured: true,
             })
         };
         points.iter().enumerate().filter_map(point).collect()
@@ -152,7 +154,7 @@ proptest! {
         cpu in proptest::collection::vec(any::<(f64, f64, f64, f64)>(), 0..12),
         gpu in any_curve(),
     ) {
-        let points = cpu.into_iter().map(|(size, median, low, high)| Point { size, median, low, high });
+        let points = cpu.into_iter().map(|(size, median, low, high)| Point { size, median, low, high, measured: true });
         if let Some(found) = search(&Curve::new(points), &Curve::new(gpu)) {
             let (first, last) = found.range;
             prop_assert!(1.0 <= first && first <= last && last <= 4096.0, "{found:?}");

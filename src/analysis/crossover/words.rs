@@ -4,8 +4,12 @@ use crate::analysis::crossover::pairs::Found;
 use crate::analysis::crossover::search::Answer;
 use crate::presentation::units;
 
-/// `from N = 181 on (measured)`.
+/// `from N = 181 on; another run says 160 to 205; the median of 5 processes`.
 pub(crate) fn wins(f: &Found) -> String {
+    format!("{}; {}", where_it_wins(f), rests_on(f))
+}
+
+fn where_it_wins(f: &Found) -> String {
     let (symbol, unit) = (&f.topic.symbol, f.topic.unit);
     if let Some(only) = only(f) {
         return match f.crossing.answer {
@@ -23,8 +27,8 @@ pub(crate) fn wins(f: &Found) -> String {
         let interval = unit.range(c.low, c.high);
         match (f.confirmed, c.measured) {
             (Some(_), _) => format!("{from}; another run says {interval}"),
-            (None, true) => format!("{from} (one process)"),
-            (None, false) => format!("{from} (one process, interpolated)"),
+            (None, true) => from,
+            (None, false) => format!("{from} (interpolated)"),
         }
     });
     match (f.crossing.answer, from) {
@@ -36,11 +40,11 @@ pub(crate) fn wins(f: &Found) -> String {
     }
 }
 
-/// `the medians of 5 processes`, or that it is one.
-pub(crate) fn rests_on(f: &Found) -> String {
+/// `the median of 5 processes`; `one process` where another one may say otherwise.
+fn rests_on(f: &Found) -> String {
     match f.confirmed {
         Some(confirmed) => format!("the median of {} processes", confirmed.processes),
-        None => "one process: another one may say otherwise".to_owned(),
+        None => "one process".to_owned(),
     }
 }
 

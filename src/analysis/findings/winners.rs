@@ -4,7 +4,6 @@ use crate::analysis::crossover::pairs::{Found, headlines};
 use crate::analysis::crossover::search::{Answer, Change};
 use crate::analysis::crossover::words;
 use crate::analysis::findings::finding::{Context, Finding};
-use crate::model::topic::Unit;
 
 pub(super) fn find(context: &Context) -> Vec<Finding> {
     headlines(context.found).map(one).collect()
@@ -77,11 +76,7 @@ fn verdict(f: &Found) -> String {
                         true => "beats the best CPU code from",
                         false => "loses again from",
                     };
-                    format!(
-                        "{does} {symbol} = {} on ({})",
-                        unit.from(c.size),
-                        how(c, unit)
-                    )
+                    format!("{does} {symbol} = {} on ({})", unit.from(c.size), how(f, c))
                 })
                 .collect();
             format!("{}; {at_largest}", turns.join(", "))
@@ -89,10 +84,14 @@ fn verdict(f: &Found) -> String {
     }
 }
 
-fn how(change: &Change, unit: Unit) -> String {
-    let kind = match change.measured {
-        true => "measured",
-        false => "interpolated",
-    };
-    format!("{kind}, {}", unit.range(change.low, change.high))
+fn how(f: &Found, change: &Change) -> String {
+    let interval = f.topic.unit.range(change.low, change.high);
+    match (f.confirmed, change.measured) {
+        (Some(confirmed), _) => format!(
+            "the median of {} processes; another run says {interval}",
+            confirmed.processes
+        ),
+        (None, true) => format!("one process, measured, {interval}"),
+        (None, false) => format!("one process, interpolated, {interval}"),
+    }
 }

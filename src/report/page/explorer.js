@@ -182,7 +182,11 @@
     const versus = (f) => base.row[1] / f.r[1];
     let text = "Choose an implementation below.";
     const doubt = best && doubtful(found, best.r);
-    if (doubt && group.compares) {
+    // Measured at smaller and larger sizes, but not here: it might be the fastest.
+    const absent = best && [...shown].find((s) => s.counts && !row(s, size) && s.rows.some((r) => r[0] < size) && s.rows.some((r) => r[0] > size));
+    if (absent && group.compares) {
+      text = `No winner at ${group.symbol} = ${sized(size)}: ${label(absent)} was not run there.`;
+    } else if (doubt && group.compares) {
       text = `No winner at ${group.symbol} = ${sized(size)}: ${label(doubt.s)} is unsteady.`;
     } else if (best) {
       text = group.compares ? `Winner at ${group.symbol} = ${sized(size)}: ${label(best.s)}, ${time(best.r[1])}` : `At ${group.symbol} = ${sized(size)}`;

@@ -249,9 +249,12 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
     sizes.sort_unstable();
     sizes.dedup();
     let topic = &group.topic;
-    // None where something unsteady may be faster.
+    // None where something unsteady may be faster, or something that was not run at this size.
     let fastest = |size: u64| {
         let work = group.series.iter().filter(|s| s.measures_work());
+        if work.clone().any(|s| s.skips(size)) {
+            return None;
+        }
         let here: Vec<&Benchmark> = work.filter_map(|s| s.at(size)).collect();
         let shortest = |times: &mut dyn Iterator<Item = f64>| times.fold(f64::INFINITY, f64::min);
         let unsteady = |b: &&&Benchmark| b.unsteady.is_some();

@@ -215,7 +215,7 @@ fn answer(f: &Found) -> Markup {
             p.question { (f.question.phrase()) }
             p.big data-answer=(format!("{}/{}", f.group, f.question.name()))
                 data-size=[f.crossing.for_good().map(|c| c.size)] { (big) }
-            p.small { (words::wins(f)) "; " (words::rests_on(f)) }
+            p.small { (words::wins(f)) }
             p.pair {
                 span.gpu { (f.gpu_label()) } (alone) " against " span.cpu { "cpu/" (f.cpu) }
             }

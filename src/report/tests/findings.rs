@@ -313,3 +313,26 @@ fn a_laptop_is_answered_with_the_reference() {
     assert!(report.machine.other);
     assert!(get(&report.findings, "winner.matmul.queued").is_some());
 }
+
+/// A winner, or a crossing that counts as measured, takes a time of every rival.
+#[test]
+fn a_rival_that_was_not_run_leaves_the_crossing_interpolated() {
+    for (missing, said) in [
+        (false, "process, measured, "),
+        (true, "process, interpolated, "),
+    ] {
+        let findings = findings(|f| {
+            for n in [256, 320, 384, 512] {
+                let shift = n as f64 / 350.0;
+                let cpu = 1e5 * shift.powi(3);
+                plant(f, &format!("matmul/cpu/best/{n}"), Wall, cpu, 0);
+                if n == 256 || n == 512 || !missing {
+                    plant(f, &format!("matmul/cpu/rayon/{n}"), Wall, 1.5 * cpu, 0);
+                }
+                plant(f, &format!("matmul/gpu/cublas-eager/{n}"), Events, 1e5, 1);
+            }
+        });
+        let winner = get(&findings, "winner.matmul.queued").unwrap();
+        assert!(winner.text.contains(said), "{}", winner.text);
+    }
+}

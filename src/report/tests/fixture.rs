@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::model::{
-    BandwidthCurve, BandwidthPoint, Ceiling, Cost, Cpu, DeviceState, Environment, Failure, GpuInfo,
-    Role, RunRecord, SCHEMA, Sidecar, Skip, Telemetry, Verified,
+    BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, Cost, Cpu, DeviceState, Environment,
+    Failure, GpuInfo, Role, RunRecord, SCHEMA, Sidecar, Skip, Telemetry, Verified,
 };
 use crate::results::{runs, sidecar};
 use crate::timing::Clock;
@@ -120,6 +120,12 @@ impl Fixture {
             method: format!("{name}, planted"),
         };
         self.run.ceilings.insert(name.into(), ceiling);
+        self.write_run();
+    }
+
+    /// Processes of their own answered this.
+    pub(crate) fn confirm(&mut self, confirmation: Confirmation) {
+        self.run.confirmations.push(confirmation);
         self.write_run();
     }
 

@@ -1,5 +1,6 @@
 //! The report on planted results: what it reads, computes, says, writes and shows.
 
+mod answers;
 mod browser;
 mod cdp;
 mod findings;

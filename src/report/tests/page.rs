@@ -91,7 +91,7 @@ fn the_readme_shows_the_reference() {
     assert!(text.starts_with("# a\n") && text.ends_with("\nz\n"));
     assert!(text.contains("Example GPU against Example CPU 9000, measured 2026-01-02"));
     assert!(
-        text.contains("| `gpu/cublas-eager` | from N = 88 on (one process, interpolated) |"),
+        text.contains("| `gpu/cublas-eager` | from N = 88 on (interpolated); one process |"),
         "{text}"
     );
     assert!(text.contains("docs/plots/matmul-time.svg"));

@@ -1,0 +1,117 @@
+//! Answers that rest on several processes.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::model::record::{Confirmation, Duel};
+use crate::model::role::Data;
+use crate::report::assemble::Options;
+use crate::report::tests::fixture::{Fixture, Planted, full};
+use crate::report::write;
+use crate::timing::Clock;
+
+/// Five processes, whose CPU is so many percent slower than it should be: the crossing is at 96 and
+/// the GPU 16 times faster at 1,536.
+fn confirmation(question: Data, gpu: &str, percent: [f64; 5]) -> Confirmation {
+    let process = |percent: f64| {
+        let duel = |size: u64| Duel {
+            size,
+            cpu: "best".into(),
+            cpu_ns: 1e4 * (size as f64 / 96.0) * (1.0 + percent / 100.0),
+            gpu_ns: 1e4,
+        };
+        [80, 96, 112, 128, 1536].map(duel).into()
+    };
+    Confirmation {
+        group: "matmul".into(),
+        question,
+        gpu: gpu.into(),
+        clock: match question {
+            Data::Queued => Clock::Events,
+            _ => Clock::Wall,
+        },
+        gpu_machine: None,
+        range: (8, 1536),
+        processes: percent.map(process).into(),
+    }
+}
+
+/// The run's own process sees the crossing at 48.
+fn planted(f: &Fixture) {
+    for n in [8, 48, 96, 192, 1536] {
+        let ns = 1e4 * (f64::from(n) / 48.0);
+        f.plant(&Planted::new(
+            &format!("matmul/cpu/best/{n}"),
+            Clock::Wall,
+            ns,
+        ));
+        let eager = format!("matmul/gpu/cublas-eager/{n}");
+        f.plant(&Planted::new(&eager, Clock::Events, 1e4));
+    }
+}
+
+#[test]
+fn the_answer_is_that_of_the_processes_with_an_interval() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = Fixture::new(&root, Some("Example GPU"));
+    planted(&f);
+    let said = || {
+        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+        let summary = fs::read_to_string(written.summary()).unwrap();
+        let summary: Value = serde_json::from_str(&summary).unwrap();
+        let page = fs::read_to_string(&written.page).unwrap();
+        (summary["crossovers"][0].clone(), page)
+    };
+    let (alone, page) = said();
+    assert_eq!(alone["processes"], Value::Null);
+    assert!((alone["size"].as_f64().unwrap() - 48.0).abs() < 1e-6);
+    assert!(page.contains("on (interpolated); one process"));
+
+    f.confirm(confirmation(
+        Data::Queued,
+        "cublas-eager",
+        [-4.0, -2.0, 0.0, 2.0, 4.0],
+    ));
+    let (confirmed, page) = said();
+    assert_eq!(confirmed["processes"], 5);
+    let number = |name: &str| confirmed[name].as_f64().unwrap();
+    assert!((number("size") - 96.0).abs() < 1e-6);
+    assert!((number("speedup") - 16.0).abs() < 1e-6);
+    // The run's own process lies a factor of two away, some minutes before: so may another run.
+    assert!(number("size_low") < 70.0 && 130.0 < number("size_high"));
+    assert!(number("speedup_low") < 12.0 && 20.0 < number("speedup_high"));
+    for text in [
+        "from N = 96 on; another run says ",
+        "; the median of 5 processes",
+        "16× faster at N = 1,536; another run says ",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn results_of_a_later_run_are_not_those_that_were_confirmed() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = full(&root, "Example GPU");
+    f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
+    planted(&f);
+    let processes = || {
+        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+        let summary = fs::read_to_string(written.summary()).unwrap();
+        let summary: Value = serde_json::from_str(&summary).unwrap();
+        let answers = summary["crossovers"].as_array().unwrap().clone();
+        let ours = |c: &&Value| c["group"] == "matmul" && c["gpu"] == "cublas-eager";
+        answers.iter().find(ours).unwrap()["processes"].clone()
+    };
+    assert_eq!(processes(), 5);
+    f.next_run(45);
+    f.plant(&Planted::new(
+        "matmul/gpu/cublas-eager/1536",
+        Clock::Events,
+        9e3,
+    ));
+    assert_eq!(processes(), Value::Null);
+}

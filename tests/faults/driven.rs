@@ -160,6 +160,8 @@ pub(crate) fn choices() {
         assert_eq!(next.code, Some(0), "{}", next.said);
         assert!(note(&next).starts_with(other), "{}", note(&next));
         assert_eq!(next.choices, [(choice.clone(), other.to_owned())].into());
+        // The result says what it rests on.
+        assert_eq!(next.sidecar("choice/cpu_best/4").choices, next.choices);
     }
     let gone = told(json!({ "choices": { choice: "by a library that is gone" } }));
     let measured = drive("choice", &gone);

@@ -3,6 +3,7 @@
 //! both the test and a bench executable.
 #![cfg_attr(not(unix), allow(unused))]
 
+mod confirmed;
 #[cfg(target_os = "linux")]
 mod cut_short;
 mod driven;
@@ -128,6 +129,10 @@ fn main() -> ExitCode {
         ("a_run_that_need_not_verify", driven::unverified),
         #[cfg(unix)]
         ("choices_are_said_and_taken", driven::choices),
+        ("answers_of_several_processes", confirmed::answered),
+        ("what_is_not_asked", confirmed::not_asked),
+        #[cfg(unix)]
+        ("a_signal_while_processes_answer", confirmed::interrupted),
         #[cfg(unix)]
         ("a_group_behind_a_link", files::linked_group),
         #[cfg(unix)]

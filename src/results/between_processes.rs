@@ -110,7 +110,9 @@ pub(super) struct BetweenProcesses(BTreeMap<Class, f64>);
 impl BetweenProcesses {
     /// From what processes answered.
     pub(super) fn of(confirmations: &[Confirmation]) -> Self {
-        let mut medians: BTreeMap<(&str, &str, u64, bool), (Class, Vec<f64>)> = BTreeMap::new();
+        /// Group, implementation, size, and whether it is the GPU's.
+        type Benchmark<'a> = (&'a str, &'a str, u64, bool);
+        let mut medians: BTreeMap<Benchmark<'_>, (Class, Vec<f64>)> = BTreeMap::new();
         for asked in confirmations {
             let mut add = |name, size, device, clock, ns: f64| {
                 let class = Class::of(device, asked.question, clock, ns);

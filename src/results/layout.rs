@@ -7,7 +7,7 @@
 //! <group>/<function>/<size>/.earlier-<baseline>/
 //!                                        what an attempt is about to replace
 //! runs/<run>.json                        the record of a run
-//! crossings.json                         sizes around crossings that later runs measure
+//! crossings.json                         sizes around crossings, of earlier versions
 //! crossover.lock                         held by the run that is writing
 //! ```
 

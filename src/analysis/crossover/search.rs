@@ -2,8 +2,9 @@
 //!
 //! Both curves are taken as straight between neighbouring sizes in log-log, since times
 //! follow powers of the size. At each size that either has, inside the range that both
-//! cover, the size is *decided* when the two intervals do not overlap and the medians
-//! differ by at least [`MINIMUM_EFFECT`]; otherwise it is open. The decided sizes alone
+//! cover, the size is *decided* when the interval of their ratio excludes one (the two intervals
+//! are of independent measurements, so their halves add as squares) and the medians differ by at
+//! least [`MINIMUM_EFFECT`]; otherwise it is open. The decided sizes alone
 //! make the answer, so that noise where the curves nearly touch is not taken for crossing
 //! back. The crossing itself is where the medians cross last between the last size decided
 //! for one side and the first decided for the other; its interval runs from the first size
@@ -103,6 +104,8 @@ pub(crate) enum Answer {
     Never,
     /// The GPU wins somewhere and loses again at a larger size.
     CrossesBack,
+    /// No measured size shows a difference.
+    Undecided,
 }
 
 impl Answer {
@@ -113,6 +116,7 @@ impl Answer {
             Answer::Always => "always",
             Answer::Never => "never",
             Answer::CrossesBack => "crosses-back",
+            Answer::Undecided => "undecided",
         }
     }
 }
@@ -234,7 +238,8 @@ pub(crate) fn search(cpu: &Curve, gpu: &Curve) -> Option<Crossing> {
         }
     }
     let answer = match (changes.as_slice(), decided.last()) {
-        (_, None) | ([], Some((_, false))) => Answer::Never,
+        (_, None) => Answer::Undecided,
+        ([], Some((_, false))) => Answer::Never,
         ([], Some((_, true))) => Answer::Always,
         ([only], _) if only.to_gpu => Answer::At,
         _ => Answer::CrossesBack,
@@ -255,11 +260,18 @@ fn gaps(cpu: &Curve, gpu: &Curve) -> Vec<Gap> {
         .into_iter()
         .filter_map(|size| {
             let (cpu, gpu) = (cpu.at(size)?, gpu.at(size)?);
+            let median = (gpu.median / cpu.median).ln();
+            let below = (gpu.median / gpu.low)
+                .ln()
+                .hypot((cpu.high / cpu.median).ln());
+            let above = (gpu.high / gpu.median)
+                .ln()
+                .hypot((cpu.median / cpu.low).ln());
             Some(Gap {
                 size,
-                median: (gpu.median / cpu.median).ln(),
-                low: (gpu.low / cpu.high).ln(),
-                high: (gpu.high / cpu.low).ln(),
+                median,
+                low: median - below,
+                high: median + above,
             })
         })
         .collect()

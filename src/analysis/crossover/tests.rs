@@ -66,7 +66,8 @@ proptest! {
         wobble in proptest::collection::vec(-1.0f64..1.0, 64),
     ) {
         let noise = 0.02;
-        let shaken = |time: f64, w: f64| time * (1.0 + 0.8 * noise * w);
+        // Both at once stay within the interval of their ratio.
+        let shaken = |time: f64, w: f64| time * (1.0 + 0.65 * noise * w);
         let sizes = powers(15);
         let (cpu, gpu) = planted(at, steeper);
         let index = |s: f64| s.log2().round() as usize;
@@ -142,7 +143,7 @@ proptest! {
         let last = found.changes.last().map(|change| change.to_gpu);
         let expected = match found.answer {
             Answer::At => last == Some(true) && found.changes.len() == 1,
-            Answer::Always | Answer::Never => last.is_none(),
+            Answer::Always | Answer::Never | Answer::Undecided => last.is_none(),
             Answer::CrossesBack => last.is_some(),
         };
         prop_assert!(expected, "{found:?}");
@@ -186,7 +187,7 @@ fn a_tie_is_no_win_and_no_crossing_back() {
     let sizes = powers(10);
     let cpu = curve(&sizes, 0.01, |s| 100.0 * s);
     let tied = curve(&sizes, 0.01, |s| 99.5 * s);
-    assert_eq!(search(&cpu, &tied).unwrap().answer, Answer::Never);
+    assert_eq!(search(&cpu, &tied).unwrap().answer, Answer::Undecided);
     // Ahead, then within noise on the other side, then ahead: still always.
     let touching = curve(
         &sizes,

@@ -14,6 +14,7 @@ fn where_it_wins(f: &Found) -> String {
     if let Some(only) = only(f) {
         return match f.crossing.answer {
             Answer::Always => only,
+            Answer::Undecided => format!("undecided {only}"),
             _ => format!("not {only}"),
         };
     }
@@ -34,6 +35,7 @@ fn where_it_wins(f: &Found) -> String {
     match (f.crossing.answer, from) {
         (Answer::Always, _) => format!("always ({range})"),
         (Answer::Never, _) => format!("never ({range})"),
+        (Answer::Undecided, _) => format!("undecided ({range})"),
         (Answer::At, Some(from)) => from,
         (_, Some(from)) => format!("crosses back; for good {from}"),
         (_, None) => format!("crosses back, not for good ({range})"),

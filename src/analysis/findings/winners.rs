@@ -51,6 +51,7 @@ fn verdict(f: &Found) -> String {
     if let Some(only) = words::only(f) {
         let does = match f.crossing.answer {
             Answer::Always => "beats",
+            Answer::Undecided => "is not told from",
             _ => "does not beat",
         };
         return format!("{does} the best CPU code {only}; {at_largest}");
@@ -58,6 +59,11 @@ fn verdict(f: &Found) -> String {
     match f.crossing.answer {
         Answer::Always => format!(
             "beats the best CPU code at every measured size, {symbol} = {} to {}; {at_largest}",
+            unit.write(range.0 as u64),
+            unit.write(range.1 as u64)
+        ),
+        Answer::Undecided => format!(
+            "is told from the best CPU code at no measured size, {symbol} = {} to {}; {at_largest}",
             unit.write(range.0 as u64),
             unit.write(range.1 as u64)
         ),

@@ -200,9 +200,10 @@ fn answer(f: &Found) -> Markup {
     let only = words::only(f);
     let big = match (f.crossing.answer, f.crossing.for_good()) {
         (Answer::Always, _) if only.is_some() => "faster".to_owned(),
-        (_, None) if only.is_some() => "not faster".to_owned(),
+        (Answer::Never | Answer::CrossesBack, None) if only.is_some() => "not faster".to_owned(),
         (Answer::Always, _) => "always".to_owned(),
         (Answer::Never, _) => "never".into(),
+        (Answer::Undecided, _) => "undecided".into(),
         (_, Some(c)) => format!("{symbol} ≥ {}", f.topic.unit.from(c.size)),
         (_, None) => "crosses back".into(),
     };
@@ -349,7 +350,7 @@ fn reading(report: &Assembled) -> Markup {
                 "Times are medians with Criterion's confidence interval. The CPU side of an answer is the \
                  fastest CPU code at each size. With the data on the device, a time with its launch \
                  included answers; gated times are device time alone. \
-                 A size decides for one side when the intervals are apart and the medians differ by 2 % \
+                 A size decides for one side when the interval of the ratio excludes one and the medians differ by 2 % \
                  or more. Samples in two modes, or with an interval wider than 10 % of the median, are taken \
                  once more; what is unsteady then as well (±) decides nothing. Between sizes curves are \
                  taken as straight in log-log. "

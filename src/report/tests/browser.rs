@@ -131,7 +131,7 @@ fn the_explorer_shows_what_the_raw_points_say() {
         )?;
         for script in [
             "Number(document.querySelector('#x-crossings [data-gpu=\"gpu/cublas-eager\"]').dataset.size)",
-            "Number(document.querySelector('[data-answer=\"matmul/device\"]').dataset.size)",
+            "Number(document.querySelector('[data-answer=\"matmul/queued\"]').dataset.size)",
         ] {
             let shown = browser.eval(script)?.as_f64().unwrap();
             assert!(
@@ -140,7 +140,7 @@ fn the_explorer_shows_what_the_raw_points_say() {
             );
         }
         let text = browser
-            .eval("document.querySelector('[data-answer=\"matmul/device\"]').textContent")?;
+            .eval("document.querySelector('[data-answer=\"matmul/queued\"]').textContent")?;
         let text = text.as_str().unwrap().trim_start_matches("N ≥ ");
         assert!(
             (text.parse::<f64>()? / planted - 1.0).abs() < 0.01,

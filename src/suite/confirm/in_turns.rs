@@ -32,6 +32,9 @@ pub(crate) struct TakingTurns {
 struct Side {
     function: String,
     clock: Clock,
+    /// Kernel or graph launches of an iteration; 0 on the CPU, whose time must not contain a wait
+    /// for the device.
+    launches: u32,
     routine: Box<dyn Routine>,
     /// Iterations of a sample.
     iterations: u64,
@@ -68,7 +71,11 @@ impl<W: Workload> Group<W> {
                 Make::Cpu(make) => make(&problem)?,
                 Make::Gpu(make) => make(&with.machine.gpu(&with.time)?, &problem)?,
             };
-            sides.push(with.side(row.function(), row.clock, routine)?);
+            let launches = match row.is_gpu() {
+                true => routine.launches().max(1),
+                false => 0,
+            };
+            sides.push(with.side(row.function(), row.clock, launches, routine)?);
         }
         with.take_turns(&mut sides)?;
         Ok(sides
@@ -102,6 +109,7 @@ impl TakingTurns {
         &self,
         function: String,
         clock: Clock,
+        launches: u32,
         mut routine: Box<dyn Routine>,
     ) -> Result<Side, RoutineError> {
         routine.poison()?;
@@ -120,6 +128,7 @@ impl TakingTurns {
         let mut side = Side {
             function,
             clock,
+            launches,
             routine,
             iterations: 1,
             samples: Vec::new(),
@@ -140,10 +149,12 @@ impl TakingTurns {
 
     /// Nanoseconds of so many iterations.
     fn measure(&self, side: &mut Side, iterations: u64) -> Result<f64, TimingError> {
+        if side.launches > 0 {
+            // The CPU may have had a long turn, and the device's clock has come down meanwhile.
+            self.time.wake()?;
+        }
         let routine = &mut side.routine;
-        let launches = routine.launches().max(1);
-        self.time
-            .measure(side.clock, iterations, launches, &mut || routine.run())
+        (self.time).measure(side.clock, iterations, side.launches, &mut || routine.run())
     }
 
     /// Samples all sides, forwards and backwards in turn.

@@ -75,6 +75,7 @@ fn question(found: &Found, others: &[Machine]) -> Option<Question> {
     let near = match (found.crossing.answer, found.crossing.for_good()) {
         (_, Some(change)) => change.size,
         (Answer::Always, None) => 0.0,
+        (Answer::Undecided, None) if found.speedup >= 1.0 => 0.0,
         (_, None) => f64::INFINITY,
     };
     let (first, last) = found.crossing.range;

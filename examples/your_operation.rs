@@ -116,6 +116,7 @@ pub(crate) fn group() -> Group<Sigmoid> {
         .axis("n", "n, elements", Unit::Count)
         .with(Implementation::cpu("std", cpu))
         .with(kernel("kernel", Clock::Events))
+        .with(kernel("kernel-awaited", Clock::Wall).awaited())
         .with(kernel("kernel-gated", Clock::EventsGated))
         .with(transfer("transfer", HostMemory::Pageable))
         .with(transfer("transfer-pinned", HostMemory::Pinned))

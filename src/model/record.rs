@@ -130,6 +130,9 @@ pub struct Confirmation {
     /// The machine that its times come from, where this one has no GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_machine: Option<String>,
+    /// The run of that machine that they are of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_run: Option<String>,
     /// The smallest and the largest size that were measured on both.
     pub range: (u64, u64),
     /// What each process measured: by size, ascending; the largest size is the one of the speedup.

@@ -14,7 +14,7 @@ use crate::model::role::{Data, Does};
 use crate::results::curves::Benchmark;
 use crate::timing::Clock;
 
-/// Below this time per launch, ns, fixed costs are a large share: a launch behind a gate costs up
+/// Below this time of an iteration, ns, fixed costs are a large share: a launch behind a gate costs up
 /// to 150 ns more in one process than in the next on an H200.
 const SHORT_NS: f64 = 20_000.0;
 
@@ -35,8 +35,8 @@ enum Class {
 }
 
 impl Class {
-    fn of(device: Device, data: Data, clock: Option<Clock>, ns_per_launch: f64) -> Self {
-        let short = ns_per_launch < SHORT_NS;
+    fn of(device: Device, data: Data, clock: Option<Clock>, median_ns: f64) -> Self {
+        let short = median_ns < SHORT_NS;
         match device {
             Device::Cpu => Class::Cpu { short },
             Device::Gpu => Class::Gpu {
@@ -112,27 +112,32 @@ impl BetweenProcesses {
     pub(super) fn of(confirmations: &[Confirmation]) -> Self {
         /// Group, implementation, size, and whether it is the GPU's.
         type Benchmark<'a> = (&'a str, &'a str, u64, bool);
-        let mut medians: BTreeMap<Benchmark<'_>, (Class, Vec<f64>)> = BTreeMap::new();
+        // By process: several questions may share what one process measured.
+        let mut medians: BTreeMap<Benchmark<'_>, (Class, BTreeMap<usize, f64>)> = BTreeMap::new();
         for asked in confirmations {
-            let mut add = |name, size, device, clock, ns: f64| {
-                let class = Class::of(device, asked.question, clock, ns);
-                let key = (asked.group.as_str(), name, size, device == Device::Gpu);
-                let entry = medians.entry(key).or_insert((class, Vec::new()));
-                entry.1.extend(Some(ns.ln()).filter(|ln| ln.is_finite()));
-            };
-            for duel in asked.processes.iter().flatten() {
-                add(&duel.cpu, duel.size, Device::Cpu, None, duel.cpu_ns);
-                if asked.gpu_machine.is_none() {
-                    let clock = Some(asked.clock);
-                    add(&asked.gpu, duel.size, Device::Gpu, clock, duel.gpu_ns);
+            for (process, duels) in asked.processes.iter().enumerate() {
+                let mut add = |name, size, device, clock, ns: f64| {
+                    let class = Class::of(device, asked.question, clock, ns);
+                    let key = (asked.group.as_str(), name, size, device == Device::Gpu);
+                    let (_, by_process) = medians.entry(key).or_insert((class, BTreeMap::new()));
+                    if ns.ln().is_finite() {
+                        by_process.entry(process).or_insert(ns.ln());
+                    }
+                };
+                for duel in duels {
+                    add(&duel.cpu, duel.size, Device::Cpu, None, duel.cpu_ns);
+                    if asked.gpu_machine.is_none() {
+                        let clock = Some(asked.clock);
+                        add(&asked.gpu, duel.size, Device::Gpu, clock, duel.gpu_ns);
+                    }
                 }
             }
         }
         let mut pooled: BTreeMap<Class, (f64, usize)> = BTreeMap::new();
         for (class, logs) in medians.into_values() {
-            let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+            let mean = logs.values().sum::<f64>() / logs.len() as f64;
             let (squares, freedom) = pooled.entry(class).or_default();
-            *squares += logs.iter().map(|ln| (ln - mean).powi(2)).sum::<f64>();
+            *squares += logs.values().map(|ln| (ln - mean).powi(2)).sum::<f64>();
             *freedom += logs.len().saturating_sub(1);
         }
         let known = pooled
@@ -148,12 +153,11 @@ impl BetweenProcesses {
         if matches!(benchmark.role.does, Does::Starts(_)) {
             return 0.0;
         }
-        let launches = f64::from(benchmark.cost.launches.unwrap_or(1).max(1));
         let class = Class::of(
             benchmark.device,
             benchmark.role.data,
             benchmark.clock,
-            benchmark.median_ns / launches,
+            benchmark.median_ns,
         );
         let known = self.0.get(&class).copied();
         known.unwrap_or_else(|| class.assumed())
@@ -178,6 +182,7 @@ mod tests {
             gpu: "b".into(),
             clock: Clock::Events,
             gpu_machine: None,
+            gpu_run: None,
             range: (1, 64),
             processes: gpu_ns
                 .map(|ns| vec![duel(1, ns), duel(2, ns), duel(64, ns)])

@@ -448,24 +448,33 @@ fn unfit(benchmark: &Benchmark, runs: &[RunRecord]) -> Option<String> {
 }
 
 /// The runs of each machine, from the oldest to the newest; first that of the newest run. A run
-/// without a GPU is one of the machine with its CPU.
+/// without a GPU is one of the machine with its CPU, and so is one whose GPU did not say its UUID
+/// where the model is the same.
 fn boards(runs: Vec<RunRecord>) -> Vec<Vec<RunRecord>> {
     struct Board {
-        cpu: String,
-        gpu: Option<String>,
+        cpu: (String, usize),
+        gpu: Option<GpuInfo>,
         runs: Vec<RunRecord>,
     }
+    let is_same = |a: &GpuInfo, b: &GpuInfo| match (&a.uuid, &b.uuid) {
+        (Some(a), Some(b)) => a == b,
+        _ => a.name == b.name,
+    };
     let mut boards: Vec<Board> = Vec::new();
     for run in runs.into_iter().rev() {
-        let cpu = run.environment.cpu.model.clone();
-        let gpu = (run.environment.gpu.as_ref())
-            .map(|gpu| gpu.uuid.clone().unwrap_or_else(|| gpu.name.clone()));
+        let environment = &run.environment;
+        let cpu = (environment.cpu.model.clone(), environment.cpu.usable_cores);
+        let gpu = environment.gpu.clone();
         let same = |board: &&mut Board| {
-            board.cpu == cpu && (gpu.is_none() || board.gpu.is_none() || board.gpu == gpu)
+            let both = board.gpu.as_ref().zip(gpu.as_ref());
+            board.cpu == cpu && both.is_none_or(|(a, b)| is_same(a, b))
         };
         match boards.iter_mut().find(same) {
             Some(board) => {
-                board.gpu = board.gpu.take().or(gpu);
+                board.gpu = match board.gpu.take() {
+                    Some(known) if known.uuid.is_some() => Some(known),
+                    known => gpu.or(known),
+                };
                 board.runs.push(run);
             }
             None => boards.push(Board {

@@ -1,5 +1,5 @@
-//! Sizes beyond the profile's: those around a crossing that an earlier run on this machine
-//! found between two of its sizes.
+//! Sizes beyond the profile's: those around crossings that a version before answers rested on
+//! several processes found on this machine, and kept.
 
 use std::path::Path;
 

@@ -124,7 +124,7 @@ impl Session {
         self.turns.is_some()
     }
 
-    /// What a group runs: its profile's sizes, and those around crossings that an earlier run
+    /// What a group runs: its profile's sizes, and those around crossings that an earlier version
     /// found.
     pub(super) fn sizes_and_rows<'a, W: Workload>(
         &self,
@@ -304,7 +304,8 @@ impl Session {
 
     /// Puts what the results answer to processes of their own.
     pub(super) fn confirm(&mut self) {
-        if !self.journal.has_begun() || self.takes_turns() || interrupt::signal().is_some() {
+        let over = self.no_room() || interrupt::signal().is_some();
+        if !self.journal.has_begun() || self.takes_turns() || over {
             return;
         }
         let run = self.journal.run().to_owned();
@@ -322,8 +323,7 @@ impl Session {
         self.journal.no_room.is_some()
     }
 
-    /// Completes the record; false
-    /// where nothing was measured, or nothing can be written any more.
+    /// Completes the record; false where nothing was measured, or nothing can be written any more.
     pub(super) fn complete(&mut self) -> bool {
         let measured = self.journal.complete() && !self.no_room();
         if self.no_room() {

@@ -13,7 +13,7 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::model::median::median;
+use crate::model::median::{median, median_of_sorted};
 use crate::model::record::{Confirmation, Duel};
 
 /// Sizes around a crossing that a process measures: so many on either side.
@@ -22,13 +22,17 @@ const ON_EITHER_SIDE: usize = 2;
 /// Probability that another run's answer lies in the interval.
 const COVERAGE: f64 = 0.95;
 
-/// Variance of a median of a few normal samples over that of their mean: 1.29 for three, 1.43 for
-/// five, 1.57 in the limit.
+/// Variance of a median of some normal samples over that of their mean: 1.35 for three, 1.43 for
+/// five, π/2 in the limit.
 const MEDIAN_OVER_MEAN: f64 = 1.45;
 
-/// What the answers of two runs are assumed to differ by where nothing tells, as a standard
-/// deviation of the logarithm of the ratio. About that of CPU code on a shared host.
-const ASSUMED_BETWEEN_RUNS: f64 = 0.07;
+/// What a run's answer is assumed to be off by beside the spread between its processes, where
+/// nothing tells: the standard deviation of the logarithm of the ratio. About that of CPU code on a
+/// shared host.
+const ASSUMED_OF_A_RUN: f64 = 0.07;
+
+/// Fewer processes are no confirmation.
+pub(crate) const FEWEST_PROCESSES: usize = 3;
 
 /// Where the GPU begins to win.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,6 +47,10 @@ pub(crate) enum From {
         low: f64,
         /// Upper end.
         high: f64,
+        /// A process saw the GPU win at every size.
+        or_always: bool,
+        /// A process saw it win at none.
+        or_never: bool,
     },
     /// At none.
     Never,
@@ -53,7 +61,9 @@ pub(crate) enum From {
 pub(crate) struct Confirmed {
     /// How many.
     pub processes: usize,
-    /// Where the GPU begins to win; `None` where no size around a crossing was asked about.
+    /// How many of them say as all do together: always, from some size on, or never.
+    pub agree: usize,
+    /// Where the GPU begins to win; `None` where they do not say.
     pub from: Option<From>,
     /// CPU over GPU time at the largest size: median over the processes.
     pub speedup: f64,
@@ -70,7 +80,11 @@ pub(crate) type First<'a> = &'a dyn Fn(&Confirmation, &Duel) -> Option<f64>;
 /// The sizes to ask about: [`ON_EITHER_SIDE`] of `near` on the grid of quarters between the powers
 /// of two, inside `range`; then the largest. Without a crossing those at the end of the range where
 /// one would be next: `near` below the range where the GPU always wins, above where it never does.
+/// With a NaN only the largest: there is no one crossing.
 pub(crate) fn sizes(near: f64, range: (u64, u64)) -> Vec<u64> {
+    if near.is_nan() {
+        return vec![range.1];
+    }
     let grid = quarters(range);
     let above = grid.partition_point(|size| (*size as f64) < near);
     let window = above.saturating_sub(ON_EITHER_SIDE)..(above + ON_EITHER_SIDE).min(grid.len());
@@ -96,19 +110,35 @@ fn quarters((first, last): (u64, u64)) -> Vec<u64> {
     grid
 }
 
-/// Where the median process so far sees the crossing, to ask the next one around it.
+/// Where the processes so far see the crossing, to ask the next one around it.
 pub(crate) fn centre(processes: &[Vec<Duel>], range: (u64, u64)) -> Option<f64> {
-    let crossings = processes.iter().filter_map(|duels| crossing(duels, range));
-    median(crossings.map(|line| line.root.exp()))
+    let seen = processes
+        .iter()
+        .filter_map(|duels| match crossing(duels, range) {
+            Seen::Nothing => None,
+            // It lies below what was asked: further down next time.
+            Seen::Below(size) => Some((size / 2.0).ln()),
+            Seen::Root { root, .. } => Some(root),
+        });
+    let mut sorted: Vec<f64> = seen.collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let lower = *sorted.get(sorted.len().checked_sub(1)? / 2)?;
+    let middle = median_of_sorted(&sorted).filter(|middle| middle.is_finite());
+    Some(middle.unwrap_or(lower).exp())
 }
 
-/// The crossing of one process.
-#[derive(Clone, Copy, Debug)]
-struct Line {
-    /// Logarithm of the size; infinite where the GPU always or never wins.
-    root: f64,
-    /// Change of the logarithm of GPU over CPU time per logarithm of the size: below zero.
-    slope: Option<f64>,
+/// What one process sees of the crossing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Seen {
+    Root {
+        /// Logarithm of the size; infinite where the GPU always or never wins.
+        root: f64,
+        /// Change of the logarithm of GPU over CPU time per logarithm of the size: below zero.
+        slope: Option<f64>,
+    },
+    /// The GPU wins at all sizes from this on, and smaller ones were not asked about.
+    Below(f64),
+    Nothing,
 }
 
 /// Logarithm of GPU over CPU time.
@@ -117,56 +147,80 @@ fn gap(duel: &Duel) -> f64 {
     duel.gpu_ns.ln() - duel.cpu_ns.ln()
 }
 
-/// `None` without a size around a crossing.
-fn crossing(duels: &[Duel], range: (u64, u64)) -> Option<Line> {
-    // The largest is there for the speedup; beside a crossing it is part of the line as well.
-    let near: Vec<&Duel> = match duels {
-        [.., before, largest] if largest.size > before.size.saturating_mul(3) / 2 => {
-            duels[..duels.len() - 1].iter().collect()
-        }
-        all => all.iter().collect(),
+/// Where the GPU begins to win for good, as these sizes show it.
+fn crossing(duels: &[Duel], range: (u64, u64)) -> Seen {
+    let (Some(first), Some(largest)) = (duels.first(), duels.last()) else {
+        return Seen::Nothing;
     };
-    let (first, last) = (near.first()?, near.last()?);
-    let decided = |root| Line { root, slope: None };
-    // At an end of the range there is nothing to see beyond.
-    if near.iter().all(|duel| gap(duel) < 0.0) && first.size <= range.0 {
-        return Some(decided(f64::NEG_INFINITY));
+    let wins = |duel: &Duel| gap(duel) < 0.0;
+    if !wins(largest) {
+        // Nothing beyond is known where the range goes on.
+        return match largest.size >= range.1 {
+            true => Seen::Root {
+                root: f64::INFINITY,
+                slope: None,
+            },
+            false => Seen::Nothing,
+        };
     }
-    if near.iter().all(|duel| gap(duel) >= 0.0) && last.size >= range.1 {
-        return Some(decided(f64::INFINITY));
-    }
-    let points = near.iter().map(|duel| ((duel.size as f64).ln(), gap(duel)));
-    let n = near.len() as f64;
-    let (sum_x, sum_y) = points
-        .clone()
-        .fold((0.0, 0.0), |s, p| (s.0 + p.0, s.1 + p.1));
-    let (x, y) = (sum_x / n, sum_y / n);
-    let (xx, xy) = points.fold((0.0, 0.0), |s, p| {
-        (s.0 + (p.0 - x).powi(2), s.1 + (p.0 - x) * (p.1 - y))
-    });
-    let slope = xy / xx;
-    if slope.is_finite() && slope < 0.0 {
-        // Not further than the next process, asked around it, can see.
-        let (low, high) = (
-            (first.size as f64 / 2.0).ln(),
-            (last.size as f64 * 2.0).ln(),
-        );
-        return Some(Line {
-            root: (x - y / slope).clamp(low, high),
+    let Some(last_lost) = duels.iter().rposition(|duel| !wins(duel)) else {
+        return match first.size <= range.0 {
+            true => Seen::Root {
+                root: f64::NEG_INFINITY,
+                slope: None,
+            },
+            false => Seen::Below(first.size as f64),
+        };
+    };
+    // The largest is there for the speedup. It is part of the line where it lies beside the others,
+    // and where those that were expected around the crossing are all lost.
+    let before = &duels[..duels.len() - 1];
+    let is_far = largest.size > before[before.len() - 1].size.saturating_mul(3) / 2;
+    let near = match (is_far, last_lost + 1 == before.len()) {
+        (true, true) => &duels[last_lost..],
+        (true, false) => before,
+        (false, _) => duels,
+    };
+    let (x, gaps): (Vec<f64>, Vec<f64>) = near
+        .iter()
+        .map(|duel| ((duel.size as f64).ln(), gap(duel)))
+        .unzip();
+    let slope = slope(&x, &gaps);
+    if slope < 0.0 {
+        let n = x.len() as f64;
+        let root = x.iter().sum::<f64>() / n - gaps.iter().sum::<f64>() / n / slope;
+        return Seen::Root {
+            // The signs say that it lies between them.
+            root: root.clamp(x[0], x[x.len() - 1]),
             slope: Some(slope),
-        });
+        };
     }
-    // The GPU gains nothing with the size here: who wins on the whole wins at all of them.
-    Some(decided(match y < 0.0 {
-        true => f64::NEG_INFINITY,
-        false => f64::INFINITY,
-    }))
+    // The GPU gains nothing with the size on the whole: between the last that it lost and the next.
+    let (a, b) = (&duels[last_lost], &duels[last_lost + 1]);
+    let (from, to) = ((a.size as f64).ln(), (b.size as f64).ln());
+    let slope = (gap(b) - gap(a)) / (to - from);
+    Seen::Root {
+        root: (from - gap(a) / slope).clamp(from, to),
+        slope: Some(slope).filter(|slope| *slope < 0.0),
+    }
+}
+
+/// Of the line of least squares.
+fn slope(x: &[f64], y: &[f64]) -> f64 {
+    let n = x.len() as f64;
+    let (mx, my) = (x.iter().sum::<f64>() / n, y.iter().sum::<f64>() / n);
+    let (xx, xy) = x.iter().zip(y).fold((0.0, 0.0), |s, (x, y)| {
+        (s.0 + (x - mx).powi(2), s.1 + (x - mx) * (y - my))
+    });
+    xy / xx
 }
 
 /// What a question's processes say, before the spread is known.
 struct Said<'a> {
     asked: &'a Confirmation,
-    lines: Vec<Line>,
+    /// Logarithms of the sizes of the crossings; infinite where the GPU always or never wins.
+    roots: Vec<f64>,
+    /// Their median.
     root: Option<f64>,
     slope: Option<f64>,
     /// Logarithms of CPU over GPU time at the largest size.
@@ -175,7 +229,7 @@ struct Said<'a> {
     largest: u64,
 }
 
-/// The answers to a run's questions; `None` for one that no process answered.
+/// The answers to a run's questions; `None` for one that too few processes answered.
 pub(crate) fn answers(confirmations: &[Confirmation], first: First<'_>) -> Vec<Option<Confirmed>> {
     let said: Vec<Option<Said>> = confirmations.iter().map(said).collect();
     said.iter()
@@ -183,24 +237,34 @@ pub(crate) fn answers(confirmations: &[Confirmation], first: First<'_>) -> Vec<O
             let one = one.as_ref()?;
             let alike = |other: &&Said| other.asked.question == one.asked.question;
             let alike: Vec<&Said> = said.iter().flatten().filter(alike).collect();
+            let speedups = alike.iter().map(|said| said.at_the_largest(first));
+            let speedup = reach(speedups, one.speedups.len());
             let from = one.root.map(|root| match root {
                 f64::NEG_INFINITY => From::Always,
                 f64::INFINITY => From::Never,
                 root => {
                     let crossings = alike.iter().map(|said| said.around_the_crossing(first));
-                    let reach = reach(crossings, one.lines.len());
+                    let reach = reach(crossings, one.finite().count());
                     let reach = reach / one.slope.map_or(1.0, f64::abs);
-                    let [size, low, high] = [root, root - reach, root + reach].map(f64::exp);
-                    From::Size { size, low, high }
+                    let (smallest, largest) = one.asked.range;
+                    let within = |log: f64| log.exp().clamp(smallest as f64, largest as f64);
+                    From::Size {
+                        size: within(root),
+                        low: within(root - reach),
+                        high: within(root + reach),
+                        or_always: one.roots.contains(&f64::NEG_INFINITY),
+                        or_never: one.roots.contains(&f64::INFINITY),
+                    }
                 }
             });
-            let speedups = alike.iter().map(|said| said.at_the_largest(first));
-            let reach = reach(speedups, one.speedups.len());
+            let kind = |root: f64| if root.is_finite() { 0.0 } else { root };
+            let same = |other: &&f64| one.root.is_some_and(|root| kind(root) == kind(**other));
             Some(Confirmed {
                 processes: one.speedups.len(),
+                agree: one.roots.iter().filter(same).count(),
                 from,
                 speedup: one.speedup.exp(),
-                speedup_interval: ((one.speedup - reach).exp(), (one.speedup + reach).exp()),
+                speedup_interval: ((one.speedup - speedup).exp(), (one.speedup + speedup).exp()),
                 largest: one.largest,
             })
         })
@@ -209,15 +273,11 @@ pub(crate) fn answers(confirmations: &[Confirmation], first: First<'_>) -> Vec<O
 
 fn said(asked: &Confirmation) -> Option<Said<'_>> {
     let sound = |duel: &Duel| {
-        duel.size > 0
-            && [duel.cpu_ns, duel.gpu_ns]
-                .iter()
-                .all(|ns| ns.is_finite() && *ns > 0.0)
+        let ns = [duel.cpu_ns, duel.gpu_ns];
+        duel.size > 0 && ns.iter().all(|ns| ns.is_finite() && *ns > 0.0)
     };
     let ascending = |p: &&Vec<Duel>| p.windows(2).all(|pair| pair[0].size < pair[1].size);
-    let processes = asked
-        .processes
-        .iter()
+    let processes = (asked.processes.iter())
         .filter(|p| p.iter().all(sound))
         .filter(ascending);
     let largest = processes
@@ -227,19 +287,44 @@ fn said(asked: &Confirmation) -> Option<Said<'_>> {
     let processes: Vec<&Vec<Duel>> = processes
         .filter(|p| p.last().is_some_and(|duel| duel.size == largest))
         .collect();
-    let lines: Vec<Line> = (processes.iter())
-        .filter_map(|duels| crossing(duels, asked.range))
-        .collect();
+    if processes.len() < FEWEST_PROCESSES {
+        return None;
+    }
+    let (mut roots, mut slopes) = (Vec::new(), Vec::new());
+    for duels in &processes {
+        if let Seen::Root { root, slope } = crossing(duels, asked.range) {
+            roots.push(root);
+            slopes.extend(slope);
+        }
+    }
     let speedups: Vec<f64> = processes.iter().map(|p| -gap(&p[p.len() - 1])).collect();
     Some(Said {
         asked,
-        root: median(lines.iter().map(|line| line.root)),
-        slope: median(lines.iter().filter_map(|line| line.slope)),
-        lines,
+        root: middle(&roots),
+        slope: median(slopes),
+        roots,
         speedup: median(speedups.iter().copied())?,
         speedups,
         largest,
     })
+}
+
+/// The median of most of the processes. Where the two in the middle are one that saw a crossing and
+/// one that saw none, it is the crossing; `None` where one always and the other never sees the GPU
+/// win, and where too few see anything.
+fn middle(roots: &[f64]) -> Option<f64> {
+    if roots.len() < FEWEST_PROCESSES {
+        return None;
+    }
+    let mut sorted = roots.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let (a, b) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+    match (a.is_finite(), b.is_finite()) {
+        (true, true) => Some(a.midpoint(b)),
+        (true, false) => Some(a),
+        (false, true) => Some(b),
+        (false, false) => (a == b).then_some(a),
+    }
 }
 
 /// What one question tells of the spread: all as logarithms of a ratio of times.
@@ -266,6 +351,11 @@ impl Spread {
 }
 
 impl Said<'_> {
+    /// The crossings that were seen.
+    fn finite(&self) -> impl Iterator<Item = f64> {
+        self.roots.iter().copied().filter(|root| root.is_finite())
+    }
+
     fn at_the_largest(&self, first: First<'_>) -> Spread {
         let mut spread = Spread::of(&self.speedups);
         let duel = (self.asked.processes.iter().flatten()).find(|d| d.size == self.largest);
@@ -281,26 +371,27 @@ impl Said<'_> {
         else {
             return Spread::default();
         };
-        let roots = self.lines.iter().map(|line| line.root);
-        let distances: Vec<f64> = roots
-            .filter(|root| root.is_finite())
-            .map(|other| slope * (other - root))
-            .collect();
+        let distances: Vec<f64> = self.finite().map(|other| slope * (other - root)).collect();
         let mut spread = Spread::of(&distances);
-        // At each size that the first process and enough of these have measured.
+        // At the sizes that the first process and enough of these have measured. They shared a
+        // process and a moment, so together they are one difference.
         let duels = || self.asked.processes.iter().flatten();
         let mut sizes: Vec<u64> = duels().map(|duel| duel.size).collect();
         sizes.sort_unstable();
         sizes.dedup();
+        let mut differences = Vec::new();
         for size in sizes.into_iter().filter(|size| *size != self.largest) {
             let here = || duels().filter(|duel| duel.size == size);
             let before = here().find_map(|duel| first(self.asked, duel));
             if let (Some(before), Some(now)) = (before, median(here().map(|duel| -gap(duel))))
                 && 2 * here().count() >= self.asked.processes.len()
             {
-                spread.to_first.push(before.ln() - now);
+                differences.push(before.ln() - now);
             }
         }
+        let n = differences.len() as f64;
+        let sum: f64 = differences.iter().sum();
+        spread.to_first.extend((n > 0.0).then_some(sum / n));
         spread
     }
 }
@@ -322,7 +413,7 @@ fn reach(spreads: impl Iterator<Item = Spread>, processes: usize) -> f64 {
     let squares: f64 = all.to_first.iter().map(|d| d * d).sum();
     let differences = all.to_first.len() as f64;
     let excess = squares - differences * (between_processes + of_median);
-    let assumed = 2.0 * ASSUMED_BETWEEN_RUNS.powi(2);
+    let assumed = 2.0 * ASSUMED_OF_A_RUN.powi(2);
     let between_runs = (excess.max(0.0) + assumed) / (differences + 1.0);
     // The freedom of a sum of variances, each known from few values: Satterthwaite, Biometrics
     // Bulletin 2 (1946) 110.
@@ -357,6 +448,7 @@ mod tests {
             gpu: "b".into(),
             clock: Clock::Events,
             gpu_machine: None,
+            gpu_run: None,
             range: RANGE,
             processes,
         }
@@ -382,6 +474,7 @@ mod tests {
         assert_eq!(sizes(89.0, RANGE), [64, 80, 96, 112, 4096]);
         assert_eq!(sizes(96.0, RANGE), [64, 80, 96, 112, 4096]);
         assert_eq!(sizes(0.0, RANGE), [8, 10, 4096]);
+        assert_eq!(sizes(f64::NAN, RANGE), [4096]);
         assert_eq!(sizes(f64::INFINITY, RANGE), [3584, 4096]);
         assert_eq!(sizes(3.0, (1, 7)), [1, 2, 3, 4, 7]);
         assert_eq!(sizes(64.0, (64, 64)), [64]);
@@ -393,7 +486,7 @@ mod tests {
         fn a_planted_crossing_is_found(at in 10.0f64..3000.0, steep in 0.3f64..3.0) {
             let sizes = sizes(at, RANGE);
             let confirmed = one(&asked(vec![process(&sizes, at, steep, |_| 0.0); 5]));
-            let Some(From::Size { size, low, high }) = confirmed.from else {
+            let Some(From::Size { size, low, high, .. }) = confirmed.from else {
                 panic!("{confirmed:?}");
             };
             prop_assert!((size / at).ln().abs() < 1e-9, "{size} for {at}");
@@ -418,13 +511,32 @@ mod tests {
 
     #[test]
     fn a_crossing_outside_the_sizes_is_asked_about_next() {
+        // Above what was asked about it lies between there and the largest size.
         let first = process(&sizes(100.0, RANGE), 400.0, 2.0, |_| 0.0);
-        // No further than a factor of two.
-        let next = centre(&[first], RANGE).unwrap();
-        assert!((next - 256.0).abs() < 1e-6, "{next}");
-        let second = process(&sizes(next, RANGE), 400.0, 2.0, |_| 0.0);
-        let next = centre(&[second], RANGE).unwrap();
+        let next = centre(std::slice::from_ref(&first), RANGE).unwrap();
         assert!((next - 400.0).abs() < 1e-6, "{next}");
+        // Below it, it may be anywhere, and is no answer.
+        let first = process(&sizes(100.0, RANGE), 30.0, 2.0, |_| 0.0);
+        let next = centre(std::slice::from_ref(&first), RANGE).unwrap();
+        assert!((next - 40.0).abs() < 1e-6, "{next}");
+        assert_eq!(one(&asked(vec![first; 5])).from, None);
+        let second = process(&sizes(next, RANGE), 30.0, 2.0, |_| 0.0);
+        let next = centre(&[second], RANGE).unwrap();
+        assert!((next - 30.0).abs() < 1e-6, "{next}");
+    }
+
+    /// What the fit says never contradicts the signs.
+    #[test]
+    fn a_flat_noisy_row_is_no_never() {
+        let mut duels = process(&sizes(100.0, RANGE), 100.0, 1.5, |_| 0.0);
+        for (duel, gpu_ns) in duels.iter_mut().zip([0.9, 1.05, 0.95, 1.1]) {
+            duel.cpu_ns = 1e4;
+            duel.gpu_ns = 1e4 * gpu_ns;
+        }
+        let Some(From::Size { size, .. }) = one(&asked(vec![duels; 5])).from else {
+            panic!("not a size");
+        };
+        assert!((128.0..4096.0).contains(&size), "{size}");
     }
 
     #[test]
@@ -435,6 +547,40 @@ mod tests {
         let never = one(&asked(vec![slow; 5]));
         assert_eq!(never.from, Some(From::Never));
         assert!(never.speedup < 1.0);
+    }
+
+    #[test]
+    fn processes_that_disagree_say_so() {
+        let fast = process(&sizes(0.0, RANGE), 4.0, 2.0, |_| 0.0);
+        let slow = process(&sizes(f64::INFINITY, RANGE), 9e4, 2.0, |_| 0.0);
+        let at = |at: f64| process(&sizes(100.0, RANGE), at, 2.0, |_| 0.0);
+        let say =
+            |processes: &[&Vec<Duel>]| one(&asked(processes.iter().copied().cloned().collect()));
+        let (early, late) = (at(90.0), at(110.0));
+        assert_eq!(say(&[&fast, &fast, &slow, &slow]).from, None);
+        let mostly = say(&[&slow, &slow, &slow, &late]);
+        assert_eq!(
+            (mostly.from, mostly.agree, mostly.processes),
+            (Some(From::Never), 3, 4)
+        );
+        let some = say(&[&early, &late, &slow, &slow]);
+        let Some(From::Size {
+            size,
+            or_always,
+            or_never,
+            ..
+        }) = some.from
+        else {
+            panic!("{some:?}");
+        };
+        assert!((size - 110.0).abs() < 1e-6 && or_never && !or_always);
+        assert_eq!(some.agree, 2);
+    }
+
+    #[test]
+    fn two_processes_confirm_nothing() {
+        let two = asked(vec![process(&sizes(100.0, RANGE), 100.0, 2.0, |_| 0.0); 2]);
+        assert_eq!(answers(&[two], &|_, _| None), [None]);
     }
 
     #[test]
@@ -505,7 +651,8 @@ mod tests {
                     let (Some(From::Size { low, high, .. }), Some(From::Size { size, .. })) =
                         (one.from, other.from)
                     else {
-                        panic!("{one:?} {other:?}");
+                        // Beyond the sizes: another process would have been asked about others.
+                        continue;
                     };
                     held += usize::from(low <= size && size <= high);
                     asked_about += 1;
@@ -518,7 +665,7 @@ mod tests {
                 "{share} held at {between_processes}, {between_runs}"
             );
             // Useful: no wider than a known spread would need, and half as much again.
-            let between_runs = f64::max(between_runs, ASSUMED_BETWEEN_RUNS / 2.0);
+            let between_runs = f64::max(between_runs, ASSUMED_OF_A_RUN / 2.0);
             let deviation =
                 (2.0 * 0.29 * between_processes.powi(2) + 2.0 * between_runs.powi(2)).sqrt();
             assert!(

@@ -69,10 +69,14 @@ impl Found {
         self.speedup = confirmed.speedup;
         self.speedup_size = confirmed.largest as f64;
         match confirmed.from {
-            None => {}
+            // The processes were not asked about each of its changes.
+            _ if self.crossing.answer == Answer::CrossesBack => {}
+            None => self.crossing.decide(Answer::Undecided),
             Some(From::Always) => self.crossing.decide(Answer::Always),
             Some(From::Never) => self.crossing.decide(Answer::Never),
-            Some(From::Size { size, low, high }) => self.crossing.move_to(size, low, high),
+            Some(From::Size {
+                size, low, high, ..
+            }) => self.crossing.move_to(size, low, high),
         }
         self.confirmed = Some(confirmed);
     }
@@ -179,6 +183,13 @@ pub(crate) fn find(machine: &Machine, others: &[Machine]) -> Vec<Found> {
     found
 }
 
+/// The runs that the GPU's results are of.
+fn runs_of(group: &Group, found: &Found) -> Vec<Option<String>> {
+    let same = |s: &&Series| s.implementation == found.gpu && s.clock_name() == found.clock;
+    let points = group.on(Device::Gpu).filter(same).flat_map(|s| &s.points);
+    points.map(|b| b.run.clone()).collect()
+}
+
 /// What several processes say to each question that a run put to them, where the results are still
 /// those of that run.
 fn confirmed(machine: &Machine) -> Vec<(&Confirmation, Confirmed)> {
@@ -208,9 +219,19 @@ fn confirmed(machine: &Machine) -> Vec<(&Confirmation, Confirmed)> {
             .zip(confirm::answers(confirmations, &first))
         {
             let largest = asked.processes.iter().flatten().last();
-            let is_current = largest.is_some_and(|duel| first(asked, duel).is_some());
+            // A later run has measured none of what they rest on.
+            let is_older = |duel: &Duel| {
+                let results = [
+                    result(asked, Device::Cpu, &duel.cpu, duel.size),
+                    result(asked, Device::Gpu, &asked.gpu, duel.size),
+                ];
+                results.iter().flatten().any(|b| !of_run(b))
+            };
+            let is_current = largest.is_some_and(|duel| first(asked, duel).is_some())
+                && !asked.processes.iter().flatten().any(is_older);
             let same = |(other, _): &(&Confirmation, Confirmed)| {
-                (&other.group, other.question) == (&asked.group, asked.question)
+                (&other.group, other.question, &other.gpu_machine)
+                    == (&asked.group, asked.question, &asked.gpu_machine)
             };
             if let Some(answer) = answer.filter(|_| is_current)
                 && !confirmed.iter().any(same)
@@ -240,6 +261,7 @@ fn compare(
             Some(found)
         })
         .collect();
+    found.sort_by_key(|f| f.question);
     for question in Data::ALL {
         let answer = confirmed.iter().find(|(asked, _)| {
             asked.group == ours.name
@@ -249,6 +271,7 @@ fn compare(
         let is_asked = |f: &Found| {
             answer.is_some_and(|(asked, _)| {
                 (f.question, &f.gpu, f.clock) == (question, &asked.gpu, asked.clock.name())
+                    && (asked.gpu_run.is_none() || runs_of(theirs, f).contains(&asked.gpu_run))
             })
         };
         let at = found.iter().position(is_asked);

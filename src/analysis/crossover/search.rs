@@ -109,7 +109,7 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// As in `summary.json`: `at`, `always`, `never`, `crosses-back`.
+    /// As in `summary.json`: `at`, `always`, `never`, `crosses-back`, `undecided`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Answer::At => "at",
@@ -167,18 +167,10 @@ impl Crossing {
         self.changes.clear();
     }
 
-    /// The GPU wins for good from `size` on, measured between `low` and `high`; what changed before
-    /// stays.
+    /// The GPU wins from `size` on, measured between `low` and `high`.
     pub(super) fn move_to(&mut self, size: f64, low: f64, high: f64) {
-        self.changes.retain(|change| change.high < low);
-        // Winners alternate, and the last one before was the CPU.
-        if self.changes.last().is_some_and(|change| change.to_gpu) {
-            self.changes.pop();
-        }
-        self.answer = match self.changes.is_empty() {
-            true => Answer::At,
-            false => Answer::CrossesBack,
-        };
+        self.answer = Answer::At;
+        self.changes.clear();
         self.changes.push(Change {
             size,
             low,

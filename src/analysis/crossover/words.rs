@@ -1,5 +1,6 @@
 //! An answer in words.
 
+use crate::analysis::crossover::confirm::{Confirmed, From};
 use crate::analysis::crossover::pairs::Found;
 use crate::analysis::crossover::search::Answer;
 use crate::presentation::units;
@@ -27,7 +28,7 @@ fn where_it_wins(f: &Found) -> String {
         let from = format!("from {symbol} = {} on", unit.from(c.size));
         let interval = unit.range(c.low, c.high);
         match (f.confirmed, c.measured) {
-            (Some(_), _) => format!("{from}; another run says {interval}"),
+            (Some(confirmed), _) => format!("{from}; another run says {interval}{}", or(confirmed)),
             (None, true) => from,
             (None, false) => format!("{from} (interpolated)"),
         }
@@ -42,9 +43,31 @@ fn where_it_wins(f: &Found) -> String {
     }
 }
 
+/// What some of the processes saw instead of a crossing.
+pub(crate) fn or(confirmed: Confirmed) -> &'static str {
+    match confirmed.from {
+        Some(From::Size {
+            or_always,
+            or_never,
+            ..
+        }) => match (or_always, or_never) {
+            (true, true) => ", always or never",
+            (true, false) => ", or always",
+            (false, true) => ", or never",
+            (false, false) => "",
+        },
+        _ => "",
+    }
+}
+
 /// `the median of 5 processes`; `one process` where another one may say otherwise.
 fn rests_on(f: &Found) -> String {
     match f.confirmed {
+        Some(Confirmed {
+            processes, agree, ..
+        }) if agree < processes => {
+            format!("the median of {processes} processes, {agree} of which agree")
+        }
         Some(confirmed) => format!("the median of {} processes", confirmed.processes),
         None => "one process".to_owned(),
     }

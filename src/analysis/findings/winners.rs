@@ -94,8 +94,9 @@ fn how(f: &Found, change: &Change) -> String {
     let interval = f.topic.unit.range(change.low, change.high);
     match (f.confirmed, change.measured) {
         (Some(confirmed), _) => format!(
-            "the median of {} processes; another run says {interval}",
-            confirmed.processes
+            "the median of {} processes; another run says {interval}{}",
+            confirmed.processes,
+            words::or(confirmed)
         ),
         (None, true) => format!("one process, measured, {interval}"),
         (None, false) => format!("one process, interpolated, {interval}"),

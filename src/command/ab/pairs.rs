@@ -225,8 +225,8 @@ impl<'a> Pairs<'a> {
             .map(|(name, old, new)| match self.number {
                 1 => format!("{name}: base chose {old}, new {new}"),
                 _ => format!(
-                    "{name}: base chose {old}, new {new} in the first pair, which does not count \
-                     there; later both sides ran with the same of the two, in turns"
+                    "{name}: base chose {old}, new {new} in the first pair; later ones run both \
+                     sides with the same of the two, where both have it"
                 ),
             })
             .collect()

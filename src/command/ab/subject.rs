@@ -148,6 +148,8 @@ impl Prepared {
         };
         // Nobody looks at the telemetry, and its thread would run during the other side's turn.
         command.env("CROSSOVER_MONITOR", "off");
+        // One that cannot take turns runs alone, and would ask processes of its own.
+        command.env("CROSSOVER_PROCESSES", "0");
         command.env("CRITERION_HOME", home);
         command
     }

@@ -467,6 +467,7 @@ impl Results {
             gpu: "cublas-eager".into(),
             clock: Clock::Events,
             gpu_machine: None,
+            gpu_run: None,
             range: (16, 256),
             processes: vec![[64, 80, 96, 256].map(duel).into(); 3],
         }];

@@ -32,6 +32,7 @@ fn confirmation(question: Data, gpu: &str, percent: [f64; 5]) -> Confirmation {
             _ => Clock::Wall,
         },
         gpu_machine: None,
+        gpu_run: None,
         range: (8, 1536),
         processes: percent.map(process).into(),
     }

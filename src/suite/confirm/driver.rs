@@ -14,7 +14,7 @@ use crate::suite::interrupt;
 use crate::workload::calibrate;
 
 /// A process that says nothing for so long hangs.
-const SILENCE: Duration = Duration::from_secs(120);
+const SILENCE: Duration = Duration::from_secs(300);
 /// How long until a signal is looked for again.
 const GLANCE: Duration = Duration::from_millis(50);
 

@@ -61,6 +61,7 @@ impl Asking {
 
 fn question(found: &Found, others: &[Machine]) -> Option<Question> {
     let clock = Clock::ALL.into_iter().find(|c| c.name() == found.clock)?;
+    let mut gpu_run = None;
     let gpu_times = match &found.gpu_machine {
         None => None,
         Some(name) => {
@@ -69,13 +70,16 @@ fn question(found: &Found, others: &[Machine]) -> Option<Question> {
                 .group(&found.group)?
                 .on(Device::Gpu)
                 .find(|series| series.implementation == found.gpu && series.clock == Some(clock))?;
+            gpu_run = series.points.last().and_then(|b| b.run.clone());
             Some(curve(series))
         }
     };
     let near = match (found.crossing.answer, found.crossing.for_good()) {
-        (_, Some(change)) => change.size,
+        // Which crossing? The speedup alone is asked about.
+        (Answer::CrossesBack, _) => f64::NAN,
         (Answer::Always, None) => 0.0,
         (Answer::Undecided, None) if found.speedup >= 1.0 => 0.0,
+        (_, Some(change)) => change.size,
         (_, None) => f64::INFINITY,
     };
     let (first, last) = found.crossing.range;
@@ -86,6 +90,7 @@ fn question(found: &Found, others: &[Machine]) -> Option<Question> {
             gpu: found.gpu.clone(),
             clock,
             gpu_machine: found.gpu_machine.clone(),
+            gpu_run,
             range: (first as u64, last as u64),
             processes: Vec::new(),
         },

@@ -261,6 +261,15 @@ impl Machine {
         self.groups.iter().flat_map(Group::benchmarks)
     }
 
+    /// The same with everything taken for steady: what several processes measure again.
+    pub(crate) fn with_unsteady(mut self) -> Self {
+        let all = self.groups.iter_mut().flat_map(|group| &mut group.series);
+        for benchmark in all.flat_map(|series| &mut series.points) {
+            benchmark.unsteady = None;
+        }
+        self
+    }
+
     /// The same without what is unsteady: what findings rest on.
     pub(crate) fn steady(&self) -> Self {
         Self {

@@ -85,7 +85,10 @@ pub(crate) fn answered() {
     };
     assert_eq!((&*asked.group, &*asked.gpu), ("sound", "none"));
     assert_eq!(asked.gpu_machine.as_deref(), Some("Example GPU"));
-    assert_eq!((asked.range, asked.processes.len()), ((4, 32), 3));
+    assert_eq!(asked.range, (4, 32));
+    // More where three leave it open.
+    let processes = asked.processes.len();
+    assert!((3..=25).contains(&processes), "{processes}");
     for duels in &asked.processes {
         assert_eq!(duels.last().unwrap().size, 32);
         assert!(duels.windows(2).all(|pair| pair[0].size < pair[1].size));
@@ -98,7 +101,7 @@ pub(crate) fn answered() {
     assert!(run.finished.is_some());
     let summary = read(&dir.path().join("summary.json"));
     let answer = &summary["crossovers"][0];
-    assert_eq!(answer["processes"], 3, "{answer}");
+    assert_eq!(answer["processes"], processes, "{answer}");
     assert!(answer["speedup_low"].as_f64() < answer["speedup_high"].as_f64());
 }
 

@@ -203,21 +203,7 @@ fn confirmed(machine: &Machine) -> Vec<(&Confirmation, Confirmed)> {
     let mut confirmed: Vec<(&Confirmation, Confirmed)> = Vec::new();
     for (run, confirmations) in &machine.confirmations {
         let of_run = |benchmark: &&Benchmark| benchmark.run.as_ref() == Some(run);
-        let first = |asked: &Confirmation, duel: &Duel| {
-            let ns = |device, name: &str| {
-                let result = result(asked, device, name, duel.size).filter(of_run)?;
-                Some(result.median_ns)
-            };
-            let gpu = match asked.gpu_machine {
-                Some(_) => duel.gpu_ns,
-                None => ns(Device::Gpu, &asked.gpu)?,
-            };
-            Some(ns(Device::Cpu, &duel.cpu)? / gpu)
-        };
-        for (asked, answer) in confirmations
-            .iter()
-            .zip(confirm::answers(confirmations, &first))
-        {
+        for (asked, answer) in confirmations.iter().zip(confirm::answers(confirmations)) {
             let largest = asked.processes.iter().flatten().last();
             // A later run has measured none of what they rest on.
             let is_older = |duel: &Duel| {
@@ -227,8 +213,12 @@ fn confirmed(machine: &Machine) -> Vec<(&Confirmation, Confirmed)> {
                 ];
                 results.iter().flatten().any(|b| !of_run(b))
             };
-            let is_current = largest.is_some_and(|duel| first(asked, duel).is_some())
-                && !asked.processes.iter().flatten().any(is_older);
+            let is_there = |duel: &Duel| {
+                let cpu = result(asked, Device::Cpu, &duel.cpu, duel.size);
+                cpu.is_some_and(|b| of_run(&b))
+            };
+            let is_current =
+                largest.is_some_and(is_there) && !asked.processes.iter().flatten().any(is_older);
             let same = |(other, _): &(&Confirmation, Confirmed)| {
                 (&other.group, other.question, &other.gpu_machine)
                     == (&asked.group, asked.question, &asked.gpu_machine)

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use crate::analysis::crossover::confirm::{self, From};
 use crate::model::record::{Confirmation, Duel};
 use crate::suite::confirm::questions::{Asking, Question};
 use crate::suite::confirm::{ORDER, Order, Said, Task};
@@ -21,7 +22,15 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// Median times by group, size and implementation.
 type Times = BTreeMap<(String, u64), BTreeMap<String, f64>>;
 
-/// Puts what the results of `run` answer to so many processes. `keep` is called with what they said
+/// Where an interval is wider than this after the first processes, more are asked: as a factor in
+/// size, and in speedup.
+const USEFUL: (f64, f64) = (1.5, 1.6);
+/// No more processes once this much time has gone into them.
+const LONGEST: Duration = Duration::from_secs(60);
+/// Nor more than this.
+const MOST_PROCESSES: usize = 25;
+
+/// Puts what the results of `run` answer to so many processes, and what they leave too open to more. `keep` is called with what they said
 /// so far after each.
 pub(in crate::suite) fn confirm(
     results: &Path,
@@ -38,14 +47,25 @@ pub(in crate::suite) fn confirm(
         "putting {} question(s) to {processes} processes of their own",
         asking.questions.len()
     );
-    for number in 1..=processes {
-        let order = order(&asking, number == 1);
+    let start = Instant::now();
+    let mut slowest = Duration::ZERO;
+    for number in 1..=MOST_PROCESSES.max(processes) {
+        let before = start.elapsed();
+        let open = match number <= processes {
+            true => vec![true; asking.questions.len()],
+            false if before + slowest > LONGEST => return,
+            false => open(&asking.questions),
+        };
+        if !open.contains(&true) {
+            return;
+        }
+        let order = order(&asking, &open, number == 1);
         let times = match ask(&order) {
             Ok(times) => times,
             // What fails once fails again.
             Err(error) => {
                 if interrupt::signal().is_none() {
-                    eprintln!("note: process {number} of {processes} did not answer: {error}");
+                    eprintln!("note: process {number} did not answer: {error}");
                 }
                 return;
             }
@@ -53,18 +73,42 @@ pub(in crate::suite) fn confirm(
         let said: Vec<_> = (asking.questions.iter())
             .map(|question| duels(&asking, question, &times))
             .collect();
-        for (question, duels) in asking.questions.iter_mut().zip(said) {
-            question.asked.processes.extend(duels);
+        for ((question, duels), open) in asking.questions.iter_mut().zip(said).zip(open) {
+            question.asked.processes.extend(duels.filter(|_| open));
         }
+        slowest = slowest.max(start.elapsed() - before);
         let answered = asking.questions.iter().map(|question| &question.asked);
         let answered = answered.filter(|asked| !asked.processes.is_empty());
         keep(answered.cloned().collect());
     }
 }
 
-fn order(asking: &Asking, verify: bool) -> Order {
+/// The questions whose intervals are too wide to be of use.
+fn open(questions: &[Question]) -> Vec<bool> {
+    let asked: Vec<Confirmation> = questions.iter().map(|q| q.asked.clone()).collect();
+    let is_wide = |(low, high): (f64, f64), useful: f64| high / low > useful;
+    confirm::answers(&asked)
+        .into_iter()
+        .zip(&asked)
+        .map(|(answer, asked)| {
+            // What no process could answer stays so.
+            !asked.processes.is_empty()
+                && answer.is_none_or(|answer| {
+                    let size = match answer.from {
+                        Some(From::Size { low, high, .. }) => is_wide((low, high), USEFUL.0),
+                        Some(From::Always | From::Never) => false,
+                        None => true,
+                    };
+                    size || is_wide(answer.speedup_interval, USEFUL.1)
+                })
+        })
+        .collect()
+}
+
+fn order(asking: &Asking, open: &[bool], verify: bool) -> Order {
     let mut tasks: Vec<Task> = Vec::new();
-    for question in &asking.questions {
+    let wanted = asking.questions.iter().zip(open).filter(|(_, open)| **open);
+    for (question, _) in wanted {
         let group = &question.asked.group;
         for size in question.sizes() {
             let Some(cpu) = asking.best_cpu(group, size) else {

@@ -37,7 +37,8 @@ pub(super) struct Asking {
 impl Asking {
     /// Reads the results under `root`, and for a machine without a GPU those under `references`.
     pub(super) fn of(root: &Path, references: &Path, run: &str) -> Self {
-        let machine = Machine::read(root, "this machine", false);
+        // What is unsteady there is what the processes are for.
+        let machine = Machine::read(root, "this machine", false).with_unsteady();
         let others = Machine::read_folders(references);
         let of_this_run = |found: &&Found| {
             let mut own = (found.benchmarks.iter())

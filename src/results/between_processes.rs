@@ -54,52 +54,17 @@ impl Class {
     fn assumed(self) -> f64 {
         match self {
             Class::Cpu { .. } => 0.13,
-            Class::Gpu {
-                gated: true, short, ..
-            } => {
-                if short {
-                    0.03
-                } else {
-                    0.002
-                }
-            }
-            Class::Gpu {
-                data: Data::Ordinary,
-                ..
-            } => 0.10,
-            Class::Gpu {
-                data: Data::Pinned,
-                short,
-                ..
-            } => {
-                if short {
-                    0.06
-                } else {
-                    0.004
-                }
-            }
-            Class::Gpu {
-                data: Data::Awaited,
-                short,
-                ..
-            } => {
-                if short {
-                    0.08
-                } else {
-                    0.01
-                }
-            }
-            Class::Gpu {
-                data: Data::Queued,
-                short,
-                ..
-            } => {
-                if short {
-                    0.11
-                } else {
-                    0.003
-                }
-            }
+            Class::Gpu { data, gated, short } => match (gated, data, short) {
+                (true, _, true) => 0.03,
+                (true, _, false) => 0.002,
+                (false, Data::Ordinary, _) => 0.10,
+                (false, Data::Pinned, true) => 0.06,
+                (false, Data::Pinned, false) => 0.004,
+                (false, Data::Awaited, true) => 0.08,
+                (false, Data::Awaited, false) => 0.01,
+                (false, Data::Queued, true) => 0.11,
+                (false, Data::Queued, false) => 0.003,
+            },
         }
     }
 }

@@ -123,7 +123,7 @@ impl Measuring<'_> {
             Ok((routine, sampling))
         };
         // Those of the benchmark before.
-        calibrate::made_lately();
+        calibrate::take_recent();
         let (mut routine, sampling) = catch_panic(set_up).map_err(failed)??;
         if let Some(turns) = self.turns {
             let id = bench.id.to_owned();
@@ -468,7 +468,7 @@ impl Measuring<'_> {
             monitor: None,
             unsteady: None,
             extra: BTreeMap::new(),
-            choices: calibrate::made_lately(),
+            choices: calibrate::take_recent(),
             notes: routine.notes(),
             run: self.journal.run().to_owned(),
         }

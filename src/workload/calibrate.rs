@@ -31,8 +31,8 @@ struct Choices {
     handed_over: BTreeMap<String, String>,
     /// Those that were asked for here: calibrated, or taken from the above.
     made: BTreeMap<String, String>,
-    /// Those of [`Self::made`] that were asked for lately.
-    lately: BTreeMap<String, String>,
+    /// Those of [`Self::made`] that were asked for since [`take_recent`] was last called.
+    recent: BTreeMap<String, String>,
 }
 
 impl Choices {
@@ -40,7 +40,7 @@ impl Choices {
         Self {
             handed_over: BTreeMap::new(),
             made: BTreeMap::new(),
-            lately: BTreeMap::new(),
+            recent: BTreeMap::new(),
         }
     }
 
@@ -69,8 +69,8 @@ pub(crate) fn made() -> BTreeMap<String, String> {
 
 /// The choices that were asked for since this was last called, by name: those that a routine
 /// rests on which was made meanwhile.
-pub(crate) fn made_lately() -> BTreeMap<String, String> {
-    std::mem::take(&mut choices().lately)
+pub(crate) fn take_recent() -> BTreeMap<String, String> {
+    std::mem::take(&mut choices().recent)
 }
 
 /// The candidate that is chosen already, or else the one with the shortest typical time of one
@@ -98,7 +98,7 @@ pub(super) fn fastest<T: Copy + Display>(
     let name = chosen.to_string();
     let mut choices = choices();
     choices.made.insert(choice.to_owned(), name.clone());
-    choices.lately.insert(choice.to_owned(), name);
+    choices.recent.insert(choice.to_owned(), name);
     chosen
 }
 

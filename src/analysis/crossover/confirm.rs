@@ -2,8 +2,7 @@
 //!
 //! After its groups a run puts each question to fresh processes, in which the best CPU code and
 //! the GPU's take turns at sizes around the crossing and at the largest size ([`Confirmation`]).
-//! Each process has its own crossing, the root of a straight line through the logarithms of its
-//! ratios around it, and its own speedup. The answer is their median, and its interval is where
+//! Each process has its own crossing ([`one_process`](super::one_process)) and its own speedup. The answer is their median, and its interval is where
 //! another run's answer lies with a probability of 95 %.
 //!
 //! Two answers, each the median of n processes, differ by the spread between processes, which is
@@ -12,11 +11,9 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::model::median::{median, median_of_sorted};
+use crate::analysis::crossover::one_process::{Seen, crossing, gap};
+use crate::model::median::median;
 use crate::model::record::{Confirmation, Duel};
-
-/// Sizes around a crossing that a process measures: so many on either side.
-const ON_EITHER_SIDE: usize = 2;
 
 /// Probability that another run's answer lies in the interval.
 const COVERAGE: f64 = 0.95;
@@ -34,7 +31,7 @@ pub(crate) const FEWEST_PROCESSES: usize = 3;
 
 /// Where the GPU begins to win.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum From {
+pub(crate) enum WinsFrom {
     /// At every size that was asked about.
     Always,
     /// At this size.
@@ -62,151 +59,13 @@ pub(crate) struct Confirmed {
     /// How many of them say as all do together: always, from some size on, or never.
     pub agree: usize,
     /// Where the GPU begins to win; `None` where they do not say.
-    pub from: Option<From>,
+    pub from: Option<WinsFrom>,
     /// CPU over GPU time at the largest size: median over the processes.
     pub speedup: f64,
     /// Where another run's would lie.
     pub speedup_interval: (f64, f64),
     /// The largest size.
     pub largest: u64,
-}
-
-/// The sizes to ask about: [`ON_EITHER_SIDE`] of `near` on the grid of quarters between the powers
-/// of two, inside `range`; then the largest. Without a crossing those at the end of the range where
-/// one would be next: `near` below the range where the GPU always wins, above where it never does.
-/// With a NaN only the largest: there is no one crossing.
-pub(crate) fn sizes(near: f64, range: (u64, u64)) -> Vec<u64> {
-    if near.is_nan() {
-        return vec![range.1];
-    }
-    let grid = quarters(range);
-    let above = grid.partition_point(|size| (*size as f64) < near);
-    let window = above.saturating_sub(ON_EITHER_SIDE)..(above + ON_EITHER_SIDE).min(grid.len());
-    let mut sizes = grid[window].to_vec();
-    sizes.push(range.1);
-    sizes.dedup();
-    sizes
-}
-
-/// Powers of two and the whole quarters between them, so that alignment to large powers of two is
-/// kept, and the ends of the range.
-fn quarters((first, last): (u64, u64)) -> Vec<u64> {
-    let powers = (0..63).map(|e| 1u64 << e).take_while(|p| *p <= last);
-    let mut grid: Vec<u64> = powers
-        .flat_map(|power| (4..8).map(move |quarters| (power, quarters)))
-        .filter(|(power, quarters)| (power * quarters).is_multiple_of(4))
-        .map(|(power, quarters)| power / 4 * quarters + power % 4 * quarters / 4)
-        .chain([first, last])
-        .filter(|size| (first..=last).contains(size))
-        .collect();
-    grid.sort_unstable();
-    grid.dedup();
-    grid
-}
-
-/// Where the processes so far see the crossing, to ask the next one around it.
-pub(crate) fn centre(processes: &[Vec<Duel>], range: (u64, u64)) -> Option<f64> {
-    let seen = processes
-        .iter()
-        .filter_map(|duels| match crossing(duels, range) {
-            Seen::Nothing => None,
-            // It lies below what was asked: further down next time.
-            Seen::Below(size) => Some((size / 2.0).ln()),
-            Seen::Root { root, .. } => Some(root),
-        });
-    let mut sorted: Vec<f64> = seen.collect();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let lower = *sorted.get(sorted.len().checked_sub(1)? / 2)?;
-    let middle = median_of_sorted(&sorted).filter(|middle| middle.is_finite());
-    Some(middle.unwrap_or(lower).exp())
-}
-
-/// What one process sees of the crossing.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Seen {
-    Root {
-        /// Logarithm of the size; infinite where the GPU always or never wins.
-        root: f64,
-        /// Change of the logarithm of GPU over CPU time per logarithm of the size: below zero.
-        slope: Option<f64>,
-    },
-    /// The GPU wins at all sizes from this on, and smaller ones were not asked about.
-    Below(f64),
-    Nothing,
-}
-
-/// Logarithm of GPU over CPU time.
-fn gap(duel: &Duel) -> f64 {
-    // Each by itself: what a file holds may overflow as a ratio.
-    duel.gpu_ns.ln() - duel.cpu_ns.ln()
-}
-
-/// Where the GPU begins to win for good, as these sizes show it.
-fn crossing(duels: &[Duel], range: (u64, u64)) -> Seen {
-    let (Some(first), Some(largest)) = (duels.first(), duels.last()) else {
-        return Seen::Nothing;
-    };
-    let wins = |duel: &Duel| gap(duel) < 0.0;
-    if !wins(largest) {
-        // Nothing beyond is known where the range goes on.
-        return match largest.size >= range.1 {
-            true => Seen::Root {
-                root: f64::INFINITY,
-                slope: None,
-            },
-            false => Seen::Nothing,
-        };
-    }
-    let Some(last_lost) = duels.iter().rposition(|duel| !wins(duel)) else {
-        return match first.size <= range.0 {
-            true => Seen::Root {
-                root: f64::NEG_INFINITY,
-                slope: None,
-            },
-            false => Seen::Below(first.size as f64),
-        };
-    };
-    // The largest is there for the speedup. It is part of the line where it lies beside the others,
-    // and where those that were expected around the crossing are all lost.
-    let before = &duels[..duels.len() - 1];
-    let is_far = largest.size > before[before.len() - 1].size.saturating_mul(3) / 2;
-    let near = match (is_far, last_lost + 1 == before.len()) {
-        (true, true) => &duels[last_lost..],
-        (true, false) => before,
-        (false, _) => duels,
-    };
-    let (x, gaps): (Vec<f64>, Vec<f64>) = near
-        .iter()
-        .map(|duel| ((duel.size as f64).ln(), gap(duel)))
-        .unzip();
-    let slope = slope(&x, &gaps);
-    if slope < 0.0 {
-        let n = x.len() as f64;
-        let root = x.iter().sum::<f64>() / n - gaps.iter().sum::<f64>() / n / slope;
-        return Seen::Root {
-            // The signs say that it lies between them.
-            root: root.clamp(x[0], x[x.len() - 1]),
-            slope: Some(slope),
-        };
-    }
-    // The GPU gains nothing with the size on the whole: between the last that it lost and the next.
-    let (a, b) = (&duels[last_lost], &duels[last_lost + 1]);
-    let (from, to) = ((a.size as f64).ln(), (b.size as f64).ln());
-    let slope = (gap(b) - gap(a)) / (to - from);
-    Seen::Root {
-        root: (from - gap(a) / slope).clamp(from, to),
-        slope: Some(slope).filter(|slope| *slope < 0.0),
-    }
-}
-
-/// Of the line of least squares.
-fn slope(x: &[f64], y: &[f64]) -> f64 {
-    let n = x.len() as f64;
-    let (mx, my) = (x.iter().sum::<f64>() / n, y.iter().sum::<f64>() / n);
-    let (xx, xy) = x.iter().zip(y).fold((0.0, 0.0), |s, (x, y)| {
-        (s.0 + (x - mx).powi(2), s.1 + (x - mx) * (y - my))
-    });
-    xy / xx
 }
 
 /// What a question's processes say, before the spread is known.
@@ -234,15 +93,15 @@ pub(crate) fn answers(confirmations: &[Confirmation]) -> Vec<Option<Confirmed>> 
             let speedups = alike.iter().map(|said| Spread::of(&said.speedups));
             let speedup = reach(speedups, one.speedups.len());
             let from = one.root.map(|root| match root {
-                f64::NEG_INFINITY => From::Always,
-                f64::INFINITY => From::Never,
+                f64::NEG_INFINITY => WinsFrom::Always,
+                f64::INFINITY => WinsFrom::Never,
                 root => {
                     let crossings = alike.iter().map(|said| said.around_the_crossing());
                     let reach = reach(crossings, one.finite().count());
                     let reach = reach / one.slope.map_or(1.0, f64::abs);
                     let (smallest, largest) = one.asked.range;
                     let within = |log: f64| log.exp().clamp(smallest as f64, largest as f64);
-                    From::Size {
+                    WinsFrom::Size {
                         size: within(root),
                         low: within(root - reach),
                         high: within(root + reach),
@@ -385,6 +244,7 @@ mod tests {
     use rand_xoshiro::Xoshiro256PlusPlus;
 
     use super::*;
+    use crate::analysis::crossover::one_process::{centre, sizes};
     use crate::model::role::Data;
     use crate::timing::Clock;
 
@@ -418,24 +278,12 @@ mod tests {
         answers(std::slice::from_ref(confirmation))[0].unwrap()
     }
 
-    #[test]
-    fn sizes_lie_around_the_crossing_and_at_the_end() {
-        assert_eq!(sizes(89.0, RANGE), [64, 80, 96, 112, 4096]);
-        assert_eq!(sizes(96.0, RANGE), [64, 80, 96, 112, 4096]);
-        assert_eq!(sizes(0.0, RANGE), [8, 10, 4096]);
-        assert_eq!(sizes(f64::NAN, RANGE), [4096]);
-        assert_eq!(sizes(f64::INFINITY, RANGE), [3584, 4096]);
-        assert_eq!(sizes(3.0, (1, 7)), [1, 2, 3, 4, 7]);
-        assert_eq!(sizes(64.0, (64, 64)), [64]);
-        assert_eq!(quarters((5, 11)), [5, 6, 7, 8, 10, 11]);
-    }
-
     proptest! {
         #[test]
         fn a_planted_crossing_is_found(at in 10.0f64..3000.0, steep in 0.3f64..3.0) {
             let sizes = sizes(at, RANGE);
             let confirmed = one(&asked(vec![process(&sizes, at, steep, |_| 0.0); 5]));
-            let Some(From::Size { size, low, high, .. }) = confirmed.from else {
+            let Some(WinsFrom::Size { size, low, high, .. }) = confirmed.from else {
                 panic!("{confirmed:?}");
             };
             prop_assert!((size / at).ln().abs() < 1e-9, "{size} for {at}");
@@ -482,7 +330,7 @@ mod tests {
             duel.cpu_ns = 1e4;
             duel.gpu_ns = 1e4 * gpu_ns;
         }
-        let Some(From::Size { size, .. }) = one(&asked(vec![duels; 5])).from else {
+        let Some(WinsFrom::Size { size, .. }) = one(&asked(vec![duels; 5])).from else {
             panic!("not a size");
         };
         assert!((128.0..4096.0).contains(&size), "{size}");
@@ -491,10 +339,10 @@ mod tests {
     #[test]
     fn who_wins_at_an_end_of_the_range_wins_always_or_never() {
         let fast = process(&sizes(0.0, RANGE), 4.0, 2.0, |_| 0.0);
-        assert_eq!(one(&asked(vec![fast; 5])).from, Some(From::Always));
+        assert_eq!(one(&asked(vec![fast; 5])).from, Some(WinsFrom::Always));
         let slow = process(&sizes(f64::INFINITY, RANGE), 9e4, 2.0, |_| 0.0);
         let never = one(&asked(vec![slow; 5]));
-        assert_eq!(never.from, Some(From::Never));
+        assert_eq!(never.from, Some(WinsFrom::Never));
         assert!(never.speedup < 1.0);
     }
 
@@ -510,10 +358,10 @@ mod tests {
         let mostly = say(&[&slow, &slow, &slow, &late]);
         assert_eq!(
             (mostly.from, mostly.agree, mostly.processes),
-            (Some(From::Never), 3, 4)
+            (Some(WinsFrom::Never), 3, 4)
         );
         let some = say(&[&early, &late, &slow, &slow]);
-        let Some(From::Size {
+        let Some(WinsFrom::Size {
             size,
             or_always,
             or_never,
@@ -536,7 +384,7 @@ mod tests {
     fn one_process_of_five_that_is_far_off_moves_little() {
         let at = |at: f64| process(&sizes(100.0, RANGE), at, 2.0, |_| 0.0);
         let confirmed = one(&asked([98.0, 99.0, 100.0, 101.0, 160.0].map(at).into()));
-        let Some(From::Size { size, .. }) = confirmed.from else {
+        let Some(WinsFrom::Size { size, .. }) = confirmed.from else {
             panic!("{confirmed:?}");
         };
         assert!((size - 100.0).abs() < 1e-6, "{size}");
@@ -583,7 +431,7 @@ mod tests {
                     held += usize::from(low <= other.speedup && other.speedup <= high);
                     widths.push(high / low);
                     asked_about += 1;
-                    let (Some(From::Size { low, high, .. }), Some(From::Size { size, .. })) =
+                    let (Some(WinsFrom::Size { low, high, .. }), Some(WinsFrom::Size { size, .. })) =
                         (one.from, other.from)
                     else {
                         // Beyond the sizes: another process would have been asked about others.

@@ -1,8 +1,9 @@
 //! From which size on the GPU wins: `search` answers it for one pair of curves, `pairs` says
-//! which curves are compared, `confirm` what several processes say together, and `words`
+//! which curves are compared, `one_process` what one process sees, `confirm` what several say together, and `words`
 //! says the answer.
 
 pub(crate) mod confirm;
+pub(crate) mod one_process;
 pub(crate) mod pairs;
 pub(crate) mod search;
 pub(crate) mod words;

@@ -17,7 +17,7 @@
 //!
 //! `submit` never takes part, nor what its group declares to be no answer.
 
-use crate::analysis::crossover::confirm::{self, Confirmed, From};
+use crate::analysis::crossover::confirm::{self, Confirmed, WinsFrom};
 use crate::analysis::crossover::search::{Answer, Crossing, Curve, Point, search};
 use crate::analysis::telemetry::{Capped, capped};
 use crate::model::environment::Environment;
@@ -72,9 +72,9 @@ impl Found {
             // The processes were not asked about each of its changes.
             _ if self.crossing.answer == Answer::CrossesBack => {}
             None => self.crossing.decide(Answer::Undecided),
-            Some(From::Always) => self.crossing.decide(Answer::Always),
-            Some(From::Never) => self.crossing.decide(Answer::Never),
-            Some(From::Size {
+            Some(WinsFrom::Always) => self.crossing.decide(Answer::Always),
+            Some(WinsFrom::Never) => self.crossing.decide(Answer::Never),
+            Some(WinsFrom::Size {
                 size, low, high, ..
             }) => self.crossing.move_to(size, low, high),
         }
@@ -205,7 +205,7 @@ fn confirmed(machine: &Machine) -> Vec<(&Confirmation, Confirmed)> {
         let of_run = |benchmark: &&Benchmark| benchmark.run.as_ref() == Some(run);
         for (asked, answer) in confirmations.iter().zip(confirm::answers(confirmations)) {
             let largest = asked.processes.iter().flatten().last();
-            // A later run has measured none of what they rest on.
+            // Where a later run measured any of it again, the answer is that of older code.
             let is_older = |duel: &Duel| {
                 let results = [
                     result(asked, Device::Cpu, &duel.cpu, duel.size),

@@ -1,6 +1,6 @@
 //! An answer in words.
 
-use crate::analysis::crossover::confirm::{Confirmed, From};
+use crate::analysis::crossover::confirm::{Confirmed, WinsFrom};
 use crate::analysis::crossover::pairs::Found;
 use crate::analysis::crossover::search::Answer;
 use crate::presentation::units;
@@ -46,7 +46,7 @@ fn where_it_wins(f: &Found) -> String {
 /// What some of the processes saw instead of a crossing.
 pub(crate) fn or(confirmed: Confirmed) -> &'static str {
     match confirmed.from {
-        Some(From::Size {
+        Some(WinsFrom::Size {
             or_always,
             or_never,
             ..

@@ -1,14 +1,11 @@
 //! Answers that rest on several processes.
 
-use std::fs;
-
 use serde_json::Value;
 
 use crate::model::record::{Confirmation, Duel};
 use crate::model::role::Data;
-use crate::report::assemble::Options;
 use crate::report::tests::fixture::{Fixture, Planted, full};
-use crate::report::write;
+use crate::report::tests::refreshed;
 use crate::timing::Clock;
 
 /// Five processes, whose CPU is so many percent slower than it should be: the crossing is at 96 and
@@ -59,10 +56,7 @@ fn the_answer_is_that_of_the_processes_with_an_interval() {
     let mut f = Fixture::new(&root, Some("Example GPU"));
     planted(&f);
     let said = || {
-        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-        let summary = fs::read_to_string(written.summary()).unwrap();
-        let summary: Value = serde_json::from_str(&summary).unwrap();
-        let page = fs::read_to_string(&written.page).unwrap();
+        let (page, _, summary) = refreshed(&root, dir.path());
         (summary["crossovers"][0].clone(), page)
     };
     let (alone, page) = said();
@@ -107,9 +101,7 @@ fn results_of_a_later_run_are_not_those_that_were_confirmed() {
     f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
     planted(&f);
     let processes = || {
-        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-        let summary = fs::read_to_string(written.summary()).unwrap();
-        let summary: Value = serde_json::from_str(&summary).unwrap();
+        let (_, _, summary) = refreshed(&root, dir.path());
         let answers = summary["crossovers"].as_array().unwrap().clone();
         let ours = |c: &&Value| c["group"] == "matmul" && c["gpu"] == "cublas-eager";
         answers.iter().find(ours).unwrap()["processes"].clone()

@@ -15,9 +15,20 @@ mod sustained;
 mod telemetry;
 mod unsteady;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::report::write::Written;
+use serde_json::Value;
+
+use crate::report::assemble::Options;
+use crate::report::write::{self, Written};
+
+/// Writes the report of `root` to `out` and reads it back: the page, the table, the summary.
+fn refreshed(root: &Path, out: &Path) -> (String, String, Value) {
+    let written = write::refresh(root, out, &Options::default()).unwrap();
+    let page = std::fs::read_to_string(&written.page).unwrap();
+    let summary = std::fs::read_to_string(written.summary()).unwrap();
+    (page, written.table, serde_json::from_str(&summary).unwrap())
+}
 
 impl Written {
     fn summary(&self) -> PathBuf {

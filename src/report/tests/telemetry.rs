@@ -9,6 +9,7 @@ use crate::model::{Cost, Energy, Telemetry, TelemetryEvent, TelemetryEventKind};
 use crate::report::assemble::Options;
 use crate::report::tests::fixture::{Fixture, Planted, full};
 use crate::report::tests::lessons::{findings, says};
+use crate::report::tests::refreshed;
 use crate::report::write;
 use crate::results::machine::Machine;
 use crate::timing::Clock::{Events, EventsGated, Submit, Wall};
@@ -96,13 +97,7 @@ fn a_result_under_the_power_cap_carries_its_clock_wherever_it_is_compared() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("criterion");
     let f = full(&root, "Example GPU");
-    let said = || {
-        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-        let page = fs::read_to_string(written.page.clone()).unwrap();
-        let summary = fs::read_to_string(written.summary()).unwrap();
-        let summary: Value = serde_json::from_str(&summary).unwrap();
-        (page, written.table, summary)
-    };
+    let said = || refreshed(&root, dir.path());
     let free = said();
     assert!(!free.0.contains("W power cap") && !free.1.contains("W power cap"));
     let sizes = [64, 8192];

@@ -1,12 +1,9 @@
 //! What is unsteady is shown, marked, and decides nothing.
 
-use std::fs;
-
 use serde_json::{Value, json};
 
-use crate::report::assemble::Options;
 use crate::report::tests::fixture::{Planted, full};
-use crate::report::write;
+use crate::report::tests::refreshed;
 use crate::timing::Clock::{Events, Wall};
 
 #[test]
@@ -15,10 +12,8 @@ fn it_is_marked_and_left_out_of_answers_and_findings() {
     let root = dir.path().join("criterion");
     let f = full(&root, "Example GPU");
     let said = || {
-        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-        let page = fs::read_to_string(written.page.clone()).unwrap();
-        let summary = fs::read_to_string(written.summary()).unwrap();
-        (page, serde_json::from_str::<Value>(&summary).unwrap())
+        let (page, _, summary) = refreshed(&root, dir.path());
+        (page, summary)
     };
     let headline = |summary: &Value| {
         let all = summary["crossovers"].as_array().unwrap().clone();

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use crate::analysis::crossover::confirm::{self, From};
+use crate::analysis::crossover::confirm::{self, WinsFrom};
 use crate::model::record::{Confirmation, Duel};
 use crate::suite::confirm::questions::{Asking, Question};
 use crate::suite::confirm::{ORDER, Order, Said, Task};
@@ -19,9 +19,6 @@ const SILENCE: Duration = Duration::from_secs(300);
 /// How long until a signal is looked for again.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Median times by group, size and implementation.
-type Times = BTreeMap<(String, u64), BTreeMap<String, f64>>;
-
 /// Where an interval is wider than this after the first processes, more are asked: as a factor in
 /// size, and in speedup.
 const USEFUL: (f64, f64) = (1.5, 1.6);
@@ -30,8 +27,11 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// Nor more than this.
 const MOST_PROCESSES: usize = 25;
 
-/// Puts what the results of `run` answer to so many processes, and what they leave too open to more. `keep` is called with what they said
-/// so far after each.
+/// Median times by group, size and implementation.
+type Times = BTreeMap<(String, u64), BTreeMap<String, f64>>;
+
+/// Puts what the results of `run` answer to so many processes, and what they leave too open to
+/// more. `keep` is called after each process, with what all of them said so far.
 pub(in crate::suite) fn confirm(
     results: &Path,
     references: &Path,
@@ -95,8 +95,8 @@ fn open(questions: &[Question]) -> Vec<bool> {
             !asked.processes.is_empty()
                 && answer.is_none_or(|answer| {
                     let size = match answer.from {
-                        Some(From::Size { low, high, .. }) => is_wide((low, high), USEFUL.0),
-                        Some(From::Always | From::Never) => false,
+                        Some(WinsFrom::Size { low, high, .. }) => is_wide((low, high), USEFUL.0),
+                        Some(WinsFrom::Always | WinsFrom::Never) => false,
                         None => true,
                     };
                     size || is_wide(answer.speedup_interval, USEFUL.1)

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::analysis::crossover::confirm;
+use crate::analysis::crossover::one_process;
 use crate::analysis::crossover::pairs::{Found, best_at, curve, find, headlines};
 use crate::analysis::crossover::search::{Answer, Curve};
 use crate::model::id::Device;
@@ -23,8 +23,8 @@ pub(super) struct Question {
 impl Question {
     /// The sizes to ask the next process about.
     pub(super) fn sizes(&self) -> Vec<u64> {
-        let seen = confirm::centre(&self.asked.processes, self.asked.range);
-        confirm::sizes(seen.unwrap_or(self.near), self.asked.range)
+        let seen = one_process::centre(&self.asked.processes, self.asked.range);
+        one_process::sizes(seen.unwrap_or(self.near), self.asked.range)
     }
 }
 

@@ -13,6 +13,8 @@ mod gate;
 mod launch;
 mod panic;
 mod probe;
+#[cfg(feature = "profile")]
+pub mod profile;
 mod sequence;
 
 pub use absence::{Absence, OLDEST_CUDA, OLDEST_DEVICE};

@@ -9,15 +9,25 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use tempfile::TempDir;
+
 use crate::results::files::{FileError, copy};
 use crate::results::layout::{TEMPORARY, earlier};
 use crate::results::stored::is_whole;
+
+/// What a result is called in the folder where it is out of the way.
+const RESULT: &str = "result";
 
 /// An attempt under way.
 #[must_use]
 pub(crate) struct Attempt {
     places: Vec<Place>,
 }
+
+/// A whole result that is out of the way while its benchmark is measured once more. Gone when
+/// dropped.
+#[must_use]
+pub(crate) struct Aside(Vec<(PathBuf, TempDir)>);
 
 /// One folder that the attempt may write to.
 struct Place {
@@ -55,12 +65,56 @@ impl Attempt {
         }
     }
 
+    /// The attempt left a whole result that is to be measured once more: what was there before is
+    /// there again, so that Criterion compares with that, and the result may be
+    /// [put back](Aside::put_back).
+    ///
+    /// # Errors
+    /// What the file system refuses; then the result is gone.
+    pub(crate) fn set_aside(self) -> Result<Aside, FileError> {
+        let mut aside = Vec::new();
+        for place in self.places.iter().filter(|place| place.dir.is_dir()) {
+            let out_of_the_way = temporary_beside(&place.dir)
+                .and_then(|to| fs::rename(&place.dir, to.path().join(RESULT)).map(|()| to))
+                .map_err(|e| FileError::io(&place.dir, e));
+            aside.push((place.dir.clone(), out_of_the_way));
+        }
+        self.undo();
+        let all = aside.into_iter().map(|(dir, to)| Ok((dir, to?)));
+        all.collect::<Result<_, _>>().map(Aside)
+    }
+
     /// The attempt failed: what was there before is there again.
     pub(crate) fn undo(self) {
         for place in &self.places {
             place.restore();
         }
     }
+}
+
+impl Aside {
+    /// The second measurement came to nothing: this is the result.
+    ///
+    /// # Errors
+    /// What the file system refuses.
+    pub(crate) fn put_back(self) -> Result<(), FileError> {
+        for (dir, from) in self.0 {
+            let put = || -> io::Result<()> {
+                if dir.is_dir() {
+                    fs::remove_dir_all(&dir)?;
+                }
+                fs::rename(from.path().join(RESULT), &dir)
+            };
+            put().map_err(|e| FileError::io(&dir, e))?;
+        }
+        Ok(())
+    }
+}
+
+fn temporary_beside(dir: &Path) -> io::Result<TempDir> {
+    tempfile::Builder::new()
+        .prefix(TEMPORARY)
+        .tempdir_in(dir.parent().unwrap_or(Path::new(".")))
 }
 
 impl Place {
@@ -96,10 +150,7 @@ impl Place {
         if !stays {
             return fs::rename(&self.dir, &self.earlier);
         }
-        let parent = self.dir.parent().unwrap_or(Path::new("."));
-        let making = tempfile::Builder::new()
-            .prefix(TEMPORARY)
-            .tempdir_in(parent)?;
+        let making = temporary_beside(&self.dir)?;
         for entry in fs::read_dir(&self.dir)? {
             let entry = entry?;
             if entry.file_type()?.is_file() {
@@ -158,6 +209,29 @@ mod tests {
         assert_eq!(sample(&earlier(&folder.join(NEW))), "earlier");
         next.undo();
         assert_eq!(sample(&folder.join(NEW)), "earlier");
+    }
+
+    #[test]
+    fn a_result_that_is_measured_again_can_be_put_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let dirs = [NEW, "main"].map(|name| folder.join(name));
+        let write_both = |text| dirs.iter().for_each(|dir| write(dir, text));
+        write_both("earlier");
+        let first = || {
+            let attempt = Attempt::begin(folder, NEW, Some("main")).unwrap();
+            write_both("first");
+            attempt.set_aside().unwrap()
+        };
+        let aside = first();
+        let say = || dirs.each_ref().map(|dir| sample(dir));
+        assert_eq!(say(), ["earlier", "earlier"]);
+        aside.put_back().unwrap();
+        assert_eq!(say(), ["first", "first"]);
+
+        drop(first());
+        assert_eq!(say(), ["first", "first"]);
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 2);
     }
 
     #[test]

@@ -205,6 +205,15 @@ impl Group {
         self.series.iter().filter(move |s| s.device == device)
     }
 
+    /// The same with everything taken for steady: what several processes measured again.
+    pub(crate) fn with_unsteady(&self) -> Self {
+        let mut all = self.clone();
+        for benchmark in all.series.iter_mut().flat_map(|series| &mut series.points) {
+            benchmark.unsteady = None;
+        }
+        all
+    }
+
     /// The same without what is unsteady; `None` where nothing is left.
     pub(super) fn steady(&self) -> Option<Self> {
         let series: Vec<Series> = self.series.iter().filter_map(Series::steady).collect();

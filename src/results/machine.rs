@@ -263,10 +263,7 @@ impl Machine {
 
     /// The same with everything taken for steady: what several processes measure again.
     pub(crate) fn with_unsteady(mut self) -> Self {
-        let all = self.groups.iter_mut().flat_map(|group| &mut group.series);
-        for benchmark in all.flat_map(|series| &mut series.points) {
-            benchmark.unsteady = None;
-        }
+        self.groups = self.groups.iter().map(Group::with_unsteady).collect();
         self
     }
 

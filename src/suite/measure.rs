@@ -11,6 +11,7 @@ use crate::machine::monitor::watch::Watch;
 use crate::model::cost::Cost;
 use crate::model::record::{SCHEMA, Sidecar};
 use crate::model::verified::Verified;
+use crate::results::attempt::{Aside, Attempt};
 use crate::results::folder::BenchmarkFolder;
 use crate::suite::arguments::Arguments;
 use crate::suite::group::{Group, Implementation, Make};
@@ -135,8 +136,8 @@ impl Measuring<'_> {
             _ => IfUnsteady::Unjudged,
         };
         let id = criterion_id.clone();
-        let why = self.attempt(plots, id, bench, &mut *routine, &sampling, unsteady)?;
-        let Some(why) = why else {
+        let first = self.attempt(plots, id, bench, &mut *routine, &sampling, unsteady)?;
+        let Some((why, first)) = first else {
             return Ok(());
         };
         eprintln!("note: {} is measured once more: {why}", bench.id);
@@ -145,19 +146,22 @@ impl Measuring<'_> {
         let mut criterion = instance(&settings.results, self.sampling, self.time, takes_turns);
         let mut again = plots_of(&mut criterion, bench);
         let kept = IfUnsteady::Kept;
-        self.attempt(
+        let second = self.attempt(
             &mut again,
             criterion_id,
             bench,
             &mut *routine,
             &sampling,
             kept,
-        )
-        .map(drop)
+        );
+        if second.is_err() && interrupt::signal().is_some() {
+            first.put_back()?;
+        }
+        second.map(drop)
     }
 
     /// Times it and keeps the result, or undoes what was written. Gives what is unsteady about a
-    /// result that was undone to be measured again.
+    /// result that is to be measured again, and the result.
     fn attempt<W>(
         &mut self,
         plots: &mut Plots<'_>,
@@ -166,7 +170,7 @@ impl Measuring<'_> {
         routine: &mut dyn Routine,
         sampling: &Sampling,
         unsteady: IfUnsteady,
-    ) -> Result<Option<String>, Missing> {
+    ) -> Result<Option<(String, Aside)>, Missing> {
         self.configure(plots, sampling);
         let watch = match sampling.timing {
             Timing::Clock if bench.row.is_gpu() && self.arguments.saves => self.watch(),
@@ -178,17 +182,35 @@ impl Measuring<'_> {
             false => None,
         };
         let timed = self.time(plots, criterion_id, bench, routine, watch, unsteady);
-        if let Some(attempt) = attempt {
-            match &timed {
-                Ok(None) => attempt.done(),
-                Ok(Some(_)) | Err(_) => attempt.undo(),
+        match (timed, attempt) {
+            // After a signal nothing is measured again, and this is better than nothing.
+            (Ok(Some(why)), Some(attempt))
+                if unsteady == IfUnsteady::Again && interrupt::signal().is_none() =>
+            {
+                Ok(Some((why, attempt.set_aside()?)))
+            }
+            (Ok(why), attempt) => {
+                if let Some(why) = why {
+                    eprintln!(
+                        "note: {} stays unsteady: {why}; it decides nothing",
+                        bench.id
+                    );
+                }
+                if let Some(attempt) = attempt {
+                    attempt.done();
+                }
+                Ok(None)
+            }
+            (Err(error), attempt) => {
+                if let Some(attempt) = attempt {
+                    attempt.undo();
+                }
+                Err(error)
             }
         }
-        timed
     }
 
-    /// Times it, verifies it again and writes its sidecar; or, before that, says what is
-    /// unsteady about it.
+    /// Times it, verifies it again and writes its sidecar. Says what is unsteady about it.
     fn time<W>(
         &mut self,
         plots: &mut Plots<'_>,
@@ -204,10 +226,6 @@ impl Measuring<'_> {
             IfUnsteady::Unjudged => None,
             IfUnsteady::Again | IfUnsteady::Kept => bench.folder.unsteady(),
         };
-        // After a signal nothing is measured again, and this is better than nothing.
-        if unsteady == IfUnsteady::Again && why.is_some() && interrupt::signal().is_none() {
-            return Ok(why);
-        }
         // Once more after the last sample: a routine that went wrong under load, or after
         // the first run, was not worth timing.
         let verified = match self.verifies() {
@@ -217,19 +235,13 @@ impl Measuring<'_> {
         if self.arguments.saves {
             let mut sidecar = self.sidecar(bench, routine, verified);
             sidecar.monitor = telemetry;
-            if let Some(why) = &why {
-                eprintln!(
-                    "note: {} stays unsteady: {why}; it decides nothing",
-                    bench.id
-                );
-            }
-            sidecar.unsteady = why;
+            sidecar.unsteady.clone_from(&why);
             sidecar.extra = routine.extra()?;
             self.check_device()?;
             let baseline = self.arguments.baseline.as_deref();
             bench.folder.finish(&mut sidecar, baseline)?;
         }
-        self.check_device().map(|()| None)
+        self.check_device().map(|()| why)
     }
 
     fn verifies(&self) -> bool {

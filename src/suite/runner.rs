@@ -1,7 +1,7 @@
 //! A run of groups of any operations.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,6 +14,8 @@ use crate::device::kernel::Source;
 use crate::model::topic::Topic;
 use crate::suite::arguments::Arguments;
 use crate::suite::before::{self, Refused};
+use crate::suite::confirm::Task;
+use crate::suite::confirm::driver::When;
 use crate::suite::confirm::in_turns::TakingTurns;
 use crate::suite::group::Group;
 use crate::suite::instance::{instance, plots};
@@ -93,9 +95,10 @@ impl Suite {
         self.session.announce();
         for group in std::mem::take(&mut self.groups) {
             group.0.run(&mut self);
+            self.session.confirm(When::BetweenGroups);
         }
         self.session.tell_choices();
-        self.session.confirm();
+        self.session.confirm(When::AfterGroups);
         if !self.session.no_room() && !self.session.takes_turns() {
             self.criterion.final_summary();
         }
@@ -160,8 +163,7 @@ trait Erased {
     fn contradictions(&self) -> Vec<String>;
     fn medians_in_turns(
         &self,
-        size: u64,
-        functions: &BTreeSet<String>,
+        task: &Task,
         with: &TakingTurns,
     ) -> Result<BTreeMap<String, f64>, RoutineError>;
     fn expect(&self, suite: &mut Suite);
@@ -204,11 +206,10 @@ impl<W: Workload> Erased for Group<W> {
 
     fn medians_in_turns(
         &self,
-        size: u64,
-        functions: &BTreeSet<String>,
+        task: &Task,
         with: &TakingTurns,
     ) -> Result<BTreeMap<String, f64>, RoutineError> {
-        self.medians_in_turns(size, functions, with)
+        self.medians_in_turns(task, with)
     }
 
     fn expect(&self, suite: &mut Suite) {
@@ -271,11 +272,10 @@ impl AnyGroup {
     /// The median time of an iteration of each of these implementations, ns, taking turns.
     pub(super) fn medians_in_turns(
         &self,
-        size: u64,
-        functions: &BTreeSet<String>,
+        task: &Task,
         with: &TakingTurns,
     ) -> Result<BTreeMap<String, f64>, RoutineError> {
-        self.0.medians_in_turns(size, functions, with)
+        self.0.medians_in_turns(task, with)
     }
 
     /// What the group says of itself that cannot be, in sentences; a run refuses such a group.

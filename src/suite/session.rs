@@ -14,7 +14,7 @@ use crate::results::files::sweep;
 use crate::results::folder::BenchmarkFolder;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::around::ExtraSizes;
-use crate::suite::confirm::driver;
+use crate::suite::confirm::driver::{Confirming, Of, When};
 use crate::suite::group::{Group, Implementation};
 use crate::suite::instance::Plots;
 use crate::suite::interrupt;
@@ -39,6 +39,7 @@ pub(super) struct Session {
     extra_sizes: OnceCell<ExtraSizes>,
     progress: Progress,
     journal: Journal,
+    confirming: Confirming,
     turns: Option<Turns>,
     /// The ids of what could be run, until they are announced.
     expected: Vec<String>,
@@ -55,6 +56,7 @@ impl Session {
         Self {
             machine: Machine::new(&settings),
             journal: Journal::new(&settings, &arguments),
+            confirming: Confirming::new(settings.processes),
             settings,
             arguments,
             sampling,
@@ -302,20 +304,20 @@ impl Session {
         }
     }
 
-    /// Puts what the results answer to processes of their own.
-    pub(super) fn confirm(&mut self) {
+    /// Puts what the results so far answer to processes of their own.
+    pub(super) fn confirm(&mut self, when: When) {
         let over = self.no_room() || interrupt::signal().is_some();
         if !self.journal.has_begun() || self.takes_turns() || over {
             return;
         }
         let run = self.journal.run().to_owned();
-        driver::confirm(
-            &self.settings.results,
-            &self.settings.report_folder().join("reference"),
-            &run,
-            self.settings.processes,
-            |said| self.journal.confirm(said),
-        );
+        let of = Of {
+            results: &self.settings.results,
+            references: &self.settings.report_folder().join("reference"),
+            run: &run,
+        };
+        let keep = |said| self.journal.confirm(said);
+        self.confirming.confirm(when, of, keep);
     }
 
     /// Whether nothing can be written any more.

@@ -6,7 +6,7 @@
 //! | `CROSSOVER_DEVICE` | index of the GPU, or `none` | `0` |
 //! | `CROSSOVER_GATE` | `auto`, `off` | `auto` |
 //! | `CROSSOVER_MONITOR` | `on`, `off` | `on` |
-//! | `CROSSOVER_PROCESSES` | processes that each answer is put to, 0 to 99 | 5, of `quick` 0 |
+//! | `CROSSOVER_PROCESSES` | processes that each answer is put to, 0 to 99 | 6, of `quick` 0 |
 //! | `CRITERION_HOME` | folder of the results | `target-reports/criterion` |
 
 use std::env;
@@ -167,7 +167,7 @@ impl Settings {
         };
         let processes = match value("CROSSOVER_PROCESSES") {
             None if profile == Profile::Quick => 0,
-            None => 5,
+            None => 6,
             Some(v) => v
                 .parse()
                 .ok()

@@ -77,7 +77,7 @@ fn run(processes: &str, filter: &str) -> (tempfile::TempDir, RunRecord, String) 
 pub(crate) fn answered() {
     let (dir, run, said) = run("3", "sound");
     assert!(
-        said.contains("putting 1 question(s) to 3 processes of their own"),
+        said.contains("putting 1 question(s) to a process of its own, number 3"),
         "{said}"
     );
     let [asked] = &run.confirmations[..] else {

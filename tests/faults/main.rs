@@ -15,12 +15,13 @@ mod turns;
 
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use crossover::model::Cost;
 use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
-use crossover::workload::Workload;
 use crossover::workload::matmul::cpu;
 use crossover::workload::simple::{compare, on_cpu};
+use crossover::workload::{Routine, RoutineError, Workload};
 use libtest_mimic::{Arguments, Trial};
 
 struct Ones(usize);
@@ -67,7 +68,23 @@ fn groups() -> Vec<AnyGroup> {
     })
     .with(Implementation::cpu("best", |problem| cpu::best(problem, 1)))
     .with(never("none"));
-    vec![sound.into(), faulty.into(), choice.into()]
+    let modes = Group::new("modes", Sizes::new([4], [4], [4]), None, |_| {
+        Cost::default()
+    })
+    .with(Implementation::cpu("two", two_modes));
+    vec![sound.into(), faulty.into(), choice.into(), modes.into()]
+}
+
+/// Takes 1 ms for a while, then 3 ms for a while.
+fn two_modes(problem: &Rc<Ones>) -> Result<Box<dyn Routine>, RoutineError> {
+    let (n, start) = (problem.0, Instant::now());
+    let fill = move |y: &mut [f32]| {
+        let is_long = start.elapsed().as_millis() / 150 % 2 == 1;
+        std::thread::sleep(Duration::from_millis(if is_long { 3 } else { 1 }));
+        y.fill(1.0);
+    };
+    let check = move |y: &[f32]| compare(y, vec![1.0; n], 1.0, 0.0);
+    Ok(on_cpu(n, fill, check))
 }
 
 fn main() -> ExitCode {
@@ -100,6 +117,11 @@ fn main() -> ExitCode {
         ("a_closed_pipe", signals::closed_pipe),
         #[cfg(unix)]
         ("signals_end_a_run_in_order", signals::signals),
+        #[cfg(unix)]
+        (
+            "a_signal_while_it_is_measured_once_more",
+            signals::once_more,
+        ),
         #[cfg(unix)]
         ("a_killed_run_says_what_it_did_not_reach", signals::killed),
         #[cfg(unix)]

@@ -42,13 +42,13 @@ pub(crate) fn closed_pipe() {
 /// Waits until the second benchmark is being measured, sends the signal, and gives exit code and
 /// words.
 pub(crate) fn interrupted(root: &Path, signal: nix::sys::signal::Signal) -> (Option<i32>, String) {
-    interrupted_at(root, "sound", "sound/cpu/fill/8", signal)
+    interrupted_at(root, "sound", "Benchmarking sound/cpu/fill/8", signal)
 }
 
 fn interrupted_at(
     root: &Path,
     filter: &str,
-    id: &str,
+    words: &str,
     signal: nix::sys::signal::Signal,
 ) -> (Option<i32>, String) {
     let arguments = [
@@ -71,7 +71,7 @@ fn interrupted_at(
     let mut errors = BufReader::new(child.stderr.take().unwrap());
     // Those before it are finished.
     let mut said = String::new();
-    while !said.contains(&format!("Benchmarking {id}")) {
+    while !said.contains(words) {
         assert!(
             errors.read_line(&mut said).unwrap() > 0,
             "it never began: {said}"
@@ -111,6 +111,26 @@ pub(crate) fn signals() {
     }
 }
 
+/// The first measurement was unsteady, and the second comes to nothing: the first is the result.
+pub(crate) fn once_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let signal = nix::sys::signal::Signal::SIGINT;
+    let words = "modes/cpu/two/4 is measured once more";
+    let (code, said) = interrupted_at(dir.path(), "modes", words, signal);
+    assert_eq!(code, Some(130), "{said}");
+    let summary = summary(dir.path());
+    let [result] = &summary["benchmarks"].as_array().unwrap()[..] else {
+        panic!("{summary}")
+    };
+    assert_eq!(result["id"], "modes/cpu/two/4");
+    assert!(result["unsteady"].is_string(), "{result}");
+    let aside = files(dir.path()).into_keys().find(|path| {
+        let text = path.to_string_lossy();
+        text.contains("result/") || text.contains(".earlier")
+    });
+    assert_eq!(aside, None);
+}
+
 /// A run that has no chance to say so: its record has what was skipped until then and what was
 /// still to come.
 pub(crate) fn killed() {
@@ -118,7 +138,8 @@ pub(crate) fn killed() {
     let root = dir.path();
     let last = "choice/cpu/best/4";
     let signal = nix::sys::signal::Signal::SIGKILL;
-    let (code, said) = interrupted_at(root, "sound|choice", last, signal);
+    let words = format!("Benchmarking {last}");
+    let (code, said) = interrupted_at(root, "sound|choice", &words, signal);
     assert_eq!(code, None, "{said}");
     let mut runs = fs::read_dir(root.join("runs")).unwrap();
     let record = fs::read(runs.next().unwrap().unwrap().path()).unwrap();

@@ -2,12 +2,16 @@
 //!
 //! After its groups a run puts each question to fresh processes, in which the best CPU code and
 //! the GPU's take turns at sizes around the crossing and at the largest size ([`Confirmation`]).
-//! Each process has its own crossing ([`one_process`](super::one_process)) and its own speedup. The answer is their median, and its interval is where
-//! another run's answer lies with a probability of 95 %.
+//! Each process has its own crossing ([`one_process`](super::one_process)) and its own speedup. The
+//! answer is their median, and its interval is where another run's answer lies with a probability
+//! of 95 %.
 //!
-//! Two answers, each the median of n processes, differ by the spread between processes, which is
-//! pooled over all questions about data in the same place, and by what the machine does between
-//! two runs, which no single run can tell and is assumed.
+//! Two answers, each the median of n processes, differ by the spread between processes and by what
+//! the machine does between two runs, which no single run can tell and is assumed. A handful of
+//! processes says little about their own spread, so that it is moderated by what the other
+//! questions about data in the same place saw (as Smyth does for genes, Statistical Applications in
+//! Genetics and Molecular Biology 3 (2004) article 3): a code whose time has two modes keeps its
+//! wide interval, and does not widen those of the others.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -25,6 +29,9 @@ const MEDIAN_OVER_MEAN: f64 = 1.45;
 /// What a run's answer is assumed to be off by beside the spread between its processes: the standard
 /// deviation of the logarithm of the ratio. Between runs of minutes apart.
 const ASSUMED_OF_A_RUN: f64 = 0.05;
+
+/// What the other questions say of the spread counts as so many degrees of freedom.
+const FREEDOM_OF_OTHERS: f64 = 4.0;
 
 /// Fewer processes are no confirmation.
 pub(crate) const FEWEST_PROCESSES: usize = 3;
@@ -88,16 +95,18 @@ pub(crate) fn answers(confirmations: &[Confirmation]) -> Vec<Option<Confirmed>> 
     said.iter()
         .map(|one| {
             let one = one.as_ref()?;
-            let alike = |other: &&Said| other.asked.question == one.asked.question;
-            let alike: Vec<&Said> = said.iter().flatten().filter(alike).collect();
-            let speedups = alike.iter().map(|said| Spread::of(&said.speedups));
-            let speedup = reach(speedups, one.speedups.len());
+            let is_alike = |other: &&Said| {
+                other.asked.question == one.asked.question && !std::ptr::eq(*other, one)
+            };
+            let others = || said.iter().flatten().filter(is_alike);
+            let speedups = others().map(|said| Spread::of(&said.speedups));
+            let speedup = reach(Spread::of(&one.speedups), speedups, one.speedups.len());
             let from = one.root.map(|root| match root {
                 f64::NEG_INFINITY => WinsFrom::Always,
                 f64::INFINITY => WinsFrom::Never,
                 root => {
-                    let crossings = alike.iter().map(|said| said.around_the_crossing());
-                    let reach = reach(crossings, one.finite().count());
+                    let crossings = others().map(Said::around_the_crossing);
+                    let reach = reach(one.around_the_crossing(), crossings, one.finite().count());
                     let reach = reach / one.slope.map_or(1.0, f64::abs);
                     let (smallest, largest) = one.asked.range;
                     let within = |log: f64| log.exp().clamp(smallest as f64, largest as f64);
@@ -198,6 +207,10 @@ impl Spread {
             freedom: n.saturating_sub(1),
         }
     }
+
+    fn variance(self) -> Option<f64> {
+        (self.freedom > 0).then(|| self.squares / self.freedom as f64)
+    }
 }
 
 impl Said<'_> {
@@ -217,15 +230,19 @@ impl Said<'_> {
 }
 
 /// How far from an answer, the median of `processes`, another run's may lie, as a logarithm of a
-/// ratio of times; what all questions of one kind tell of the spread is `spreads`.
-fn reach(spreads: impl Iterator<Item = Spread>, processes: usize) -> f64 {
-    let all = spreads.fold(Spread::default(), |all, one| Spread {
-        squares: all.squares + one.squares,
-        freedom: all.freedom + one.freedom,
-    });
-    let freedom = all.freedom.max(1) as f64;
+/// ratio of times. `own` is how the processes spread, `others` how those of similar questions do.
+fn reach(own: Spread, others: impl Iterator<Item = Spread>, processes: usize) -> f64 {
+    let others = median(others.filter_map(Spread::variance));
+    let own_freedom = own.freedom as f64;
+    let (squares, freedom) = match others {
+        Some(variance) => (
+            own.squares + FREEDOM_OF_OTHERS * variance,
+            own_freedom + FREEDOM_OF_OTHERS,
+        ),
+        None => (own.squares, own_freedom.max(1.0)),
+    };
     // Each variance of both runs.
-    let of_processes = 2.0 * MEDIAN_OVER_MEAN * all.squares / freedom / processes.max(1) as f64;
+    let of_processes = 2.0 * MEDIAN_OVER_MEAN * squares / freedom / processes.max(1) as f64;
     let sum = of_processes + 2.0 * ASSUMED_OF_A_RUN.powi(2);
     // The freedom of a sum of variances, of which one is known from few values: Satterthwaite,
     // Biometrics Bulletin 2 (1946) 110.

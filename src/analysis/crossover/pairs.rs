@@ -64,8 +64,10 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Takes over what several processes say.
-    fn confirm(&mut self, confirmed: Confirmed) {
+    /// Takes over what several processes say to what they were asked.
+    fn confirm(&mut self, asked: &Confirmation, confirmed: Confirmed) {
+        let (first, last) = asked.range;
+        self.crossing.range = (first as f64, last as f64);
         self.speedup = confirmed.speedup;
         self.speedup_size = confirmed.largest as f64;
         match confirmed.from {
@@ -240,18 +242,7 @@ fn compare(
     environment: Option<&Environment>,
     confirmed: &[(&Confirmation, Confirmed)],
 ) -> Vec<Found> {
-    let (best, names) = best_cpu(ours);
-    let mut found: Vec<Found> = theirs
-        .on(Device::Gpu)
-        .filter(|s| s.answers() && s.computes())
-        .filter_map(|series| {
-            let mut found = one(ours, series, &best, &names, &gpu_machine)?;
-            let largest = series.at(found.speedup_size as u64);
-            found.capped = largest.and_then(|b| capped(b, environment));
-            Some(found)
-        })
-        .collect();
-    found.sort_by_key(|f| f.question);
+    let mut found = of_rows(ours, theirs, &gpu_machine);
     for question in Data::ALL {
         let answer = confirmed.iter().find(|(asked, _)| {
             asked.group == ours.name
@@ -264,14 +255,38 @@ fn compare(
                     && (asked.gpu_run.is_none() || runs_of(theirs, f).contains(&asked.gpu_run))
             })
         };
-        let at = found.iter().position(is_asked);
+        let mut at = found.iter().position(is_asked);
+        if at.is_none() && answer.is_some() {
+            // Everything that it would rest on was unsteady in the run's own process.
+            let all = of_rows(&ours.with_unsteady(), &theirs.with_unsteady(), &gpu_machine);
+            found.extend(all.into_iter().find(is_asked));
+            at = found.iter().position(is_asked);
+        }
         if let Some(i) = at.or_else(|| headline(&found, question)) {
             found[i].headline = true;
-            if let Some((_, answer)) = answer.filter(|_| at.is_some()) {
-                found[i].confirm(*answer);
+            if let Some((asked, answer)) = answer.filter(|_| at.is_some()) {
+                found[i].confirm(asked, *answer);
             }
         }
     }
+    for found in &mut found {
+        let series = (theirs.on(Device::Gpu))
+            .find(|s| s.implementation == found.gpu && s.clock_name() == found.clock);
+        let largest = series.and_then(|series| series.at(found.speedup_size as u64));
+        found.capped = largest.and_then(|b| capped(b, environment));
+    }
+    found
+}
+
+/// The answer of each GPU implementation by itself.
+fn of_rows(ours: &Group, theirs: &Group, gpu_machine: &Option<String>) -> Vec<Found> {
+    let (best, names) = best_cpu(ours);
+    let mut found: Vec<Found> = theirs
+        .on(Device::Gpu)
+        .filter(|s| s.answers() && s.computes())
+        .filter_map(|series| one(ours, series, &best, &names, gpu_machine))
+        .collect();
+    found.sort_by_key(|f| f.question);
     found
 }
 

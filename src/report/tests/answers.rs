@@ -93,6 +93,38 @@ fn the_answer_is_that_of_the_processes_with_an_interval() {
     }
 }
 
+/// Where the run's own process was unsteady at everything that an answer would rest on, the processes
+/// still have one.
+#[test]
+fn processes_answer_where_the_run_itself_was_unsteady() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = Fixture::new(&root, Some("Example GPU"));
+    planted(&f);
+    for n in [8, 48, 96, 192, 1536] {
+        let ns = 1e4 * (f64::from(n) / 48.0);
+        let id = format!("matmul/cpu/best/{n}");
+        let mut unsteady = Planted::new(&id, Clock::Wall, ns);
+        unsteady.noise = 0.08;
+        f.plant(&unsteady);
+    }
+    let answers = || {
+        let (_, _, summary) = refreshed(&root, dir.path());
+        summary["crossovers"].as_array().unwrap().clone()
+    };
+    assert!(answers().is_empty());
+    f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
+    let [answer] = &answers()[..] else {
+        panic!("{:?}", answers())
+    };
+    assert_eq!(
+        (&answer["headline"], &answer["processes"]),
+        (&true.into(), &5.into())
+    );
+    assert_eq!(answer["range"], serde_json::json!([8.0, 1536.0]));
+    assert!((answer["size"].as_f64().unwrap() - 96.0).abs() < 1e-6);
+}
+
 #[test]
 fn results_of_a_later_run_are_not_those_that_were_confirmed() {
     let dir = tempfile::tempdir().unwrap();

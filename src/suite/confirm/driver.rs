@@ -19,10 +19,13 @@ const SILENCE: Duration = Duration::from_secs(300);
 /// How long until a signal is looked for again.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Where an interval is wider than this after the first processes, more are asked: as a factor in
+/// Processes one right after the other meet the same neighbours of a shared host, whose memory
+/// traffic comes and goes within minutes: during the groups they are at least so far apart.
+const APART: Duration = Duration::from_secs(25);
+/// Where an interval is wider than this after the wanted processes, more are asked: as a factor in
 /// size, and in speedup.
 const USEFUL: (f64, f64) = (1.5, 1.6);
-/// No more processes once this much time has gone into them.
+/// No more than the wanted processes once this much time has gone into them.
 const LONGEST: Duration = Duration::from_secs(60);
 /// Nor more than this.
 const MOST_PROCESSES: usize = 25;
@@ -30,61 +33,141 @@ const MOST_PROCESSES: usize = 25;
 /// Median times by group, size and implementation.
 type Times = BTreeMap<(String, u64), BTreeMap<String, f64>>;
 
-/// Puts what the results of `run` answer to so many processes, and what they leave too open to
-/// more. `keep` is called after each process, with what all of them said so far.
-pub(in crate::suite) fn confirm(
-    results: &Path,
-    references: &Path,
-    run: &str,
-    processes: usize,
-    mut keep: impl FnMut(Vec<Confirmation>),
-) {
-    let mut asking = Asking::of(results, references, run);
-    if asking.questions.is_empty() || processes == 0 {
-        return;
+/// When processes are asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::suite) enum When {
+    /// One, if the last was some time ago.
+    BetweenGroups,
+    /// Those that the questions lack, and more for what they leave open.
+    AfterGroups,
+}
+
+/// The results whose answers are put to processes.
+#[derive(Clone, Copy)]
+pub(in crate::suite) struct Of<'a> {
+    pub results: &'a Path,
+    /// Of other machines, for one without a GPU.
+    pub references: &'a Path,
+    pub run: &'a str,
+}
+
+/// What a run has asked so far.
+pub(in crate::suite) struct Confirming {
+    asking: Asking,
+    /// Processes that each question is put to.
+    wanted: usize,
+    /// When the run began, or the last process ended.
+    since: Instant,
+    asked: usize,
+    spent: Duration,
+    slowest: Duration,
+    /// A process failed: the next would too.
+    failed: bool,
+}
+
+impl Confirming {
+    /// Each question is to be put to so many processes.
+    pub(in crate::suite) fn new(wanted: usize) -> Self {
+        Self {
+            asking: Asking::default(),
+            wanted,
+            since: Instant::now(),
+            asked: 0,
+            spent: Duration::ZERO,
+            slowest: Duration::ZERO,
+            failed: false,
+        }
     }
-    eprintln!(
-        "putting {} question(s) to {processes} processes of their own",
-        asking.questions.len()
-    );
-    let start = Instant::now();
-    let mut slowest = Duration::ZERO;
-    for number in 1..=MOST_PROCESSES.max(processes) {
-        let before = start.elapsed();
-        let open = match number <= processes {
-            true => vec![true; asking.questions.len()],
-            false if before + slowest > LONGEST => return,
-            false => open(&asking.questions),
-        };
-        if !open.contains(&true) {
+
+    /// Asks as many processes as it is time for. `keep` is called after each, with what all of them
+    /// said so far.
+    pub(in crate::suite) fn confirm(
+        &mut self,
+        when: When,
+        of: Of<'_>,
+        mut keep: impl FnMut(Vec<Confirmation>),
+    ) {
+        let is_time = when == When::AfterGroups || self.since.elapsed() >= APART;
+        if self.wanted == 0 || self.failed || !is_time {
             return;
         }
-        let order = order(&asking, &open, number == 1);
-        let times = match ask(&order) {
+        self.asking.renew(of);
+        loop {
+            let mut open = self.short_of_processes();
+            if !open.contains(&true) && when == When::AfterGroups && self.may_go_on() {
+                open = too_wide(&self.asking.questions);
+            }
+            let over = !open.contains(&true) || interrupt::signal().is_some();
+            if over || !self.ask_one(&open) {
+                return;
+            }
+            keep(self.said());
+            if when == When::BetweenGroups {
+                return;
+            }
+        }
+    }
+
+    /// Whether more than the wanted processes may be asked.
+    fn may_go_on(&self) -> bool {
+        self.spent + self.slowest <= LONGEST && self.asked < MOST_PROCESSES
+    }
+
+    /// Which questions were put to fewer processes than wanted.
+    fn short_of_processes(&self) -> Vec<bool> {
+        let put = self.asking.questions.iter().map(|question| question.put);
+        put.map(|put| put < self.wanted).collect()
+    }
+
+    /// Puts the open questions to one process; false where it fails.
+    fn ask_one(&mut self, open: &[bool]) -> bool {
+        let start = Instant::now();
+        self.asked += 1;
+        let count = open.iter().filter(|open| **open).count();
+        eprintln!(
+            "putting {count} question(s) to a process of its own, number {}",
+            self.asked
+        );
+        let order = order(&self.asking, open);
+        let times = ask(&order);
+        let took = start.elapsed();
+        self.spent += took;
+        self.slowest = self.slowest.max(took);
+        self.since = Instant::now();
+        let times = match times {
             Ok(times) => times,
             // What fails once fails again.
             Err(error) => {
                 if interrupt::signal().is_none() {
-                    eprintln!("note: process {number} did not answer: {error}");
+                    eprintln!("note: process {} did not answer: {error}", self.asked);
                 }
-                return;
+                self.failed = true;
+                return false;
             }
         };
-        let said: Vec<_> = (asking.questions.iter())
-            .map(|question| duels(&asking, question, &times))
+        let said: Vec<_> = (self.asking.questions.iter())
+            .map(|question| duels(&self.asking, question, &times))
             .collect();
-        for ((question, duels), open) in asking.questions.iter_mut().zip(said).zip(open) {
-            question.asked.processes.extend(duels.filter(|_| open));
+        let questions = self.asking.questions.iter_mut().zip(said).zip(open);
+        for ((question, duels), _) in questions.filter(|(_, open)| **open) {
+            question.put += 1;
+            question.asked.processes.extend(duels);
         }
-        slowest = slowest.max(start.elapsed() - before);
-        let answered = asking.questions.iter().map(|question| &question.asked);
-        let answered = answered.filter(|asked| !asked.processes.is_empty());
-        keep(answered.cloned().collect());
+        true
+    }
+
+    /// What all processes said so far.
+    fn said(&self) -> Vec<Confirmation> {
+        let asked = self.asking.questions.iter().map(|question| &question.asked);
+        asked
+            .filter(|asked| !asked.processes.is_empty())
+            .cloned()
+            .collect()
     }
 }
 
-/// The questions whose intervals are too wide to be of use.
-fn open(questions: &[Question]) -> Vec<bool> {
+/// Which questions have an interval that is too wide to be of use.
+fn too_wide(questions: &[Question]) -> Vec<bool> {
     let asked: Vec<Confirmation> = questions.iter().map(|q| q.asked.clone()).collect();
     let is_wide = |(low, high): (f64, f64), useful: f64| high / low > useful;
     confirm::answers(&asked)
@@ -105,7 +188,7 @@ fn open(questions: &[Question]) -> Vec<bool> {
         .collect()
 }
 
-fn order(asking: &Asking, open: &[bool], verify: bool) -> Order {
+fn order(asking: &Asking, open: &[bool]) -> Order {
     let mut tasks: Vec<Task> = Vec::new();
     let wanted = asking.questions.iter().zip(open).filter(|(_, open)| **open);
     for (question, _) in wanted {
@@ -120,17 +203,20 @@ fn order(asking: &Asking, open: &[bool], verify: bool) -> Order {
             }
             let same = |task: &&mut Task| task.group == *group && task.size == size;
             match tasks.iter_mut().find(same) {
-                Some(task) => task.functions.extend(functions),
+                Some(task) => {
+                    task.functions.extend(functions);
+                    task.verify |= question.put == 0;
+                }
                 None => tasks.push(Task {
                     group: group.clone(),
                     size,
                     functions,
+                    verify: question.put == 0,
                 }),
             }
         }
     }
     Order {
-        verify,
         choices: calibrate::made(),
         tasks,
     }

@@ -1,10 +1,11 @@
 //! Implementations of one operation that take turns in one process.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use crate::model::median::median;
+use crate::suite::confirm::Task;
 use crate::suite::group::{Group, Make};
 use crate::suite::machine::Machine;
 use crate::suite::settings::Settings;
@@ -13,9 +14,9 @@ use crate::workload::routine::{Routine, RoutineError, Workload};
 
 /// A sample takes at least this long, so that what the host does now and then is spread over all
 /// of them.
-const SAMPLE: Duration = Duration::from_millis(3);
-/// Samples of each implementation.
-const SAMPLES: usize = 11;
+const SAMPLE: Duration = Duration::from_millis(2);
+/// Samples of each implementation: few, since processes differ by more than the samples of one.
+const SAMPLES: usize = 7;
 /// As many where an iteration is long.
 const FEWEST_SAMPLES: usize = 5;
 /// An implementation with longer iterations gets fewer samples.
@@ -25,7 +26,6 @@ const LONGEST: Duration = Duration::from_millis(250);
 pub(crate) struct TakingTurns {
     machine: Machine,
     time: CudaTime,
-    verify: bool,
 }
 
 /// An implementation that takes turns.
@@ -43,18 +43,18 @@ struct Side {
 }
 
 impl<W: Workload> Group<W> {
-    /// Sets up these implementations at one size, lets them take turns, and gives the median time
-    /// of an iteration of each, ns.
+    /// Sets up a task's implementations, lets them take turns, and gives the median time of an
+    /// iteration of each, ns.
     pub(in crate::suite) fn medians_in_turns(
         &self,
-        size: u64,
-        functions: &BTreeSet<String>,
+        task: &Task,
         with: &TakingTurns,
     ) -> Result<BTreeMap<String, f64>, RoutineError> {
+        let size = task.size;
         let rows: Vec<_> = (self.rows.iter())
-            .filter(|row| functions.contains(&row.function()))
+            .filter(|row| task.functions.contains(&row.function()))
             .collect();
-        if rows.len() < functions.len() {
+        if rows.len() < task.functions.len() {
             return Err("an implementation is not there".into());
         }
         // All are there at once.
@@ -75,7 +75,16 @@ impl<W: Workload> Group<W> {
                 true => routine.launches().max(1),
                 false => 0,
             };
-            sides.push(with.side(row.function(), row.clock, launches, routine)?);
+            let mut side = Side {
+                function: row.function(),
+                clock: row.clock,
+                launches,
+                routine,
+                iterations: 1,
+                samples: Vec::new(),
+            };
+            with.prepare(&mut side, task.verify)?;
+            sides.push(side);
         }
         with.take_turns(&mut sides)?;
         Ok(sides
@@ -86,13 +95,11 @@ impl<W: Workload> Group<W> {
 }
 
 impl TakingTurns {
-    /// On the device that the settings name; `verify` has each implementation compared with
-    /// float64 first.
-    pub(super) fn new(settings: &Settings, verify: bool) -> Self {
+    /// On the device that the settings name.
+    pub(super) fn new(settings: &Settings) -> Self {
         Self {
             machine: Machine::new(settings),
             time: CudaTime::host_only(),
-            verify,
         }
     }
 
@@ -105,43 +112,29 @@ impl TakingTurns {
 
     /// Runs it once, verifies it where that is wanted, and finds out how many iterations a sample
     /// takes.
-    fn side(
-        &self,
-        function: String,
-        clock: Clock,
-        launches: u32,
-        mut routine: Box<dyn Routine>,
-    ) -> Result<Side, RoutineError> {
-        routine.poison()?;
-        routine.run()?;
+    fn prepare(&self, side: &mut Side, verify: bool) -> Result<(), RoutineError> {
+        side.routine.poison()?;
+        side.routine.run()?;
         self.wait()?;
-        if self.verify {
-            let verified = routine.check()?;
+        if verify {
+            let verified = side.routine.check()?;
             if !verified.passed() {
                 return Err(format!(
-                    "{function} is wrong: error {:.3e}, at most {:.3e} accepted ({})",
-                    verified.error, verified.bound, verified.method
+                    "{} is wrong: error {:.3e}, at most {:.3e} accepted ({})",
+                    side.function, verified.error, verified.bound, verified.method
                 )
                 .into());
             }
         }
-        let mut side = Side {
-            function,
-            clock,
-            launches,
-            routine,
-            iterations: 1,
-            samples: Vec::new(),
-        };
         // Until a measurement is long enough to be believed.
         loop {
             let iterations = side.iterations;
-            let ns = self.measure(&mut side, iterations)?;
+            let ns = self.measure(side, iterations)?;
             let enough = SAMPLE.as_nanos() as f64;
             if ns >= enough / 2.0 || side.iterations >= 1 << 30 {
                 let iteration = ns / side.iterations as f64;
                 side.iterations = (enough / iteration).ceil().max(1.0) as u64;
-                return Ok(side);
+                return Ok(());
             }
             side.iterations *= 4;
         }

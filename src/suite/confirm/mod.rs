@@ -1,9 +1,9 @@
 //! The answers of a run put to processes of their own: one process is not the machine.
 //!
-//! After its groups a run starts its executable again, several times. Each process sets up, for
-//! each question, the best CPU code and the GPU's at sizes around the crossing and at the largest,
-//! lets them take turns, and prints their medians (`process`). The run asks around where the
-//! processes so far saw the crossing and keeps what they said in its record (`questions`,
+//! Between its groups and after them a run starts its executable again, several times. Each process
+//! sets up, for each question, the best CPU code and the GPU's at sizes around the crossing and at
+//! the largest, lets them take turns, and prints their medians (`process`). The run asks around
+//! where the processes so far saw the crossing and keeps what they said in its record (`questions`,
 //! `driver`). What follows from it is in
 //! [`analysis::crossover::confirm`](crate::analysis::crossover::confirm).
 
@@ -22,8 +22,6 @@ const ORDER: &str = "CROSSOVER_CONFIRMS";
 /// What a process is to measure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Order {
-    /// Compare with float64 before timing: needed once, not in each process.
-    verify: bool,
     /// What the run's calibrations chose.
     choices: BTreeMap<String, String>,
     tasks: Vec<Task>,
@@ -31,11 +29,13 @@ struct Order {
 
 /// Implementations that take turns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Task {
+pub(super) struct Task {
     group: String,
     size: u64,
     /// Device and name of each, such as `gpu/cublas`.
     functions: BTreeSet<String>,
+    /// Compare with float64 before timing: needed once, not in each process.
+    verify: bool,
 }
 
 /// What a process prints, a line of JSON per task.

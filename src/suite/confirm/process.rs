@@ -29,12 +29,12 @@ fn carry_out(order: &str, groups: &[AnyGroup]) -> Result<(), RoutineError> {
     let order: Order = serde_json::from_str(order)?;
     let settings = Settings::from_env()?;
     calibrate::hand_over(order.choices);
-    let taking_turns = TakingTurns::new(&settings, order.verify);
+    let taking_turns = TakingTurns::new(&settings);
     for task in order.tasks {
         let group = groups.iter().find(|group| group.name() == task.group);
         let medians = match group {
             Some(group) => {
-                let measure = || group.medians_in_turns(task.size, &task.functions, &taking_turns);
+                let measure = || group.medians_in_turns(&task, &taking_turns);
                 let measured = catch_panic(measure);
                 measured.and_then(|medians| medians.map_err(|error| with_causes(&*error)))
             }

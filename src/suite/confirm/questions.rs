@@ -1,19 +1,20 @@
 //! What a run asks.
 
-use std::path::Path;
-
 use crate::analysis::crossover::one_process;
 use crate::analysis::crossover::pairs::{Found, best_at, curve, find, headlines};
 use crate::analysis::crossover::search::{Answer, Curve};
 use crate::model::id::Device;
 use crate::model::record::Confirmation;
 use crate::results::machine::Machine;
+use crate::suite::confirm::driver::Of;
 use crate::timing::Clock;
 
 /// A question, and what the run itself says to it.
 pub(super) struct Question {
-    /// Without processes so far.
+    /// With what the processes so far said.
     pub(super) asked: Confirmation,
+    /// Processes that it was put to, also those that could not say.
+    pub(super) put: usize,
     /// Where the run sees the crossing.
     near: f64,
     /// The GPU's times, where they are another machine's.
@@ -29,29 +30,33 @@ impl Question {
 }
 
 /// The results of a run and the questions that it answered with both sides measured.
+#[derive(Default)]
 pub(super) struct Asking {
     machine: Machine,
     pub(super) questions: Vec<Question>,
 }
 
 impl Asking {
-    /// Reads the results under `root`, and for a machine without a GPU those under `references`.
-    pub(super) fn of(root: &Path, references: &Path, run: &str) -> Self {
+    /// Reads the results again, and adds the questions that they newly answer.
+    pub(super) fn renew(&mut self, of: Of<'_>) {
         // What is unsteady there is what the processes are for.
-        let machine = Machine::read(root, "this machine", false).with_unsteady();
-        let others = Machine::read_folders(references);
+        self.machine = Machine::read(of.results, "this machine", false).with_unsteady();
+        let others = Machine::read_folders(of.references);
         let of_this_run = |found: &&Found| {
             let mut own = (found.benchmarks.iter())
-                .filter_map(|id| machine.benchmarks().find(|b| b.id == *id))
+                .filter_map(|id| self.machine.benchmarks().find(|b| b.id == *id))
                 .peekable();
-            own.peek().is_some() && own.all(|b| b.run.as_deref() == Some(run))
+            own.peek().is_some() && own.all(|b| b.run.as_deref() == Some(of.run))
         };
-        let found = find(&machine, &others);
-        let questions = headlines(&found)
-            .filter(of_this_run)
-            .filter_map(|found| question(found, &others))
-            .collect();
-        Self { machine, questions }
+        let found = find(&self.machine, &others);
+        for found in headlines(&found).filter(of_this_run) {
+            let is_known = (self.questions.iter()).any(|known| {
+                (&known.asked.group, known.asked.question) == (&found.group, found.question)
+            });
+            if !is_known {
+                self.questions.extend(question(found, &others));
+            }
+        }
     }
 
     /// The best CPU code of a group at a size, by the run's curves.
@@ -95,6 +100,7 @@ fn question(found: &Found, others: &[Machine]) -> Option<Question> {
             range: (first as u64, last as u64),
             processes: Vec::new(),
         },
+        put: 0,
         near,
         gpu_times,
     })

@@ -11,7 +11,7 @@ use crate::machine::monitor::watch::Watch;
 use crate::model::cost::Cost;
 use crate::model::record::{SCHEMA, Sidecar};
 use crate::model::verified::Verified;
-use crate::results::attempt::{Aside, Attempt};
+use crate::results::attempt::Aside;
 use crate::results::folder::BenchmarkFolder;
 use crate::suite::arguments::Arguments;
 use crate::suite::group::{Group, Implementation, Make};

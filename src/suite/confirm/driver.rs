@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::analysis::crossover::confirm::{self, WinsFrom};
 use crate::model::record::{Confirmation, Duel};
 use crate::suite::confirm::questions::{Asking, Question};
-use crate::suite::confirm::{ORDER, Order, Said, Task};
+use crate::suite::confirm::{ORDER, Of, Order, Said, Task};
 use crate::suite::interrupt;
 use crate::workload::calibrate;
 
@@ -40,15 +39,6 @@ pub(in crate::suite) enum When {
     BetweenGroups,
     /// Those that the questions lack, and more for what they leave open.
     AfterGroups,
-}
-
-/// The results whose answers are put to processes.
-#[derive(Clone, Copy)]
-pub(in crate::suite) struct Of<'a> {
-    pub results: &'a Path,
-    /// Of other machines, for one without a GPU.
-    pub references: &'a Path,
-    pub run: &'a str,
 }
 
 /// What a run has asked so far.

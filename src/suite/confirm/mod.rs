@@ -13,11 +13,21 @@ pub(crate) mod process;
 mod questions;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 /// Set in a process that is to answer: an [`Order`] as JSON.
 const ORDER: &str = "CROSSOVER_CONFIRMS";
+
+/// The results whose answers are put to processes.
+#[derive(Clone, Copy)]
+pub(super) struct Of<'a> {
+    pub results: &'a Path,
+    /// Of other machines, for one without a GPU.
+    pub references: &'a Path,
+    pub run: &'a str,
+}
 
 /// What a process is to measure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use crate::analysis::crossover::search::{Answer, Curve};
 use crate::model::id::Device;
 use crate::model::record::Confirmation;
 use crate::results::machine::Machine;
-use crate::suite::confirm::driver::Of;
+use crate::suite::confirm::Of;
 use crate::timing::Clock;
 
 /// A question, and what the run itself says to it.

@@ -10,8 +10,12 @@ struct Tf32 {
     // 10 bits of fraction.
     static __device__ Stored from(float v) {
         unsigned bits = __float_as_uint(v);
-        bits += 0xfffu + (bits >> 13 & 1u);
+        // A NaN would become infinity or, carried over into the sign, zero.
+        bits = isnan(v) ? 0x7fffffffu : bits + 0xfffu + (bits >> 13 & 1u);
         return __uint_as_float(bits & ~0x1fffu);
+    }
+    static __device__ Stored truncated(float v) {
+        return __uint_as_float(__float_as_uint(v) & ~0x1fffu);
     }
     static __device__ float value(Stored s) { return s; }
 };
@@ -31,30 +35,37 @@ struct Bf16 {
     // 7 bits of fraction: the upper half of an f32.
     static __device__ Stored from(float v) {
         unsigned bits = __float_as_uint(v);
-        return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+        bits = isnan(v) ? 0x7fffffffu : bits + 0x7fffu + (bits >> 16 & 1u);
+        return bits >> 16;
     }
+    static __device__ Stored truncated(float v) { return __float_as_uint(v) >> 16; }
     static __device__ float value(Stored s) { return __uint_as_float((unsigned)s << 16); }
 };
 
 struct E4m3 {
     typedef unsigned char Stored;
     // 3 bits of fraction, exponents from -6 to 8. Values in [-1, 1] are scaled to [-256, 256],
-    // so that few of them are subnormal and none overflows (the largest is 448).
+    // so that few of them are subnormal and none overflows. There is no infinity: what is larger
+    // than the largest, 448, becomes that, as the conversions of the vendor's libraries have it.
     static __device__ Stored from(float v) {
         float scaled = v * 256.0f, size = fabsf(scaled);
         unsigned sign = __float_as_uint(v) >> 24 & 0x80u;
+        if (isnan(v)) return sign | 0x7fu;
         // Subnormal: steps of 2^-9. The eighth step is the smallest normal number's code.
         if (size < 0.015625f) return sign | (unsigned)rintf(size * 512.0f);
         unsigned bits = __float_as_uint(size);
         bits += 0x7ffffu + (bits >> 20 & 1u);
-        return sign | ((bits >> 20) - (120u << 3));
+        return sign | min((bits >> 20) - (120u << 3), 0x7eu);
     }
 };
 
 struct I8 {
     typedef signed char Stored;
-    // Steps of 1/127.
-    static __device__ Stored from(float v) { return (Stored)rintf(v * 127.0f); }
+    // Steps of 1/127, no more than 127 of them. There is no NaN: it becomes 0.
+    static __device__ Stored from(float v) {
+        if (isnan(v)) return 0;
+        return (Stored)rintf(fminf(fmaxf(v * 127.0f, -127.0f), 127.0f));
+    }
 };
 
 // Each element of a row-major matrix, one thread an element, row blockIdx.y; transposed
@@ -92,7 +103,8 @@ struct alignas(VEC * sizeof(T)) Pack {
     T v[VEC];
 };
 
-// x = part 0 + part 1 + ..., each the rest rounded. Element (row, col) of part i goes to
+// x = part 0 + part 1 + ..., each the rest rounded; a number that would be rounded up to infinity
+// is truncated instead, and nothing is left of infinity. Element (row, col) of part i goes to
 // y[first + i * step + row * pitch + col]. A thread takes VEC neighbours of row blockIdx.y:
 // 4 where rows are aligned to that, else 1. Addressed in packs, since of a pointer that was
 // cast at the end the compiler made a store an element for Hopper and older.
@@ -110,7 +122,12 @@ __device__ void split(const float *__restrict__ x, typename F::Stored *__restric
 #pragma unroll
         for (unsigned j = 0; j < VEC; ++j) {
             part.v[j] = F::from(rest.v[j]);
-            rest.v[j] -= F::value(part.v[j]);
+            if (isinf(F::value(part.v[j]))) {
+                part.v[j] = F::truncated(rest.v[j]);
+                if (isinf(rest.v[j])) rest.v[j] = 0.0f;
+            }
+            // Nothing more is taken from what infinity left.
+            if (!isinf(F::value(part.v[j]))) rest.v[j] -= F::value(part.v[j]);
         }
         to[(long long)i * (step / (long long)VEC)] = part;
     }

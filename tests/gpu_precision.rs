@@ -6,10 +6,11 @@ mod device;
 use std::rc::Rc;
 
 use crossover::device::{Absence, Gpu};
-use crossover::timing::{Clock, CudaTime, GateMode};
+use crossover::timing::cudarc::driver::{DevicePtr, DeviceRepr};
+use crossover::timing::{Clock, CudaTime, GateMode, Launch};
 use crossover::workload::matmul::Matmul;
 use crossover::workload::matmul::gpu::cublas;
-use crossover::workload::matmul::precision::{Format, Scheme, product, split};
+use crossover::workload::matmul::precision::{Format, PRECISION, Scheme, product, split};
 use crossover::workload::{Routine, RoutineError};
 use device::one_at_a_time;
 
@@ -72,6 +73,141 @@ fn every_split_is_within_its_bound() -> Result<(), RoutineError> {
             let second = error_of(&device, &mut *routine, &what)?;
             assert_eq!(first, second, "{what} differs from run to run");
             println!("{what}: error {first:.2e}");
+        }
+    }
+    Ok(())
+}
+
+/// What a kernel of the precision group makes of these values.
+fn rounded<T: DeviceRepr + Default>(
+    device: &Rc<Gpu>,
+    kernel: &str,
+    values: &[f32],
+) -> Result<Vec<T>, RoutineError> {
+    let (from, to) = (device.upload(values)?, device.alloc::<T>(values.len())?);
+    device.bind()?;
+    let launch = Launch::new(device.function(&PRECISION, kernel)?, (1, 1, 1), (256, 1, 1))
+        .arg(from.device_ptr(device.stream()).0)
+        .arg(to.device_ptr(device.stream()).0)
+        .arg(1u64)
+        .arg(values.len() as u64)
+        .arg(0u64);
+    // SAFETY: the arguments of every conversion: a row of so many floats, and its place.
+    unsafe { launch.launch(device.stream()) }?;
+    Ok(device.download(&to)?)
+}
+
+/// Where rounding in integer arithmetic goes wrong first: NaN, infinity, the ends of a range.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn what_is_no_ordinary_number_is_rounded_as_it_should() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
+    let device = Rc::new(Gpu::open(0)?);
+    let nans = [0x7fff_ffff, 0xffff_ffff, 0x7f80_0001, 0x7fc0_0000].map(f32::from_bits);
+    let values: Vec<f32> = nans
+        .into_iter()
+        .chain([f32::INFINITY, f32::NEG_INFINITY, f32::MAX, -0.0, 1.0, -1.0])
+        .collect();
+    for (kernel, widened) in [
+        ("to_tf32", rounded::<f32>(&device, "to_tf32", &values)?),
+        (
+            "to_bf16",
+            rounded::<u16>(&device, "to_bf16", &values)?
+                .into_iter()
+                .map(|bits| f32::from_bits(u32::from(bits) << 16))
+                .collect(),
+        ),
+    ] {
+        assert!(
+            widened[..4].iter().all(|v| v.is_nan()),
+            "{kernel}: {widened:?}"
+        );
+        let infinite = [f32::INFINITY, f32::NEG_INFINITY, f32::INFINITY];
+        assert_eq!(widened[4..7], infinite, "{kernel}");
+        assert_eq!(widened[7..], [0.0, 1.0, -1.0], "{kernel}");
+        assert!(widened[7].is_sign_negative(), "{kernel}");
+    }
+    // 448 is the largest of E4M3 and 0x7f its NaN; the kernel multiplies by 256.
+    let scaled = [
+        1.75,
+        1.8125,
+        1.82,
+        2.0,
+        f32::MAX,
+        f32::INFINITY,
+        -2.0,
+        f32::NAN,
+        1.0,
+    ];
+    let codes = [0x7e, 0x7e, 0x7e, 0x7e, 0x7e, 0x7e, 0xfe, 0x7f, 0x78];
+    assert_eq!(rounded::<u8>(&device, "to_e4m3", &scaled)?, codes);
+    let steps = [
+        1.0,
+        -1.0,
+        1.5,
+        -3.0,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+    ];
+    let expected = [127, -127, 127, -127, 127, -127, 0];
+    assert_eq!(rounded::<i8>(&device, "to_i8", &steps)?, expected);
+    Ok(())
+}
+
+/// The parts of a number add up to it, also where the first of them would be infinite.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn parts_add_up_at_the_ends_of_the_range() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
+    let device = Rc::new(Gpu::open(0)?);
+    let values = [
+        f32::MAX,
+        -f32::MAX,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        1.0 / 3.0,
+        -1e-3,
+        0.0,
+    ];
+    let n = values.len();
+    let from = device.upload(&values)?;
+    let split = |kernel: &str, parts: usize, bytes: usize| -> Result<Vec<u8>, RoutineError> {
+        let to = device.alloc::<u8>(parts * n * bytes)?;
+        device.bind()?;
+        let launch = Launch::new(device.function(&PRECISION, kernel)?, (1, 1, 1), (256, 1, 1))
+            .arg(from.device_ptr(device.stream()).0)
+            .arg(to.device_ptr(device.stream()).0)
+            .arg(n as u64)
+            .arg(n as u64)
+            .arg(0u64)
+            .arg(n as i64);
+        // SAFETY: the arguments of every split: a row of so many floats, and room for the parts.
+        unsafe { launch.launch(device.stream()) }?;
+        Ok(device.download(&to)?)
+    };
+    let add = |parts: Vec<f32>| -> Vec<f64> {
+        let part = |i: usize| parts.iter().skip(i).step_by(n).map(|v| f64::from(*v));
+        (0..n).map(|i| part(i).sum()).collect()
+    };
+    let tf32 = split("split_tf32_any", 2, 4)?;
+    let tf32 = tf32
+        .chunks(4)
+        .map(|b| f32::from_le_bytes(b.try_into().unwrap()));
+    let bf16 = split("split_bf16_any", 3, 2)?;
+    let bf16 = bf16.chunks(2).map(|b| {
+        let bits = u16::from_le_bytes(b.try_into().unwrap());
+        f32::from_bits(u32::from(bits) << 16)
+    });
+    // Two parts of 11 bits each, three of 8.
+    for (sums, unit) in [(add(tf32.collect()), 21), (add(bf16.collect()), 23)] {
+        for (sum, value) in sums.into_iter().zip(values.map(f64::from)) {
+            let close = (sum - value).abs() <= value.abs() * 2f64.powi(-unit);
+            assert!(
+                close || sum == value || sum.is_nan() && value.is_nan(),
+                "{sum:e} for {value:e}"
+            );
         }
     }
     Ok(())

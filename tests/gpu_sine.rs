@@ -3,8 +3,9 @@
 use std::rc::Rc;
 
 use crossover::device::Gpu;
+use crossover::device::graph::Graph;
 use crossover::model::Launches;
-use crossover::timing::Launch;
+use crossover::timing::{CudaError, Launch};
 use crossover::workload::RoutineError;
 use crossover::workload::graph_replay::{self, Chain};
 use crossover::workload::nested_sine::{self, NESTED_SINE, NestedSine};
@@ -20,6 +21,19 @@ fn a_routine_knows_its_launches() -> Result<(), RoutineError> {
     assert_eq!(per_kernel(&gpu, &sine)?.launches(), 4);
     assert_eq!(graph(&gpu, &sine)?.launches(), 4);
     assert_eq!(fused(&gpu, &sine)?.launches(), 1);
+    // A library that does not say what it launches is captured; so these must be right when they are.
+    for (mut routine, count) in [(per_kernel(&gpu, &sine)?, 4), (fused(&gpu, &sine)?, 1)] {
+        let enqueue = || {
+            routine
+                .run()
+                .map_err(|e| CudaError::with_message("run", e.to_string()))
+        };
+        assert_eq!(Graph::count(gpu.stream(), enqueue)?, count);
+    }
+    assert_eq!(Graph::count(gpu.stream(), || Ok(()))?, 0);
+    let failed = || Err(CudaError::with_message("run", "no"));
+    assert!(Graph::count(gpu.stream(), failed).is_err());
+    gpu.synchronize()?;
     let chain = Rc::new(Chain::new(1000));
     for launches in [Launches::OneByOne, Launches::Synchronised, Launches::Graph] {
         let routine = graph_replay::chain(&gpu, &chain, launches)?;

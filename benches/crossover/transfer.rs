@@ -4,7 +4,9 @@ use crossover::model::Way::{Both, InPlace, ToDevice, ToHost};
 use crossover::model::{Does, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock::Wall, Rate};
-use crossover::workload::transfer::Kind::{Managed, Pageable, Pinned, Registered, WriteCombined};
+use crossover::workload::transfer::Kind::{
+    ManagedFaults, ManagedPrefetch, Pageable, Pinned, Registered, WriteCombined,
+};
 use crossover::workload::transfer::{self, Transfer};
 
 pub(crate) fn group() -> Group<Transfer> {
@@ -41,5 +43,6 @@ pub(crate) fn group() -> Group<Transfer> {
         .with(copy("d2h-registered", ToHost, Registered).method("registered"))
         .with(copy("both-pinned", Both, Pinned).cost(transfer::cost_both_ways))
         .with(copy("zero-copy", InPlace, Pinned))
-        .with(copy("managed", InPlace, Managed).method("managed"))
+        .with(copy("managed-faults", InPlace, ManagedFaults).method("managed, page faults"))
+        .with(copy("managed-prefetch", InPlace, ManagedPrefetch).method("managed, prefetched"))
 }

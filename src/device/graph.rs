@@ -1,5 +1,6 @@
 //! Work captured once from a stream and replayed by one driver call.
 
+use std::ptr;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaGraph, CudaStream, sys};
@@ -47,6 +48,40 @@ impl Graph {
             graph,
             stream: stream.clone(),
         })
+    }
+
+    /// How many kernels, copies and memory sets `enqueue` puts on `stream`, found by capturing it;
+    /// nothing of it runs. What it loads, allocates or chooses at its first call must have happened.
+    ///
+    /// # Errors
+    /// As [`capture`](Self::capture).
+    pub fn count(
+        stream: &CudaStream,
+        enqueue: impl FnOnce() -> Result<(), CudaError>,
+    ) -> Result<u32, CudaError> {
+        stream
+            .begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+            .map_err(|e| CudaError::new("cuStreamBeginCapture", e))?;
+        let enqueued = enqueue();
+        let mut graph = ptr::null_mut();
+        // SAFETY: the stream is alive, and ends its capture also where `enqueue` failed.
+        let ended = unsafe { sys::cuStreamEndCapture(stream.cu_stream(), &mut graph) };
+        let mut nodes = 0;
+        let counted = match graph.is_null() {
+            true => Ok(()),
+            // SAFETY: the graph was just made; without a list the call only counts.
+            false => CudaError::check("cuGraphGetNodes", unsafe {
+                sys::cuGraphGetNodes(graph, ptr::null_mut(), &mut nodes)
+            }),
+        };
+        if !graph.is_null() {
+            // SAFETY: made by the capture, destroyed once.
+            let _ = unsafe { sys::cuGraphDestroy(graph) };
+        }
+        enqueued?;
+        CudaError::check("cuStreamEndCapture", ended)?;
+        counted?;
+        Ok(u32::try_from(nodes).unwrap_or(u32::MAX))
     }
 
     /// Enqueues the graph on the stream it was captured from.

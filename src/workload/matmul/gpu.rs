@@ -8,7 +8,7 @@ use crate::timing::Launch;
 use crate::workload::matmul::operands::Inputs;
 use crate::workload::matmul::output::Output;
 use crate::workload::matmul::problem::{MATMUL, Matmul};
-use crate::workload::matmul::sgemm::{LAUNCHES, Sgemm};
+use crate::workload::matmul::sgemm::{self, Sgemm};
 use crate::workload::routine::{Made, Routine, RoutineError};
 
 pub use crate::workload::matmul::overlap::transfer_pinned;
@@ -56,8 +56,11 @@ pub fn cublas(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     let inputs = problem.device_inputs(gpu)?;
     let output = Output::new(gpu, problem)?;
     let sgemm = Sgemm::new(gpu, problem.shape, inputs.a(), inputs.b(), output.address())?;
+    // SAFETY: the addresses are those of the slices above, which have the lengths of the shape.
+    let launches = sgemm::launches(gpu, || unsafe { sgemm.enqueue() })?;
     Ok(Box::new(Resident {
         product: Product::Sgemm(sgemm),
+        launches,
         _inputs: inputs,
         output,
         notes: Vec::new(),
@@ -72,6 +75,8 @@ enum Product {
 /// A product whose operands and result stay in device memory.
 struct Resident {
     product: Product,
+    /// Launches of an iteration.
+    launches: u32,
     // Holds the memory that `product` has the addresses of, as `output` does.
     _inputs: Rc<Inputs>,
     output: Output,
@@ -99,6 +104,7 @@ fn kernel(
         .arg(u64::from(n));
     Ok(Box::new(Resident {
         product: Product::Kernel(launch),
+        launches: 1,
         _inputs: inputs,
         output,
         notes: vec![format!("kernel {name}")],
@@ -128,10 +134,7 @@ impl Routine for Resident {
     }
 
     fn launches(&self) -> u32 {
-        match self.product {
-            Product::Kernel(_) => 1,
-            Product::Sgemm(_) => LAUNCHES,
-        }
+        self.launches
     }
 
     fn notes(&self) -> Vec<String> {

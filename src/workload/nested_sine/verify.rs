@@ -24,7 +24,7 @@ pub(super) enum Tolerance {
     /// 2e ulp of the final result: over four passes 2e + 2e + 2e + e = 7e.
     UlpPerPass(f64),
     /// Each pass is within so much of the sine on [-π, π]; elsewhere nothing is promised but
-    /// a value in [-1, 1] or NaN. A later pass does not magnify an absolute error, since
+    /// a value in [-1, 1], and NaN where the input is infinite or NaN. A later pass does not magnify an absolute error, since
     /// |cos x| ≤ 1: the four add up, and the rounding of the reference to float32 adds
     /// nothing, as it is not rounded.
     AbsolutePerPass(f64),
@@ -45,7 +45,9 @@ impl Tolerance {
                 let error = (f64::from(y) - expected).abs();
                 if error.is_nan() { f64::INFINITY } else { error }
             }
-            Self::AbsolutePerPass(_) if y.abs() > 1.0 => f64::INFINITY,
+            Self::AbsolutePerPass(_) if y.is_nan() != expected.is_nan() || y.abs() > 1.0 => {
+                f64::INFINITY
+            }
             Self::AbsolutePerPass(_) => 0.0,
         }
     }

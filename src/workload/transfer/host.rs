@@ -20,14 +20,23 @@ pub enum Kind {
     WriteCombined,
     /// Ordinary memory, page-locked afterwards by `cuMemHostRegister`.
     Registered,
-    /// Managed memory: one address for host and device, moved by the driver.
-    Managed,
+    /// Managed memory: one address for host and device, moved by the driver when the device
+    /// finds a page missing.
+    ManagedFaults,
+    /// Managed memory that the driver is told to move before the device needs it.
+    ManagedPrefetch,
+}
+
+impl Kind {
+    fn is_managed(self) -> bool {
+        matches!(self, Kind::ManagedFaults | Kind::ManagedPrefetch)
+    }
 }
 
 impl From<Kind> for Data {
     fn from(kind: Kind) -> Self {
         match kind {
-            Kind::Pageable | Kind::Managed => Data::Ordinary,
+            Kind::Pageable | Kind::ManagedFaults | Kind::ManagedPrefetch => Data::Ordinary,
             Kind::Pinned | Kind::WriteCombined | Kind::Registered => Data::Pinned,
         }
     }
@@ -75,7 +84,7 @@ impl HostBuffer {
                     .map_err(|e| CudaError::new("cuMemHostAlloc", e))?
                     .cast()
             }
-            Kind::Managed => {
+            Kind::ManagedFaults | Kind::ManagedPrefetch => {
                 // SAFETY: freed once, in `drop`.
                 unsafe { result::malloc_managed(len, sys::CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL) }
                     .map_err(|e| CudaError::new("cuMemAllocManaged", e))? as *mut u8
@@ -105,7 +114,7 @@ impl HostBuffer {
 
     /// The address at which a kernel reads this memory.
     pub(super) fn device_address(&self) -> Result<sys::CUdeviceptr, CudaError> {
-        if self.kind == Kind::Managed {
+        if self.kind.is_managed() {
             return Ok(self.address.as_ptr() as sys::CUdeviceptr);
         }
         let mut address = 0;
@@ -120,7 +129,7 @@ impl HostBuffer {
     /// again and the next kernel has to fetch it. Other kinds are where they are.
     pub(super) fn touch(&mut self) {
         const PAGE: usize = 4096;
-        if self.kind == Kind::Managed {
+        if self.kind.is_managed() {
             for i in (0..self.len).step_by(PAGE) {
                 // SAFETY: within the allocation; written back unchanged, and volatile, since
                 // the compiler would drop it.
@@ -130,6 +139,24 @@ impl HostBuffer {
                 }
             }
         }
+    }
+}
+
+impl HostBuffer {
+    /// Has the driver move the memory to the device, where it is of the kind.
+    pub(super) fn prefetch(&self) -> Result<(), CudaError> {
+        if self.kind != Kind::ManagedPrefetch {
+            return Ok(());
+        }
+        let device = sys::CUmemLocation {
+            type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+            id: self.gpu.context().cu_device(),
+        };
+        let address = self.address.as_ptr() as sys::CUdeviceptr;
+        let stream = self.gpu.stream().cu_stream();
+        // SAFETY: the range is managed memory of `self`, whose `drop` waits for the stream.
+        unsafe { result::mem_prefetch_async(address, self.len, device, stream) }
+            .map_err(|e| CudaError::new("cuMemPrefetchAsync", e))
     }
 }
 
@@ -147,7 +174,9 @@ impl Drop for HostBuffer {
                     sys::cuMemHostUnregister(self.owned.as_mut_ptr().cast()).result()
                 }
                 Kind::Pinned | Kind::WriteCombined => result::free_host(pointer.cast()),
-                Kind::Managed => result::free_sync(pointer as sys::CUdeviceptr),
+                Kind::ManagedFaults | Kind::ManagedPrefetch => {
+                    result::free_sync(pointer as sys::CUdeviceptr)
+                }
             }
         };
     }

@@ -81,8 +81,8 @@ pub fn cost_both_ways(size: u64) -> Cost {
 }
 
 /// A copy of every byte, from or to one kind of host memory; to the device also cut into so many
-/// pieces, each copied by itself. A kernel that reads managed memory, which the host has written,
-/// has the driver move it.
+/// pieces, each copied by itself. Managed memory is written by the host in each iteration, a byte
+/// per page, before a kernel reads it.
 ///
 /// # Errors
 /// Errors of CUDA, out of memory included, and of the kernel's compilation.
@@ -197,6 +197,32 @@ impl Copy {
     }
 }
 
+impl Copy {
+    /// `run` waits for what this enqueues, whether it fails or not.
+    fn enqueue(&mut self) -> Result<(), CudaError> {
+        match self.way {
+            Way::ToDevice if self.pieces > 1 => self.upload_in_pieces(),
+            Way::ToDevice => self.upload(),
+            Way::ToHost => self.download(),
+            Way::Both => {
+                if let Some(back) = &mut self.back {
+                    back.start()?;
+                }
+                self.upload()
+            }
+            Way::InPlace => {
+                self.host.touch();
+                self.host.prefetch()?;
+                match &self.read {
+                    // SAFETY: both addresses hold the number of bytes the kernel is given.
+                    Some(read) => unsafe { read.launch(self.gpu.stream()) },
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
 impl Back {
     fn start(&mut self) -> Result<(), CudaError> {
         let (from, _from) = self.device.device_ptr(&self.stream);
@@ -230,28 +256,11 @@ impl Routine for Copy {
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {
-        match self.way {
-            Way::ToDevice if self.pieces > 1 => self.upload_in_pieces()?,
-            Way::ToDevice => self.upload()?,
-            Way::ToHost => self.download()?,
-            Way::Both => {
-                if let Some(back) = &mut self.back {
-                    back.start()?;
-                }
-                self.upload()?;
-                if let Some(back) = &self.back {
-                    back.wait()?;
-                }
-            }
-            Way::InPlace => {
-                self.host.touch();
-                if let Some(read) = &self.read {
-                    // SAFETY: both addresses hold the number of bytes the kernel is given.
-                    unsafe { read.launch(self.gpu.stream()) }?;
-                }
-            }
-        }
-        Ok(self.gpu.synchronize()?)
+        let enqueued = self.enqueue();
+        // Waits even after an error: what was enqueued before it may still use the memory.
+        let waited = self.back.as_ref().map_or(Ok(()), Back::wait);
+        let idle = self.gpu.synchronize();
+        Ok(enqueued.and(waited).and(idle)?)
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {

@@ -7,6 +7,7 @@ use cudarc::driver::CudaSlice;
 use crate::device::absence::Absence;
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
+use crate::timing::CudaError;
 use crate::workload::matmul::operands::address;
 use crate::workload::matmul::output::Output;
 use crate::workload::matmul::precision::convert::converted;
@@ -14,7 +15,7 @@ use crate::workload::matmul::precision::format::{Format, INT8_SCALE};
 use crate::workload::matmul::precision::gemm_ex::{Call, GemmEx};
 use crate::workload::matmul::precision::lt::LtMatmul;
 use crate::workload::matmul::problem::Matmul;
-use crate::workload::matmul::sgemm::LAUNCHES;
+use crate::workload::matmul::sgemm::launches;
 use crate::workload::routine::{Made, Routine, RoutineError};
 
 /// A product of operands in one format, as cuBLAS or, of FP8, cuBLASLt computes it.
@@ -57,9 +58,12 @@ pub fn product(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, format: Format) -> Made {
         Format::Fp8 => Product::Lt(LtMatmul::fp8(gpu, n, call.a, call.b, call.c)?),
         _ => Product::GemmEx(GemmEx::new(gpu, format, call)?),
     };
+    // SAFETY: the addresses are those of the slices above.
+    let launches = launches(gpu, || unsafe { product.enqueue() })?;
     Ok(Box::new(Converted {
         format,
         product,
+        launches,
         _operands: [a, b],
         output,
     }))
@@ -70,9 +74,24 @@ enum Product {
     Lt(LtMatmul),
 }
 
+impl Product {
+    /// # Safety
+    /// As for the library's call.
+    unsafe fn enqueue(&self) -> Result<(), CudaError> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Product::GemmEx(gemm) => gemm.enqueue(),
+                Product::Lt(matmul) => matmul.enqueue(),
+            }
+        }
+    }
+}
+
 struct Converted {
     format: Format,
     product: Product,
+    launches: u32,
     // Hold the memory that `product` has the addresses of, as `output` does.
     _operands: [CudaSlice<u8>; 2],
     output: Output,
@@ -103,14 +122,9 @@ impl Routine for Converted {
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {
-        match &self.product {
-            // SAFETY: operands and result live in `self`, are n x n elements of the format's
-            // types each, and are distinct.
-            Product::GemmEx(gemm) => unsafe { gemm.enqueue() }?,
-            // SAFETY: as above.
-            Product::Lt(matmul) => unsafe { matmul.enqueue() }?,
-        }
-        Ok(())
+        // SAFETY: operands and result live in `self`, are n x n elements of the format's types
+        // each, and are distinct.
+        Ok(unsafe { self.product.enqueue() }?)
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
@@ -126,7 +140,7 @@ impl Routine for Converted {
     }
 
     fn launches(&self) -> u32 {
-        LAUNCHES
+        self.launches
     }
 }
 

@@ -6,19 +6,25 @@ use crate::analysis::crossover::pairs::headlines;
 use crate::analysis::crossover::words::{at_largest, wins};
 use crate::report::assemble::Assembled;
 
+/// Where there is no terminal to ask: a log is read in an editor or a browser.
+const WIDTH_OF_A_LOG: u16 = 120;
+
 /// The headline answers as a table; empty without any.
 pub(super) fn table(report: &Assembled) -> String {
     let mut table = Table::new();
     table
         .load_style(presets::UTF8_HORIZONTAL_ONLY)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_header([
-            "group",
-            "GPU code",
-            "question",
-            "GPU wins",
-            "at the largest size",
-        ]);
+        .set_content_arrangement(ContentArrangement::Dynamic);
+    if !table.is_tty() {
+        table.set_width(WIDTH_OF_A_LOG);
+    }
+    table.set_header([
+        "group",
+        "GPU code",
+        "question",
+        "GPU wins",
+        "at the largest size",
+    ]);
     let mut any = false;
     for f in headlines(&report.found) {
         any = true;

@@ -73,6 +73,10 @@ pub(crate) struct Arguments {
     /// A filter that is no regular expression, and why.
     bad_filter: Option<(String, String)>,
     filter: Filter,
+    /// The filter as it was written.
+    filter_text: Option<String>,
+    /// `--quiet` was given.
+    quiet: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -136,6 +140,8 @@ impl Arguments {
             values,
             bad_filter,
             filter: filter(&matches),
+            filter_text: value("FILTER").cloned(),
+            quiet: flag("quiet"),
         }
     }
 
@@ -153,6 +159,16 @@ impl Arguments {
     /// A filter that is no regular expression, and why.
     pub(super) fn bad_filter(&self) -> Option<&(String, String)> {
         self.bad_filter.as_ref()
+    }
+
+    /// The filter as it was written.
+    pub(super) fn filter_text(&self) -> Option<&str> {
+        self.filter_text.as_deref()
+    }
+
+    /// Whether only what matters is to be printed.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.quiet
     }
 
     /// Whether benchmarks are measured, as opposed to listed or tried.

@@ -8,6 +8,7 @@ use crate::machine::ceilings;
 use crate::model::environment::Environment;
 use crate::model::record::{Confirmation, Failure, RunRecord, SCHEMA, Skip};
 use crate::model::topic::Topic;
+use crate::presentation::text::visible_lines;
 use crate::results::runs;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::interrupt;
@@ -212,24 +213,32 @@ impl Journal {
         self.begun
     }
 
-    /// Says what was left out and what failed.
-    pub(super) fn close(self) -> ExitCode {
+    /// Says what was left out and what failed; of a filter that matches nothing, what it may have
+    /// meant.
+    pub(super) fn close(self, filter: Option<&str>, meant: Option<String>) -> ExitCode {
         if self.mode != Mode::List {
             for (reason, count) in self.skipped.iter().filter(|(_, count)| **count > 1) {
-                eprintln!("skipped {count} in all: {reason}");
+                eprintln!("left out {count} implementations or benchmarks: {reason}");
+            }
+            let nothing = !self.selected && self.record.skipped.is_empty();
+            if nothing && interrupt::signal().is_none() {
+                let filter = filter.map_or(String::new(), |f| format!(" {}", visible_lines(f)));
+                let meant = meant.map_or(String::new(), |id| format!("is {id} meant? "));
+                eprintln!(
+                    "error: no benchmark was selected: no id matches{filter}; \
+                     {meant}--list shows the ids"
+                );
+                return ExitCode::from(2);
             }
         }
         if self.mode == Mode::Bench {
             let by_profile = self.by_profile;
             if by_profile > 0 {
                 eprintln!(
-                    "sizes of {by_profile} implementation(s) left out by the profile; CROSSOVER_PROFILE=full runs them"
+                    "left out sizes of {by_profile} implementations: they are not in profile {}; \
+                     CROSSOVER_PROFILE=full runs them",
+                    self.record.profile
                 );
-            }
-            let nothing = !self.selected && self.record.skipped.is_empty();
-            if nothing && interrupt::signal().is_none() {
-                eprintln!("error: no benchmark was selected: no id matches; --list shows the ids");
-                return ExitCode::from(2);
             }
         }
         if let Some(signal) = interrupt::signal() {

@@ -1,21 +1,28 @@
-//! How far a run is, for the terminal.
+//! How far a run is.
 
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 /// Benchmarks after which the time left is estimated from those before.
 const ENOUGH: usize = 3;
 
-/// A line before each benchmark: which of how many, and about how long all will take. On the
-/// terminal alone; Criterion's own lines end before it and begin after it.
+/// A line before each benchmark: which of how many, and about how long all will take. Criterion's
+/// own lines end before it and begin after it.
 #[derive(Default)]
 pub(super) struct Progress {
     total: usize,
     begun: usize,
     start: Option<Instant>,
+    is_quiet: bool,
 }
 
 impl Progress {
+    pub(super) fn new(is_quiet: bool) -> Self {
+        Self {
+            is_quiet,
+            ..Self::default()
+        }
+    }
+
     /// Counts benchmarks that are going to be run.
     pub(super) fn expect(&mut self, benchmarks: usize) {
         self.total += benchmarks;
@@ -26,7 +33,7 @@ impl Progress {
         let elapsed = self.start.get_or_insert_with(Instant::now).elapsed();
         let line = line(self.begun, self.total, elapsed, id);
         self.begun += 1;
-        if std::io::stderr().is_terminal() {
+        if !self.is_quiet {
             eprintln!("{line}");
         }
     }

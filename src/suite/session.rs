@@ -23,6 +23,7 @@ use crate::suite::journal::Journal;
 use crate::suite::machine::Machine;
 use crate::suite::measure::{Bench, Measuring};
 use crate::suite::missing::Missing;
+use crate::suite::nearest::nearest_id;
 use crate::suite::progress::Progress;
 use crate::suite::sampling::{Pace, SamplingPlan};
 use crate::suite::settings::{Profile, Settings};
@@ -42,6 +43,8 @@ pub(super) struct Session {
     journal: Journal,
     confirming: Confirming,
     turns: Option<Turns>,
+    /// The ids of all groups, in every profile.
+    known: Vec<String>,
     /// The ids of what could be run, until they are announced.
     expected: Vec<String>,
 }
@@ -54,6 +57,7 @@ impl Session {
         time: CudaTime,
         turns: Option<Turns>,
     ) -> Self {
+        let progress = Progress::new(arguments.is_quiet());
         Self {
             machine: Machine::new(&settings),
             journal: Journal::new(&settings, &arguments),
@@ -62,8 +66,9 @@ impl Session {
             arguments,
             sampling,
             time,
+            known: Vec::new(),
             extra_sizes: OnceCell::new(),
-            progress: Progress::default(),
+            progress,
             turns,
             expected: Vec::new(),
         }
@@ -83,6 +88,12 @@ impl Session {
         if self.arguments.mode == Mode::List {
             return;
         }
+        let known = (group.rows.iter()).flat_map(|row| {
+            let function = row.function();
+            let id = move |size| id::id(group.name, &function, size);
+            group.sizes_of(row).all().into_iter().map(id)
+        });
+        self.known.extend(known);
         let no_gpu = self.machine.gpu_missing().is_some();
         let expected: Vec<String> = (self.sizes_and_rows(group).iter())
             .flat_map(|(size, rows)| rows.iter().map(move |row| (size, row)))
@@ -196,12 +207,13 @@ impl Session {
             return;
         }
         if row.is_gpu()
+            && self.arguments.mode != Mode::List
             && let Some(reason) = self.machine.gpu_missing()
         {
             let named = self
                 .journal
                 .is_skipped(&format!("{}/{function}", group.name), &reason);
-            if !named && self.arguments.selects(&id) && self.arguments.mode != Mode::List {
+            if !named && self.arguments.selects(&id) {
                 self.journal.skip(id, reason);
                 self.journal.keep();
             }
@@ -342,6 +354,11 @@ impl Session {
 
     /// Says what was left out and what failed.
     pub(super) fn close(self) -> ExitCode {
-        self.journal.close()
+        let filter = self.arguments.filter_text();
+        let meant = filter.and_then(|filter| {
+            let known = self.known.iter().map(String::as_str);
+            nearest_id(filter, known).map(str::to_owned)
+        });
+        self.journal.close(filter, meant)
     }
 }

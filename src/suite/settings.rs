@@ -13,6 +13,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::device::absence::Absence;
+use crate::suite::nearest::nearest;
 use crate::timing::{DeviceProperties, GateMode, probe};
 
 /// How many sizes are run, and for how long each is measured.
@@ -82,13 +83,10 @@ pub(crate) fn unknown_variables(names: impl IntoIterator<Item = String>) -> Vec<
         .collect();
     names.sort();
     let remark = |name: &String| {
-        let nearest = VARIABLES
-            .into_iter()
-            .map(|known| (strsim::damerau_levenshtein(name, known), known))
-            .min()
-            .filter(|(edits, _)| *edits <= 3);
-        nearest
-            .map(|(_, known)| format!("{name} is no setting and does nothing; is {known} meant?"))
+        let known = nearest(name, VARIABLES)?;
+        Some(format!(
+            "{name} is no setting and does nothing; is {known} meant?"
+        ))
     };
     names.iter().filter_map(remark).collect()
 }

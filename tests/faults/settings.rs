@@ -34,7 +34,13 @@ pub(crate) fn bad_options() {
 pub(crate) fn selects_nothing() {
     let (_dir, root) = measured();
     let words = "no benchmark was selected";
-    expect(&mut bench(&root, &["--bench", "sonud"]), 2, words);
+    let said = expect(&mut bench(&root, &["--bench", "sonud"]), 2, words);
+    assert!(
+        said.contains("no id matches sonud; is sound meant?"),
+        "{said}"
+    );
+    let said = expect(&mut bench(&root, &["--test", "sound/cpu/fil$x"]), 2, words);
+    assert!(said.contains("is sound/cpu/fill meant?"), "{said}");
     assert_eq!(shown(&root), SOUND);
 }
 
@@ -137,7 +143,10 @@ pub(crate) fn one_cause_one_line() {
     let said = expect(&mut bench(dir.path(), &["--bench", "--quick"]), 1, words);
     let reason = "the GPU is switched off by CROSSOVER_DEVICE=none";
     assert_eq!(said.matches(reason).count(), 2, "{said}");
-    assert!(said.contains("skipped 3 in all: "), "{said}");
+    assert!(
+        said.contains("left out 3 implementations or benchmarks: "),
+        "{said}"
+    );
 }
 
 pub(crate) fn load_baseline() {

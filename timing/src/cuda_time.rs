@@ -18,6 +18,8 @@ use crate::format::{Formatter, Rate};
 use crate::gate::{Gate, GateMode, LAUNCHES_PER_GATE};
 use crate::launch::{Launch, bind};
 use crate::probe::open;
+#[cfg(feature = "profiler")]
+use crate::profiler::session::{Asked, Slot};
 use crate::sequence::{self, Timeline};
 
 /// Launches after which the `submit` clock drains the queue, outside its window. With the
@@ -41,6 +43,9 @@ struct Inner {
     device: OnceCell<Device>,
     formatter: Formatter,
     failure: RefCell<Option<TimingError>>,
+    /// The profile that is being made.
+    #[cfg(feature = "profiler")]
+    session: Slot,
 }
 
 impl fmt::Debug for CudaTime {
@@ -116,6 +121,8 @@ impl CudaTime {
                 device: OnceCell::new(),
                 formatter: Formatter::new(),
                 failure: RefCell::default(),
+                #[cfg(feature = "profiler")]
+                session: Slot::default(),
             }),
         }
     }
@@ -146,6 +153,10 @@ impl CudaTime {
     /// Why the gate is off, `None` where it works (and without a GPU).
     pub fn gate_off_reason(&self) -> Option<String> {
         let device = self.inner.device.get()?;
+        #[cfg(feature = "profiler")]
+        if self.inner.session.is_taken() {
+            return Some("a profile is being recorded".to_owned());
+        }
         device.gate.borrow().off().map(str::to_owned)
     }
 
@@ -219,21 +230,44 @@ impl CudaTime {
         mut routine: impl FnMut() -> Result<(), E>,
     ) -> Result<f64, TimingError> {
         let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
+        #[cfg(feature = "profiler")]
+        if self.inner.session.is_taken() {
+            let asked = Asked {
+                clock,
+                iterations,
+                launches,
+            };
+            let device = self.inner.device.get();
+            return (self.inner.session).measure(device, asked, &mut routine, |routine| {
+                self.measure_plainly(clock, iterations, launches, routine)
+            });
+        }
+        self.measure_plainly(clock, iterations, launches, &mut routine)
+    }
+
+    /// [`measure`](Self::measure) without looking for a profile to be made.
+    pub(crate) fn measure_plainly(
+        &self,
+        clock: Clock,
+        iterations: u64,
+        launches: u32,
+        routine: &mut dyn FnMut() -> Result<(), TimingError>,
+    ) -> Result<f64, TimingError> {
         let device = self.inner.device.get();
         let needed = || device.ok_or(TimingError::NoDevice { clock });
         let nanoseconds = match self.effective_clock(clock) {
             Clock::Wall => {
                 let device = device.filter(|_| launches > 0);
-                wall(device, iterations, &mut routine)?
+                wall(device, iterations, routine)?
             }
-            Clock::Submit => submit(needed()?, iterations, launches, &mut routine)?,
+            Clock::Submit => submit(needed()?, iterations, launches, routine)?,
             Clock::Events => {
-                let mut window = needed()?.window(&mut routine)?;
+                let mut window = needed()?.window(routine)?;
                 sequence::events(&mut window, iterations)?
             }
             Clock::EventsGated => {
                 let device = needed()?;
-                let mut window = device.window(&mut routine)?;
+                let mut window = device.window(routine)?;
                 let batch = LAUNCHES_PER_GATE / launches.max(1);
                 if batch == 0 {
                     return Err(TimingError::TooManyLaunches { launches });
@@ -246,9 +280,9 @@ impl CudaTime {
             }
             Clock::EventsCold => {
                 let device = needed()?;
-                let mut window = device.window(&mut routine)?;
+                let mut window = device.window(routine)?;
                 device.prepare_flush()?;
-                let gate = device.gate.borrow().off().is_none() && launches <= LAUNCHES_PER_GATE;
+                let gate = self.gate_off_reason().is_none() && launches <= LAUNCHES_PER_GATE;
                 sequence::cold(&mut window, iterations, gate)?
             }
         };
@@ -256,6 +290,16 @@ impl CudaTime {
             device.last_use.set(Some(Instant::now()));
         }
         finite(nanoseconds, clock)
+    }
+
+    #[cfg(feature = "profiler")]
+    pub(crate) fn device(&self) -> Option<&Device> {
+        self.inner.device.get()
+    }
+
+    #[cfg(feature = "profiler")]
+    pub(crate) fn session(&self) -> &Slot {
+        &self.inner.session
     }
 
     /// Keeps the error for [`take_failure`](Self::take_failure) and panics with its text:

@@ -65,6 +65,13 @@ impl Device {
         })
     }
 
+    /// Enqueues an eviction of the L2 cache.
+    #[cfg(feature = "profiler")]
+    pub(super) fn evict(&self) -> Result<(), CudaError> {
+        self.prepare_flush()?;
+        (self.flush.borrow().as_ref()).map_or(Ok(()), Flush::enqueue)
+    }
+
     pub(super) fn prepare_flush(&self) -> Result<(), CudaError> {
         let mut flush = self.flush.borrow_mut();
         if flush.is_none() {

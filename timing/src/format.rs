@@ -146,6 +146,42 @@ impl ValueFormatter for Formatter {
     }
 }
 
+/// A time with its unit, three digits.
+#[cfg(feature = "profile")]
+pub(crate) fn time(ns: f64) -> String {
+    let mut value = [ns];
+    // What rounds up to a thousand belongs to the next unit.
+    let unit = Formatter::new().scale_values(ns * 1.000_5, &mut value);
+    format!("{} {unit}", digits(value[0], unit == "ns"))
+}
+
+/// An amount or a rate in a decimal unit, three digits.
+#[cfg(feature = "profile")]
+pub(crate) fn amount(mut value: f64, unit: &str) -> String {
+    let mut prefixes = ["", "k", "M", "G", "T"].into_iter();
+    let mut prefix = prefixes.next().unwrap_or_default();
+    for larger in prefixes {
+        if value < 999.5 {
+            break;
+        }
+        value /= 1e3;
+        prefix = larger;
+    }
+    format!("{} {prefix}{unit}", digits(value, prefix.is_empty()))
+}
+
+/// Nothing follows the point where the unit counts `whole` things and there is no fraction.
+#[cfg(feature = "profile")]
+fn digits(value: f64, whole: bool) -> String {
+    let decimals = match value {
+        v if whole && v.fract() == 0.0 => 0,
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,5 +217,30 @@ mod tests {
         // Bytes given as bytes need no rate.
         assert_eq!(scaled(Throughput::Bytes(2000), 1e9), (2.0, "KB/s"));
         assert_eq!(scaled(Throughput::Bytes(2), 1e9), (2.0, "B/s"));
+    }
+
+    #[cfg(feature = "profile")]
+    #[test]
+    fn numbers_have_three_digits_and_a_unit() {
+        for (ns, text) in [
+            (0.0, "0 ns"),
+            (7.25, "7.25 ns"),
+            (999.4, "999 ns"),
+            (999.6, "1.00 µs"),
+            (12_345.0, "12.3 µs"),
+            (39.2e6, "39.2 ms"),
+            (2.5e9, "2.50 s"),
+        ] {
+            assert_eq!(time(ns), text);
+        }
+        for (bytes, text) in [
+            (4.0, "4 B"),
+            (512.0, "512 B"),
+            (16_777_216.0, "16.8 MB"),
+            (999_600.0, "1.00 MB"),
+            (5e15, "5000 TB"),
+        ] {
+            assert_eq!(amount(bytes, "B"), text);
+        }
     }
 }

@@ -15,6 +15,9 @@ mod panic;
 mod probe;
 #[cfg(feature = "profile")]
 pub mod profile;
+#[cfg(feature = "profiler")]
+pub mod profiler;
+mod range;
 mod sequence;
 
 pub use absence::{Absence, OLDEST_CUDA, OLDEST_DEVICE};
@@ -32,3 +35,4 @@ pub use gate::{GateMode, LAUNCHES_PER_GATE};
 pub use launch::{Launch, bind};
 pub use panic::catch_panic;
 pub use probe::{DeviceProperties, open, probe};
+pub use range::{Range, range};

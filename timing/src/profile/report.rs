@@ -131,7 +131,7 @@ pub struct RangeRow {
     pub per_iteration: f64,
     /// Host time per iteration.
     pub host_ns_per_iteration: f64,
-    /// Time on the device of what was launched in it, per iteration.
+    /// Time on the device of what was launched in it and in the ranges within it, per iteration.
     pub device_ns_per_iteration: f64,
     /// Its share of the time of all work on the device.
     pub share: f64,
@@ -146,9 +146,10 @@ pub struct Summary {
     pub unrecorded_ns: f64,
     /// The device did something.
     pub busy_ns: f64,
-    /// It did nothing: the iteration's time less `busy_ns`.
+    /// It did nothing: the iteration's time less `busy_ns`. In the gaps, and before the first
+    /// piece of work.
     pub idle_ns: f64,
-    /// How many gaps between one piece of work and the next; `idle_ns` lies in them.
+    /// How many gaps between one piece of work and the next.
     pub gaps: f64,
     /// Median length of a gap.
     pub median_gap_ns: f64,

@@ -1,0 +1,331 @@
+//! What was recorded of a benchmark, before anything is made of it. All times are nanoseconds of
+//! the recording's own clock, which device and host share.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::intervals::Interval;
+use super::report::Work;
+
+/// Everything recorded of one benchmark.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recording {
+    /// Iterations as the benchmark queues them: the table is of these.
+    pub(crate) steady: Window,
+    /// Single iterations, each from an idle device and awaited: the timeline is one of these.
+    pub(crate) singles: Vec<Window>,
+    pub(crate) raw: Raw,
+    pub(crate) ranges: Vec<RangeRecord>,
+    /// Nanoseconds per iteration, measured just before with nothing recorded.
+    pub(crate) unrecorded_ns: f64,
+    /// The limit of records ended the window before that of time.
+    pub(crate) limited_by_records: bool,
+}
+
+/// What the records hold, of all windows together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Raw {
+    pub(crate) work: Vec<WorkRecord>,
+    pub(crate) calls: Vec<CallRecord>,
+    /// Which range a call was made in: the call's correlation and the range's number.
+    pub(crate) in_range: Vec<(u32, u64)>,
+    /// When the recording itself held up the host.
+    pub(crate) overhead: Vec<Interval>,
+    /// Records that were lost.
+    pub(crate) dropped: u64,
+    /// Work whose time could not be taken, left out of `work`.
+    pub(crate) untimed: u64,
+}
+
+impl Raw {
+    pub(crate) fn append(&mut self, mut more: Raw) {
+        self.work.append(&mut more.work);
+        self.calls.append(&mut more.calls);
+        self.in_range.append(&mut more.in_range);
+        self.overhead.append(&mut more.overhead);
+        self.dropped += more.dropped;
+        self.untimed += more.untimed;
+    }
+}
+
+/// A piece of work on the device.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct WorkRecord {
+    pub(crate) work: Work,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// That of the call which launched it; all nodes of a graph have that of the graph's launch.
+    pub(crate) correlation: u32,
+    pub(crate) device: u32,
+    pub(crate) stream: u32,
+}
+
+/// A driver call.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CallRecord {
+    pub(crate) name: Arc<str>,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) thread: u32,
+    pub(crate) correlation: u32,
+}
+
+/// A range of the code. Its number is its place in the recording.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RangeRecord {
+    pub(crate) name: String,
+    /// The range around it, on the same thread.
+    pub(crate) within: Option<usize>,
+    pub(crate) start: u64,
+    /// `None` when it had not ended by the end of the recording.
+    pub(crate) end: Option<u64>,
+}
+
+/// Iterations that follow each other.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Window {
+    pub(crate) iterations: Vec<Iteration>,
+}
+
+/// One iteration, on the host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Iteration {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// When the host knew the device idle after it; `None` where the next one followed at once.
+    pub(crate) idle: Option<u64>,
+}
+
+/// The records of one window.
+#[derive(Debug, Default)]
+pub(crate) struct Part<'a> {
+    pub(crate) iterations: usize,
+    /// From the start of an iteration on an idle device until it is idle again.
+    pub(crate) spans: Vec<Interval>,
+    /// In the order of time.
+    pub(crate) work: Vec<&'a WorkRecord>,
+    /// In the order of time.
+    pub(crate) calls: Vec<&'a CallRecord>,
+    /// Numbers of ranges.
+    pub(crate) ranges: Vec<usize>,
+}
+
+impl Recording {
+    /// What belongs to the iterations of a window: calls and ranges that begin in one, and the
+    /// work which those calls launch, however late it runs. Work whose call was not recorded
+    /// belongs to the window in whose time it starts.
+    pub(crate) fn part(&self, window: &Window) -> Part<'_> {
+        let launched: HashMap<u32, u64> = (self.raw.calls.iter())
+            .map(|c| (c.correlation, c.start))
+            .collect();
+        let of = |t: u64| window.iteration_at(t);
+        let span_of = window.span_of_each();
+        let awaited = window.spans(|i| i.idle.unwrap_or(i.end));
+        let mut part = Part {
+            iterations: window.iterations.len(),
+            spans: window.spans(|i| i.end),
+            work: Vec::new(),
+            calls: (self.raw.calls.iter())
+                .filter(|c| of(c.start).is_some())
+                .collect(),
+            ranges: (self.ranges.iter().enumerate())
+                .filter(|(_, r)| of(r.start).is_some())
+                .map(|(i, _)| i)
+                .collect(),
+        };
+        for record in &self.raw.work {
+            let span = match launched.get(&record.correlation) {
+                Some(&call) => of(call).map(|i| span_of[i]),
+                None => (awaited.iter())
+                    .position(|&(start, end)| start <= record.start && record.start <= end),
+            };
+            if let Some(span) = span {
+                part.spans[span].1 = part.spans[span].1.max(record.end);
+                part.work.push(record);
+            }
+        }
+        part.work.sort_by_key(|r| (r.start, r.end));
+        part.calls.sort_by_key(|c| (c.start, c.end));
+        part
+    }
+
+    /// The work that starts before the call that launched it begins, and by how much at most: the
+    /// two clocks are aligned by CUPTI, and this is how well.
+    pub(crate) fn ahead_of_calls(&self) -> (usize, u64) {
+        let calls: HashMap<u32, u64> = (self.raw.calls.iter())
+            .map(|c| (c.correlation, c.start))
+            .collect();
+        (self.raw.work.iter())
+            .filter_map(|w| calls.get(&w.correlation)?.checked_sub(w.start))
+            .filter(|&ahead| ahead > 0)
+            .fold((0, 0), |(n, most), ahead| (n + 1, most.max(ahead)))
+    }
+
+    /// Names of a range and of those around it, outermost first, with ` / ` between.
+    pub(crate) fn path(&self, range: usize) -> String {
+        let mut names: Vec<&str> = (self.and_around(range))
+            .map(|r| self.ranges[r].name.as_str())
+            .collect();
+        names.reverse();
+        names.join(" / ")
+    }
+
+    /// A range and those around it, innermost first.
+    pub(crate) fn and_around(&self, range: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(Some(range), |&r| self.ranges[r].within)
+    }
+}
+
+impl Window {
+    /// The iteration that runs on the host at that time.
+    fn iteration_at(&self, time: u64) -> Option<usize> {
+        let next = self.iterations.partition_point(|i| i.start <= time);
+        let at = next.checked_sub(1)?;
+        (time <= self.iterations[at].end).then_some(at)
+    }
+
+    /// Stretches of iterations at whose ends the device was awaited. `end` says where the last
+    /// iteration of one ends.
+    pub(crate) fn spans(&self, end: impl Fn(&Iteration) -> u64) -> Vec<Interval> {
+        let mut spans = Vec::new();
+        let mut start = None;
+        for (at, iteration) in self.iterations.iter().enumerate() {
+            let from = *start.get_or_insert(iteration.start);
+            if iteration.idle.is_some() || at + 1 == self.iterations.len() {
+                spans.push((from, end(iteration)));
+                start = None;
+            }
+        }
+        spans
+    }
+
+    /// In which of the [spans](Self::spans) each iteration lies.
+    fn span_of_each(&self) -> Vec<usize> {
+        let mut span = 0;
+        (self.iterations.iter())
+            .map(|i| {
+                let own = span;
+                span += usize::from(i.idle.is_some());
+                own
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::profile::report::Place;
+
+    pub(crate) fn kernel(name: &str) -> Work {
+        Work::Kernel {
+            name: name.to_owned(),
+            grid: [4, 1, 1],
+            block: [128, 1, 1],
+            registers: 32,
+            shared_bytes: 0,
+        }
+    }
+
+    pub(crate) fn upload(bytes: u64) -> Work {
+        Work::Copy {
+            from: Place::Pinned,
+            to: Place::Device,
+            bytes,
+        }
+    }
+
+    pub(crate) fn work(work: Work, start: u64, end: u64, correlation: u32) -> WorkRecord {
+        WorkRecord {
+            work,
+            start,
+            end,
+            correlation,
+            device: 0,
+            stream: 7,
+        }
+    }
+
+    pub(crate) fn call(name: &str, start: u64, end: u64, correlation: u32) -> CallRecord {
+        CallRecord {
+            name: name.into(),
+            start,
+            end,
+            thread: 1,
+            correlation,
+        }
+    }
+
+    pub(crate) fn window(iterations: &[(u64, u64, Option<u64>)]) -> Window {
+        Window {
+            iterations: (iterations.iter())
+                .map(|&(start, end, idle)| Iteration { start, end, idle })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn work_belongs_where_it_was_launched_however_late_it_runs() {
+        let recording = Recording {
+            steady: window(&[(100, 120, None), (120, 140, Some(400))]),
+            singles: vec![window(&[(500, 520, Some(600))])],
+            raw: Raw {
+                calls: vec![
+                    call("cuLaunchKernel", 130, 135, 2),
+                    call("cuLaunchKernel", 105, 110, 1),
+                    call("cuCtxSynchronize", 141, 399, 9),
+                    call("cuLaunchKernel", 505, 510, 3),
+                ],
+                work: vec![
+                    work(kernel("b"), 300, 390, 2),
+                    work(kernel("a"), 112, 300, 1),
+                    work(kernel("c"), 515, 590, 3),
+                    work(kernel("nobody's"), 350, 360, 77),
+                    work(kernel("before"), 50, 99, 78),
+                ],
+                ..Raw::default()
+            },
+            ..Recording::default()
+        };
+        let part = recording.part(&recording.steady);
+        let names: Vec<_> = part.work.iter().map(|w| w.start).collect();
+        assert_eq!(names, [112, 300, 350]);
+        assert_eq!(part.spans, [(100, 390)]);
+        assert_eq!(part.iterations, 2);
+        assert_eq!(part.calls.len(), 2, "our own wait is not the benchmark's");
+        let single = recording.part(&recording.singles[0]);
+        assert_eq!(single.work.len(), 1);
+        assert_eq!(single.spans, [(500, 590)]);
+    }
+
+    #[test]
+    fn iterations_that_are_awaited_are_spans_of_their_own() {
+        let recording = Recording {
+            steady: window(&[(100, 110, Some(130)), (200, 210, Some(240))]),
+            raw: Raw {
+                calls: vec![call("launch", 101, 105, 1), call("launch", 201, 205, 2)],
+                work: vec![
+                    work(kernel("a"), 108, 128, 1),
+                    work(kernel("a"), 208, 235, 2),
+                ],
+                ..Raw::default()
+            },
+            ..Recording::default()
+        };
+        assert_eq!(
+            recording.part(&recording.steady).spans,
+            [(100, 128), (200, 235)]
+        );
+    }
+
+    #[test]
+    fn a_clock_that_disagrees_is_seen() {
+        let mut recording = Recording::default();
+        recording.raw.calls = vec![call("launch", 100, 110, 1), call("launch", 200, 210, 2)];
+        recording.raw.work = vec![
+            work(kernel("a"), 97, 120, 1),
+            work(kernel("a"), 200, 220, 2),
+        ];
+        assert_eq!(recording.ahead_of_calls(), (1, 3));
+    }
+}

@@ -1,0 +1,309 @@
+//! What bounds a benchmark, in a sentence.
+
+use super::report::Place;
+
+/// What the sentence goes by. Times are of the whole window.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Facts {
+    pub(super) total_ns: f64,
+    pub(super) busy_ns: f64,
+    pub(super) kernels_ns: f64,
+    pub(super) copies_ns: f64,
+    /// Of `copies_ns`, while a kernel ran.
+    pub(super) hidden_ns: f64,
+    pub(super) sets_ns: f64,
+    /// Time of the kernels with the name that takes longest, as a share of all rows.
+    pub(super) longest_kernel: f64,
+    /// Kernels of different names.
+    pub(super) kernels: usize,
+    /// The memory at the two ends of most of the time that copies take.
+    pub(super) copied: Option<(Place, Place)>,
+    pub(super) idle: Idle,
+}
+
+/// What the host did while the device was idle.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Idle {
+    pub(super) launching_ns: f64,
+    pub(super) waiting_ns: f64,
+    pub(super) allocating_ns: f64,
+    pub(super) other_calls_ns: f64,
+    /// Outside of the driver.
+    pub(super) own_code_ns: f64,
+}
+
+/// The kinds of driver calls that the sentence tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallKind {
+    Launch,
+    Wait,
+    Allocate,
+    Other,
+}
+
+/// What a driver call is for, by its name.
+pub(super) fn kind(call: &str) -> CallKind {
+    let begins = |with: &[&str]| with.iter().any(|w| call.starts_with(w));
+    if call.contains("Synchronize") || begins(&["cuEventQuery", "cuStreamQuery"]) {
+        CallKind::Wait
+    } else if begins(&[
+        "cuMemAlloc",
+        "cuMemFree",
+        "cuMemHost",
+        "cuMemCreate",
+        "cuMemMap",
+    ]) {
+        CallKind::Allocate
+    } else if begins(&[
+        "cuLaunch",
+        "cuGraphLaunch",
+        "cuMemcpy",
+        "cuMemset",
+        "cuEventRecord",
+    ]) || begins(&["cuStreamWaitEvent"])
+    {
+        CallKind::Launch
+    } else {
+        CallKind::Other
+    }
+}
+
+/// From which share of the iteration's time on something bounds it, and something else is worth
+/// a word.
+const MOST: f64 = 0.5;
+const MUCH: f64 = 0.2;
+
+pub(super) fn sentence(facts: &Facts) -> String {
+    let total = facts.total_ns.max(1.0);
+    let idle = (total - facts.busy_ns).max(0.0) / total;
+    if facts.busy_ns <= 0.0 {
+        return "nothing ran on the device".to_owned();
+    }
+    if idle >= MOST {
+        return format!(
+            "idle {}: bound by {}",
+            percent(idle),
+            while_idle(&facts.idle)
+        );
+    }
+    let also_idle = if idle >= MUCH {
+        format!("; idle {}: {}", percent(idle), while_idle(&facts.idle))
+    } else {
+        String::new()
+    };
+    let copies = facts.copies_ns / total;
+    let alone = (facts.copies_ns - facts.hidden_ns) / total;
+    // Whatever of the one hides behind the other costs nothing, so it is what remains that
+    // decides.
+    if alone > (facts.kernels_ns - facts.hidden_ns) / total && copies >= MUCH {
+        let hidden = facts.hidden_ns / facts.copies_ns;
+        let hidden = if hidden >= 0.05 {
+            format!(", {} of them behind kernels", percent(hidden))
+        } else {
+            String::new()
+        };
+        let by = copies_by(facts.copied);
+        return format!(
+            "{} copies{hidden}: bound by {by}{also_idle}",
+            percent(copies)
+        );
+    }
+    if facts.sets_ns / total >= MOST {
+        let sets = percent(facts.sets_ns / total);
+        return format!("{sets} memory sets: bound by the device's memory{also_idle}");
+    }
+    let longest = percent(facts.longest_kernel);
+    let kernels = match facts.kernels {
+        n if n == 1 || facts.longest_kernel >= 0.9 => format!("one kernel, {longest}"),
+        n if facts.longest_kernel >= MOST => {
+            format!("mostly one of {n} kernels, {longest}")
+        }
+        n => format!("{n} kernels, the longest {longest}"),
+    };
+    let copies = if alone >= MUCH {
+        format!("; copies {}", percent(alone))
+    } else if copies >= MUCH {
+        "; copies hidden behind kernels".to_owned()
+    } else {
+        String::new()
+    };
+    format!("{kernels}{copies}{also_idle}")
+}
+
+/// What the host was busy with for most of the idle time.
+fn while_idle(idle: &Idle) -> &'static str {
+    let causes = [
+        (idle.launching_ns, "launches"),
+        (idle.waiting_ns, "synchronisation"),
+        (idle.allocating_ns, "memory allocation"),
+        (idle.other_calls_ns, "other driver calls"),
+        (idle.own_code_ns, "host code between the calls"),
+    ];
+    let most = causes.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
+    most.map_or("launches", |(_, cause)| cause)
+}
+
+fn copies_by(copied: Option<(Place, Place)>) -> &'static str {
+    use Place::{Device, Managed, Pageable, Peer, Pinned};
+    match copied {
+        Some((Pageable, _) | (_, Pageable)) => {
+            "the link and the staging of ordinary host memory (pinned memory is faster)"
+        }
+        Some((Device, Device)) => "the device's memory",
+        Some((Peer, _) | (_, Peer)) => "the link between the devices",
+        Some((Managed, _) | (_, Managed)) => "the movement of managed memory",
+        Some((Pinned, _) | (_, Pinned)) | Some(_) | None => "the link",
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> Facts {
+        Facts {
+            total_ns: 1000.0,
+            busy_ns: 1000.0,
+            kernels_ns: 1000.0,
+            longest_kernel: 1.0,
+            kernels: 1,
+            ..Facts::default()
+        }
+    }
+
+    #[test]
+    fn one_kernel_and_several() {
+        assert_eq!(sentence(&facts()), "one kernel, 100 %");
+        let several = Facts {
+            longest_kernel: 0.4,
+            kernels: 3,
+            busy_ns: 950.0,
+            ..facts()
+        };
+        assert_eq!(sentence(&several), "3 kernels, the longest 40 %");
+        let mostly = Facts {
+            longest_kernel: 0.7,
+            kernels: 2,
+            busy_ns: 700.0,
+            idle: Idle {
+                waiting_ns: 200.0,
+                launching_ns: 100.0,
+                ..Idle::default()
+            },
+            ..facts()
+        };
+        assert_eq!(
+            sentence(&mostly),
+            "mostly one of 2 kernels, 70 %; idle 30 %: synchronisation"
+        );
+    }
+
+    #[test]
+    fn an_idle_device_is_told_first_with_what_the_host_did() {
+        let mut idle = Facts {
+            busy_ns: 280.0,
+            copies_ns: 200.0,
+            copied: Some((Place::Pinned, Place::Device)),
+            ..facts()
+        };
+        idle.idle.launching_ns = 600.0;
+        idle.idle.own_code_ns = 120.0;
+        assert_eq!(sentence(&idle), "idle 72 %: bound by launches");
+        idle.idle.own_code_ns = 700.0;
+        assert_eq!(
+            sentence(&idle),
+            "idle 72 %: bound by host code between the calls"
+        );
+        idle.idle.allocating_ns = 720.0;
+        assert_eq!(sentence(&idle), "idle 72 %: bound by memory allocation");
+    }
+
+    #[test]
+    fn copies_that_are_not_hidden_bound_the_time() {
+        let copies = Facts {
+            kernels_ns: 390.0,
+            copies_ns: 610.0,
+            longest_kernel: 0.39,
+            copied: Some((Place::Pinned, Place::Device)),
+            ..facts()
+        };
+        assert_eq!(sentence(&copies), "61 % copies: bound by the link");
+        let overlapped = Facts {
+            kernels_ns: 460.0,
+            copies_ns: 900.0,
+            hidden_ns: 360.0,
+            ..copies.clone()
+        };
+        assert_eq!(
+            sentence(&overlapped),
+            "90 % copies, 40 % of them behind kernels: bound by the link"
+        );
+        let pageable = Facts {
+            copied: Some((Place::Device, Place::Pageable)),
+            ..copies.clone()
+        };
+        assert!(sentence(&pageable).contains("ordinary host memory"));
+        let within = Facts {
+            copied: Some((Place::Device, Place::Device)),
+            ..copies
+        };
+        assert_eq!(
+            sentence(&within),
+            "61 % copies: bound by the device's memory"
+        );
+    }
+
+    #[test]
+    fn copies_that_kernels_hide_do_not() {
+        // A kernel all the time, and copies behind it.
+        let hidden = Facts {
+            copies_ns: 400.0,
+            hidden_ns: 400.0,
+            longest_kernel: 0.71,
+            ..facts()
+        };
+        assert_eq!(
+            sentence(&hidden),
+            "one kernel, 71 %; copies hidden behind kernels"
+        );
+    }
+
+    #[test]
+    fn sets_and_nothing() {
+        let sets = Facts {
+            kernels_ns: 100.0,
+            sets_ns: 900.0,
+            longest_kernel: 0.1,
+            ..facts()
+        };
+        assert_eq!(
+            sentence(&sets),
+            "90 % memory sets: bound by the device's memory"
+        );
+        let nothing = Facts {
+            busy_ns: 0.0,
+            ..facts()
+        };
+        assert_eq!(sentence(&nothing), "nothing ran on the device");
+    }
+
+    #[test]
+    fn calls_have_a_kind() {
+        for (name, of) in [
+            ("cuLaunchKernelEx", CallKind::Launch),
+            ("cuGraphLaunch", CallKind::Launch),
+            ("cuMemcpyHtoDAsync", CallKind::Launch),
+            ("cuStreamSynchronize", CallKind::Wait),
+            ("cuEventSynchronize", CallKind::Wait),
+            ("cuMemAllocAsync", CallKind::Allocate),
+            ("cuMemFree", CallKind::Allocate),
+            ("cuCtxSetCurrent", CallKind::Other),
+        ] {
+            assert_eq!(kind(name), of, "{name}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Where CUPTI's library may lie.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// Names for the loader, newest first. The plain one is that of a development package.
+pub(super) const NAMES: [&str; 3] = ["libcupti.so.13", "libcupti.so.12", "libcupti.so"];
+
+/// The libraries in the toolkits of this machine, which the loader often does not search: those
+/// that the environment names first, then the newest.
+pub(super) fn libraries() -> Vec<PathBuf> {
+    let variable = |name: &str| env::var_os(name).filter(|v| !v.is_empty());
+    let named = ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"].map(variable);
+    let mut toolkits: Vec<PathBuf> = named.into_iter().flatten().map(PathBuf::from).collect();
+    toolkits.extend(variable("PATH").and_then(of_nvcc));
+    toolkits.extend(beginning_with(Path::new("/usr/local"), "cuda"));
+    toolkits.push(PathBuf::from("/opt/cuda"));
+    let mut seen = BTreeSet::new();
+    (toolkits.iter())
+        .flat_map(|toolkit| in_toolkit(toolkit))
+        // /usr/local/cuda is a link to one of the others.
+        .filter(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())))
+        .collect()
+}
+
+/// The toolkit whose `bin` on PATH has the compiler, links followed.
+fn of_nvcc(path: OsString) -> Option<PathBuf> {
+    env::split_paths(&path)
+        .map(|folder| folder.join("nvcc"))
+        .find(|nvcc| nvcc.is_file())
+        .and_then(|nvcc| nvcc.canonicalize().ok())
+        .and_then(|nvcc| Some(nvcc.parent()?.parent()?.to_owned()))
+}
+
+/// Folders of `parent` whose name begins so, the plain name first, then the last first: the
+/// newest version.
+fn beginning_with(parent: &Path, name: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = entries
+        .map(|e| e.path())
+        .filter(|p| {
+            p.file_name()
+                .is_some_and(|n| n.to_string_lossy().starts_with(name))
+        })
+        .collect();
+    folders.sort();
+    folders[..].reverse();
+    folders.sort_by_key(|p| p.file_name().is_some_and(|n| n != name));
+    folders
+}
+
+/// CUPTI's library in a toolkit: the first name there is in each of its folders.
+fn in_toolkit(toolkit: &Path) -> Vec<PathBuf> {
+    let mut folders = vec![toolkit.join("extras/CUPTI/lib64")];
+    let targets = beginning_with(&toolkit.join("targets"), env::consts::ARCH);
+    // NVIDIA calls AArch64 servers `sbsa`.
+    let sbsa = (env::consts::ARCH == "aarch64").then(|| toolkit.join("targets/sbsa-linux"));
+    folders.extend(targets.into_iter().chain(sbsa).map(|t| t.join("lib")));
+    folders.push(toolkit.join("lib64"));
+    (folders.iter())
+        .filter_map(|folder| {
+            NAMES
+                .map(|n| folder.join(n))
+                .into_iter()
+                .find(|p| p.exists())
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let name = format!("crossover-find-{name}-{}", std::process::id());
+            let path = env::temp_dir().join(name);
+            fs::create_dir_all(&path).unwrap();
+            Self(path.canonicalize().unwrap())
+        }
+
+        fn file(&self, path: &str) -> PathBuf {
+            let path = self.0.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "").unwrap();
+            path
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_toolkit_is_searched_where_nvidia_puts_the_library() {
+        let toolkit = Folder::new("toolkit");
+        assert!(in_toolkit(&toolkit.0).is_empty());
+        let old = toolkit.file("lib64/libcupti.so.12");
+        let extras = toolkit.file("extras/CUPTI/lib64/libcupti.so");
+        toolkit.file("lib64/libcupti.so");
+        let target = toolkit.file(&format!(
+            "targets/{}-linux/lib/libcupti.so.13",
+            env::consts::ARCH
+        ));
+        assert_eq!(in_toolkit(&toolkit.0), [extras, target, old]);
+    }
+
+    #[test]
+    fn the_compiler_on_the_path_tells_its_toolkit() {
+        let root = Folder::new("nvcc");
+        root.file("cuda-13.0/bin/nvcc");
+        let path = env::join_paths([root.0.join("elsewhere"), root.0.join("cuda-13.0/bin")]);
+        assert_eq!(of_nvcc(path.unwrap()), Some(root.0.join("cuda-13.0")));
+        assert_eq!(of_nvcc("".into()), None);
+    }
+
+    #[test]
+    fn the_plain_folder_comes_first_and_then_the_newest() {
+        let root = Folder::new("versions");
+        for name in ["cuda-12.8/x", "cuda/x", "cuda-13.0/x", "other/x"] {
+            root.file(name);
+        }
+        let names: Vec<_> = (beginning_with(&root.0, "cuda").iter())
+            .map(|p| p.file_name().unwrap().to_string_lossy().into_owned())
+            .collect();
+        assert_eq!(names, ["cuda", "cuda-13.0", "cuda-12.8"]);
+    }
+}

@@ -1,0 +1,74 @@
+//! Named stretches of code.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+/// Names what this thread does until the guard is dropped. Ranges may lie within each other.
+///
+/// A profile shows for each range its host time and the time on the device of what was launched
+/// in it, and Nsight Systems shows it under the same name where NVIDIA's NVTX library is found
+/// (`libnvtx3interop` or `libnvToolsExt`). While neither listens, a range costs two loads;
+/// without the feature `profiler` it is nothing at all, so that library code may always call it.
+///
+/// ```
+/// let forward = crossover_timing::range("forward");
+/// // launches of the forward pass
+/// drop(forward);
+/// ```
+pub fn range(name: &str) -> Range {
+    #[cfg(not(feature = "profiler"))]
+    let _ = name;
+    Range {
+        #[cfg(feature = "profiler")]
+        recorded: crate::profiler::ranges::enter(name),
+        #[cfg(feature = "profiler")]
+        listened: crate::profiler::nvtx::push(name),
+        this_thread: PhantomData,
+    }
+}
+
+/// The guard of a [`range`], which ends when it is dropped.
+#[must_use = "the range ends when its guard is dropped"]
+pub struct Range {
+    #[cfg(feature = "profiler")]
+    recorded: Option<crate::profiler::ranges::Entered>,
+    #[cfg(feature = "profiler")]
+    listened: bool,
+    /// CUPTI and NVTX keep a stack per thread: the guard must not go to another.
+    this_thread: PhantomData<*const ()>,
+}
+
+impl fmt::Debug for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let _ = self.this_thread;
+        f.debug_struct("Range").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Range {
+    fn drop(&mut self) {
+        #[cfg(feature = "profiler")]
+        {
+            if self.listened {
+                crate::profiler::nvtx::pop();
+            }
+            if let Some(entered) = self.recorded.take() {
+                crate::profiler::ranges::leave(entered);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::range;
+
+    #[test]
+    fn ranges_may_be_named_anywhere_and_within_each_other() {
+        let outer = range("outer");
+        let inner = range("a name with a \0 in it");
+        assert!(format!("{inner:?}").starts_with("Range"));
+        drop(inner);
+        drop(outer);
+    }
+}

@@ -1,0 +1,451 @@
+//! Known answers of the profiler on a real device: kernels that spin for an exact time, copies of
+//! known size, a graph, two streams, ranges.
+#![cfg(feature = "profiler")]
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crossover_timing::criterion::Criterion;
+use crossover_timing::cudarc::driver::{
+    CudaFunction, CudaSlice, CudaStream, DevicePtrMut, result, sys,
+};
+use crossover_timing::cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
+use crossover_timing::profile::{LaneKind, Place, Profile, Work};
+use crossover_timing::profiler::{CudaProfiler, NoProfile, range};
+use crossover_timing::{BoxError, Clock, CudaBencherExt, CudaTime, Launch, TimingError};
+
+type TestResult = Result<(), Box<dyn std::error::Error>>;
+
+/// CUPTI serves one recording of a process, and a test that synchronises would wait for another's
+/// gate.
+fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static DEVICE: Mutex<()> = Mutex::new(());
+    DEVICE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const SPIN: &str = r#"
+extern "C" __global__ void spin(unsigned long long nanoseconds) {
+    unsigned long long begin, now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
+    do {
+        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    } while (now - begin < nanoseconds);
+}
+"#;
+
+/// A device, and where profiles go.
+struct Bench {
+    time: CudaTime,
+    stream: Arc<CudaStream>,
+    spin: CudaFunction,
+    folder: PathBuf,
+}
+
+impl Bench {
+    fn new(name: &str) -> Result<Self, Box<dyn std::error::Error>> {
+        let time = CudaTime::new(0)?;
+        let stream = time.stream().expect("opened on a device").clone();
+        let context = stream.context();
+        let (major, minor) = context.compute_capability()?;
+        let options = CompileOptions {
+            options: vec![format!("--gpu-architecture=compute_{major}{minor}")],
+            ..CompileOptions::default()
+        };
+        let module = context.load_module(compile_ptx_with_opts(SPIN, options)?)?;
+        let name = format!("crossover-profiler-{name}-{}", std::process::id());
+        Ok(Self {
+            spin: module.load_function("spin")?,
+            folder: std::env::temp_dir().join(name),
+            stream,
+            time,
+        })
+    }
+
+    fn spin(&self, ns: u64) -> Launch {
+        Launch::new(self.spin.clone(), (1, 1, 1), (1, 1, 1)).arg(ns)
+    }
+
+    /// Profiles `routine` as Criterion does, and prints what comes of it.
+    fn profile<E: Into<BoxError>>(
+        &self,
+        clock: Clock,
+        launches: u32,
+        window: Duration,
+        mut routine: impl FnMut() -> Result<(), E>,
+    ) -> Result<Profile, NoProfile> {
+        let seen: Rc<RefCell<Option<Result<Profile, NoProfile>>>> = Rc::default();
+        let (profiles, reasons) = (seen.clone(), seen.clone());
+        let profiler = CudaProfiler::new(&self.time)
+            .window(window)
+            .on_profile(move |profile, folder| {
+                for file in ["profile.json", "trace.json"] {
+                    assert!(
+                        folder.join(file).is_file(),
+                        "{} has no {file}",
+                        folder.display()
+                    );
+                }
+                *profiles.borrow_mut() = Some(Ok(profile.clone()));
+            })
+            .on_no_profile(move |_, why| *reasons.borrow_mut() = Some(Err(why.clone())));
+        let mut criterion = Criterion::default()
+            .with_measurement(self.time.clone())
+            .with_profiler(profiler)
+            .output_directory(&self.folder)
+            .without_plots()
+            .profile_time(Some(Duration::from_secs(1)));
+        criterion.bench_function("known", |b| {
+            b.iter_on(&self.time, clock, launches, &mut routine);
+        });
+        drop(criterion);
+        let _ = std::fs::remove_dir_all(&self.folder);
+        seen.take().expect("one of the two is called")
+    }
+}
+
+/// Ten milliseconds: enough for every answer.
+const WINDOW: Duration = Duration::from_millis(10);
+
+fn near(what: &str, measured: f64, known: f64) {
+    let tolerance = 0.01 * known + 1_500.0;
+    assert!(
+        (measured - known).abs() <= tolerance,
+        "{what}: {measured:.0} where {known:.0} is known"
+    );
+}
+
+/// The clocks of host and device agree, and nothing was lost.
+fn no_warnings(profile: &Profile) {
+    for word in ["disagree", "lost", "could not time"] {
+        let found = profile.notes.iter().find(|n| n.contains(word));
+        assert_eq!(found, None);
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn kernels_are_counted_and_timed() -> TestResult {
+    let _one = one_at_a_time();
+    let bench = Bench::new("kernels")?;
+    let (short, long) = (bench.spin(20_000), bench.spin(100_000));
+    for clock in [
+        Clock::EventsGated,
+        Clock::Wall,
+        Clock::Events,
+        Clock::Submit,
+    ] {
+        let profile = bench.profile(clock, 3, WINDOW, || {
+            // SAFETY: the kernel takes one 64-bit number.
+            unsafe {
+                short.launch(&bench.stream)?;
+                short.launch(&bench.stream)?;
+                long.launch(&bench.stream)
+            }
+        })?;
+        println!("{profile}");
+        no_warnings(&profile);
+        assert_eq!(profile.clock, clock.name());
+        assert!(profile.iterations >= 10, "{}", profile.iterations);
+        assert_eq!(profile.records, 3 * profile.iterations);
+        // One name, grid and block: one row, whatever the argument.
+        let [row] = &profile.device[..] else {
+            panic!("{:?}", profile.device);
+        };
+        assert_eq!(row.per_iteration, 3.0);
+        near("shortest", row.shortest_ns, 20_000.0);
+        near("longest", row.longest_ns, 100_000.0);
+        near("busy", profile.summary.busy_ns, 140_000.0 + 3_000.0);
+        assert!(
+            matches!(&row.work, Work::Kernel { name, grid: [1, 1, 1], block: [1, 1, 1], .. } if name == "spin"),
+            "{:?}",
+            row.work
+        );
+        let launches = profile.calls.iter().find(|c| c.name == "cuLaunchKernel");
+        assert_eq!(launches.map(|c| c.per_iteration), Some(3.0));
+        assert!(
+            profile.summary.sentence.starts_with("one kernel"),
+            "{}",
+            profile.summary.sentence
+        );
+        let first = profile.summary.first_kernel_ns.expect("there are kernels");
+        assert!(first > 0.0, "the first kernel starts before its iteration");
+        let gated = profile.notes.iter().any(|n| n.contains("gate"));
+        assert_eq!(gated, clock == Clock::EventsGated);
+        let spans: usize = (profile.timeline.lanes.iter())
+            .filter(|l| l.kind == LaneKind::Kernels)
+            .map(|l| l.spans.len())
+            .sum();
+        assert_eq!(spans, 3);
+        assert!(profile.timeline.length_ns >= 140_000.0);
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn the_kernels_of_a_graph_are_its_launchs() -> TestResult {
+    let _one = one_at_a_time();
+    let bench = Bench::new("graph")?;
+    let spin = bench.spin(20_000);
+    // SAFETY: the kernel takes one 64-bit number. It is loaded before the capture.
+    unsafe { spin.launch(&bench.stream) }?;
+    bench.stream.synchronize()?;
+    let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+    bench.stream.begin_capture(mode)?;
+    for _ in 0..7 {
+        // SAFETY: as above.
+        unsafe { spin.launch(&bench.stream) }?;
+    }
+    let flags = sys::CUgraphInstantiate_flags(0);
+    let graph = bench.stream.end_capture(flags)?.ok_or("nothing captured")?;
+    graph.upload()?;
+    let profile = bench.profile(Clock::EventsGated, 1, WINDOW, || {
+        let _step = range("replay");
+        graph.launch()
+    })?;
+    println!("{profile}");
+    no_warnings(&profile);
+    assert_eq!(profile.records, 7 * profile.iterations);
+    assert_eq!(profile.device.len(), 1);
+    near("a node", profile.device[0].median_ns, 20_000.0);
+    let launches = profile.calls.iter().find(|c| c.name == "cuGraphLaunch");
+    assert_eq!(launches.map(|c| c.per_iteration), Some(1.0));
+    assert_eq!(
+        profile.ranges[0].share, 1.0,
+        "the graph was launched in the range"
+    );
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn copies_have_their_bytes_direction_and_memory() -> TestResult {
+    let _one = one_at_a_time();
+    let bench = Bench::new("copies")?;
+    let n = 8 << 20;
+    // SAFETY: written before it is read, below.
+    let mut pinned = unsafe { bench.stream.context().alloc_pinned::<u8>(n) }?;
+    pinned.as_mut_slice()?.fill(1);
+    let mut pageable = vec![0u8; n];
+    let mut device: CudaSlice<u8> = bench.stream.alloc_zeros(n)?;
+    let profile = bench.profile(Clock::Wall, 3, WINDOW, || -> Result<(), BoxError> {
+        bench.stream.memcpy_htod(&pinned, &mut device)?;
+        bench.stream.memset_zeros(&mut device)?;
+        bench.stream.memcpy_dtoh(&device, &mut pageable)?;
+        Ok(())
+    })?;
+    println!("{profile}");
+    no_warnings(&profile);
+    let bytes = |from, to| -> f64 {
+        (profile.device.iter())
+            .filter_map(|row| match row.work {
+                Work::Copy {
+                    from: f,
+                    to: t,
+                    bytes,
+                } if f == from && t == to => Some(bytes as f64 * row.per_iteration),
+                _ => None,
+            })
+            .sum()
+    };
+    assert_eq!(bytes(Place::Pinned, Place::Device), n as f64);
+    assert_eq!(bytes(Place::Device, Place::Pageable), n as f64);
+    let set = profile
+        .device
+        .iter()
+        .find(|r| matches!(r.work, Work::Set { .. }));
+    assert_eq!(
+        set.map(|r| (&r.work, r.per_iteration)),
+        Some((&Work::Set { bytes: n as u64 }, 1.0))
+    );
+    let copies = profile.summary.copies_ns;
+    assert!(copies > 0.0 && profile.summary.hidden_ns == 0.0);
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn what_overlaps_is_hidden() -> TestResult {
+    let _one = one_at_a_time();
+    let bench = Bench::new("overlap")?;
+    let other = bench.stream.context().new_stream()?;
+    let n = 16 << 20;
+    // SAFETY: written before it is read, below.
+    let mut pinned = unsafe { bench.stream.context().alloc_pinned::<u8>(n) }?;
+    pinned.as_mut_slice()?.fill(1);
+    let mut device: CudaSlice<u8> = other.alloc_zeros(n)?;
+    let (address, _guard) = device.device_ptr_mut(&other);
+    let source = pinned.as_slice()?;
+    // Far longer than the copy takes on any link from PCIe 3 on.
+    let long = bench.spin(5_000_000);
+    let profile = bench.profile(
+        Clock::Wall,
+        2,
+        Duration::from_millis(50),
+        || -> Result<(), BoxError> {
+            // SAFETY: the kernel takes one 64-bit number.
+            unsafe { long.launch(&bench.stream) }?;
+            // SAFETY: both ends are alive and of that length until the streams are done, below.
+            unsafe { result::memcpy_htod_async(address, source, other.cu_stream()) }?;
+            other.synchronize()?;
+            bench.stream.synchronize()?;
+            Ok(())
+        },
+    )?;
+    println!("{profile}");
+    no_warnings(&profile);
+    let s = &profile.summary;
+    near("the kernel", s.kernels_ns, 5_000_000.0);
+    // The copy may begin before the kernel, which is launched first, does.
+    assert!(
+        s.copies_ns > 0.0 && s.copies_ns - s.hidden_ns <= 20_000.0,
+        "{s:?}"
+    );
+    near("busy", s.busy_ns, 5_000_000.0);
+    let streams = (profile.timeline.lanes.iter())
+        .filter(|l| matches!(l.kind, LaneKind::Kernels | LaneKind::Copies))
+        .count();
+    assert_eq!(streams, 2);
+
+    // Two kernels at the same time are busy once.
+    let spin = bench.spin(1_000_000);
+    let profile = bench.profile(
+        Clock::Wall,
+        2,
+        Duration::from_millis(20),
+        || -> Result<(), BoxError> {
+            // SAFETY: the kernel takes one 64-bit number.
+            unsafe {
+                spin.launch(&bench.stream)?;
+                spin.launch(&other)?;
+            }
+            other.synchronize()?;
+            bench.stream.synchronize()?;
+            Ok(())
+        },
+    )?;
+    println!("{profile}");
+    assert_eq!(profile.device[0].per_iteration, 2.0);
+    near("a spin", profile.device[0].median_ns, 1_000_000.0);
+    assert!(
+        profile.summary.busy_ns < 1_100_000.0,
+        "they did not overlap: {:?}",
+        profile.summary
+    );
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn ranges_have_the_device_time_launched_in_them() -> TestResult {
+    let _one = one_at_a_time();
+    let bench = Bench::new("ranges")?;
+    let (forward, backward) = (bench.spin(50_000), bench.spin(150_000));
+    let profile = bench.profile(Clock::EventsGated, 2, WINDOW, || {
+        let _step = range("step");
+        {
+            let _forward = range("forward");
+            // SAFETY: the kernel takes one 64-bit number.
+            unsafe { forward.launch(&bench.stream) }?;
+        }
+        let _backward = range("backward");
+        // SAFETY: as above.
+        unsafe { backward.launch(&bench.stream) }
+    })?;
+    println!("{profile}");
+    let seen: Vec<_> = (profile.ranges.iter())
+        .map(|r| (r.name.as_str(), r.per_iteration))
+        .collect();
+    let names = ["step", "step / forward", "step / backward"];
+    assert_eq!(seen, names.map(|name| (name, 1.0)));
+    near(
+        "forward",
+        profile.ranges[1].device_ns_per_iteration,
+        50_000.0,
+    );
+    near(
+        "backward",
+        profile.ranges[2].device_ns_per_iteration,
+        150_000.0,
+    );
+    assert_eq!(profile.ranges[0].share, 1.0);
+    assert!(
+        profile
+            .timeline
+            .lanes
+            .iter()
+            .any(|l| l.kind == LaneKind::Ranges && l.spans.len() == 3)
+    );
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn cold_iterations_are_recorded_without_their_eviction() -> TestResult {
+    let _one = one_at_a_time();
+    let bench = Bench::new("cold")?;
+    let spin = bench.spin(30_000);
+    let profile = bench.profile(Clock::EventsCold, 1, WINDOW, || {
+        // SAFETY: the kernel takes one 64-bit number.
+        unsafe { spin.launch(&bench.stream) }
+    })?;
+    println!("{profile}");
+    assert_eq!(profile.records, profile.iterations);
+    assert_eq!(profile.device.len(), 1, "{:?}", profile.device);
+    near("the kernel", profile.device[0].median_ns, 30_000.0);
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn after_a_profile_the_gate_and_its_times_are_as_before() -> TestResult {
+    let _one = one_at_a_time();
+    let bench = Bench::new("after")?;
+    let spin = bench.spin(20_000);
+    // SAFETY: the kernel takes one 64-bit number.
+    let mut launch = || unsafe { spin.launch(&bench.stream) };
+    bench.time.wake()?;
+    let off = bench.time.gate_off_reason();
+    let mut gated = |bench: &Bench| -> Result<f64, TimingError> {
+        let mut samples = Vec::new();
+        for _ in 0..9 {
+            samples.push(
+                bench
+                    .time
+                    .measure(Clock::EventsGated, 200, 1, &mut launch)?
+                    / 200.0,
+            );
+        }
+        samples.sort_by(f64::total_cmp);
+        Ok(samples[4])
+    };
+    let before = gated(&bench)?;
+    for _ in 0..2 {
+        let profile = bench.profile(Clock::EventsGated, 1, WINDOW, || {
+            // SAFETY: as above.
+            unsafe { spin.launch(&bench.stream) }
+        })?;
+        assert_eq!(
+            profile.records, profile.iterations,
+            "the second as the first"
+        );
+    }
+    assert_eq!(bench.time.gate_off_reason(), off);
+    let after = gated(&bench)?;
+    println!("gated: {before:.0} ns before, {after:.0} ns after a profile");
+    near("gated after a profile", after, before);
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn benchmarks_with_nothing_to_record_say_so() -> TestResult {
+    let _one = one_at_a_time();
+    let bench = Bench::new("nothing")?;
+    let cpu = bench.profile(Clock::Wall, 0, WINDOW, || Ok::<(), TimingError>(()));
+    assert_eq!(cpu.unwrap_err(), NoProfile::NothingOnDevice);
+    Ok(())
+}

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::results::files::{self, FileError};
 use crate::results::layout::{BENCHMARK, CROSSINGS, ESTIMATES, NEW, SAMPLE, SIDECAR};
 use crate::results::problem::Problem;
+use crate::results::profiles;
 use crate::results::runs;
 use crate::results::stored::Contents;
 
@@ -46,8 +47,8 @@ pub(crate) enum ExportError {
     File(#[from] FileError),
 }
 
-/// Copies the newest result of each benchmark under `root`, its sidecar and the record of its
-/// run, to `destination/criterion`. Results without a sidecar that matches their samples are
+/// Copies the newest result of each benchmark under `root`, its sidecar, its profile and the record
+/// of its run, to `destination/criterion`. Results without a sidecar that matches their samples are
 /// left out and named.
 ///
 /// # Errors
@@ -78,6 +79,11 @@ pub(crate) fn export(root: &Path, destination: &Path) -> Result<Exported, Export
                 let place = to.join(relative(root, &stored.folder)).join(NEW);
                 for file in FILES {
                     files::copy(&dir.join(file), &place.join(file))?;
+                }
+                // The trace beside it is large, and no report reads it.
+                let profile = profiles::path(&stored.folder);
+                if profile.is_file() {
+                    copy(root, &to, &profile)?;
                 }
                 names.insert(sidecar.run);
                 exported.benchmarks += 1;

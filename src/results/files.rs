@@ -34,13 +34,15 @@ pub(crate) enum FileError {
     },
     /// Written by a newer crossover.
     #[error(
-        "{path}: schema {found} is newer than {SCHEMA}, the newest this version reads; update crossover"
+        "{path}: schema {found} is newer than {newest}, the newest this version reads; update crossover"
     )]
     Schema {
         /// The file.
         path: PathBuf,
         /// Schema number found.
         found: u64,
+        /// The newest that is read.
+        newest: u32,
     },
     /// The samples beside a sidecar are not the ones it describes.
     #[error(
@@ -193,14 +195,22 @@ fn world_readable() -> fs::Permissions {
 /// Reads a JSON file with a `schema` field, unknown fields ignored. Its texts are made
 /// [`visible`]: they go from here to terminals, plots and pages.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
+    read_json_up_to(SCHEMA, path)
+}
+
+/// The same for a kind of file that counts its schemas by itself, up to `newest`.
+pub(super) fn read_json_up_to<T: DeserializeOwned>(
+    newest: u32,
+    path: &Path,
+) -> Result<T, FileError> {
     let mut value = read_value(path)?;
     make_visible(&mut value);
-    of_value(path, value)
+    of_value(path, newest, value)
 }
 
 /// The same with its texts as they stand, for a reader that looks at each of them itself.
 pub(crate) fn read_json_as_it_stands<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
-    of_value(path, read_value(path)?)
+    of_value(path, SCHEMA, read_value(path)?)
 }
 
 fn read_value(path: &Path) -> Result<Value, FileError> {
@@ -234,13 +244,14 @@ fn make_visible(value: &mut Value) {
     }
 }
 
-fn of_value<T: DeserializeOwned>(path: &Path, value: Value) -> Result<T, FileError> {
+fn of_value<T: DeserializeOwned>(path: &Path, newest: u32, value: Value) -> Result<T, FileError> {
     if let Some(found) = value.get("schema").and_then(|s| s.as_u64())
-        && found > u64::from(SCHEMA)
+        && found > u64::from(newest)
     {
         return Err(FileError::Schema {
             path: path.into(),
             found,
+            newest,
         });
     }
     serde_json::from_value(value).map_err(|source| FileError::Parse {

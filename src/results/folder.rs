@@ -11,6 +11,7 @@ use crate::model::record::Sidecar;
 use crate::results::attempt::Attempt;
 use crate::results::files::{FileError, copy, try_to_write, write_json};
 use crate::results::layout::{BENCHMARK, ESTIMATES, NEW, SAMPLE, SIDECAR, TUKEY};
+use crate::results::profiles;
 use crate::results::sidecar;
 use crate::results::steadiness;
 use crate::results::stored::{estimates, is_whole, samples};
@@ -48,6 +49,18 @@ impl BenchmarkFolder {
     /// When the samples of this benchmark were last written.
     pub(crate) fn sampled_at(&self) -> Option<SystemTime> {
         fs::metadata(self.new_dir().join(SAMPLE))
+            .and_then(|m| m.modified())
+            .ok()
+    }
+
+    /// The folder itself.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// When a profile of this benchmark was last written.
+    pub(crate) fn profiled_at(&self) -> Option<SystemTime> {
+        fs::metadata(profiles::path(&self.path))
             .and_then(|m| m.modified())
             .ok()
     }

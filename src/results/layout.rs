@@ -4,6 +4,7 @@
 //! <group>/<function>/<size>/new/         Criterion's files of the newest result
 //! <group>/<function>/<size>/<baseline>/  those of a saved baseline
 //!     crossover.json                     our sidecar, in each of them
+//! <group>/<function>/<size>/profile/     where its time goes: profile.json, and trace.json
 //! <group>/<function>/<size>/.earlier-<baseline>/
 //!                                        what an attempt is about to replace
 //! runs/<run>.json                        the record of a run
@@ -27,6 +28,9 @@ pub(crate) const CHANGE: &str = "change";
 /// Of Criterion, beside the baselines: its pages.
 pub(crate) const REPORT: &str = "report";
 
+/// Of Criterion, beside the baselines: where it has a profiler put its files.
+pub(crate) const PROFILE: &str = "profile";
+
 /// Of Criterion: the parts of the id.
 pub(crate) const BENCHMARK: &str = "benchmark.json";
 /// Of Criterion: median, mean and their intervals.
@@ -38,6 +42,11 @@ pub(crate) const TUKEY: &str = "tukey.json";
 
 /// The [`Sidecar`](crate::model::Sidecar) beside them.
 pub(crate) const SIDECAR: &str = "crossover.json";
+
+/// The [`Profile`](crate::timing::profile::Profile) in [`PROFILE`].
+pub(crate) const PROFILE_FILE: &str = "profile.json";
+/// The trace beside it, for Perfetto.
+pub(crate) const TRACE: &str = "trace.json";
 
 /// Held by the run that is writing.
 pub(crate) const LOCK: &str = "crossover.lock";

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use crate::model::environment::{Environment, GpuInfo};
 use crate::model::id::{self, Device};
@@ -16,6 +17,7 @@ use crate::results::curves::{Benchmark, Group, gather};
 use crate::results::earlier;
 use crate::results::layout::NEW;
 use crate::results::problem::Problem;
+use crate::results::profiles::{self, Profiled};
 use crate::results::runs;
 use crate::results::steadiness;
 use crate::results::stored::{Contents, Stored};
@@ -46,6 +48,8 @@ pub(crate) struct Machine {
     pub limits_by_run: BTreeMap<String, Limits>,
     /// By name.
     pub groups: Vec<Group>,
+    /// Where the time of benchmarks goes, in order of their folders.
+    pub profiles: Vec<Rc<Profiled>>,
     /// What was left out while reading.
     pub problems: Vec<Problem>,
 }
@@ -158,6 +162,14 @@ impl Machine {
                 machines.push(machine);
             }
         }
+        let (profiles, unread) = profiles::read_all(root);
+        problems.extend(unread);
+        for profiled in profiles {
+            // It names no run: it is of the machine with that GPU.
+            let of = |machine: &Self| machine.gpu() == Some(&profiled.profile.gpu);
+            let at = machines.iter().position(of).unwrap_or(0);
+            machines[at].profiles.push(Rc::new(profiled));
+        }
         machines[0].problems = problems;
         machines
     }
@@ -216,8 +228,14 @@ impl Machine {
             limits,
             limits_by_run,
             groups: gather(benchmarks, |group| topic(group, &topics)),
+            profiles: Vec::new(),
             problems: Vec::new(),
         }
+    }
+
+    /// The GPU's name.
+    pub(crate) fn gpu(&self) -> Option<&String> {
+        Some(&self.environment.as_ref()?.gpu.as_ref()?.name)
     }
 
     /// The first part of the GPU's UUID.

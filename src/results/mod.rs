@@ -13,6 +13,7 @@ pub(crate) mod folder;
 pub(crate) mod layout;
 pub(crate) mod machine;
 pub(crate) mod problem;
+pub(crate) mod profiles;
 pub(crate) mod runs;
 pub(crate) mod sidecar;
 pub(crate) mod source;

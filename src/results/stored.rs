@@ -207,7 +207,7 @@ pub(crate) fn baselines(root: &Path) -> BTreeSet<String> {
 }
 
 /// Folders that may hold a result, in order of their paths.
-fn walk(root: &Path) -> impl Iterator<Item = walkdir::Result<DirEntry>> {
+pub(super) fn walk(root: &Path) -> impl Iterator<Item = walkdir::Result<DirEntry>> {
     WalkDir::new(root)
         .min_depth(2)
         .max_depth(MAX_DEPTH)

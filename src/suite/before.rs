@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::results::files::{sweep, try_to_write};
-use crate::results::layout::{CHANGE, LOCK, NEW, REPORT};
+use crate::results::layout::{CHANGE, LOCK, NEW, PROFILE, REPORT};
 use crate::results::source::Names;
 use crate::results::stored::baselines;
 use crate::suite::arguments::Arguments;
@@ -31,7 +31,7 @@ pub(crate) enum Refused {
     /// A name that cannot be a folder beside Criterion's own.
     #[error(
         "--{option} {name:?}: choose a name of letters, digits, `-`, `_` and `.` that is not one \
-         of Criterion's own folders ({NEW}, {CHANGE}, {REPORT})"
+         of Criterion's own folders ({NEW}, {CHANGE}, {REPORT}, {PROFILE})"
     )]
     Baseline {
         /// The option.
@@ -92,7 +92,7 @@ pub(super) fn options(arguments: &Arguments, results: &Path) -> Result<(), Refus
         ("nresamples", 1.0, f64::MAX, "give 1 or more"),
         ("warm-up-time", 1e-9, 1e9, "give seconds above 0"),
         ("measurement-time", 1e-9, 1e9, "give seconds above 0"),
-        ("profile-time", 1e-9, 1e9, "give seconds above 0"),
+        ("profile-time", 1.0, 1e9, "give 1 second or more"),
         ("noise-threshold", 0.0, f64::MAX, "give 0 or more"),
         (
             "confidence-level",
@@ -155,7 +155,7 @@ fn is_baseline_name(name: &str) -> bool {
     !name.is_empty()
         && name.chars().all(good)
         && !name.chars().all(|c| c == '.')
-        && ![NEW, CHANGE, REPORT].contains(&name)
+        && ![NEW, CHANGE, REPORT, PROFILE].contains(&name)
 }
 
 /// Makes the results folder, tries to write there, and keeps other runs out of it for as long as

@@ -1,14 +1,18 @@
 //! A bench executable: runs its groups, then refreshes the report.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::ExitCode;
 
 use crate::command::pipe;
 use crate::presentation::text::visible_lines;
 use crate::report::assemble::Options;
-use crate::report::write;
+use crate::report::{profile, write};
+use crate::results::layout::NEW;
+use crate::results::stored::baselines;
 use crate::suite::AnyGroup;
 use crate::suite::confirm::process;
+use crate::suite::profiles::Profiles;
 use crate::suite::runner::Suite;
 use crate::workload::run_child;
 
@@ -73,5 +77,32 @@ pub fn bench(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
             }
         }
     }
+    if let Some((profiles, (results, out))) = finished.profiles() {
+        show(profiles, results, out);
+    }
     finished.close()
+}
+
+/// Prints the table of each profile, and has the page show them where there are results.
+fn show(profiles: &Profiles, results: &Path, out: &Path) {
+    for (profile, dir) in profiles.made() {
+        println!("\n{}", profile::text(profile, dir));
+    }
+    for remark in profiles.remarks() {
+        eprintln!("note: {}", visible_lines(&remark));
+    }
+    if profiles.made().len() == 0 {
+        return;
+    }
+    if !baselines(results).contains(NEW) {
+        println!("`cargo bench` and then `crossover report` draw them as timelines on a page");
+        return;
+    }
+    match write::refresh(results, out, &Options::default()) {
+        Ok(written) => println!("report: {}", visible_lines(&written.page.to_string_lossy())),
+        Err(error) => {
+            let error = visible_lines(&error.to_string());
+            eprintln!("note: the report does not show them: {error}");
+        }
+    }
 }

@@ -6,6 +6,7 @@ mod compare;
 mod env;
 mod export;
 mod pipe;
+mod profile;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ enum Command {
     Compare(compare::Args),
     Env(env::Arguments),
     Export(export::Arguments),
+    Profile(profile::Args),
     Report(report::Args),
 }
 
@@ -56,6 +58,7 @@ pub fn run() -> ExitCode {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Env(arguments) => env::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
+        Command::Profile(arguments) => profile::run(&arguments),
         Command::Report(arguments) => report::run(arguments).map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {

@@ -4,4 +4,5 @@ pub(crate) mod ink;
 pub(crate) mod page;
 pub(crate) mod plot;
 pub(crate) mod text;
+pub(crate) mod timeline;
 pub(crate) mod units;

@@ -28,6 +28,41 @@ pub(crate) fn is_plain(name: &str) -> bool {
     !name.chars().any(|c| acts(c) || is_break(c))
 }
 
+/// The text in at most so many characters: of a longer one the middle is left out.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    let all = text.chars().count();
+    if all <= most {
+        return text.to_owned();
+    }
+    let kept = most.saturating_sub(1);
+    let tail = kept / 2;
+    let begin = text.chars().take(kept - tail);
+    begin
+        .chain(['…'])
+        .chain(text.chars().skip(all - tail))
+        .collect()
+}
+
+/// The demangled name of a kernel without what it returns and takes.
+pub(crate) fn kernel_name(name: &str) -> &str {
+    let name = name.strip_prefix("void ").unwrap_or(name);
+    let Some(inner) = name.strip_suffix(')') else {
+        return name;
+    };
+    let mut depth = 1;
+    for (at, c) in inner.char_indices().rev() {
+        match c {
+            ')' => depth += 1,
+            '(' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 && at > 0 {
+            return &name[..at];
+        }
+    }
+    name
+}
+
 /// Line breaks and tabs.
 fn is_break(c: char) -> bool {
     matches!(c, '\t'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
@@ -47,6 +82,28 @@ fn acts(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_long_text_the_middle_is_left_out() {
+        assert_eq!(shortened("größer", 6), "größer");
+        assert_eq!(shortened("a longer text", 7), "a l…ext");
+        assert_eq!(shortened("größer", 4), "gr…r");
+        assert_eq!(shortened("größer", 1), "…");
+    }
+
+    #[test]
+    fn a_kernel_is_called_what_it_is_in_the_source() {
+        for (name, short) in [
+            ("scale_add", "scale_add"),
+            ("scale_add(float*, int (*)(int))", "scale_add"),
+            ("void a::b<(c)1>(a::b<(c)1>::Params)", "a::b<(c)1>"),
+            ("(anonymous)", "(anonymous)"),
+            ("unbalanced)", "unbalanced)"),
+            ("void ", ""),
+        ] {
+            assert_eq!(kernel_name(name), short, "{name}");
+        }
+    }
 
     #[test]
     fn what_acts_on_a_terminal_is_written_out() {

@@ -232,6 +232,18 @@ pub(crate) fn bytes(bytes: f64) -> String {
     rate(bytes, "B")
 }
 
+/// A number and its unit without zeros behind the point: `20 µs` of `20.0 µs`.
+pub(super) fn short(text: &str) -> String {
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            let (digits, exponent) = number.split_at(number.find('e').unwrap_or(number.len()));
+            let digits = digits.trim_end_matches('0').trim_end_matches('.');
+            format!("{digits}{exponent} {unit}")
+        }
+        _ => text.into(),
+    }
+}
+
 impl Unit {
     /// A size in words: `1,024`, `256 MiB`, `10.0 ms`.
     pub(crate) fn write(self, of: u64) -> String {

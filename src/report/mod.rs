@@ -4,6 +4,7 @@
 pub(crate) mod assemble;
 mod charts;
 mod page;
+pub(crate) mod profile;
 pub(crate) mod readme;
 mod summary;
 mod terminal;

@@ -146,7 +146,10 @@ mod tests {
             panic!("{profiles:?}")
         };
         assert_eq!(one.profile, eager("chain/gpu/each/64"));
-        assert_eq!((&*one.group, &*one.function, one.size), ("chain", "gpu/each", 64));
+        assert_eq!(
+            (&*one.group, &*one.function, one.size),
+            ("chain", "gpu/each", 64)
+        );
         assert_eq!(read_all(Path::new("/no such folder")).0.len(), 0);
     }
 

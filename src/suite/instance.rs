@@ -34,6 +34,24 @@ pub(super) fn instance(
     }
 }
 
+/// The same, with what records the device under `--profile-time`, where this was built with it.
+#[cfg(feature = "profiler")]
+pub(super) fn profiled(criterion: Criterion<CudaTime>, time: &CudaTime) -> Criterion<CudaTime> {
+    use crate::timing::profiler::CudaProfiler;
+
+    // The tables are printed together, when all is over.
+    criterion.with_profiler(CudaProfiler::new(time).quiet())
+}
+
+/// The same: nothing is recorded without the feature.
+#[cfg(not(feature = "profiler"))]
+pub(super) fn profiled(criterion: Criterion<CudaTime>, _time: &CudaTime) -> Criterion<CudaTime> {
+    criterion
+}
+
+/// Whether this was built with what records the device.
+pub(super) const RECORDS: bool = cfg!(feature = "profiler");
+
 /// The group of that name, its summary drawn on logarithmic axes.
 pub(super) fn plots<'a>(criterion: &'a mut Criterion<CudaTime>, group: &str) -> Plots<'a> {
     let mut plots = criterion.benchmark_group(group);

@@ -231,7 +231,7 @@ impl Journal {
                 return ExitCode::from(2);
             }
         }
-        if self.mode == Mode::Bench {
+        if matches!(self.mode, Mode::Bench | Mode::Profile) {
             let by_profile = self.by_profile;
             if by_profile > 0 {
                 eprintln!(

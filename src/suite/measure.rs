@@ -13,7 +13,7 @@ use crate::model::record::{SCHEMA, Sidecar};
 use crate::model::verified::Verified;
 use crate::results::attempt::Aside;
 use crate::results::folder::BenchmarkFolder;
-use crate::suite::arguments::Arguments;
+use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::group::{Group, Implementation, Make};
 use crate::suite::instance::{Plots, instance, plots};
 use crate::suite::interrupt;
@@ -126,6 +126,10 @@ impl Measuring<'_> {
         // Those of the benchmark before.
         calibrate::take_recent();
         let (mut routine, sampling) = catch_panic(set_up).map_err(failed)??;
+        if self.arguments.mode == Mode::Profile && row.is_gpu() && sampling.timing == Timing::Own {
+            let reason = "it times itself, and no clock that a profile follows runs it";
+            return Err(Missing::Skipped(reason.to_owned()));
+        }
         if let Some(turns) = self.turns {
             let id = bench.id.to_owned();
             turns.say(&Said::Ready { id });

@@ -12,15 +12,16 @@ use criterion::Criterion;
 use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
 use crate::model::topic::Topic;
-use crate::suite::arguments::Arguments;
+use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::before::{self, Refused};
 use crate::suite::confirm::Task;
 use crate::suite::confirm::driver::When;
 use crate::suite::confirm::in_turns::TakingTurns;
 use crate::suite::group::Group;
-use crate::suite::instance::{instance, plots};
+use crate::suite::instance::{instance, plots, profiled};
 use crate::suite::interrupt;
 use crate::suite::plan::Planned;
+use crate::suite::profiles::Profiles;
 use crate::suite::sampling::{Pace, SamplingPlan};
 use crate::suite::session::Session;
 use crate::suite::settings::{Profile, Settings, unknown_variables};
@@ -54,7 +55,7 @@ impl Suite {
         }
         let arguments = Arguments::from_env();
         before::options(&arguments, &settings.results)?;
-        let lock = match arguments.saves {
+        let lock = match arguments.saves || arguments.mode == Mode::Profile {
             true => Some(before::results_folder(&settings.results)?),
             false => None,
         };
@@ -71,7 +72,10 @@ impl Suite {
             None => SamplingPlan::of(settings.profile),
         };
         let time = CudaTime::host_only();
-        let criterion = instance(&settings.results, &sampling, &time, turns.is_some());
+        let mut criterion = instance(&settings.results, &sampling, &time, turns.is_some());
+        if arguments.mode == Mode::Profile {
+            criterion = profiled(criterion, &time);
+        }
         Ok(Self {
             criterion,
             session: Session::new(settings, arguments, sampling, time, turns),
@@ -138,6 +142,13 @@ impl Finished {
     pub(crate) fn results(&self) -> Option<(&Path, &Path)> {
         let wanted = self.measured && !self.session.takes_turns();
         wanted.then(|| self.session.folders())
+    }
+
+    /// What became of the benchmarks that were profiled, and the same folders; `None` in any other
+    /// mode.
+    pub(crate) fn profiles(&self) -> Option<(&Profiles, (&Path, &Path))> {
+        let profiles = self.session.profiles()?;
+        Some((profiles, self.session.folders()))
     }
 
     /// Says what was left out and what failed. The exit code is 1 if a benchmark or the device

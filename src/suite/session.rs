@@ -24,6 +24,7 @@ use crate::suite::machine::Machine;
 use crate::suite::measure::{Bench, Measuring};
 use crate::suite::missing::Missing;
 use crate::suite::nearest::nearest_id;
+use crate::suite::profiles::Profiles;
 use crate::suite::progress::Progress;
 use crate::suite::sampling::{Pace, SamplingPlan};
 use crate::suite::settings::{Profile, Settings};
@@ -47,6 +48,7 @@ pub(super) struct Session {
     known: Vec<String>,
     /// The ids of what could be run, until they are announced.
     expected: Vec<String>,
+    profiles: Profiles,
 }
 
 impl Session {
@@ -71,6 +73,7 @@ impl Session {
             progress,
             turns,
             expected: Vec::new(),
+            profiles: Profiles::default(),
         }
     }
 
@@ -266,7 +269,12 @@ impl Session {
             journal: &mut self.journal,
             turns: self.turns.as_ref(),
         };
+        let profiled_before = bench.folder.profiled_at();
         match measuring.measure(plots, criterion_id, &bench, problem, pace) {
+            Ok(()) if self.arguments.mode == Mode::Profile => {
+                self.profiles
+                    .add(&id, row.is_gpu(), &bench.folder, profiled_before);
+            }
             Ok(()) => {}
             // What fails after a signal, such as a child process that got it too, fails by it.
             Err(_) if interrupt::signal().is_some() => {}
@@ -345,6 +353,11 @@ impl Session {
             sweep(&self.settings.results);
         }
         measured
+    }
+
+    /// What became of the benchmarks that were profiled, in that mode.
+    pub(super) fn profiles(&self) -> Option<&Profiles> {
+        (self.arguments.mode == Mode::Profile).then_some(&self.profiles)
     }
 
     /// The results, and the folder for a report on them.

@@ -2,7 +2,7 @@
 
 use crate::model::topic::Unit;
 use crate::presentation::plot::figure::{Plot, Quantity};
-use crate::presentation::units;
+use crate::presentation::units::{self, short};
 
 /// Logarithms of numbers that can be labelled: beyond are none of full precision.
 const FIRST: f64 = f64::MIN_10_EXP as f64;
@@ -165,18 +165,6 @@ pub(super) fn value_label(log10: f64, quantity: Quantity) -> String {
         Quantity::Ratio => return units::change(10f64.powf(log10)),
     };
     short(&text)
-}
-
-/// Without zeros behind the point.
-fn short(text: &str) -> String {
-    match text.split_once(' ') {
-        Some((number, unit)) if number.contains('.') => {
-            let (digits, exponent) = number.split_at(number.find('e').unwrap_or(number.len()));
-            let digits = digits.trim_end_matches('0').trim_end_matches('.');
-            format!("{digits}{exponent} {unit}")
-        }
-        _ => text.into(),
-    }
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use crate::presentation::ink::Role;
 use crate::presentation::units;
 use crate::report::assemble::Assembled;
 use crate::report::charts;
-use crate::report::page::link;
 use crate::report::page::runs::earlier_run;
+use crate::report::page::{link, profile};
 use crate::results::curves::{Benchmark, Group, Series};
 use crate::results::machine::Machine;
 
@@ -130,9 +130,9 @@ pub(super) fn section(report: &Assembled, section: &Section, out: &Path) -> Mark
             @if let Some(group) = report.machine.group(name) {
                 @if one_size(report, name) { (bars(report, group, &report.machine, out)) }
                 @else { (times(report, group, &report.machine, out)) }
-                (details(report, group, &report.machine, out))
             }
-            @for (machine, _) in &report.others {
+            (profile::profiles(report, name, out))
+            @for machine in report.machines() {
                 @if let Some(group) = machine.group(name) {
                     (details(report, group, machine, out))
                 }

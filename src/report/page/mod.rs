@@ -4,6 +4,7 @@ mod data;
 pub(super) mod group;
 mod limits;
 mod link;
+mod profile;
 mod runs;
 
 use maud::{Markup, PreEscaped, html};

@@ -9,6 +9,7 @@ mod lessons;
 mod limits;
 mod page;
 mod precision;
+mod profiles;
 mod reading;
 mod summary;
 mod sustained;

@@ -67,7 +67,9 @@ impl Iteration {
             spans: self.calls.clone(),
         }];
         for (kind, name, _, span) in &self.work {
-            let known = lanes.iter().position(|l| l.kind == *kind && l.name == *name);
+            let known = lanes
+                .iter()
+                .position(|l| l.kind == *kind && l.name == *name);
             let at = known.unwrap_or_else(|| {
                 lanes.push(Lane {
                     kind: *kind,
@@ -85,7 +87,9 @@ impl Iteration {
     fn device(&self) -> Vec<DeviceRow> {
         let mut rows: BTreeMap<&Work, Vec<f64>> = BTreeMap::new();
         for (_, _, work, span) in &self.work {
-            rows.entry(work).or_default().push(span.end_ns - span.start_ns);
+            rows.entry(work)
+                .or_default()
+                .push(span.end_ns - span.start_ns);
         }
         let all: f64 = rows.values().flatten().sum();
         let row = |(work, mut ns): (&Work, Vec<f64>)| {
@@ -252,7 +256,11 @@ pub(crate) fn product(id: &str, memory: Place) -> Profile {
     let length = bytes as f64 / rate;
     let mut at = 3_000.0;
     for _ in 0..2 {
-        let held = if memory == Place::Pinned { 2_500.0 } else { length };
+        let held = if memory == Place::Pinned {
+            2_500.0
+        } else {
+            length
+        };
         it.call("cuMemcpyHtoDAsync_v2", at - 2_800.0, held);
         let sent = copy(memory, Place::Device, bytes);
         at = it.run("host to device", sent, at, length) + 3_500.0;
@@ -266,7 +274,11 @@ pub(crate) fn product(id: &str, memory: Place) -> Profile {
         shared_bytes: 49_152,
     };
     at = it.run("stream 7", gemm, at, 340_000.0) + 1_200.0;
-    let held = if memory == Place::Pinned { 2_500.0 } else { length };
+    let held = if memory == Place::Pinned {
+        2_500.0
+    } else {
+        length
+    };
     it.call("cuMemcpyDtoHAsync_v2", at - 2_800.0, held);
     let back = copy(Place::Device, memory, bytes);
     let end = it.run("device to host", back, at, length);

@@ -1,0 +1,336 @@
+//! A profile in words: the rows of its table and the lines below it, and the table for a terminal.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use comfy_table::{CellAlignment, LineStyle, Table, presets};
+
+use crate::presentation::text::{kernel_name, shortened, visible};
+use crate::presentation::units;
+use crate::timing::profile::{DeviceRow, Place, Profile, Summary, Work};
+
+/// Where nobody knows how wide the terminal is.
+const WIDTH: usize = 80;
+/// Wider ones make a line hard to follow.
+const WIDEST: usize = 140;
+/// A name in fewer characters says nothing.
+const SHORTEST_NAME: usize = 16;
+/// Rows of a table; the rest are counted.
+const MOST_ROWS: usize = 12;
+
+/// One row of a table: its name, which may be shortened, and the other columns.
+pub(super) struct Line {
+    pub(super) name: String,
+    pub(super) cells: Vec<String>,
+}
+
+/// A table: what its columns are, and its rows.
+pub(super) struct Rows {
+    pub(super) head: Vec<&'static str>,
+    pub(super) lines: Vec<Line>,
+    /// Rows that are left out.
+    pub(super) more: usize,
+}
+
+/// What ran on the device, without the columns in which no row has anything.
+pub(super) fn device(profile: &Profile) -> Rows {
+    let rows = &profile.device;
+    let kernels = rows.iter().any(|r| matches!(r.work, Work::Kernel { .. }));
+    let moves = rows.iter().any(|r| !matches!(r.work, Work::Kernel { .. }));
+    let mut head = vec!["on the device", "calls", "time", "share"];
+    if kernels {
+        head.extend(["grid", "block", "regs"]);
+    }
+    if moves {
+        head.push("rate");
+    }
+    let line = |row: &DeviceRow| {
+        let mut cells = vec![
+            count(row.per_iteration),
+            units::time(row.ns_per_iteration),
+            units::percent(row.share),
+        ];
+        if kernels {
+            cells.extend(launch(&row.work));
+        }
+        if moves {
+            cells.push(rate(row).unwrap_or_default());
+        }
+        Line {
+            name: name(&row.work),
+            cells,
+        }
+    };
+    Rows::new(head, rows.iter().map(line).collect())
+}
+
+/// What the host called.
+pub(super) fn calls(profile: &Profile) -> Rows {
+    let all = profile.summary.iteration_ns;
+    let line = |row: &crate::timing::profile::CallRow| Line {
+        name: visible(&row.name),
+        cells: vec![
+            count(row.per_iteration),
+            units::time(row.ns_per_iteration),
+            units::percent(row.ns_per_iteration / all),
+        ],
+    };
+    let lines = profile.calls.iter().map(line).collect();
+    Rows::new(
+        vec!["driver call", "calls", "host time", "of iteration"],
+        lines,
+    )
+}
+
+/// What the code named.
+pub(super) fn ranges(profile: &Profile) -> Rows {
+    let line = |row: &crate::timing::profile::RangeRow| Line {
+        name: visible(&row.name),
+        cells: vec![
+            count(row.per_iteration),
+            units::time(row.host_ns_per_iteration),
+            units::time(row.device_ns_per_iteration),
+            units::percent(row.share),
+        ],
+    };
+    let head = vec!["range", "calls", "host time", "device time", "share"];
+    Rows::new(head, profile.ranges.iter().map(line).collect())
+}
+
+impl Rows {
+    fn new(head: Vec<&'static str>, mut lines: Vec<Line>) -> Self {
+        let more = lines.len().saturating_sub(MOST_ROWS);
+        lines.truncate(MOST_ROWS);
+        Self { head, lines, more }
+    }
+}
+
+/// A whole number of executions, or a mean that is none.
+fn count(per_iteration: f64) -> String {
+    match (per_iteration - per_iteration.round()).abs() < 5e-3 {
+        true => units::count(per_iteration),
+        false => units::number(per_iteration),
+    }
+}
+
+/// What a kernel, a copy or a set is called.
+pub(super) fn name(work: &Work) -> String {
+    match work {
+        Work::Kernel { name, .. } => kernel_name(&visible(name)).to_owned(),
+        Work::Copy { from, to, bytes } => {
+            format!(
+                "{} → {}, {}",
+                place(*from),
+                place(*to),
+                units::binary(*bytes)
+            )
+        }
+        Work::Set { bytes } => format!("set {}", units::binary(*bytes)),
+    }
+}
+
+fn place(place: Place) -> &'static str {
+    match place {
+        Place::Device => "device",
+        Place::Pinned => "pinned",
+        Place::Pageable => "ordinary",
+        Place::Managed => "managed",
+        Place::Peer => "peer",
+        Place::Unknown => "unknown",
+    }
+}
+
+/// Grid, block and registers of a kernel, else nothing.
+fn launch(work: &Work) -> [String; 3] {
+    let Work::Kernel {
+        grid,
+        block,
+        registers,
+        ..
+    } = work
+    else {
+        return Default::default();
+    };
+    [extent(*grid), extent(*block), registers.to_string()]
+}
+
+/// `16×8`, without the ones at the end.
+fn extent([x, y, z]: [u32; 3]) -> String {
+    match (y, z) {
+        (1, 1) => x.to_string(),
+        (_, 1) => format!("{x}×{y}"),
+        _ => format!("{x}×{y}×{z}"),
+    }
+}
+
+/// The bytes of a copy or set over the time that it takes.
+fn rate(row: &DeviceRow) -> Option<String> {
+    let (Work::Copy { bytes, .. } | Work::Set { bytes }) = row.work else {
+        return None;
+    };
+    let moved = bytes as f64 * row.per_iteration;
+    let rate = moved / (row.ns_per_iteration * 1e-9);
+    rate.is_normal().then(|| units::rate(rate, "B/s"))
+}
+
+/// What the table comes to, a name and a value a line. The last is what bounds it.
+pub(super) fn summary(profile: &Profile) -> Vec<(&'static str, String)> {
+    let s: &Summary = &profile.summary;
+    let time = units::time;
+    let mut lines = Vec::new();
+    let mut busy = format!(
+        "{} of {} ({})",
+        time(s.busy_ns),
+        time(s.iteration_ns),
+        units::percent(s.busy_ns / s.iteration_ns)
+    );
+    if s.gaps >= 0.5 {
+        let gaps = match count(s.gaps) {
+            one if one == "1" => "1 gap".to_owned(),
+            many => format!("{many} gaps (median {})", time(s.median_gap_ns)),
+        };
+        let _ = write!(busy, "; idle {} in {gaps}", time(s.idle_ns));
+    }
+    lines.push(("device busy", busy));
+    if s.copies_ns > 0.0 {
+        let hidden = match s.hidden_ns > 0.0 {
+            true => units::percent(s.hidden_ns / s.copies_ns),
+            false => "none".to_owned(),
+        };
+        let copies = format!(
+            "{}, {hidden} of it hidden behind kernels",
+            time(s.copies_ns)
+        );
+        lines.push(("copies", copies));
+    }
+    if let Some(first) = s.first_kernel_ns {
+        lines.push(("first kernel", format!("starts after {}", time(first))));
+    }
+    lines.push(("recording", recording(s)));
+    for note in &profile.notes {
+        lines.push(("note", visible(note)));
+    }
+    if !s.sentence.is_empty() {
+        lines.push(("in short", visible(&s.sentence)));
+    }
+    lines
+}
+
+/// How much slower recording made it.
+fn recording(s: &Summary) -> String {
+    let without = units::time(s.unrecorded_ns);
+    let ratio = s.iteration_ns / s.unrecorded_ns;
+    match ratio.is_finite() && ratio > 0.0 {
+        true => format!(
+            "{} an iteration, {without} without it ({})",
+            units::time(s.iteration_ns),
+            units::change(ratio)
+        ),
+        false => format!("{} an iteration", units::time(s.iteration_ns)),
+    }
+}
+
+/// `NVIDIA H200, clock wall, 100 iterations recorded 2026-11-22 10:00:00 UTC by CUPTI 13.0`.
+pub(super) fn source(profile: &Profile) -> String {
+    let when = profile.recorded.replace('T', " ").replace('Z', " UTC");
+    format!(
+        "{}, clock {}, {} iterations recorded {} by CUPTI {}",
+        visible(&profile.gpu),
+        visible(&profile.clock),
+        units::count(profile.iterations as f64),
+        visible(&when),
+        visible(&profile.cupti)
+    )
+}
+
+/// The whole of it for a terminal. `dir` is where its files lie.
+pub(crate) fn text(profile: &Profile, dir: &Path) -> String {
+    // Known where this goes to a terminal.
+    let width = Table::new().width().map_or(WIDTH, usize::from);
+    text_within(profile, dir, width.clamp(WIDTH, WIDEST))
+}
+
+fn text_within(profile: &Profile, dir: &Path, width: usize) -> String {
+    let mut text = format!("{}\n", visible(&profile.benchmark));
+    wrapped(&mut text, "", &source(profile), width);
+    for rows in [device(profile), calls(profile), ranges(profile)] {
+        if !rows.lines.is_empty() {
+            let _ = writeln!(text, "{}", table(&rows, width));
+        }
+        if rows.more > 0 {
+            let _ = writeln!(text, " and {} more", rows.more);
+        }
+    }
+    for (name, value) in summary(profile) {
+        wrapped(&mut text, name, &value, width);
+    }
+    let dir = visible(&dir.to_string_lossy());
+    let _ = writeln!(text, "{:<14}{dir}", "files");
+    let trace = "trace.json there opens in Perfetto, https://ui.perfetto.dev";
+    let _ = writeln!(text, "{:<14}{trace}", "");
+    text
+}
+
+/// A name and a value, the value aligned below itself where it takes several lines.
+fn wrapped(text: &mut String, name: &str, value: &str, width: usize) {
+    const INDENT: usize = 14;
+    let (mut line, indent) = match name {
+        "" => (String::new(), 0),
+        name => (format!("{name:<INDENT$}"), INDENT),
+    };
+    let mut is_empty = true;
+    // A number stays with its unit.
+    let mut words: Vec<String> = Vec::new();
+    for word in value.split(' ') {
+        let number = |w: &&mut String| w.ends_with(|c: char| c.is_ascii_digit());
+        match words.last_mut().filter(number) {
+            Some(number) => *number += &format!(" {word}"),
+            None => words.push(word.to_owned()),
+        }
+    }
+    for word in &words {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > width {
+            let _ = writeln!(text, "{line}");
+            line = " ".repeat(indent);
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    let _ = writeln!(text, "{line}");
+}
+
+/// A table no wider than `width`: the names give way.
+fn table(rows: &Rows, width: usize) -> Table {
+    let cells = rows
+        .lines
+        .iter()
+        .map(|l| l.cells.iter().map(String::as_str));
+    let mut widths: Vec<usize> = rows.head[1..].iter().map(|h| h.chars().count()).collect();
+    for cells in cells {
+        for (width, cell) in widths.iter_mut().zip(cells) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    // Two spaces before each column: its padding, and where a style may have a line.
+    let others: usize = widths.iter().map(|w| w + 2).sum();
+    let room = width.saturating_sub(others).max(SHORTEST_NAME);
+    // A line between the rows would double the height of a long table.
+    let style = presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none());
+    let mut table = Table::new();
+    table.load_style(style).set_header(rows.head.clone());
+    for line in &rows.lines {
+        let name = shortened(&line.name, room);
+        table.add_row(std::iter::once(name).chain(line.cells.iter().cloned()));
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((u16::from(column.index > 0), 0));
+        if column.index > 0 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}

@@ -1,0 +1,131 @@
+//! What became of the benchmarks that were run under `--profile-time`.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::results::folder::BenchmarkFolder;
+use crate::results::profiles::{path, read};
+use crate::suite::instance::RECORDS;
+use crate::timing::profile::Profile;
+
+/// The profiles of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Profiles {
+    made: Vec<(Profile, PathBuf)>,
+    /// GPU benchmarks of which nothing was recorded.
+    silent: Vec<String>,
+    /// What was written and cannot be read, in sentences.
+    unread: Vec<String>,
+    /// CPU benchmarks that were run.
+    on_cpu: usize,
+}
+
+impl Profiles {
+    /// Takes over what the recorder left of a benchmark; `before` is when an earlier profile of it
+    /// was written.
+    pub(super) fn add(
+        &mut self,
+        id: &str,
+        is_gpu: bool,
+        folder: &BenchmarkFolder,
+        before: Option<SystemTime>,
+    ) {
+        if !is_gpu {
+            self.on_cpu += 1;
+        } else if folder.profiled_at() == before {
+            self.silent.push(id.to_owned());
+        } else {
+            match read(folder.path()) {
+                Ok(profile) => {
+                    let file = path(folder.path());
+                    let dir = file.parent().unwrap_or(folder.path());
+                    self.made.push((profile, dir.to_owned()));
+                }
+                Err(error) => self.unread.push(error.to_string()),
+            }
+        }
+    }
+
+    /// Each profile with the folder that its files lie in, in the order of the benchmarks.
+    pub(crate) fn made(&self) -> impl ExactSizeIterator<Item = (&Profile, &Path)> {
+        self.made.iter().map(|(profile, dir)| (profile, &**dir))
+    }
+
+    /// What was not profiled, and why, in sentences.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        let mut remarks = self.unread.clone();
+        if !RECORDS {
+            let reason = "nothing was recorded: this was built without the feature `profiler`; \
+                          build it with its default features";
+            remarks.push(reason.to_owned());
+        } else if !self.silent.is_empty() {
+            let ids = self.silent.join(", ");
+            remarks.push(format!("no profile of {ids}: the lines above say why"));
+        } else if self.made.is_empty() && self.on_cpu > 0 {
+            let reason = "nothing ran on a device: what was selected is CPU code; to profile what \
+                          a GPU does, select ids with /gpu/ (--list shows them)";
+            remarks.push(reason.to_owned());
+        }
+        remarks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::profiles::planted::{eager, plant};
+
+    const ID: &str = "chain/gpu/each/64";
+
+    fn folder(root: &Path) -> BenchmarkFolder {
+        BenchmarkFolder::new(root, "chain", "gpu/each", 64, true)
+    }
+
+    #[test]
+    fn a_profile_of_an_earlier_run_is_not_taken_for_this_ones() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = folder(root.path());
+        let before = folder.profiled_at();
+        let mut profiles = Profiles::default();
+        plant(root.path(), &eager(ID));
+        profiles.add(ID, true, &folder, before);
+        let (profile, dir) = profiles.made().next().unwrap();
+        assert_eq!(*profile, eager(ID));
+        assert_eq!(dir, root.path().join("chain/gpu_each/64/profile"));
+
+        let mut later = Profiles::default();
+        later.add(ID, true, &folder, folder.profiled_at());
+        assert_eq!(later.made().len(), 0);
+        if RECORDS {
+            let remarks = [format!("no profile of {ID}: the lines above say why")];
+            assert_eq!(later.remarks(), remarks);
+            assert_eq!(profiles.remarks(), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn a_profile_that_cannot_be_read_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = plant(root.path(), &eager(ID));
+        std::fs::write(path(&dir), "{").unwrap();
+        let mut profiles = Profiles::default();
+        profiles.add(ID, true, &folder(root.path()), None);
+        let remarks = profiles.remarks();
+        assert!(remarks[0].contains("profile.json: EOF"), "{remarks:?}");
+        assert_eq!(profiles.made().len(), 0);
+    }
+
+    #[test]
+    fn what_runs_on_no_device_has_no_profile() {
+        let root = tempfile::tempdir().unwrap();
+        let mut profiles = Profiles::default();
+        profiles.add("chain/cpu/one/64", false, &folder(root.path()), None);
+        let remarks = profiles.remarks().concat();
+        let expected = if RECORDS {
+            "nothing ran on a device"
+        } else {
+            "`profiler`"
+        };
+        assert!(remarks.contains(expected), "{remarks}");
+    }
+}

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         println!("suite: test");
         return ExitCode::SUCCESS;
     }
-    let tests: [(&str, fn()); 10] = [
+    let tests: [(&str, fn()); 11] = [
         ("a_run_leaves_its_files", a_run_leaves_its_files),
         (
             "a_named_baseline_has_its_sidecar",
@@ -58,6 +58,10 @@ fn main() -> ExitCode {
             test_mode_verifies_and_writes_nothing,
         ),
         ("without_a_gpu_it_is_said", without_a_gpu_it_is_said),
+        (
+            "profiling_says_what_it_cannot_see_and_keeps_no_result",
+            profiling_says_what_it_cannot_see_and_keeps_no_result,
+        ),
         (
             "an_earlier_versions_baseline_compares_with_this_ones",
             an_earlier_versions_baseline_compares_with_this_ones,
@@ -621,6 +625,45 @@ fn without_a_gpu_it_is_said() {
     }
     let absent = run.record().environment.gpu_absent.expect("said");
     assert!(absent.contains("CROSSOVER_DEVICE"), "{absent}");
+}
+
+fn profiling_says_what_it_cannot_see_and_keeps_no_result() {
+    let profiled = |filter: &str| {
+        let arguments = ["--bench", "--profile-time", "1", filter];
+        let run = Run::new(&arguments, &[QUICK]);
+        let kept: Vec<String> = walkdir::WalkDir::new(run.root())
+            .into_iter()
+            .flatten()
+            .filter(|entry| entry.file_type().is_file() && entry.file_name() != "crossover.lock")
+            .map(|entry| entry.path().display().to_string())
+            .collect();
+        assert!(kept.is_empty(), "{kept:?}");
+        (run.code(), run.said())
+    };
+    let (code, said) = profiled("sound/cpu/double/16$");
+    assert_eq!(code, 0, "{said}");
+    let remark = match cfg!(feature = "profiler") {
+        true => "nothing ran on a device",
+        false => "built without the feature `profiler`",
+    };
+    assert!(said.contains(remark), "{said}");
+    // Also what is profiled is verified before.
+    let (code, said) = profiled("faulty/cpu/wrong/16$");
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("wrong result"), "{said}");
+    let (code, said) = profiled("faulty/gpu/illegal");
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("CROSSOVER_DEVICE=none"), "{said}");
+    let (code, said) = profiled("nothing/has/this/id");
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("no benchmark was selected"), "{said}");
+    let run = Run::new(&["--bench", "--profile-time", "0.5", "sound"], &[QUICK]);
+    assert_eq!(run.code(), 2, "{}", run.said());
+    assert!(
+        run.said().contains("give 1 second or more"),
+        "{}",
+        run.said()
+    );
 }
 
 /// `tests/golden/before` holds what commit 8861a45 left of this executable's group `sound`.

@@ -77,7 +77,7 @@ pub(super) fn calls(profile: &Profile) -> Rows {
     };
     let lines = profile.calls.iter().map(line).collect();
     Rows::new(
-        vec!["driver call", "calls", "host time", "of iteration"],
+        vec!["driver call", "calls", "host time", "of the iteration"],
         lines,
     )
 }
@@ -178,20 +178,16 @@ pub(super) fn summary(profile: &Profile) -> Vec<(&'static str, String)> {
     let s: &Summary = &profile.summary;
     let time = units::time;
     let mut lines = Vec::new();
-    let mut busy = format!(
-        "{} of {} ({})",
-        time(s.busy_ns),
-        time(s.iteration_ns),
-        units::percent(s.busy_ns / s.iteration_ns)
-    );
+    let share = units::percent(s.busy_ns / s.iteration_ns);
+    let busy = format!("{} of {} ({share})", time(s.busy_ns), time(s.iteration_ns));
+    lines.push(("device busy", busy));
     if s.gaps >= 0.5 {
         let gaps = match count(s.gaps) {
             one if one == "1" => "1 gap".to_owned(),
             many => format!("{many} gaps (median {})", time(s.median_gap_ns)),
         };
-        let _ = write!(busy, "; idle {} in {gaps}", time(s.idle_ns));
+        lines.push(("idle", format!("{} in {gaps}", time(s.idle_ns))));
     }
-    lines.push(("device busy", busy));
     if s.copies_ns > 0.0 {
         let hidden = match s.hidden_ns > 0.0 {
             true => units::percent(s.hidden_ns / s.copies_ns),
@@ -250,7 +246,7 @@ pub(crate) fn text(profile: &Profile, dir: &Path) -> String {
     text_within(profile, dir, width.clamp(WIDTH, WIDEST))
 }
 
-fn text_within(profile: &Profile, dir: &Path, width: usize) -> String {
+pub(super) fn text_within(profile: &Profile, dir: &Path, width: usize) -> String {
     let mut text = format!("{}\n", visible(&profile.benchmark));
     wrapped(&mut text, "", &source(profile), width);
     for rows in [device(profile), calls(profile), ranges(profile)] {

@@ -29,13 +29,16 @@ use crate::model::topic::Topic;
 use crate::presentation::text::is_plain;
 use crate::report::assemble::{Options, ReportError};
 use crate::report::readme::{self, ReadmeError};
-use crate::report::write;
+use crate::report::{profile, write};
 use crate::results::baseline::Baseline;
 use crate::results::crossings::{Crossings, Entry, machine};
 use crate::results::export::{ExportError, export};
 use crate::results::files::write_json;
-use crate::results::layout::{BENCHMARK, CROSSINGS, ESTIMATES, NEW, RUNS, SAMPLE, SIDECAR};
+use crate::results::layout::{
+    BENCHMARK, CROSSINGS, ESTIMATES, NEW, PROFILE_FILE, RUNS, SAMPLE, SIDECAR,
+};
 use crate::results::machine::Machine;
+use crate::results::profiles::planted::{eager, pieces, plant};
 use crate::results::source::Source;
 use crate::results::{runs, sidecar};
 use crate::timing::Clock;
@@ -79,6 +82,11 @@ fn sample_json() {
 #[test]
 fn sidecar_json() {
     fuzz(|results| results.named(SIDECAR), Results::check);
+}
+
+#[test]
+fn profile_json() {
+    fuzz(|results| results.named(PROFILE_FILE), Results::check);
 }
 
 #[test]
@@ -451,6 +459,12 @@ impl Results {
             read.notes = vec!["a note".to_owned()];
             sidecar::write(&mut read, path.parent().unwrap()).unwrap();
         }
+        for profile in [
+            eager("matmul_batched/gpu/cublas-eager/64"),
+            pieces("matmul_batched/gpu/cublas/64", 3),
+        ] {
+            plant(&this.root(), &profile);
+        }
         let mut run = runs::read(&stored, "20261121T141229Z-419").unwrap();
         run.groups = vec![Topic::of("matmul_batched")];
         run.skipped.push(Skip {
@@ -561,6 +575,9 @@ impl Results {
         }
         for b in here.benchmarks() {
             plain("an id", &b.id)?;
+        }
+        for p in &here.profiles {
+            lines("a profile's table", &profile::text(&p.profile, &p.dir))?;
         }
         pairs::find(&here, &[]);
         let every = match here.problems.is_empty() && crossings.is_ok() {

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::report::assemble::Options;
 use crate::report::tests::cdp::{Browser, Driven, chromium};
 use crate::report::tests::fixture::{absurd, full, laptop};
+use crate::report::tests::profiles::profiled;
 use crate::report::tests::telemetry::plant_capped;
 use crate::report::write;
 
@@ -380,6 +381,34 @@ fn absurd_times_do_not_stop_the_explorer() {
                 "{metric}: {longest}"
             );
         }
+        clean(browser);
+        Ok(())
+    });
+}
+
+/// Also for whoever wants to look: light and dark, wide and narrow.
+#[test]
+fn timelines_fit_every_screen() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    profiled(&root);
+    let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+    with_browser(|browser| {
+        browser.look(1400, 900, false)?;
+        browser.open(&written.page)?;
+        // Every text that is drawn stays within its drawing, and a name within its block.
+        let outside = browser.eval(
+            "[...document.querySelectorAll('.timeline svg')].flatMap(svg => {
+               const box = svg.getBoundingClientRect();
+               return [...svg.querySelectorAll('text,rect')].filter(t => {
+                 const b = t.getBoundingClientRect();
+                 return b.left < box.left - 1 || b.right > box.right + 1 || b.bottom > box.bottom + 1;
+               }).map(t => t.textContent)})",
+        )?;
+        assert_eq!(outside, json!([]));
+        let drawn = browser.eval("document.querySelectorAll('.timeline svg rect').length")?;
+        assert!(drawn.as_u64().is_some_and(|n| n > 150), "{drawn}");
+        photograph(browser, "profiles")?;
         clean(browser);
         Ok(())
     });

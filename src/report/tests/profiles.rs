@@ -5,11 +5,12 @@ use std::path::Path;
 
 use crate::model::Cost;
 use crate::report::assemble::Options;
-use crate::report::tests::fixture::{Fixture, Planted};
+use crate::report::tests::fixture::{Fixture, Planted, laptop};
 use crate::report::{profile, write};
+use crate::results::export::export;
 use crate::results::profiles::planted::{eager, graph, pieces, plant, product};
 use crate::timing::Clock;
-use crate::timing::profile::Place;
+use crate::timing::profile::{Place, RangeRow};
 
 /// Groups of any names, with profiles that are worth comparing.
 pub(crate) fn profiled(root: &Path) -> Fixture {
@@ -42,18 +43,212 @@ pub(crate) fn profiled(root: &Path) -> Fixture {
     f
 }
 
+fn page(root: &Path, out: &Path) -> String {
+    let written = write::refresh(root, out, &Options::default()).unwrap();
+    fs::read_to_string(&written.page).unwrap()
+}
+
+/// The part of the page with what was recorded of a group.
+fn part<'a>(page: &'a str, group: &str) -> &'a str {
+    let section = page.split(&format!("id=\"group-{group}\"")).nth(1);
+    let section = section.expect(group).split("</section>").next().unwrap();
+    section.split("Where the time goes").nth(1).expect(group)
+}
+
 #[test]
-fn look() {
-    let dir = Path::new("/tmp/hB-look");
-    let _ = fs::remove_dir_all(dir);
-    let root = dir.join("criterion");
+fn those_of_one_size_are_drawn_on_one_scale_in_the_order_of_the_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
     profiled(&root);
-    write::refresh(&root, dir, &Options::default()).unwrap();
-    for p in [
+    let page = page(&root, dir.path());
+    for (group, names, lanes) in [
+        ("chain", &["gpu/each", "gpu/replayed"][..], 4),
+        (
+            "parts",
+            &["gpu/part-1", "gpu/part-4", "gpu/part-16"],
+            4 + 6 + 6,
+        ),
+        ("product", &["gpu/from-ordinary", "gpu/from-pinned"], 8),
+    ] {
+        let part = part(&page, group);
+        assert_eq!(
+            part.matches("<figure class=\"timeline").count(),
+            1,
+            "{group}"
+        );
+        let drawn = part.split("</svg>").next().unwrap();
+        let heading = |name: &&str| drawn.find(&format!(">{name}</tspan>")).expect(name);
+        let places: Vec<usize> = names.iter().map(heading).collect();
+        assert!(places.is_sorted(), "{group}: {places:?}");
+        assert_eq!(
+            drawn.matches("text-anchor=\"end\"").count(),
+            lanes,
+            "{group}"
+        );
+        assert_eq!(
+            part.matches("<details class=\"profile\"").count(),
+            names.len()
+        );
+    }
+    assert!(
+        page.contains("cutlass_80_simt_sgemm"),
+        "whole names in the tables"
+    );
+    // What was not profiled has nothing of it, and neither has a page without profiles.
+    assert!(!part(&page, "chain").contains("65,536"));
+    fs::remove_dir_all(root.join("chain/gpu_each/1024/profile")).unwrap();
+    fs::remove_dir_all(root.join("chain/gpu_replayed/1024/profile")).unwrap();
+    let page = self::page(&root, dir.path());
+    assert_eq!(page.matches("Where the time goes").count(), 2);
+}
+
+#[test]
+fn what_would_not_be_seen_beside_the_longest_has_a_scale_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    profiled(&root);
+    plant(&root, &pieces("chain/gpu/pieces/1024", 1));
+    let page = page(&root, dir.path());
+    let part = part(&page, "chain");
+    let figures: Vec<&str> = part.split("<figure class=\"timeline").skip(1).collect();
+    assert_eq!(figures.len(), 2);
+    let [long, short] = [figures[0], figures[1]].map(|f| f.split("</svg>").next().unwrap());
+    assert!(long.contains(">gpu/pieces<") && !long.contains(">gpu/each<"));
+    assert!(short.contains(">gpu/each<") && short.contains(">gpu/replayed<"));
+}
+
+#[test]
+fn the_trace_is_linked_where_it_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    profiled(&root);
+    assert!(!page(&root, dir.path()).contains("trace.json"));
+    fs::write(root.join("chain/gpu_each/1024/profile/trace.json"), "{}").unwrap();
+    let page = page(&root, dir.path());
+    assert!(page.contains("href=\"criterion/chain/gpu_each/1024/profile/trace.json\""));
+    assert_eq!(page.matches("ui.perfetto.dev").count(), 1);
+}
+
+#[test]
+fn a_profile_that_cannot_be_read_is_left_out_and_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    profiled(&root);
+    fs::write(root.join("chain/gpu_each/1024/profile/profile.json"), "{").unwrap();
+    let page = page(&root, dir.path());
+    let left_out = page.split("id=\"left-out\"").nth(1).unwrap();
+    assert!(
+        left_out.contains("gpu_each/1024/profile/profile.json"),
+        "{left_out}"
+    );
+    assert!(!part(&page, "chain").contains(">gpu/each<"));
+}
+
+#[test]
+fn many_profiles_do_not_swell_the_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let f = profiled(&root);
+    let before = page(&root, dir.path()).len();
+    for size in 1..=100 {
+        let id = format!("chain/gpu/each/{size}");
+        f.plant(&Planted::new(&id, Clock::Wall, 82e3));
+    }
+    let without = page(&root, dir.path()).len();
+    for size in 1..=100 {
+        let mut profile = eager(&format!("chain/gpu/each/{size}"));
+        profile.recorded = format!("2026-11-23T10:{:02}:{:02}Z", size / 60, size % 60);
+        plant(&root, &profile);
+    }
+    let page = page(&root, dir.path());
+    assert!(page.contains("78 older profiles are not drawn"));
+    assert!(
+        page.len() - without < 400_000,
+        "{before} {without} {}",
+        page.len()
+    );
+    assert!(part(&page, "chain").contains("n = 100<"));
+}
+
+#[test]
+fn an_export_carries_profiles_and_another_machines_are_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    profiled(&root);
+    fs::write(root.join("chain/gpu_each/1024/profile/trace.json"), "{}").unwrap();
+    let to = dir.path().join("here/reference/big");
+    export(&root, &to).unwrap();
+    assert!(
+        !to.join("criterion/chain/gpu_each/1024/profile/trace.json")
+            .exists()
+    );
+    let own = dir.path().join("here/criterion");
+    laptop(&own);
+    let page = page(&own, &dir.path().join("here"));
+    assert_eq!(page.matches("Where the time goes, NVIDIA H200").count(), 3);
+}
+
+#[test]
+fn the_table_has_each_column_and_fits_a_terminal() {
+    let dir = Path::new("results/profile");
+    for profile in [
         eager("chain/gpu/each/1024"),
-        pieces("parts/gpu/part-4/16777216", 4),
+        graph("chain/gpu/replayed/1024"),
+        pieces("parts/gpu/part-16/16777216", 16),
         product("product/gpu/from-ordinary/2048", Place::Pageable),
     ] {
-        println!("{}", profile::text(&p, dir));
+        let text = profile::text_within(&profile, dir, 80);
+        let wide: Vec<&str> = text.lines().filter(|l| l.chars().count() > 80).collect();
+        assert_eq!(wide, [""; 0], "{text}");
+    }
+    let text = profile::text_within(&eager("chain/gpu/each/1024"), dir, 80);
+    // Nothing was copied: no rate.
+    assert!(!text.contains("rate"), "{text}");
+    for line in [
+        "chain/gpu/each/1024",
+        "on the device  calls     time  share  grid  block  regs",
+        "scale_add         32  37.8 µs  100 %     4    256    16",
+        "cuLaunchKernel          32    67.2 µs              80 %",
+        "device busy   37.8 µs of 84.0 µs (45 %)",
+        "idle          46.2 µs in 32 gaps (median 1.44 µs)",
+        "first kernel  starts after 6.40 µs",
+        "recording     84.0 µs an iteration, 75.6 µs without it (+11.1 %)",
+        "in short      idle 55 %: bound by launches",
+        "files         results/profile",
+    ] {
+        assert!(text.lines().any(|l| l == line), "{line}\n{text}");
+    }
+    let product = product("product/gpu/from-pinned/2048", Place::Pinned);
+    let text = profile::text_within(&product, dir, 80);
+    for words in ["pinned → device, 16 MiB", "55.0 GB/s", "16×8", "202", "…"] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+    let text = profile::text_within(&product, dir, 140);
+    assert!(text.contains("cutlass::Kernel2<cutlass_80_simt"), "{text}");
+}
+
+#[test]
+fn ranges_notes_and_what_is_left_out_are_in_the_table() {
+    let mut profile = eager("chain/gpu/each/1024");
+    profile.ranges = ["step", "step / forward"]
+        .map(|name| RangeRow {
+            name: name.to_owned(),
+            per_iteration: 1.0,
+            host_ns_per_iteration: 5e3,
+            device_ns_per_iteration: 1.2e3,
+            share: 0.25,
+        })
+        .into();
+    profile.notes = vec!["the gate was off".to_owned()];
+    let call = profile.calls[0].clone();
+    profile.calls = vec![call; 15];
+    let text = profile::text_within(&profile, Path::new("x"), 80);
+    for words in [
+        "step / forward",
+        "1.20 µs",
+        "note          the gate was off",
+        "and 3 more",
+    ] {
+        assert!(text.contains(words), "{words}\n{text}");
     }
 }

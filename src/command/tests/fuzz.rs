@@ -577,7 +577,9 @@ impl Results {
             plain("an id", &b.id)?;
         }
         for p in &here.profiles {
-            lines("a profile's table", &profile::text(&p.profile, &p.dir))?;
+            for line in profile::text(&p.profile, &p.dir).lines() {
+                plain("a profile's table", line)?;
+            }
         }
         pairs::find(&here, &[]);
         let every = match here.problems.is_empty() && crossings.is_ok() {

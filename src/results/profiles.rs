@@ -167,7 +167,8 @@ mod tests {
             let file = fs::File::options().write(true).open(path).unwrap();
             file.set_len(LARGEST + 1).unwrap();
         };
-        let changes: [(&dyn Fn(&Path), &str); 4] = [
+        type Change<'a> = (&'a dyn Fn(&Path), &'a str);
+        let changes: [Change; 4] = [
             (&newer, "schema 2 is newer than 1"),
             (&torn, "EOF"),
             (&foreign, "is of a sort, which is not"),

@@ -41,11 +41,14 @@ const READERS: [&str; 6] = [
 ];
 
 /// Where a name is a word, and nothing is looked up by it.
-const WORDS: [(&str, &str); 4] = [
+const WORDS: [(&str, &str); 6] = [
     // The key of a figure.
     ("analysis/findings/allocation.rs", "malloc"),
     // What code without a library is called in a sentence.
     ("analysis/findings/precision.rs", "f32"),
+    // Kinds of memory in the table of a profile.
+    ("report/profile.rs", "pinned"),
+    ("report/profile.rs", "managed"),
     // What NVML saw, as the page's script has it.
     ("report/page/data.rs", "events"),
     // A row of what was found on this machine.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::model::id;
 use crate::results::files::write_json;
 use crate::results::profiles::path;
+use crate::timing::Clock;
 use crate::timing::profile::{
     CallRow, DeviceRow, Lane, LaneKind, Place, Profile, SCHEMA, Span, Summary, Timeline, Work,
 };
@@ -158,7 +159,7 @@ impl Iteration {
         Profile {
             schema: SCHEMA,
             benchmark: id.to_owned(),
-            clock: "wall".to_owned(),
+            clock: Clock::Wall.name().to_owned(),
             gpu: "NVIDIA H200".to_owned(),
             cupti: "13.0".to_owned(),
             recorded: "2026-11-22T10:00:00Z".to_owned(),

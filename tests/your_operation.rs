@@ -81,6 +81,11 @@ fn the_page_has_all_that_it_declares() {
         plant(&root, gpu, &run);
     }
 
+    plant_profile(
+        &root,
+        planned.iter().find(|p| p.device_bytes.is_some()).unwrap(),
+    );
+
     let out = dir.path().join("out");
     let status = Command::new(env!("CARGO_BIN_EXE_crossover"))
         .args(["report", "--no-reference", "--root"])
@@ -100,6 +105,8 @@ fn the_page_has_all_that_it_declares() {
     );
     assert!(page.contains(&topic.question), "the question");
     assert!(page.contains(&topic.axis), "the axis");
+    assert!(page.contains("Where the time goes"), "the profile");
+    assert!(page.contains("bound by whatever it is"), "its timeline");
 
     let summary: Value =
         serde_json::from_slice(&fs::read(out.join("summary.json")).unwrap()).unwrap();
@@ -150,6 +157,38 @@ fn add_a_gpu(root: &Path) -> String {
     });
     fs::write(&path, json!(run).to_string()).unwrap();
     run.run
+}
+
+/// A profile as a recorder leaves it: one kernel.
+fn plant_profile(root: &Path, planned: &Planned) {
+    let kernel = json!({
+        "kind": "kernel", "name": "sigmoid", "grid": [4, 1, 1], "block": [256, 1, 1],
+        "registers": 16, "shared_bytes": 0
+    });
+    let profile = json!({
+        "schema": 1, "benchmark": planned.id, "clock": planned.clock.name(), "gpu": "Example GPU",
+        "cupti": "13.0", "recorded": "2026-11-22T10:00:00Z", "iterations": 10, "records": 10,
+        "notes": [], "calls": [], "ranges": [],
+        "device": [{
+            "work": kernel, "per_iteration": 1.0, "ns_per_iteration": 2e3, "share": 1.0,
+            "median_ns": 2e3, "shortest_ns": 2e3, "longest_ns": 2e3
+        }],
+        "summary": {
+            "iteration_ns": 4e3, "unrecorded_ns": 3e3, "busy_ns": 2e3, "idle_ns": 2e3,
+            "gaps": 1.0, "median_gap_ns": 2e3, "kernels_ns": 2e3, "copies_ns": 0.0,
+            "hidden_ns": 0.0, "first_kernel_ns": 1e3, "sentence": "bound by whatever it is"
+        },
+        "timeline": {
+            "length_ns": 4e3, "left_out": 0,
+            "lanes": [{
+                "kind": "kernels", "name": "stream 7",
+                "spans": [{"start_ns": 1e3, "end_ns": 3e3, "name": "sigmoid"}]
+            }]
+        }
+    });
+    let dir = root.join(&planned.directory).join("profile");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("profile.json"), profile.to_string()).unwrap();
 }
 
 /// A result as Criterion and the suite leave it: shorter than any CPU takes, the longer the

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::model::id;
 use crate::results::files::write_json;
-use crate::results::profiles::path;
+use crate::results::layout::{PROFILE, PROFILE_FILE};
 use crate::timing::Clock;
 use crate::timing::profile::{
     CallRow, DeviceRow, Lane, LaneKind, Place, Profile, SCHEMA, Span, Summary, Timeline, Work,
@@ -294,6 +294,7 @@ pub(crate) fn plant(root: &Path, profile: &Profile) -> PathBuf {
     let (function, size) = rest.rsplit_once('/').expect("an id");
     let size = size.parse().expect("a size");
     let dir = root.join(id::directory(group, function, size));
-    write_json(&path(&dir), profile).expect("a temporary folder can be written");
+    let path = dir.join(PROFILE).join(PROFILE_FILE);
+    write_json(&path, profile).expect("a temporary folder can be written");
     dir
 }

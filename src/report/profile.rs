@@ -178,23 +178,38 @@ pub(super) fn summary(profile: &Profile) -> Vec<(&'static str, String)> {
     let s: &Summary = &profile.summary;
     let time = units::time;
     let mut lines = Vec::new();
-    let share = units::percent(s.busy_ns / s.iteration_ns);
-    let busy = format!("{} of {} ({share})", time(s.busy_ns), time(s.iteration_ns));
+    let length = s.length_ns();
+    let share = units::percent(s.busy_ns / length);
+    let busy = format!("{} of {} ({share})", time(s.busy_ns), time(length));
     lines.push(("device busy", busy));
     if s.gaps >= 0.5 {
         let gaps = match count(s.gaps) {
             one if one == "1" => "1 gap".to_owned(),
-            many => format!("{many} gaps (median {})", time(s.median_gap_ns)),
+            many => format!("{many} gaps"),
         };
-        lines.push(("idle", format!("{} in {gaps}", time(s.idle_ns))));
+        let recorded = format!(
+            "while recorded {} in {gaps} (median {})",
+            time(s.idle_ns),
+            time(s.median_gap_ns)
+        );
+        lines.push(("idle", format!("{}; {recorded}", time(length - s.busy_ns))));
     }
     if s.copies_ns > 0.0 {
         let hidden = match s.hidden_ns > 0.0 {
             true => units::percent(s.hidden_ns / s.copies_ns),
             false => "none".to_owned(),
         };
+        let is_copy = |row: &&DeviceRow| matches!(row.work, Work::Copy { .. });
+        let each: f64 = (profile.device.iter().filter(is_copy))
+            .map(|row| row.ns_per_iteration)
+            .sum();
+        // Directions at the same time.
+        let at_once = match each > 1.05 * s.copies_ns {
+            true => format!("{} of them in ", time(each)),
+            false => String::new(),
+        };
         let copies = format!(
-            "{}, {hidden} of it hidden behind kernels",
+            "{at_once}{}, {hidden} of it hidden behind kernels",
             time(s.copies_ns)
         );
         lines.push(("copies", copies));

@@ -22,8 +22,6 @@ pub(crate) struct About {
 /// By how much the recorded iteration may be longer than the one that was not before the reader
 /// is told.
 const SLOWED: f64 = 1.2;
-/// From which share of the recorded time on CUPTI's own work is worth a word.
-const OVERHEAD: f64 = 0.05;
 /// By how much the clocks of device and host may disagree before the reader is told.
 const DISAGREE_NS: u64 = 1_000;
 
@@ -34,15 +32,6 @@ pub(crate) fn analyse(recording: &Recording, about: About) -> Profile {
     let summary = facts.summary(recording, &part);
     let mut notes = about.notes;
     notes.extend(warnings(recording, &summary));
-    let overhead = union(recording.raw.overhead.iter().copied());
-    let overhead = length(&intersection(&overhead, &facts.window)) as f64;
-    let share = overhead / (length(&facts.window) as f64).max(1.0);
-    if share > OVERHEAD {
-        notes.push(format!(
-            "CUPTI's own work took {:.0} % of the recorded time",
-            100.0 * share
-        ));
-    }
     let timeline = timeline::timeline(recording);
     if timeline.left_out > 0 {
         notes.push(format!(
@@ -172,11 +161,11 @@ impl Measured {
             copies_ns: each(length(&self.copies)),
             hidden_ns: each(length(&intersection(&self.kernels, &self.copies))),
             first_kernel_ns: first_kernel(recording),
-            sentence: sentence(&self.facts(part)),
+            sentence: sentence(&self.facts(recording, part)),
         }
     }
 
-    fn facts(&self, part: &Part<'_>) -> Facts {
+    fn facts(&self, recording: &Recording, part: &Part<'_>) -> Facts {
         let mut kernels: BTreeMap<&str, u64> = BTreeMap::new();
         let mut copies: BTreeMap<(Place, Place), u64> = BTreeMap::new();
         let mut all = 0;
@@ -189,9 +178,15 @@ impl Measured {
                 Work::Set { .. } => {}
             }
         }
+        // The host's part is longer while it is recorded, the device's is not.
+        let recorded = length(&self.window) as f64;
+        let total_ns = match recording.unrecorded_ns * part.iterations as f64 {
+            unrecorded if unrecorded > 0.0 => unrecorded.min(recorded),
+            _ => recorded,
+        };
         let longest = kernels.values().copied().max().unwrap_or(0);
         Facts {
-            total_ns: length(&self.window) as f64,
+            total_ns,
             busy_ns: length(&self.busy) as f64,
             kernels_ns: length(&self.kernels) as f64,
             copies_ns: length(&self.copies) as f64,
@@ -300,7 +295,9 @@ mod tests {
             (200.0, 100.0, 50.0)
         );
         assert_eq!(s.first_kernel_ns, Some(20.0));
-        assert_eq!(s.sentence, "one kernel, 67 %; copies hidden behind kernels");
+        // Shares are of the 250 ns that an iteration takes when it is not recorded.
+        assert_eq!(s.length_ns(), 250.0);
+        assert_eq!(s.sentence, "one kernel, 67 %; copies 20 %");
         assert!(profile.notes.is_empty(), "{:?}", profile.notes);
         assert_eq!(profile.timeline.length_ns, 200.0, "the median of the three");
     }
@@ -309,8 +306,6 @@ mod tests {
     fn what_the_reader_must_know_is_noted() {
         let mut recording = overlapped();
         recording.limited_by_records = true;
-        // 56 of the window's 560 ns, and more after it.
-        recording.raw.overhead = vec![(0, 56), (900, 5_000)];
         recording.raw.dropped = 3;
         recording.raw.untimed = 2;
         recording.unrecorded_ns = 140.0;
@@ -326,8 +321,7 @@ mod tests {
         assert!(notes[2].contains("lost 3 records"), "{notes:?}");
         assert!(notes[3].contains("could not time 2"), "{notes:?}");
         assert!(notes[4].contains("2.0 times as long"), "{notes:?}");
-        assert!(notes[5].contains("took 10 %"), "{notes:?}");
-        assert_eq!(notes.len(), 6, "20 ns are within what clocks may differ by");
+        assert_eq!(notes.len(), 5, "20 ns are within what clocks may differ by");
         recording.raw.calls[6].start = 5009;
         recording.raw.calls[6].end = 5010;
         recording.raw.work[6].start = 2000;

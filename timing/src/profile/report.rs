@@ -146,7 +146,7 @@ pub struct Summary {
     pub unrecorded_ns: f64,
     /// The device did something.
     pub busy_ns: f64,
-    /// It did nothing: the iteration's time less `busy_ns`. In the gaps, and before the first
+    /// It did nothing while it was recorded: `iteration_ns` less `busy_ns`. In the gaps, and before the first
     /// piece of work.
     pub idle_ns: f64,
     /// How many gaps between one piece of work and the next.
@@ -166,12 +166,25 @@ pub struct Summary {
     pub sentence: String,
 }
 
+impl Summary {
+    /// What an iteration takes: as measured just before the recording, which makes driver calls and
+    /// the gaps between them longer, and not what the device does. Never less than that.
+    pub fn length_ns(&self) -> f64 {
+        let length = match self.unrecorded_ns > 0.0 {
+            true => self.unrecorded_ns,
+            false => self.iteration_ns,
+        };
+        length.max(self.busy_ns)
+    }
+}
+
 /// One iteration, from its start on an idle device until the device is idle again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
     /// How long it took. Starts and ends below count from its beginning.
     pub length_ns: f64,
-    /// From top to bottom: ranges, threads of the host, streams, copies by direction.
+    /// From top to bottom, as data take their way: ranges, threads of the host, copies to the
+    /// device, streams, other copies, memory sets.
     pub lanes: Vec<Lane>,
     /// Spans left out because there are too many to draw.
     pub left_out: u64,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::recording::{Part, Recording};
 use super::report::{Lane, LaneKind, Place, Span, Timeline, Work};
+use crate::format::amount;
 
 /// Spans that a timeline has at most; the shortest are left out, which a drawing would not show.
 pub(super) const SPANS: usize = 2_000;
@@ -41,9 +42,10 @@ fn draw(recording: &Recording, part: &Part<'_>, most: usize) -> Timeline {
         pieces.truncate(most);
     }
     pieces.sort_by_key(|p| (p.start, std::cmp::Reverse(p.end)));
-    let mut lanes: BTreeMap<(LaneKind, String), Drawn> = BTreeMap::new();
+    let mut lanes: BTreeMap<(u8, LaneKind, String), Drawn> = BTreeMap::new();
     for piece in pieces {
-        let (free, rows) = lanes.entry((piece.kind, piece.lane)).or_default();
+        let place = place(piece.kind, &piece.lane);
+        let (free, rows) = lanes.entry((place, piece.kind, piece.lane)).or_default();
         // Ranges nest.
         let row = match piece.kind {
             LaneKind::Ranges => 0,
@@ -61,7 +63,7 @@ fn draw(recording: &Recording, part: &Part<'_>, most: usize) -> Timeline {
     Timeline {
         length_ns: (end - start) as f64,
         lanes: (lanes.into_iter())
-            .flat_map(|((kind, name), (_, rows))| {
+            .flat_map(|((_, kind, name), (_, rows))| {
                 (rows.into_iter().enumerate()).map(move |(row, spans)| Lane {
                     kind,
                     name: numbered(&name, row),
@@ -102,11 +104,41 @@ fn pieces(recording: &Recording, part: &Part<'_>, end: u64) -> Vec<Piece> {
             lane,
             start: record.start,
             end: record.end,
-            name: label(&record.work),
+            name: match &record.work {
+                Work::Copy { bytes, .. } => size(*bytes),
+                other => label(other),
+            },
         });
     }
     pieces
 }
+
+/// The place of a lane: as data take their way.
+fn place(kind: LaneKind, lane: &str) -> u8 {
+    match kind {
+        LaneKind::Ranges => 0,
+        LaneKind::Calls => 1,
+        LaneKind::Copies if lane == TO_DEVICE => 2,
+        LaneKind::Kernels => 3,
+        LaneKind::Copies => 4,
+        LaneKind::Sets => 5,
+    }
+}
+
+/// A number of bytes, short enough for a span.
+fn size(bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let whole = units.into_iter().find(|(bits, _)| {
+        let unit = 1u64 << bits;
+        bytes >= unit && bytes.is_multiple_of(unit)
+    });
+    match whole {
+        Some((bits, unit)) => format!("{} {unit}", bytes >> bits),
+        None => amount(bytes as f64, "B"),
+    }
+}
+
+const TO_DEVICE: &str = "host to device";
 
 /// The lane of work on the device.
 pub(super) fn lane(work: &Work, stream: u32) -> (LaneKind, String) {
@@ -132,7 +164,7 @@ pub(super) fn direction(from: Place, to: Place) -> &'static str {
     match (from, to) {
         (Place::Peer, _) | (_, Place::Peer) => "device to another device",
         (from, to) if host(from) && host(to) => "host to host",
-        (from, _) if host(from) => "host to device",
+        (from, _) if host(from) => TO_DEVICE,
         (_, to) if host(to) => "device to host",
         (Place::Unknown, _) | (_, Place::Unknown) => "copies",
         _ => "device to device",
@@ -237,10 +269,10 @@ mod tests {
                 (LaneKind::Ranges, "ranges", 1),
                 (LaneKind::Calls, "host thread 1", 1),
                 (LaneKind::Calls, "host thread 2", 1),
+                (LaneKind::Copies, "host to device", 1),
                 (LaneKind::Kernels, "stream 7", 1),
                 (LaneKind::Kernels, "stream 7 (2)", 1),
                 (LaneKind::Kernels, "stream 9", 1),
-                (LaneKind::Copies, "host to device", 1),
                 (LaneKind::Sets, "memory sets", 1),
             ]
         );
@@ -250,7 +282,7 @@ mod tests {
             (5.0, 210.0),
             "it never ended"
         );
-        let kernel = &timeline.lanes[3].spans[0];
+        let kernel = &timeline.lanes[4].spans[0];
         assert_eq!((kernel.start_ns, kernel.end_ns), (30.0, 120.0));
     }
 
@@ -264,6 +296,12 @@ mod tests {
             .flat_map(|l| l.spans.iter().map(|s| s.name.as_str()))
             .collect();
         assert_eq!(names, ["step", "a", "b"]);
+    }
+
+    #[test]
+    fn a_copy_shows_its_size() {
+        let sizes = [4, 1 << 10, 1536, 33_554_432, 3 << 30].map(size);
+        assert_eq!(sizes, ["4 B", "1 KiB", "1.54 kB", "32 MiB", "3 GiB"]);
     }
 
     #[test]

@@ -173,10 +173,9 @@ fn notes(clock: Clock) -> Vec<String> {
 
 impl Profiler for CudaProfiler {
     fn start_profiling(&mut self, _benchmark_id: &str, _benchmark_dir: &Path) {
-        let has_device = self.time.device().is_some();
-        // One that a failed benchmark left behind holds CUPTI until it goes.
+        // One that a failed benchmark left behind.
         drop(self.time.session().end());
-        let session = Session::new(self.limits, has_device);
+        let session = Session::new(self.limits);
         self.time.session().begin(session);
     }
 
@@ -289,7 +288,7 @@ mod tests {
         type Never = std::convert::Infallible;
         let time = CudaTime::host_only();
         let of = |launches| {
-            time.session().begin(Session::new(Limits::default(), false));
+            time.session().begin(Session::new(Limits::default()));
             for n in [1, 2, 4] {
                 let ns = time.measure(Clock::Wall, n, launches, || Ok::<(), Never>(()));
                 assert!(ns.unwrap() > 0.0);
@@ -301,7 +300,7 @@ mod tests {
         assert_eq!(of(0), NoProfile::NothingOnDevice);
         assert_eq!(of(1), NoProfile::NoDevice);
 
-        time.session().begin(Session::new(Limits::default(), false));
+        time.session().begin(Session::new(Limits::default()));
         let failed = time.measure(Clock::Wall, 1, 1, || Err("no memory"));
         assert_eq!(failed.unwrap_err().to_string(), "no memory");
         let reason = time.session().end().unwrap().outcome(false).map(|_| ());

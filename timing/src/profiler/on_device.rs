@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::absence::NoProfile;
 use super::buffers;
-use super::library::Cupti;
+use super::library::{Cupti, Subscription};
 use super::ranges;
 use super::recorder::{Bench, Stop};
 use super::records::{KINDS, Record, read};
@@ -20,6 +20,8 @@ pub(super) struct OnDevice<'a> {
     cupti: &'static Cupti,
     device: &'a Device,
     routine: &'a mut dyn FnMut() -> Result<(), TimingError>,
+    /// Taken when recording begins: CUPTI makes every call longer as long as it is there.
+    subscription: Option<Subscription>,
     /// Kinds of activity that are switched on.
     enabled: Vec<u32>,
     /// Names of driver functions by their numbers.
@@ -37,6 +39,7 @@ impl<'a> OnDevice<'a> {
             cupti,
             device,
             routine,
+            subscription: None,
             enabled: Vec::new(),
             functions: HashMap::new(),
         })
@@ -47,6 +50,7 @@ impl<'a> OnDevice<'a> {
             // What stays on costs time and no result.
             let _ = self.cupti.disable(kind);
         }
+        self.subscription = None;
     }
 
     fn take_in(&mut self, record: Record, raw: &mut Raw) {
@@ -103,6 +107,7 @@ impl Bench for OnDevice<'_> {
     }
 
     fn start(&mut self) -> Result<(), Stop> {
+        self.subscription = Some(self.cupti.subscribe()?);
         // What an earlier recording left behind is not this one's.
         drop(buffers::take());
         // SAFETY: the functions hand out and take back buffers as CUPTI asks, and live as long as

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 use super::absence::NoProfile;
-use super::library::{Cupti, Subscription};
+use super::library::Cupti;
 use super::on_device::{OnDevice, gpu_name, outcome};
 use super::recorder::{Limits, Plan, record};
 use crate::clock::Clock;
@@ -44,8 +44,6 @@ impl Slot {
 
 pub(super) struct Session {
     limits: Limits,
-    /// Made early where there is a device: CUPTI then sees graphs and modules come.
-    subscription: Option<Result<Subscription, NoProfile>>,
     iterations: u64,
     outcome: Option<Result<Recorded, NoProfile>>,
 }
@@ -60,26 +58,12 @@ pub(super) struct Recorded {
 }
 
 impl Session {
-    pub(super) fn new(limits: Limits, has_device: bool) -> Self {
-        let mut session = Self {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
             limits,
-            subscription: None,
             iterations: 0,
             outcome: None,
-        };
-        if has_device {
-            // The reason is asked for when there is something to record.
-            let _ = session.subscribe();
         }
-        session
-    }
-
-    fn subscribe(&mut self) -> Result<&'static Cupti, NoProfile> {
-        (self.subscription)
-            .get_or_insert_with(|| Cupti::get().and_then(Cupti::subscribe))
-            .as_ref()
-            .map(|s| s.cupti)
-            .map_err(Clone::clone)
     }
 
     /// What came of it.
@@ -169,7 +153,7 @@ impl Session {
             self.outcome = Some(Err(NoProfile::NoDevice));
             return Ok(());
         };
-        let cupti = match self.subscribe() {
+        let cupti = match Cupti::get() {
             Ok(cupti) => cupti,
             Err(reason) => {
                 self.outcome = Some(Err(reason));
@@ -209,7 +193,7 @@ mod tests {
     use super::*;
 
     fn ready(calls: &[(u64, u64)]) -> Option<usize> {
-        let mut session = Session::new(Limits::default(), false);
+        let mut session = Session::new(Limits::default());
         (calls.iter()).position(|&(n, ms)| session.is_ready(n, Duration::from_millis(ms)))
     }
 
@@ -227,7 +211,7 @@ mod tests {
     #[test]
     fn a_session_without_counted_iterations_says_why() {
         let outcome = |has_device| {
-            let session = Session::new(Limits::default(), false);
+            let session = Session::new(Limits::default());
             session.outcome(has_device).map(|_| ()).unwrap_err()
         };
         assert_eq!(outcome(true), NoProfile::Uncounted);

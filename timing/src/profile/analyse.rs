@@ -184,6 +184,8 @@ impl Measured {
             unrecorded if unrecorded > 0.0 => unrecorded.min(recorded),
             _ => recorded,
         };
+        // Copies of ordinary memory may have been slower while recorded.
+        let total_ns = total_ns.max(length(&self.busy) as f64);
         let longest = kernels.values().copied().max().unwrap_or(0);
         Facts {
             total_ns,
@@ -300,6 +302,23 @@ mod tests {
         assert_eq!(s.sentence, "one kernel, 67 %; copies 20 %");
         assert!(profile.notes.is_empty(), "{:?}", profile.notes);
         assert_eq!(profile.timeline.length_ns, 200.0, "the median of the three");
+    }
+
+    #[test]
+    fn no_share_is_over_one_where_the_recorded_iterations_were_the_slower_ones() {
+        let mut recording = overlapped();
+        recording.unrecorded_ns = 60.0;
+        recording
+            .raw
+            .work
+            .retain(|w| matches!(w.work, Work::Copy { .. }));
+        let profile = analyse(&recording, About::default());
+        let s = &profile.summary;
+        assert_eq!(
+            (s.copies_ns, s.busy_ns, s.length_ns()),
+            (100.0, 100.0, 100.0)
+        );
+        assert!(s.sentence.starts_with("100 % copies"), "{}", s.sentence);
     }
 
     #[test]

@@ -48,6 +48,27 @@ impl Raw {
     }
 }
 
+impl Raw {
+    /// Adds calls of the runtime's that are made of no driver calls: the time of the others is
+    /// that of the driver calls in them.
+    pub(crate) fn add_outer(&mut self, outer: Vec<CallRecord>) {
+        let mut starts: HashMap<u32, Vec<u64>> = HashMap::new();
+        for call in &self.calls {
+            starts.entry(call.thread).or_default().push(call.start);
+        }
+        for starts in starts.values_mut() {
+            starts.sort_unstable();
+        }
+        let is_empty = |call: &CallRecord| {
+            let of_thread = starts.get(&call.thread).map_or(&[][..], Vec::as_slice);
+            let first = of_thread.partition_point(|start| *start < call.start);
+            of_thread.get(first).is_none_or(|start| *start >= call.end)
+        };
+        let empty: Vec<CallRecord> = outer.into_iter().filter(is_empty).collect();
+        self.calls.extend(empty);
+    }
+}
+
 /// A piece of work on the device.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WorkRecord {
@@ -60,7 +81,7 @@ pub(crate) struct WorkRecord {
     pub(crate) stream: u32,
 }
 
-/// A driver call.
+/// A driver call, or one of the runtime without any in it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CallRecord {
     pub(crate) name: Arc<str>,
@@ -215,6 +236,36 @@ impl Window {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_of_the_runtime_counts_only_without_driver_calls_in_it() {
+        let on = |thread, call: CallRecord| CallRecord { thread, ..call };
+        let mut raw = Raw {
+            calls: vec![
+                on(1, call("cuMemcpyAsync", 15, 20, 1)),
+                on(1, call("cuLaunchKernel", 40, 45, 2)),
+            ],
+            ..Raw::default()
+        };
+        raw.add_outer(vec![
+            on(1, call("cudaMemcpyAsync", 10, 21, 1)),
+            on(1, call("cudaLaunchKernelExC", 25, 35, 3)),
+            // Of another thread.
+            on(2, call("cudaLaunchKernel", 38, 46, 4)),
+            on(1, call("cudaGetLastError", 45, 50, 5)),
+        ]);
+        let names: Vec<&str> = raw.calls.iter().map(|c| &*c.name).collect();
+        assert_eq!(
+            names,
+            [
+                "cuMemcpyAsync",
+                "cuLaunchKernel",
+                "cudaLaunchKernelExC",
+                "cudaLaunchKernel",
+                "cudaGetLastError"
+            ]
+        );
+    }
     use crate::profile::report::Place;
 
     pub(crate) fn kernel(name: &str) -> Work {

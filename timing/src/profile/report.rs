@@ -111,7 +111,7 @@ pub enum Place {
     Unknown,
 }
 
-/// A driver call.
+/// A driver call; of a library that launches without one, the call of the runtime.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallRow {
     /// Name, such as `cuLaunchKernel`.

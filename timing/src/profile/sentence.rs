@@ -43,12 +43,17 @@ pub(super) enum CallKind {
 
 /// What a driver call is for, by its name.
 pub(super) fn kind(call: &str) -> CallKind {
+    // Those of the runtime have the same words after another prefix.
+    let call = &call.replacen("cuda", "cu", 1);
     let begins = |with: &[&str]| with.iter().any(|w| call.starts_with(w));
     if call.contains("Synchronize") || begins(&["cuEventQuery", "cuStreamQuery"]) {
         CallKind::Wait
     } else if begins(&[
         "cuMemAlloc",
         "cuMemFree",
+        "cuMalloc",
+        "cuFree",
+        "cuHostAlloc",
         "cuMemHost",
         "cuMemCreate",
         "cuMemMap",
@@ -302,6 +307,9 @@ mod tests {
             ("cuMemAllocAsync", CallKind::Allocate),
             ("cuMemFree", CallKind::Allocate),
             ("cuCtxSetCurrent", CallKind::Other),
+            ("cudaLaunchKernelExC", CallKind::Launch),
+            ("cudaMalloc", CallKind::Allocate),
+            ("cudaStreamSynchronize", CallKind::Wait),
         ] {
             assert_eq!(kind(name), of, "{name}");
         }

@@ -11,6 +11,7 @@ use libloading::Library;
 
 use super::absence::NoProfile;
 use super::find::{NAMES, libraries};
+use super::records::Interface;
 use super::version::is_known;
 
 /// A status: 0 is success. See `cupti_result.h`.
@@ -27,6 +28,8 @@ pub(super) type Complete = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize
 const FLUSH_FORCED: u32 = 1;
 /// `CUPTI_CB_DOMAIN_DRIVER_API`
 const DRIVER_API: u32 = 1;
+/// `CUPTI_CB_DOMAIN_RUNTIME_API`
+const RUNTIME_API: u32 = 2;
 /// `CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0`
 const CUSTOM0: u32 = 3;
 /// `CUPTI_ERROR_MAX_LIMIT_REACHED`: no more records in the buffer.
@@ -135,11 +138,14 @@ impl Cupti {
     }
 
     /// The name of a driver function by its number in CUPTI.
-    pub(super) fn driver_function(&self, number: u32) -> Option<String> {
+    pub(super) fn function(&self, interface: Interface, number: u32) -> Option<String> {
+        let domain = match interface {
+            Interface::Driver => DRIVER_API,
+            Interface::Runtime => RUNTIME_API,
+        };
         let mut name = std::ptr::null();
         // SAFETY: the address is valid for the write.
-        let status =
-            unsafe { (self.functions.cuptiGetCallbackName)(DRIVER_API, number, &mut name) };
+        let status = unsafe { (self.functions.cuptiGetCallbackName)(domain, number, &mut name) };
         if status != 0 || name.is_null() {
             return None;
         }

@@ -8,7 +8,7 @@ use super::buffers;
 use super::library::{Cupti, Subscription};
 use super::ranges;
 use super::recorder::{Bench, Stop};
-use super::records::{KINDS, Record, read};
+use super::records::{Interface, KINDS, Record, read};
 use crate::cuda_error::CudaError;
 use crate::device::Device;
 use crate::error::TimingError;
@@ -25,7 +25,7 @@ pub(super) struct OnDevice<'a> {
     /// Kinds of activity that are switched on.
     enabled: Vec<u32>,
     /// Names of driver functions by their numbers.
-    functions: HashMap<u32, Arc<str>>,
+    functions: HashMap<(Interface, u32), Arc<str>>,
 }
 
 impl<'a> OnDevice<'a> {
@@ -53,12 +53,14 @@ impl<'a> OnDevice<'a> {
         self.subscription = None;
     }
 
-    fn take_in(&mut self, record: Record, raw: &mut Raw) {
+    /// Puts a record where it belongs; a call of the runtime's among `outer`.
+    fn take_in(&mut self, record: Record, raw: &mut Raw, outer: &mut Vec<CallRecord>) {
         match record {
             // CUPTI writes zeros where it could not take a time.
             Record::Work(work) if work.start == 0 || work.end < work.start => raw.untimed += 1,
             Record::Work(work) => raw.work.push(work),
             Record::Call {
+                interface,
                 function,
                 start,
                 end,
@@ -66,13 +68,18 @@ impl<'a> OnDevice<'a> {
                 correlation,
             } => {
                 let cupti = self.cupti;
-                let name = self.functions.entry(function).or_insert_with(|| {
-                    match cupti.driver_function(function) {
-                        Some(symbol) => name::call(&symbol).into(),
-                        None => format!("driver function {function}").into(),
-                    }
-                });
-                raw.calls.push(CallRecord {
+                let name =
+                    self.functions
+                        .entry((interface, function))
+                        .or_insert_with(|| match cupti.function(interface, function) {
+                            Some(symbol) => name::call(&symbol).into(),
+                            None => format!("{interface:?} function {function}").into(),
+                        });
+                let calls = match interface {
+                    Interface::Driver => &mut raw.calls,
+                    Interface::Runtime => outer,
+                };
+                calls.push(CallRecord {
                     name: name.clone(),
                     start,
                     end: end.max(start),
@@ -127,6 +134,7 @@ impl Bench for OnDevice<'_> {
             dropped: self.cupti.dropped()?,
             ..Raw::default()
         };
+        let mut outer = Vec::new();
         for mut buffer in buffers::take() {
             let bytes = buffer.words.as_mut_ptr().cast::<u8>();
             let mut record = std::ptr::null_mut();
@@ -136,10 +144,11 @@ impl Bench for OnDevice<'_> {
                 // SAFETY: a record of the loaded library, whose version was accepted. Kernels'
                 // modules are alive: their benchmark is.
                 let read = unsafe { read(next) };
-                self.take_in(read, &mut raw);
+                self.take_in(read, &mut raw, &mut outer);
                 record = next;
             }
         }
+        raw.add_outer(outer);
         Ok(raw)
     }
 

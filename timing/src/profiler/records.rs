@@ -17,6 +17,9 @@ use crate::profile::{Place, Work, name};
 const MEMCPY: u32 = 1;
 const MEMSET: u32 = 2;
 const DRIVER: u32 = 4;
+/// Some libraries launch by functions of the driver's that are no calls of its interface; what
+/// they were called by is a call of the runtime's.
+const RUNTIME: u32 = 5;
 /// Records kernels without keeping them from running at the same time. The kind `KERNEL` (3)
 /// would serialise them.
 const CONCURRENT_KERNEL: u32 = 10;
@@ -25,9 +28,19 @@ const OVERHEAD: u32 = 17;
 const MEMCPY2: u32 = 22;
 const EXTERNAL_CORRELATION: u32 = 39;
 
+/// Whose function a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Interface {
+    /// CUDA's driver: `cuLaunchKernel`.
+    Driver,
+    /// CUDA's runtime, which libraries use: `cudaLaunchKernel`.
+    Runtime,
+}
+
 /// What is recorded.
-pub(super) const KINDS: [u32; 7] = [
+pub(super) const KINDS: [u32; 8] = [
     DRIVER,
+    RUNTIME,
     EXTERNAL_CORRELATION,
     OVERHEAD,
     MEMCPY,
@@ -211,8 +224,9 @@ same_overhead!(
 #[derive(Debug, PartialEq)]
 pub(super) enum Record {
     Work(WorkRecord),
-    /// A driver call, by the number of its function.
+    /// A call of the driver's or the runtime's, by the number of its function.
     Call {
+        interface: Interface,
         function: u32,
         start: u64,
         end: u64,
@@ -252,9 +266,13 @@ pub(super) unsafe fn read(record: *const u8) -> Record {
             MEMCPY => Record::Work(copy(&of(record))),
             MEMCPY2 => Record::Work(peer_copy(&of(record))),
             MEMSET => Record::Work(set(&of(record))),
-            DRIVER => {
+            kind @ (DRIVER | RUNTIME) => {
                 let call: Call = of(record);
                 Record::Call {
+                    interface: match kind {
+                        DRIVER => Interface::Driver,
+                        _ => Interface::Runtime,
+                    },
                     function: call.function,
                     start: call.start,
                     end: call.end,
@@ -504,6 +522,7 @@ mod tests {
             correlationId: 8,
         });
         let expected = Record::Call {
+            interface: Interface::Driver,
             function: 307,
             start: 3,
             end: 9,
@@ -511,6 +530,18 @@ mod tests {
             correlation: 8,
         };
         assert_eq!(call, expected);
+        let call = filled!(CUpti_ActivityAPI {
+            kind: Kind::CUPTI_ACTIVITY_KIND_RUNTIME,
+            cbid: 211,
+        });
+        assert!(matches!(
+            call,
+            Record::Call {
+                interface: Interface::Runtime,
+                function: 211,
+                ..
+            }
+        ));
         let mark = filled!(CUpti_ActivityExternalCorrelation {
             kind: Kind::CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
             externalId: 6,
@@ -539,6 +570,7 @@ mod tests {
     fn the_kinds_are_those_of_the_bindings_and_none_serialises() {
         let theirs = [
             Kind::CUPTI_ACTIVITY_KIND_DRIVER,
+            Kind::CUPTI_ACTIVITY_KIND_RUNTIME,
             Kind::CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
             Kind::CUPTI_ACTIVITY_KIND_OVERHEAD,
             Kind::CUPTI_ACTIVITY_KIND_MEMCPY,

@@ -38,6 +38,10 @@ fn main() -> ExitCode {
             a_named_baseline_has_its_sidecar,
         ),
         (
+            "state_is_restored_before_each_sample_and_not_inside",
+            state_is_restored_before_each_sample_and_not_inside,
+        ),
+        (
             "what_is_unsteady_is_measured_once_more",
             what_is_unsteady_is_measured_once_more,
         ),
@@ -127,7 +131,46 @@ fn groups() -> Vec<AnyGroup> {
             Moody::routine(d, Some(Moody::OF_THE_FIRST))
         }))
         .with(Implementation::cpu("never", |d| Moody::routine(d, None)));
-    vec![sound.into(), faulty.into(), moody.into()]
+    let stateful = Group::new("stateful", Sizes::new([4], [], []), Rate::flop(|n| n), cost).with(
+        Implementation::cpu("steps", |_: &Rc<Doubling>| Ok(Box::new(Steps::default()))),
+    );
+    vec![sound.into(), faulty.into(), moody.into(), stateful.into()]
+}
+
+/// Changes its own state: right is what one run from restored state leaves. Its notes are the
+/// runs after each time that it was restored.
+#[derive(Default)]
+struct Steps {
+    output: f64,
+    runs: Vec<u32>,
+}
+
+impl Routine for Steps {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        self.output = f64::NAN;
+        Ok(())
+    }
+    fn restore(&mut self) -> Result<(), RoutineError> {
+        self.runs.push(0);
+        Ok(())
+    }
+    fn run(&mut self) -> Result<(), RoutineError> {
+        let runs = self.runs.last_mut().ok_or("it was never restored")?;
+        *runs += 1;
+        self.output = f64::from(*runs);
+        std::thread::sleep(Duration::from_micros(100));
+        Ok(())
+    }
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        Ok(Verified {
+            error: (self.output - 1.0).abs(),
+            bound: 0.0,
+            method: "runs from restored state, beyond the first".to_owned(),
+        })
+    }
+    fn notes(&self) -> Vec<String> {
+        self.runs.iter().map(u32::to_string).collect()
+    }
 }
 
 /// Takes a short and a long time in turn, for the first so many runs; from then on a long one.
@@ -467,6 +510,28 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> T {
 
 /// A result in two modes is undone and measured again by another Criterion, which leaves the
 /// files, and the group's report, as one measurement would have.
+fn state_is_restored_before_each_sample_and_not_inside() {
+    let options = ["--bench", "stateful", "--sample-size", "10"];
+    let run = Run::new(&options, &[QUICK]);
+    assert_eq!(run.code(), 0, "{}", run.said());
+    let folder = run.root().join("stateful/cpu_steps/4/new");
+    let samples: Value = read(&folder.join("sample.json"));
+    let iterations = samples["iters"].as_array().expect("a list").iter();
+    let iterations: Vec<String> = iterations
+        .map(|count| format!("{}", count.as_f64().expect("a number")))
+        .collect();
+    let runs = sidecar(&folder).notes;
+    // The first is the verified one, and a warm one by which the samples are planned.
+    assert_eq!(runs.first().map(String::as_str), Some("2"), "{runs:?}");
+    let (last, before) = runs.split_last().expect("several");
+    assert_eq!(last, "1", "verified again: {runs:?}");
+    assert!(before.ends_with(&iterations), "{runs:?}, {iterations:?}");
+    assert!(
+        iterations.iter().any(|count| count != "1"),
+        "one iteration a sample shows nothing: {iterations:?}"
+    );
+}
+
 fn what_is_unsteady_is_measured_once_more() {
     let bench = |filter: &'static str| [&["--bench", filter][..], &Moody::OPTIONS].concat();
     let run = Run::new(&bench("moody"), &[QUICK]);

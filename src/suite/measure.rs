@@ -252,16 +252,17 @@ impl Measuring<'_> {
         self.turns.is_none_or(|turns| turns.told().verify)
     }
 
-    /// Poisons the output, runs once and waits. Done also where nothing is verified: what a
+    /// Poisons the output, runs once from restored state and waits. Done also where nothing is verified: what a
     /// routine sets up in its first run is not timed, and the threads that poison are the first
     /// to touch the output's memory, in every process.
     fn run_once(&self, routine: &mut dyn Routine) -> Result<(), Missing> {
+        routine.restore()?;
         routine.poison()?;
         routine.run()?;
         self.wait()
     }
 
-    /// Runs once on a poisoned output and compares with the reference.
+    /// Runs once, from restored state and on a poisoned output, and compares with the reference.
     fn verify(&self, routine: &mut dyn Routine) -> Result<Verified, Missing> {
         self.run_once(routine)?;
         let verified = routine.check()?;
@@ -275,6 +276,16 @@ impl Measuring<'_> {
                 ),
                 context_lost: false,
             })
+        }
+    }
+
+    /// Puts the routine's state back and waits for that, so that none of it is in the sample that
+    /// follows.
+    fn restore(&self, routine: &mut dyn Routine, launches: u32) -> Result<(), RoutineError> {
+        routine.restore()?;
+        match self.machine.opened() {
+            Some(gpu) if launches > 0 => Ok(gpu.synchronize()?),
+            _ => Ok(()),
         }
     }
 
@@ -398,13 +409,15 @@ impl Measuring<'_> {
                     None => {
                         // More than are timed: behind a gate, a single one is run once before.
                         let mut ran = 0;
-                        let counted = &mut || {
-                            ran += 1;
-                            routine.run()
-                        };
                         let mut measure = |iterations| {
+                            self.restore(routine, launches)
+                                .unwrap_or_else(|e| _ = fail(e.into()));
+                            let counted = || {
+                                ran += 1;
+                                routine.run()
+                            };
                             self.time
-                                .measure(clock, iterations, launches, &mut *counted)
+                                .measure(clock, iterations, launches, counted)
                                 .unwrap_or_else(fail)
                         };
                         let ns = match self.turns {

@@ -109,10 +109,11 @@ fn make<W>(
     }
 }
 
-/// Poison must not pass, a run must, and so must several in a row without a wait between them, as
-/// a clock has them: what a routine reads, it must not have written. On the GPU the clock's stream
-/// is then held up by a kernel that takes its time: what is on another stream and does not wait
-/// for this one comes too early and works on poison.
+/// Poison must not pass, a run from restored state must, and so must several in a row without a
+/// wait between them, as a clock has them: what a routine reads, it must not have written, but
+/// for the state that it restores, here before each run. On the GPU the clock's stream is then
+/// held up by a kernel that takes its time: what is on another stream and does not wait for this
+/// one comes too early and works on poison.
 fn written(routine: &mut dyn Routine, gpu: Option<&Gpu>) -> Result<(), RoutineError> {
     let wait = || gpu.map_or(Ok(()), Gpu::synchronize);
     let held_up = gpu.map(|gpu| (0, Some(gpu)));
@@ -126,6 +127,7 @@ fn written(routine: &mut dyn Routine, gpu: Option<&Gpu>) -> Result<(), RoutineEr
             occupy(gpu)?;
         }
         for _ in 0..=more {
+            routine.restore()?;
             routine.run()?;
         }
         wait()?;
@@ -163,6 +165,7 @@ mod tests {
 
     use super::*;
     use crate::model::cost::Cost;
+    use crate::model::verified::Verified;
     use crate::suite::group::Sizes;
     use crate::timing::Clock;
     use crate::workload::simple::{compare, on_cpu};
@@ -220,6 +223,50 @@ mod tests {
         // Right but for the second of several in a row.
         let again = verified(|run, y| y.fill(if run > 2 { 3.0 } else { 1.0 }));
         assert!(again.is_err());
+    }
+
+    /// Adds one to its state, and gives that back as its output.
+    struct Adds {
+        state: f32,
+        output: f32,
+        restores: bool,
+    }
+
+    impl Routine for Adds {
+        fn poison(&mut self) -> Result<(), RoutineError> {
+            self.output = f32::NAN;
+            Ok(())
+        }
+        fn restore(&mut self) -> Result<(), RoutineError> {
+            if self.restores {
+                self.state = 0.0;
+            }
+            Ok(())
+        }
+        fn run(&mut self) -> Result<(), RoutineError> {
+            self.state += 1.0;
+            self.output = self.state;
+            Ok(())
+        }
+        fn check(&mut self) -> Result<Verified, RoutineError> {
+            Ok(compare(&[self.output], [1.0], 1.0, 0.0))
+        }
+    }
+
+    #[test]
+    fn state_is_restored_before_each_run() {
+        let adds = |restores| {
+            let (state, output) = (0.0, f32::NAN);
+            let mut routine = Adds {
+                state,
+                output,
+                restores,
+            };
+            written(&mut routine, None).map_err(|error| error.to_string())
+        };
+        assert_eq!(adds(true), Ok(()));
+        let error = adds(false).unwrap_err();
+        assert!(error.contains("wrong result"), "{error}");
     }
 
     #[test]

@@ -25,6 +25,10 @@ impl Routine for Awaited {
         self.inner.poison()
     }
 
+    fn restore(&mut self) -> Result<(), RoutineError> {
+        self.inner.restore()
+    }
+
     fn run(&mut self) -> Result<(), RoutineError> {
         self.inner.run()?;
         Ok(self.gpu.synchronize()?)

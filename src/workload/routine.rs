@@ -32,16 +32,31 @@ pub trait Workload: Sized {
 
 /// One implementation at one size, set up and ready to be verified and timed.
 ///
-/// The suite calls [`poison`](Routine::poison), [`run`](Routine::run) and
-/// [`check`](Routine::check) in this order before the first sample and once more after the
-/// last, so what is verified is the very routine that is timed. Of several processes of
-/// `crossover ab` on the same executable only one need verify: in the others the suite poisons and
-/// runs once before the first sample, and never checks. A routine reads a fixed source and writes
-/// elsewhere: running it twice gives the same output.
+/// The suite calls [`restore`](Routine::restore), [`poison`](Routine::poison),
+/// [`run`](Routine::run) and [`check`](Routine::check) in this order before the first sample and
+/// once more after the last, so what is verified is the very routine that is timed. Of several
+/// processes of `crossover ab` on the same executable only one need verify: in the others the
+/// suite restores, poisons and runs once before the first sample, and never checks.
+///
+/// Most routines read a fixed source and write elsewhere: running them twice gives the same
+/// output. One that changes its own state, as a training step does its parameters, says how to
+/// [`restore`](Routine::restore) it. The suite does so before each sample, outside the timed
+/// window; the iterations of a sample go on from where the one before them ended.
 pub trait Routine {
     /// Overwrites the output with NaN (or another value that the result cannot have), so
     /// that an element nobody wrote is found.
     fn poison(&mut self) -> Result<(), RoutineError>;
+
+    /// Puts back the state that [`run`](Routine::run) changes, so that the next run is the one
+    /// that [`check`](Routine::check) knows the result of. A GPU routine enqueues this on the
+    /// clock's stream, behind the runs before it. The default is for routines without such a
+    /// state.
+    ///
+    /// # Errors
+    /// As [`run`](Routine::run).
+    fn restore(&mut self) -> Result<(), RoutineError> {
+        Ok(())
+    }
 
     /// One iteration as it is timed. A GPU routine on an event clock only enqueues work on
     /// the clock's stream and must neither allocate nor synchronise.

@@ -9,7 +9,7 @@ use crate::suite::confirm::Task;
 use crate::suite::group::{Group, Make};
 use crate::suite::machine::Machine;
 use crate::suite::settings::Settings;
-use crate::timing::{Clock, CudaTime, TimingError};
+use crate::timing::{Clock, CudaTime};
 use crate::workload::routine::{Routine, RoutineError, Workload};
 
 /// A sample takes at least this long, so that what the host does now and then is spread over all
@@ -110,9 +110,10 @@ impl TakingTurns {
         }
     }
 
-    /// Runs it once, verifies it where that is wanted, and finds out how many iterations a sample
+    /// Runs it once from restored state, verifies it where that is wanted, and finds out how many iterations a sample
     /// takes.
     fn prepare(&self, side: &mut Side, verify: bool) -> Result<(), RoutineError> {
+        side.routine.restore()?;
         side.routine.poison()?;
         side.routine.run()?;
         self.wait()?;
@@ -140,18 +141,23 @@ impl TakingTurns {
         }
     }
 
-    /// Nanoseconds of so many iterations.
-    fn measure(&self, side: &mut Side, iterations: u64) -> Result<f64, TimingError> {
+    /// Nanoseconds of so many iterations from restored state.
+    fn measure(&self, side: &mut Side, iterations: u64) -> Result<f64, RoutineError> {
         if side.launches > 0 {
             // The CPU may have had a long turn, and the device's clock has come down meanwhile.
             self.time.wake()?;
         }
         let routine = &mut side.routine;
-        (self.time).measure(side.clock, iterations, side.launches, &mut || routine.run())
+        routine.restore()?;
+        if side.launches > 0 {
+            // None of that is in the sample.
+            self.wait()?;
+        }
+        Ok((self.time).measure(side.clock, iterations, side.launches, &mut || routine.run())?)
     }
 
     /// Samples all sides, forwards and backwards in turn.
-    fn take_turns(&self, sides: &mut [Side]) -> Result<(), TimingError> {
+    fn take_turns(&self, sides: &mut [Side]) -> Result<(), RoutineError> {
         let mut samples = SAMPLES;
         let mut taken = 0;
         while taken < samples {
@@ -172,5 +178,83 @@ impl TakingTurns {
             taken += 1;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::model::cost::Cost;
+    use crate::model::verified::Verified;
+    use crate::suite::group::{Implementation, Sizes};
+
+    struct Nothing;
+
+    impl Workload for Nothing {
+        fn new(_: u64) -> Self {
+            Self
+        }
+        fn host_bytes(_: u64) -> u64 {
+            0
+        }
+        fn device_bytes(_: u64) -> u64 {
+            0
+        }
+    }
+
+    /// Right after one run from restored state, and counts how often it was restored.
+    struct Stateful {
+        runs: Option<u32>,
+        restored: Rc<Cell<usize>>,
+    }
+
+    impl Routine for Stateful {
+        fn poison(&mut self) -> Result<(), RoutineError> {
+            Ok(())
+        }
+        fn restore(&mut self) -> Result<(), RoutineError> {
+            self.runs = Some(0);
+            self.restored.set(self.restored.get() + 1);
+            Ok(())
+        }
+        fn run(&mut self) -> Result<(), RoutineError> {
+            *self.runs.as_mut().ok_or("it was never restored")? += 1;
+            std::thread::sleep(SAMPLE);
+            Ok(())
+        }
+        fn check(&mut self) -> Result<Verified, RoutineError> {
+            Ok(Verified {
+                error: f64::from(u8::from(self.runs != Some(1))),
+                bound: 0.0,
+                method: "whether it ran once".to_owned(),
+            })
+        }
+    }
+
+    #[test]
+    fn state_is_restored_before_each_measurement() {
+        let restored = Rc::new(Cell::new(0));
+        let counted = restored.clone();
+        let row = Implementation::cpu("steps", move |_: &Rc<Nothing>| {
+            Ok(Box::new(Stateful {
+                runs: None,
+                restored: counted.clone(),
+            }))
+        });
+        let sizes = Sizes::new([1], [1], [1]);
+        let group = Group::new("stateful", sizes, None, |_| Cost::default()).with(row);
+        let task = Task {
+            group: "stateful".to_owned(),
+            size: 1,
+            functions: ["cpu/steps".to_owned()].into(),
+            verify: true,
+        };
+        let settings = Settings::from_env().unwrap();
+        let medians = group.medians_in_turns(&task, &TakingTurns::new(&settings));
+        assert_eq!(medians.unwrap().len(), 1);
+        // Before the verified run, before the first measurement, and before both of each sample.
+        assert_eq!(restored.get(), 2 + 2 * SAMPLES);
     }
 }

@@ -27,9 +27,13 @@ fn launches(context: &Context, group: &Group) -> Option<Finding> {
         .filter(|n| *n > 0);
     let each = spared.map(|n| saved / f64::from(n));
     let verb = if saved >= 0.0 { "saves" } else { "costs" };
+    // Of a step with products in it, several remain.
+    let what = match (apart.cost.launches, fused.cost.launches) {
+        (Some(before), Some(after @ 2..)) => format!("{before} {}s into {after}", group.topic.part),
+        _ => format!("the {}s into one kernel", group.topic.part),
+    };
     let mut text = format!(
-        "Fusing the {}s into one kernel {verb} {} a call at {}, where launches rule ({} against {})",
-        group.topic.part,
+        "Fusing {what} {verb} {} a call at {}, where launches rule ({} against {})",
         units::time(saved.abs()),
         group.topic.at(fused.size),
         units::time(fused.median_ns),
@@ -65,15 +69,26 @@ fn traffic(group: &Group) -> Option<Finding> {
     let compared = speed(ratio);
     let bytes = apart.cost.bytes.zip(fused.cost.bytes);
     let (rules, once) = match bytes {
-        Some((apart, fused)) if fused < apart => {
-            (", where memory rules,", ": it passes over the data once")
-        }
-        _ => (",", ""),
+        Some((apart, moved)) if moved < apart => match fused.cost.launches {
+            Some(2..) => {
+                let (moved, apart) = (units::bytes(moved), units::bytes(apart));
+                (",", format!(": it moves {moved} in place of {apart}"))
+            }
+            _ => (
+                ", where memory rules,",
+                ": it passes over the data once".to_owned(),
+            ),
+        },
+        _ => (",", String::new()),
+    };
+    // What is fused: one of the parts, or a whole of several.
+    let what = match fused.cost.launches {
+        Some(2..) => group.topic.work.trim_start_matches("the "),
+        _ => &group.topic.part,
     };
     let text = format!(
-        "At {}{rules} the fused {} is {compared} ({} against {}){once}.",
+        "At {}{rules} the fused {what} is {compared} ({} against {}){once}.",
         group.topic.at(fused.size),
-        group.topic.part,
         units::time(fused.median_ns),
         units::time(apart.median_ns),
     );

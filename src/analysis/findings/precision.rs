@@ -216,10 +216,10 @@ fn like(series: &Series, full: &Series) -> bool {
     series.clock == full.clock && role == full.role
 }
 
-/// The library's routine by its name, other code as f32.
+/// The library's routine by its name, other code and what is made of several kernels as f32.
 fn name<'a>(full: &Benchmark, routine: &'a str) -> &'a str {
-    match full.role.library {
-        Some(Library::Cublas) => routine,
+    match (full.role.library, full.cost.launches) {
+        (Some(Library::Cublas), None | Some(..=1)) => routine,
         _ => "f32",
     }
 }

@@ -336,3 +336,115 @@ fn a_rival_that_was_not_run_leaves_the_crossing_interpolated() {
         assert!(winner.text.contains(said), "{}", winner.text);
     }
 }
+
+/// A training step: more kernels apart than fused, of which several remain, in three formats.
+#[test]
+fn a_step_of_several_kernels_has_findings_by_its_roles() {
+    use crate::model::{Format, Launches, Library, Role, Unit};
+
+    let found = findings(|f| {
+        let role = |launches, format| Role {
+            launches: Some(launches),
+            library: Some(Library::Cublas),
+            format,
+            ..Role::gpu()
+        };
+        let rows = [
+            ("eager", Events, Launches::OneByOne, Format::F32, 22, 100.0),
+            ("fused", Events, Launches::Fused, Format::F32, 9, 50.0),
+            ("graph", Events, Launches::Graph, Format::F32, 9, 25.0),
+            (
+                "eager-gated",
+                EventsGated,
+                Launches::OneByOne,
+                Format::F32,
+                22,
+                80.0,
+            ),
+            (
+                "fused-gated",
+                EventsGated,
+                Launches::Fused,
+                Format::F32,
+                9,
+                40.0,
+            ),
+            (
+                "graph-gated",
+                EventsGated,
+                Launches::Graph,
+                Format::F32,
+                9,
+                20.0,
+            ),
+            (
+                "graph-tf32-gated",
+                EventsGated,
+                Launches::Graph,
+                Format::Tf32,
+                9,
+                10.0,
+            ),
+            (
+                "graph-bf16-gated",
+                EventsGated,
+                Launches::Graph,
+                Format::Bf16,
+                9,
+                8.0,
+            ),
+        ];
+        for (name, clock, launches, format, kernels, micros) in rows {
+            for size in [16, 256] {
+                let id = format!("training/gpu/{name}/{size}");
+                f.plant(&Planted {
+                    cost: Cost {
+                        bytes: Some(1e6 * f64::from(kernels)),
+                        launches: Some(kernels),
+                        ..Cost::default()
+                    },
+                    role: Some(role(launches, format)),
+                    ..Planted::new(&id, clock, 1e3 * micros)
+                });
+            }
+        }
+        let mut topic = crate::model::Topic::of("training");
+        topic.title = "Training step".to_owned();
+        topic.work = "the training step".to_owned();
+        topic.part = "kernel".to_owned();
+        topic.symbol = "batch".to_owned();
+        topic.unit = Unit::Count;
+        f.topic(topic);
+    });
+    let text = |id: &str| &get(&found, id).unwrap_or_else(|| panic!("no {id}")).text;
+    let graph = text("graph.training");
+    assert!(
+        graph.contains("replaying 9 fused kernels as one graph is 4× faster"),
+        "{graph}"
+    );
+    assert!(
+        graph.contains("launching the 22 that they are fused from"),
+        "{graph}"
+    );
+    assert!(!graph.contains("a kernel)"), "{graph}");
+    let launches = text("fusing.launches");
+    assert!(
+        launches.starts_with("Fusing 22 kernels into 9 saves"),
+        "{launches}"
+    );
+    assert!(
+        launches.contains("for each of the 13 launches less"),
+        "{launches}"
+    );
+    let traffic = text("fusing.traffic");
+    assert!(
+        traffic.contains("the fused training step is 2× faster")
+            && traffic.contains("it moves 9.00 MB in place of 22.0 MB"),
+        "{traffic}"
+    );
+    let formats = text("precision.formats");
+    assert!(
+        formats.contains("against f32 (") && formats.contains("TF32 2× faster"),
+        "{formats}"
+    );
+}

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::model::{
     BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, Cost, Cpu, DeviceState, Environment,
-    Failure, GpuInfo, Role, RunRecord, SCHEMA, Sidecar, Skip, Telemetry, Verified,
+    Failure, GpuInfo, Role, RunRecord, SCHEMA, Sidecar, Skip, Telemetry, Topic, Verified,
 };
 use crate::results::{runs, sidecar};
 use crate::timing::Clock;
@@ -120,6 +120,12 @@ impl Fixture {
             method: format!("{name}, planted"),
         };
         self.run.ceilings.insert(name.into(), ceiling);
+        self.write_run();
+    }
+
+    /// A group says this of itself.
+    pub(crate) fn topic(&mut self, topic: Topic) {
+        self.run.groups.push(topic);
         self.write_run();
     }
 

@@ -13,6 +13,7 @@ mod matmul;
 mod matmul_batched;
 mod matmul_skinny;
 mod memory;
+mod mlp_training;
 mod nested_sine;
 mod precision;
 mod shaped;
@@ -34,6 +35,7 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         precision::group().into(),
         sustained::group().into(),
         nested_sine::group().into(),
+        mlp_training::group().into(),
         graph_replay::group().into(),
         cold_start::group().into(),
         timing_methods::spin().into(),

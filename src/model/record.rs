@@ -62,6 +62,10 @@ pub struct Sidecar {
     /// | `pool_reserved_bytes` | device memory that the memory pool holds after the samples |
     /// | `pool_peak_bytes` | the most that it held |
     /// | `pool_used_peak_bytes` | the most that was allocated from it at once |
+    /// | `parameters_bytes` | device memory of a network's parameters, with copies in other formats, gradients and moments |
+    /// | `activations_bytes` | that of a batch and of what lies between the layers, with gradients |
+    /// | `workspace_bytes` | that which the library may use |
+    /// | `peak_bytes` | the most that a step has at once |
     ///
     /// A unit ends the key; a figure without one is a number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

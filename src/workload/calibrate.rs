@@ -87,14 +87,24 @@ pub(super) fn fastest<T: Copy + Display>(
     candidates: &[T],
     mut run: impl FnMut(T, u32),
 ) -> T {
+    fastest_by(choice, candidates, |candidate, times| {
+        let start = Instant::now();
+        run(candidate, times);
+        start.elapsed()
+    })
+}
+
+/// As [`fastest`], where `run` itself says how long that many iterations took.
+///
+/// # Panics
+/// Without a candidate.
+pub(super) fn fastest_by<T: Copy + Display>(
+    choice: &str,
+    candidates: &[T],
+    run: impl FnMut(T, u32) -> Duration,
+) -> T {
     let taken = choices().taken(choice, candidates);
-    let chosen = taken.unwrap_or_else(|| {
-        fastest_of(candidates, |candidate, times| {
-            let start = Instant::now();
-            run(candidate, times);
-            start.elapsed()
-        })
-    });
+    let chosen = taken.unwrap_or_else(|| fastest_of(candidates, run));
     let name = chosen.to_string();
     let mut choices = choices();
     choices.made.insert(choice.to_owned(), name.clone());

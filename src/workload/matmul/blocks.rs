@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 /// What multiplies on one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Library {
+pub(in crate::workload) enum Library {
     Gemm,
     /// Through ndarray.
     Matrixmultiply,
@@ -25,7 +25,7 @@ impl fmt::Display for Library {
 
 impl Library {
     /// C = A B on this thread.
-    pub(super) fn multiply(
+    pub(in crate::workload) fn multiply(
         self,
         a: ArrayView2<'_, f32>,
         b: ArrayView2<'_, f32>,
@@ -39,7 +39,7 @@ impl Library {
 }
 
 /// C = A B by the crate gemm.
-pub(super) fn gemm(
+pub(in crate::workload) fn gemm(
     a: ArrayView2<'_, f32>,
     b: ArrayView2<'_, f32>,
     mut c: ArrayViewMut2<'_, f32>,
@@ -77,9 +77,9 @@ pub(super) fn gemm(
 
 /// How many blocks C is cut into each way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Grid {
-    pub(super) rows: usize,
-    pub(super) columns: usize,
+pub(in crate::workload) struct Grid {
+    pub(in crate::workload) rows: usize,
+    pub(in crate::workload) columns: usize,
 }
 
 impl fmt::Display for Grid {
@@ -94,7 +94,7 @@ const LINE: usize = 16;
 impl Grid {
     /// So many blocks, as square as their number allows: a square block reads the least of A
     /// and B for what it computes.
-    pub(super) fn of(blocks: usize) -> Self {
+    pub(in crate::workload) fn of(blocks: usize) -> Self {
         let rows = (1..=blocks.isqrt())
             .rev()
             .find(|rows| blocks.is_multiple_of(*rows))
@@ -105,18 +105,36 @@ impl Grid {
         }
     }
 
+    /// So many blocks for a C of `m` x `n`, as square as the number allows; `None` where no block
+    /// would have a row and a cache line.
+    pub(in crate::workload) fn for_shape(m: usize, n: usize, blocks: usize) -> Option<Self> {
+        let height = |rows: usize| m as f64 / rows as f64;
+        let width = |columns: usize| n as f64 / columns as f64;
+        (1..=blocks)
+            .filter(|rows| blocks.is_multiple_of(*rows))
+            .map(|rows| Self {
+                rows,
+                columns: blocks / rows,
+            })
+            .filter(|grid| grid.rows <= m && grid.columns * LINE <= n)
+            .min_by(|x, y| {
+                let skew = |g: &Self| (height(g.rows) / width(g.columns)).ln().abs();
+                skew(x).total_cmp(&skew(y))
+            })
+    }
+
     /// Whether a square C of order `n` has that many blocks.
-    pub(super) fn fits(self, n: usize) -> bool {
+    pub(in crate::workload) fn fits(self, n: usize) -> bool {
         self.rows <= n && self.columns * LINE <= n
     }
 
-    pub(super) fn blocks(self) -> usize {
+    pub(in crate::workload) fn blocks(self) -> usize {
         self.rows * self.columns
     }
 
     /// C = A B, each block by `library` on one thread. The threads meet once a product, and
     /// one that the system holds up leaves its blocks to the others.
-    pub(super) fn multiply(
+    pub(in crate::workload) fn multiply(
         self,
         library: Library,
         a: ArrayView2<'_, f32>,
@@ -173,6 +191,15 @@ mod tests {
         for (blocks, (rows, columns)) in cases {
             assert_eq!(Grid::of(blocks), Grid { rows, columns });
         }
+    }
+
+    #[test]
+    fn blocks_follow_the_shape() {
+        let grid = |rows, columns| Some(Grid { rows, columns });
+        assert_eq!(Grid::for_shape(1024, 1024, 16), grid(4, 4));
+        assert_eq!(Grid::for_shape(16, 2048, 16), grid(1, 16));
+        assert_eq!(Grid::for_shape(2048, 256, 16), grid(8, 2));
+        assert_eq!(Grid::for_shape(1, 512, 64), None);
     }
 
     #[test]

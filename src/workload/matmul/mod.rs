@@ -2,7 +2,7 @@
 
 #[cfg(feature = "blas")]
 mod blas;
-mod blocks;
+pub(in crate::workload) mod blocks;
 mod candidates;
 pub mod cpu;
 pub mod gpu;
@@ -20,8 +20,9 @@ mod shape;
 mod shaped;
 mod transfer;
 
+pub(super) use problem::{CUBLAS_WORKSPACE, UNIT_ROUNDOFF, device_bytes, host_bytes, uniform};
 pub use problem::{LARGEST, Matmul, cost, cost_transfer};
-pub(super) use problem::{device_bytes, host_bytes};
+pub(super) use reference::worse;
 pub use shape::Shape;
 pub use shaped::{Batched, Family, Shaped, Skinny};
 

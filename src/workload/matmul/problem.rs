@@ -34,7 +34,7 @@ const SEED_BLOCK: usize = 1 << 16;
 
 /// Workspace that cuBLAS keeps on Hopper, 32 MiB, and smaller on other devices.
 /// <https://docs.nvidia.com/cuda/cublas/#cublassetworkspace>
-pub(super) const CUBLAS_WORKSPACE: u64 = 32 << 20;
+pub(in crate::workload) const CUBLAS_WORKSPACE: u64 = 32 << 20;
 
 /// The inputs of C = A B of one shape, and what its result is checked against.
 pub struct Matmul {
@@ -150,7 +150,7 @@ impl Matmul {
 }
 
 /// Of f32, 2^-24.
-pub(super) const UNIT_ROUNDOFF: f64 = f32::EPSILON as f64 / 2.0;
+pub(in crate::workload) const UNIT_ROUNDOFF: f64 = f32::EPSILON as f64 / 2.0;
 
 /// The largest error accepted of sums of `k` terms.
 pub(super) fn bound(k: usize) -> f64 {
@@ -182,7 +182,8 @@ impl Workload for Matmul {
     }
 }
 
-fn uniform(len: usize, stream: u64) -> Vec<f32> {
+/// Values uniform in [-1, 1), the same in every run; another `stream` gives others.
+pub(in crate::workload) fn uniform(len: usize, stream: u64) -> Vec<f32> {
     let mut values = vec![0.0; len];
     values
         .par_chunks_mut(SEED_BLOCK)

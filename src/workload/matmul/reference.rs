@@ -133,7 +133,7 @@ impl Reference {
 
 /// The larger of two errors. `f64::max` would drop a NaN, and with it the elements that
 /// nobody wrote.
-pub(super) fn worse(x: f64, y: f64) -> f64 {
+pub(in crate::workload) fn worse(x: f64, y: f64) -> f64 {
     if x.is_nan() || y.is_nan() {
         f64::NAN
     } else {

@@ -1,0 +1,131 @@
+// The small steps between the products of a neural network, on row-major matrices whose rows are
+// a multiple of four long. A value is stored as f32, or as BF16, the upper half of an f32; all
+// arithmetic is in f32. Four values at a time: 16 bytes of f32, 8 of BF16.
+
+typedef unsigned short bf16;
+
+__device__ __forceinline__ float4 load(const float *from, unsigned four) {
+    return ((const float4 *)from)[four];
+}
+__device__ __forceinline__ float4 load(const bf16 *from, unsigned four) {
+    ushort4 v = ((const ushort4 *)from)[four];
+    return {__uint_as_float((unsigned)v.x << 16), __uint_as_float((unsigned)v.y << 16),
+            __uint_as_float((unsigned)v.z << 16), __uint_as_float((unsigned)v.w << 16)};
+}
+__device__ __forceinline__ void store(float *to, unsigned four, float4 v) {
+    ((float4 *)to)[four] = v;
+}
+// To nearest, ties to even, in integers: the instruction is younger than the oldest architecture.
+__device__ __forceinline__ bf16 rounded(float v) {
+    unsigned bits = __float_as_uint(v);
+    return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+}
+__device__ __forceinline__ void store(bf16 *to, unsigned four, float4 v) {
+    ((ushort4 *)to)[four] = {rounded(v.x), rounded(v.y), rounded(v.z), rounded(v.w)};
+}
+
+// y += bias, the same for each row of `fours` times four values. `count` fours in all.
+template <class T>
+__device__ void add_bias(T *y, const T *bias, unsigned fours, unsigned count) {
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count) return;
+    float4 v = load(y, i), b = load(bias, i % fours);
+    store(y, i, {v.x + b.x, v.y + b.y, v.z + b.z, v.w + b.w});
+}
+
+extern "C" __global__ void add_bias_f32(float *y, const float *bias, unsigned fours,
+                                        unsigned count) {
+    add_bias(y, bias, fours, count);
+}
+extern "C" __global__ void add_bias_bf16(bf16 *y, const bf16 *bias, unsigned fours,
+                                         unsigned count) {
+    add_bias(y, bias, fours, count);
+}
+
+// y = max(y, 0). A NaN stays one, unlike with fmaxf.
+__device__ __forceinline__ float positive(float v) { return v <= 0.0f ? 0.0f : v; }
+
+template <class T>
+__device__ void relu(T *y, unsigned count) {
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count) return;
+    float4 v = load(y, i);
+    store(y, i, {positive(v.x), positive(v.y), positive(v.z), positive(v.w)});
+}
+
+extern "C" __global__ void relu_f32(float *y, unsigned count) { relu(y, count); }
+extern "C" __global__ void relu_bf16(bf16 *y, unsigned count) { relu(y, count); }
+
+// The derivative of ReLU: where what it gave is not above zero, nothing goes back.
+__device__ __forceinline__ float4 where_positive(float4 gradient, float4 y) {
+    return {y.x > 0.0f ? gradient.x : 0.0f, y.y > 0.0f ? gradient.y : 0.0f,
+            y.z > 0.0f ? gradient.z : 0.0f, y.w > 0.0f ? gradient.w : 0.0f};
+}
+
+extern "C" __global__ void relu_backward_f32(float *gradient, const float *y, unsigned count) {
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) store(gradient, i, where_positive(load(gradient, i), load(y, i)));
+}
+
+// Sums over the rows, 16 columns a block: a thread adds up four columns of every 64th row, and
+// then the block the sums of its threads, in an order that is always the same. With MASKED the
+// derivative of ReLU comes first and is written back. A thread loads of several rows before it
+// stores any: the compiler cannot know that they are not the same.
+constexpr unsigned SUM_THREADS = 256, SUM_FOURS = 4, SUM_ROWS = SUM_THREADS / SUM_FOURS;
+constexpr unsigned SUM_AT_ONCE = 4;
+
+template <bool MASKED, class X, class Y>
+__device__ void sum_rows(X *x, const Y *y, float *sums, unsigned rows, unsigned fours) {
+    unsigned column = threadIdx.x % SUM_FOURS, row = threadIdx.x / SUM_FOURS;
+    unsigned at = blockIdx.x * SUM_FOURS + column;
+    const float4 nothing = {0.0f, 0.0f, 0.0f, 0.0f};
+    float4 sum = nothing;
+    for (unsigned r = row; r < rows; r += SUM_AT_ONCE * SUM_ROWS) {
+        float4 v[SUM_AT_ONCE], mask[SUM_AT_ONCE];
+#pragma unroll
+        for (unsigned k = 0; k < SUM_AT_ONCE; ++k) {
+            unsigned i = (r + k * SUM_ROWS) * fours + at;
+            bool there = r + k * SUM_ROWS < rows;
+            v[k] = there ? load(x, i) : nothing;
+            if constexpr (MASKED) mask[k] = there ? load(y, i) : nothing;
+        }
+#pragma unroll
+        for (unsigned k = 0; k < SUM_AT_ONCE; ++k) {
+            if constexpr (MASKED) {
+                v[k] = where_positive(v[k], mask[k]);
+                if (r + k * SUM_ROWS < rows) store(x, (r + k * SUM_ROWS) * fours + at, v[k]);
+            }
+            sum = {sum.x + v[k].x, sum.y + v[k].y, sum.z + v[k].z, sum.w + v[k].w};
+        }
+    }
+    __shared__ float4 partial[SUM_THREADS];
+    partial[threadIdx.x] = sum;
+    for (unsigned half = SUM_THREADS / 2; half >= SUM_FOURS; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) {
+            float4 a = partial[threadIdx.x], b = partial[threadIdx.x + half];
+            partial[threadIdx.x] = {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+        }
+    }
+    // The thread that wrote it reads it.
+    if (threadIdx.x < SUM_FOURS) store(sums, at, partial[threadIdx.x]);
+}
+
+extern "C" __global__ void __launch_bounds__(SUM_THREADS)
+sum_rows_f32(const float *x, float *sums, unsigned rows, unsigned fours) {
+    sum_rows<false>(x, x, sums, rows, fours);
+}
+extern "C" __global__ void __launch_bounds__(SUM_THREADS)
+sum_rows_bf16(const bf16 *x, float *sums, unsigned rows, unsigned fours) {
+    sum_rows<false>(x, x, sums, rows, fours);
+}
+extern "C" __global__ void __launch_bounds__(SUM_THREADS)
+relu_backward_sums_f32(float *gradient, const float *y, float *sums, unsigned rows,
+                       unsigned fours) {
+    sum_rows<true>(gradient, y, sums, rows, fours);
+}
+extern "C" __global__ void __launch_bounds__(SUM_THREADS)
+relu_backward_sums_bf16(bf16 *gradient, const bf16 *y, float *sums, unsigned rows,
+                        unsigned fours) {
+    sum_rows<true>(gradient, y, sums, rows, fours);
+}

@@ -1,0 +1,307 @@
+//! A step on the CPU.
+
+use std::rc::Rc;
+
+use ndarray::{ArrayView2, ArrayViewMut2};
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::model::verified::Verified;
+use crate::workload::mlp_training::adamw::{BETA_1, BETA_2, Counter, DECAY, EPSILON, RATE};
+use crate::workload::mlp_training::format::Format;
+use crate::workload::mlp_training::loss::cross_entropy;
+use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN, INPUTS, PARAMETERS, W1, W2};
+use crate::workload::mlp_training::problem::Training;
+use crate::workload::mlp_training::verify::{Outputs, verified};
+use crate::workload::network::operations::{
+    GRAIN, add_bias, add_bias_relu, relu_backward, sum_rows,
+};
+use crate::workload::network::product::Way;
+use crate::workload::network::wide::wide;
+use crate::workload::routine::{Made, Routine, RoutineError};
+
+/// All cores: each product in the way that a short calibration finds the fastest, the rest in the
+/// widest vectors and shared out among the threads.
+pub fn best(problem: &Rc<Training>) -> Made {
+    Ok(Box::new(Step::new(problem, None)))
+}
+
+/// The same on one thread.
+///
+/// # Errors
+/// The system has no thread to give.
+pub fn one_thread(problem: &Rc<Training>) -> Made {
+    let pool = ThreadPoolBuilder::new().num_threads(1).build()?;
+    Ok(Box::new(Step::new(problem, Some(pool))))
+}
+
+/// How each product is computed.
+#[derive(Clone, Copy)]
+struct Ways {
+    hidden: Way,
+    logits: Way,
+    of_w2: Way,
+    of_hidden: Way,
+    of_w1: Way,
+}
+
+struct Step {
+    problem: Rc<Training>,
+    /// Threads of its own, instead of all.
+    pool: Option<ThreadPool>,
+    memory: Memory,
+    ways: Ways,
+}
+
+/// What a step reads, as its threads share it.
+#[derive(Clone, Copy)]
+struct Batch<'a> {
+    inputs: &'a [f32],
+    labels: &'a [u32],
+}
+
+impl<'a> Batch<'a> {
+    fn of(problem: &'a Training) -> Self {
+        Self {
+            inputs: &problem.inputs,
+            labels: &problem.labels,
+        }
+    }
+}
+
+/// What a step reads and writes beside its batch.
+struct Memory {
+    parameters: Vec<f32>,
+    first: Vec<f32>,
+    second: Vec<f32>,
+    counter: Counter,
+    hidden: Vec<f32>,
+    logits: Vec<f32>,
+    loss: f32,
+    of_logits: Vec<f32>,
+    of_hidden: Vec<f32>,
+    gradients: Vec<f32>,
+}
+
+impl Step {
+    fn new(problem: &Rc<Training>, pool: Option<ThreadPool>) -> Self {
+        let mut memory = Memory::new(problem);
+        let batch = Batch::of(problem);
+        let ways = match &pool {
+            Some(pool) => pool.install(|| memory.calibrate(batch)),
+            None => memory.calibrate(batch),
+        };
+        Self {
+            problem: problem.clone(),
+            pool,
+            memory,
+            ways,
+        }
+    }
+}
+
+/// A row-major matrix of so many columns.
+fn matrix(values: &[f32], columns: usize) -> ArrayView2<'_, f32> {
+    ArrayView2::from_shape((values.len() / columns, columns), values).expect("whole rows")
+}
+
+fn matrix_mut(values: &mut [f32], columns: usize) -> ArrayViewMut2<'_, f32> {
+    ArrayViewMut2::from_shape((values.len() / columns, columns), values).expect("whole rows")
+}
+
+impl Memory {
+    fn new(problem: &Training) -> Self {
+        let start = &problem.start;
+        let rows = |width: usize| vec![f32::NAN; problem.batch * width];
+        Self {
+            parameters: start.parameters.clone(),
+            first: start.first.clone(),
+            second: start.second.clone(),
+            counter: start.counter,
+            hidden: rows(HIDDEN),
+            logits: rows(CLASSES),
+            loss: f32::NAN,
+            of_logits: rows(CLASSES),
+            of_hidden: rows(HIDDEN),
+            gradients: vec![f32::NAN; PARAMETERS],
+        }
+    }
+
+    fn restore(&mut self, problem: &Training) {
+        let start = &problem.start;
+        for (to, from) in [
+            (&mut self.parameters, &start.parameters),
+            (&mut self.first, &start.first),
+            (&mut self.second, &start.second),
+        ] {
+            to.par_chunks_mut(GRAIN)
+                .zip(from.par_chunks(GRAIN))
+                .for_each(|(to, from)| to.copy_from_slice(from));
+        }
+        self.counter = start.counter;
+    }
+
+    /// One step after the other, and what each writes is what the next one reads: no way is
+    /// chosen by how it multiplies NaN.
+    fn calibrate(&mut self, batch: Batch<'_>) -> Ways {
+        let x = matrix(batch.inputs, INPUTS);
+        let w1 = matrix(&self.parameters[W1], INPUTS);
+        let w2 = matrix(&self.parameters[W2], HIDDEN);
+        let name = |what: &str| format!("{what} of a training step");
+
+        let to = matrix_mut(&mut self.hidden, HIDDEN);
+        let hidden = Way::fastest(&name("activations"), x, w1.t(), to);
+        hidden.multiply(x, w1.t(), matrix_mut(&mut self.hidden, HIDDEN));
+        add_bias_relu(&mut self.hidden, &self.parameters[B1]);
+        let activated = matrix(&self.hidden, HIDDEN);
+
+        let to = matrix_mut(&mut self.logits, CLASSES);
+        let logits = Way::fastest(&name("logits"), activated, w2.t(), to);
+        logits.multiply(activated, w2.t(), matrix_mut(&mut self.logits, CLASSES));
+        cross_entropy(&self.logits, batch.labels, &mut self.of_logits);
+        let loss = matrix(&self.of_logits, CLASSES);
+
+        let to = matrix_mut(&mut self.gradients[W2], HIDDEN);
+        let of_w2 = Way::fastest(&name("gradient of W2"), loss.t(), activated, to);
+        let to = matrix_mut(&mut self.of_hidden, HIDDEN);
+        let of_hidden = Way::fastest(&name("gradient of activations"), loss, w2, to);
+        of_hidden.multiply(loss, w2, matrix_mut(&mut self.of_hidden, HIDDEN));
+        let back = matrix(&self.of_hidden, HIDDEN);
+        let to = matrix_mut(&mut self.gradients[W1], INPUTS);
+        let of_w1 = Way::fastest(&name("gradient of W1"), back.t(), x, to);
+        Ways {
+            hidden,
+            logits,
+            of_w2,
+            of_hidden,
+            of_w1,
+        }
+    }
+
+    fn run(&mut self, batch: Batch<'_>, ways: Ways) {
+        self.forward(batch, ways);
+        self.loss = cross_entropy(&self.logits, batch.labels, &mut self.of_logits);
+        self.backward(batch, ways);
+        self.counter = self.counter.next();
+        self.update();
+    }
+
+    fn forward(&mut self, batch: Batch<'_>, ways: Ways) {
+        let x = matrix(batch.inputs, INPUTS);
+        let w1 = matrix(&self.parameters[W1], INPUTS);
+        let w2 = matrix(&self.parameters[W2], HIDDEN);
+        let to = matrix_mut(&mut self.hidden, HIDDEN);
+        ways.hidden.multiply(x, w1.t(), to);
+        add_bias_relu(&mut self.hidden, &self.parameters[B1]);
+        let to = matrix_mut(&mut self.logits, CLASSES);
+        (ways.logits).multiply(matrix(&self.hidden, HIDDEN), w2.t(), to);
+        add_bias(&mut self.logits, &self.parameters[B2]);
+    }
+
+    fn backward(&mut self, batch: Batch<'_>, ways: Ways) {
+        let x = matrix(batch.inputs, INPUTS);
+        let w2 = matrix(&self.parameters[W2], HIDDEN);
+        let activated = matrix(&self.hidden, HIDDEN);
+        let of_logits = matrix(&self.of_logits, CLASSES);
+        let to = matrix_mut(&mut self.gradients[W2], HIDDEN);
+        ways.of_w2.multiply(of_logits.t(), activated, to);
+        sum_rows(&self.of_logits, &mut self.gradients[B2]);
+        let to = matrix_mut(&mut self.of_hidden, HIDDEN);
+        ways.of_hidden.multiply(of_logits, w2, to);
+        relu_backward(&mut self.of_hidden, &self.hidden);
+        sum_rows(&self.of_hidden, &mut self.gradients[B1]);
+        let to = matrix_mut(&mut self.gradients[W1], INPUTS);
+        (ways.of_w1).multiply(matrix(&self.of_hidden, HIDDEN).t(), x, to);
+    }
+
+    fn update(&mut self) {
+        let (rate, root) = (self.counter.rate() as f32, self.counter.root() as f32);
+        (self.parameters.par_chunks_mut(GRAIN))
+            .zip(self.gradients.par_chunks(GRAIN))
+            .zip(self.first.par_chunks_mut(GRAIN))
+            .zip(self.second.par_chunks_mut(GRAIN))
+            .for_each(|(((w, g), m), v)| adamw(w, g, m, v, rate, root));
+    }
+}
+
+wide! {
+    fn adamw(w: &mut [f32], g: &[f32], m: &mut [f32], v: &mut [f32], rate: f32, root: f32) {
+        for (((w, g), m), v) in w.iter_mut().zip(g).zip(m).zip(v) {
+            *m += (1.0 - BETA_1) as f32 * (g - *m);
+            *v = BETA_2 as f32 * *v + (1.0 - BETA_2) as f32 * g * g;
+            let kept = *w * (1.0 - RATE * DECAY) as f32;
+            *w = kept - rate * (*m / (v.sqrt() * root + EPSILON as f32));
+        }
+    }
+}
+
+impl Routine for Step {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        let Memory {
+            hidden,
+            logits,
+            loss,
+            of_logits,
+            of_hidden,
+            gradients,
+            ..
+        } = &mut self.memory;
+        *loss = f32::NAN;
+        for values in [hidden, logits, of_logits, of_hidden, gradients] {
+            values.par_iter_mut().for_each(|v| *v = f32::NAN);
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self) -> Result<(), RoutineError> {
+        self.memory.restore(&self.problem);
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        let Self {
+            problem,
+            pool,
+            memory,
+            ways,
+        } = self;
+        let batch = Batch::of(problem);
+        match pool {
+            Some(pool) => pool.install(|| memory.run(batch, *ways)),
+            None => memory.run(batch, *ways),
+        }
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        let memory = &self.memory;
+        let outputs = Outputs {
+            hidden: &memory.hidden,
+            logits: &memory.logits,
+            loss: memory.loss,
+            gradients: &memory.gradients,
+            parameters: &memory.parameters,
+            first: &memory.first,
+            second: &memory.second,
+            copies: None,
+        };
+        Ok(verified(&self.problem, Format::F32, &outputs))
+    }
+
+    fn launches(&self) -> u32 {
+        0
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let ways = &self.ways;
+        [
+            ("activations", ways.hidden),
+            ("logits", ways.logits),
+            ("gradient of W2", ways.of_w2),
+            ("gradient of the activations", ways.of_hidden),
+            ("gradient of W1", ways.of_w1),
+        ]
+        .map(|(name, way)| format!("{name}: {way}"))
+        .into()
+    }
+}

@@ -1,0 +1,49 @@
+//! The number formats of a step's products, and their errors.
+
+use crate::model::role;
+use crate::workload::matmul::UNIT_ROUNDOFF;
+use crate::workload::mlp_training::model::HIDDEN;
+
+/// What the products of a step read. All sums are in f32, and so are the parameters that the
+/// update reads and writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// f32 as it is.
+    F32,
+    /// f32, of which the tensor cores take 10 bits of fraction.
+    Tf32,
+    /// BF16, 7 bits of fraction: inputs, copies of the parameters, and what lies between the
+    /// layers.
+    Bf16,
+}
+
+impl From<Format> for role::Format {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::F32 => role::Format::F32,
+            Format::Tf32 => role::Format::Tf32,
+            Format::Bf16 => role::Format::Bf16,
+        }
+    }
+}
+
+impl Format {
+    /// The error of an operand, relative to it, plus that of the sums, relative to what they
+    /// would be if their terms were independent.
+    ///
+    /// An operand is rounded to nearest in BF16, by up to 2^-8. In TF32 the hardware may cut it
+    /// off, by up to 2^-10. Sums of k terms in f32 err by sqrt(k) u, u = 2^-24, as in
+    /// [`Matmul::verified`](crate::workload::matmul::Matmul::verified), taken twice here for
+    /// those whose terms have a common sign; tensor cores cut off up to 2 u of each block of 8
+    /// terms. The longest sums run over the hidden layer or over the batch.
+    pub(super) fn unit(self, batch: usize) -> f64 {
+        let terms = HIDDEN.max(batch) as f64;
+        let sums = 2.0 * UNIT_ROUNDOFF * terms.sqrt();
+        let cut_off = 0.25 * UNIT_ROUNDOFF * terms;
+        match self {
+            Format::F32 => sums,
+            Format::Tf32 => 2f64.powi(-10) + sums + cut_off,
+            Format::Bf16 => 2f64.powi(-8) + sums + cut_off,
+        }
+    }
+}

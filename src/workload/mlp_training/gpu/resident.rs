@@ -1,0 +1,122 @@
+//! A step on a batch that lies in device memory.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::device::gpu::Gpu;
+use crate::device::graph::Graph;
+use crate::model::verified::Verified;
+use crate::workload::mlp_training::format::Format;
+use crate::workload::mlp_training::gpu::memory::Memory;
+use crate::workload::mlp_training::gpu::step::Step;
+use crate::workload::mlp_training::gpu::{fused as few, unfused};
+use crate::workload::mlp_training::problem::Training;
+use crate::workload::network::lt::Workspace;
+use crate::workload::routine::{Made, Routine, RoutineError};
+
+/// In a kernel for each part.
+pub(super) fn eager(gpu: &Rc<Gpu>, problem: &Rc<Training>) -> Made {
+    gpu.bind()?;
+    let memory = Memory::new(gpu, problem, Format::F32, false)?;
+    let workspace = Workspace::new(gpu)?;
+    Ok(Box::new(Resident {
+        graph: None,
+        step: unfused::step(&memory, &workspace)?,
+        memory,
+        workspace_bytes: workspace.bytes(),
+    }))
+}
+
+/// In few kernels, replayed as a graph or not.
+pub(super) fn fused(gpu: &Rc<Gpu>, problem: &Rc<Training>, format: Format, replayed: bool) -> Made {
+    Ok(Box::new(Resident::fused(gpu, problem, format, replayed)?))
+}
+
+pub(super) struct Resident {
+    /// Dropped before the memory that it uses.
+    graph: Option<Graph>,
+    step: Step,
+    pub(super) memory: Memory,
+    workspace_bytes: usize,
+}
+
+impl Resident {
+    pub(super) fn fused(
+        gpu: &Rc<Gpu>,
+        problem: &Rc<Training>,
+        format: Format,
+        replayed: bool,
+    ) -> Result<Self, RoutineError> {
+        match format {
+            Format::F32 => {}
+            Format::Tf32 => gpu.require((8, 0), "TF32 tensor cores")?,
+            Format::Bf16 => gpu.require((8, 0), "BF16 tensor cores")?,
+        }
+        gpu.bind()?;
+        let memory = Memory::new(gpu, problem, format, true)?;
+        // Two products run at the same time.
+        let workspaces = [Workspace::new(gpu)?, Workspace::new(gpu)?];
+        let step = few::step(&memory, &workspaces)?;
+        let graph = match replayed {
+            // SAFETY: the graph lies beside the device memory that it uses, in one routine.
+            true => Some(Graph::capture(gpu.stream(), || unsafe { step.enqueue() })?),
+            false => None,
+        };
+        Ok(Self {
+            graph,
+            step,
+            memory,
+            workspace_bytes: workspaces.iter().map(|w| w.bytes()).sum(),
+        })
+    }
+}
+
+impl Routine for Resident {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        Ok(self.memory.poison()?)
+    }
+
+    fn restore(&mut self) -> Result<(), RoutineError> {
+        Ok(self.memory.restore()?)
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        // SAFETY: the memory lies in `self`, and freeing it waits for its turn on the stream,
+        // which waits for the branch beside it; the context is current on this thread since this
+        // was made.
+        Ok(unsafe {
+            match &self.graph {
+                Some(graph) => graph.launch(),
+                None => self.step.enqueue(),
+            }
+        }?)
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        Ok(self.memory.check()?)
+    }
+
+    // A graph may take as many places in the stream's queue as it has kernels.
+    fn launches(&self) -> u32 {
+        self.step.launches()
+    }
+
+    fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
+        let parameters = self.memory.bytes_of_parameters() as f64;
+        let activations = self.memory.bytes_of_activations() as f64;
+        let workspace = self.workspace_bytes as f64;
+        Ok([
+            ("parameters_bytes", parameters),
+            ("activations_bytes", activations),
+            ("workspace_bytes", workspace),
+            // All of it is there from the beginning of a step to its end.
+            ("peak_bytes", parameters + activations + workspace),
+        ]
+        .map(|(key, bytes)| (key.to_owned(), bytes))
+        .into())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.step.notes.clone()
+    }
+}

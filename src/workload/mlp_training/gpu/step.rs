@@ -1,0 +1,241 @@
+//! A step as a list of what is enqueued, on one stream or two.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use cudarc::driver::{CudaEvent, CudaStream};
+
+use crate::device::calls::{record, wait};
+use crate::device::gpu::Gpu;
+use crate::timing::{CudaError, Launch};
+use crate::workload::mlp_training::gpu::memory::Memory;
+use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN, INPUTS, W1, W2};
+use crate::workload::network::lt::{
+    Arithmetic, Epilogue, LAUNCHES, LtProduct, Operand, Product, Workspace,
+};
+use crate::workload::network::tensor::{Element, Tensor};
+use crate::workload::routine::RoutineError;
+
+/// One thing that is enqueued.
+enum Part {
+    Product(LtProduct),
+    Kernel(Launch),
+}
+
+/// Where in a step a part runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Branch {
+    /// Before it divides.
+    Before,
+    /// On the GPU's stream.
+    Here,
+    /// At the same time, on a stream of its own.
+    Beside,
+    /// After both.
+    After,
+}
+
+/// What a step enqueues: all on the GPU's stream, but for what may run beside it.
+pub(super) struct Step {
+    gpu: Rc<Gpu>,
+    parts: Vec<(Branch, Part)>,
+    beside: Arc<CudaStream>,
+    /// Where the parts beside may begin, and where they have ended.
+    forked: CudaEvent,
+    joined: CudaEvent,
+    pub(super) notes: Vec<String>,
+}
+
+impl Step {
+    /// Of nothing yet.
+    pub(super) fn new(gpu: &Rc<Gpu>) -> Result<Self, CudaError> {
+        Ok(Self {
+            gpu: gpu.clone(),
+            parts: Vec::new(),
+            beside: gpu.new_stream()?,
+            forked: gpu.new_event()?,
+            joined: gpu.new_event()?,
+            notes: Vec::new(),
+        })
+    }
+
+    /// Adds a product to a branch, and which algorithm it takes to the notes.
+    pub(super) fn product(&mut self, branch: Branch, product: LtProduct) {
+        self.notes.push(product.note());
+        self.parts.push((branch, Part::Product(product)));
+    }
+
+    /// Adds a kernel to a branch.
+    pub(super) fn kernel(&mut self, branch: Branch, kernel: Launch) {
+        self.parts.push((branch, Part::Kernel(kernel)));
+    }
+
+    fn divides(&self) -> bool {
+        self.parts
+            .iter()
+            .any(|(branch, _)| *branch == Branch::Beside)
+    }
+
+    /// Enqueues the step. What follows on the GPU's stream waits for all of it.
+    ///
+    /// # Safety
+    /// The memory that the parts were made for must live until the step has run, and the
+    /// context must be current on this thread.
+    pub(super) unsafe fn enqueue(&self) -> Result<(), CudaError> {
+        let stream = self.gpu.stream();
+        // SAFETY: the caller's promise. Parts on one stream run one after the other, and the
+        // branches write different memory.
+        unsafe {
+            self.branch(Branch::Before, stream)?;
+            if self.divides() {
+                record(&self.forked, stream)?;
+                wait(&self.beside, &self.forked)?;
+                self.branch(Branch::Beside, &self.beside)?;
+                record(&self.joined, &self.beside)?;
+            }
+            self.branch(Branch::Here, stream)?;
+            if self.divides() {
+                wait(stream, &self.joined)?;
+            }
+            self.branch(Branch::After, stream)
+        }
+    }
+
+    /// # Safety
+    /// As for [`Self::enqueue`].
+    unsafe fn branch(&self, branch: Branch, stream: &CudaStream) -> Result<(), CudaError> {
+        for (_, part) in self.parts.iter().filter(|(of, _)| *of == branch) {
+            // SAFETY: the arguments are those that each kernel declares; the rest is the
+            // caller's.
+            unsafe {
+                match part {
+                    Part::Product(product) => product.enqueue(stream)?,
+                    Part::Kernel(launch) => launch.launch(stream)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Places that a step takes in the stream's queue, at most.
+    pub(super) fn launches(&self) -> u32 {
+        let parts = self.parts.iter().map(|(_, part)| match part {
+            Part::Product(_) => LAUNCHES,
+            Part::Kernel(_) => 1,
+        });
+        // Both events are recorded and waited for.
+        parts.sum::<u32>() + if self.divides() { 4 } else { 0 }
+    }
+}
+
+/// Makes the products of a step.
+pub(super) struct Products<'a> {
+    pub(super) memory: &'a Memory,
+    pub(super) arithmetic: Arithmetic,
+}
+
+impl Products<'_> {
+    /// The product that `which` describes, run once: the next one is calibrated on its result.
+    /// `None` where the library has none with this epilogue.
+    pub(super) fn make(
+        &self,
+        workspace: &Rc<Workspace>,
+        which: Which,
+        epilogue: Epilogue,
+    ) -> Result<Option<LtProduct>, RoutineError> {
+        let gpu = &self.memory.gpu;
+        let product = self.describe(which, epilogue);
+        // SAFETY: the operands are the step's memory, which lives beside the product in one
+        // routine, and have these sizes; no product's result is one of its operands.
+        let Some(made) = (unsafe { LtProduct::fastest(gpu, workspace, product) })? else {
+            return Ok(None);
+        };
+        // SAFETY: as above; nothing else is on the stream.
+        unsafe { made.enqueue(gpu.stream()) }?;
+        gpu.synchronize()?;
+        Ok(Some(made))
+    }
+
+    /// The same without an epilogue, which every library has.
+    pub(super) fn plain(
+        &self,
+        workspace: &Rc<Workspace>,
+        which: Which,
+    ) -> Result<LtProduct, RoutineError> {
+        let made = self.make(workspace, which, Epilogue::Nothing)?;
+        made.ok_or_else(|| format!("cuBLASLt has no algorithm for a product of {which:?}").into())
+    }
+
+    fn describe(&self, which: Which, epilogue: Epilogue) -> Product {
+        let memory = self.memory;
+        let rows = |tensor: &Tensor, columns| Operand {
+            address: tensor.address(),
+            element: tensor.element(),
+            rows: memory.batch(),
+            columns,
+            transposed: false,
+        };
+        let weights = |first: usize, rows, columns| Operand {
+            address: memory.operands(first),
+            element: memory.inputs.element(),
+            rows,
+            columns,
+            transposed: false,
+        };
+        let gradient = |first: usize, rows, columns| Operand {
+            address: memory.gradients.at(first),
+            element: Element::F32,
+            rows,
+            columns,
+            transposed: false,
+        };
+        let x = rows(&memory.inputs, INPUTS);
+        let hidden = rows(&memory.hidden, HIDDEN);
+        let of_hidden = rows(&memory.of_hidden, HIDDEN);
+        let logits = rows(&memory.logits, CLASSES);
+        let of_logits = rows(&memory.of_logits, CLASSES);
+        let w1 = weights(W1.start, HIDDEN, INPUTS);
+        let w2 = weights(W2.start, CLASSES, HIDDEN);
+        let (name, a, b, c) = match which {
+            Which::Hidden => ("activations", x, w1.t(), hidden),
+            Which::Logits => ("logits", hidden, w2.t(), logits),
+            Which::OfW2 => {
+                let to = gradient(W2.start, CLASSES, HIDDEN);
+                ("gradient of W2", of_logits.t(), hidden, to)
+            }
+            Which::OfHidden => ("gradient of the activations", of_logits, w2, of_hidden),
+            Which::OfW1 => {
+                let to = gradient(W1.start, HIDDEN, INPUTS);
+                ("gradient of W1", of_hidden.t(), x, to)
+            }
+        };
+        Product {
+            name,
+            a,
+            b,
+            c,
+            arithmetic: self.arithmetic,
+            epilogue,
+        }
+    }
+
+    /// The bias of the first layer, of the type of the activations.
+    pub(super) fn b1(&self) -> u64 {
+        self.memory.operands(B1.start)
+    }
+
+    /// The bias of the second layer, in f32 as the logits are.
+    pub(super) fn b2(&self) -> u64 {
+        self.memory.parameters(B2.start)
+    }
+}
+
+/// One of the five products of a step.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Which {
+    Hidden,
+    Logits,
+    OfW2,
+    OfHidden,
+    OfW1,
+}

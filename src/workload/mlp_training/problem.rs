@@ -1,0 +1,108 @@
+//! A batch, its labels, and the state that a step starts from.
+
+use std::cell::OnceCell;
+
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::device::kernel::Source;
+use crate::workload::matmul::{CUBLAS_WORKSPACE, uniform};
+use crate::workload::mlp_training::adamw::Counter;
+use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN, INPUTS, PARAMETERS, W1, W2};
+use crate::workload::mlp_training::reference::Reference;
+use crate::workload::mlp_training::source::MLP_TRAINING;
+use crate::workload::network::kernels::NETWORK;
+use crate::workload::routine::{Workload, visit_f32};
+
+/// Steps before the one that is verified. In the first step of all, AdamW moves each parameter by
+/// the sign of its gradient alone, and a wrong moment or correction would hardly show.
+const STEPS_BEFORE: u32 = 9;
+
+/// The parameters, their moments and the steps so far.
+pub(super) struct State {
+    pub(super) parameters: Vec<f32>,
+    pub(super) first: Vec<f32>,
+    pub(super) second: Vec<f32>,
+    pub(super) counter: Counter,
+}
+
+/// One batch of inputs with its labels, and the state that a step starts from, the same in every
+/// run. The size is the batch.
+pub struct Training {
+    pub(super) batch: usize,
+    /// Row by row, uniform in [-1, 1).
+    pub(super) inputs: Vec<f32>,
+    /// The class of each row.
+    pub(super) labels: Vec<u32>,
+    pub(super) start: State,
+    reference: OnceCell<Reference>,
+}
+
+impl Training {
+    /// What a step is compared with, computed when it is first asked for.
+    pub(super) fn reference(&self) -> &Reference {
+        self.reference
+            .get_or_init(|| Reference::new(&self.inputs, &self.labels, &self.start.parameters))
+    }
+}
+
+impl Workload for Training {
+    fn new(size: u64) -> Self {
+        let batch = size as usize;
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(0x006d_6c70);
+        let labels = (0..batch).map(|_| random.next_u32() % CLASSES as u32);
+        let mut parameters = uniform(PARAMETERS, 0x10);
+        // As PyTorch initialises a linear layer of n inputs: uniform in ±1/sqrt(n).
+        for (range, terms) in [(W1, INPUTS), (B1, INPUTS), (W2, HIDDEN), (B2, HIDDEN)] {
+            let factor = (terms as f32).sqrt().recip();
+            parameters[range].iter_mut().for_each(|w| *w *= factor);
+        }
+        // About as large as the gradients and their squares.
+        let mut first = uniform(PARAMETERS, 0x11);
+        first.iter_mut().for_each(|m| *m *= 1e-4);
+        let mut second = uniform(PARAMETERS, 0x12);
+        second.iter_mut().for_each(|v| *v = 5e-8 * (*v + 1.01));
+        Self {
+            batch,
+            labels: labels.collect(),
+            inputs: uniform(batch * INPUTS, 0x13),
+            start: State {
+                parameters,
+                first,
+                second,
+                counter: Counter::after(STEPS_BEFORE),
+            },
+            reference: OnceCell::new(),
+        }
+    }
+
+    fn host_bytes(batch: u64) -> u64 {
+        // The state, the same of an implementation on the CPU with its gradient, the float64
+        // gradient and parameters; and per input its values in f32 and float64, what lies
+        // between the layers three times in float64 and twice in f32, the logits likewise.
+        let per_input = 12 * INPUTS + 32 * HIDDEN + 32 * CLASSES;
+        48 * PARAMETERS as u64 + batch * per_input as u64
+    }
+
+    fn device_bytes(batch: u64) -> u64 {
+        // The state twice, the gradient, a buffer of the update and two BF16 copies of the
+        // parameters; the inputs, what lies between the layers and the logits, each with its
+        // gradient; a workspace for each of two streams.
+        let per_input = 4 * (INPUTS + 2 * HIDDEN + 3 * CLASSES);
+        36 * PARAMETERS as u64 + batch * per_input as u64 + 2 * CUBLAS_WORKSPACE
+    }
+
+    fn kernels() -> &'static [&'static Source] {
+        const { &[&NETWORK, &MLP_TRAINING] }
+    }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        visit_f32(&self.inputs, visit);
+        visit_f32(&self.start.parameters, visit);
+        visit_f32(&self.start.first, visit);
+        visit_f32(&self.start.second, visit);
+        for label in &self.labels {
+            visit(&label.to_le_bytes());
+        }
+    }
+}

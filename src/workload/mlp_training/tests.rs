@@ -1,0 +1,287 @@
+//! The float64 reference against finite differences; the check against steps that are right, that
+//! are rounded, and that are wrong.
+
+use std::rc::Rc;
+
+use ndarray::{Array2, ArrayView2, Axis, linalg::general_mat_mul};
+
+use crate::workload::mlp_training::adamw::Value;
+use crate::workload::mlp_training::cpu;
+use crate::workload::mlp_training::format::Format;
+use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN, INPUTS, PARAMETERS, W1, W2};
+use crate::workload::mlp_training::problem::Training;
+use crate::workload::mlp_training::reference::Reference;
+use crate::workload::mlp_training::verify::{Outputs, verified};
+use crate::workload::network::tensor::bf16;
+use crate::workload::routine::{Made, Workload};
+
+/// What a step left, in memory that can be spoilt.
+#[derive(Clone)]
+struct Left {
+    hidden: Vec<f32>,
+    logits: Vec<f32>,
+    loss: f32,
+    gradients: Vec<f32>,
+    parameters: Vec<f32>,
+    first: Vec<f32>,
+    second: Vec<f32>,
+    copies: Option<Vec<f32>>,
+}
+
+impl Left {
+    fn passes(&self, problem: &Training, format: Format) -> Result<(), String> {
+        let outputs = Outputs {
+            hidden: &self.hidden,
+            logits: &self.logits,
+            loss: self.loss,
+            gradients: &self.gradients,
+            parameters: &self.parameters,
+            first: &self.first,
+            second: &self.second,
+            copies: self.copies.as_deref(),
+        };
+        let verified = verified(problem, format, &outputs);
+        match verified.passed() {
+            true => Ok(()),
+            false => Err(format!("{verified:?}")),
+        }
+    }
+
+    /// The update that the gradients give, from the start of `problem`.
+    fn updated(mut self, problem: &Training) -> Self {
+        let start = &problem.start;
+        let counter = start.counter.next();
+        for i in 0..PARAMETERS {
+            let before = Value {
+                w: start.parameters[i].into(),
+                m: start.first[i].into(),
+                v: start.second[i].into(),
+            };
+            let after = before.updated(self.gradients[i].into(), counter);
+            self.parameters[i] = after.w as f32;
+            self.first[i] = after.m as f32;
+            self.second[i] = after.v as f32;
+        }
+        self
+    }
+}
+
+/// A number format that operands are rounded to.
+type Round = fn(f32) -> f32;
+
+fn to_tf32(value: f32) -> f32 {
+    // Cut off, as the hardware may.
+    f32::from_bits(value.to_bits() & !0x1fff)
+}
+
+fn to_bf16(value: f32) -> f32 {
+    f32::from_bits(u32::from(bf16(value)) << 16)
+}
+
+fn rounded(values: &[f32], round: Round, columns: usize) -> Array2<f32> {
+    let values: Vec<f32> = values.iter().map(|&v| round(v)).collect();
+    Array2::from_shape_vec((values.len() / columns, columns), values).unwrap()
+}
+
+fn product(a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>) -> Array2<f32> {
+    let mut c = Array2::zeros((a.nrows(), b.ncols()));
+    general_mat_mul(1.0, &a, &b, 0.0, &mut c);
+    c
+}
+
+/// A step whose products read rounded operands, with sums in f32.
+fn step(problem: &Training, round: Round) -> Left {
+    let parameters = &problem.start.parameters;
+    let bias = |y: &mut Array2<f32>, bias: &[f32]| {
+        for mut row in y.rows_mut() {
+            row.iter_mut().zip(bias).for_each(|(y, b)| *y += b);
+        }
+    };
+    let x = rounded(&problem.inputs, round, INPUTS);
+    let w1 = rounded(&parameters[W1], round, INPUTS);
+    let w2 = rounded(&parameters[W2], round, HIDDEN);
+    let mut hidden = product(x.view(), w1.t());
+    bias(&mut hidden, &parameters[B1]);
+    hidden.mapv_inplace(|z| round(z.max(0.0)));
+    let mut logits = product(hidden.view(), w2.t());
+    bias(&mut logits, &parameters[B2]);
+    let mut of_logits = Array2::zeros(logits.dim());
+    let mut loss = 0.0;
+    let share = 1.0 / problem.batch as f32;
+    for ((z, mut g), &label) in
+        (logits.rows().into_iter().zip(of_logits.rows_mut())).zip(&problem.labels)
+    {
+        let sum: f32 = z.iter().map(|z| z.exp()).sum();
+        loss += share * (sum.ln() - z[label as usize]);
+        for (g, z) in g.iter_mut().zip(z) {
+            *g = share * z.exp() / sum;
+        }
+        g[label as usize] -= share;
+        g.mapv_inplace(round);
+    }
+    let mut of_hidden = product(of_logits.view(), w2.view());
+    of_hidden.zip_mut_with(&hidden, |g, &h| *g = if h > 0.0 { round(*g) } else { 0.0 });
+    let gradients = [
+        product(of_hidden.t(), x.view()).into_raw_vec_and_offset().0,
+        of_hidden.sum_axis(Axis(0)).to_vec(),
+        product(of_logits.t(), hidden.view())
+            .into_raw_vec_and_offset()
+            .0,
+        of_logits.sum_axis(Axis(0)).to_vec(),
+    ];
+    let nothing = vec![f32::NAN; PARAMETERS];
+    let left = Left {
+        hidden: hidden.into_raw_vec_and_offset().0,
+        logits: logits.into_raw_vec_and_offset().0,
+        loss,
+        gradients: gradients.concat(),
+        parameters: nothing.clone(),
+        first: nothing.clone(),
+        second: nothing,
+        copies: None,
+    };
+    left.updated(problem)
+}
+
+#[test]
+fn finite_differences_give_the_gradients_of_the_reference() {
+    let problem = Training::new(2);
+    let wide = |values: &[f32]| values.iter().map(|&v| f64::from(v)).collect::<Vec<_>>();
+    let (x, parameters) = (wide(&problem.inputs), wide(&problem.start.parameters));
+    let loss = |place: usize, change: f64| {
+        let mut parameters = parameters.clone();
+        parameters[place] += change;
+        Reference::of(x.clone(), &problem.labels, &parameters).loss
+    };
+    let reference = problem.reference();
+    let gradients = [
+        reference.of_w1.as_slice().unwrap(),
+        reference.of_b1.as_slice().unwrap(),
+        reference.of_w2.as_slice().unwrap(),
+        reference.of_b2.as_slice().unwrap(),
+    ]
+    .concat();
+    const CHANGE: f64 = 1e-5;
+    for range in [W1, B1, W2, B2] {
+        let (first, len) = (range.start, range.len());
+        // Among the second layer's also those of a label, where the gradient is large.
+        let label = problem.labels[0] as usize;
+        let of_label = label * len / CLASSES;
+        for place in [0, len / 3, len / 2 + 7, len - 1, of_label].map(|i| first + i) {
+            let difference = (loss(place, CHANGE) - loss(place, -CHANGE)) / (2.0 * CHANGE);
+            let error = (difference - gradients[place]).abs();
+            assert!(
+                error <= 1e-9 + 1e-6 * difference.abs(),
+                "parameter {place}: {difference:e} by differences, {:e}",
+                gradients[place]
+            );
+        }
+    }
+    // They differ from zero and from each other, or the test would show nothing.
+    assert!(gradients[B1].iter().any(|g| g.abs() > 1e-4));
+}
+
+#[test]
+fn each_bound_accepts_its_own_rounding_and_rejects_the_next_coarser() {
+    for batch in [1, 3, 17, 256] {
+        let problem = Training::new(batch);
+        let f32 = step(&problem, |v| v);
+        let tf32 = step(&problem, to_tf32);
+        let mut bf16 = step(&problem, to_bf16);
+        assert_eq!(f32.passes(&problem, Format::F32), Ok(()), "batch {batch}");
+        assert_eq!(tf32.passes(&problem, Format::Tf32), Ok(()), "batch {batch}");
+        assert!(tf32.passes(&problem, Format::F32).is_err(), "batch {batch}");
+        assert!(
+            bf16.passes(&problem, Format::Tf32).is_err(),
+            "batch {batch}"
+        );
+        bf16.copies = Some(bf16.parameters.iter().map(|&w| to_bf16(w)).collect());
+        assert_eq!(bf16.passes(&problem, Format::Bf16), Ok(()), "batch {batch}");
+    }
+}
+
+#[test]
+fn one_wrong_value_is_found_wherever_it_is() {
+    let problem = Training::new(17);
+    for (format, round) in [
+        (Format::F32, (|v| v) as Round),
+        (Format::Tf32, to_tf32),
+        (Format::Bf16, to_bf16),
+    ] {
+        let mut right = step(&problem, round);
+        if format == Format::Bf16 {
+            right.copies = Some(right.parameters.iter().map(|&w| to_bf16(w)).collect());
+        }
+        let wrong = |what: &str, spoil: &dyn Fn(&mut Left)| {
+            let mut left = right.clone();
+            spoil(&mut left);
+            assert!(left.passes(&problem, format).is_err(), "{format:?}: {what}");
+        };
+        // Of a gradient: left out, with the other sign, of the neighbour. The update is then the
+        // one that it gives, and nothing but the comparison of gradients can tell.
+        for (what, range) in [("b1", B1), ("b2", B2), ("W1", W1), ("W2", W2)] {
+            let magnitude = |i: &usize| right.gradients[*i].abs();
+            let largest = |x: &usize, y: &usize| magnitude(x).total_cmp(&magnitude(y));
+            let place = range.max_by(largest).unwrap();
+            for (how, value) in [("zero", 0.0), ("negated", -right.gradients[place])] {
+                let mut left = right.clone();
+                left.gradients[place] = value;
+                let mut left = left.updated(&problem);
+                left.copies = (right.copies.as_ref())
+                    .map(|_| left.parameters.iter().map(|&w| to_bf16(w)).collect());
+                let found = left.passes(&problem, format);
+                assert!(found.is_err(), "{format:?}: gradient of {what} {how}");
+            }
+        }
+        wrong("an activation", &|left| left.hidden[5] += 1.0);
+        wrong("a logit", &|left| left.logits[7] = f32::NAN);
+        wrong("the loss", &|left| left.loss = f32::NAN);
+        wrong("a sum in place of a mean", &|left| left.loss *= 17.0);
+        wrong("a parameter", &|left| left.parameters[3] += 1e-4);
+        wrong("a first moment", &|left| left.first[W2.start] *= 1.01);
+        wrong("a second moment", &|left| left.second[B2.start] *= 1.001);
+        if right.copies.is_some() {
+            wrong("a copy", &|left| {
+                left.copies.as_mut().unwrap()[B1.start] *= 1.1;
+            });
+        }
+    }
+}
+
+/// A step that another state leads to must not pass: what is restored matters.
+#[test]
+fn a_second_step_without_restoring_is_found() {
+    let problem = Rc::new(Training::new(3));
+    for make in [cpu::best as fn(&Rc<Training>) -> Made, cpu::one_thread] {
+        let mut routine = make(&problem).unwrap();
+        for _ in 0..2 {
+            routine.restore().unwrap();
+            routine.poison().unwrap();
+            assert!(!routine.check().unwrap().passed(), "poison passes");
+            routine.run().unwrap();
+            let verified = routine.check().unwrap();
+            assert!(verified.passed(), "{verified:?}");
+        }
+        routine.run().unwrap();
+        assert!(!routine.check().unwrap().passed(), "a second step passes");
+    }
+}
+
+/// Training goes on: over some steps the loss falls.
+#[test]
+fn steps_in_a_row_lower_the_loss() {
+    let problem = Rc::new(Training::new(16));
+    let mut last = step(&problem, |v| v);
+    let before = last.loss;
+    let mut counter = problem.start.counter;
+    for _ in 0..3 {
+        counter = counter.next();
+        let mut next = Training::new(16);
+        next.start.parameters.clone_from(&last.parameters);
+        next.start.first.clone_from(&last.first);
+        next.start.second.clone_from(&last.second);
+        next.start.counter = counter;
+        last = step(&next, |v| v);
+    }
+    assert!(last.loss < before - 0.01, "{before} to {}", last.loss);
+}

@@ -1,0 +1,174 @@
+//! What is multiplied, and how the library is told.
+
+use cudarc::cublaslt::result::{self, CublasError};
+use cudarc::cublaslt::sys;
+use cudarc::driver::sys::CUdeviceptr;
+
+use crate::workload::network::tensor::Element;
+
+/// How the products of f32 are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::workload) enum Arithmetic {
+    /// As the operands are: f32 is f32, and BF16 is multiplied as such. Sums in f32.
+    Plain,
+    /// f32 on tensor cores, which take 10 bits of fraction.
+    Tf32,
+}
+
+/// A row-major matrix without gaps in device memory, used as it is or transposed.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::workload) struct Operand {
+    pub(in crate::workload) address: CUdeviceptr,
+    pub(in crate::workload) element: Element,
+    /// Rows as stored.
+    pub(in crate::workload) rows: usize,
+    /// Columns as stored.
+    pub(in crate::workload) columns: usize,
+    pub(in crate::workload) transposed: bool,
+}
+
+impl Operand {
+    /// Its transpose.
+    pub(in crate::workload) fn t(self) -> Self {
+        Self {
+            transposed: !self.transposed,
+            ..self
+        }
+    }
+
+    /// Rows and columns as used.
+    pub(super) fn shape(self) -> (usize, usize) {
+        match self.transposed {
+            true => (self.columns, self.rows),
+            false => (self.rows, self.columns),
+        }
+    }
+}
+
+/// What is done to the product before it is stored. A bias has a value for each column, of the
+/// result's type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::workload) enum Epilogue {
+    Nothing,
+    Bias(CUdeviceptr),
+    ReluBias(CUdeviceptr),
+}
+
+/// C = A B, and what follows.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::workload) struct Product {
+    /// What it is, in words, for notes and choices.
+    pub(in crate::workload) name: &'static str,
+    pub(in crate::workload) a: Operand,
+    pub(in crate::workload) b: Operand,
+    pub(in crate::workload) c: Operand,
+    pub(in crate::workload) arithmetic: Arithmetic,
+    pub(in crate::workload) epilogue: Epilogue,
+}
+
+/// What is multiplied how, and what follows.
+pub(super) struct Description(pub(super) sys::cublasLtMatmulDesc_t);
+
+impl Description {
+    pub(super) fn new(product: &Product) -> Result<Self, CublasError> {
+        use sys::cublasLtEpilogue_t as Kind;
+        use sys::cublasLtMatmulDescAttributes_t as Attribute;
+        let compute = match product.arithmetic {
+            Arithmetic::Plain => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
+            Arithmetic::Tf32 => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
+        };
+        let scalars = sys::cudaDataType::CUDA_R_32F;
+        let description = Self(result::create_matmul_desc(compute, scalars)?);
+        // `CUBLAS_OP_N` is 0, `CUBLAS_OP_T` 1. The library's first operand is B, which by
+        // columns is its transpose already; so a transposed one is the transpose once more.
+        let of_first = i32::from(product.b.transposed);
+        let of_second = i32::from(product.a.transposed);
+        let (kind, bias) = match product.epilogue {
+            Epilogue::Nothing => (Kind::CUBLASLT_EPILOGUE_DEFAULT, None),
+            Epilogue::Bias(bias) => (Kind::CUBLASLT_EPILOGUE_BIAS, Some(bias)),
+            Epilogue::ReluBias(bias) => (Kind::CUBLASLT_EPILOGUE_RELU_BIAS, Some(bias)),
+        };
+        // SAFETY: the attributes are 32-bit numbers, and the bias's address one of 64 bits.
+        unsafe {
+            description.set(Attribute::CUBLASLT_MATMUL_DESC_TRANSA, &of_first)?;
+            description.set(Attribute::CUBLASLT_MATMUL_DESC_TRANSB, &of_second)?;
+            description.set(Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, &(kind as u32))?;
+            if let Some(bias) = bias {
+                description.set(Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias)?;
+            }
+        }
+        Ok(description)
+    }
+
+    /// # Safety
+    /// The attribute must have the type `T`.
+    unsafe fn set<T>(
+        &self,
+        attribute: sys::cublasLtMatmulDescAttributes_t,
+        value: &T,
+    ) -> Result<(), CublasError> {
+        // SAFETY: the description lives; the rest is the caller's promise.
+        unsafe {
+            result::set_matmul_desc_attribute(
+                self.0,
+                attribute,
+                (&raw const *value).cast(),
+                size_of::<T>(),
+            )
+        }
+    }
+}
+
+impl Drop for Description {
+    fn drop(&mut self) {
+        // SAFETY: made by `new` and destroyed once.
+        let _ = unsafe { result::destroy_matmul_desc(self.0) };
+    }
+}
+
+/// A matrix as the library sees it: by columns, so rows and columns change places.
+pub(super) struct Layout(pub(super) sys::cublasLtMatrixLayout_t);
+
+impl Layout {
+    pub(super) fn new(matrix: Operand) -> Result<Self, CublasError> {
+        let data_type = match matrix.element {
+            Element::F32 => sys::cudaDataType::CUDA_R_32F,
+            Element::Bf16 => sys::cudaDataType::CUDA_R_16BF,
+        };
+        let (rows, columns) = (matrix.columns as u64, matrix.rows as u64);
+        result::create_matrix_layout(data_type, rows, columns, rows as i64).map(Self)
+    }
+}
+
+impl Drop for Layout {
+    fn drop(&mut self) {
+        // SAFETY: made by `new` and destroyed once.
+        let _ = unsafe { result::destroy_matrix_layout(self.0) };
+    }
+}
+
+/// How much workspace an algorithm may use.
+pub(super) struct Preference(pub(super) sys::cublasLtMatmulPreference_t);
+
+impl Preference {
+    pub(super) fn new(workspace: usize) -> Result<Self, CublasError> {
+        let preference = Self(result::create_matmul_pref()?);
+        // SAFETY: the preference was just made; the attribute is a `size_t`.
+        unsafe {
+            result::set_matmul_pref_attribute(
+                preference.0,
+                sys::cublasLtMatmulPreferenceAttributes_t::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                (&raw const workspace).cast(),
+                size_of::<usize>(),
+            )
+        }?;
+        Ok(preference)
+    }
+}
+
+impl Drop for Preference {
+    fn drop(&mut self) {
+        // SAFETY: made by `new` and destroyed once.
+        let _ = unsafe { result::destroy_matmul_pref(self.0) };
+    }
+}

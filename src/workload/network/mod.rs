@@ -1,0 +1,10 @@
+//! What the workloads of neural networks are built of: linear layers on the CPU and by cuBLASLt,
+//! the small steps between them, values in device memory.
+
+pub(super) mod kernels;
+pub(super) mod lt;
+pub(super) mod operations;
+pub(super) mod product;
+pub(super) mod tensor;
+pub(super) mod timed;
+pub(super) mod wide;

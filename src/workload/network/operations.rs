@@ -1,0 +1,115 @@
+//! The small steps between products, on the CPU.
+
+use rayon::prelude::*;
+
+use crate::workload::network::wide::wide;
+
+/// Values of a task: some 20 µs of work, and within a level-2 cache.
+pub(in crate::workload) const GRAIN: usize = 1 << 14;
+
+/// Rows of so many values that a task takes.
+pub(in crate::workload) fn rows_per_task(width: usize) -> usize {
+    (GRAIN / width).max(1)
+}
+
+wide! {
+    /// Adds the bias to each row.
+    fn bias_of_rows(rows: &mut [f32], bias: &[f32]) {
+        for row in rows.chunks_exact_mut(bias.len()) {
+            for (y, b) in row.iter_mut().zip(bias) {
+                *y += b;
+            }
+        }
+    }
+}
+
+wide! {
+    /// The same, and nothing below zero.
+    fn relu_of_rows(rows: &mut [f32], bias: &[f32]) {
+        for row in rows.chunks_exact_mut(bias.len()) {
+            for (y, b) in row.iter_mut().zip(bias) {
+                let z = *y + b;
+                *y = if z <= 0.0 { 0.0 } else { z };
+            }
+        }
+    }
+}
+
+wide! {
+    fn where_positive(gradient: &mut [f32], y: &[f32]) {
+        for (g, y) in gradient.iter_mut().zip(y) {
+            *g = if *y > 0.0 { *g } else { 0.0 };
+        }
+    }
+}
+
+wide! {
+    /// Sums over the rows of `width` values, of the columns from `first` on.
+    fn sums_of_columns(rows: &[f32], width: usize, first: usize, sums: &mut [f32]) {
+        sums.fill(0.0);
+        for row in rows.chunks_exact(width) {
+            for (sum, x) in sums.iter_mut().zip(&row[first..]) {
+                *sum += x;
+            }
+        }
+    }
+}
+
+/// Adds the bias to each row.
+pub(in crate::workload) fn add_bias(y: &mut [f32], bias: &[f32]) {
+    y.par_chunks_mut(rows_per_task(bias.len()) * bias.len())
+        .for_each(|rows| bias_of_rows(rows, bias));
+}
+
+/// Adds the bias to each row, and ReLU.
+pub(in crate::workload) fn add_bias_relu(y: &mut [f32], bias: &[f32]) {
+    y.par_chunks_mut(rows_per_task(bias.len()) * bias.len())
+        .for_each(|rows| relu_of_rows(rows, bias));
+}
+
+/// The derivative of ReLU, given what it gave.
+pub(in crate::workload) fn relu_backward(gradient: &mut [f32], y: &[f32]) {
+    gradient
+        .par_chunks_mut(GRAIN)
+        .zip(y.par_chunks(GRAIN))
+        .for_each(|(gradient, y)| where_positive(gradient, y));
+}
+
+/// Sums over the rows, one for each column.
+pub(in crate::workload) fn sum_rows(rows: &[f32], sums: &mut [f32]) {
+    /// Columns of a task: whole cache lines, and enough tasks for many cores.
+    const COLUMNS: usize = 64;
+    let width = sums.len();
+    sums.par_chunks_mut(COLUMNS)
+        .enumerate()
+        .for_each(|(at, sums)| sums_of_columns(rows, width, at * COLUMNS, sums));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_does_what_its_name_says() {
+        // More than one task each, and widths that no vector divides.
+        let (rows, width) = (1000, 67);
+        let value = |i: usize| (i * 7 % 11) as f32 - 5.0;
+        let x: Vec<f32> = (0..rows * width).map(value).collect();
+        let bias: Vec<f32> = (0..width).map(value).collect();
+        let (mut plain, mut positive, mut back) = (x.clone(), x.clone(), x.clone());
+        add_bias(&mut plain, &bias);
+        add_bias_relu(&mut positive, &bias);
+        relu_backward(&mut back, &positive);
+        let mut sums = vec![f32::NAN; width];
+        sum_rows(&x, &mut sums);
+        for (i, x) in x.iter().enumerate() {
+            let z = x + bias[i % width];
+            assert_eq!((plain[i], positive[i]), (z, z.max(0.0)), "value {i}");
+            assert_eq!(back[i], if z > 0.0 { *x } else { 0.0 }, "value {i}");
+        }
+        for (j, sum) in sums.iter().enumerate() {
+            let column = x.iter().skip(j).step_by(width);
+            assert_eq!(*sum, column.sum::<f32>(), "column {j}");
+        }
+    }
+}

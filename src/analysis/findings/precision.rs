@@ -206,11 +206,13 @@ fn full(group: &Group) -> impl Iterator<Item = &Series> {
     curves(group).filter(|s| s.role.format == Format::F32)
 }
 
-/// Whether a curve differs from that of f32 in the format alone.
+/// Whether a curve differs from that of f32 in the format alone, and in that it may be no answer
+/// for that.
 fn like(series: &Series, full: &Series) -> bool {
     let role = Role {
         format: Format::F32,
         split: None,
+        answers: full.role.answers,
         ..series.role.clone()
     };
     series.clock == full.clock && role == full.role

@@ -346,6 +346,7 @@ fn a_step_of_several_kernels_has_findings_by_its_roles() {
         let role = |launches, format| Role {
             launches: Some(launches),
             library: Some(Library::Cublas),
+            answers: format == Format::F32,
             format,
             ..Role::gpu()
         };

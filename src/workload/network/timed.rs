@@ -15,7 +15,7 @@ use crate::workload::calibrate;
 use crate::workload::routine::RoutineError;
 
 /// What a candidate that fails is taken to need: so long that it is never chosen.
-const FAILED: Duration = Duration::from_millis(100);
+const FAILED: Duration = Duration::from_millis(10);
 
 /// The fastest of the candidates, chosen once for every process of this machine as
 /// [`calibrate`] says. `enqueue` puts one iteration on the GPU's stream. The iterations of a

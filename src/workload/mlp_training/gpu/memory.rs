@@ -207,6 +207,17 @@ impl Memory {
         Ok(verified(&self.problem, self.format, &outputs))
     }
 
+    /// The step counter as it lies on the device.
+    #[cfg(test)]
+    pub(super) fn counted(&self) -> Result<[f64; 5], CudaError> {
+        let state = self.state.values()?;
+        let (pairs, _) = state[3 * PARAMETERS..].as_chunks::<2>();
+        Ok(std::array::from_fn(|i| {
+            let [low, high] = pairs[i].map(|half| u64::from(half.to_bits()));
+            f64::from_bits(high << 32 | low)
+        }))
+    }
+
     /// Bytes of the parameters with their copies, moments and gradients.
     pub(super) fn bytes_of_parameters(&self) -> usize {
         let copies = self.copies.as_ref().map_or(0, |[copies, _]| copies.bytes());

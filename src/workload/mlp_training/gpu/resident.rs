@@ -120,3 +120,30 @@ impl Routine for Resident {
         self.step.notes.clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::routine::Workload;
+
+    #[test]
+    #[ignore = "needs a CUDA device"]
+    fn each_replay_advances_the_step_counter() {
+        let gpu = Rc::new(Gpu::open(0).unwrap());
+        let problem = Rc::new(Training::new(17));
+        let mut step = Resident::fused(&gpu, &problem, Format::F32, true).unwrap();
+        step.restore().unwrap();
+        let mut expected = problem.start.counter;
+        assert_eq!(step.memory.counted().unwrap(), expected.values());
+        for _ in 0..3 {
+            step.run().unwrap();
+            expected = expected.next();
+        }
+        let counted = step.memory.counted().unwrap();
+        for (found, expected) in counted.into_iter().zip(expected.values()) {
+            assert!((found / expected - 1.0).abs() < 1e-14, "{counted:?}");
+        }
+        // The steps after the first started elsewhere, and are no result of the first.
+        assert!(!step.check().unwrap().passed());
+    }
+}

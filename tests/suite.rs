@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         println!("suite: test");
         return ExitCode::SUCCESS;
     }
-    let tests: [(&str, fn()); 11] = [
+    let tests: [(&str, fn()); 12] = [
         ("a_run_leaves_its_files", a_run_leaves_its_files),
         (
             "a_named_baseline_has_its_sidecar",

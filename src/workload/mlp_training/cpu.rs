@@ -2,21 +2,20 @@
 
 use std::rc::Rc;
 
-use ndarray::{ArrayView2, ArrayViewMut2};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::model::verified::Verified;
 use crate::workload::mlp_training::adamw::{BETA_1, BETA_2, Counter, DECAY, EPSILON, RATE};
-use crate::workload::mlp_training::format::Format;
 use crate::workload::mlp_training::loss::cross_entropy;
 use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN, INPUTS, PARAMETERS, W1, W2};
 use crate::workload::mlp_training::problem::Training;
 use crate::workload::mlp_training::verify::{Outputs, verified};
+use crate::workload::network::format::Format;
 use crate::workload::network::operations::{
     GRAIN, add_bias, add_bias_relu, relu_backward, sum_rows,
 };
-use crate::workload::network::product::Way;
+use crate::workload::network::product::{Way, matrix, matrix_mut};
 use crate::workload::network::wide::wide;
 use crate::workload::routine::{Made, Routine, RoutineError};
 
@@ -98,15 +97,6 @@ impl Step {
             ways,
         }
     }
-}
-
-/// A row-major matrix of so many columns.
-fn matrix(values: &[f32], columns: usize) -> ArrayView2<'_, f32> {
-    ArrayView2::from_shape((values.len() / columns, columns), values).expect("whole rows")
-}
-
-fn matrix_mut(values: &mut [f32], columns: usize) -> ArrayViewMut2<'_, f32> {
-    ArrayViewMut2::from_shape((values.len() / columns, columns), values).expect("whole rows")
 }
 
 impl Memory {

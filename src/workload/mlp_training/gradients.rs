@@ -5,10 +5,10 @@ use ndarray::Axis;
 use rayon::prelude::*;
 
 use crate::workload::matmul::worse;
-use crate::workload::mlp_training::compared::{Part, largest_of, relative, rms};
-use crate::workload::mlp_training::format::Format;
-use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN, W1, W2};
+use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN, W1, W2, longest_sum};
 use crate::workload::mlp_training::problem::Training;
+use crate::workload::network::compared::{Part, largest_of, relative, rms};
+use crate::workload::network::format::Format;
 
 /// Of activations, in units of [`Format::unit`].
 pub(super) const HIDDEN_BOUND: f64 = 9.0;
@@ -90,7 +90,7 @@ pub(super) fn gradients(
             bound: B1_BOUND,
         },
     ];
-    let e = format.unit(problem.batch);
+    let e = format.unit(longest_sum(problem.batch));
     all.iter().map(|gradient| gradient.compared(e)).collect()
 }
 
@@ -135,7 +135,7 @@ impl Corrected {
     fn new(problem: &Training, format: Format, hidden: &[f32]) -> Self {
         let reference = problem.reference();
         let z = reference.hidden.as_slice().expect("row by row");
-        let near = HIDDEN_BOUND * format.unit(problem.batch) * rms(z);
+        let near = HIDDEN_BOUND * format.unit(longest_sum(problem.batch)) * rms(z);
         let mut of_w1 = reference.of_w1.clone();
         let mut of_b1 = reference.of_b1.to_vec();
         let mut on: Vec<bool> = z.iter().map(|&z| z > 0.0).collect();

@@ -1,10 +1,8 @@
 //! One training step of a multilayer perceptron: forward, softmax cross-entropy, backward, AdamW.
 
 mod adamw;
-mod compared;
 mod cost;
 pub mod cpu;
-mod format;
 pub mod gpu;
 mod gradients;
 mod loss;
@@ -15,8 +13,9 @@ mod source;
 mod verify;
 
 pub use cost::{cost, cost_bf16, cost_eager, cost_transfer};
-pub use format::Format;
 pub use problem::Training;
+
+pub use crate::workload::network::format::Format;
 
 #[cfg(test)]
 mod tests;

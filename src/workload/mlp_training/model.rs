@@ -22,6 +22,11 @@ pub(super) const B2: Range<usize> = W2.end..W2.end + CLASSES;
 /// All of them.
 pub(super) const PARAMETERS: usize = B2.end;
 
+/// Terms of the longest sums of a step, which run over the hidden layer or over the batch.
+pub(super) fn longest_sum(batch: usize) -> usize {
+    HIDDEN.max(batch)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

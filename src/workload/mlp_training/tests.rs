@@ -7,11 +7,11 @@ use ndarray::{Array2, ArrayView2, Axis, linalg::general_mat_mul};
 
 use crate::workload::mlp_training::adamw::Value;
 use crate::workload::mlp_training::cpu;
-use crate::workload::mlp_training::format::Format;
 use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN, INPUTS, PARAMETERS, W1, W2};
 use crate::workload::mlp_training::problem::Training;
 use crate::workload::mlp_training::reference::Reference;
 use crate::workload::mlp_training::verify::{Outputs, verified};
+use crate::workload::network::format::Format;
 use crate::workload::network::tensor::bf16;
 use crate::workload::routine::{Made, Workload};
 

@@ -44,11 +44,11 @@ use rayon::prelude::*;
 use crate::model::verified::Verified;
 use crate::workload::matmul::{UNIT_ROUNDOFF, worse};
 use crate::workload::mlp_training::adamw::{DECAY, RATE, Value};
-use crate::workload::mlp_training::compared::{Part, largest, relative, rms};
-use crate::workload::mlp_training::format::Format;
 use crate::workload::mlp_training::gradients::{HIDDEN_BOUND, gradients};
-use crate::workload::mlp_training::model::{CLASSES, HIDDEN, PARAMETERS};
+use crate::workload::mlp_training::model::{CLASSES, HIDDEN, PARAMETERS, longest_sum};
 use crate::workload::mlp_training::problem::Training;
+use crate::workload::network::compared::{Part, largest, relative, rms};
+use crate::workload::network::format::Format;
 
 /// Of the logits; and of the loss, relative to their root mean square.
 const LOGITS_BOUND: f64 = 12.0;
@@ -119,7 +119,7 @@ fn nearest(parts: Vec<Part>) -> Part {
 
 fn forward(problem: &Training, format: Format, outputs: &Outputs<'_>) -> Vec<Part> {
     let reference = problem.reference();
-    let e = format.unit(problem.batch);
+    let e = format.unit(longest_sum(problem.batch));
     let hidden = reference.hidden.as_slice().expect("row by row");
     let logits = reference.logits.as_slice().expect("row by row");
     let of_logits = rms(logits);

@@ -1,6 +1,9 @@
 //! What the workloads of neural networks are built of: linear layers on the CPU and by cuBLASLt,
 //! the small steps between them, values in device memory.
 
+pub(super) mod compared;
+pub(super) mod exponential;
+pub(super) mod format;
 pub(super) mod kernels;
 pub(super) mod lt;
 pub(super) mod operations;

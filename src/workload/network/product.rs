@@ -7,6 +7,19 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 use crate::workload::calibrate;
 use crate::workload::matmul::blocks::{Grid, Library};
 
+/// A row-major matrix of so many columns.
+pub(in crate::workload) fn matrix(values: &[f32], columns: usize) -> ArrayView2<'_, f32> {
+    ArrayView2::from_shape((values.len() / columns, columns), values).expect("whole rows")
+}
+
+/// The same to write to.
+pub(in crate::workload) fn matrix_mut(
+    values: &mut [f32],
+    columns: usize,
+) -> ArrayViewMut2<'_, f32> {
+    ArrayViewMut2::from_shape((values.len() / columns, columns), values).expect("whole rows")
+}
+
 /// How a product is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::workload) enum Way {

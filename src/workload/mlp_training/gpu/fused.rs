@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use crate::workload::mlp_training::format::Format;
 use crate::workload::mlp_training::gpu::kernels;
 use crate::workload::mlp_training::gpu::memory::Memory;
 use crate::workload::mlp_training::gpu::step::{Branch, Products, Step, Which};
 use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN};
+use crate::workload::network::format::Format;
 use crate::workload::network::kernels::{add_bias, relu, relu_backward_sums, sum_rows};
 use crate::workload::network::lt::{Arithmetic, Epilogue, Workspace};
 use crate::workload::routine::RoutineError;

@@ -8,10 +8,10 @@ use crate::device::calls::copy_to_device;
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
-use crate::workload::mlp_training::format::Format;
 use crate::workload::mlp_training::model::{CLASSES, HIDDEN, PARAMETERS};
 use crate::workload::mlp_training::problem::Training;
 use crate::workload::mlp_training::verify::{Outputs, verified};
+use crate::workload::network::format::Format;
 use crate::workload::network::tensor::{Element, Tensor};
 
 /// Places of f32 that the counter takes after the parameters and their moments.

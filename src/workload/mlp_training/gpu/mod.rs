@@ -14,8 +14,8 @@ use std::rc::Rc;
 use crate::device::gpu::Gpu;
 use crate::model::role::Launches;
 use crate::workload::host_memory::HostMemory;
-use crate::workload::mlp_training::format::Format;
 use crate::workload::mlp_training::problem::Training;
+use crate::workload::network::format::Format;
 use crate::workload::routine::Made;
 
 /// A step in f32 in a kernel for each part of it, as code without fusion launches them: the

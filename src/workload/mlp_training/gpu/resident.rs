@@ -6,11 +6,11 @@ use std::rc::Rc;
 use crate::device::gpu::Gpu;
 use crate::device::graph::Graph;
 use crate::model::verified::Verified;
-use crate::workload::mlp_training::format::Format;
 use crate::workload::mlp_training::gpu::memory::Memory;
 use crate::workload::mlp_training::gpu::step::Step;
 use crate::workload::mlp_training::gpu::{fused as few, unfused};
 use crate::workload::mlp_training::problem::Training;
+use crate::workload::network::format::Format;
 use crate::workload::network::lt::Workspace;
 use crate::workload::routine::{Made, Routine, RoutineError};
 

@@ -8,9 +8,9 @@ use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
 use crate::workload::host_memory::{Buffer, HostMemory, Input};
-use crate::workload::mlp_training::format::Format;
 use crate::workload::mlp_training::gpu::resident::Resident;
 use crate::workload::mlp_training::problem::Training;
+use crate::workload::network::format::Format;
 use crate::workload::routine::{Made, Routine, RoutineError};
 
 /// Two uploads, the graph of a step in f32, one download.

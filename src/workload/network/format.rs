@@ -1,10 +1,9 @@
-//! The number formats of a step's products, and their errors.
+//! The number formats of a network's products, and their errors.
 
 use crate::model::role;
 use crate::workload::matmul::UNIT_ROUNDOFF;
-use crate::workload::mlp_training::model::HIDDEN;
 
-/// What the products of a step read. All sums are in f32, and so are the parameters that the
+/// What the products of a network read. All sums are in f32, and so are the parameters that an
 /// update reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -35,9 +34,9 @@ impl Format {
     /// off, by up to 2^-10. Sums of k terms in f32 err by sqrt(k) u, u = 2^-24, as in
     /// [`Matmul::verified`](crate::workload::matmul::Matmul::verified), taken twice here for
     /// those whose terms have a common sign; tensor cores cut off up to 2 u of each block of 8
-    /// terms. The longest sums run over the hidden layer or over the batch.
-    pub(super) fn unit(self, batch: usize) -> f64 {
-        let terms = HIDDEN.max(batch) as f64;
+    /// terms. `terms` are those of the longest sums.
+    pub(in crate::workload) fn unit(self, terms: usize) -> f64 {
+        let terms = terms as f64;
         let sums = 2.0 * UNIT_ROUNDOFF * terms.sqrt();
         let cut_off = 0.25 * UNIT_ROUNDOFF * terms;
         match self {

@@ -5,27 +5,27 @@ use rayon::prelude::*;
 use crate::workload::matmul::worse;
 
 /// One thing that was compared.
-pub(super) struct Part {
-    pub(super) name: &'static str,
-    pub(super) error: f64,
-    pub(super) bound: f64,
+pub(in crate::workload) struct Part {
+    pub(in crate::workload) name: &'static str,
+    pub(in crate::workload) error: f64,
+    pub(in crate::workload) bound: f64,
 }
 
 impl Part {
     /// The share of the bound that is used up; a NaN uses up more than any.
-    pub(super) fn used(&self) -> f64 {
+    pub(in crate::workload) fn used(&self) -> f64 {
         let used = self.error / self.bound;
         if used.is_nan() { f64::INFINITY } else { used }
     }
 }
 
 /// An error of nothing relative to nothing is none.
-pub(super) fn relative(error: f64, scale: f64) -> f64 {
+pub(in crate::workload) fn relative(error: f64, scale: f64) -> f64 {
     if error == 0.0 { 0.0 } else { error / scale }
 }
 
 /// The largest difference, on all threads.
-pub(super) fn largest(found: &[f32], expected: impl Fn(usize) -> f64 + Sync) -> f64 {
+pub(in crate::workload) fn largest(found: &[f32], expected: impl Fn(usize) -> f64 + Sync) -> f64 {
     const CHUNK: usize = 1 << 14;
     (found.par_chunks(CHUNK))
         .enumerate()
@@ -33,13 +33,13 @@ pub(super) fn largest(found: &[f32], expected: impl Fn(usize) -> f64 + Sync) -> 
         .reduce(|| 0.0, worse)
 }
 
-pub(super) fn largest_of(found: &[f32], expected: impl Fn(usize) -> f64) -> f64 {
+pub(in crate::workload) fn largest_of(found: &[f32], expected: impl Fn(usize) -> f64) -> f64 {
     let errors = found.iter().enumerate();
     let errors = errors.map(|(i, &v)| (f64::from(v) - expected(i)).abs());
     errors.fold(0.0, worse)
 }
 
-pub(super) fn rms(values: &[f64]) -> f64 {
+pub(in crate::workload) fn rms(values: &[f64]) -> f64 {
     let squares = values
         .par_chunks(1 << 14)
         .map(|v| v.iter().map(|x| x * x).sum::<f64>());

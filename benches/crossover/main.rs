@@ -21,6 +21,7 @@ mod streams;
 mod sustained;
 mod timing_methods;
 mod transfer;
+mod transformer;
 
 fn main() -> ExitCode {
     crossover::command::bench(groups)
@@ -36,6 +37,7 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         sustained::group().into(),
         nested_sine::group().into(),
         mlp_training::group().into(),
+        transformer::group().into(),
         graph_replay::group().into(),
         cold_start::group().into(),
         timing_methods::spin().into(),

@@ -21,6 +21,7 @@ pub mod streams;
 pub mod sustained;
 pub mod timing_methods;
 pub mod transfer;
+pub mod transformer;
 
 pub use awaited::awaited;
 pub use host_memory::HostMemory;

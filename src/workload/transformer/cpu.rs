@@ -1,0 +1,242 @@
+//! The network on the CPU.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::model::verified::Verified;
+use crate::workload::network::format::Format;
+use crate::workload::network::operations::{add_bias, add_bias_relu};
+use crate::workload::network::product::{Way, matrix, matrix_mut};
+use crate::workload::routine::{Made, Routine, RoutineError};
+use crate::workload::transformer::attention::attention;
+use crate::workload::transformer::model::{HIDDEN, Linear, Model, Norm, QKV, VOCABULARY, WIDTH};
+use crate::workload::transformer::problem::Inference;
+use crate::workload::transformer::rows::{add_with_bias, embed, layer_norm};
+use crate::workload::transformer::verify::verified;
+
+/// All cores: each product in the way that a short calibration finds the fastest, the rest in the
+/// widest vectors and shared out among the threads.
+pub fn best(problem: &Rc<Inference>) -> Made {
+    Ok(Box::new(OnCpu::new(problem, None)))
+}
+
+/// The same on one thread.
+///
+/// # Errors
+/// The system has no thread to give.
+pub fn one_thread(problem: &Rc<Inference>) -> Made {
+    let pool = ThreadPoolBuilder::new().num_threads(1).build()?;
+    Ok(Box::new(OnCpu::new(problem, Some(pool))))
+}
+
+/// How each product is computed. Those of the layers have the same sizes.
+#[derive(Clone, Copy)]
+struct Ways {
+    qkv: Way,
+    projection: Way,
+    hidden: Way,
+    back: Way,
+    logits: Way,
+}
+
+struct OnCpu {
+    problem: Rc<Inference>,
+    /// Threads of its own, instead of all.
+    pool: Option<ThreadPool>,
+    memory: Memory,
+    ways: Ways,
+}
+
+impl OnCpu {
+    fn new(problem: &Rc<Inference>, pool: Option<ThreadPool>) -> Self {
+        let mut memory = Memory::new(problem);
+        let batch = Batch::of(problem);
+        let ways = match &pool {
+            Some(pool) => pool.install(|| memory.calibrate(batch)),
+            None => memory.calibrate(batch),
+        };
+        Self {
+            problem: problem.clone(),
+            pool,
+            memory,
+            ways,
+        }
+    }
+}
+
+/// What is computed, as the threads share it.
+#[derive(Clone, Copy)]
+struct Batch<'a> {
+    tokens: &'a [u32],
+    model: &'a Model,
+    parameters: &'a [f32],
+}
+
+impl<'a> Batch<'a> {
+    fn of(problem: &'a Inference) -> Self {
+        Self {
+            tokens: &problem.tokens,
+            model: &problem.model,
+            parameters: &problem.parameters,
+        }
+    }
+}
+
+/// What lies between the steps, a row for each token.
+struct Memory {
+    /// What each part of a layer adds to.
+    residual: Vec<f32>,
+    normed: Vec<f32>,
+    qkv: Vec<f32>,
+    /// What the heads give, side by side.
+    heads: Vec<f32>,
+    hidden: Vec<f32>,
+    /// What is added to the residual.
+    change: Vec<f32>,
+    logits: Vec<f32>,
+}
+
+/// y = x W^T, without the bias.
+fn multiply(way: Way, x: &[f32], linear: &Linear, parameters: &[f32], y: &mut [f32]) {
+    let weights = matrix(&parameters[linear.weights.clone()], linear.inputs());
+    let x = matrix(x, linear.inputs());
+    way.multiply(x, weights.t(), matrix_mut(y, linear.outputs()));
+}
+
+fn fastest(name: &str, x: &[f32], linear: &Linear, parameters: &[f32], y: &mut [f32]) -> Way {
+    let weights = matrix(&parameters[linear.weights.clone()], linear.inputs());
+    let x = matrix(x, linear.inputs());
+    let name = format!("{name} of a transformer");
+    Way::fastest(&name, x, weights.t(), matrix_mut(y, linear.outputs()))
+}
+
+impl Memory {
+    fn new(problem: &Inference) -> Self {
+        // A number, since the products are calibrated on it: none is chosen by how it multiplies
+        // NaN.
+        let rows = |width: usize| vec![0.5; problem.rows() * width];
+        Self {
+            residual: rows(WIDTH),
+            normed: rows(WIDTH),
+            qkv: rows(QKV),
+            heads: rows(WIDTH),
+            hidden: rows(HIDDEN),
+            change: rows(WIDTH),
+            logits: rows(VOCABULARY),
+        }
+    }
+
+    fn calibrate(&mut self, batch: Batch<'_>) -> Ways {
+        let (model, p) = (batch.model, batch.parameters);
+        let layer = &model.layers[0];
+        let (qkv, change) = (&mut self.qkv, &mut self.change);
+        Ways {
+            qkv: fastest("queries, keys, values", &self.normed, &layer.qkv, p, qkv),
+            projection: fastest("projection", &self.heads, &layer.projection, p, change),
+            back: fastest("way back", &self.hidden, &layer.back, p, change),
+            hidden: fastest("way in", &self.normed, &layer.hidden, p, &mut self.hidden),
+            logits: fastest("logits", &self.residual, &model.logits, p, &mut self.logits),
+        }
+    }
+
+    fn run(&mut self, batch: Batch<'_>, ways: Ways) {
+        let (model, p) = (batch.model, batch.parameters);
+        let of = |range: &Range<usize>| &p[range.clone()];
+        let norm = |x: &[f32], norm: &Norm, to: &mut [f32]| {
+            layer_norm(x, of(&norm.gain), of(&norm.bias), to);
+        };
+        embed(batch.tokens, of(&model.embedding), &mut self.residual);
+        for layer in &model.layers {
+            norm(&self.residual, &layer.before_attention, &mut self.normed);
+            multiply(ways.qkv, &self.normed, &layer.qkv, p, &mut self.qkv);
+            add_bias(&mut self.qkv, of(&layer.qkv.bias));
+            attention(&self.qkv, &mut self.heads);
+            let projection = &layer.projection;
+            multiply(
+                ways.projection,
+                &self.heads,
+                projection,
+                p,
+                &mut self.change,
+            );
+            add_with_bias(&mut self.residual, &self.change, of(&projection.bias));
+
+            norm(&self.residual, &layer.before_hidden, &mut self.normed);
+            multiply(
+                ways.hidden,
+                &self.normed,
+                &layer.hidden,
+                p,
+                &mut self.hidden,
+            );
+            add_bias_relu(&mut self.hidden, of(&layer.hidden.bias));
+            multiply(ways.back, &self.hidden, &layer.back, p, &mut self.change);
+            add_with_bias(&mut self.residual, &self.change, of(&layer.back.bias));
+        }
+        multiply(
+            ways.logits,
+            &self.residual,
+            &model.logits,
+            p,
+            &mut self.logits,
+        );
+        add_bias(&mut self.logits, of(&model.logits.bias));
+    }
+}
+
+impl Routine for OnCpu {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        let Memory {
+            residual,
+            normed,
+            qkv,
+            heads,
+            hidden,
+            change,
+            logits,
+        } = &mut self.memory;
+        for values in [residual, normed, qkv, heads, hidden, change, logits] {
+            values.par_iter_mut().for_each(|v| *v = f32::NAN);
+        }
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        let Self {
+            problem,
+            pool,
+            memory,
+            ways,
+        } = self;
+        let batch = Batch::of(problem);
+        match pool {
+            Some(pool) => pool.install(|| memory.run(batch, *ways)),
+            None => memory.run(batch, *ways),
+        }
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        Ok(verified(&self.problem, Format::F32, &self.memory.logits))
+    }
+
+    fn launches(&self) -> u32 {
+        0
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let ways = &self.ways;
+        [
+            ("queries, keys and values", ways.qkv),
+            ("projection", ways.projection),
+            ("way into the feed-forward part", ways.hidden),
+            ("way back", ways.back),
+            ("logits", ways.logits),
+        ]
+        .map(|(name, way)| format!("{name}: {way}"))
+        .into()
+    }
+}

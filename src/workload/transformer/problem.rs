@@ -1,0 +1,158 @@
+//! A batch of sequences, and the parameters of the network.
+
+use std::cell::OnceCell;
+
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::device::kernel::Source;
+use crate::workload::matmul::{CUBLAS_WORKSPACE, uniform};
+use crate::workload::routine::{Workload, visit_f32};
+use crate::workload::transformer::model::{
+    HEADS, HIDDEN, Linear, Model, QKV, SEQUENCE, VOCABULARY, WIDTH,
+};
+use crate::workload::transformer::reference::sequences;
+
+/// Sequences that are compared with float64, at most. Sequences know nothing of each other, so of
+/// a larger batch these are enough: the first, the last, and others at even distances. Of all
+/// others every logit has to be a number.
+const SAMPLE: usize = 8;
+
+/// What the weights of queries and keys are multiplied by. As PyTorch initialises them, scores
+/// have a standard deviation of 0.3: all tokens count nearly the same, and a wrong score would
+/// hardly show. This makes it 1.3.
+const SHARPNESS: f32 = 2.0;
+
+/// A batch of sequences of tokens and a network with its parameters, the same in every run. The
+/// size is the batch.
+pub struct Inference {
+    pub(super) batch: usize,
+    /// Sequence by sequence.
+    pub(super) tokens: Vec<u32>,
+    pub(super) model: Model,
+    pub(super) parameters: Vec<f32>,
+    reference: OnceCell<Vec<f64>>,
+}
+
+impl Inference {
+    /// All tokens of the batch.
+    pub(super) fn rows(&self) -> usize {
+        self.batch * SEQUENCE
+    }
+
+    /// The sequences that are compared with float64.
+    pub(super) fn sample(&self) -> Vec<usize> {
+        match self.batch {
+            0..=SAMPLE => (0..self.batch).collect(),
+            batch => (0..SAMPLE)
+                .map(|i| i * (batch - 1) / (SAMPLE - 1))
+                .collect(),
+        }
+    }
+
+    /// The logits of the sample, sequence by sequence, computed when first asked for.
+    pub(super) fn reference(&self) -> &[f64] {
+        self.reference.get_or_init(|| {
+            let sample = self.sample().into_iter();
+            let tokens = sample.map(|i| &self.tokens[i * SEQUENCE..][..SEQUENCE]);
+            let parameters: Vec<f64> = self.parameters.iter().map(|&p| p.into()).collect();
+            sequences(&self.model, &parameters, &tokens.collect::<Vec<_>>())
+        })
+    }
+}
+
+/// As PyTorch initialises a linear layer of n inputs: uniform in ±1/sqrt(n).
+fn scale_linear(parameters: &mut [f32], linear: &Linear) {
+    let factor = (linear.inputs() as f32).sqrt().recip();
+    for range in [&linear.weights, &linear.bias] {
+        parameters[range.clone()]
+            .iter_mut()
+            .for_each(|w| *w *= factor);
+    }
+}
+
+/// Uniform in [-1, 1) as embeddings; of linear layers as PyTorch has them, but for queries and
+/// keys; gains of a norm in [0.5, 1.5), so that a wrong one shows, and biases in [-0.1, 0.1).
+fn parameters(model: &Model) -> Vec<f32> {
+    let mut parameters = uniform(model.parameters, 0x20);
+    for layer in &model.layers {
+        for linear in [&layer.qkv, &layer.projection, &layer.hidden, &layer.back] {
+            scale_linear(&mut parameters, linear);
+        }
+        let sharpened = layer.qkv.weights.start..layer.qkv.weights.start + 2 * WIDTH * WIDTH;
+        parameters[sharpened]
+            .iter_mut()
+            .for_each(|w| *w *= SHARPNESS);
+        for norm in [&layer.before_attention, &layer.before_hidden] {
+            parameters[norm.gain.clone()]
+                .iter_mut()
+                .for_each(|g| *g = 1.0 + 0.5 * *g);
+            parameters[norm.bias.clone()]
+                .iter_mut()
+                .for_each(|b| *b *= 0.1);
+        }
+    }
+    scale_linear(&mut parameters, &model.logits);
+    parameters
+}
+
+impl Workload for Inference {
+    fn new(size: u64) -> Self {
+        let batch = size as usize;
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(0x7472_616e);
+        let tokens = (0..batch * SEQUENCE).map(|_| random.next_u32() % VOCABULARY as u32);
+        let model = Model::new();
+        Self {
+            batch,
+            tokens: tokens.collect(),
+            parameters: parameters(&model),
+            model,
+            reference: OnceCell::new(),
+        }
+    }
+
+    fn host_bytes(batch: u64) -> u64 {
+        // The parameters in f32, twice on their way to the device, and in float64; per token what
+        // lies between the kernels in f32, and of the sample what the reference has in float64.
+        let per_token = 4 * (1 + 3 * WIDTH + QKV + HIDDEN + 3 * VOCABULARY);
+        let in_float64 = 8 * (4 * WIDTH + QKV + 2 * HIDDEN + 2 * VOCABULARY + SEQUENCE);
+        let parameters = 24 * Model::new().parameters as u64;
+        let sampled = batch.min(SAMPLE as u64);
+        parameters + SEQUENCE as u64 * (batch * per_token as u64 + sampled * in_float64 as u64)
+    }
+
+    fn device_bytes(batch: u64) -> u64 {
+        // The parameters in f32 and BF16; per token those of a kernel for each step: queries, keys
+        // and values twice, the scores of each head, what lies between the layers.
+        let per_token = 1 + 6 * WIDTH + 2 * QKV + HEADS * SEQUENCE + HIDDEN + VOCABULARY;
+        let parameters = 6 * Model::new().parameters as u64;
+        parameters + batch * (4 * SEQUENCE * per_token) as u64 + CUBLAS_WORKSPACE
+    }
+
+    fn kernels() -> &'static [&'static Source] {
+        &[]
+    }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        visit_f32(&self.parameters, visit);
+        for token in &self.tokens {
+            visit(&token.to_le_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sample_has_the_first_and_the_last_sequence() {
+        for batch in [1, 3, 8, 9, 16, 64] {
+            let sample = Inference::new(batch).sample();
+            assert_eq!(sample.len() as u64, batch.min(8));
+            assert_eq!(sample.first(), Some(&0));
+            assert_eq!(sample.last(), Some(&(batch as usize - 1)));
+            assert!(sample.is_sorted_by(|a, b| a < b), "{sample:?}");
+        }
+    }
+}

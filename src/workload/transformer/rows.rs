@@ -1,0 +1,124 @@
+//! What a transformer does to the row of a token by itself, on the CPU.
+
+use rayon::prelude::*;
+
+use crate::workload::network::operations::rows_per_task;
+use crate::workload::network::wide::wide;
+use crate::workload::transformer::model::{EPSILON, WIDTH};
+
+/// Values that go through a step together.
+const LANES: usize = 16;
+
+/// Copies the row of each token.
+pub(super) fn embed(tokens: &[u32], table: &[f32], to: &mut [f32]) {
+    let task = rows_per_task(WIDTH);
+    (to.par_chunks_mut(task * WIDTH))
+        .zip(tokens.par_chunks(task))
+        .for_each(|(to, tokens)| {
+            for (to, &token) in to.chunks_exact_mut(WIDTH).zip(tokens) {
+                to.copy_from_slice(&table[token as usize * WIDTH..][..WIDTH]);
+            }
+        });
+}
+
+wide! {
+    fn norm_of_rows(x: &[f32], gain: &[f32], bias: &[f32], y: &mut [f32]) {
+        for (x, y) in x.chunks_exact(WIDTH).zip(y.chunks_exact_mut(WIDTH)) {
+            let mut sums = [0.0f32; LANES];
+            for x in x.chunks_exact(LANES) {
+                for i in 0..LANES {
+                    sums[i] += x[i];
+                }
+            }
+            let mean = sums.iter().sum::<f32>() / WIDTH as f32;
+            let mut squares = [0.0f32; LANES];
+            for x in x.chunks_exact(LANES) {
+                for i in 0..LANES {
+                    squares[i] += (x[i] - mean) * (x[i] - mean);
+                }
+            }
+            let variance = squares.iter().sum::<f32>() / WIDTH as f32;
+            let factor = (variance + EPSILON as f32).sqrt().recip();
+            for (((y, x), gain), bias) in y.iter_mut().zip(x).zip(gain).zip(bias) {
+                *y = (x - mean) * factor * gain + bias;
+            }
+        }
+    }
+}
+
+/// Each row with mean 0 and variance 1, times the gain, plus the bias.
+pub(super) fn layer_norm(x: &[f32], gain: &[f32], bias: &[f32], y: &mut [f32]) {
+    let task = rows_per_task(WIDTH) * WIDTH;
+    (y.par_chunks_mut(task))
+        .zip(x.par_chunks(task))
+        .for_each(|(y, x)| norm_of_rows(x, gain, bias, y));
+}
+
+wide! {
+    fn add_rows(residual: &mut [f32], change: &[f32], bias: &[f32]) {
+        let rows = residual.chunks_exact_mut(WIDTH).zip(change.chunks_exact(WIDTH));
+        for (residual, change) in rows {
+            for ((x, y), b) in residual.iter_mut().zip(change).zip(bias) {
+                *x += y + b;
+            }
+        }
+    }
+}
+
+/// Adds the change, and to each row the bias.
+pub(super) fn add_with_bias(residual: &mut [f32], change: &[f32], bias: &[f32]) {
+    let task = rows_per_task(WIDTH) * WIDTH;
+    (residual.par_chunks_mut(task))
+        .zip(change.par_chunks(task))
+        .for_each(|(residual, change)| add_rows(residual, change, bias));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More rows than a task has.
+    const ROWS: usize = 70;
+
+    fn values(len: usize, of: impl Fn(usize) -> f32) -> Vec<f32> {
+        (0..len).map(of).collect()
+    }
+
+    #[test]
+    fn rows_of_the_table_are_those_of_the_tokens() {
+        let table = values(5 * WIDTH, |i| i as f32);
+        let tokens: Vec<u32> = (0..ROWS as u32).map(|i| i * 3 % 5).collect();
+        let mut to = vec![f32::NAN; ROWS * WIDTH];
+        embed(&tokens, &table, &mut to);
+        for (i, v) in to.iter().enumerate() {
+            assert_eq!(*v, (tokens[i / WIDTH] as usize * WIDTH + i % WIDTH) as f32);
+        }
+    }
+
+    #[test]
+    fn a_row_of_two_values_is_normed_to_plus_and_minus_one() {
+        // Mean r, standard deviation 2.
+        let balanced = |i: usize| if i % WIDTH < WIDTH / 2 { 1.0 } else { -1.0 };
+        let x = values(ROWS * WIDTH, |i| (i / WIDTH) as f32 + 2.0 * balanced(i));
+        let gain = values(WIDTH, |i| i as f32);
+        let bias = values(WIDTH, |i| 10.0 - i as f32);
+        let mut y = vec![f32::NAN; x.len()];
+        layer_norm(&x, &gain, &bias, &mut y);
+        for (i, y) in y.iter().enumerate() {
+            let column = i % WIDTH;
+            let expected = balanced(i) * gain[column] + bias[column];
+            assert!((y - expected).abs() < 1e-3, "{i}: {y}, not {expected}");
+        }
+    }
+
+    #[test]
+    fn a_change_and_a_bias_are_added() {
+        let mut residual = values(ROWS * WIDTH, |i| i as f32);
+        let change = values(ROWS * WIDTH, |i| -(i as f32));
+        let bias = values(WIDTH, |i| i as f32);
+        add_with_bias(&mut residual, &change, &bias);
+        for (i, x) in residual.iter().enumerate() {
+            assert_eq!(*x, (i % WIDTH) as f32);
+        }
+    }
+}

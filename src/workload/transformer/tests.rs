@@ -1,0 +1,234 @@
+//! The check against networks that are right, that are rounded, and that are wrong.
+
+use std::rc::Rc;
+
+use ndarray::{Array2, ArrayView2, linalg::general_mat_mul, s};
+
+use crate::workload::network::format::Format;
+use crate::workload::network::product::matrix;
+use crate::workload::network::tensor::bf16;
+use crate::workload::routine::{Made, Workload};
+use crate::workload::transformer::cpu;
+use crate::workload::transformer::model::{HEAD, HEADS, Linear, Norm, SEQUENCE, WIDTH};
+use crate::workload::transformer::problem::Inference;
+use crate::workload::transformer::rows::{embed, layer_norm};
+use crate::workload::transformer::verify::verified;
+
+/// A number format that operands are rounded to.
+type Round = fn(f32) -> f32;
+
+fn to_tf32(value: f32) -> f32 {
+    // Cut off, as the hardware may.
+    f32::from_bits(value.to_bits() & !0x1fff)
+}
+
+fn to_bf16(value: f32) -> f32 {
+    f32::from_bits(u32::from(bf16(value)) << 16)
+}
+
+/// What a network with a mistake leaves out or does wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mistake {
+    None,
+    NoAttention,
+    NoScale,
+    NoHidden,
+    NoNorm,
+    NoBias,
+    AHead,
+}
+
+struct Rounded<'a> {
+    problem: &'a Inference,
+    /// Of operands.
+    operand: Round,
+    /// Of what is stored between the steps, but for the residual.
+    stored: Round,
+    mistake: Mistake,
+}
+
+impl Rounded<'_> {
+    fn product(&self, a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>) -> Array2<f32> {
+        let mut c = Array2::zeros((a.nrows(), b.ncols()));
+        let (a, b) = (a.mapv(self.operand), b.mapv(self.operand));
+        general_mat_mul(1.0, &a, &b, 0.0, &mut c);
+        c
+    }
+
+    fn linear(&self, x: &Array2<f32>, linear: &Linear) -> Array2<f32> {
+        let parameters = &self.problem.parameters;
+        let weights = matrix(&parameters[linear.weights.clone()], linear.inputs());
+        let mut y = self.product(x.view(), weights.t());
+        if self.mistake != Mistake::NoBias {
+            for mut row in y.rows_mut() {
+                let bias = &parameters[linear.bias.clone()];
+                row.iter_mut()
+                    .zip(bias)
+                    .for_each(|(y, b)| *y += (self.stored)(*b));
+            }
+        }
+        y
+    }
+
+    fn norm(&self, x: &Array2<f32>, norm: &Norm) -> Array2<f32> {
+        if self.mistake == Mistake::NoNorm {
+            return x.clone();
+        }
+        let mut y = Array2::zeros(x.dim());
+        let parameters = &self.problem.parameters;
+        layer_norm(
+            x.as_slice().unwrap(),
+            &parameters[norm.gain.clone()],
+            &parameters[norm.bias.clone()],
+            y.as_slice_mut().unwrap(),
+        );
+        y.mapv(self.stored)
+    }
+
+    fn attention(&self, qkv: &Array2<f32>) -> Array2<f32> {
+        let mut heads = Array2::zeros((qkv.nrows(), WIDTH));
+        let scale = match self.mistake {
+            Mistake::NoScale => 1.0,
+            _ => (HEAD as f32).sqrt().recip(),
+        };
+        for first in (0..qkv.nrows()).step_by(SEQUENCE) {
+            let rows = first..first + SEQUENCE;
+            for head in 0..HEADS {
+                if self.mistake == Mistake::AHead && head == 2 {
+                    continue;
+                }
+                let columns = |which: usize| {
+                    let from = which * WIDTH + head * HEAD;
+                    qkv.slice(s![rows.clone(), from..from + HEAD])
+                };
+                let mut scores = self.product(columns(0), columns(1).t());
+                for mut row in scores.rows_mut() {
+                    row.mapv_inplace(|s| (s * scale).exp());
+                    let sum = row.sum();
+                    row /= sum;
+                }
+                let of_head = self.product(scores.view(), columns(2));
+                let to = s![rows.clone(), head * HEAD..(head + 1) * HEAD];
+                heads.slice_mut(to).assign(&of_head);
+            }
+        }
+        heads
+    }
+
+    fn logits(&self) -> Vec<f32> {
+        let (problem, model) = (self.problem, &self.problem.model);
+        let mut x = Array2::zeros((problem.rows(), WIDTH));
+        let table = &problem.parameters[model.embedding.clone()];
+        embed(&problem.tokens, table, x.as_slice_mut().unwrap());
+        for layer in &model.layers {
+            let normed = self.norm(&x, &layer.before_attention);
+            let qkv = self.linear(&normed, &layer.qkv).mapv(self.stored);
+            if self.mistake != Mistake::NoAttention {
+                let heads = self.attention(&qkv).mapv(self.stored);
+                x += &self.linear(&heads, &layer.projection);
+            }
+            let normed = self.norm(&x, &layer.before_hidden);
+            let hidden = self.linear(&normed, &layer.hidden);
+            if self.mistake != Mistake::NoHidden {
+                let hidden = hidden.mapv(|z| (self.stored)(z.max(0.0)));
+                x += &self.linear(&hidden, &layer.back);
+            }
+        }
+        let logits = self.linear(&x, &model.logits).mapv(self.stored);
+        logits.into_raw_vec_and_offset().0
+    }
+}
+
+const FORMATS: [(Format, Round, Round); 3] = [
+    (Format::F32, |v| v, |v| v),
+    (Format::Tf32, to_tf32, |v| v),
+    (Format::Bf16, to_bf16, to_bf16),
+];
+
+fn logits(problem: &Inference, at: usize, mistake: Mistake) -> Vec<f32> {
+    let (_, operand, stored) = FORMATS[at];
+    let network = Rounded {
+        problem,
+        operand,
+        stored,
+        mistake,
+    };
+    network.logits()
+}
+
+fn passes(problem: &Inference, format: Format, logits: &[f32]) -> bool {
+    verified(problem, format, logits).passed()
+}
+
+#[test]
+fn each_bound_accepts_its_own_rounding_and_rejects_the_next_coarser() {
+    for batch in [1, 3, 9] {
+        let problem = Inference::new(batch);
+        for (at, (format, ..)) in FORMATS.into_iter().enumerate() {
+            let logits = logits(&problem, at, Mistake::None);
+            assert!(
+                passes(&problem, format, &logits),
+                "batch {batch} {format:?}"
+            );
+            if at > 0 {
+                let finer = FORMATS[at - 1].0;
+                assert!(
+                    !passes(&problem, finer, &logits),
+                    "batch {batch} {format:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_network_with_a_mistake_is_found_in_every_format() {
+    let problem = Inference::new(2);
+    for (at, (format, ..)) in FORMATS.into_iter().enumerate() {
+        for mistake in [
+            Mistake::NoAttention,
+            Mistake::NoScale,
+            Mistake::NoHidden,
+            Mistake::NoNorm,
+            Mistake::NoBias,
+            Mistake::AHead,
+        ] {
+            let logits = logits(&problem, at, mistake);
+            assert!(
+                !passes(&problem, format, &logits),
+                "{mistake:?} in {format:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn one_wrong_logit_is_found_and_so_is_one_that_nobody_wrote() {
+    // One sequence more than the sample, which is the eighth.
+    let problem = Inference::new(9);
+    let right = logits(&problem, 0, Mistake::None);
+    let outside = (0..9).find(|i| !problem.sample().contains(i)).unwrap();
+    let per_sequence = right.len() / 9;
+    for (place, value) in [
+        (5, right[5] + 1e-2),
+        (right.len() - 1, f32::NAN),
+        (outside * per_sequence + 7, f32::NAN),
+    ] {
+        let mut wrong = right.clone();
+        wrong[place] = value;
+        assert!(!passes(&problem, Format::F32, &wrong), "place {place}");
+    }
+}
+
+#[test]
+fn the_cpu_computes_what_is_left_when_nothing_is_poisoned() {
+    let problem = Rc::new(Inference::new(3));
+    for make in [cpu::best as fn(&Rc<Inference>) -> Made, cpu::one_thread] {
+        let mut routine = make(&problem).unwrap();
+        routine.poison().unwrap();
+        assert!(!routine.check().unwrap().passed(), "poison passes");
+        routine.run().unwrap();
+        let verified = routine.check().unwrap();
+        assert!(verified.passed(), "{verified:?}");
+    }
+}

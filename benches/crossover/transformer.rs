@@ -1,13 +1,32 @@
 //! Inference with a small transformer, from eager to one graph.
 
-use crossover::model::Unit;
+use std::rc::Rc;
+
+use crossover::model::Launches::{Fused, Graph};
+use crossover::model::{Launches, Library, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
+use crossover::timing::Clock::{self, Events, EventsGated, Wall};
 use crossover::timing::Rate;
-use crossover::workload::transformer::{self, Inference, cpu};
+use crossover::workload::HostMemory;
+use crossover::workload::transformer::{self, Format, Inference, cpu, gpu};
 
 pub(crate) fn group() -> Group<Inference> {
     let sizes = Sizes::powers_of_two([0, 3], 0..=6, 0..=6).odd([1, 3, 5]);
     let one_thread_sizes = sizes.up_to(1, 8, 64);
+    let eager = |name, clock| {
+        Implementation::gpu(name, clock, gpu::eager)
+            .library(Library::Cublas)
+            .cost(transformer::cost_eager)
+    };
+    let transfer = |name, memory| {
+        Implementation::gpu(name, Wall, move |gpu, problem| {
+            gpu::transfer(gpu, problem, memory)
+        })
+        .data(memory)
+        .launches(Graph)
+        .library(Library::Cublas)
+        .cost(transformer::cost_transfer)
+    };
     Group::new("transformer", sizes, Rate::elements(), transformer::cost)
         .about(
             "Transformer",
@@ -23,4 +42,35 @@ pub(crate) fn group() -> Group<Inference> {
                 .no_answer()
                 .sizes(one_thread_sizes),
         )
+        .with(eager("eager", Events))
+        .with(eager("eager-gated", EventsGated))
+        .with(eager("eager-awaited", Wall).awaited())
+        .with(few("fused", Events, Format::F32, Fused))
+        .with(few("fused-gated", EventsGated, Format::F32, Fused))
+        .with(few("graph", Events, Format::F32, Graph))
+        .with(few("graph-gated", EventsGated, Format::F32, Graph))
+        .with(few("graph-awaited", Wall, Format::F32, Graph).awaited())
+        .with(few("graph-tf32", Events, Format::Tf32, Graph))
+        .with(few("graph-tf32-gated", EventsGated, Format::Tf32, Graph))
+        .with(few("graph-bf16", Events, Format::Bf16, Graph).cost(transformer::cost_bf16))
+        .with(
+            few("graph-bf16-gated", EventsGated, Format::Bf16, Graph).cost(transformer::cost_bf16),
+        )
+        .with(transfer("transfer", HostMemory::Pageable))
+        .with(transfer("transfer-pinned", HostMemory::Pinned))
+}
+
+/// In few kernels.
+fn few(
+    name: &'static str,
+    clock: Clock,
+    format: Format,
+    launches: Launches,
+) -> Implementation<Inference> {
+    Implementation::gpu(name, clock, move |gpu, problem: &Rc<Inference>| {
+        gpu::fused(gpu, problem, format, launches)
+    })
+    .launches(launches)
+    .format(format)
+    .library(Library::Cublas)
 }

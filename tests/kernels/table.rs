@@ -20,68 +20,84 @@ use crate::{HOPPER, PLANTED, compile, nvrtc, on_hopper};
 ///   32. An FMUL would be a product left unfused. `_any` is for rows that are not aligned.
 /// - Steps between the products of a network: four values a thread, in 16 bytes of f32 or 8 of
 ///   BF16; of the sums over rows four such loads before the first is used. The update and the loss
-///   move several values for each and have registers for them instead of more warps.
+///   move several values for each and have registers for them instead of more warps. Attention:
+///   two fours of a row at a time, each for all queries of a warp and four keys, and then two fours
+///   of shares; and shared memory for four blocks of 32 queries.
 /// - The machine's limits: four loads at once and one for the rest; the multiply-adds of a round.
 const TABLE: &str = "
-| kernel                  | block | registers | warps | at least                                    | none                   |
-| ----------------------- | ----- | --------- | ----- | ------------------------------------------- | ---------------------- |
-| sine_pass               | 128   | 32        | 64    | 1 LDG.128, 1 STG.128, 40 FFMA               | MUFU                   |
-| sine_pass_backwards     | 128   | 32        | 64    | 1 LDG.128, 1 STG.128, 40 FFMA               | MUFU                   |
-| sine_fused              | 128   | 32        | 64    | 2 LDG.128, 2 STG.128, 162 FFMA              | MUFU                   |
-| sine_fused_sinf         | 128   | 32        | 64    | 1 LDG.128, 1 STG.128                        | MUFU                   |
-| sine_fused_fast         | 128   | 32        | 64    | 2 LDG.128, 2 STG.128, 32 MUFU.SIN           | FFMA                   |
-| matmul_naive            | 256   | 40        | 48    | 2 LDG, 1 FFMA                               | FMUL                   |
-| matmul_shared           | 1024  | 32        | 64    | 2 LDG, 2 STS, 32 FFMA                       | FMUL                   |
-| matmul_tiled_128        | 256   | 128       | 16    | 4 LDG.128, 2 STS.128, 64 LDS.128, 1024 FFMA | FMUL                   |
-| matmul_tiled_64         | 128   | 128       | 16    | 8 LDG.128, 4 STS.128, 96 LDS.128, 1024 FFMA | FMUL                   |
-| matmul_tiled_32         | 64    | 128       | 16    | 8 LDG.128, 4 STS.128, 64 LDS.128, 512 FFMA  | FMUL                   |
-| matmul_tiled_128_any    | 256   | 128       | 16    | 64 LDS.128, 1024 FFMA                       | FMUL, LDG.128, STG.128 |
-| matmul_tiled_64_any     | 128   | 128       | 16    | 96 LDS.128, 1024 FFMA                       | FMUL, LDG.128, STG.128 |
-| matmul_tiled_32_any     | 64    | 128       | 16    | 64 LDS.128, 512 FFMA                        | FMUL, LDG.128, STG.128 |
-| to_tf32                 | 256   | 32        | 64    | 1 LDG, 1 STG                                |                        |
-| to_f16                  | 256   | 32        | 64    | 1 LDG, 1 STG.U16                            |                        |
-| to_bf16                 | 256   | 32        | 64    | 1 LDG, 1 STG.U16                            |                        |
-| to_e4m3                 | 256   | 32        | 64    | 1 LDG, 1 STG.U8                             |                        |
-| to_i8                   | 256   | 32        | 64    | 1 LDG, 1 STG.U8                             |                        |
-| split_tf32              | 256   | 32        | 64    | 1 LDG.128, 2 STG.128                        |                        |
-| split_bf16              | 256   | 32        | 64    | 1 LDG.128, 3 STG.64                         |                        |
-| split_tf32_any          | 256   | 32        | 64    | 1 LDG, 2 STG                                | LDG.128, STG.128       |
-| split_bf16_any          | 256   | 32        | 64    | 1 LDG, 3 STG.U16                            | LDG.128, STG.64        |
-| add_bias_f32            | 256   | 32        | 64    | 2 LDG.128, 1 STG.128                        |                        |
-| add_bias_bf16           | 256   | 32        | 64    | 2 LDG.64, 1 STG.64                          |                        |
-| relu_f32                | 256   | 32        | 64    | 1 LDG.128, 1 STG.128                        |                        |
-| relu_bf16               | 256   | 32        | 64    | 1 LDG.64, 1 STG.64                          |                        |
-| relu_backward_f32       | 256   | 32        | 64    | 2 LDG.128, 1 STG.128                        |                        |
-| sum_rows_f32            | 256   | 32        | 64    | 4 LDG.128, 1 STG.128                        |                        |
-| sum_rows_bf16           | 256   | 32        | 64    | 4 LDG.64, 1 STG.128                         |                        |
-| relu_backward_sums_f32  | 256   | 48        | 40    | 8 LDG.128, 5 STG.128                        |                        |
-| relu_backward_sums_bf16 | 256   | 48        | 40    | 8 LDG.64, 4 STG.64                          |                        |
-| cross_entropy_f32       | 256   | 48        | 40    | 4 LDG.128, 4 STG.128, 30 SHFL               |                        |
-| cross_entropy_bf16      | 256   | 48        | 40    | 4 LDG.128, 4 STG.64, 30 SHFL                |                        |
-| log_softmax             | 256   | 48        | 40    | 4 LDG.128, 4 STG.128, 10 SHFL               |                        |
-| mean_loss               | 256   | 32        | 64    | 2 LDG, 5 SHFL                               |                        |
-| loss_gradient           | 256   | 32        | 64    | 1 LDG.128, 1 STG.128                        |                        |
-| adamw_f32               | 256   | 48        | 40    | 4 LDG.128, 3 STG.128                        | DFMA                   |
-| adamw_bf16              | 256   | 48        | 40    | 4 LDG.128, 3 STG.128, 1 STG.64              | DFMA                   |
-| adamw_advance           | 1     | 32        | 32    | 5 STG.64                                    |                        |
-| adamw_decay             | 256   | 32        | 64    | 1 LDG.128, 1 STG.128                        |                        |
-| adamw_first             | 256   | 32        | 64    | 2 LDG.128, 4 FFMA, 1 STG.128                |                        |
-| adamw_age               | 256   | 32        | 64    | 1 LDG.128, 1 STG.128                        |                        |
-| adamw_second            | 256   | 32        | 64    | 2 LDG.128, 4 FFMA, 1 STG.128                |                        |
-| adamw_root              | 256   | 32        | 64    | 1 LDG.128, 1 STG.128                        |                        |
-| adamw_denominator       | 256   | 32        | 64    | 1 LDG.128, 4 FFMA, 1 STG.128                |                        |
-| adamw_move              | 256   | 48        | 40    | 3 LDG.128, 1 STG.128                        |                        |
-| copy_bytes              | 256   | 32        | 64    | 1 LDG.128, 1 STG.128                        |                        |
-| consume                 | 256   | 32        | 64    | 1 LDG, 8 FFMA, 1 DADD                       | DMUL, DFMA             |
-| chain_link              | 128   | 32        | 64    | 1 LDG, 1 FFMA, 1 STG                        | FMUL                   |
-| step                    | 256   | 32        | 64    | 1 LDG, 1 FFMA, 1 STG                        | FMUL                   |
-| fill                    | 256   | 32        | 64    | 1 STG                                       | LDG                    |
-| spin                    | 1     | 32        | 32    | 2 CS2R                                      | LDG, STG               |
-| spin_timed              | 1     | 32        | 32    | 2 CS2R, 1 STG                               | LDG                    |
-| empty                   | 1     | 32        | 32    | 1 EXIT                                      | LDG, STG               |
-| read_again              | 256   | 32        | 64    | 5 LDG.128                                   | STG.128                |
-| copy_again              | 256   | 32        | 64    | 5 LDG.128, 5 STG.128                        |                        |
-| fma_chains              | 1024  | 32        | 64    | 512 FFMA                                    | FMUL, LDG              |
+| kernel                  | block | registers | warps | at least                                            | none                   |
+| ----------------------- | ----- | --------- | ----- | --------------------------------------------------- | ---------------------- |
+| sine_pass               | 128   | 32        | 64    | 1 LDG.128, 1 STG.128, 40 FFMA                       | MUFU                   |
+| sine_pass_backwards     | 128   | 32        | 64    | 1 LDG.128, 1 STG.128, 40 FFMA                       | MUFU                   |
+| sine_fused              | 128   | 32        | 64    | 2 LDG.128, 2 STG.128, 162 FFMA                      | MUFU                   |
+| sine_fused_sinf         | 128   | 32        | 64    | 1 LDG.128, 1 STG.128                                | MUFU                   |
+| sine_fused_fast         | 128   | 32        | 64    | 2 LDG.128, 2 STG.128, 32 MUFU.SIN                   | FFMA                   |
+| matmul_naive            | 256   | 40        | 48    | 2 LDG, 1 FFMA                                       | FMUL                   |
+| matmul_shared           | 1024  | 32        | 64    | 2 LDG, 2 STS, 32 FFMA                               | FMUL                   |
+| matmul_tiled_128        | 256   | 128       | 16    | 4 LDG.128, 2 STS.128, 64 LDS.128, 1024 FFMA         | FMUL                   |
+| matmul_tiled_64         | 128   | 128       | 16    | 8 LDG.128, 4 STS.128, 96 LDS.128, 1024 FFMA         | FMUL                   |
+| matmul_tiled_32         | 64    | 128       | 16    | 8 LDG.128, 4 STS.128, 64 LDS.128, 512 FFMA          | FMUL                   |
+| matmul_tiled_128_any    | 256   | 128       | 16    | 64 LDS.128, 1024 FFMA                               | FMUL, LDG.128, STG.128 |
+| matmul_tiled_64_any     | 128   | 128       | 16    | 96 LDS.128, 1024 FFMA                               | FMUL, LDG.128, STG.128 |
+| matmul_tiled_32_any     | 64    | 128       | 16    | 64 LDS.128, 512 FFMA                                | FMUL, LDG.128, STG.128 |
+| to_tf32                 | 256   | 32        | 64    | 1 LDG, 1 STG                                        |                        |
+| to_f16                  | 256   | 32        | 64    | 1 LDG, 1 STG.U16                                    |                        |
+| to_bf16                 | 256   | 32        | 64    | 1 LDG, 1 STG.U16                                    |                        |
+| to_e4m3                 | 256   | 32        | 64    | 1 LDG, 1 STG.U8                                     |                        |
+| to_i8                   | 256   | 32        | 64    | 1 LDG, 1 STG.U8                                     |                        |
+| split_tf32              | 256   | 32        | 64    | 1 LDG.128, 2 STG.128                                |                        |
+| split_bf16              | 256   | 32        | 64    | 1 LDG.128, 3 STG.64                                 |                        |
+| split_tf32_any          | 256   | 32        | 64    | 1 LDG, 2 STG                                        | LDG.128, STG.128       |
+| split_bf16_any          | 256   | 32        | 64    | 1 LDG, 3 STG.U16                                    | LDG.128, STG.64        |
+| add_bias_f32            | 256   | 32        | 64    | 2 LDG.128, 1 STG.128                                |                        |
+| add_bias_bf16           | 256   | 32        | 64    | 2 LDG.64, 1 STG.64                                  |                        |
+| relu_f32                | 256   | 32        | 64    | 1 LDG.128, 1 STG.128                                |                        |
+| relu_bf16               | 256   | 32        | 64    | 1 LDG.64, 1 STG.64                                  |                        |
+| relu_backward_f32       | 256   | 32        | 64    | 2 LDG.128, 1 STG.128                                |                        |
+| sum_rows_f32            | 256   | 32        | 64    | 4 LDG.128, 1 STG.128                                |                        |
+| sum_rows_bf16           | 256   | 32        | 64    | 4 LDG.64, 1 STG.128                                 |                        |
+| relu_backward_sums_f32  | 256   | 48        | 40    | 8 LDG.128, 5 STG.128                                |                        |
+| relu_backward_sums_bf16 | 256   | 48        | 40    | 8 LDG.64, 4 STG.64                                  |                        |
+| cross_entropy_f32       | 256   | 48        | 40    | 4 LDG.128, 4 STG.128, 30 SHFL                       |                        |
+| cross_entropy_bf16      | 256   | 48        | 40    | 4 LDG.128, 4 STG.64, 30 SHFL                        |                        |
+| log_softmax             | 256   | 48        | 40    | 4 LDG.128, 4 STG.128, 10 SHFL                       |                        |
+| mean_loss               | 256   | 32        | 64    | 2 LDG, 5 SHFL                                       |                        |
+| loss_gradient           | 256   | 32        | 64    | 1 LDG.128, 1 STG.128                                |                        |
+| adamw_f32               | 256   | 48        | 40    | 4 LDG.128, 3 STG.128                                | DFMA                   |
+| adamw_bf16              | 256   | 48        | 40    | 4 LDG.128, 3 STG.128, 1 STG.64                      | DFMA                   |
+| adamw_advance           | 1     | 32        | 32    | 5 STG.64                                            |                        |
+| adamw_decay             | 256   | 32        | 64    | 1 LDG.128, 1 STG.128                                |                        |
+| adamw_first             | 256   | 32        | 64    | 2 LDG.128, 4 FFMA, 1 STG.128                        |                        |
+| adamw_age               | 256   | 32        | 64    | 1 LDG.128, 1 STG.128                                |                        |
+| adamw_second            | 256   | 32        | 64    | 2 LDG.128, 4 FFMA, 1 STG.128                        |                        |
+| adamw_root              | 256   | 32        | 64    | 1 LDG.128, 1 STG.128                                |                        |
+| adamw_denominator       | 256   | 32        | 64    | 1 LDG.128, 4 FFMA, 1 STG.128                        |                        |
+| adamw_move              | 256   | 48        | 40    | 3 LDG.128, 1 STG.128                                |                        |
+| embed                   | 256   | 32        | 64    | 1 LDG.128, 1 STG.128                                |                        |
+| embed_norm_f32          | 256   | 40        | 48    | 6 LDG.128, 4 STG.128, 10 SHFL                       |                        |
+| embed_norm_bf16         | 256   | 40        | 48    | 6 LDG.128, 2 STG.128, 2 STG.64, 10 SHFL             |                        |
+| layer_norm_f32          | 256   | 40        | 48    | 6 LDG.128, 2 STG.128, 10 SHFL                       |                        |
+| layer_norm_bf16         | 256   | 40        | 48    | 6 LDG.128, 2 STG.64, 10 SHFL                        |                        |
+| narrow                  | 256   | 32        | 64    | 1 LDG.128, 1 STG.64                                 |                        |
+| attention_16_f32        | 128   | 128       | 16    | 8 LDG.128, 28 LDS.128, 256 FFMA, 2 STG.128, 40 SHFL |                        |
+| attention_32_f32        | 128   | 128       | 16    | 8 LDG.128, 40 LDS.128, 512 FFMA, 4 STG.128, 80 SHFL |                        |
+| attention_16_bf16       | 128   | 128       | 16    | 8 LDG.64, 28 LDS.128, 256 FFMA, 2 STG.64, 40 SHFL   |                        |
+| attention_32_bf16       | 128   | 128       | 16    | 8 LDG.64, 40 LDS.128, 512 FFMA, 4 STG.64, 80 SHFL   |                        |
+| split_heads             | 256   | 32        | 64    | 1 LDG.128, 1 STG.128                                |                        |
+| merge_heads             | 256   | 32        | 64    | 1 LDG.128, 1 STG.128                                |                        |
+| softmax                 | 256   | 32        | 64    | 1 LDG.128, 1 STG.128, 10 SHFL                       |                        |
+| add                     | 256   | 32        | 64    | 2 LDG.128, 1 STG.128                                |                        |
+| copy_bytes              | 256   | 32        | 64    | 1 LDG.128, 1 STG.128                                |                        |
+| consume                 | 256   | 32        | 64    | 1 LDG, 8 FFMA, 1 DADD                               | DMUL, DFMA             |
+| chain_link              | 128   | 32        | 64    | 1 LDG, 1 FFMA, 1 STG                                | FMUL                   |
+| step                    | 256   | 32        | 64    | 1 LDG, 1 FFMA, 1 STG                                | FMUL                   |
+| fill                    | 256   | 32        | 64    | 1 STG                                               | LDG                    |
+| spin                    | 1     | 32        | 32    | 2 CS2R                                              | LDG, STG               |
+| spin_timed              | 1     | 32        | 32    | 2 CS2R, 1 STG                                       | LDG                    |
+| empty                   | 1     | 32        | 32    | 1 EXIT                                              | LDG, STG               |
+| read_again              | 256   | 32        | 64    | 5 LDG.128                                           | STG.128                |
+| copy_again              | 256   | 32        | 64    | 5 LDG.128, 5 STG.128                                |                        |
+| fma_chains              | 1024  | 32        | 64    | 512 FFMA                                            | FMUL, LDG              |
 ";
 
 /// Registers in memory: in no kernel. Nor are matrix products on tensor cores, which the suite

@@ -7,6 +7,7 @@ pub(super) mod format;
 pub(super) mod kernels;
 pub(super) mod lt;
 pub(super) mod operations;
+pub(super) mod part;
 pub(super) mod product;
 pub(super) mod tensor;
 pub(super) mod timed;

@@ -2,7 +2,7 @@
 
 use crate::model::cost::Cost;
 use crate::workload::transformer::model::{
-    HIDDEN, LAYERS, Model, QKV, SEQUENCE, VOCABULARY, WIDTH,
+    HEADS, HIDDEN, LAYERS, Model, QKV, SEQUENCE, VOCABULARY, WIDTH,
 };
 
 /// The products' FLOP alone, those of attention among them: 7.3 million per token.
@@ -30,9 +30,9 @@ fn of(batch: u64, bytes_per_token: usize, bytes_of_parameters: usize, launches: 
 fn fused_bytes(element: usize) -> usize {
     let residual = 4 * 6 * WIDTH;
     let layer = residual + element * (2 * 2 * WIDTH + 2 * QKV + 2 * WIDTH + 2 * HIDDEN);
-    // The embedding: a token, a row of the table, the residual written (the first norm has it in
-    // registers); before the logits the residual is read.
-    LAYERS * layer + 4 * (1 + WIDTH) + element * VOCABULARY
+    // The embedding: a token and a row of the table. The residual is written then and read for the
+    // logits, but the first norm has it in registers.
+    LAYERS * layer + 4 * (1 + 2 * WIDTH) + element * VOCABULARY
 }
 
 /// A batch in 29 kernels: 7 per layer (four products, two norms, attention), the first norm with
@@ -40,6 +40,45 @@ fn fused_bytes(element: usize) -> usize {
 /// once.
 pub fn cost(batch: u64) -> Cost {
     of(batch, fused_bytes(4), 4 * Model::new().parameters, 29)
+}
+
+/// The same where products read BF16, and one kernel more: it reads the residual and writes what
+/// the product of the logits reads. Norms, biases on the residual and the embedding stay f32; as
+/// good as all parameters are read in BF16.
+pub fn cost_bf16(batch: u64) -> Cost {
+    let bytes = fused_bytes(2) + 2 * 2 * WIDTH;
+    of(batch, bytes, 2 * Model::new().parameters, 30)
+}
+
+/// A batch in 75 kernels: 18 per layer, the embedding, the logits and their bias. Biases, ReLU and
+/// sums are passes of their own, queries, keys and values are copied into matrices and what the
+/// heads give back out of them, and scores are written, read and written by softmax, and read.
+pub fn cost_eager(batch: u64) -> Cost {
+    // Two norms read the residual, two sums read and write it; what they add is written, read and
+    // written by a bias, and read.
+    let residual = 2 + 2 * 2 + 2 * 4;
+    // What the norms give is written and read.
+    let normed = 2 * 2;
+    // Written, read and written by the bias, copied, and the copy read.
+    let qkv = 6 * QKV;
+    // As matrices written and copied, and the copy read.
+    let heads = 4;
+    let scores = 4 * HEADS * SEQUENCE;
+    // Written, read and written twice, and read.
+    let hidden = 6 * HIDDEN;
+    let layer = (residual + normed + heads) * WIDTH + qkv + scores + hidden;
+    // A token, a row of the table, the residual; before the logits it is read.
+    let values = LAYERS * layer + 1 + 3 * WIDTH + 3 * VOCABULARY;
+    of(batch, 4 * values, 4 * Model::new().parameters, 75)
+}
+
+/// As [`cost`], with the tokens sent to the device and the logits fetched.
+pub fn cost_transfer(batch: u64) -> Cost {
+    let link = 4 * batch * (SEQUENCE * (1 + VOCABULARY)) as u64;
+    Cost {
+        link_bytes: Some(link as f64),
+        ..cost(batch)
+    }
 }
 
 #[cfg(test)]
@@ -51,7 +90,7 @@ mod tests {
         let cost = cost(2);
         let per_token = 4.0 * 2.0 * (786_432.0 + 65_536.0) + 512_000.0;
         assert_eq!(cost.flop, Some(256.0 * per_token));
-        let bytes = 4.0 * 4.0 * (1536.0 + 1024.0 + 1536.0 + 512.0 + 2048.0) + 4.0 * 1257.0;
+        let bytes = 4.0 * 4.0 * (1536.0 + 1024.0 + 1536.0 + 512.0 + 2048.0) + 4.0 * 1513.0;
         assert_eq!(cost.bytes, Some(256.0 * bytes + 4.0 * 3_672_040.0));
     }
 }

@@ -3,14 +3,18 @@
 mod attention;
 mod cost;
 pub mod cpu;
+pub mod gpu;
 mod model;
 mod problem;
 mod reference;
 mod rows;
+mod source;
 mod verify;
 
-pub use cost::cost;
+pub use cost::{cost, cost_bf16, cost_eager, cost_transfer};
 pub use problem::Inference;
+
+pub use crate::workload::network::format::Format;
 
 #[cfg(test)]
 mod tests;

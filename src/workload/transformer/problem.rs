@@ -7,11 +7,13 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::device::kernel::Source;
 use crate::workload::matmul::{CUBLAS_WORKSPACE, uniform};
+use crate::workload::network::kernels::NETWORK;
 use crate::workload::routine::{Workload, visit_f32};
 use crate::workload::transformer::model::{
     HEADS, HIDDEN, Linear, Model, QKV, SEQUENCE, VOCABULARY, WIDTH,
 };
 use crate::workload::transformer::reference::sequences;
+use crate::workload::transformer::source::TRANSFORMER;
 
 /// Sequences that are compared with float64, at most. Sequences know nothing of each other, so of
 /// a larger batch these are enough: the first, the last, and others at even distances. Of all
@@ -130,7 +132,7 @@ impl Workload for Inference {
     }
 
     fn kernels() -> &'static [&'static Source] {
-        &[]
+        const { &[&NETWORK, &TRANSFORMER] }
     }
 
     fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {

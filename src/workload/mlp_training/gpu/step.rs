@@ -10,17 +10,10 @@ use crate::device::gpu::Gpu;
 use crate::timing::{CudaError, Launch};
 use crate::workload::mlp_training::gpu::memory::Memory;
 use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN, INPUTS, W1, W2};
-use crate::workload::network::lt::{
-    Arithmetic, Epilogue, LAUNCHES, LtProduct, Operand, Product, Workspace,
-};
+use crate::workload::network::lt::{Arithmetic, Epilogue, LtProduct, Operand, Product, Workspace};
+use crate::workload::network::part::Part;
 use crate::workload::network::tensor::{Element, Tensor};
 use crate::workload::routine::RoutineError;
-
-/// One thing that is enqueued.
-enum Part {
-    Product(LtProduct),
-    Kernel(Launch),
-}
 
 /// Where in a step a part runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,10 +101,7 @@ impl Step {
             // SAFETY: the arguments are those that each kernel declares; the rest is the
             // caller's.
             unsafe {
-                match part {
-                    Part::Product(product) => product.enqueue(stream)?,
-                    Part::Kernel(launch) => launch.launch(stream)?,
-                }
+                part.enqueue(stream)?;
             }
         }
         Ok(())
@@ -119,10 +109,7 @@ impl Step {
 
     /// Places that a step takes in the stream's queue, at most.
     pub(super) fn launches(&self) -> u32 {
-        let parts = self.parts.iter().map(|(_, part)| match part {
-            Part::Product(_) => LAUNCHES,
-            Part::Kernel(_) => 1,
-        });
+        let parts = self.parts.iter().map(|(_, part)| part.launches());
         // Both events are recorded and waited for.
         parts.sum::<u32>() + if self.divides() { 4 } else { 0 }
     }
@@ -216,6 +203,8 @@ impl Products<'_> {
             c,
             arithmetic: self.arithmetic,
             epilogue,
+            added: None,
+            count: 1,
         }
     }
 

@@ -54,7 +54,7 @@ pub(in crate::workload) enum Epilogue {
     ReluBias(CUdeviceptr),
 }
 
-/// C = A B, and what follows.
+/// C = A B, or several such products of equal sizes, and what follows.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::workload) struct Product {
     /// What it is, in words, for notes and choices.
@@ -64,6 +64,11 @@ pub(in crate::workload) struct Product {
     pub(in crate::workload) c: Operand,
     pub(in crate::workload) arithmetic: Arithmetic,
     pub(in crate::workload) epilogue: Epilogue,
+    /// A matrix of the type and size of C, but elsewhere, that is added to the product.
+    pub(in crate::workload) added: Option<CUdeviceptr>,
+    /// How many products. The matrices of each kind lie one after the other without gaps, the
+    /// first at the operand's address.
+    pub(in crate::workload) count: usize,
 }
 
 /// What is multiplied how, and what follows.
@@ -130,13 +135,45 @@ impl Drop for Description {
 pub(super) struct Layout(pub(super) sys::cublasLtMatrixLayout_t);
 
 impl Layout {
-    pub(super) fn new(matrix: Operand) -> Result<Self, CublasError> {
+    /// Of so many matrices, one after the other.
+    pub(super) fn new(matrix: Operand, count: usize) -> Result<Self, CublasError> {
+        use sys::cublasLtMatrixLayoutAttribute_t as Attribute;
         let data_type = match matrix.element {
             Element::F32 => sys::cudaDataType::CUDA_R_32F,
             Element::Bf16 => sys::cudaDataType::CUDA_R_16BF,
         };
         let (rows, columns) = (matrix.columns as u64, matrix.rows as u64);
-        result::create_matrix_layout(data_type, rows, columns, rows as i64).map(Self)
+        let layout =
+            result::create_matrix_layout(data_type, rows, columns, rows as i64).map(Self)?;
+        if count > 1 {
+            let (count, distance) = (count as i32, (rows * columns) as i64);
+            // SAFETY: the attributes are a 32-bit and a 64-bit number:
+            // https://docs.nvidia.com/cuda/cublas/#cublasltmatrixlayoutattribute-t
+            unsafe {
+                layout.set(Attribute::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count)?;
+                let attribute = Attribute::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET;
+                layout.set(attribute, &distance)?;
+            }
+        }
+        Ok(layout)
+    }
+
+    /// # Safety
+    /// The attribute must have the type `T`.
+    unsafe fn set<T>(
+        &self,
+        attribute: sys::cublasLtMatrixLayoutAttribute_t,
+        value: &T,
+    ) -> Result<(), CublasError> {
+        // SAFETY: the layout lives; the rest is the caller's promise.
+        unsafe {
+            result::set_matrix_layout_attribute(
+                self.0,
+                attribute,
+                (&raw const *value).cast(),
+                size_of::<T>(),
+            )
+        }
     }
 }
 

@@ -79,8 +79,8 @@ impl LtProduct {
     /// Those of CUDA and cuBLASLt, lengths that do not fit.
     ///
     /// # Safety
-    /// The addresses must be device memory of matrices of these sizes as long as this lives, and
-    /// C must not overlap A or B.
+    /// The addresses must be device memory of so many matrices of these sizes as long as this
+    /// lives, and C must not overlap A, B or what is added.
     pub(in crate::workload) unsafe fn fastest(
         gpu: &Rc<Gpu>,
         workspace: &Rc<Workspace>,
@@ -94,7 +94,8 @@ impl LtProduct {
         gpu.bind()?;
         let made = catch_panic(|| {
             let description = Description::new(&product)?;
-            let [a, b, c] = [product.a, product.b, product.c].map(Layout::new);
+            let [a, b, c] =
+                [product.a, product.b, product.c].map(|matrix| Layout::new(matrix, product.count));
             let layouts = [a?, b?, c?];
             let algorithms = algorithms(
                 workspace.handle(),
@@ -141,9 +142,18 @@ impl LtProduct {
             Epilogue::Bias(_) => " with bias",
             Epilogue::ReluBias(_) => " with bias and ReLU",
         };
+        let added = if product.added.is_some() {
+            ", added to a matrix"
+        } else {
+            ""
+        };
+        let count = match product.count {
+            1 => String::new(),
+            count => format!("{count} times "),
+        };
         let device = &gpu.properties().name;
         format!(
-            "{}, {m} x {n} x {k} in {element}{epilogue}, by cuBLASLt on {device}",
+            "{}, {count}{m} x {n} x {k} in {element}{epilogue}{added}, by cuBLASLt on {device}",
             product.name
         )
     }
@@ -151,11 +161,15 @@ impl LtProduct {
     /// Enqueues the product.
     ///
     /// # Safety
-    /// Nothing else may use C or the workspace at the same time, and A and B must stay as they
-    /// are until the product has run.
+    /// Nothing else may use C or the workspace at the same time, and A, B and what is added must
+    /// stay as they are until the product has run.
     pub(in crate::workload) unsafe fn enqueue(&self, stream: &CudaStream) -> Result<(), CudaError> {
         let Product { a, b, c, .. } = self.product;
-        let (one, zero) = (1.0f32, 0.0f32);
+        let one = 1.0f32;
+        let (added, factor) = match self.product.added {
+            Some(added) => (added, 1.0f32),
+            None => (c.address, 0.0),
+        };
         let [of_a, of_b, of_c] = &self.layouts;
         // The library counts by columns, where a row-major matrix is its transpose: C = A B by
         // rows is C^T = B^T A^T by columns, so B is the library's first operand.
@@ -166,12 +180,12 @@ impl LtProduct {
                 self.workspace.handle(),
                 self.description.0,
                 (&raw const one).cast(),
-                (&raw const zero).cast(),
+                (&raw const factor).cast(),
                 b.address as *const c_void,
                 of_b.0,
                 a.address as *const c_void,
                 of_a.0,
-                c.address as *const c_void,
+                added as *const c_void,
                 of_c.0,
                 c.address as *mut c_void,
                 of_c.0,

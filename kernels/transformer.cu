@@ -1,0 +1,309 @@
+// What a transformer does between its products, in two ways: in few kernels, and in a kernel for
+// each step as code without fusion has them. The arithmetic is f32, and so is the residual that
+// each part of a layer adds to; what BF16 products read or write is stored as BF16, the upper half
+// of an f32. Four values at a time: 16 bytes of f32, 8 of BF16.
+
+typedef unsigned short bf16;
+
+constexpr unsigned WIDTH = 256, HEADS = 4, HEAD = 64, SEQUENCE = 128;
+// In fours: a row of the residual, one of queries, keys and values, one of a head.
+constexpr unsigned FOURS = WIDTH / 4, QKV_FOURS = 3 * FOURS, HEAD_FOURS = HEAD / 4;
+constexpr unsigned THREADS = 256, ROWS = THREADS / 32;
+constexpr float EPSILON = 1e-5f, SCALE = 0.125f;  // 1 / sqrt(HEAD)
+
+__device__ __forceinline__ float4 load(const float *from, unsigned four) {
+    return ((const float4 *)from)[four];
+}
+__device__ __forceinline__ float4 load(const bf16 *from, unsigned four) {
+    ushort4 v = ((const ushort4 *)from)[four];
+    return {__uint_as_float((unsigned)v.x << 16), __uint_as_float((unsigned)v.y << 16),
+            __uint_as_float((unsigned)v.z << 16), __uint_as_float((unsigned)v.w << 16)};
+}
+__device__ __forceinline__ void store(float *to, unsigned four, float4 v) {
+    ((float4 *)to)[four] = v;
+}
+// To nearest, ties to even, in integers: the instruction is younger than the oldest architecture.
+__device__ __forceinline__ bf16 rounded(float v) {
+    unsigned bits = __float_as_uint(v);
+    return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+}
+__device__ __forceinline__ void store(bf16 *to, unsigned four, float4 v) {
+    ((ushort4 *)to)[four] = {rounded(v.x), rounded(v.y), rounded(v.z), rounded(v.w)};
+}
+
+__device__ __forceinline__ float warp_max(float v) {
+#pragma unroll
+    for (unsigned lanes = 16; lanes > 0; lanes /= 2)
+        v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, lanes));
+    return v;
+}
+__device__ __forceinline__ float warp_sum(float v) {
+#pragma unroll
+    for (unsigned lanes = 16; lanes > 0; lanes /= 2) v += __shfl_xor_sync(0xffffffffu, v, lanes);
+    return v;
+}
+__device__ __forceinline__ float sum(float4 v) { return v.x + v.y + (v.z + v.w); }
+__device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
+    return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
+}
+__device__ __forceinline__ float4 minus(float4 v, float m) {
+    return {v.x - m, v.y - m, v.z - m, v.w - m};
+}
+__device__ __forceinline__ float4 times(float4 v, float f) {
+    return {v.x * f, v.y * f, v.z * f, v.w * f};
+}
+// f v + sum
+__device__ __forceinline__ float4 scaled(float f, float4 v, float4 sum) {
+    return {fmaf(f, v.x, sum.x), fmaf(f, v.y, sum.y), fmaf(f, v.z, sum.z), fmaf(f, v.w, sum.w)};
+}
+__device__ __forceinline__ float4 plus(float4 a, float4 b) {
+    return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+}
+
+// A row of the residual in the registers of a warp: a lane has the fours `lane` and `lane + 32`.
+struct Row {
+    float4 a, b;
+};
+
+template <class T>
+__device__ __forceinline__ void store_normed(Row x, const float *gain, const float *bias, T *y,
+                                             unsigned row) {
+    unsigned lane = threadIdx.x % 32;
+    float mean = warp_sum(sum(x.a) + sum(x.b)) * (1.0f / WIDTH);
+    x = {minus(x.a, mean), minus(x.b, mean)};
+    float variance = warp_sum(dot(x.a, x.a, dot(x.b, x.b, 0.0f))) * (1.0f / WIDTH);
+    float factor = 1.0f / sqrtf(variance + EPSILON);
+    float4 a = times(x.a, factor), b = times(x.b, factor);
+    float4 gain_a = load(gain, lane), gain_b = load(gain, lane + 32);
+    float4 bias_a = load(bias, lane), bias_b = load(bias, lane + 32);
+    store(y, row * FOURS + lane,
+          {fmaf(a.x, gain_a.x, bias_a.x), fmaf(a.y, gain_a.y, bias_a.y),
+           fmaf(a.z, gain_a.z, bias_a.z), fmaf(a.w, gain_a.w, bias_a.w)});
+    store(y, row * FOURS + lane + 32,
+          {fmaf(b.x, gain_b.x, bias_b.x), fmaf(b.y, gain_b.y, bias_b.y),
+           fmaf(b.z, gain_b.z, bias_b.z), fmaf(b.w, gain_b.w, bias_b.w)});
+}
+
+// Layer norm, a warp per row.
+template <class T>
+__device__ void layer_norm(const float *x, const float *gain, const float *bias, T *y,
+                           unsigned rows) {
+    unsigned lane = threadIdx.x % 32, row = blockIdx.x * ROWS + threadIdx.x / 32;
+    if (row >= rows) return;
+    Row v = {load(x, row * FOURS + lane), load(x, row * FOURS + lane + 32)};
+    store_normed(v, gain, bias, y, row);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+layer_norm_f32(const float *x, const float *gain, const float *bias, float *y, unsigned rows) {
+    layer_norm(x, gain, bias, y, rows);
+}
+extern "C" __global__ void __launch_bounds__(THREADS)
+layer_norm_bf16(const float *x, const float *gain, const float *bias, bf16 *y, unsigned rows) {
+    layer_norm(x, gain, bias, y, rows);
+}
+
+// The row of each token, which is where the residual begins, and the first norm of it.
+template <class T>
+__device__ void embed_norm(const unsigned *tokens, const float *table, float *x,
+                           const float *gain, const float *bias, T *y, unsigned rows) {
+    unsigned lane = threadIdx.x % 32, row = blockIdx.x * ROWS + threadIdx.x / 32;
+    if (row >= rows) return;
+    unsigned token = tokens[row];
+    Row v = {load(table, token * FOURS + lane), load(table, token * FOURS + lane + 32)};
+    store(x, row * FOURS + lane, v.a);
+    store(x, row * FOURS + lane + 32, v.b);
+    store_normed(v, gain, bias, y, row);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+embed_norm_f32(const unsigned *tokens, const float *table, float *x, const float *gain,
+               const float *bias, float *y, unsigned rows) {
+    embed_norm(tokens, table, x, gain, bias, y, rows);
+}
+extern "C" __global__ void __launch_bounds__(THREADS)
+embed_norm_bf16(const unsigned *tokens, const float *table, float *x, const float *gain,
+                const float *bias, bf16 *y, unsigned rows) {
+    embed_norm(tokens, table, x, gain, bias, y, rows);
+}
+
+// What a BF16 product reads of the residual.
+extern "C" __global__ void __launch_bounds__(THREADS)
+narrow(const float *x, bf16 *y, unsigned count) {
+    unsigned i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < count) store(y, i, load(x, i));
+}
+
+// softmax(q k^T / sqrt(HEAD)) v, without a mask: a block has QUERIES queries for each of its
+// warps, of one head of one sequence, and all keys and then all values of that head in shared
+// memory. `qkv` has rows of queries, keys and values, `heads` rows of all heads' results.
+//
+// A lane has the scores of its warp's queries with the keys `lane`, `lane + 32` and so on, so
+// that the softmax of a row takes shuffles alone. Then the shares go to shared memory, since in
+// the second product a lane has four columns, and half of a warp half of its queries.
+//
+// Lanes read the same column of consecutive keys, whose rows begin at the same bank: a key's
+// fours are permuted by the lowest bits of its number. Both halves of a warp read the same place
+// of rows that begin at the same bank: the fours of the second half's rows are permuted as well.
+constexpr unsigned ATTENTION_THREADS = 128, ATTENTION_WARPS = ATTENTION_THREADS / 32;
+constexpr unsigned KEYS = SEQUENCE / 32;  // of a lane
+
+template <unsigned QUERIES, class T>
+__device__ __forceinline__ void attention(const T *qkv, T *heads) {
+    constexpr unsigned TILES = SEQUENCE / (ATTENTION_WARPS * QUERIES), HALF = QUERIES / 2;
+    constexpr unsigned ALL = SEQUENCE * HEAD_FOURS;
+    __shared__ float4 rows[ALL];
+    // Queries, and then their shares of each key.
+    __shared__ float4 owned[ATTENTION_WARPS][QUERIES * SEQUENCE / 4];
+    unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    unsigned tile = blockIdx.x % TILES, head = blockIdx.x / TILES % HEADS;
+    unsigned first = blockIdx.x / (TILES * HEADS) * SEQUENCE;
+    unsigned query = first + (tile * ATTENTION_WARPS + warp) * QUERIES;
+    unsigned column_of_head = head * HEAD_FOURS;
+    float4 *own = owned[warp];
+
+#pragma unroll 8
+    for (unsigned i = threadIdx.x; i < ALL; i += ATTENTION_THREADS) {
+        unsigned row = i / HEAD_FOURS, four = i % HEAD_FOURS;
+        rows[row * HEAD_FOURS + (four ^ (row & 7))] =
+            load(qkv, (first + row) * QKV_FOURS + FOURS + column_of_head + four);
+    }
+#pragma unroll
+    for (unsigned i = lane; i < QUERIES * HEAD_FOURS; i += 32) {
+        unsigned row = query + i / HEAD_FOURS, four = i % HEAD_FOURS;
+        own[i] = times(load(qkv, row * QKV_FOURS + column_of_head + four), SCALE);
+    }
+    __syncthreads();
+
+    float scores[QUERIES][KEYS];
+#pragma unroll
+    for (unsigned q = 0; q < QUERIES; ++q)
+#pragma unroll
+        for (unsigned j = 0; j < KEYS; ++j) scores[q][j] = 0.0f;
+#pragma unroll 2
+    for (unsigned four = 0; four < HEAD_FOURS; ++four) {
+        float4 key[KEYS];
+#pragma unroll
+        for (unsigned j = 0; j < KEYS; ++j)
+            key[j] = rows[(lane + 32 * j) * HEAD_FOURS + (four ^ (lane & 7))];
+#pragma unroll
+        for (unsigned q = 0; q < QUERIES; ++q) {
+            float4 v = own[q * HEAD_FOURS + four];
+#pragma unroll
+            for (unsigned j = 0; j < KEYS; ++j) scores[q][j] = dot(v, key[j], scores[q][j]);
+        }
+    }
+
+    // Before any lane overwrites queries, all have read them; and all of the block the keys.
+    __syncthreads();
+#pragma unroll 8
+    for (unsigned i = threadIdx.x; i < ALL; i += ATTENTION_THREADS)
+        rows[i] = load(qkv, (first + i / HEAD_FOURS) * QKV_FOURS + 2 * FOURS + column_of_head +
+                                i % HEAD_FOURS);
+#pragma unroll
+    for (unsigned q = 0; q < QUERIES; ++q) {
+        float largest = scores[q][0];
+#pragma unroll
+        for (unsigned j = 1; j < KEYS; ++j) largest = fmaxf(largest, scores[q][j]);
+        largest = warp_max(largest);
+        float sum = 0.0f;
+#pragma unroll
+        for (unsigned j = 0; j < KEYS; ++j) {
+            scores[q][j] = expf(scores[q][j] - largest);
+            sum += scores[q][j];
+        }
+        float share = 1.0f / warp_sum(sum);
+#pragma unroll
+        for (unsigned j = 0; j < KEYS; ++j) {
+            unsigned four = (lane / 4 + 8 * j) ^ (q < HALF ? 0u : 4u);
+            ((float *)own)[q * SEQUENCE + 4 * four + lane % 4] = scores[q][j] * share;
+        }
+    }
+    __syncthreads();
+
+    unsigned column = lane % HEAD_FOURS, half = lane / HEAD_FOURS;
+    float4 result[HALF];
+#pragma unroll
+    for (unsigned q = 0; q < HALF; ++q) result[q] = {0.0f, 0.0f, 0.0f, 0.0f};
+#pragma unroll 2
+    for (unsigned four = 0; four < SEQUENCE / 4; ++four) {
+        float4 value[4];
+#pragma unroll
+        for (unsigned j = 0; j < 4; ++j) value[j] = rows[(4 * four + j) * HEAD_FOURS + column];
+#pragma unroll
+        for (unsigned q = 0; q < HALF; ++q) {
+            float4 share = own[(half * HALF + q) * (SEQUENCE / 4) + (four ^ (4 * half))];
+            result[q] = scaled(share.x, value[0], result[q]);
+            result[q] = scaled(share.y, value[1], result[q]);
+            result[q] = scaled(share.z, value[2], result[q]);
+            result[q] = scaled(share.w, value[3], result[q]);
+        }
+    }
+#pragma unroll
+    for (unsigned q = 0; q < HALF; ++q)
+        store(heads, (query + half * HALF + q) * FOURS + column_of_head + column, result[q]);
+}
+
+extern "C" __global__ void __launch_bounds__(ATTENTION_THREADS)
+attention_16_f32(const float *qkv, float *heads) {
+    attention<4>(qkv, heads);
+}
+extern "C" __global__ void __launch_bounds__(ATTENTION_THREADS)
+attention_32_f32(const float *qkv, float *heads) {
+    attention<8>(qkv, heads);
+}
+extern "C" __global__ void __launch_bounds__(ATTENTION_THREADS)
+attention_16_bf16(const bf16 *qkv, bf16 *heads) {
+    attention<4>(qkv, heads);
+}
+extern "C" __global__ void __launch_bounds__(ATTENTION_THREADS)
+attention_32_bf16(const bf16 *qkv, bf16 *heads) {
+    attention<8>(qkv, heads);
+}
+
+// The same in a kernel per step, beside the norm and products: f32 alone.
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+embed(const unsigned *tokens, const float *table, float *x, unsigned count) {
+    unsigned i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < count) store(x, i, load(table, tokens[i / FOURS] * FOURS + i % FOURS));
+}
+
+// Where a four of a row of all heads lies once each head of each sequence is a matrix of its own.
+__device__ __forceinline__ unsigned in_own_matrix(unsigned row, unsigned four) {
+    unsigned matrix = row / SEQUENCE * HEADS + four / HEAD_FOURS;
+    return (matrix * SEQUENCE + row % SEQUENCE) * HEAD_FOURS + four % HEAD_FOURS;
+}
+
+// Queries, keys and values of all heads in one row each: first all queries, then all keys, then
+// all values, each head of each sequence a matrix.
+extern "C" __global__ void __launch_bounds__(THREADS)
+split_heads(const float *qkv, float *matrices, unsigned count) {
+    unsigned i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= count) return;
+    unsigned row = i / QKV_FOURS, which = i % QKV_FOURS / FOURS, four = i % FOURS;
+    store(matrices, which * (count / 3) + in_own_matrix(row, four), load(qkv, i));
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+merge_heads(const float *matrices, float *heads, unsigned count) {
+    unsigned i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < count) store(heads, i, load(matrices, in_own_matrix(i / FOURS, i % FOURS)));
+}
+
+// A warp per row of scores, scaled before.
+extern "C" __global__ void __launch_bounds__(THREADS) softmax(float *scores, unsigned rows) {
+    unsigned lane = threadIdx.x % 32, row = blockIdx.x * ROWS + threadIdx.x / 32;
+    if (row >= rows) return;
+    float4 v = load(scores, row * (SEQUENCE / 4) + lane);
+    float largest = warp_max(fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w)));
+    v = times(minus(v, largest), SCALE);
+    v = {expf(v.x), expf(v.y), expf(v.z), expf(v.w)};
+    store(scores, row * (SEQUENCE / 4) + lane, times(v, 1.0f / warp_sum(sum(v))));
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+add(float *x, const float *y, unsigned count) {
+    unsigned i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < count) store(x, i, plus(load(x, i), load(y, i)));
+}

@@ -1,0 +1,38 @@
+//! One thing that a network enqueues on the GPU.
+
+use cudarc::driver::CudaStream;
+
+use crate::timing::{CudaError, Launch};
+use crate::workload::network::lt::{LAUNCHES, LtProduct};
+
+/// One thing that is enqueued.
+pub(in crate::workload) enum Part {
+    Product(LtProduct),
+    Kernel(Launch),
+}
+
+impl Part {
+    /// Enqueues it.
+    ///
+    /// # Safety
+    /// The memory that it was made for must live until it has run, nothing else may use it
+    /// meanwhile, and the context must be current on this thread. A kernel's arguments must be
+    /// those that it declares.
+    pub(in crate::workload) unsafe fn enqueue(&self, stream: &CudaStream) -> Result<(), CudaError> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Part::Product(product) => product.enqueue(stream),
+                Part::Kernel(launch) => launch.launch(stream),
+            }
+        }
+    }
+
+    /// Places that it takes in the stream's queue, at most.
+    pub(in crate::workload) fn launches(&self) -> u32 {
+        match self {
+            Part::Product(_) => LAUNCHES,
+            Part::Kernel(_) => 1,
+        }
+    }
+}

@@ -14,11 +14,6 @@ constexpr float EPSILON = 1e-5f, SCALE = 0.125f;  // 1 / sqrt(HEAD)
 __device__ __forceinline__ float4 load(const float *from, unsigned four) {
     return ((const float4 *)from)[four];
 }
-__device__ __forceinline__ float4 load(const bf16 *from, unsigned four) {
-    ushort4 v = ((const ushort4 *)from)[four];
-    return {__uint_as_float((unsigned)v.x << 16), __uint_as_float((unsigned)v.y << 16),
-            __uint_as_float((unsigned)v.z << 16), __uint_as_float((unsigned)v.w << 16)};
-}
 __device__ __forceinline__ void store(float *to, unsigned four, float4 v) {
     ((float4 *)to)[four] = v;
 }
@@ -136,7 +131,7 @@ narrow(const float *x, bf16 *y, unsigned count) {
 
 // softmax(q k^T / sqrt(HEAD)) v, without a mask: a block has QUERIES queries for each of its
 // warps, of one head of one sequence, and all keys and then all values of that head in shared
-// memory. `qkv` has rows of queries, keys and values, `heads` rows of all heads' results.
+// memory. BF16 has its own, on tensor cores (attention_bf16.cu). `qkv` has rows of queries, keys and values, `heads` rows of all heads' results.
 //
 // A lane has the scores of its warp's queries with the keys `lane`, `lane + 32` and so on, so
 // that the softmax of a row takes shuffles alone. Then the shares go to shared memory, since in
@@ -148,8 +143,8 @@ narrow(const float *x, bf16 *y, unsigned count) {
 constexpr unsigned ATTENTION_THREADS = 128, ATTENTION_WARPS = ATTENTION_THREADS / 32;
 constexpr unsigned KEYS = SEQUENCE / 32;  // of a lane
 
-template <unsigned QUERIES, class T>
-__device__ __forceinline__ void attention(const T *qkv, T *heads) {
+template <unsigned QUERIES>
+__device__ __forceinline__ void attention(const float *qkv, float *heads) {
     constexpr unsigned TILES = SEQUENCE / (ATTENTION_WARPS * QUERIES), HALF = QUERIES / 2;
     constexpr unsigned ALL = SEQUENCE * HEAD_FOURS;
     __shared__ float4 rows[ALL];
@@ -252,15 +247,6 @@ extern "C" __global__ void __launch_bounds__(ATTENTION_THREADS)
 attention_32_f32(const float *qkv, float *heads) {
     attention<8>(qkv, heads);
 }
-extern "C" __global__ void __launch_bounds__(ATTENTION_THREADS)
-attention_16_bf16(const bf16 *qkv, bf16 *heads) {
-    attention<4>(qkv, heads);
-}
-extern "C" __global__ void __launch_bounds__(ATTENTION_THREADS)
-attention_32_bf16(const bf16 *qkv, bf16 *heads) {
-    attention<8>(qkv, heads);
-}
-
 // The same in a kernel per step, beside the norm and products: f32 alone.
 
 extern "C" __global__ void __launch_bounds__(THREADS)

@@ -1,4 +1,4 @@
-//! The source of the kernels.
+//! The sources of the kernels.
 
 use crate::device::kernel::Source;
 
@@ -8,4 +8,12 @@ pub(super) static TRANSFORMER: Source = Source {
     text: include_str!("../../../kernels/transformer.cu"),
     options: &[],
     oldest: (7, 5),
+};
+
+/// Attention of BF16, on tensor cores.
+pub(super) static ATTENTION_BF16: Source = Source {
+    name: "attention_bf16.cu",
+    text: include_str!("../../../kernels/attention_bf16.cu"),
+    options: &[],
+    oldest: (8, 0),
 };

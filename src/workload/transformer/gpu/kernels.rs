@@ -8,14 +8,16 @@ use crate::workload::network::tensor::{Element, Tensor};
 use crate::workload::routine::RoutineError;
 use crate::workload::transformer::gpu::memory::{Matrices, Memory};
 use crate::workload::transformer::model::{HEADS, Norm, SEQUENCE};
-use crate::workload::transformer::source::TRANSFORMER;
+use crate::workload::transformer::source::{ATTENTION_BF16, TRANSFORMER};
 
 /// Threads of a block, but in attention: `THREADS` in the source.
 const THREADS: u32 = 256;
 /// Rows that a block takes where a warp has each.
 const ROWS: u32 = THREADS / 32;
-/// Threads of a block of attention: `ATTENTION_THREADS` in the source.
+/// Threads of a block of attention: `ATTENTION_THREADS` in one source, `THREADS` in the other.
 const ATTENTION_THREADS: u32 = 128;
+/// Queries of a block of attention in BF16: `QUERIES` in its source.
+const BF16_QUERIES: usize = 64;
 
 fn suffix(element: Element) -> &'static str {
     match element {
@@ -89,16 +91,24 @@ pub(super) fn narrow(memory: &Memory) -> Result<Launch, RoutineError> {
 
 /// Attention in one kernel.
 pub(super) fn attention(memory: &Memory) -> Result<Launch, RoutineError> {
-    let multiprocessors = memory.gpu.properties().multiprocessors as usize;
-    let queries = queries(memory.problem.rows(), multiprocessors);
-    let name = format!("attention_{queries}_{}", suffix(memory.qkv.element()));
-    let blocks = u32::try_from(memory.problem.rows() / queries * HEADS)?;
-    let function = memory.gpu.function(&TRANSFORMER, &name)?;
+    let (gpu, rows) = (&memory.gpu, memory.problem.rows());
+    let (function, queries) = match memory.qkv.element() {
+        Element::F32 => {
+            let queries = queries(rows, gpu.properties().multiprocessors as usize);
+            let name = format!("attention_{queries}_f32");
+            (gpu.function(&TRANSFORMER, &name)?, queries)
+        }
+        Element::Bf16 => {
+            let function = gpu.function(&ATTENTION_BF16, "attention_bf16")?;
+            (function, BF16_QUERIES)
+        }
+    };
+    let blocks = u32::try_from(rows / queries * HEADS)?;
     let launch = Launch::new(function, (blocks, 1, 1), (ATTENTION_THREADS, 1, 1));
     Ok(launch.arg(memory.qkv.address()).arg(memory.heads.address()))
 }
 
-/// Queries that a block of attention has: with 32 a load of a key or value from shared memory
+/// Queries that a block of attention in f32 has: with 32 a load of a key or value from shared memory
 /// serves twice as many multiply-adds as with 16, but that needs a block for each multiprocessor.
 fn queries(rows: usize, multiprocessors: usize) -> usize {
     match rows / 32 * HEADS >= multiprocessors {
@@ -149,6 +159,10 @@ mod tests {
             &format!("ATTENTION_THREADS = {ATTENTION_THREADS},"),
         ] {
             assert!(TRANSFORMER.text.contains(constant), "{constant}");
+        }
+        let block = format!("THREADS = {ATTENTION_THREADS}, QUERIES = {BF16_QUERIES};");
+        for constant in [&lengths, &block] {
+            assert!(ATTENTION_BF16.text.contains(constant), "{constant}");
         }
     }
 

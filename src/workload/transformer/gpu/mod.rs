@@ -29,7 +29,7 @@ pub fn eager(gpu: &Rc<Gpu>, problem: &Rc<Inference>) -> Made {
 }
 
 /// In few kernels: bias, ReLU and residual in the products, attention in one kernel that keeps
-/// its scores in shared memory, a layer norm in one pass, the first with the embedding.
+/// its scores on the multiprocessor, a layer norm in one pass, the first with the embedding.
 ///
 /// # Errors
 /// Launches but [`Fused`](Launches::Fused) and [`Graph`](Launches::Graph), a device too old for

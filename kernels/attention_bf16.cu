@@ -8,8 +8,6 @@
 // four pairs: the eight rows and four pairs that a warp reads lie in 32 different banks.
 // https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-fragment-mma-16816-float
 
-typedef unsigned short bf16;
-
 constexpr unsigned WIDTH = 256, HEADS = 4, HEAD = 64, SEQUENCE = 128;
 constexpr unsigned THREADS = 128, QUERIES = 64;
 constexpr float SCALE = 0.125f;  // 1 / sqrt(HEAD)
@@ -18,11 +16,6 @@ constexpr unsigned ROW = 3 * WIDTH / 2, HEAD_PAIRS = HEAD / 2;
 constexpr unsigned KEY_ROW = HEAD_PAIRS + 4, VALUE_ROW = SEQUENCE / 2 + 4;
 constexpr unsigned BY_KEYS = SEQUENCE / 16, BY_HEAD = HEAD / 16;  // steps along the sum
 
-// To nearest, ties to even.
-__device__ __forceinline__ unsigned rounded(float v) {
-    unsigned bits = __float_as_uint(v);
-    return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
-}
 __device__ __forceinline__ unsigned pair(float low, float high) {
     return rounded(low) | rounded(high) << 16;
 }

@@ -2,8 +2,6 @@
 // kernel for each step as code without fusion has them. The arithmetic is f32; what BF16 products
 // read next is stored as BF16, the upper half of an f32.
 
-typedef unsigned short bf16;
-
 constexpr unsigned CLASSES = 512, THREADS = 256, WARPS = THREADS / 32, FOURS = CLASSES / 128;
 
 // AdamW as PyTorch has it: https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html
@@ -25,29 +23,6 @@ __device__ void advance(Counter *counter) {
     counter->steps += 1.0;
     counter->rate = RATE / (1.0 - power_1);
     counter->root = 1.0 / sqrt(1.0 - power_2);
-}
-
-__device__ __forceinline__ bf16 rounded(float v) {
-    unsigned bits = __float_as_uint(v);
-    return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
-}
-__device__ __forceinline__ void store(float *to, unsigned four, float4 v) {
-    ((float4 *)to)[four] = v;
-}
-__device__ __forceinline__ void store(bf16 *to, unsigned four, float4 v) {
-    ((ushort4 *)to)[four] = {rounded(v.x), rounded(v.y), rounded(v.z), rounded(v.w)};
-}
-
-__device__ __forceinline__ float warp_max(float v) {
-#pragma unroll
-    for (unsigned lanes = 16; lanes > 0; lanes /= 2)
-        v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, lanes));
-    return v;
-}
-__device__ __forceinline__ float warp_sum(float v) {
-#pragma unroll
-    for (unsigned lanes = 16; lanes > 0; lanes /= 2) v += __shfl_xor_sync(0xffffffffu, v, lanes);
-    return v;
 }
 
 // The sum over a block of THREADS threads, for thread 0, always in the same order.

@@ -1,28 +1,5 @@
 // The small steps between the products of a neural network, on row-major matrices whose rows are
-// a multiple of four long. A value is stored as f32, or as BF16, the upper half of an f32; all
-// arithmetic is in f32. Four values at a time: 16 bytes of f32, 8 of BF16.
-
-typedef unsigned short bf16;
-
-__device__ __forceinline__ float4 load(const float *from, unsigned four) {
-    return ((const float4 *)from)[four];
-}
-__device__ __forceinline__ float4 load(const bf16 *from, unsigned four) {
-    ushort4 v = ((const ushort4 *)from)[four];
-    return {__uint_as_float((unsigned)v.x << 16), __uint_as_float((unsigned)v.y << 16),
-            __uint_as_float((unsigned)v.z << 16), __uint_as_float((unsigned)v.w << 16)};
-}
-__device__ __forceinline__ void store(float *to, unsigned four, float4 v) {
-    ((float4 *)to)[four] = v;
-}
-// To nearest, ties to even, in integers: the instruction is younger than the oldest architecture.
-__device__ __forceinline__ bf16 rounded(float v) {
-    unsigned bits = __float_as_uint(v);
-    return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
-}
-__device__ __forceinline__ void store(bf16 *to, unsigned four, float4 v) {
-    ((ushort4 *)to)[four] = {rounded(v.x), rounded(v.y), rounded(v.z), rounded(v.w)};
-}
+// a multiple of four long. All arithmetic is in f32.
 
 // y += bias, the same for each row of `fours` times four values. `count` fours in all.
 template <class T>

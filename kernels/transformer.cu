@@ -1,9 +1,6 @@
 // What a transformer does between its products, in two ways: in few kernels, and in a kernel for
 // each step as code without fusion has them. The arithmetic is f32, and so is the residual that
-// each part of a layer adds to; what BF16 products read or write is stored as BF16, the upper half
-// of an f32. Four values at a time: 16 bytes of f32, 8 of BF16.
-
-typedef unsigned short bf16;
+// each part of a layer adds to; what BF16 products read or write is stored as BF16.
 
 constexpr unsigned WIDTH = 256, HEADS = 4, HEAD = 64, SEQUENCE = 128;
 // In fours: a row of the residual, one of queries, keys and values, one of a head.
@@ -11,32 +8,6 @@ constexpr unsigned FOURS = WIDTH / 4, QKV_FOURS = 3 * FOURS, HEAD_FOURS = HEAD /
 constexpr unsigned THREADS = 256, ROWS = THREADS / 32;
 constexpr float EPSILON = 1e-5f, SCALE = 0.125f;  // 1 / sqrt(HEAD)
 
-__device__ __forceinline__ float4 load(const float *from, unsigned four) {
-    return ((const float4 *)from)[four];
-}
-__device__ __forceinline__ void store(float *to, unsigned four, float4 v) {
-    ((float4 *)to)[four] = v;
-}
-// To nearest, ties to even, in integers: the instruction is younger than the oldest architecture.
-__device__ __forceinline__ bf16 rounded(float v) {
-    unsigned bits = __float_as_uint(v);
-    return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
-}
-__device__ __forceinline__ void store(bf16 *to, unsigned four, float4 v) {
-    ((ushort4 *)to)[four] = {rounded(v.x), rounded(v.y), rounded(v.z), rounded(v.w)};
-}
-
-__device__ __forceinline__ float warp_max(float v) {
-#pragma unroll
-    for (unsigned lanes = 16; lanes > 0; lanes /= 2)
-        v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, lanes));
-    return v;
-}
-__device__ __forceinline__ float warp_sum(float v) {
-#pragma unroll
-    for (unsigned lanes = 16; lanes > 0; lanes /= 2) v += __shfl_xor_sync(0xffffffffu, v, lanes);
-    return v;
-}
 __device__ __forceinline__ float sum(float4 v) { return v.x + v.y + (v.z + v.w); }
 __device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
     return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));

@@ -4,6 +4,7 @@ use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
+use crate::workload::network::source::with_values;
 use crate::timing::Launch;
 use crate::workload::network::tensor::{Element, Tensor};
 use crate::workload::routine::RoutineError;
@@ -11,7 +12,7 @@ use crate::workload::routine::RoutineError;
 /// The kernels of this module.
 pub(in crate::workload) static NETWORK: Source = Source {
     name: "network.cu",
-    text: include_str!("../../../kernels/network.cu"),
+    text: with_values!("network.cu"),
     options: &[],
     oldest: (7, 5),
 };

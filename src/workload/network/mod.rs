@@ -9,6 +9,7 @@ pub(super) mod lt;
 pub(super) mod operations;
 pub(super) mod part;
 pub(super) mod product;
+pub(super) mod source;
 pub(super) mod tensor;
 pub(super) mod timed;
 pub(super) mod wide;

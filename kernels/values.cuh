@@ -1,0 +1,40 @@
+// What the kernels of neural networks share: values in memory as f32 or as BF16, the upper half of
+// an f32, four at a time (16 bytes and 8), and reductions over a warp.
+
+typedef unsigned short bf16;
+
+__device__ __forceinline__ float4 load(const float *from, unsigned four) {
+    return ((const float4 *)from)[four];
+}
+__device__ __forceinline__ float4 load(const bf16 *from, unsigned four) {
+    ushort4 v = ((const ushort4 *)from)[four];
+    return {__uint_as_float((unsigned)v.x << 16), __uint_as_float((unsigned)v.y << 16),
+            __uint_as_float((unsigned)v.z << 16), __uint_as_float((unsigned)v.w << 16)};
+}
+__device__ __forceinline__ void store(float *to, unsigned four, float4 v) {
+    ((float4 *)to)[four] = v;
+}
+// To nearest, ties to even, in integers: the instruction is younger than the oldest architecture.
+// A NaN, such as one that was computed from an output that nobody wrote, would be carried over
+// into the sign and stored as zero.
+__device__ __forceinline__ unsigned rounded(float v) {
+    unsigned bits = __float_as_uint(v);
+    bits = isnan(v) ? 0x7fffffffu : bits + 0x7fffu + (bits >> 16 & 1u);
+    return bits >> 16;
+}
+__device__ __forceinline__ void store(bf16 *to, unsigned four, float4 v) {
+    ((ushort4 *)to)[four] = {(bf16)rounded(v.x), (bf16)rounded(v.y), (bf16)rounded(v.z),
+                             (bf16)rounded(v.w)};
+}
+
+__device__ __forceinline__ float warp_max(float v) {
+#pragma unroll
+    for (unsigned lanes = 16; lanes > 0; lanes /= 2)
+        v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, lanes));
+    return v;
+}
+__device__ __forceinline__ float warp_sum(float v) {
+#pragma unroll
+    for (unsigned lanes = 16; lanes > 0; lanes /= 2) v += __shfl_xor_sync(0xffffffffu, v, lanes);
+    return v;
+}

@@ -44,36 +44,35 @@ extern "C" __global__ void relu_backward_f32(float *gradient, const float *y, un
     if (i < count) store(gradient, i, where_positive(load(gradient, i), load(y, i)));
 }
 
-// Sums over the rows, 16 columns a block: a thread adds up four columns of every 64th row, and
-// then the block the sums of its threads, in an order that is always the same. With MASKED the
-// derivative of ReLU comes first and is written back. A thread loads of several rows before it
-// stores any: the compiler cannot know that they are not the same.
+// Sums over 256 rows at most, 16 columns per block: a thread adds up four columns of every 64th
+// row, and then the block the sums of its threads, in an order that is always the same. Where there
+// are more rows, `sums` gets a row of them for each row of blocks, which are summed likewise. With
+// MASKED the derivative of ReLU comes first and is written back. A thread loads of all its rows
+// before it stores any: the compiler cannot know that they are not the same.
 constexpr unsigned SUM_THREADS = 256, SUM_FOURS = 4, SUM_ROWS = SUM_THREADS / SUM_FOURS;
 constexpr unsigned SUM_AT_ONCE = 4;
 
 template <bool MASKED, class X, class Y>
 __device__ void sum_rows(X *x, const Y *y, float *sums, unsigned rows, unsigned fours) {
-    unsigned column = threadIdx.x % SUM_FOURS, row = threadIdx.x / SUM_FOURS;
+    unsigned column = threadIdx.x % SUM_FOURS;
+    unsigned row = blockIdx.y * SUM_AT_ONCE * SUM_ROWS + threadIdx.x / SUM_FOURS;
     unsigned at = blockIdx.x * SUM_FOURS + column;
     const float4 nothing = {0.0f, 0.0f, 0.0f, 0.0f};
-    float4 sum = nothing;
-    for (unsigned r = row; r < rows; r += SUM_AT_ONCE * SUM_ROWS) {
-        float4 v[SUM_AT_ONCE], mask[SUM_AT_ONCE];
+    float4 sum = nothing, v[SUM_AT_ONCE], mask[SUM_AT_ONCE];
 #pragma unroll
-        for (unsigned k = 0; k < SUM_AT_ONCE; ++k) {
-            unsigned i = (r + k * SUM_ROWS) * fours + at;
-            bool there = r + k * SUM_ROWS < rows;
-            v[k] = there ? load(x, i) : nothing;
-            if constexpr (MASKED) mask[k] = there ? load(y, i) : nothing;
-        }
+    for (unsigned k = 0; k < SUM_AT_ONCE; ++k) {
+        unsigned i = (row + k * SUM_ROWS) * fours + at;
+        bool there = row + k * SUM_ROWS < rows;
+        v[k] = there ? load(x, i) : nothing;
+        if constexpr (MASKED) mask[k] = there ? load(y, i) : nothing;
+    }
 #pragma unroll
-        for (unsigned k = 0; k < SUM_AT_ONCE; ++k) {
-            if constexpr (MASKED) {
-                v[k] = where_positive(v[k], mask[k]);
-                if (r + k * SUM_ROWS < rows) store(x, (r + k * SUM_ROWS) * fours + at, v[k]);
-            }
-            sum = {sum.x + v[k].x, sum.y + v[k].y, sum.z + v[k].z, sum.w + v[k].w};
+    for (unsigned k = 0; k < SUM_AT_ONCE; ++k) {
+        if constexpr (MASKED) {
+            v[k] = where_positive(v[k], mask[k]);
+            if (row + k * SUM_ROWS < rows) store(x, (row + k * SUM_ROWS) * fours + at, v[k]);
         }
+        sum = {sum.x + v[k].x, sum.y + v[k].y, sum.z + v[k].z, sum.w + v[k].w};
     }
     __shared__ float4 partial[SUM_THREADS];
     partial[threadIdx.x] = sum;
@@ -85,7 +84,7 @@ __device__ void sum_rows(X *x, const Y *y, float *sums, unsigned rows, unsigned 
         }
     }
     // The thread that wrote it reads it.
-    if (threadIdx.x < SUM_FOURS) store(sums, at, partial[threadIdx.x]);
+    if (threadIdx.x < SUM_FOURS) store(sums, blockIdx.y * fours + at, partial[threadIdx.x]);
 }
 
 extern "C" __global__ void __launch_bounds__(SUM_THREADS)
@@ -96,7 +95,8 @@ extern "C" __global__ void __launch_bounds__(SUM_THREADS)
 sum_rows_bf16(const bf16 *x, float *sums, unsigned rows, unsigned fours) {
     sum_rows<false>(x, x, sums, rows, fours);
 }
-extern "C" __global__ void __launch_bounds__(SUM_THREADS)
+// Without the number of blocks the compiler spills two registers in favour of a sixth block.
+extern "C" __global__ void __launch_bounds__(SUM_THREADS, 5)
 relu_backward_sums_f32(float *gradient, const float *y, float *sums, unsigned rows,
                        unsigned fours) {
     sum_rows<true>(gradient, y, sums, rows, fours);

@@ -4,8 +4,8 @@ use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
-use crate::workload::network::source::with_values;
 use crate::timing::Launch;
+use crate::workload::network::source::with_values;
 use crate::workload::network::tensor::{Element, Tensor};
 use crate::workload::routine::RoutineError;
 
@@ -21,6 +21,8 @@ pub(in crate::workload) static NETWORK: Source = Source {
 const THREADS: u32 = 256;
 /// Columns whose sums a block computes: four times `SUM_FOURS` in the source.
 const SUM_COLUMNS: usize = 16;
+/// Rows whose sums a block computes: `SUM_AT_ONCE` times `SUM_ROWS` in the source.
+const SUM_ROWS: usize = 256;
 
 /// A kernel of `source` with a thread for every four of `values`.
 ///
@@ -79,45 +81,72 @@ pub(in crate::workload) fn relu_backward(
     Ok(launch.arg(gradient.address()).arg(y.address()).arg(count))
 }
 
-/// The sums over the rows of `x`, one for each of `width` columns, to f32 at `sums`.
+/// Sums over rows, one for each of `width` columns, to f32 at `to`.
+#[derive(Clone, Copy)]
+pub(in crate::workload) struct Sums {
+    pub(in crate::workload) width: usize,
+    pub(in crate::workload) to: CUdeviceptr,
+    /// Room for [`partial_sums`] rows of f32.
+    pub(in crate::workload) partial: CUdeviceptr,
+}
+
+/// Rows of partial sums of so many rows: one for each row of blocks.
+pub(in crate::workload) fn partial_sums(rows: usize) -> usize {
+    rows.div_ceil(SUM_ROWS)
+}
+
+/// The sums over the rows of `x`: two kernels where one block cannot have all rows of its columns.
 pub(in crate::workload) fn sum_rows(
     gpu: &Gpu,
     x: &Tensor,
-    sums: CUdeviceptr,
-    width: usize,
-) -> Result<Launch, RoutineError> {
-    let launch = on_columns(gpu, &format!("sum_rows_{}", suffix(x.element())), width)?;
-    let launch = launch.arg(x.address()).arg(sums);
-    shaped(launch, x, width)
+    sums: Sums,
+) -> Result<Vec<Launch>, RoutineError> {
+    let name = format!("sum_rows_{}", suffix(x.element()));
+    summed(gpu, &name, |launch| launch.arg(x.address()), x, sums)
 }
 
-/// The derivative of ReLU in place, given what it gave, and the sums over its rows.
+/// The derivative of ReLU in place, given what it gave, and the sums over its rows, likewise.
 pub(in crate::workload) fn relu_backward_sums(
     gpu: &Gpu,
     gradient: &Tensor,
     y: &Tensor,
-    sums: CUdeviceptr,
-    width: usize,
-) -> Result<Launch, RoutineError> {
+    sums: Sums,
+) -> Result<Vec<Launch>, RoutineError> {
     let name = format!("relu_backward_sums_{}", suffix(gradient.element()));
-    let launch = on_columns(gpu, &name, width)?;
-    let launch = launch.arg(gradient.address()).arg(y.address()).arg(sums);
-    shaped(launch, gradient, width)
+    let operands = |launch: Launch| launch.arg(gradient.address()).arg(y.address());
+    summed(gpu, &name, operands, gradient, sums)
 }
 
-fn on_columns(gpu: &Gpu, name: &str, width: usize) -> Result<Launch, RoutineError> {
+/// `operands` adds the first arguments of the kernel that reads the rows of `x`.
+fn summed(
+    gpu: &Gpu,
+    name: &str,
+    operands: impl Fn(Launch) -> Launch,
+    x: &Tensor,
+    Sums { width, to, partial }: Sums,
+) -> Result<Vec<Launch>, RoutineError> {
     if !width.is_multiple_of(SUM_COLUMNS) {
         return Err(format!("{name} takes {SUM_COLUMNS} columns at a time, not {width}").into());
     }
-    let blocks = u32::try_from(width / SUM_COLUMNS)?;
-    let function = gpu.function(&NETWORK, name)?;
-    Ok(Launch::new(function, (blocks, 1, 1), (THREADS, 1, 1)))
-}
-
-/// With the rows, and the fours of a row.
-fn shaped(launch: Launch, x: &Tensor, width: usize) -> Result<Launch, RoutineError> {
+    let (columns, fours) = (
+        u32::try_from(width / SUM_COLUMNS)?,
+        u32::try_from(width / 4)?,
+    );
     let rows = u32::try_from(x.len() / width)?;
-    Ok(launch.arg(rows).arg(u32::try_from(width / 4)?))
+    let of_rows = u32::try_from(partial_sums(x.len() / width))?;
+    let on = |name: &str, rows_of_blocks: u32| -> Result<Launch, RoutineError> {
+        let function = gpu.function(&NETWORK, name)?;
+        let blocks = (columns, rows_of_blocks, 1);
+        Ok(Launch::new(function, blocks, (THREADS, 1, 1)))
+    };
+    let first_to = if of_rows == 1 { to } else { partial };
+    let first = operands(on(name, of_rows)?).arg(first_to);
+    let mut launches = vec![first.arg(rows).arg(fours)];
+    if of_rows > 1 {
+        let last = on("sum_rows_f32", 1)?.arg(partial).arg(to);
+        launches.push(last.arg(of_rows).arg(fours));
+    }
+    Ok(launches)
 }
 
 #[cfg(test)]
@@ -128,5 +157,8 @@ mod tests {
     fn the_threads_are_those_of_the_source() {
         let threads = format!("SUM_THREADS = {THREADS}, SUM_FOURS = {}", SUM_COLUMNS / 4);
         assert!(NETWORK.text.contains(&threads));
+        let at_once = SUM_ROWS / (THREADS as usize / (SUM_COLUMNS / 4));
+        let at_once = format!("SUM_AT_ONCE = {at_once};");
+        assert!(NETWORK.text.contains(&at_once));
     }
 }

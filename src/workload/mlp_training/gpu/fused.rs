@@ -5,14 +5,14 @@ use std::rc::Rc;
 use crate::workload::mlp_training::gpu::kernels;
 use crate::workload::mlp_training::gpu::memory::Memory;
 use crate::workload::mlp_training::gpu::step::{Branch, Products, Step, Which};
-use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN};
+use crate::workload::mlp_training::model::{CLASSES, HIDDEN};
 use crate::workload::network::format::Format;
 use crate::workload::network::kernels::{add_bias, relu, relu_backward_sums, sum_rows};
 use crate::workload::network::lt::{Arithmetic, Epilogue, Workspace};
 use crate::workload::routine::RoutineError;
 
 /// Nine kernels: two products with what follows them, the loss with its gradient, three products
-/// of gradients and two sums of biases, the update. Where the library has no product with a bias
+/// of gradients and two sums of biases (two kernels each for more than 256 rows), the update. Where the library has no product with a bias
 /// (and ReLU), kernels of our own follow it, and the notes say so.
 pub(super) fn step(memory: &Memory, workspaces: &[Rc<Workspace>; 2]) -> Result<Step, RoutineError> {
     let gpu = &memory.gpu;
@@ -57,13 +57,11 @@ pub(super) fn step(memory: &Memory, workspaces: &[Rc<Workspace>; 2]) -> Result<S
     step.kernel(Branch::Before, loss);
 
     step.product(Branch::Beside, products.plain(beside, Which::OfW2)?);
-    let to_b2 = memory.gradients.at(B2.start);
-    let sums = sum_rows(gpu, &memory.of_logits, to_b2, CLASSES)?;
-    step.kernel(Branch::Beside, sums);
+    let sums = sum_rows(gpu, &memory.of_logits, memory.of_b2())?;
+    step.kernels(Branch::Beside, sums);
     step.product(Branch::Here, products.plain(here, Which::OfHidden)?);
-    let to_b1 = memory.gradients.at(B1.start);
-    let back = relu_backward_sums(gpu, &memory.of_hidden, &memory.hidden, to_b1, HIDDEN)?;
-    step.kernel(Branch::Here, back);
+    let back = relu_backward_sums(gpu, &memory.of_hidden, &memory.hidden, memory.of_b1())?;
+    step.kernels(Branch::Here, back);
     step.product(Branch::Here, products.plain(here, Which::OfW1)?);
 
     step.kernel(Branch::After, kernels::adamw(memory)?);

@@ -8,10 +8,11 @@ use crate::device::calls::copy_to_device;
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
-use crate::workload::mlp_training::model::{CLASSES, HIDDEN, PARAMETERS};
+use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN, PARAMETERS};
 use crate::workload::mlp_training::problem::Training;
 use crate::workload::mlp_training::verify::{Outputs, verified};
 use crate::workload::network::format::Format;
+use crate::workload::network::kernels::{Sums, partial_sums};
 use crate::workload::network::tensor::{Element, Tensor};
 
 /// Places of f32 that the counter takes after the parameters and their moments.
@@ -38,6 +39,8 @@ pub(super) struct Memory {
     loss: Tensor,
     /// How many of those blocks have arrived: zero between steps.
     arrived: CudaSlice<u32>,
+    /// Sums over some of the rows, of which the gradients of both biases are made.
+    partial: [Tensor; 2],
     /// Of the update in a kernel for each operation.
     pub(super) root: Option<Tensor>,
 }
@@ -81,6 +84,10 @@ impl Memory {
             of_logits: rows(element, CLASSES)?,
             loss: zeros(Element::F32, problem.batch + 1)?,
             arrived: gpu.upload(&[0])?,
+            partial: [
+                zeros(Element::F32, partial_sums(problem.batch) * HIDDEN)?,
+                zeros(Element::F32, partial_sums(problem.batch) * CLASSES)?,
+            ],
             root: match fused {
                 true => None,
                 false => Some(zeros(Element::F32, PARAMETERS)?),
@@ -143,10 +150,30 @@ impl Memory {
         self.loss.address()
     }
 
+    /// Where the gradient of the first layer's bias goes.
+    pub(super) fn of_b1(&self) -> Sums {
+        Sums {
+            width: HIDDEN,
+            to: self.gradients.at(B1.start),
+            partial: self.partial[0].address(),
+        }
+    }
+
+    /// The same of the second layer's.
+    pub(super) fn of_b2(&self) -> Sums {
+        Sums {
+            width: CLASSES,
+            to: self.gradients.at(B2.start),
+            partial: self.partial[1].address(),
+        }
+    }
+
     /// Enqueues that everything that a step writes, but for its state, is NaN.
     pub(super) fn poison(&self) -> Result<(), CudaError> {
         let written = [
             &self.gradients,
+            &self.partial[0],
+            &self.partial[1],
             &self.hidden,
             &self.of_hidden,
             &self.logits,
@@ -233,6 +260,8 @@ impl Memory {
             &self.logits,
             &self.of_logits,
             &self.loss,
+            &self.partial[0],
+            &self.partial[1],
         ];
         let root = self.root.as_ref().map_or(0, Tensor::bytes);
         rows.map(Tensor::bytes).iter().sum::<usize>() + self.labels.num_bytes() + root

@@ -63,6 +63,13 @@ impl Step {
         self.parts.push((branch, Part::Kernel(kernel)));
     }
 
+    /// Adds kernels that follow each other.
+    pub(super) fn kernels(&mut self, branch: Branch, kernels: Vec<Launch>) {
+        for kernel in kernels {
+            self.kernel(branch, kernel);
+        }
+    }
+
     fn divides(&self) -> bool {
         self.parts
             .iter()

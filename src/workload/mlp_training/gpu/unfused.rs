@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::workload::mlp_training::gpu::kernels;
 use crate::workload::mlp_training::gpu::memory::Memory;
 use crate::workload::mlp_training::gpu::step::{Branch, Products, Step, Which};
-use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN};
+use crate::workload::mlp_training::model::{CLASSES, HIDDEN};
 use crate::workload::network::kernels::{add_bias, relu, relu_backward, sum_rows};
 use crate::workload::network::lt::{Arithmetic, Workspace};
 use crate::workload::routine::RoutineError;
@@ -35,14 +35,12 @@ pub(super) fn step(memory: &Memory, workspace: &Rc<Workspace>) -> Result<Step, R
     }
 
     step.product(all, product(Which::OfW2)?);
-    let to_b2 = memory.gradients.at(B2.start);
-    step.kernel(all, sum_rows(gpu, &memory.of_logits, to_b2, CLASSES)?);
+    step.kernels(all, sum_rows(gpu, &memory.of_logits, memory.of_b2())?);
     step.product(all, product(Which::OfHidden)?);
     let back = relu_backward(gpu, &memory.of_hidden, &memory.hidden)?;
     step.kernel(all, back);
     step.product(all, product(Which::OfW1)?);
-    let to_b1 = memory.gradients.at(B1.start);
-    step.kernel(all, sum_rows(gpu, &memory.of_hidden, to_b1, HIDDEN)?);
+    step.kernels(all, sum_rows(gpu, &memory.of_hidden, memory.of_b1())?);
 
     for kernel in kernels::adamw_in_parts(memory)? {
         step.kernel(all, kernel);

@@ -102,8 +102,8 @@ narrow(const float *x, bf16 *y, unsigned count) {
 
 // softmax(q k^T / sqrt(HEAD)) v, without a mask: a block has QUERIES queries for each of its
 // warps, of one head of one sequence, and all keys and then all values of that head in shared
-// memory. `qkv` has rows of queries, keys and values, `heads` rows of all heads' results. BF16 has
-// a kernel of its own, on tensor cores (attention_bf16.cu).
+// memory. `qkv` has rows of queries, keys and values, `heads` rows of all heads' results. TF32
+// and BF16 have kernels on tensor cores (attention.cu).
 //
 // A lane has the scores of its warp's queries with the keys `lane`, `lane + 32` and so on, so
 // that the softmax of a row takes shuffles alone. Then the shares go to shared memory, since in

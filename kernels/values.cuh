@@ -14,17 +14,24 @@ __device__ __forceinline__ float4 load(const bf16 *from, unsigned four) {
 __device__ __forceinline__ void store(float *to, unsigned four, float4 v) {
     ((float4 *)to)[four] = v;
 }
-// To nearest, ties to even, in integers: the instruction is younger than the oldest architecture.
-// A NaN, such as one that was computed from an output that nobody wrote, would be carried over
-// into the sign and stored as zero.
-__device__ __forceinline__ unsigned rounded(float v) {
-    unsigned bits = __float_as_uint(v);
-    bits = isnan(v) ? 0x7fffffffu : bits + 0x7fffu + (bits >> 16 & 1u);
-    return bits >> 16;
+// Two values in one word, the first in its lower half, rounded to nearest, ties to even. Before
+// Ampere there is no instruction for it. There a NaN, such as one that was computed from an output
+// that nobody wrote, would be carried over into the sign and stored as zero.
+__device__ __forceinline__ unsigned bf16_pair(float low, float high) {
+#if __CUDA_ARCH__ >= 800
+    unsigned both;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    return both;
+#else
+    auto rounded = [](float v) {
+        unsigned bits = __float_as_uint(v);
+        return (isnan(v) ? 0x7fffffffu : bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+    };
+    return rounded(low) | rounded(high) << 16;
+#endif
 }
 __device__ __forceinline__ void store(bf16 *to, unsigned four, float4 v) {
-    ((ushort4 *)to)[four] = {(bf16)rounded(v.x), (bf16)rounded(v.y), (bf16)rounded(v.z),
-                             (bf16)rounded(v.w)};
+    ((uint2 *)to)[four] = {bf16_pair(v.x, v.y), bf16_pair(v.z, v.w)};
 }
 
 __device__ __forceinline__ float warp_max(float v) {

@@ -22,8 +22,8 @@ use crate::{HOPPER, PLANTED, compile, nvrtc, on_hopper};
 ///   BF16; of the sums over rows four such loads before the first is used. The update and the loss
 ///   move several values for each and have registers for them instead of more warps. Attention:
 ///   two fours of a row at a time, each for all queries of a warp and four keys, and then two fours
-///   of shares; and shared memory for four blocks of 32 queries. In BF16 two products of 64
-///   instructions on tensor cores each, per warp.
+///   of shares; and shared memory for four blocks of 32 queries. On tensor cores two products of 16
+///   instructions each in BF16, per warp and 32 keys, and twice as many in TF32.
 /// - The machine's limits: four loads at once and one for the rest; the multiply-adds of a round.
 const TABLE: &str = "
 | kernel                  | block | registers | warps | at least                                            | none                   |
@@ -82,7 +82,10 @@ const TABLE: &str = "
 | narrow                  | 256   | 32        | 64    | 1 LDG.128, 1 STG.64                                 |                        |
 | attention_16_f32        | 128   | 128       | 16    | 8 LDG.128, 28 LDS.128, 256 FFMA, 2 STG.128, 40 SHFL |                        |
 | attention_32_f32        | 128   | 128       | 16    | 8 LDG.128, 40 LDS.128, 512 FFMA, 4 STG.128, 80 SHFL |                        |
-| attention_bf16          | 128   | 128       | 16    | 8 LDG.128, 16 LDG.64, 128 HMMA, 8 SHFL              |                        |
+| attention_32_tf32       | 256   | 128       | 16    | 16 LDG.128, 64 HMMA, 8 SHFL                         |                        |
+| attention_64_tf32       | 256   | 128       | 16    | 16 LDG.128, 128 HMMA, 8 SHFL                        |                        |
+| attention_32_bf16       | 256   | 80        | 24    | 8 LDG.128, 16 LDSM, 32 HMMA, 8 SHFL                 |                        |
+| attention_64_bf16       | 256   | 80        | 24    | 8 LDG.128, 32 LDSM, 64 HMMA, 8 SHFL                 |                        |
 | split_heads             | 256   | 32        | 64    | 1 LDG.128, 1 STG.128                                |                        |
 | merge_heads             | 256   | 32        | 64    | 1 LDG.128, 1 STG.128                                |                        |
 | softmax                 | 256   | 32        | 64    | 1 LDG.128, 1 STG.128, 10 SHFL                       |                        |

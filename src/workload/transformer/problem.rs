@@ -13,7 +13,7 @@ use crate::workload::transformer::model::{
     HEADS, HIDDEN, Linear, Model, QKV, SEQUENCE, VOCABULARY, WIDTH,
 };
 use crate::workload::transformer::reference::sequences;
-use crate::workload::transformer::source::{ATTENTION_BF16, TRANSFORMER};
+use crate::workload::transformer::source::{ATTENTION, TRANSFORMER};
 
 /// Sequences that are compared with float64, at most. Sequences know nothing of each other, so of
 /// a larger batch these are enough: the first, the last, and others at even distances. Of all
@@ -132,7 +132,7 @@ impl Workload for Inference {
     }
 
     fn kernels() -> &'static [&'static Source] {
-        const { &[&NETWORK, &TRANSFORMER, &ATTENTION_BF16] }
+        const { &[&NETWORK, &TRANSFORMER, &ATTENTION] }
     }
 
     fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {

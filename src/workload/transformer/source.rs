@@ -11,10 +11,10 @@ pub(super) static TRANSFORMER: Source = Source {
     oldest: (7, 5),
 };
 
-/// Attention of BF16, on tensor cores.
-pub(super) static ATTENTION_BF16: Source = Source {
-    name: "attention_bf16.cu",
-    text: with_values!("attention_bf16.cu"),
+/// Attention of TF32 and BF16, on tensor cores.
+pub(super) static ATTENTION: Source = Source {
+    name: "attention.cu",
+    text: with_values!("attention.cu"),
     options: &[],
     oldest: (8, 0),
 };

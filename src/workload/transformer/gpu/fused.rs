@@ -29,8 +29,10 @@ pub(super) fn pass<'a>(
         unsafe { pass.kernel(norm) }?;
         let name = "queries, keys and values";
         pass.linear(name, &layer.qkv, [normed, qkv], Then::Bias, None)?;
+        let (launch, chosen) = attention(memory)?;
+        pass.note(chosen);
         // SAFETY: as above.
-        unsafe { pass.kernel(attention(memory)?) }?;
+        unsafe { pass.kernel(launch) }?;
         let rows = [heads, behind_attention];
         pass.linear("projection", &layer.projection, rows, Then::Bias, Some(x))?;
 

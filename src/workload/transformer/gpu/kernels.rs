@@ -1,23 +1,26 @@
 //! The kernels between the products, prepared to be launched.
 
+use std::fmt;
+
 use cudarc::driver::sys::CUdeviceptr;
 
+use crate::model::role;
 use crate::timing::Launch;
+use crate::workload::network::format::Format;
 use crate::workload::network::kernels::on_fours;
 use crate::workload::network::tensor::{Element, Tensor};
+use crate::workload::network::timed;
 use crate::workload::routine::RoutineError;
 use crate::workload::transformer::gpu::memory::{Matrices, Memory};
 use crate::workload::transformer::model::{HEADS, Norm, SEQUENCE};
-use crate::workload::transformer::source::{ATTENTION_BF16, TRANSFORMER};
+use crate::workload::transformer::source::{ATTENTION, TRANSFORMER};
 
-/// Threads of a block, but in attention: `THREADS` in the source.
+/// Threads of a block, but of attention in f32: `THREADS` in both sources.
 const THREADS: u32 = 256;
 /// Rows that a block takes where a warp has each.
 const ROWS: u32 = THREADS / 32;
-/// Threads of a block of attention: `ATTENTION_THREADS` in one source, `THREADS` in the other.
-const ATTENTION_THREADS: u32 = 128;
-/// Queries of a block of attention in BF16: `QUERIES` in its source.
-const BF16_QUERIES: usize = 64;
+/// Threads of a block of attention in f32: `ATTENTION_THREADS` in the source.
+const F32_THREADS: u32 = 128;
 
 fn suffix(element: Element) -> &'static str {
     match element {
@@ -89,32 +92,51 @@ pub(super) fn narrow(memory: &Memory) -> Result<Launch, RoutineError> {
     Ok(launch.arg(count))
 }
 
-/// Attention in one kernel.
-pub(super) fn attention(memory: &Memory) -> Result<Launch, RoutineError> {
-    let (gpu, rows) = (&memory.gpu, memory.problem.rows());
-    let (function, queries) = match memory.qkv.element() {
-        Element::F32 => {
-            let queries = queries(rows, gpu.properties().multiprocessors as usize);
-            let name = format!("attention_{queries}_f32");
-            (gpu.function(&TRANSFORMER, &name)?, queries)
-        }
-        Element::Bf16 => {
-            let function = gpu.function(&ATTENTION_BF16, "attention_bf16")?;
-            (function, BF16_QUERIES)
-        }
-    };
-    let blocks = u32::try_from(rows / queries * HEADS)?;
-    let launch = Launch::new(function, (blocks, 1, 1), (ATTENTION_THREADS, 1, 1));
-    Ok(launch.arg(memory.qkv.address()).arg(memory.heads.address()))
+/// How many queries a block of attention has.
+#[derive(Clone, Copy)]
+struct Queries(u32);
+
+impl fmt::Display for Queries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} queries per block", self.0)
+    }
 }
 
-/// Queries that a block of attention in f32 has: with 32 a load of a key or value from shared memory
-/// serves twice as many multiply-adds as with 16, but that needs a block for each multiprocessor.
-fn queries(rows: usize, multiprocessors: usize) -> usize {
-    match rows / 32 * HEADS >= multiprocessors {
-        true => 32,
-        false => 16,
-    }
+/// Attention in one kernel, and how many queries a block of it has: with more of them a load of
+/// a key or value from shared memory serves more multiply-adds, with fewer a small batch has
+/// blocks for more multiprocessors. Queries, keys and values must be there: the fastest is found
+/// by a calibration.
+pub(super) fn attention(memory: &Memory) -> Result<(Launch, String), RoutineError> {
+    let (gpu, rows) = (&memory.gpu, memory.problem.rows());
+    let (source, suffix, threads, candidates) = match memory.format {
+        Format::F32 => (&TRANSFORMER, "f32", F32_THREADS, [16, 32]),
+        Format::Tf32 => (&ATTENTION, "tf32", THREADS, [32, 64]),
+        Format::Bf16 => (&ATTENTION, "bf16", THREADS, [32, 64]),
+    };
+    let candidates = candidates.map(Queries);
+    let of_block = |Queries(queries): Queries| -> Result<Launch, RoutineError> {
+        let function = gpu.function(source, &format!("attention_{queries}_{suffix}"))?;
+        let blocks = u32::try_from(rows * HEADS)? / queries;
+        let launch = Launch::new(function, (blocks, 1, 1), (threads, 1, 1));
+        Ok(launch.arg(memory.qkv.address()).arg(memory.heads.address()))
+    };
+    let launches = [of_block(candidates[0])?, of_block(candidates[1])?];
+    let (batch, format) = (
+        memory.problem.batch,
+        role::Format::from(memory.format).name(),
+    );
+    let device = &gpu.properties().name;
+    let choice = format!("attention, {batch} sequences in {format}, on {device}");
+    let chosen = timed::fastest(gpu, &choice, &candidates, |queries| {
+        let launch = match queries.0 == candidates[0].0 {
+            true => &launches[0],
+            false => &launches[1],
+        };
+        // SAFETY: the arguments are those that the kernel declares, and memory of the pass;
+        // `timed` waits for what it enqueues.
+        unsafe { launch.launch(gpu.stream()) }
+    })?;
+    Ok((of_block(chosen)?, format!("attention: {chosen}")))
 }
 
 /// Queries, keys and values of each head as matrices.
@@ -156,20 +178,12 @@ mod tests {
         for constant in [
             &*lengths,
             &format!("THREADS = {THREADS}, ROWS"),
-            &format!("ATTENTION_THREADS = {ATTENTION_THREADS},"),
+            &format!("ATTENTION_THREADS = {F32_THREADS},"),
         ] {
             assert!(TRANSFORMER.text.contains(constant), "{constant}");
         }
-        let block = format!("THREADS = {ATTENTION_THREADS}, QUERIES = {BF16_QUERIES};");
-        for constant in [&lengths, &block] {
-            assert!(ATTENTION_BF16.text.contains(constant), "{constant}");
+        for constant in [&*lengths, &format!("THREADS = {THREADS}, WARPS")] {
+            assert!(ATTENTION.text.contains(constant), "{constant}");
         }
-    }
-
-    #[test]
-    fn small_batches_are_cut_into_more_blocks() {
-        // Of the 132 multiprocessors of an H200.
-        let of = |batch: usize| queries(batch * SEQUENCE, 132);
-        assert_eq!([1, 8, 9, 64].map(of), [16, 16, 32, 32]);
     }
 }

@@ -73,7 +73,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Layers have the same products: each note once.
-    fn note(&mut self, note: String) {
+    pub(super) fn note(&mut self, note: String) {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }

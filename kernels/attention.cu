@@ -1,0 +1,285 @@
+// softmax(q k^T / sqrt(HEAD)) v without a mask on tensor cores, of BF16 or of f32 rounded to TF32,
+// with sums in f32. A block has TILES tiles of 16 queries of one head of one sequence, and all keys
+// and values of that head in shared memory. A warp has one of the tiles and its part of the keys:
+// with all of them it would compute one score after the other, since a small batch has no other
+// warps for its multiprocessor. The parts are put together as in FlashAttention: a warp's results
+// are relative to its largest score (https://arxiv.org/abs/2205.14135, section 3.1).
+//
+// Scores stay in registers: `mma` leaves two neighbours of a row in a lane. As BF16 pairs they are
+// the next product's first operand as they are. TF32 has one value per register there, four
+// columns apart, but in which order a sum takes its terms is free: the columns c and c + 4 of the
+// operand stand for the neighbours 2 c and 2 c + 1, of queries and keys as well.
+// https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-fragment-mma-16816-float
+// https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-fragment-mma-1688
+
+constexpr unsigned WIDTH = 256, HEADS = 4, HEAD = 64, SEQUENCE = 128;
+constexpr unsigned THREADS = 256, WARPS = THREADS / 32, TILE = 16;
+constexpr unsigned QKV = 3 * WIDTH;  // a row of `qkv`
+// To a power of two: 1 / sqrt(HEAD) / ln(2).
+constexpr float SCALE = 0.125f * 1.44269504f;
+
+// Rows in shared memory are padded, so that what a warp reads at once lies in different banks:
+// eight rows of 16 bytes each of BF16; four pairs of eight rows of keys in TF32, and single values
+// of four pairs of rows; two pairs of eight rows of partial results.
+constexpr unsigned BF16_ROW = HEAD + 8, KEY_ROW = HEAD + 8, VALUE_ROW = HEAD + 4;
+constexpr unsigned PARTIAL_ROW = HEAD + 8;
+constexpr unsigned SHARED = SEQUENCE * KEY_ROW * sizeof(float);
+static_assert(SHARED >= 2 * SEQUENCE * BF16_ROW * sizeof(bf16), "keys and values in BF16");
+static_assert(SHARED >= WARPS * TILE * PARTIAL_ROW * sizeof(float), "partial results");
+
+// 16-byte vectors of a head's keys or values: of a row, and of a thread.
+template <class T> constexpr unsigned OF_ROW = HEAD * sizeof(T) / 16;
+template <class T> constexpr unsigned OF_THREAD = SEQUENCE * OF_ROW<T> / THREADS;
+
+__device__ __forceinline__ unsigned tf32(float v) {
+    unsigned bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
+    return bits;
+}
+
+// c += a b, of 16 x 16 and 16 x 8 values in BF16, of 16 x 8 and 8 x 8 in TF32.
+template <class T>
+__device__ __forceinline__ void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0,
+                                         unsigned b1) {
+    if constexpr (sizeof(T) == sizeof(bf16))
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    else
+        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// Four matrices of 8 x 8 BF16 values, whose rows the lanes point at: eight lanes per matrix.
+__device__ __forceinline__ void matrices(unsigned (&to)[4], const bf16 *row) {
+    unsigned at = (unsigned)__cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(at)
+                 : "memory");
+}
+__device__ __forceinline__ void transposed_matrices(unsigned (&to)[4], const bf16 *row) {
+    unsigned at = (unsigned)__cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(at)
+                 : "memory");
+}
+
+// Over the four lanes that share a row.
+__device__ __forceinline__ float row_max(float v) {
+    v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 1));
+    return fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 2));
+}
+__device__ __forceinline__ float row_sum(float v) {
+    v += __shfl_xor_sync(0xffffffffu, v, 1);
+    return v + __shfl_xor_sync(0xffffffffu, v, 2);
+}
+
+// Keys or values of one head of one sequence: from rows of `qkv` to registers, all loads in flight
+// at once, and from there to rows in shared memory.
+template <class T>
+__device__ __forceinline__ void fetch(uint4 (&vectors)[OF_THREAD<T>], const T *from) {
+#pragma unroll
+    for (unsigned k = 0; k < OF_THREAD<T>; ++k) {
+        unsigned i = threadIdx.x + k * THREADS;
+        vectors[k] = ((const uint4 *)(from + i / OF_ROW<T> * QKV))[i % OF_ROW<T>];
+    }
+}
+template <class T>
+__device__ __forceinline__ void place(const uint4 (&vectors)[OF_THREAD<T>], T *to, unsigned row) {
+#pragma unroll
+    for (unsigned k = 0; k < OF_THREAD<T>; ++k) {
+        unsigned i = threadIdx.x + k * THREADS;
+        uint4 v = vectors[k];
+        if constexpr (sizeof(T) == sizeof(float))
+            v = {tf32(__uint_as_float(v.x)), tf32(__uint_as_float(v.y)),
+                 tf32(__uint_as_float(v.z)), tf32(__uint_as_float(v.w))};
+        ((uint4 *)(to + i / OF_ROW<T> * row))[i % OF_ROW<T>] = v;
+    }
+}
+
+template <unsigned TILES, class T>
+__device__ __forceinline__ void attention(const T *qkv, T *heads) {
+    constexpr bool NARROW = sizeof(T) == sizeof(bf16);
+    constexpr unsigned STEP = NARROW ? 16 : 8;  // along the sum
+    constexpr unsigned PARTS = WARPS / TILES, KEYS = SEQUENCE / PARTS, ROWS = TILES * TILE;
+    constexpr unsigned BLOCKS = SEQUENCE / ROWS;  // of one head of one sequence
+    __shared__ uint4 shared[SHARED / sizeof(uint4)];
+    // The largest score of a row, scaled, and its sum.
+    __shared__ float2 parts[WARPS][TILE];
+    unsigned lane = threadIdx.x % 32, row = lane / 4, column = lane % 4, warp = threadIdx.x / 32;
+    unsigned head = blockIdx.x / BLOCKS % HEADS;
+    unsigned first = blockIdx.x / (BLOCKS * HEADS) * SEQUENCE;
+    unsigned block_query = first + blockIdx.x % BLOCKS * ROWS;
+    unsigned query = block_query + warp / PARTS * TILE, part = warp % PARTS * KEYS;
+
+    T *keys = (T *)shared, *values = NARROW ? keys + SEQUENCE * BF16_ROW : keys;
+    constexpr unsigned KEY = NARROW ? BF16_ROW : KEY_ROW, VALUE = NARROW ? BF16_ROW : VALUE_ROW;
+    uint4 of_keys[OF_THREAD<T>], of_values[OF_THREAD<T>];
+    const T *of_head = qkv + first * QKV + head * HEAD;
+    fetch(of_keys, of_head + WIDTH);
+    fetch(of_values, of_head + 2 * WIDTH);
+    unsigned queries[HEAD / STEP][4];
+    const T *from = qkv + (query + row) * QKV + head * HEAD + 2 * column;
+#pragma unroll
+    for (unsigned k = 0; k < HEAD / STEP; ++k) {
+        if constexpr (NARROW) {
+            queries[k][0] = *(const unsigned *)(from + STEP * k);
+            queries[k][1] = *(const unsigned *)(from + STEP * k + 8 * QKV);
+            queries[k][2] = *(const unsigned *)(from + STEP * k + 8);
+            queries[k][3] = *(const unsigned *)(from + STEP * k + 8 * QKV + 8);
+        } else {
+            float2 a = *(const float2 *)(from + STEP * k);
+            float2 b = *(const float2 *)(from + STEP * k + 8 * QKV);
+            queries[k][0] = tf32(a.x), queries[k][1] = tf32(b.x);
+            queries[k][2] = tf32(a.y), queries[k][3] = tf32(b.y);
+        }
+    }
+    place(of_keys, keys, KEY);
+    if constexpr (NARROW) place(of_values, values, VALUE);
+    __syncthreads();
+
+    // Of rows `row` and `row + 8`, two columns each.
+    float scores[KEYS / 8][4];
+#pragma unroll
+    for (unsigned n = 0; n < KEYS / 8; ++n) {
+        scores[n][0] = scores[n][1] = scores[n][2] = scores[n][3] = 0.0f;
+        if constexpr (NARROW) {
+            const bf16 *at = (const bf16 *)keys + (part + 8 * n + lane % 8) * KEY + lane / 8 * 8;
+#pragma unroll
+            for (unsigned k = 0; k < HEAD / STEP; k += 2) {
+                unsigned key[4];
+                matrices(key, at + STEP * k);
+                multiply<T>(scores[n], queries[k], key[0], key[1]);
+                multiply<T>(scores[n], queries[k + 1], key[2], key[3]);
+            }
+        } else {
+            const T *at = keys + (part + 8 * n + row) * KEY + 2 * column;
+#pragma unroll
+            for (unsigned k = 0; k < HEAD / STEP; ++k) {
+                uint2 key = *(const uint2 *)(at + STEP * k);
+                multiply<T>(scores[n], queries[k], key.x, key.y);
+            }
+        }
+    }
+
+    float largest[2], sums[2];
+#pragma unroll
+    for (unsigned half = 0; half < 2; ++half) {
+        float most = scores[0][2 * half];
+#pragma unroll
+        for (unsigned n = 0; n < KEYS / 8; ++n)
+            most = fmaxf(most, fmaxf(scores[n][2 * half], scores[n][2 * half + 1]));
+        largest[half] = row_max(most) * SCALE;
+        float sum = 0.0f;
+#pragma unroll
+        for (unsigned n = 0; n < KEYS / 8; ++n)
+#pragma unroll
+            for (unsigned i = 2 * half; i < 2 * half + 2; ++i) {
+                scores[n][i] = exp2f(fmaf(scores[n][i], SCALE, -largest[half]));
+                sum += scores[n][i];
+            }
+        sums[half] = row_sum(sum);
+    }
+    if constexpr (!NARROW) {
+        // Where the keys were, once all warps have read them.
+        __syncthreads();
+        place(of_values, values, VALUE);
+        __syncthreads();
+    }
+
+    float result[HEAD / 8][4];
+#pragma unroll
+    for (unsigned n = 0; n < HEAD / 8; ++n)
+        result[n][0] = result[n][1] = result[n][2] = result[n][3] = 0.0f;
+#pragma unroll
+    for (unsigned k = 0; k < KEYS / STEP; ++k) {
+        if constexpr (NARROW) {
+            const float(&left)[4] = scores[2 * k], (&right)[4] = scores[2 * k + 1];
+            unsigned weights[4] = {bf16_pair(left[0], left[1]), bf16_pair(left[2], left[3]),
+                                   bf16_pair(right[0], right[1]), bf16_pair(right[2], right[3])};
+            const bf16 *at = (const bf16 *)values +
+                             (part + STEP * k + lane % STEP) * VALUE + lane / STEP * 8;
+#pragma unroll
+            for (unsigned n = 0; n < HEAD / 8; n += 2) {
+                unsigned value[4];
+                transposed_matrices(value, at + 8 * n);
+                multiply<T>(result[n], weights, value[0], value[1]);
+                multiply<T>(result[n + 1], weights, value[2], value[3]);
+            }
+        } else {
+            unsigned weights[4] = {tf32(scores[k][0]), tf32(scores[k][2]), tf32(scores[k][1]),
+                                   tf32(scores[k][3])};
+            const unsigned *at =
+                (const unsigned *)values + (part + STEP * k + 2 * column) * VALUE + row;
+#pragma unroll
+            for (unsigned n = 0; n < HEAD / 8; ++n)
+                multiply<T>(result[n], weights, at[8 * n], at[8 * n + VALUE]);
+        }
+    }
+
+    // All warps have read the values: partial results go to the same place.
+    __syncthreads();
+    float *partial = (float *)shared;
+    unsigned of_warp = warp * TILE + row;
+    if (column == 0) {
+        parts[warp][row] = {largest[0], sums[0]};
+        parts[warp][row + 8] = {largest[1], sums[1]};
+    }
+#pragma unroll
+    for (unsigned n = 0; n < HEAD / 8; ++n) {
+        float *to = partial + of_warp * PARTIAL_ROW + 8 * n + 2 * column;
+        *(float2 *)to = {result[n][0], result[n][1]};
+        *(float2 *)(to + 8 * PARTIAL_ROW) = {result[n][2], result[n][3]};
+    }
+    __syncthreads();
+
+    // Each row by a few threads, four columns at a time.
+    constexpr unsigned BY = THREADS / ROWS;
+    unsigned of_block = threadIdx.x / BY, of_tile = of_block % TILE;
+    unsigned warp_of_row = of_block / TILE * PARTS;
+    float most = parts[warp_of_row][of_tile].x, all = 0.0f, factors[PARTS];
+#pragma unroll
+    for (unsigned p = 1; p < PARTS; ++p) most = fmaxf(most, parts[warp_of_row + p][of_tile].x);
+#pragma unroll
+    for (unsigned p = 0; p < PARTS; ++p) {
+        float2 of_part = parts[warp_of_row + p][of_tile];
+        factors[p] = exp2f(of_part.x - most);
+        all = fmaf(factors[p], of_part.y, all);
+    }
+    float share = 1.0f / all;
+    T *to = heads + (block_query + of_block) * WIDTH + head * HEAD;
+#pragma unroll
+    for (unsigned four = threadIdx.x % BY; four < HEAD / 4; four += BY) {
+        float4 sum = {0.0f, 0.0f, 0.0f, 0.0f};
+#pragma unroll
+        for (unsigned p = 0; p < PARTS; ++p) {
+            unsigned at = (warp_of_row + p) * TILE + of_tile;
+            float4 v = load(partial + at * PARTIAL_ROW, four);
+            sum = {fmaf(factors[p], v.x, sum.x), fmaf(factors[p], v.y, sum.y),
+                   fmaf(factors[p], v.z, sum.z), fmaf(factors[p], v.w, sum.w)};
+        }
+        store(to, four, {sum.x * share, sum.y * share, sum.z * share, sum.w * share});
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+attention_32_tf32(const float *qkv, float *heads) {
+    attention<2>(qkv, heads);
+}
+extern "C" __global__ void __launch_bounds__(THREADS)
+attention_64_tf32(const float *qkv, float *heads) {
+    attention<4>(qkv, heads);
+}
+extern "C" __global__ void __launch_bounds__(THREADS, 3)
+attention_32_bf16(const bf16 *qkv, bf16 *heads) {
+    attention<2>(qkv, heads);
+}
+extern "C" __global__ void __launch_bounds__(THREADS, 3)
+attention_64_bf16(const bf16 *qkv, bf16 *heads) {
+    attention<4>(qkv, heads);
+}

@@ -10,7 +10,7 @@ use crossover::workload::transfer::Kind::{
 use crossover::workload::transfer::{self, Transfer};
 
 pub(crate) fn group() -> Group<Transfer> {
-    let sizes = Sizes::powers_of_two([10, 20], [10, 20, 28], (10..=30).step_by(2)).odd([
+    let sizes = Sizes::powers_of_two([10, 20], [10, 20, 26], (10..=30).step_by(2)).odd([
         1,
         15,
         1 << 10,

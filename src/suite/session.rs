@@ -14,7 +14,7 @@ use crate::results::files::sweep;
 use crate::results::folder::BenchmarkFolder;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::around::ExtraSizes;
-use crate::suite::confirm::Of;
+use crate::suite::confirm::RunResults;
 use crate::suite::confirm::driver::{Confirming, When};
 use crate::suite::group::{Group, Implementation};
 use crate::suite::instance::Plots;
@@ -332,7 +332,7 @@ impl Session {
             return;
         }
         let run = self.journal.run().to_owned();
-        let of = Of {
+        let of = RunResults {
             results: &self.settings.results,
             references: &self.settings.report_folder().join("reference"),
             run: &run,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::analysis::crossover::confirm::{self, WinsFrom};
 use crate::model::record::{Confirmation, Duel};
 use crate::suite::confirm::questions::{Asking, Question};
-use crate::suite::confirm::{ORDER, Of, Order, Said, Task};
+use crate::suite::confirm::{ORDER, Order, RunResults, Said, Task};
 use crate::suite::interrupt;
 use crate::workload::calibrate;
 
@@ -74,7 +74,7 @@ impl Confirming {
     pub(in crate::suite) fn confirm(
         &mut self,
         when: When,
-        of: Of<'_>,
+        of: RunResults<'_>,
         mut keep: impl FnMut(Vec<Confirmation>),
     ) {
         let is_time = when == When::AfterGroups || self.since.elapsed() >= APART;

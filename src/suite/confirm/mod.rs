@@ -22,9 +22,9 @@ const ORDER: &str = "CROSSOVER_CONFIRMS";
 
 /// The results whose answers are put to processes.
 #[derive(Clone, Copy)]
-pub(super) struct Of<'a> {
+pub(super) struct RunResults<'a> {
     pub results: &'a Path,
-    /// Of other machines, for one without a GPU.
+    /// The folder of other machines, whose GPU is asked about where there is none here.
     pub references: &'a Path,
     pub run: &'a str,
 }

@@ -6,7 +6,7 @@ use crate::analysis::crossover::search::{Answer, Curve};
 use crate::model::id::Device;
 use crate::model::record::Confirmation;
 use crate::results::machine::Machine;
-use crate::suite::confirm::Of;
+use crate::suite::confirm::RunResults;
 use crate::timing::Clock;
 
 /// A question, and what the run itself says to it.
@@ -38,7 +38,7 @@ pub(super) struct Asking {
 
 impl Asking {
     /// Reads the results again, and adds the questions that they newly answer.
-    pub(super) fn renew(&mut self, of: Of<'_>) {
+    pub(super) fn renew(&mut self, of: RunResults<'_>) {
         // What is unsteady there is what the processes are for.
         self.machine = Machine::read(of.results, "this machine", false).with_unsteady();
         let others = Machine::read_folders(of.references);

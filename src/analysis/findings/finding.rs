@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::analysis::crossover::pairs::Found;
 use crate::analysis::reuse::Reuse;
 use crate::model::id::Device;
-use crate::model::role::{Launches, Role};
+use crate::model::role::{Format, Launches, Role};
 use crate::presentation::units;
 use crate::results::curves::{Benchmark, Group, Series};
 use crate::results::machine::Machine;
@@ -155,11 +155,12 @@ pub(super) fn sentence(words: &str) -> String {
     first.unwrap_or_default() + letters.as_str()
 }
 
-/// The fastest GPU result at `size` on data on the device.
-pub(super) fn fastest_resident(group: &Group, size: u64) -> Option<&Benchmark> {
+/// The fastest GPU result at `size` in this format, on data on the device.
+pub(super) fn fastest_resident(group: &Group, format: Format, size: u64) -> Option<&Benchmark> {
     group
         .on(Device::Gpu)
-        .filter(|s| s.measures_work() && s.computes() && s.role.data.on_device())
+        .filter(|s| s.measures_work() && s.computes())
+        .filter(|s| s.role.data.on_device() && s.role.format == format)
         .filter_map(|s| s.at(size))
         .min_by(|a, b| a.median_ns.total_cmp(&b.median_ns))
 }

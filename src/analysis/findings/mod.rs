@@ -9,6 +9,7 @@ mod allocation;
 mod capped;
 mod cold_start;
 mod copies;
+mod device_memory;
 mod fusing;
 mod graphs;
 mod loading;
@@ -48,6 +49,7 @@ pub(crate) const TABLE: &[Make] = &[
     loading::find,
     graphs::hybrid,
     allocation::find,
+    device_memory::find,
     timing::find,
     cold_start::find,
 ];

@@ -5,7 +5,7 @@ use crate::model::id::Device;
 use crate::presentation::units;
 use crate::results::curves::Series;
 
-/// The work alone is the fastest measured on data already on the device.
+/// The work alone is the fastest measured on data already on the device, in the same format.
 pub(super) fn share(context: &Context) -> Vec<Finding> {
     let mut findings = Vec::new();
     for group in &context.machine.groups {
@@ -17,7 +17,10 @@ pub(super) fn share(context: &Context) -> Vec<Finding> {
             let pairs: Vec<_> = series
                 .points
                 .iter()
-                .filter_map(|total| Some((total, fastest_resident(group, total.size)?)))
+                .filter_map(|total| {
+                    let alone = fastest_resident(group, series.role.format, total.size)?;
+                    Some((total, alone))
+                })
                 .filter(|(total, alone)| alone.median_ns < total.median_ns)
                 .collect();
             let Some(&(total, alone)) = pairs.last() else {

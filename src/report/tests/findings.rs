@@ -340,6 +340,9 @@ fn a_rival_that_was_not_run_leaves_the_crossing_interpolated() {
 /// A training step: more kernels apart than fused, of which several remain, in three formats.
 #[test]
 fn a_step_of_several_kernels_has_findings_by_its_roles() {
+    use std::collections::BTreeMap;
+
+    use crate::model::role::Data;
     use crate::model::{Format, Launches, Library, Role, Unit};
 
     let found = findings(|f| {
@@ -349,6 +352,16 @@ fn a_step_of_several_kernels_has_findings_by_its_roles() {
             answers: format == Format::F32,
             format,
             ..Role::gpu()
+        };
+        // Bytes that a batch keeps: twice as many of activations in f32 as in BF16.
+        let kept = |format, size: u64| {
+            let of_activations = if format == Format::Bf16 { 1e5 } else { 2e5 } * size as f64;
+            BTreeMap::from([
+                ("parameters_bytes".to_owned(), 30e6),
+                ("activations_bytes".to_owned(), of_activations),
+                ("workspace_bytes".to_owned(), 4e6),
+                ("peak_bytes".to_owned(), 34e6 + of_activations),
+            ])
         };
         let rows = [
             ("eager", Events, Launches::OneByOne, Format::F32, 22, 100.0),
@@ -405,10 +418,18 @@ fn a_step_of_several_kernels_has_findings_by_its_roles() {
                         ..Cost::default()
                     },
                     role: Some(role(launches, format)),
+                    extra: kept(format, size),
                     ..Planted::new(&id, clock, 1e3 * micros)
                 });
             }
         }
+        f.plant(&Planted {
+            role: Some(Role {
+                data: Data::Pinned,
+                ..role(Launches::Graph, Format::F32)
+            }),
+            ..Planted::new("training/gpu/transfer-pinned/256", Wall, 80e3)
+        });
         let mut topic = crate::model::Topic::of("training");
         topic.title = "Training step".to_owned();
         topic.work = "the training step".to_owned();
@@ -447,5 +468,17 @@ fn a_step_of_several_kernels_has_findings_by_its_roles() {
     assert!(
         formats.contains("against f32 (") && formats.contains("TF32 2× faster"),
         "{formats}"
+    );
+    // Not against the work in fewer bits, which takes 8 us.
+    let transfers = text("transfers.training.transfer-pinned");
+    assert!(
+        transfers.contains("takes 75 %") && transfers.contains("the work alone needs 20.0 µs"),
+        "{transfers}"
+    );
+    assert_eq!(
+        text("device_memory.training"),
+        "The training step at batch = 256 takes 85.2 MB of device memory in f32: 30.0 MB of \
+         parameters and what belongs to them, 51.2 MB of activations, 4.00 MB of workspace for the \
+         library; in TF32 85.2 MB; in BF16 59.6 MB."
     );
 }

@@ -8,6 +8,7 @@ pub mod cold_start;
 pub mod graph_replay;
 mod host_memory;
 pub mod host_sync;
+mod launches;
 pub mod loader;
 pub mod matmul;
 pub mod memory;

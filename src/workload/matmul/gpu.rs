@@ -5,10 +5,11 @@ use std::rc::Rc;
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::Launch;
+use crate::workload::launches::launches;
 use crate::workload::matmul::operands::Inputs;
 use crate::workload::matmul::output::Output;
 use crate::workload::matmul::problem::{MATMUL, Matmul};
-use crate::workload::matmul::sgemm::{self, Sgemm};
+use crate::workload::matmul::sgemm::Sgemm;
 use crate::workload::routine::{Made, Routine, RoutineError};
 
 pub use crate::workload::matmul::overlap::transfer_pinned;
@@ -57,7 +58,7 @@ pub fn cublas(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     let output = Output::new(gpu, problem)?;
     let sgemm = Sgemm::new(gpu, problem.shape, inputs.a(), inputs.b(), output.address())?;
     // SAFETY: the addresses are those of the slices above, which have the lengths of the shape.
-    let launches = sgemm::launches(gpu, || unsafe { sgemm.enqueue() })?;
+    let launches = launches(gpu, || unsafe { sgemm.enqueue() })?;
     Ok(Box::new(Resident {
         product: Product::Sgemm(sgemm),
         launches,

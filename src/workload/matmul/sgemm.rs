@@ -8,27 +8,9 @@ use cudarc::cublas::sys::cublasOperation_t::CUBLAS_OP_N;
 use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::gpu::{Gpu, cublas_error};
-use crate::device::graph::Graph;
 use crate::timing::CudaError;
 use crate::workload::matmul::shape::Shape;
 use crate::workload::routine::RoutineError;
-
-/// Launches of one call of cuBLAS, which documents none: for a product of a few rows it clears
-/// counters, computes pieces of the sum and adds them up. The call is made once, so that the library
-/// loads what it needs, and then captured. Where it cannot be captured, the most that was seen of a
-/// product counts.
-///
-/// # Errors
-/// Those of the call.
-pub(super) fn launches(
-    gpu: &Gpu,
-    call: impl Fn() -> Result<(), CudaError>,
-) -> Result<u32, CudaError> {
-    call()?;
-    gpu.synchronize()?;
-    const SEEN: u32 = 4;
-    Ok(Graph::count(gpu.stream(), call).map_or(SEEN, |count| count.max(1)))
-}
 
 /// A row-major matrix in device memory, or a block of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

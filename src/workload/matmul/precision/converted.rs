@@ -8,6 +8,7 @@ use crate::device::absence::Absence;
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
+use crate::workload::launches::launches;
 use crate::workload::matmul::operands::address;
 use crate::workload::matmul::output::Output;
 use crate::workload::matmul::precision::convert::converted;
@@ -15,7 +16,6 @@ use crate::workload::matmul::precision::format::{Format, INT8_SCALE};
 use crate::workload::matmul::precision::gemm_ex::{Call, GemmEx};
 use crate::workload::matmul::precision::lt::LtMatmul;
 use crate::workload::matmul::problem::Matmul;
-use crate::workload::matmul::sgemm::launches;
 use crate::workload::routine::{Made, Routine, RoutineError};
 
 /// A product of operands in one format, as cuBLAS or, of FP8, cuBLASLt computes it.

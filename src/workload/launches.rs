@@ -1,0 +1,23 @@
+//! How many kernels, copies and memory sets a library's call enqueues, which libraries do not
+//! document.
+
+use crate::device::gpu::Gpu;
+use crate::device::graph::Graph;
+use crate::timing::CudaError;
+
+/// Launches of one call of a library. A product of a few rows, for one, may clear counters, compute
+/// pieces of the sum and add them up. The call is made once, so that the library loads what it
+/// needs, and then captured. Where it cannot be captured, the most that was seen of a product
+/// counts.
+///
+/// # Errors
+/// Those of the call.
+pub(super) fn launches(
+    gpu: &Gpu,
+    call: impl Fn() -> Result<(), CudaError>,
+) -> Result<u32, CudaError> {
+    call()?;
+    gpu.synchronize()?;
+    const SEEN: u32 = 4;
+    Ok(Graph::count(gpu.stream(), call).map_or(SEEN, |count| count.max(1)))
+}

@@ -9,11 +9,12 @@ use crate::{HOPPER, PLANTED, compile, nvrtc, sources};
 /// One compute capability of each generation that CUDA 13 compiles for.
 const ARCHITECTURES: [(u32, u32); 7] = [(7, 5), (8, 0), (8, 6), (8, 9), HOPPER, (10, 0), (12, 0)];
 
-/// Spills are accepted of the tiled products on Blackwell alone: NVRTC 13.0 schedules them for
-/// a few more registers there than their launch bounds leave, and nobody has measured whether
-/// fewer blocks at once would be better.
+/// Spills are accepted of the tiled products and the linear layers on Blackwell alone: NVRTC 13.0
+/// schedules them for a few more registers there than their launch bounds, or a thread, can have,
+/// and nobody has measured whether fewer blocks at once, or smaller tiles, would be better.
 fn may_spill(kernel: &str, arch: (u32, u32)) -> bool {
-    kernel.starts_with("matmul_tiled_") && arch >= (10, 0)
+    let products = ["matmul_tiled_", "linear_"];
+    products.iter().any(|name| kernel.starts_with(name)) && arch >= (10, 0)
 }
 
 /// Names of the kernels in the machine code: each has a section for its arguments, whose name

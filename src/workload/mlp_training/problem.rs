@@ -12,6 +12,7 @@ use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN, INPUTS, PARA
 use crate::workload::mlp_training::reference::Reference;
 use crate::workload::mlp_training::source::MLP_TRAINING;
 use crate::workload::network::kernels::NETWORK;
+use crate::workload::network::tile::LINEAR;
 use crate::workload::routine::{Workload, visit_f32};
 
 /// Steps before the one that is verified. In the first step of all, AdamW moves each parameter by
@@ -93,7 +94,7 @@ impl Workload for Training {
     }
 
     fn kernels() -> &'static [&'static Source] {
-        const { &[&NETWORK, &MLP_TRAINING] }
+        const { &[&NETWORK, &LINEAR, &MLP_TRAINING] }
     }
 
     fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {

@@ -1,6 +1,7 @@
-//! What the workloads of neural networks are built of: linear layers on the CPU and by cuBLASLt,
-//! the small steps between them, values in device memory.
+//! What the workloads of neural networks are built of: linear layers on the CPU, by cuBLASLt
+//! and by kernels of our own, the small steps between them, values in device memory.
 
+pub(super) mod chosen;
 pub(super) mod compared;
 pub(super) mod exponential;
 pub(super) mod format;
@@ -11,5 +12,6 @@ pub(super) mod part;
 pub(super) mod product;
 pub(super) mod source;
 pub(super) mod tensor;
+pub(super) mod tile;
 pub(super) mod timed;
 pub(super) mod wide;

@@ -3,11 +3,11 @@
 use cudarc::driver::CudaStream;
 
 use crate::timing::{CudaError, Launch};
-use crate::workload::network::lt::{LAUNCHES, LtProduct};
+use crate::workload::network::chosen::ChosenProduct;
 
 /// One thing that is enqueued.
 pub(in crate::workload) enum Part {
-    Product(LtProduct),
+    Product(ChosenProduct),
     Kernel(Launch),
 }
 
@@ -31,7 +31,7 @@ impl Part {
     /// Places that it takes in the stream's queue, at most.
     pub(in crate::workload) fn launches(&self) -> u32 {
         match self {
-            Part::Product(_) => LAUNCHES,
+            Part::Product(product) => product.launches(),
             Part::Kernel(_) => 1,
         }
     }

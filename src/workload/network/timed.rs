@@ -30,34 +30,11 @@ pub(in crate::workload) fn fastest<T: Copy + Display>(
     candidates: &[T],
     mut enqueue: impl FnMut(T) -> Result<(), CudaError>,
 ) -> Result<T, RoutineError> {
-    let (first, last) = (timing_event(gpu)?, timing_event(gpu)?);
-    let mut graphs: HashMap<(String, u32), Graph> = HashMap::new();
+    let mut replays = Replays::new(gpu)?;
     let mut failure: Option<CudaError> = None;
     let mut worked = false;
-    let mut measure = |candidate: T, times: u32| -> Result<Duration, CudaError> {
-        let key = (candidate.to_string(), times);
-        if !graphs.contains_key(&key) {
-            // Once outside of a capture, in which no kernel may be loaded.
-            enqueue(candidate)?;
-            gpu.synchronize()?;
-            let captured = Graph::capture(gpu.stream(), || {
-                (0..times).try_for_each(|_| enqueue(candidate))
-            })?;
-            graphs.insert(key.clone(), captured);
-        }
-        let graph = &graphs[&key];
-        record(&first, gpu.stream())?;
-        // SAFETY: what the candidates use outlives this function, which waits for them.
-        unsafe { graph.launch() }?;
-        record(&last, gpu.stream())?;
-        gpu.synchronize()?;
-        let ms = first
-            .elapsed_ms(&last)
-            .map_err(|e| CudaError::new("cuEventElapsedTime", e))?;
-        Ok(Duration::from_secs_f64(f64::from(ms.max(1e-4)) / 1e3))
-    };
     let chosen = calibrate::fastest_by(choice, candidates, |candidate, times| {
-        match measure(candidate, times) {
+        match replays.measure(candidate, times, &mut enqueue) {
             Ok(took) => {
                 worked = true;
                 took
@@ -72,6 +49,74 @@ pub(in crate::workload) fn fastest<T: Copy + Display>(
         Some(error) if !worked || error.sticky => Err(error.into()),
         _ => Ok(chosen),
     }
+}
+
+/// Device time of iterations that are replayed as a graph.
+struct Replays {
+    gpu: Rc<Gpu>,
+    first: CudaEvent,
+    last: CudaEvent,
+    graphs: HashMap<(String, u32), Graph>,
+}
+
+impl Replays {
+    fn new(gpu: &Rc<Gpu>) -> Result<Self, CudaError> {
+        Ok(Self {
+            gpu: gpu.clone(),
+            first: timing_event(gpu)?,
+            last: timing_event(gpu)?,
+            graphs: HashMap::new(),
+        })
+    }
+
+    /// What so many iterations of a candidate take.
+    fn measure<T: Copy + Display>(
+        &mut self,
+        candidate: T,
+        times: u32,
+        enqueue: &mut impl FnMut(T) -> Result<(), CudaError>,
+    ) -> Result<Duration, CudaError> {
+        let stream = self.gpu.stream();
+        let key = (candidate.to_string(), times);
+        if !self.graphs.contains_key(&key) {
+            // Once outside of a capture, in which no kernel may be loaded.
+            enqueue(candidate)?;
+            self.gpu.synchronize()?;
+            let captured =
+                Graph::capture(stream, || (0..times).try_for_each(|_| enqueue(candidate)))?;
+            self.graphs.insert(key.clone(), captured);
+        }
+        let graph = &self.graphs[&key];
+        record(&self.first, stream)?;
+        // SAFETY: what the candidates use outlives the calibration, and this waits for them.
+        unsafe { graph.launch() }?;
+        record(&self.last, stream)?;
+        self.gpu.synchronize()?;
+        let ms = (self.first)
+            .elapsed_ms(&self.last)
+            .map_err(|e| CudaError::new("cuEventElapsedTime", e))?;
+        Ok(Duration::from_secs_f64(f64::from(ms.max(1e-4)) / 1e3))
+    }
+}
+
+/// What an iteration of a candidate takes, in seconds: the median of several replays.
+///
+/// # Errors
+/// Those of CUDA.
+#[cfg(test)]
+pub(in crate::workload) fn typical<T: Copy + Display>(
+    gpu: &Rc<Gpu>,
+    candidate: T,
+    mut enqueue: impl FnMut(T) -> Result<(), CudaError>,
+) -> Result<f64, CudaError> {
+    const ITERATIONS: u32 = 50;
+    const REPLAYS: usize = 15;
+    let mut replays = Replays::new(gpu)?;
+    let mut times = (0..REPLAYS)
+        .map(|_| replays.measure(candidate, ITERATIONS, &mut enqueue))
+        .collect::<Result<Vec<_>, _>>()?;
+    times.sort();
+    Ok(times[REPLAYS / 2].as_secs_f64() / f64::from(ITERATIONS))
 }
 
 fn timing_event(gpu: &Gpu) -> Result<CudaEvent, CudaError> {

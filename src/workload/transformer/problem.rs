@@ -8,6 +8,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::device::kernel::Source;
 use crate::workload::matmul::{CUBLAS_WORKSPACE, uniform};
 use crate::workload::network::kernels::NETWORK;
+use crate::workload::network::tile::LINEAR;
 use crate::workload::routine::{Workload, visit_f32};
 use crate::workload::transformer::model::{
     HEADS, HIDDEN, Linear, Model, QKV, SEQUENCE, VOCABULARY, WIDTH,
@@ -132,7 +133,7 @@ impl Workload for Inference {
     }
 
     fn kernels() -> &'static [&'static Source] {
-        const { &[&NETWORK, &TRANSFORMER, &ATTENTION] }
+        const { &[&NETWORK, &LINEAR, &TRANSFORMER, &ATTENTION] }
     }
 
     fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {

@@ -23,6 +23,7 @@ pub(super) fn step(memory: &Memory, workspaces: &[Rc<Workspace>; 2]) -> Result<S
             Format::Tf32 => Arithmetic::Tf32,
             Format::F32 | Format::Bf16 => Arithmetic::Plain,
         },
+        own: true,
     };
     let mut step = Step::new(gpu)?;
 

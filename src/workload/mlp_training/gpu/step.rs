@@ -10,7 +10,8 @@ use crate::device::gpu::Gpu;
 use crate::timing::{CudaError, Launch};
 use crate::workload::mlp_training::gpu::memory::Memory;
 use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN, INPUTS, W1, W2};
-use crate::workload::network::lt::{Arithmetic, Epilogue, LtProduct, Operand, Product, Workspace};
+use crate::workload::network::chosen::ChosenProduct;
+use crate::workload::network::lt::{Arithmetic, Epilogue, Operand, Product, Workspace};
 use crate::workload::network::part::Part;
 use crate::workload::network::tensor::{Element, Tensor};
 use crate::workload::routine::RoutineError;
@@ -52,8 +53,8 @@ impl Step {
         })
     }
 
-    /// Adds a product to a branch, and which algorithm it takes to the notes.
-    pub(super) fn product(&mut self, branch: Branch, product: LtProduct) {
+    /// Adds a product to a branch, and how it is computed to the notes.
+    pub(super) fn product(&mut self, branch: Branch, product: ChosenProduct) {
         self.notes.push(product.note());
         self.parts.push((branch, Part::Product(product)));
     }
@@ -126,22 +127,24 @@ impl Step {
 pub(super) struct Products<'a> {
     pub(super) memory: &'a Memory,
     pub(super) arithmetic: Arithmetic,
+    /// Whether kernels of our own may compute them.
+    pub(super) own: bool,
 }
 
 impl Products<'_> {
     /// The product that `which` describes, run once: the next one is calibrated on its result.
-    /// `None` where the library has none with this epilogue.
+    /// `None` where nothing computes it with this epilogue.
     pub(super) fn make(
         &self,
         workspace: &Rc<Workspace>,
         which: Which,
         epilogue: Epilogue,
-    ) -> Result<Option<LtProduct>, RoutineError> {
+    ) -> Result<Option<ChosenProduct>, RoutineError> {
         let gpu = &self.memory.gpu;
         let product = self.describe(which, epilogue);
         // SAFETY: the operands are the step's memory, which lives beside the product in one
         // routine, and have these sizes; no product's result is one of its operands.
-        let Some(made) = (unsafe { LtProduct::fastest(gpu, workspace, product) })? else {
+        let Some(made) = (unsafe { ChosenProduct::fastest(gpu, workspace, product) })? else {
             return Ok(None);
         };
         // SAFETY: as above; nothing else is on the stream.
@@ -155,7 +158,7 @@ impl Products<'_> {
         &self,
         workspace: &Rc<Workspace>,
         which: Which,
-    ) -> Result<LtProduct, RoutineError> {
+    ) -> Result<ChosenProduct, RoutineError> {
         let made = self.make(workspace, which, Epilogue::Nothing)?;
         made.ok_or_else(|| format!("cuBLASLt has no algorithm for a product of {which:?}").into())
     }
@@ -212,6 +215,7 @@ impl Products<'_> {
             epilogue,
             added: None,
             count: 1,
+            own: self.own,
         }
     }
 

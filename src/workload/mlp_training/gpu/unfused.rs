@@ -16,6 +16,7 @@ pub(super) fn step(memory: &Memory, workspace: &Rc<Workspace>) -> Result<Step, R
     let products = Products {
         memory,
         arithmetic: Arithmetic::Plain,
+        own: false,
     };
     let product = |which| products.plain(workspace, which);
     let mut step = Step::new(gpu)?;

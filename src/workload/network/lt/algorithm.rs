@@ -13,7 +13,7 @@ const ALGORITHMS: usize = 24;
 
 /// An algorithm with all its settings.
 #[derive(Clone, Copy)]
-pub(super) struct Algorithm {
+pub(in crate::workload) struct Algorithm {
     pub(super) algo: sys::cublasLtMatmulAlgo_t,
 }
 

@@ -37,7 +37,7 @@ impl Operand {
     }
 
     /// Rows and columns as used.
-    pub(super) fn shape(self) -> (usize, usize) {
+    pub(in crate::workload) fn shape(self) -> (usize, usize) {
         match self.transposed {
             true => (self.columns, self.rows),
             false => (self.rows, self.columns),
@@ -69,6 +69,9 @@ pub(in crate::workload) struct Product {
     /// How many products. The matrices of each kind lie one after the other without gaps, the
     /// first at the operand's address.
     pub(in crate::workload) count: usize,
+    /// Whether kernels of our own may compute it, where they can: code that leaves all products to
+    /// the library is measured too.
+    pub(in crate::workload) own: bool,
 }
 
 /// What is multiplied how, and what follows.

@@ -5,5 +5,6 @@ mod algorithm;
 mod description;
 mod product;
 
+pub(in crate::workload) use algorithm::Algorithm;
 pub(in crate::workload) use description::{Arithmetic, Epilogue, Operand, Product};
-pub(in crate::workload) use product::{LAUNCHES, LtProduct, Workspace};
+pub(in crate::workload) use product::{LtProduct, Workspace};

@@ -1,4 +1,4 @@
-//! One product, its algorithm chosen.
+//! One product, as the library takes it.
 
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -13,16 +13,8 @@ use crate::device::gpu::Gpu;
 use crate::timing::{CudaError, catch_panic};
 use crate::workload::matmul::CUBLAS_WORKSPACE;
 use crate::workload::network::lt::algorithm::{Algorithm, algorithms};
-use crate::workload::network::lt::description::{
-    Arithmetic, Description, Epilogue, Layout, Product,
-};
-use crate::workload::network::tensor::Element;
-use crate::workload::network::timed;
+use crate::workload::network::lt::description::{Description, Layout, Product};
 use crate::workload::routine::RoutineError;
-
-/// Upper bound on the launches of one product; cuBLASLt documents none. One that is cut into
-/// pieces of the sum clears counters and adds the pieces up.
-pub(in crate::workload) const LAUNCHES: u32 = 4;
 
 /// The library, and memory that its products may use on one stream: two that run at the same
 /// time need one each.
@@ -61,37 +53,28 @@ impl Workspace {
     }
 }
 
-/// One product, its algorithm chosen and everything else fixed.
+/// One product as the library takes it, with everything fixed but the algorithm.
 pub(in crate::workload) struct LtProduct {
     workspace: Rc<Workspace>,
     product: Product,
     description: Description,
     layouts: [Layout; 3],
-    algorithm: Algorithm,
 }
 
 impl LtProduct {
-    /// The product by the algorithm that is the fastest here; `None` where the library has none
-    /// with this epilogue. The operands must be there, since the calibration multiplies them,
-    /// and C is overwritten.
+    /// The product, and the algorithms that the library has for it; none where it lacks the
+    /// epilogue.
     ///
     /// # Errors
-    /// Those of CUDA and cuBLASLt, lengths that do not fit.
+    /// The library is absent, or has one.
     ///
     /// # Safety
     /// The addresses must be device memory of so many matrices of these sizes as long as this
     /// lives, and C must not overlap A, B or what is added.
-    pub(in crate::workload) unsafe fn fastest(
-        gpu: &Rc<Gpu>,
+    pub(in crate::workload) unsafe fn new(
         workspace: &Rc<Workspace>,
         product: Product,
-    ) -> Result<Option<Self>, RoutineError> {
-        let (m, k) = product.a.shape();
-        let (b_rows, n) = product.b.shape();
-        if b_rows != k || product.c.shape() != (m, n) || product.c.transposed {
-            return Err(format!("{}: the lengths do not fit", product.name).into());
-        }
-        gpu.bind()?;
+    ) -> Result<(Self, Vec<Algorithm>), RoutineError> {
         let made = catch_panic(|| {
             let description = Description::new(&product)?;
             let [a, b, c] =
@@ -109,61 +92,25 @@ impl LtProduct {
             Ok(made) => made.map_err(failed)?,
             Err(_) => return Err(NO_CUBLASLT.into()),
         };
-        let Some(&first) = algorithms.first() else {
-            return Ok(None);
-        };
-        let mut made = Self {
+        let product = Self {
             workspace: workspace.clone(),
             product,
             description,
             layouts,
-            algorithm: first,
         };
-        let choice = made.choice(gpu, m, n, k);
-        let chosen = timed::fastest(gpu, &choice, &algorithms, |algorithm| {
-            made.algorithm = algorithm;
-            // SAFETY: the caller's promise; `timed` waits for what it enqueues.
-            unsafe { made.enqueue(gpu.stream()) }
-        })?;
-        made.algorithm = chosen;
-        Ok(Some(made))
+        Ok((product, algorithms))
     }
 
-    /// What the algorithm is chosen for.
-    fn choice(&self, gpu: &Gpu, m: usize, n: usize, k: usize) -> String {
-        let product = &self.product;
-        let element = match (product.a.element, product.arithmetic) {
-            (Element::Bf16, _) => "BF16",
-            (Element::F32, Arithmetic::Tf32) => "TF32",
-            (Element::F32, Arithmetic::Plain) => "f32",
-        };
-        let epilogue = match product.epilogue {
-            Epilogue::Nothing => "",
-            Epilogue::Bias(_) => " with bias",
-            Epilogue::ReluBias(_) => " with bias and ReLU",
-        };
-        let added = if product.added.is_some() {
-            ", added to a matrix"
-        } else {
-            ""
-        };
-        let count = match product.count {
-            1 => String::new(),
-            count => format!("{count} times "),
-        };
-        let device = &gpu.properties().name;
-        format!(
-            "{}, {count}{m} x {n} x {k} in {element}{epilogue}{added}, by cuBLASLt on {device}",
-            product.name
-        )
-    }
-
-    /// Enqueues the product.
+    /// Enqueues the product by one of its algorithms.
     ///
     /// # Safety
     /// Nothing else may use C or the workspace at the same time, and A, B and what is added must
     /// stay as they are until the product has run.
-    pub(in crate::workload) unsafe fn enqueue(&self, stream: &CudaStream) -> Result<(), CudaError> {
+    pub(in crate::workload) unsafe fn enqueue(
+        &self,
+        algorithm: &Algorithm,
+        stream: &CudaStream,
+    ) -> Result<(), CudaError> {
         let Product { a, b, c, .. } = self.product;
         let one = 1.0f32;
         let (added, factor) = match self.product.added {
@@ -173,7 +120,7 @@ impl LtProduct {
         let [of_a, of_b, of_c] = &self.layouts;
         // The library counts by columns, where a row-major matrix is its transpose: C = A B by
         // rows is C^T = B^T A^T by columns, so B is the library's first operand.
-        // SAFETY: the caller of `fastest` vouches for the addresses; the rest lives in `self`,
+        // SAFETY: the caller of `new` vouches for the addresses; the rest lives in `self`,
         // and scalars are read before the call returns (host pointer mode, the default).
         unsafe {
             result::matmul(
@@ -189,18 +136,13 @@ impl LtProduct {
                 of_c.0,
                 c.address as *mut c_void,
                 of_c.0,
-                &raw const self.algorithm.algo,
+                &raw const algorithm.algo,
                 self.workspace.address as *mut c_void,
                 self.workspace.bytes(),
                 stream.cu_stream().cast(),
             )
         }
         .map_err(failed)
-    }
-
-    /// What was chosen, for notes.
-    pub(in crate::workload) fn note(&self) -> String {
-        format!("{}: cuBLASLt {}", self.product.name, self.algorithm)
     }
 }
 

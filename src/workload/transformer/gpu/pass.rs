@@ -5,9 +5,10 @@ use std::rc::Rc;
 use cudarc::driver::sys::CUdeviceptr;
 
 use crate::timing::{CudaError, Launch};
+use crate::workload::network::chosen::ChosenProduct;
 use crate::workload::network::format::Format;
 use crate::workload::network::kernels::{add_bias, relu};
-use crate::workload::network::lt::{Arithmetic, Epilogue, LtProduct, Operand, Product, Workspace};
+use crate::workload::network::lt::{Arithmetic, Epilogue, Operand, Product, Workspace};
 use crate::workload::network::part::Part;
 use crate::workload::network::tensor::{Element, Tensor};
 use crate::workload::routine::RoutineError;
@@ -79,15 +80,29 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Adds the linear layer of the rows `x`, to the rows `y`, and what follows it. Where the
-    /// library has no product that ends so, kernels of our own follow it, and the notes say so.
+    /// Adds the linear layer of the rows `x`, to the rows `y`, and what follows it, in one kernel
+    /// of the library or of our own. Where neither ends so, more kernels follow it, and the notes
+    /// say so.
     pub(super) fn linear(
+        &mut self,
+        name: &'static str,
+        linear: &Linear,
+        tensors: [&Tensor; 2],
+        then: Then,
+        added: Option<&Tensor>,
+    ) -> Result<(), RoutineError> {
+        self.layer(name, linear, tensors, then, added, true)
+    }
+
+    /// `own` is whether kernels of our own may compute the product.
+    fn layer(
         &mut self,
         name: &'static str,
         linear: &Linear,
         [x, y]: [&Tensor; 2],
         then: Then,
         added: Option<&Tensor>,
+        own: bool,
     ) -> Result<(), RoutineError> {
         let rows = |tensor: &Tensor, columns| Operand {
             address: tensor.address(),
@@ -114,6 +129,7 @@ impl<'a> Pass<'a> {
             epilogue,
             added: added.map(Tensor::address),
             count: 1,
+            own,
         };
         let epilogue = match then {
             Then::Nothing => Epilogue::Nothing,
@@ -151,7 +167,7 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Adds the linear layer, its bias and ReLU, a kernel for each.
+    /// Adds the linear layer, its bias and ReLU, a kernel for each, the product by the library.
     pub(super) fn linear_in_steps(
         &mut self,
         name: &'static str,
@@ -159,7 +175,7 @@ impl<'a> Pass<'a> {
         [x, y]: [&Tensor; 2],
         then: Then,
     ) -> Result<(), RoutineError> {
-        self.linear(name, linear, [x, y], Then::Nothing, None)?;
+        self.layer(name, linear, [x, y], Then::Nothing, None, false)?;
         let bias = self.memory.parameters(y.element(), &linear.bias);
         self.biased(y, bias, linear.outputs(), then)
     }
@@ -188,6 +204,7 @@ impl<'a> Pass<'a> {
             epilogue: Epilogue::Nothing,
             added: None,
             count: self.memory.problem.batch * HEADS,
+            own: false,
         })
     }
 
@@ -208,12 +225,11 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Adds a product, and which algorithm it takes to the notes; false where the library has
-    /// none.
+    /// Adds a product, and how it is computed to the notes; false where nothing computes it.
     fn product(&mut self, product: Product) -> Result<bool, RoutineError> {
         // SAFETY: the operands are the pass's memory, which lives beside the product in one
         // routine, and have these sizes; no product's result is one of its operands.
-        let made = unsafe { LtProduct::fastest(&self.memory.gpu, self.workspace, product) }?;
+        let made = unsafe { ChosenProduct::fastest(&self.memory.gpu, self.workspace, product) }?;
         let Some(made) = made else {
             return Ok(false);
         };

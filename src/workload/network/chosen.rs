@@ -1,0 +1,181 @@
+//! One product of a network, computed in the way that is the fastest here.
+
+use std::fmt;
+use std::rc::Rc;
+
+use cudarc::driver::CudaStream;
+
+use crate::device::gpu::Gpu;
+use crate::timing::{CudaError, Launch};
+use crate::workload::launches::launches;
+use crate::workload::network::lt::{
+    Algorithm, Arithmetic, Epilogue, LtProduct, Product, Workspace,
+};
+use crate::workload::network::tensor::Element;
+use crate::workload::network::tile::{self, Tile};
+use crate::workload::network::timed;
+use crate::workload::routine::RoutineError;
+
+/// A way to compute a product.
+enum Way {
+    Library(Rc<LtProduct>, Algorithm),
+    Own(Tile, Launch),
+}
+
+impl Way {
+    /// # Safety
+    /// As [`ChosenProduct::enqueue`].
+    unsafe fn enqueue(&self, stream: &CudaStream) -> Result<(), CudaError> {
+        // SAFETY: the caller's promise; a tile's arguments were made with it.
+        unsafe {
+            match self {
+                Way::Library(product, algorithm) => product.enqueue(algorithm, stream),
+                Way::Own(_, launch) => launch.launch(stream),
+            }
+        }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Way::Library(_, algorithm) => write!(f, "cuBLASLt {algorithm}"),
+            Way::Own(tile, _) => write!(f, "our own kernel, {tile}"),
+        }
+    }
+}
+
+/// All ways to compute a product: the library's algorithms and, where it may, our own kernels.
+///
+/// # Errors
+/// Those of CUDA and cuBLASLt, lengths that do not fit.
+///
+/// # Safety
+/// As [`ChosenProduct::fastest`].
+unsafe fn ways(
+    gpu: &Gpu,
+    workspace: &Rc<Workspace>,
+    product: Product,
+) -> Result<Vec<Way>, RoutineError> {
+    let (m, k) = product.a.shape();
+    let (b_rows, n) = product.b.shape();
+    if b_rows != k || product.c.shape() != (m, n) || product.c.transposed {
+        return Err(format!("{}: the lengths do not fit", product.name).into());
+    }
+    gpu.bind()?;
+    // SAFETY: the caller's promise.
+    let (library, algorithms) = unsafe { LtProduct::new(workspace, product) }?;
+    let library = Rc::new(library);
+    let algorithms = algorithms.into_iter();
+    let mut ways: Vec<Way> = algorithms
+        .map(|algorithm| Way::Library(library.clone(), algorithm))
+        .collect();
+    if product.own {
+        let tiles = tile::launches(gpu, &product)?.into_iter();
+        ways.extend(tiles.map(|(tile, launch)| Way::Own(tile, launch)));
+    }
+    Ok(ways)
+}
+
+/// What the way is chosen for.
+fn choice(gpu: &Gpu, product: &Product, ways: &[Way]) -> String {
+    let ((m, k), (_, n)) = (product.a.shape(), product.b.shape());
+    let element = match (product.a.element, product.arithmetic) {
+        (Element::Bf16, _) => "BF16",
+        (Element::F32, Arithmetic::Tf32) => "TF32",
+        (Element::F32, Arithmetic::Plain) => "f32",
+    };
+    let epilogue = match product.epilogue {
+        Epilogue::Nothing => "",
+        Epilogue::Bias(_) => " with bias",
+        Epilogue::ReluBias(_) => " with bias and ReLU",
+    };
+    let added = if product.added.is_some() {
+        ", added to a matrix"
+    } else {
+        ""
+    };
+    let count = match product.count {
+        1 => String::new(),
+        count => format!("{count} times "),
+    };
+    let own = match ways.iter().any(|way| matches!(way, Way::Own(..))) {
+        true => " or a kernel of our own",
+        false => "",
+    };
+    let device = &gpu.properties().name;
+    format!(
+        "{}, {count}{m} x {n} x {k} in {element}{epilogue}{added}, by cuBLASLt{own} on {device}",
+        product.name
+    )
+}
+
+/// One product, the way to compute it chosen and everything else fixed.
+pub(in crate::workload) struct ChosenProduct {
+    name: &'static str,
+    way: Way,
+    launches: u32,
+}
+
+impl ChosenProduct {
+    /// The product in the way that is the fastest here; `None` where there is none with this
+    /// epilogue. The operands must be there, since the calibration multiplies them, and C is
+    /// overwritten.
+    ///
+    /// # Errors
+    /// Those of CUDA and cuBLASLt, lengths that do not fit.
+    ///
+    /// # Safety
+    /// The addresses must be device memory of so many matrices of these sizes as long as this
+    /// lives, and C must not overlap A, B or what is added.
+    pub(in crate::workload) unsafe fn fastest(
+        gpu: &Rc<Gpu>,
+        workspace: &Rc<Workspace>,
+        product: Product,
+    ) -> Result<Option<Self>, RoutineError> {
+        // SAFETY: the caller's promise.
+        let mut ways = unsafe { ways(gpu, workspace, product) }?;
+        if ways.is_empty() {
+            return Ok(None);
+        }
+        let candidates: Vec<&Way> = ways.iter().collect();
+        let choice = choice(gpu, &product, &ways);
+        let chosen = timed::fastest(gpu, &choice, &candidates, |way| {
+            // SAFETY: the caller's promise; `timed` waits for what it enqueues.
+            unsafe { way.enqueue(gpu.stream()) }
+        })?;
+        let place = ways.iter().position(|way| std::ptr::eq(way, chosen));
+        let way = ways.swap_remove(place.expect("one of them was chosen"));
+        // SAFETY: the caller's promise; `launches` waits for what it enqueues.
+        let launches = launches(gpu, || unsafe { way.enqueue(gpu.stream()) })?;
+        Ok(Some(Self {
+            name: product.name,
+            way,
+            launches,
+        }))
+    }
+
+    /// Enqueues the product.
+    ///
+    /// # Safety
+    /// Nothing else may use C or the library's workspace at the same time, and A, B and what is
+    /// added must stay as they are until the product has run. The context must be current on this
+    /// thread.
+    pub(in crate::workload) unsafe fn enqueue(&self, stream: &CudaStream) -> Result<(), CudaError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.way.enqueue(stream) }
+    }
+
+    /// Launches of the product, as they were counted.
+    pub(in crate::workload) fn launches(&self) -> u32 {
+        self.launches
+    }
+
+    /// What was chosen, for notes.
+    pub(in crate::workload) fn note(&self) -> String {
+        format!("{}: {}", self.name, self.way)
+    }
+}
+
+#[cfg(test)]
+mod tests;

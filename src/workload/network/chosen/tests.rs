@@ -1,0 +1,230 @@
+//! Ways to compute a linear layer, on a device: our own against float64, and what each takes.
+
+use super::*;
+use crate::device::gpu::Gpu;
+use crate::workload::matmul::UNIT_ROUNDOFF;
+use crate::workload::network::lt::Operand;
+use crate::workload::network::tensor::Tensor;
+
+/// A linear layer, or one without what a flag leaves out.
+#[derive(Clone, Copy)]
+struct Shape {
+    name: &'static str,
+    m: usize,
+    n: usize,
+    k: usize,
+    bias: bool,
+    relu: bool,
+    added: bool,
+}
+
+/// The values of a layer, and where they lie.
+struct Layer {
+    shape: Shape,
+    gpu: Rc<Gpu>,
+    workspace: Rc<Workspace>,
+    values: [Vec<f32>; 4],
+    tensors: [Tensor; 4],
+    /// With a margin behind it that nobody may write to.
+    c: Tensor,
+}
+
+const MARGIN: usize = 1024;
+
+impl Layer {
+    fn new(gpu: &Rc<Gpu>, shape: Shape) -> Self {
+        let Shape { m, n, k, .. } = shape;
+        let mut state = 1u64;
+        let mut random = |len: usize| -> Vec<f32> {
+            (0..len)
+                .map(|_| {
+                    // Knuth's MMIX: its high bits are random enough for operands.
+                    state = state.wrapping_mul(6_364_136_223_846_793_005);
+                    state = state.wrapping_add(1_442_695_040_888_963_407);
+                    (state >> 40) as f32 / (1 << 23) as f32 - 1.0
+                })
+                .collect()
+        };
+        let values = [random(m * k), random(n * k), random(n), random(m * n)];
+        let tensors = std::array::from_fn(|i| Tensor::of(gpu, Element::F32, &values[i]).unwrap());
+        Self {
+            shape,
+            gpu: gpu.clone(),
+            workspace: Workspace::new(gpu).unwrap(),
+            values,
+            tensors,
+            c: Tensor::zeros(gpu, Element::F32, m * n + MARGIN).unwrap(),
+        }
+    }
+
+    fn ways(&self) -> Vec<Way> {
+        let Shape { m, n, k, .. } = self.shape;
+        let [a, w, bias, added] = &self.tensors;
+        let operand = |tensor: &Tensor, rows, columns| Operand {
+            address: tensor.address(),
+            element: Element::F32,
+            rows,
+            columns,
+            transposed: false,
+        };
+        let product = Product {
+            name: self.shape.name,
+            a: operand(a, m, k),
+            b: operand(w, n, k).t(),
+            c: operand(&self.c, m, n),
+            arithmetic: Arithmetic::Plain,
+            epilogue: match (self.shape.bias, self.shape.relu) {
+                (false, _) => Epilogue::Nothing,
+                (true, false) => Epilogue::Bias(bias.address()),
+                (true, true) => Epilogue::ReluBias(bias.address()),
+            },
+            added: self.shape.added.then(|| added.address()),
+            count: 1,
+            own: true,
+        };
+        // SAFETY: the tensors live as long as `self`, whose ways are used before it is dropped, and
+        // have these sizes.
+        unsafe { ways(&self.gpu, &self.workspace, product) }.unwrap()
+    }
+
+    fn run(&self, way: &Way) -> Vec<f32> {
+        self.c.poison().unwrap();
+        // SAFETY: as above; nothing else is on the stream.
+        unsafe { way.enqueue(self.gpu.stream()) }.unwrap();
+        self.c.values().unwrap()
+    }
+
+    /// Each value in float64, and by how much f32 may miss it: a sum in any order by the unit
+    /// roundoff for each addition, relative to the sum of magnitudes.
+    fn expected(&self) -> Vec<(f64, f64)> {
+        let Shape { m, n, k, .. } = self.shape;
+        let [a, w, bias, added] = &self.values;
+        let roundings = (k + 3) as f64 * UNIT_ROUNDOFF;
+        let value = |i: usize, j: usize| {
+            let terms = a[i * k..][..k].iter().zip(&w[j * k..][..k]);
+            let terms = terms.map(|(a, w)| f64::from(*a) * f64::from(*w));
+            let extra = [
+                (self.shape.bias, bias[j]),
+                (self.shape.added, added[i * n + j]),
+            ];
+            let extra = extra.iter().filter(|(there, _)| *there);
+            let terms = terms.chain(extra.map(|(_, value)| f64::from(*value)));
+            let (sum, size) = terms.fold((0.0, 0.0), |(s, z), t| (s + t, z + t.abs()));
+            let sum = if self.shape.relu { sum.max(0.0) } else { sum };
+            (sum, roundings * size)
+        };
+        (0..m)
+            .flat_map(|i| (0..n).map(move |j| (i, j)))
+            .map(|(i, j)| value(i, j))
+            .collect()
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn our_own_kernels_are_right_at_odd_shapes_and_write_nothing_else() {
+    let gpu = Rc::new(Gpu::open(0).unwrap());
+    gpu.bind().unwrap();
+    // Shapes with one row, less than a tile, edges on both sides, and a sum that the pieces cannot
+    // share out evenly.
+    for (m, n, k) in [
+        (1, 4, 32),
+        (17, 36, 64),
+        (67, 1000, 96),
+        (128, 256, 1024),
+        (131, 100, 352),
+        (200, 196, 2080),
+    ] {
+        for (bias, relu, added) in [
+            (false, false, false),
+            (true, false, true),
+            (true, true, false),
+        ] {
+            let shape = Shape {
+                name: "odd",
+                m,
+                n,
+                k,
+                bias,
+                relu,
+                added,
+            };
+            let layer = Layer::new(&gpu, shape);
+            let expected = layer.expected();
+            let mut own = layer.ways();
+            own.retain(|way| matches!(way, Way::Own(..)));
+            assert!(!own.is_empty(), "{m} x {n} x {k}: no kernel of our own");
+            for way in &own {
+                let found = layer.run(way);
+                for (at, (found, (value, bound))) in found.iter().zip(&expected).enumerate() {
+                    let error = (f64::from(*found) - value).abs();
+                    // Not the other way round: a NaN is no match.
+                    let right = error <= *bound;
+                    let (row, column) = (at / n, at % n);
+                    assert!(
+                        right,
+                        "{m} x {n} x {k}, {way}: {found} for {value} at {row}, {column}"
+                    );
+                }
+                let mut margin = found[m * n..].iter();
+                assert!(margin.all(|v| v.is_nan()), "{m} x {n} x {k}, {way}: margin");
+                assert_eq!(layer.run(way)[..m * n], found[..m * n], "{way}: twice");
+            }
+        }
+    }
+}
+
+/// Prints what each way takes for the layers of the transformer, the fastest first:
+/// `cargo test --release --lib every_way_is_timed -- --ignored --nocapture`.
+#[test]
+#[ignore = "needs a CUDA device; prints times"]
+fn every_way_is_timed() {
+    let gpu = Rc::new(Gpu::open(0).unwrap());
+    gpu.bind().unwrap();
+    println!("{}", gpu.properties().name);
+    for batch in [1, 8, 64] {
+        let m = batch * 128;
+        let layer = |name, n, k, relu, added| Shape {
+            name,
+            m,
+            n,
+            k,
+            bias: true,
+            relu,
+            added,
+        };
+        for shape in [
+            layer("queries, keys and values", 768, 256, false, false),
+            layer("projection", 256, 256, false, true),
+            layer("way in", 1024, 256, true, false),
+            layer("way back", 256, 1024, false, true),
+            layer("logits", 1000, 256, false, false),
+        ] {
+            let Shape { name, n, k, .. } = shape;
+            let layer = Layer::new(&gpu, shape);
+            let ways = layer.ways();
+            let mut times: Vec<(f64, &Way)> = ways
+                .iter()
+                .map(|way| {
+                    let time = timed::typical(&gpu, way, |way| {
+                        // SAFETY: the layer outlives the replays, which are waited for.
+                        unsafe { way.enqueue(gpu.stream()) }
+                    });
+                    // What the library proposes and cannot run comes last.
+                    (time.unwrap_or(f64::INFINITY), way)
+                })
+                .collect();
+            times.sort_by(|(x, _), (y, _)| x.total_cmp(y));
+            println!("\nbatch {batch}, {name}: {m} x {n} x {k}");
+            let mut library = 0;
+            for (time, way) in times {
+                // Of the library the fastest three are enough.
+                library += usize::from(matches!(way, Way::Library(..)));
+                if matches!(way, Way::Own(..)) || library <= 3 {
+                    let rate = 2.0 * (m * n * k) as f64 / time / 1e12;
+                    println!("{:8.2} us {rate:6.1} TFLOP/s  {way}", time * 1e6);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Linear layers in f32 by kernels of our own, in tiles that libraries lack.
+
+use std::fmt;
+
+use cudarc::driver::sys::{CUdevice_attribute, CUdeviceptr, CUfunction_attribute};
+
+use crate::device::gpu::Gpu;
+use crate::device::kernel::Source;
+use crate::timing::{CudaError, Launch};
+use crate::workload::network::lt::{Arithmetic, Epilogue, Product};
+use crate::workload::network::tensor::Element;
+use crate::workload::routine::RoutineError;
+
+/// The kernels of this module.
+pub(in crate::workload) static LINEAR: Source = Source {
+    name: "linear.cu",
+    text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/linear.cu")),
+    options: &[],
+    // Copies to shared memory that pass through no registers.
+    oldest: (8, 0),
+};
+
+/// Terms of the sum per stage: `DEPTH` in the source.
+const DEPTH: usize = 32;
+/// Values that one access moves.
+const FOUR: usize = 4;
+
+/// How a kernel divides a product: the numbers of a line `LINEAR(...)` of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::workload) struct Tile {
+    /// Rows and columns of a block.
+    block: [u32; 2],
+    /// Rows and columns of a thread.
+    thread: [u32; 2],
+    /// Rows of lanes in a warp.
+    lanes: u32,
+    /// Parts of the sum between the warps of a block.
+    slices: u32,
+    /// Parts of the sum between the blocks of a cluster.
+    pieces: u32,
+    /// Stages of operands in shared memory.
+    stages: u32,
+    /// Blocks that a multiprocessor has at once, at least.
+    resident: u32,
+}
+
+impl Tile {
+    const fn new(
+        block: [u32; 2],
+        thread: [u32; 2],
+        lanes: u32,
+        [slices, pieces]: [u32; 2],
+        stages: u32,
+        resident: u32,
+    ) -> Self {
+        Self {
+            block,
+            thread,
+            lanes,
+            slices,
+            pieces,
+            stages,
+            resident,
+        }
+    }
+
+    fn kernel(&self) -> String {
+        let ([m, n], [tm, tn]) = (self.block, self.thread);
+        format!("linear_{m}x{n}_{tm}x{tn}_{}_{}", self.slices, self.pieces)
+    }
+
+    fn threads(&self) -> u32 {
+        let ([m, n], [tm, tn]) = (self.block, self.thread);
+        m / tm * (n / tn) * self.slices
+    }
+
+    /// Shared memory of a block: the stages, and later in their place the sums of each slice, whose
+    /// rows are padded by a four.
+    fn shared_bytes(&self) -> u32 {
+        let [m, n] = self.block;
+        let stages = self.stages * (m + n) * DEPTH as u32 * 4;
+        match self.slices * self.pieces {
+            1 => stages,
+            _ => stages.max(self.slices * m * (n + FOUR as u32) * 4),
+        }
+    }
+
+    /// The oldest compute capability that has what it needs: clusters are Hopper's.
+    fn oldest(&self) -> (u32, u32) {
+        if self.pieces > 1 {
+            (9, 0)
+        } else {
+            LINEAR.oldest
+        }
+    }
+}
+
+impl fmt::Display for Tile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ([m, n], [tm, tn]) = (self.block, self.thread);
+        write!(f, "tile {m} x {n}, {tm} x {tn} per thread")?;
+        if self.slices > 1 {
+            write!(f, ", {} slices", self.slices)?;
+        }
+        if self.pieces > 1 {
+            write!(f, ", {} pieces", self.pieces)?;
+        }
+        Ok(())
+    }
+}
+
+/// Every tile of the source. A chip of 132 multiprocessors is filled by 128 blocks: of 128 x 128 at
+/// 8192 rows and 256 columns, of 64 x 128 at 1024 rows and columns, of 64 x 96 at 768 columns, and
+/// so on down to 32 x 32 at 128 rows. Where a layer has too few tiles, pieces of the sum make up
+/// for it. A tile for which a block has few warps divides the sum between more of them.
+#[rustfmt::skip]
+const TILES: [Tile; 21] = [
+    Tile::new([128, 128], [8, 8], 4, [1, 1], 3, 1),
+    Tile::new([128, 128], [16, 8], 4, [1, 1], 3, 2),
+    Tile::new([128, 128], [16, 8], 4, [2, 1], 4, 1),
+    Tile::new([128, 96], [8, 12], 4, [2, 1], 4, 1),
+    Tile::new([128, 64], [8, 8], 4, [1, 1], 3, 2),
+    Tile::new([64, 128], [8, 8], 4, [1, 1], 3, 2),
+    Tile::new([64, 128], [8, 8], 4, [2, 1], 4, 1),
+    Tile::new([64, 128], [16, 8], 4, [2, 1], 4, 1),
+    Tile::new([64, 96], [8, 12], 4, [2, 1], 4, 2),
+    Tile::new([64, 96], [8, 12], 4, [4, 1], 4, 1),
+    Tile::new([64, 64], [8, 8], 4, [2, 1], 4, 2),
+    Tile::new([64, 64], [8, 8], 4, [4, 1], 4, 1),
+    Tile::new([64, 32], [8, 8], 8, [4, 1], 4, 2),
+    Tile::new([64, 32], [8, 8], 8, [8, 1], 4, 1),
+    Tile::new([32, 32], [8, 4], 4, [4, 1], 4, 2),
+    Tile::new([32, 32], [8, 4], 4, [8, 1], 4, 1),
+    Tile::new([64, 128], [8, 8], 4, [2, 4], 4, 1),
+    Tile::new([64, 64], [8, 8], 4, [4, 2], 4, 1),
+    Tile::new([64, 64], [8, 8], 4, [2, 2], 4, 2),
+    Tile::new([32, 32], [8, 4], 4, [4, 2], 4, 2),
+    Tile::new([32, 32], [8, 4], 4, [4, 4], 4, 2),
+];
+
+/// A product in the form that the kernels take: C = A W^T + added, + bias, with or without ReLU.
+struct Layer {
+    m: usize,
+    n: usize,
+    k: usize,
+    relu: bool,
+    a: CUdeviceptr,
+    w: CUdeviceptr,
+    /// Zero where there is none, as of what is added.
+    bias: CUdeviceptr,
+    added: CUdeviceptr,
+    c: CUdeviceptr,
+}
+
+impl Layer {
+    /// `None` where the product has another form, or where its rows are no multiple of what moves at
+    /// once.
+    fn of(product: &Product) -> Option<Self> {
+        let ((m, k), (_, n)) = (product.a.shape(), product.b.shape());
+        let operands = [product.a, product.b, product.c];
+        let plain = operands.iter().all(|o| o.element == Element::F32)
+            && product.arithmetic == Arithmetic::Plain
+            && product.count == 1;
+        let rows = !product.a.transposed && product.b.transposed && !product.c.transposed;
+        let (bias, relu) = match product.epilogue {
+            Epilogue::Nothing => (0, false),
+            Epilogue::Bias(bias) => (bias, false),
+            Epilogue::ReluBias(bias) => (bias, true),
+        };
+        let layer = Self {
+            m,
+            n,
+            k,
+            relu,
+            a: product.a.address,
+            w: product.b.address,
+            bias,
+            added: product.added.unwrap_or(0),
+            c: product.c.address,
+        };
+        let addresses = [layer.a, layer.w, layer.bias, layer.added, layer.c];
+        let aligned = k.is_multiple_of(DEPTH)
+            && n.is_multiple_of(FOUR)
+            && addresses.iter().all(|address| address.is_multiple_of(16));
+        (plain && rows && aligned).then_some(layer)
+    }
+
+    fn launch(&self, gpu: &Gpu, tile: Tile) -> Result<Launch, RoutineError> {
+        let [m, n, k] = [self.m, self.n, self.k].map(u32::try_from);
+        let (m, n, k) = (m?, n?, k?);
+        let function = gpu.function(&LINEAR, &tile.kernel())?;
+        let bytes = tile.shared_bytes();
+        // More than 48 KB has to be asked for.
+        let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        function
+            .set_attribute(attribute, i32::try_from(bytes)?)
+            .map_err(|e| CudaError::new("cuFuncSetAttribute", e))?;
+        let grid = (
+            n.div_ceil(tile.block[1]),
+            m.div_ceil(tile.block[0]),
+            tile.pieces,
+        );
+        Ok(Launch::new(function, grid, (tile.threads(), 1, 1))
+            .shared_bytes(bytes)
+            .arg(self.a)
+            .arg(self.w)
+            .arg(self.bias)
+            .arg(self.added)
+            .arg(self.c)
+            .arg(m)
+            .arg(n)
+            .arg(k)
+            .arg(u32::from(self.relu)))
+    }
+}
+
+/// The product by each tile that the device can run; none where it is no linear layer in f32 or
+/// its rows do not fit.
+///
+/// # Errors
+/// Those of the compiler and the driver.
+pub(in crate::workload) fn launches(
+    gpu: &Gpu,
+    product: &Product,
+) -> Result<Vec<(Tile, Launch)>, RoutineError> {
+    let Some(layer) = Layer::of(product) else {
+        return Ok(Vec::new());
+    };
+    let most = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+    let most =
+        (gpu.context().attribute(most)).map_err(|e| CudaError::new("cuDeviceGetAttribute", e))?;
+    let most = u32::try_from(most)?;
+    let found = gpu.properties().compute_capability;
+    let tiles = TILES.into_iter();
+    tiles
+        .filter(|tile| tile.oldest() <= found && tile.shared_bytes() <= most)
+        .map(|tile| Ok((tile, layer.launch(gpu, tile)?)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tiles_are_those_of_the_source() {
+        let lines: Vec<String> = TILES
+            .iter()
+            .map(|tile| {
+                let ([m, n], [tm, tn]) = (tile.block, tile.thread);
+                let (slices, pieces) = (tile.slices, tile.pieces);
+                let (lanes, stages, resident) = (tile.lanes, tile.stages, tile.resident);
+                format!("LINEAR({m}, {n}, {tm}, {tn}, {lanes}, {slices}, {pieces}, {stages}, {resident})")
+            })
+            .collect();
+        let source = LINEAR
+            .text
+            .lines()
+            .filter(|line| line.starts_with("LINEAR("));
+        assert_eq!(lines, source.collect::<Vec<_>>());
+        assert!(LINEAR.text.contains(&format!("DEPTH = {DEPTH},")));
+    }
+
+    #[test]
+    fn names_differ_and_blocks_fit() {
+        let mut names: Vec<String> = TILES.iter().map(Tile::to_string).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), TILES.len());
+        for tile in TILES {
+            // Of Hopper, beside what the driver keeps of each block.
+            let shared = tile.resident * (tile.shared_bytes() + 1024);
+            assert!(shared <= 228 << 10, "{tile}: {shared} bytes");
+            assert!([128, 256].contains(&tile.threads()), "{tile}");
+        }
+    }
+}

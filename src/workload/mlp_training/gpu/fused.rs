@@ -12,8 +12,8 @@ use crate::workload::network::lt::{Arithmetic, Epilogue, Workspace};
 use crate::workload::routine::RoutineError;
 
 /// Nine kernels: two products with what follows them, the loss with its gradient, three products
-/// of gradients and two sums of biases (two kernels each for more than 256 rows), the update. Where the library has no product with a bias
-/// (and ReLU), kernels of our own follow it, and the notes say so.
+/// of gradients and two sums of biases (two kernels each for more than 256 rows), the update. Where
+/// nothing computes a product with a bias (and ReLU), kernels follow it, and the notes say so.
 pub(super) fn step(memory: &Memory, workspaces: &[Rc<Workspace>; 2]) -> Result<Step, RoutineError> {
     let gpu = &memory.gpu;
     let [here, beside] = workspaces;

@@ -1,6 +1,18 @@
 // One link of a chain of small kernels: y = factor * x + term. x and y may be the same.
-extern "C" __global__ void chain_link(const float* x, float* y, float factor, float term,
+extern "C" __global__ void chain_link(const float *x, float *y, float factor, float term,
                                       unsigned long long n) {
-    const unsigned long long i = blockIdx.x * static_cast<unsigned long long>(blockDim.x) + threadIdx.x;
-    if (i < n) y[i] = __fmaf_rn(factor, x[i], term);
+    elementwise(x, y, n, [=](float v) { return __fmaf_rn(factor, v, term); });
+}
+
+// The same as a programmatic dependent launch: it lets the next link start as soon as all of its
+// own blocks have, and touches memory only when the link before it is done and its writes are
+// visible. A link is done only after the one before it, so that the third cannot overtake the
+// first. Devices before sm_90 have no such launches.
+extern "C" __global__ void chain_link_dependent(const float *x, float *y, float factor, float term,
+                                                unsigned long long n) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+    elementwise(x, y, n, [=](float v) { return __fmaf_rn(factor, v, term); });
 }

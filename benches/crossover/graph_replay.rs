@@ -1,6 +1,7 @@
-//! A chain of small kernels: launched one by one, synchronised after each, replayed as one graph.
+//! A chain of small kernels: launched one by one, synchronised after each, replayed as one graph,
+//! fused into one kernel.
 
-use crossover::model::Launches::{self, Graph, OneByOne, Synchronised};
+use crossover::model::Launches::{self, Fused, Graph, OneByOne, Synchronised};
 use crossover::model::Unit;
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{self, Events, Wall};
@@ -16,17 +17,27 @@ pub(crate) fn group() -> Group<Chain> {
         })
         .launches(launches)
     };
+    let fused = |name, clock| chain(name, clock, Fused).cost(graph_replay::cost_fused);
+    let dependent = |name, clock| {
+        Implementation::gpu(name, clock, graph_replay::dependent)
+            .launches(Graph)
+            .method("programmatic dependent launches")
+    };
     Group::new("graph_replay", sizes, Rate::elements(), graph_replay::cost)
         .about(
             "Graph replay",
-            "A chain of 32 small elementwise kernels: launched one by one, synchronised after each, or \
-             replayed as one CUDA graph?",
+            "A chain of 32 small elementwise kernels: launched one by one, synchronised after each, \
+             replayed as one CUDA graph, or fused into one kernel?",
         )
         .axis("n", "n, elements", Unit::Count)
         .words("the chain", "kernel")
         .with(chain("eager", Wall, OneByOne))
         .with(chain("sync-each", Wall, Synchronised))
         .with(chain("graph", Wall, Graph))
+        .with(dependent("graph-programmatic", Wall))
+        .with(fused("fused", Wall))
         .with(chain("eager-events", Events, OneByOne))
         .with(chain("graph-events", Events, Graph))
+        .with(dependent("graph-programmatic-events", Events))
+        .with(fused("fused-events", Events))
 }

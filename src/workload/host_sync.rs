@@ -18,13 +18,14 @@ use crate::model::cost::Cost;
 use crate::model::role::Launches;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
+use crate::workload::elementwise::{self, with_elementwise};
 use crate::workload::routine::{Made, Routine, RoutineError, Workload, visit_f32};
 use crate::workload::simple;
 
 /// The kernel of a step.
 pub static HOST_SYNC: Source = Source {
     name: "host_sync.cu",
-    text: include_str!("../../kernels/host_sync.cu"),
+    text: with_elementwise!("host_sync.cu"),
     options: &[],
     oldest: (7, 5),
 };
@@ -33,8 +34,6 @@ pub static HOST_SYNC: Source = Source {
 pub const STEPS: usize = 64;
 /// The hybrid does each step whose number is a multiple of this on the CPU.
 const CPU_EVERY: usize = 8;
-/// Threads of a block.
-const BLOCK: u32 = 256;
 /// A contraction towards 1: the values stay of the size of the inputs.
 const A: f32 = 0.96875;
 const B: f32 = 0.03125;
@@ -140,7 +139,8 @@ impl Steps {
         let source = gpu.upload(&problem.x)?;
         let buffers = [gpu.alloc(n)?, gpu.alloc(n)?];
         let address = |slice: &CudaSlice<f32>| slice.device_ptr(gpu.stream()).0;
-        let grid = u32::try_from(n.div_ceil(BLOCK as usize))?;
+        let grid = elementwise::blocks(n as u64)?;
+        let block = (elementwise::THREADS, 1, 1);
         let launches = (0..STEPS)
             .map(|step| {
                 let from = if step == 0 {
@@ -148,7 +148,7 @@ impl Steps {
                 } else {
                     address(&buffers[(step - 1) % 2])
                 };
-                Launch::new(function.clone(), (grid, 1, 1), (BLOCK, 1, 1))
+                Launch::new(function.clone(), (grid, 1, 1), block)
                     .arg(address(&buffers[step % 2]))
                     .arg(from)
                     .arg(A)

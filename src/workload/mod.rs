@@ -5,6 +5,7 @@ mod awaited;
 pub(crate) mod calibrate;
 mod child_process;
 pub mod cold_start;
+mod elementwise;
 pub mod graph_replay;
 mod host_memory;
 pub mod host_sync;

@@ -118,8 +118,10 @@ const TABLE: &str = "
 | add                     | 256   | 32        | 64    | 2 LDG.128, 1 STG.128                                |                        |
 | copy_bytes              | 256   | 32        | 64    | 1 LDG.128, 1 STG.128                                |                        |
 | consume                 | 256   | 32        | 64    | 1 LDG, 8 FFMA, 1 DADD                               | DMUL, DFMA             |
-| chain_link              | 128   | 32        | 64    | 1 LDG, 1 FFMA, 1 STG                                | FMUL                   |
-| step                    | 256   | 32        | 64    | 1 LDG, 1 FFMA, 1 STG                                | FMUL                   |
+| chain_link              | 256   | 32        | 64    | 1 LDG.128, 5 FFMA, 1 STG.128                        | FMUL                   |
+| chain_link_dependent    | 256   | 32        | 64    | 1 LDG.128, 5 FFMA, 1 STG.128, 1 ACQBULK             | FMUL                   |
+| chain_fused             | 256   | 48        | 40    | 1 LDG.128, 160 FFMA, 1 STG.128                      | FMUL                   |
+| step                    | 256   | 32        | 64    | 1 LDG.128, 5 FFMA, 1 STG.128                        | FMUL                   |
 | fill                    | 256   | 32        | 64    | 1 STG                                               | LDG                    |
 | spin                    | 1     | 32        | 32    | 2 CS2R                                              | LDG, STG               |
 | spin_timed              | 1     | 32        | 32    | 2 CS2R, 1 STG                                       | LDG                    |

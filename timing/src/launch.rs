@@ -17,6 +17,7 @@ pub struct Launch {
     grid: (u32, u32, u32),
     block: (u32, u32, u32),
     shared_bytes: u32,
+    programmatic: bool,
     // Boxed so that the addresses in `pointers` stay when `values` grows or the launch moves.
     values: Vec<Box<dyn std::any::Any>>,
     pointers: Vec<*mut c_void>,
@@ -31,6 +32,7 @@ impl Launch {
             grid,
             block,
             shared_bytes: 0,
+            programmatic: false,
             values: Vec::new(),
             pointers: Vec::new(),
         }
@@ -39,6 +41,18 @@ impl Launch {
     /// Sets the dynamic shared memory of a block, in bytes.
     pub fn shared_bytes(mut self, bytes: u32) -> Self {
         self.shared_bytes = bytes;
+        self
+    }
+
+    /// Lets the kernel start before the one ahead of it on the stream has finished, as soon as
+    /// that allows it or ends. The kernel must execute `griddepcontrol.wait` before it touches
+    /// memory that the other writes, or writes memory that the other reads. In a capture the two
+    /// are joined by a programmatic edge.
+    ///
+    /// For devices of compute capability 9.0 and above.
+    /// <https://docs.nvidia.com/cuda/cuda-c-programming-guide/#programmatic-dependent-launch-and-synchronization>
+    pub fn programmatic(mut self) -> Self {
+        self.programmatic = true;
         self
     }
 
@@ -58,8 +72,12 @@ impl Launch {
     /// have the stream's context current (see [`bind`]).
     ///
     /// # Errors
-    /// The driver's error of `cuLaunchKernel`.
+    /// The driver's error of `cuLaunchKernel` or `cuLaunchKernelEx`.
     pub unsafe fn launch(&self, stream: &CudaStream) -> Result<(), CudaError> {
+        if self.programmatic {
+            // SAFETY: the caller's promise.
+            return unsafe { self.launch_programmatic(stream) };
+        }
         // SAFETY: see above; `pointers` holds the addresses of `values`, which live in `self`.
         let status = unsafe {
             sys::cuLaunchKernel(
@@ -77,6 +95,40 @@ impl Launch {
             )
         };
         CudaError::check("cuLaunchKernel", status)
+    }
+
+    /// # Safety
+    /// As [`launch`](Self::launch).
+    unsafe fn launch_programmatic(&self, stream: &CudaStream) -> Result<(), CudaError> {
+        let mut attribute = sys::CUlaunchAttribute {
+            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            pad: [0; 4],
+            // All of it zero but for what the attribute reads.
+            value: sys::CUlaunchAttributeValue { pad: [0; 64] },
+        };
+        attribute.value.programmaticStreamSerializationAllowed = 1;
+        let config = sys::CUlaunchConfig {
+            gridDimX: self.grid.0,
+            gridDimY: self.grid.1,
+            gridDimZ: self.grid.2,
+            blockDimX: self.block.0,
+            blockDimY: self.block.1,
+            blockDimZ: self.block.2,
+            sharedMemBytes: self.shared_bytes,
+            hStream: stream.cu_stream(),
+            attrs: &raw mut attribute,
+            numAttrs: 1,
+        };
+        // SAFETY: as in `launch`; the configuration and its attribute outlive the call.
+        let status = unsafe {
+            sys::cuLaunchKernelEx(
+                &raw const config,
+                self.function.cu_function(),
+                self.pointers.as_ptr().cast_mut(),
+                std::ptr::null_mut(),
+            )
+        };
+        CudaError::check("cuLaunchKernelEx", status)
     }
 }
 

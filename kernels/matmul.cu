@@ -217,3 +217,27 @@ extern "C" __global__ void __launch_bounds__(64, 8)
                         float *__restrict__ c, u64 n) {
     Tiled<32, 32, 16, 4, 4, 1, 64>::run(a, b, c, n);
 }
+
+// Copies both operands of a product to the device from the host's memory, which is mapped into the
+// device's address space: 16 bytes a thread, and the last few floats of each one by one. Both are
+// one range of indices, so that all loads are on their way over the link at once. Addresses are
+// aligned to 16 bytes.
+extern "C" __global__ void __launch_bounds__(256)
+    matmul_fetch(float *a, const float *from_a, u64 a_len, float *b, const float *from_b,
+                 u64 b_len) {
+    const u64 a_vectors = a_len / 4, b_vectors = b_len / 4, vectors = a_vectors + b_vectors;
+    const u64 a_left = a_len % 4, all = vectors + a_left + b_len % 4;
+    const u64 step = (u64)gridDim.x * blockDim.x;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < all; i += step) {
+        if (i < vectors) {
+            const bool first = i < a_vectors;
+            const u64 at = first ? i : i - a_vectors;
+            ((float4 *)(first ? a : b))[at] = ((const float4 *)(first ? from_a : from_b))[at];
+        } else {
+            const u64 left = i - vectors;
+            const bool first = left < a_left;
+            const u64 at = first ? 4 * a_vectors + left : 4 * b_vectors + left - a_left;
+            (first ? a : b)[at] = (first ? from_a : from_b)[at];
+        }
+    }
+}

@@ -1,11 +1,13 @@
 //! Square f32 matrix product, N by N.
 
+use crossover::model::Launches::Graph;
 use crossover::model::{Data, Library, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Submit, Wall};
 use crossover::timing::Rate;
 use crossover::workload::HostMemory;
-use crossover::workload::matmul::{self, Matmul, cpu, gpu};
+use crossover::workload::matmul::gpu::{self, Calls};
+use crossover::workload::matmul::{self, Matmul, cpu};
 
 pub(crate) fn group() -> Group<Matmul> {
     let sizes = Sizes::powers_of_two(
@@ -22,6 +24,21 @@ pub(crate) fn group() -> Group<Matmul> {
     let slow_cpu_sizes = sizes.up_to(128, 256, 1 << 12);
     let one_thread_sizes = Sizes::powers_of_two([8], [6, 8, 10], 0..=13);
     let naive_sizes = sizes.up_to(2048, 2048, 1 << 14);
+    // Beside the fastest of all, whose sizes are the group's.
+    let launched_sizes = Sizes::powers_of_two([8], [5, 8, 11], 0..=15);
+    let tiled_sizes = Sizes::powers_of_two([8], [5, 8], 0..=13);
+    let best = |name, clock, calls| {
+        Implementation::gpu(name, clock, move |gpu, problem| {
+            gpu::best(gpu, problem, calls)
+        })
+        .library(Library::Cublas)
+        .method("the fastest way of each size")
+    };
+    let tiled = |name| {
+        Implementation::gpu(name, Events, gpu::tiled)
+            .method("tiles in registers")
+            .sizes(tiled_sizes.clone())
+    };
     let cublas =
         |name, clock| Implementation::gpu(name, clock, gpu::cublas).library(Library::Cublas);
     let transfer = |name, memory| {
@@ -75,15 +92,25 @@ pub(crate) fn group() -> Group<Matmul> {
             .sizes(naive_sizes),
     )
     .with(Implementation::gpu("tiled", EventsGated, gpu::tiled).method("tiles in registers"))
+    .with(tiled("tiled-eager"))
+    .with(
+        Implementation::gpu("tiled-graph", Events, gpu::tiled_graph)
+            .method("tiles in registers")
+            .launches(Graph)
+            .sizes(tiled_sizes.clone()),
+    )
+    .with(tiled("tiled-awaited").awaited())
     .with(cublas("cublas", EventsGated))
-    .with(cublas("cublas-eager", Events))
-    .with(cublas("cublas-awaited", Wall).awaited())
+    .with(cublas("cublas-eager", Events).sizes(launched_sizes.clone()))
+    .with(cublas("cublas-awaited", Wall).awaited().sizes(launched_sizes))
+    .with(best("best-eager", Events, Calls::Queued))
+    .with(best("best-awaited", Wall, Calls::Awaited).awaited())
     .with(transfer("transfer", HostMemory::Pageable))
     .with(transfer("transfer-pinned-sequence", HostMemory::Pinned))
     .with(
         Implementation::gpu("transfer-pinned", Wall, gpu::transfer_pinned)
             .data(Data::Pinned)
-            .method("in blocks that overlap")
+            .method("the fastest way of each size")
             .library(Library::Cublas)
             .cost(matmul::cost_transfer),
     )

@@ -1,7 +1,7 @@
 //! Four sines on each element: in kernels of their own, fused, and as a graph.
 
 use crossover::model::Launches::{Fused, Graph};
-use crossover::model::Unit;
+use crossover::model::{Data, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Wall};
 use crossover::timing::Rate;
@@ -27,14 +27,11 @@ pub(crate) fn group() -> Group<NestedSine> {
             .launches(Graph)
             .cost(nested_sine::cost_per_kernel)
     };
-    let transfer = |name, memory| {
-        Implementation::gpu(name, Wall, move |gpu, problem| {
-            gpu::transfer(gpu, problem, memory)
-        })
-        .data(memory)
-        .launches(Fused)
-        .cost(nested_sine::cost_transfer)
-        .sizes(copied_sizes.clone())
+    let moved = |row: Implementation<NestedSine>, data: Data| {
+        row.data(data)
+            .launches(Fused)
+            .cost(nested_sine::cost_transfer)
+            .sizes(copied_sizes.clone())
     };
 
     Group::new("nested_sine", sizes, Rate::elements(), nested_sine::cost)
@@ -72,6 +69,14 @@ pub(crate) fn group() -> Group<NestedSine> {
         )
         .with(graph("graph", Events))
         .with(graph("graph-gated", EventsGated))
-        .with(transfer("transfer", HostMemory::Pageable))
-        .with(transfer("transfer-pinned", HostMemory::Pinned))
+        .with(moved(
+            Implementation::gpu("transfer", Wall, |gpu, problem| {
+                gpu::transfer(gpu, problem, HostMemory::Pageable)
+            }),
+            Data::Ordinary,
+        ))
+        .with(moved(
+            Implementation::gpu("transfer-pinned", Wall, nested_sine::transfer_pinned),
+            Data::Pinned,
+        ))
 }

@@ -26,11 +26,17 @@ pub(crate) fn cublas<F: Family>(name: &'static str, clock: Clock) -> Row<F> {
     .library(Library::Cublas)
 }
 
-/// The same from and to host memory.
+/// The same from and to host memory: ordinary memory one step after the other, pinned memory in
+/// the fastest way.
 pub(crate) fn transfer<F: Family>(name: &'static str, memory: HostMemory) -> Row<F> {
-    Implementation::gpu(name, Clock::Wall, move |gpu, problem: &Rc<Shaped<F>>| {
-        gpu::transfer(gpu, problem.matmul(), memory)
-    })
+    Implementation::gpu(
+        name,
+        Clock::Wall,
+        move |gpu, problem: &Rc<Shaped<F>>| match memory {
+            HostMemory::Pageable => gpu::transfer(gpu, problem.matmul(), memory),
+            HostMemory::Pinned => gpu::transfer_pinned(gpu, problem.matmul()),
+        },
+    )
     .data(memory)
     .library(Library::Cublas)
     .cost(|size| F::shape(size).cost_transfer())

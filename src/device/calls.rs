@@ -2,7 +2,7 @@
 //! CUDA's call.
 
 use cudarc::driver::sys::CUdeviceptr;
-use cudarc::driver::{CudaEvent, CudaStream, PinnedHostSlice, ValidAsZeroBits, result};
+use cudarc::driver::{CudaEvent, CudaStream, PinnedHostSlice, ValidAsZeroBits, result, sys};
 
 use crate::timing::CudaError;
 
@@ -42,6 +42,20 @@ pub(crate) fn pinned_mut<T: ValidAsZeroBits>(
     slice
         .as_mut_slice()
         .map_err(|e| CudaError::new("cuEventSynchronize", e))
+}
+
+/// Where the device finds pinned memory.
+///
+/// # Errors
+/// The driver's, also where the memory is not pinned.
+pub(crate) fn mapped_address<T>(pinned: &[T]) -> Result<CUdeviceptr, CudaError> {
+    let mut address = 0;
+    let host = pinned.as_ptr().cast_mut().cast();
+    // SAFETY: the driver writes one address, and refuses memory that it has not pinned.
+    CudaError::check("cuMemHostGetDevicePointer", unsafe {
+        sys::cuMemHostGetDevicePointer_v2(&mut address, host, 0)
+    })?;
+    Ok(address)
 }
 
 /// Enqueues a copy of `from` to the device.

@@ -16,6 +16,7 @@ pub mod memory;
 pub mod mlp_training;
 pub mod nested_sine;
 mod network;
+mod queue;
 pub(crate) mod routine;
 mod run_child;
 pub mod simple;
@@ -24,6 +25,7 @@ pub mod sustained;
 pub mod timing_methods;
 pub mod transfer;
 pub mod transformer;
+mod trial;
 
 pub use awaited::awaited;
 pub use host_memory::HostMemory;

@@ -21,11 +21,8 @@ use crate::model::role::Launches;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
 use crate::workload::host_memory::pinned_copy;
-use crate::workload::nested_sine::{self, NestedSine};
+use crate::workload::nested_sine::{self, NestedSine, cut};
 use crate::workload::routine::{Made, Routine, RoutineError, Workload};
-
-/// Pieces start at multiples of this many values, so that vector loads stay aligned.
-const ALIGNMENT: usize = 1 << 10;
 
 /// The inputs: those of nested sine.
 pub struct Streams(Rc<NestedSine>);
@@ -183,14 +180,6 @@ impl Piece {
     }
 }
 
-/// First value and length of at most `pieces` pieces of `n` values.
-fn cut(n: usize, pieces: usize) -> impl Iterator<Item = (usize, usize)> {
-    let len = n.div_ceil(pieces).next_multiple_of(ALIGNMENT);
-    (0..n)
-        .step_by(len)
-        .map(move |first| (first, len.min(n - first)))
-}
-
 impl Routine for Overlap {
     fn poison(&mut self) -> Result<(), RoutineError> {
         pinned_mut(&mut self.to)?.fill(nested_sine::POISON);
@@ -215,23 +204,5 @@ impl Routine for Overlap {
 
     fn launches(&self) -> u32 {
         self.pieces.len() as u32
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pieces_cover_everything_once_and_stay_aligned() {
-        for n in [1, 1000, 1024, 1 << 20, (1 << 20) + 1] {
-            for pieces in [1, 2, 8, 64] {
-                let cut: Vec<_> = cut(n, pieces).collect();
-                assert!(cut.len() <= pieces);
-                assert_eq!(cut.iter().map(|p| p.1).sum::<usize>(), n);
-                assert!(cut.windows(2).all(|p| p[0].0 + p[0].1 == p[1].0));
-                assert!(cut.iter().all(|p| p.0 % ALIGNMENT == 0 && p.1 > 0));
-            }
-        }
     }
 }

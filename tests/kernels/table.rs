@@ -46,6 +46,7 @@ const TABLE: &str = "
 | matmul_tiled_128_any    | 256   | 128       | 16    | 64 LDS.128, 1024 FFMA                               | FMUL, LDG.128, STG.128 |
 | matmul_tiled_64_any     | 128   | 128       | 16    | 96 LDS.128, 1024 FFMA                               | FMUL, LDG.128, STG.128 |
 | matmul_tiled_32_any     | 64    | 128       | 16    | 64 LDS.128, 512 FFMA                                | FMUL, LDG.128, STG.128 |
+| matmul_fetch            | 256   | 32        | 64    | 1 LDG.128, 1 LDG, 1 STG.128                         |                        |
 | to_tf32                 | 256   | 32        | 64    | 1 LDG, 1 STG                                        |                        |
 | to_f16                  | 256   | 32        | 64    | 1 LDG, 1 STG.U16                                    |                        |
 | to_bf16                 | 256   | 32        | 64    | 1 LDG, 1 STG.U16                                    |                        |

@@ -1,28 +1,36 @@
 //! Products on the GPU.
 
+use std::fmt;
 use std::rc::Rc;
 
+use cudarc::driver::sys::CUdeviceptr;
+
 use crate::device::gpu::Gpu;
+use crate::device::graph::Graph;
 use crate::model::verified::Verified;
-use crate::timing::Launch;
+use crate::timing::{CudaError, Launch};
 use crate::workload::launches::launches;
 use crate::workload::matmul::operands::Inputs;
 use crate::workload::matmul::output::Output;
 use crate::workload::matmul::problem::{MATMUL, Matmul};
 use crate::workload::matmul::sgemm::Sgemm;
+use crate::workload::matmul::tiles::{TILES, Tile, tile};
 use crate::workload::routine::{Made, Routine, RoutineError};
+use crate::workload::trial;
 
-pub use crate::workload::matmul::overlap::transfer_pinned;
+pub use crate::workload::matmul::pinned::{transfer_pinned, transfer_pinned_ways};
 pub use crate::workload::matmul::transfer::transfer;
 
 /// Own kernel, one thread an element.
 pub fn naive(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
-    kernel(gpu, problem, "matmul_naive", (32, 8), (32, 8))
+    let naive = Resident::kernel(gpu, problem, "matmul_naive", (32, 8), (32, 8))?;
+    Ok(Box::new(naive))
 }
 
 /// Own kernel, tiles of 32 x 32 in shared memory.
 pub fn shared(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
-    kernel(gpu, problem, "matmul_shared", (32, 32), (32, 32))
+    let shared = Resident::kernel(gpu, problem, "matmul_shared", (32, 32), (32, 32))?;
+    Ok(Box::new(shared))
 }
 
 /// Own kernel, tiles in registers. The tile's size is chosen by the order and the number of
@@ -30,6 +38,13 @@ pub fn shared(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
 pub fn tiled(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     let tile = tile(problem.order() as u64, gpu.properties().multiprocessors);
     tiled_by(gpu, problem, tile.side)
+}
+
+/// The same, captured and replayed as a graph of one kernel.
+pub fn tiled_graph(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
+    let tile = tile(problem.order() as u64, gpu.properties().multiprocessors);
+    let resident = Resident::tiled(gpu, problem, tile)?;
+    Ok(Box::new(resident.as_graph()?))
 }
 
 /// [`tiled`] with tiles of `side` rows and columns: 32, 64 or 128. For tests, and to find
@@ -42,30 +57,88 @@ pub fn tiled_by(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, side: u32) -> Made {
         .iter()
         .find(|tile| tile.side == side)
         .ok_or_else(|| format!("there is no tile of side {side}; choose 32, 64 or 128"))?;
-    kernel(
-        gpu,
-        problem,
-        tile.name(problem.order()),
-        (side, side),
-        (tile.threads, 1),
-    )
+    Ok(Box::new(Resident::tiled(gpu, problem, tile)?))
 }
 
 /// cuBLAS SGEMM in true f32 (not TF32), in the library's default mode; of a batch,
 /// `cublasSgemmStridedBatched`.
 pub fn cublas(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
-    let inputs = problem.device_inputs(gpu)?;
-    let output = Output::new(gpu, problem)?;
-    let sgemm = Sgemm::new(gpu, problem.shape, inputs.a(), inputs.b(), output.address())?;
-    // SAFETY: the addresses are those of the slices above, which have the lengths of the shape.
-    let launches = launches(gpu, || unsafe { sgemm.enqueue() })?;
-    Ok(Box::new(Resident {
-        product: Product::Sgemm(sgemm),
-        launches,
-        _inputs: inputs,
-        output,
-        notes: Vec::new(),
-    }))
+    Ok(Box::new(Resident::cublas(gpu, problem)?))
+}
+
+/// How the calls of a routine follow one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calls {
+    /// Without a wait between them.
+    Queued,
+    /// Each awaited before the next.
+    Awaited,
+}
+
+/// Whichever of [`tiled`] and [`cublas`] is faster at this order, launched or replayed as a graph,
+/// on the host's clock and with calls as they will be timed. From order 2048 on it is cuBLAS
+/// without a trial. It waits for nothing: whoever asked for awaited calls has to.
+///
+/// # Errors
+/// Errors of CUDA and cuBLAS, out of memory included.
+pub fn best(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, calls: Calls) -> Made {
+    let n = problem.order();
+    if n > LARGEST_TRIED {
+        return cublas(gpu, problem);
+    }
+    let mut made = Vec::new();
+    for way in Way::ALL {
+        made.push(way.make(gpu, problem)?);
+    }
+    let words = match calls {
+        Calls::Queued => "calls queued",
+        Calls::Awaited => "each call awaited",
+    };
+    let choice = format!("product of order {n} in device memory, {words}");
+    let names = Way::ALL.map(|way| way.to_string());
+    let chosen = trial::fastest(&choice, &names, |way, times| {
+        made[way].run_times(times, calls)
+    })?;
+    Ok(Box::new(made.swap_remove(chosen)))
+}
+
+/// Above this order the library wins, and the calls' own cost is nothing.
+const LARGEST_TRIED: usize = 1024;
+
+/// A way to compute a small product in device memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Tiled,
+    TiledGraph,
+    Cublas,
+    CublasGraph,
+}
+
+impl Way {
+    const ALL: [Way; 4] = [Way::Tiled, Way::TiledGraph, Way::Cublas, Way::CublasGraph];
+
+    fn make(self, gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Resident, RoutineError> {
+        let tile = || tile(problem.order() as u64, gpu.properties().multiprocessors);
+        let mut resident = match self {
+            Way::Tiled => Resident::tiled(gpu, problem, tile())?,
+            Way::TiledGraph => Resident::tiled(gpu, problem, tile())?.as_graph()?,
+            Way::Cublas => Resident::cublas(gpu, problem)?,
+            Way::CublasGraph => Resident::cublas(gpu, problem)?.as_graph()?,
+        };
+        resident.notes.insert(0, format!("fastest: {self}"));
+        Ok(resident)
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Way::Tiled => "tiles in registers",
+            Way::TiledGraph => "tiles in registers, as a graph",
+            Way::Cublas => "cuBLAS",
+            Way::CublasGraph => "cuBLAS, as a graph",
+        })
+    }
 }
 
 enum Product {
@@ -75,6 +148,8 @@ enum Product {
 
 /// A product whose operands and result stay in device memory.
 struct Resident {
+    /// The product, captured; dropped before the memory that it uses.
+    graph: Option<Graph>,
     product: Product,
     /// Launches of an iteration.
     launches: u32,
@@ -84,32 +159,100 @@ struct Resident {
     notes: Vec<String>,
 }
 
-/// Kernel `name`, whose blocks of `block` threads each compute `tile` columns and rows.
-fn kernel(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Matmul>,
-    name: &str,
-    tile: (u32, u32),
-    block: (u32, u32),
-) -> Made {
-    let function = gpu.function(&MATMUL, name)?;
-    let inputs = problem.device_inputs(gpu)?;
-    let output = Output::new(gpu, problem)?;
-    gpu.bind()?;
-    let n = u32::try_from(problem.order())?;
-    let grid = (n.div_ceil(tile.0), n.div_ceil(tile.1), 1);
-    let launch = Launch::new(function, grid, (block.0, block.1, 1))
-        .arg(inputs.a())
-        .arg(inputs.b())
-        .arg(output.address())
-        .arg(u64::from(n));
-    Ok(Box::new(Resident {
-        product: Product::Kernel(launch),
-        launches: 1,
-        _inputs: inputs,
-        output,
-        notes: vec![format!("kernel {name}")],
-    }))
+impl Resident {
+    fn tiled(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, tile: &Tile) -> Result<Self, RoutineError> {
+        let n = problem.order();
+        let launch = |addresses| tile.launch(gpu, n, addresses);
+        Self::launched(gpu, problem, tile.name(n), launch)
+    }
+
+    fn cublas(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Self, RoutineError> {
+        let inputs = problem.device_inputs(gpu)?;
+        let output = Output::new(gpu, problem)?;
+        let sgemm = Sgemm::new(gpu, problem.shape, inputs.a(), inputs.b(), output.address())?;
+        // SAFETY: the addresses are those of the slices above, which have the lengths of the
+        // shape.
+        let launches = launches(gpu, || unsafe { sgemm.enqueue() })?;
+        Ok(Self {
+            graph: None,
+            product: Product::Sgemm(sgemm),
+            launches,
+            _inputs: inputs,
+            output,
+            notes: Vec::new(),
+        })
+    }
+
+    /// Kernel `name`, whose blocks of `block` threads each compute `tile` columns and rows.
+    fn kernel(
+        gpu: &Rc<Gpu>,
+        problem: &Rc<Matmul>,
+        name: &str,
+        tile: (u32, u32),
+        block: (u32, u32),
+    ) -> Result<Self, RoutineError> {
+        let function = gpu.function(&MATMUL, name)?;
+        gpu.bind()?;
+        let n = u32::try_from(problem.order())?;
+        let grid = (n.div_ceil(tile.0), n.div_ceil(tile.1), 1);
+        Self::launched(gpu, problem, name, |[a, b, c]| {
+            let launch = Launch::new(function, grid, (block.0, block.1, 1));
+            Ok(launch.arg(a).arg(b).arg(c).arg(u64::from(n)))
+        })
+    }
+
+    /// A kernel of the source on the addresses of A, B and C.
+    fn launched(
+        gpu: &Rc<Gpu>,
+        problem: &Rc<Matmul>,
+        name: &str,
+        launch: impl FnOnce([CUdeviceptr; 3]) -> Result<Launch, RoutineError>,
+    ) -> Result<Self, RoutineError> {
+        let inputs = problem.device_inputs(gpu)?;
+        let output = Output::new(gpu, problem)?;
+        let launch = launch([inputs.a(), inputs.b(), output.address()])?;
+        Ok(Self {
+            graph: None,
+            product: Product::Kernel(launch),
+            launches: 1,
+            _inputs: inputs,
+            output,
+            notes: vec![format!("kernel {name}")],
+        })
+    }
+
+    /// The same, captured and replayed.
+    fn as_graph(mut self) -> Result<Self, CudaError> {
+        // Once outside of a capture, in which the library may load nothing.
+        self.enqueue()?;
+        self.output.gpu().synchronize()?;
+        let graph = Graph::capture(self.output.gpu().stream(), || self.enqueue())?;
+        self.graph = Some(graph);
+        self.notes.push("replayed as a graph".to_owned());
+        Ok(self)
+    }
+
+    /// So many iterations, all of them done when it returns.
+    fn run_times(&mut self, times: u32, calls: Calls) -> Result<(), RoutineError> {
+        for _ in 0..times {
+            self.run()?;
+            if calls == Calls::Awaited {
+                self.output.gpu().synchronize()?;
+            }
+        }
+        Ok(self.output.gpu().synchronize()?)
+    }
+
+    fn enqueue(&self) -> Result<(), CudaError> {
+        match &self.product {
+            // SAFETY: the arguments are those of every kernel of the source (A, B, C, n); the
+            // slices live in `self`, have the lengths of the shape, and are distinct; the
+            // context was made current when the routine was.
+            Product::Kernel(launch) => unsafe { launch.launch(self.output.gpu().stream()) },
+            // SAFETY: as above.
+            Product::Sgemm(sgemm) => unsafe { sgemm.enqueue() },
+        }
+    }
 }
 
 impl Routine for Resident {
@@ -118,15 +261,12 @@ impl Routine for Resident {
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {
-        match &self.product {
-            // SAFETY: the arguments are those of every kernel of this file (A, B, C, n); the
-            // slices live in `self`, have the lengths of the shape, and are distinct; the
-            // context was made current when the routine was.
-            Product::Kernel(launch) => unsafe { launch.launch(self.output.gpu().stream()) }?,
-            // SAFETY: as above.
-            Product::Sgemm(sgemm) => unsafe { sgemm.enqueue() }?,
-        }
-        Ok(())
+        Ok(match &self.graph {
+            // SAFETY: the slices that the graph uses live in `self`; the context is current, as
+            // in `enqueue`.
+            Some(graph) => unsafe { graph.launch() },
+            None => self.enqueue(),
+        }?)
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
@@ -140,99 +280,5 @@ impl Routine for Resident {
 
     fn notes(&self) -> Vec<String> {
         self.notes.clone()
-    }
-}
-
-/// A size of the register-tiled kernel.
-#[derive(Debug, PartialEq)]
-struct Tile {
-    /// Rows and columns of C that a block computes.
-    side: u32,
-    /// Threads of a block.
-    threads: u32,
-    /// Entry point where rows are aligned to 16 bytes, and where not.
-    names: [&'static str; 2],
-    /// Time of one multiply-add relative to the largest tile's, on a full device. Estimated
-    /// from loads of shared memory a multiply-add (1/16, 3/32 and 1/8), not measured.
-    slowdown: f64,
-}
-
-const TILES: [Tile; 3] = [
-    Tile {
-        side: 128,
-        threads: 256,
-        names: ["matmul_tiled_128", "matmul_tiled_128_any"],
-        slowdown: 1.0,
-    },
-    Tile {
-        side: 64,
-        threads: 128,
-        names: ["matmul_tiled_64", "matmul_tiled_64_any"],
-        slowdown: 1.25,
-    },
-    Tile {
-        side: 32,
-        threads: 64,
-        names: ["matmul_tiled_32", "matmul_tiled_32_any"],
-        slowdown: 2.0,
-    },
-];
-
-impl Tile {
-    fn name(&self, n: usize) -> &'static str {
-        self.names[usize::from(!n.is_multiple_of(4))]
-    }
-
-    /// Work of the busiest multiprocessor, in multiply-adds of the largest tile's kind for
-    /// each term of the sum.
-    fn busiest(&self, n: u64, multiprocessors: u32) -> f64 {
-        let blocks = n.div_ceil(u64::from(self.side)).pow(2);
-        let a_processor = blocks.div_ceil(u64::from(multiprocessors.max(1)));
-        a_processor as f64 * f64::from(self.side).powi(2) * self.slowdown
-    }
-}
-
-/// The tile whose busiest multiprocessor has the least to do: large tiles need the fewest
-/// loads, small ones leave fewer multiprocessors without work.
-fn tile(n: u64, multiprocessors: u32) -> &'static Tile {
-    TILES
-        .iter()
-        .min_by(|x, y| {
-            let work = |t: &Tile| t.busiest(n, multiprocessors);
-            work(x).total_cmp(&work(y))
-        })
-        .unwrap_or(&TILES[0])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tiles_by_order_on_132_multiprocessors() {
-        for (n, side) in [
-            (1, 32),
-            (257, 32),
-            (512, 32),
-            (1024, 64),
-            (2048, 128),
-            (4096, 128),
-            (32_768, 128),
-        ] {
-            assert_eq!(tile(n, 132).side, side, "order {n}");
-        }
-    }
-
-    #[test]
-    fn rows_that_are_not_aligned_take_the_other_entry_point() {
-        assert_eq!(TILES[0].name(4096), "matmul_tiled_128");
-        assert_eq!(TILES[0].name(4095), "matmul_tiled_128_any");
-    }
-
-    #[test]
-    fn every_entry_point_is_in_the_source() {
-        for name in TILES.iter().flat_map(|tile| tile.names) {
-            assert!(MATMUL.text.contains(&format!(" {name}(")), "{name}");
-        }
     }
 }

@@ -10,6 +10,7 @@ mod method;
 mod operands;
 mod output;
 mod overlap;
+mod pinned;
 pub mod precision;
 mod problem;
 mod rectangular;
@@ -18,7 +19,9 @@ mod schedule;
 mod sgemm;
 mod shape;
 mod shaped;
+mod tiles;
 mod transfer;
+mod ways;
 
 pub(super) use problem::{CUBLAS_WORKSPACE, UNIT_ROUNDOFF, device_bytes, host_bytes, uniform};
 pub use problem::{LARGEST, Matmul, cost, cost_transfer};

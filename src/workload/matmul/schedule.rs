@@ -2,10 +2,6 @@
 
 use std::ops::Range;
 
-/// Below this order the three follow one another: the pieces would be too small to keep the
-/// device busy, and queueing them would take longer than what they hide.
-pub(super) const OVERLAP_FROM: usize = 2048;
-
 /// The first panel is this part of the terms; nothing can be computed before it is there.
 const FIRST_PART: usize = 16;
 /// Panels by terms, each twice as wide as the one before it.
@@ -33,12 +29,25 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// The pieces at order `n`; `None` where the three are better done one after the other.
-    pub(super) fn new(n: usize) -> Option<Self> {
-        (n >= OVERLAP_FROM).then(|| Self::with(n, FIRST_PART, PANELS, MOST_BLOCKS))
+    /// For orders whose product takes about as long as the upload, or longer.
+    pub(super) fn panels(n: usize) -> Self {
+        let blocks = (n / FEWEST_ROWS).clamp(1, MOST_BLOCKS);
+        Self::with(n, FIRST_PART, PANELS, blocks)
     }
 
-    fn with(n: usize, first_part: usize, panels: usize, most_blocks: usize) -> Self {
+    /// One half of the terms, then the other in so many blocks. The upload takes longest at small
+    /// orders; all that follows it is the product and the download of the last block.
+    pub(super) fn half(n: usize, blocks: usize) -> Self {
+        Self::with(n, 2, 1, blocks)
+    }
+
+    /// Whether each block has rows enough to be worth a call of its own.
+    pub(super) fn is_worth_it(&self) -> bool {
+        const FEWEST: usize = 128;
+        !self.rest.is_empty() && self.blocks.iter().all(|rows| rows.len() >= FEWEST)
+    }
+
+    fn with(n: usize, first_part: usize, panels: usize, blocks: usize) -> Self {
         // In steps of 64 terms: rows of a panel then begin at 256 bytes where those of the
         // matrix do.
         let mut width = (n / first_part).next_multiple_of(64);
@@ -51,14 +60,20 @@ impl Schedule {
                 panel
             })
             .collect();
-        let blocks = (n / FEWEST_ROWS).clamp(1, most_blocks);
-        let edge = |i: usize| n * i / blocks;
         Self {
             panels,
             rest: begin..n,
-            blocks: (0..blocks).map(|i| edge(i)..edge(i + 1)).collect(),
+            blocks: even(n, blocks).collect(),
         }
     }
+}
+
+/// So many ranges of about the same length that follow one another up to `n`; fewer where they
+/// would be empty.
+pub(super) fn even(n: usize, pieces: usize) -> impl Iterator<Item = Range<usize>> {
+    let pieces = pieces.clamp(1, n.max(1));
+    let edge = move |i: usize| n * i / pieces;
+    (0..pieces).map(move |i| edge(i)..edge(i + 1))
 }
 
 #[cfg(test)]
@@ -104,7 +119,7 @@ mod tests {
                 panels,
                 rest,
                 blocks,
-            } = Schedule::new(n).unwrap();
+            } = Schedule::panels(n);
             let terms = panels.iter().chain([&rest]);
             let mut next = 0;
             for range in terms {
@@ -125,14 +140,36 @@ mod tests {
     }
 
     #[test]
-    fn small_products_are_done_in_sequence() {
-        assert_eq!(Schedule::new(OVERLAP_FROM - 1), None);
+    fn halves_of_small_products_are_the_whole_too() {
+        for n in [256, 257, 300, 512, 1024] {
+            for blocks in [2, 4] {
+                let Schedule {
+                    panels,
+                    rest,
+                    blocks: rows,
+                } = Schedule::half(n, blocks);
+                assert_eq!((panels.len(), rows.len()), (1, blocks));
+                assert_eq!((panels[0].start, panels[0].end), (0, rest.start));
+                assert!(rest.start >= n / 2 && rest.end == n && !rest.is_empty());
+                assert_eq!((rows[0].start, rows[blocks - 1].end), (0, n));
+            }
+        }
+        assert!(Schedule::half(1024, 4).is_worth_it());
+        assert!(!Schedule::half(256, 4).is_worth_it());
+        let even: Vec<_> = even(3, 16).collect();
+        assert_eq!(even, [0..1, 1..2, 2..3]);
+    }
+
+    #[test]
+    fn overlapping_a_small_product_is_predicted_to_pay() {
+        let took = predicted(&Schedule::half(1024, 4), 1024);
+        assert!(took < 0.75 * in_sequence(1024), "{took}");
     }
 
     #[test]
     fn the_prediction_is_near_the_limit_and_never_behind_the_sequence() {
         for n in [2048, 4096, 8192, 16_384, 32_768] {
-            let took = predicted(&Schedule::new(n).unwrap(), n);
+            let took = predicted(&Schedule::panels(n), n);
             assert!(took >= limit(n), "{n}: {took}");
             assert!(took < 0.9 * in_sequence(n), "{n}: {took}");
             if n >= 8192 {
@@ -150,10 +187,11 @@ mod tests {
                 "order {n}: in sequence {:.2} ms, limit {:.2} ms, chosen {:.2} ms",
                 1e3 * in_sequence(n),
                 1e3 * limit(n),
-                1e3 * predicted(&Schedule::new(n).unwrap(), n)
+                1e3 * predicted(&Schedule::panels(n), n)
             );
             for (part, panels) in [(4, 1), (8, 1), (8, 2), (16, 1), (16, 2), (16, 3), (32, 4)] {
                 for blocks in [4, 8, 16] {
+                    let blocks = (n / FEWEST_ROWS).clamp(1, blocks);
                     let schedule = Schedule::with(n, part, panels, blocks);
                     let took = predicted(&schedule, n);
                     assert!(took >= limit(n));

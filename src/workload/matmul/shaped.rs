@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 
 use crate::device::kernel::Source;
-use crate::workload::matmul::problem::{CUBLAS_WORKSPACE, Matmul};
+use crate::workload::matmul::problem::{CUBLAS_WORKSPACE, MATMUL, Matmul};
 use crate::workload::matmul::shape::Shape;
 use crate::workload::routine::Workload;
 
@@ -22,7 +22,7 @@ pub trait Family: 'static {
 
     /// As [`Workload::kernels`].
     fn kernels() -> &'static [&'static Source] {
-        &[]
+        const { &[&MATMUL] }
     }
 
     /// As [`Workload::device_bytes`]: the inputs that implementations share, all three

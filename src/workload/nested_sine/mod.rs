@@ -5,12 +5,15 @@ pub mod cpu;
 pub mod gpu;
 mod input;
 mod isa;
+mod pinned;
 mod problem;
 mod sine;
 mod vector;
 mod verify;
 
 pub use isa::Isa;
+pub(super) use pinned::cut;
+pub use pinned::{transfer_pinned, transfer_pinned_ways};
 pub use problem::{NESTED_SINE, NestedSine, cost, cost_per_kernel, cost_transfer, cost_vector};
 pub(super) use verify::POISON;
 

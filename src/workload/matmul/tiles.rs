@@ -1,0 +1,123 @@
+//! The register-tiled kernel: its sizes, and which of them an order takes.
+
+use cudarc::driver::sys::CUdeviceptr;
+
+use crate::device::gpu::Gpu;
+use crate::timing::Launch;
+use crate::workload::matmul::problem::MATMUL;
+use crate::workload::routine::RoutineError;
+
+/// A size of the register-tiled kernel.
+#[derive(Debug, PartialEq)]
+pub(super) struct Tile {
+    /// Rows and columns of C that a block computes.
+    pub(super) side: u32,
+    /// Threads of a block.
+    threads: u32,
+    /// Entry point where rows are aligned to 16 bytes, and where not.
+    names: [&'static str; 2],
+    /// Time of one multiply-add relative to the largest tile's, on a full device. Estimated
+    /// from loads of shared memory a multiply-add (1/16, 3/32 and 1/8), not measured.
+    slowdown: f64,
+}
+
+pub(super) const TILES: [Tile; 3] = [
+    Tile {
+        side: 128,
+        threads: 256,
+        names: ["matmul_tiled_128", "matmul_tiled_128_any"],
+        slowdown: 1.0,
+    },
+    Tile {
+        side: 64,
+        threads: 128,
+        names: ["matmul_tiled_64", "matmul_tiled_64_any"],
+        slowdown: 1.25,
+    },
+    Tile {
+        side: 32,
+        threads: 64,
+        names: ["matmul_tiled_32", "matmul_tiled_32_any"],
+        slowdown: 2.0,
+    },
+];
+
+impl Tile {
+    /// The entry point for matrices of this order.
+    pub(super) fn name(&self, n: usize) -> &'static str {
+        self.names[usize::from(!n.is_multiple_of(4))]
+    }
+
+    /// The kernel on matrices of order `n` at addresses that the device may use, which are
+    /// aligned to 16 bytes: A, B and C.
+    pub(super) fn launch(
+        &self,
+        gpu: &Gpu,
+        n: usize,
+        [a, b, c]: [CUdeviceptr; 3],
+    ) -> Result<Launch, RoutineError> {
+        gpu.bind()?;
+        let function = gpu.function(&MATMUL, self.name(n))?;
+        let blocks = u32::try_from(n)?.div_ceil(self.side);
+        Ok(
+            Launch::new(function, (blocks, blocks, 1), (self.threads, 1, 1))
+                .arg(a)
+                .arg(b)
+                .arg(c)
+                .arg(n as u64),
+        )
+    }
+
+    /// Work of the busiest multiprocessor, in multiply-adds of the largest tile's kind for
+    /// each term of the sum.
+    fn busiest(&self, n: u64, multiprocessors: u32) -> f64 {
+        let blocks = n.div_ceil(u64::from(self.side)).pow(2);
+        let a_processor = blocks.div_ceil(u64::from(multiprocessors.max(1)));
+        a_processor as f64 * f64::from(self.side).powi(2) * self.slowdown
+    }
+}
+
+/// The tile whose busiest multiprocessor has the least to do: large tiles need the fewest
+/// loads, small ones leave fewer multiprocessors without work.
+pub(super) fn tile(n: u64, multiprocessors: u32) -> &'static Tile {
+    TILES
+        .iter()
+        .min_by(|x, y| {
+            let work = |t: &Tile| t.busiest(n, multiprocessors);
+            work(x).total_cmp(&work(y))
+        })
+        .unwrap_or(&TILES[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_by_order_on_132_multiprocessors() {
+        for (n, side) in [
+            (1, 32),
+            (257, 32),
+            (512, 32),
+            (1024, 64),
+            (2048, 128),
+            (4096, 128),
+            (32_768, 128),
+        ] {
+            assert_eq!(tile(n, 132).side, side, "order {n}");
+        }
+    }
+
+    #[test]
+    fn rows_that_are_not_aligned_take_the_other_entry_point() {
+        assert_eq!(TILES[0].name(4096), "matmul_tiled_128");
+        assert_eq!(TILES[0].name(4095), "matmul_tiled_128_any");
+    }
+
+    #[test]
+    fn every_entry_point_is_in_the_source() {
+        for name in TILES.iter().flat_map(|tile| tile.names) {
+            assert!(MATMUL.text.contains(&format!(" {name}(")), "{name}");
+        }
+    }
+}

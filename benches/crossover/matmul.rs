@@ -26,6 +26,7 @@ pub(crate) fn group() -> Group<Matmul> {
     let naive_sizes = sizes.up_to(2048, 2048, 1 << 14);
     // Beside the fastest of all, whose sizes are the group's.
     let launched_sizes = Sizes::powers_of_two([8], [5, 8, 11], 0..=15);
+    let copied_sizes = Sizes::powers_of_two([5, 8, 11], [3, 7, 10, 13], 0..=15);
     let tiled_sizes = Sizes::powers_of_two([8], [5, 8], 0..=13);
     let best = |name, clock, calls| {
         Implementation::gpu(name, clock, move |gpu, problem| {
@@ -105,8 +106,16 @@ pub(crate) fn group() -> Group<Matmul> {
     .with(cublas("cublas-awaited", Wall).awaited().sizes(launched_sizes))
     .with(best("best-eager", Events, Calls::Queued))
     .with(best("best-awaited", Wall, Calls::Awaited).awaited())
-    .with(transfer("transfer", HostMemory::Pageable))
-    .with(transfer("transfer-pinned-sequence", HostMemory::Pinned))
+    .with(transfer("transfer", HostMemory::Pageable).sizes(copied_sizes.clone()))
+    .with(
+        Implementation::gpu("transfer-staged", Wall, gpu::transfer_staged)
+            .data(Data::Ordinary)
+            .method("staged through pinned memory")
+            .all_threads()
+            .library(Library::Cublas)
+            .cost(matmul::cost_transfer),
+    )
+    .with(transfer("transfer-pinned-sequence", HostMemory::Pinned).sizes(copied_sizes))
     .with(
         Implementation::gpu("transfer-pinned", Wall, gpu::transfer_pinned)
             .data(Data::Pinned)

@@ -8,7 +8,7 @@ use crossover::workload::HostMemory;
 use crossover::workload::matmul::cpu::Share;
 use crossover::workload::matmul::{Family, Shaped, Skinny};
 
-use super::shaped::{cublas, gemm, transfer};
+use super::shaped::{cublas, gemm, staged, transfer};
 
 pub(crate) fn group() -> Group<Shaped<Skinny>> {
     let sizes = Sizes::powers_of_two([0, 6], [0, 4, 6], 0..=8).odd([1, 2, 7, 16]);
@@ -32,5 +32,6 @@ pub(crate) fn group() -> Group<Shaped<Skinny>> {
     .with(cublas("cublas-eager", Events))
     .with(cublas("cublas-awaited", Events).awaited())
     .with(transfer("transfer", HostMemory::Pageable))
+    .with(staged("transfer-staged"))
     .with(transfer("transfer-pinned", HostMemory::Pinned))
 }

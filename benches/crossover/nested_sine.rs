@@ -75,6 +75,14 @@ pub(crate) fn group() -> Group<NestedSine> {
             }),
             Data::Ordinary,
         ))
+        .with(
+            moved(
+                Implementation::gpu("transfer-staged", Wall, nested_sine::transfer_staged),
+                Data::Ordinary,
+            )
+            .method("staged through pinned memory")
+            .all_threads(),
+        )
         .with(moved(
             Implementation::gpu("transfer-pinned", Wall, nested_sine::transfer_pinned),
             Data::Pinned,

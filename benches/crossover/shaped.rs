@@ -26,6 +26,18 @@ pub(crate) fn cublas<F: Family>(name: &'static str, clock: Clock) -> Row<F> {
     .library(Library::Cublas)
 }
 
+/// The same from and to ordinary memory, staged through pinned memory by several threads.
+pub(crate) fn staged<F: Family>(name: &'static str) -> Row<F> {
+    Implementation::gpu(name, Clock::Wall, move |gpu, problem: &Rc<Shaped<F>>| {
+        gpu::transfer_staged(gpu, problem.matmul())
+    })
+    .data(HostMemory::Pageable)
+    .method("staged through pinned memory")
+    .all_threads()
+    .library(Library::Cublas)
+    .cost(|size| F::shape(size).cost_transfer())
+}
+
 /// The same from and to host memory: ordinary memory one step after the other, pinned memory in
 /// the fastest way.
 pub(crate) fn transfer<F: Family>(name: &'static str, memory: HostMemory) -> Row<F> {

@@ -25,6 +25,15 @@ pub(crate) fn group() -> Group<Transfer> {
         .pieces(pieces)
     };
     let copy = |name, way, kind| cut(name, way, kind, 1);
+    let staged = |name, way| {
+        Implementation::gpu(name, Wall, move |gpu, problem| {
+            transfer::staged(gpu, problem, way)
+        })
+        .does(Does::Copies(way))
+        .data(Pageable)
+        .method("staged through pinned memory")
+        .all_threads()
+    };
     Group::new("transfer", sizes, Rate::bytes(|n| n), transfer::cost)
         .about(
             "Transfers",
@@ -34,11 +43,13 @@ pub(crate) fn group() -> Group<Transfer> {
         .axis("size", "size of the copy", Unit::Bytes)
         .no_winner()
         .with(copy("h2d-pageable", ToDevice, Pageable))
+        .with(staged("h2d-staged", ToDevice))
         .with(copy("h2d-pinned", ToDevice, Pinned))
         .with(copy("h2d-write-combined", ToDevice, WriteCombined).method("write-combined"))
         .with(copy("h2d-registered", ToDevice, Registered).method("registered"))
         .with(cut("h2d-many", ToDevice, Pinned, 64))
         .with(copy("d2h-pageable", ToHost, Pageable))
+        .with(staged("d2h-staged", ToHost))
         .with(copy("d2h-pinned", ToHost, Pinned))
         .with(copy("d2h-registered", ToHost, Registered).method("registered"))
         .with(copy("both-pinned", Both, Pinned).cost(transfer::cost_both_ways))

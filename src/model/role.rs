@@ -15,7 +15,7 @@ pub struct Role {
     /// How the GPU is given its work; `None` on the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launches: Option<Launches>,
-    /// CPU threads that compute; `None` on the GPU.
+    /// CPU threads that compute, or copy for the GPU; `None` where the GPU is driven by one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<Threads>,
     /// Number format of the operands.

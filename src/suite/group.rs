@@ -191,6 +191,12 @@ impl<W> Implementation<W> {
         self
     }
 
+    /// All cores take part, also where the GPU computes: several threads copy.
+    pub fn all_threads(mut self) -> Self {
+        self.role.threads = Some(Threads::All);
+        self
+    }
+
     /// Operands in another format than f32.
     pub fn format(mut self, format: impl Into<Format>) -> Self {
         self.role.format = format.into();

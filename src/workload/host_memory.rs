@@ -87,6 +87,22 @@ impl<T: Copy + DeviceRepr + ValidAsZeroBits> Input<T> {
         }))
     }
 
+    /// Copies the problem's `own` values to the pinned copy once more, if there is one.
+    pub(super) fn refill(&mut self, own: &[T]) -> Result<(), CudaError> {
+        if let Some(copy) = &mut self.0 {
+            pinned_mut(copy)?.copy_from_slice(own);
+        }
+        Ok(())
+    }
+
+    /// Overwrites the pinned copy, if there is one.
+    pub(super) fn fill(&mut self, value: T) -> Result<(), CudaError> {
+        if let Some(copy) = &mut self.0 {
+            pinned_mut(copy)?.fill(value);
+        }
+        Ok(())
+    }
+
     /// The values to copy from, given the problem's `own`.
     pub(super) fn values<'a>(&'a self, own: &'a [T]) -> Result<&'a [T], CudaError> {
         self.0.as_ref().map_or(Ok(own), pinned)

@@ -19,6 +19,7 @@ use crate::workload::routine::{Made, Routine, RoutineError};
 use crate::workload::trial;
 
 pub use crate::workload::matmul::pinned::{transfer_pinned, transfer_pinned_ways};
+pub use crate::workload::matmul::staged::{transfer_staged, transfer_staged_ways};
 pub use crate::workload::matmul::transfer::transfer;
 
 /// Own kernel, one thread an element.

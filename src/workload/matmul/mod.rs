@@ -19,6 +19,7 @@ mod schedule;
 mod sgemm;
 mod shape;
 mod shaped;
+mod staged;
 mod tiles;
 mod transfer;
 mod ways;

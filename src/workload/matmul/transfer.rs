@@ -132,6 +132,18 @@ impl HostSide {
         })
     }
 
+    /// Copies the problem's operands to the pinned memory.
+    pub(super) fn copy_operands(&mut self) -> Result<(), CudaError> {
+        self.a.refill(&self.problem.a)?;
+        self.b.refill(&self.problem.b)
+    }
+
+    /// Overwrites the operands in pinned memory, so that a missing copy is found.
+    pub(super) fn poison_operands(&mut self) -> Result<(), CudaError> {
+        self.a.fill(f32::NAN)?;
+        self.b.fill(f32::NAN)
+    }
+
     pub(super) fn matrices(&mut self) -> Result<Matrices<'_>, CudaError> {
         Ok(Matrices {
             a: self.a.values(&self.problem.a)?,

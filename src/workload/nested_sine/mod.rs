@@ -8,6 +8,7 @@ mod isa;
 mod pinned;
 mod problem;
 mod sine;
+mod staged;
 mod vector;
 mod verify;
 
@@ -15,6 +16,7 @@ pub use isa::Isa;
 pub(super) use pinned::cut;
 pub use pinned::{transfer_pinned, transfer_pinned_ways};
 pub use problem::{NESTED_SINE, NestedSine, cost, cost_per_kernel, cost_transfer, cost_vector};
+pub use staged::{transfer_staged, transfer_staged_ways};
 pub(super) use verify::POISON;
 
 #[cfg(test)]

@@ -6,6 +6,8 @@
 //! so that they can be compared.
 
 mod host;
+mod problem;
+mod staged;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,71 +16,16 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, sys};
 
 use crate::device::calls::{copy_to_device, copy_to_host, synchronize};
 use crate::device::gpu::Gpu;
-use crate::device::kernel::Source;
-use crate::model::cost::Cost;
 use crate::model::role::Way;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
-use crate::workload::routine::{Made, Routine, RoutineError, Workload};
+use crate::workload::routine::{Made, Routine, RoutineError};
 use crate::workload::transfer::host::HostBuffer;
+use crate::workload::transfer::problem::differences;
 
 pub use host::Kind;
-
-/// The kernel that reads host memory itself.
-pub static TRANSFER: Source = Source {
-    name: "transfer.cu",
-    text: include_str!("../../../kernels/transfer.cu"),
-    options: &[],
-    oldest: (7, 5),
-};
-
-/// Bytes to copy, from a fixed pattern.
-pub struct Transfer {
-    pattern: Vec<u8>,
-}
-
-impl Workload for Transfer {
-    fn new(size: u64) -> Self {
-        // A step coprime to 256 and a carry: neighbouring bytes, rows and pages differ, so a
-        // copy that is shifted, cut short or repeated is found.
-        let pattern = (0..size as usize)
-            .map(|i| (i.wrapping_mul(167) ^ (i >> 8) ^ (i >> 16)) as u8)
-            .collect();
-        Self { pattern }
-    }
-
-    fn host_bytes(size: u64) -> u64 {
-        4 * size
-    }
-
-    fn device_bytes(size: u64) -> u64 {
-        2 * size
-    }
-
-    fn kernels() -> &'static [&'static Source] {
-        const { &[&TRANSFER] }
-    }
-
-    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
-        visit(&self.pattern);
-    }
-}
-
-/// Every byte crosses the link once.
-pub fn cost(size: u64) -> Cost {
-    Cost {
-        link_bytes: Some(size as f64),
-        ..Cost::default()
-    }
-}
-
-/// Every byte crosses the link in both directions.
-pub fn cost_both_ways(size: u64) -> Cost {
-    Cost {
-        link_bytes: Some(2.0 * size as f64),
-        ..Cost::default()
-    }
-}
+pub use problem::{TRANSFER, Transfer, cost, cost_both_ways};
+pub use staged::staged;
 
 /// A copy of every byte, from or to one kind of host memory; to the device also cut into so many
 /// pieces, each copied by itself. Managed memory is written by the host in each iteration, a byte
@@ -278,27 +225,5 @@ impl Routine for Copy {
             bound: 0.0,
             method: "bytes that differ, every byte".to_owned(),
         })
-    }
-}
-
-fn differences(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).filter(|(a, b)| a != b).count() + a.len().abs_diff(b.len())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_pattern_tells_pieces_apart() {
-        let p = Transfer::new(1 << 20).pattern;
-        for shift in [1, 4, 255, 256, 4096, (1 << 20) / 64] {
-            assert!(
-                differences(&p[shift..], &p[..p.len() - shift]) > p.len() / 2,
-                "a copy shifted by {shift} would pass"
-            );
-        }
-        assert_eq!(differences(&p, &p), 0);
-        assert_eq!(differences(&p[1..], &p[1..p.len() - 1]), 1);
     }
 }

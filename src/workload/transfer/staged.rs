@@ -1,0 +1,126 @@
+//! Copies of ordinary memory by several threads, through pinned buffers.
+
+use std::rc::Rc;
+
+use cudarc::driver::{CudaSlice, DevicePtr};
+
+use crate::device::gpu::Gpu;
+use crate::model::role::Way;
+use crate::model::verified::Verified;
+use crate::timing::CudaError;
+use crate::workload::routine::{Made, Routine, RoutineError};
+use crate::workload::staging::{Block, Downloads, Stage, Staging, block_bytes, threads_to_try};
+use crate::workload::transfer::problem::{Transfer, differences};
+use crate::workload::trial;
+
+/// A copy of every byte from or to ordinary memory, by as many threads as a trial finds to be the
+/// fastest.
+///
+/// # Errors
+/// Errors of CUDA, and ways but [`Way::ToDevice`] and [`Way::ToHost`].
+pub fn staged(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Way) -> Made {
+    let words = match way {
+        Way::ToDevice => "to the device",
+        Way::ToHost => "to the host",
+        _ => return Err(format!("no copy {way:?} is staged").into()),
+    };
+    let bytes = problem.pattern.len();
+    let threads = threads_to_try(bytes);
+    let mut staged = Vec::new();
+    for &threads in &threads {
+        staged.push(Staged::new(gpu, problem, way, threads)?);
+    }
+    let names: Vec<String> = threads.iter().map(|n| format!("{n} threads")).collect();
+    let choice = format!("copy of {bytes} bytes of ordinary memory {words}");
+    let chosen = trial::fastest(&choice, &names, |at, times| {
+        (0..times).try_for_each(|_| staged[at].run())
+    })?;
+    let mut routine = staged.swap_remove(chosen);
+    routine.notes = vec![names[chosen].clone()];
+    Ok(Box::new(routine))
+}
+
+struct Staged {
+    /// Dropped before the memory that it has the addresses of.
+    staging: Staging,
+    gpu: Rc<Gpu>,
+    problem: Rc<Transfer>,
+    way: Way,
+    device: CudaSlice<u8>,
+    host: Vec<u8>,
+    notes: Vec<String>,
+}
+
+impl Staged {
+    fn new(
+        gpu: &Rc<Gpu>,
+        problem: &Rc<Transfer>,
+        way: Way,
+        threads: usize,
+    ) -> Result<Self, RoutineError> {
+        let mut host = problem.pattern.clone();
+        let device = gpu.upload(&problem.pattern)?;
+        let address = device.device_ptr(gpu.stream()).0;
+        let block = Block::whole(host.as_mut_ptr(), address, host.len());
+        let (uploads, downloads) = match way {
+            Way::ToHost => (Vec::new(), vec![block]),
+            _ => (vec![block], Vec::new()),
+        };
+        let stage = Stage {
+            uploads,
+            compute: None,
+            downloads,
+        };
+        let bytes = block_bytes(host.len(), threads);
+        Ok(Self {
+            staging: Staging::new(gpu, vec![stage], Downloads::Last, threads, bytes)?,
+            gpu: Rc::clone(gpu),
+            problem: Rc::clone(problem),
+            way,
+            device,
+            host,
+            notes: Vec::new(),
+        })
+    }
+}
+
+impl Routine for Staged {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        // No byte of the pattern's complement equals the pattern.
+        let wrong: Vec<u8> = self.problem.pattern.iter().map(|b| !b).collect();
+        if self.way == Way::ToHost {
+            self.host.copy_from_slice(&wrong);
+        } else {
+            // In place: the address is prepared.
+            self.gpu
+                .stream()
+                .memcpy_htod(&wrong, &mut self.device)
+                .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))?;
+            // `wrong` is pageable: it has been read when the copy returns, or is by now.
+            self.gpu.synchronize()?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        // SAFETY: host and device memory live in `self`, which is borrowed; the context is current
+        // since the routine was made on this thread, which it cannot leave.
+        Ok(unsafe { self.staging.run() }?)
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        let different = match self.way {
+            Way::ToHost => differences(&self.host, &self.problem.pattern),
+            _ => differences(&self.gpu.download(&self.device)?, &self.problem.pattern),
+        };
+        Ok(Verified {
+            error: different as f64,
+            bound: 0.0,
+            method: "bytes that differ, every byte".to_owned(),
+        })
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+}

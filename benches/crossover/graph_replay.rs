@@ -17,11 +17,17 @@ pub(crate) fn group() -> Group<Chain> {
         })
         .launches(launches)
     };
-    let fused = |name, clock| chain(name, clock, Fused).cost(graph_replay::cost_fused);
+    let ends = Sizes::powers_of_two([10, 20], [10, 20], all);
+    let fused = |name, clock| {
+        chain(name, clock, Fused)
+            .cost(graph_replay::cost_fused)
+            .sizes(ends.clone())
+    };
     let dependent = |name, clock| {
         Implementation::gpu(name, clock, graph_replay::dependent)
             .launches(Graph)
             .method("programmatic dependent launches")
+            .sizes(ends.clone())
     };
     Group::new("graph_replay", sizes, Rate::elements(), graph_replay::cost)
         .about(

@@ -28,12 +28,15 @@ pub(crate) fn group() -> Group<Matmul> {
     let launched_sizes = Sizes::powers_of_two([8], [5, 8, 11], 0..=15);
     let copied_sizes = Sizes::powers_of_two([5, 8, 11], [3, 7, 10, 13], 0..=15);
     let tiled_sizes = Sizes::powers_of_two([8], [5, 8], 0..=13);
+    let best_sizes = Sizes::powers_of_two([3, 5, 7, 9, 11], [3, 5, 6, 7, 8, 9, 10, 11, 13], 0..=15);
+    let staged_sizes = Sizes::powers_of_two([5, 8, 11], [3, 5, 7, 9, 11, 13], 0..=15);
     let best = |name, clock, calls| {
         Implementation::gpu(name, clock, move |gpu, problem| {
             gpu::best(gpu, problem, calls)
         })
         .library(Library::Cublas)
         .method("the fastest way of each size")
+        .sizes(best_sizes.clone())
     };
     let tiled = |name| {
         Implementation::gpu(name, Events, gpu::tiled)
@@ -111,6 +114,7 @@ pub(crate) fn group() -> Group<Matmul> {
         Implementation::gpu("transfer-staged", Wall, gpu::transfer_staged)
             .data(Data::Ordinary)
             .method("staged through pinned memory")
+            .sizes(staged_sizes)
             .all_threads()
             .library(Library::Cublas)
             .cost(matmul::cost_transfer),
@@ -119,7 +123,7 @@ pub(crate) fn group() -> Group<Matmul> {
     .with(
         Implementation::gpu("transfer-pinned", Wall, gpu::transfer_pinned)
             .data(Data::Pinned)
-            .method("the fastest way of each size")
+            .method("in blocks that overlap")
             .library(Library::Cublas)
             .cost(matmul::cost_transfer),
     )

@@ -29,6 +29,9 @@ pub(crate) fn group() -> Group<Shaped<Batched>> {
     .with(cublas("cublas-eager", Events))
     .with(cublas("cublas-awaited", Events).awaited())
     .with(transfer("transfer", HostMemory::Pageable))
-    .with(staged("transfer-staged"))
+    .with(staged(
+        "transfer-staged",
+        Sizes::powers_of_two([6, 8], [6, 9], 3..=10),
+    ))
     .with(transfer("transfer-pinned", HostMemory::Pinned))
 }

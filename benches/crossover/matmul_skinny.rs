@@ -32,6 +32,9 @@ pub(crate) fn group() -> Group<Shaped<Skinny>> {
     .with(cublas("cublas-eager", Events))
     .with(cublas("cublas-awaited", Events).awaited())
     .with(transfer("transfer", HostMemory::Pageable))
-    .with(staged("transfer-staged"))
+    .with(staged(
+        "transfer-staged",
+        Sizes::powers_of_two([0], [4], 0..=8),
+    ))
     .with(transfer("transfer-pinned", HostMemory::Pinned))
 }

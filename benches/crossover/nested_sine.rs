@@ -27,6 +27,7 @@ pub(crate) fn group() -> Group<NestedSine> {
             .launches(Graph)
             .cost(nested_sine::cost_per_kernel)
     };
+    let ordinary_sizes = Sizes::powers_of_two([10, 18, 22], [10, 16, 20, 26], 10..=32);
     let moved = |row: Implementation<NestedSine>, data: Data| {
         row.data(data)
             .launches(Fused)
@@ -69,18 +70,22 @@ pub(crate) fn group() -> Group<NestedSine> {
         )
         .with(graph("graph", Events))
         .with(graph("graph-gated", EventsGated))
-        .with(moved(
-            Implementation::gpu("transfer", Wall, |gpu, problem| {
-                gpu::transfer(gpu, problem, HostMemory::Pageable)
-            }),
-            Data::Ordinary,
-        ))
+        .with(
+            moved(
+                Implementation::gpu("transfer", Wall, |gpu, problem| {
+                    gpu::transfer(gpu, problem, HostMemory::Pageable)
+                }),
+                Data::Ordinary,
+            )
+            .sizes(ordinary_sizes.clone()),
+        )
         .with(
             moved(
                 Implementation::gpu("transfer-staged", Wall, nested_sine::transfer_staged),
                 Data::Ordinary,
             )
             .method("staged through pinned memory")
+            .sizes(ordinary_sizes)
             .all_threads(),
         )
         .with(moved(

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crossover::model::Library;
-use crossover::suite::Implementation;
+use crossover::suite::{Implementation, Sizes};
 use crossover::timing::Clock;
 use crossover::workload::HostMemory;
 use crossover::workload::matmul::cpu::{self, Share};
@@ -27,12 +27,13 @@ pub(crate) fn cublas<F: Family>(name: &'static str, clock: Clock) -> Row<F> {
 }
 
 /// The same from and to ordinary memory, staged through pinned memory by several threads.
-pub(crate) fn staged<F: Family>(name: &'static str) -> Row<F> {
+pub(crate) fn staged<F: Family>(name: &'static str, sizes: Sizes) -> Row<F> {
     Implementation::gpu(name, Clock::Wall, move |gpu, problem: &Rc<Shaped<F>>| {
         gpu::transfer_staged(gpu, problem.matmul())
     })
     .data(HostMemory::Pageable)
     .method("staged through pinned memory")
+    .sizes(sizes)
     .all_threads()
     .library(Library::Cublas)
     .cost(|size| F::shape(size).cost_transfer())

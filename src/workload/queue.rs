@@ -77,7 +77,7 @@ impl Queue {
     }
 
     /// Copies so many bytes to the device.
-    pub(super) fn to_device<T>(&mut self, on: On, from: &[T], to: sys::CUdeviceptr) {
+    pub(super) fn upload<T>(&mut self, on: On, from: &[T], to: sys::CUdeviceptr) {
         self.steps.push(Step::ToDevice {
             from: from.as_ptr().cast(),
             to,
@@ -87,7 +87,7 @@ impl Queue {
     }
 
     /// Fills `to` from the device.
-    pub(super) fn to_host<T>(&mut self, on: On, from: sys::CUdeviceptr, to: &mut [T]) {
+    pub(super) fn download<T>(&mut self, on: On, from: sys::CUdeviceptr, to: &mut [T]) {
         self.steps.push(Step::ToHost {
             from,
             to: to.as_mut_ptr().cast(),

@@ -12,6 +12,9 @@ pub type RoutineError = crate::timing::BoxError;
 /// A routine that is set up, or why there is none.
 pub(crate) type Made = Result<Box<dyn Routine>, RoutineError>;
 
+/// Routines that do the same in different ways, each with its name.
+pub(crate) type Ways = Result<Vec<(String, Box<dyn Routine>)>, RoutineError>;
+
 /// An operation at one size: the inputs all its implementations share.
 pub trait Workload: Sized {
     /// Makes the inputs, with a fixed seed, so that every run computes the same.

@@ -25,7 +25,7 @@ pub fn chain(gpu: &Rc<Gpu>, problem: &Rc<Chain>, launching: Launches) -> Made {
     Ok(Box::new(match launching {
         OneByOne | Synchronised => Links::new(gpu, problem, Kernel::Link, launching)?,
         Fused => Links::new(gpu, problem, Kernel::Fused, launching)?,
-        Replayed => Links::new(gpu, problem, Kernel::Link, launching)?.as_graph()?,
+        Replayed => Links::new(gpu, problem, Kernel::Link, launching)?.replayed()?,
         _ => return Err(format!("a chain is not launched {launching:?}").into()),
     }))
 }
@@ -39,7 +39,7 @@ pub fn chain(gpu: &Rc<Gpu>, problem: &Rc<Chain>, launching: Launches) -> Made {
 pub fn dependent(gpu: &Rc<Gpu>, problem: &Rc<Chain>) -> Made {
     gpu.require((9, 0), "programmatic dependent launches")?;
     let links = Links::new(gpu, problem, Kernel::Dependent, Launches::Graph)?;
-    Ok(Box::new(links.as_graph()?))
+    Ok(Box::new(links.replayed()?))
 }
 
 /// What is launched.
@@ -117,7 +117,7 @@ impl Links {
     }
 
     /// The same, captured and replayed.
-    fn as_graph(mut self) -> Result<Self, CudaError> {
+    fn replayed(mut self) -> Result<Self, CudaError> {
         // SAFETY: the graph lies beside the device memory that it uses, in one routine.
         let graph = Graph::capture(self.gpu.stream(), || unsafe { self.enqueue() })?;
         self.graph = Some(graph);

@@ -45,7 +45,7 @@ pub fn tiled(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
 pub fn tiled_graph(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     let tile = tile(problem.order() as u64, gpu.properties().multiprocessors);
     let resident = Resident::tiled(gpu, problem, tile)?;
-    Ok(Box::new(resident.as_graph()?))
+    Ok(Box::new(resident.replayed()?))
 }
 
 /// [`tiled`] with tiles of `side` rows and columns: 32, 64 or 128. For tests, and to find
@@ -122,9 +122,9 @@ impl Way {
         let tile = || tile(problem.order() as u64, gpu.properties().multiprocessors);
         let mut resident = match self {
             Way::Tiled => Resident::tiled(gpu, problem, tile())?,
-            Way::TiledGraph => Resident::tiled(gpu, problem, tile())?.as_graph()?,
+            Way::TiledGraph => Resident::tiled(gpu, problem, tile())?.replayed()?,
             Way::Cublas => Resident::cublas(gpu, problem)?,
-            Way::CublasGraph => Resident::cublas(gpu, problem)?.as_graph()?,
+            Way::CublasGraph => Resident::cublas(gpu, problem)?.replayed()?,
         };
         resident.notes.insert(0, format!("fastest: {self}"));
         Ok(resident)
@@ -223,7 +223,7 @@ impl Resident {
     }
 
     /// The same, captured and replayed.
-    fn as_graph(mut self) -> Result<Self, CudaError> {
+    fn replayed(mut self) -> Result<Self, CudaError> {
         // Once outside of a capture, in which the library may load nothing.
         self.enqueue()?;
         self.output.gpu().synchronize()?;

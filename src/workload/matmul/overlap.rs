@@ -111,7 +111,7 @@ fn send(queue: &mut Queue, from: &[f32], to: Matrix, rows: &Range<usize>, column
     let address = to.at(rows.start, columns.start).address;
     if columns.len() == pitch {
         let from = &from[rows.start * pitch..rows.end * pitch];
-        return queue.to_device(On::Up, from, address);
+        return queue.upload(On::Up, from, address);
     }
     let float = size_of::<f32>();
     queue.block(
@@ -141,5 +141,5 @@ fn send(queue: &mut Queue, from: &[f32], to: Matrix, rows: &Range<usize>, column
 fn fetch(queue: &mut Queue, host: &mut Matrices<'_>, from: Matrix, rows: &Range<usize>) {
     let n = from.pitch;
     let to = &mut host.c[rows.start * n..rows.end * n];
-    queue.to_host(On::Down, from.address, to);
+    queue.download(On::Down, from.address, to);
 }

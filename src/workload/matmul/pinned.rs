@@ -17,7 +17,7 @@ use crate::workload::matmul::tiles::tile;
 use crate::workload::matmul::transfer::{Copies, HostSide, Matrices};
 use crate::workload::matmul::ways::{Given, Multiply, Way, ways};
 use crate::workload::queue::{On, Queue};
-use crate::workload::routine::{Made, Routine, RoutineError};
+use crate::workload::routine::{Made, Routine, RoutineError, Ways};
 use crate::workload::trial;
 
 /// Operands from pinned memory, the product, the result to pinned memory: in the way that a trial
@@ -36,10 +36,7 @@ pub fn transfer_pinned(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
 ///
 /// # Errors
 /// As [`transfer_pinned`].
-pub fn transfer_pinned_ways(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Matmul>,
-) -> Result<Vec<(String, Box<dyn Routine>)>, RoutineError> {
+pub fn transfer_pinned_ways(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Ways {
     let each = |way: Way| -> Result<(String, Box<dyn Routine>), RoutineError> {
         let mut routine = FromPinned::new(gpu, problem)?;
         routine.queue = Some(routine.queue(way)?);
@@ -131,10 +128,10 @@ fn copies(
 ) -> Result<Queue, RoutineError> {
     let [a, b, c] = device;
     let mut queue = Queue::new(gpu)?;
-    queue.to_device(On::Compute, host.a, a);
-    queue.to_device(On::Compute, host.b, b);
+    queue.upload(On::Compute, host.a, a);
+    queue.upload(On::Compute, host.b, b);
     multiply(&mut queue, gpu, shape, by, device)?;
-    queue.to_host(On::Compute, c, host.c);
+    queue.download(On::Compute, c, host.c);
     Ok(queue)
 }
 

@@ -13,7 +13,7 @@ use crate::workload::matmul::schedule::{Schedule, even};
 use crate::workload::matmul::sgemm::{Matrix, Sgemm};
 use crate::workload::matmul::shape::Shape;
 use crate::workload::matmul::transfer::Copies;
-use crate::workload::routine::{Made, Routine, RoutineError};
+use crate::workload::routine::{Made, Routine, RoutineError, Ways};
 use crate::workload::staging::{Block, Downloads, Stage, Staging, Through, block_bytes};
 use crate::workload::trial;
 
@@ -52,10 +52,7 @@ pub fn transfer_staged(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
 ///
 /// # Errors
 /// As [`transfer_staged`].
-pub fn transfer_staged_ways(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<Matmul>,
-) -> Result<Vec<(String, Box<dyn Routine>)>, RoutineError> {
+pub fn transfer_staged_ways(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Ways {
     let each = |way: Through| -> Result<(String, Box<dyn Routine>), RoutineError> {
         Ok((way.name(), Box::new(Staged::new(gpu, problem, way)?)))
     };
@@ -77,7 +74,7 @@ struct Staged {
 
 enum By {
     Pinned(Box<FromPinned>),
-    Threads(Threads),
+    Threads(Box<Threads>),
 }
 
 struct Threads {
@@ -104,11 +101,11 @@ impl Staged {
                 let (stages, downloads) = stages(gpu, problem, device, &mut c)?;
                 let bytes = size_of::<f32>() * problem.shape.elements();
                 let block = block_bytes(bytes, threads);
-                By::Threads(Threads {
+                By::Threads(Box::new(Threads {
                     staging: Staging::new(gpu, stages, downloads, threads, block)?,
                     copies,
                     gpu: Rc::clone(gpu),
-                })
+                }))
             }
         };
         Ok(Self {

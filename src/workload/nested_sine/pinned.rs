@@ -14,7 +14,7 @@ use crate::workload::nested_sine::gpu::fused_launch;
 use crate::workload::nested_sine::problem::NestedSine;
 use crate::workload::nested_sine::verify::POISON;
 use crate::workload::queue::{On, Queue};
-use crate::workload::routine::{Made, Routine, RoutineError};
+use crate::workload::routine::{Made, Routine, RoutineError, Ways};
 use crate::workload::trial;
 
 /// Pieces start at multiples of this many values, so that vector loads stay aligned.
@@ -41,10 +41,7 @@ pub fn transfer_pinned(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
 ///
 /// # Errors
 /// As [`transfer_pinned`].
-pub fn transfer_pinned_ways(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<NestedSine>,
-) -> Result<Vec<(String, Box<dyn Routine>)>, RoutineError> {
+pub fn transfer_pinned_ways(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Ways {
     let each = |way: Way| -> Result<(String, Box<dyn Routine>), RoutineError> {
         let mut routine = FromPinned::new(gpu, problem)?;
         routine.queue = Some(routine.queue(way)?);
@@ -176,9 +173,9 @@ impl FromPinned {
             }
             Way::Copies { .. } => {
                 let mut queue = Queue::new(gpu)?;
-                queue.to_device(On::Compute, from, x);
+                queue.upload(On::Compute, from, x);
                 queue.kernel(fused_launch(gpu, x, y, n as u64)?);
-                queue.to_host(On::Compute, y, to);
+                queue.download(On::Compute, y, to);
                 queue
             }
             Way::Pieces { pieces, .. } => {
@@ -186,11 +183,11 @@ impl FromPinned {
                 for (first, len) in cut(n, pieces.into()) {
                     let range = first..first + len;
                     let offset = (first * size_of::<f32>()) as sys::CUdeviceptr;
-                    queue.to_device(On::Up, &from[range.clone()], x + offset);
+                    queue.upload(On::Up, &from[range.clone()], x + offset);
                     queue.order(On::Up, On::Compute)?;
                     queue.kernel(fused_launch(gpu, x + offset, y + offset, len as u64)?);
                     queue.order(On::Compute, On::Down)?;
-                    queue.to_host(On::Down, y + offset, &mut to[range]);
+                    queue.download(On::Down, y + offset, &mut to[range]);
                 }
                 queue.join()?;
                 queue

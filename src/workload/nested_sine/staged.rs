@@ -10,7 +10,7 @@ use crate::workload::nested_sine::gpu::fused_launch;
 use crate::workload::nested_sine::pinned::{FromPinned, cut};
 use crate::workload::nested_sine::problem::NestedSine;
 use crate::workload::nested_sine::verify::POISON;
-use crate::workload::routine::{Made, Routine, RoutineError};
+use crate::workload::routine::{Made, Routine, RoutineError, Ways};
 use crate::workload::staging::{Block, Downloads, Stage, Staging, Through, block_bytes};
 use crate::workload::trial;
 
@@ -43,10 +43,7 @@ pub fn transfer_staged(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
 ///
 /// # Errors
 /// As [`transfer_staged`].
-pub fn transfer_staged_ways(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<NestedSine>,
-) -> Result<Vec<(String, Box<dyn Routine>)>, RoutineError> {
+pub fn transfer_staged_ways(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Ways {
     let each = |way: Through| -> Result<(String, Box<dyn Routine>), RoutineError> {
         Ok((way.name(), Box::new(Staged::new(gpu, problem, way)?)))
     };
@@ -69,7 +66,7 @@ struct Staged {
 
 enum By {
     Pinned(Box<FromPinned>),
-    Threads(Threads),
+    Threads(Box<Threads>),
 }
 
 struct Threads {
@@ -135,7 +132,9 @@ impl Staged {
                 notes = pinned.notes();
                 By::Pinned(Box::new(pinned))
             }
-            Through::Threads(threads) => By::Threads(Threads::new(gpu, problem, threads, &mut y)?),
+            Through::Threads(threads) => {
+                By::Threads(Box::new(Threads::new(gpu, problem, threads, &mut y)?))
+            }
         };
         Ok(Self {
             by,

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::workload::mlp_training::gpu::kernels;
 use crate::workload::mlp_training::gpu::memory::Memory;
-use crate::workload::mlp_training::gpu::step::{Branch, Products, Step, Which};
+use crate::workload::mlp_training::gpu::step::{Branch, Phase, Products, Step, Which};
 use crate::workload::mlp_training::model::{CLASSES, HIDDEN};
 use crate::workload::network::format::Format;
 use crate::workload::network::kernels::{add_bias, relu, relu_backward_sums, sum_rows};
@@ -57,6 +57,7 @@ pub(super) fn step(memory: &Memory, workspaces: &[Rc<Workspace>; 2]) -> Result<S
     gpu.synchronize()?;
     step.kernel(Branch::Before, loss);
 
+    step.begin(Phase::Backward);
     step.product(Branch::Beside, products.plain(beside, Which::OfW2)?);
     let sums = sum_rows(gpu, &memory.of_logits, memory.of_b2())?;
     step.kernels(Branch::Beside, sums);
@@ -65,6 +66,7 @@ pub(super) fn step(memory: &Memory, workspaces: &[Rc<Workspace>; 2]) -> Result<S
     step.kernels(Branch::Here, back);
     step.product(Branch::Here, products.plain(here, Which::OfW1)?);
 
+    step.begin(Phase::Update);
     step.kernel(Branch::After, kernels::adamw(memory)?);
     Ok(step)
 }

@@ -1,5 +1,6 @@
 //! A step as a list of what is enqueued, on one stream or two.
 
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -7,13 +8,14 @@ use cudarc::driver::{CudaEvent, CudaStream};
 
 use crate::device::calls::{record, wait};
 use crate::device::gpu::Gpu;
-use crate::timing::{CudaError, Launch};
+use crate::timing::{CudaError, Launch, Range, range};
 use crate::workload::mlp_training::gpu::memory::Memory;
 use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN, INPUTS, W1, W2};
 use crate::workload::network::chosen::ChosenProduct;
 use crate::workload::network::lt::{Arithmetic, Epilogue, Operand, Product, Workspace};
 use crate::workload::network::part::Part;
 use crate::workload::network::tensor::{Element, Tensor};
+use crate::workload::network::timed;
 use crate::workload::routine::RoutineError;
 
 /// Where in a step a part runs.
@@ -29,10 +31,53 @@ pub(super) enum Branch {
     After,
 }
 
+/// A part of a step by what it does, which a profile shows as a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Up to the loss and its gradient.
+    Forward,
+    Backward,
+    Update,
+}
+
+impl Phase {
+    fn name(self) -> &'static str {
+        match self {
+            Phase::Forward => "forward",
+            Phase::Backward => "backward",
+            Phase::Update => "update",
+        }
+    }
+}
+
+/// How the gradients of both layers follow one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// At the same time: products that leave multiprocessors idle fill them together. Those of the
+    /// second layer are the first of both to be enqueued, which the device may keep to.
+    SecondLayerFirst,
+    /// The same the other way round.
+    FirstLayerFirst,
+    /// Products that fill the chip only take cache and bandwidth from each other.
+    InTurn,
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Order::SecondLayerFirst => "at the same time, those of the second layer first",
+            Order::FirstLayerFirst => "at the same time, those of the first layer first",
+            Order::InTurn => "one after the other",
+        })
+    }
+}
+
 /// What a step enqueues: all on the GPU's stream, but for what may run beside it.
 pub(super) struct Step {
     gpu: Rc<Gpu>,
-    parts: Vec<(Branch, Part)>,
+    order: Order,
+    parts: Vec<(Branch, Phase, Part)>,
+    phase: Phase,
     beside: Arc<CudaStream>,
     /// Where the parts beside may begin, and where they have ended.
     forked: CudaEvent,
@@ -45,7 +90,9 @@ impl Step {
     pub(super) fn new(gpu: &Rc<Gpu>) -> Result<Self, CudaError> {
         Ok(Self {
             gpu: gpu.clone(),
+            order: Order::SecondLayerFirst,
             parts: Vec::new(),
+            phase: Phase::Forward,
             beside: gpu.new_stream()?,
             forked: gpu.new_event()?,
             joined: gpu.new_event()?,
@@ -53,15 +100,21 @@ impl Step {
         })
     }
 
+    /// What is added from here on belongs to this phase.
+    pub(super) fn begin(&mut self, phase: Phase) {
+        self.phase = phase;
+    }
+
     /// Adds a product to a branch, and how it is computed to the notes.
     pub(super) fn product(&mut self, branch: Branch, product: ChosenProduct) {
         self.notes.push(product.note());
-        self.parts.push((branch, Part::Product(product)));
+        self.parts
+            .push((branch, self.phase, Part::Product(product)));
     }
 
     /// Adds a kernel to a branch.
     pub(super) fn kernel(&mut self, branch: Branch, kernel: Launch) {
-        self.parts.push((branch, Part::Kernel(kernel)));
+        self.parts.push((branch, self.phase, Part::Kernel(kernel)));
     }
 
     /// Adds kernels that follow each other.
@@ -71,10 +124,34 @@ impl Step {
         }
     }
 
-    fn divides(&self) -> bool {
-        self.parts
-            .iter()
-            .any(|(branch, _)| *branch == Branch::Beside)
+    /// Has the gradients follow each other in the fastest order of a step that is replayed as a
+    /// graph, found by a calibration, and says so in the notes. Steps are run meanwhile.
+    ///
+    /// # Errors
+    /// The driver's.
+    ///
+    /// # Safety
+    /// As for [`Self::enqueue`].
+    pub(super) unsafe fn in_fastest_order(mut self, step: &str) -> Result<Self, RoutineError> {
+        let device = &self.gpu.properties().name;
+        let choice = format!("order of the gradients of both layers, {step}, on {device}");
+        let orders = [
+            Order::SecondLayerFirst,
+            Order::FirstLayerFirst,
+            Order::InTurn,
+        ];
+        self.order = timed::fastest(&self.gpu, &choice, &orders, |order| {
+            // SAFETY: the caller's promise; `timed` waits for what it enqueues.
+            unsafe { self.enqueue_in(order) }
+        })?;
+        self.notes
+            .push(format!("gradients of both layers: {}", self.order));
+        Ok(self)
+    }
+
+    fn divides(&self, order: Order) -> bool {
+        let mut branches = self.parts.iter().map(|(branch, ..)| *branch);
+        order != Order::InTurn && branches.any(|branch| branch == Branch::Beside)
     }
 
     /// Enqueues the step. What follows on the GPU's stream waits for all of it.
@@ -83,20 +160,33 @@ impl Step {
     /// The memory that the parts were made for must live until the step has run, and the
     /// context must be current on this thread.
     pub(super) unsafe fn enqueue(&self) -> Result<(), CudaError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.enqueue_in(self.order) }
+    }
+
+    /// # Safety
+    /// As for [`Self::enqueue`].
+    unsafe fn enqueue_in(&self, order: Order) -> Result<(), CudaError> {
         let stream = self.gpu.stream();
         // SAFETY: the caller's promise. Parts on one stream run one after the other, and the
         // branches write different memory.
         unsafe {
             self.branch(Branch::Before, stream)?;
-            if self.divides() {
+            if self.divides(order) {
                 record(&self.forked, stream)?;
                 wait(&self.beside, &self.forked)?;
+                if order == Order::FirstLayerFirst {
+                    self.branch(Branch::Here, stream)?;
+                }
                 self.branch(Branch::Beside, &self.beside)?;
                 record(&self.joined, &self.beside)?;
-            }
-            self.branch(Branch::Here, stream)?;
-            if self.divides() {
+                if order == Order::SecondLayerFirst {
+                    self.branch(Branch::Here, stream)?;
+                }
                 wait(stream, &self.joined)?;
+            } else {
+                self.branch(Branch::Beside, stream)?;
+                self.branch(Branch::Here, stream)?;
             }
             self.branch(Branch::After, stream)
         }
@@ -105,21 +195,26 @@ impl Step {
     /// # Safety
     /// As for [`Self::enqueue`].
     unsafe fn branch(&self, branch: Branch, stream: &CudaStream) -> Result<(), CudaError> {
-        for (_, part) in self.parts.iter().filter(|(of, _)| *of == branch) {
+        let parts = self.parts.iter().filter(|(of, ..)| *of == branch);
+        let mut shown: Option<(Phase, Range)> = None;
+        for (_, phase, part) in parts {
+            if shown.as_ref().is_none_or(|(shown, _)| shown != phase) {
+                // The one before ends before the next begins.
+                drop(shown.take());
+                shown = Some((*phase, range(phase.name())));
+            }
             // SAFETY: the arguments are those that each kernel declares; the rest is the
             // caller's.
-            unsafe {
-                part.enqueue(stream)?;
-            }
+            unsafe { part.enqueue(stream) }?;
         }
         Ok(())
     }
 
     /// Places that a step takes in the stream's queue, at most.
     pub(super) fn launches(&self) -> u32 {
-        let parts = self.parts.iter().map(|(_, part)| part.launches());
+        let parts = self.parts.iter().map(|(.., part)| part.launches());
         // Both events are recorded and waited for.
-        parts.sum::<u32>() + if self.divides() { 4 } else { 0 }
+        parts.sum::<u32>() + if self.divides(self.order) { 4 } else { 0 }
     }
 }
 

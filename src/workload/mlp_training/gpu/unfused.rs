@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::workload::mlp_training::gpu::kernels;
 use crate::workload::mlp_training::gpu::memory::Memory;
-use crate::workload::mlp_training::gpu::step::{Branch, Products, Step, Which};
+use crate::workload::mlp_training::gpu::step::{Branch, Phase, Products, Step, Which};
 use crate::workload::mlp_training::model::{CLASSES, HIDDEN};
 use crate::workload::network::kernels::{add_bias, relu, relu_backward, sum_rows};
 use crate::workload::network::lt::{Arithmetic, Workspace};
@@ -35,6 +35,7 @@ pub(super) fn step(memory: &Memory, workspace: &Rc<Workspace>) -> Result<Step, R
         step.kernel(all, kernel);
     }
 
+    step.begin(Phase::Backward);
     step.product(all, product(Which::OfW2)?);
     step.kernels(all, sum_rows(gpu, &memory.of_logits, memory.of_b2())?);
     step.product(all, product(Which::OfHidden)?);
@@ -43,6 +44,7 @@ pub(super) fn step(memory: &Memory, workspace: &Rc<Workspace>) -> Result<Step, R
     step.product(all, product(Which::OfW1)?);
     step.kernels(all, sum_rows(gpu, &memory.of_hidden, memory.of_b1())?);
 
+    step.begin(Phase::Update);
     for kernel in kernels::adamw_in_parts(memory)? {
         step.kernel(all, kernel);
     }

@@ -92,6 +92,17 @@ struct Linear {
     static_assert(FOURS % SLICES == 0 && BM % PIECES == 0, "slices and pieces");
     static_assert(BM * BN / 4 % THREADS == 0, "sums");
 
+    // Where a lane stands. The lanes i and i ^ 1 have the same rows, i and i ^ 2 the same columns:
+    // of a load of 16 bytes per lane, shared memory serves half a warp at once if half of its lanes
+    // ask for what their neighbours ask for, and otherwise a quarter.
+    static __device__ __forceinline__ unsigned row_of(unsigned lane) {
+        return LM == 8 ? lane / 2 % 8 : lane / 2 % 2 + lane / 16 * 2;
+    }
+    static __device__ __forceinline__ unsigned column_of(unsigned lane) {
+        return LM == 8 ? lane % 2 + lane / 16 * 2 : lane % 2 + lane / 4 % 4 * 2;
+    }
+    static_assert(LM == 4 || LM == 8, "lanes");
+
     // Four terms of each of a thread's rows of A and of W.
     struct Terms {
         float4 x[TM], y[TN];
@@ -174,13 +185,12 @@ struct Linear {
 
         // First row and column of this thread's quads within the block's tile, and the addresses
         // of the first four terms of its slice in them.
-        const unsigned row = warp / WARPS_N * (LM * TM) + lane / LN * 4;
-        const unsigned col = warp % WARPS_N * (LN * TN) + lane % LN * 4;
+        const unsigned row = warp / WARPS_N * (LM * TM) + row_of(lane) * 4;
+        const unsigned col = warp % WARPS_N * (LN * TN) + column_of(lane) * 4;
         const unsigned four = slice * FOURS_OF_SLICE;
         unsigned of_a = base + row * ROW_BYTES + (four ^ row / 4 % 8) * 16;
         unsigned of_w = base + BYTES_A + col * ROW_BYTES + (four ^ col / 4 % 8) * 16;
         float sum[TM][TN] = {};
-
         if constexpr (AHEAD) {
             // All stages are on their way or being read. The last fours of a stage are in
             // registers before they are multiplied, so the barrier before that frees the stage.
@@ -244,7 +254,8 @@ struct Linear {
         };
         auto residual = [&](unsigned r, unsigned s) {
             const bool there = added && r < m && s < n;
-            return there ? __ldg((const float4 *)(added + (size_t)r * n + s))
+            // Not a load of constant memory, which may be moved ahead of the wait for its writer.
+            return there ? __ldcg((const float4 *)(added + (size_t)r * n + s))
                          : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         };
         if constexpr (SLICES * PIECES == 1) {
@@ -337,7 +348,6 @@ struct Linear {
 
 LINEAR(128, 128, 8, 8, 4, 1, 1, 3, 1)
 LINEAR(128, 128, 16, 8, 4, 1, 1, 3, 2)
-LINEAR(128, 128, 16, 8, 4, 2, 1, 4, 1)
 LINEAR(128, 96, 8, 12, 4, 2, 1, 4, 1)
 LINEAR(128, 64, 8, 8, 4, 1, 1, 3, 2)
 LINEAR(64, 128, 8, 8, 4, 1, 1, 3, 2)

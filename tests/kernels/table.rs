@@ -82,7 +82,6 @@ const TABLE: &str = "
 | adamw_move              | 256   | 48        | 40    | 3 LDG.128, 1 STG.128                                |                        |
 | linear_128x128_8x8_1_1  | 256   | 255       | 8     | 32 LDGSTS, 144 LDS.128, 2048 FFMA, 16 STG.128       | FMUL                   |
 | linear_128x128_16x8_1_1 | 128   | 255       | 8     | 48 LDGSTS, 192 LDS.128, 4096 FFMA, 32 STG.128       | FMUL                   |
-| linear_128x128_16x8_2_1 | 256   | 255       | 8     | 32 LDGSTS, 128 LDS.128, 2048 FFMA, 16 STG.128       | FMUL                   |
 | linear_128x96_8x12_2_1  | 256   | 255       | 8     | 28 LDGSTS, 104 LDS.128, 1536 FFMA, 12 STG.128       | FMUL                   |
 | linear_128x64_8x8_1_1   | 128   | 255       | 8     | 48 LDGSTS, 144 LDS.128, 2048 FFMA, 16 STG.128       | FMUL                   |
 | linear_64x128_8x8_1_1   | 128   | 255       | 8     | 48 LDGSTS, 144 LDS.128, 2048 FFMA, 16 STG.128       | FMUL                   |
@@ -107,8 +106,8 @@ const TABLE: &str = "
 | layer_norm_f32          | 256   | 40        | 48    | 6 LDG.128, 2 STG.128, 10 SHFL                       |                        |
 | layer_norm_bf16         | 256   | 40        | 48    | 6 LDG.128, 2 STG.64, 10 SHFL                        |                        |
 | narrow                  | 256   | 32        | 64    | 1 LDG.128, 1 STG.64                                 |                        |
-| attention_16_f32        | 128   | 128       | 16    | 8 LDG.128, 28 LDS.128, 256 FFMA, 2 STG.128, 40 SHFL |                        |
-| attention_32_f32        | 128   | 128       | 16    | 8 LDG.128, 40 LDS.128, 512 FFMA, 4 STG.128, 80 SHFL |                        |
+| attention_16_f32        | 128   | 128       | 16    | 8 LDG.128, 32 LDS.128, 256 FFMA, 2 STG.128, 16 SHFL |                        |
+| attention_32_f32        | 64    | 224       | 8     | 8 LDG.128, 56 LDS.128, 1024 FFMA, 8 STG.128         |                        |
 | attention_32_tf32       | 256   | 128       | 16    | 16 LDG.128, 64 HMMA, 8 SHFL                         |                        |
 | attention_64_tf32       | 256   | 128       | 16    | 16 LDG.128, 128 HMMA, 8 SHFL                        |                        |
 | attention_32_bf16       | 256   | 80        | 24    | 8 LDG.128, 16 LDSM, 32 HMMA, 8 SHFL                 |                        |

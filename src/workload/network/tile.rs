@@ -114,10 +114,9 @@ impl fmt::Display for Tile {
 /// so on down to 32 x 32 at 128 rows. Where a layer has too few tiles, pieces of the sum make up
 /// for it. A tile for which a block has few warps divides the sum between more of them.
 #[rustfmt::skip]
-const TILES: [Tile; 21] = [
+const TILES: [Tile; 20] = [
     Tile::new([128, 128], [8, 8], 4, [1, 1], 3, 1),
     Tile::new([128, 128], [16, 8], 4, [1, 1], 3, 2),
-    Tile::new([128, 128], [16, 8], 4, [2, 1], 4, 1),
     Tile::new([128, 96], [8, 12], 4, [2, 1], 4, 1),
     Tile::new([128, 64], [8, 8], 4, [1, 1], 3, 2),
     Tile::new([64, 128], [8, 8], 4, [1, 1], 3, 2),

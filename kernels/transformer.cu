@@ -100,51 +100,67 @@ narrow(const float *x, bf16 *y, unsigned count) {
     if (i < count) store(y, i, load(x, i));
 }
 
-// softmax(q k^T / sqrt(HEAD)) v, without a mask: a block has QUERIES queries for each of its
-// warps, of one head of one sequence, and all keys and then all values of that head in shared
-// memory. `qkv` has rows of queries, keys and values, `heads` rows of all heads' results. TF32
-// and BF16 have kernels on tensor cores (attention.cu).
+// softmax(q k^T / sqrt(HEAD)) v, without a mask: a block has QUERIES queries for each of its WARPS,
+// of one head of one sequence, and all keys and then all values of that head in shared memory.
+// `qkv` has rows of queries, keys and values, `heads` rows of all heads' results. TF32 and BF16
+// have kernels on tensor cores (attention.cu).
 //
-// A lane has the scores of its warp's queries with the keys `lane`, `lane + 32` and so on, so
-// that the softmax of a row takes shuffles alone. Then the shares go to shared memory, since in
-// the second product a lane has four columns, and half of a warp half of its queries.
+// Even lanes have the first half of their warp's queries, odd lanes the second. In the first
+// product a lane has every 16th key, so that the softmax of a row takes shuffles alone. Then the
+// shares go to shared memory, since in the second product a lane has four columns. Of a load of 16
+// bytes per lane, shared memory serves half a warp at once if half of its lanes ask for what their
+// neighbours ask for: the lanes i and i ^ 1 read the same keys and values, i and i ^ 2 the same
+// queries and shares.
 //
 // Lanes read the same column of consecutive keys, whose rows begin at the same bank: a key's
-// fours are permuted by the lowest bits of its number. Both halves of a warp read the same place
-// of rows that begin at the same bank: the fours of the second half's rows are permuted as well.
-constexpr unsigned ATTENTION_THREADS = 128, ATTENTION_WARPS = ATTENTION_THREADS / 32;
-constexpr unsigned KEYS = SEQUENCE / 32;  // of a lane
+// fours are permuted by the lowest bits of its number. Even and odd lanes read the same place of
+// rows that begin at the same bank: the fours of the second half's rows are permuted as well.
+constexpr unsigned KEYS = SEQUENCE / 16;  // of a lane
 
-template <unsigned QUERIES>
+// Over the lanes of the same parity.
+__device__ __forceinline__ float half_max(float v) {
+#pragma unroll
+    for (unsigned lanes = 16; lanes > 1; lanes /= 2)
+        v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, lanes));
+    return v;
+}
+__device__ __forceinline__ float half_sum(float v) {
+#pragma unroll
+    for (unsigned lanes = 16; lanes > 1; lanes /= 2) v += __shfl_xor_sync(0xffffffffu, v, lanes);
+    return v;
+}
+
+template <unsigned QUERIES, unsigned WARPS>
 __device__ __forceinline__ void attention(const float *qkv, float *heads) {
-    constexpr unsigned TILES = SEQUENCE / (ATTENTION_WARPS * QUERIES), HALF = QUERIES / 2;
-    constexpr unsigned ALL = SEQUENCE * HEAD_FOURS;
+    constexpr unsigned TILES = SEQUENCE / (WARPS * QUERIES), HALF = QUERIES / 2;
+    constexpr unsigned ALL = SEQUENCE * HEAD_FOURS, STEP = 32 * WARPS;
     __shared__ float4 rows[ALL];
     // Queries, and then their shares of each key.
-    __shared__ float4 owned[ATTENTION_WARPS][QUERIES * SEQUENCE / 4];
-    unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    __shared__ float4 owned[WARPS][QUERIES * SEQUENCE / 4];
+    unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, half = lane % 2;
     unsigned tile = blockIdx.x % TILES, head = blockIdx.x / TILES % HEADS;
     unsigned first = blockIdx.x / (TILES * HEADS) * SEQUENCE;
-    unsigned query = first + (tile * ATTENTION_WARPS + warp) * QUERIES;
+    unsigned query = first + (tile * WARPS + warp) * QUERIES;
     unsigned column_of_head = head * HEAD_FOURS;
     float4 *own = owned[warp];
 
 #pragma unroll 8
-    for (unsigned i = threadIdx.x; i < ALL; i += ATTENTION_THREADS) {
+    for (unsigned i = threadIdx.x; i < ALL; i += STEP) {
         unsigned row = i / HEAD_FOURS, four = i % HEAD_FOURS;
         rows[row * HEAD_FOURS + (four ^ (row & 7))] =
             load(qkv, (first + row) * QKV_FOURS + FOURS + column_of_head + four);
     }
 #pragma unroll
     for (unsigned i = lane; i < QUERIES * HEAD_FOURS; i += 32) {
-        unsigned row = query + i / HEAD_FOURS, four = i % HEAD_FOURS;
-        own[i] = times(load(qkv, row * QKV_FOURS + column_of_head + four), SCALE);
+        unsigned row = i / HEAD_FOURS, four = i % HEAD_FOURS;
+        own[row * HEAD_FOURS + (four ^ (row < HALF ? 0u : 4u))] =
+            times(load(qkv, (query + row) * QKV_FOURS + column_of_head + four), SCALE);
     }
     __syncthreads();
 
-    float scores[QUERIES][KEYS];
+    float scores[HALF][KEYS];
 #pragma unroll
-    for (unsigned q = 0; q < QUERIES; ++q)
+    for (unsigned q = 0; q < HALF; ++q)
 #pragma unroll
         for (unsigned j = 0; j < KEYS; ++j) scores[q][j] = 0.0f;
 #pragma unroll 2
@@ -152,10 +168,10 @@ __device__ __forceinline__ void attention(const float *qkv, float *heads) {
         float4 key[KEYS];
 #pragma unroll
         for (unsigned j = 0; j < KEYS; ++j)
-            key[j] = rows[(lane + 32 * j) * HEAD_FOURS + (four ^ (lane & 7))];
+            key[j] = rows[(lane / 2 + 16 * j) * HEAD_FOURS + (four ^ (lane / 2 & 7))];
 #pragma unroll
-        for (unsigned q = 0; q < QUERIES; ++q) {
-            float4 v = own[q * HEAD_FOURS + four];
+        for (unsigned q = 0; q < HALF; ++q) {
+            float4 v = own[(half * HALF + q) * HEAD_FOURS + (four ^ (4 * half))];
 #pragma unroll
             for (unsigned j = 0; j < KEYS; ++j) scores[q][j] = dot(v, key[j], scores[q][j]);
         }
@@ -164,31 +180,32 @@ __device__ __forceinline__ void attention(const float *qkv, float *heads) {
     // Before any lane overwrites queries, all have read them; and all of the block the keys.
     __syncthreads();
 #pragma unroll 8
-    for (unsigned i = threadIdx.x; i < ALL; i += ATTENTION_THREADS)
+    for (unsigned i = threadIdx.x; i < ALL; i += STEP)
         rows[i] = load(qkv, (first + i / HEAD_FOURS) * QKV_FOURS + 2 * FOURS + column_of_head +
                                 i % HEAD_FOURS);
 #pragma unroll
-    for (unsigned q = 0; q < QUERIES; ++q) {
+    for (unsigned q = 0; q < HALF; ++q) {
         float largest = scores[q][0];
 #pragma unroll
         for (unsigned j = 1; j < KEYS; ++j) largest = fmaxf(largest, scores[q][j]);
-        largest = warp_max(largest);
+        largest = half_max(largest);
         float sum = 0.0f;
 #pragma unroll
         for (unsigned j = 0; j < KEYS; ++j) {
             scores[q][j] = expf(scores[q][j] - largest);
             sum += scores[q][j];
         }
-        float share = 1.0f / warp_sum(sum);
+        float share = 1.0f / half_sum(sum);
 #pragma unroll
         for (unsigned j = 0; j < KEYS; ++j) {
-            unsigned four = (lane / 4 + 8 * j) ^ (q < HALF ? 0u : 4u);
-            ((float *)own)[q * SEQUENCE + 4 * four + lane % 4] = scores[q][j] * share;
+            unsigned four = (lane / 8 + 4 * j) ^ (4 * half);
+            ((float *)own)[(half * HALF + q) * SEQUENCE + 4 * four + lane / 2 % 4] =
+                scores[q][j] * share;
         }
     }
     __syncthreads();
 
-    unsigned column = lane % HEAD_FOURS, half = lane / HEAD_FOURS;
+    unsigned column = lane / 2;
     float4 result[HALF];
 #pragma unroll
     for (unsigned q = 0; q < HALF; ++q) result[q] = {0.0f, 0.0f, 0.0f, 0.0f};
@@ -211,13 +228,15 @@ __device__ __forceinline__ void attention(const float *qkv, float *heads) {
         store(heads, (query + half * HALF + q) * FOURS + column_of_head + column, result[q]);
 }
 
-extern "C" __global__ void __launch_bounds__(ATTENTION_THREADS)
+// Of 16 queries per block, by four warps; and of 32 by two, whose loads serve twice as many
+// multiply-adds.
+extern "C" __global__ void __launch_bounds__(128)
 attention_16_f32(const float *qkv, float *heads) {
-    attention<4>(qkv, heads);
+    attention<4, 4>(qkv, heads);
 }
-extern "C" __global__ void __launch_bounds__(ATTENTION_THREADS)
+extern "C" __global__ void __launch_bounds__(64)
 attention_32_f32(const float *qkv, float *heads) {
-    attention<8>(qkv, heads);
+    attention<16, 2>(qkv, heads);
 }
 // The same in a kernel per step, beside the norm and products: f32 alone.
 

@@ -19,8 +19,9 @@ use crate::workload::transformer::source::{ATTENTION, TRANSFORMER};
 const THREADS: u32 = 256;
 /// Rows that a block takes where a warp has each.
 const ROWS: u32 = THREADS / 32;
-/// Threads of a block of attention in f32: `ATTENTION_THREADS` in the source.
-const F32_THREADS: u32 = 128;
+/// The kernels of attention in f32, and on tensor cores.
+const F32_ATTENTION: [Queries; 2] = [Queries(16, 128), Queries(32, 64)];
+const ATTENTION_ON_TENSOR_CORES: [Queries; 2] = [Queries(32, THREADS), Queries(64, THREADS)];
 
 fn suffix(element: Element) -> &'static str {
     match element {
@@ -52,7 +53,8 @@ pub(super) fn layer_norm(memory: &Memory, x: &Tensor, norm: &Norm) -> Result<Lau
     let name = format!("layer_norm_{}", suffix(memory.normed.element()));
     let (launch, rows) = on_rows(memory, &name, memory.problem.rows())?;
     let (gain, bias) = gain_and_bias(memory, norm);
-    let launch = launch.arg(x.address()).arg(gain).arg(bias);
+    let launch = launch.arg(x.address());
+    let launch = launch.arg(gain).arg(bias);
     Ok(launch.arg(memory.normed.address()).arg(rows))
 }
 
@@ -88,13 +90,13 @@ pub(super) fn embed(memory: &Memory) -> Result<Launch, RoutineError> {
 pub(super) fn narrow(memory: &Memory) -> Result<Launch, RoutineError> {
     let [from, _] = &memory.residual;
     let (launch, count) = on_values(memory, "narrow", from)?;
-    let launch = launch.arg(from.address()).arg(memory.normed.address());
-    Ok(launch.arg(count))
+    let launch = launch.arg(from.address());
+    Ok(launch.arg(memory.normed.address()).arg(count))
 }
 
-/// How many queries a block of attention has.
+/// How many queries a block of attention has, and its threads.
 #[derive(Clone, Copy)]
-struct Queries(u32);
+struct Queries(u32, u32);
 
 impl fmt::Display for Queries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -108,13 +110,12 @@ impl fmt::Display for Queries {
 /// by a calibration.
 pub(super) fn attention(memory: &Memory) -> Result<(Launch, String), RoutineError> {
     let (gpu, rows) = (&memory.gpu, memory.problem.rows());
-    let (source, suffix, threads, candidates) = match memory.format {
-        Format::F32 => (&TRANSFORMER, "f32", F32_THREADS, [16, 32]),
-        Format::Tf32 => (&ATTENTION, "tf32", THREADS, [32, 64]),
-        Format::Bf16 => (&ATTENTION, "bf16", THREADS, [32, 64]),
+    let (source, suffix, candidates) = match memory.format {
+        Format::F32 => (&TRANSFORMER, "f32", F32_ATTENTION),
+        Format::Tf32 => (&ATTENTION, "tf32", ATTENTION_ON_TENSOR_CORES),
+        Format::Bf16 => (&ATTENTION, "bf16", ATTENTION_ON_TENSOR_CORES),
     };
-    let candidates = candidates.map(Queries);
-    let of_block = |Queries(queries): Queries| -> Result<Launch, RoutineError> {
+    let of_block = |Queries(queries, threads): Queries| -> Result<Launch, RoutineError> {
         let function = gpu.function(source, &format!("attention_{queries}_{suffix}"))?;
         let blocks = u32::try_from(rows * HEADS)? / queries;
         let launch = Launch::new(function, (blocks, 1, 1), (threads, 1, 1));
@@ -175,12 +176,17 @@ mod tests {
     fn the_lengths_are_those_of_the_source() {
         let lengths =
             format!("WIDTH = 256, HEADS = {HEADS}, HEAD = {HEAD}, SEQUENCE = {SEQUENCE};");
-        for constant in [
-            &*lengths,
-            &format!("THREADS = {THREADS}, ROWS"),
-            &format!("ATTENTION_THREADS = {F32_THREADS},"),
-        ] {
+        for constant in [&*lengths, &format!("THREADS = {THREADS}, ROWS")] {
             assert!(TRANSFORMER.text.contains(constant), "{constant}");
+        }
+        for Queries(queries, threads) in F32_ATTENTION {
+            let kernel = format!(
+                "__launch_bounds__({threads})\nattention_{queries}_f32(const float *qkv, float *heads) \
+                 {{\n    attention<{}, {}>",
+                queries * 32 / threads,
+                threads / 32
+            );
+            assert!(TRANSFORMER.text.contains(&kernel), "{kernel}");
         }
         for constant in [&*lengths, &format!("THREADS = {THREADS}, WARPS")] {
             assert!(ATTENTION.text.contains(constant), "{constant}");

@@ -21,7 +21,7 @@ use crate::{HOPPER, PLANTED, compile, nvrtc, on_hopper};
 /// - Steps between the products of a network: four values a thread, in 16 bytes of f32 or 8 of
 ///   BF16; of the sums over rows four such loads before the first is used. The update and the loss
 ///   move several values for each and have registers for them instead of more warps. Attention:
-///   two fours of a row at a time, each for all queries of a warp and four keys, and then two fours
+///   two fours of a row at a time, each for half of a warp's queries and eight keys, and then two fours
 ///   of shares; and shared memory for four blocks of 32 queries. On tensor cores two products of 16
 ///   instructions each in BF16, per warp and 32 keys, and twice as many in TF32.
 /// - Linear layers: the multiply-adds of a stage, a slice's part of it; copies of 16 bytes to shared

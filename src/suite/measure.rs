@@ -435,6 +435,8 @@ impl Measuring<'_> {
                                         measure(count) / count as f64
                                     }
                                 };
+                                // The other side is next.
+                                routine.park();
                                 let id = bench.id.to_owned();
                                 turns.say(&Said::Sampled { id });
                                 // Criterion's count comes from a clock that ran on while the

@@ -23,6 +23,7 @@ pub mod simple;
 mod staging;
 pub mod streams;
 pub mod sustained;
+mod threads;
 pub mod timing_methods;
 pub mod transfer;
 pub mod transformer;

@@ -65,6 +65,12 @@ pub trait Routine {
     /// the clock's stream and must neither allocate nor synchronise.
     fn run(&mut self) -> Result<(), RoutineError>;
 
+    /// Waits until threads that this routine keeps awake between two runs sleep, so that none spins
+    /// beside what is timed next. The suite calls it where something else is timed while the
+    /// routine exists; elsewhere its threads have ended with it. The default is for routines without
+    /// such threads.
+    fn park(&mut self) {}
+
     /// Compares the output with the float64 reference. Called when the device is idle.
     fn check(&mut self) -> Result<Verified, RoutineError>;
 

@@ -131,6 +131,7 @@ impl TakingTurns {
         loop {
             let iterations = side.iterations;
             let ns = self.measure(side, iterations)?;
+            side.routine.park();
             let enough = SAMPLE.as_nanos() as f64;
             if ns >= enough / 2.0 || side.iterations >= 1 << 30 {
                 let iteration = ns / side.iterations as f64;
@@ -171,6 +172,7 @@ impl TakingTurns {
                 // The other sides emptied the caches.
                 self.measure(side, iterations.div_ceil(8))?;
                 let ns = self.measure(side, iterations)?;
+                side.routine.park();
                 side.samples.push(ns / iterations as f64);
                 let fit = LONGEST.as_nanos() as f64 / ns;
                 samples = samples.min((fit as usize).max(FEWEST_SAMPLES));

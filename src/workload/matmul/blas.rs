@@ -8,11 +8,15 @@ use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::rectangular;
 use crate::workload::matmul::shape::Shape;
 use crate::workload::routine::Made;
+use crate::workload::threads::Threads;
 
 /// `cblas_sgemm` of the BLAS that was linked, with the number of threads that it chooses.
 pub fn blas(problem: &Rc<Matmul>) -> Made {
     let notes = vec!["cblas_sgemm on the threads that it chooses".to_owned()];
-    Ok(rectangular::product(problem, multiply, notes))
+    let multiply = |_: &Threads, shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]| {
+        multiply(shape, a, b, c);
+    };
+    Ok(rectangular::product(problem, Threads::One, multiply, notes))
 }
 
 fn multiply(shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {

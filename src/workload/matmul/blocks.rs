@@ -4,7 +4,9 @@ use std::fmt;
 
 use gemm::Parallelism;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, linalg::general_mat_mul, s};
-use rayon::prelude::*;
+
+use crate::workload::matmul::direct;
+use crate::workload::threads::Threads;
 
 /// What multiplies on one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,18 +14,42 @@ pub(in crate::workload) enum Library {
     Gemm,
     /// Through ndarray.
     Matrixmultiply,
+    /// This module's own, for small matrices.
+    Direct,
 }
+
+/// Whether rows of B and of C lie in one piece.
+pub(in crate::workload) fn in_one_piece(
+    b: &ArrayView2<'_, f32>,
+    c: &ArrayViewMut2<'_, f32>,
+) -> bool {
+    direct::takes(b, c)
+}
+
+/// Elements of A up to which a product that packs nothing is worth a try: the more rows A has, the
+/// more often what was packed would be read.
+const UNPACKED: usize = 1 << 18;
 
 impl fmt::Display for Library {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Library::Gemm => "gemm",
             Library::Matrixmultiply => "matrixmultiply",
+            Library::Direct => "multiply-adds without packing",
         })
     }
 }
 
 impl Library {
+    /// Those for A B, given the elements of A and whether the rows of B and C lie in one piece.
+    pub(in crate::workload) fn for_product(a_len: usize, in_one_piece: bool) -> Vec<Self> {
+        let mut libraries = vec![Library::Gemm, Library::Matrixmultiply];
+        if a_len <= UNPACKED && in_one_piece && direct::is_available() {
+            libraries.push(Library::Direct);
+        }
+        libraries
+    }
+
     /// C = A B on this thread.
     pub(in crate::workload) fn multiply(
         self,
@@ -34,6 +60,7 @@ impl Library {
         match self {
             Library::Gemm => gemm(a, b, c, Parallelism::None),
             Library::Matrixmultiply => general_mat_mul(1.0, &a, &b, 0.0, &mut c),
+            Library::Direct => direct::multiply(a, b, c),
         }
     }
 }
@@ -132,16 +159,16 @@ impl Grid {
         self.rows * self.columns
     }
 
-    /// C = A B, each block by `library` on one thread. The threads meet once a product, and
-    /// one that the system holds up leaves its blocks to the others.
+    /// C = A B, each block by `library` on one of the threads, which meet once per product.
     pub(in crate::workload) fn multiply(
         self,
         library: Library,
+        threads: &Threads,
         a: ArrayView2<'_, f32>,
         b: ArrayView2<'_, f32>,
         c: ArrayViewMut2<'_, f32>,
     ) {
-        self.for_each(c, |row, column, c| {
+        self.for_each(threads, c, |row, column, c| {
             let a = a.slice(s![row..row + c.nrows(), ..]);
             let b = b.slice(s![.., column..column + c.ncols()]);
             library.multiply(a, b, c);
@@ -152,6 +179,7 @@ impl Grid {
     /// begins.
     fn for_each(
         self,
+        threads: &Threads,
         mut c: ArrayViewMut2<'_, f32>,
         work: impl Fn(usize, usize, ArrayViewMut2<'_, f32>) + Sync,
     ) {
@@ -165,10 +193,7 @@ impl Grid {
                 blocks.push((i * height, j * width, block));
             }
         }
-        blocks
-            .into_par_iter()
-            .with_max_len(1)
-            .for_each(|(row, column, block)| work(row, column, block));
+        threads.each(blocks, |(row, column, block)| work(row, column, block));
     }
 }
 
@@ -218,7 +243,7 @@ mod tests {
             for grid in [1, 2, 3, 4, 8, 64].map(Grid::of) {
                 let mut c = ndarray::Array2::zeros((n, n));
                 let blocks = AtomicUsize::new(0);
-                grid.for_each(c.view_mut(), |row, column, mut block| {
+                grid.for_each(&Threads::Rayon, c.view_mut(), |row, column, mut block| {
                     blocks.fetch_add(1, Relaxed);
                     for ((i, j), x) in block.indexed_iter_mut() {
                         *x += 1.0 + ((row + i) * n + column + j) as f32;

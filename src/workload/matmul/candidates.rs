@@ -1,26 +1,39 @@
 //! What `cpu/best` chooses from.
 
+use std::time::Instant;
+
 use crate::workload::calibrate;
 use crate::workload::matmul::blocks::{Grid, Library};
 use crate::workload::matmul::method::Method;
 use crate::workload::matmul::problem::Matmul;
+use crate::workload::threads::Threads;
 
 /// Larger products are calibrated on a corner of this order: by then the methods have
 /// settled, and the calibration takes a second or two where the product takes minutes.
 const LARGEST_ORDER: usize = 2048;
 
-/// The fastest for `problem` on at most `threads` threads.
-pub(super) fn fastest(problem: &Matmul, threads: usize) -> Method {
+/// The fastest for `problem` on these threads at most.
+pub(super) fn fastest(problem: &Matmul, threads: &Threads) -> Method {
     let order = problem.order();
-    let choice = format!("product of order {order} on the CPU, {threads} threads at most");
+    let count = threads.count();
+    let choice = format!("product of order {order} on the CPU, {count} threads at most");
     let n = order.min(LARGEST_ORDER);
     // Made where there is something to measure.
     let mut output = Vec::new();
-    calibrate::fastest(&choice, &candidates(order, threads), |method, times| {
+    calibrate::fastest_by(&choice, &candidates(order, count), |method, times| {
         output.resize(problem.shape.c_len(), f32::NAN);
-        for _ in 0..times {
-            method.multiply(n, order, &problem.a, &problem.b, &mut output);
+        let mut multiply =
+            || method.multiply(threads, n, order, &problem.a, &problem.b, &mut output);
+        // What wakes the threads is not timed where it would count.
+        if times > 1 {
+            multiply();
         }
+        let start = Instant::now();
+        (0..times).for_each(|_| multiply());
+        let took = start.elapsed();
+        // No thread may spin beside the next candidate.
+        threads.park();
+        took
     })
 }
 
@@ -30,26 +43,39 @@ pub(super) fn fastest(problem: &Matmul, threads: usize) -> Method {
 const BLOCKS_A_THREAD: [usize; 3] = [1, 4, 8];
 
 /// What is worth a try at order `n` on at most `threads` threads. One thread is left out
-/// where several share the work of a large product, and several where waking them costs more
-/// than the product.
+/// where several share the work of a large product, and several where handing work over costs
+/// more than the product.
 pub(super) fn candidates(n: usize, threads: usize) -> Vec<Method> {
+    let libraries = Library::for_product(n * n, true);
     let mut methods = Vec::new();
     if n <= 32 {
         methods.push(Method::Naive);
     }
     if n < 1024 || threads == 1 {
-        methods.extend([Library::Matrixmultiply, Library::Gemm].map(Method::OneThread));
+        methods.extend(libraries.iter().copied().map(Method::OneThread));
     }
     if n >= 32 && threads > 1 {
         methods.push(Method::row_blocks(threads));
-        for blocks in BLOCKS_A_THREAD.map(|blocks| Grid::of(blocks * threads)) {
-            methods.push(Method::Blocks(Library::Gemm, blocks));
-            methods.push(Method::Blocks(Library::Matrixmultiply, blocks));
-        }
-        // Fewer threads: hyper-threads and a second socket can do harm.
+        // Fewer threads: hyper-threads and a second socket can do harm, and a small product has
+        // work for a few only.
         let fewer = std::iter::successors(Some(threads / 2), |&fewer| Some(fewer / 2));
-        for blocks in fewer.take_while(|&fewer| fewer > 1).map(Grid::of) {
-            methods.push(Method::Blocks(Library::Gemm, blocks));
+        let all = BLOCKS_A_THREAD.map(|blocks| blocks * threads);
+        for blocks in all.into_iter().chain(fewer.take_while(|&fewer| fewer > 1)) {
+            // Rows of a block of all columns lie in one piece.
+            let bands = Grid {
+                rows: blocks,
+                columns: 1,
+            };
+            for &library in &libraries {
+                match library {
+                    Library::Matrixmultiply if blocks < threads => {}
+                    Library::Direct => {
+                        methods.push(Method::Blocks(library, Grid::of(blocks)));
+                        methods.push(Method::Blocks(library, bands));
+                    }
+                    _ => methods.push(Method::Blocks(library, Grid::of(blocks))),
+                }
+            }
         }
     }
     methods.retain(|method| !matches!(method, Method::Blocks(_, grid) if !grid.fits(n)));
@@ -64,6 +90,7 @@ mod tests {
     fn candidates_by_order_and_threads() {
         let over = |blocks| Method::Blocks(Library::Gemm, Grid::of(blocks));
         let several = |m: &Method| matches!(m, Method::Blocks(..));
+        let unpacked = |m: &Method| matches!(m, Method::OneThread(l) | Method::Blocks(l, _) if *l == Library::Direct);
         assert!(candidates(4, 16).contains(&Method::Naive));
         assert!(!candidates(4, 16).iter().any(several));
         assert!(!candidates(2048, 16).contains(&Method::OneThread(Library::Gemm)));
@@ -73,7 +100,12 @@ mod tests {
         assert!(candidates(64, 16).contains(&over(16)) && !candidates(64, 16).contains(&over(64)));
         assert_eq!(
             candidates(2048, 1),
-            [Library::Matrixmultiply, Library::Gemm].map(Method::OneThread)
+            [Library::Gemm, Library::Matrixmultiply].map(Method::OneThread)
         );
+        assert!(!candidates(2048, 16).iter().any(unpacked));
+        if cfg!(target_arch = "x86_64") && Library::for_product(1, true).contains(&Library::Direct)
+        {
+            assert!(candidates(64, 16).iter().any(unpacked));
+        }
     }
 }

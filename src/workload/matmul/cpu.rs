@@ -1,51 +1,88 @@
 //! Products on the CPU.
 
+use std::fmt;
 use std::rc::Rc;
 
 use crate::workload::matmul::blocks::Library;
 use crate::workload::matmul::candidates;
+use crate::workload::matmul::cpu_ways;
 use crate::workload::matmul::method::Method;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::rectangular;
 use crate::workload::matmul::shape::Shape;
 use crate::workload::routine::{Made, Routine};
+use crate::workload::threads::Threads;
 
 #[cfg(feature = "blas")]
 pub use crate::workload::matmul::blas::blas;
 
 /// Three nested loops, one thread: what a newcomer writes.
 pub fn naive(problem: &Rc<Matmul>) -> Made {
-    Ok(square(problem, Method::Naive, Vec::new()))
+    Ok(square(problem, Threads::One, Method::Naive, Vec::new()))
 }
 
 /// ndarray's product into an output that is there already, one thread. It calls
 /// matrixmultiply.
 pub fn ndarray(problem: &Rc<Matmul>) -> Made {
     let method = Method::OneThread(Library::Matrixmultiply);
-    Ok(square(problem, method, Vec::new()))
+    Ok(square(problem, Threads::One, method, Vec::new()))
 }
 
 /// matrixmultiply on one block of rows a thread, all cores.
 pub fn rayon(problem: &Rc<Matmul>) -> Made {
     let method = Method::row_blocks(rayon::current_num_threads());
-    Ok(square(problem, method, Vec::new()))
+    Ok(square(problem, Threads::Rayon, method, Vec::new()))
 }
 
 /// The fastest at this order on this machine on at most `threads` threads: a short calibration
-/// chooses between the loops, the crates gemm and matrixmultiply on one thread, and both over
-/// grids of blocks of C that the threads share out among them. [`Routine::notes`] says which.
+/// chooses between the loops, the crates gemm and matrixmultiply and multiply-adds without packing
+/// on one thread, and those over grids of blocks of C that the threads share out among them. The
+/// threads spin for a moment before they sleep. [`Routine::notes`] says which.
 pub fn best(problem: &Rc<Matmul>, threads: usize) -> Made {
-    let method = candidates::fastest(problem, threads);
-    let notes = vec![format!("{method}, the fastest in calibration")];
-    Ok(square(problem, method, notes))
+    let threads = Threads::up_to(threads);
+    let method = candidates::fastest(problem, &threads);
+    let notes = vec![said(&method, method.threads(threads.count()))];
+    // Threads with nothing to do end here.
+    let threads = match method.threads(threads.count()) {
+        1 => Threads::One,
+        _ => threads,
+    };
+    Ok(square(problem, threads, method, notes))
 }
 
-fn square(problem: &Rc<Matmul>, method: Method, notes: Vec<String>) -> Box<dyn Routine> {
+/// The note of a choice.
+fn said(method: &impl fmt::Display, threads: usize) -> String {
+    let plural = if threads == 1 { "" } else { "s" };
+    format!("{method} on {threads} thread{plural}, the fastest in calibration")
+}
+
+fn square(
+    problem: &Rc<Matmul>,
+    threads: Threads,
+    method: Method,
+    notes: Vec<String>,
+) -> Box<dyn Routine> {
     let n = problem.order();
-    let multiply = move |_: Shape, a: &[f32], b: &[f32], c: &mut [f32]| {
-        method.multiply(n, n, a, b, c);
+    let multiply = move |threads: &Threads, _: Shape, a: &[f32], b: &[f32], c: &mut [f32]| {
+        method.multiply(threads, n, n, a, b, c);
     };
-    rectangular::product(problem, multiply, notes)
+    rectangular::product(problem, threads, multiply, notes)
+}
+
+/// The fastest for a product of any shape, or a batch of them, on all cores, chosen as [`best`]
+/// does.
+pub fn best_of_shape(problem: &Rc<Matmul>) -> Made {
+    let threads = Threads::all();
+    let way = cpu_ways::fastest(problem, &threads);
+    let notes = vec![said(&way, way.threads(problem.shape, threads.count()))];
+    let threads = match way.threads(problem.shape, threads.count()) {
+        1 => Threads::One,
+        _ => threads,
+    };
+    let multiply = move |threads: &Threads, shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]| {
+        way.multiply(threads, shape, a, b, c);
+    };
+    Ok(rectangular::product(problem, threads, multiply, notes))
 }
 
 /// What the threads share out among them.
@@ -64,7 +101,15 @@ pub fn gemm(problem: &Rc<Matmul>, share: Share) -> Made {
     let threads = rayon::current_num_threads();
     let product = |multiply: fn(Shape, &[f32], &[f32], &mut [f32]), way| {
         let notes = vec![format!("gemm, {way}, {threads} threads")];
-        Ok(rectangular::product(problem, multiply, notes))
+        let multiply = move |_: &Threads, shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]| {
+            multiply(shape, a, b, c);
+        };
+        Ok(rectangular::product(
+            problem,
+            Threads::Rayon,
+            multiply,
+            notes,
+        ))
     };
     match share {
         Share::Products => product(rectangular::over_batch, "a product a thread"),
@@ -115,10 +160,8 @@ mod tests {
             let said = notes[0].strip_suffix(", the fastest in calibration");
             let methods = candidates::candidates(n as usize, threads);
             let could: Vec<String> = methods.iter().map(Method::to_string).collect();
-            assert!(
-                could.iter().any(|c| Some(c.as_str()) == said),
-                "{notes:?}, of {could:?}"
-            );
+            let (said, _) = said.unwrap().split_once(" on ").unwrap();
+            assert!(could.iter().any(|c| c == said), "{notes:?}, of {could:?}");
         }
     }
 
@@ -126,6 +169,7 @@ mod tests {
     #[test]
     fn a_corner_is_multiplied_within_the_stride() {
         let problem = Matmul::new(40);
+        let threads = Threads::up_to(2);
         for method in [
             Method::Naive,
             Method::OneThread(Library::Matrixmultiply),
@@ -134,7 +178,7 @@ mod tests {
             Method::Blocks(Library::Gemm, Grid::of(6)),
         ] {
             let mut c = vec![f32::NAN; 40 * 40];
-            method.multiply(33, 40, problem.a(), problem.b(), &mut c);
+            method.multiply(&threads, 33, 40, problem.a(), problem.b(), &mut c);
             for (i, row) in c.chunks(40).enumerate() {
                 for (j, &c) in row.iter().enumerate() {
                     if i >= 33 || j >= 33 {

@@ -5,6 +5,7 @@ use std::fmt;
 use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
 
 use crate::workload::matmul::blocks::{Grid, Library};
+use crate::workload::threads::Threads;
 
 /// How a product is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,17 +18,24 @@ pub(super) enum Method {
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Method::Naive => write!(f, "three nested loops on 1 thread"),
-            Method::OneThread(library) => write!(f, "{library} on 1 thread"),
+            Method::Naive => write!(f, "three nested loops"),
+            Method::OneThread(library) => write!(f, "{library}"),
             Method::Blocks(library, grid) => {
-                let threads = grid.blocks().min(rayon::current_num_threads());
-                write!(f, "{library} over {grid} blocks of C on {threads} threads")
+                write!(f, "{library} over {grid} blocks of C")
             }
         }
     }
 }
 
 impl Method {
+    /// How many of so many threads have something to do.
+    pub(super) fn threads(self, threads: usize) -> usize {
+        match self {
+            Method::Naive | Method::OneThread(_) => 1,
+            Method::Blocks(_, grid) => grid.blocks().min(threads),
+        }
+    }
+
     /// A block of rows a thread.
     pub(super) fn row_blocks(threads: usize) -> Self {
         let grid = Grid {
@@ -38,8 +46,16 @@ impl Method {
     }
 
     /// C = A B for the leading `n` x `n` corners of row-major matrices whose rows are
-    /// `stride` elements apart.
-    pub(super) fn multiply(self, n: usize, stride: usize, a: &[f32], b: &[f32], c: &mut [f32]) {
+    /// `stride` elements apart. Blocks are shared out among the threads.
+    pub(super) fn multiply(
+        self,
+        threads: &Threads,
+        n: usize,
+        stride: usize,
+        a: &[f32],
+        b: &[f32],
+        c: &mut [f32],
+    ) {
         let len = (n - 1) * stride + n;
         assert!(n <= stride && a.len() >= len && b.len() >= len && c.len() >= len);
         let corner = || (n, n).strides((stride, 1));
@@ -69,7 +85,7 @@ impl Method {
             }
             Method::Blocks(library, grid) => {
                 let (a, b, c) = views(c);
-                grid.multiply(library, a, b, c);
+                grid.multiply(library, threads, a, b, c);
             }
         }
     }

@@ -5,6 +5,8 @@ mod blas;
 pub(in crate::workload) mod blocks;
 mod candidates;
 pub mod cpu;
+mod cpu_ways;
+mod direct;
 pub mod gpu;
 mod method;
 mod operands;

@@ -11,15 +11,19 @@ use crate::workload::matmul::blocks::{Grid, Library, gemm};
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::shape::Shape;
 use crate::workload::routine::{Routine, RoutineError};
+use crate::workload::threads::Threads;
 
-/// A product by `multiply`, which writes C given the shape, A and B, with remarks on how.
+/// A product by `multiply`, which writes C given the threads, the shape, A and B, with remarks on
+/// how.
 pub(super) fn product(
     problem: &Rc<Matmul>,
-    multiply: impl Fn(Shape, &[f32], &[f32], &mut [f32]) + 'static,
+    threads: Threads,
+    multiply: impl Fn(&Threads, Shape, &[f32], &[f32], &mut [f32]) + 'static,
     notes: Vec<String>,
 ) -> Box<dyn Routine> {
     Box::new(Product {
         problem: Rc::clone(problem),
+        threads,
         multiply,
         output: vec![f32::NAN; problem.shape.c_len()],
         notes,
@@ -28,12 +32,13 @@ pub(super) fn product(
 
 struct Product<M> {
     problem: Rc<Matmul>,
+    threads: Threads,
     multiply: M,
     output: Vec<f32>,
     notes: Vec<String>,
 }
 
-impl<M: Fn(Shape, &[f32], &[f32], &mut [f32])> Routine for Product<M> {
+impl<M: Fn(&Threads, Shape, &[f32], &[f32], &mut [f32])> Routine for Product<M> {
     fn poison(&mut self) -> Result<(), RoutineError> {
         self.output.fill(f32::NAN);
         Ok(())
@@ -41,13 +46,17 @@ impl<M: Fn(Shape, &[f32], &[f32], &mut [f32])> Routine for Product<M> {
 
     fn run(&mut self) -> Result<(), RoutineError> {
         let Matmul { shape, a, b, .. } = &*self.problem;
-        (self.multiply)(*shape, a, b, &mut self.output);
+        (self.multiply)(&self.threads, *shape, a, b, &mut self.output);
         Ok(())
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
         let error = self.problem.error_of_rows(0, &self.output);
         Ok(self.problem.verified(error))
+    }
+
+    fn park(&mut self) {
+        self.threads.park();
     }
 
     fn notes(&self) -> Vec<String> {
@@ -89,14 +98,14 @@ pub(super) fn by_columns(shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {
         rows: 1,
         columns: rayon::current_num_threads(),
     };
-    blocks.multiply(Library::Gemm, a, b, c);
+    blocks.multiply(Library::Gemm, &Threads::Rayon, a, b, c);
 }
 
 /// One product's A, B and C.
 ///
 /// # Panics
 /// Where a slice is not as long as one product has elements.
-fn views<'a, 'c>(
+pub(super) fn views<'a, 'c>(
     Shape { m, n, k, .. }: Shape,
     a: &'a [f32],
     b: &'a [f32],
@@ -140,7 +149,10 @@ mod tests {
                 if batch > 1 && !takes_batches {
                     continue;
                 }
-                let mut routine = product(&problem, way, Vec::new());
+                let way = move |_: &Threads, shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]| {
+                    way(shape, a, b, c);
+                };
+                let mut routine = product(&problem, Threads::Rayon, way, Vec::new());
                 for _ in 0..2 {
                     routine.poison().unwrap();
                     assert!(!routine.check().unwrap().passed(), "{name}: poison passes");

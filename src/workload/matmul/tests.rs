@@ -5,6 +5,7 @@ use crate::workload::matmul::method::Method;
 use crate::workload::matmul::problem::{LARGEST, Matmul, bound};
 use crate::workload::matmul::reference::{Reference, worse};
 use crate::workload::matmul::shape::Shape;
+use crate::workload::threads::Threads;
 
 type Make = fn(Shape, &[f32], &[f32]) -> Reference;
 const BOTH: [(Make, &str); 2] = [
@@ -14,7 +15,7 @@ const BOTH: [(Make, &str); 2] = [
 
 fn product(n: usize, a: &[f32], b: &[f32]) -> Vec<f32> {
     let mut c = vec![f32::NAN; n * n];
-    Method::OneThread(Library::Gemm).multiply(n, n, a, b, &mut c);
+    Method::OneThread(Library::Gemm).multiply(&Threads::One, n, n, a, b, &mut c);
     c
 }
 

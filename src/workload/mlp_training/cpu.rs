@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use rayon::prelude::*;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::model::verified::Verified;
 use crate::workload::mlp_training::adamw::{BETA_1, BETA_2, Counter, DECAY, EPSILON, RATE};
@@ -18,20 +17,17 @@ use crate::workload::network::operations::{
 use crate::workload::network::product::{Way, matrix, matrix_mut};
 use crate::workload::network::wide::wide;
 use crate::workload::routine::{Made, Routine, RoutineError};
+use crate::workload::threads::Threads;
 
 /// All cores: each product in the way that a short calibration finds the fastest, the rest in the
 /// widest vectors and shared out among the threads.
 pub fn best(problem: &Rc<Training>) -> Made {
-    Ok(Box::new(Step::new(problem, None)))
+    Ok(Box::new(Step::new(problem, Threads::all())))
 }
 
 /// The same on one thread.
-///
-/// # Errors
-/// The system has no thread to give.
 pub fn one_thread(problem: &Rc<Training>) -> Made {
-    let pool = ThreadPoolBuilder::new().num_threads(1).build()?;
-    Ok(Box::new(Step::new(problem, Some(pool))))
+    Ok(Box::new(Step::new(problem, Threads::One)))
 }
 
 /// How each product is computed.
@@ -46,8 +42,7 @@ struct Ways {
 
 struct Step {
     problem: Rc<Training>,
-    /// Threads of its own, instead of all.
-    pool: Option<ThreadPool>,
+    threads: Threads,
     memory: Memory,
     ways: Ways,
 }
@@ -83,16 +78,13 @@ struct Memory {
 }
 
 impl Step {
-    fn new(problem: &Rc<Training>, pool: Option<ThreadPool>) -> Self {
+    fn new(problem: &Rc<Training>, threads: Threads) -> Self {
         let mut memory = Memory::new(problem);
         let batch = Batch::of(problem);
-        let ways = match &pool {
-            Some(pool) => pool.install(|| memory.calibrate(batch)),
-            None => memory.calibrate(batch),
-        };
+        let ways = memory.calibrate(&threads, batch);
         Self {
             problem: problem.clone(),
-            pool,
+            threads,
             memory,
             ways,
         }
@@ -133,32 +125,37 @@ impl Memory {
 
     /// One step after the other, and what each writes is what the next one reads: no way is
     /// chosen by how it multiplies NaN.
-    fn calibrate(&mut self, batch: Batch<'_>) -> Ways {
+    fn calibrate(&mut self, threads: &Threads, batch: Batch<'_>) -> Ways {
         let x = matrix(batch.inputs, INPUTS);
         let w1 = matrix(&self.parameters[W1], INPUTS);
         let w2 = matrix(&self.parameters[W2], HIDDEN);
         let name = |what: &str| format!("{what} of a training step");
 
         let to = matrix_mut(&mut self.hidden, HIDDEN);
-        let hidden = Way::fastest(&name("activations"), x, w1.t(), to);
-        hidden.multiply(x, w1.t(), matrix_mut(&mut self.hidden, HIDDEN));
-        add_bias_relu(&mut self.hidden, &self.parameters[B1]);
+        let hidden = Way::fastest(threads, &name("activations"), x, w1.t(), to);
+        hidden.multiply(threads, x, w1.t(), matrix_mut(&mut self.hidden, HIDDEN));
+        add_bias_relu(threads, &mut self.hidden, &self.parameters[B1]);
         let activated = matrix(&self.hidden, HIDDEN);
 
         let to = matrix_mut(&mut self.logits, CLASSES);
-        let logits = Way::fastest(&name("logits"), activated, w2.t(), to);
-        logits.multiply(activated, w2.t(), matrix_mut(&mut self.logits, CLASSES));
-        cross_entropy(&self.logits, batch.labels, &mut self.of_logits);
+        let logits = Way::fastest(threads, &name("logits"), activated, w2.t(), to);
+        logits.multiply(
+            threads,
+            activated,
+            w2.t(),
+            matrix_mut(&mut self.logits, CLASSES),
+        );
+        cross_entropy(threads, &self.logits, batch.labels, &mut self.of_logits);
         let loss = matrix(&self.of_logits, CLASSES);
 
         let to = matrix_mut(&mut self.gradients[W2], HIDDEN);
-        let of_w2 = Way::fastest(&name("gradient of W2"), loss.t(), activated, to);
+        let of_w2 = Way::fastest(threads, &name("gradient of W2"), loss.t(), activated, to);
         let to = matrix_mut(&mut self.of_hidden, HIDDEN);
-        let of_hidden = Way::fastest(&name("gradient of activations"), loss, w2, to);
-        of_hidden.multiply(loss, w2, matrix_mut(&mut self.of_hidden, HIDDEN));
+        let of_hidden = Way::fastest(threads, &name("gradient of activations"), loss, w2, to);
+        of_hidden.multiply(threads, loss, w2, matrix_mut(&mut self.of_hidden, HIDDEN));
         let back = matrix(&self.of_hidden, HIDDEN);
         let to = matrix_mut(&mut self.gradients[W1], INPUTS);
-        let of_w1 = Way::fastest(&name("gradient of W1"), back.t(), x, to);
+        let of_w1 = Way::fastest(threads, &name("gradient of W1"), back.t(), x, to);
         Ways {
             hidden,
             logits,
@@ -168,49 +165,51 @@ impl Memory {
         }
     }
 
-    fn run(&mut self, batch: Batch<'_>, ways: Ways) {
-        self.forward(batch, ways);
-        self.loss = cross_entropy(&self.logits, batch.labels, &mut self.of_logits);
-        self.backward(batch, ways);
+    fn run(&mut self, threads: &Threads, batch: Batch<'_>, ways: Ways) {
+        self.forward(threads, batch, ways);
+        self.loss = cross_entropy(threads, &self.logits, batch.labels, &mut self.of_logits);
+        self.backward(threads, batch, ways);
         self.counter = self.counter.next();
-        self.update();
+        self.update(threads);
     }
 
-    fn forward(&mut self, batch: Batch<'_>, ways: Ways) {
+    fn forward(&mut self, threads: &Threads, batch: Batch<'_>, ways: Ways) {
         let x = matrix(batch.inputs, INPUTS);
         let w1 = matrix(&self.parameters[W1], INPUTS);
         let w2 = matrix(&self.parameters[W2], HIDDEN);
         let to = matrix_mut(&mut self.hidden, HIDDEN);
-        ways.hidden.multiply(x, w1.t(), to);
-        add_bias_relu(&mut self.hidden, &self.parameters[B1]);
+        ways.hidden.multiply(threads, x, w1.t(), to);
+        add_bias_relu(threads, &mut self.hidden, &self.parameters[B1]);
         let to = matrix_mut(&mut self.logits, CLASSES);
-        (ways.logits).multiply(matrix(&self.hidden, HIDDEN), w2.t(), to);
-        add_bias(&mut self.logits, &self.parameters[B2]);
+        (ways.logits).multiply(threads, matrix(&self.hidden, HIDDEN), w2.t(), to);
+        add_bias(threads, &mut self.logits, &self.parameters[B2]);
     }
 
-    fn backward(&mut self, batch: Batch<'_>, ways: Ways) {
+    fn backward(&mut self, threads: &Threads, batch: Batch<'_>, ways: Ways) {
         let x = matrix(batch.inputs, INPUTS);
         let w2 = matrix(&self.parameters[W2], HIDDEN);
         let activated = matrix(&self.hidden, HIDDEN);
         let of_logits = matrix(&self.of_logits, CLASSES);
         let to = matrix_mut(&mut self.gradients[W2], HIDDEN);
-        ways.of_w2.multiply(of_logits.t(), activated, to);
-        sum_rows(&self.of_logits, &mut self.gradients[B2]);
+        ways.of_w2.multiply(threads, of_logits.t(), activated, to);
+        sum_rows(threads, &self.of_logits, &mut self.gradients[B2]);
         let to = matrix_mut(&mut self.of_hidden, HIDDEN);
-        ways.of_hidden.multiply(of_logits, w2, to);
-        relu_backward(&mut self.of_hidden, &self.hidden);
-        sum_rows(&self.of_hidden, &mut self.gradients[B1]);
+        ways.of_hidden.multiply(threads, of_logits, w2, to);
+        relu_backward(threads, &mut self.of_hidden, &self.hidden);
+        sum_rows(threads, &self.of_hidden, &mut self.gradients[B1]);
         let to = matrix_mut(&mut self.gradients[W1], INPUTS);
-        (ways.of_w1).multiply(matrix(&self.of_hidden, HIDDEN).t(), x, to);
+        (ways.of_w1).multiply(threads, matrix(&self.of_hidden, HIDDEN).t(), x, to);
     }
 
-    fn update(&mut self) {
+    fn update(&mut self, threads: &Threads) {
         let (rate, root) = (self.counter.rate() as f32, self.counter.root() as f32);
-        (self.parameters.par_chunks_mut(GRAIN))
-            .zip(self.gradients.par_chunks(GRAIN))
-            .zip(self.first.par_chunks_mut(GRAIN))
-            .zip(self.second.par_chunks_mut(GRAIN))
-            .for_each(|(((w, g), m), v)| adamw(w, g, m, v, rate, root));
+        let tasks = (self.parameters.chunks_mut(GRAIN))
+            .zip(self.gradients.chunks(GRAIN))
+            .zip(self.first.chunks_mut(GRAIN))
+            .zip(self.second.chunks_mut(GRAIN));
+        threads.each(tasks.collect(), |(((w, g), m), v)| {
+            adamw(w, g, m, v, rate, root);
+        });
     }
 }
 
@@ -251,16 +250,16 @@ impl Routine for Step {
     fn run(&mut self) -> Result<(), RoutineError> {
         let Self {
             problem,
-            pool,
+            threads,
             memory,
             ways,
         } = self;
-        let batch = Batch::of(problem);
-        match pool {
-            Some(pool) => pool.install(|| memory.run(batch, *ways)),
-            None => memory.run(batch, *ways),
-        }
+        memory.run(threads, Batch::of(problem), *ways);
         Ok(())
+    }
+
+    fn park(&mut self) {
+        self.threads.park();
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {

@@ -1,11 +1,10 @@
 //! Softmax, cross-entropy and their gradient on the CPU.
 
-use rayon::prelude::*;
-
 use crate::workload::mlp_training::model::CLASSES;
 use crate::workload::network::exponential::exp;
 use crate::workload::network::operations::rows_per_task;
 use crate::workload::network::wide::wide;
+use crate::workload::threads::Threads;
 
 /// Values that go through a step together.
 const LANES: usize = 16;
@@ -43,13 +42,21 @@ wide! {
 }
 
 /// The mean loss of the rows, and its gradient with respect to the logits.
-pub(super) fn cross_entropy(logits: &[f32], labels: &[u32], gradient: &mut [f32]) -> f32 {
+pub(super) fn cross_entropy(
+    threads: &Threads,
+    logits: &[f32],
+    labels: &[u32],
+    gradient: &mut [f32],
+) -> f32 {
     let share = 1.0 / labels.len() as f32;
     let task = rows_per_task(CLASSES);
-    let sums: Vec<f64> = (logits.par_chunks(task * CLASSES))
-        .zip(gradient.par_chunks_mut(task * CLASSES))
-        .zip(labels.par_chunks(task))
-        .map(|((logits, gradient), labels)| rows(logits, labels, share, gradient))
-        .collect();
+    let mut sums = vec![0.0f64; labels.len().div_ceil(task)];
+    let tasks = (logits.chunks(task * CLASSES))
+        .zip(gradient.chunks_mut(task * CLASSES))
+        .zip(labels.chunks(task))
+        .zip(&mut sums);
+    threads.each(tasks.collect(), |(((logits, gradient), labels), sum)| {
+        *sum = rows(logits, labels, share, gradient);
+    });
     (sums.iter().sum::<f64>() * f64::from(share)) as f32
 }

@@ -1,8 +1,7 @@
 //! The small steps between products, on the CPU.
 
-use rayon::prelude::*;
-
 use crate::workload::network::wide::wide;
+use crate::workload::threads::Threads;
 
 /// Values of a task: some 20 µs of work, and within a level-2 cache.
 pub(in crate::workload) const GRAIN: usize = 1 << 14;
@@ -56,33 +55,32 @@ wide! {
 }
 
 /// Adds the bias to each row.
-pub(in crate::workload) fn add_bias(y: &mut [f32], bias: &[f32]) {
-    y.par_chunks_mut(rows_per_task(bias.len()) * bias.len())
-        .for_each(|rows| bias_of_rows(rows, bias));
+pub(in crate::workload) fn add_bias(threads: &Threads, y: &mut [f32], bias: &[f32]) {
+    let tasks = y.chunks_mut(rows_per_task(bias.len()) * bias.len());
+    threads.each(tasks.collect(), |rows| bias_of_rows(rows, bias));
 }
 
 /// Adds the bias to each row, and ReLU.
-pub(in crate::workload) fn add_bias_relu(y: &mut [f32], bias: &[f32]) {
-    y.par_chunks_mut(rows_per_task(bias.len()) * bias.len())
-        .for_each(|rows| relu_of_rows(rows, bias));
+pub(in crate::workload) fn add_bias_relu(threads: &Threads, y: &mut [f32], bias: &[f32]) {
+    let tasks = y.chunks_mut(rows_per_task(bias.len()) * bias.len());
+    threads.each(tasks.collect(), |rows| relu_of_rows(rows, bias));
 }
 
 /// The derivative of ReLU, given what it gave.
-pub(in crate::workload) fn relu_backward(gradient: &mut [f32], y: &[f32]) {
-    gradient
-        .par_chunks_mut(GRAIN)
-        .zip(y.par_chunks(GRAIN))
-        .for_each(|(gradient, y)| where_positive(gradient, y));
+pub(in crate::workload) fn relu_backward(threads: &Threads, gradient: &mut [f32], y: &[f32]) {
+    let tasks = gradient.chunks_mut(GRAIN).zip(y.chunks(GRAIN));
+    threads.each(tasks.collect(), |(gradient, y)| where_positive(gradient, y));
 }
 
 /// Sums over the rows, one for each column.
-pub(in crate::workload) fn sum_rows(rows: &[f32], sums: &mut [f32]) {
+pub(in crate::workload) fn sum_rows(threads: &Threads, rows: &[f32], sums: &mut [f32]) {
     /// Columns of a task: whole cache lines, and enough tasks for many cores.
     const COLUMNS: usize = 64;
     let width = sums.len();
-    sums.par_chunks_mut(COLUMNS)
-        .enumerate()
-        .for_each(|(at, sums)| sums_of_columns(rows, width, at * COLUMNS, sums));
+    let tasks = sums.chunks_mut(COLUMNS).enumerate();
+    threads.each(tasks.collect(), |(at, sums)| {
+        sums_of_columns(rows, width, at * COLUMNS, sums);
+    });
 }
 
 #[cfg(test)]
@@ -97,11 +95,12 @@ mod tests {
         let x: Vec<f32> = (0..rows * width).map(value).collect();
         let bias: Vec<f32> = (0..width).map(value).collect();
         let (mut plain, mut positive, mut back) = (x.clone(), x.clone(), x.clone());
-        add_bias(&mut plain, &bias);
-        add_bias_relu(&mut positive, &bias);
-        relu_backward(&mut back, &positive);
+        let threads = Threads::up_to(2);
+        add_bias(&threads, &mut plain, &bias);
+        add_bias_relu(&threads, &mut positive, &bias);
+        relu_backward(&threads, &mut back, &positive);
         let mut sums = vec![f32::NAN; width];
-        sum_rows(&x, &mut sums);
+        sum_rows(&threads, &x, &mut sums);
         for (i, x) in x.iter().enumerate() {
             let z = x + bias[i % width];
             assert_eq!((plain[i], positive[i]), (z, z.max(0.0)), "value {i}");

@@ -1,11 +1,13 @@
 //! Products of any shape on the CPU, of matrices that may be transposed.
 
 use std::fmt;
+use std::time::Instant;
 
 use ndarray::{ArrayView2, ArrayViewMut2};
 
 use crate::workload::calibrate;
-use crate::workload::matmul::blocks::{Grid, Library};
+use crate::workload::matmul::blocks::{Grid, Library, in_one_piece};
+use crate::workload::threads::Threads;
 
 /// A row-major matrix of so many columns.
 pub(in crate::workload) fn matrix(values: &[f32], columns: usize) -> ArrayView2<'_, f32> {
@@ -37,34 +39,45 @@ impl fmt::Display for Way {
 }
 
 impl Way {
-    /// C = A B.
+    /// C = A B; blocks are shared out among the threads.
     pub(in crate::workload) fn multiply(
         self,
+        threads: &Threads,
         a: ArrayView2<'_, f32>,
         b: ArrayView2<'_, f32>,
         c: ArrayViewMut2<'_, f32>,
     ) {
         match self {
             Way::OneThread(library) => library.multiply(a, b, c),
-            Way::Blocks(library, grid) => grid.multiply(library, a, b, c),
+            Way::Blocks(library, grid) => grid.multiply(library, threads, a, b, c),
         }
     }
 
-    /// The fastest for A B on the threads of the pool that this runs in, by a short calibration
-    /// that overwrites C. `name` says what the product is, such as `gradient of W1`.
+    /// The fastest for A B on these threads at most, by a short calibration that overwrites C. `name` says what the product is, such as `gradient of W1`.
     pub(in crate::workload) fn fastest(
+        threads: &Threads,
         name: &str,
         a: ArrayView2<'_, f32>,
         b: ArrayView2<'_, f32>,
         mut c: ArrayViewMut2<'_, f32>,
     ) -> Self {
-        let threads = rayon::current_num_threads();
         let (m, n, k) = (a.nrows(), b.ncols(), a.ncols());
-        let choice = format!("{name}, {m} x {n} x {k}, on the CPU, {threads} threads at most");
-        calibrate::fastest(&choice, &candidates(m, n, threads), |way, times| {
-            for _ in 0..times {
-                way.multiply(a, b, c.view_mut());
+        let count = threads.count();
+        let choice = format!("{name}, {m} x {n} x {k}, on the CPU, {count} threads at most");
+        let libraries = Library::for_product(m * k, in_one_piece(&b, &c.view_mut()));
+        let candidates = candidates(&libraries, m, n, count);
+        calibrate::fastest_by(&choice, &candidates, |way, times| {
+            let mut multiply = || way.multiply(threads, a, b, c.view_mut());
+            // What wakes the threads is not timed where it would count.
+            if times > 1 {
+                multiply();
             }
+            let start = Instant::now();
+            (0..times).for_each(|_| multiply());
+            let took = start.elapsed();
+            // No thread may spin beside the next candidate.
+            threads.park();
+            took
         })
     }
 }
@@ -73,20 +86,18 @@ impl Way {
 /// leaves some of its own to the others.
 const BLOCKS_PER_THREAD: [usize; 3] = [1, 4, 8];
 
-fn candidates(m: usize, n: usize, threads: usize) -> Vec<Way> {
-    let mut ways = vec![Way::OneThread(Library::Gemm)];
+fn candidates(libraries: &[Library], m: usize, n: usize, threads: usize) -> Vec<Way> {
+    let mut ways: Vec<Way> = libraries.iter().copied().map(Way::OneThread).collect();
     if threads == 1 {
-        ways.push(Way::OneThread(Library::Matrixmultiply));
         return ways;
     }
-    let grids = BLOCKS_PER_THREAD.map(|blocks| Grid::for_shape(m, n, blocks * threads));
-    for grid in grids.into_iter().flatten() {
-        for library in [Library::Gemm, Library::Matrixmultiply] {
-            let way = Way::Blocks(library, grid);
-            if !ways.contains(&way) {
-                ways.push(way);
-            }
-        }
+    // A small product has work for a few threads only.
+    let fewer = std::iter::successors(Some(threads / 2), |&fewer| Some(fewer / 2));
+    let all = BLOCKS_PER_THREAD.map(|blocks| blocks * threads);
+    let counts = all.into_iter().chain(fewer.take_while(|&fewer| fewer > 1));
+    for grid in counts.filter_map(|blocks| Grid::for_shape(m, n, blocks)) {
+        let by = libraries.iter().map(|&library| Way::Blocks(library, grid));
+        ways.extend(by);
     }
     ways
 }
@@ -100,8 +111,9 @@ mod tests {
     #[test]
     fn one_thread_is_offered_no_blocks() {
         let on_one = |way: &Way| matches!(way, Way::OneThread(_));
-        assert!(candidates(64, 64, 1).iter().all(on_one));
-        assert!(!candidates(64, 64, 4).iter().all(on_one));
+        let libraries = [Library::Gemm, Library::Matrixmultiply];
+        assert!(candidates(&libraries, 64, 64, 1).iter().all(on_one));
+        assert!(!candidates(&libraries, 64, 64, 4).iter().all(on_one));
     }
 
     #[test]
@@ -112,11 +124,17 @@ mod tests {
             let b = Array2::from_shape_fn((n, k), value);
             let mut expected = Array2::zeros((m, n));
             general_mat_mul(1.0, &a.t(), &b.t(), 0.0, &mut expected);
-            for way in candidates(m, n, 4) {
+            let rows = b.t().as_standard_layout().into_owned();
+            let threads = Threads::up_to(4);
+            for b in [b.t(), rows.view()] {
                 let mut c = Array2::from_elem((m, n), f32::NAN);
-                way.multiply(a.t(), b.t(), c.view_mut());
-                // Sums of small whole numbers are exact.
-                assert_eq!(c, expected, "{way}");
+                let libraries = Library::for_product(m * k, in_one_piece(&b, &c.view_mut()));
+                for way in candidates(&libraries, m, n, 4) {
+                    c.fill(f32::NAN);
+                    way.multiply(&threads, a.t(), b, c.view_mut());
+                    // Sums of small whole numbers are exact.
+                    assert_eq!(c, expected, "{way}");
+                }
             }
         }
     }

@@ -1,12 +1,14 @@
 //! Attention on the CPU.
 
+use std::cell::RefCell;
+
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
-use rayon::prelude::*;
 
 use crate::workload::matmul::blocks::Library;
 use crate::workload::network::exponential::exp;
 use crate::workload::network::product::{matrix, matrix_mut};
 use crate::workload::network::wide::wide;
+use crate::workload::threads::Threads;
 use crate::workload::transformer::model::{HEAD, HEADS, QKV, SEQUENCE, WIDTH};
 
 /// Queries of a task: with four tasks per head, even one sequence has work for 16 threads, and
@@ -43,7 +45,10 @@ wide! {
 
 /// softmax(q k^T / sqrt(length of a head)) v of each sequence and head, without a mask. Rows of
 /// queries, keys and values side by side in, rows of all heads' results out.
-pub(super) fn attention(qkv: &[f32], heads: &mut [f32]) {
+pub(super) fn attention(threads: &Threads, qkv: &[f32], heads: &mut [f32]) {
+    thread_local! {
+        static SCORES: RefCell<Array2<f32>> = RefCell::new(Array2::zeros((QUERIES, SEQUENCE)));
+    }
     let qkv = matrix(qkv, QKV);
     let mut heads = matrix_mut(heads, WIDTH);
     // Each with its first row and its head.
@@ -58,10 +63,9 @@ pub(super) fn attention(qkv: &[f32], heads: &mut [f32]) {
             tiles.push((row, head, of_head));
         }
     }
-    tiles.into_par_iter().for_each_init(
-        || Array2::zeros((QUERIES, SEQUENCE)),
-        |scores, (row, head, to)| of_tile(qkv, row, head, scores, to),
-    );
+    threads.each(tiles, |(row, head, to)| {
+        SCORES.with_borrow_mut(|scores| of_tile(qkv, row, head, scores, to));
+    });
 }
 
 /// The queries from `row` on, of one head.
@@ -122,7 +126,7 @@ mod tests {
             }
         }
         let mut heads = vec![f32::NAN; SEQUENCES * SEQUENCE * WIDTH];
-        attention(&qkv, &mut heads);
+        attention(&Threads::up_to(2), &qkv, &mut heads);
         for (i, found) in heads.iter().enumerate() {
             let (row, head) = (i / WIDTH, i % WIDTH / HEAD);
             let key = row / SEQUENCE * SEQUENCE + liked(row, head);

@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use rayon::prelude::*;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::model::verified::Verified;
 use crate::workload::network::format::Format;
 use crate::workload::network::operations::{add_bias, add_bias_relu};
 use crate::workload::network::product::{Way, matrix, matrix_mut};
 use crate::workload::routine::{Made, Routine, RoutineError};
+use crate::workload::threads::Threads;
 use crate::workload::transformer::attention::attention;
 use crate::workload::transformer::model::{HIDDEN, Linear, Model, Norm, QKV, VOCABULARY, WIDTH};
 use crate::workload::transformer::problem::Inference;
@@ -20,16 +20,12 @@ use crate::workload::transformer::verify::verified;
 /// All cores: each product in the way that a short calibration finds the fastest, the rest in the
 /// widest vectors and shared out among the threads.
 pub fn best(problem: &Rc<Inference>) -> Made {
-    Ok(Box::new(OnCpu::new(problem, None)))
+    Ok(Box::new(OnCpu::new(problem, Threads::all())))
 }
 
 /// The same on one thread.
-///
-/// # Errors
-/// The system has no thread to give.
 pub fn one_thread(problem: &Rc<Inference>) -> Made {
-    let pool = ThreadPoolBuilder::new().num_threads(1).build()?;
-    Ok(Box::new(OnCpu::new(problem, Some(pool))))
+    Ok(Box::new(OnCpu::new(problem, Threads::One)))
 }
 
 /// How each product is computed. Those of the layers have the same sizes.
@@ -44,23 +40,19 @@ struct Ways {
 
 struct OnCpu {
     problem: Rc<Inference>,
-    /// Threads of its own, instead of all.
-    pool: Option<ThreadPool>,
+    threads: Threads,
     memory: Memory,
     ways: Ways,
 }
 
 impl OnCpu {
-    fn new(problem: &Rc<Inference>, pool: Option<ThreadPool>) -> Self {
+    fn new(problem: &Rc<Inference>, threads: Threads) -> Self {
         let mut memory = Memory::new(problem);
         let batch = Batch::of(problem);
-        let ways = match &pool {
-            Some(pool) => pool.install(|| memory.calibrate(batch)),
-            None => memory.calibrate(batch),
-        };
+        let ways = memory.calibrate(&threads, batch);
         Self {
             problem: problem.clone(),
-            pool,
+            threads,
             memory,
             ways,
         }
@@ -100,17 +92,37 @@ struct Memory {
 }
 
 /// y = x W^T, without the bias.
-fn multiply(way: Way, x: &[f32], linear: &Linear, parameters: &[f32], y: &mut [f32]) {
+fn multiply(
+    threads: &Threads,
+    way: Way,
+    x: &[f32],
+    linear: &Linear,
+    parameters: &[f32],
+    y: &mut [f32],
+) {
     let weights = matrix(&parameters[linear.weights.clone()], linear.inputs());
     let x = matrix(x, linear.inputs());
-    way.multiply(x, weights.t(), matrix_mut(y, linear.outputs()));
+    way.multiply(threads, x, weights.t(), matrix_mut(y, linear.outputs()));
 }
 
-fn fastest(name: &str, x: &[f32], linear: &Linear, parameters: &[f32], y: &mut [f32]) -> Way {
+fn fastest(
+    threads: &Threads,
+    name: &str,
+    x: &[f32],
+    linear: &Linear,
+    parameters: &[f32],
+    y: &mut [f32],
+) -> Way {
     let weights = matrix(&parameters[linear.weights.clone()], linear.inputs());
     let x = matrix(x, linear.inputs());
     let name = format!("{name} of a transformer");
-    Way::fastest(&name, x, weights.t(), matrix_mut(y, linear.outputs()))
+    Way::fastest(
+        threads,
+        &name,
+        x,
+        weights.t(),
+        matrix_mut(y, linear.outputs()),
+    )
 }
 
 impl Memory {
@@ -129,61 +141,121 @@ impl Memory {
         }
     }
 
-    fn calibrate(&mut self, batch: Batch<'_>) -> Ways {
+    fn calibrate(&mut self, threads: &Threads, batch: Batch<'_>) -> Ways {
         let (model, p) = (batch.model, batch.parameters);
         let layer = &model.layers[0];
         let (qkv, change) = (&mut self.qkv, &mut self.change);
         Ways {
-            qkv: fastest("queries, keys, values", &self.normed, &layer.qkv, p, qkv),
-            projection: fastest("projection", &self.heads, &layer.projection, p, change),
-            back: fastest("way back", &self.hidden, &layer.back, p, change),
-            hidden: fastest("way in", &self.normed, &layer.hidden, p, &mut self.hidden),
-            logits: fastest("logits", &self.residual, &model.logits, p, &mut self.logits),
+            qkv: fastest(
+                threads,
+                "queries, keys, values",
+                &self.normed,
+                &layer.qkv,
+                p,
+                qkv,
+            ),
+            projection: fastest(
+                threads,
+                "projection",
+                &self.heads,
+                &layer.projection,
+                p,
+                change,
+            ),
+            back: fastest(threads, "way back", &self.hidden, &layer.back, p, change),
+            hidden: fastest(
+                threads,
+                "way in",
+                &self.normed,
+                &layer.hidden,
+                p,
+                &mut self.hidden,
+            ),
+            logits: fastest(
+                threads,
+                "logits",
+                &self.residual,
+                &model.logits,
+                p,
+                &mut self.logits,
+            ),
         }
     }
 
-    fn run(&mut self, batch: Batch<'_>, ways: Ways) {
+    fn run(&mut self, threads: &Threads, batch: Batch<'_>, ways: Ways) {
         let (model, p) = (batch.model, batch.parameters);
         let of = |range: &Range<usize>| &p[range.clone()];
         let norm = |x: &[f32], norm: &Norm, to: &mut [f32]| {
-            layer_norm(x, of(&norm.gain), of(&norm.bias), to);
+            layer_norm(threads, x, of(&norm.gain), of(&norm.bias), to);
         };
-        embed(batch.tokens, of(&model.embedding), &mut self.residual);
+        embed(
+            threads,
+            batch.tokens,
+            of(&model.embedding),
+            &mut self.residual,
+        );
         for layer in &model.layers {
             norm(&self.residual, &layer.before_attention, &mut self.normed);
-            multiply(ways.qkv, &self.normed, &layer.qkv, p, &mut self.qkv);
-            add_bias(&mut self.qkv, of(&layer.qkv.bias));
-            attention(&self.qkv, &mut self.heads);
+            multiply(
+                threads,
+                ways.qkv,
+                &self.normed,
+                &layer.qkv,
+                p,
+                &mut self.qkv,
+            );
+            add_bias(threads, &mut self.qkv, of(&layer.qkv.bias));
+            attention(threads, &self.qkv, &mut self.heads);
             let projection = &layer.projection;
             multiply(
+                threads,
                 ways.projection,
                 &self.heads,
                 projection,
                 p,
                 &mut self.change,
             );
-            add_with_bias(&mut self.residual, &self.change, of(&projection.bias));
+            add_with_bias(
+                threads,
+                &mut self.residual,
+                &self.change,
+                of(&projection.bias),
+            );
 
             norm(&self.residual, &layer.before_hidden, &mut self.normed);
             multiply(
+                threads,
                 ways.hidden,
                 &self.normed,
                 &layer.hidden,
                 p,
                 &mut self.hidden,
             );
-            add_bias_relu(&mut self.hidden, of(&layer.hidden.bias));
-            multiply(ways.back, &self.hidden, &layer.back, p, &mut self.change);
-            add_with_bias(&mut self.residual, &self.change, of(&layer.back.bias));
+            add_bias_relu(threads, &mut self.hidden, of(&layer.hidden.bias));
+            multiply(
+                threads,
+                ways.back,
+                &self.hidden,
+                &layer.back,
+                p,
+                &mut self.change,
+            );
+            add_with_bias(
+                threads,
+                &mut self.residual,
+                &self.change,
+                of(&layer.back.bias),
+            );
         }
         multiply(
+            threads,
             ways.logits,
             &self.residual,
             &model.logits,
             p,
             &mut self.logits,
         );
-        add_bias(&mut self.logits, of(&model.logits.bias));
+        add_bias(threads, &mut self.logits, of(&model.logits.bias));
     }
 }
 
@@ -207,16 +279,16 @@ impl Routine for OnCpu {
     fn run(&mut self) -> Result<(), RoutineError> {
         let Self {
             problem,
-            pool,
+            threads,
             memory,
             ways,
         } = self;
-        let batch = Batch::of(problem);
-        match pool {
-            Some(pool) => pool.install(|| memory.run(batch, *ways)),
-            None => memory.run(batch, *ways),
-        }
+        memory.run(threads, Batch::of(problem), *ways);
         Ok(())
+    }
+
+    fn park(&mut self) {
+        self.threads.park();
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {

@@ -1,24 +1,22 @@
 //! What a transformer does to the row of a token by itself, on the CPU.
 
-use rayon::prelude::*;
-
 use crate::workload::network::operations::rows_per_task;
 use crate::workload::network::wide::wide;
+use crate::workload::threads::Threads;
 use crate::workload::transformer::model::{EPSILON, WIDTH};
 
 /// Values that go through a step together.
 const LANES: usize = 16;
 
 /// Copies the row of each token.
-pub(super) fn embed(tokens: &[u32], table: &[f32], to: &mut [f32]) {
+pub(super) fn embed(threads: &Threads, tokens: &[u32], table: &[f32], to: &mut [f32]) {
     let task = rows_per_task(WIDTH);
-    (to.par_chunks_mut(task * WIDTH))
-        .zip(tokens.par_chunks(task))
-        .for_each(|(to, tokens)| {
-            for (to, &token) in to.chunks_exact_mut(WIDTH).zip(tokens) {
-                to.copy_from_slice(&table[token as usize * WIDTH..][..WIDTH]);
-            }
-        });
+    let tasks = to.chunks_mut(task * WIDTH).zip(tokens.chunks(task));
+    threads.each(tasks.collect(), |(to, tokens)| {
+        for (to, &token) in to.chunks_exact_mut(WIDTH).zip(tokens) {
+            to.copy_from_slice(&table[token as usize * WIDTH..][..WIDTH]);
+        }
+    });
 }
 
 wide! {
@@ -47,11 +45,10 @@ wide! {
 }
 
 /// Each row with mean 0 and variance 1, times the gain, plus the bias.
-pub(super) fn layer_norm(x: &[f32], gain: &[f32], bias: &[f32], y: &mut [f32]) {
+pub(super) fn layer_norm(threads: &Threads, x: &[f32], gain: &[f32], bias: &[f32], y: &mut [f32]) {
     let task = rows_per_task(WIDTH) * WIDTH;
-    (y.par_chunks_mut(task))
-        .zip(x.par_chunks(task))
-        .for_each(|(y, x)| norm_of_rows(x, gain, bias, y));
+    let tasks = y.chunks_mut(task).zip(x.chunks(task));
+    threads.each(tasks.collect(), |(y, x)| norm_of_rows(x, gain, bias, y));
 }
 
 wide! {
@@ -66,11 +63,12 @@ wide! {
 }
 
 /// Adds the change, and to each row the bias.
-pub(super) fn add_with_bias(residual: &mut [f32], change: &[f32], bias: &[f32]) {
+pub(super) fn add_with_bias(threads: &Threads, residual: &mut [f32], change: &[f32], bias: &[f32]) {
     let task = rows_per_task(WIDTH) * WIDTH;
-    (residual.par_chunks_mut(task))
-        .zip(change.par_chunks(task))
-        .for_each(|(residual, change)| add_rows(residual, change, bias));
+    let tasks = residual.chunks_mut(task).zip(change.chunks(task));
+    threads.each(tasks.collect(), |(residual, change)| {
+        add_rows(residual, change, bias);
+    });
 }
 
 #[cfg(test)]
@@ -89,7 +87,7 @@ mod tests {
         let table = values(5 * WIDTH, |i| i as f32);
         let tokens: Vec<u32> = (0..ROWS as u32).map(|i| i * 3 % 5).collect();
         let mut to = vec![f32::NAN; ROWS * WIDTH];
-        embed(&tokens, &table, &mut to);
+        embed(&Threads::up_to(2), &tokens, &table, &mut to);
         for (i, v) in to.iter().enumerate() {
             assert_eq!(*v, (tokens[i / WIDTH] as usize * WIDTH + i % WIDTH) as f32);
         }
@@ -103,7 +101,7 @@ mod tests {
         let gain = values(WIDTH, |i| i as f32);
         let bias = values(WIDTH, |i| 10.0 - i as f32);
         let mut y = vec![f32::NAN; x.len()];
-        layer_norm(&x, &gain, &bias, &mut y);
+        layer_norm(&Threads::up_to(2), &x, &gain, &bias, &mut y);
         for (i, y) in y.iter().enumerate() {
             let column = i % WIDTH;
             let expected = balanced(i) * gain[column] + bias[column];
@@ -116,7 +114,7 @@ mod tests {
         let mut residual = values(ROWS * WIDTH, |i| i as f32);
         let change = values(ROWS * WIDTH, |i| -(i as f32));
         let bias = values(WIDTH, |i| i as f32);
-        add_with_bias(&mut residual, &change, &bias);
+        add_with_bias(&Threads::up_to(2), &mut residual, &change, &bias);
         for (i, x) in residual.iter().enumerate() {
             assert_eq!(*x, (i % WIDTH) as f32);
         }

@@ -8,6 +8,7 @@ use crate::workload::network::format::Format;
 use crate::workload::network::product::matrix;
 use crate::workload::network::tensor::bf16;
 use crate::workload::routine::{Made, Workload};
+use crate::workload::threads::Threads;
 use crate::workload::transformer::cpu;
 use crate::workload::transformer::model::{HEAD, HEADS, Linear, Norm, SEQUENCE, WIDTH};
 use crate::workload::transformer::problem::Inference;
@@ -77,6 +78,7 @@ impl Rounded<'_> {
         let mut y = Array2::zeros(x.dim());
         let parameters = &self.problem.parameters;
         layer_norm(
+            &Threads::One,
             x.as_slice().unwrap(),
             &parameters[norm.gain.clone()],
             &parameters[norm.bias.clone()],
@@ -119,7 +121,12 @@ impl Rounded<'_> {
         let (problem, model) = (self.problem, &self.problem.model);
         let mut x = Array2::zeros((problem.rows(), WIDTH));
         let table = &problem.parameters[model.embedding.clone()];
-        embed(&problem.tokens, table, x.as_slice_mut().unwrap());
+        embed(
+            &Threads::One,
+            &problem.tokens,
+            table,
+            x.as_slice_mut().unwrap(),
+        );
         for layer in &model.layers {
             let normed = self.norm(&x, &layer.before_attention);
             let qkv = self.linear(&normed, &layer.qkv).mapv(self.stored);

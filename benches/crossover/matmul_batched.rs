@@ -8,7 +8,7 @@ use crossover::workload::HostMemory;
 use crossover::workload::matmul::cpu::Share;
 use crossover::workload::matmul::{Batched, Family, Shaped};
 
-use super::shaped::{cublas, gemm, staged, transfer};
+use super::shaped::{best, cublas, gemm, staged, transfer};
 
 pub(crate) fn group() -> Group<Shaped<Batched>> {
     let sizes = Sizes::powers_of_two([6, 8], 6..=9, 3..=10).odd([1, 3, 8, 17, 100]);
@@ -25,6 +25,7 @@ pub(crate) fn group() -> Group<Shaped<Batched>> {
     .axis("N", "N, rows and columns of each matrix", Unit::Count)
     .with(gemm("over-batch", Share::Products).method("one product per thread"))
     .with(gemm("within", Share::EachProduct).method("all threads in each product"))
+    .with(best())
     .with(cublas("cublas", EventsGated))
     .with(cublas("cublas-eager", Events))
     .with(cublas("cublas-awaited", Events).awaited())

@@ -18,6 +18,13 @@ pub(crate) fn gemm<F: Family>(name: &'static str, share: Share) -> Row<F> {
     })
 }
 
+/// The fastest on the CPU, found in a short calibration.
+pub(crate) fn best<F: Family>() -> Row<F> {
+    Implementation::cpu("best", |problem: &Rc<Shaped<F>>| {
+        cpu::best_of_shape(problem.matmul())
+    })
+}
+
 /// On the GPU by cuBLAS, in device memory.
 pub(crate) fn cublas<F: Family>(name: &'static str, clock: Clock) -> Row<F> {
     Implementation::gpu(name, clock, |gpu, problem: &Rc<Shaped<F>>| {

@@ -108,14 +108,7 @@ impl Measuring<'_> {
         let problem = || problem.get_or_init(|| Rc::new(W::new(size)));
         // A panic here is this benchmark's failure and not the run's end.
         let set_up = || -> Result<_, Missing> {
-            let mut routine = match &row.make {
-                Make::Cpu(make) => make(problem())?,
-                Make::Gpu(make) => {
-                    let gpu = self.machine.gpu(self.time).map_err(skipped)?;
-                    self.time.wake().map_err(TimingError::from)?;
-                    make(&gpu, problem())?
-                }
-            };
+            let mut routine = self.make(bench, problem())?;
             match self.verifies() {
                 true => self.verify(&mut *routine).map(drop)?,
                 false => self.run_once(&mut *routine)?,
@@ -123,6 +116,12 @@ impl Measuring<'_> {
             let sampling = self.plan(bench, pace, &mut *routine)?;
             Ok((routine, sampling))
         };
+        if self.verifies()
+            && let Some(edge_cases) = W::edge_cases()
+        {
+            let on_edge_cases = || self.verify_on(bench, &Rc::new(edge_cases));
+            catch_panic(on_edge_cases).map_err(failed)??;
+        }
         // Those of the benchmark before.
         calibrate::take_recent();
         let (mut routine, sampling) = catch_panic(set_up).map_err(failed)??;
@@ -246,6 +245,34 @@ impl Measuring<'_> {
             bench.folder.finish(&mut sidecar, baseline)?;
         }
         self.check_device().map(|()| why)
+    }
+
+    /// One implementation for these inputs.
+    fn make<W: Workload>(
+        &self,
+        bench: &Bench<'_, W>,
+        problem: &Rc<W>,
+    ) -> Result<Box<dyn Routine>, Missing> {
+        Ok(match &bench.row.make {
+            Make::Cpu(make) => make(problem)?,
+            Make::Gpu(make) => {
+                let gpu = self.machine.gpu(self.time).map_err(skipped)?;
+                self.time.wake().map_err(TimingError::from)?;
+                make(&gpu, problem)?
+            }
+        })
+    }
+
+    /// Verifies it on inputs that are never timed.
+    fn verify_on<W: Workload>(&self, bench: &Bench<'_, W>, problem: &Rc<W>) -> Result<(), Missing> {
+        let mut routine = self.make(bench, problem)?;
+        match self.verify(&mut *routine) {
+            Err(Missing::Failed { text, context_lost }) => Err(Missing::Failed {
+                text: format!("on edge cases: {text}"),
+                context_lost,
+            }),
+            other => other.map(drop),
+        }
     }
 
     fn verifies(&self) -> bool {

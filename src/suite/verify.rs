@@ -24,9 +24,16 @@ impl<W: Workload> Group<W> {
         let mut absent = Vec::new();
         let own = row.sizes.as_ref().filter(|sizes| sizes.has_odd());
         let sizes = own.unwrap_or(&self.sizes).for_tests();
-        for &size in &sizes {
+        let timed = sizes.iter().map(|&size| {
             let id = id::id(self.name, &row.function(), size);
-            let problem = Rc::new(W::new(size));
+            (id, size, W::new(size))
+        });
+        let edge_cases = W::edge_cases().map(|problem| {
+            let id = format!("{}/{} on edge cases", self.name, row.function());
+            (id, 0, problem)
+        });
+        for (id, size, problem) in edge_cases.into_iter().chain(timed) {
+            let problem = Rc::new(problem);
             let outcome = make(row, &problem, gpu).and_then(|mut routine| {
                 let gpu = gpu.filter(|_| row.is_gpu());
                 match routine.time(1).transpose()? {

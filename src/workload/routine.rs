@@ -28,6 +28,12 @@ pub trait Workload: Sized {
     fn kernels() -> &'static [&'static Source] {
         &[]
     }
+    /// Inputs that an implementation is likely to get wrong, and that users hardly have. Each is
+    /// verified on them too, in a run of its own before it is verified on what is timed; they are
+    /// never timed. `None` where the timed inputs are all there is to verify.
+    fn edge_cases() -> Option<Self> {
+        None
+    }
     /// Hands the inputs over in pieces, so that a digest can tell whether two versions
     /// compute the same. Hands over nothing where there are none.
     fn visit_inputs(&self, _visit: &mut dyn FnMut(&[u8])) {}

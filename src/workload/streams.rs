@@ -24,12 +24,13 @@ use crate::workload::host_memory::pinned_copy;
 use crate::workload::nested_sine::{self, NestedSine, cut};
 use crate::workload::routine::{Made, Routine, RoutineError, Workload};
 
-/// The inputs: those of nested sine.
+/// The inputs: those that nested sine was timed on until it had a run of its own for adversarial
+/// ones. Copies decide here, which values do not change, and ids keep their meaning.
 pub struct Streams(Rc<NestedSine>);
 
 impl Workload for Streams {
     fn new(size: u64) -> Self {
-        Self(Rc::new(NestedSine::new(size)))
+        Self(Rc::new(NestedSine::mixed(size)))
     }
 
     fn host_bytes(size: u64) -> u64 {

@@ -58,12 +58,12 @@ impl Threads {
     ///
     /// # Panics
     /// Where `work` does, after all items were handed out.
-    pub(super) fn each<T: Send>(&self, items: Vec<T>, work: impl Fn(T) + Sync + Send) {
+    pub(super) fn each<T: Send>(&self, items: Vec<T>, work: impl Fn(T) + Sync) {
         match self {
             Self::One => items.into_iter().for_each(work),
             Self::Rayon => (rayon::iter::IntoParallelIterator::into_par_iter(items))
                 .with_max_len(1)
-                .for_each(&work),
+                .for_each(|item| work(item)),
             Self::Spinning(pool) => pool.each(items, work),
         }
     }

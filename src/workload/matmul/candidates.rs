@@ -1,7 +1,5 @@
 //! What `cpu/best` chooses from.
 
-use std::time::Instant;
-
 use crate::workload::calibrate;
 use crate::workload::matmul::blocks::{Grid, Library};
 use crate::workload::matmul::method::Method;
@@ -20,21 +18,17 @@ pub(super) fn fastest(problem: &Matmul, threads: &Threads) -> Method {
     let n = order.min(LARGEST_ORDER);
     // Made where there is something to measure.
     let mut output = Vec::new();
-    calibrate::fastest_by(&choice, &candidates(order, count), |method, times| {
-        output.resize(problem.shape.c_len(), f32::NAN);
-        let mut multiply =
-            || method.multiply(threads, n, order, &problem.a, &problem.b, &mut output);
-        // What wakes the threads is not timed where it would count.
-        if times > 1 {
-            multiply();
-        }
-        let start = Instant::now();
-        (0..times).for_each(|_| multiply());
-        let took = start.elapsed();
-        // No thread may spin beside the next candidate.
-        threads.park();
-        took
-    })
+    calibrate::fastest(
+        threads,
+        &choice,
+        &candidates(order, count),
+        |method, times| {
+            output.resize(problem.shape.c_len(), f32::NAN);
+            let mut multiply =
+                || method.multiply(threads, n, order, &problem.a, &problem.b, &mut output);
+            (0..times).for_each(|_| multiply());
+        },
+    )
 }
 
 /// Blocks for each thread in the grids that keep all of them busy. One is the least work in

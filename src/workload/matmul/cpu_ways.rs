@@ -2,7 +2,6 @@
 //! row `best` of such groups chooses from.
 
 use std::fmt;
-use std::time::Instant;
 
 use crate::workload::calibrate;
 use crate::workload::matmul::blocks::{Grid, Library};
@@ -84,19 +83,10 @@ pub(super) fn fastest(problem: &Matmul, threads: &Threads) -> Way {
     let Shape { batch, m, n, k } = shape;
     let choice = format!("{batch} products of {m} x {n} x {k} on the CPU, {count} threads at most");
     let mut output = Vec::new();
-    calibrate::fastest_by(&choice, &candidates(shape, count), |way, times| {
+    calibrate::fastest(threads, &choice, &candidates(shape, count), |way, times| {
         output.resize(shape.c_len(), f32::NAN);
         let mut multiply = || way.multiply(threads, shape, &problem.a, &problem.b, &mut output);
-        // What wakes the threads is not timed where it would count.
-        if times > 1 {
-            multiply();
-        }
-        let start = Instant::now();
         (0..times).for_each(|_| multiply());
-        let took = start.elapsed();
-        // No thread may spin beside the next candidate.
-        threads.park();
-        took
     })
 }
 

@@ -1,5 +1,6 @@
 //! On the CPU: the standard library's sine, and vectors.
 
+use std::fmt;
 use std::rc::Rc;
 
 use rayon::prelude::*;
@@ -8,8 +9,10 @@ use crate::model::verified::Verified;
 use crate::workload::calibrate;
 use crate::workload::nested_sine::isa::Isa;
 use crate::workload::nested_sine::problem::NestedSine;
+use crate::workload::nested_sine::sine::Stores;
 use crate::workload::nested_sine::verify::{POISON, Tolerance};
 use crate::workload::routine::{Made, Routine, RoutineError};
+use crate::workload::threads::Threads;
 
 /// Accuracy taken for granted of a C library's `sinf`: glibc documents 1 ulp, others do not
 /// do worse than that.
@@ -23,7 +26,7 @@ const SIMD_ULP: f64 = 2.0;
 pub fn std(problem: &Rc<NestedSine>) -> Made {
     // Some 15 µs of work, well above what handing it to another thread costs.
     const GRAIN: usize = 1 << 10;
-    let compute = |x: &[f32], y: &mut [f32]| {
+    let compute = |x: &[f32], y: &mut [f32], _| {
         for (x, y) in x.iter().zip(y) {
             *y = x.sin().sin().sin().sin();
         }
@@ -31,78 +34,143 @@ pub fn std(problem: &Rc<NestedSine>) -> Made {
     Ok(Box::new(Cpu {
         problem: problem.clone(),
         y: vec![0.0; problem.len()],
-        grain: GRAIN,
+        threads: Threads::Rayon,
+        plan: Plan {
+            grain: GRAIN,
+            stores: Stores::Cached,
+        },
         compute,
         tolerance: Tolerance::UlpPerPass(SINF_ULP),
         note: "f32::sin".to_owned(),
     }))
 }
 
-/// Polynomials in the widest vectors that the CPU has, on one core or on all, whichever a
-/// short calibration finds faster. The four sines stay in registers, so memory is read and
-/// written once.
+/// Polynomials in the widest vectors that the CPU has. A short calibration chooses the threads, which
+/// spin for a moment before they sleep, the elements of a task, and whether results are stored
+/// through the caches. The four sines stay in registers, so memory is read and written once.
 pub fn simd(problem: &Rc<NestedSine>) -> Made {
-    // Some 5 µs of work, and input and output fit in a level-2 cache.
-    const GRAIN: usize = 1 << 14;
-    /// From here on the work is many times what waking the other threads costs.
-    const SHARED: usize = 1 << 20;
     let isa = Isa::best();
-    let mut routine = Cpu {
+    let threads = Threads::all();
+    let plans = plans(problem.len(), threads.count());
+    let choice = format!(
+        "nested sine of {} on the CPU, {} threads at most",
+        problem.len(),
+        threads.count()
+    );
+    let compute = move |x: &[f32], y: &mut [f32], stores| isa.nested_sine_stored(x, y, stores);
+    let mut y = vec![0.0; problem.len()];
+    let plan = calibrate::fastest(&threads, &choice, &plans, |plan, times| {
+        (0..times).for_each(|_| share_out(&threads, plan, problem.input(), &mut y, &compute));
+    });
+    let threads = match plan.grain >= problem.len() {
+        // The others have nothing to do.
+        true => Threads::One,
+        false => threads,
+    };
+    Ok(Box::new(Cpu {
         problem: problem.clone(),
-        y: vec![0.0; problem.len()],
-        grain: GRAIN,
-        compute: move |x: &[f32], y: &mut [f32]| isa.nested_sine(x, y),
+        y,
+        threads,
+        plan,
+        compute,
         tolerance: Tolerance::UlpPerPass(SIMD_ULP),
         note: isa.name().to_owned(),
-    };
-    if (GRAIN..SHARED).contains(&problem.len()) {
-        let choice = format!(
-            "elements of a task of the nested sine of {} on the CPU, {} threads at most",
-            problem.len(),
-            rayon::current_num_threads()
-        );
-        let grains = [problem.len(), GRAIN];
-        routine.grain = calibrate::fastest(&choice, &grains, |grain, times| {
-            routine.grain = grain;
-            for _ in 0..times {
-                routine.compute();
-            }
-        });
+    }))
+}
+
+/// How the elements are shared out and stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Plan {
+    /// Elements of a task. A problem no larger stays on the calling thread.
+    grain: usize,
+    stores: Stores,
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} elements per task", self.grain)?;
+        match self.stores {
+            Stores::Cached => Ok(()),
+            Stores::Streamed => write!(f, ", stored past the caches"),
+        }
     }
-    Ok(Box::new(routine))
+}
+
+/// What is worth a try for `n` elements on so many threads.
+fn plans(n: usize, threads: usize) -> Vec<Plan> {
+    /// Some 5 µs of work, whose input and output fit in a level-2 cache.
+    const GRAIN: usize = 1 << 14;
+    /// Less than some 2 µs of work, as much as it takes to share it out.
+    const SMALL: usize = 1 << 13;
+    /// From here on one thread is many times slower than several.
+    const LARGE: usize = 1 << 20;
+    let mut grains = Vec::new();
+    if threads == 1 || n < LARGE {
+        grains.push(n);
+    }
+    if threads > 1 && n >= SMALL {
+        // Whole blocks of vectors, on pages of their own.
+        let share = |tasks: usize| n.div_ceil(tasks).next_multiple_of(1 << 10);
+        grains.extend([share(threads), share(4 * threads)]);
+    }
+    if n >= LARGE {
+        // Each task begins where the one before it ended: the CPU fetches ahead.
+        grains.extend([GRAIN, 4 * GRAIN]);
+    }
+    grains.sort_unstable();
+    grains.dedup();
+    let of = |stores| move |grain| Plan { grain, stores };
+    let mut plans: Vec<Plan> = grains.iter().copied().map(of(Stores::Cached)).collect();
+    if n >= LARGE {
+        // They may fit no cache; how large the caches are that other tenants leave no one says.
+        plans.extend(grains.into_iter().map(of(Stores::Streamed)));
+    }
+    plans
 }
 
 struct Cpu<F> {
     problem: Rc<NestedSine>,
     y: Vec<f32>,
-    /// Elements of a task. A problem no larger stays on the calling thread.
-    grain: usize,
+    threads: Threads,
+    plan: Plan,
     compute: F,
     tolerance: Tolerance,
     note: String,
 }
 
-impl<F: Fn(&[f32], &mut [f32]) + Sync> Cpu<F> {
-    fn compute(&mut self) {
-        let x = self.problem.input();
-        if x.len() <= self.grain {
-            (self.compute)(x, &mut self.y);
-        } else {
-            x.par_chunks(self.grain)
-                .zip(self.y.par_chunks_mut(self.grain))
-                .for_each(|(x, y)| (self.compute)(x, y));
+/// Each task by `compute` on one of the threads.
+fn share_out(
+    threads: &Threads,
+    Plan { grain, stores }: Plan,
+    x: &[f32],
+    y: &mut [f32],
+    compute: &(impl Fn(&[f32], &mut [f32], Stores) + Sync),
+) {
+    if x.len() <= grain {
+        compute(x, y, stores);
+        return;
+    }
+    match threads {
+        // As one writes it with Rayon.
+        Threads::Rayon => (x.par_chunks(grain))
+            .zip(y.par_chunks_mut(grain))
+            .for_each(|(x, y)| compute(x, y, stores)),
+        threads => {
+            let tasks = x.chunks(grain).zip(y.chunks_mut(grain));
+            threads.each(tasks.collect(), |(x, y)| compute(x, y, stores));
         }
     }
 }
 
-impl<F: Fn(&[f32], &mut [f32]) + Sync> Routine for Cpu<F> {
+impl<F: Fn(&[f32], &mut [f32], Stores) + Sync> Routine for Cpu<F> {
     fn poison(&mut self) -> Result<(), RoutineError> {
         self.y.par_iter_mut().for_each(|y| *y = POISON);
         Ok(())
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {
-        self.compute();
+        let x = self.problem.input();
+        share_out(&self.threads, self.plan, x, &mut self.y, &self.compute);
         Ok(())
     }
 
@@ -111,17 +179,68 @@ impl<F: Fn(&[f32], &mut [f32]) + Sync> Routine for Cpu<F> {
             .compare(self.tolerance, |window| Ok(self.y[window].to_vec()))
     }
 
+    fn park(&mut self) {
+        self.threads.park();
+    }
+
     fn launches(&self) -> u32 {
         0
     }
 
     fn notes(&self) -> Vec<String> {
-        let threads = if self.problem.len() <= self.grain {
-            1
-        } else {
-            rayon::current_num_threads().min(self.problem.len().div_ceil(self.grain))
-        };
+        let tasks = self.problem.len().div_ceil(self.plan.grain.max(1)).max(1);
+        let threads = self.threads.count().min(tasks);
         let plural = if threads == 1 { "" } else { "s" };
-        vec![format!("{}, {threads} thread{plural}", self.note)]
+        let past = match self.plan.stores {
+            Stores::Cached => "",
+            Stores::Streamed => ", stored past the caches",
+        };
+        vec![format!("{}, {threads} thread{plural}{past}", self.note)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_by_length_and_threads() {
+        let alone = |n: usize| Plan {
+            grain: n,
+            stores: Stores::Cached,
+        };
+        assert_eq!(plans(1 << 10, 16), [alone(1 << 10)]);
+        assert_eq!(plans(1 << 16, 1), [alone(1 << 16)]);
+        let shared = plans(1 << 16, 16);
+        assert!(shared.contains(&alone(1 << 16)) && shared.contains(&alone(1 << 12)));
+        assert!(!shared.iter().any(|plan| plan.stores == Stores::Streamed));
+        let large = plans(1 << 22, 16);
+        assert!(!large.contains(&alone(1 << 22)));
+        assert!(large.iter().any(|plan| plan.stores == Stores::Streamed));
+        assert!(plans(0, 16).contains(&alone(0)));
+    }
+
+    #[test]
+    fn every_plan_computes_every_element() {
+        let n = (1 << 20) + 77;
+        let problem = Rc::new(NestedSine::new(n as u64));
+        for plan in plans(n, 3) {
+            for isa in Isa::available() {
+                let mut routine = Cpu {
+                    problem: problem.clone(),
+                    y: vec![POISON; n],
+                    threads: Threads::up_to(3),
+                    plan,
+                    compute: move |x: &[f32], y: &mut [f32], stores| {
+                        isa.nested_sine_stored(x, y, stores)
+                    },
+                    tolerance: Tolerance::UlpPerPass(SIMD_ULP),
+                    note: String::new(),
+                };
+                routine.run().unwrap();
+                let verified = routine.check().unwrap();
+                assert!(verified.passed(), "{plan}, {}: {verified:?}", isa.name());
+            }
+        }
     }
 }

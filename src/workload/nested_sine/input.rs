@@ -12,8 +12,8 @@ const STREAM: usize = 1 << 16;
 /// One element in so many is adversarial.
 const SPARSITY: usize = 256;
 
-/// The inputs that [`crate::workload::nested_sine::problem::NestedSine::new`] describes.
-pub(super) fn mixed(n: usize) -> Vec<f32> {
+/// Uniform in [-3, 3).
+pub(super) fn uniform(n: usize) -> Vec<f32> {
     let mut x = vec![0.0; n];
     x.par_chunks_mut(STREAM).enumerate().for_each(|(i, chunk)| {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED + i as u64);
@@ -21,6 +21,12 @@ pub(super) fn mixed(n: usize) -> Vec<f32> {
             *value = (random.next_u32() >> 8) as f32 * (6.0 / (1 << 24) as f32) - 3.0;
         }
     });
+    x
+}
+
+/// The same with adversarial ones at the start, one in [`SPARSITY`].
+pub(super) fn mixed(n: usize) -> Vec<f32> {
+    let mut x = uniform(n);
     for (value, adversarial) in x
         .iter_mut()
         .zip(adversarial().into_iter().take(n / SPARSITY))

@@ -1,6 +1,6 @@
 //! The instruction sets, and the choice among them at run time.
 
-use crate::workload::nested_sine::sine;
+use crate::workload::nested_sine::sine::{self, Stores};
 use crate::workload::nested_sine::vector::{Scalar, Vector};
 
 /// An instruction set that this CPU has.
@@ -69,23 +69,28 @@ impl Isa {
             // SAFETY: as above.
             #[cfg(target_arch = "aarch64")]
             Kind::Neon => unsafe { neon::sine(x, y) },
-            Kind::Portable => sine::sines::<Portable, 1>(x, y),
+            Kind::Portable => sine::sines::<Portable, 1>(x, y, Stores::Cached),
         }
     }
 
     /// y = sin(sin(sin(sin x))) on the calling thread. Slices of equal length.
     pub fn nested_sine(self, x: &[f32], y: &mut [f32]) {
+        self.nested_sine_stored(x, y, Stores::Cached);
+    }
+
+    /// The same, and how results are stored.
+    pub(super) fn nested_sine_stored(self, x: &[f32], y: &mut [f32], stores: Stores) {
         match self.0 {
             // SAFETY: a value of `Isa` exists only where the CPU has the instruction set.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => unsafe { x86::nested_avx512(x, y) },
+            Kind::Avx512 => unsafe { x86::nested_avx512(x, y, stores) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => unsafe { x86::nested_avx2(x, y) },
+            Kind::Avx2 => unsafe { x86::nested_avx2(x, y, stores) },
             // SAFETY: as above.
             #[cfg(target_arch = "aarch64")]
             Kind::Neon => unsafe { neon::nested(x, y) },
-            Kind::Portable => sine::sines::<Portable, 4>(x, y),
+            Kind::Portable => sine::sines::<Portable, 4>(x, y, Stores::Cached),
         }
     }
 }
@@ -149,7 +154,7 @@ impl Vector for Portable {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use crate::workload::nested_sine::sine;
+    use crate::workload::nested_sine::sine::{self, Stores};
     use crate::workload::nested_sine::vector::Vector;
     use std::arch::x86_64::*;
 
@@ -157,7 +162,7 @@ mod x86 {
     // their instruction set on.
     macro_rules! vector {
         ($name:ident, $register:ty, $lanes:literal, splat $splat:ident, load $load:ident,
-         store $store:ident, sub $sub:ident, mul $mul:ident, fmadd $fmadd:ident,
+         store $store:ident, stream $stream:ident, sub $sub:ident, mul $mul:ident, fmadd $fmadd:ident,
          flip $flip:expr, above $above:expr) => {
             #[derive(Clone, Copy)]
             struct $name($register);
@@ -180,6 +185,16 @@ mod x86 {
                 unsafe fn store(self, target: *mut f32) {
                     // SAFETY: see above; the caller vouches for the address.
                     unsafe { $store(target, self.0) }
+                }
+                #[inline(always)]
+                unsafe fn stream(self, target: *mut f32) {
+                    // SAFETY: see above; the caller vouches for the address.
+                    unsafe { $stream(target, self.0) }
+                }
+                #[inline(always)]
+                fn fence() {
+                    // SAFETY: every x86-64 CPU has it.
+                    unsafe { _mm_sfence() }
                 }
                 #[inline(always)]
                 fn sub(self, other: Self) -> Self {
@@ -211,7 +226,7 @@ mod x86 {
     }
 
     vector!(Avx2, __m256, 8, splat _mm256_set1_ps, load _mm256_loadu_ps,
-    store _mm256_storeu_ps, sub _mm256_sub_ps, mul _mm256_mul_ps, fmadd _mm256_fmadd_ps,
+    store _mm256_storeu_ps, stream _mm256_stream_ps, sub _mm256_sub_ps, mul _mm256_mul_ps, fmadd _mm256_fmadd_ps,
     flip |value, k| {
         let sign = _mm256_slli_epi32::<31>(_mm256_castps_si256(k));
         _mm256_xor_ps(value, _mm256_castsi256_ps(sign))
@@ -223,7 +238,7 @@ mod x86 {
     });
 
     vector!(Avx512, __m512, 16, splat _mm512_set1_ps, load _mm512_loadu_ps,
-    store _mm512_storeu_ps, sub _mm512_sub_ps, mul _mm512_mul_ps, fmadd _mm512_fmadd_ps,
+    store _mm512_storeu_ps, stream _mm512_stream_ps, sub _mm512_sub_ps, mul _mm512_mul_ps, fmadd _mm512_fmadd_ps,
     flip |value, k| {
         let sign = _mm512_slli_epi32::<31>(_mm512_castps_si512(k));
         // Exclusive or of floats would need AVX-512DQ.
@@ -236,28 +251,28 @@ mod x86 {
 
     #[target_feature(enable = "avx2,fma")]
     pub(super) fn sine_avx2(x: &[f32], y: &mut [f32]) {
-        sine::sines::<Avx2, 1>(x, y);
+        sine::sines::<Avx2, 1>(x, y, Stores::Cached);
     }
 
     #[target_feature(enable = "avx2,fma")]
-    pub(super) fn nested_avx2(x: &[f32], y: &mut [f32]) {
-        sine::sines::<Avx2, 4>(x, y);
+    pub(super) fn nested_avx2(x: &[f32], y: &mut [f32], stores: Stores) {
+        sine::sines::<Avx2, 4>(x, y, stores);
     }
 
     #[target_feature(enable = "avx512f")]
     pub(super) fn sine_avx512(x: &[f32], y: &mut [f32]) {
-        sine::sines::<Avx512, 1>(x, y);
+        sine::sines::<Avx512, 1>(x, y, Stores::Cached);
     }
 
     #[target_feature(enable = "avx512f")]
-    pub(super) fn nested_avx512(x: &[f32], y: &mut [f32]) {
-        sine::sines::<Avx512, 4>(x, y);
+    pub(super) fn nested_avx512(x: &[f32], y: &mut [f32], stores: Stores) {
+        sine::sines::<Avx512, 4>(x, y, stores);
     }
 }
 
 #[cfg(target_arch = "aarch64")]
 mod neon {
-    use crate::workload::nested_sine::sine;
+    use crate::workload::nested_sine::sine::{self, Stores};
     use crate::workload::nested_sine::vector::Vector;
     use std::arch::aarch64::*;
 
@@ -315,11 +330,11 @@ mod neon {
 
     #[target_feature(enable = "neon")]
     pub(super) fn sine(x: &[f32], y: &mut [f32]) {
-        sine::sines::<Neon, 1>(x, y);
+        sine::sines::<Neon, 1>(x, y, Stores::Cached);
     }
 
     #[target_feature(enable = "neon")]
     pub(super) fn nested(x: &[f32], y: &mut [f32]) {
-        sine::sines::<Neon, 4>(x, y);
+        sine::sines::<Neon, 4>(x, y, Stores::Cached);
     }
 }

@@ -145,26 +145,61 @@ pub(super) fn sine_large(x: f32) -> f32 {
 
 /// `PASSES` sines an element, of any float32; the last block padded. Slices of equal length.
 #[inline(always)]
-pub(super) fn sines<V: Vector, const PASSES: usize>(x: &[f32], y: &mut [f32]) {
+pub(super) fn sines<V: Vector, const PASSES: usize>(x: &[f32], y: &mut [f32], stores: Stores) {
     assert_eq!(x.len(), y.len());
+    let (mut x, mut y) = (x, y);
+    if stores == Stores::Streamed {
+        // Vectors that are streamed lie at multiples of their size.
+        let ahead = y.as_ptr().align_offset(size_of::<f32>() * V::LANES);
+        let ahead = ahead.min(y.len());
+        let (first, rest) = y.split_at_mut(ahead);
+        padded::<V, PASSES>(&x[..ahead], first);
+        (x, y) = (&x[ahead..], rest);
+    }
     let length = UNROLL * V::LANES;
     let mut sources = x.chunks_exact(length);
     let mut targets = y.chunks_exact_mut(length);
-    for (x, y) in (&mut sources).zip(&mut targets) {
-        block::<V, PASSES>(x, y);
+    match stores {
+        Stores::Cached => {
+            for (x, y) in (&mut sources).zip(&mut targets) {
+                block::<V, PASSES, false>(x, y);
+            }
+        }
+        Stores::Streamed => {
+            for (x, y) in (&mut sources).zip(&mut targets) {
+                block::<V, PASSES, true>(x, y);
+            }
+            V::fence();
+        }
     }
-    let (x, y) = (sources.remainder(), targets.into_remainder());
+    padded::<V, PASSES>(sources.remainder(), targets.into_remainder());
+}
+
+/// The same of less than a block.
+#[inline(always)]
+fn padded<V: Vector, const PASSES: usize>(x: &[f32], y: &mut [f32]) {
     if !x.is_empty() {
+        let length = UNROLL * V::LANES;
         let mut padded = [0.0; LONGEST_BLOCK];
         padded[..x.len()].copy_from_slice(x);
         let mut result = [0.0; LONGEST_BLOCK];
-        block::<V, PASSES>(&padded[..length], &mut result[..length]);
+        block::<V, PASSES, false>(&padded[..length], &mut result[..length]);
         y.copy_from_slice(&result[..x.len()]);
     }
 }
 
+/// Where results go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stores {
+    /// Through the caches: a line is read from memory before it is written.
+    Cached,
+    /// Past the caches, where the instruction set can: less traffic where the results fit none.
+    Streamed,
+}
+
+/// Streams its results where `y` lies at a multiple of a vector's size.
 #[inline(always)]
-fn block<V: Vector, const PASSES: usize>(x: &[f32], y: &mut [f32]) {
+fn block<V: Vector, const PASSES: usize, const STREAMS: bool>(x: &[f32], y: &mut [f32]) {
     assert!(x.len() == UNROLL * V::LANES && y.len() == x.len());
     let mut value = [V::splat(0.0); UNROLL];
     let mut large = false;
@@ -193,8 +228,14 @@ fn block<V: Vector, const PASSES: usize>(x: &[f32], y: &mut [f32]) {
         odd_polynomial(&mut value, SIN_1);
     }
     for (i, value) in value.into_iter().enumerate() {
-        // SAFETY: as for the loads.
-        unsafe { value.store(y.as_mut_ptr().add(i * V::LANES)) };
+        // SAFETY: as for the loads; `sines` streams from a multiple of the vector's size on.
+        unsafe {
+            let at = y.as_mut_ptr().add(i * V::LANES);
+            match STREAMS {
+                true => value.stream(at),
+                false => value.store(at),
+            }
+        }
     }
 }
 

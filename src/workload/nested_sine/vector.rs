@@ -18,6 +18,17 @@ pub(super) trait Vector: Copy {
     /// # Safety
     /// `target` must be valid for that.
     unsafe fn store(self, target: *mut f32);
+    /// Writes `LANES` elements past the caches where the instruction set can, for what is not read
+    /// again soon. [`fence`](Self::fence) comes after the last.
+    ///
+    /// # Safety
+    /// As [`store`](Self::store), and `target` a multiple of the size of the vector.
+    unsafe fn stream(self, target: *mut f32) {
+        // SAFETY: the caller's.
+        unsafe { self.store(target) }
+    }
+    /// Makes what was streamed visible to other threads before what is written afterwards.
+    fn fence() {}
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
     /// `self * factor + term`, rounded once: the range reduction depends on it.

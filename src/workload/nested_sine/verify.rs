@@ -100,7 +100,7 @@ impl NestedSine {
         let windows = self.windows();
         let how_much = match windows.len() {
             1 => "every element".to_owned(),
-            n => format!("{n} windows of the output, adversarial elements included"),
+            n => format!("{n} windows of the output"),
         };
         for window in windows {
             let (here, after) = expected.split_at(window.len());

@@ -1,7 +1,6 @@
 //! Products of any shape on the CPU, of matrices that may be transposed.
 
 use std::fmt;
-use std::time::Instant;
 
 use ndarray::{ArrayView2, ArrayViewMut2};
 
@@ -66,18 +65,9 @@ impl Way {
         let choice = format!("{name}, {m} x {n} x {k}, on the CPU, {count} threads at most");
         let libraries = Library::for_product(m * k, in_one_piece(&b, &c.view_mut()));
         let candidates = candidates(&libraries, m, n, count);
-        calibrate::fastest_by(&choice, &candidates, |way, times| {
+        calibrate::fastest(threads, &choice, &candidates, |way, times| {
             let mut multiply = || way.multiply(threads, a, b, c.view_mut());
-            // What wakes the threads is not timed where it would count.
-            if times > 1 {
-                multiply();
-            }
-            let start = Instant::now();
             (0..times).for_each(|_| multiply());
-            let took = start.elapsed();
-            // No thread may spin beside the next candidate.
-            threads.park();
-            took
         })
     }
 }

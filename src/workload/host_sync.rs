@@ -19,8 +19,10 @@ use crate::model::role::Launches;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
 use crate::workload::elementwise::{self, with_elementwise};
+use crate::workload::network::wide::wide;
 use crate::workload::routine::{Made, Routine, RoutineError, Workload, visit_f32};
 use crate::workload::simple;
+use crate::workload::threads::Threads;
 
 /// The kernel of a step.
 pub static HOST_SYNC: Source = Source {
@@ -34,6 +36,8 @@ pub static HOST_SYNC: Source = Source {
 pub const STEPS: usize = 64;
 /// The hybrid does each step whose number is a multiple of this on the CPU.
 const CPU_EVERY: usize = 8;
+/// Values of a task of the CPU's step: some 2 µs of work, within a level-1 cache.
+const GRAIN: usize = 1 << 13;
 /// A contraction towards 1: the values stay of the size of the inputs.
 const A: f32 = 0.96875;
 const B: f32 = 0.03125;
@@ -125,6 +129,8 @@ struct Steps {
     buffers: [CudaSlice<f32>; 2],
     launches: Vec<Launch>,
     host: PinnedHostSlice<f32>,
+    /// For the steps on the CPU.
+    threads: Threads,
 }
 
 impl Steps {
@@ -164,6 +170,10 @@ impl Steps {
             buffers,
             launches,
             host: gpu.alloc_pinned(n)?,
+            threads: match launching {
+                Launches::PartlyOnCpu => Threads::all(),
+                _ => Threads::One,
+            },
             graph: None,
         };
         if launching == Launches::Graph {
@@ -198,9 +208,8 @@ impl Steps {
         let stream = self.gpu.stream();
         let to = self.buffers[step % 2].device_ptr(stream).0;
         let host = pinned_mut(&mut self.host)?;
-        for value in &mut *host {
-            *value = A.mul_add(*value, B);
-        }
+        let tasks = host.chunks_mut(GRAIN).collect();
+        self.threads.each(tasks, step_of_values);
         // SAFETY: both sides hold `n` values; the next read of `host` comes after a
         // synchronisation of the same stream.
         unsafe { copy_to_device(host, to, stream) }
@@ -219,6 +228,15 @@ impl Steps {
             }
         }
         Ok(())
+    }
+}
+
+wide! {
+    /// A step in place. It rounds twice, where the device rounds once.
+    fn step_of_values(values: &mut [f32]) {
+        for value in values {
+            *value = A * *value + B;
+        }
     }
 }
 
@@ -245,13 +263,18 @@ impl Routine for Steps {
         Ok(verify(&output, self.problem.reference()))
     }
 
+    fn park(&mut self) {
+        self.threads.park();
+    }
+
     fn launches(&self) -> u32 {
         STEPS as u32
     }
 }
 
 /// Each step rounds once, to a value of at most 1, and multiplies what came before by less
-/// than 1: the error is at most the steps' number of half-ulps of 1.
+/// than 1: the error is at most the steps' number of half-ulps of 1. One on the CPU rounds twice, to
+/// values below 1, whose half-ulps are half as large.
 fn verify(output: &[f32], reference: &[f64]) -> Verified {
     let bound = STEPS as f64 * f64::from(f32::EPSILON) / 2.0;
     simple::compare(output, reference.iter().copied(), 1.0, bound)
@@ -267,6 +290,17 @@ mod tests {
             .iter()
             .map(|&x| (0..steps).fold(x, |v, _| A.mul_add(v, B)))
             .collect()
+    }
+
+    /// The CPU's steps, in every task of its threads, are within the tolerance of all.
+    #[test]
+    fn the_cpu_computes_a_step() {
+        let problem = Pipeline::new(3 * GRAIN as u64 + 17);
+        let mut values = problem.x.clone();
+        for _ in 0..STEPS {
+            Threads::up_to(2).each(values.chunks_mut(GRAIN).collect(), step_of_values);
+        }
+        assert!(verify(&values, problem.reference()).passed());
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Threads {
             Self::One => items.into_iter().for_each(work),
             Self::Rayon => (rayon::iter::IntoParallelIterator::into_par_iter(items))
                 .with_max_len(1)
-                .for_each(|item| work(item)),
+                .for_each(&work),
             Self::Spinning(pool) => pool.each(items, work),
         }
     }

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use ndarray::{ArrayView2, ArrayViewMut2};
+
 use crate::workload::calibrate;
 use crate::workload::matmul::blocks::{Grid, Library};
 use crate::workload::matmul::problem::Matmul;
@@ -48,33 +50,43 @@ impl Way {
         c: &mut [f32],
     ) {
         let Shape { batch, m, n, k } = shape;
-        let each =
-            |a: &[f32], b: &[f32], c: &mut [f32], one: &dyn Fn(&[f32], &[f32], &mut [f32])| {
-                for (c, (a, b)) in c
-                    .chunks_exact_mut(m * n)
-                    .zip(a.chunks_exact(m * k).zip(b.chunks_exact(k * n)))
-                {
-                    one(a, b, c);
-                }
-            };
         match self {
             Way::Parts(library, parts) => {
                 let part = batch.div_ceil(parts);
                 let parts = (c.chunks_mut(part * m * n))
                     .zip(a.chunks(part * m * k).zip(b.chunks(part * k * n)));
                 threads.each(parts.collect(), |(c, (a, b))| {
-                    each(a, b, c, &|a, b, c| {
-                        let (a, b, c) = views(shape, a, b, c);
+                    for (a, b, c) in products(shape, a, b, c) {
                         library.multiply(a, b, c);
-                    });
+                    }
                 });
             }
-            Way::Blocks(library, grid) => each(a, b, c, &|a, b, c| {
-                let (a, b, c) = views(shape, a, b, c);
-                grid.multiply(library, threads, a, b, c);
-            }),
+            Way::Blocks(library, grid) => {
+                for (a, b, c) in products(shape, a, b, c) {
+                    grid.multiply(library, threads, a, b, c);
+                }
+            }
         }
     }
+}
+
+/// A, B and C of each of these products.
+fn products<'a, 'c>(
+    shape: Shape,
+    a: &'a [f32],
+    b: &'a [f32],
+    c: &'c mut [f32],
+) -> impl Iterator<
+    Item = (
+        ArrayView2<'a, f32>,
+        ArrayView2<'a, f32>,
+        ArrayViewMut2<'c, f32>,
+    ),
+> {
+    let Shape { m, n, k, .. } = shape;
+    (c.chunks_exact_mut(m * n))
+        .zip(a.chunks_exact(m * k).zip(b.chunks_exact(k * n)))
+        .map(move |(c, (a, b))| views(shape, a, b, c))
 }
 
 /// The fastest for `problem` on these threads at most.

@@ -31,17 +31,18 @@ struct Row {
     float4 a, b;
 };
 
+// Layer norm of a row. Gain and bias are on their way while the row is added up.
 template <class T>
 __device__ __forceinline__ void store_normed(Row x, const float *gain, const float *bias, T *y,
                                              unsigned row) {
     unsigned lane = threadIdx.x % 32;
+    float4 gain_a = load(gain, lane), gain_b = load(gain, lane + 32);
+    float4 bias_a = load(bias, lane), bias_b = load(bias, lane + 32);
     float mean = warp_sum(sum(x.a) + sum(x.b)) * (1.0f / WIDTH);
     x = {minus(x.a, mean), minus(x.b, mean)};
     float variance = warp_sum(dot(x.a, x.a, dot(x.b, x.b, 0.0f))) * (1.0f / WIDTH);
-    float factor = 1.0f / sqrtf(variance + EPSILON);
+    float factor = rsqrtf(variance + EPSILON);
     float4 a = times(x.a, factor), b = times(x.b, factor);
-    float4 gain_a = load(gain, lane), gain_b = load(gain, lane + 32);
-    float4 bias_a = load(bias, lane), bias_b = load(bias, lane + 32);
     store(y, row * FOURS + lane,
           {fmaf(a.x, gain_a.x, bias_a.x), fmaf(a.y, gain_a.y, bias_a.y),
            fmaf(a.z, gain_a.z, bias_a.z), fmaf(a.w, gain_a.w, bias_a.w)});

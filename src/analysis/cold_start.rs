@@ -73,3 +73,27 @@ pub(crate) fn start(machine: &Machine, first: First) -> Option<Start<'_>> {
     };
     Some(Start { phases: all, warm })
 }
+
+/// The phase that a result measures.
+pub(crate) fn phase_of(benchmark: &Benchmark) -> Option<Phase> {
+    match benchmark.role.does {
+        Does::Starts(phase) => Some(phase),
+        _ => None,
+    }
+}
+
+/// What happens in a phase, inside a sentence.
+pub(crate) fn words(benchmark: &Benchmark) -> &str {
+    match phase_of(benchmark) {
+        Some(Phase::DriverInit) => "the driver's start",
+        Some(Phase::Context) => "the context",
+        Some(Phase::FirstStream) => "the first stream",
+        Some(Phase::FirstAlloc) => "the first allocation",
+        Some(Phase::NvrtcCompile) => "NVRTC",
+        Some(Phase::PtxJit) => "the driver's JIT",
+        Some(Phase::CubinLoad) => "loading the CUBIN",
+        Some(Phase::FirstLaunch) => "the launch",
+        Some(Phase::FirstGemm) => "cuBLAS",
+        _ => &benchmark.implementation,
+    }
+}

@@ -28,8 +28,8 @@ pub(crate) struct Args {
     #[arg(long)]
     no_reference: bool,
     /// Also refresh the results in a README, between `<!-- crossover:begin -->` and
-    /// `<!-- crossover:end -->`: the first machine named with `--with`, else the
-    /// reference, else these.
+    /// `<!-- crossover:end -->`: of the machines named with `--with`, else of the
+    /// reference, that with the most answers, else these.
     #[arg(
         long,
         value_name = "FILE",

@@ -53,7 +53,7 @@ impl Comparison {
                 }
                 section {
                     h2 { "Benchmarks" }
-                    div.scroll { (self.table()) }
+                    div.scroll tabindex="0" role="region" aria-label="Benchmarks" { (self.table()) }
                 }
                 @for (name, sizes) in self.curves() {
                     section id=(name) {
@@ -212,6 +212,7 @@ fn plot(title: &str, quantity: Quantity, curves: Vec<Curve>) -> Plot {
         quantity,
         curves,
         rows: 0,
+        clocks: true,
         marks: Vec::new(),
         limits: Vec::new(),
     }

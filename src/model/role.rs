@@ -108,6 +108,16 @@ impl Data {
         }
     }
 
+    /// As a label: `device, queued`.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Data::Queued => "on the device, queued",
+            Data::Awaited => "on the device, awaited",
+            Data::Pinned => "pinned host memory",
+            Data::Ordinary => "ordinary host memory",
+        }
+    }
+
     /// As files name it: `queued`.
     pub fn name(self) -> &'static str {
         match self {

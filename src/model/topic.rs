@@ -56,6 +56,10 @@ impl Topic {
 pub enum Unit {
     /// A number of things.
     Count,
+    /// A number of things that goes far enough that powers of two are written as such. Whoever
+    /// reads results finds it out; it is stored as a count.
+    #[serde(rename = "count", skip_deserializing)]
+    Powers,
     /// Bytes.
     Bytes,
     /// Nanoseconds.

@@ -8,6 +8,13 @@ use crate::presentation::ink;
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       img-src data:; base-uri 'none'; form-action 'none'";
 
+/// The whole style, in the order in which it applies.
+const STYLES: [&str; 3] = [
+    include_str!("page.css"),
+    include_str!("tables.css"),
+    include_str!("findings.css"),
+];
+
 /// The page around a body: head, style sheet, colours. For any page of the report.
 pub(crate) fn shell(heading: &str, body: Markup) -> Markup {
     html! {
@@ -19,7 +26,7 @@ pub(crate) fn shell(heading: &str, body: Markup) -> Markup {
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="color-scheme" content="light dark";
                 title { (heading) }
-                style { (PreEscaped(include_str!("page.css"))) (PreEscaped(ink::css())) }
+                style { @for sheet in STYLES { (PreEscaped(sheet)) } (PreEscaped(ink::css())) }
             }
             body { (body) }
         }

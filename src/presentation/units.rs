@@ -140,13 +140,18 @@ pub(crate) fn ceiling(value: f64, unit: &str) -> String {
     }
 }
 
-/// A problem size: `1024` in full, powers of two from 2^14 on as `2^20`.
+/// A problem size: `16,384`.
 pub(crate) fn size(size: u64) -> String {
+    thousands(&size.to_string())
+}
+
+/// A size among others up to hundreds of millions: powers of two from 2^10 on as such, `2^20`.
+pub(crate) fn power(size: u64) -> String {
     match size {
-        s if s >= 1 << 14 && s.is_power_of_two() => {
+        s if s >= 1 << 10 && s.is_power_of_two() => {
             format!("2{}", superscript(s.trailing_zeros()))
         }
-        s => thousands(&s.to_string()),
+        s => self::size(s),
     }
 }
 
@@ -211,7 +216,7 @@ pub(crate) fn percent(fraction: f64) -> String {
             let decimals = (1.0 - p.log10().floor()).min(12.0) as usize;
             format!("{percent:.decimals$} %")
         }
-        p if p < 9.95 || (99.0..100.0).contains(&p) => format!("{percent:.1} %"),
+        p if p < 9.95 || (99.0..99.95).contains(&p) => format!("{percent:.1} %"),
         _ => format!("{percent:.0} %"),
     }
 }
@@ -233,7 +238,7 @@ pub(crate) fn bytes(bytes: f64) -> String {
 }
 
 /// A number and its unit without zeros behind the point: `20 µs` of `20.0 µs`.
-pub(super) fn short(text: &str) -> String {
+pub(crate) fn short(text: &str) -> String {
     match text.split_once(' ') {
         Some((number, unit)) if number.contains('.') => {
             let (digits, exponent) = number.split_at(number.find('e').unwrap_or(number.len()));
@@ -249,6 +254,7 @@ impl Unit {
     pub(crate) fn write(self, of: u64) -> String {
         match self {
             Unit::Count => size(of),
+            Unit::Powers => power(of),
             Unit::Bytes => binary(of),
             Unit::Time => time(of as f64),
         }
@@ -257,7 +263,7 @@ impl Unit {
     /// A size between measured ones: the first whole one from it on, to three digits.
     pub(crate) fn from(self, size: f64) -> String {
         match self {
-            Unit::Count => count(size.ceil()),
+            Unit::Count | Unit::Powers => count(size.ceil()),
             Unit::Bytes => bytes(size.ceil()),
             Unit::Time => time(size),
         }
@@ -266,7 +272,9 @@ impl Unit {
     /// The whole sizes around an interval.
     pub(crate) fn range(self, low: f64, high: f64) -> String {
         match self {
-            Unit::Count => format!("{} to {}", count(low.floor()), count(high.ceil())),
+            Unit::Count | Unit::Powers => {
+                format!("{} to {}", count(low.floor()), count(high.ceil()))
+            }
             _ => format!("{} to {}", self.from(low), self.from(high)),
         }
     }
@@ -336,7 +344,7 @@ mod tests {
                 assert!(text.chars().count() <= 32, "{value:e}: {text}");
             }
         }
-        for unit in [Unit::Count, Unit::Bytes, Unit::Time] {
+        for unit in [Unit::Count, Unit::Powers, Unit::Bytes, Unit::Time] {
             for size in [0, 1, u64::MAX - 1, u64::MAX, 1 << 63] {
                 assert!(unit.write(size).chars().count() <= 32, "{size}");
             }
@@ -348,8 +356,11 @@ mod tests {
     fn rates_sizes_and_shares() {
         assert_eq!(rate(51.3e12, "FLOP/s"), "51.3 TFLOP/s");
         assert_eq!(size(1024), "1,024");
-        assert_eq!(size(1 << 20), "2²⁰");
-        assert_eq!(size((1 << 20) + 4), "1,048,580");
+        assert_eq!(size(1 << 14), "16,384");
+        assert_eq!(power(1 << 20), "2²⁰");
+        assert_eq!(power(1 << 10), "2¹⁰");
+        assert_eq!(power(64), "64");
+        assert_eq!(power((1 << 20) + 4), "1,048,580");
         assert_eq!(binary(1 << 28), "256 MiB");
         assert_eq!(binary(1536 << 10), "1.57 MB");
         assert_eq!(binary(512), "512 B");
@@ -361,7 +372,8 @@ mod tests {
         assert_eq!(factor(25.6), "26×");
         assert_eq!(factor(2.0), "2×");
         assert_eq!(percent(0.94), "94 %");
-        assert_eq!(percent(0.9996), "100.0 %");
+        assert_eq!(percent(0.9996), "100 %");
+        assert_eq!(percent(0.9994), "99.9 %");
         assert_eq!(percent(0.0021), "0.21 %");
         assert_eq!(percent(0.000264), "0.026 %");
         assert_eq!(number(f64::NAN), "?");

@@ -116,9 +116,13 @@ pub(crate) fn assemble(
     Ok(finish(first, others))
 }
 
-/// The first other machine, or that of `root` where there is none, with nothing beside it.
+/// Of the other machines that with the most answers, or that of `root` where there is none, with
+/// nothing beside it.
 pub(super) fn alone(root: &Path, out: &Path, options: &Options) -> Result<Assembled, ReportError> {
-    let machine = match others(out, options)?.into_iter().next() {
+    let answers = |machine: &Machine| pairs::headlines(&pairs::find(machine, &[])).count();
+    // The first of several that have as many.
+    let others = others(out, options)?.into_iter().rev();
+    let machine = match others.max_by_key(answers) {
         Some(other) => other,
         None => Machine::read(root, "this machine", false),
     };

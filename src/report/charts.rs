@@ -1,13 +1,15 @@
-//! The plots of a group: time against size, and the rate against size with the limits.
+//! The plots of a group: the speedup of each answer, time, and the rate with the limits, all by size.
+//! They stand in the README, in print and where there is no script: few curves, each with its name.
 
 use crate::analysis::crossover::pairs::{self, Found};
 use crate::analysis::limits;
 use crate::analysis::rate::{self, Work};
 use crate::model::id::Device;
-use crate::model::role::Format;
+use crate::model::role::{Data, Format};
 use crate::presentation::ink::Family;
 use crate::presentation::plot::figure::{Curve, Dot, Limit, Mark, Plot, Quantity};
 use crate::report::assemble::Assembled;
+use crate::report::front::{self, MOST, Place};
 use crate::results::curves::{Group, Series};
 use crate::results::machine::{Limits, Machine};
 use crate::timing::Clock;
@@ -23,7 +25,7 @@ struct Drawn<'a> {
 }
 
 /// The plots of a group of the machine or of one beside it, each with the name of its file: the
-/// time against the size, then the rate, unless no cost is known.
+/// speedup where there are answers, the time, then the rate, unless no cost is known.
 pub(super) fn charts(report: &Assembled, group: &str) -> Vec<(&'static str, Plot)> {
     let drawn = drawn(report, group);
     let topic = report.topic(group);
@@ -37,35 +39,107 @@ pub(super) fn charts(report: &Assembled, group: &str) -> Vec<(&'static str, Plot
             .collect()
     };
     let marks = marks(report, group);
-    let time = Plot {
-        title: format!("{title}: time"),
+    let plot = |kind: &str, quantity, curves| Plot {
+        title: format!("{title}: {kind}"),
         size_label: topic.axis.clone(),
         size_unit: topic.unit,
-        quantity: Quantity::Time,
-        curves: curves(&times),
+        quantity,
+        curves,
         rows: marks.len(),
-        marks: marks.clone(),
+        clocks: true,
+        marks: Vec::new(),
         limits: Vec::new(),
     };
-    let rate = rate::work(&groups).map(|work| Plot {
-        title: format!("{title}: throughput and limits"),
-        size_label: topic.axis.clone(),
-        size_unit: topic.unit,
-        quantity: Quantity::Rate(work.unit()),
-        curves: curves(&|series: &Series| match series.measures_work() {
+    let speedup = Plot {
+        clocks: false,
+        marks: marks.clone(),
+        limits: vec![Limit {
+            label: "as fast as the CPU".to_owned(),
+            value: 1.0,
+            family: Family::Cpu,
+        }],
+        ..plot("speedup", Quantity::Speedup, speedups(report, group))
+    };
+    let time = plot("time", Quantity::Time, curves(&times));
+    let rate = rate::work(&groups).map(|work| {
+        let rates = curves(&|series: &Series| match series.measures_work() {
             true => rates(series, work),
             // A rate of queueing would be a rate of nothing.
             false => Vec::new(),
-        }),
-        rows: marks.len(),
-        marks: Vec::new(),
-        limits: ceilings(report, &drawn, work),
+        });
+        Plot {
+            limits: ceilings(report, &drawn, work),
+            ..plot("throughput and limits", Quantity::Rate(work.unit()), rates)
+        }
     });
     let rate = rate.filter(|plot| !plot.curves.is_empty());
-    [("time", Some(time)), ("throughput", rate)]
-        .into_iter()
-        .filter_map(|(name, plot)| Some((name, plot?)))
-        .collect()
+    let speedup = Some(speedup).filter(|plot| !plot.curves.is_empty());
+    [
+        ("speedup", speedup),
+        ("time", Some(time)),
+        ("throughput", rate),
+    ]
+    .into_iter()
+    .filter_map(|(name, plot)| Some((name, plot?)))
+    .collect()
+}
+
+/// The speedup of each answer at the sizes that both sides were measured at, or that lie between
+/// such sizes of the CPU.
+fn speedups(report: &Assembled, name: &str) -> Vec<Curve> {
+    let Some(group) = report.machine.group(name) else {
+        return Vec::new();
+    };
+    let (cpu, _) = pairs::best_cpu(group);
+    let answers = pairs::headlines(&report.found).filter(|f| f.group == name);
+    let curve = |f: &Found| {
+        let series = gpu_series(report, f)?;
+        let dots: Vec<Dot> = (pairs::curve(series).points().iter())
+            .filter_map(|gpu| {
+                let cpu = cpu.at(gpu.size)?;
+                Some(Dot {
+                    size: gpu.size,
+                    value: cpu.median / gpu.median,
+                    low: cpu.low / gpu.high,
+                    high: cpu.high / gpu.low,
+                })
+            })
+            .filter(|d| d.size > 0.0)
+            .filter(|d| [d.low, d.value, d.high].iter().all(|v| v.is_normal()))
+            .collect();
+        let question = f.question.label();
+        (!dots.is_empty()).then(|| Curve {
+            label: match &f.gpu_machine {
+                Some(machine) => format!("{question}, {machine}"),
+                None => question.to_owned(),
+            },
+            family: Family::Alone,
+            index: hue(f.question),
+            clock: Some(Clock::Wall),
+            other: f.gpu_machine.is_some(),
+            joined: true,
+            dots,
+        })
+    };
+    answers.filter_map(curve).take(MOST).collect()
+}
+
+/// Of `Family::Alone`: vermilion, violet, green, magenta.
+fn hue(question: Data) -> usize {
+    match question {
+        Data::Queued => 0,
+        Data::Awaited => 2,
+        Data::Pinned => 1,
+        Data::Ordinary => 3,
+    }
+}
+
+/// Curves of a group of the machine that no plot has.
+pub(super) fn left_out(report: &Assembled, name: &str) -> usize {
+    let drawn = drawn(report, name);
+    let own = drawn.iter().filter(|d| !d.beside).count();
+    let all = report.machine.group(name).map_or(0, |g| g.series.len());
+    all.saturating_sub(own)
 }
 
 /// Place of a curve in its family's palette: by name within the group.
@@ -76,51 +150,56 @@ pub(super) fn index(group: &Group, series: &Series) -> usize {
         .unwrap_or(0)
 }
 
-/// All curves of the machine; of each other machine its best CPU code and its headline GPU
-/// code, or all its GPU code where the machine itself has none in this group.
+/// The curves that come first of the machine, and of each other machine those of its answers, or
+/// what comes first of its GPU code where the machine itself has none in this group. At most
+/// [`MOST`], each in a colour of its own.
 fn drawn<'a>(report: &'a Assembled, name: &str) -> Vec<Drawn<'a>> {
     let own = report.machine.group(name);
-    let mut drawn: Vec<Drawn> = own
-        .into_iter()
-        .flat_map(|group| {
-            group.series.iter().map(|series| Drawn {
-                machine: &report.machine,
-                beside: false,
-                series,
-                family: family(group, series.device),
-                index: index(group, series),
-            })
-        })
-        .collect();
     let alone = own.is_none_or(|g| g.on(Device::Gpu).next().is_none());
+    let mut all: Vec<(&Machine, &Group, bool, &Series)> = Vec::new();
+    if let Some(group) = own {
+        let front = front::front(group, &report.found, &report.findings, Place::Plot);
+        all.extend(
+            front
+                .into_iter()
+                .map(|s| (&report.machine, group, false, s)),
+        );
+    }
+    let mut beside: Vec<(&Machine, &Group, bool, &Series)> = Vec::new();
     for (machine, found) in &report.others {
         let Some(group) = machine.group(name) else {
             continue;
         };
-        let headline = |s: &&Series| {
-            found.iter().any(|f| {
-                f.group == name
-                    && f.headline
-                    && f.gpu == s.implementation
-                    && f.clock == s.clock_name()
-            })
-        };
-        let best = found
-            .iter()
-            .find(|f| f.group == name && f.headline)
-            .map(|f| f.cpu.as_str());
-        let shown = group.series.iter().filter(|s| match s.device {
-            Device::Cpu => best == Some(s.implementation.as_str()),
+        let answers = || found.iter().filter(|f| f.group == name && f.headline);
+        let is_answer =
+            |s: &Series| answers().any(|f| f.gpu == s.implementation && f.clock == s.clock_name());
+        let front = front::front(group, found, &[], Place::Plot);
+        let shown = front.into_iter().filter(|s| match s.device {
+            Device::Cpu => own.is_none(),
             Device::Gpu if alone => s.measures_work(),
-            Device::Gpu => headline(s),
+            Device::Gpu => is_answer(s),
         });
-        drawn.extend(shown.map(|series| Drawn {
+        beside.extend(shown.map(|s| (machine, group, true, s)));
+    }
+    // Each side has room.
+    let room = match alone {
+        true => MOST.saturating_sub(all.len()),
+        false => 2,
+    };
+    beside.truncate(room);
+    all.truncate(MOST - beside.len());
+    all.extend(beside);
+    let mut drawn: Vec<Drawn> = Vec::new();
+    for (machine, group, beside, series) in all {
+        let family = family(group, series.device);
+        let index = drawn.iter().filter(|d| d.family == family).count();
+        drawn.push(Drawn {
             machine,
-            beside: true,
+            beside,
             series,
-            family: family(group, series.device),
-            index: index(group, series),
-        }));
+            family,
+            index,
+        });
     }
     drawn
 }
@@ -185,12 +264,26 @@ fn rates(series: &Series, work: Work) -> Vec<Dot> {
 
 fn marks(report: &Assembled, group: &str) -> Vec<Mark> {
     let headlines = pairs::headlines(&report.found).filter(|f| f.group == group);
-    headlines.filter_map(|f| mark(report, f)).collect()
+    let mut marks: Vec<Mark> = headlines.filter_map(|f| mark(report, f)).collect();
+    marks.sort_by(|a, b| a.size.total_cmp(&b.size));
+    marks
 }
 
 fn mark(report: &Assembled, f: &Found) -> Option<Mark> {
     let change = f.crossing.for_good()?;
-    let series = report
+    gpu_series(report, f)?;
+    let at = format!("{} = {}", f.topic.symbol, f.topic.unit.from(change.size));
+    Some(Mark {
+        size: change.size,
+        value: Some(1.0),
+        at,
+        of: f.question.label().to_owned(),
+    })
+}
+
+/// The GPU's curve of an answer.
+fn gpu_series<'a>(report: &'a Assembled, f: &Found) -> Option<&'a Series> {
+    report
         .machines()
         .find(|m| match &f.gpu_machine {
             Some(name) => m.hardware() == *name,
@@ -198,15 +291,7 @@ fn mark(report: &Assembled, f: &Found) -> Option<Mark> {
         })?
         .group(&f.group)?
         .on(Device::Gpu)
-        .find(|s| s.implementation == f.gpu && s.clock_name() == f.clock)?;
-    let at = format!("{} = {}", f.topic.symbol, f.topic.unit.from(change.size));
-    let question = f.question.phrase();
-    Some(Mark {
-        size: change.size,
-        value: pairs::curve(series).at(change.size).map(|p| p.median),
-        label: format!("{at}: gpu/{}, {question}", f.gpu),
-        short: format!("{at}: {question}"),
-    })
+        .find(|s| s.implementation == f.gpu && s.clock_name() == f.clock)
 }
 
 /// Limits of each machine with a curve on the plot, GPU limits of those with a GPU curve.
@@ -240,7 +325,12 @@ fn ceilings(report: &Assembled, drawn: &[Drawn], work: Work) -> Vec<Limit> {
         let limits = &machine.limits;
         let named = |device, name| {
             let value = limits.ceiling(name);
-            (device, limits::words(name).to_owned(), value)
+            let words = match limits::words(name) {
+                // What it is stands in the table of limits; the margin is narrow.
+                words if device == Device::Gpu => words.split(',').next().unwrap_or(words),
+                words => words,
+            };
+            (device, words.to_owned(), value)
         };
         let roofs = match work {
             Work::Flop => {

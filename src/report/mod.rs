@@ -2,7 +2,9 @@
 //! terminal and the text in a README. Nothing here opens a GPU or changes a result.
 
 pub(crate) mod assemble;
+mod beside;
 mod charts;
+mod front;
 mod page;
 pub(crate) mod profile;
 pub(crate) mod readme;

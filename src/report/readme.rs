@@ -1,8 +1,8 @@
-//! Real plots and a real table in a README, spliced in between markers.
+//! A real plot and a real table in a README, spliced in between markers.
 //!
-//! The first machine named is shown (else the committed reference, else this one), alone,
-//! so that the text does not depend on who refreshes it. The plots go to `docs/plots/`
-//! beside the README.
+//! Of the machines named (else the committed reference, else this one) that with the most answers
+//! is shown, alone, so that the text does not depend on who refreshes it. The plot goes to
+//! `docs/plots/` beside the README.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::analysis::crossover::pairs::headlines;
 use crate::analysis::crossover::words;
 use crate::report::assemble::{self, Assembled, Options, ReportError};
+use crate::report::beside::day;
 use crate::report::page::group::Section;
 use crate::results::files::{self, FileError};
 
@@ -80,57 +81,58 @@ fn splice(text: &str, body: &str) -> Option<String> {
     once.then(|| format!("{before}{BEGIN}\n{body}{END}{after}"))
 }
 
-/// The results as Markdown, and the plots they show.
+/// The results as Markdown, and the plots they show: one picture, the speedup by size, of the first
+/// operation that has any, and every answer in words.
 fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
     let machine = &report.machine;
-    let mut text = String::from("<!-- Written by `crossover report --readme`. -->\n");
-    let cpu = machine
-        .environment
-        .as_ref()
-        .map(|e| format!(" against {}", e.cpu.model))
-        .filter(|_| {
-            machine
-                .environment
-                .as_ref()
-                .is_some_and(|e| e.gpu.is_some())
-        });
-    let day = machine
-        .run
-        .as_ref()
-        .and_then(|r| r.started.get(..10))
-        .map_or(String::new(), |day| format!(", measured {day}"));
-    text += &format!(
-        "{}{}{day}:\n\n| | the GPU code | where the GPU wins | at the largest size |\n| --- | --- | --- | --- |\n",
+    let environment = machine.environment.as_ref();
+    let cpu = environment
+        .filter(|e| e.gpu.is_some())
+        .map_or(String::new(), |e| format!(" against {}", e.cpu.model));
+    let day = day(machine).map_or(String::new(), |day| format!(", measured {day}"));
+    let mut text = format!(
+        "<!-- Written by `crossover report --readme`. -->\n{}{}{day}:\n",
         cell(&machine.hardware()),
-        cell(&cpu.unwrap_or_default()),
+        cell(&cpu),
     );
-    for f in headlines(&report.found) {
+    let groups = report.group_names();
+    let speedup = |name: &String| {
+        let plots = Section::draw(report, name).plots;
+        let drawn = plots.into_iter().find(|plot| plot.shows_speedup)?;
+        Some((name.clone(), drawn))
+    };
+    let plot = groups.iter().find_map(speedup);
+    if let Some((group, plot)) = &plot {
+        let title = cell(&report.topic(group).title);
         text += &format!(
-            "| {}, {} | `{}` | {} | {} |\n",
-            cell(&f.topic.title),
-            f.question.phrase(),
-            cell(&f.gpu_label()),
-            cell(&words::wins(f)),
-            cell(&words::at_largest(f)),
+            "\n<img src=\"{PLOTS}/{}\" alt=\"{title}: speedup of the GPU over the best CPU code by \
+             size, a curve for each place where the data may be\">\n",
+            plot.file
         );
     }
-    let mut plots = Vec::new();
-    for group in report.group_names() {
-        if !headlines(&report.found).any(|f| f.group == group) {
-            continue;
-        }
-        text.push_str("\n<p>\n");
-        for plot in Section::draw(report, &group).plots {
-            let alt = cell(&report.topic(&group).title);
+    text += "\n| operation | the data are | the GPU wins | at the largest size |\n\
+             | --- | --- | --- | --- |\n";
+    for of_group in headlines(&report.found)
+        .collect::<Vec<_>>()
+        .chunk_by(|a, b| a.group == b.group)
+    {
+        for (i, f) in of_group.iter().enumerate() {
+            // A title once, as in a table with joined cells.
+            let title = if i == 0 {
+                cell(&f.topic.title)
+            } else {
+                String::new()
+            };
             text += &format!(
-                "<img src=\"{PLOTS}/{}\" width=\"49%\" alt=\"{alt}\">\n",
-                plot.file
+                "| {title} | {} | {} | {} |\n",
+                f.question.label(),
+                cell(&words::wins(f)),
+                cell(&words::at_largest(f)),
             );
-            plots.push((plot.file, plot.svg));
         }
-        text.push_str("</p>\n");
     }
-    (text, plots)
+    let plots = plot.map(|(_, plot)| (plot.file, plot.svg));
+    (text, plots.into_iter().collect())
 }
 
 /// Text of a file in Markdown: nothing in it is markup.

@@ -5,6 +5,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use crate::analysis::crossover::pairs::headlines;
 use crate::analysis::crossover::words::{at_largest, wins};
 use crate::report::assemble::Assembled;
+use crate::report::beside;
 
 /// Where there is no terminal to ask: a log is read in an editor or a browser.
 const WIDTH_OF_A_LOG: u16 = 120;
@@ -36,8 +37,9 @@ pub(super) fn table(report: &Assembled) -> String {
             at_largest(f),
         ]);
     }
+    let banner = beside::banner(report).map_or(String::new(), |words| words + "\n");
     match any {
-        true => table.to_string(),
+        true => format!("{banner}{table}"),
         false => String::new(),
     }
 }

@@ -7,7 +7,7 @@ use crate::model::cost::Cost;
 use crate::model::id::{self, Device};
 use crate::model::role::{Does, Role};
 use crate::model::telemetry::Telemetry;
-use crate::model::topic::Topic;
+use crate::model::topic::{Topic, Unit};
 use crate::model::verified::Verified;
 use crate::timing::Clock;
 
@@ -231,6 +231,10 @@ impl Group {
     }
 }
 
+/// A group whose sizes go so far has its powers of two written as such: all of their digits would
+/// be more than a table's column takes.
+const LARGE: u64 = 1 << 20;
+
 /// Curves and groups of loose benchmarks. `topic` knows a group and its place.
 pub(crate) fn gather(
     benchmarks: Vec<Benchmark>,
@@ -266,7 +270,12 @@ pub(crate) fn gather(
         .map(|(name, curves)| {
             let mut series: Vec<Series> = curves.into_iter().map(series).collect();
             series.sort_by_cached_key(|s| (s.device, numbered(&s.implementation)));
-            let (place, topic) = topic(&name);
+            let (place, mut topic) = topic(&name);
+            let sizes = series.iter().flat_map(|s| &s.points).map(|b| b.size);
+            // One way of writing in a group: 8,192 does not stand beside 2^14.
+            if topic.unit == Unit::Count && sizes.max() >= Some(LARGE) {
+                topic.unit = Unit::Powers;
+            }
             Group {
                 name,
                 topic,

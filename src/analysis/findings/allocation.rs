@@ -1,6 +1,7 @@
 //! What an allocation in the loop costs.
 
-use crate::analysis::findings::finding::{Context, Finding, gpu};
+use crate::analysis::findings::finding::{Context, Finding, gpu, sentence};
+use crate::analysis::findings::technique::Technique;
 use crate::model::role::{Allocator, Does};
 use crate::presentation::units;
 use crate::results::curves::{Benchmark, Group, Series};
@@ -85,8 +86,37 @@ fn one(group: &Group) -> Option<Finding> {
         units::binary(kept.size),
         parts.join(", "),
     );
+    let rows = rests.iter().skip(1).map(|b| b.median_ns).zip(&costs);
+    let rows = rows.map(|(total, (of, cost))| {
+        let words = ALLOCATORS.iter().find(|a| a.0 == *of).map_or("", |a| a.2);
+        vec![
+            sentence(words),
+            units::time(total),
+            units::time(cost.max(0.0)),
+        ]
+    });
+    let reused = vec![
+        "A buffer that is reused".to_owned(),
+        units::time(kept.median_ns),
+        String::new(),
+    ];
+    let rows = [reused].into_iter().chain(rows).collect();
+    let caption = format!(
+        "What an allocation of {} in the loop costs, one word of it written.",
+        units::binary(kept.size)
+    );
+    let time = |of| at(group, of, kept.size).map(|b| b.median_ns);
+    let gain = (time(Allocator::Malloc).zip(time(Allocator::MallocAsyncKept)))
+        .map_or(f64::NAN, |(malloc, pool)| malloc / pool);
     Some(
         finding
+            .tabled(
+                caption,
+                &["memory from", "per iteration", "more than reuse"],
+                rows,
+            )
+            .note(held.trim_start())
+            .gained(Technique::KeepPool, gain, group.topic.at(kept.size))
             .figure("size", kept.size as f64)
             .figure("ratio", ratio.unwrap_or(f64::NAN))
             .figure("pool_peak_bytes", peak.unwrap_or(f64::NAN))

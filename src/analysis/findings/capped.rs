@@ -33,7 +33,11 @@ pub(super) fn add(context: &Context, findings: &mut [Finding]) {
         let Some((_, first)) = held.first() else {
             continue;
         };
-        finding.text += &sentence(context, first.cap_w, &held);
+        let sentence = sentence(context, first.cap_w, &held);
+        if let Some(table) = &mut finding.table {
+            table.notes.push(sentence.trim_start().to_owned());
+        }
+        finding.text += &sentence;
         finding
             .figures
             .insert("power_capped".into(), held.len() as f64);

@@ -1,10 +1,9 @@
 //! What the first call of a fresh process costs, and where it goes.
 
-use crate::analysis::cold_start::{First, Start, phase, start};
+use crate::analysis::cold_start::{First, Start, phase, phase_of, start, words};
 use crate::analysis::findings::finding::{Context, Finding};
-use crate::model::role::{Does, Phase};
+use crate::model::role::Phase;
 use crate::presentation::units;
-use crate::results::curves::Benchmark;
 
 /// Share of a phase from which on the sentence names it.
 const NAMED: f64 = 0.01;
@@ -78,26 +77,4 @@ fn cubin(context: &Context, start: &Start, finding: &mut Finding) {
     finding.figures.insert("cubin_ns".into(), cubin.median_ns);
     finding.benchmarks.push(cubin.id.clone());
     finding.benchmarks.sort();
-}
-
-fn phase_of(benchmark: &Benchmark) -> Option<Phase> {
-    match benchmark.role.does {
-        Does::Starts(phase) => Some(phase),
-        _ => None,
-    }
-}
-
-fn words(benchmark: &Benchmark) -> &str {
-    match phase_of(benchmark) {
-        Some(Phase::DriverInit) => "the driver's start",
-        Some(Phase::Context) => "the context",
-        Some(Phase::FirstStream) => "the first stream",
-        Some(Phase::FirstAlloc) => "the first allocation",
-        Some(Phase::NvrtcCompile) => "NVRTC",
-        Some(Phase::PtxJit) => "the driver's JIT",
-        Some(Phase::CubinLoad) => "loading the CUBIN",
-        Some(Phase::FirstLaunch) => "the launch",
-        Some(Phase::FirstGemm) => "cuBLAS",
-        _ => &benchmark.implementation,
-    }
 }

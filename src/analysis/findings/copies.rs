@@ -2,6 +2,7 @@
 //! and what many small ones cost.
 
 use crate::analysis::findings::finding::{Context, Finding, common, gpu, pair};
+use crate::analysis::findings::technique::Technique;
 use crate::model::role::{Data, Does, Role, Way};
 use crate::presentation::units;
 use crate::results::curves::{Benchmark, Group, Series};
@@ -63,7 +64,7 @@ fn pinned_one(
     };
     let pays = match from {
         Some(size) => format!("it pays from {} on", units::binary(size)),
-        None => "at no measured size does it pay".into(),
+        None => "it pays at none of the measured sizes".into(),
     };
     let text = format!(
         "Copies {words} with pinned host memory are {compared} with pageable memory at {} ({}{of_link}, \
@@ -79,6 +80,7 @@ fn pinned_one(
             .figure("pays_from_size", from.map_or(f64::NAN, |size| size as f64))
             .figure("rate", rate(fast))
             .figure("link_share", share.unwrap_or(f64::NAN))
+            .gained(Technique::Pin, ratio(largest), group.topic.at(fast.size))
             .rests_on(pairs.iter().flat_map(|(a, b)| [*a, *b])),
     )
 }

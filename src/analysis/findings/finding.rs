@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::analysis::crossover::pairs::Found;
+use crate::analysis::findings::technique::Technique;
 use crate::analysis::reuse::Reuse;
 use crate::model::id::Device;
 use crate::model::role::{Format, Launches, Role};
@@ -25,6 +26,39 @@ pub(crate) struct Finding {
     pub figures: BTreeMap<String, f64>,
     /// Ids of the benchmarks.
     pub benchmarks: Vec<String>,
+    /// What a technique gained, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gain: Option<Gain>,
+    /// What the sentence lists, as a table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table: Option<Rows>,
+    /// Whether a page with the answers and with how often data must be used says it already.
+    #[serde(skip)]
+    pub in_a_table: bool,
+}
+
+/// What one technique gained in one group.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub(crate) struct Gain {
+    /// What was done.
+    pub technique: Technique,
+    /// Time without it over time with it.
+    pub factor: f64,
+    /// Where: `N = 8,192`.
+    pub at: String,
+}
+
+/// A small table in place of a list.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub(crate) struct Rows {
+    /// What it shows, a sentence.
+    pub caption: String,
+    /// Its columns: the first names the row, the others are figures.
+    pub head: Vec<String>,
+    /// Its rows, each as long as the head.
+    pub rows: Vec<Vec<String>>,
+    /// Sentences below it.
+    pub notes: Vec<String>,
 }
 
 /// What a finding is made from.
@@ -52,6 +86,9 @@ impl Finding {
             text,
             figures: BTreeMap::new(),
             benchmarks: Vec::new(),
+            gain: None,
+            table: None,
+            in_a_table: false,
         }
     }
 
@@ -59,6 +96,35 @@ impl Finding {
     pub(super) fn figure(mut self, name: &str, value: f64) -> Self {
         if value.is_finite() {
             self.figures.insert(name.into(), value);
+        }
+        self
+    }
+
+    /// What `technique` gained; nothing where the factor is no number.
+    pub(super) fn gained(mut self, technique: Technique, factor: f64, at: String) -> Self {
+        self.gain = (factor.is_finite() && factor > 0.0).then_some(Gain {
+            technique,
+            factor,
+            at,
+        });
+        self
+    }
+
+    /// The same as a table.
+    pub(super) fn tabled(mut self, caption: String, head: &[&str], rows: Vec<Vec<String>>) -> Self {
+        self.table = (!rows.is_empty()).then(|| Rows {
+            caption,
+            head: head.iter().map(|h| (*h).to_owned()).collect(),
+            rows,
+            notes: Vec::new(),
+        });
+        self
+    }
+
+    /// A sentence below the table.
+    pub(super) fn note(mut self, words: &str) -> Self {
+        if let Some(table) = self.table.as_mut().filter(|_| !words.is_empty()) {
+            table.notes.push(words.to_owned());
         }
         self
     }

@@ -1,6 +1,7 @@
 //! What fusing kernels saves: launches at small sizes, memory traffic at large ones.
 
 use crate::analysis::findings::finding::{Context, Finding, common, launched, speed};
+use crate::analysis::findings::technique::Technique;
 use crate::model::role::Launches::Fused;
 use crate::presentation::units;
 use crate::results::curves::Group;
@@ -33,7 +34,7 @@ fn launches(context: &Context, group: &Group) -> Option<Finding> {
         _ => format!("the {}s into one kernel", group.topic.part),
     };
     let mut text = format!(
-        "Fusing {what} {verb} {} a call at {}, where launches rule ({} against {})",
+        "Fusing {what} {verb} {} per call at {}, where launches rule ({} against {})",
         units::time(saved.abs()),
         group.topic.at(fused.size),
         units::time(fused.median_ns),
@@ -42,7 +43,7 @@ fn launches(context: &Context, group: &Group) -> Option<Finding> {
     if let (Some(n), Some(each)) = (spared, each) {
         let kernels = if n == 1 { "launch" } else { "launches" };
         text += &format!(
-            ", {} for each of the {n} {kernels} less",
+            ", {} for each of the {n} {kernels} that it spares",
             units::time(each.abs())
         );
     }
@@ -56,6 +57,11 @@ fn launches(context: &Context, group: &Group) -> Option<Finding> {
             .figure("saved_ns", saved)
             .figure("saved_each_ns", each.unwrap_or(f64::NAN))
             .figure("launch_latency_ns", launch.unwrap_or(f64::NAN))
+            .gained(
+                Technique::Fuse,
+                apart.median_ns / fused.median_ns,
+                group.topic.at(fused.size),
+            )
             .rests_on([apart, fused]),
     )
 }
@@ -96,6 +102,7 @@ fn traffic(group: &Group) -> Option<Finding> {
         Finding::new(&group.name, "fusing.traffic", text)
             .figure("size", fused.size as f64)
             .figure("ratio", ratio)
+            .gained(Technique::Fuse, ratio, group.topic.at(fused.size))
             .rests_on([*apart, *fused]),
     )
 }

@@ -2,6 +2,7 @@
 //! some of the work on the CPU.
 
 use crate::analysis::findings::finding::{Context, Finding, common, faster, launched};
+use crate::analysis::findings::technique::Technique;
 use crate::model::role::Launches::{Graph, PartlyOnCpu, ReadBack, Synchronised};
 use crate::presentation::units;
 use crate::results::curves::{self, Benchmark};
@@ -24,7 +25,7 @@ fn replay_one(group: &curves::Group) -> Option<Finding> {
     let each = (kernels(eager).filter(|_| fused.is_none())).map(|n| saved / n);
     let of_each = each.map_or(String::new(), |each| {
         let less = if each >= 0.0 { "less" } else { "more" };
-        format!(", {} {less} a kernel", units::time(each.abs()))
+        format!(", {} {less} per kernel", units::time(each.abs()))
     });
     let (replayed, launched) = match fused {
         None => ("the kernels".to_owned(), "them".to_owned()),
@@ -48,6 +49,7 @@ fn replay_one(group: &curves::Group) -> Option<Finding> {
             .figure("ratio", ratio)
             .figure("saved_ns", saved)
             .figure("saved_each_ns", each.unwrap_or(f64::NAN))
+            .gained(Technique::ReplayGraph, ratio, group.topic.at(graph.size))
             .rests_on([eager, graph]),
     )
 }
@@ -93,6 +95,7 @@ pub(super) fn synchronising(context: &Context) -> Vec<Finding> {
                     .figure("size", synced.size as f64)
                     .figure("ratio", ratio)
                     .figure("each_ns", each.unwrap_or(f64::NAN))
+                    .gained(Technique::DoNotWait, ratio, group.topic.at(synced.size))
                     .rests_on([eager, synced]),
             )
         })

@@ -1,6 +1,7 @@
 //! What pinning, prefetching and more threads bring to a loader, and how busy the device was.
 
 use crate::analysis::findings::finding::{Context, Finding, gpu, list};
+use crate::analysis::findings::technique::Technique;
 use crate::model::role::{Data, Does, Role};
 use crate::presentation::units;
 use crate::results::curves::{Benchmark, Group};
@@ -72,7 +73,7 @@ fn one(group: &Group) -> Option<Finding> {
     };
     let rate = |b: &Benchmark| b.rate(batches);
     let text = format!(
-        "Batches of {}, loaded in sequence from pageable memory, arrive at {} a second, at best {} a \
+        "Batches of {}, loaded in sequence from pageable memory, arrive at {} per second, at best {} per \
          second (gpu/{name}): {}.{was_busy}",
         units::binary(plain.size),
         units::count(rate(plain)),
@@ -87,6 +88,39 @@ fn one(group: &Group) -> Option<Finding> {
     for (name, value) in [("busy", busy(plain)), ("best_busy", busy(best))] {
         finding = finding.figure(name, value.unwrap_or(f64::NAN));
     }
+    let share = |b: &Benchmark| busy(b).map_or(String::new(), units::percent);
+    let row = |words: String, b: &Benchmark| {
+        let gain = units::factor(plain.median_ns / b.median_ns);
+        vec![words, units::count(rate(b)), gain, share(b)]
+    };
+    let first = row("pageable memory, each batch in its turn".to_owned(), plain);
+    let rows = others
+        .iter()
+        .map(|(name, words, b)| row(format!("{words} (gpu/{name})"), b));
+    let caption = format!(
+        "What a loader of batches of {} reaches, each line with what the line above has too.",
+        units::binary(plain.size)
+    );
+    let finding = finding.tabled(
+        caption,
+        &["how it loads", "batches per second", "gain", "device busy"],
+        [first].into_iter().chain(rows).collect(),
+    );
+    // What the threads bring beyond the pinned buffer that they fill.
+    let alone =
+        (pinned.iter().find(|(threads, _)| *threads == 0)).and_then(|(_, s)| s.at(plain.size));
+    let threads = (pinned.iter().filter(|(threads, _)| *threads > 0))
+        .filter_map(|(_, s)| s.at(plain.size))
+        .map(|b| b.median_ns)
+        .reduce(f64::min);
+    let finding = match threads {
+        Some(ns) => finding.gained(
+            Technique::Prefetch,
+            alone.unwrap_or(plain).median_ns / ns,
+            group.topic.at(plain.size),
+        ),
+        None => finding,
+    };
     let rests = others.iter().map(|o| o.2).chain([plain]);
     Some(finding.rests_on(rests))
 }

@@ -22,6 +22,8 @@ mod transfers;
 mod winners;
 
 pub(crate) mod finding;
+pub(crate) mod gains;
+pub(crate) mod technique;
 
 use crate::analysis::findings::finding::{Context, Finding};
 

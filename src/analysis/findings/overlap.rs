@@ -1,6 +1,7 @@
 //! What overlapping copies and kernels saves, and how many pieces do it best.
 
 use crate::analysis::findings::finding::{Context, Finding, common, faster, gpu, pair, sentence};
+use crate::analysis::findings::technique::Technique;
 use crate::model::role::{Data, Launches, Role};
 use crate::presentation::units;
 use crate::results::curves::{Benchmark, Group, Series};
@@ -74,6 +75,7 @@ fn pieces_one(context: &Context, group: &Group) -> Option<Finding> {
             .figure("ratio", ratio)
             .figure("one_way_ns", copy.unwrap_or(f64::NAN))
             .figure("to_limit", to_limit.unwrap_or(f64::NAN))
+            .gained(Technique::Overlap, ratio, group.topic.at(one.size))
             .rests_on(rests),
     )
 }

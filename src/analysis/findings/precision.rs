@@ -1,6 +1,7 @@
 //! What each halving of precision buys, costs in error and saves in energy.
 
 use crate::analysis::findings::finding::{Context, Finding, common, gpu, list, sentence, speed};
+use crate::analysis::findings::technique::Technique;
 use crate::analysis::telemetry;
 use crate::model::role::{Format, Library, Role};
 use crate::presentation::units;
@@ -48,11 +49,39 @@ impl<'a> Compared<'a> {
         self.full.median_ns / other.median_ns
     }
 
-    fn finding(&self, id: &str, text: String) -> Finding {
+    /// f32, then the others: time, speed against f32, error.
+    fn rows(&self) -> Vec<Vec<String>> {
+        let error = |b: &Benchmark| error(b).map_or(String::new(), |error| format!("{error:.1e}"));
+        let full = vec![
+            name(self.full, "f32 (SGEMM)").to_owned(),
+            units::time(self.full.median_ns),
+            String::new(),
+            error(self.full),
+        ];
+        let row = |b: &&Benchmark| {
+            let name = match b.role.split {
+                Some(_) => sentence(&split_words(&b.role)),
+                None => b.role.format.name().to_owned(),
+            };
+            vec![
+                name,
+                units::time(b.median_ns),
+                speed(self.ratio(b)),
+                error(b),
+            ]
+        };
+        [full]
+            .into_iter()
+            .chain(self.others.iter().map(row))
+            .collect()
+    }
+
+    fn finding(&self, id: &str, text: String, caption: String) -> Finding {
         let others = self.others.iter().copied();
         let finding = Finding::new(&self.group.name, id, text)
             .figure("size", self.full.size as f64)
             .rests_on(others.chain([self.full]));
+        let finding = finding.tabled(caption, &["format", "time", "speed", "error"], self.rows());
         self.others.iter().fold(finding, |finding, b| {
             let name = figure(&b.role);
             finding
@@ -107,7 +136,19 @@ fn formats_one(found: &Compared) -> Finding {
         of_error(full),
         parts.join("; "),
     );
-    found.finding("precision.formats", text)
+    let caption = format!(
+        "{} at {}, the same work in fewer bits.",
+        sentence(&group.topic.work),
+        group.topic.at(full.size)
+    );
+    let fastest = (found.others.iter())
+        .map(|b| found.ratio(b))
+        .fold(f64::NAN, f64::max);
+    let at = group.topic.at(full.size);
+    let finding = found.finding("precision.formats", text, caption);
+    finding
+        .note(steps.trim_start())
+        .gained(Technique::FewerBits, fastest, at)
 }
 
 /// f32 put together from products in fewer bits.
@@ -135,7 +176,11 @@ fn splits_one(found: &Compared) -> Finding {
         name(found.full, "SGEMM"),
         parts.join("; "),
     );
-    found.finding("precision.splits", text)
+    let caption = format!(
+        "f32 at {}, put together from several products in fewer bits.",
+        found.group.topic.at(found.full.size)
+    );
+    found.finding("precision.splits", text, caption)
 }
 
 /// `three of TF32 in runs of 1,024 terms`.

@@ -45,11 +45,20 @@ impl<'a> Held<'a> {
         self.burst.median_ns / self.last.median_ns
     }
 
+    /// The same as cells of a table.
+    fn row(&self, topic: &Topic) -> Vec<String> {
+        vec![
+            self.series.role.format.name().to_owned(),
+            speed(self.burst),
+            speed(self.last),
+            units::percent((1.0 - self.ratio()).max(0.0)),
+            topic.at(self.from.size),
+            power_w(self.last).map_or(String::new(), |w| format!("{w:.0} W")),
+            sm_clock_mhz(self.last).map_or(String::new(), units::megahertz),
+        ]
+    }
+
     fn words(&self, topic: &Topic) -> String {
-        let speed = |b: &Benchmark| match b.cost.flop {
-            Some(flop) => units::rate(b.rate(flop), "FLOP/s"),
-            None => units::time(b.median_ns),
-        };
         let at = |b: &Benchmark| {
             let (watts, clock) = (power_w(b), sm_clock_mhz(b));
             let watts = watts.map(|w| format!("{w:.0} W"));
@@ -79,6 +88,13 @@ impl<'a> Held<'a> {
     }
 }
 
+fn speed(b: &Benchmark) -> String {
+    match b.cost.flop {
+        Some(flop) => units::rate(b.rate(flop), "FLOP/s"),
+        None => units::time(b.median_ns),
+    }
+}
+
 fn one(context: &Context, group: &Group) -> Option<Finding> {
     let sustained = gpu(group, Clock::Events).filter(|s| s.role.does == Does::Sustains);
     let mut held: Vec<Held> = sustained.filter_map(Held::of).collect();
@@ -95,7 +111,27 @@ fn one(context: &Context, group: &Group) -> Option<Finding> {
         topic.at(longest),
         curves.join("; "),
     );
-    let mut finding = Finding::new(&group.name, format!("sustained.{}", group.name), text);
+    let rows = held.iter().map(|held| held.row(topic)).collect();
+    let caption = format!(
+        "{} without a pause, up to {}.",
+        sentence(&topic.work),
+        topic.at(longest)
+    );
+    let mut finding = Finding::new(&group.name, format!("sustained.{}", group.name), text)
+        .tabled(
+            caption,
+            &[
+                "format",
+                "burst",
+                "held",
+                "less",
+                "held from",
+                "power",
+                "SM clock",
+            ],
+            rows,
+        )
+        .note(limit.trim_start());
     for held in &held {
         let format = held.series.role.format.name().to_lowercase();
         let figure = |name: &str| format!("{format}_{name}");

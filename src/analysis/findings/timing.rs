@@ -92,7 +92,19 @@ fn one(group: &Group) -> Option<Finding> {
             text += &format!(" At {}: {}.", topic.at(r.benchmark.size), shown(r));
         }
     }
+    let caption = format!(
+        "{}: what each clock shows, over {against}.",
+        sentence(&topic.work)
+    );
+    let small = format!("at {}", topic.at(smallest));
+    let large = format!("at {}", topic.at(largest));
+    let fair = format!("within {:.0} %", FAIR * 100.0);
     let mut finding = Finding::new(name, format!("timing.{name}"), text)
+        .tabled(
+            caption,
+            &["clock", &small, &large, &fair],
+            rows(&readings, topic, (smallest, largest)),
+        )
         .figure("smallest", smallest as f64)
         .figure("largest", largest as f64);
     for r in &readings {
@@ -110,6 +122,39 @@ fn one(group: &Group) -> Option<Finding> {
     finding.benchmarks.sort();
     finding.benchmarks.dedup();
     Some(finding)
+}
+
+/// A row per way of timing: what it shows over the truth at the ends, and from where on it is fair.
+fn rows(readings: &[Reading], topic: &Topic, (smallest, largest): (u64, u64)) -> Vec<Vec<String>> {
+    let mut ways: Vec<&str> = readings.iter().map(|r| r.way).collect();
+    ways.dedup();
+    ways.into_iter()
+        .map(|way| {
+            let of_way: Vec<&Reading> = readings.iter().filter(|r| r.way == way).collect();
+            let at = |size: u64| {
+                let here = of_way.iter().find(|r| r.benchmark.size == size);
+                here.map_or(String::new(), |r| over(r.ratio))
+            };
+            let is_fair = |r: &&&Reading| (r.ratio - 1.0).abs() < FAIR;
+            let from = of_way.iter().rev().take_while(is_fair).last();
+            let from = match from {
+                Some(r) if of_way.len() == 1 => format!("at {}", topic.at(r.benchmark.size)),
+                Some(r) if r.benchmark.size == smallest => "everywhere".to_owned(),
+                Some(r) => format!("from {} on", topic.at(r.benchmark.size)),
+                None => "nowhere".to_owned(),
+            };
+            vec![way.to_owned(), at(smallest), at(largest), from]
+        })
+        .collect()
+}
+
+/// Shown over true: `8.4×`, `1.002×`, `1/3,790`.
+fn over(ratio: f64) -> String {
+    match ratio {
+        r if (r - 1.0).abs() < FAIR => format!("{r:.3}×"),
+        r if r > 0.1 => units::factor(r),
+        r => format!("1/{}", units::count(1.0 / r)),
+    }
 }
 
 fn way(series: &Series) -> &'static str {

@@ -1,6 +1,7 @@
 //! The share of transfers in end-to-end time, and how often data must be used to pay for it.
 
-use crate::analysis::findings::finding::{Context, Finding, fastest_resident};
+use crate::analysis::findings::finding::{Context, Finding, fastest_resident, sentence};
+use crate::analysis::findings::technique::Technique;
 use crate::model::id::Device;
 use crate::presentation::units;
 use crate::results::curves::Series;
@@ -32,7 +33,7 @@ pub(super) fn share(context: &Context) -> Vec<Finding> {
             let across = match pairs.len() {
                 1 => String::new(),
                 _ => format!(
-                    "; at no measured size is it under {}",
+                    "; at every measured size at least {}",
                     units::percent(least)
                 ),
             };
@@ -47,15 +48,38 @@ pub(super) fn share(context: &Context) -> Vec<Finding> {
                 units::time(alone.median_ns),
             );
             let id = format!("transfers.{}.{}", group.name, series.implementation);
-            findings.push(
-                Finding::new(&group.name, id, text)
-                    .figure("size", total.size as f64)
-                    .figure("share", fraction)
-                    .figure("least_share", least)
-                    .figure("total_ns", total.median_ns)
-                    .figure("work_ns", alone.median_ns)
-                    .rests_on(pairs.iter().flat_map(|(t, a)| [*t, *a])),
-            );
+            let finding = Finding::new(&group.name, id, text)
+                .figure("size", total.size as f64)
+                .figure("share", fraction)
+                .figure("least_share", least)
+                .figure("total_ns", total.median_ns)
+                .figure("work_ns", alone.median_ns)
+                .tabled(
+                    format!(
+                        "{} from host memory and back: what moving the data takes of the time.",
+                        sentence(&group.topic.work)
+                    ),
+                    &["moved by", "at", "time", "moving", "least at any size"],
+                    vec![vec![
+                        format!("gpu/{}", series.implementation),
+                        group.topic.at(total.size),
+                        units::time(total.median_ns),
+                        units::percent(fraction),
+                        units::percent(least),
+                    ]],
+                )
+                .rests_on(pairs.iter().flat_map(|(t, a)| [*t, *a]));
+            // Against the best way of moving them, not against any.
+            let here = moving.iter().filter_map(|s| s.at(total.size));
+            let is_best = here.into_iter().all(|b| b.median_ns >= total.median_ns);
+            findings.push(match is_best {
+                true => {
+                    let factor = total.median_ns / alone.median_ns;
+                    let at = group.topic.at(total.size);
+                    finding.gained(Technique::KeepOnDevice, factor, at)
+                }
+                false => finding,
+            });
         }
     }
     findings
@@ -73,12 +97,13 @@ pub(super) fn break_even(context: &Context) -> Vec<Finding> {
         let size = group.topic.at(row.size);
         let text = match row.operations {
             o if o <= 1.0 => format!(
-                "{} at {size}, data moved as by gpu/{}: a single operation pays for moving its data.",
+                "{} at {size}: with the copies of gpu/{}, a single operation on the GPU saves more \
+                 than moving its data costs.",
                 group.topic.title, table.transfer
             ),
             o => format!(
-                "{} at {size}, data moved as by gpu/{}: the GPU pays for moving the data once {} \
-                 operations use it.",
+                "{} at {size}: with the copies of gpu/{}, moving the data pays once {} operations \
+                 use them.",
                 group.topic.title,
                 table.transfer,
                 units::count(o.ceil()),
@@ -90,16 +115,13 @@ pub(super) fn break_even(context: &Context) -> Vec<Finding> {
                     || b.implementation == table.transfer
                     || b.implementation == table.resident)
         });
-        findings.push(
-            Finding::new(
-                &group.name,
-                format!("break_even.{}.{}", table.group, table.transfer),
-                text,
-            )
+        let id = format!("break_even.{}.{}", table.group, table.transfer);
+        let mut finding = Finding::new(&group.name, id, text)
             .figure("size", row.size as f64)
             .figure("operations", row.operations)
-            .rests_on(at),
-        );
+            .rests_on(at);
+        finding.in_a_table = true;
+        findings.push(finding);
     }
     findings
 }

@@ -4,9 +4,25 @@ use crate::analysis::crossover::pairs::{Found, headlines};
 use crate::analysis::crossover::search::{Answer, Change};
 use crate::analysis::crossover::words;
 use crate::analysis::findings::finding::{Context, Finding};
+use crate::analysis::findings::technique::Technique;
 
 pub(super) fn find(context: &Context) -> Vec<Finding> {
-    headlines(context.found).map(one).collect()
+    headlines(context.found)
+        .map(|f| {
+            let mut finding = one(f);
+            finding.in_a_table = true;
+            // As the data are where a function of the host finds them, if that was measured.
+            let asked = headlines(context.found).filter(|g| g.group == f.group);
+            let is_last = asked.map(|g| g.question).max() == Some(f.question);
+            match is_last && f.gpu_machine.is_none() {
+                true => {
+                    let at = f.topic.at(f.speedup_size as u64);
+                    finding.gained(Technique::MoveToGpu, f.speedup, at)
+                }
+                false => finding,
+            }
+        })
+        .collect()
 }
 
 fn one(f: &Found) -> Finding {

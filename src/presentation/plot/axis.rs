@@ -37,7 +37,7 @@ impl Axis {
         };
         let (from, to) = (from - room, to + room);
         let ticks = match plot.size_unit {
-            Unit::Count | Unit::Bytes => steps(from, to, most),
+            Unit::Count | Unit::Powers | Unit::Bytes => steps(from, to, most),
             Unit::Time => {
                 let decade = std::f64::consts::LOG2_10;
                 let decades = steps(from / decade, to / decade, most);
@@ -136,18 +136,17 @@ fn steps(from: f64, to: f64, most: usize) -> Vec<f64> {
         .collect()
 }
 
-/// `2²⁰`, or `64` where the whole axis is small; `256 MiB`, `10 ms`.
+/// `2²⁰`, or `16,384` where the whole axis is small; `256 MiB`, `10 ms`. As the tables have it.
 pub(super) fn size_label(log2: f64, largest: f64, unit: Unit) -> String {
     let size = log2.exp2();
     match unit {
-        Unit::Count => {}
-        Unit::Bytes => return unit.write(size.round() as u64),
-        Unit::Time => return short(&units::time(size)),
-    }
-    match largest > 14.5 && log2 >= 0.0 {
-        true => format!("2{}", units::superscript(log2.round() as u32)),
-        false if size >= 1.0 => units::size(size.round() as u64),
-        false => String::new(),
+        Unit::Time => short(&units::time(size)),
+        Unit::Bytes => unit.write(size.round() as u64),
+        _ if size < 1.0 => String::new(),
+        // A group of which nobody said how far it goes, as in a comparison.
+        Unit::Count if largest <= 19.5 => units::size(size.round() as u64),
+        _ if log2 < 9.5 => units::size(size.round() as u64),
+        _ => format!("2{}", units::superscript(log2.round() as u32)),
     }
 }
 
@@ -163,8 +162,19 @@ pub(super) fn value_label(log10: f64, quantity: Quantity) -> String {
         Quantity::Time => units::time(value),
         Quantity::Rate(unit) => units::rate(value, unit),
         Quantity::Ratio => return units::change(10f64.powf(log10)),
+        Quantity::Speedup => return speedup(value),
     };
     short(&text)
+}
+
+/// `10×`, `1×`, `1/10`.
+fn speedup(factor: f64) -> String {
+    match factor {
+        // Absurd, and its inverse may be no number.
+        f if f < 1e-12 => format!("×{}", units::number(f)),
+        f if f < 0.95 => format!("1/{}", units::count(1.0 / f)),
+        f => units::factor(f),
+    }
 }
 
 #[cfg(test)]
@@ -195,6 +205,7 @@ mod tests {
                 dots: dots.map(dot).into(),
             }],
             rows: 0,
+            clocks: true,
             marks: Vec::new(),
             limits: Vec::new(),
         }
@@ -214,7 +225,12 @@ mod tests {
             1e300,
             f64::MAX,
         ];
-        let quantities = [Quantity::Time, Quantity::Rate("FLOP/s"), Quantity::Ratio];
+        let quantities = [
+            Quantity::Time,
+            Quantity::Rate("FLOP/s"),
+            Quantity::Ratio,
+            Quantity::Speedup,
+        ];
         for quantity in quantities {
             for (low, high) in values.iter().flat_map(|a| values.map(|b| (*a, b))) {
                 let plot = plot(quantity, Unit::Count, [(1, low), (2, high)]);

@@ -5,10 +5,39 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::presentation::ink::{Inks, Role, css};
 use crate::presentation::plot::axis::{self, Axis};
+use crate::presentation::plot::ends::{self, Names};
 use crate::presentation::plot::figure::{Curve, Plot, Quantity, Shape};
 use crate::presentation::plot::legend::{self, Entry, Shows};
-use crate::presentation::text::visible;
-use crate::presentation::units;
+use crate::presentation::text::{shortened, visible};
+
+/// What stands at the end of a line.
+#[derive(Clone, Copy)]
+enum End {
+    Curve(usize),
+    Limit(usize),
+}
+
+/// Markers nearer to each other would cover the line between them, and with it its dashes.
+const BETWEEN_MARKERS: i32 = 15 * SCALE;
+
+/// The points that get a marker: the ends, and between them those that leave the line to be seen.
+fn apart(points: &[(i32, i32)]) -> Vec<(i32, i32)> {
+    let mut kept: Vec<(i32, i32)> = Vec::new();
+    let far = |a: (i32, i32), b: (i32, i32)| {
+        (a.0 - b.0).abs() >= BETWEEN_MARKERS || (a.1 - b.1).abs() >= BETWEEN_MARKERS
+    };
+    for point in points {
+        if kept.last().is_none_or(|last| far(*last, *point)) {
+            kept.push(*point);
+        }
+    }
+    if let Some(last) = points.last()
+        && kept.last() != Some(last)
+    {
+        kept.push(*last);
+    }
+    kept
+}
 
 /// Plotters places on whole pixels: everything is drawn larger and shown smaller.
 const SCALE: i32 = 4;
@@ -31,7 +60,7 @@ impl Shape {
     fn layout(self) -> Layout {
         match self {
             Shape::Wide => Layout {
-                width: 640,
+                width: 700,
                 height: 330,
                 left: 92,
                 right: 18,
@@ -41,7 +70,7 @@ impl Shape {
             Shape::Narrow => Layout {
                 width: 372,
                 height: 270,
-                left: 80,
+                left: 90,
                 right: 12,
                 font: 12,
                 ticks: (5, 7),
@@ -58,11 +87,18 @@ impl Plot {
     /// The plot as SVG for a page whose style sheet holds the dark colours; `None` when no
     /// curve has a point.
     pub(crate) fn svg(&self, shape: Shape) -> Option<String> {
-        let layout = shape.layout();
+        let mut layout = shape.layout();
         let sizes = Axis::sizes(self, layout.ticks.0)?;
         let values = Axis::values(self, layout.ticks.1)?;
-        let (entries, legend) = legend::layout(self, layout.width - 24);
-        let top = TITLE + MARK_ROW * self.rows.max(self.marks.len()) as i32 + 6;
+        let names = Names::of(self, shape);
+        layout.right = layout.right.max(ends::margin(self, names, shape));
+        let (entries, legend) = legend::layout(self, names, layout.width - 24);
+        // On a phone plots stand below each other: nothing has to line up.
+        let rows = match shape {
+            Shape::Wide => self.rows.max(self.marks.len()),
+            Shape::Narrow => self.marks.len(),
+        };
+        let top = TITLE + MARK_ROW * rows as i32 + 6;
         let height = top + layout.height + BELOW + legend + 10;
         let mut canvas = Canvas {
             plot: self,
@@ -70,6 +106,7 @@ impl Plot {
             sizes,
             values,
             top,
+            names,
             inks: Inks::default(),
         };
         let mut svg = String::new();
@@ -124,6 +161,7 @@ struct Canvas<'p> {
     sizes: Axis,
     values: Axis,
     top: i32,
+    names: Names,
     inks: Inks,
 }
 
@@ -156,11 +194,11 @@ impl Canvas<'_> {
             if self.plot.quantity == Quantity::Ratio {
                 self.whiskers(area, curve)?;
             }
-            for at in at {
+            for at in apart(&at) {
                 self.marker(area, curve, at)?;
             }
         }
-        self.limit_labels(area)?;
+        self.ends(area)?;
         self.marks(area)?;
         let corner = (12, self.top + self.layout.height + BELOW);
         for entry in entries {
@@ -257,33 +295,43 @@ impl Canvas<'_> {
         Ok(())
     }
 
-    /// Written last, on a veil over the curves.
-    fn limit_labels(&mut self, area: &Area) -> Drawn {
-        let value = |limit: f64| match self.plot.quantity {
-            Quantity::Time => units::time(limit),
-            Quantity::Rate(unit) => units::rate(limit, unit),
-            Quantity::Ratio => units::change(limit),
-        };
-        let values: Vec<String> = self.plot.limits.iter().map(|l| value(l.value)).collect();
-        let left = self.layout.left + 6;
-        let mut taken: Vec<i32> = Vec::new();
-        for (limit, value) in self.plot.limits.iter().zip(values) {
-            let label = format!("{}, {value}", limit.label);
-            let line = self.y(limit.value.log10()) / SCALE;
-            // Above its line, and below where another label is above.
-            let y = match taken.iter().any(|t| (t - line).abs() < 16) {
-                false => line - 9,
-                true => line + 9,
+    /// What each curve and limit is called, right of its end and clear of the others.
+    fn ends(&mut self, area: &Area) -> Drawn {
+        let edge = self.layout.width - self.layout.right;
+        let most = ((self.layout.right - 22) * 2 / 15).max(1) as usize;
+        let mut ends: Vec<(End, String, (i32, i32))> = Vec::new();
+        for (i, curve) in self.plot.curves.iter().enumerate() {
+            let Some(last) = curve.dots.last() else {
+                continue;
             };
-            taken.push(line);
-            let corners = [
-                ((left - 3) * SCALE, (y - 7) * SCALE),
-                ((left + legend::width(&label)) * SCALE, (y + 7) * SCALE),
-            ];
-            let veil = self.inks.solid(Role::Paper).mix(0.75);
-            area.draw(&Rectangle::new(corners, veil.filled()))?;
-            let role = Role::Shade(limit.family, 0);
-            self.text(area, &label, (left, y), role, 11, HPos::Left, false)?;
+            let name = match self.names {
+                Names::AtEnds => shortened(&curve.label, most),
+                Names::Numbers => (i + 1).to_string(),
+                Names::Legend => continue,
+            };
+            let at = (self.x(last.size.log2()), self.y(last.value.log10()));
+            ends.push((End::Curve(i), name, at));
+        }
+        for (i, limit) in self.plot.limits.iter().enumerate() {
+            let at = (edge * SCALE, self.y(limit.value.log10()));
+            let name = match self.names {
+                Names::Numbers => ends::letter(i),
+                _ => shortened(&limit.label, most),
+            };
+            ends.push((End::Limit(i), name, at));
+        }
+        ends.sort_by_key(|(_, _, at)| at.1);
+        let wanted: Vec<i32> = ends.iter().map(|(_, _, at)| at.1 / SCALE).collect();
+        let rows = ends::apart(&wanted, (self.top, self.top + self.layout.height));
+        for ((end, name, at), row) in ends.into_iter().zip(rows) {
+            let (role, size) = match end {
+                End::Curve(i) => (role(&self.plot.curves[i]), 12),
+                End::Limit(i) => (Role::Shade(self.plot.limits[i].family, 0), 11),
+            };
+            let to = ((edge + 10) * SCALE, row * SCALE);
+            self.stroke(area, vec![at, to], role, 3)?;
+            let bold = matches!(end, End::Curve(_));
+            self.text(area, &name, (edge + 14, row), role, size, HPos::Left, bold)?;
         }
         Ok(())
     }
@@ -321,7 +369,7 @@ impl Canvas<'_> {
     fn marker(&mut self, area: &Area, curve: &Curve, (x, y): (i32, i32)) -> Drawn {
         let color = self.inks.solid(role(curve));
         let paper = self.inks.solid(Role::Paper);
-        let r = 13;
+        let r = 10;
         let corners: Vec<(i32, i32)> = match curve.index % 5 {
             0 => {
                 let fill = if curve.other { paper } else { color };
@@ -378,18 +426,26 @@ impl Canvas<'_> {
             }
         }
         for (i, mark) in self.plot.marks.iter().enumerate() {
-            let label = match self.layout.width < 500 {
-                true => &mark.short,
-                false => &mark.label,
+            let curves = self.plot.curves.iter();
+            let number = (self.names == Names::Numbers)
+                .then(|| {
+                    curves
+                        .enumerate()
+                        .find(|(_, c)| c.label.starts_with(&mark.of))
+                })
+                .flatten();
+            let label = &match number {
+                Some((i, _)) => format!("{}: {}", i + 1, mark.at),
+                None => format!("{}: {}", mark.at, mark.of),
             };
             let (x, y) = (self.x(mark.size.log2()) / SCALE, row(i));
-            let width = legend::width(label) + 6;
+            let width = ends::width(label) + 6;
             let fits = x + 6 + width <= self.layout.width;
             let (side, at, left) = match fits {
                 true => (HPos::Left, x + 6, x + 3),
                 false => (HPos::Right, x - 6, x - 4 - width),
             };
-            // The line of a mark in a row above would run through the text.
+            // Where it had to go left, the line of a mark in a row above runs through it.
             let corners = [
                 (left * SCALE, (y - 8) * SCALE),
                 ((left + width) * SCALE, (y + 8) * SCALE),
@@ -403,23 +459,39 @@ impl Canvas<'_> {
     fn entry(&mut self, area: &Area, entry: &Entry, corner: (i32, i32)) -> Drawn {
         let (x, y) = (corner.0 + entry.x, corner.1 + entry.y + legend::ROW / 2);
         let (from, to) = (x * SCALE, (x + legend::SAMPLE - 8) * SCALE);
-        let ends = vec![(from, y * SCALE), (to, y * SCALE)];
+        let sample = vec![(from, y * SCALE), (to, y * SCALE)];
         let text = match entry.shows {
             Shows::Curve(i) => {
                 let curve = &self.plot.curves[i];
                 if curve.joined {
-                    self.line(area, curve, &ends)?;
+                    self.line(area, curve, &sample)?;
                 }
                 self.marker(area, curve, ((from + to) / 2, y * SCALE))?;
+                if self.names == Names::Numbers {
+                    let number = (i + 1).to_string();
+                    let at = (x + legend::SAMPLE - 4, y);
+                    self.text(area, &number, at, role(curve), 12, HPos::Left, true)?;
+                }
+                Role::Ink
+            }
+            Shows::Limit(i) => {
+                let role = Role::Shade(self.plot.limits[i].family, 0);
+                self.stroke(area, sample, role, 5)?;
+                let at = (x + legend::SAMPLE - 4, y);
+                self.text(area, &ends::letter(i), at, role, 12, HPos::Left, true)?;
                 Role::Ink
             }
             Shows::Clock(clock) => {
                 let color = self.inks.line(Role::Muted, clock, SCALE as u32);
-                area.draw(&PathElement::new(ends, color.stroke_width(6)))?;
+                area.draw(&PathElement::new(sample, color.stroke_width(6)))?;
                 Role::Muted
             }
         };
-        let at = (x + legend::SAMPLE, y);
+        let number = match (self.names, entry.shows) {
+            (Names::Numbers, Shows::Curve(_) | Shows::Limit(_)) => legend::NUMBER,
+            _ => 0,
+        };
+        let at = (x + legend::SAMPLE + number, y);
         self.text(area, &entry.label, at, text, 12, HPos::Left, false)
     }
 }

@@ -43,16 +43,16 @@ pub(crate) struct Mark {
     pub size: f64,
     /// Value of the curves there, for the ring; `None` without one.
     pub value: Option<f64>,
-    /// For its row above the plot.
-    pub label: String,
-    /// The same where there is little room.
-    pub short: String,
+    /// The size in words.
+    pub at: String,
+    /// Which curve crosses there: how its label begins.
+    pub of: String,
 }
 
 /// A horizontal line: a limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Limit {
-    /// Written on the line.
+    /// Written at its end.
     pub label: String,
     /// In the plot's units.
     pub value: f64,
@@ -69,6 +69,8 @@ pub(crate) enum Quantity {
     Rate(&'static str),
     /// The ratio of two times, around 1.
     Ratio,
+    /// How many times as fast.
+    Speedup,
 }
 
 /// One plot, both axes logarithmic.
@@ -86,7 +88,9 @@ pub(crate) struct Plot {
     pub curves: Vec<Curve>,
     /// Rows kept free above for marks, so that two plots side by side line up.
     pub rows: usize,
-    /// Crossovers, at most `rows`.
+    /// Whether the legend says which line is of which clock.
+    pub clocks: bool,
+    /// Crossovers, at most `rows`, ascending: so no label runs across the line of another.
     pub marks: Vec<Mark>,
     /// Limits.
     pub limits: Vec<Limit>,

@@ -1,15 +1,13 @@
 //! The legend, under the plot and off the data.
 
+use crate::presentation::plot::ends::{self, Names};
 use crate::presentation::plot::figure::Plot;
 use crate::timing::Clock;
 
-/// Width of a text at 12 px, generous for any sans-serif face.
-pub(super) fn width(text: &str) -> i32 {
-    // Past the widest plot it does not matter by how much.
-    text.chars().take(1000).count() as i32 * 13 / 2
-}
 /// Width of the sample of a line, with the gap after it.
 pub(super) const SAMPLE: i32 = 34;
+/// Width of the number of a curve, with the gap after it.
+pub(super) const NUMBER: i32 = 12;
 /// Height of a row.
 pub(super) const ROW: i32 = 18;
 
@@ -17,27 +15,39 @@ pub(super) const ROW: i32 = 18;
 pub(super) struct Entry {
     pub(super) x: i32,
     pub(super) y: i32,
-    /// A curve by its index, or the line of a clock.
+    /// A curve or a limit by its index, or the line of a clock.
     pub(super) shows: Shows,
     pub(super) label: String,
 }
 
+#[derive(Clone, Copy)]
 pub(super) enum Shows {
     Curve(usize),
+    Limit(usize),
     Clock(Option<Clock>),
 }
 
-/// Places a row an implementation in as many columns as fit `width`, then the clocks;
-/// returns the entries, relative to the legend's corner, and the legend's height.
-pub(super) fn layout(plot: &Plot, width: i32) -> (Vec<Entry>, i32) {
+/// Places a row per curve, unless its name stands at its end, in as many columns as fit `width`,
+/// then the clocks; returns the entries, relative to the legend's corner, and the legend's height.
+pub(super) fn layout(plot: &Plot, names: Names, width: i32) -> (Vec<Entry>, i32) {
     let mut entries = Vec::new();
-    let curves: Vec<(Shows, String)> = plot
-        .curves
-        .iter()
-        .enumerate()
+    let curves = plot.curves.iter().enumerate();
+    let curves: Vec<(Shows, String)> = curves
+        .filter(|_| names != Names::AtEnds)
         .map(|(i, c)| (Shows::Curve(i), c.label.clone()))
         .collect();
-    let height = place(&mut entries, curves, width, 0);
+    let limits = plot.limits.iter().enumerate();
+    let limits = limits
+        .filter(|_| names == Names::Numbers)
+        .map(|(i, l)| (Shows::Limit(i), l.label.clone()));
+    let curves: Vec<(Shows, String)> = curves.into_iter().chain(limits).collect();
+    let height = match curves.is_empty() {
+        true => 0,
+        false => place(&mut entries, curves, width, 0),
+    };
+    if !plot.clocks {
+        return (entries, height);
+    }
     let mut clocks: Vec<Option<Clock>> = plot.curves.iter().map(|c| c.clock).collect();
     clocks.sort_unstable();
     clocks.dedup();
@@ -56,8 +66,8 @@ pub(super) fn layout(plot: &Plot, width: i32) -> (Vec<Entry>, i32) {
 }
 
 fn place(entries: &mut Vec<Entry>, items: Vec<(Shows, String)>, width: i32, top: i32) -> i32 {
-    let longest = items.iter().map(|(_, l)| self::width(l)).max();
-    let column = SAMPLE + longest.unwrap_or(0) + 8;
+    let longest = items.iter().map(|(_, l)| ends::width(l)).max();
+    let column = SAMPLE + NUMBER + longest.unwrap_or(0) + 8;
     let columns = (width / column).clamp(1, items.len().max(1) as i32);
     let rows = (items.len() as i32 + columns - 1) / columns;
     for (i, (shows, label)) in items.into_iter().enumerate() {

@@ -3,5 +3,6 @@
 
 mod axis;
 mod draw;
+mod ends;
 pub(crate) mod figure;
 mod legend;

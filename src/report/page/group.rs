@@ -10,12 +10,16 @@ use crate::analysis::rate::{self, Work};
 use crate::analysis::reuse::Reuse;
 use crate::analysis::{limits, telemetry};
 use crate::model::id::Device;
+use crate::model::role::Does;
 use crate::presentation::ink::Role;
+use crate::presentation::plot::figure::Quantity;
 use crate::presentation::units;
 use crate::report::assemble::Assembled;
 use crate::report::charts;
+use crate::report::front::{self, Place};
+use crate::report::page::link::safe;
 use crate::report::page::runs::earlier_run;
-use crate::report::page::{link, profile};
+use crate::report::page::{findings, link, profile, table, waterfall};
 use crate::results::curves::{Benchmark, Group, Series};
 use crate::results::machine::Machine;
 
@@ -25,6 +29,8 @@ pub(in crate::report) struct Drawn {
     pub(in crate::report) file: String,
     /// With size and background.
     pub(in crate::report) svg: String,
+    /// Whether it is that of the answers.
+    pub(in crate::report) shows_speedup: bool,
     wide: String,
     narrow: String,
 }
@@ -35,6 +41,8 @@ pub(in crate::report) struct Section {
     pub(in crate::report) group: String,
     /// Time first, then the rate where there is one.
     pub(in crate::report) plots: Vec<Drawn>,
+    /// Curves that are in no plot.
+    left_out: usize,
 }
 
 impl Section {
@@ -46,6 +54,7 @@ impl Section {
             return Self {
                 group: group.into(),
                 plots: Vec::new(),
+                left_out: 0,
             };
         }
         let plots = charts::charts(report, group)
@@ -54,6 +63,7 @@ impl Section {
                 Some(Drawn {
                     file: format!("{}-{kind}.svg", safe(group)),
                     svg: plot.file()?,
+                    shows_speedup: plot.quantity == Quantity::Speedup,
                     wide: plot.svg(Wide)?,
                     narrow: plot.svg(Narrow)?,
                 })
@@ -62,6 +72,7 @@ impl Section {
         Self {
             group: group.into(),
             plots,
+            left_out: charts::left_out(report, group),
         }
     }
 
@@ -80,29 +91,12 @@ pub(super) fn one_size(report: &Assembled, name: &str) -> bool {
     sizes.all(|size| Some(size) == first)
 }
 
-/// A group's name as part of a file name.
-fn safe(name: &str) -> String {
-    let keep = |c: char| match c {
-        c if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') => c,
-        _ => '_',
-    };
-    name.chars().map(keep).collect()
-}
-
 pub(super) fn section(report: &Assembled, section: &Section, out: &Path) -> Markup {
     let name = &section.group;
-    let own: Vec<&Found> = report.found.iter().filter(|f| f.group == *name).collect();
-    let others = report.others.iter().flat_map(|(m, found)| {
-        found
-            .iter()
-            .filter(|f| f.group == *name)
-            .map(move |f| (m, f))
-    });
-    let others: Vec<_> = others.collect();
     let topic = report.topic(name);
     html! {
         section.group id=(section.anchor()) {
-            h2 { (topic.title) code.id { (name) } }
+            h2 { (topic.title) code.id { (name) } (findings::permalink(&section.anchor(), &topic.title)) }
             @if !topic.question.is_empty() { p { (topic.question) } }
             @if !section.plots.is_empty() {
                 div.plots {
@@ -113,19 +107,16 @@ pub(super) fn section(report: &Assembled, section: &Section, out: &Path) -> Mark
                         }
                     }
                 }
-            }
-            @if !own.is_empty() || !others.is_empty() {
-                h3 { "Where the GPU overtakes the best CPU code" }
-                div.scroll {
-                    table.plain {
-                        thead { tr { th { "GPU code" } th { "clock" } th { "question" } th { "GPU wins" } th { "interval" } th { "best CPU code" } th { "at the largest size" } } }
-                        tbody {
-                            @for f in own { (answer(f, None)) }
-                            @for (machine, f) in others { (answer(f, Some(machine))) }
-                        }
+                @if section.left_out > 0 {
+                    p.note {
+                        "The plots show the curves that the answers and findings are about; the table of times has "
+                        (section.left_out) " more."
                     }
                 }
             }
+            (waterfall::of_group(report, name))
+            (findings::beside(report, name))
+            (answers(report, name))
             (break_even(report, name))
             @if let Some(group) = report.machine.group(name) {
                 @if one_size(report, name) { (bars(report, group, &report.machine, out)) }
@@ -141,24 +132,54 @@ pub(super) fn section(report: &Assembled, section: &Section, out: &Path) -> Mark
     }
 }
 
-fn answer(f: &Found, machine: Option<&Machine>) -> Markup {
-    let interval = f
-        .crossing
-        .for_good()
-        .map_or("".to_owned(), |c| f.topic.unit.range(c.low, c.high));
+/// The answers first; those of every implementation on demand.
+fn answers(report: &Assembled, name: &str) -> Markup {
+    let own = report.found.iter().map(|f| (None, f));
+    let others =
+        (report.others.iter()).flat_map(|(m, found)| found.iter().map(move |f| (Some(m), f)));
+    let all: Vec<(Option<&Machine>, &Found)> =
+        own.chain(others).filter(|(_, f)| f.group == name).collect();
+    if all.is_empty() {
+        return html! {};
+    }
+    // Where this machine has no answer, the other's are the answer.
+    let first = |machine: Option<&Machine>, f: &Found| {
+        f.headline && (machine.is_none() || all.iter().all(|(m, _)| m.is_some()))
+    };
+    let more = format!("all {} implementations, with clock and interval", all.len());
+    let title = report.topic(name).title;
     html! {
-        tr.headline[f.headline] {
-            td.gpu { (f.gpu_label()) @if let Some(machine) = machine { ", " (machine.hardware()) } }
-            td { (f.clock) }
-            td { (f.question.phrase()) }
-            td { (words::wins(f)) }
-            td { (interval) }
-            td.cpu { "cpu/" (f.cpu) }
-            td { (words::at_largest(f)) }
-        }
+        h3 id={ "answers-" (safe(name)) } { "Where the GPU overtakes the best CPU code" }
+        (table::table(&format!("{title}: where the GPU overtakes the best CPU code"), &format!("{}-answers", safe(name)), Some(&more), html! {
+            table.plain.answers.wrap-text {
+                thead { tr {
+                    th { "data" } th { "GPU wins" } th { "at the largest size" }
+                    th.rest { "interval" } th.rest { "clock" }
+                } }
+                tbody {
+                    @for (machine, f) in &all {
+                        tr.rest[!first(*machine, f)] {
+                            td {
+                                (f.question.phrase())
+                                small {
+                                    span.gpu { (f.gpu_label()) }
+                                    @if let Some(machine) = machine { ", " (machine.hardware()) }
+                                    " against " span.cpu { "cpu/" (f.cpu) }
+                                }
+                            }
+                            td { (words::wins(f)) }
+                            td { (words::at_largest(f)) }
+                            td.rest { @if let Some(c) = f.crossing.for_good() { (f.topic.unit.range(c.low, c.high)) } }
+                            td.rest { (f.clock) }
+                        }
+                    }
+                }
+            }
+        }))
     }
 }
 
+/// A row per size, so that a phone shows it whole.
 fn break_even(report: &Assembled, group: &str) -> Markup {
     let tables: Vec<&Reuse> = report.reuse.iter().filter(|r| r.group == group).collect();
     let Some(first) = tables.first() else {
@@ -172,41 +193,35 @@ fn break_even(report: &Assembled, group: &str) -> Markup {
     sizes.dedup();
     let topic = report.topic(group);
     let row = |t: &Reuse, size: u64| t.rows.iter().find(|r| r.size == size).copied();
-    let calls = tables
-        .iter()
-        .any(|t| t.rows.iter().any(|r| r.calls.is_some()));
+    let calls = |size: u64| tables.iter().find_map(|t| row(t, size)?.calls);
+    let any_calls = sizes.iter().any(|size| calls(*size).is_some());
+    let cell = |n: Option<f64>| html! { td.n data-v=[n.map(raw_count)] { (n.map_or(String::new(), operations)) } };
     html! {
         h3 { "How often data must be used to pay for moving it" }
         p.note {
-            "Operations by gpu/" (first.resident) " on data moved once, until the GPU is ahead of the \
-             best CPU code. 1 means that a single operation pays."
+            "Operations by gpu/" (first.resident) " on data that were moved once, until the GPU is ahead of the \
+             best CPU code; 1 where a single operation is enough, never where the CPU is faster on data that \
+             are there already."
+            @if any_calls { " The last column counts the calls on data on the device after which a fresh process is ahead." }
         }
-        div.scroll {
+        (table::table(&format!("{}: operations that pay for moving data", topic.title), &format!("{}-reuse", safe(group)), None, html! {
             table.matrix {
                 thead { tr {
                     th { (topic.symbol) }
-                    @for size in &sizes { th.n { (topic.unit.write(*size)) } }
+                    @for t in &tables { th.n { "moved by " (table::breakable(&format!("gpu/{}", t.transfer))) } }
+                    @if any_calls { th.n { "calls that pay for the cold start" } }
                 } }
                 tbody {
-                    @for t in &tables {
+                    @for size in &sizes {
                         tr {
-                            th { "moved as by gpu/" (t.transfer) }
-                            @for size in &sizes {
-                                td.n { (row(t, *size).map_or("".into(), |r| operations(r.operations))) }
-                            }
-                        }
-                    }
-                    @if calls {
-                        tr {
-                            th { "calls that pay for the cold start" }
-                            @for size in &sizes {
-                                td.n { (tables.iter().find_map(|t| row(t, *size)?.calls).map_or("".into(), operations)) }
-                            }
+                            th scope="row" data-v=(size) { (topic.unit.write(*size)) }
+                            @for t in &tables { (cell(row(t, *size).map(|r| r.operations))) }
+                            @if any_calls { (cell(calls(*size))) }
                         }
                     }
                 }
             }
-        }
+        }))
     }
 }
 
@@ -214,6 +229,13 @@ fn operations(n: f64) -> String {
     match n {
         n if n.is_infinite() => "never".into(),
         n => units::count(n.ceil().max(1.0)),
+    }
+}
+
+fn raw_count(n: f64) -> String {
+    match n {
+        n if n.is_infinite() => "never".into(),
+        n => table::full(n.ceil().max(1.0)),
     }
 }
 
@@ -231,19 +253,7 @@ fn linked(text: &str, benchmark: &Benchmark, machine: &Machine, out: &Path) -> M
     }
 }
 
-fn swatch(group: &Group, series: &Series) -> Markup {
-    let role = Role::Shade(
-        charts::family(group, series.device),
-        charts::index(group, series),
-    );
-    html! {
-        svg.swatch viewBox="0 0 10 10" aria-hidden="true" {
-            circle cx="5" cy="5" r="5" class={ "f-" (role.class()) } fill=(role.light());
-        }
-    }
-}
-
-/// Medians: a row a size, a column an implementation, the fastest of a row marked.
+/// Medians: a row per size, a column per implementation, the fastest of a row marked.
 fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Markup {
     let mut sizes: Vec<u64> = group.benchmarks().map(|b| b.size).collect();
     sizes.sort_unstable();
@@ -262,6 +272,21 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
         let doubt = shortest(&mut here.iter().filter(unsteady).map(|b| b.low_ns()));
         (steady <= doubt).then_some(steady)
     };
+    let front = front::front(group, &report.found, &report.findings, Place::Table);
+    let early = front::front(group, &report.found, &report.findings, Place::Phone);
+    let is_late = |s: &Series| !early.iter().any(|f| std::ptr::eq(*f, s));
+    let is_front = |s: &Series| front.iter().any(|f| std::ptr::eq(*f, s));
+    let (first, rest): (Vec<&Series>, Vec<&Series>) =
+        group.series.iter().partition(|s| is_front(s));
+    let more = match rest.len() {
+        0 if first.len() > early.len() => Some("all implementations".to_owned()),
+        0 => None,
+        1 => Some("one more implementation".to_owned()),
+        n => Some(format!("{n} more implementations")),
+    };
+    let of_rest = |at: usize| at >= first.len();
+    let columns: Vec<&Series> = first.iter().chain(&rest).copied().collect();
+    let title = format!("{}: times", topic.title);
     html! {
         h3 { "Times" @if !report.others.is_empty() { ", " (machine.hardware()) } }
         p.note {
@@ -269,23 +294,25 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
             @if topic.compares { "; the fastest of each size is marked" }
             "." (any_slowed(group)) (any_unsteady(group))
         }
-        div.scroll {
+        (table::table(&title, &format!("{}-times", safe(&group.name)), more.as_deref(), html! {
             table.matrix {
                 thead { tr {
                     th { (topic.symbol) }
-                    @for s in &group.series {
-                        th.n { (swatch(group, s)) (s.name()) small { (s.clock_name()) } }
+                    @for (at, s) in columns.iter().enumerate() {
+                        th.n.rest[of_rest(at)].late[is_late(s)] data-v={ (s.name()) " (" (s.clock_name()) "), ns" } {
+                            (table::breakable(&s.name())) small { (s.clock_name()) }
+                        }
                     }
                 } }
                 tbody {
                     @for size in sizes {
                         @let best = fastest(size);
-                        tr {
-                            th { (topic.unit.write(size)) }
-                            @for s in &group.series {
+                        tr.rest[first.iter().all(|s| s.at(size).is_none())] {
+                            th scope="row" data-v=(size) { (topic.unit.write(size)) }
+                            @for (at, s) in columns.iter().enumerate() {
                                 @match s.at(size) {
                                     Some(b) => {
-                                        td.n.best[topic.compares && s.measures_work() && b.unsteady.is_none() && best == Some(b.median_ns)] {
+                                        td.n.rest[of_rest(at)].late[is_late(s)].best[topic.compares && s.measures_work() && b.unsteady.is_none() && best == Some(b.median_ns)] data-v=(table::full(b.median_ns)) {
                                             (linked(&units::time(b.median_ns), b, machine, out))
                                             (slowed(b, machine)) (unsteady(b))
                                             @if let Some(run) = earlier_run(b, machine) {
@@ -293,14 +320,14 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
                                             }
                                         }
                                     }
-                                    None => { td.n.none { "·" } }
+                                    None => { td.n.none.rest[of_rest(at)].late[is_late(s)] data-v="" { "·" } }
                                 }
                             }
                         }
                     }
                 }
             }
-        }
+        }))
     }
 }
 
@@ -316,29 +343,42 @@ fn bars(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Mar
     let (Some(longest), Some(shortest)) = (all.first(), all.last()) else {
         return html! {};
     };
+    // Phases have their waterfall.
+    let drawn = !group
+        .series
+        .iter()
+        .all(|s| matches!(s.role.does, Does::Starts(_)));
     // The shortest keeps a bar, and equal ones fill the width.
     let from = decades(shortest.1).floor() - 0.2;
     let span = decades(longest.1) - from;
     html! {
         h3 { "Times" @if !report.others.is_empty() { ", " (machine.hardware()) } }
-        p.note { "Medians of one iteration, longest first; the bars are logarithmic." (any_slowed(group)) (any_unsteady(group)) }
-        table.bars {
+        p.note {
+            @if drawn { "Medians of one iteration, longest first; the bars are logarithmic." }
+            @else { "Medians of each phase, in a fresh process and once more in the same, longest first." }
+            (any_slowed(group)) (any_unsteady(group))
+        }
+        (table::table(&format!("{}: times", group.topic.title), &format!("{}-times", safe(&group.name)), None, html! { table.bars.undrawn[!drawn] {
+            thead hidden { tr { th { "implementation" } th { "clock" } th { "median, ns" } } }
             tbody {
                 @for (s, b) in all {
                     tr {
-                        th { (s.name()) small { (s.clock_name()) } }
-                        td.n { (linked(&units::time(b.median_ns), b, machine, out)) (slowed(b, machine)) (unsteady(b)) }
-                        td.bar {
+                        th scope="row" { (table::breakable(&s.name())) }
+                        td { small { (s.clock_name()) } }
+                        td.n data-v=(table::full(b.median_ns)) { (linked(&units::time(b.median_ns), b, machine, out)) (slowed(b, machine)) (unsteady(b)) }
+                        @if drawn {
+                        td.bar aria-hidden="true" {
                             @let role = Role::Shade(charts::family(group, s.device), 0);
                             svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" {
                                 rect width=(format!("{:.1}", 100.0 * (decades(b) - from) / span)) height="6"
                                     class={ "f-" (role.class()) } fill=(role.light());
                             }
                         }
+                        }
                     }
                 }
             }
-        }
+        } }))
     }
 }
 
@@ -346,46 +386,45 @@ fn bars(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Mar
 fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Markup {
     let work = rate::work(&[group]);
     let counted = group.benchmarks().any(|b| telemetry::energy_j(b).is_some());
+    let unit = work.map_or(String::new(), |work| format!(", {}", work.unit()));
     html! {
         details.all {
             summary {
                 "All figures: " (group.benchmarks().count()) " benchmarks"
                 @if !std::ptr::eq(machine, &report.machine) { ", " (machine.hardware()) " (another machine)" }
             }
-            div.scroll {
+            (table::table(&format!("{}: all figures, {}", group.topic.title, machine.hardware()), &format!("{}-figures", safe(&group.name)), Some("all columns"), html! {
                 table.plain.figures {
                     thead { tr {
-                        th { "benchmark" } th { "clock" } th.n { "median" } th.n { "interval" } th.n { "spread" }
-                        th.n { "rate" } th.n { "share of the limit" }
-                        @if counted { th.n { "energy" } }
-                        th.n { "error" } th.n { "samples" } th { "remarks" }
+                        th { "benchmark" } th.n data-v="median, ns" { "median" } th.n data-v={ "rate" (unit) } { "rate" } th.n { "share of the limit" }
+                        th.rest { "clock" } th.n.rest { "interval" } th.n.rest { "spread" }
+                        @if counted { th.n.rest { "energy" } }
+                        th.n.rest { "error" } th.n.rest { "samples" } th.rest { "remarks" }
                     } }
                     tbody {
                         @for series in &group.series {
                             @for (i, b) in series.points.iter().enumerate() {
                                 tr {
-                                    td class=(if series.device == Device::Gpu { "gpu" } else { "cpu" }) {
+                                    td.id.gpu[series.device == Device::Gpu].cpu[series.device == Device::Cpu] {
                                         (linked(&b.id, b, machine, out))
                                     }
-                                    td { (series.clock_name()) }
-                                    td.n { (units::time(b.median_ns)) }
-                                    td.n { (units::time(b.low_ns())) " to " (units::time(b.high_ns())) }
-                                    td.n { @if let Some(spread) = b.spread { (units::percent(spread)) } }
-                                    td.n {
-                                        @if let Some(work) = work.filter(|_| series.measures_work())
-                                            && let Some(amount) = work.amount(series, i) {
-                                            (units::rate(b.rate(amount), work.unit()))
-                                        }
+                                    td.n data-v=(table::full(b.median_ns)) { (units::time(b.median_ns)) }
+                                    @let amount = work.filter(|_| series.measures_work()).and_then(|w| Some((w, w.amount(series, i)?)));
+                                    td.n data-v=[amount.map(|(_, amount)| table::full(b.rate(amount)))] {
+                                        @if let Some((work, amount)) = amount { (units::rate(b.rate(amount), work.unit())) }
                                     }
-                                    td.n {
+                                    td.n.words {
                                         @if let Some(share) = limits::share(series, b, machine) {
                                             (share.words())
                                         }
                                     }
-                                    @if counted { td.n { (energy(series, i, work)) } }
-                                    td.n { @if let Some(v) = &b.verified { (format!("{:.1e}", v.error)) } }
-                                    td.n { @if let Some(n) = b.samples { (n) } }
-                                    td.how {
+                                    td.rest { (series.clock_name()) }
+                                    td.n.rest { (units::time(b.low_ns())) " to " (units::time(b.high_ns())) }
+                                    td.n.rest { @if let Some(spread) = b.spread { (units::percent(spread)) } }
+                                    @if counted { td.n.rest { (energy(series, i, work)) } }
+                                    td.n.rest { @if let Some(v) = &b.verified { (format!("{:.1e}", v.error)) } }
+                                    td.n.rest { @if let Some(n) = b.samples { (n) } }
+                                    td.how.rest {
                                         @if let Some(run) = earlier_run(b, machine) { "of the run of " (run) "; " }
                                         (b.unsteady.iter().map(|why| format!("unsteady: {why}")).chain(happened(b, machine)).chain(remarks(b)).collect::<Vec<_>>().join("; "))
                                     }
@@ -394,7 +433,7 @@ fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> 
                         }
                     }
                 }
-            }
+            }))
         }
     }
 }

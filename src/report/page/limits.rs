@@ -12,6 +12,7 @@ use crate::presentation::plot::figure::Shape::{Narrow, Wide};
 use crate::presentation::plot::figure::{Curve, Dot, Plot, Quantity};
 use crate::presentation::units;
 use crate::report::assemble::Assembled;
+use crate::report::page::table;
 use crate::results::machine::{Limits, Machine};
 use crate::timing::Clock;
 
@@ -44,8 +45,8 @@ pub(super) fn section(report: &Assembled) -> Markup {
             }
             @for machine in report.machines().filter(has) {
                 @if !report.others.is_empty() { h3 { (machine.hardware()) @if machine.other { " (another machine)" } } }
-                (ceilings(&machine.limits))
-                (bandwidth(&machine.limits))
+                (ceilings(&machine.limits, &machine.hardware()))
+                (bandwidth(&machine.limits, &machine.hardware()))
             }
             @if !report.machines().any(|m| has(&m)) {
                 p { "None were measured." }
@@ -54,24 +55,24 @@ pub(super) fn section(report: &Assembled) -> Markup {
     }
 }
 
-fn ceilings(limits: &Limits) -> Markup {
+fn ceilings(limits: &Limits, whose: &str) -> Markup {
     html! {
-        div.scroll {
+        (table::table(&format!("Measured limits, {whose}"), "limits", Some("how each was measured"), html! {
             table.plain {
-                thead { tr { th { "Limit" } th.n { "Measured" } th { "How" } } }
+                thead { tr { th { "Limit" } th.n { "Measured" } th.rest { "How" } } }
                 tbody {
                     @for (name, c) in &limits.ceilings {
                         @if let Some(value) = limits.ceiling(name) {
                             tr {
                                 td { (words(name)) }
                                 td.n { (units::ceiling(value, &c.unit)) }
-                                td.how { (c.method) }
+                                td.how.rest { (c.method) }
                             }
                         }
                     }
                 }
             }
-        }
+        }))
     }
 }
 
@@ -84,7 +85,7 @@ fn points(limits: &Limits, name: &str) -> Vec<BandwidthPoint> {
     points
 }
 
-fn bandwidth(limits: &Limits) -> Markup {
+fn bandwidth(limits: &Limits, whose: &str) -> Markup {
     let mut rows: BTreeMap<u64, [Option<f64>; CURVES.len()]> = BTreeMap::new();
     for (column, (name, ..)) in CURVES.iter().enumerate() {
         for point in points(limits, name) {
@@ -104,8 +105,8 @@ fn bandwidth(limits: &Limits) -> Markup {
                 div.narrow { (PreEscaped(narrow)) }
             }
         }
-        div.scroll {
-            table.plain {
+        (table::table(&format!("Bandwidth over the working set, {whose}"), "bandwidth", None, html! {
+            table.plain.tight {
                 thead { tr {
                     th.n { "Working set" }
                     @for column in &columns { th.n { (CURVES[*column].1) } }
@@ -121,7 +122,7 @@ fn bandwidth(limits: &Limits) -> Markup {
                     }
                 }
             }
-        }
+        }))
         @for column in &columns {
             @if let Some(curve) = limits.curves.get(CURVES[*column].0) {
                 p.note { (CURVES[*column].1) ": " (curve.method) "." }
@@ -155,6 +156,7 @@ fn plot(limits: &Limits) -> Plot {
         quantity: Quantity::Rate("B/s"),
         curves: curves.filter(|curve| !curve.dots.is_empty()).collect(),
         rows: 0,
+        clocks: true,
         marks: Vec::new(),
         limits: Vec::new(),
     }

@@ -1,4 +1,4 @@
-//! Relative links from the page into Criterion's folders.
+//! Names of anchors and files, and relative links from the page into Criterion's folders.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -40,6 +40,15 @@ fn encode(part: &str) -> String {
             b => format!("%{b:02X}"),
         })
         .collect()
+}
+
+/// A name as part of that of a file or an anchor.
+pub(super) fn safe(name: &str) -> String {
+    let keep = |c: char| match c {
+        c if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') => c,
+        _ => '_',
+    };
+    name.chars().map(keep).collect()
 }
 
 #[cfg(test)]

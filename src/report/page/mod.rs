@@ -1,22 +1,25 @@
 //! `index.html`: one self-contained page, nothing fetched.
 
 mod data;
+mod findings;
 pub(super) mod group;
 mod limits;
 mod link;
 mod profile;
 mod runs;
+mod table;
+mod waterfall;
 
 use maud::{Markup, PreEscaped, html};
 
 use crate::analysis::crossover::pairs::{Found, headlines};
 use crate::analysis::crossover::search::Answer;
 use crate::analysis::crossover::words;
-use crate::analysis::findings::finding::Finding;
 use crate::analysis::telemetry;
 use crate::presentation::page::shell;
 use crate::presentation::{ink, units};
 use crate::report::assemble::Assembled;
+use crate::report::beside;
 use crate::results::machine::{Machine, NOT_REACHED};
 use crate::timing::Clock;
 
@@ -42,8 +45,9 @@ pub(super) fn page(report: &Assembled, sections: &[Section], out: &std::path::Pa
                     " to put this machine's own beside them."
                 }
             }
+            @if let Some(words) = beside::banner(report) { p.banner role="note" { (words) } }
             (answers(report))
-            (findings(report))
+            (findings::techniques(report))
             (explorer(report))
             @for section in sections { (group::section(report, section, out)) }
             (limits::section(report))
@@ -58,6 +62,7 @@ pub(super) fn page(report: &Assembled, sections: &[Section], out: &std::path::Pa
         script {
             @for script in SCRIPTS { (PreEscaped(script)) }
         }
+        script { (PreEscaped(table::SCRIPT)) }
     };
     shell(&format!("crossover: {}", machine.hardware()), body).into_string()
 }
@@ -86,7 +91,7 @@ fn masthead(report: &Assembled, sections: &[Section]) -> Markup {
         nav {
             div.wrap {
                 a href="#answers" { "Answers" }
-                a href="#findings" { "Findings" }
+                a href="#findings" { "Techniques" }
                 a.scripted href="#explorer" hidden { "Explorer" }
                 @for section in sections { a href={ "#" (section.anchor()) } { (report.topic(&section.group).title) } }
                 a href="#limits" { "Limits" }
@@ -226,62 +231,6 @@ fn answer(f: &Found) -> Markup {
     }
 }
 
-/// Under the title of the group that each is about.
-fn findings(report: &Assembled) -> Markup {
-    let mut groups: Vec<(&str, Vec<&Finding>)> = Vec::new();
-    for finding in &report.findings {
-        let group = finding.group.as_str();
-        match groups.iter_mut().find(|(name, _)| *name == group) {
-            Some((_, findings)) => findings.push(finding),
-            None => groups.push((group, vec![finding])),
-        }
-    }
-    let order = report.group_names();
-    groups.sort_by_key(|(name, _)| order.iter().position(|n| n == name));
-    html! {
-        section #findings {
-            h2 { "What the measurements say" }
-            @if groups.is_empty() { p { "Nothing yet: too few benchmarks were measured." } }
-            div.findings {
-                @for (group, findings) in groups {
-                    h3 { (report.topic(group).title) }
-                    ul { @for f in findings { (finding(f)) } }
-                }
-            }
-        }
-    }
-}
-
-fn finding(finding: &Finding) -> Markup {
-    html! {
-        li id={ "finding-" (finding.group) "-" (finding.id) } {
-            p { (coloured(&finding.text)) }
-            details {
-                summary {
-                    "rests on " (finding.benchmarks.len())
-                    @if finding.benchmarks.len() == 1 { " benchmark" } @else { " benchmarks" }
-                }
-                p.ids { @for id in &finding.benchmarks { code { (id) } " " } }
-            }
-        }
-    }
-}
-
-/// Names of implementations in the colour of their device.
-fn coloured(text: &str) -> Markup {
-    html! {
-        @for word in text.split_inclusive(' ') {
-            @let name = word.trim_end_matches([' ', ',', ':', '.', ';']);
-            @let (name, rest) = word.split_at(name.len());
-            @match name.get(..4) {
-                Some("gpu/") => { b.gpu { (name) } (rest) }
-                Some("cpu/") => { b.cpu { (name) } (rest) }
-                _ => { (word) }
-            }
-        }
-    }
-}
-
 /// Filled by the script, and out of sight without it.
 fn explorer(report: &Assembled) -> Markup {
     html! {
@@ -345,7 +294,7 @@ fn reading(report: &Assembled) -> Markup {
                 @for clock in Clock::ALL {
                     div { dt { (clock_line(Some(clock))) (clock.name()) } dd { (clock.meaning()) } }
                 }
-                div { dt { (clock_line(None)) "unknown" } dd { "no sidecar lies beside the result: a GPU time takes no part in an answer" } }
+                div { dt { (clock_line(None)) "unknown" } dd { "the result has no crossover.json, so nobody knows its clock; on the GPU such a time takes no part in an answer" } }
             }
             p {
                 "Times are medians with Criterion's confidence interval. The CPU side of an answer is the \

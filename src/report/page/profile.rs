@@ -11,6 +11,7 @@ use maud::{Markup, html};
 use crate::presentation::timeline::{self, Iteration};
 use crate::report::assemble::Assembled;
 use crate::report::page::link;
+use crate::report::page::table::scroll;
 use crate::report::profile::{Rows, calls, device, ranges, source, summary};
 use crate::results::machine::Machine;
 use crate::results::profiles::Profiled;
@@ -81,7 +82,7 @@ fn of_size(
         @for scale in scales(profiled) {
             @let iterations: Vec<Iteration> = scale.iter().map(|p| iteration(p)).collect();
             @if let Some(svg) = timeline::svg(&iterations) {
-                figure.timeline.scroll { (svg) }
+                figure.timeline.scroll tabindex="0" role="region" aria-label="Timelines of one iteration" { (svg) }
             }
         }
         @for one in profiled { (tables(one, machine, out)) }
@@ -141,7 +142,7 @@ fn tables(profiled: &Profiled, machine: &Machine, out: &Path) -> Markup {
 fn table(rows: &Rows) -> Markup {
     html! {
         @if !rows.lines.is_empty() {
-            div.scroll {
+            (scroll(rows.head.first().unwrap_or(&"where the time goes"), html! {
                 table.plain {
                     thead { tr {
                         @for (at, head) in rows.head.iter().enumerate() { th.n[at > 0] { (head) } }
@@ -156,7 +157,7 @@ fn table(rows: &Rows) -> Markup {
                         @if rows.more > 0 { tr { td.none { "and " (rows.more) " more" } } }
                     }
                 }
-            }
+            }))
         }
     }
 }

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use crate::model::record::RunRecord;
+use crate::report::page::table;
 use crate::results::curves::Benchmark;
 use crate::results::machine::Machine;
 
@@ -23,7 +24,7 @@ pub(super) fn runs(machine: &Machine) -> Markup {
         @if runs.len() > 1 {
             details {
                 summary { "Results of " (runs.len()) " runs" }
-                div.scroll {
+                (table::scroll("Runs that the results are of", html! {
                     table.plain {
                         thead { tr { th { "run" } th { "commit" } th { "profile" } th { "arguments" } th { "end" } th.n { "results" } } }
                         tbody {
@@ -39,7 +40,7 @@ pub(super) fn runs(machine: &Machine) -> Markup {
                             }
                         }
                     }
-                }
+                }))
             }
         }
     }

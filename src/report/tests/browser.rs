@@ -18,7 +18,7 @@ use crate::report::tests::telemetry::plant_capped;
 use crate::report::write;
 
 /// Runs `test` with a browser, or says why not.
-fn with_browser(test: impl FnOnce(&mut Browser) -> Driven) {
+pub(super) fn with_browser(test: impl FnOnce(&mut Browser) -> Driven) {
     let Some(program) = chromium() else {
         let required = std::env::var("CROSSOVER_REQUIRE_CHROMIUM").is_ok_and(|v| v == "1");
         assert!(
@@ -94,7 +94,7 @@ fn raw(root: &Path, series: &str) -> Vec<(f64, f64)> {
     points
 }
 
-fn clean(browser: &Browser) {
+pub(super) fn clean(browser: &Browser) {
     assert_eq!(browser.errors(), Vec::<String>::new());
     assert_eq!(browser.fetched(), Vec::<String>::new());
 }

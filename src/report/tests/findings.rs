@@ -455,7 +455,7 @@ fn a_step_of_several_kernels_has_findings_by_its_roles() {
         "{launches}"
     );
     assert!(
-        launches.contains("for each of the 13 launches less"),
+        launches.contains("for each of the 13 launches that it spares"),
         "{launches}"
     );
     let traffic = text("fusing.traffic");

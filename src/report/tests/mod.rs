@@ -13,6 +13,7 @@ mod profiles;
 mod reading;
 mod summary;
 mod sustained;
+mod tables;
 mod telemetry;
 mod unsteady;
 

@@ -33,7 +33,7 @@ fn the_page_holds_plots_tables_and_links() {
     ] {
         assert!(html.contains(text), "{text}");
     }
-    assert_eq!(written.plots().len(), 6, "{:?}", written.plots());
+    assert_eq!(written.plots().len(), 8, "{:?}", written.plots());
     assert!(written.table.contains("cublas-eager"), "{}", written.table);
 }
 
@@ -57,8 +57,8 @@ fn plots_stand_alone() {
         assert!(!svg.contains("R&D"), "unescaped");
     }
     let time = fs::read_to_string(dir.path().join("plots/matmul-time.svg")).unwrap();
-    assert!(time.contains("gpu/cublas, R&amp;D &lt;GPU&gt;"));
-    assert!(time.contains("clock: events-gated") && !time.contains("clock: submit"));
+    assert!(time.contains("gpu/cublas-eager, R&amp;D &lt;GPU&gt;"));
+    assert!(time.contains("clock: events") && !time.contains("clock: submit"));
     // Bands, a dashed line, hollow markers.
     assert!(time.contains("<polygon") && time.contains("stroke-dasharray"));
     let off = Options {
@@ -91,12 +91,14 @@ fn the_readme_shows_the_reference() {
     assert!(text.starts_with("# a\n") && text.ends_with("\nz\n"));
     assert!(text.contains("Example GPU against Example CPU 9000, measured 2026-01-02"));
     assert!(
-        text.contains("| `gpu/cublas-eager` | from N = 88 on (interpolated); one process |"),
+        text.contains("| on the device, queued | from N = 88 on (interpolated); one process |"),
         "{text}"
     );
-    assert!(text.contains("docs/plots/matmul-time.svg"));
-    let plot = fs::read_to_string(dir.path().join("docs/plots/matmul-time.svg")).unwrap();
-    assert!(!plot.contains("gpu/cublas, "), "no other machine beside it");
+    assert_eq!(text.matches("<img ").count(), 1);
+    assert!(text.contains("docs/plots/matmul-speedup.svg"));
+    let plot = fs::read_to_string(dir.path().join("docs/plots/matmul-speedup.svg")).unwrap();
+    assert!(plot.contains("on the device, queued<") || plot.contains("on the device, queued\n"));
+    assert!(!plot.contains("Example GPU"), "no other machine beside it");
 }
 
 /// Prints how long the report takes; asserts only that all of it is there.
@@ -132,5 +134,5 @@ fn five_hundred_benchmarks() {
     let all = summary["benchmarks"].as_array().unwrap().len();
     eprintln!("{all} benchmarks in {took:?}");
     assert!(all >= 500 && planted == 280, "{all}");
-    assert_eq!(written.plots().len(), 34);
+    assert_eq!(written.plots().len(), 50);
 }

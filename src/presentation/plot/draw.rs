@@ -120,12 +120,16 @@ impl Plot {
         }
         let open = svg.find("<svg ")?;
         let body = svg[open..].find('>').map(|at| &svg[open + at + 1..])?;
+        // What the page says once, and what is so anyway, need not stand in thousands of elements.
+        let body = body
+            .replace(" opacity=\"1\"", "")
+            .replace(" font-family=\"sans-serif\"", "");
         let head = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 {} {}\" \
              stroke-linejoin=\"round\">",
             size.0, size.1
         );
-        Some(head + "\n<title>" + &escape(&self.title) + "</title>" + &canvas.inks.apply(body))
+        Some(head + "\n<title>" + &escape(&self.title) + "</title>" + &canvas.inks.apply(&body))
     }
 
     /// The plot as a file of its own: with a size, the dark colours and a background.
@@ -134,7 +138,11 @@ impl Plot {
         let view = svg.split_once("viewBox=\"0 0 ")?.1.split_once('"')?.0;
         let (width, height) = view.split_once(' ')?;
         let px = |n: &str| n.parse::<i32>().ok().map(|n| n / SCALE);
-        let sized = format!("<svg width=\"{}\" height=\"{}\"", px(width)?, px(height)?);
+        let sized = format!(
+            "<svg width=\"{}\" height=\"{}\" font-family=\"sans-serif\"",
+            px(width)?,
+            px(height)?
+        );
         let style = format!(
             "</title><style>{}</style><rect class=\"f-paper\" fill=\"{}\" width=\"{width}\" \
              height=\"{height}\" rx=\"24\"/>",

@@ -47,7 +47,7 @@ pub(super) fn margin(plot: &Plot, names: Names, shape: Shape) -> i32 {
     // Bold letters are wider.
     let room = |label: &str| match names {
         Names::Numbers => NUMBER,
-        _ => 22 + width(label) * 8 / 7,
+        _ => 24 + label.chars().take(1000).count() as i32 * 15 / 2,
     };
     let curves = plot.curves.iter().filter(|_| names != Names::Legend);
     let curves = curves.map(|c| room(&c.label));

@@ -83,10 +83,11 @@ fn faster(factor: f64) -> String {
 pub(super) fn beside(report: &Assembled, group: &str) -> Markup {
     let all = report.findings.iter();
     let here: Vec<&Finding> = all.filter(|f| f.group == group && !f.in_a_table).collect();
+    let title = report.topic(group).title;
     html! {
         @if !here.is_empty() {
             h3 { "What the measurements say" }
-            div.findings { @for findings in together(&here) { (one(&findings)) } }
+            div.findings { @for findings in together(&here) { (one(&findings, &title)) } }
         }
     }
 }
@@ -111,7 +112,7 @@ fn together<'a>(findings: &[&'a Finding]) -> Vec<Vec<&'a Finding>> {
 }
 
 /// At least one.
-fn one(findings: &[&Finding]) -> Markup {
+fn one(findings: &[&Finding], title: &str) -> Markup {
     let first = findings[0];
     let anchor = anchor(first);
     let rows = first.table.as_ref().map(|table| {
@@ -133,7 +134,7 @@ fn one(findings: &[&Finding]) -> Markup {
             // Each keeps the address under which it may have been passed on.
             @for other in &findings[1..] { span id=(self::anchor(other)) {} }
             @match &rows {
-                Some(rows) => { (small(rows, &anchor)) }
+                Some(rows) => { (small(rows, &anchor, title)) }
                 None => { p { (coloured(&first.text)) (permalink(&anchor, &first.text)) } }
             }
             details {
@@ -149,10 +150,10 @@ fn one(findings: &[&Finding]) -> Markup {
     }
 }
 
-fn small(rows: &Rows, anchor: &str) -> Markup {
+fn small(rows: &Rows, anchor: &str, title: &str) -> Markup {
     html! {
         p { (coloured(&rows.caption)) (permalink(anchor, &rows.caption)) }
-        (table::table(&rows.caption, anchor, None, html! {
+        (table::table(&format!("{title}: {}", rows.caption), anchor, None, html! {
             table.plain {
                 thead { tr { @for (i, head) in rows.head.iter().enumerate() { th.n[i > 0] { (head) } } } }
                 tbody {

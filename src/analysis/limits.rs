@@ -49,11 +49,50 @@ use crate::results::curves::{Benchmark, Series};
 use crate::results::machine::{Limits, Machine};
 use crate::timing::Clock;
 
+/// What a limit is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Giving the GPU its kernels.
+    Launch,
+    /// Moving data between host and device.
+    Link,
+    /// The caches of the CPU or the L2 cache of the GPU.
+    Cache,
+    /// The memory of the CPU or of the GPU.
+    Memory,
+    /// Arithmetic.
+    Compute,
+}
+
+impl Kind {
+    /// Each of them, in the order in which they usually bind as the size grows.
+    pub(crate) const ALL: [Kind; 5] = [
+        Kind::Launch,
+        Kind::Link,
+        Kind::Cache,
+        Kind::Memory,
+        Kind::Compute,
+    ];
+
+    /// In a word.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Launch => "launch",
+            Kind::Link => "link",
+            Kind::Cache => "cache",
+            Kind::Memory => "memory",
+            Kind::Compute => "compute",
+        }
+    }
+}
+
 /// How a benchmark stands to its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Share {
     /// It reaches a share of the limit that binds.
     Of {
+        /// What the limit is of.
+        kind: Kind,
         /// What binds, in words.
         limit: &'static str,
         /// Achieved over limit.
@@ -67,7 +106,9 @@ impl Share {
     /// `98 % of memory bandwidth`.
     pub(crate) fn words(&self) -> String {
         match self {
-            Share::Of { limit, fraction } => format!("{} of {limit}", units::percent(*fraction)),
+            Share::Of {
+                limit, fraction, ..
+            } => format!("{} of {limit}", units::percent(*fraction)),
             Share::Cached => "partly from the L2 cache".to_owned(),
         }
     }
@@ -77,6 +118,14 @@ impl Share {
         match self {
             Share::Of { limit, .. } => Some(limit),
             Share::Cached => None,
+        }
+    }
+
+    /// What the limit is of.
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Share::Of { kind, .. } => *kind,
+            Share::Cached => Kind::Cache,
         }
     }
 
@@ -98,9 +147,13 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn of(limit: &'static str, fraction: f64) -> Option<Self> {
+    fn of(kind: Kind, limit: &'static str, fraction: f64) -> Option<Self> {
         fraction.is_finite().then_some(Self {
-            share: Share::Of { limit, fraction },
+            share: Share::Of {
+                kind,
+                limit,
+                fraction,
+            },
             fraction,
         })
     }
@@ -132,13 +185,23 @@ const ABOVE_MEMORY: f64 = 1.25;
 /// The share that `benchmark` of `series` reaches; `None` where its cost or the limit is
 /// unknown, or its clock does not measure the work.
 pub(crate) fn share(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Option<Share> {
+    nearest(series, benchmark, machine).map(|(share, _)| share)
+}
+
+/// The same with the fraction by which it was found to be the nearest; of what a cache serves in
+/// part, over the memory's rate.
+pub(crate) fn nearest(
+    series: &Series,
+    benchmark: &Benchmark,
+    machine: &Machine,
+) -> Option<(Share, f64)> {
     if !series.measures_work() {
         return None;
     }
     let limits = machine.limits_of(benchmark)?;
     let flop = |limit, name| {
         let rate = rate(benchmark, benchmark.cost.flop)?;
-        Candidate::of(limit, rate / limits.ceiling(name)?)
+        Candidate::of(Kind::Compute, limit, rate / limits.ceiling(name)?)
     };
     let candidates = match (series.device, series.crosses_link()) {
         (Device::Gpu, false) => [
@@ -158,7 +221,7 @@ pub(crate) fn share(series: &Series, benchmark: &Benchmark, machine: &Machine) -
         .into_iter()
         .flatten()
         .max_by(|a, b| a.fraction.total_cmp(&b.fraction))
-        .map(|nearest| nearest.share)
+        .map(|nearest| (nearest.share, nearest.fraction))
 }
 
 /// An amount of one iteration as a rate, where it is sound.
@@ -186,7 +249,7 @@ fn arithmetic(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Opti
         Format::Fp8 => "FP8 peak",
         Format::Int8 => "INT8 peak",
     };
-    Candidate::of(limit, fraction(benchmark)?)
+    Candidate::of(Kind::Compute, limit, fraction(benchmark)?)
 }
 
 /// The peak of a format at an SM clock, or at the highest one, FLOP/s.
@@ -228,7 +291,7 @@ fn gpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
         let fraction = rate / memory()?;
         return match fraction > NOISE && set <= cache {
             true => Candidate::cached(fraction),
-            false => Candidate::of("memory bandwidth", fraction),
+            false => Candidate::of(Kind::Memory, "memory bandwidth", fraction),
         };
     }
     if set <= cache {
@@ -237,7 +300,7 @@ fn gpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
             _ => at(set / 2.0),
         };
         return match within {
-            Some(limit) => Candidate::of("L2 bandwidth", rate / limit),
+            Some(limit) => Candidate::of(Kind::Cache, "L2 bandwidth", rate / limit),
             None => Candidate::cached(rate / copied()?),
         };
     }
@@ -245,8 +308,12 @@ fn gpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
         return Candidate::cached(rate / at(set).or_else(copied)?);
     }
     match set >= BEYOND * cache {
-        true => Candidate::of("memory bandwidth", rate / at(set).or_else(copied)?),
-        false => Candidate::of("L2 and memory bandwidth", rate / at(set)?),
+        true => Candidate::of(
+            Kind::Memory,
+            "memory bandwidth",
+            rate / at(set).or_else(copied)?,
+        ),
+        false => Candidate::of(Kind::Memory, "L2 and memory bandwidth", rate / at(set)?),
     }
 }
 
@@ -255,11 +322,10 @@ fn cpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
     let rate = rate(benchmark, benchmark.cost.bytes)?;
     let limit = bandwidth(limits, Device::Cpu, benchmark.cost.bytes?)?;
     let memory = bandwidth(limits, Device::Cpu, f64::INFINITY)?;
-    let words = match limit > ABOVE_MEMORY * memory {
-        true => "cache bandwidth",
-        false => "memory bandwidth",
-    };
-    Candidate::of(words, rate / limit)
+    match limit > ABOVE_MEMORY * memory {
+        true => Candidate::of(Kind::Cache, "cache bandwidth", rate / limit),
+        false => Candidate::of(Kind::Memory, "memory bandwidth", rate / limit),
+    }
 }
 
 /// The highest rate, reading or copying, at a working set of so many bytes or a larger one, B/s;
@@ -288,8 +354,8 @@ fn over_the_link(series: &Series, benchmark: &Benchmark, machine: &Machine) -> O
     let rate = rate(benchmark, benchmark.cost.link_bytes)?;
     let link = link(machine.limits_of(benchmark)?)?;
     match both_ways(series, machine) {
-        true => Candidate::of("PCIe rate, both ways", rate / (2.0 * link)),
-        false => Candidate::of("PCIe rate", rate / link),
+        true => Candidate::of(Kind::Link, "PCIe rate, both ways", rate / (2.0 * link)),
+        false => Candidate::of(Kind::Link, "PCIe rate", rate / link),
     }
 }
 

@@ -66,7 +66,7 @@ impl Comparison {
                 }
             }
         };
-        shell(&title, body).into_string()
+        shell(&title, &[], body).into_string()
     }
 
     fn table(&self) -> Markup {

@@ -15,8 +15,9 @@ const STYLES: [&str; 3] = [
     include_str!("findings.css"),
 ];
 
-/// The page around a body: head, style sheet, colours. For any page of the report.
-pub(crate) fn shell(heading: &str, body: Markup) -> Markup {
+/// The page around a body: head, style sheet, colours, and styles of its own. For any page of the
+/// report.
+pub(crate) fn shell(heading: &str, styles: &[&str], body: Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -26,7 +27,11 @@ pub(crate) fn shell(heading: &str, body: Markup) -> Markup {
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="color-scheme" content="light dark";
                 title { (heading) }
-                style { @for sheet in STYLES { (PreEscaped(sheet)) } (PreEscaped(ink::css())) }
+                style {
+                    @for sheet in STYLES { (PreEscaped(sheet)) }
+                    (PreEscaped(ink::css()))
+                    @for style in styles { (PreEscaped(style)) }
+                }
             }
             body { (body) }
         }

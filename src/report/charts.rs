@@ -142,6 +142,24 @@ pub(super) fn left_out(report: &Assembled, name: &str) -> usize {
     all.saturating_sub(own)
 }
 
+/// The limits that bound all rows of a group in FLOP/s or in B/s, those that no plot has too.
+pub(super) fn limits(report: &Assembled, name: &str, work: Work) -> Vec<Limit> {
+    let mut all = Vec::new();
+    for (at, machine) in report.machines().enumerate() {
+        let series = machine.group(name).into_iter().flat_map(|group| {
+            group.series.iter().map(move |series| Drawn {
+                machine,
+                beside: at > 0,
+                series,
+                family: family(group, series.device),
+                index: index(group, series),
+            })
+        });
+        all.extend(series);
+    }
+    ceilings(report, &all, work)
+}
+
 /// Place of a curve in its family's palette: by name within the group.
 pub(super) fn index(group: &Group, series: &Series) -> usize {
     group

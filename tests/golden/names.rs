@@ -41,7 +41,7 @@ const READERS: [&str; 6] = [
 ];
 
 /// Where a name is a word, and nothing is looked up by it.
-const WORDS: [(&str, &str); 6] = [
+const WORDS: [(&str, &str); 7] = [
     // The key of a figure.
     ("analysis/findings/allocation.rs", "malloc"),
     // What code without a library is called in a sentence.
@@ -49,6 +49,8 @@ const WORDS: [(&str, &str); 6] = [
     // Kinds of memory in the table of a profile.
     ("report/profile.rs", "pinned"),
     ("report/profile.rs", "managed"),
+    // What a limit is of.
+    ("analysis/limits.rs", "memory"),
     // What NVML saw, as the page's script has it.
     ("report/page/data.rs", "events"),
     // A row of what was found on this machine.

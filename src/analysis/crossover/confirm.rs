@@ -133,6 +133,44 @@ pub(crate) fn answers(confirmations: &[Confirmation]) -> Vec<Option<Confirmed>> 
         .collect()
 }
 
+/// CPU over GPU time at one size, as several processes have it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct AtSize {
+    pub(super) size: u64,
+    /// Median over the processes.
+    pub(super) ratio: f64,
+    /// Where another run's would lie.
+    pub(super) interval: (f64, f64),
+    /// How many processes.
+    pub(super) processes: usize,
+}
+
+/// The speedup at each size that enough processes measured, by size.
+pub(super) fn by_size(processes: &[Vec<Duel>]) -> Vec<AtSize> {
+    let mut sizes: Vec<u64> = processes.iter().flatten().map(|duel| duel.size).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let at = |size: u64| {
+        let here = processes.iter().flatten().filter(|duel| duel.size == size);
+        let logs: Vec<f64> = here
+            .map(|duel| -gap(duel))
+            .filter(|l| l.is_finite())
+            .collect();
+        if size == 0 || logs.len() < FEWEST_PROCESSES {
+            return None;
+        }
+        let middle = median(logs.iter().copied())?;
+        let reach = reach(Spread::of(&logs), std::iter::empty(), logs.len());
+        Some(AtSize {
+            size,
+            ratio: middle.exp(),
+            interval: ((middle - reach).exp(), (middle + reach).exp()),
+            processes: logs.len(),
+        })
+    };
+    sizes.into_iter().filter_map(at).collect()
+}
+
 fn said(asked: &Confirmation) -> Option<Said<'_>> {
     let sound = |duel: &Duel| {
         let ns = [duel.cpu_ns, duel.gpu_ns];

@@ -57,6 +57,8 @@ pub(crate) struct Found {
     pub speedup_size: f64,
     /// What several processes say; `None` where one process answers.
     pub confirmed: Option<Confirmed>,
+    /// What each of those processes measured; none where one process answers.
+    pub processes: Vec<Vec<Duel>>,
     /// Clock and cap of the GPU's result at that size, where it ran under the power cap.
     pub capped: Option<Capped>,
     /// Ids that the answer rests on: both curves around each change and at the largest size.
@@ -81,6 +83,7 @@ impl Found {
             }) => self.crossing.move_to(size, low, high),
         }
         self.confirmed = Some(confirmed);
+        self.processes.clone_from(&asked.processes);
     }
 
     /// Machine and implementation, `gpu/cublas (NVIDIA H200)`.
@@ -341,6 +344,7 @@ fn one(
         speedup,
         speedup_size: largest,
         confirmed: None,
+        processes: Vec::new(),
         capped: None,
         benchmarks,
     })

@@ -184,11 +184,11 @@ impl Crossing {
 
 /// One size with the logarithm of GPU over CPU time: negative where the GPU wins.
 #[derive(Clone, Copy)]
-struct Gap {
-    size: f64,
-    median: f64,
-    low: f64,
-    high: f64,
+pub(super) struct Gap {
+    pub(super) size: f64,
+    pub(super) median: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
 }
 
 impl Gap {
@@ -244,7 +244,7 @@ pub(crate) fn search(cpu: &Curve, gpu: &Curve) -> Option<Crossing> {
 }
 
 /// The gap at each size that either curve has, where both cover it.
-fn gaps(cpu: &Curve, gpu: &Curve) -> Vec<Gap> {
+pub(super) fn gaps(cpu: &Curve, gpu: &Curve) -> Vec<Gap> {
     let mut sizes: Vec<f64> = cpu.0.iter().chain(&gpu.0).map(|p| p.size).collect();
     sizes.sort_by(f64::total_cmp);
     sizes.dedup();

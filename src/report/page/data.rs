@@ -1,48 +1,61 @@
-//! What the explorer works on, as JSON inside the page.
+//! What the chart at the top works on, as JSON inside the page.
 
 use serde_json::{Value, json};
 
-use crate::analysis::crossover::pairs::Found;
-use crate::analysis::crossover::words;
+use crate::analysis::bottleneck::{self, Bottleneck};
+use crate::analysis::crossover::pairs::best_cpu;
+use crate::analysis::limits::Kind;
 use crate::analysis::rate::{self, Work};
-use crate::analysis::{limits, telemetry};
-use crate::model::id::Device;
+use crate::analysis::telemetry;
 use crate::model::telemetry::{Telemetry, TelemetryEvent};
-use crate::presentation::ink::{self, Role};
+use crate::presentation::ink::{self, Family, Role};
 use crate::report::assemble::Assembled;
 use crate::report::charts;
+use crate::report::page::answers::Answered;
 use crate::report::page::group::{one_size, remarks};
 use crate::report::page::runs::earlier_run;
 use crate::results::curves::{Benchmark, Group, Series};
 use crate::results::machine::Machine;
 
 /// Safe inside a script element whatever names the files held.
-pub(super) fn json(report: &Assembled) -> String {
+pub(super) fn json(report: &Assembled, answers: &[Answered]) -> String {
     let groups: Vec<Value> = report
         .group_names()
         .iter()
         .filter(|name| !one_size(report, name))
-        .map(|name| group(report, name))
+        .map(|name| group(report, name, answers))
         .collect();
-    json!({ "groups": groups })
+    let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+    json!({ "groups": groups, "kinds": kinds })
         .to_string()
         .replace('<', "\\u003c")
 }
 
-fn group(report: &Assembled, name: &str) -> Value {
+/// To six digits, which is more than is shown and keeps the page small.
+fn short(value: f64) -> f64 {
+    format!("{value:.5e}").parse().unwrap_or(value)
+}
+
+fn group(report: &Assembled, name: &str, answers: &[Answered]) -> Value {
     let groups: Vec<&Group> = report.groups(name).collect();
     let topic = report.topic(name);
     let work = rate::work(&groups);
-    let mut all = Vec::new();
-    for (at, machine) in report.machines().enumerate() {
-        let Some(group) = machine.group(name) else {
-            continue;
-        };
-        for one in &group.series {
-            all.push(series(report, group, machine, at, one, work));
+    // Each curve with its machine, in the order in which the script counts them.
+    let mut all: Vec<(&Machine, &Group, &Series)> = Vec::new();
+    for machine in report.machines() {
+        if let Some(group) = machine.group(name) {
+            all.extend(group.series.iter().map(|series| (machine, group, series)));
         }
     }
-    let found = report.found.iter().filter(|f| f.group == name);
+    let of_group = answers.iter().filter(|a| a.found.group == name);
+    let place = |series: &Series| all.iter().position(|(.., s)| std::ptr::eq(*s, series));
+    let roofs = |work| -> Vec<Value> {
+        let limits = charts::limits(report, name, work);
+        limits
+            .iter()
+            .map(|l| json!({ "label": l.label, "value": l.value, "cpu": l.family == Family::Cpu }))
+            .collect()
+    };
     json!({
         "name": name,
         "title": topic.title,
@@ -51,8 +64,11 @@ fn group(report: &Assembled, name: &str) -> Value {
         "sizes": topic.unit,
         "compares": topic.compares,
         "unit": work.map(Work::unit),
-        "series": all,
-        "crossings": found.map(crossing).collect::<Vec<_>>(),
+        "series": all.iter().map(|(machine, group, s)| series(report, group, machine, s, work)).collect::<Vec<_>>(),
+        "answers": of_group.map(|a| answer(a, place(a.series))).collect::<Vec<_>>(),
+        "host": report.machine.group(name).map(best),
+        "flops": roofs(Work::Flop),
+        "bytes": roofs(Work::Bytes),
     })
 }
 
@@ -60,7 +76,6 @@ fn series(
     report: &Assembled,
     group: &Group,
     machine: &Machine,
-    at: usize,
     series: &Series,
     work: Option<Work>,
 ) -> Value {
@@ -68,18 +83,7 @@ fn series(
         charts::family(group, series.device),
         charts::index(group, series),
     );
-    let headline = report.found.iter().any(|f| {
-        f.group == group.name
-            && f.headline
-            && match series.device {
-                Device::Cpu => at == 0 && f.cpu == series.implementation,
-                Device::Gpu => {
-                    f.gpu == series.implementation
-                        && f.clock == series.clock_name()
-                        && f.gpu_machine.is_some() == (at > 0)
-                }
-            }
-    });
+    let own = std::ptr::eq(machine, &report.machine);
     let rows: Vec<Value> = series
         .points
         .iter()
@@ -88,32 +92,36 @@ fn series(
             let amount = work.and_then(|w| w.amount(series, i));
             json!([
                 b.size,
-                b.median_ns,
-                b.low_ns(),
-                b.high_ns(),
-                amount,
+                short(b.median_ns),
+                short(b.low_ns()),
+                short(b.high_ns()),
+                amount.map(short),
                 facts(machine, series, b),
             ])
         })
         .collect();
     json!({
         "name": series.name(),
-        "machine": (at > 0).then(|| machine.hardware()),
-        "own": at == 0,
+        "machine": (!own).then(|| machine.hardware()),
+        "own": own,
         "device": series.device,
         "class": role.class(),
         "dash": ink::dash(series.clock),
         "clock": series.clock_name(),
         "counts": series.measures_work(),
-        "headline": headline,
         "rows": rows,
     })
 }
 
 /// What else is known of a benchmark; what is not is left out, to keep the page small.
 fn facts(machine: &Machine, series: &Series, b: &Benchmark) -> Value {
+    let bottleneck = bottleneck::of(series, b, machine);
+    let kind = |bottleneck: &Bottleneck| Kind::ALL.iter().position(|k| *k == bottleneck.kind);
     let mut facts = json!({
-        "share": limits::share(series, b, machine).map(|s| s.words()),
+        "kind": bottleneck.as_ref().and_then(kind),
+        "reached": bottleneck.as_ref().and_then(|found| Some((1e4 * found.share?).round() / 1e4)),
+        "share": bottleneck.as_ref().map(|found| &found.words),
+        "roof": roof(series, b),
         "joules": telemetry::energy_j(b),
         "error": b.verified.as_ref().map(|v| v.error).filter(|e| *e > 0.0),
         "slowed": Some(telemetry::slowed(b).join(", ")).filter(|s| !s.is_empty()),
@@ -127,6 +135,75 @@ fn facts(machine: &Machine, series: &Series, b: &Benchmark) -> Value {
         facts.retain(|_, value| !value.is_null());
     }
     facts
+}
+
+/// Its place in a roofline: FLOP per byte, of the link where bytes cross it, and FLOP/s.
+fn roof(series: &Series, b: &Benchmark) -> Option<[f64; 2]> {
+    let sound = |value: &f64| value.is_normal() && *value > 0.0;
+    let bytes = match series.crosses_link() {
+        true => b.cost.link_bytes,
+        false => b.cost.bytes,
+    };
+    let flop = b.cost.flop.filter(sound)?;
+    let place = [flop / bytes.filter(sound)?, b.rate(flop)];
+    (series.measures_work() && place.iter().all(sound)).then(|| place.map(short))
+}
+
+/// The time of the best CPU code by size, with its name.
+fn best(group: &Group) -> Vec<Value> {
+    let (curve, names) = best_cpu(group);
+    let points = curve.points().iter().zip(names);
+    points
+        .map(|(at, (_, name))| {
+            json!([
+                at.size,
+                short(at.median),
+                short(at.low),
+                short(at.high),
+                name
+            ])
+        })
+        .collect()
+}
+
+fn answer(answer: &Answered, series: Option<usize>) -> Value {
+    let f = answer.found;
+    let change = f.crossing.for_good();
+    let speedup = answer.speedup.iter().map(|at| {
+        json!([
+            at.size,
+            short(at.ratio),
+            short(at.low),
+            short(at.high),
+            at.processes
+        ])
+    });
+    let dots = f
+        .processes
+        .iter()
+        .flatten()
+        .filter(|duel| duel.size > 0)
+        .map(|duel| (duel.size, duel.cpu_ns / duel.gpu_ns));
+    json!({
+        "question": f.question.name(),
+        "phrase": f.question.phrase(),
+        "series": series,
+        "machine": f.gpu_machine,
+        "cpu": format!("cpu/{}", f.cpu),
+        "from": answer.from(),
+        "range": answer.range(),
+        "size": change.map(|c| c.size),
+        "low": change.map(|c| c.low),
+        "high": change.map(|c| c.high),
+        "by": answer.by(),
+        "largest": f.speedup_size,
+        "grade": answer.trust.grade().name(),
+        "sure": answer.grade(),
+        "marks": answer.marks().join(", "),
+        "evidence": answer.anchor(),
+        "speedup": speedup.collect::<Vec<_>>(),
+        "dots": dots.filter(|(_, ratio)| ratio.is_normal() && *ratio > 0.0).map(|(size, ratio)| json!([size, short(ratio)])).collect::<Vec<_>>(),
+    })
 }
 
 /// The lines of a telemetry in the order in which the script draws them, null for one that says
@@ -148,21 +225,5 @@ fn lines(seen: &Telemetry) -> Value {
             seen.utilisation_percent,
         ],
         "events": seen.events.chunk_by(|a, b| a.time_ms == b.time_ms).map(at).collect::<Vec<_>>(),
-    })
-}
-
-fn crossing(f: &Found) -> Value {
-    let change = f.crossing.for_good();
-    json!({
-        "gpu": format!("gpu/{}", f.gpu),
-        "clock": f.clock,
-        "label": f.gpu_label(),
-        "cpu": format!("cpu/{}", f.cpu),
-        "machine": f.gpu_machine,
-        "question": f.question.phrase(),
-        "wins": words::wins(f),
-        "size": change.map(|c| c.size),
-        "low": change.map(|c| c.low),
-        "high": change.map(|c| c.high),
     })
 }

@@ -1,8 +1,12 @@
 //! `index.html`: one self-contained page, nothing fetched.
 
+mod answers;
+mod cards;
 mod data;
+mod evidence;
 mod findings;
 pub(super) mod group;
+mod headline;
 mod limits;
 mod link;
 mod profile;
@@ -12,9 +16,6 @@ mod waterfall;
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::analysis::crossover::pairs::{Found, headlines};
-use crate::analysis::crossover::search::Answer;
-use crate::analysis::crossover::words;
 use crate::analysis::telemetry;
 use crate::presentation::page::shell;
 use crate::presentation::{ink, units};
@@ -23,18 +24,12 @@ use crate::report::beside;
 use crate::results::machine::{Machine, NOT_REACHED};
 use crate::timing::Clock;
 
-/// In one script element, each using those before it.
-const SCRIPTS: [&str; 3] = [
-    include_str!("dom.js"),
-    include_str!("telemetry.js"),
-    include_str!("explorer.js"),
-];
-
 pub(super) use crate::report::page::group::Section;
 
 /// The page of a report. Links are relative to `out`, where it will lie.
 pub(super) fn page(report: &Assembled, sections: &[Section], out: &std::path::Path) -> String {
     let machine = &report.machine;
+    let answers = answers::answered(report);
     let body = html! {
         (masthead(report, sections))
         main {
@@ -46,11 +41,12 @@ pub(super) fn page(report: &Assembled, sections: &[Section], out: &std::path::Pa
                 }
             }
             @if let Some(words) = beside::banner(report) { p.banner role="note" { (words) } }
-            (answers(report))
+            (headline::section())
+            (cards::section(report, &answers))
             (findings::techniques(report))
-            (explorer(report))
             @for section in sections { (group::section(report, section, out)) }
             (limits::section(report))
+            (evidence::section(report, &answers))
             (reading(report))
             (left_out(machine))
         }
@@ -58,13 +54,11 @@ pub(super) fn page(report: &Assembled, sections: &[Section], out: &std::path::Pa
             "Made by " code { "crossover report" } ". The figures as data: "
             a href="summary.json" { "summary.json" } "; each plot as a file: " code { "plots/" } "."
         }
-        script type="application/json" id="data" { (PreEscaped(data::json(report))) }
-        script {
-            @for script in SCRIPTS { (PreEscaped(script)) }
-        }
+        (headline::scripts(data::json(report, &answers)))
         script { (PreEscaped(table::SCRIPT)) }
     };
-    shell(&format!("crossover: {}", machine.hardware()), body).into_string()
+    let title = format!("crossover: {}", machine.hardware());
+    shell(&title, &headline::STYLES, body).into_string()
 }
 
 fn masthead(report: &Assembled, sections: &[Section]) -> Markup {
@@ -73,8 +67,7 @@ fn masthead(report: &Assembled, sections: &[Section]) -> Markup {
     html! {
         header {
             div.wrap {
-                p.brand { "crossover" }
-                h1 { "When does the GPU win?" }
+                h1 { span.brand { "crossover" } " When does the GPU win?" }
                 p.machine {
                     @match (&machine.environment, gpu) {
                         (Some(e), Some(gpu)) => { b.gpu { (gpu.name) } " against " b.cpu { (e.cpu.model) } }
@@ -85,16 +78,23 @@ fn masthead(report: &Assembled, sections: &[Section]) -> Markup {
                         (None, _) => { "an unknown machine: these results carry no run record" }
                     }
                 }
-                (environment(machine))
+                details.environment {
+                    summary { "The machine and the run" }
+                    (environment(machine))
+                }
+                @for disturbance in machine.environment.iter().flat_map(|e| &e.disturbances) {
+                    p.notice { (disturbance) }
+                }
             }
         }
         nav {
             div.wrap {
+                a.scripted href="#chart" hidden { "Chart" }
                 a href="#answers" { "Answers" }
                 a href="#findings" { "Techniques" }
-                a.scripted href="#explorer" hidden { "Explorer" }
                 @for section in sections { a href={ "#" (section.anchor()) } { (report.topic(&section.group).title) } }
                 a href="#limits" { "Limits" }
+                @if !report.found.is_empty() { a href="#evidence" { "How sure" } }
             }
         }
     }
@@ -172,116 +172,7 @@ fn environment(machine: &Machine) -> Markup {
     ));
     html! {
         dl.facts { @for (name, fact) in facts { div { dt { (name) } dd { (fact) } } } }
-        @for disturbance in &e.disturbances { p.notice { (disturbance) } }
         (runs::runs(machine))
-    }
-}
-
-fn answers(report: &Assembled) -> Markup {
-    let all: Vec<&Found> = headlines(&report.found).collect();
-    html! {
-        section #answers {
-            h2 { "From which size on" }
-            @if all.is_empty() {
-                p {
-                    "No answer: it takes CPU and GPU results of one group with sizes in common. "
-                    "Run " code { "cargo bench" } " on a machine with a GPU, or name another \
-                    machine's results with " code { "crossover report --with DIR" } "."
-                }
-            }
-            div.cards {
-                @for of_group in all.chunk_by(|a, b| a.group == b.group) {
-                    article.card {
-                        h3 { (of_group[0].topic.title) }
-                        @for f in of_group { (answer(f)) }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn answer(f: &Found) -> Markup {
-    let symbol = &f.topic.symbol;
-    let only = words::only(f);
-    let big = match (f.crossing.answer, f.crossing.for_good()) {
-        (Answer::Always, _) if only.is_some() => "faster".to_owned(),
-        (Answer::Never | Answer::CrossesBack, None) if only.is_some() => "not faster".to_owned(),
-        (Answer::Always, _) => "always".to_owned(),
-        (Answer::Never, _) => "never".into(),
-        (Answer::Undecided, _) => "undecided".into(),
-        (_, Some(c)) => format!("{symbol} ≥ {}", f.topic.unit.from(c.size)),
-        (_, None) => "crosses back".into(),
-    };
-    let alone = match f.includes_launch {
-        true => "",
-        false => ", device time alone",
-    };
-    html! {
-        div.answer {
-            p.question { (f.question.phrase()) }
-            p.big data-answer=(format!("{}/{}", f.group, f.question.name()))
-                data-size=[f.crossing.for_good().map(|c| c.size)] { (big) }
-            p.small { (words::wins(f)) }
-            p.pair {
-                span.gpu { (f.gpu_label()) } (alone) " against " span.cpu { "cpu/" (f.cpu) }
-            }
-            p.speed { (words::at_largest(f)) }
-        }
-    }
-}
-
-/// Filled by the script, and out of sight without it.
-fn explorer(report: &Assembled) -> Markup {
-    html! {
-        section #explorer.scripted hidden {
-            h2 { "Explorer" }
-            div.controls {
-                label { "Group " select #x-group {} }
-                fieldset #x-metric {
-                    legend { "Show" }
-                    label { input type="radio" name="metric" value="time" checked; " time" }
-                    label { input type="radio" name="metric" value="speedup"; " speedup over the best CPU code" }
-                    label { input type="radio" name="metric" value="rate"; " throughput" }
-                }
-                label.size { "Size " output #x-size-label {} input #x-size type="range" min="0" step="1"; }
-            }
-            div.explore {
-                div.chart {
-                    svg #x-chart role="img" aria-label="Chart of the chosen implementations" {}
-                    p.note { "Choose a point, or a name beside, to see all that is known of it and what the GPU did meanwhile." }
-                    p.note #x-slowed { "▾ Something held the GPU's clock down while this benchmark ran." }
-                    div #x-tip role="status" hidden {}
-                }
-                div.side {
-                    p #x-winner aria-live="polite" {}
-                    ul #x-bars {}
-                    ul #x-crossings {}
-                }
-            }
-            div #x-one {
-                h3 #x-name aria-live="polite" {}
-                dl.facts #x-facts {}
-                figure #x-telemetry {
-                    figcaption.note { "The GPU while it was warmed up and sampled, from NVML ten times a second" }
-                    svg role="img" {}
-                    ol #x-events {}
-                    p.note #x-calm { "Nothing held the clock down." }
-                }
-            }
-            fieldset #x-series {
-                legend {
-                    "Implementations "
-                    button type="button" data-pick="headline" { "headline" } " "
-                    button type="button" data-pick="all" { "all" }
-                }
-                div.chips {}
-            }
-            @if !report.others.is_empty() {
-                p.note { "Thin lines with hollow points are another machine's figures." }
-            }
-        }
-        noscript { p.note { "With scripts allowed an explorer stands here; the plots and tables below need none." } }
     }
 }
 

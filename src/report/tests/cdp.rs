@@ -131,6 +131,39 @@ impl Browser {
         }
     }
 
+    /// Loads the page once more, address and all.
+    pub(crate) fn reload(&mut self) -> Driven {
+        self.call("Page.reload", json!({}))?;
+        loop {
+            let event = self.read()?;
+            let loaded = event["method"] == "Page.loadEventFired";
+            self.events.push_back(event);
+            if loaded {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Presses a key, and lets the page draw.
+    pub(crate) fn press(&mut self, key: &str) -> Driven {
+        let mut event = json!({"type": "keyDown", "key": key});
+        if key.chars().count() == 1 {
+            event["text"] = key.into();
+        }
+        self.call("Input.dispatchKeyEvent", event)?;
+        let up = json!({"type": "keyUp", "key": key});
+        self.call("Input.dispatchKeyEvent", up)?;
+        self.drawn()
+    }
+
+    /// Waits until what was changed is drawn.
+    pub(crate) fn drawn(&mut self) -> Driven {
+        self.eval(
+            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done())))",
+        )?;
+        Ok(())
+    }
+
     /// The value of a script.
     pub(crate) fn eval(&mut self, script: &str) -> Driven<Value> {
         let params = json!({"expression": script, "returnByValue": true, "awaitPromise": true});

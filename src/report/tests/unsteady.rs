@@ -73,7 +73,7 @@ fn it_is_marked_and_left_out_of_answers_and_findings() {
     assert_eq!(
         page.matches(&format!("\"unsteady\":\"{why}\"")).count(),
         3,
-        "the explorer"
+        "the chart"
     );
     for text in [
         "± The samples of 3 are unsteady",

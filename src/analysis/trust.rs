@@ -1,0 +1,113 @@
+//! How far an answer may be trusted: how many processes, runs and boards it is of, how wide its
+//! interval is, and what disturbed the measurements that it rests on.
+
+use std::collections::BTreeSet;
+
+use crate::analysis::crossover::pairs::Found;
+use crate::analysis::telemetry;
+use crate::results::curves::Benchmark;
+use crate::results::machine::Machine;
+
+/// A speedup whose interval reaches further than this on one side, as a factor, is rough.
+const ROUGH: f64 = 1.25;
+
+/// What an answer rests on.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Trust {
+    /// Processes that answered.
+    pub processes: usize,
+    /// How many of them agree on the kind of answer.
+    pub agree: usize,
+    /// Boards of the same model with an answer to the same question, this one included.
+    pub boards: usize,
+    /// Names of the runs that it rests on.
+    pub runs: Vec<String>,
+    /// How far the interval of the speedup at the largest size reaches on its wider side, as a
+    /// factor; `None` where it is not known.
+    pub reach: Option<f64>,
+    /// What held the GPU's clock down meanwhile.
+    pub slowed: Vec<String>,
+}
+
+/// The grade that the marks come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grade {
+    /// Several processes agree within a narrow interval, and nothing disturbed them.
+    Firm,
+    /// Several processes say it, with something against it.
+    Doubtful,
+    /// One process says it.
+    Thin,
+}
+
+impl Grade {
+    /// As the page marks it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Grade::Firm => "firm",
+            Grade::Doubtful => "doubtful",
+            Grade::Thin => "thin",
+        }
+    }
+}
+
+impl Trust {
+    /// What the marks come to.
+    pub(crate) fn grade(&self) -> Grade {
+        let doubts = self.agree < self.processes
+            || !self.slowed.is_empty()
+            || self.reach.is_none_or(|reach| reach > ROUGH);
+        match (self.processes, doubts) {
+            (..=1, _) => Grade::Thin,
+            (_, true) => Grade::Doubtful,
+            (_, false) => Grade::Firm,
+        }
+    }
+}
+
+/// What `found` rests on: results of `ours`, the machine of its CPU code, and of `theirs`, that of
+/// its GPU code. `beside` has the answers of each other machine. `interval` is that of the speedup
+/// at the largest size.
+pub(crate) fn of(
+    found: &Found,
+    ours: &Machine,
+    theirs: &Machine,
+    beside: &[(Machine, Vec<Found>)],
+    interval: Option<(f64, f64)>,
+) -> Trust {
+    let mut results: Vec<&Benchmark> = Vec::new();
+    let mut machines = vec![ours];
+    if !std::ptr::eq(ours, theirs) {
+        machines.push(theirs);
+    }
+    for machine in machines {
+        let group = machine.group(&found.group);
+        let all = group.into_iter().flat_map(|group| group.benchmarks());
+        results.extend(all.filter(|b| found.benchmarks.contains(&b.id)));
+    }
+    let runs: BTreeSet<&String> = results.iter().filter_map(|b| b.run.as_ref()).collect();
+    let mut slowed: Vec<String> = Vec::new();
+    for words in results.iter().flat_map(|b| telemetry::slowed(b)) {
+        if !slowed.iter().any(|known| known == words) {
+            slowed.push(words.to_owned());
+        }
+    }
+    let alike = |(machine, answers): &&(Machine, Vec<Found>)| {
+        !std::ptr::eq(machine, theirs)
+            && machine.gpu().is_some()
+            && machine.gpu() == theirs.gpu()
+            && answers.iter().any(|other| {
+                other.headline && (&other.group, other.question) == (&found.group, found.question)
+            })
+    };
+    let confirmed = found.confirmed;
+    let reach = interval.map(|(low, high)| (found.speedup / low).max(high / found.speedup));
+    Trust {
+        processes: confirmed.map_or(1, |confirmed| confirmed.processes),
+        agree: confirmed.map_or(1, |confirmed| confirmed.agree),
+        boards: 1 + beside.iter().filter(alike).count(),
+        runs: runs.into_iter().cloned().collect(),
+        reach: reach.filter(|reach| reach.is_finite() && *reach >= 1.0),
+        slowed,
+    }
+}

@@ -1,0 +1,152 @@
+//! The answers of a report with what stands beside each wherever it is shown: the curve of its
+//! speedup, what limits it, and how far it may be trusted.
+
+use crate::analysis::bottleneck::{self, Bottleneck};
+use crate::analysis::crossover::pairs::{Found, headlines};
+use crate::analysis::crossover::search::Answer;
+use crate::analysis::crossover::speedup::{Speedup, along};
+use crate::analysis::crossover::words;
+use crate::analysis::trust::{self, Grade, Trust};
+use crate::model::id::Device;
+use crate::presentation::units;
+use crate::report::assemble::Assembled;
+use crate::report::page::link::safe;
+use crate::results::curves::Series;
+use crate::results::machine::Machine;
+
+/// The answer to one question of a group.
+pub(super) struct Answered<'a> {
+    pub(super) found: &'a Found,
+    /// The machine of its GPU code.
+    pub(super) machine: &'a Machine,
+    /// Its GPU code.
+    pub(super) series: &'a Series,
+    /// By how much it is ahead along the sizes.
+    pub(super) speedup: Vec<Speedup>,
+    /// What limits it at the largest size.
+    pub(super) bottleneck: Option<Bottleneck>,
+    pub(super) trust: Trust,
+}
+
+/// The answer to each question of each group, in the order of the groups.
+pub(super) fn answered(report: &Assembled) -> Vec<Answered<'_>> {
+    headlines(&report.found)
+        .filter_map(|found| one(report, found))
+        .collect()
+}
+
+fn one<'a>(report: &'a Assembled, found: &'a Found) -> Option<Answered<'a>> {
+    let ours = report.machine.group(&found.group)?;
+    let machine = report.machines().find(|machine| match &found.gpu_machine {
+        Some(name) => machine.hardware() == *name,
+        None => true,
+    })?;
+    let group = machine.group(&found.group)?;
+    let series = group
+        .on(Device::Gpu)
+        .find(|s| s.implementation == found.gpu && s.clock_name() == found.clock)?;
+    let speedup = along(found, ours, series);
+    let at_largest = speedup.iter().find(|at| at.size == found.speedup_size);
+    let interval = at_largest.map(|at| (at.low, at.high));
+    // The processes may have been asked about a size that the run's own has no result of.
+    let largest = series
+        .at(found.speedup_size as u64)
+        .or_else(|| series.points.last());
+    Some(Answered {
+        found,
+        machine,
+        series,
+        speedup,
+        bottleneck: largest.and_then(|b| bottleneck::of(series, b, machine)),
+        trust: trust::of(found, &report.machine, machine, &report.others, interval),
+    })
+}
+
+impl Answered<'_> {
+    /// Where the measurements behind it are told.
+    pub(super) fn anchor(&self) -> String {
+        let question = self.found.question.name();
+        format!("evidence-{}-{question}", safe(&self.found.group))
+    }
+
+    /// `N ≥ 89`, or a word where nothing crosses.
+    pub(super) fn from(&self) -> String {
+        let f = self.found;
+        let only = words::only(f).is_some();
+        match (f.crossing.answer, f.crossing.for_good()) {
+            (Answer::Always, _) if only => "faster".to_owned(),
+            (Answer::Never | Answer::CrossesBack, None) if only => "not faster".to_owned(),
+            (Answer::Always, _) => "always".to_owned(),
+            (Answer::Never, _) => "never".to_owned(),
+            (Answer::Undecided, _) => "undecided".to_owned(),
+            (_, Some(change)) => {
+                format!("{} ≥ {}", f.topic.symbol, f.topic.unit.from(change.size))
+            }
+            (_, None) => "not for good".to_owned(),
+        }
+    }
+
+    /// `80 to 97`: where another run would see the crossing; else the sizes that were measured.
+    pub(super) fn range(&self) -> String {
+        let (f, unit) = (self.found, self.found.topic.unit);
+        if words::only(f).is_some() {
+            return "one size".to_owned();
+        }
+        if let Some(change) = f.crossing.for_good() {
+            return unit.range(change.low, change.high);
+        }
+        let (first, last) = f.crossing.range;
+        format!(
+            "{} to {}",
+            unit.write(first as u64),
+            unit.write(last as u64)
+        )
+    }
+
+    /// `32× faster`, at the largest size.
+    pub(super) fn by(&self) -> String {
+        match self.found.speedup {
+            ratio if ratio >= 1.0 => format!("{} faster", units::factor(ratio)),
+            ratio => format!("{} slower", units::factor(1.0 / ratio)),
+        }
+    }
+
+    /// The marks of trust in a few words, those that matter most first.
+    pub(super) fn marks(&self) -> Vec<String> {
+        let trust = &self.trust;
+        let mut marks = vec![match (trust.processes, trust.agree) {
+            (..=1, _) => "one process".to_owned(),
+            (n, agree) if agree == n => format!("{n} processes agree"),
+            (n, agree) => format!("{agree} of {n} processes agree"),
+        }];
+        if let Some(reach) = trust.reach {
+            // Factors beyond two read better as such.
+            marks.push(match reach < 2.0 {
+                true => format!("± {}", units::percent(reach - 1.0)),
+                false => format!("within {}", units::factor(reach)),
+            });
+        }
+        marks.push(match trust.boards {
+            1 => "one board".to_owned(),
+            n => format!("{n} boards"),
+        });
+        match trust.runs.len() {
+            0 => {}
+            1 => marks.push("one run".to_owned()),
+            n => marks.push(format!("results of {n} runs")),
+        }
+        if !trust.slowed.is_empty() {
+            marks.push(format!("throttled: {}", trust.slowed.join(", ")));
+        }
+        marks
+    }
+
+    /// The grade in words.
+    pub(super) fn grade(&self) -> &'static str {
+        match self.trust.grade() {
+            Grade::Firm => "Firm",
+            Grade::Doubtful => "With doubts",
+            Grade::Thin => "One process",
+        }
+    }
+}

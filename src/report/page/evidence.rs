@@ -1,0 +1,116 @@
+//! What each answer rests on: what every process measured, the runs, the board, what disturbed it,
+//! and the benchmarks.
+
+use maud::{Markup, html};
+
+use crate::analysis::crossover::words;
+use crate::model::record::Duel;
+use crate::presentation::units;
+use crate::report::assemble::Assembled;
+use crate::report::page::answers::Answered;
+use crate::report::page::runs::when;
+
+pub(super) fn section(report: &Assembled, all: &[Answered]) -> Markup {
+    html! {
+        @if !all.is_empty() {
+            section #evidence {
+                h2 { "How sure the answers are" }
+                p {
+                    "An answer is firm where several processes of their own, in which the best CPU code and \
+                     the GPU's took turns, agree, another run would see the speedup within 25 %, and nothing \
+                     held the GPU's clock down. What one process says, the next may not: processes of the \
+                     same code differ by what memory they got, by the threads beside them, and by the constant \
+                     of a launch."
+                }
+                @for group in all.chunk_by(|a, b| a.found.group == b.found.group) {
+                    details {
+                        summary { (report.topic(&group[0].found.group).title) }
+                        @for answer in group { (one(report, answer)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn one(report: &Assembled, answer: &Answered) -> Markup {
+    let (f, trust) = (answer.found, &answer.trust);
+    let unit = f.topic.unit;
+    let environment = answer.machine.environment.as_ref();
+    let uuid = environment.and_then(|e| e.gpu.as_ref()?.uuid.as_ref());
+    let run = |name: &String| {
+        let known = report.machines().flat_map(|m| &m.runs);
+        let mut known = known.filter(|(run, _)| run.run == *name);
+        known
+            .next()
+            .map_or_else(|| name.clone(), |(run, _)| when(run))
+    };
+    html! {
+        article.proof id=(answer.anchor()) {
+            h3 { (f.question.phrase()) }
+            dl.facts {
+                div { dt { "answer" } dd { (words::wins(f)) } }
+                div { dt { "at the largest size" } dd { (words::at_largest(f)) } }
+                div { dt { "compared" } dd { span.gpu { (f.gpu_label()) } " on the clock " (f.clock) ", against " span.cpu { "cpu/" (f.cpu) } } }
+                div { dt { "how sure" } dd { (answer.grade()) ": " (answer.marks().join(", ")) } }
+                div {
+                    dt { "board" }
+                    dd {
+                        (answer.machine.hardware())
+                        @if let Some(uuid) = uuid { ", " code { (uuid) } }
+                        @if trust.boards == 1 { "; another board of this model may differ" }
+                    }
+                }
+                div { dt { "runs" } dd { (trust.runs.iter().map(run).collect::<Vec<_>>().join("; ")) } }
+            }
+            (processes(answer))
+            details {
+                summary { (f.benchmarks.len()) " benchmarks" }
+                p.ids { @for id in &f.benchmarks { code { (id) } " " } }
+            }
+            @if f.processes.is_empty() {
+                p.note {
+                    "These results were not put to several processes. A run of "
+                    code { "cargo bench" } " does so after its groups."
+                }
+            } @else {
+                p.note { "Sizes in " (f.topic.symbol) " from " (unit.write(f.crossing.range.0 as u64)) " to " (unit.write(f.crossing.range.1 as u64)) " were asked about." }
+            }
+        }
+    }
+}
+
+/// Speedup by size, a column per process.
+fn processes(answer: &Answered) -> Markup {
+    let all = &answer.found.processes;
+    let mut sizes: Vec<u64> = all.iter().flatten().map(|duel| duel.size).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let ratio = |duel: &Duel| match duel.cpu_ns / duel.gpu_ns {
+        ratio if ratio.is_finite() => units::factor_fine(ratio),
+        _ => "unknown".to_owned(),
+    };
+    html! {
+        @if !all.is_empty() {
+            div.scroll tabindex="0" role="region" aria-label="Speedup in each process" {
+                table.matrix {
+                    caption { "CPU over GPU time in each process" }
+                    thead { tr {
+                        th scope="col" { (answer.found.topic.symbol) }
+                        @for at in 1..=all.len() { th.n scope="col" { (at) } }
+                    } }
+                    tbody {
+                        @for size in sizes {
+                            tr {
+                                th scope="row" { (answer.found.topic.unit.write(size)) }
+                                @for process in all {
+                                    td.n { @if let Some(duel) = process.iter().find(|d| d.size == size) { (ratio(duel)) } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

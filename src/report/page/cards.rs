@@ -99,12 +99,12 @@ fn sparkline(answers: &[Answered]) -> Markup {
     let top = |ratio: f64| 2.0 + (TALL - 4.0) * (y.1 - ratio.ln()) / (y.1 - y.0);
     html! {
         svg.spark viewBox=(format!("0 0 {WIDE} {TALL}")) aria-hidden="true" {
-            line.even x1="0" x2=(WIDE) y1=(format!("{:.1}", top(1.0))) y2=(format!("{:.1}", top(1.0)));
+            line.even x1="0" x2=(WIDE) y1=(format!("{:.1}", top(1.0))) y2=(format!("{:.1}", top(1.0))) {}
             @for answer in answers {
                 @let line: Vec<String> = answer.speedup.iter()
                     .map(|at| format!("{:.1},{:.1}", left(at.size), top(at.ratio)))
                     .collect();
-                polyline class={ "q-" (answer.found.question.name()) } points=(line.join(" "));
+                polyline class={ "q-" (answer.found.question.name()) } points=(line.join(" ")) {}
             }
         }
     }

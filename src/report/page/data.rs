@@ -122,8 +122,8 @@ fn facts(machine: &Machine, series: &Series, b: &Benchmark) -> Value {
         "reached": bottleneck.as_ref().and_then(|found| Some((1e4 * found.share?).round() / 1e4)),
         "share": bottleneck.as_ref().map(|found| &found.words),
         "roof": roof(series, b),
-        "joules": telemetry::energy_j(b),
-        "error": b.verified.as_ref().map(|v| v.error).filter(|e| *e > 0.0),
+        "joules": telemetry::energy_j(b).map(short),
+        "error": b.verified.as_ref().map(|v| short(v.error)).filter(|e| *e > 0.0),
         "slowed": Some(telemetry::slowed(b).join(", ")).filter(|s| !s.is_empty()),
         "capped": telemetry::capped(b, machine.environment.as_ref()).map(|c| c.words()),
         "unsteady": b.unsteady,
@@ -206,23 +206,35 @@ fn answer(answer: &Answered, series: Option<usize>) -> Value {
     })
 }
 
+/// Values one after the other, each with how often it stands there: most of what NVML says stays
+/// the same from one reading to the next.
+fn runs<T: PartialEq + serde::Serialize>(values: &[T]) -> Vec<Value> {
+    let same = values.chunk_by(|a, b| a == b);
+    same.flat_map(|run| [json!(run[0]), json!(run.len())])
+        .collect()
+}
+
 /// The lines of a telemetry in the order in which the script draws them, null for one that says
-/// nothing, and what happened at each time.
+/// nothing, and what happened at each time. Times are those since the reading before.
 fn lines(seen: &Telemetry) -> Value {
     let changes = seen.memory_clock_mhz.windows(2).any(|w| w[0] != w[1]);
     let watts = seen.power_w.iter().map(|w| w.map(f64::round));
+    let before = std::iter::once(&0).chain(&seen.time_ms);
+    let steps: Vec<i64> = (seen.time_ms.iter().zip(before))
+        .map(|(at, before)| i64::from(*at) - i64::from(*before))
+        .collect();
     let at = |events: &[TelemetryEvent]| {
         let what: Vec<String> = events.iter().map(telemetry::words).collect();
         json!({ "ms": events[0].time_ms, "what": what })
     };
     json!({
-        "time": seen.time_ms,
+        "time": runs(&steps),
         "lines": [
-            seen.sm_clock_mhz,
-            changes.then_some(&seen.memory_clock_mhz),
-            watts.collect::<Vec<_>>(),
-            seen.temperature_c,
-            seen.utilisation_percent,
+            runs(&seen.sm_clock_mhz),
+            changes.then(|| runs(&seen.memory_clock_mhz)),
+            runs(&watts.collect::<Vec<_>>()),
+            runs(&seen.temperature_c),
+            runs(&seen.utilisation_percent),
         ],
         "events": seen.events.chunk_by(|a, b| a.time_ms == b.time_ms).map(at).collect::<Vec<_>>(),
     })

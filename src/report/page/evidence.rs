@@ -92,7 +92,7 @@ fn processes(answer: &Answered) -> Markup {
     };
     html! {
         @if !all.is_empty() {
-            div.scroll tabindex="0" role="region" aria-label="Speedup in each process" {
+            div.scroll tabindex="0" role="group" aria-label="Speedup in each process" {
                 table.matrix {
                     caption { "CPU over GPU time in each process" }
                     thead { tr {

@@ -51,7 +51,7 @@ pub(super) fn section() -> Markup {
                  move the view, Escape shows everything. Or drag over the part to enlarge. "
                 a #c-link href="#chart" { "Link to this view" }
             }
-            details #c-table { summary { "The values as a table" } div.scroll tabindex="0" role="region" aria-label="Values of the chart" {} }
+            details #c-table { summary { "The values as a table" } div.scroll tabindex="0" role="group" aria-label="Values of the chart" {} }
             details #c-roof {
                 summary { "Roofline: FLOP/s over FLOP per byte" }
                 div.plot {

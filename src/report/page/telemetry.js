@@ -13,10 +13,15 @@ const drawTelemetry = (() => {
   const number = (v) => (Math.abs(v) < 1e15 ? v.toLocaleString("en-US") : v.toExponential(2).replace("+", ""));
   const seconds = (ms) => `${Number((ms / 1000).toFixed(2))} s`;
 
-  return (svg, telemetry) => {
+  // A value and how often it stands there, one after the other.
+  const spelled = (runs) => (runs || []).flatMap((value, i) => (i % 2 ? [] : Array(runs[i + 1]).fill(value)));
+
+  return (svg, { time, lines, events }) => {
+    let ms = 0;
+    const times = spelled(time).map((step) => (ms += step));
     const W = Math.max(300, svg.parentElement.clientWidth);
     const tracks = TRACKS.map(([name, unit, range], i) => {
-      const dots = (telemetry.lines[i] || []).map((v, at) => ({ ms: telemetry.time[at], v })).filter((d) => d.v !== null);
+      const dots = spelled(lines[i]).map((v, at) => ({ ms: times[at], v })).filter((d) => d.v !== null);
       if (!dots.length) return null;
       const low = Math.min(...dots.map((d) => d.v)), high = Math.max(...dots.map((d) => d.v));
       const text = `${low < high ? number(low) + " to " : ""}${number(high)} ${unit}`;
@@ -27,8 +32,7 @@ const drawTelemetry = (() => {
     svg.setAttribute("aria-label", tracks.map((t) => `${t.name} ${t.text}`).join(", "));
     svg.replaceChildren();
 
-    const events = telemetry.events;
-    const end = Math.max(1, ...telemetry.time, ...events.map((e) => e.ms));
+    const end = Math.max(1, ...times, ...events.map((e) => e.ms));
     const x = (ms) => LEFT + (ms / end) * (W - LEFT - RIGHT);
     const most = (W - LEFT - RIGHT) / 84;
     const step = [50, 100, 200, 500, 1000, 2000, 5000, 10000, 30000].find((s) => end / s <= most) || end;

@@ -10,7 +10,7 @@ use crate::timing::Clock;
 
 /// Five processes, whose CPU is so many percent slower than it should be: the crossing is at 96 and
 /// the GPU 16 times faster at 1,536.
-fn confirmation(question: Data, gpu: &str, percent: [f64; 5]) -> Confirmation {
+pub(super) fn confirmation(question: Data, gpu: &str, percent: [f64; 5]) -> Confirmation {
     let process = |percent: f64| {
         let duel = |size: u64| Duel {
             size,
@@ -36,7 +36,7 @@ fn confirmation(question: Data, gpu: &str, percent: [f64; 5]) -> Confirmation {
 }
 
 /// The run's own process sees the crossing at 48.
-fn planted(f: &Fixture) {
+pub(super) fn planted(f: &Fixture) {
     for n in [8, 48, 96, 192, 1536] {
         let ns = 1e4 * (f64::from(n) / 48.0);
         f.plant(&Planted::new(

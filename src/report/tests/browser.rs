@@ -538,6 +538,17 @@ fn the_committed_reference() {
     with_browser(|browser| {
         browser.look(1400, 900, false)?;
         browser.open(&written.page)?;
+        let took = "performance.getEntriesByType('navigation')[0].duration";
+        let ms = browser.eval(took)?.as_f64().unwrap_or_default();
+        let bytes = fs::metadata(&written.page)?.len();
+        eprintln!(
+            "{:.2} MB, drawn {ms:.0} ms after it was asked for",
+            bytes as f64 * 1e-6
+        );
+        // Beside other tests: by itself on two cores it takes a quarter of that.
+        assert!(ms < 2000.0, "{ms}");
+        let labels = labels_are_apart(browser)?;
+        assert!(labels >= 3, "{labels}");
         let cards = browser.eval("document.querySelectorAll('.card').length")?;
         assert!(cards.as_u64() >= Some(1), "{cards}");
         photograph(browser, "reference")?;

@@ -5,6 +5,7 @@ mod browser;
 mod cdp;
 mod findings;
 mod fixture;
+mod headline;
 mod lessons;
 mod limits;
 mod page;

@@ -230,8 +230,9 @@ const lineChart = (box, on) => {
       font: FONT,
       grid: { stroke: grid, width: 1 },
       ticks: { stroke: grid, width: 1, size: 4 },
-      // One step fits always: the lines are ours.
-      incrs: (u, i, min, max) => [max - min],
+      // The lines are ours, and one step fits always: uPlot takes none below 5 that it does not know,
+      // and then draws no axis.
+      incrs: (u, i, min, max) => [Math.max(5, max - min)],
       splits: (u, i, min, max) => ticks(min, max, most, of),
       values: (u, splits) => splits.map((v) => words(of.back(v))),
       ...extra,

@@ -54,6 +54,33 @@ fn one(group: &Group) -> Option<Finding> {
     for key in KEPT.map(|(key, _)| key).into_iter().chain([PEAK]) {
         finding = finding.figure(key, bytes(first, key).unwrap_or(f64::NAN));
     }
+    let row = |(format, b): &(Format, &Benchmark)| -> Vec<String> {
+        let cell = |key| bytes(b, key).map_or(String::new(), units::bytes);
+        let cells = [PEAK]
+            .into_iter()
+            .chain(KEPT.map(|(key, ..)| key))
+            .map(cell);
+        [format.name().to_owned()]
+            .into_iter()
+            .chain(cells)
+            .collect()
+    };
+    let caption = format!(
+        "{} at {}: device memory by number format.",
+        sentence(&group.topic.work),
+        group.topic.at(first.size)
+    );
+    let finding = finding.tabled(
+        caption,
+        &[
+            "format",
+            "at most",
+            "parameters and theirs",
+            "activations",
+            "workspace",
+        ],
+        found.iter().map(row).collect(),
+    );
     Some(finding.rests_on(found.iter().map(|(_, b)| *b)))
 }
 

@@ -10,7 +10,7 @@ use crate::report::page::link::safe;
 pub(super) fn section(report: &Assembled, all: &[Answered]) -> Markup {
     html! {
         section #answers {
-            h2 { "From which size on the GPU wins" }
+            h2 { "The size from which the GPU is faster" }
             @if all.is_empty() {
                 p {
                     "No answer: it takes CPU and GPU results of one group with sizes in common. "

@@ -8,6 +8,7 @@ use crate::analysis::limits::Kind;
 use crate::analysis::rate::{self, Work};
 use crate::analysis::telemetry;
 use crate::model::telemetry::{Telemetry, TelemetryEvent};
+use crate::model::topic::Unit;
 use crate::presentation::ink::{self, Family, Role};
 use crate::report::assemble::Assembled;
 use crate::report::charts;
@@ -61,7 +62,7 @@ fn group(report: &Assembled, name: &str, answers: &[Answered]) -> Value {
         "title": topic.title,
         "symbol": topic.symbol,
         "axis": topic.axis,
-        "sizes": topic.unit,
+        "sizes": sizes(topic.unit),
         "compares": topic.compares,
         "unit": work.map(Work::unit),
         "series": all.iter().map(|(machine, group, s)| series(report, group, machine, s, work)).collect::<Vec<_>>(),
@@ -70,6 +71,16 @@ fn group(report: &Assembled, name: &str, answers: &[Answered]) -> Value {
         "flops": roofs(Work::Flop),
         "bytes": roofs(Work::Bytes),
     })
+}
+
+/// How sizes are written, as the tables do.
+fn sizes(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Count => "count",
+        Unit::Powers => "powers",
+        Unit::Bytes => "bytes",
+        Unit::Time => "time",
+    }
 }
 
 fn series(

@@ -9,6 +9,7 @@ use crate::presentation::units;
 use crate::report::assemble::Assembled;
 use crate::report::page::answers::Answered;
 use crate::report::page::runs::when;
+use crate::report::page::table;
 
 pub(super) fn section(report: &Assembled, all: &[Answered]) -> Markup {
     html! {
@@ -90,9 +91,15 @@ fn processes(answer: &Answered) -> Markup {
         ratio if ratio.is_finite() => units::factor_fine(ratio),
         _ => "unknown".to_owned(),
     };
+    let found = answer.found;
+    let what = format!(
+        "Speedup in each process: {}, {}",
+        found.topic.title,
+        found.question.phrase()
+    );
     html! {
         @if !all.is_empty() {
-            div.scroll tabindex="0" role="group" aria-label="Speedup in each process" {
+            (table::scroll(&what, html! {
                 table.matrix {
                     caption { "CPU over GPU time in each process" }
                     thead { tr {
@@ -110,7 +117,7 @@ fn processes(answer: &Answered) -> Markup {
                         }
                     }
                 }
-            }
+            }))
         }
     }
 }

@@ -61,7 +61,8 @@ fn line(report: &Assembled, technique: Technique, gains: &[(&Finding, &Gain)]) -
             td {
                 @for (i, (finding, gain)) in gains.iter().take(MOST_PLACES).enumerate() {
                     @if i > 0 { "; " }
-                    a href={ "#" (anchor(finding)) } { (report.topic(&finding.group).title) }
+                    // Of an answer the chart has the whole curve, where there is a script.
+                    a href={ "#" (anchor(finding)) } data-group=[finding.in_a_table.then_some(&finding.group)] { (report.topic(&finding.group).title) }
                     " " (faster(gain.factor)) " at " (gain.at)
                 }
                 @if gains.len() > MOST_PLACES { "; and " (gains.len() - MOST_PLACES) " more" }
@@ -182,8 +183,8 @@ fn coloured(text: &str) -> Markup {
             @let (name, rest) = name.split_at(kept);
             (before)
             @match name.get(..4) {
-                Some("gpu/") => { b.gpu { (name) } (rest) }
-                Some("cpu/") => { b.cpu { (name) } (rest) }
+                Some("gpu/") => { b.gpu { (table::breakable(name)) } (rest) }
+                Some("cpu/") => { b.cpu { (table::breakable(name)) } (rest) }
                 _ => { (name) (rest) }
             }
         }

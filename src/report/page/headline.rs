@@ -3,6 +3,8 @@
 
 use maud::{Markup, PreEscaped, html};
 
+use crate::report::page::table;
+
 /// In one script element, each using those before it.
 const SCRIPTS: [&str; 9] = [
     include_str!("dom.js"),
@@ -51,7 +53,7 @@ pub(super) fn section() -> Markup {
                  move the view, Escape shows everything. Or drag over the part to enlarge. "
                 a #c-link href="#chart" { "Link to this view" }
             }
-            details #c-table { summary { "The values as a table" } div.scroll tabindex="0" role="group" aria-label="Values of the chart" {} }
+            details #c-table { summary { "The values as a table" } (table::scroll("Values of the chart", html! {})) }
             details #c-roof {
                 summary { "Roofline: FLOP/s over FLOP per byte" }
                 div.plot {

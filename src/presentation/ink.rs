@@ -177,8 +177,9 @@ impl Inks {
         RGBColor(0, (at >> 8) as u8, at as u8)
     }
 
-    /// Replaces the numbers in a finished SVG.
-    pub(super) fn apply(&self, svg: &str) -> String {
+    /// Replaces the numbers in a finished SVG by classes, and with `colours` by these too, for where
+    /// no style sheet is read.
+    pub(super) fn apply(&self, svg: &str, colours: bool) -> String {
         let mut out = String::with_capacity(svg.len() * 5 / 4);
         let mut rest = svg;
         while let Some(at) = rest.find("=\"#") {
@@ -195,11 +196,10 @@ impl Inks {
             };
             out.push_str(&before[..before.len() - attribute.len()]);
             let letter = &attribute[..1];
-            out += &format!(
-                "class=\"{letter}-{}\" {attribute}=\"{}\"",
-                role.class(),
-                role.light()
-            );
+            out += &format!("class=\"{letter}-{}\"", role.class());
+            if colours {
+                out += &format!(" {attribute}=\"{}\"", role.light());
+            }
             if let (Some(dash), "stroke") = (dash, attribute) {
                 out += &format!(" stroke-dasharray=\"{dash}\"");
             }
@@ -222,7 +222,12 @@ mod tests {
         inks.line(Role::Shade(Family::Gpu, 0), Some(Clock::Events), 2);
         let svg = "<text fill=\"#000000\">=\"#</text><polyline stroke=\"#000001\" points=\"\"/>";
         assert_eq!(
-            inks.apply(svg),
+            inks.apply(svg, false),
+            "<text class=\"f-ink\">=\"#</text><polyline class=\"s-gpu0\" \
+             stroke-dasharray=\"12 8\" points=\"\"/>"
+        );
+        assert_eq!(
+            inks.apply(svg, true),
             "<text class=\"f-ink\" fill=\"#1c2430\">=\"#</text><polyline class=\"s-gpu0\" \
              stroke=\"#d55e00\" stroke-dasharray=\"12 8\" points=\"\"/>"
         );

@@ -50,11 +50,7 @@ pub(crate) fn refresh(root: &Path, out: &Path, options: &Options) -> Result<Writ
 fn write(report: &Assembled, out: &Path) -> Result<Written, ReportError> {
     let summary = out.join("summary.json");
     files::write_json(&summary, &summary::summary(report))?;
-    let sections: Vec<Section> = report
-        .group_names()
-        .iter()
-        .map(|name| Section::draw(report, name))
-        .collect();
+    let sections = Section::all(report);
     let folder = out.join("plots");
     for drawn in sections.iter().flat_map(|s| &s.plots) {
         let path = folder.join(&drawn.file);

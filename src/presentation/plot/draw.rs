@@ -20,6 +20,38 @@ enum End {
 /// Markers nearer to each other would cover the line between them, and with it its dashes.
 const BETWEEN_MARKERS: i32 = 15 * SCALE;
 
+/// Of a marker, in scaled pixels.
+const RADIUS: i32 = 10;
+
+/// The corners of a marker that is not round.
+fn corners(index: usize, (x, y): (i32, i32)) -> Vec<(i32, i32)> {
+    let r = RADIUS;
+    match index % 5 {
+        1 => vec![
+            (x, y - r - 3),
+            (x + r + 2, y + r - 2),
+            (x - r - 2, y + r - 2),
+        ],
+        2 => vec![
+            (x - r + 1, y - r + 1),
+            (x + r - 1, y - r + 1),
+            (x + r - 1, y + r - 1),
+            (x - r + 1, y + r - 1),
+        ],
+        3 => vec![
+            (x, y - r - 4),
+            (x + r + 4, y),
+            (x, y + r + 4),
+            (x - r - 4, y),
+        ],
+        _ => vec![
+            (x, y + r + 3),
+            (x + r + 2, y - r + 2),
+            (x - r - 2, y - r + 2),
+        ],
+    }
+}
+
 /// The points that get a marker: the ends, and between them those that leave the line to be seen.
 fn apart(points: &[(i32, i32)]) -> Vec<(i32, i32)> {
     let mut kept: Vec<(i32, i32)> = Vec::new();
@@ -84,9 +116,13 @@ const MARK_ROW: i32 = 17;
 const BELOW: i32 = 48;
 
 impl Plot {
-    /// The plot as SVG for a page whose style sheet holds the dark colours; `None` when no
-    /// curve has a point.
+    /// The plot as SVG for a page; `None` when no curve has a point.
     pub(crate) fn svg(&self, shape: Shape) -> Option<String> {
+        Some(self.drawing(shape)?.inline())
+    }
+
+    /// The plot drawn, for a page or as a file; `None` when no curve has a point.
+    pub(crate) fn drawing(&self, shape: Shape) -> Option<Drawing> {
         let mut layout = shape.layout();
         let sizes = Axis::sizes(self, layout.ticks.0)?;
         let values = Axis::values(self, layout.ticks.1)?;
@@ -120,39 +156,111 @@ impl Plot {
         }
         let open = svg.find("<svg ")?;
         let body = svg[open..].find('>').map(|at| &svg[open + at + 1..])?;
-        // What the page says once, and what is so anyway, need not stand in thousands of elements.
+        // What is so anyway need not stand in thousands of elements.
         let body = body
             .replace(" opacity=\"1\"", "")
             .replace(" font-family=\"sans-serif\"", "");
-        let head = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 {} {}\" \
-             stroke-linejoin=\"round\">",
-            size.0, size.1
-        );
-        Some(head + "\n<title>" + &escape(&self.title) + "</title>" + &canvas.inks.apply(&body))
+        Some(Drawing {
+            title: escape(&self.title),
+            size,
+            body,
+            inks: canvas.inks,
+        })
+    }
+}
+
+/// A plot that is drawn.
+pub(crate) struct Drawing {
+    title: String,
+    /// In scaled pixels.
+    size: (i32, i32),
+    /// The elements, with numbers for colours.
+    body: String,
+    inks: Inks,
+}
+
+impl Drawing {
+    /// For a page whose style sheet has the colours, light and dark, and what lines and areas are
+    /// without; a page holds many plots, so each says nothing twice.
+    pub(crate) fn inline(&self) -> String {
+        let (width, height) = self.size;
+        let body = merged(&self.inks.apply(&self.body, false))
+            .replace(" fill=\"none\" class=\"s-", " class=\"s-")
+            .replace(" stroke=\"none\" stroke-width=\"1\"", "")
+            .replace(" text-anchor=\"start\"", "")
+            .replace("font-size=\"60.00000000000001\"", "font-size=\"60\"")
+            .replace(" font-size=\"48\"", "")
+            .replace('\n', "");
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 {width} {height}\" \
+             stroke-linejoin=\"round\" font-size=\"48\"><title>{}</title>{body}",
+            self.title
+        )
     }
 
-    /// The plot as a file of its own: with a size, the dark colours and a background.
-    pub(crate) fn file(&self) -> Option<String> {
-        let svg = self.svg(Shape::Wide)?;
-        let view = svg.split_once("viewBox=\"0 0 ")?.1.split_once('"')?.0;
-        let (width, height) = view.split_once(' ')?;
-        let px = |n: &str| n.parse::<i32>().ok().map(|n| n / SCALE);
-        let sized = format!(
-            "<svg width=\"{}\" height=\"{}\" font-family=\"sans-serif\"",
-            px(width)?,
-            px(height)?
-        );
-        let style = format!(
-            "</title><style>{}</style><rect class=\"f-paper\" fill=\"{}\" width=\"{width}\" \
-             height=\"{height}\" rx=\"24\"/>",
+    /// As a file of its own: with a size, the dark colours and a background.
+    pub(crate) fn file(&self) -> String {
+        let (width, height) = self.size;
+        format!(
+            "<svg width=\"{}\" height=\"{}\" font-family=\"sans-serif\" \
+             xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 {width} {height}\" \
+             stroke-linejoin=\"round\">\n<title>{}</title><style>{}</style><rect class=\"f-paper\" \
+             fill=\"{}\" width=\"{width}\" height=\"{height}\" rx=\"24\"/>{}",
+            width / SCALE,
+            height / SCALE,
+            self.title,
             css(),
-            Role::Paper.light()
-        );
-        Some(
-            svg.replacen("<svg", &sized, 1)
-                .replacen("</title>", &style, 1),
+            Role::Paper.light(),
+            self.inks.apply(&self.body, true)
         )
+    }
+}
+
+/// Like shapes that follow each other, each a line of what plotters wrote, as one path.
+fn merged(body: &str) -> String {
+    let mut out = String::with_capacity(body.len());
+    let mut last: Option<String> = None;
+    for line in body.lines() {
+        let Some((attributes, path)) = path(line) else {
+            if last.take().is_some() {
+                out.push_str("\"/>");
+            }
+            out.push_str(line);
+            continue;
+        };
+        if last.as_ref() != Some(&attributes) {
+            if last.is_some() {
+                out.push_str("\"/>");
+            }
+            out += &format!("<path {attributes} d=\"");
+            last = Some(attributes);
+        }
+        out.push_str(&path);
+    }
+    out
+}
+
+/// The attributes of a shape without a hole, and where it goes.
+fn path(line: &str) -> Option<(String, String)> {
+    let value = |name: &str| {
+        let from = line.find(&format!(" {name}=\""))? + name.len() + 3;
+        line[from..].split('"').next()
+    };
+    let points = || Some(format!("M{}", value("points")?.trim_end()));
+    let (tag, rest) = line.strip_prefix('<')?.split_once(' ')?;
+    match tag {
+        "polyline" => Some((rest.split_once(" points=")?.0.to_owned(), points()?)),
+        "polygon" => Some((rest.split_once(" points=")?.0.to_owned(), points()? + "Z")),
+        "circle" => {
+            let attributes = rest.split_once(" r=\"")?.1.split_once("\" ")?.1;
+            let attributes = attributes.strip_suffix("/>")?.to_owned();
+            let number = |name| value(name)?.parse::<i32>().ok();
+            let (x, y, r) = (number("cx")?, number("cy")?, number("r")?);
+            let turn = format!("a{r},{r} 0 1 0");
+            let path = format!("M{},{y}{turn} {},0{turn}-{},0", x - r, 2 * r, 2 * r);
+            Some((attributes, path))
+        }
+        _ => None,
     }
 }
 
@@ -202,9 +310,7 @@ impl Canvas<'_> {
             if self.plot.quantity == Quantity::Ratio {
                 self.whiskers(area, curve)?;
             }
-            for at in apart(&at) {
-                self.marker(area, curve, at)?;
-            }
+            self.markers(area, curve, &apart(&at))?;
         }
         self.ends(area)?;
         self.marks(area)?;
@@ -272,16 +378,23 @@ impl Canvas<'_> {
             let y = self.y(v);
             self.stroke(area, vec![(left, y), (right, y)], Role::Grid, 2)?;
         }
+        // All lines, then all labels: on a page like lines that follow each other are one.
         for v in self.values.ticks.clone() {
             let y = self.y(v);
             self.stroke(area, vec![(left, y), (right, y)], Role::Grid, 4)?;
+        }
+        for v in self.sizes.ticks.clone() {
+            let x = self.x(v);
+            self.stroke(area, vec![(x, top), (x, bottom)], Role::Grid, 4)?;
+        }
+        for v in self.values.ticks.clone() {
+            let y = self.y(v);
             let label = axis::value_label(v, self.plot.quantity);
             let at = (self.layout.left - 8, y / SCALE);
             self.text(area, &label, at, Role::Muted, font, HPos::Right, false)?;
         }
         for v in self.sizes.ticks.clone() {
             let x = self.x(v);
-            self.stroke(area, vec![(x, top), (x, bottom)], Role::Grid, 4)?;
             let label = axis::size_label(v, self.sizes.to, self.plot.size_unit);
             let at = (x / SCALE, bottom / SCALE + 13);
             self.text(area, &label, at, Role::Muted, font, HPos::Center, false)?;
@@ -374,48 +487,29 @@ impl Canvas<'_> {
     }
 
     /// Filled for this machine's figures, hollow for another's.
-    fn marker(&mut self, area: &Area, curve: &Curve, (x, y): (i32, i32)) -> Drawn {
+    fn marker(&mut self, area: &Area, curve: &Curve, at: (i32, i32)) -> Drawn {
+        self.markers(area, curve, &[at])
+    }
+
+    /// Markers that do not touch each other.
+    fn markers(&mut self, area: &Area, curve: &Curve, at: &[(i32, i32)]) -> Drawn {
         let color = self.inks.solid(role(curve));
         let paper = self.inks.solid(Role::Paper);
-        let r = 10;
-        let corners: Vec<(i32, i32)> = match curve.index % 5 {
-            0 => {
-                let fill = if curve.other { paper } else { color };
-                area.draw(&Circle::new((x, y), r, fill.filled()))?;
-                if curve.other {
-                    area.draw(&Circle::new((x, y), r, color.stroke_width(5)))?;
-                }
-                return Ok(());
-            }
-            1 => vec![
-                (x, y - r - 3),
-                (x + r + 2, y + r - 2),
-                (x - r - 2, y + r - 2),
-            ],
-            2 => vec![
-                (x - r + 1, y - r + 1),
-                (x + r - 1, y - r + 1),
-                (x + r - 1, y + r - 1),
-                (x - r + 1, y + r - 1),
-            ],
-            3 => vec![
-                (x, y - r - 4),
-                (x + r + 4, y),
-                (x, y + r + 4),
-                (x - r - 4, y),
-            ],
-            _ => vec![
-                (x, y + r + 3),
-                (x + r + 2, y - r + 2),
-                (x - r - 2, y - r + 2),
-            ],
-        };
         let fill = if curve.other { paper } else { color };
-        area.draw(&Polygon::new(corners.clone(), fill.filled()))?;
-        if curve.other {
-            let mut closed = corners;
+        let round = curve.index % 5 == 0;
+        for &at in at {
+            match round {
+                true => area.draw(&Circle::new(at, RADIUS, fill.filled()))?,
+                false => area.draw(&Polygon::new(corners(curve.index, at), fill.filled()))?,
+            }
+        }
+        for &at in at.iter().filter(|_| curve.other) {
+            let mut closed = corners(curve.index, at);
             closed.push(closed[0]);
-            area.draw(&PathElement::new(closed, color.stroke_width(5)))?;
+            match round {
+                true => area.draw(&Circle::new(at, RADIUS, color.stroke_width(5)))?,
+                false => area.draw(&PathElement::new(closed, color.stroke_width(5)))?,
+            }
         }
         Ok(())
     }

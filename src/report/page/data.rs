@@ -1,4 +1,4 @@
-//! What the chart at the top works on, as JSON inside the page.
+//! What the chart at the top works on, as JSON.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,6 @@ use crate::report::page::runs::earlier_run;
 use crate::results::curves::{Benchmark, Group, Series};
 use crate::results::machine::Machine;
 
-/// Safe inside a script element whatever names the files held.
 pub(super) fn json(report: &Assembled, answers: &[Answered]) -> String {
     let groups: Vec<Value> = report
         .group_names()
@@ -27,9 +26,7 @@ pub(super) fn json(report: &Assembled, answers: &[Answered]) -> String {
         .map(|name| group(report, name, answers))
         .collect();
     let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-    json!({ "groups": groups, "kinds": kinds })
-        .to_string()
-        .replace('<', "\\u003c")
+    json!({ "groups": groups, "kinds": kinds }).to_string()
 }
 
 /// To six digits, which is more than is shown and keeps the page small.

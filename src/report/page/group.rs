@@ -32,8 +32,12 @@ pub(in crate::report) struct Drawn {
     /// Whether it is that of the answers.
     pub(in crate::report) shows_speedup: bool,
     wide: String,
-    narrow: String,
+    /// For a phone; none where there are too many groups.
+    narrow: Option<String>,
 }
+
+/// Beyond so many groups a page says each plot once, and a phone scrolls.
+const MANY: usize = 40;
 
 /// One group of any machine, drawn.
 pub(in crate::report) struct Section {
@@ -46,8 +50,18 @@ pub(in crate::report) struct Section {
 }
 
 impl Section {
-    /// Draws a group.
-    pub(in crate::report) fn draw(report: &Assembled, group: &str) -> Self {
+    /// Draws each group.
+    pub(in crate::report) fn all(report: &Assembled) -> Vec<Self> {
+        let names = report.group_names();
+        let few = names.len() <= MANY;
+        names
+            .iter()
+            .map(|name| Self::draw(report, name, few))
+            .collect()
+    }
+
+    /// Draws a group, where they are `few` for a phone too.
+    pub(in crate::report) fn draw(report: &Assembled, group: &str, few: bool) -> Self {
         use crate::presentation::plot::figure::Shape::{Narrow, Wide};
         if one_size(report, group) {
             // A curve of one point is none: the section has bars instead.
@@ -60,12 +74,13 @@ impl Section {
         let plots = charts::charts(report, group)
             .into_iter()
             .filter_map(|(kind, plot)| {
+                let wide = plot.drawing(Wide)?;
                 Some(Drawn {
                     file: format!("{}-{kind}.svg", safe(group)),
-                    svg: plot.file()?,
+                    svg: wide.file(),
                     shows_speedup: plot.quantity == Quantity::Speedup,
-                    wide: plot.svg(Wide)?,
-                    narrow: plot.svg(Narrow)?,
+                    wide: wide.inline(),
+                    narrow: few.then(|| plot.svg(Narrow)).flatten(),
                 })
             })
             .collect();
@@ -101,9 +116,18 @@ pub(super) fn section(report: &Assembled, section: &Section, out: &Path) -> Mark
             @if !section.plots.is_empty() {
                 div.plots {
                     @for plot in &section.plots {
-                        figure {
-                            div.wide { (PreEscaped(&plot.wide)) }
-                            div.narrow { (PreEscaped(&plot.narrow)) }
+                        @match &plot.narrow {
+                            Some(narrow) => {
+                                figure {
+                                    div.wide { (PreEscaped(&plot.wide)) }
+                                    div.narrow { (PreEscaped(narrow)) }
+                                }
+                            }
+                            None => {
+                                figure.scroll tabindex="0" role="region" aria-label={ "Plot of " (topic.title) } {
+                                    (PreEscaped(&plot.wide))
+                                }
+                            }
                         }
                     }
                 }
@@ -396,35 +420,35 @@ fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> 
             (table::table(&format!("{}: all figures, {}", group.topic.title, machine.hardware()), &format!("{}-figures", safe(&group.name)), Some("all columns"), html! {
                 table.plain.figures {
                     thead { tr {
-                        th { "benchmark" } th.n data-v="median, ns" { "median" } th.n data-v={ "rate" (unit) } { "rate" } th.n { "share of the limit" }
-                        th.rest { "clock" } th.n.rest { "interval" } th.n.rest { "spread" }
-                        @if counted { th.n.rest { "energy" } }
-                        th.n.rest { "error" } th.n.rest { "samples" } th.rest { "remarks" }
+                        th { "benchmark" } th data-v="median, ns" { "median" } th data-v={ "rate" (unit) } { "rate" } th { "share of the limit" }
+                        th { "clock" } th { "interval" } th { "spread" }
+                        @if counted { th { "energy" } }
+                        th { "error" } th { "samples" } th { "remarks" }
                     } }
                     tbody {
                         @for series in &group.series {
                             @for (i, b) in series.points.iter().enumerate() {
                                 tr {
-                                    td.id.gpu[series.device == Device::Gpu].cpu[series.device == Device::Cpu] {
+                                    td.gpu[series.device == Device::Gpu].cpu[series.device == Device::Cpu] {
                                         (linked(&b.id, b, machine, out))
                                     }
-                                    td.n data-v=(table::full(b.median_ns)) { (units::time(b.median_ns)) }
+                                    td data-v=(table::full(b.median_ns)) { (units::time(b.median_ns)) }
                                     @let amount = work.filter(|_| series.measures_work()).and_then(|w| Some((w, w.amount(series, i)?)));
-                                    td.n data-v=[amount.map(|(_, amount)| table::full(b.rate(amount)))] {
+                                    td data-v=[amount.map(|(_, amount)| table::full(b.rate(amount)))] {
                                         @if let Some((work, amount)) = amount { (units::rate(b.rate(amount), work.unit())) }
                                     }
-                                    td.n.words {
+                                    td {
                                         @if let Some(share) = limits::share(series, b, machine) {
                                             (share.words())
                                         }
                                     }
-                                    td.rest { (series.clock_name()) }
-                                    td.n.rest { (units::time(b.low_ns())) " to " (units::time(b.high_ns())) }
-                                    td.n.rest { @if let Some(spread) = b.spread { (units::percent(spread)) } }
-                                    @if counted { td.n.rest { (energy(series, i, work)) } }
-                                    td.n.rest { @if let Some(v) = &b.verified { (format!("{:.1e}", v.error)) } }
-                                    td.n.rest { @if let Some(n) = b.samples { (n) } }
-                                    td.how.rest {
+                                    td { (series.clock_name()) }
+                                    td { (units::time(b.low_ns())) " to " (units::time(b.high_ns())) }
+                                    td { @if let Some(spread) = b.spread { (units::percent(spread)) } }
+                                    @if counted { td { (energy(series, i, work)) } }
+                                    td { @if let Some(v) = &b.verified { (format!("{:.1e}", v.error)) } }
+                                    td { @if let Some(n) = b.samples { (n) } }
+                                    td {
                                         @if let Some(run) = earlier_run(b, machine) { "of the run of " (run) "; " }
                                         (b.unsteady.iter().map(|why| format!("unsteady: {why}")).chain(happened(b, machine)).chain(remarks(b)).collect::<Vec<_>>().join("; "))
                                     }

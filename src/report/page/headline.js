@@ -1,6 +1,6 @@
 // The chart at the top: which group, which curves, where the cursor is, and what is said of it.
-(() => {
-  const { groups, kinds } = JSON.parse(document.getElementById("data").textContent);
+const ready = (async () => {
+  const { groups, kinds } = await unpacked();
   if (!groups.length) return;
   const $ = (id) => document.getElementById(id);
   const one = (selector) => document.querySelector(selector);

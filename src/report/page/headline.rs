@@ -3,7 +3,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::report::page::table;
+use crate::report::page::{packed, table};
 
 /// In one script element, each using those before it.
 const SCRIPTS: [&str; 9] = [
@@ -103,9 +103,9 @@ fn controls() -> Markup {
 }
 
 /// The scripts of the page with the data that they work on.
-pub(super) fn scripts(data: String) -> Markup {
+pub(super) fn scripts(data: &str) -> Markup {
     html! {
-        script type="application/json" id="data" { (PreEscaped(data)) }
+        script type="text/plain" id="data" { (packed::pack(data)) }
         script { "/*\n" (PreEscaped(LICENSE)) "*/\n" (PreEscaped(UPLOT)) }
         script {
             @for script in SCRIPTS { (PreEscaped(script)) }

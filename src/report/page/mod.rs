@@ -9,6 +9,7 @@ pub(super) mod group;
 mod headline;
 mod limits;
 mod link;
+pub(super) mod packed;
 mod profile;
 mod runs;
 mod table;
@@ -54,7 +55,7 @@ pub(super) fn page(report: &Assembled, sections: &[Section], out: &std::path::Pa
             "Made by " code { "crossover report" } ". The figures as data: "
             a href="summary.json" { "summary.json" } "; each plot as a file: " code { "plots/" } "."
         }
-        (headline::scripts(data::json(report, &answers)))
+        (headline::scripts(&data::json(report, &answers)))
         script { (PreEscaped(table::SCRIPT)) }
     };
     let title = format!("crossover: {}", machine.hardware());

@@ -185,8 +185,8 @@ fn the_chart_shows_what_the_raw_points_say() {
         )?;
         browser.drawn()?;
         for script in [
-            "JSON.parse(document.querySelector('#data').textContent).groups
-               .find(g => g.name === 'matmul').answers.find(a => a.question === 'queued').size",
+            "unpacked().then(({ groups }) => groups
+               .find(g => g.name === 'matmul').answers.find(a => a.question === 'queued').size)",
             "Number(document.querySelector('[data-answer=\"matmul/queued\"]').dataset.size)",
         ] {
             let shown = browser.eval(script)?.as_f64().unwrap();

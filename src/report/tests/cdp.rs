@@ -126,9 +126,15 @@ impl Browser {
             let loaded = event["method"] == "Page.loadEventFired";
             self.events.push_back(event);
             if loaded {
-                return Ok(());
+                return self.ready();
             }
         }
+    }
+
+    /// Until the scripts have the data of the page.
+    fn ready(&mut self) -> Driven {
+        self.eval("typeof ready === 'undefined' ? null : ready")?;
+        Ok(())
     }
 
     /// Loads the page once more, address and all.
@@ -139,7 +145,7 @@ impl Browser {
             let loaded = event["method"] == "Page.loadEventFired";
             self.events.push_back(event);
             if loaded {
-                return Ok(());
+                return self.ready();
             }
         }
     }

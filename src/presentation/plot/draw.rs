@@ -496,7 +496,7 @@ impl Canvas<'_> {
         let color = self.inks.solid(role(curve));
         let paper = self.inks.solid(Role::Paper);
         let fill = if curve.other { paper } else { color };
-        let round = curve.index % 5 == 0;
+        let round = curve.index.is_multiple_of(5);
         for &at in at {
             match round {
                 true => area.draw(&Circle::new(at, RADIUS, fill.filled()))?,
@@ -600,4 +600,23 @@ impl Canvas<'_> {
 
 fn role(curve: &Curve) -> Role {
     Role::Shade(curve.family, curve.index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn like_shapes_that_follow_each_other_are_one_path() {
+        let body = "<polyline class=\"s-grid\" points=\"0,1 2,1 \"/>\n\
+                    <polyline class=\"s-grid\" points=\"0,3 2,3 \"/>\n\
+                    <polyline class=\"s-ink\" points=\"0,5 2,5 \"/>\n\
+                    <text x=\"1\">\na\n</text>\n\
+                    <polygon class=\"f-ink\" points=\"0,0 1,1 2,0 \"/>\n\
+                    <circle cx=\"20\" cy=\"30\" r=\"10\" class=\"f-ink\"/>\n</svg>\n";
+        let path = "<path class=\"s-grid\" d=\"M0,1 2,1M0,3 2,3\"/><path class=\"s-ink\" d=\"M0,5 2,5\"/>\
+                    <text x=\"1\">a</text><path class=\"f-ink\" d=\"M0,0 1,1 2,0ZM10,30a10,10 0 1 0 20,0\
+                    a10,10 0 1 0-20,0\"/></svg>";
+        assert_eq!(merged(body), path);
+    }
 }

@@ -27,6 +27,11 @@ pub(super) fn width(text: &str) -> i32 {
     text.chars().take(1000).count() as i32 * 13 / 2
 }
 
+/// Letters that have room in a width.
+pub(super) fn letters(width: i32) -> usize {
+    (width.max(0) * 2 / 13) as usize
+}
+
 impl Names {
     pub(super) fn of(plot: &Plot, shape: Shape) -> Self {
         let is_short = |label: &str| label.chars().count() <= LONGEST;

@@ -2,6 +2,7 @@
 
 use crate::presentation::plot::ends::{self, Names};
 use crate::presentation::plot::figure::Plot;
+use crate::presentation::text::shortened;
 use crate::timing::Clock;
 
 /// Width of the sample of a line, with the gap after it.
@@ -70,6 +71,7 @@ fn place(entries: &mut Vec<Entry>, items: Vec<(Shows, String)>, width: i32, top:
     let column = SAMPLE + NUMBER + longest.unwrap_or(0) + 8;
     let columns = (width / column).clamp(1, items.len().max(1) as i32);
     let rows = (items.len() as i32 + columns - 1) / columns;
+    let most = ends::letters(width / columns - SAMPLE - NUMBER);
     for (i, (shows, label)) in items.into_iter().enumerate() {
         // Down the columns, so that CPU and GPU each stay together.
         let (at, row) = (i as i32 / rows, i as i32 % rows);
@@ -77,7 +79,7 @@ fn place(entries: &mut Vec<Entry>, items: Vec<(Shows, String)>, width: i32, top:
             x: at * (width / columns),
             y: top + row * ROW,
             shows,
-            label,
+            label: shortened(&label, most),
         });
     }
     top + rows * ROW

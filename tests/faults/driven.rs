@@ -153,7 +153,7 @@ pub(crate) fn choices() {
     assert!(note(&first).starts_with(chosen), "{chosen}");
 
     // Each of these is taken, whichever is the fastest.
-    for other in ["three nested loops on 1 thread", "gemm on 1 thread"] {
+    for other in ["three nested loops", "gemm"] {
         let mut handed_over = BTreeMap::from([(choice.clone(), other.to_owned())]);
         handed_over.insert("not asked for here".to_owned(), "which".to_owned());
         let next = drive("choice", &told(json!({ "choices": handed_over })));

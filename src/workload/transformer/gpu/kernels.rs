@@ -4,6 +4,7 @@ use std::fmt;
 
 use cudarc::driver::sys::CUdeviceptr;
 
+use crate::device::kernel::Source;
 use crate::model::role;
 use crate::timing::Launch;
 use crate::workload::network::format::Format;
@@ -104,24 +105,38 @@ impl fmt::Display for Queries {
     }
 }
 
+/// The source of attention, how the names of its kernels end, and how many queries they have.
+fn attention_kernels(format: Format) -> (&'static Source, &'static str, [Queries; 2]) {
+    match format {
+        Format::F32 => (&TRANSFORMER, "f32", F32_ATTENTION),
+        Format::Tf32 => (&ATTENTION, "tf32", ATTENTION_ON_TENSOR_CORES),
+        Format::Bf16 => (&ATTENTION, "bf16", ATTENTION_ON_TENSOR_CORES),
+    }
+}
+
+fn attention_by(
+    memory: &Memory,
+    Queries(queries, threads): Queries,
+) -> Result<Launch, RoutineError> {
+    let (source, suffix, _) = attention_kernels(memory.format);
+    let name = format!("attention_{queries}_{suffix}");
+    let function = memory.gpu.function(source, &name)?;
+    let blocks = u32::try_from(memory.problem.rows() * HEADS)? / queries;
+    let launch = Launch::new(function, (blocks, 1, 1), (threads, 1, 1));
+    Ok(launch.arg(memory.qkv.address()).arg(memory.heads.address()))
+}
+
 /// Attention in one kernel, and how many queries a block of it has: with more of them a load of
 /// a key or value from shared memory serves more multiply-adds, with fewer a small batch has
 /// blocks for more multiprocessors. Queries, keys and values must be there: the fastest is found
 /// by a calibration.
 pub(super) fn attention(memory: &Memory) -> Result<(Launch, String), RoutineError> {
-    let (gpu, rows) = (&memory.gpu, memory.problem.rows());
-    let (source, suffix, candidates) = match memory.format {
-        Format::F32 => (&TRANSFORMER, "f32", F32_ATTENTION),
-        Format::Tf32 => (&ATTENTION, "tf32", ATTENTION_ON_TENSOR_CORES),
-        Format::Bf16 => (&ATTENTION, "bf16", ATTENTION_ON_TENSOR_CORES),
-    };
-    let of_block = |Queries(queries, threads): Queries| -> Result<Launch, RoutineError> {
-        let function = gpu.function(source, &format!("attention_{queries}_{suffix}"))?;
-        let blocks = u32::try_from(rows * HEADS)? / queries;
-        let launch = Launch::new(function, (blocks, 1, 1), (threads, 1, 1));
-        Ok(launch.arg(memory.qkv.address()).arg(memory.heads.address()))
-    };
-    let launches = [of_block(candidates[0])?, of_block(candidates[1])?];
+    let gpu = &memory.gpu;
+    let (_, _, candidates) = attention_kernels(memory.format);
+    let launches = [
+        attention_by(memory, candidates[0])?,
+        attention_by(memory, candidates[1])?,
+    ];
     let (batch, format) = (
         memory.problem.batch,
         role::Format::from(memory.format).name(),
@@ -137,7 +152,10 @@ pub(super) fn attention(memory: &Memory) -> Result<(Launch, String), RoutineErro
         // `timed` waits for what it enqueues.
         unsafe { launch.launch(gpu.stream()) }
     })?;
-    Ok((of_block(chosen)?, format!("attention: {chosen}")))
+    Ok((
+        attention_by(memory, chosen)?,
+        format!("attention: {chosen}"),
+    ))
 }
 
 /// Queries, keys and values of each head as matrices.
@@ -169,8 +187,13 @@ pub(super) fn add(memory: &Memory) -> Result<Launch, RoutineError> {
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
     use super::*;
-    use crate::workload::transformer::model::HEAD;
+    use crate::device::gpu::Gpu;
+    use crate::workload::routine::Workload;
+    use crate::workload::transformer::model::{HEAD, WIDTH};
+    use crate::workload::transformer::problem::Inference;
 
     #[test]
     fn the_lengths_are_those_of_the_source() {
@@ -190,6 +213,72 @@ mod tests {
         }
         for constant in [&*lengths, &format!("THREADS = {THREADS}, WARPS")] {
             assert!(ATTENTION.text.contains(constant), "{constant}");
+        }
+    }
+
+    /// Softmax of scaled scores times values, of one query of one head, in float64.
+    fn expected(qkv: &[f32], row: usize, head: usize) -> Vec<f64> {
+        let at = |row: usize, which: usize, column: usize| {
+            f64::from(qkv[row * 3 * WIDTH + which * WIDTH + head * HEAD + column])
+        };
+        let first = row / SEQUENCE * SEQUENCE;
+        let scores: Vec<f64> = (first..first + SEQUENCE)
+            .map(|key| {
+                let score: f64 = (0..HEAD).map(|i| at(row, 0, i) * at(key, 1, i)).sum();
+                (score / (HEAD as f64).sqrt()).exp()
+            })
+            .collect();
+        let all: f64 = scores.iter().sum();
+        (0..HEAD)
+            .map(|i| {
+                let weighted = scores.iter().enumerate();
+                let sum: f64 = weighted.map(|(key, s)| s * at(first + key, 2, i)).sum();
+                sum / all
+            })
+            .collect()
+    }
+
+    // Without the library's products, whose kernels racecheck of compute-sanitizer fails on.
+    #[test]
+    #[ignore = "needs a CUDA device"]
+    fn attention_is_right_in_every_format_with_any_number_of_queries() {
+        let gpu = Rc::new(Gpu::open(0).unwrap());
+        gpu.bind().unwrap();
+        let problem = Rc::new(Inference::new(3));
+        // Scores of up to a few units, so that the largest ones rule.
+        let value = |i: usize| ((i * 7919 % 1009) as f32 / 504.5 - 1.0) * 1.5;
+        let values: Vec<f32> = (0..problem.rows() * 3 * WIDTH).map(value).collect();
+        for format in [Format::F32, Format::Tf32, Format::Bf16] {
+            let memory = Memory::new(&gpu, &problem, format, true).unwrap();
+            let given = Tensor::of(&gpu, memory.qkv.element(), &values).unwrap();
+            memory.qkv.copy_from(&given).unwrap();
+            // As they lie there: in BF16 they are rounded.
+            let qkv = memory.qkv.values().unwrap();
+            // Rounding of a score changes its share by as much, and so does that of a share and a
+            // value; the result is a mean of values up to 1.5.
+            let bound = 1.5 * 2.0 * format.unit(HEAD) + 1e-5;
+            for queries in attention_kernels(format).2 {
+                memory.heads.poison().unwrap();
+                let launch = attention_by(&memory, queries).unwrap();
+                // SAFETY: the arguments are those that the kernel declares; the values below wait.
+                unsafe { launch.launch(gpu.stream()) }.unwrap();
+                let found = memory.heads.values().unwrap();
+                for row in 0..problem.rows() {
+                    for head in 0..HEADS {
+                        let expected = expected(&qkv, row, head);
+                        let found = &found[row * WIDTH + head * HEAD..][..HEAD];
+                        for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
+                            // Not the other way round: a NaN is no match.
+                            let right = (f64::from(*found) - expected).abs() <= bound;
+                            assert!(
+                                right,
+                                "{format:?}, {queries}: {found} for {expected} at row {row}, head \
+                                 {head}, {i}"
+                            );
+                        }
+                    }
+                }
+            }
         }
     }
 }

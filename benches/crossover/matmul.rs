@@ -23,7 +23,8 @@ pub(crate) fn group() -> Group<Matmul> {
     let ndarray_sizes = sizes.up_to(512, 1024, 1 << 14);
     let slow_cpu_sizes = sizes.up_to(128, 256, 1 << 12);
     let one_thread_sizes = Sizes::powers_of_two([8], [6, 8, 10], 0..=13);
-    let naive_sizes = sizes.up_to(2048, 2048, 1 << 14);
+    let naive_sizes = Sizes::powers_of_two([5, 8, 11], [3, 6, 8, 10], 0..=14);
+    let submit_sizes = Sizes::powers_of_two([5, 8, 11], [0, 5, 8, 11, 13], 0..=15);
     // Beside the fastest of all, whose sizes are the group's.
     let launched_sizes = Sizes::powers_of_two([8], [5, 8, 11], 0..=15);
     let copied_sizes = Sizes::powers_of_two([5, 8, 11], [3, 7, 10, 13], 0..=15);
@@ -127,7 +128,7 @@ pub(crate) fn group() -> Group<Matmul> {
             .library(Library::Cublas)
             .cost(matmul::cost_transfer),
     )
-    .with(cublas("submit", Submit));
+    .with(cublas("submit", Submit).sizes(submit_sizes));
     #[cfg(feature = "blas")]
     let group = group.with(
         Implementation::cpu("blas", cpu::blas)

@@ -27,6 +27,8 @@ pub(crate) fn group() -> Group<NestedSine> {
             .launches(Graph)
             .cost(nested_sine::cost_per_kernel)
     };
+    // What is no answer needs no size beside a crossover.
+    let lesson_sizes = Sizes::powers_of_two([10, 18, 22], [10, 16, 22, 28], 10..=32);
     let ordinary_sizes = Sizes::powers_of_two([10, 18, 22], [10, 16, 20, 26], 10..=32);
     let moved = |row: Implementation<NestedSine>, data: Data| {
         row.data(data)
@@ -40,8 +42,8 @@ pub(crate) fn group() -> Group<NestedSine> {
     Group::new(name, sizes, Rate::elements(), nested_sine::cost)
         .about(
             "Nested sine",
-            "y = sin(sin(sin(sin x))) on each f32 element, uniform in [-3, 3): what does fusing four elementwise kernels \
-             save, and what does replaying them as a graph?",
+            "y = sin(sin(sin(sin x))) on each f32 element, uniform in [-3, 3): what does fusing four \
+             elementwise kernels save, and what does replaying them as a graph?",
         )
         .axis("n", "n, elements", Unit::Count)
         .words("nested sine", "sine")
@@ -56,22 +58,24 @@ pub(crate) fn group() -> Group<NestedSine> {
                 .sizes(simd_sizes),
         )
         .with(per_kernel("per-kernel", Events))
-        .with(per_kernel("per-kernel-gated", EventsGated))
+        .with(per_kernel("per-kernel-gated", EventsGated).sizes(lesson_sizes.clone()))
         .with(fused("fused", Events))
         .with(fused("fused-awaited", Wall).awaited())
-        .with(fused("fused-gated", EventsGated))
+        .with(fused("fused-gated", EventsGated).sizes(lesson_sizes.clone()))
         .with(
             Implementation::gpu("fused-sinf", EventsGated, gpu::fused_sinf)
                 .launches(Fused)
-                .method("sinf"),
+                .method("sinf")
+                .sizes(lesson_sizes.clone()),
         )
         .with(
             Implementation::gpu("fused-fast", EventsGated, gpu::fused_fast)
                 .launches(Fused)
-                .method("__sinf"),
+                .method("__sinf")
+                .sizes(lesson_sizes.clone()),
         )
         .with(graph("graph", Events))
-        .with(graph("graph-gated", EventsGated))
+        .with(graph("graph-gated", EventsGated).sizes(lesson_sizes))
         .with(
             moved(
                 Implementation::gpu("transfer", Wall, |gpu, problem| {

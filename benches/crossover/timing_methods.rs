@@ -11,7 +11,7 @@ use crossover::workload::timing_methods::{self, Product, Spin};
 
 pub(crate) fn spin() -> Group<Spin> {
     let decades = |exponents: &[u32]| exponents.iter().map(|&e| 10u64.pow(e)).collect::<Vec<_>>();
-    let default = decades(&[3, 5, 7]);
+    let default = decades(&[3, 6]);
     let full = decades(&[3, 4, 5, 6, 7, 8]);
     let sizes = Sizes::new(decades(&[3, 6]), default.clone(), full.clone()).odd([1_000, 12_345]);
     // Eleven processes a size.

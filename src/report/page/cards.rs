@@ -19,8 +19,8 @@ pub(super) fn section(report: &Assembled, all: &[Answered]) -> Markup {
                 }
             } @else {
                 p.note {
-                    "The range under a size is where another run would see it; the sign at the end \
-                     says how sure the answer is, and leads to the measurements behind it."
+                    "The range beside a size is where another run would find the crossover. The mark at \
+                     the end says how sure the answer is, and leads to the measurements behind it."
                 }
             }
             div.cards {

@@ -17,11 +17,11 @@ pub(super) fn section(report: &Assembled, all: &[Answered]) -> Markup {
             section #evidence {
                 h2 { "How sure the answers are" }
                 p {
-                    "An answer is firm where several processes of their own, in which the best CPU code and \
-                     the GPU's took turns, agree, another run would see the speedup within 25 %, and nothing \
-                     held the GPU's clock down. What one process says, the next may not: processes of the \
-                     same code differ by what memory they got, by the threads beside them, and by the constant \
-                     of a launch."
+                    "An answer is firm if several processes of their own agree on it, in each of which the \
+                     best CPU code and the GPU's take turns; if another run would find the speedup within \
+                     25 %; and if nothing held the GPU's clock down. One process is not enough: processes of \
+                     the same code differ by where their memory lies, by what else the host runs, and by what \
+                     a launch costs in each of them."
                 }
                 @for group in all.chunk_by(|a, b| a.found.group == b.found.group) {
                     details {

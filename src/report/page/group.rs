@@ -223,10 +223,10 @@ fn break_even(report: &Assembled, group: &str) -> Markup {
     html! {
         h3 { "How often data must be used to pay for moving it" }
         p.note {
-            "Operations by gpu/" (first.resident) " on data that were moved once, until the GPU is ahead of the \
-             best CPU code; 1 where a single operation is enough, never where the CPU is faster on data that \
-             are there already."
-            @if any_calls { " The last column counts the calls on data on the device after which a fresh process is ahead." }
+            "How many operations, by gpu/" (first.resident) ", must use data that were moved once before the \
+             GPU is ahead of the best CPU code. 1: a single operation is enough. Never: the CPU is faster even \
+             when the data are on the device already."
+            @if any_calls { " The last column counts the calls, with the data on the device, after which a new process has made up for its start." }
         }
         (table::table(&format!("{}: operations that pay for moving data", topic.title), &format!("{}-reuse", safe(group)), None, html! {
             table.matrix {
@@ -497,8 +497,8 @@ fn any_slowed(group: &Group) -> Markup {
         @match count.count() {
             0 => {}
             n => {
-                " ▾ The GPU's clock was held down in " (n) " of " (group.benchmarks().count())
-                "; all figures below say when and why."
+                " ▾ marks times during which the GPU's clock was held down, " (n) " of "
+                (group.benchmarks().count()) "; the table of all figures says when and why."
             }
         }
     }
@@ -513,7 +513,7 @@ fn any_unsteady(group: &Group) -> Markup {
     let count = group.benchmarks().filter(|b| b.unsteady.is_some()).count();
     html! {
         @if count > 0 {
-            " ± The samples of " (count) " are unsteady: such times are shown, and left out of \
+            " ± marks times with unsteady samples, " (count) " here: they are shown, and left out of \
              answers and findings."
         }
     }

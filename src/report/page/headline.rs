@@ -72,7 +72,7 @@ pub(super) fn section() -> Markup {
                 }
             }
         }
-        noscript { p.note { "With scripts allowed an interactive chart stands here; the plots and tables below need none." } }
+        noscript { p.note { "The interactive chart that stands here needs scripts; the plots and tables below do not." } }
     }
 }
 

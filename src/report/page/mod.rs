@@ -186,19 +186,19 @@ fn reading(report: &Assembled) -> Markup {
                 @for clock in Clock::ALL {
                     div { dt { (clock_line(Some(clock))) (clock.name()) } dd { (clock.meaning()) } }
                 }
-                div { dt { (clock_line(None)) "unknown" } dd { "the result has no crossover.json, so nobody knows its clock; on the GPU such a time takes no part in an answer" } }
+                div { dt { (clock_line(None)) "unknown" } dd { "the result has no crossover.json, so its clock is unknown; such a time of a GPU is no part of an answer" } }
             }
             p {
                 "Times are medians with Criterion's confidence interval. The CPU side of an answer is the \
                  fastest CPU code at each size. With the data on the device, a time with its launch \
                  included answers; gated times are device time alone. \
-                 A size decides for one side when the interval of the ratio excludes one and the medians differ by 2 % \
-                 or more. Samples in two modes, or with an interval wider than 10 % of the median, are taken \
+                 At a size one side counts as the faster if the interval of the ratio excludes 1 and the medians \
+                 differ by 2 % or more. Samples in two modes, or with an interval wider than 10 % of the median, are taken \
                  once more; what is unsteady then as well (±) decides nothing. Between sizes curves are \
-                 taken as straight in log-log. "
+                 interpolated linearly on logarithmic axes. "
                 em { "Partly from the L2 cache" }
-                " stands in place of a share where kernels find there what the one before them left, so \
-                 that no bandwidth bounds them."
+                " stands in place of a share where kernels find data there that the kernel before them \
+                 left, so that no bandwidth is their limit."
             }
             @if report.machines().any(counted) {
                 p {

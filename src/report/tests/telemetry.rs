@@ -72,7 +72,7 @@ fn the_page_marks_what_was_held_down_and_says_why() {
     let (html, summary) = page();
     for text in [
         "▾ power cap, clock fell",
-        "in 1 of",
+        "held down, 1 of",
         "at 200 ms throttling set in: power cap; at 200 ms SM clock fell from 1980 to 1500 MHz",
         "3.00 J, 45.8 GFLOP/J",
         "pool peak 32 MiB",

@@ -79,7 +79,7 @@ fn it_is_marked_and_left_out_of_answers_and_findings() {
         "the chart"
     );
     for text in [
-        "± The samples of 3 are unsteady",
+        "± marks times with unsteady samples, 3 here",
         "Unsteady, deciding nothing: 3",
         &format!("unsteady: {why}"),
     ] {

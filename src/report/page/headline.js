@@ -158,7 +158,7 @@ const ready = (async () => {
     const absent = series.find((s) => s.counts && !rowAt(s, size) && s.rows.some((r) => r[0] < size) && s.rows.some((r) => r[0] > size));
     if (absent) return `No winner at ${at(size)}: ${named(absent)} was not run there.`;
     if (doubt) return `No winner at ${at(size)}: ${named(doubt.series)} is unsteady.`;
-    let said = `Fastest at ${at(size)}: ${time}`;
+    let said = `Fastest at ${at(size)}, by the run itself: ${time}`;
     if (base && base.series !== best.series) {
       const ratio = base.row[1] / best.row[1];
       said += `, ${ratio >= 1 ? `${words.factor(ratio)} faster` : `${words.factor(1 / ratio)} slower`} than ${base.series.name} (${words.time(base.row[1])})`;

@@ -1,27 +1,5 @@
 //! What kernels have in common that compute each value from one at the same place.
 
-/// The text of a file of `kernels/`, after `kernels/elementwise.cuh`. Messages of the compiler
-/// count the lines of the file itself. Without a file, `elementwise.cuh` alone.
-macro_rules! with_elementwise {
-    () => {
-        include_str!(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/kernels/elementwise.cuh"
-        ))
-    };
-    ($file:literal) => {
-        concat!(
-            with_elementwise!(),
-            "\n#line 1 \"",
-            $file,
-            "\"\n",
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $file))
-        )
-    };
-}
-
-pub(in crate::workload) use with_elementwise;
-
 /// Threads of a block.
 pub(in crate::workload) const THREADS: u32 = 256;
 /// Values of a thread, in one access of 16 bytes.

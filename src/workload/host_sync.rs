@@ -18,16 +18,17 @@ use crate::model::cost::Cost;
 use crate::model::role::Launches;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
-use crate::workload::elementwise::{self, with_elementwise};
+use crate::workload::elementwise;
 use crate::workload::network::wide::wide;
 use crate::workload::routine::{Made, Routine, RoutineError, Workload, visit_f32};
 use crate::workload::simple;
+use crate::workload::source::with_header;
 use crate::workload::threads::Threads;
 
 /// The kernel of a step.
 pub static HOST_SYNC: Source = Source {
     name: "host_sync.cu",
-    text: with_elementwise!("host_sync.cu"),
+    text: with_header!("elementwise.cuh", "host_sync.cu"),
     options: &[],
     oldest: (7, 5),
 };

@@ -20,6 +20,7 @@ mod queue;
 pub(crate) mod routine;
 mod run_child;
 pub mod simple;
+mod source;
 mod staging;
 pub mod streams;
 pub mod sustained;

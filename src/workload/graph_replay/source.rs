@@ -6,13 +6,13 @@ use std::fmt::Write;
 use std::sync::LazyLock;
 
 use crate::device::kernel::Source;
-use crate::workload::elementwise::with_elementwise;
 use crate::workload::graph_replay::link::{self, Link};
+use crate::workload::source::with_header;
 
 /// The kernel of a link.
 pub static CHAIN: Source = Source {
     name: "chain.cu",
-    text: with_elementwise!("chain.cu"),
+    text: with_header!("elementwise.cuh", "chain.cu"),
     options: &[],
     oldest: (7, 5),
 };
@@ -42,7 +42,10 @@ fn fused(links: &[Link]) -> String {
     format!(
         "{}\nextern \"C\" __global__ void chain_fused(const float *x, float *y, unsigned long long n) {{\n    \
          elementwise(x, y, n, [](float v) {{\n{body}        return v;\n    }});\n}}\n",
-        with_elementwise!(),
+        include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/kernels/elementwise.cuh"
+        )),
     )
 }
 

@@ -1,5 +1,7 @@
 //! The number formats of a network's products, and their errors.
 
+use crate::device::absence::Absence;
+use crate::device::gpu::Gpu;
 use crate::model::role;
 use crate::workload::matmul::UNIT_ROUNDOFF;
 
@@ -27,6 +29,18 @@ impl From<Format> for role::Format {
 }
 
 impl Format {
+    /// Whether the device has the tensor cores that it needs.
+    ///
+    /// # Errors
+    /// An absence that says what is missing.
+    pub(in crate::workload) fn require(self, gpu: &Gpu) -> Result<(), Absence> {
+        match self {
+            Format::F32 => Ok(()),
+            Format::Tf32 => gpu.require((8, 0), "TF32 tensor cores"),
+            Format::Bf16 => gpu.require((8, 0), "BF16 tensor cores"),
+        }
+    }
+
     /// The error of an operand, relative to it, plus that of the sums, relative to what they
     /// would be if their terms were independent.
     ///

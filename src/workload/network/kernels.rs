@@ -5,14 +5,14 @@ use cudarc::driver::sys::CUdeviceptr;
 use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
 use crate::timing::Launch;
-use crate::workload::network::source::with_values;
 use crate::workload::network::tensor::{Element, Tensor};
 use crate::workload::routine::RoutineError;
+use crate::workload::source::with_header;
 
 /// The kernels of this module.
 pub(in crate::workload) static NETWORK: Source = Source {
     name: "network.cu",
-    text: with_values!("network.cu"),
+    text: with_header!("values.cuh", "network.cu"),
     options: &[],
     oldest: (7, 5),
 };

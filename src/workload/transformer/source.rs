@@ -1,12 +1,12 @@
 //! The sources of the kernels.
 
 use crate::device::kernel::Source;
-use crate::workload::network::source::with_values;
+use crate::workload::source::with_header;
 
 /// What lies between the products.
 pub(super) static TRANSFORMER: Source = Source {
     name: "transformer.cu",
-    text: with_values!("transformer.cu"),
+    text: with_header!("values.cuh", "transformer.cu"),
     options: &[],
     oldest: (7, 5),
 };
@@ -14,7 +14,7 @@ pub(super) static TRANSFORMER: Source = Source {
 /// Attention of TF32 and BF16, on tensor cores.
 pub(super) static ATTENTION: Source = Source {
     name: "attention.cu",
-    text: with_values!("attention.cu"),
+    text: with_header!("values.cuh", "attention.cu"),
     options: &[],
     oldest: (8, 0),
 };

@@ -12,6 +12,7 @@ use crate::workload::mlp_training::gpu::step::Step;
 use crate::workload::mlp_training::gpu::{fused as few, unfused};
 use crate::workload::mlp_training::problem::Training;
 use crate::workload::network::format::Format;
+use crate::workload::network::kept::Kept;
 use crate::workload::network::lt::Workspace;
 use crate::workload::routine::{Made, Routine, RoutineError};
 
@@ -48,11 +49,7 @@ impl Resident {
         format: Format,
         replayed: bool,
     ) -> Result<Self, RoutineError> {
-        match format {
-            Format::F32 => {}
-            Format::Tf32 => gpu.require((8, 0), "TF32 tensor cores")?,
-            Format::Bf16 => gpu.require((8, 0), "BF16 tensor cores")?,
-        }
+        format.require(gpu)?;
         gpu.bind()?;
         let memory = Memory::new(gpu, problem, format, true)?;
         // Two products run at the same time.
@@ -110,18 +107,12 @@ impl Routine for Resident {
     }
 
     fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
-        let parameters = self.memory.bytes_of_parameters() as f64;
-        let activations = self.memory.bytes_of_activations() as f64;
-        let workspace = self.workspace_bytes as f64;
-        Ok([
-            ("parameters_bytes", parameters),
-            ("activations_bytes", activations),
-            ("workspace_bytes", workspace),
-            // All of it is there from the beginning of a step to its end.
-            ("peak_bytes", parameters + activations + workspace),
-        ]
-        .map(|(key, bytes)| (key.to_owned(), bytes))
-        .into())
+        let kept = Kept {
+            parameters: self.memory.bytes_of_parameters(),
+            activations: self.memory.bytes_of_activations(),
+            workspace: self.workspace_bytes,
+        };
+        Ok(kept.figures())
     }
 
     fn notes(&self) -> Vec<String> {

@@ -1,0 +1,30 @@
+//! What a network keeps in device memory.
+
+use std::collections::BTreeMap;
+
+/// Bytes in device memory, all of them from the beginning of an iteration to its end.
+pub(in crate::workload) struct Kept {
+    /// Parameters and what belongs to them: copies, moments, gradients.
+    pub(in crate::workload) parameters: usize,
+    /// Inputs and what lies between the kernels.
+    pub(in crate::workload) activations: usize,
+    /// What the library may use.
+    pub(in crate::workload) workspace: usize,
+}
+
+impl Kept {
+    /// By the names under which they are stored with a result. All of it is there at once, so the
+    /// peak is the sum.
+    pub(in crate::workload) fn figures(&self) -> BTreeMap<String, f64> {
+        let [parameters, activations, workspace] =
+            [self.parameters, self.activations, self.workspace].map(|bytes| bytes as f64);
+        [
+            ("parameters_bytes", parameters),
+            ("activations_bytes", activations),
+            ("workspace_bytes", workspace),
+            ("peak_bytes", parameters + activations + workspace),
+        ]
+        .map(|(key, bytes)| (key.to_owned(), bytes))
+        .into()
+    }
+}

@@ -1,0 +1,90 @@
+//! How many threads and how large blocks are worth a trial.
+
+/// Pinned buffers of a thread: while one is copied by the device, the other is filled or emptied.
+pub(super) const SLOTS: usize = 2;
+/// Bytes of a buffer, and of a block at most. All buffers together should stay in the CPU's last
+/// cache, from which and to which the device then copies.
+const LARGEST: usize = 1 << 20;
+/// Below this a block takes longer to be enqueued than to be copied.
+const SMALLEST: usize = 1 << 16;
+
+/// Bytes of a block where `bytes` are shared out among so many threads.
+pub(in crate::workload) fn block_bytes(bytes: usize, threads: usize) -> usize {
+    (bytes / (SLOTS * threads).max(1)).clamp(SMALLEST, LARGEST)
+}
+
+/// From here on the number of threads is not tried: each way would have memory of its own.
+const MANY_FROM: usize = 64 << 20;
+/// More threads than this leave the link nothing to wait for.
+const MOST_THREADS: usize = 16;
+
+/// Numbers of threads that are worth a trial for so many bytes on this machine. One core is left
+/// to the thread that gives the device its work.
+pub(in crate::workload) fn threads_to_try(bytes: usize) -> Vec<usize> {
+    tried(bytes, rayon::current_num_threads())
+}
+
+fn tried(bytes: usize, cores: usize) -> Vec<usize> {
+    let most = cores.saturating_sub(1).clamp(1, MOST_THREADS);
+    if bytes >= MANY_FROM {
+        return vec![most];
+    }
+    let mut tried: Vec<usize> = [1, 4, 8, MOST_THREADS]
+        .into_iter()
+        .map(|threads| threads.min(most))
+        .filter(|threads| *threads == 1 || bytes >= threads * SMALLEST)
+        .collect();
+    tried.dedup();
+    tried
+}
+
+/// How an operation gets at ordinary memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::workload) enum Through {
+    /// The calling thread copies everything to pinned memory, and the result from it.
+    Copied,
+    /// So many threads, each through its buffers.
+    Threads(usize),
+}
+
+impl Through {
+    /// What is worth a trial for so many bytes.
+    pub(in crate::workload) fn ways(bytes: usize) -> Vec<Self> {
+        /// Above this many bytes one thread is too slow to be tried.
+        const COPIED_TO: usize = 16 << 20;
+        /// Below this many bytes waking threads takes longer than copying.
+        const THREADS_FROM: usize = 1 << 18;
+        let mut ways = Vec::new();
+        if bytes <= COPIED_TO {
+            ways.push(Through::Copied);
+        }
+        if bytes >= THREADS_FROM {
+            ways.extend(threads_to_try(bytes).into_iter().map(Through::Threads));
+        }
+        ways
+    }
+
+    pub(in crate::workload) fn name(self) -> String {
+        match self {
+            Through::Copied => "copied to pinned memory and from it".to_owned(),
+            Through::Threads(1) => "one thread through pinned buffers".to_owned(),
+            Through::Threads(threads) => format!("{threads} threads through pinned buffers"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_small_enough_for_every_thread_and_large_enough_for_a_copy() {
+        assert_eq!(block_bytes(1 << 10, 1), SMALLEST);
+        assert_eq!(block_bytes(1 << 30, 16), LARGEST);
+        assert_eq!(block_bytes(8 << 20, 16), 1 << 18);
+        assert_eq!(tried(1 << 10, 16), [1]);
+        assert_eq!(tried(8 << 20, 16), [1, 4, 8, 15]);
+        assert_eq!(tried(8 << 20, 2), [1]);
+        assert_eq!(tried(1 << 30, 16), [15]);
+    }
+}

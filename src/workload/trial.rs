@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::timing::CudaError;
 use crate::workload::calibrate;
-use crate::workload::routine::RoutineError;
+use crate::workload::routine::{Routine, RoutineError};
 
 /// What a way that fails is taken to need: so long that it is never chosen.
 const FAILED: Duration = Duration::from_secs(1);
@@ -46,6 +46,31 @@ pub(super) fn fastest(
         Some(error) if !worked || is_sticky(&*error) => Err(error),
         _ => Ok(at(chosen).unwrap_or_default()),
     }
+}
+
+/// Makes a routine for each way and keeps the one that is the fastest from start to end.
+///
+/// # Errors
+/// Of a routine that cannot be made; otherwise as [`fastest`].
+///
+/// # Panics
+/// Without a way.
+pub(super) fn fastest_routine<W: Copy, R: Routine>(
+    choice: &str,
+    ways: &[W],
+    name: impl Fn(W) -> String,
+    make: impl FnMut(W) -> Result<R, RoutineError>,
+) -> Result<R, RoutineError> {
+    let mut made = ways
+        .iter()
+        .copied()
+        .map(make)
+        .collect::<Result<Vec<_>, _>>()?;
+    let names: Vec<String> = ways.iter().map(|&way| name(way)).collect();
+    let chosen = fastest(choice, &names, |at, times| {
+        (0..times).try_for_each(|_| made[at].run())
+    })?;
+    Ok(made.swap_remove(chosen))
 }
 
 fn is_sticky(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {

@@ -32,18 +32,11 @@ const PIECE: usize = 16 << 20;
 /// # Errors
 /// As [`transfer`](crate::workload::matmul::gpu::transfer).
 pub fn transfer_staged(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
-    let ways = ways(problem.shape);
-    let mut staged = Vec::new();
-    for &way in &ways {
-        staged.push(Staged::new(gpu, problem, way)?);
-    }
-    let names: Vec<String> = ways.iter().map(|way| way.name()).collect();
     let Shape { batch, m, n, k } = problem.shape;
     let choice = format!("{batch} products of {m} x {k} x {n} from ordinary memory");
-    let chosen = trial::fastest(&choice, &names, |way, times| {
-        (0..times).try_for_each(|_| staged[way].run())
+    let mut chosen = trial::fastest_routine(&choice, &ways(problem.shape), Through::name, |way| {
+        Staged::new(gpu, problem, way)
     })?;
-    let mut chosen = staged.swap_remove(chosen);
     chosen.notes.insert(0, chosen.way.name());
     Ok(Box::new(chosen))
 }

@@ -21,20 +21,13 @@ use crate::workload::trial;
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation.
 pub fn transfer_staged(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
-    let ways = ways(problem.len());
-    let mut staged = Vec::new();
-    for &way in &ways {
-        staged.push(Staged::new(gpu, problem, way)?);
-    }
-    let names: Vec<String> = ways.iter().map(|way| way.name()).collect();
     let choice = format!(
         "nested sine of {} values from ordinary memory",
         problem.len()
     );
-    let chosen = trial::fastest(&choice, &names, |way, times| {
-        (0..times).try_for_each(|_| staged[way].run())
+    let mut chosen = trial::fastest_routine(&choice, &ways(problem.len()), Through::name, |way| {
+        Staged::new(gpu, problem, way)
     })?;
-    let mut chosen = staged.swap_remove(chosen);
     chosen.notes.insert(0, chosen.way.name());
     Ok(Box::new(chosen))
 }

@@ -25,18 +25,13 @@ pub fn staged(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Way) -> Made {
         _ => return Err(format!("no copy {way:?} is staged").into()),
     };
     let bytes = problem.pattern.len();
-    let threads = threads_to_try(bytes);
-    let mut staged = Vec::new();
-    for &threads in &threads {
-        staged.push(Staged::new(gpu, problem, way, threads)?);
-    }
-    let names: Vec<String> = threads.iter().map(|n| format!("{n} threads")).collect();
+    let name = |threads: usize| format!("{threads} threads");
     let choice = format!("copy of {bytes} bytes of ordinary memory {words}");
-    let chosen = trial::fastest(&choice, &names, |at, times| {
-        (0..times).try_for_each(|_| staged[at].run())
+    let routine = trial::fastest_routine(&choice, &threads_to_try(bytes), name, |threads| {
+        let mut made = Staged::new(gpu, problem, way, threads)?;
+        made.notes = vec![name(threads)];
+        Ok(made)
     })?;
-    let mut routine = staged.swap_remove(chosen);
-    routine.notes = vec![names[chosen].clone()];
     Ok(Box::new(routine))
 }
 

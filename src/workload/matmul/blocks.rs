@@ -18,14 +18,6 @@ pub(in crate::workload) enum Library {
     Direct,
 }
 
-/// Whether rows of B and of C lie in one piece.
-pub(in crate::workload) fn in_one_piece(
-    b: &ArrayView2<'_, f32>,
-    c: &ArrayViewMut2<'_, f32>,
-) -> bool {
-    direct::takes(b, c)
-}
-
 /// Elements of A up to which a product that packs nothing is worth a try: the more rows A has, the
 /// more often what was packed would be read.
 const UNPACKED: usize = 1 << 18;

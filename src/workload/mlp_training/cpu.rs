@@ -75,6 +75,8 @@ struct Memory {
     of_logits: Vec<f32>,
     of_hidden: Vec<f32>,
     gradients: Vec<f32>,
+    /// For the transposed of an operand, in ways that copy it.
+    spare: Vec<f32>,
 }
 
 impl Step {
@@ -106,6 +108,8 @@ impl Memory {
             of_logits: rows(CLASSES),
             of_hidden: rows(HIDDEN),
             gradients: vec![f32::NAN; PARAMETERS],
+            // As long as the longest operand: W1, or the hidden activations' gradient.
+            spare: vec![f32::NAN; HIDDEN * INPUTS.max(problem.batch)],
         }
     }
 
@@ -132,30 +136,32 @@ impl Memory {
         let name = |what: &str| format!("{what} of a training step");
 
         let to = matrix_mut(&mut self.hidden, HIDDEN);
-        let hidden = Way::fastest(threads, &name("activations"), x, w1.t(), to);
-        hidden.multiply(threads, x, w1.t(), matrix_mut(&mut self.hidden, HIDDEN));
+        let spare = &mut self.spare;
+        let hidden = Way::fastest(threads, &name("activations"), x, w1.t(), to, spare);
+        let to = matrix_mut(&mut self.hidden, HIDDEN);
+        hidden.multiply(threads, x, w1.t(), to, spare);
         add_bias_relu(threads, &mut self.hidden, &self.parameters[B1]);
         let activated = matrix(&self.hidden, HIDDEN);
 
         let to = matrix_mut(&mut self.logits, CLASSES);
-        let logits = Way::fastest(threads, &name("logits"), activated, w2.t(), to);
-        logits.multiply(
-            threads,
-            activated,
-            w2.t(),
-            matrix_mut(&mut self.logits, CLASSES),
-        );
+        let logits = Way::fastest(threads, &name("logits"), activated, w2.t(), to, spare);
+        let to = matrix_mut(&mut self.logits, CLASSES);
+        logits.multiply(threads, activated, w2.t(), to, spare);
         cross_entropy(threads, &self.logits, batch.labels, &mut self.of_logits);
         let loss = matrix(&self.of_logits, CLASSES);
 
         let to = matrix_mut(&mut self.gradients[W2], HIDDEN);
-        let of_w2 = Way::fastest(threads, &name("gradient of W2"), loss.t(), activated, to);
+        let of = name("gradient of W2");
+        let of_w2 = Way::fastest(threads, &of, loss.t(), activated, to, spare);
         let to = matrix_mut(&mut self.of_hidden, HIDDEN);
-        let of_hidden = Way::fastest(threads, &name("gradient of activations"), loss, w2, to);
-        of_hidden.multiply(threads, loss, w2, matrix_mut(&mut self.of_hidden, HIDDEN));
+        let of = name("gradient of activations");
+        let of_hidden = Way::fastest(threads, &of, loss, w2, to, spare);
+        let to = matrix_mut(&mut self.of_hidden, HIDDEN);
+        of_hidden.multiply(threads, loss, w2, to, spare);
         let back = matrix(&self.of_hidden, HIDDEN);
         let to = matrix_mut(&mut self.gradients[W1], INPUTS);
-        let of_w1 = Way::fastest(threads, &name("gradient of W1"), back.t(), x, to);
+        let of = name("gradient of W1");
+        let of_w1 = Way::fastest(threads, &of, back.t(), x, to, spare);
         Ways {
             hidden,
             logits,
@@ -178,10 +184,12 @@ impl Memory {
         let w1 = matrix(&self.parameters[W1], INPUTS);
         let w2 = matrix(&self.parameters[W2], HIDDEN);
         let to = matrix_mut(&mut self.hidden, HIDDEN);
-        ways.hidden.multiply(threads, x, w1.t(), to);
+        let spare = &mut self.spare;
+        ways.hidden.multiply(threads, x, w1.t(), to, spare);
         add_bias_relu(threads, &mut self.hidden, &self.parameters[B1]);
         let to = matrix_mut(&mut self.logits, CLASSES);
-        (ways.logits).multiply(threads, matrix(&self.hidden, HIDDEN), w2.t(), to);
+        let hidden = matrix(&self.hidden, HIDDEN);
+        ways.logits.multiply(threads, hidden, w2.t(), to, spare);
         add_bias(threads, &mut self.logits, &self.parameters[B2]);
     }
 
@@ -191,14 +199,17 @@ impl Memory {
         let activated = matrix(&self.hidden, HIDDEN);
         let of_logits = matrix(&self.of_logits, CLASSES);
         let to = matrix_mut(&mut self.gradients[W2], HIDDEN);
-        ways.of_w2.multiply(threads, of_logits.t(), activated, to);
+        let spare = &mut self.spare;
+        ways.of_w2
+            .multiply(threads, of_logits.t(), activated, to, spare);
         sum_rows(threads, &self.of_logits, &mut self.gradients[B2]);
         let to = matrix_mut(&mut self.of_hidden, HIDDEN);
-        ways.of_hidden.multiply(threads, of_logits, w2, to);
+        ways.of_hidden.multiply(threads, of_logits, w2, to, spare);
         relu_backward(threads, &mut self.of_hidden, &self.hidden);
         sum_rows(threads, &self.of_hidden, &mut self.gradients[B1]);
         let to = matrix_mut(&mut self.gradients[W1], INPUTS);
-        (ways.of_w1).multiply(threads, matrix(&self.of_hidden, HIDDEN).t(), x, to);
+        let back = matrix(&self.of_hidden, HIDDEN);
+        ways.of_w1.multiply(threads, back.t(), x, to, spare);
     }
 
     fn update(&mut self, threads: &Threads) {

@@ -5,7 +5,8 @@ use std::fmt;
 use ndarray::{ArrayView2, ArrayViewMut2};
 
 use crate::workload::calibrate;
-use crate::workload::matmul::blocks::{Grid, Library, in_one_piece};
+use crate::workload::matmul::blocks::{Grid, Library};
+use crate::workload::network::wide::wide;
 use crate::workload::threads::Threads;
 
 /// A row-major matrix of so many columns.
@@ -21,54 +22,139 @@ pub(in crate::workload) fn matrix_mut(
     ArrayViewMut2::from_shape((values.len() / columns, columns), values).expect("whole rows")
 }
 
+/// Floats of a cache line.
+const LINE: usize = 16;
+
+wide! {
+    /// Rows of `height` floats: columns of `from`, whose rows have `width`, from `first` on.
+    fn columns_as_rows(from: &[f32], width: usize, first: usize, rows: &mut [f32], height: usize) {
+        let count = rows.len() / height;
+        // By way of a small square each line is read and written once, also where lines a power of
+        // two apart share a few places of the cache.
+        let mut square = [[0.0; LINE]; LINE];
+        for top in (0..height).step_by(LINE) {
+            let tall = LINE.min(height - top);
+            for (i, line) in square[..tall].iter_mut().enumerate() {
+                line[..count].copy_from_slice(&from[(top + i) * width + first..][..count]);
+            }
+            for (j, row) in rows.chunks_exact_mut(height).enumerate() {
+                for (i, to) in row[top..top + tall].iter_mut().enumerate() {
+                    *to = square[i][j];
+                }
+            }
+        }
+    }
+}
+
+/// The transposed of a row-major matrix of so many columns.
+pub(in crate::workload) fn transpose(
+    threads: &Threads,
+    from: &[f32],
+    columns: usize,
+    to: &mut [f32],
+) {
+    let height = from.len() / columns;
+    let tasks = to.chunks_mut(LINE * height).enumerate();
+    threads.each(tasks.collect(), |(at, rows)| {
+        columns_as_rows(from, columns, at * LINE, rows, height);
+    });
+}
+
+/// A matrix in row-major order: itself, or a copy in front of `spare`; and what is left of that.
+fn row_major<'a>(
+    threads: &Threads,
+    x: ArrayView2<'a, f32>,
+    spare: &'a mut [f32],
+) -> (ArrayView2<'a, f32>, &'a mut [f32]) {
+    if x.is_standard_layout() {
+        return (x, spare);
+    }
+    let rows = x.reversed_axes();
+    let from = rows.to_slice().expect("transposed is row-major");
+    let (copy, rest) = spare.split_at_mut(from.len());
+    transpose(threads, from, rows.ncols(), copy);
+    (matrix(copy, rows.nrows()), rest)
+}
+
 /// How a product is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::workload) enum Way {
+pub(in crate::workload) struct Way {
+    by: By,
+    /// Transposed operands are copied into row-major order first: blocks then read rows of both,
+    /// and pack less.
+    copies: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
     OneThread(Library),
     Blocks(Library, Grid),
 }
 
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Way::OneThread(library) => write!(f, "{library} on 1 thread"),
-            Way::Blocks(library, grid) => write!(f, "{library} over {grid} blocks"),
+        match self.by {
+            By::OneThread(library) => write!(f, "{library} on 1 thread")?,
+            By::Blocks(library, grid) => write!(f, "{library} over {grid} blocks")?,
         }
+        if self.copies {
+            f.write_str(", transposed first")?;
+        }
+        Ok(())
     }
 }
 
 impl Way {
-    /// C = A B; blocks are shared out among the threads.
+    /// C = A B, of matrices that are row-major or transposed; blocks are shared out among the
+    /// threads. Copies of transposed operands go to `spare`.
+    ///
+    /// # Panics
+    /// Where `spare` is shorter than these operands.
     pub(in crate::workload) fn multiply(
         self,
         threads: &Threads,
         a: ArrayView2<'_, f32>,
         b: ArrayView2<'_, f32>,
         c: ArrayViewMut2<'_, f32>,
+        spare: &mut [f32],
     ) {
-        match self {
-            Way::OneThread(library) => library.multiply(a, b, c),
-            Way::Blocks(library, grid) => grid.multiply(library, threads, a, b, c),
+        let (a, b) = if self.copies {
+            let (a, rest) = row_major(threads, a, spare);
+            (a, row_major(threads, b, rest).0)
+        } else {
+            (a, b)
+        };
+        match self.by {
+            By::OneThread(library) => library.multiply(a, b, c),
+            By::Blocks(library, grid) => grid.multiply(library, threads, a, b, c),
         }
     }
 
-    /// The fastest for A B on these threads at most, by a short calibration that overwrites C. `name` says what the product is, such as `gradient of W1`.
+    /// The fastest for A B on these threads at most, by a short calibration that overwrites C and
+    /// `spare`. `name` says what the product is, such as `gradient of W1`.
+    ///
+    /// # Panics
+    /// As [`Self::multiply`].
     pub(in crate::workload) fn fastest(
         threads: &Threads,
         name: &str,
         a: ArrayView2<'_, f32>,
         b: ArrayView2<'_, f32>,
         mut c: ArrayViewMut2<'_, f32>,
+        spare: &mut [f32],
     ) -> Self {
         let (m, n, k) = (a.nrows(), b.ncols(), a.ncols());
         let count = threads.count();
         let choice = format!("{name}, {m} x {n} x {k}, on the CPU, {count} threads at most");
-        let libraries = Library::for_product(m * k, in_one_piece(&b, &c.view_mut()));
-        let candidates = candidates(&libraries, m, n, count);
-        calibrate::fastest(threads, &choice, &candidates, |way, times| {
-            let mut multiply = || way.multiply(threads, a, b, c.view_mut());
-            (0..times).for_each(|_| multiply());
-        })
+        calibrate::fastest(
+            threads,
+            &choice,
+            &candidates(&a, &b, count),
+            |way, times| {
+                let mut multiply = || way.multiply(threads, a, b, c.view_mut(), spare);
+                (0..times).for_each(|_| multiply());
+            },
+        )
     }
 }
 
@@ -76,8 +162,27 @@ impl Way {
 /// leaves some of its own to the others.
 const BLOCKS_PER_THREAD: [usize; 3] = [1, 4, 8];
 
-fn candidates(libraries: &[Library], m: usize, n: usize, threads: usize) -> Vec<Way> {
-    let mut ways: Vec<Way> = libraries.iter().copied().map(Way::OneThread).collect();
+/// The ways that are worth a try for A B into a row-major C.
+fn candidates(a: &ArrayView2<'_, f32>, b: &ArrayView2<'_, f32>, threads: usize) -> Vec<Way> {
+    let (m, n, k) = (a.nrows(), b.ncols(), a.ncols());
+    let ways = |copies, in_one_piece| {
+        let libraries = Library::for_product(m * k, in_one_piece);
+        candidates_by(&libraries, m, n, threads)
+            .into_iter()
+            .map(move |by| Way { by, copies })
+    };
+    let as_they_lie = ways(false, b.is_standard_layout());
+    if a.is_standard_layout() && b.is_standard_layout() {
+        return as_they_lie.collect();
+    }
+    let copied = ways(true, true);
+    // Where many threads would share the work, none copies for one.
+    let copied = copied.filter(|way| threads == 1 || !matches!(way.by, By::OneThread(_)));
+    as_they_lie.chain(copied).collect()
+}
+
+fn candidates_by(libraries: &[Library], m: usize, n: usize, threads: usize) -> Vec<By> {
+    let mut ways: Vec<By> = libraries.iter().copied().map(By::OneThread).collect();
     if threads == 1 {
         return ways;
     }
@@ -86,7 +191,7 @@ fn candidates(libraries: &[Library], m: usize, n: usize, threads: usize) -> Vec<
     let all = BLOCKS_PER_THREAD.map(|blocks| blocks * threads);
     let counts = all.into_iter().chain(fewer.take_while(|&fewer| fewer > 1));
     for grid in counts.filter_map(|blocks| Grid::for_shape(m, n, blocks)) {
-        let by = libraries.iter().map(|&library| Way::Blocks(library, grid));
+        let by = libraries.iter().map(|&library| By::Blocks(library, grid));
         ways.extend(by);
     }
     ways
@@ -100,10 +205,34 @@ mod tests {
 
     #[test]
     fn one_thread_is_offered_no_blocks() {
-        let on_one = |way: &Way| matches!(way, Way::OneThread(_));
+        let on_one = |way: &By| matches!(way, By::OneThread(_));
         let libraries = [Library::Gemm, Library::Matrixmultiply];
-        assert!(candidates(&libraries, 64, 64, 1).iter().all(on_one));
-        assert!(!candidates(&libraries, 64, 64, 4).iter().all(on_one));
+        assert!(candidates_by(&libraries, 64, 64, 1).iter().all(on_one));
+        assert!(!candidates_by(&libraries, 64, 64, 4).iter().all(on_one));
+    }
+
+    #[test]
+    fn what_is_row_major_is_not_copied() {
+        let x = Array2::<f32>::zeros((64, 48));
+        let copies = |a: ArrayView2<'_, f32>, b: ArrayView2<'_, f32>| {
+            candidates(&a, &b, 4).iter().any(|way| way.copies)
+        };
+        let y = Array2::<f32>::zeros((48, 64));
+        assert!(!copies(x.view(), y.view()));
+        assert!(copies(x.view(), x.t()) && copies(y.t(), y.view()));
+    }
+
+    #[test]
+    fn transposed_is_every_element_in_its_place() {
+        for (rows, columns) in [(1, 1), (1, 40), (17, 3), (16, 16), (33, 47), (64, 100)] {
+            let from: Vec<f32> = (0..rows * columns).map(|i| i as f32).collect();
+            let mut to = vec![f32::NAN; from.len()];
+            transpose(&Threads::up_to(2), &from, columns, &mut to);
+            for (i, x) in from.iter().enumerate() {
+                let (row, column) = (i / columns, i % columns);
+                assert_eq!(to[column * rows + row], *x, "{rows} x {columns}, {i}");
+            }
+        }
     }
 
     #[test]
@@ -116,12 +245,12 @@ mod tests {
             general_mat_mul(1.0, &a.t(), &b.t(), 0.0, &mut expected);
             let rows = b.t().as_standard_layout().into_owned();
             let threads = Threads::up_to(4);
+            let mut spare = vec![f32::NAN; a.len() + b.len()];
             for b in [b.t(), rows.view()] {
                 let mut c = Array2::from_elem((m, n), f32::NAN);
-                let libraries = Library::for_product(m * k, in_one_piece(&b, &c.view_mut()));
-                for way in candidates(&libraries, m, n, 4) {
+                for way in candidates(&a.t(), &b, 4) {
                     c.fill(f32::NAN);
-                    way.multiply(&threads, a.t(), b, c.view_mut());
+                    way.multiply(&threads, a.t(), b, c.view_mut(), &mut spare);
                     // Sums of small whole numbers are exact.
                     assert_eq!(c, expected, "{way}");
                 }

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use crate::model::verified::Verified;
 use crate::workload::network::format::Format;
 use crate::workload::network::operations::{add_bias, add_bias_relu};
-use crate::workload::network::product::{Way, matrix, matrix_mut};
+use crate::workload::network::product::{Way, matrix, matrix_mut, transpose};
 use crate::workload::routine::{Made, Routine, RoutineError};
 use crate::workload::threads::Threads;
 use crate::workload::transformer::attention::attention;
@@ -40,6 +40,9 @@ struct Ways {
 
 struct OnCpu {
     problem: Rc<Inference>,
+    /// The parameters, of which the weights of each linear layer are transposed once and for all:
+    /// a row for each input, so that a product reads rows of both operands.
+    parameters: Vec<f32>,
     threads: Threads,
     memory: Memory,
     ways: Ways,
@@ -48,10 +51,11 @@ struct OnCpu {
 impl OnCpu {
     fn new(problem: &Rc<Inference>, threads: Threads) -> Self {
         let mut memory = Memory::new(problem);
-        let batch = Batch::of(problem);
-        let ways = memory.calibrate(&threads, batch);
+        let parameters = with_transposed_weights(problem, &threads);
+        let ways = memory.calibrate(&threads, &problem.model, &parameters);
         Self {
             problem: problem.clone(),
+            parameters,
             threads,
             memory,
             ways,
@@ -59,22 +63,17 @@ impl OnCpu {
     }
 }
 
-/// What is computed, as the threads share it.
-#[derive(Clone, Copy)]
-struct Batch<'a> {
-    tokens: &'a [u32],
-    model: &'a Model,
-    parameters: &'a [f32],
-}
-
-impl<'a> Batch<'a> {
-    fn of(problem: &'a Inference) -> Self {
-        Self {
-            tokens: &problem.tokens,
-            model: &problem.model,
-            parameters: &problem.parameters,
-        }
+fn with_transposed_weights(problem: &Inference, threads: &Threads) -> Vec<f32> {
+    let model = &problem.model;
+    let mut parameters = problem.parameters.clone();
+    let of_layers = (model.layers.iter())
+        .flat_map(|layer| [&layer.qkv, &layer.projection, &layer.hidden, &layer.back]);
+    for linear in of_layers.chain([&model.logits]) {
+        let range = linear.weights.clone();
+        let from = &problem.parameters[range.clone()];
+        transpose(threads, from, linear.inputs(), &mut parameters[range]);
     }
+    parameters
 }
 
 /// What lies between the steps, a row for each token.
@@ -91,7 +90,7 @@ struct Memory {
     logits: Vec<f32>,
 }
 
-/// y = x W^T, without the bias.
+/// y = x W^T without the bias, where W^T is what lies in `parameters`.
 fn multiply(
     threads: &Threads,
     way: Way,
@@ -100,9 +99,15 @@ fn multiply(
     parameters: &[f32],
     y: &mut [f32],
 ) {
-    let weights = matrix(&parameters[linear.weights.clone()], linear.inputs());
+    let weights = matrix(&parameters[linear.weights.clone()], linear.outputs());
     let x = matrix(x, linear.inputs());
-    way.multiply(threads, x, weights.t(), matrix_mut(y, linear.outputs()));
+    way.multiply(
+        threads,
+        x,
+        weights,
+        matrix_mut(y, linear.outputs()),
+        &mut [],
+    );
 }
 
 fn fastest(
@@ -113,16 +118,11 @@ fn fastest(
     parameters: &[f32],
     y: &mut [f32],
 ) -> Way {
-    let weights = matrix(&parameters[linear.weights.clone()], linear.inputs());
+    let weights = matrix(&parameters[linear.weights.clone()], linear.outputs());
     let x = matrix(x, linear.inputs());
     let name = format!("{name} of a transformer");
-    Way::fastest(
-        threads,
-        &name,
-        x,
-        weights.t(),
-        matrix_mut(y, linear.outputs()),
-    )
+    let y = matrix_mut(y, linear.outputs());
+    Way::fastest(threads, &name, x, weights, y, &mut [])
 }
 
 impl Memory {
@@ -141,8 +141,7 @@ impl Memory {
         }
     }
 
-    fn calibrate(&mut self, threads: &Threads, batch: Batch<'_>) -> Ways {
-        let (model, p) = (batch.model, batch.parameters);
+    fn calibrate(&mut self, threads: &Threads, model: &Model, p: &[f32]) -> Ways {
         let layer = &model.layers[0];
         let (qkv, change) = (&mut self.qkv, &mut self.change);
         Ways {
@@ -182,18 +181,12 @@ impl Memory {
         }
     }
 
-    fn run(&mut self, threads: &Threads, batch: Batch<'_>, ways: Ways) {
-        let (model, p) = (batch.model, batch.parameters);
+    fn run(&mut self, threads: &Threads, tokens: &[u32], model: &Model, p: &[f32], ways: Ways) {
         let of = |range: &Range<usize>| &p[range.clone()];
         let norm = |x: &[f32], norm: &Norm, to: &mut [f32]| {
             layer_norm(threads, x, of(&norm.gain), of(&norm.bias), to);
         };
-        embed(
-            threads,
-            batch.tokens,
-            of(&model.embedding),
-            &mut self.residual,
-        );
+        embed(threads, tokens, of(&model.embedding), &mut self.residual);
         for layer in &model.layers {
             norm(&self.residual, &layer.before_attention, &mut self.normed);
             multiply(
@@ -279,11 +272,13 @@ impl Routine for OnCpu {
     fn run(&mut self) -> Result<(), RoutineError> {
         let Self {
             problem,
+            parameters,
             threads,
             memory,
             ways,
         } = self;
-        memory.run(threads, Batch::of(problem), *ways);
+        let Inference { tokens, model, .. } = &**problem;
+        memory.run(threads, tokens, model, parameters, *ways);
         Ok(())
     }
 

@@ -1,4 +1,5 @@
-//! What the first call pays, phase by phase, each in fresh processes, and what a warm one does.
+//! What the first GPU call of a process costs, phase by phase, each measured in new processes, and
+//! what a later call costs.
 
 use crossover::model::{Data, Does, Phase, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
@@ -18,7 +19,7 @@ pub(crate) fn group() -> Group<ColdStart> {
     Group::new("cold_start", sizes, None, cold_start::cost)
         .about(
             "Cold start",
-            "What does the first call of a fresh process pay, phase by phase, and what does a warm one?",
+            "What does the first GPU call of a new process cost, phase by phase, and what does a later call cost?",
         )
         .axis("n", "n", Unit::Count)
         .no_winner()

@@ -32,8 +32,8 @@ pub(crate) fn group() -> Group<Chain> {
     Group::new("graph_replay", sizes, Rate::elements(), graph_replay::cost)
         .about(
             "Graph replay",
-            "A chain of 32 small elementwise kernels: launched one by one, synchronised after each, \
-             replayed as one CUDA graph, or fused into one kernel?",
+            "A chain of 32 small elementwise kernels: how long does it take launched one by one, \
+             synchronised after each kernel, replayed as one CUDA graph, and fused into one kernel?",
         )
         .axis("n", "n, elements", Unit::Count)
         .words("the chain", "kernel")

@@ -18,7 +18,7 @@ pub(crate) fn group() -> Group<Pipeline> {
     Group::new("host_sync", sizes, None, host_sync::cost)
         .about(
             "Host synchronisation",
-            "A pipeline of 64 small steps: what does each wait of the host between them cost?",
+            "A pipeline of 64 small steps: what does it cost when the host waits between them?",
         )
         .axis("n", "n, elements", Unit::Count)
         .words("the pipeline", "step")

@@ -24,8 +24,8 @@ pub(crate) fn group() -> Group<Loader> {
     Group::new("loader", sizes, rate, loader::cost)
         .about(
             "Data loader",
-            "An epoch of 32 batches from host memory to a consumer on the device: what do pinning, \
-             prefetching and more threads bring, and how busy is the device?",
+            "An epoch of 32 batches, loaded from host memory and consumed by kernels on the device: what do \
+             pinning, prefetching and more threads gain, and how busy is the device?",
         )
         .axis("batch", "size of a batch", Unit::Bytes)
         .with(row("pageable", Feed::InSequence(Pageable)))

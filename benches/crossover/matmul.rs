@@ -36,7 +36,7 @@ pub(crate) fn group() -> Group<Matmul> {
             gpu::best(gpu, problem, calls)
         })
         .library(Library::Cublas)
-        .method("the fastest way of each size")
+        .method("the fastest way at each size")
         .sizes(best_sizes.clone())
     };
     let tiled = |name| {

@@ -20,7 +20,7 @@ pub(crate) fn group() -> Group<Shaped<Batched>> {
     )
     .about(
         "Batched matrix product",
-        "64 small f32 products at once: where does a GPU win that no single one of them would fill?",
+        "64 small f32 products at once, none of which fills a GPU by itself: from which N on does the GPU win?",
     )
     .axis("N", "N, rows and columns of each matrix", Unit::Count)
     .with(gemm("over-batch", Share::Products).method("one product per thread"))

@@ -20,8 +20,8 @@ pub(crate) fn group() -> Group<Shaped<Skinny>> {
     )
     .about(
         "Skinny matrix product",
-        "M rows times a 4096 × 4096 matrix, a product that reads more than it computes: where does the CPU \
-         hold out longest?",
+        "M rows times a 4096 × 4096 matrix, a product that reads much and computes little: \
+         from which M on does the GPU win?",
     )
     .axis("M", "M, rows of the left matrix", Unit::Count)
     .with(gemm("gemm", Share::EachProduct))

@@ -19,7 +19,7 @@ pub(crate) fn group() -> Group<Memory> {
     Group::new("memory", sizes, None, memory::cost)
         .about(
             "Device memory",
-            "Allocate, write a word, release, synchronise: what does an allocation in the loop cost?",
+            "Allocate device memory, write a word, free it, synchronise: what does it cost to do so in each iteration?",
         )
         .axis("size", "size of the allocation", Unit::Bytes)
         .with(row("malloc", Malloc))

@@ -35,8 +35,8 @@ pub(crate) fn group() -> Group<Training> {
     )
     .about(
         "Training step",
-        "A whole training step of a perceptron with 3.1 million parameters: from which batch does \
-         the GPU win, and how much of it is launching, memory and arithmetic?",
+        "A whole training step of a perceptron with 3.1 million parameters: from which batch \
+         size on does the GPU win, and how much of the time do launches, memory and arithmetic take?",
     )
     .axis("batch", "batch, inputs per step", Unit::Count)
     .words("the training step", "kernel")

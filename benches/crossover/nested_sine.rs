@@ -42,8 +42,8 @@ pub(crate) fn group() -> Group<NestedSine> {
     Group::new(name, sizes, Rate::elements(), nested_sine::cost)
         .about(
             "Nested sine",
-            "y = sin(sin(sin(sin x))) on each f32 element, uniform in [-3, 3): what does fusing four \
-             elementwise kernels save, and what does replaying them as a graph?",
+            "y = sin(sin(sin(sin x))) of f32 elements uniform in [-3, 3): what does it save to fuse four \
+             elementwise kernels, and what to replay them as a CUDA graph?",
         )
         .axis("n", "n, elements", Unit::Count)
         .words("nested sine", "sine")

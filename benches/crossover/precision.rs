@@ -1,4 +1,4 @@
-//! The same product in ever fewer bits, and f32 emulated in lower precision.
+//! The same product from f32 down to FP8 and INT8, and f32 emulated in lower precision.
 
 use std::rc::Rc;
 
@@ -40,8 +40,8 @@ pub(crate) fn group() -> Group<Shaped<Precision>> {
     )
     .about(
         "Precision",
-        "The same matrix product in ever fewer bits, and f32 emulated in lower precision: what does each \
-         step buy, and what does it cost in error?",
+        "The same matrix product from f32 down to FP8 and INT8, and f32 emulated in lower precision: how much \
+         faster is each format, and how large is its error?",
     )
     .axis("N", "N, rows and columns of each matrix", Unit::Count)
     .words("the product", "kernel")

@@ -25,8 +25,8 @@ pub(crate) fn group() -> Group<Streams> {
     Group::new("streams", sizes, Rate::elements(), streams::cost)
         .about(
             "Streams and overlap",
-            "Nested sine from and to pinned host memory, in pieces: what does overlapping copies and \
-             kernels save, and how many pieces should there be?",
+            "Nested sine from and to pinned host memory, in pieces: what does it save to overlap \
+             copies and kernels, and how many pieces are best?",
         )
         .axis("n", "n, elements", Unit::Count)
         .words("nested sine from host memory", "kernel")

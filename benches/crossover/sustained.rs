@@ -1,4 +1,4 @@
-//! A product for 20 s without a pause: the burst of the first 100 ms, and what is held.
+//! One product after the other for 20 s without a pause: the rate of the first 100 ms, and the one that is held.
 
 use std::rc::Rc;
 
@@ -34,8 +34,8 @@ pub(crate) fn group() -> Group<Sustained> {
     )
     .about(
         "Sustained load",
-        "One product after the other for 20 s, from an idle device on: what is the burst, what is held, and \
-         at how many watts?",
+        "One matrix product after the other for 20 s, beginning on an idle device: which rate does it reach at \
+         first, which does it hold, and at how many watts?",
     )
     .axis("t", "t, time since the product began", Unit::Time)
     .words("the product", "kernel")

@@ -21,8 +21,8 @@ pub(crate) fn spin() -> Group<Spin> {
     Group::new("timing_methods", sizes, None, timing_methods::cost)
         .about(
             "Timing a known kernel",
-            "A kernel that spins for a known time, timed in six ways: by how much is each wrong, and \
-             where?",
+            "A kernel that spins for a known time, timed in six ways: by how much is each way \
+             wrong, and at which durations?",
         )
         .axis("t", "t, true time on the device", Unit::Time)
         .words("a kernel of known duration", "kernel")
@@ -48,8 +48,8 @@ pub(crate) fn product() -> Group<Product> {
     Group::new("timing_methods_matmul", sizes, None, matmul::cost)
         .about(
             "Timing a matrix product",
-            "One cuBLAS product, timed in the same six ways: what does each add to the device's time, or \
-             leave out?",
+            "One cuBLAS product, timed in the same six ways: what does each way add to the device's \
+             time, or leave out of it?",
         )
         .axis("N", "N, rows and columns of each matrix", Unit::Count)
         .words("a cuBLAS product", "kernel")

@@ -38,7 +38,7 @@ pub(crate) fn group() -> Group<Transfer> {
         .about(
             "Transfers",
             "Copies between host and device, by kind of host memory: what does pinning save, and what \
-             does a copy cost however small it is?",
+             does even the smallest copy cost?",
         )
         .axis("size", "size of the copy", Unit::Bytes)
         .no_winner()

@@ -30,8 +30,8 @@ pub(crate) fn group() -> Group<Inference> {
     Group::new("transformer", sizes, Rate::elements(), transformer::cost)
         .about(
             "Transformer",
-            "Four encoder layers over sequences of 128 tokens: from which batch does the GPU win, \
-             and how much of it is launching, memory and arithmetic?",
+            "Inference with four encoder layers over sequences of 128 tokens: from which batch size on \
+             does the GPU win, and how much of the time do launches, memory and arithmetic take?",
         )
         .axis("batch", "batch, sequences per run", Unit::Count)
         .words("the transformer", "kernel")

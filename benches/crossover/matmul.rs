@@ -16,7 +16,7 @@ pub(crate) fn group() -> Group<Matmul> {
         0..=15,
     )
     .odd([1, 2, 3, 7, 17, 31, 64, 65, 129, 257]);
-    // A sample takes ten iterations at the least: the CPU stops where that takes seconds.
+    // There are at least ten samples: the CPU stops where ten iterations take seconds.
     let cpu_sizes = sizes.up_to(512, 2048, 1 << 14);
     #[cfg(feature = "blas")]
     let blas_sizes = cpu_sizes.clone();
@@ -25,7 +25,7 @@ pub(crate) fn group() -> Group<Matmul> {
     let one_thread_sizes = Sizes::powers_of_two([8], [6, 8, 10], 0..=13);
     let naive_sizes = Sizes::powers_of_two([5, 8, 11], [3, 6, 8, 10], 0..=14);
     let submit_sizes = Sizes::powers_of_two([5, 8, 11], [0, 5, 8, 11, 13], 0..=15);
-    // Beside the fastest of all, whose sizes are the group's.
+    // Fewer than those of `best`, which is the answer.
     let launched_sizes = Sizes::powers_of_two([8], [5, 8, 11], 0..=15);
     let copied_sizes = Sizes::powers_of_two([5, 8, 11], [3, 7, 10, 13], 0..=15);
     let tiled_sizes = Sizes::powers_of_two([8], [5, 8], 0..=13);
@@ -84,7 +84,7 @@ pub(crate) fn group() -> Group<Matmul> {
         })
         .sizes(cpu_sizes),
     )
-    // Beside the same on all cores, to be held against what one core can do.
+    // The same as `best`, but compared with what one core can do.
     .with(
         Implementation::cpu("best-1-thread", |problem| cpu::best(problem, 1))
             .one_thread()

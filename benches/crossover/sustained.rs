@@ -16,7 +16,7 @@ type Product = fn(&Rc<Gpu>, &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineErro
 pub(crate) fn group() -> Group<Sustained> {
     let times = [1, 2, 5, 10, 20, 50, 100, 200].map(|step| step * SHORTEST);
     assert_eq!(times.last(), Some(&LONGEST));
-    // Half a minute a row: for those who ask for everything.
+    // Each row takes half a minute, so it is in the profile `full` alone.
     let sizes = Sizes::new([], [], times).odd([1_000_000, 20_000_000]);
     let row = |name, product: Product| {
         let recording = Recording::new(product);

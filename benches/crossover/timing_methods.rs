@@ -14,7 +14,7 @@ pub(crate) fn spin() -> Group<Spin> {
     let default = decades(&[3, 6]);
     let full = decades(&[3, 4, 5, 6, 7, 8]);
     let sizes = Sizes::new(decades(&[3, 6]), default.clone(), full.clone()).odd([1_000, 12_345]);
-    // Eleven processes a size.
+    // Each size starts eleven processes.
     let first_sizes = Sizes::new([], default, full);
     let spin = timing_methods::spin;
     let on = |name, clock| Implementation::gpu(name, clock, spin);

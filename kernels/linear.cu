@@ -69,10 +69,10 @@ __device__ __forceinline__ float positive(float v) { return v <= 0.0f ? 0.0f : v
 // by side, so that they are copied without passing through registers; a thread reads four terms of
 // a row at a time. Lanes read rows that are four apart, which would all lie in the same banks. So
 // the fours of a row are permuted by its number: four q of row r lies at q ^ (r / 4 % 8).
-template <unsigned BM, unsigned BN, unsigned TM, unsigned TN, unsigned LM, unsigned SLICES,
+template <unsigned BM, unsigned BN, unsigned TM, unsigned TN, unsigned SLICES,
           unsigned PIECES, unsigned STAGES>
 struct Linear {
-    static constexpr unsigned LN = 32 / LM;
+    static constexpr unsigned LM = 4, LN = 32 / LM;
     static constexpr unsigned WARPS_M = BM / (LM * TM), WARPS_N = BN / (LN * TN);
     static constexpr unsigned THREADS = 32 * WARPS_M * WARPS_N * SLICES;
     // A thread copies the same four of every so many rows.
@@ -96,12 +96,11 @@ struct Linear {
     // of a load of 16 bytes per lane, shared memory serves half a warp at once if half of its lanes
     // ask for what their neighbours ask for, and otherwise a quarter.
     static __device__ __forceinline__ unsigned row_of(unsigned lane) {
-        return LM == 8 ? lane / 2 % 8 : lane / 2 % 2 + lane / 16 * 2;
+        return lane / 2 % 2 + lane / 16 * 2;
     }
     static __device__ __forceinline__ unsigned column_of(unsigned lane) {
-        return LM == 8 ? lane % 2 + lane / 16 * 2 : lane % 2 + lane / 4 % 4 * 2;
+        return lane % 2 + lane / 4 % 4 * 2;
     }
-    static_assert(LM == 4 || LM == 8, "lanes");
 
     // Four terms of each of a thread's rows of A and of W.
     struct Terms {
@@ -332,40 +331,29 @@ struct Linear {
 
 // The last number is how many blocks a multiprocessor has at once, at least, which bounds the
 // registers. The name says the tile of a block, that of a thread, slices and pieces.
-#define LINEAR(BM, BN, TM, TN, LM, SLICES, PIECES, STAGES, BLOCKS)                                 \
+#define LINEAR(BM, BN, TM, TN, SLICES, PIECES, STAGES, BLOCKS)                                     \
     extern "C" __global__ void CLUSTER_##PIECES __launch_bounds__(                                 \
-        Linear<BM, BN, TM, TN, LM, SLICES, PIECES, STAGES>::THREADS, BLOCKS)                       \
+        Linear<BM, BN, TM, TN, SLICES, PIECES, STAGES>::THREADS, BLOCKS)                           \
         linear_##BM##x##BN##_##TM##x##TN##_##SLICES##_##PIECES(                                    \
             const float *__restrict__ a, const float *__restrict__ w,                              \
             const float *__restrict__ bias, const float *__restrict__ added,                       \
             float *__restrict__ c, unsigned m, unsigned n, unsigned k, unsigned relu) {            \
-        Linear<BM, BN, TM, TN, LM, SLICES, PIECES, STAGES>::run(a, w, bias, added, c, m, n, k,     \
-                                                                relu);                             \
+        Linear<BM, BN, TM, TN, SLICES, PIECES, STAGES>::run(a, w, bias, added, c, m, n, k, relu);  \
     }
 #define CLUSTER_1
 #define CLUSTER_2 __cluster_dims__(1, 1, 2)
 #define CLUSTER_4 __cluster_dims__(1, 1, 4)
 
-LINEAR(128, 128, 8, 8, 4, 1, 1, 3, 1)
-LINEAR(128, 128, 16, 8, 4, 1, 1, 3, 2)
-LINEAR(128, 96, 8, 12, 4, 2, 1, 4, 1)
-LINEAR(128, 64, 8, 8, 4, 1, 1, 3, 2)
-LINEAR(64, 128, 8, 8, 4, 1, 1, 3, 2)
-LINEAR(64, 128, 8, 8, 4, 2, 1, 4, 1)
-LINEAR(64, 128, 16, 8, 4, 2, 1, 4, 1)
-LINEAR(64, 96, 8, 12, 4, 2, 1, 4, 2)
-LINEAR(64, 96, 8, 12, 4, 4, 1, 4, 1)
-LINEAR(64, 64, 8, 8, 4, 2, 1, 4, 2)
-LINEAR(64, 64, 8, 8, 4, 4, 1, 4, 1)
-LINEAR(64, 32, 8, 8, 8, 4, 1, 4, 2)
-LINEAR(64, 32, 8, 8, 8, 8, 1, 4, 1)
-LINEAR(32, 32, 8, 4, 4, 4, 1, 4, 2)
-LINEAR(32, 32, 8, 4, 4, 8, 1, 4, 1)
+LINEAR(128, 128, 8, 8, 1, 1, 3, 1)
+LINEAR(64, 128, 16, 8, 2, 1, 4, 1)
+LINEAR(64, 96, 8, 12, 2, 1, 4, 2)
+LINEAR(64, 96, 8, 12, 4, 1, 4, 1)
+LINEAR(64, 64, 8, 8, 2, 1, 4, 2)
+LINEAR(32, 32, 8, 4, 4, 1, 4, 2)
+LINEAR(32, 32, 8, 4, 8, 1, 4, 1)
 
 #if __CUDA_ARCH__ >= 900
-LINEAR(64, 128, 8, 8, 4, 2, 4, 4, 1)
-LINEAR(64, 64, 8, 8, 4, 4, 2, 4, 1)
-LINEAR(64, 64, 8, 8, 4, 2, 2, 4, 2)
-LINEAR(32, 32, 8, 4, 4, 4, 2, 4, 2)
-LINEAR(32, 32, 8, 4, 4, 4, 4, 4, 2)
+LINEAR(64, 64, 8, 8, 2, 2, 4, 2)
+LINEAR(32, 32, 8, 4, 4, 2, 4, 2)
+LINEAR(32, 32, 8, 4, 4, 4, 4, 2)
 #endif

@@ -16,10 +16,10 @@ const SHORTEST: Duration = Duration::from_micros(200);
 /// follows: the shortest would favour a candidate that is fast in lucky moments only, such as
 /// one whose threads all have to be scheduled at once.
 const ROUNDS: usize = 21;
-/// Rounds after which candidates without a chance are dropped.
-const FIRST_LOOK: usize = 3;
-/// A candidate this much slower than the fastest by then has none.
-const HOPELESS: f64 = 2.0;
+/// After so many rounds a candidate that is this much slower than the fastest is dropped.
+const DROPPED: [(usize, f64); 3] = [(3, 2.0), (7, 1.3), (11, 1.15)];
+/// Rounds that are always taken.
+const FEWEST_ROUNDS: usize = DROPPED[0].0;
 /// No more rounds once this much time has gone into them.
 const LONGEST: Duration = Duration::from_secs(1);
 
@@ -76,8 +76,8 @@ pub(crate) fn take_recent() -> BTreeMap<String, String> {
 }
 
 /// The candidate that is chosen already, or else the one with the shortest typical time of one
-/// iteration; `run` runs one a number of times. Takes a second, or [`FIRST_LOOK`] rounds where
-/// those take longer.
+/// iteration; `run` runs one a number of times. Takes a second, or [`FEWEST_ROUNDS`] rounds
+/// where those take longer.
 ///
 /// What wakes the threads is not timed where it would count, and none of them spins beside the next
 /// candidate.
@@ -138,7 +138,7 @@ fn fastest_of<T: Copy>(candidates: &[T], mut run: impl FnMut(T, u32) -> Duration
         .collect();
     let mut spent = Duration::ZERO;
     for round in 0..ROUNDS {
-        if round >= FIRST_LOOK && (entries.len() < 2 || spent >= LONGEST) {
+        if round >= FEWEST_ROUNDS && (entries.len() < 2 || spent >= LONGEST) {
             break;
         }
         // In turn, so that a slow moment of the machine meets each candidate alike.
@@ -148,9 +148,9 @@ fn fastest_of<T: Copy>(candidates: &[T], mut run: impl FnMut(T, u32) -> Duration
             let seconds = took.as_secs_f64() / f64::from(entry.times);
             entry.seconds.push(seconds);
         }
-        if round + 1 == FIRST_LOOK {
+        if let Some((_, slower)) = DROPPED.iter().find(|(after, _)| round + 1 == *after) {
             let typical = |entry: &Entry<T>| entry.typical();
-            let limit = HOPELESS * entries.iter().map(typical).fold(f64::MAX, f64::min);
+            let limit = slower * entries.iter().map(typical).fold(f64::MAX, f64::min);
             entries.retain(|entry| entry.typical() <= limit);
         }
     }
@@ -271,13 +271,15 @@ mod tests {
     }
 
     #[test]
-    fn a_hopeless_candidate_is_dropped_after_the_first_look() {
-        let mut slow = 0;
-        fastest_of(&[250, 750], |micros, times| {
-            slow += usize::from(micros == 750);
-            micros * times * MICRO
-        });
-        // Twice to find the number of iterations.
-        assert_eq!(slow, 2 + FIRST_LOOK);
+    fn the_slower_a_candidate_the_sooner_it_is_dropped() {
+        for (slower, rounds) in [(750, 3), (350, 7), (300, 11), (270, ROUNDS)] {
+            let mut measured = 0;
+            fastest_of(&[250, slower], |micros, times| {
+                measured += usize::from(micros == slower);
+                micros * times * MICRO
+            });
+            // Twice to find the number of iterations.
+            assert_eq!(measured, 2 + rounds, "{slower}");
+        }
     }
 }

@@ -81,22 +81,12 @@ const TABLE: &str = "
 | adamw_denominator       | 256   | 32        | 64    | 1 LDG.128, 4 FFMA, 1 STG.128                        |                        |
 | adamw_move              | 256   | 48        | 40    | 3 LDG.128, 1 STG.128                                |                        |
 | linear_128x128_8x8_1_1  | 256   | 255       | 8     | 32 LDGSTS, 144 LDS.128, 2048 FFMA, 16 STG.128       | FMUL                   |
-| linear_128x128_16x8_1_1 | 128   | 255       | 8     | 48 LDGSTS, 192 LDS.128, 4096 FFMA, 32 STG.128       | FMUL                   |
-| linear_128x96_8x12_2_1  | 256   | 255       | 8     | 28 LDGSTS, 104 LDS.128, 1536 FFMA, 12 STG.128       | FMUL                   |
-| linear_128x64_8x8_1_1   | 128   | 255       | 8     | 48 LDGSTS, 144 LDS.128, 2048 FFMA, 16 STG.128       | FMUL                   |
-| linear_64x128_8x8_1_1   | 128   | 255       | 8     | 48 LDGSTS, 144 LDS.128, 2048 FFMA, 16 STG.128       | FMUL                   |
-| linear_64x128_8x8_2_1   | 256   | 255       | 8     | 30 LDGSTS, 96 LDS.128, 1024 FFMA, 8 STG.128         | FMUL                   |
 | linear_64x128_16x8_2_1  | 128   | 255       | 8     | 48 LDGSTS, 128 LDS.128, 2048 FFMA, 16 STG.128       | FMUL                   |
 | linear_64x96_8x12_2_1   | 128   | 255       | 8     | 40 LDGSTS, 104 LDS.128, 1536 FFMA, 12 STG.128       | FMUL                   |
 | linear_64x96_8x12_4_1   | 256   | 255       | 8     | 20 LDGSTS, 64 LDS.128, 768 FFMA, 6 STG.128          | FMUL                   |
 | linear_64x64_8x8_2_1    | 128   | 255       | 8     | 40 LDGSTS, 96 LDS.128, 1024 FFMA, 8 STG.128         | FMUL                   |
-| linear_64x64_8x8_4_1    | 256   | 255       | 8     | 20 LDGSTS, 64 LDS.128, 512 FFMA, 4 STG.128          | FMUL                   |
-| linear_64x32_8x8_4_1    | 128   | 255       | 8     | 30 LDGSTS, 64 LDS.128, 512 FFMA, 4 STG.128          | FMUL                   |
-| linear_64x32_8x8_8_1    | 256   | 128       | 16    | 12 LDGSTS, 32 LDS.128, 256 FFMA, 2 STG.128          | FMUL                   |
 | linear_32x32_8x4_4_1    | 128   | 136       | 12    | 20 LDGSTS, 44 LDS.128, 256 FFMA, 2 STG.128          | FMUL                   |
 | linear_32x32_8x4_8_1    | 256   | 96        | 16    | 8 LDGSTS, 20 LDS.128, 128 FFMA, 1 STG.128           | FMUL                   |
-| linear_64x128_8x8_2_4   | 256   | 255       | 8     | 30 LDGSTS, 96 LDS.128, 1024 FFMA, 2 STG.128         | FMUL                   |
-| linear_64x64_8x8_4_2    | 256   | 255       | 8     | 20 LDGSTS, 64 LDS.128, 512 FFMA, 2 STG.128          | FMUL                   |
 | linear_64x64_8x8_2_2    | 128   | 255       | 8     | 40 LDGSTS, 96 LDS.128, 1024 FFMA, 4 STG.128         | FMUL                   |
 | linear_32x32_8x4_4_2    | 128   | 136       | 12    | 20 LDGSTS, 44 LDS.128, 256 FFMA, 1 STG.128          | FMUL                   |
 | linear_32x32_8x4_4_4    | 128   | 136       | 12    | 20 LDGSTS, 44 LDS.128, 256 FFMA, 1 STG.128          | FMUL                   |

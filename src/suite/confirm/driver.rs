@@ -32,6 +32,9 @@ const MOST_PROCESSES: usize = 25;
 /// Median times by group, size and implementation.
 type Times = BTreeMap<(String, u64), BTreeMap<String, f64>>;
 
+/// What was chosen, by the name of the choice.
+type Choices = BTreeMap<String, String>;
+
 /// When processes are asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::suite) enum When {
@@ -46,6 +49,8 @@ pub(in crate::suite) struct Confirming {
     asking: Asking,
     /// Processes that each question is put to.
     wanted: usize,
+    /// What the processes so far chose, at sizes that the run itself does not measure.
+    choices: Choices,
     /// When the run began, or the last process ended.
     since: Instant,
     asked: usize,
@@ -61,6 +66,7 @@ impl Confirming {
         Self {
             asking: Asking::default(),
             wanted,
+            choices: Choices::new(),
             since: Instant::now(),
             asked: 0,
             spent: Duration::ZERO,
@@ -118,14 +124,13 @@ impl Confirming {
             "putting {count} question(s) to a process of its own, number {}",
             self.asked
         );
-        let order = order(&self.asking, open);
-        let times = ask(&order);
+        let said = ask(&self.order(open));
         let took = start.elapsed();
         self.spent += took;
         self.slowest = self.slowest.max(took);
         self.since = Instant::now();
-        let times = match times {
-            Ok(times) => times,
+        let (times, choices) = match said {
+            Ok(said) => said,
             // What fails once fails again.
             Err(error) => {
                 if interrupt::signal().is_none() {
@@ -135,6 +140,7 @@ impl Confirming {
                 return false;
             }
         };
+        self.choices.extend(choices);
         let said: Vec<_> = (self.asking.questions.iter())
             .map(|question| duels(&self.asking, question, &times))
             .collect();
@@ -144,6 +150,41 @@ impl Confirming {
             question.asked.processes.extend(duels);
         }
         true
+    }
+
+    /// What the next process is to measure for the open questions.
+    fn order(&self, open: &[bool]) -> Order {
+        let asking = &self.asking;
+        let mut tasks: Vec<Task> = Vec::new();
+        let wanted = asking.questions.iter().zip(open).filter(|(_, open)| **open);
+        for (question, _) in wanted {
+            let group = &question.asked.group;
+            for size in question.sizes() {
+                let Some(cpu) = asking.best_cpu(group, size) else {
+                    continue;
+                };
+                let mut functions = BTreeSet::from([format!("cpu/{cpu}")]);
+                if question.gpu_times.is_none() {
+                    functions.insert(format!("gpu/{}", question.asked.gpu));
+                }
+                let same = |task: &&mut Task| task.group == *group && task.size == size;
+                match tasks.iter_mut().find(same) {
+                    Some(task) => {
+                        task.functions.extend(functions);
+                        task.verify |= question.put == 0;
+                    }
+                    None => tasks.push(Task {
+                        group: group.clone(),
+                        size,
+                        functions,
+                        verify: question.put == 0,
+                    }),
+                }
+            }
+        }
+        let mut choices = self.choices.clone();
+        choices.extend(calibrate::made());
+        Order { choices, tasks }
     }
 
     /// What all processes said so far.
@@ -178,40 +219,6 @@ fn too_wide(questions: &[Question]) -> Vec<bool> {
         .collect()
 }
 
-fn order(asking: &Asking, open: &[bool]) -> Order {
-    let mut tasks: Vec<Task> = Vec::new();
-    let wanted = asking.questions.iter().zip(open).filter(|(_, open)| **open);
-    for (question, _) in wanted {
-        let group = &question.asked.group;
-        for size in question.sizes() {
-            let Some(cpu) = asking.best_cpu(group, size) else {
-                continue;
-            };
-            let mut functions = BTreeSet::from([format!("cpu/{cpu}")]);
-            if question.gpu_times.is_none() {
-                functions.insert(format!("gpu/{}", question.asked.gpu));
-            }
-            let same = |task: &&mut Task| task.group == *group && task.size == size;
-            match tasks.iter_mut().find(same) {
-                Some(task) => {
-                    task.functions.extend(functions);
-                    task.verify |= question.put == 0;
-                }
-                None => tasks.push(Task {
-                    group: group.clone(),
-                    size,
-                    functions,
-                    verify: question.put == 0,
-                }),
-            }
-        }
-    }
-    Order {
-        choices: calibrate::made(),
-        tasks,
-    }
-}
-
 /// What one process says to a question; `None` unless it says all.
 fn duels(asking: &Asking, question: &Question, times: &Times) -> Option<Vec<Duel>> {
     let group = &question.asked.group;
@@ -235,9 +242,9 @@ fn duels(asking: &Asking, question: &Question, times: &Times) -> Option<Vec<Duel
         .collect()
 }
 
-/// Starts a process with the order and waits for what it says. What it could not measure is told
-/// and is not among the times.
-fn ask(order: &Order) -> Result<Times, String> {
+/// Starts a process with the order and waits for what it says and chose. What it could not measure
+/// is told and is not among the times.
+fn ask(order: &Order) -> Result<(Times, Choices), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let executable = std::env::current_exe().map_err(|e| text(&e))?;
     let order = serde_json::to_string(order).map_err(|e| text(&e))?;
@@ -247,18 +254,18 @@ fn ask(order: &Order) -> Result<Times, String> {
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|e| text(&e))?;
-    let times = listen(&mut child);
-    if times.is_err() {
+    let said = listen(&mut child);
+    if said.is_err() {
         let _ = child.kill();
     }
     let status = child.wait().map_err(|e| text(&e))?;
-    match times {
+    match said {
         Ok(_) if !status.success() => Err(format!("it ended with {status}")),
-        times => times,
+        said => said,
     }
 }
 
-fn listen(child: &mut Child) -> Result<Times, String> {
+fn listen(child: &mut Child) -> Result<(Times, Choices), String> {
     let out = child.stdout.take().ok_or("its output cannot be read")?;
     let (send, lines) = mpsc::channel();
     std::thread::spawn(move || {
@@ -268,7 +275,7 @@ fn listen(child: &mut Child) -> Result<Times, String> {
             }
         }
     });
-    let mut times = Times::new();
+    let (mut times, mut choices) = (Times::new(), Choices::new());
     let mut heard = Instant::now();
     loop {
         match lines.recv_timeout(GLANCE) {
@@ -276,6 +283,7 @@ fn listen(child: &mut Child) -> Result<Times, String> {
                 heard = Instant::now();
                 let said: Said = serde_json::from_str(&line)
                     .map_err(|error| format!("it said what is not understood: {error}"))?;
+                choices.extend(said.choices);
                 match said.medians {
                     Ok(medians) => {
                         times.insert((said.group, said.size), medians);
@@ -286,7 +294,7 @@ fn listen(child: &mut Child) -> Result<Times, String> {
                     ),
                 }
             }
-            Err(RecvTimeoutError::Disconnected) => return Ok(times),
+            Err(RecvTimeoutError::Disconnected) => return Ok((times, choices)),
             Err(RecvTimeoutError::Timeout) if interrupt::signal().is_some() => {
                 return Err("interrupted".to_owned());
             }
@@ -295,5 +303,19 @@ fn listen(child: &mut Child) -> Result<Times, String> {
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_handed_what_earlier_ones_chose() {
+        let mut confirming = Confirming::new(5);
+        confirming
+            .choices
+            .insert("product of order 96".to_owned(), "gemm".to_owned());
+        assert_eq!(confirming.order(&[]).choices["product of order 96"], "gemm");
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct RunResults<'a> {
 /// What a process is to measure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Order {
-    /// What the run's calibrations chose.
+    /// What the calibrations of the run and of earlier processes chose.
     choices: BTreeMap<String, String>,
     tasks: Vec<Task>,
 }
@@ -55,4 +55,6 @@ struct Said {
     size: u64,
     /// Median time of an iteration of each implementation, ns, or why there is none.
     medians: Result<BTreeMap<String, f64>, String>,
+    /// What its calibrations chose for the task, which the next process need not choose again.
+    choices: BTreeMap<String, String>,
 }

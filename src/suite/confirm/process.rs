@@ -44,6 +44,7 @@ fn carry_out(order: &str, groups: &[AnyGroup]) -> Result<(), RoutineError> {
             group: task.group,
             size: task.size,
             medians,
+            choices: calibrate::take_recent(),
         };
         let mut out = std::io::stdout().lock();
         writeln!(out, "{}", serde_json::to_string(&said)?)?;

@@ -5,7 +5,8 @@
 use crossover_timing::criterion::Criterion;
 use crossover_timing::cudarc::driver::{LaunchConfig, PushKernelArg};
 use crossover_timing::cudarc::nvrtc::compile_ptx;
-use crossover_timing::profiler::{CudaProfiler, range};
+use crossover_timing::profiler::CudaProfiler;
+use crossover_timing::range;
 use crossover_timing::{BoxError, CudaBencherExt, CudaTime};
 
 const SCALE: &str = r#"

@@ -9,33 +9,33 @@ use crate::cuda_error::CudaError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Absence {
-    /// The driver's library is not there.
+    /// The driver's library (`libcuda`) is not installed.
     NoDriver,
-    /// The driver's library is there but cannot be called, for example a toolkit's stub.
+    /// The driver's library is installed and cannot be called, for example a toolkit's stub.
     BrokenDriver {
         /// What happened at the first call.
         message: String,
     },
-    /// The driver is there and sees no device.
+    /// The driver is installed and sees no device.
     NoDevice,
-    /// The driver is older than this crate's oldest.
+    /// The driver supports no CUDA version from [`OLDEST_CUDA`] on.
     DriverTooOld {
-        /// CUDA version the driver supports.
-        found: (u32, u32),
+        /// CUDA version the driver supports: major, minor.
+        cuda: (u32, u32),
     },
-    /// The device index asked for does not exist.
+    /// There is no device of the index asked for.
     NoSuchDevice {
         /// The index asked for.
         ordinal: usize,
         /// How many devices there are.
         count: usize,
     },
-    /// The device is older than this crate's oldest.
+    /// The device's compute capability is below [`OLDEST_DEVICE`].
     DeviceTooOld {
         /// Its name.
         name: String,
-        /// Its compute capability.
-        found: (u32, u32),
+        /// Its compute capability: major, minor.
+        compute_capability: (u32, u32),
     },
     /// A driver call failed while the device was opened.
     Failed {
@@ -46,10 +46,11 @@ pub enum Absence {
     },
 }
 
-/// Oldest CUDA version of the driver: `cuEventElapsedTime_v2`, which cudarc calls, came with
-/// 12.8.
+/// Oldest CUDA version that the driver may support, as major and minor:
+/// `cuEventElapsedTime_v2`, which cudarc calls, came with 12.8.
 pub const OLDEST_CUDA: (u32, u32) = (12, 8);
-/// Oldest compute capability: the oldest that CUDA 13 compiles for.
+/// Oldest compute capability that is supported, as major and minor: the oldest that CUDA 13
+/// compiles for.
 pub const OLDEST_DEVICE: (u32, u32) = (7, 5);
 
 impl fmt::Display for Absence {
@@ -68,19 +69,22 @@ impl fmt::Display for Absence {
                 f,
                 "the NVIDIA driver sees no GPU; check `nvidia-smi`, CUDA_VISIBLE_DEVICES and the container's device access"
             ),
-            Absence::DriverTooOld { found } => write!(
+            Absence::DriverTooOld { cuda } => write!(
                 f,
                 "the NVIDIA driver supports CUDA {}.{}; CUDA {}.{} is the oldest supported: update the driver to 570 or newer",
-                found.0, found.1, OLDEST_CUDA.0, OLDEST_CUDA.1
+                cuda.0, cuda.1, OLDEST_CUDA.0, OLDEST_CUDA.1
             ),
             Absence::NoSuchDevice { ordinal, count } => write!(
                 f,
                 "there is no GPU {ordinal}: this machine has {count}, numbered from 0; choose one of them"
             ),
-            Absence::DeviceTooOld { name, found } => write!(
+            Absence::DeviceTooOld {
+                name,
+                compute_capability: (major, minor),
+            } => write!(
                 f,
-                "{name} has compute capability {}.{}; {}.{} (Turing) is the oldest supported: choose another GPU",
-                found.0, found.1, OLDEST_DEVICE.0, OLDEST_DEVICE.1
+                "{name} has compute capability {major}.{minor}; {}.{} (Turing) is the oldest supported: choose another GPU",
+                OLDEST_DEVICE.0, OLDEST_DEVICE.1
             ),
             Absence::Failed { call, message } => {
                 write!(

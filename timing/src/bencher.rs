@@ -8,13 +8,19 @@ use crate::error::BoxError;
 
 /// Adds every clock to Criterion's [`Bencher`].
 ///
-/// Each method takes a clone of the measurement that Criterion was given, since a bencher
-/// keeps its own private, and a routine that enqueues one iteration on
-/// [`CudaTime::stream`]. An error of the routine or of CUDA ends the benchmark with a panic
-/// that carries its text; [`CudaTime::take_failure`] has the error itself.
+/// Each method takes
+/// - `time`, a clone of the measurement that Criterion was given, since a bencher keeps its own
+///   private;
+/// - `launches`, how many kernel or graph launches one iteration enqueues, 0 for code that does
+///   no work on the device;
+/// - `routine`, which enqueues one iteration on [`CudaTime::stream`].
+///
+/// # Panics
+/// Criterion takes no error from a benchmark, so an error of the routine, of CUDA or of the clock
+/// ends it with a panic that carries its text; [`CudaTime::take_failure`] then has the
+/// [`TimingError`](crate::TimingError) itself.
 pub trait CudaBencherExt {
-    /// Times on the clock given. `launches` is how many kernel or graph launches one
-    /// iteration enqueues, 0 for code that does no device work.
+    /// Times `routine` on `clock`; the other methods name the clock.
     fn iter_on<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,
@@ -25,7 +31,7 @@ pub trait CudaBencherExt {
 
     /// Device time alone ([`Clock::EventsGated`]): the stream waits at a gate while up to
     /// [`LAUNCHES_PER_GATE`](crate::LAUNCHES_PER_GATE) launches are queued. The routine must
-    /// not synchronise.
+    /// not synchronise, and one iteration must not make more launches than that.
     fn iter_gated<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,
@@ -35,9 +41,9 @@ pub trait CudaBencherExt {
         self.iter_on(time, Clock::EventsGated, launches, routine);
     }
 
-    /// Device time from memory ([`Clock::EventsCold`]): the L2 cache is flushed before each
-    /// iteration, outside the window. Each time carries the constant of one event pair
-    /// (1.3 µs on an H200).
+    /// Device time when the data come from memory ([`Clock::EventsCold`]): the L2 cache is
+    /// flushed before each iteration, outside the timed window. Each time carries the constant
+    /// of one event pair (1.3 µs on an H200). The routine must not synchronise.
     fn iter_cold<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,

@@ -18,7 +18,7 @@ pub enum Clock {
     /// alone.
     EventsGated,
     /// One event pair per iteration, the L2 cache flushed before it: device time when the
-    /// data comes from memory.
+    /// data come from memory. Where the gate is off, it includes the wait for the launch.
     EventsCold,
     /// The host clock without synchronising: what queueing costs, and nothing else. It shows
     /// why such a time is wrong and never takes part in a speedup.
@@ -80,8 +80,9 @@ impl Clock {
         }
     }
 
-    /// The smallest step that this clock resolves, in nanoseconds. NVIDIA documents about
-    /// 0.5 µs for CUDA events.
+    /// The smallest step that this clock resolves, in nanoseconds. For CUDA events NVIDIA
+    /// documents about 0.5 µs (`cuEventElapsedTime`).
+    /// <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html>
     pub const fn resolution_ns(self) -> f64 {
         match self {
             Clock::Wall | Clock::Submit => 1.0,
@@ -96,7 +97,7 @@ impl fmt::Display for Clock {
     }
 }
 
-/// A name that no [`Clock`] has.
+/// The error of reading a [`Clock`] from a name that none has. Its text lists the names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownClock(String);
 
@@ -112,7 +113,7 @@ impl std::error::Error for UnknownClock {}
 impl FromStr for Clock {
     type Err = UnknownClock;
 
-    /// The clock of that [`name`](Clock::name).
+    /// The clock with this [`name`](Clock::name).
     fn from_str(name: &str) -> Result<Self, UnknownClock> {
         Clock::ALL
             .into_iter()

@@ -13,13 +13,13 @@ pub struct CudaError {
     /// Name and text of the error, such as
     /// `CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered`.
     pub message: String,
-    /// Whether the context is lost: every later call in this process fails too, and only a
-    /// new process recovers.
+    /// Whether the context is lost: every later CUDA call in this process fails too, and only
+    /// a new process can use the device again.
     pub sticky: bool,
 }
 
 impl CudaError {
-    /// Wraps an error of the driver API.
+    /// The error of the driver function `call`, which cudarc returned.
     pub fn new(call: &'static str, error: DriverError) -> Self {
         let text = |r: Result<&std::ffi::CStr, DriverError>| {
             r.map(|s| s.to_string_lossy().into_owned())
@@ -36,7 +36,8 @@ impl CudaError {
         }
     }
 
-    /// An error of another library, with its own text. The context is taken to be alive.
+    /// The error of a function of another library, with that library's text. It is taken to have
+    /// left the context alive.
     pub fn with_message(call: &'static str, message: impl Into<String>) -> Self {
         Self {
             call,
@@ -45,10 +46,10 @@ impl CudaError {
         }
     }
 
-    /// Wraps a status of the driver API.
+    /// Turns the status that the driver function `call` returned into a result.
     ///
     /// # Errors
-    /// Any status but success.
+    /// Any status but `CUDA_SUCCESS`.
     pub fn check(call: &'static str, status: sys::CUresult) -> Result<(), Self> {
         status.result().map_err(|e| Self::new(call, e))
     }
@@ -62,7 +63,7 @@ impl fmt::Display for CudaError {
 
 impl std::error::Error for CudaError {}
 
-/// Errors after which the driver documents that the process must be restarted.
+/// Whether the driver's documentation says of this status that the process must be restarted.
 /// <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html>
 fn is_sticky(status: sys::CUresult) -> bool {
     use sys::CUresult::*;

@@ -26,14 +26,14 @@ use crate::sequence::{self, Timeline};
 /// queue full the host would wait for the device and measure it after all.
 const LAUNCHES_PER_DRAIN: u32 = 256;
 
-/// A Criterion [`Measurement`] on CUDA events, in nanoseconds.
+/// A Criterion [`Measurement`] on CUDA events. Its values are nanoseconds.
 ///
 /// Criterion's own `b.iter` measures on [`Clock::Events`] (on the host clock without a GPU);
 /// the methods of [`CudaBencherExt`](crate::CudaBencherExt) take the other clocks. Work to be
 /// timed must be enqueued on [`stream`](CudaTime::stream).
 ///
 /// Cloning is cheap and shares everything: keep one clone for the benchmarks, since
-/// Criterion does not hand its measurement out.
+/// Criterion does not hand its measurement out. It stays on the thread that made it.
 #[derive(Clone)]
 pub struct CudaTime {
     inner: Rc<Inner>,
@@ -69,7 +69,7 @@ enum Begin {
 }
 
 impl CudaTime {
-    /// [Opens](open) device `ordinal` and times on a stream of its own.
+    /// [Opens](open) device `ordinal`, and times on the stream that this creates.
     ///
     /// # Errors
     /// The [`Absence`] that keeps the device from being used, in a sentence with its remedy.
@@ -81,8 +81,11 @@ impl CudaTime {
     /// Times on a stream that exists already. The gate is tried once, unless `gate` is
     /// [`GateMode::Off`].
     ///
+    /// Switch cudarc's event tracking off for the stream's context first, as [`open`] does: with
+    /// it, the events that each launch carries are part of every time.
+    ///
     /// # Errors
-    /// The driver's error.
+    /// The first call that failed, from binding the context to the trial of the gate.
     pub fn on_stream(stream: &Arc<CudaStream>, gate: GateMode) -> Result<Self, CudaError> {
         bind(stream.context())?;
         let time = Self::host_only();
@@ -95,7 +98,7 @@ impl CudaTime {
     /// there is a device already.
     ///
     /// # Errors
-    /// The driver's error.
+    /// As [`on_stream`](Self::on_stream).
     pub fn attach(&self, stream: &Arc<CudaStream>, gate: GateMode) -> Result<(), CudaError> {
         if self.inner.device.get().is_some() {
             return Ok(());
@@ -113,8 +116,9 @@ impl CudaTime {
         Ok(())
     }
 
-    /// A clock without a GPU: `b.iter` and the wall clock work and read the host's clock, so
-    /// that CPU curves live in the same Criterion group on every machine.
+    /// A measurement without a GPU: `b.iter` and [`Clock::Wall`] work and read the host's clock,
+    /// so that CPU and GPU benchmarks share a Criterion group on every machine. The other clocks
+    /// return [`TimingError::NoDevice`].
     pub fn host_only() -> Self {
         Self {
             inner: Rc::new(Inner {
@@ -127,7 +131,8 @@ impl CudaTime {
         }
     }
 
-    /// [`new`](Self::new), or [`host_only`](Self::host_only) with the reason why.
+    /// [`new`](Self::new) where the device can be used, else [`host_only`](Self::host_only) with
+    /// the reason.
     pub fn new_or_host_only(ordinal: usize) -> (Self, Option<Absence>) {
         match Self::new(ordinal) {
             Ok(time) => (time, None),
@@ -145,7 +150,8 @@ impl CudaTime {
         self.inner.device.get().map(|d| &d.context)
     }
 
-    /// Sets what throughput counts in what Criterion prints from here on.
+    /// Sets what the throughput counts that Criterion prints from here on, for this measurement
+    /// and all its clones. Until it is set, that is [elements](Rate::elements).
     pub fn set_rate(&self, rate: Rate) {
         self.inner.formatter.set(rate);
     }
@@ -160,8 +166,8 @@ impl CudaTime {
         device.gate.borrow().off().map(str::to_owned)
     }
 
-    /// The clock that a measurement asked for on `clock` is really taken on: `events-gated`
-    /// becomes `events` where the gate is off.
+    /// The clock that a measurement asked for on `clock` is really taken on: where the gate is
+    /// off, [`Clock::EventsGated`] becomes [`Clock::Events`]. Every other clock stays.
     pub fn effective_clock(&self, clock: Clock) -> Clock {
         match clock {
             Clock::EventsGated if self.gate_off_reason().is_some() => Clock::Events,
@@ -173,28 +179,28 @@ impl CudaTime {
         }
     }
 
-    /// The error that ended the last benchmark, if one did. A benchmark has no way to return
-    /// an error to Criterion: the measurement keeps it here and panics with its text, and
-    /// whoever catches the panic finds it.
+    /// Takes the error that ended a benchmark, if one did. A benchmark has no way to return an
+    /// error to Criterion: the measurement keeps it here and panics with its text, so that
+    /// whoever catches the panic can ask for it.
     pub fn take_failure(&self) -> Option<TimingError> {
         self.inner.failure.borrow_mut().take()
     }
 
     /// A kernel of one thread that does nothing, ready to be launched on
-    /// [`stream`](Self::stream): what the clock's own overhead is measured with. `None`
-    /// without a GPU.
+    /// [`stream`](Self::stream), to measure the clock's own overhead with. `None` without a GPU.
     pub fn empty_kernel(&self) -> Option<Launch> {
         Some(self.inner.device.get()?.gate.borrow().empty())
     }
 
-    /// Keeps the device busy for a moment if it has been idle, so that its clock has come up
-    /// before the first sample. Does nothing without a GPU.
+    /// Keeps the device busy for 150 ms if it has been idle for half a second, so that its clock
+    /// has come up before the first sample. Does nothing without a GPU.
     ///
     /// # Errors
-    /// The driver's error.
+    /// The launch or the wait that failed.
     pub fn wake(&self) -> Result<(), CudaError> {
         /// An H200 reaches its full SM clock within this time.
         const BUSY: Duration = Duration::from_millis(150);
+        /// After a shorter pause the clock is taken to be up still.
         const IDLE: Duration = Duration::from_millis(500);
         let Some(device) = self.inner.device.get() else {
             return Ok(());
@@ -209,19 +215,22 @@ impl CudaTime {
         Ok(())
     }
 
-    /// Times `iterations` of `routine` on `clock`, in nanoseconds all together.
+    /// Runs `routine` `iterations` times, and returns the time of all of them together on
+    /// `clock`, in nanoseconds.
     ///
     /// `launches` is how many kernel or graph launches one iteration enqueues; 0 says that
-    /// it does no device work, so that the wall clock need not synchronise. A time below the
-    /// clock's resolution is reported as the resolution, never as zero, which Criterion
-    /// cannot take.
+    /// it does no work on the device, so that the wall clock need not synchronise. A time below
+    /// the clock's [resolution](Clock::resolution_ns) is reported as the resolution: Criterion
+    /// drops a benchmark with a zero.
     ///
     /// On `events-gated`, a call with one iteration runs the routine once more beforehand:
-    /// Criterion's warm-up starts so, and every kernel is loaded before the gate closes.
+    /// Criterion's warm-up starts with such a call, and every kernel is loaded by it before the
+    /// gate closes.
     ///
     /// # Errors
-    /// Errors of CUDA and of the routine, and those of the clocks; the device is then idle
-    /// again.
+    /// A call of CUDA or the routine failed, the clock needs a device and there is none, the
+    /// gate opened by itself, or one iteration makes too many launches for it: see
+    /// [`TimingError`]. After an error on a clock of events the device is idle again.
     pub fn measure<E: Into<BoxError>>(
         &self,
         clock: Clock,
@@ -245,7 +254,7 @@ impl CudaTime {
         self.measure_plainly(clock, iterations, launches, &mut routine)
     }
 
-    /// [`measure`](Self::measure) without looking for a profile to be made.
+    /// [`measure`](Self::measure) where no profile is to be recorded.
     pub(crate) fn measure_plainly(
         &self,
         clock: Clock,
@@ -312,9 +321,9 @@ impl CudaTime {
     }
 }
 
-/// A zero or NaN must never reach Criterion: it drops the benchmark, or panics.
+/// Criterion drops a benchmark with a zero and panics at a NaN: neither may reach it.
 fn finite(nanoseconds: f64, clock: Clock) -> Result<f64, TimingError> {
-    if nanoseconds.is_nan() || nanoseconds.is_infinite() {
+    if !nanoseconds.is_finite() {
         return Err(TimingError::NotANumber);
     }
     Ok(nanoseconds.max(clock.resolution_ns()))
@@ -359,8 +368,8 @@ fn submit(
         total += start.elapsed();
         left -= now;
     }
-    // The next measurement, and Criterion's planning by the host clock, must see the work
-    // that was queued.
+    // The work still queued must not fall into the next measurement, and Criterion plans its
+    // samples by the host clock, which must include it.
     device.synchronize()?;
     Ok(total.as_nanos() as f64)
 }

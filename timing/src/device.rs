@@ -1,5 +1,5 @@
 //! The device behind a [`CudaTime`](crate::CudaTime): its stream, gate and pooled events, and
-//! the CUDA calls of a measurement whose order is `sequence`'s.
+//! the CUDA calls of a measurement, which `sequence` puts in order.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -17,10 +17,10 @@ pub(super) struct Device {
     pub(super) context: Arc<CudaContext>,
     pub(super) stream: Arc<CudaStream>,
     pub(super) gate: RefCell<Gate>,
-    /// Events with timing on, reused: making one takes longer than many a kernel.
+    /// Events that can time, for reuse: creating one takes longer than many kernels.
     pub(super) events: RefCell<Vec<CudaEvent>>,
     pub(super) flush: RefCell<Option<Flush>>,
-    /// The last measurement ended here; the device's clock falls when it idles.
+    /// When the last measurement ended: a device that idles lowers its clock.
     pub(super) last_use: Cell<Option<Instant>>,
 }
 
@@ -35,7 +35,7 @@ impl Device {
         if let Some(event) = self.events.borrow_mut().pop() {
             return Ok(event);
         }
-        // Without flags cudarc makes an event that cannot time.
+        // Unless given flags, cudarc creates an event that cannot time.
         self.context
             .new_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT))
             .map_err(|e| CudaError::new("cuEventCreate", e))
@@ -81,7 +81,7 @@ impl Device {
     }
 }
 
-/// The timeline of real CUDA calls.
+/// The [`Timeline`] that makes the CUDA calls.
 pub(super) struct Window<'a> {
     device: &'a Device,
     routine: &'a mut dyn FnMut() -> Result<(), TimingError>,
@@ -90,7 +90,7 @@ pub(super) struct Window<'a> {
 
 impl Window<'_> {
     fn events(&self) -> &(CudaEvent, CudaEvent) {
-        self.events.as_ref().expect("taken only when dropped")
+        self.events.as_ref().expect("taken in `drop` alone")
     }
 }
 

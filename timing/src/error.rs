@@ -25,12 +25,14 @@ pub enum TimingError {
         /// The clock.
         clock: Clock,
     },
-    /// The gate opened by itself before the batch was queued.
+    /// The gate opened by itself before the batch was queued: the routine synchronised inside,
+    /// or enqueued more launches than it said.
     GateTimeout {
-        /// The gate's time-out.
+        /// How long the gate waits for the host.
         timeout: Duration,
     },
-    /// One iteration enqueues more launches than fit in a stream's queue behind a gate.
+    /// One iteration enqueues more launches than
+    /// [`LAUNCHES_PER_GATE`](crate::LAUNCHES_PER_GATE).
     TooManyLaunches {
         /// Launches of one iteration.
         launches: u32,

@@ -27,7 +27,7 @@ enum Unit {
 }
 
 impl Rate {
-    /// FLOP/s; `work` gives the floating-point operations of one iteration at a size.
+    /// Floating-point operations per second; `work` gives those of one iteration at a size.
     pub fn flop(work: impl Fn(f64) -> f64 + 'static) -> Self {
         Self {
             unit: Unit::Flop,
@@ -44,7 +44,7 @@ impl Rate {
         }
     }
 
-    /// Elements per second, the size itself.
+    /// Elements per second; the size is the number of elements of one iteration.
     pub fn elements() -> Self {
         Self {
             unit: Unit::Elements,
@@ -52,7 +52,7 @@ impl Rate {
         }
     }
 
-    /// What one iteration does at a size, in [`unit`](Self::unit).
+    /// The work of one iteration at a size, in [`unit`](Self::unit)s.
     pub fn amount(&self, size: f64) -> f64 {
         (self.work)(size)
     }
@@ -122,7 +122,7 @@ impl ValueFormatter for Formatter {
                 (rate.amount(n as f64), rate.unit)
             }
         };
-        // A value is nanoseconds, so work / value is 10⁹ per second.
+        // Values are nanoseconds, so work / value is in units of 10⁹ per second.
         let (factor, step) = match work / typical {
             r if r < 1e-6 => (1e9, 0),
             r if r < 1e-3 => (1e6, 1),
@@ -146,7 +146,7 @@ impl ValueFormatter for Formatter {
     }
 }
 
-/// A time with its unit, three digits.
+/// A time with its unit, to three digits.
 #[cfg(feature = "profile")]
 pub(crate) fn time(ns: f64) -> String {
     let mut value = [ns];
@@ -155,7 +155,7 @@ pub(crate) fn time(ns: f64) -> String {
     format!("{} {unit}", digits(value[0], unit == "ns"))
 }
 
-/// An amount or a rate in a decimal unit, three digits.
+/// An amount or a rate with a decimal prefix, to three digits.
 #[cfg(feature = "profile")]
 pub(crate) fn amount(mut value: f64, unit: &str) -> String {
     let mut prefixes = ["", "k", "M", "G", "T"].into_iter();
@@ -170,7 +170,7 @@ pub(crate) fn amount(mut value: f64, unit: &str) -> String {
     format!("{} {prefix}{unit}", digits(value, prefix.is_empty()))
 }
 
-/// Nothing follows the point where the unit counts `whole` things and there is no fraction.
+/// Three digits; no decimals where the unit counts `whole` things and the value has no fraction.
 #[cfg(feature = "profile")]
 fn digits(value: f64, whole: bool) -> String {
     let decimals = match value {

@@ -23,10 +23,10 @@ use cudarc::nvrtc::Ptx;
 use crate::cuda_error::CudaError;
 use crate::launch::Launch;
 
-/// Launches that are queued behind one gate at the most. Measured on an H200 with driver
-/// 580: about 1,000 fit, and from 400 on the constant cost of gate and events no longer shows
-/// (spread 0.015 % between samples). Less than half of what fits leaves room for calls that
-/// launch a second kernel of their own.
+/// Upper bound on the launches queued behind one gate. Measured on an H200 with driver 580:
+/// about 1,000 fit, and from 400 on the constant cost of gate and events no longer shows
+/// (samples spread by 0.015 %). Less than half of what fits leaves room for library calls that
+/// launch a second kernel.
 pub const LAUNCHES_PER_GATE: u32 = 448;
 
 /// How long the gate waits for the host. Queueing a batch takes a few milliseconds.
@@ -35,13 +35,14 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the trial at the start waits.
 const TRIAL: Duration = Duration::from_millis(200);
 
-/// Whether the gate is used.
+/// Whether the gate, which holds the stream until a batch is queued, is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GateMode {
-    /// Used where it works: it is tried once when the clock is made.
+    /// Used where it works: it is tried once when the measurement is made.
     #[default]
     Auto,
-    /// Never used; `events-gated` measurements fall back to `events` and say so.
+    /// Never used: [`CudaTime::effective_clock`](crate::CudaTime::effective_clock) says which
+    /// clock takes its place.
     Off,
 }
 
@@ -144,7 +145,7 @@ impl Gate {
         unsafe { ptr::write_volatile(self.words, 1) };
     }
 
-    /// Whether the gate opened by itself, said once. Valid once the gate has run.
+    /// Whether the gate opened by itself since this was last asked. Valid once the gate has run.
     pub(super) fn take_timed_out(&mut self) -> bool {
         // SAFETY: as in `open`; a gate that has run writes no more.
         unsafe {

@@ -7,8 +7,8 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DeviceRepr, result, 
 
 use crate::cuda_error::CudaError;
 
-/// A kernel with its grid and arguments fixed, so that launching it is one driver call: no
-/// allocation, no lock, no look-up.
+/// A kernel with its grid and arguments fixed, so that launching it is one driver call that
+/// allocates nothing, takes no lock and looks nothing up.
 ///
 /// cudarc's launch builder collects the arguments anew at every launch, which a benchmark of
 /// launches would measure too.
@@ -24,8 +24,8 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// A launch of `function` without arguments, on a grid of so many blocks of so many
-    /// threads.
+    /// A launch of `function` on `grid` blocks of `block` threads each (x, y, z), without
+    /// arguments so far.
     pub fn new(function: CudaFunction, grid: (u32, u32, u32), block: (u32, u32, u32)) -> Self {
         Self {
             function,
@@ -44,10 +44,10 @@ impl Launch {
         self
     }
 
-    /// Lets the kernel start before the one ahead of it on the stream has finished, as soon as
-    /// that allows it or ends. The kernel must execute `griddepcontrol.wait` before it touches
-    /// memory that the other writes, or writes memory that the other reads. In a capture the two
-    /// are joined by a programmatic edge.
+    /// Lets the kernel start before the one ahead of it on the stream has ended, as soon as that
+    /// one allows it (programmatic dependent launch). The kernel must execute
+    /// `griddepcontrol.wait` before it touches memory that the other writes, or writes memory that
+    /// the other reads. In a captured graph a programmatic edge joins the two.
     ///
     /// For devices of compute capability 9.0 and above.
     /// <https://docs.nvidia.com/cuda/cuda-c-programming-guide/#programmatic-dependent-launch-and-synchronization>
@@ -67,9 +67,9 @@ impl Launch {
     /// Enqueues the kernel on `stream`.
     ///
     /// # Safety
-    /// The arguments must be those the kernel declares, every address must be valid for
-    /// what the kernel does with it until the kernel has run, and the calling thread must
-    /// have the stream's context current (see [`bind`]).
+    /// The arguments must be those that the kernel declares, in their order and types; every
+    /// address must be valid for what the kernel does with it until the kernel has run; and the
+    /// stream's context must be current on the calling thread (see [`bind`]).
     ///
     /// # Errors
     /// The driver's error of `cuLaunchKernel` or `cuLaunchKernelEx`.
@@ -143,7 +143,8 @@ impl fmt::Debug for Launch {
     }
 }
 
-/// Makes the context current on this thread, which [`Launch::launch`] needs once.
+/// Makes the context current on this thread. A thread needs this once before it calls
+/// [`Launch::launch`].
 ///
 /// # Errors
 /// The driver's error of `cuCtxSetCurrent`.

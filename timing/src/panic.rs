@@ -4,17 +4,17 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Runs `call`; a panic in it becomes its message and prints nothing.
+/// Runs `call`, and turns a panic in it into an error; nothing is printed.
 ///
-/// cudarc panics at the first call into a library that is absent, and at the first missing
-/// symbol of one that is there but empty: that is an absence to report, and its backtrace would
-/// only alarm the user.
+/// cudarc panics at the first call into a library that is not installed, and at the first symbol
+/// that an installed one lacks. A program that can do without the library reports that as an
+/// absence, and a printed panic would only alarm its user.
 ///
 /// The panic hook is replaced while `call` runs and put back afterwards. Panics of other threads
 /// print as before.
 ///
 /// # Errors
-/// The panic's message.
+/// The message of the panic.
 pub fn catch_panic<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     let outcome = quietly(|| catch_unwind(AssertUnwindSafe(call)));
     outcome.map_err(|payload| {
@@ -29,12 +29,12 @@ pub fn catch_panic<T>(call: impl FnOnce() -> T) -> Result<T, String> {
 
 type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
 
-/// The hook that ours stands before, and how many calls need ours.
+/// How many calls need our hook, and the hook that it replaced.
 static REPLACED: Mutex<(usize, Option<Arc<Hook>>)> = Mutex::new((0, None));
 
 thread_local!(static QUIET: Cell<usize> = const { Cell::new(0) });
 
-/// Without the panic hook for this thread. `call` must not unwind.
+/// Runs `call` with a hook that prints no panic of this thread. `call` must not unwind.
 fn quietly<T>(call: impl FnOnce() -> T) -> T {
     let replaced = || REPLACED.lock().unwrap_or_else(PoisonError::into_inner);
     {
@@ -42,7 +42,8 @@ fn quietly<T>(call: impl FnOnce() -> T) -> T {
         if replaced.0 == 0 {
             let previous = Arc::new(take_hook());
             replaced.1 = Some(previous.clone());
-            // Takes no lock: the last call waits for running hooks while it holds one.
+            // This hook must not lock `REPLACED`: below, the last call waits for running hooks
+            // while it holds that lock.
             set_hook(Box::new(move |info| {
                 if QUIET.get() == 0 {
                     previous(info);
@@ -57,7 +58,7 @@ fn quietly<T>(call: impl FnOnce() -> T) -> T {
     let mut replaced = replaced();
     replaced.0 -= 1;
     if replaced.0 == 0 {
-        // Ours goes, and with it the second owner of the one before.
+        // Our hook is the other owner of the one before: it must go before that can be unwrapped.
         drop(take_hook());
         if let Some(previous) = replaced.1.take().and_then(Arc::into_inner) {
             set_hook(previous);

@@ -1,4 +1,4 @@
-//! Looking at a device, and opening it.
+//! What the driver says of a device, and opening it.
 
 use std::sync::Arc;
 
@@ -8,33 +8,35 @@ use crate::absence::{Absence, OLDEST_CUDA, OLDEST_DEVICE};
 use crate::cuda_error::CudaError;
 use crate::panic::catch_panic;
 
-/// What the driver says of a device, read without making a context.
+/// What the driver says of a device, read without creating a context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceProperties {
-    /// Index of the device.
+    /// Index of the device among those that the driver shows this process, from 0 on.
     pub ordinal: usize,
     /// Name, for example `NVIDIA H200`.
     pub name: String,
     /// UUID as `nvidia-smi` prints it, `GPU-…`.
     pub uuid: String,
-    /// CUDA version the driver supports.
+    /// CUDA version the driver supports: major, minor.
     pub cuda: (u32, u32),
-    /// Compute capability.
+    /// Compute capability: major, minor.
     pub compute_capability: (u32, u32),
-    /// Streaming multiprocessors.
+    /// Number of streaming multiprocessors.
     pub multiprocessors: u32,
     /// Memory in bytes.
     pub memory_bytes: u64,
     /// L2 cache in bytes.
     pub l2_bytes: u64,
-    /// PCI bus id, `0000:1b:00.0`, which NVML finds the device by.
+    /// PCI bus id, such as `0000:1b:00.0`, by which NVML finds the device.
     pub pci_bus_id: String,
 }
 
-/// Looks at device `ordinal` without making a context: cheap, and enough to list benchmarks.
+/// Asks the driver about device `ordinal`. This creates no context and allocates nothing on the
+/// device, so it is cheap, and enough to list benchmarks.
 ///
 /// # Errors
-/// The [`Absence`] that keeps the device from being used.
+/// The [`Absence`] that keeps the device from being used: no driver, one that is too old, no such
+/// device, or one that is too old.
 pub fn probe(ordinal: usize) -> Result<DeviceProperties, Absence> {
     // SAFETY: opens the library and closes it again; its initialisers are the vendor's.
     if !unsafe { sys::is_culib_present() } {
@@ -47,15 +49,16 @@ pub fn probe(ordinal: usize) -> Result<DeviceProperties, Absence> {
     })
 }
 
-/// Opens device `ordinal`: its properties, and a stream of its own in the device's primary
-/// context.
+/// Opens device `ordinal`: retains its primary context, and creates a stream in it. Returns what
+/// the driver says of the device, and the stream.
 ///
 /// Switches cudarc's cross-stream event tracking off for that context: with it, each launch
-/// carries extra events, and capture fails. Ordering several streams is then the caller's
-/// affair.
+/// carries extra events, and capturing a graph fails. Whoever uses several streams must then
+/// order them with events of their own.
 ///
 /// # Errors
-/// The [`Absence`] that keeps the device from being used.
+/// As [`probe`], and the call that failed ([`Absence::Failed`]), for example because the device's
+/// memory is full.
 pub fn open(ordinal: usize) -> Result<(DeviceProperties, Arc<CudaStream>), Absence> {
     let properties = probe(ordinal)?;
     let context =
@@ -84,7 +87,7 @@ fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {
         .map_err(failed("cuDriverGetVersion"))?;
     let cuda = (version as u32 / 1000, version as u32 % 1000 / 10);
     if cuda < OLDEST_CUDA {
-        return Err(Absence::DriverTooOld { found: cuda });
+        return Err(Absence::DriverTooOld { cuda });
     }
     let count = result::device::get_count().map_err(failed("cuDeviceGetCount"))? as usize;
     if count == 0 {
@@ -109,7 +112,7 @@ fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {
     if compute_capability < OLDEST_DEVICE {
         return Err(Absence::DeviceTooOld {
             name,
-            found: compute_capability,
+            compute_capability,
         });
     }
     let uuid = result::device::get_uuid(device).map_err(failed("cuDeviceGetUuid"))?;

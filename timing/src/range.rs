@@ -1,14 +1,14 @@
-//! Named stretches of code.
+//! Names for parts of the code, for profiles.
 
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Names what this thread does until the guard is dropped. Ranges may lie within each other.
+/// Names what this thread does until the guard is dropped. Ranges may nest.
 ///
 /// A profile shows for each range its host time and the time on the device of what was launched
-/// in it, and Nsight Systems shows it under the same name where NVIDIA's NVTX library is found
-/// (`libnvtx3interop` or `libnvToolsExt`). While neither listens, a range costs two loads;
-/// without the feature `profiler` it is nothing at all, so that library code may always call it.
+/// in it, and Nsight Systems shows it under the same name where NVIDIA's NVTX library is installed
+/// (`libnvtx3interop` or `libnvToolsExt`). While neither listens, a range costs two loads.
+/// Without the feature `profiler` it does nothing, so library code may always call it.
 ///
 /// ```
 /// let forward = crossover_timing::range("forward");
@@ -27,7 +27,7 @@ pub fn range(name: &str) -> Range {
     }
 }
 
-/// The guard of a [`range`], which ends when it is dropped.
+/// The guard of a [`range`]: the range ends when it is dropped.
 #[must_use = "the range ends when its guard is dropped"]
 pub struct Range {
     #[cfg(feature = "profiler")]

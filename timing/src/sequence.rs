@@ -10,14 +10,14 @@ pub(super) enum Edge {
     End,
 }
 
-/// What a measurement can do to a device. Everything but `open_gate`, `drain` and `wait`
+/// What a measurement does to a device. Everything but `open_gate`, `drain` and `wait`
 /// enqueues and returns.
 pub(super) trait Timeline {
     /// Evicts the L2 cache.
     fn flush(&mut self) -> Result<(), TimingError>;
     /// Enqueues the gate: what follows on the stream waits until `open_gate`.
     fn close_gate(&mut self) -> Result<(), TimingError>;
-    /// Lets the stream pass. Safe to call when the gate is not closed.
+    /// Lets the stream pass. May be called when the gate is not closed.
     fn open_gate(&mut self);
     /// Records the event of an edge.
     fn record(&mut self, edge: Edge) -> Result<(), TimingError>;
@@ -85,8 +85,8 @@ fn window(t: &mut impl Timeline, launches: u64, use_gate: bool) -> Result<f64, T
     t.elapsed()
 }
 
-/// Whatever fails, the gate must not stay closed with work behind it: the next
-/// synchronisation would hang until the time-out.
+/// Runs `body`. Where it fails, opens the gate and drains the stream: with the gate closed, the
+/// next synchronisation would hang until its time-out.
 fn guarded<T: Timeline, R>(
     t: &mut T,
     body: impl FnOnce(&mut T) -> Result<R, TimingError>,

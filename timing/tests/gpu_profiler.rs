@@ -14,7 +14,8 @@ use crossover_timing::cudarc::driver::{
 };
 use crossover_timing::cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
 use crossover_timing::profile::{LaneKind, Place, Profile, Work};
-use crossover_timing::profiler::{CudaProfiler, NoProfile, range};
+use crossover_timing::profiler::{CudaProfiler, NoProfile};
+use crossover_timing::range;
 use crossover_timing::{BoxError, Clock, CudaBencherExt, CudaTime, Launch, TimingError};
 
 type TestResult = Result<(), Box<dyn std::error::Error>>;

@@ -6,7 +6,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crossover_timing::criterion::Criterion;
-use crossover_timing::profiler::{CudaProfiler, NoProfile, range};
+use crossover_timing::profiler::{CudaProfiler, NoProfile};
+use crossover_timing::range;
 use crossover_timing::{CudaBencherExt, CudaTime, TimingError};
 
 #[test]

@@ -1,4 +1,4 @@
-//! From what was recorded to what it says.
+//! Makes a profile of a recording.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::report::{Place, Profile, SCHEMA, Summary, Work};
 use super::sentence::{CallKind, Facts, Idle, kind, sentence};
 use super::{rows, timeline};
 
-/// What a profile says beside what was recorded.
+/// What a profile says of its benchmark and machine, beside what was recorded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct About {
     pub(crate) benchmark: String,
@@ -19,10 +19,9 @@ pub(crate) struct About {
     pub(crate) notes: Vec<String>,
 }
 
-/// By how much the recorded iteration may be longer than the one that was not before the reader
-/// is told.
+/// The reader is told where recording makes an iteration longer by more than this factor.
 const SLOWED: f64 = 1.2;
-/// By how much the clocks of device and host may disagree before the reader is told.
+/// The reader is told where the clocks of device and host disagree by more than this.
 const DISAGREE_NS: u64 = 1_000;
 
 /// Makes the profile of a recording.
@@ -58,7 +57,7 @@ pub(crate) fn analyse(recording: &Recording, about: About) -> Profile {
     }
 }
 
-/// What a reader of the numbers must know of how they came about.
+/// Notes on how the recording distorts the numbers.
 fn warnings(recording: &Recording, summary: &Summary) -> Vec<String> {
     let mut notes = Vec::new();
     let raw = &recording.raw;
@@ -98,7 +97,7 @@ fn warnings(recording: &Recording, summary: &Summary) -> Vec<String> {
     notes
 }
 
-/// How the work of a window covers it.
+/// Which parts of a window work of each kind covers.
 struct Measured {
     window: Vec<Interval>,
     busy: Vec<Interval>,
@@ -111,7 +110,7 @@ struct Measured {
 impl Measured {
     fn of(part: &Part<'_>) -> Self {
         let window = union(part.spans.iter().copied());
-        // A clock that disagrees may have work begin before its iteration.
+        // Where the clocks disagree, work may begin before its iteration does.
         let covered = |these: &dyn Fn(&Work) -> bool| {
             let all = (part.work.iter())
                 .filter(|w| these(&w.work))
@@ -129,7 +128,7 @@ impl Measured {
         }
     }
 
-    /// Between one piece of work and the next, in order of their length.
+    /// Lengths of the gaps between one piece of work and the next, sorted.
     fn gaps(&self) -> Vec<u64> {
         let mut gaps: Vec<u64> = (self.window.iter())
             .flat_map(|&span| {
@@ -178,13 +177,13 @@ impl Measured {
                 Work::Set { .. } => {}
             }
         }
-        // The host's part is longer while it is recorded, the device's is not.
+        // Recording makes the host's part of an iteration longer, and leaves the device's.
         let recorded = length(&self.window) as f64;
         let total_ns = match recording.unrecorded_ns * part.iterations as f64 {
             unrecorded if unrecorded > 0.0 => unrecorded.min(recorded),
             _ => recorded,
         };
-        // Copies of ordinary memory may have been slower while recorded.
+        // Copies of ordinary memory may be slower while they are recorded.
         let total_ns = total_ns.max(length(&self.busy) as f64);
         let longest = kernels.values().copied().max().unwrap_or(0);
         Facts {
@@ -203,8 +202,8 @@ impl Measured {
         }
     }
 
-    /// How the host spends the time in which the device is idle. Where threads do several things
-    /// at once, launching counts before waiting, and what calls the driver before what does not.
+    /// How the host spends the time in which the device is idle. Where its threads do several
+    /// things at once, launching counts before waiting, and a driver call before other code.
     fn while_idle(&self, part: &Part<'_>) -> Idle {
         let mut left = self.idle.clone();
         let mut take = |what: CallKind| {

@@ -1,6 +1,6 @@
-//! Stretches of time, and how they cover each other.
+//! Sets of time intervals.
 
-/// From when to when, in nanoseconds of one clock.
+/// Start and end, in nanoseconds of one clock.
 pub(crate) type Interval = (u64, u64);
 
 /// The same time without overlaps: disjoint, in order, none of them empty.
@@ -60,7 +60,7 @@ pub(crate) fn difference(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
     left
 }
 
-/// How much time a [union] has.
+/// Total length of a [union].
 pub(crate) fn length(union: &[Interval]) -> u64 {
     union.iter().map(|(start, end)| end - start).sum()
 }

@@ -1,4 +1,8 @@
-//! Where the time of a benchmark goes: what was recorded of it, and what that says.
+//! Where the time of a benchmark goes: a [`Profile`], as the feature `profiler` records it and
+//! `profile.json` beside the benchmark's results holds it. This module needs the feature `profile`
+//! alone, and no GPU: `serde` reads a profile from the file.
+//!
+//! Times are nanoseconds: durations, unless a field's name says start or end.
 
 #[cfg(feature = "profiler")]
 mod analyse;
@@ -28,4 +32,4 @@ pub use report::{
     Work,
 };
 #[cfg(feature = "profiler")]
-pub(crate) use trace::trace;
+pub(crate) use trace::{SPANS as TRACE_SPANS, trace};

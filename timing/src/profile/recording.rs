@@ -18,18 +18,19 @@ pub(crate) struct Recording {
     pub(crate) ranges: Vec<RangeRecord>,
     /// Nanoseconds per iteration, measured just before with nothing recorded.
     pub(crate) unrecorded_ns: f64,
-    /// The limit of records ended the window before that of time.
+    /// The window is shorter than asked for, since more iterations would exceed the number of
+    /// records asked for.
     pub(crate) limited_by_records: bool,
 }
 
-/// What the records hold, of all windows together.
+/// CUPTI's records of all windows together.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Raw {
     pub(crate) work: Vec<WorkRecord>,
     pub(crate) calls: Vec<CallRecord>,
-    /// Which range a call was made in: the call's correlation and the range's number.
+    /// Which range a call was made in: the call's correlation id and the range's number.
     pub(crate) in_range: Vec<(u32, u64)>,
-    /// When the recording itself held up the host.
+    /// When CUPTI itself held up the host.
     pub(crate) overhead: Vec<Interval>,
     /// Records that were lost.
     pub(crate) dropped: u64,
@@ -46,11 +47,9 @@ impl Raw {
         self.dropped += more.dropped;
         self.untimed += more.untimed;
     }
-}
 
-impl Raw {
-    /// Adds calls of the runtime's that are made of no driver calls: the time of the others is
-    /// that of the driver calls in them.
+    /// Adds those calls of the CUDA runtime that made no driver call. The others are left out:
+    /// their time is that of the driver calls in them.
     pub(crate) fn add_outer(&mut self, outer: Vec<CallRecord>) {
         let mut starts: HashMap<u32, Vec<u64>> = HashMap::new();
         for call in &self.calls {
@@ -75,13 +74,14 @@ pub(crate) struct WorkRecord {
     pub(crate) work: Work,
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// That of the call which launched it; all nodes of a graph have that of the graph's launch.
+    /// Correlation id of the call that launched it; all nodes of a graph have that of the graph's
+    /// launch.
     pub(crate) correlation: u32,
     pub(crate) device: u32,
     pub(crate) stream: u32,
 }
 
-/// A driver call, or one of the runtime without any in it.
+/// A driver call, or a call of the CUDA runtime that makes none.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CallRecord {
     pub(crate) name: Arc<str>,
@@ -91,7 +91,7 @@ pub(crate) struct CallRecord {
     pub(crate) correlation: u32,
 }
 
-/// A range of the code. Its number is its place in the recording.
+/// A range of the code. Its number is its index in [`Recording::ranges`].
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RangeRecord {
     pub(crate) name: String,
@@ -102,13 +102,13 @@ pub(crate) struct RangeRecord {
     pub(crate) end: Option<u64>,
 }
 
-/// Iterations that follow each other.
+/// Iterations one after the other.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
     pub(crate) iterations: Vec<Iteration>,
 }
 
-/// One iteration, on the host.
+/// One iteration, as the host saw it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Iteration {
     pub(crate) start: u64,
@@ -123,9 +123,9 @@ pub(crate) struct Part<'a> {
     pub(crate) iterations: usize,
     /// From the start of an iteration on an idle device until it is idle again.
     pub(crate) spans: Vec<Interval>,
-    /// In the order of time.
+    /// In the order of their starts.
     pub(crate) work: Vec<&'a WorkRecord>,
-    /// In the order of time.
+    /// In the order of their starts.
     pub(crate) calls: Vec<&'a CallRecord>,
     /// Numbers of ranges.
     pub(crate) ranges: Vec<usize>,
@@ -170,8 +170,8 @@ impl Recording {
         part
     }
 
-    /// The work that starts before the call that launched it begins, and by how much at most: the
-    /// two clocks are aligned by CUPTI, and this is how well.
+    /// How many pieces of work start before the call that launched them, and by how much at most.
+    /// CUPTI aligns the clocks of device and host; this is how well.
     pub(crate) fn ahead_of_calls(&self) -> (usize, u64) {
         let calls: HashMap<u32, u64> = (self.raw.calls.iter())
             .map(|c| (c.correlation, c.start))
@@ -182,7 +182,7 @@ impl Recording {
             .fold((0, 0), |(n, most), ahead| (n + 1, most.max(ahead)))
     }
 
-    /// Names of a range and of those around it, outermost first, with ` / ` between.
+    /// Names of the ranges around a range and its own, outermost first, with ` / ` between.
     pub(crate) fn path(&self, range: usize) -> String {
         let mut names: Vec<&str> = (self.and_around(range))
             .map(|r| self.ranges[r].name.as_str())
@@ -205,8 +205,8 @@ impl Window {
         (time <= self.iterations[at].end).then_some(at)
     }
 
-    /// Stretches of iterations at whose ends the device was awaited. `end` says where the last
-    /// iteration of one ends.
+    /// Runs of iterations after which the host waited for the device, from the start of the first
+    /// to what `end` says of the last.
     pub(crate) fn spans(&self, end: impl Fn(&Iteration) -> u64) -> Vec<Interval> {
         let mut spans = Vec::new();
         let mut start = None;

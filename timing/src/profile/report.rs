@@ -1,16 +1,14 @@
-//! What a profile says, as it is written to `profile.json` beside the benchmark's results.
-//!
-//! Times are nanoseconds, durations unless a field is called a start or an end.
+//! What a profile says, in the form of `profile.json`.
 
 use serde::{Deserialize, Serialize};
 
-/// Version of the form below. A reader refuses a newer one.
+/// Version of the form of a [`Profile`]. A reader should refuse a newer one.
 pub const SCHEMA: u32 = 1;
 
-/// Where the time of one benchmark goes.
+/// Where the time of one benchmark goes. Printed, it is a table for a terminal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
-    /// [`SCHEMA`].
+    /// The [`SCHEMA`] that it was written in.
     pub schema: u32,
     /// Id of the benchmark, as Criterion has it.
     pub benchmark: String,
@@ -22,11 +20,11 @@ pub struct Profile {
     pub cupti: String,
     /// When it was recorded, RFC 3339 in UTC.
     pub recorded: String,
-    /// Iterations that were recorded back to back: the table below is of these.
+    /// Iterations that were recorded back to back: what is said per iteration is their mean.
     pub iterations: u64,
-    /// Records of work on the device in them.
+    /// Kernels, copies and memory sets that were recorded in them.
     pub records: u64,
-    /// What a reader must know, in sentences: that the gate was off, that a cap was reached.
+    /// What a reader must know, in sentences: that the gate was off, that a limit was reached.
     pub notes: Vec<String>,
     /// Work on the device, by the time that it takes, longest first.
     pub device: Vec<DeviceRow>,
@@ -34,13 +32,13 @@ pub struct Profile {
     pub calls: Vec<CallRow>,
     /// Ranges that the code names, in the order in which they began.
     pub ranges: Vec<RangeRow>,
-    /// What all of it comes to.
+    /// Totals per iteration, and what bounds the benchmark.
     pub summary: Summary,
     /// One iteration from an idle device until it is idle again.
     pub timeline: Timeline,
 }
 
-/// A kernel, a copy or a memory set, as often as one iteration has it.
+/// All executions of one kernel, copy or memory set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceRow {
     /// What it is. Kernels of one name and copies of one direction are rows of their own where
@@ -50,17 +48,18 @@ pub struct DeviceRow {
     pub per_iteration: f64,
     /// Time on the device per iteration.
     pub ns_per_iteration: f64,
-    /// Its share of the time of all rows. Rows that run at the same time each count in full.
+    /// Its share of the time of all rows, from 0 to 1. Rows that run at the same time each count
+    /// in full.
     pub share: f64,
     /// Median time of one execution.
     pub median_ns: f64,
-    /// Shortest.
+    /// Time of the shortest execution.
     pub shortest_ns: f64,
-    /// Longest.
+    /// Time of the longest execution.
     pub longest_ns: f64,
 }
 
-/// What the device does.
+/// A piece of work on the device.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Work {
@@ -79,16 +78,16 @@ pub enum Work {
     },
     /// Copies memory.
     Copy {
-        /// From where.
+        /// The memory it reads.
         from: Place,
-        /// To where.
+        /// The memory it writes.
         to: Place,
-        /// How much.
+        /// Bytes copied.
         bytes: u64,
     },
     /// Sets memory to a value.
     Set {
-        /// How much.
+        /// Bytes set.
         bytes: u64,
     },
 }
@@ -97,21 +96,22 @@ pub enum Work {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Place {
-    /// The device's own.
+    /// Memory of the device.
     Device,
-    /// Host memory that is locked in place.
+    /// Pinned (page-locked) host memory.
     Pinned,
     /// Ordinary host memory.
     Pageable,
-    /// Memory that the driver moves by itself.
+    /// Managed memory, which the driver moves between host and device.
     Managed,
-    /// Another device's.
+    /// Memory of another device.
     Peer,
-    /// The record does not say.
+    /// CUPTI's record does not say.
     Unknown,
 }
 
-/// A driver call; of a library that launches without one, the call of the runtime.
+/// All calls of one driver function. Where a library launches work without a driver call, the
+/// function of the CUDA runtime that it called.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallRow {
     /// Name, such as `cuLaunchKernel`.
@@ -122,53 +122,54 @@ pub struct CallRow {
     pub ns_per_iteration: f64,
 }
 
-/// A range that the code names.
+/// All passes through one [range](crate::range) of the code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RangeRow {
     /// Its name; a range within another has both names, outer first, with ` / ` between.
     pub name: String,
-    /// How often per iteration.
+    /// Passes per iteration.
     pub per_iteration: f64,
     /// Host time per iteration.
     pub host_ns_per_iteration: f64,
     /// Time on the device of what was launched in it and in the ranges within it, per iteration.
     pub device_ns_per_iteration: f64,
-    /// Its share of the time of all work on the device.
+    /// Its share of the time of all work on the device, from 0 to 1.
     pub share: f64,
 }
 
-/// What the table comes to, per iteration.
+/// What the rows come to, per iteration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Time of an iteration while it was recorded.
     pub iteration_ns: f64,
     /// The same just before, with nothing recorded.
     pub unrecorded_ns: f64,
-    /// The device did something.
+    /// Time in which at least one kernel, copy or memory set ran.
     pub busy_ns: f64,
-    /// It did nothing while it was recorded: `iteration_ns` less `busy_ns`. In the gaps, and before the first
-    /// piece of work.
+    /// Time in which none ran while it was recorded, before the first and in the gaps:
+    /// `iteration_ns` less `busy_ns`.
     pub idle_ns: f64,
-    /// How many gaps between one piece of work and the next.
+    /// Number of gaps between one piece of work and the next.
     pub gaps: f64,
-    /// Median length of a gap.
+    /// Median length of a gap; 0 where there is none.
     pub median_gap_ns: f64,
-    /// A kernel ran.
+    /// Time in which at least one kernel ran.
     pub kernels_ns: f64,
-    /// A copy ran.
+    /// Time in which at least one copy ran.
     pub copies_ns: f64,
-    /// A kernel ran while a copy did: the part of the copies that costs nothing.
+    /// Time in which a copy and a kernel ran at once: the part of the copies that costs nothing.
     pub hidden_ns: f64,
-    /// From the start of an iteration on an idle device until its first kernel starts; `None`
-    /// where it has none.
+    /// From the start of an iteration on an idle device until its first kernel starts, the median
+    /// over single iterations; `None` where none has a kernel.
     pub first_kernel_ns: Option<f64>,
     /// What bounds it, in a sentence.
     pub sentence: String,
 }
 
 impl Summary {
-    /// What an iteration takes: as measured just before the recording, which makes driver calls and
-    /// the gaps between them longer, and not what the device does. Never less than that.
+    /// What an iteration takes, in nanoseconds. That is the time measured just before the
+    /// recording, since recording makes driver calls and the gaps between them longer; never less
+    /// than the time in which the device was busy, which recording does not change.
     pub fn length_ns(&self) -> f64 {
         let length = match self.unrecorded_ns > 0.0 {
             true => self.unrecorded_ns,
@@ -181,27 +182,27 @@ impl Summary {
 /// One iteration, from its start on an idle device until the device is idle again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// How long it took. Starts and ends below count from its beginning.
+    /// How long it took. The starts and ends of spans count from its beginning.
     pub length_ns: f64,
-    /// From top to bottom, as data take their way: ranges, threads of the host, copies to the
-    /// device, streams, other copies, memory sets.
+    /// From top to bottom, in the order in which data pass through them: ranges, threads of the
+    /// host, copies to the device, streams, other copies, memory sets.
     pub lanes: Vec<Lane>,
     /// Spans left out because there are too many to draw.
     pub left_out: u64,
 }
 
-/// What happens in one place, in the order of time.
+/// What happens on one thread, stream or link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lane {
-    /// What kind of place.
+    /// What its spans are.
     pub kind: LaneKind,
     /// Its name, such as `stream 13` or `host to device`.
     pub name: String,
-    /// Spans by their start. Those of a range may lie within each other, the others may not.
+    /// Spans in the order of their starts. Ranges may nest; other spans of a lane do not overlap.
     pub spans: Vec<Span>,
 }
 
-/// The kinds of lanes.
+/// What the spans of a [`Lane`] are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LaneKind {
@@ -217,7 +218,7 @@ pub enum LaneKind {
     Sets,
 }
 
-/// From when to when something ran.
+/// Something that ran, from when to when.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Span {
     /// Start, from the start of the iteration.

@@ -113,7 +113,7 @@ fn share(part: u64, total: u64) -> f64 {
     }
 }
 
-/// The middle of sorted numbers, which may not be none.
+/// Median of sorted numbers, of which there must be one.
 pub(super) fn median(sorted: &[u64]) -> f64 {
     let (low, high) = ((sorted.len() - 1) / 2, sorted.len() / 2);
     (sorted[low] as f64 + sorted[high] as f64) / 2.0

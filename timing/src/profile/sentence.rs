@@ -2,7 +2,7 @@
 
 use super::report::Place;
 
-/// What the sentence goes by. Times are of the whole window.
+/// What the sentence rests on. Times are of the whole window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Facts {
     pub(super) total_ns: f64,
@@ -12,11 +12,11 @@ pub(super) struct Facts {
     /// Of `copies_ns`, while a kernel ran.
     pub(super) hidden_ns: f64,
     pub(super) sets_ns: f64,
-    /// Time of the kernels with the name that takes longest, as a share of all rows.
+    /// Time of the kernel that takes longest, by name, as a share of all rows.
     pub(super) longest_kernel: f64,
-    /// Kernels of different names.
+    /// Number of kernels of different names.
     pub(super) kernels: usize,
-    /// The memory at the two ends of most of the time that copies take.
+    /// From and to which memory most of the time of copies is spent.
     pub(super) copied: Option<(Place, Place)>,
     pub(super) idle: Idle,
 }
@@ -73,9 +73,9 @@ pub(super) fn kind(call: &str) -> CallKind {
     }
 }
 
-/// From which share of the iteration's time on something bounds it, and something else is worth
-/// a word.
+/// What takes at least this share of the iteration bounds it.
 const MOST: f64 = 0.5;
+/// What takes at least this share of the iteration is mentioned.
 const MUCH: f64 = 0.2;
 
 pub(super) fn sentence(facts: &Facts) -> String {
@@ -98,8 +98,7 @@ pub(super) fn sentence(facts: &Facts) -> String {
     };
     let copies = facts.copies_ns / total;
     let alone = (facts.copies_ns - facts.hidden_ns) / total;
-    // Whatever of the one hides behind the other costs nothing, so it is what remains that
-    // decides.
+    // Where copies and kernels overlap, neither costs time by itself: the rest of each decides.
     if alone > (facts.kernels_ns - facts.hidden_ns) / total && copies >= MUCH {
         let hidden = facts.hidden_ns / facts.copies_ns;
         let hidden = if hidden >= 0.05 {

@@ -5,7 +5,7 @@ use std::fmt;
 use super::report::{Place, Profile, Summary, Work};
 use crate::format::{amount, time};
 
-/// A table of text, its first column to the left and the others to the right.
+/// A table of text: the first column is aligned left, the others right.
 struct Table {
     rows: Vec<Vec<String>>,
 }
@@ -40,10 +40,11 @@ impl Table {
     }
 }
 
-/// What is longer is cut in the middle: the names of templates differ at both ends.
+/// Letters of a name. A longer one is cut in the middle: the names of templates differ at both
+/// ends.
 const NAME: usize = 60;
 
-/// The tables and what they come to, each on lines of its own.
+/// A table for a terminal, several lines long.
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}", self.benchmark, self.summary.sentence)?;
@@ -145,7 +146,8 @@ impl Summary {
 }
 
 impl Work {
-    /// Bytes per second of a copy or a set that takes so long, with its unit.
+    /// The rate of a copy or a memory set that takes `ns` nanoseconds, such as `24.3 GB/s`;
+    /// `None` for a kernel, or where `ns` is not positive.
     pub fn rate(&self, ns: f64) -> Option<String> {
         let (Work::Copy { bytes, .. } | Work::Set { bytes }) = self else {
             return None;
@@ -190,7 +192,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Without the dimensions that are one.
+/// `x`, `(x, y)` or `(x, y, z)`: trailing dimensions of one are left out.
 fn dimensions([x, y, z]: [u32; 3]) -> String {
     match (y, z) {
         (1, 1) => x.to_string(),

@@ -6,7 +6,8 @@ use super::recording::{Part, Recording};
 use super::report::{Lane, LaneKind, Place, Span, Timeline, Work};
 use crate::format::amount;
 
-/// Spans that a timeline has at most; the shortest are left out, which a drawing would not show.
+/// Upper bound on the spans of a timeline. Beyond it the shortest are left out, which a drawing
+/// would not show.
 pub(super) const SPANS: usize = 2_000;
 
 /// The single iteration of median length.
@@ -21,7 +22,7 @@ pub(super) fn timeline(recording: &Recording) -> Timeline {
     draw(recording, &singles[(singles.len() - 1) / 2], SPANS)
 }
 
-/// The rows of a lane, and when each is free again.
+/// When each row of a lane is free again, and its spans.
 type Drawn = (Rows, Vec<Vec<Span>>);
 
 /// A span before it is cut to the iteration.
@@ -46,7 +47,7 @@ fn draw(recording: &Recording, part: &Part<'_>, most: usize) -> Timeline {
     for piece in pieces {
         let place = place(piece.kind, &piece.lane);
         let (free, rows) = lanes.entry((place, piece.kind, piece.lane)).or_default();
-        // Ranges nest.
+        // Ranges nest, so one row holds them all.
         let row = match piece.kind {
             LaneKind::Ranges => 0,
             _ => free.take(piece.start, piece.end),
@@ -113,7 +114,7 @@ fn pieces(recording: &Recording, part: &Part<'_>, end: u64) -> Vec<Piece> {
     pieces
 }
 
-/// The place of a lane: as data take their way.
+/// A lane's place from top to bottom, in the order in which data pass through them.
 fn place(kind: LaneKind, lane: &str) -> u8 {
     match kind {
         LaneKind::Ranges => 0,
@@ -171,7 +172,7 @@ pub(super) fn direction(from: Place, to: Place) -> &'static str {
     }
 }
 
-/// What runs at the same time in one lane goes to rows of its own: when each row is free again.
+/// When each row of a lane is free again: what runs at the same time in a lane needs several.
 #[derive(Debug, Default)]
 pub(super) struct Rows(Vec<u64>);
 

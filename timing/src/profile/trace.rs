@@ -10,10 +10,10 @@ use super::recording::{Recording, Window};
 use super::report::{LaneKind, Profile, Work};
 use super::timeline::{Rows, Threads, label, lane, numbered};
 
-/// Spans that a trace has at most: some 25 MB.
-pub(super) const SPANS: usize = 100_000;
+/// Upper bound on the spans of a trace: about 25 MB.
+pub(crate) const SPANS: usize = 100_000;
 
-/// The process that stands for the host; GPU n is this plus one plus n.
+/// Number of the process that stands for the host; GPU n has the number HOST + 1 + n.
 const HOST: u32 = 1;
 
 /// The trace, and how many spans are left out of it because there are too many.
@@ -40,7 +40,7 @@ fn capped(recording: &Recording, profile: &Profile, most: usize) -> (String, u64
     let mut spans = spans(recording);
     spans.sort_by_key(|s| (s.start, std::cmp::Reverse(s.end)));
     let left_out = spans.len().saturating_sub(most);
-    // The end goes: what stays is whole.
+    // The last go, so that the time that is left is shown in full.
     spans.truncate(most);
     let begin = spans.first().map_or(0, |s| s.start);
 

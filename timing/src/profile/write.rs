@@ -1,9 +1,9 @@
-//! Files that are either there in whole or not at all.
+//! Files that are replaced whole.
 
 use std::path::Path;
 use std::{fs, io};
 
-/// Writes a file of `folder`, which is made if it is not there. A reader sees the old file until
+/// Writes a file in `folder`, and creates the folder if need be. A reader sees the old file until
 /// the new one is complete.
 ///
 /// # Errors
@@ -17,7 +17,7 @@ pub(crate) fn write(folder: &Path, name: &str, text: &str) -> Result<(), String>
         fs::rename(&unfinished, &path)
     };
     write().map_err(|e| {
-        // Absent where it could not be made.
+        // It does not exist where the folder could not be created.
         let _ = fs::remove_file(&unfinished);
         format!("{} could not be written: {e}", path.display())
     })

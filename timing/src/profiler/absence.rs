@@ -2,25 +2,24 @@
 
 use std::fmt;
 
-/// Why a benchmark has no profile, in a sentence with its remedy. Absence is a value: the run
-/// goes on without.
+/// Why a benchmark has no profile, in a sentence with its remedy. The benchmark runs on without.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoProfile {
     /// There is no GPU.
     NoDevice,
-    /// CUPTI's library is not there.
+    /// CUPTI's library (`libcupti`) was not found.
     NoLibrary,
-    /// The library is there and cannot be used.
+    /// The library was found and cannot be used.
     BrokenLibrary {
         /// The file, or the name that the loader was given.
         library: String,
         /// What happened.
         message: String,
     },
-    /// The form of the library's records is not known here.
+    /// The library has a version whose records this crate does not know.
     UnknownVersion {
-        /// What `cuptiGetVersion` says.
+        /// What `cuptiGetVersion` returns.
         version: u32,
     },
     /// The driver is too old for the library.
@@ -28,7 +27,7 @@ pub enum NoProfile {
         /// The library's version, such as `13.0`.
         version: String,
     },
-    /// Recording is left to the administrator.
+    /// The driver lets only the administrator profile.
     NotPermitted,
     /// Another profiler, a debugger or a sanitizer is attached.
     OtherProfiler,
@@ -41,7 +40,8 @@ pub enum NoProfile {
     },
     /// The benchmark enqueues nothing on a GPU.
     NothingOnDevice,
-    /// The benchmark's iterations could not be told apart.
+    /// Criterion's own `b.iter` or the like timed the benchmark, and its iterations cannot be told
+    /// apart.
     Uncounted,
     /// The benchmark failed before anything was recorded.
     BenchmarkFailed {
@@ -51,7 +51,7 @@ pub enum NoProfile {
 }
 
 impl NoProfile {
-    /// Whether it is this machine or process that records nothing, whatever the benchmark.
+    /// Whether the cause is this machine or process, so that no benchmark has a profile.
     pub fn concerns_every_benchmark(&self) -> bool {
         match self {
             NoProfile::NoDevice
@@ -68,7 +68,7 @@ impl NoProfile {
         }
     }
 
-    /// The error that a status of CUPTI stands for; `text` is CUPTI's own.
+    /// What the status of a CUPTI call means; `text` is CUPTI's own for it.
     pub(super) fn of_status(
         call: &'static str,
         status: u32,
@@ -112,7 +112,7 @@ impl fmt::Display for NoProfile {
             ),
             NoProfile::UnknownVersion { version } => write!(
                 f,
-                "CUPTI has the version {} and the records of {} are known; put the library of such a toolkit first in LD_LIBRARY_PATH",
+                "CUPTI {} is not among the versions whose records are known ({}); put the library of such a toolkit first in LD_LIBRARY_PATH",
                 super::version::name(*version),
                 super::version::KNOWN
             ),
@@ -136,7 +136,7 @@ impl fmt::Display for NoProfile {
             ),
             NoProfile::Failed { call, message } => write!(
                 f,
-                "{call} failed: {message}; look at `nvidia-smi` and at NVIDIA's notes on CUPTI for this driver"
+                "{call} failed: {message}; check `nvidia-smi`, and NVIDIA's release notes of CUPTI for this driver"
             ),
             NoProfile::NothingOnDevice => write!(
                 f,

@@ -3,25 +3,26 @@
 use std::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
 
-/// NVIDIA recommends 1 to 10 MB; a record of a kernel takes some 200 bytes.
+/// Size of a buffer: NVIDIA recommends 1 to 10 MB, and a kernel's record takes about 200 bytes.
 const BYTES: usize = 4 << 20;
 const WORDS: usize = BYTES / size_of::<u64>();
 
-/// A buffer that came back, with so many valid bytes.
+/// A buffer that CUPTI handed back.
 pub(super) struct Filled {
     /// Words, because records must be aligned to eight bytes.
     pub(super) words: Box<[u64]>,
+    /// Bytes that hold records.
     pub(super) valid: usize,
 }
 
 static FILLED: Mutex<Vec<Filled>> = Mutex::new(Vec::new());
 
-/// Takes the buffers that came back.
+/// Takes the buffers that CUPTI has handed back.
 pub(super) fn take() -> Vec<Filled> {
     std::mem::take(&mut *FILLED.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// CUPTI asks for a buffer, on any thread.
+/// Gives CUPTI a buffer. CUPTI calls this on any thread.
 ///
 /// # Safety
 /// The three addresses must be valid for writes.
@@ -35,12 +36,12 @@ pub(super) unsafe extern "C" fn request(
     unsafe {
         *buffer = Box::into_raw(words).cast();
         *size = BYTES;
-        // As many as fit.
+        // No bound on the records but the size.
         *most_records = 0;
     }
 }
 
-/// CUPTI hands a buffer back, on any thread.
+/// Takes a buffer back. CUPTI calls this on any thread.
 ///
 /// # Safety
 /// `buffer` must come from [`request`] and be handed back once.

@@ -14,7 +14,7 @@ use super::version;
 use crate::clock::Clock;
 use crate::cuda_time::CudaTime;
 use crate::profile::write::write;
-use crate::profile::{About, Profile, analyse, trace};
+use crate::profile::{About, Profile, TRACE_SPANS, analyse, trace};
 
 /// Records where the time of a benchmark goes when Criterion runs with `--profile-time`.
 ///
@@ -69,20 +69,21 @@ impl CudaProfiler {
         }
     }
 
-    /// How long iterations are recorded back to back; 100 ms unless told. Whole iterations are,
-    /// at least one, and ten where they take no more than a second.
+    /// For how long iterations are recorded back to back; 100 ms unless set. They are recorded
+    /// whole: at least one, and at least ten where ten take no more than a second.
     pub fn window(mut self, window: Duration) -> Self {
         self.limits.window = window;
         self
     }
 
-    /// How many kernels, copies and memory sets are recorded in that time; 10,000 unless told.
+    /// Upper bound on the kernels, copies and memory sets recorded in that time; 10,000 unless
+    /// set. The ten iterations of [`window`](Self::window) are recorded even so.
     pub fn records(mut self, records: u64) -> Self {
         self.limits.records = records;
         self
     }
 
-    /// Does not print the profile; notes are still said.
+    /// Does not print profiles. What keeps a benchmark from having one is still printed.
     pub fn quiet(mut self) -> Self {
         self.quiet = true;
         self
@@ -94,8 +95,8 @@ impl CudaProfiler {
         self
     }
 
-    /// Calls `act` with the id of each benchmark that has no profile, and why, in place of saying
-    /// it.
+    /// Calls `act` with the id of each benchmark that has no profile and the reason, which is then
+    /// not printed.
     pub fn on_no_profile(mut self, act: impl FnMut(&str, &NoProfile) + 'static) -> Self {
         self.on_none.push(Box::new(act));
         self
@@ -104,7 +105,7 @@ impl CudaProfiler {
     fn deliver(&mut self, benchmark: &str, folder: &Path, recorded: Recorded) {
         let (profile, trace) = made_of(benchmark, recorded);
         if !self.quiet {
-            // Criterion's own line has no end.
+            // Criterion has printed a line without its end.
             println!("\n{profile}");
         }
         let json = serde_json::to_string(&profile).map_err(|e| e.to_string());
@@ -113,7 +114,9 @@ impl CudaProfiler {
             write(folder, "trace.json", &trace)
         });
         if let Err(message) = written {
-            eprintln!("note: the profile of {benchmark} is not kept: {message}");
+            eprintln!(
+                "note: the profile of {benchmark} is not kept: {message}; free space, or make the folder writable"
+            );
         }
         for act in &mut self.on_profile {
             act(&profile, folder);
@@ -146,13 +149,13 @@ fn made_of(benchmark: &str, recorded: Recorded) -> (Profile, String) {
     let (trace, left_out) = trace(&recording, &profile);
     if left_out > 0 {
         profile.notes.push(format!(
-            "trace.json has room for 100,000 spans and leaves the last {left_out} out"
+            "trace.json has room for {TRACE_SPANS} spans and leaves the last {left_out} out"
         ));
     }
     (profile, trace)
 }
 
-/// In what a profile differs from what the clock measures.
+/// How what is profiled differs from what the clock measures.
 fn notes(clock: Clock) -> Vec<String> {
     let notes: &[&str] = match clock {
         Clock::Wall | Clock::Events => &[],
@@ -173,7 +176,7 @@ fn notes(clock: Clock) -> Vec<String> {
 
 impl Profiler for CudaProfiler {
     fn start_profiling(&mut self, _benchmark_id: &str, _benchmark_dir: &Path) {
-        // One that a failed benchmark left behind.
+        // A benchmark that failed may have left its session behind.
         drop(self.time.session().end());
         let session = Session::new(self.limits);
         self.time.session().begin(session);
@@ -197,12 +200,12 @@ impl Profiler for CudaProfiler {
 
 impl Drop for CudaProfiler {
     fn drop(&mut self) {
-        // A benchmark that failed left it, and the gate stays off while there is one.
+        // A benchmark that failed may have left its session behind, which keeps the gate off.
         drop(self.time.session().end());
     }
 }
 
-/// What concerns every benchmark is said once in a process.
+/// Prints why there is no profile; once in a process where that concerns every benchmark.
 fn say(benchmark: &str, reason: &NoProfile) {
     static SAID: Mutex<Vec<NoProfile>> = Mutex::new(Vec::new());
     if !reason.concerns_every_benchmark() {

@@ -1,4 +1,4 @@
-//! Where CUPTI's library may lie.
+//! Where CUPTI's library may be installed.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -34,8 +34,8 @@ fn of_nvcc(path: OsString) -> Option<PathBuf> {
         .and_then(|nvcc| Some(nvcc.parent()?.parent()?.to_owned()))
 }
 
-/// Folders of `parent` whose name begins so, the plain name first, then the last first: the
-/// newest version.
+/// Folders of `parent` whose names begin with `name`: `name` itself first, then the others from
+/// the last to the first, so that newer versions come before older ones.
 fn beginning_with(parent: &Path, name: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = entries
@@ -51,7 +51,7 @@ fn beginning_with(parent: &Path, name: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// CUPTI's library in a toolkit: the first name there is in each of its folders.
+/// CUPTI's libraries in a toolkit: in each of its folders the newest.
 fn in_toolkit(toolkit: &Path) -> Vec<PathBuf> {
     let mut folders = vec![toolkit.join("extras/CUPTI/lib64")];
     let targets = beginning_with(&toolkit.join("targets"), env::consts::ARCH);

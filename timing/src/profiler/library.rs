@@ -18,8 +18,8 @@ use super::version::is_known;
 type Status = u32;
 type Subscriber = *mut c_void;
 
-/// Gives CUPTI a buffer: its address, its size, and how many records go into it at most (0: as
-/// many as fit).
+/// Gives CUPTI a buffer: its address, its size, and an upper bound on its records (0: as many as
+/// fit).
 pub(super) type Request = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 /// Takes one back: context, stream, address, size, and how many bytes are valid.
 pub(super) type Complete = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
@@ -78,7 +78,7 @@ pub(super) struct Cupti {
 }
 
 impl Cupti {
-    /// The library, which is looked for once and stays loaded.
+    /// The library, which is searched for once per process and stays loaded.
     ///
     /// # Errors
     /// Why there is none.
@@ -157,7 +157,7 @@ impl Cupti {
     /// Becomes the one tool that CUPTI serves in this process. No callbacks are switched on.
     ///
     /// # Errors
-    /// Above all that there is another tool.
+    /// Most often [`NoProfile::OtherProfiler`].
     pub(super) fn subscribe(&'static self) -> Result<Subscription, NoProfile> {
         unsafe extern "C" fn nothing(_: *mut c_void, _: u32, _: u32, _: *const c_void) {}
         let mut subscriber = std::ptr::null_mut();
@@ -197,7 +197,7 @@ impl Cupti {
         self.check("cuptiActivityDisable", status)
     }
 
-    /// Has every buffer handed back, also those that are not full.
+    /// Makes CUPTI hand back every buffer, also those that are not full.
     pub(super) fn flush(&self) -> Result<(), NoProfile> {
         // SAFETY: no arguments to be wrong.
         let status = unsafe { (self.functions.cuptiActivityFlushAll)(FLUSH_FORCED) };
@@ -256,7 +256,7 @@ impl Cupti {
     }
 }
 
-/// Ends when it is dropped.
+/// That CUPTI serves this tool: ends when it is dropped.
 pub(super) struct Subscription {
     pub(super) cupti: &'static Cupti,
     subscriber: Subscriber,
@@ -302,7 +302,7 @@ fn first(
                 Ok(cupti) => return Ok(cupti),
                 Err(failure) => failure,
             },
-            // A name that the loader does not know is no failure, a file that is there is one.
+            // The loader may not know a name, but a file that exists should load.
             Err(message) if name.contains('/') => NoProfile::BrokenLibrary {
                 library: name,
                 message,

@@ -5,7 +5,7 @@
 //! prints a [`Profile`](crate::profile::Profile) of each benchmark that
 //! [`CudaBencherExt`](crate::CudaBencherExt) times, and writes it to `profile/profile.json` of the
 //! benchmark's folder with a `trace.json` beside it that <https://ui.perfetto.dev> opens.
-//! [`range`] names parts of the code in both.
+//! [`range`](crate::range) names parts of the code in both.
 
 mod absence;
 mod buffers;
@@ -20,6 +20,5 @@ mod records;
 pub(crate) mod session;
 mod version;
 
-pub use crate::range::{Range, range};
 pub use absence::NoProfile;
 pub use cuda_profiler::CudaProfiler;

@@ -1,4 +1,4 @@
-//! NVIDIA's marks for Nsight, where its library is found.
+//! Ranges that Nsight shows, through NVIDIA's NVTX library where it is installed.
 
 use std::ffi::{CString, c_char, c_int};
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ struct Nvtx {
     pop: unsafe extern "C" fn() -> c_int,
 }
 
-/// Nobody listens: NVTX says so at the first mark, and that does not change.
+/// No tool listens: NVTX says so at the first range, and that does not change.
 static DEAF: AtomicBool = AtomicBool::new(false);
 
 fn nvtx() -> Option<&'static Nvtx> {
@@ -45,7 +45,7 @@ fn load() -> Option<Nvtx> {
     found
 }
 
-/// Begins a range of this thread; whether there is one to [`pop`].
+/// Begins a range of this thread. Returns whether there is one to [`pop`].
 pub(crate) fn push(name: &str) -> bool {
     if DEAF.load(Ordering::Relaxed) {
         return false;

@@ -20,7 +20,7 @@ pub(super) struct OnDevice<'a> {
     cupti: &'static Cupti,
     device: &'a Device,
     routine: &'a mut dyn FnMut() -> Result<(), TimingError>,
-    /// Taken when recording begins: CUPTI makes every call longer as long as it is there.
+    /// Held only while recording: CUPTI makes every call longer as long as it is.
     subscription: Option<Subscription>,
     /// Kinds of activity that are switched on.
     enabled: Vec<u32>,
@@ -47,13 +47,13 @@ impl<'a> OnDevice<'a> {
 
     fn disable(&mut self) {
         for kind in self.enabled.drain(..) {
-            // What stays on costs time and no result.
+            // A kind that stays on costs time and changes no result.
             let _ = self.cupti.disable(kind);
         }
         self.subscription = None;
     }
 
-    /// Puts a record where it belongs; a call of the runtime's among `outer`.
+    /// Adds a record to `raw`, or to `outer` where it is a call of the CUDA runtime.
     fn take_in(&mut self, record: Record, raw: &mut Raw, outer: &mut Vec<CallRecord>) {
         match record {
             // CUPTI writes zeros where it could not take a time.
@@ -100,7 +100,7 @@ impl Bench for OnDevice<'_> {
     }
 
     fn synchronize(&mut self) -> Result<(), Stop> {
-        // All streams: a benchmark may have its own.
+        // Waits for all streams, since a benchmark may have its own.
         let done = self.device.context.synchronize();
         done.map_err(|e| Stop::Benchmark(CudaError::new("cuCtxSynchronize", e).into()))
     }
@@ -173,7 +173,10 @@ pub(super) fn gpu_name(device: &Device) -> String {
     device.context.name().unwrap_or_else(|_| "GPU".to_owned())
 }
 
-/// Why a stop of the recording leaves no profile; the benchmark's own error is returned.
+/// Why a recording that stopped leaves no profile.
+///
+/// # Errors
+/// The benchmark's own.
 pub(super) fn outcome(stop: Stop) -> Result<NoProfile, TimingError> {
     match stop {
         Stop::Recording(reason) => Ok(reason),

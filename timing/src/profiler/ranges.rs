@@ -27,7 +27,7 @@ pub(crate) struct Entered {
     number: usize,
 }
 
-/// Those of one recording.
+/// The ranges of one recording.
 #[derive(Debug, Default)]
 struct Ranges {
     recording: u64,
@@ -58,7 +58,7 @@ impl Ranges {
     }
 }
 
-/// From here on ranges are recorded.
+/// Records ranges from here on.
 pub(super) fn begin() {
     let mut ranges = RANGES.lock().unwrap_or_else(PoisonError::into_inner);
     ranges.recording += 1;
@@ -66,14 +66,14 @@ pub(super) fn begin() {
     RECORDING.store(ranges.recording, Ordering::Relaxed);
 }
 
-/// Ranges are recorded no more; those that were.
+/// Stops recording ranges, and returns those that were recorded.
 pub(super) fn end() -> Vec<RangeRecord> {
     RECORDING.store(0, Ordering::Relaxed);
     let mut ranges = RANGES.lock().unwrap_or_else(PoisonError::into_inner);
     std::mem::take(&mut ranges.records)
 }
 
-/// Enters a range, if one is recorded.
+/// Enters a range, where ranges are being recorded.
 pub(crate) fn enter(name: &str) -> Option<Entered> {
     if RECORDING.load(Ordering::Relaxed) == 0 {
         return None;
@@ -96,7 +96,7 @@ pub(crate) fn leave(entered: Entered) {
     let Ok(cupti) = Cupti::get() else {
         return;
     };
-    // Also after the recording: what was pushed goes.
+    // Also after the recording has ended: whatever was pushed must be popped.
     cupti.pop();
     if let Ok(now) = cupti.timestamp() {
         let mut ranges = RANGES.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,7 +12,7 @@ use crate::profile::recording::{Iteration, RangeRecord, Raw, Recording, Window};
 pub(super) struct Limits {
     /// How long iterations are recorded back to back.
     pub(super) window: Duration,
-    /// Records of work on the device in them.
+    /// Upper bound on the records of work on the device in that time.
     pub(super) records: u64,
 }
 
@@ -25,19 +25,20 @@ impl Default for Limits {
     }
 }
 
-/// Iterations that are recorded whatever the limits, as far as they take no longer than
-/// [`ENOUGH`]: fewer have no median to speak of.
+/// Iterations that are recorded whatever the limits, where they take no longer than [`ENOUGH`]:
+/// the median of fewer says little.
 const LEAST: u64 = 10;
-/// Single iterations, as far as they take no longer than [`ENOUGH`].
+/// Single iterations, where they take no longer than [`ENOUGH`].
 const SINGLES: u64 = 5;
+/// Time that the two may take.
 const ENOUGH: Duration = Duration::from_secs(1);
 
 /// Why a recording ended early.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// The benchmark failed: it ends.
+    /// The benchmark failed, and ends.
     Benchmark(TimingError),
-    /// The recording failed: the benchmark goes on without.
+    /// The recording failed; the benchmark goes on without.
     Recording(NoProfile),
 }
 
@@ -59,9 +60,9 @@ pub(super) trait Bench {
     fn now(&mut self) -> Result<u64, Stop>;
     /// Switches recording on.
     fn start(&mut self) -> Result<(), Stop>;
-    /// Hands over what was recorded since it was last asked. The device must be idle.
+    /// Hands over what was recorded since this was last called. The device must be idle.
     fn collect(&mut self) -> Result<Raw, Stop>;
-    /// Switches recording off, whatever happened; the ranges that were entered.
+    /// Switches recording off, also after a failure, and returns the ranges that were entered.
     fn stop(&mut self) -> Vec<RangeRecord>;
 }
 
@@ -73,7 +74,7 @@ pub(super) struct Plan {
     pub(super) expected_ns: f64,
     /// Launches of an iteration.
     pub(super) launches: u32,
-    /// Each iteration starts from an idle device and an empty L2 cache.
+    /// Each iteration starts from an idle device and an evicted L2 cache.
     pub(super) cold: bool,
 }
 
@@ -124,8 +125,8 @@ fn recorded(bench: &mut impl Bench, plan: &Plan) -> Result<Recording, Stop> {
     })
 }
 
-/// Runs iterations back to back from an idle device until it is idle again; where they are to be
-/// cold, each by itself after the L2 cache was evicted.
+/// Runs `count` iterations back to back, from an idle device until it is idle again. Cold ones run
+/// each by itself, after the L2 cache was evicted.
 fn several(bench: &mut impl Bench, count: u64, cold: bool) -> Result<Window, Stop> {
     let mut iterations = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
     bench.synchronize()?;
@@ -150,8 +151,8 @@ fn several(bench: &mut impl Bench, count: u64, cold: bool) -> Result<Window, Sto
     Ok(Window { iterations })
 }
 
-/// How many iterations of so many nanoseconds and records the limits allow, and whether it was
-/// the records that limited them.
+/// How many iterations of `ns` nanoseconds and `records` records each the limits allow, and whether
+/// it is the records that limit them.
 fn iterations(plan: &Plan, ns: f64, records: u64) -> (u64, bool) {
     let by_time = fitting(plan.limits.window, ns).max(1);
     let by_records = (plan.limits.records / records.max(1)).max(1);
@@ -163,13 +164,13 @@ fn iterations(plan: &Plan, ns: f64, records: u64) -> (u64, bool) {
     (by_time.min(by_records).max(least), by_records < by_time)
 }
 
-/// How many iterations of so many nanoseconds fit in a time.
+/// How many iterations of `ns` nanoseconds fit in `time`.
 fn fitting(time: Duration, ns: f64) -> u64 {
     (time.as_nanos() as f64 / ns.max(1.0)) as u64
 }
 
 impl Window {
-    /// From the start of iterations on an idle device until the host knew it idle again.
+    /// Total time of its iterations, from an idle device until the host knew it idle again.
     fn nanoseconds(&self) -> f64 {
         let spans = self.spans(|i| i.idle.unwrap_or(i.end));
         spans.iter().map(|(start, end)| (end - start) as f64).sum()

@@ -17,8 +17,8 @@ use crate::profile::{Place, Work, name};
 const MEMCPY: u32 = 1;
 const MEMSET: u32 = 2;
 const DRIVER: u32 = 4;
-/// Some libraries launch by functions of the driver's that are no calls of its interface; what
-/// they were called by is a call of the runtime's.
+/// Some libraries launch through internal functions of the driver, of which CUPTI has no records;
+/// of those only the call of the CUDA runtime is recorded.
 const RUNTIME: u32 = 5;
 /// Records kernels without keeping them from running at the same time. The kind `KERNEL` (3)
 /// would serialise them.
@@ -28,7 +28,7 @@ const OVERHEAD: u32 = 17;
 const MEMCPY2: u32 = 22;
 const EXTERNAL_CORRELATION: u32 = 39;
 
-/// Whose function a call is.
+/// The API that a called function belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Interface {
     /// CUDA's driver: `cuLaunchKernel`.
@@ -37,7 +37,7 @@ pub(super) enum Interface {
     Runtime,
 }
 
-/// What is recorded.
+/// Kinds of activity that are recorded.
 pub(super) const KINDS: [u32; 8] = [
     DRIVER,
     RUNTIME,
@@ -153,7 +153,7 @@ struct Overhead {
     end: u64,
 }
 
-/// Holds that our fields lie where those of a binding do.
+/// Asserts that our fields lie where those of cudarc's binding do.
 macro_rules! same_places {
     ($ours:ident as $theirs:ident: $($our:ident = $their:ident),* $(,)?) => {
         const _: () = {
@@ -224,7 +224,7 @@ same_overhead!(
 #[derive(Debug, PartialEq)]
 pub(super) enum Record {
     Work(WorkRecord),
-    /// A call of the driver's or the runtime's, by the number of its function.
+    /// A call of the driver or the CUDA runtime, by the number of its function.
     Call {
         interface: Interface,
         function: u32,
@@ -238,7 +238,7 @@ pub(super) enum Record {
         correlation: u32,
         range: u64,
     },
-    /// The recording itself held something up.
+    /// CUPTI itself held up the host.
     Overhead {
         start: u64,
         end: u64,
@@ -340,7 +340,7 @@ fn copy(c: &Copy) -> WorkRecord {
 }
 
 fn peer_copy(c: &PeerCopy) -> WorkRecord {
-    // Seen from the device that copies.
+    // The other one of the two devices is the peer of the device that copies.
     let place = |device| {
         if device == c.device {
             Place::Device

@@ -1,5 +1,5 @@
-//! The time between Criterion's `start_profiling` and `stop_profiling`, in which one of the
-//! measurements records.
+//! From Criterion's `start_profiling` to its `stop_profiling`: one of the measurements in between
+//! records the benchmark.
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::profile::recording::Recording;
 
 /// Iterations that run before any are recorded: by then kernels are loaded and memory is pooled.
 const UNRECORDED: u64 = 5;
-/// An iteration that takes so long is recorded after the first: Criterion runs few of them.
+/// An iteration that takes this long is recorded after the first: Criterion runs few of them.
 const SLOW: Duration = Duration::from_millis(100);
 
 /// The session of a clock, while there is one.
@@ -30,7 +30,7 @@ impl Slot {
         self.taken.get()
     }
 
-    /// Begins a session, in place of one that was not ended: a benchmark that panics leaves one.
+    /// Begins a session, in place of one that a benchmark left behind when it panicked.
     pub(super) fn begin(&self, session: Session) {
         *self.session.borrow_mut() = Some(session);
         self.taken.set(true);
@@ -66,7 +66,7 @@ impl Session {
         }
     }
 
-    /// What came of it.
+    /// What was recorded, or why nothing was.
     pub(super) fn outcome(self, has_device: bool) -> Result<Recorded, NoProfile> {
         self.outcome.unwrap_or(Err(match has_device {
             true => NoProfile::Uncounted,
@@ -74,7 +74,7 @@ impl Session {
         }))
     }
 
-    /// Whether it is time to record, now that so many more iterations took so long.
+    /// Whether it is time to record, now that `iterations` more took `elapsed`.
     fn is_ready(&mut self, iterations: u64, elapsed: Duration) -> bool {
         self.iterations += iterations;
         iterations > 0
@@ -84,10 +84,10 @@ impl Session {
     }
 }
 
-/// A routine as the clocks take it.
+/// A routine, in the form in which the clocks take it.
 type Routine<'a> = &'a mut dyn FnMut() -> Result<(), TimingError>;
 
-/// What a measurement is asked for.
+/// The arguments of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     pub(crate) clock: Clock,
@@ -108,7 +108,7 @@ impl Slot {
         let before = Instant::now();
         let measured = plainly(routine);
         let elapsed = before.elapsed();
-        // Out of its cell while the routine runs, which may measure too.
+        // Taken out of its cell while the routine runs, since the routine may measure too.
         let Some(mut session) = self.session.borrow_mut().take() else {
             return measured;
         };

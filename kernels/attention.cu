@@ -1,33 +1,34 @@
-// softmax(q k^T / sqrt(HEAD)) v without a mask on tensor cores, of BF16 or of f32 rounded to TF32,
-// with sums in f32. A block has TILES tiles of 16 queries of one head of one sequence, and all keys
-// and values of that head in shared memory. A warp has one of the tiles and its part of the keys:
-// with all of them it would compute one score after the other, since a small batch has no other
-// warps for its multiprocessor. The parts are put together as in FlashAttention: a warp's results
-// are relative to its largest score (https://arxiv.org/abs/2205.14135, section 3.1).
+// softmax(q k^T / sqrt(HEAD)) v without a mask, on tensor cores, of BF16 or of f32 rounded to TF32,
+// with sums in f32. A block computes TILES tiles of 16 queries of one head of one sequence, and has
+// all keys and values of that head in shared memory. A warp takes one of the tiles and a part of
+// the keys: with all of them it would compute one score after the other, and a small batch has no
+// other warps to fill the multiprocessor with. The parts are combined as in FlashAttention, each
+// relative to its own largest score (https://arxiv.org/abs/2205.14135, section 3.1).
 //
-// Scores stay in registers: `mma` leaves two neighbours of a row in a lane. As BF16 pairs they are
-// the next product's first operand as they are. TF32 has one value per register there, four
-// columns apart, but in which order a sum takes its terms is free: the columns c and c + 4 of the
-// operand stand for the neighbours 2 c and 2 c + 1, of queries and keys as well.
+// Scores stay in registers: `mma` leaves two neighbouring columns of a row in a lane. Packed as
+// BF16 pairs they lie as the first operand of the next product has to. A TF32 operand has one value
+// per register, and those of a lane are four columns apart. But a sum may take its terms in any
+// order: the columns c and c + 4 of the operand stand for the neighbours 2 c and 2 c + 1, in the
+// product of queries and keys as well.
 // https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-fragment-mma-16816-float
 // https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-fragment-mma-1688
 
 constexpr unsigned WIDTH = 256, HEADS = 4, HEAD = 64, SEQUENCE = 128;
 constexpr unsigned THREADS = 256, WARPS = THREADS / 32, TILE = 16;
 constexpr unsigned QKV = 3 * WIDTH;  // a row of `qkv`
-// To a power of two: 1 / sqrt(HEAD) / ln(2).
+// 1 / sqrt(HEAD) / ln(2), so that exp2f takes the place of expf.
 constexpr float SCALE = 0.125f * 1.44269504f;
 
-// Rows in shared memory are padded, so that what a warp reads at once lies in different banks:
-// eight rows of 16 bytes each of BF16; four pairs of eight rows of keys in TF32, and single values
-// of four pairs of rows; two pairs of eight rows of partial results.
+// Rows in shared memory are padded, so that what a warp accesses at once lies in different banks:
+// 16 bytes of each of eight rows in BF16; two columns per lane of eight rows of TF32 keys or of
+// partial results; one column per lane of four pairs of rows of TF32 values.
 constexpr unsigned BF16_ROW = HEAD + 8, KEY_ROW = HEAD + 8, VALUE_ROW = HEAD + 4;
 constexpr unsigned PARTIAL_ROW = HEAD + 8;
 constexpr unsigned SHARED = SEQUENCE * KEY_ROW * sizeof(float);
 static_assert(SHARED >= 2 * SEQUENCE * BF16_ROW * sizeof(bf16), "keys and values in BF16");
 static_assert(SHARED >= WARPS * TILE * PARTIAL_ROW * sizeof(float), "partial results");
 
-// 16-byte vectors of a head's keys or values: of a row, and of a thread.
+// 16-byte vectors of a head's keys or values: per row, and per thread.
 template <class T> constexpr unsigned OF_ROW = HEAD * sizeof(T) / 16;
 template <class T> constexpr unsigned OF_THREAD = SEQUENCE * OF_ROW<T> / THREADS;
 
@@ -37,7 +38,7 @@ __device__ __forceinline__ unsigned tf32(float v) {
     return bits;
 }
 
-// c += a b, of 16 x 16 and 16 x 8 values in BF16, of 16 x 8 and 8 x 8 in TF32.
+// c += a b. In BF16 a is 16 x 16 and b 16 x 8, in TF32 a is 16 x 8 and b 8 x 8.
 template <class T>
 __device__ __forceinline__ void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0,
                                          unsigned b1) {
@@ -53,7 +54,7 @@ __device__ __forceinline__ void multiply(float (&c)[4], const unsigned (&a)[4], 
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Four matrices of 8 x 8 BF16 values, whose rows the lanes point at: eight lanes per matrix.
+// Loads four matrices of 8 x 8 BF16 values. Each lane points at a row: eight lanes per matrix.
 __device__ __forceinline__ void matrices(unsigned (&to)[4], const bf16 *row) {
     unsigned at = (unsigned)__cvta_generic_to_shared(row);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -69,7 +70,7 @@ __device__ __forceinline__ void transposed_matrices(unsigned (&to)[4], const bf1
                  : "memory");
 }
 
-// Over the four lanes that share a row.
+// Reductions over the four lanes that hold a row.
 __device__ __forceinline__ float row_max(float v) {
     v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 1));
     return fmaxf(v, __shfl_xor_sync(0xffffffffu, v, 2));
@@ -79,8 +80,8 @@ __device__ __forceinline__ float row_sum(float v) {
     return v + __shfl_xor_sync(0xffffffffu, v, 2);
 }
 
-// Keys or values of one head of one sequence: from rows of `qkv` to registers, all loads in flight
-// at once, and from there to rows in shared memory.
+// `fetch` loads the keys or values of one head of one sequence from rows of `qkv` into registers,
+// all loads in flight at once; `place` stores them to rows in shared memory.
 template <class T>
 __device__ __forceinline__ void fetch(uint4 (&vectors)[OF_THREAD<T>], const T *from) {
 #pragma unroll
@@ -109,7 +110,7 @@ __device__ __forceinline__ void attention(const T *qkv, T *heads) {
     constexpr unsigned PARTS = WARPS / TILES, KEYS = SEQUENCE / PARTS, ROWS = TILES * TILE;
     constexpr unsigned BLOCKS = SEQUENCE / ROWS;  // of one head of one sequence
     __shared__ uint4 shared[SHARED / sizeof(uint4)];
-    // The largest score of a row, scaled, and its sum.
+    // Per row of a warp: its largest scaled score, and the sum of exponentials relative to that.
     __shared__ float2 parts[WARPS][TILE];
     unsigned lane = threadIdx.x % 32, row = lane / 4, column = lane % 4, warp = threadIdx.x / 32;
     unsigned head = blockIdx.x / BLOCKS % HEADS;
@@ -143,7 +144,7 @@ __device__ __forceinline__ void attention(const T *qkv, T *heads) {
     if constexpr (NARROW) place(of_values, values, VALUE);
     __syncthreads();
 
-    // Of rows `row` and `row + 8`, two columns each.
+    // A lane has two columns of row `row` and two of row `row + 8`.
     float scores[KEYS / 8][4];
 #pragma unroll
     for (unsigned n = 0; n < KEYS / 8; ++n) {
@@ -186,7 +187,7 @@ __device__ __forceinline__ void attention(const T *qkv, T *heads) {
         sums[half] = row_sum(sum);
     }
     if constexpr (!NARROW) {
-        // Where the keys were, once all warps have read them.
+        // The values take the place of the keys, once all warps have read those.
         __syncthreads();
         place(of_values, values, VALUE);
         __syncthreads();
@@ -222,7 +223,7 @@ __device__ __forceinline__ void attention(const T *qkv, T *heads) {
         }
     }
 
-    // All warps have read the values: partial results go to the same place.
+    // The partial results take the place of the values, once all warps have read those.
     __syncthreads();
     float *partial = (float *)shared;
     unsigned of_warp = warp * TILE + row;
@@ -238,7 +239,7 @@ __device__ __forceinline__ void attention(const T *qkv, T *heads) {
     }
     __syncthreads();
 
-    // Each row by a few threads, four columns at a time.
+    // BY threads add up the parts of a row, each four columns at a time.
     constexpr unsigned BY = THREADS / ROWS;
     unsigned of_block = threadIdx.x / BY, of_tile = of_block % TILE;
     unsigned warp_of_row = of_block / TILE * PARTS;

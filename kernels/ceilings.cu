@@ -1,9 +1,10 @@
-// What the device can do at most: the kernels that its limits are measured with. Each is
-// launched once per measurement with work for some hundred microseconds, so that what a launch
-// costs does not show.
+// The kernels with which the limits of the device are measured. Each is launched once per
+// measurement with work for several hundred microseconds, so that the cost of a launch does not
+// show.
 
-// A load that the L1 cache does not serve: a launch finds that cache empty, so that what counts
-// for it is the L2 cache. Volatile, so that each load happens although nobody needs its value.
+// A load past the L1 cache: each launch finds that cache empty, so a kernel that streams its data
+// gets them from the L2 cache at best. Volatile, so that the compiler keeps loads whose value is
+// not used.
 __device__ __forceinline__ uint4 load(const uint4 *from) {
     uint4 v;
     asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -12,9 +13,9 @@ __device__ __forceinline__ uint4 load(const uint4 *from) {
     return v;
 }
 
-// Reads `total` vectors of 16 bytes from a working set of `mask` + 1 of them, from its start to
-// its end and again, in as many loads at once as hide the memory's latency. The working set is a
-// power of two.
+// Reads `total` vectors of 16 bytes from a working set of `mask` + 1 of them, a power of two, from
+// its start to its end and again. A thread has four loads in flight, to hide the latency of the
+// memory.
 extern "C" __global__ void __launch_bounds__(256)
 read_again(const uint4 *from, unsigned mask, unsigned total, unsigned *sink) {
     unsigned step = gridDim.x * blockDim.x;
@@ -32,11 +33,11 @@ read_again(const uint4 *from, unsigned mask, unsigned total, unsigned *sink) {
         uint4 a = load(from + (i & mask));
         seen |= a.x | a.y | a.z | a.w;
     }
-    // Never so, which the compiler does not know.
+    // Never true, which the compiler cannot know.
     if (seen == 1) *sink = seen;
 }
 
-// Copies `total` vectors likewise, `mask` + 1 of them again and again.
+// Copies `total` vectors likewise, the same `mask` + 1 again and again.
 extern "C" __global__ void __launch_bounds__(256)
 copy_again(uint4 *to, const uint4 *from, unsigned mask, unsigned total) {
     unsigned step = gridDim.x * blockDim.x;
@@ -73,6 +74,6 @@ fma_chains(float *sink, float factor, unsigned rounds) {
     float sum = 0.0f;
 #pragma unroll
     for (int i = 0; i < 8; i++) sum += chain[i];
-    // Never so: everything is positive.
+    // Never true: everything is positive.
     if (sum < 0.0f) *sink = sum;
 }

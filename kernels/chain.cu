@@ -4,9 +4,9 @@ extern "C" __global__ void chain_link(const float *x, float *y, float factor, fl
     elementwise(x, y, n, [=](float v) { return __fmaf_rn(factor, v, term); });
 }
 
-// The same as a programmatic dependent launch: it lets the next link start as soon as all of its
+// The same for programmatic dependent launches: it lets the next link start as soon as all of its
 // own blocks have, and touches memory only when the link before it is done and its writes are
-// visible. A link is done only after the one before it, so that the third cannot overtake the
+// visible. Since a link is done only after the one before it, the third cannot overtake the
 // first. Devices before sm_90 have no such launches.
 extern "C" __global__ void chain_link_dependent(const float *x, float *y, float factor, float term,
                                                 unsigned long long n) {

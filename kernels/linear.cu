@@ -1,25 +1,26 @@
 // A linear layer in f32: C = A W^T, plus a matrix, plus a bias for each column, with or without
 // ReLU. All matrices are row-major: A is m x k, W is n x k, C and what is added are m x n. n and k
-// are multiples of four and every address is one of 16 bytes, so that four values move at once.
+// are multiples of four and every address is aligned to 16 bytes, so that four values, a "four",
+// move at once.
 //
-// Libraries have few tiles, and a layer with few of the large ones leaves multiprocessors idle.
-// Here the tile is chosen per shape, and the sum can be divided in two ways that bring more warps
-// to the same tile: between the warps of a block (SLICES), and between the blocks of a cluster
-// (PIECES). Both parts are added up in an order that is always the same.
+// A library has few tile sizes, and a layer of only a few large tiles leaves multiprocessors idle.
+// Here the tile is chosen per shape, and the sum over k can be divided in two ways, which bring
+// more warps to the same tile: among the warps of a block (SLICES), and among the blocks of a
+// cluster (PIECES). The parts are added up in a fixed order.
 
-// Terms of the sum that lie in shared memory at once, per stage: eight times four, 128 bytes a row.
+// Terms of the sum in shared memory per stage: eight fours, 128 bytes per row.
 constexpr unsigned DEPTH = 32, FOURS = DEPTH / 4, ROW_BYTES = 4 * DEPTH;
 
 // Copies 16 bytes to an address of shared memory, or zeros where they are not `inside`, without
-// registers and without waiting.
+// passing through registers and without waiting.
 __device__ __forceinline__ void copy_async(unsigned to, const float *from, bool inside) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
                  "r"(inside ? 16 : 0)
                  : "memory");
 }
-// What was copied since the last call is one group.
+// Makes one group of the copies since the last call.
 __device__ __forceinline__ void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits until at most so many groups are under way.
+// Waits until at most LEFT groups are in flight.
 template <unsigned LEFT>
 __device__ __forceinline__ void wait_for_groups() {
     asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
@@ -34,7 +35,7 @@ __device__ __forceinline__ float4 shared_four(unsigned address) {
     return v;
 }
 
-// All blocks of the cluster arrive before any goes on, and see what the others wrote.
+// No block of the cluster goes on before all have arrived; then each sees what the others wrote.
 __device__ __forceinline__ void wait_for_cluster() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;"
@@ -75,15 +76,16 @@ struct Linear {
     static constexpr unsigned LM = 4, LN = 32 / LM;
     static constexpr unsigned WARPS_M = BM / (LM * TM), WARPS_N = BN / (LN * TN);
     static constexpr unsigned THREADS = 32 * WARPS_M * WARPS_N * SLICES;
-    // A thread copies the same four of every so many rows.
+    // A thread copies the same four of every STEP-th row.
     static constexpr unsigned STEP = THREADS / FOURS;
     static constexpr unsigned FOURS_OF_SLICE = FOURS / SLICES;
     static constexpr unsigned BYTES_A = BM * ROW_BYTES, BYTES = (BM + BN) * ROW_BYTES;
-    // Whether there are registers for the next fours while these are multiplied.
+    // Whether the registers suffice to load the next fours while these are multiplied.
     static constexpr bool AHEAD = FOURS_OF_SLICE > 1 && TM * TN + 8 * (TM + TN) <= 192;
-    // Of the sums in shared memory: the padding keeps rows that are four apart in different banks.
+    // Row length of the sums in shared memory: padded, so that rows that are four apart lie in
+    // different banks.
     static constexpr unsigned PITCH = BN + 4, SUMS = BM * PITCH;
-    // What a block stores of the sum, where it shares it with others.
+    // The rows and fours of C that a block stores: those of its tile, divided among the cluster.
     static constexpr unsigned ROWS_OUT = BM / PIECES, FOURS_OUT = ROWS_OUT * (BN / 4);
     static constexpr unsigned STORES = (FOURS_OUT + THREADS - 1) / THREADS;
 
@@ -92,9 +94,9 @@ struct Linear {
     static_assert(FOURS % SLICES == 0 && BM % PIECES == 0, "slices and pieces");
     static_assert(BM * BN / 4 % THREADS == 0, "sums");
 
-    // Where a lane stands. The lanes i and i ^ 1 have the same rows, i and i ^ 2 the same columns:
-    // of a load of 16 bytes per lane, shared memory serves half a warp at once if half of its lanes
-    // ask for what their neighbours ask for, and otherwise a quarter.
+    // A lane's row and column in the warp. The lanes i and i ^ 1 have the same rows, i and i ^ 2
+    // the same columns: of a load of 16 bytes per lane, shared memory serves half a warp at once if
+    // pairs of its lanes load the same address, and otherwise a quarter.
     static __device__ __forceinline__ unsigned row_of(unsigned lane) {
         return lane / 2 % 2 + lane / 16 * 2;
     }
@@ -107,7 +109,7 @@ struct Linear {
         float4 x[TM], y[TN];
 
         // `a` and `w` are the addresses of the first row's first four in the slice. A thread's
-        // quads are a multiple of 16 rows apart, which changes but the highest bit of the
+        // quads are a multiple of 16 rows apart, which changes only the highest bit of the
         // permutation.
         __device__ __forceinline__ void read(unsigned a, unsigned w, unsigned four) {
 #pragma unroll
@@ -154,7 +156,7 @@ struct Linear {
         const unsigned slice = t / 32 / (WARPS_M * WARPS_N);
         const unsigned row0 = blockIdx.y * BM, col0 = blockIdx.x * BN;
 
-        // The block's part of the sum. Pieces have equally many stages, but for the last.
+        // The block's part of the sum. All pieces but the last have equally many stages.
         const unsigned piece = PIECES > 1 ? blockIdx.z : 0;
         const unsigned depths = k / DEPTH, most = (depths + PIECES - 1) / PIECES;
         const unsigned first = min(piece * most, depths), count = min(most, depths - first);
@@ -177,7 +179,7 @@ struct Linear {
                            w_from + (size_t)(i * STEP) * k, col0 + copied_row + i * STEP < n);
             a_from += DEPTH, w_from += DEPTH;
         };
-        // Stages are told by their first byte.
+        // A stage is named by the offset of its first byte.
         auto following = [](unsigned stage) {
             return stage + BYTES < STAGES * BYTES ? stage + BYTES : 0;
         };
@@ -191,8 +193,8 @@ struct Linear {
         unsigned of_w = base + BYTES_A + col * ROW_BYTES + (four ^ col / 4 % 8) * 16;
         float sum[TM][TN] = {};
         if constexpr (AHEAD) {
-            // All stages are on their way or being read. The last fours of a stage are in
-            // registers before they are multiplied, so the barrier before that frees the stage.
+            // Every stage is being copied or read. The last fours of a stage are in registers
+            // before they are multiplied, so the barrier before that frees the stage.
 #pragma unroll
             for (unsigned s = 0; s < STAGES; ++s) {
                 if (s < count) copy(s * BYTES);
@@ -214,14 +216,14 @@ struct Linear {
                         if (s + STAGES < count) copy(stage);
                         end_group();
                         stage = following(stage);
-                        // Behind the last stage nobody uses them.
+                        // After the last stage, what this reads is not used.
                         terms[0].read(of_a + stage, of_w + stage, 0);
                     }
                     terms[q % 2].multiply(sum);
                 }
             }
         } else {
-            // All stages but one are on their way while that one is multiplied. One barrier per
+            // All stages but one are being copied while that one is multiplied. One barrier per
             // stage is enough: a stage is written again after the barrier that follows its use.
 #pragma unroll
             for (unsigned s = 0; s < STAGES - 1; ++s) {
@@ -253,7 +255,7 @@ struct Linear {
         };
         auto residual = [&](unsigned r, unsigned s) {
             const bool there = added && r < m && s < n;
-            // Not a load of constant memory, which may be moved ahead of the wait for its writer.
+            // Not __ldg: the compiler may move that ahead of the wait for the kernel that writes.
             return there ? __ldcg((const float4 *)(added + (size_t)r * n + s))
                          : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         };
@@ -269,7 +271,7 @@ struct Linear {
                 }
             }
         } else {
-            // In the place of the tiles, which nobody reads any more.
+            // The sums take the place of the tiles, once all warps have read those.
             float *sums = (float *)shared;
             __syncthreads();
 #pragma unroll
@@ -280,7 +282,7 @@ struct Linear {
                     *(float4 *)(sums + slice * SUMS + r * PITCH + col + j * LN) =
                         make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
                 }
-            // Asked for before the barriers, so that it is there after them.
+            // Loaded ahead of the barriers, to arrive while they wait.
             float4 others[STORES];
 #pragma unroll
             for (unsigned i = 0; i < STORES; ++i) {
@@ -323,14 +325,15 @@ struct Linear {
                 }
                 if (row0 + r < m && col0 + s < n) store(row0 + r, col0 + s, v, others[i]);
             }
-            // A block's shared memory lasts until the others have read it.
+            // A block must not end before the others have read its shared memory.
             if constexpr (PIECES > 1) wait_for_cluster();
         }
     }
 };
 
-// The last number is how many blocks a multiprocessor has at once, at least, which bounds the
-// registers. The name says the tile of a block, that of a thread, slices and pieces.
+// The last number is the least number of blocks that a multiprocessor must hold at once, which
+// bounds the registers per thread. The name has the tile of a block, that of a thread, slices and
+// pieces.
 #define LINEAR(BM, BN, TM, TN, SLICES, PIECES, STAGES, BLOCKS)                                     \
     extern "C" __global__ void CLUSTER_##PIECES __launch_bounds__(                                 \
         Linear<BM, BN, TM, TN, SLICES, PIECES, STAGES>::THREADS, BLOCKS)                           \

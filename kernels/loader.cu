@@ -1,7 +1,7 @@
-// What uses up a batch of images as fast as a small network would: each byte becomes a value
-// in [-1, 1], is turned `steps` times about the origin together with a second coordinate, and
-// is added up. The sum of the bytes, each times its odd place number, tells exactly whether
-// every byte was the right one in the right place.
+// Consumes a batch of images, and takes about as long as a small network: each byte becomes a value
+// in [-1, 1], is turned `steps` times about the origin together with a second coordinate, and is
+// added up. The integer sum of the bytes, byte i times 2 i + 1, tells whether every byte was the
+// right one in the right place.
 //
 // Each block writes one sum of values and one of bytes.
 

@@ -1,12 +1,12 @@
 // C = A * B for square, row-major f32 matrices of n x n elements, any n >= 1.
 //
-// Three steps of one ladder: one thread an element; tiles in shared memory; tiles in
+// Three steps from simple to fast: one thread per element; tiles in shared memory; tiles in
 // registers, fed by vector loads from double-buffered shared memory.
 
 typedef unsigned long long u64;
 
-// One thread an element, block of 32 x 8 threads. Each element of A and B is read n times
-// from global memory; only the caches keep that from being hopeless.
+// One thread per element, in blocks of 32 x 8 threads. Each element of A and B is read n times;
+// most of these reads are served by the caches.
 extern "C" __global__ void matmul_naive(const float *__restrict__ a, const float *__restrict__ b,
                                         float *__restrict__ c, u64 n) {
     u64 col = (u64)blockIdx.x * blockDim.x + threadIdx.x;
@@ -17,8 +17,8 @@ extern "C" __global__ void matmul_naive(const float *__restrict__ a, const float
     c[row * n + col] = sum;
 }
 
-// Tiles of 32 x 32 in shared memory, block of 32 x 32 threads: global traffic falls by 32.
-// Bound by shared memory: two loads for each multiply-add.
+// Tiles of 32 x 32 in shared memory, in blocks of 32 x 32 threads: each element is read 32 times
+// less often from global memory. Bound by shared memory: two loads per multiply-add.
 extern "C" __global__ void __launch_bounds__(1024)
     matmul_shared(const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c,
                   u64 n) {
@@ -142,7 +142,7 @@ struct Tiled {
         };
 
         // While one buffer is multiplied, the next tile is on its way from global memory to
-        // registers; one barrier a tile is enough, since a buffer is rewritten only after
+        // registers; one barrier per tile is enough, since a buffer is rewritten only after
         // the barrier that follows its last use.
         fetch(0);
         store(0);
@@ -179,8 +179,8 @@ struct Tiled {
 };
 
 // `matmul_tiled_<tile>` needs n to be a multiple of 4, `matmul_tiled_<tile>_any` does not.
-// The second launch bound is how many blocks a multiprocessor holds at once, which bounds the
-// registers.
+// The second launch bound is the least number of blocks that a multiprocessor must hold at once,
+// which bounds the registers per thread.
 
 extern "C" __global__ void __launch_bounds__(256, 2)
     matmul_tiled_128(const float *__restrict__ a, const float *__restrict__ b,
@@ -218,10 +218,10 @@ extern "C" __global__ void __launch_bounds__(64, 8)
     Tiled<32, 32, 16, 4, 4, 1, 64>::run(a, b, c, n);
 }
 
-// Copies both operands of a product to the device from the host's memory, which is mapped into the
-// device's address space: 16 bytes a thread, and the last few floats of each one by one. Both are
-// one range of indices, so that all loads are on their way over the link at once. Addresses are
-// aligned to 16 bytes.
+// Copies both operands of a product to the device from host memory that is mapped into the device's
+// address space: 16 bytes per thread, and the last few floats of each operand one by one. One range
+// of indices covers both operands, so that all loads are in flight over the link at once. Addresses
+// are aligned to 16 bytes.
 extern "C" __global__ void __launch_bounds__(256)
     matmul_fetch(float *a, const float *from_a, u64 a_len, float *b, const float *from_b,
                  u64 b_len) {

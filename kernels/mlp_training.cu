@@ -1,14 +1,15 @@
-// The loss of a batch and the update of the parameters, in two ways: in few kernels, and in a
-// kernel for each step as code without fusion has them. The arithmetic is f32; what BF16 products
-// read next is stored as BF16, the upper half of an f32.
+// The loss of a batch and the update of the parameters, in two ways: in few kernels, and in one
+// kernel per step, as code without fusion has it. The arithmetic is f32; what BF16 products read
+// next is stored as BF16.
 
 constexpr unsigned CLASSES = 512, THREADS = 256, WARPS = THREADS / 32, FOURS = CLASSES / 128;
 
-// AdamW as PyTorch has it: https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html
+// AdamW as PyTorch computes it:
+// https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html
 constexpr double RATE = 1e-3, BETA_1 = 0.9, BETA_2 = 0.999, EPSILON = 1e-8, DECAY = 0.01;
 
-// The step counter, in device memory so that replaying a graph advances it, and what follows
-// from it.
+// The step counter and the factors that follow from it, in device memory, so that replaying a graph
+// advances them.
 struct Counter {
     double power_1, power_2;  // BETA_1 and BETA_2 to the number of steps
     double steps;
@@ -25,7 +26,7 @@ __device__ void advance(Counter *counter) {
     counter->root = 1.0 / sqrt(1.0 - power_2);
 }
 
-// The sum over a block of THREADS threads, for thread 0, always in the same order.
+// The sum over a block of THREADS threads, in a fixed order; thread 0 gets it.
 __device__ float block_sum(float v) {
     __shared__ float sums[WARPS];
     v = warp_sum(v);
@@ -37,8 +38,8 @@ __device__ float block_sum(float v) {
     return sum;
 }
 
-// The logits of a row in the registers of a warp: `v[i]` are those from 128 i + 4 lane on. Gives
-// the logarithm of the sum of their exponentials.
+// Loads the logits of a row into the registers of a warp: `v[i]` has the four from 128 i + 4 lane
+// on. Returns the logarithm of the sum of their exponentials.
 __device__ __forceinline__ float log_sum_exp(const float4 *row, float4 (&v)[FOURS]) {
     unsigned lane = threadIdx.x % 32;
 #pragma unroll
@@ -61,8 +62,8 @@ __device__ __forceinline__ float of_label(unsigned column, unsigned label) {
 }
 
 // Softmax and cross-entropy, the mean over the batch, and its gradient with respect to the
-// logits, a warp per row. The block that is the last to arrive adds up what all of them left, in
-// the order of their numbers, and advances the step counter for the update that follows.
+// logits, a warp per row. The last block to arrive adds up the sums of all blocks, in the order of
+// their numbers, and advances the step counter for the update that follows.
 template <class T>
 __device__ void cross_entropy(const float *logits, const unsigned *labels, unsigned rows,
                               float share, T *gradient, float *partial, float *loss,
@@ -94,7 +95,7 @@ __device__ void cross_entropy(const float *logits, const unsigned *labels, unsig
         for (unsigned i = 0; i < WARPS; ++i) sum += losses[i];
         partial[blockIdx.x] = sum;
         __threadfence();
-        // Goes back to zero by itself, for the next step.
+        // atomicInc wraps around to zero, so the counter is ready for the next step.
         last = atomicInc(arrived, gridDim.x - 1) == gridDim.x - 1;
     }
     __syncthreads();
@@ -122,7 +123,7 @@ cross_entropy_bf16(const float *logits, const unsigned *labels, unsigned rows, f
     cross_entropy(logits, labels, rows, share, gradient, partial, loss, arrived, counter);
 }
 
-// The same in three steps.
+// The same in one kernel per step.
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 log_softmax(const float *logits, float *logarithms, unsigned rows) {
@@ -160,7 +161,7 @@ loss_gradient(const float *logarithms, const unsigned *labels, unsigned count, f
            share * (expf(v.w) - of_label(column + 3, label))});
 }
 
-// AdamW, a step at a time, on one value.
+// The steps of AdamW on one value.
 
 __device__ __forceinline__ float decayed(float w) { return w * (float)(1.0 - RATE * DECAY); }
 __device__ __forceinline__ float first_moment(float m, float g) {
@@ -188,7 +189,7 @@ __device__ __forceinline__ Value updated(float w, float g, float m, float v, flo
     return {moved(decayed(w), rate, m, denominator(sqrtf(v), correction)), m, v};
 }
 
-// All parameters in one pass, and with COPIES what BF16 products read of them.
+// AdamW on all parameters in one pass; with COPIES it also writes them as BF16, for products.
 template <bool COPIES>
 __device__ void adamw(float *w, const float *g, float *m, float *v, bf16 *copies,
                       const Counter *counter, unsigned count) {
@@ -217,7 +218,7 @@ adamw_bf16(float *w, const float *g, float *m, float *v, bf16 *copies, const Cou
     adamw<true>(w, g, m, v, copies, counter, count);
 }
 
-// The same in a kernel per step, each over all parameters.
+// The same in one kernel per step, each over all parameters.
 
 extern "C" __global__ void adamw_advance(Counter *counter) { advance(counter); }
 

@@ -45,7 +45,8 @@ __device__ __forceinline__ float sine_moderate(float x) {
 __constant__ unsigned INVERSE_PI[8] = {0x00000000, 0x517cc1b7, 0x27220a94, 0xfe13abe8,
                                        0xfa9a6ee0, 0x6db14acc, 0x9e21c820, 0xff28b1d5};
 
-// |x| > 1, infinities: the slow path, kept out of line and free of local memory.
+// For |x| > 1 and infinities, and used above LARGE: the slow path, kept out of line and free of
+// local memory.
 __device__ __noinline__ float sine_large(float x) {
     const unsigned bits = __float_as_uint(x);
     if ((bits & 0x7fffffffu) >= 0x7f800000u) return __uint_as_float(0x7fffffffu);
@@ -70,8 +71,8 @@ __device__ __forceinline__ float sine(float x) {
     return fabsf(x) > LARGE ? sine_large(x) : sine_moderate(x);
 }
 
-// What an element goes through. `apply` takes four at once, so that one branch decides for
-// all whether the slow path is needed.
+// The operation on an element. `apply` also takes four at once, so that one branch decides for
+// all of them whether the slow path is needed.
 struct OnePass {
     static __device__ __forceinline__ float rest(float first) { return first; }
 };
@@ -115,9 +116,9 @@ __device__ __forceinline__ float four_fast(float x) {
 }
 
 // A block takes VECTORS * THREADS float4. All loads of a thread are issued before the first
-// is used: they are what keeps the memory busy. The last tile goes element by element where
-// n is no multiple. x and y are 16-byte aligned and may be the same. Blocks start about in the
-// order of their index, so BACKWARDS begins with the last elements.
+// is used, to keep the memory busy. Where n is not a multiple of the tile, the last tile goes
+// element by element. x and y are aligned to 16 bytes and may be the same. Blocks start about in
+// the order of their index, so BACKWARDS begins with the last elements.
 template <typename Operation, unsigned VECTORS, bool BACKWARDS>
 __device__ __forceinline__ void map(const float* x, float* y, unsigned long long n) {
     constexpr unsigned TILE = 4 * VECTORS * THREADS;
@@ -138,8 +139,8 @@ __device__ __forceinline__ void map(const float* x, float* y, unsigned long long
     }
 }
 
-// One vector a thread where memory is the limit; two for the fused kernels, whose
-// arithmetic leaves more to hide. The host's grid knows these numbers.
+// One vector per thread where memory is the limit; two for the fused kernels, whose
+// arithmetic has more latency to hide. `nested_sine/gpu.rs` has the same numbers for its grid.
 #define KERNEL(name, operation, vectors, backwards)                              \
     extern "C" __global__ void __launch_bounds__(THREADS)                        \
         name(const float* x, float* y, unsigned long long n) {                   \

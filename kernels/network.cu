@@ -1,7 +1,7 @@
 // The small steps between the products of a neural network, on row-major matrices whose rows are
-// a multiple of four long. All arithmetic is in f32.
+// a multiple of four long. All arithmetic is in f32. A "four" is four neighbouring values.
 
-// y += bias, the same for each row of `fours` times four values. `count` fours in all.
+// y += bias, the same for each row. A row has `fours` fours, the matrix `count`.
 template <class T>
 __device__ void add_bias(T *y, const T *bias, unsigned fours, unsigned count) {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -33,7 +33,7 @@ __device__ void relu(T *y, unsigned count) {
 extern "C" __global__ void relu_f32(float *y, unsigned count) { relu(y, count); }
 extern "C" __global__ void relu_bf16(bf16 *y, unsigned count) { relu(y, count); }
 
-// The derivative of ReLU: where what it gave is not above zero, nothing goes back.
+// The derivative of ReLU: the gradient passes where the output `y` is above zero.
 __device__ __forceinline__ float4 where_positive(float4 gradient, float4 y) {
     return {y.x > 0.0f ? gradient.x : 0.0f, y.y > 0.0f ? gradient.y : 0.0f,
             y.z > 0.0f ? gradient.z : 0.0f, y.w > 0.0f ? gradient.w : 0.0f};
@@ -44,11 +44,12 @@ extern "C" __global__ void relu_backward_f32(float *gradient, const float *y, un
     if (i < count) store(gradient, i, where_positive(load(gradient, i), load(y, i)));
 }
 
-// Sums over 256 rows at most, 16 columns per block: a thread adds up four columns of every 64th
-// row, and then the block the sums of its threads, in an order that is always the same. Where there
-// are more rows, `sums` gets a row of them for each row of blocks, which are summed likewise. With
-// MASKED the derivative of ReLU comes first and is written back. A thread loads of all its rows
-// before it stores any: the compiler cannot know that they are not the same.
+// The sum of each column over up to 256 rows, 16 columns per block: a thread adds up four columns
+// of every 64th row, and then the block the sums of its threads, in a fixed order. For more rows
+// there are several rows of blocks, each of which writes a row of `sums`; these are then summed
+// likewise. With MASKED, x is first multiplied with the derivative of ReLU and written back. A
+// thread loads from all its rows before it stores to any, since the compiler cannot know that they
+// are distinct.
 constexpr unsigned SUM_THREADS = 256, SUM_FOURS = 4, SUM_ROWS = SUM_THREADS / SUM_FOURS;
 constexpr unsigned SUM_AT_ONCE = 4;
 
@@ -83,7 +84,7 @@ __device__ void sum_rows(X *x, const Y *y, float *sums, unsigned rows, unsigned 
             partial[threadIdx.x] = {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
         }
     }
-    // The thread that wrote it reads it.
+    // Needs no barrier: each of these threads reads what it wrote itself.
     if (threadIdx.x < SUM_FOURS) store(sums, blockIdx.y * fours + at, partial[threadIdx.x]);
 }
 
@@ -95,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(SUM_THREADS)
 sum_rows_bf16(const bf16 *x, float *sums, unsigned rows, unsigned fours) {
     sum_rows<false>(x, x, sums, rows, fours);
 }
-// Without the number of blocks the compiler spills two registers in favour of a sixth block.
+// Without the bound of five blocks the compiler spills two registers to fit a sixth.
 extern "C" __global__ void __launch_bounds__(SUM_THREADS, 5)
 relu_backward_sums_f32(float *gradient, const float *y, float *sums, unsigned rows,
                        unsigned fours) {

@@ -45,8 +45,8 @@ struct Bf16 {
 struct E4m3 {
     typedef unsigned char Stored;
     // 3 bits of fraction, exponents from -6 to 8. Values in [-1, 1] are scaled to [-256, 256],
-    // so that few of them are subnormal and none overflows. There is no infinity: what is larger
-    // than the largest, 448, becomes that, as the conversions of the vendor's libraries have it.
+    // so that few of them are subnormal and none overflows. There is no infinity: whatever exceeds
+    // the largest value becomes that, 448, as in the conversions of NVIDIA's libraries.
     static __device__ Stored from(float v) {
         float scaled = v * 256.0f, size = fabsf(scaled);
         unsigned sign = __float_as_uint(v) >> 24 & 0x80u;
@@ -61,15 +61,15 @@ struct E4m3 {
 
 struct I8 {
     typedef signed char Stored;
-    // Steps of 1/127, no more than 127 of them. There is no NaN: it becomes 0.
+    // Steps of 1/127, from -127 to 127. There is no NaN: it becomes 0.
     static __device__ Stored from(float v) {
         if (isnan(v)) return 0;
         return (Stored)rintf(fminf(fmaxf(v * 127.0f, -127.0f), 127.0f));
     }
 };
 
-// Each element of a row-major matrix, one thread an element, row blockIdx.y; transposed
-// where asked for.
+// Converts each element of a row-major matrix, one thread per element of row blockIdx.y; writes the
+// result transposed where asked to.
 template <class F>
 __device__ void convert(const float *x, typename F::Stored *y, u64 rows, u64 cols,
                         u64 transposed) {
@@ -103,11 +103,11 @@ struct alignas(VEC * sizeof(T)) Pack {
     T v[VEC];
 };
 
-// x = part 0 + part 1 + ..., each the rest rounded; a number that would be rounded up to infinity
-// is truncated instead, and nothing is left of infinity. Element (row, col) of part i goes to
-// y[first + i * step + row * pitch + col]. A thread takes VEC neighbours of row blockIdx.y:
-// 4 where rows are aligned to that, else 1. Addressed in packs, since of a pointer that was
-// cast at the end the compiler made a store an element for Hopper and older.
+// x = part 0 + part 1 + ..., each of them the rest so far, rounded. A number that would round up to
+// infinity is truncated instead; infinity is part 0 alone. Element (row, col) of part i goes to
+// y[first + i * step + row * pitch + col]. A thread takes VEC neighbours of row blockIdx.y: 4 where
+// rows are aligned to that, else 1. Addresses count in packs: of a pointer cast only at the store,
+// the compiler made one store per element for Hopper and older.
 template <class F, unsigned PARTS, unsigned VEC>
 __device__ void split(const float *__restrict__ x, typename F::Stored *__restrict__ y, u64 cols,
                       u64 pitch, u64 first, long long step) {
@@ -126,7 +126,7 @@ __device__ void split(const float *__restrict__ x, typename F::Stored *__restric
                 part.v[j] = F::truncated(rest.v[j]);
                 if (isinf(rest.v[j])) rest.v[j] = 0.0f;
             }
-            // Nothing more is taken from what infinity left.
+            // Nothing is left of infinity: the rest is zero already.
             if (!isinf(F::value(part.v[j]))) rest.v[j] -= F::value(part.v[j]);
         }
         to[(long long)i * (step / (long long)VEC)] = part;

@@ -1,11 +1,11 @@
-// Kernels of known duration, which a clock must give back.
+// Kernels of known duration, which a clock must report.
 
 // Does nothing: what remains of its time is the launch.
 extern "C" __global__ void empty() {}
 
 // Runs for `nanoseconds` by the device's own clock, from its first instruction to its last.
-// One thread decides; the clock's step (32 ns on Hopper, up to 1 us on other devices) bounds
-// the accuracy. The asm is volatile, so each read of the clock happens.
+// One thread reads the clock, whose step (32 ns on Hopper, up to 1 us on other devices) bounds
+// the accuracy. The asm is volatile, so that the compiler keeps each read.
 extern "C" __global__ void spin(unsigned long long nanoseconds) {
     if (blockIdx.x != 0 || threadIdx.x != 0) return;
     unsigned long long start, now;
@@ -15,8 +15,8 @@ extern "C" __global__ void spin(unsigned long long nanoseconds) {
     } while (now - start < nanoseconds);
 }
 
-// The same, and writes the nanoseconds from its first reading of the clock to its last, which
-// a clock on the host must give back.
+// The same, and writes the nanoseconds from its first reading of the clock to its last, for the
+// host to compare its own clock with.
 extern "C" __global__ void spin_timed(unsigned long long nanoseconds,
                                       unsigned long long *spun) {
     if (blockIdx.x != 0 || threadIdx.x != 0) return;

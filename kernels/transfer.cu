@@ -1,4 +1,4 @@
-// A copy made by a kernel that reads the source itself, sixteen bytes a thread and step: the
+// A copy made by a kernel that reads the source itself, 16 bytes per thread and step. The
 // source may be host memory that is mapped into the device's address space.
 extern "C" __global__ void copy_bytes(unsigned char *to, const unsigned char *from,
                                       unsigned long long bytes) {

@@ -1,9 +1,10 @@
-// What a transformer does between its products, in two ways: in few kernels, and in a kernel for
-// each step as code without fusion has them. The arithmetic is f32, and so is the residual that
-// each part of a layer adds to; what BF16 products read or write is stored as BF16.
+// What a transformer does between its products, in two ways: in few kernels, and in one kernel per
+// step, as code without fusion has it. The arithmetic is f32, and so is the residual that each part
+// of a layer adds to; what BF16 products read or write is stored as BF16. A "four" is four
+// neighbouring values.
 
 constexpr unsigned WIDTH = 256, HEADS = 4, HEAD = 64, SEQUENCE = 128;
-// In fours: a row of the residual, one of queries, keys and values, one of a head.
+// Lengths in fours: of a row of the residual, of a row of `qkv`, and of a head in either.
 constexpr unsigned FOURS = WIDTH / 4, QKV_FOURS = 3 * FOURS, HEAD_FOURS = HEAD / 4;
 constexpr unsigned THREADS = 256, ROWS = THREADS / 32;
 constexpr float EPSILON = 1e-5f, SCALE = 0.125f;  // 1 / sqrt(HEAD)
@@ -26,12 +27,12 @@ __device__ __forceinline__ float4 plus(float4 a, float4 b) {
     return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
 }
 
-// A row of the residual in the registers of a warp: a lane has the fours `lane` and `lane + 32`.
+// A row of the residual in the registers of a warp: each lane has the fours `lane` and `lane + 32`.
 struct Row {
     float4 a, b;
 };
 
-// Layer norm of a row. Gain and bias are on their way while the row is added up.
+// Layer norm of a row. Gain and bias are loaded while the row is added up.
 template <class T>
 __device__ __forceinline__ void store_normed(Row x, const float *gain, const float *bias, T *y,
                                              unsigned row) {
@@ -70,7 +71,7 @@ layer_norm_bf16(const float *x, const float *gain, const float *bias, bf16 *y, u
     layer_norm(x, gain, bias, y, rows);
 }
 
-// The row of each token, which is where the residual begins, and the first norm of it.
+// Looks up the embedding of each token, with which the residual begins, and stores its first norm.
 template <class T>
 __device__ void embed_norm(const unsigned *tokens, const float *table, float *x,
                            const float *gain, const float *bias, T *y, unsigned rows) {
@@ -94,31 +95,31 @@ embed_norm_bf16(const unsigned *tokens, const float *table, float *x, const floa
     embed_norm(tokens, table, x, gain, bias, y, rows);
 }
 
-// What a BF16 product reads of the residual.
+// The residual as BF16, for a product to read.
 extern "C" __global__ void __launch_bounds__(THREADS)
 narrow(const float *x, bf16 *y, unsigned count) {
     unsigned i = blockIdx.x * THREADS + threadIdx.x;
     if (i < count) store(y, i, load(x, i));
 }
 
-// softmax(q k^T / sqrt(HEAD)) v, without a mask: a block has QUERIES queries for each of its WARPS,
-// of one head of one sequence, and all keys and then all values of that head in shared memory.
-// `qkv` has rows of queries, keys and values, `heads` rows of all heads' results. TF32 and BF16
-// have kernels on tensor cores (attention.cu).
+// softmax(q k^T / sqrt(HEAD)) v, without a mask. A block computes QUERIES queries per warp, of one
+// head of one sequence, and has first all keys and then all values of that head in shared memory. A
+// row of `qkv` has a token's queries, keys and values, a row of `heads` the results of all heads.
+// TF32 and BF16 have kernels on tensor cores (attention.cu).
 //
-// Even lanes have the first half of their warp's queries, odd lanes the second. In the first
-// product a lane has every 16th key, so that the softmax of a row takes shuffles alone. Then the
-// shares go to shared memory, since in the second product a lane has four columns. Of a load of 16
-// bytes per lane, shared memory serves half a warp at once if half of its lanes ask for what their
-// neighbours ask for: the lanes i and i ^ 1 read the same keys and values, i and i ^ 2 the same
-// queries and shares.
+// Even lanes take the first half of their warp's queries, odd lanes the second. In the first
+// product a lane takes every 16th key, so that the softmax of a row needs shuffles alone. Its
+// results, the shares, then go to shared memory, since in the second product a lane takes four
+// columns of the values. Of a load of 16 bytes per lane, shared memory serves half a warp at once
+// if pairs of its lanes load the same address: the lanes i and i ^ 1 read the same keys and values,
+// i and i ^ 2 the same queries and shares.
 //
-// Lanes read the same column of consecutive keys, whose rows begin at the same bank: a key's
-// fours are permuted by the lowest bits of its number. Even and odd lanes read the same place of
-// rows that begin at the same bank: the fours of the second half's rows are permuted as well.
-constexpr unsigned KEYS = SEQUENCE / 16;  // of a lane
+// Lanes read the same column of consecutive keys, whose rows begin at the same bank: a key's fours
+// are permuted by the lowest bits of its number. Even and odd lanes read the same place of rows
+// that begin at the same bank: the fours of the second half's rows are permuted as well.
+constexpr unsigned KEYS = SEQUENCE / 16;  // per lane
 
-// Over the lanes of the same parity.
+// Reductions over the lanes of the same parity.
 __device__ __forceinline__ float half_max(float v) {
 #pragma unroll
     for (unsigned lanes = 16; lanes > 1; lanes /= 2)
@@ -136,7 +137,7 @@ __device__ __forceinline__ void attention(const float *qkv, float *heads) {
     constexpr unsigned TILES = SEQUENCE / (WARPS * QUERIES), HALF = QUERIES / 2;
     constexpr unsigned ALL = SEQUENCE * HEAD_FOURS, STEP = 32 * WARPS;
     __shared__ float4 rows[ALL];
-    // Queries, and then their shares of each key.
+    // First the warp's queries, then their shares of each key.
     __shared__ float4 owned[WARPS][QUERIES * SEQUENCE / 4];
     unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, half = lane % 2;
     unsigned tile = blockIdx.x % TILES, head = blockIdx.x / TILES % HEADS;
@@ -178,7 +179,7 @@ __device__ __forceinline__ void attention(const float *qkv, float *heads) {
         }
     }
 
-    // Before any lane overwrites queries, all have read them; and all of the block the keys.
+    // From here on lanes overwrite the queries of their warp and the keys of the block.
     __syncthreads();
 #pragma unroll 8
     for (unsigned i = threadIdx.x; i < ALL; i += STEP)
@@ -229,8 +230,8 @@ __device__ __forceinline__ void attention(const float *qkv, float *heads) {
         store(heads, (query + half * HALF + q) * FOURS + column_of_head + column, result[q]);
 }
 
-// Of 16 queries per block, by four warps; and of 32 by two, whose loads serve twice as many
-// multiply-adds.
+// 16 queries per block, in four warps; and 32 in two, where a load from shared memory serves at
+// least twice as many multiply-adds.
 extern "C" __global__ void __launch_bounds__(128)
 attention_16_f32(const float *qkv, float *heads) {
     attention<4, 4>(qkv, heads);
@@ -239,7 +240,8 @@ extern "C" __global__ void __launch_bounds__(64)
 attention_32_f32(const float *qkv, float *heads) {
     attention<16, 2>(qkv, heads);
 }
-// The same in a kernel per step, beside the norm and products: f32 alone.
+
+// The rest in one kernel per step, beside the norm above and products; in f32 alone.
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 embed(const unsigned *tokens, const float *table, float *x, unsigned count) {
@@ -247,14 +249,15 @@ embed(const unsigned *tokens, const float *table, float *x, unsigned count) {
     if (i < count) store(x, i, load(table, tokens[i / FOURS] * FOURS + i % FOURS));
 }
 
-// Where a four of a row of all heads lies once each head of each sequence is a matrix of its own.
+// The index of a four of a row of all heads, where each head of each sequence is a matrix of its
+// own.
 __device__ __forceinline__ unsigned in_own_matrix(unsigned row, unsigned four) {
     unsigned matrix = row / SEQUENCE * HEADS + four / HEAD_FOURS;
     return (matrix * SEQUENCE + row % SEQUENCE) * HEAD_FOURS + four % HEAD_FOURS;
 }
 
-// Queries, keys and values of all heads in one row each: first all queries, then all keys, then
-// all values, each head of each sequence a matrix.
+// From rows of queries, keys and values of all heads to one matrix per head and sequence: first
+// those of all queries, then of all keys, then of all values.
 extern "C" __global__ void __launch_bounds__(THREADS)
 split_heads(const float *qkv, float *matrices, unsigned count) {
     unsigned i = blockIdx.x * THREADS + threadIdx.x;
@@ -269,7 +272,7 @@ merge_heads(const float *matrices, float *heads, unsigned count) {
     if (i < count) store(heads, i, load(matrices, in_own_matrix(i / FOURS, i % FOURS)));
 }
 
-// A warp per row of scores, scaled before.
+// Softmax of the scaled scores, a warp per row.
 extern "C" __global__ void __launch_bounds__(THREADS) softmax(float *scores, unsigned rows) {
     unsigned lane = threadIdx.x % 32, row = blockIdx.x * ROWS + threadIdx.x / 32;
     if (row >= rows) return;

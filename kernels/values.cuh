@@ -15,8 +15,9 @@ __device__ __forceinline__ void store(float *to, unsigned four, float4 v) {
     ((float4 *)to)[four] = v;
 }
 // Two values in one word, the first in its lower half, rounded to nearest, ties to even. Before
-// Ampere there is no instruction for it. There a NaN, such as one that was computed from an output
-// that nobody wrote, would be carried over into the sign and stored as zero.
+// Ampere there is no instruction for it, and rounding by an addition alone would carry a NaN into
+// the sign and make it zero. It must stay a NaN: memory is filled with NaN before a verification,
+// so that whatever is computed from an element that was never written shows.
 __device__ __forceinline__ unsigned bf16_pair(float low, float high) {
 #if __CUDA_ARCH__ >= 800
     unsigned both;

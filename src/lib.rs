@@ -1,4 +1,37 @@
-#![doc = include_str!("../README.md")]
+//! The library under `crossover`, a Criterion suite that times the same operations on the CPU and
+//! on a CUDA GPU, verifies them against float64, and shows from which sizes the GPU wins. The
+//! README of the package is about the suite and the command; this page is about adding groups of
+//! your own, which are verified, timed and reported as the suite's are.
+//!
+//! 1. An operation at one size is a [`Workload`](workload::Workload): its inputs and the memory
+//!    that it needs.
+//! 2. Each implementation is a [`Routine`](workload::Routine), which can be poisoned, run and
+//!    compared with a reference. [`workload::simple`] makes one of closures.
+//! 3. A [`Group`](suite::Group) is a table of [`Implementation`](suite::Implementation)s, each with
+//!    its [clock](timing::Clock), its sizes, and what it says of itself in the words of [`model`].
+//! 4. A bench executable (`harness = false`) hands its groups to [`command::bench`].
+//!
+//! The whole of it, as in `examples/your_operation.rs`:
+//!
+//! ```ignore
+#![doc = include_str!("../examples/your_operation.rs")]
+//! ```
+//!
+//! `cargo run --release --example your_operation -- --bench` measures it. The settings are those of
+//! the suite, for example `CROSSOVER_PROFILE` and `CROSSOVER_DEVICE`; `docs/running.md` lists them.
+//!
+//! | module | what it has for a group |
+//! | --- | --- |
+//! | [`timing`] | the clocks, behind which a kernel's time is free of its launch; the crate `crossover-timing` |
+//! | [`model`] | costs, verdicts, and the words for what a row measures |
+//! | [`device`] | an opened GPU: memory, kernels compiled at run time, graphs |
+//! | [`workload`] | the traits, routines made of closures, and the suite's own operations |
+//! | [`suite`] | groups, their sizes, and tests of them |
+//! | [`command`] | the `main` of a bench executable |
+//! | [`machine`] | NVML, the watch over a device, and the peak of an architecture |
+//!
+//! The suite's own operations, the submodules of [`workload`], are public for the benchmarks and
+//! tests of this package, and change with them.
 #![warn(missing_docs)]
 
 pub use crossover_timing as timing;

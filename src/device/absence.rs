@@ -1,4 +1,4 @@
-//! Why something on the GPU cannot be had, each with its remedy.
+//! Why something on the GPU cannot be used, each with its remedy.
 
 use std::fmt;
 
@@ -15,23 +15,23 @@ pub enum Absence {
     DeviceLacks {
         /// What it lacks, for example `FP8 tensor cores`.
         what: &'static str,
-        /// Oldest compute capability that has it.
+        /// Oldest compute capability that has it: major, minor.
         oldest: (u32, u32),
         /// The device's name.
         name: String,
-        /// The device's compute capability.
-        found: (u32, u32),
+        /// The device's compute capability: major, minor.
+        compute_capability: (u32, u32),
     },
     /// GPU use was switched off by the user.
     SwitchedOff {
         /// The setting that did it.
         setting: &'static str,
     },
-    /// A library of the toolkit is not there.
+    /// A library of the CUDA toolkit is not installed.
     NoLibrary {
-        /// `NVRTC` or `cuBLAS`.
+        /// The library, such as `NVRTC` or `cuBLAS`.
         library: &'static str,
-        /// What the user does about it.
+        /// What to do about it, as the end of a sentence.
         remedy: &'static str,
     },
     /// A library does not take this size.
@@ -39,7 +39,7 @@ pub enum Absence {
         /// Which sizes it takes, and the one that was asked for, in a sentence.
         takes: String,
     },
-    /// A library is there and refuses.
+    /// A library is installed and fails.
     Failed {
         /// The call.
         call: &'static str,
@@ -64,12 +64,12 @@ impl fmt::Display for Absence {
                 what,
                 oldest,
                 name,
-                found,
+                compute_capability: (major, minor),
             } => write!(
                 f,
-                "{name} (compute capability {}.{}) has no {what}; they came with {}.{}: \
+                "{name} (compute capability {major}.{minor}) has no {what}; they came with {}.{}: \
                  choose another GPU with CROSSOVER_DEVICE",
-                found.0, found.1, oldest.0, oldest.1
+                oldest.0, oldest.1
             ),
             Absence::SwitchedOff { setting } => {
                 write!(

@@ -6,14 +6,14 @@ use cudarc::driver::{CudaEvent, CudaStream, PinnedHostSlice, ValidAsZeroBits, re
 
 use crate::timing::CudaError;
 
-/// Has `event` happen when what is on `stream` by now is done.
+/// Records `event` on `stream`: it happens once the work enqueued so far is done.
 pub(crate) fn record(event: &CudaEvent, stream: &CudaStream) -> Result<(), CudaError> {
     event
         .record(stream)
         .map_err(|e| CudaError::new("cuEventRecord", e))
 }
 
-/// Lets what follows on `stream` wait for `event`.
+/// Makes work that is enqueued on `stream` from now on wait for `event`.
 pub(crate) fn wait(stream: &CudaStream, event: &CudaEvent) -> Result<(), CudaError> {
     stream
         .wait(event)
@@ -27,15 +27,15 @@ pub(crate) fn synchronize(stream: &CudaStream) -> Result<(), CudaError> {
         .map_err(|e| CudaError::new("cuStreamSynchronize", e))
 }
 
-/// The values of pinned memory. cudarc waits for an event of the slice's own first, which
-/// nothing here records.
+/// The values of pinned memory. cudarc first waits for an event of the slice, which nothing in
+/// this crate records.
 pub(crate) fn pinned<T: ValidAsZeroBits>(slice: &PinnedHostSlice<T>) -> Result<&[T], CudaError> {
     slice
         .as_slice()
         .map_err(|e| CudaError::new("cuEventSynchronize", e))
 }
 
-/// As [`pinned`], to write to.
+/// The values of pinned memory, to write to, as [`pinned`].
 pub(crate) fn pinned_mut<T: ValidAsZeroBits>(
     slice: &mut PinnedHostSlice<T>,
 ) -> Result<&mut [T], CudaError> {
@@ -44,7 +44,7 @@ pub(crate) fn pinned_mut<T: ValidAsZeroBits>(
         .map_err(|e| CudaError::new("cuEventSynchronize", e))
 }
 
-/// Where the device finds pinned memory.
+/// The address at which the device accesses pinned memory.
 ///
 /// # Errors
 /// The driver's, also where the memory is not pinned.

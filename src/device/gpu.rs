@@ -18,7 +18,7 @@ use crate::device::kernel::{Module, Source};
 use crate::device::libraries;
 use crate::timing::{BoxError, CudaError, DeviceProperties, bind, catch_panic, open};
 
-/// What a machine without cuBLAS is told.
+/// Why products by cuBLAS are left out on a machine without it.
 pub const NO_CUBLAS: Absence = Absence::NoLibrary {
     library: "cuBLAS",
     remedy: "install the CUDA toolkit's cuBLAS (libcublas) to run its products",
@@ -35,7 +35,7 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Opens device `ordinal`: makes its context and a stream.
+    /// Opens device `ordinal`: retains its primary context, and creates a stream in it.
     ///
     /// # Errors
     /// The [`Absence`] that keeps the device from being used.
@@ -57,24 +57,26 @@ impl Gpu {
         &self.properties
     }
 
-    /// Whether the device is young enough to have `what`, such as `FP8 tensor cores`.
+    /// Requires a compute capability of at least `oldest` (major, minor), with which `what`, such
+    /// as `FP8 tensor cores`, came.
     ///
     /// # Errors
-    /// [`Absence::DeviceLacks`] where it is not, which the suite names as a skip.
+    /// [`Absence::DeviceLacks`] on an older device. The suite then skips the implementation and
+    /// says why.
     pub fn require(&self, oldest: (u32, u32), what: &'static str) -> Result<(), Absence> {
-        let found = self.properties.compute_capability;
-        if found >= oldest {
+        let compute_capability = self.properties.compute_capability;
+        if compute_capability >= oldest {
             return Ok(());
         }
         Err(Absence::DeviceLacks {
             what,
             oldest,
             name: self.properties.name.clone(),
-            found,
+            compute_capability,
         })
     }
 
-    /// The context.
+    /// The device's primary context.
     pub fn context(&self) -> &Arc<CudaContext> {
         &self.context
     }
@@ -84,10 +86,10 @@ impl Gpu {
         &self.stream
     }
 
-    /// A cuBLAS handle on [`stream`](Self::stream), made at the first call.
+    /// A cuBLAS handle on [`stream`](Self::stream), created at the first call.
     ///
     /// # Errors
-    /// [`Absence::NoLibrary`] without cuBLAS.
+    /// [`Absence::NoLibrary`] without cuBLAS, [`Absence::Failed`] where it gives no handle.
     pub fn blas(&self) -> Result<Rc<CudaBlas>, Absence> {
         self.blas
             .get_or_init(|| {
@@ -109,7 +111,8 @@ impl Gpu {
     /// Kernel `name` of `source`, compiled for this device and loaded at the first call.
     ///
     /// # Errors
-    /// A [`CompileError`](crate::device::kernel::CompileError) or [`CudaError`].
+    /// A [`CompileError`](crate::device::kernel::CompileError) where NVRTC is absent or rejects the
+    /// source, a [`CudaError`] where the kernel cannot be loaded.
     pub fn function(&self, source: &Source, name: &str) -> Result<CudaFunction, BoxError> {
         if let Some(module) = self.modules.borrow().get(source.name) {
             return Ok(module.function(name)?);
@@ -123,11 +126,14 @@ impl Gpu {
     }
 
     /// Makes the context current on this thread, which [`Launch`](crate::timing::Launch) needs.
+    ///
+    /// # Errors
+    /// The driver's error of `cuCtxSetCurrent`.
     pub fn bind(&self) -> Result<(), CudaError> {
         bind(&self.context)
     }
 
-    /// Device memory for `len` values, uninitialised.
+    /// Device memory for `len` values, whose content is undefined until something writes it.
     ///
     /// # Errors
     /// The driver's error, out of memory included.
@@ -137,6 +143,9 @@ impl Gpu {
     }
 
     /// Device memory with a copy of `values`.
+    ///
+    /// # Errors
+    /// The driver's error, out of memory included.
     pub fn upload<T: DeviceRepr>(&self, values: &[T]) -> Result<CudaSlice<T>, CudaError> {
         let copy = self
             .stream
@@ -146,7 +155,10 @@ impl Gpu {
         Ok(copy)
     }
 
-    /// A copy of device memory on the host; waits for it.
+    /// A copy of device memory on the host. Waits until it has arrived.
+    ///
+    /// # Errors
+    /// The driver's error, also that of earlier work on the stream.
     pub fn download<T: DeviceRepr>(&self, values: &CudaSlice<T>) -> Result<Vec<T>, CudaError> {
         let copy = self
             .stream
@@ -156,15 +168,21 @@ impl Gpu {
         Ok(copy)
     }
 
-    /// Pinned host memory for `len` values, readable at full speed from the host (not
-    /// write-combined).
+    /// Pinned host memory for `len` values, whose content is undefined until something writes it.
+    /// The CPU caches it (it is not write-combined).
+    ///
+    /// # Errors
+    /// The driver's error, out of memory included.
     pub fn alloc_pinned<T: DeviceRepr>(&self, len: usize) -> Result<PinnedHostSlice<T>, CudaError> {
         // SAFETY: written before it is read, as with `alloc`.
         unsafe { self.context.alloc_pinned_with_flags(len, 0) }
             .map_err(|e| CudaError::new("cuMemHostAlloc", e))
     }
 
-    /// Fills device memory with bytes of 0xFF: NaN as f32, f64, f16 and bf16.
+    /// Enqueues that device memory is filled with bytes of 0xFF: NaN as f32, f64, f16 and bf16.
+    ///
+    /// # Errors
+    /// The driver's error.
     pub fn poison<T>(&self, values: &mut CudaSlice<T>) -> Result<(), CudaError> {
         use cudarc::driver::DevicePtrMut;
         let bytes = values.num_bytes();
@@ -175,20 +193,23 @@ impl Gpu {
     }
 
     /// Waits until the stream is idle.
+    ///
+    /// # Errors
+    /// The driver's error, also that of earlier work on the stream.
     pub fn synchronize(&self) -> Result<(), CudaError> {
         calls::synchronize(&self.stream)
     }
 
-    /// A further stream of the context. Nothing orders it with the others.
+    /// Another stream of the context. Nothing orders its work with that of others.
     pub(crate) fn new_stream(&self) -> Result<Arc<CudaStream>, CudaError> {
         self.context
             .new_stream()
             .map_err(|e| CudaError::new("cuStreamCreate", e))
     }
 
-    /// An event that orders and does not time, which is cheaper than one that does both.
+    /// An event that orders work and cannot time, which is cheaper than one that can.
     pub(crate) fn new_event(&self) -> Result<CudaEvent, CudaError> {
-        // cudarc makes one without flags so.
+        // Without flags cudarc creates such an event.
         self.context
             .new_event(None)
             .map_err(|e| CudaError::new("cuEventCreate", e))
@@ -216,7 +237,7 @@ fn keep_pool_memory(context: &CudaContext) -> Result<(), CudaError> {
     }
 }
 
-/// An error of cuBLAS, as one of CUDA.
+/// An error of cuBLAS as a [`CudaError`].
 pub(crate) fn cublas_error(error: CublasError) -> CudaError {
     CudaError::with_message("cuBLAS", format!("{:?}", error.0))
 }

@@ -50,8 +50,9 @@ impl Graph {
         })
     }
 
-    /// How many kernels, copies and memory sets `enqueue` puts on `stream`, found by capturing it;
-    /// nothing of it runs. What it loads, allocates or chooses at its first call must have happened.
+    /// Counts the kernels, copies and memory sets that `enqueue` puts on `stream`, by capturing it;
+    /// nothing of it runs. Call `enqueue` once before: in a capture, a library may load nothing and
+    /// allocate nothing.
     ///
     /// # Errors
     /// As [`capture`](Self::capture).
@@ -88,7 +89,10 @@ impl Graph {
     ///
     /// # Safety
     /// Every address that the captured work uses must be valid until it has run, and the
-    /// calling thread must have the stream's context current.
+    /// stream's context must be current on the calling thread.
+    ///
+    /// # Errors
+    /// The driver's error of `cuGraphLaunch`.
     pub unsafe fn launch(&self) -> Result<(), CudaError> {
         // SAFETY: both handles live as long as `self`; the rest is the caller's.
         let status =

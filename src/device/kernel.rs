@@ -12,16 +12,16 @@ use crate::timing::CudaError;
 
 pub use crate::device::resources::Resources;
 
-/// A CUDA C++ source file of `kernels/`, embedded in the executable.
+/// A CUDA C++ source, embedded in the executable and compiled at run time.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
-    /// File name, for messages and debug information.
+    /// File name, for the compiler's messages and debug information.
     pub name: &'static str,
     /// The text.
     pub text: &'static str,
-    /// Options beside the architecture, such as `--use_fast_math`.
+    /// Options of NVRTC beside the architecture, such as `--use_fast_math`.
     pub options: &'static [&'static str],
-    /// Oldest compute capability the source compiles for.
+    /// Oldest compute capability that the source compiles for: major, minor.
     pub oldest: (u32, u32),
 }
 
@@ -37,7 +37,7 @@ pub struct Cubin {
 /// Why a source did not compile.
 #[derive(Clone, Debug)]
 pub enum CompileError {
-    /// NVRTC is not on this machine.
+    /// NVRTC is not installed.
     Absent(Absence),
     /// The compiler rejected the source.
     Rejected {
@@ -67,15 +67,15 @@ impl std::fmt::Display for CompileError {
 
 impl std::error::Error for CompileError {}
 
-/// What a machine without NVRTC is told.
+/// Why kernels are left out on a machine without NVRTC.
 pub const NO_NVRTC: Absence = Absence::NoLibrary {
     library: "NVRTC",
     remedy: "install the CUDA toolkit's NVRTC (libnvrtc) to run kernels that are compiled at run time",
 };
 
 impl Source {
-    /// Compiles the source to machine code for one compute capability. Needs NVRTC and no
-    /// GPU.
+    /// Compiles the source to machine code for the compute capability `arch` (major, minor). Needs
+    /// NVRTC and no GPU.
     ///
     /// # Errors
     /// [`CompileError::Absent`] without NVRTC, [`CompileError::Rejected`] with the
@@ -140,6 +140,9 @@ impl Cubin {
     }
 
     /// Loads the machine code into a context.
+    ///
+    /// # Errors
+    /// The driver's error of `cuModuleLoadData`.
     pub fn load(self, context: &Arc<CudaContext>) -> Result<Module, CudaError> {
         let module = context
             .load_module(Ptx::from_binary(self.image))
@@ -148,14 +151,17 @@ impl Cubin {
     }
 }
 
-/// Loaded kernels.
+/// The kernels of a source, loaded into a context.
 #[derive(Clone, Debug)]
 pub struct Module {
     module: Arc<cudarc::driver::CudaModule>,
 }
 
 impl Module {
-    /// The kernel of this name (`extern "C"`, so that names are not mangled).
+    /// The kernel of this name. Declare kernels `extern "C"`, so that their names are not mangled.
+    ///
+    /// # Errors
+    /// The driver's error of `cuModuleGetFunction`, above all where there is no such kernel.
     pub fn function(&self, name: &str) -> Result<CudaFunction, CudaError> {
         self.module
             .load_function(name)

@@ -6,12 +6,12 @@ use std::sync::OnceLock;
 
 use crate::timing::catch_panic;
 
-/// NVRTC can be opened and answers.
+/// Whether NVRTC can be opened and called.
 pub fn nvrtc() -> bool {
     nvrtc_version().is_some()
 }
 
-/// NVRTC's version, `None` where it is absent or broken.
+/// NVRTC's version (major, minor); `None` where it is absent or broken.
 pub fn nvrtc_version() -> Option<(u32, u32)> {
     static VERSION: OnceLock<Option<(u32, u32)>> = OnceLock::new();
     *VERSION.get_or_init(|| {
@@ -63,7 +63,8 @@ pub fn cublas_version() -> Option<String> {
         .clone()
 }
 
-/// cuBLAS can be opened. Whether a handle can be made shows when one is.
+/// Whether cuBLAS can be opened. It may still fail to give a handle:
+/// [`Gpu::blas`](crate::device::Gpu::blas) tells.
 pub fn cublas() -> bool {
     static PRESENT: OnceLock<bool> = OnceLock::new();
     // SAFETY: as for NVRTC.

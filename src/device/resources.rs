@@ -1,20 +1,19 @@
 //! What the compiler gave a kernel: registers, shared memory, spills.
 
-/// What a kernel takes of a multiprocessor, as the assembler reports it.
+/// What a kernel needs of a multiprocessor, as the assembler reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
     /// Name of the kernel.
     pub kernel: String,
-    /// Registers a thread.
+    /// Registers per thread.
     pub registers: u32,
-    /// Bytes of registers written to memory for want of room, functions that the kernel
-    /// calls included.
+    /// Bytes that spilling registers writes to memory, including functions that the kernel calls.
     pub spill_stores: u32,
-    /// Bytes of registers read back from memory, functions that the kernel calls included.
+    /// Bytes of spilled registers that are read back, including functions that the kernel calls.
     pub spill_loads: u32,
-    /// Bytes of stack a thread.
+    /// Bytes of stack per thread.
     pub stack: u32,
-    /// Bytes of static shared memory a block.
+    /// Bytes of static shared memory per block.
     pub shared: u32,
 }
 

@@ -16,7 +16,7 @@ pub(super) fn quota() -> Option<f64> {
 
 /// `cgroup` and `mountinfo` are the texts of `/proc/self/cgroup` and `/proc/self/mountinfo`.
 fn quota_of(cgroup: &str, mountinfo: &str, read: impl Fn(&Path) -> Option<String>) -> Option<f64> {
-    // One line a hierarchy, `id:controllers:path`; version 2 names no controllers.
+    // One line per hierarchy, `id:controllers:path`; version 2 names no controllers.
     let mut smallest: Option<f64> = None;
     for line in cgroup.lines() {
         let mut parts = line.splitn(3, ':').skip(1);

@@ -9,7 +9,7 @@ use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 use crate::machine::cgroup;
 use crate::model::environment::Cpu;
 
-/// Looks at this machine's processor.
+/// Collects what is known of this machine's processor.
 pub(super) fn collect() -> Cpu {
     let system = System::new_with_specifics(
         RefreshKind::nothing()
@@ -52,8 +52,8 @@ fn allowed_cores(status: &str) -> Option<usize> {
         .try_fold(0usize, |sum, cores| sum.checked_add(cores?))
 }
 
-/// The frequency governor of all processors under `root`, several joined by a comma. `None`
-/// where the kernel does not govern the frequency, as in most virtual machines.
+/// The frequency governors of the processors under `root`, joined by commas where they differ.
+/// `None` where the kernel does not govern the frequency, as in most virtual machines.
 fn governor(root: &Path) -> Option<String> {
     let found: BTreeSet<String> = fs::read_dir(root)
         .ok()?

@@ -2,7 +2,7 @@
 
 use crate::model::environment::{Cpu, GpuInfo};
 
-/// What was looked at beside the processor and the GPU.
+/// What can disturb a measurement beside the processor and the GPU themselves.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Surroundings {
     /// Processes of others with a compute context on the GPU.
@@ -11,7 +11,7 @@ pub(super) struct Surroundings {
     pub(super) launch_blocking: bool,
 }
 
-/// One sentence each, with the remedy.
+/// What disturbs measurements here, each in a sentence with its remedy.
 pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, around: Surroundings) -> Vec<String> {
     let mut found = Vec::new();
     let allowed = cpu.allowed_cores.unwrap_or(cpu.logical_cores);

@@ -1,4 +1,4 @@
-//! Looks at the machine that results come from.
+//! The fingerprint of the machine that results come from.
 
 use std::fs;
 
@@ -12,9 +12,9 @@ use crate::machine::nvml::{self, Monitor};
 use crate::model::environment::{Environment, GpuInfo};
 use crate::timing::{DeviceProperties, catch_panic};
 
-/// Looks at this machine. `gpu` is what [`probe`](crate::timing::probe) said; nothing here makes
-/// a context. What cannot be found out is `None`. `partners` is how many other processes belong to
-/// the run and stand still while this one measures.
+/// Collects the fingerprint of this machine. `gpu` is what [`probe`](crate::timing::probe) said;
+/// no context is created. `partners` is the number of other processes that belong to the run and
+/// stand still while this one measures.
 pub(crate) fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: usize) -> Environment {
     let cpu = cpu::collect();
     let monitor = gpu.ok().and_then(Monitor::open);
@@ -100,7 +100,7 @@ fn kernel_name(os: &str) -> &str {
     }
 }
 
-/// The version in `/proc/driver/nvidia/version`, which is there without NVML too. Its first
+/// The version in `/proc/driver/nvidia/version`, which exists without NVML too. Its first
 /// line is `NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  <date>`, with words
 /// that differ between the driver's flavours.
 fn driver_version(text: &str) -> Option<String> {

@@ -2,7 +2,8 @@
 
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
-/// Bytes: the machine's, or what a control group or `ulimit` leaves of it.
+/// Bytes of memory that this process may use: the machine's, or what a control group or `ulimit`
+/// leaves of it.
 pub(crate) fn usable() -> u64 {
     let system = System::new_with_specifics(
         RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram()),

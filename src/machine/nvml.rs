@@ -30,7 +30,7 @@ pub(super) fn driver_version() -> Option<String> {
 }
 
 impl Monitor {
-    /// Finds the device in NVML; `None` where NVML is absent or does not know it.
+    /// The device in NVML; `None` where NVML is absent or does not know it.
     pub fn open(device: &DeviceProperties) -> Option<Self> {
         let nvml = library()?;
         // The bus id comes first: CUDA and NVML number devices differently, and under MIG
@@ -42,9 +42,8 @@ impl Monitor {
         Some(Self { device })
     }
 
-    /// Clocks, temperature, power and throttle reasons at this moment. Takes some
-    /// microseconds to milliseconds on the host and nothing on the device: for outside the
-    /// timed window.
+    /// Clocks, temperature, power and throttle reasons at this moment. Takes microseconds to
+    /// milliseconds on the host and nothing on the device. Call it outside the timed window.
     pub fn state(&self) -> DeviceState {
         DeviceState {
             sm_clock_mhz: self.device.clock_info(Clock::SM).ok(),
@@ -93,7 +92,7 @@ impl Monitor {
         )
     }
 
-    /// Device memory that nobody holds, and all there is, bytes.
+    /// Free and total device memory, bytes.
     pub(crate) fn memory_bytes(&self) -> Option<(u64, u64)> {
         let memory = self.device.memory_info().ok()?;
         Some((memory.free, memory.total))
@@ -139,8 +138,8 @@ fn watts(milliwatts: u32) -> f64 {
     f64::from(milliwatts) / 1e3
 }
 
-/// The reasons that slow the clock against what the device would do by itself. An idle GPU
-/// and clocks that the user set are no throttling.
+/// The reasons for which the clock is lower than the device could hold. An idle GPU and clocks that
+/// the user set are no throttling.
 fn slowing(reasons: ThrottleReasons) -> Vec<&'static str> {
     [
         (ThrottleReasons::SW_POWER_CAP, "power cap"),

@@ -13,7 +13,7 @@
 //! | 8.6 | [GA102 white paper][ga102]: 238 TOP/s INT8 with 68 multiprocessors at 1,710 MHz |
 //! | 9.0 | [H100 white paper][h100]: 494.7 TFLOP/s TF32, 989.4 FP16 and BF16, 1,978.9 FP8 and INT8 with 132 multiprocessors at 1,830 MHz |
 //!
-//! A row is missing where no document says it, and where devices of one compute capability
+//! A row is missing where no document has the figure, and where devices of one compute capability
 //! differ: GeForce boards of 7.5, 8.6, 8.9 and 12.0 accumulate in f32 at half the rate of the
 //! professional ones.
 //!

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What one iteration of a benchmark costs. `None` is unknown or not meaningful, never zero.
+/// What one iteration of a benchmark costs. `None` is unknown or not meaningful, and never means
+/// zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// Floating-point operations (a fused multiply-add counts as two).
@@ -12,8 +13,7 @@ pub struct Cost {
     /// Bytes that must cross the link between host and device, both ways together.
     #[serde(default)]
     pub link_bytes: Option<f64>,
-    /// Kernels, those of a graph counted each. Each is taken to pass over an equal part of
-    /// `bytes`.
+    /// Kernels, counting each of a graph. Each is taken to move an equal part of `bytes`.
     #[serde(default)]
     pub launches: Option<u32>,
 }

@@ -52,7 +52,7 @@ pub struct Cpu {
 /// A GPU and the software that drives it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GpuInfo {
-    /// Device index.
+    /// Index of the device among those that the driver shows.
     pub ordinal: usize,
     /// Name, for example `NVIDIA H200`.
     pub name: String,
@@ -60,7 +60,7 @@ pub struct GpuInfo {
     pub uuid: Option<String>,
     /// Compute capability, `(9, 0)` for Hopper.
     pub compute_capability: (u32, u32),
-    /// Streaming multiprocessors.
+    /// Number of streaming multiprocessors.
     pub multiprocessors: u32,
     /// Memory in bytes.
     pub memory_bytes: u64,
@@ -91,7 +91,7 @@ pub struct GpuInfo {
     pub power_limit_default_w: Option<f64>,
     /// Temperature at the start, degrees Celsius.
     pub temperature_c: Option<u32>,
-    /// MIG mode is on.
+    /// Whether MIG mode is on; `None` on a device without it.
     pub mig: Option<bool>,
 }
 
@@ -100,6 +100,6 @@ pub struct GpuInfo {
 pub struct PcieLink {
     /// Generation, 5 for PCIe 5.0.
     pub generation: u32,
-    /// Lanes.
+    /// Number of lanes.
     pub width: u32,
 }

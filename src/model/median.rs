@@ -1,4 +1,4 @@
-//! The middle of some numbers: the mean of the two in the middle where their count is even.
+//! The median: of an even count, the mean of the two in the middle.
 
 /// The median; `None` without numbers.
 pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {

@@ -1,6 +1,10 @@
-//! The data that everything else speaks of: what a benchmark is called, what it costs, how it
-//! was verified, its role, on which machine, and the records of it. A leaf: nothing here reads a file,
-//! opens a device or prints.
+//! Plain data: what a benchmark is called, what it costs, its role, how it was verified, on which
+//! machine, and the form of the files that the suite writes beside Criterion's. Nothing here reads
+//! a file, opens a device or prints.
+//!
+//! A group of your own uses [`Cost`], [`Verified`], [`Unit`] and the words for its rows ([`Data`],
+//! [`Launches`], [`Format`] and so on). [`Sidecar`] and [`RunRecord`] are the files, for tools that
+//! read results.
 
 pub(crate) mod clock;
 pub(crate) mod cost;

@@ -16,10 +16,10 @@ use crate::model::topic::Topic;
 use crate::model::verified::Verified;
 use crate::timing::Clock;
 
-/// Version of both file formats. A reader refuses a higher one.
+/// Version of the form of [`Sidecar`] and [`RunRecord`]. A reader should refuse a higher one.
 pub const SCHEMA: u32 = 1;
 
-/// What the suite knows about one result and Criterion does not.
+/// What the suite knows about one result and Criterion does not: `crossover.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sidecar {
     /// [`SCHEMA`] of the writer.
@@ -36,7 +36,7 @@ pub struct Sidecar {
     pub size: u64,
     /// Cost of one iteration.
     pub cost: Cost,
-    /// What the implementation does, and how; `None` in files of versions before roles.
+    /// What the implementation does, and how; `None` in files of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// Result of the check against float64; `None` where nothing is computed, and where
@@ -44,12 +44,13 @@ pub struct Sidecar {
     pub verified: Option<Verified>,
     /// State of the GPU; `None` on the CPU and without NVML.
     pub device_state: Option<DeviceState>,
-    /// What NVML saw meanwhile; `None` on the CPU, without NVML, and with
+    /// What NVML saw while it was sampled; `None` on the CPU, without NVML, and with
     /// `CROSSOVER_MONITOR=off`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub monitor: Option<Telemetry>,
-    /// What is unsteady about the samples, in words, where they were so twice: their times lie in
-    /// two modes, or the interval of their median is wide. Such a result decides nothing.
+    /// What is unsteady about the samples, in words, where they were taken twice and unsteady both
+    /// times: they lie in two modes, or the interval of their median is wide. No answer and no
+    /// finding rests on such a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsteady: Option<String>,
     /// Figures beside the time, by name:
@@ -63,15 +64,15 @@ pub struct Sidecar {
     /// | `pool_peak_bytes` | the most that it held |
     /// | `pool_used_peak_bytes` | the most that was allocated from it at once |
     /// | `parameters_bytes` | device memory of a network's parameters, with copies in other formats, gradients and moments |
-    /// | `activations_bytes` | that of a batch and of what lies between the layers, with gradients |
-    /// | `workspace_bytes` | that which the library may use |
-    /// | `peak_bytes` | the most that a step has at once |
+    /// | `activations_bytes` | device memory of a batch and of the values between the layers, with gradients |
+    /// | `workspace_bytes` | device memory that the library may use |
+    /// | `peak_bytes` | the most device memory that a step has at once |
     ///
-    /// A unit ends the key; a figure without one is a number.
+    /// A key ends in its unit; without one it is a number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, f64>,
-    /// What calibrations chose for it, by the name of the choice. Two results of different choices
-    /// are those of different code.
+    /// What calibrations chose for it, by the name of the choice. Results with different choices
+    /// are results of different code.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub choices: BTreeMap<String, String>,
     /// Remarks for the reader, such as the number of threads chosen.
@@ -86,12 +87,12 @@ pub struct Sidecar {
 pub struct Skip {
     /// Id or prefix of ids.
     pub id: String,
-    /// One sentence: the cause and what brings it in.
+    /// One sentence: the cause and the remedy.
     pub reason: String,
 }
 
 impl Skip {
-    /// Whether it speaks of this benchmark.
+    /// Whether it is about this benchmark.
     pub(crate) fn covers(&self, id: &str) -> bool {
         let rest = id.strip_prefix(&self.id);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -107,7 +108,7 @@ pub struct Failure {
     pub error: String,
 }
 
-/// A figure of the machine, measured by the suite itself.
+/// A limit of the machine, or a rate that a library reaches, as the suite measured it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ceiling {
     /// Median of the measurement, in `unit`.
@@ -118,28 +119,28 @@ pub struct Ceiling {
     pub method: String,
 }
 
-/// One question of a group as fresh processes answered it, in which the CPU's best code and the
-/// GPU's took turns.
+/// One question of a group as several child processes answered it, in each of which the best CPU
+/// code and the GPU's took turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Confirmation {
-    /// The group.
+    /// Name of the group.
     pub group: String,
     /// Where the data start and end.
     pub question: Data,
-    /// The GPU implementation.
+    /// Name of the GPU implementation.
     pub gpu: String,
-    /// Its clock.
+    /// Clock of the GPU implementation.
     #[serde(with = "clock")]
     pub clock: Clock,
-    /// The machine that its times come from, where this one has no GPU.
+    /// The machine that the GPU's times come from, where this one has no GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_machine: Option<String>,
-    /// The run of that machine that they are of.
+    /// The run of that machine in which they were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_run: Option<String>,
     /// The smallest and the largest size that were measured on both.
     pub range: (u64, u64),
-    /// What each process measured: by size, ascending; the largest size is the one of the speedup.
+    /// What each process measured, by size, ascending. The speedup is that at the largest size.
     pub processes: Vec<Vec<Duel>>,
 }
 
@@ -148,18 +149,18 @@ pub struct Confirmation {
 pub struct Duel {
     /// Problem size.
     pub size: u64,
-    /// The CPU implementation, the best one there in the run.
+    /// Name of the CPU implementation: the fastest of the run at this size.
     pub cpu: String,
-    /// Median time of its iteration, ns.
+    /// Median time of its iterations, ns.
     pub cpu_ns: f64,
-    /// Median time of the GPU's iteration, ns.
+    /// Median time of the GPU's iterations, ns.
     pub gpu_ns: f64,
 }
 
-/// What a memory and the caches before it carry at most, by the working set.
+/// The highest bandwidth of a memory and its caches, by the working set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BandwidthCurve {
-    /// By working set, ascending.
+    /// In the order of their working sets, ascending.
     pub points: Vec<BandwidthPoint>,
     /// How it was measured, in a sentence.
     pub method: String,
@@ -198,13 +199,13 @@ pub struct RunRecord {
     /// Measured ceilings by name (`gpu_fma`, `gpu_sgemm`, `h2d_pinned`, …).
     #[serde(default)]
     pub ceilings: BTreeMap<String, Ceiling>,
-    /// What fresh processes answered to the questions of the groups; empty in files of versions
-    /// before, and where the answers were not put to them.
+    /// What child processes answered to the questions of the groups; empty where there were none,
+    /// and in files of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confirmations: Vec<Confirmation>,
-    /// Ids of what the run is about to measure, from its first benchmark to its end: what has
-    /// then neither a result of this run nor a line below was not reached. Empty once all was,
-    /// and in files of versions before.
+    /// Ids of what the run is to measure, from its first benchmark to its end. In a run without an
+    /// end, a benchmark among them without a result of this run, and neither skipped nor failed,
+    /// was not reached. Empty in a finished run and in files of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub planned: Vec<String>,
     /// Measured bandwidth over the working set by name (`gpu_read`, `gpu_copy`, `cpu_read`,

@@ -1,9 +1,9 @@
-//! The role of an implementation: what is measured with it, so that whoever reads results need
-//! not know what it is called.
+//! The role of an implementation: what it measures and how, so that whoever reads results need not
+//! know its name.
 //!
-//! Two implementations whose roles differ in one thing alone show what that thing brings: a
-//! graph against launching one by one, pinned host memory against ordinary. Findings look for
-//! such pairs in every group.
+//! Two implementations whose roles differ in one thing alone show what that thing gains: a graph
+//! against launching one by one, pinned host memory against ordinary. Findings are made of such
+//! pairs, in every group.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,13 +24,13 @@ pub struct Role {
     /// f32 emulated by products of operands in `format`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<Split>,
-    /// Pieces that the work is cut into, so that they overlap or not; 1 is no cut.
+    /// Pieces that the work is cut into, whether or not they overlap; 1 where it is whole.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub pieces: u32,
     /// Which part of a machine's work is measured.
     #[serde(default)]
     pub does: Does,
-    /// The library that does the work and has to be there.
+    /// The library that does the work and must be installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<Library>,
     /// The algorithm, where the group has others for the same work.
@@ -64,7 +64,7 @@ impl Role {
         }
     }
 
-    /// Whether data that start and end in device memory leave it in between.
+    /// Whether its data start and end in device memory and leave it in between.
     pub(crate) fn leaves_the_device(&self) -> bool {
         self.launches == Some(Launches::PartlyOnCpu)
     }
@@ -95,7 +95,7 @@ pub enum Data {
 }
 
 impl Data {
-    /// Each of them: the questions that a group may answer.
+    /// All of them: the questions that a group may answer.
     pub const ALL: [Data; 4] = [Data::Queued, Data::Awaited, Data::Pinned, Data::Ordinary];
 
     /// As a question: `data on the device, one call awaited`.
@@ -118,7 +118,7 @@ impl Data {
         }
     }
 
-    /// As files name it: `queued`.
+    /// The name in files: `queued`.
     pub fn name(self) -> &'static str {
         match self {
             Data::Queued => "queued",
@@ -134,21 +134,21 @@ impl Data {
     }
 }
 
-/// How the GPU is given the kernels (or copies) of an iteration.
+/// How the kernels (or copies) of an iteration are launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Launches {
-    /// Each launched by itself, without a wait between them.
+    /// Each by itself, without a wait between them.
     OneByOne,
-    /// The host synchronises after each.
+    /// Each by itself; the host synchronises after each.
     Synchronised,
-    /// The host reads a value back after each, and so waits for it.
+    /// Each by itself; the host reads a value back after each, and so waits for it.
     ReadBack,
-    /// Some of them are computed on the CPU instead, the data going down and up again.
+    /// Some are computed on the CPU instead, which downloads the data and uploads the result.
     PartlyOnCpu,
-    /// All of them replayed as one CUDA graph.
+    /// All of them as one CUDA graph, which is replayed.
     Graph,
-    /// All of them fused into one kernel.
+    /// All of them fused into one kernel, or few.
     Fused,
 }
 
@@ -156,9 +156,9 @@ pub enum Launches {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Threads {
-    /// One.
+    /// One thread.
     One,
-    /// As many as there are usable cores, or as many of them as are fastest.
+    /// As many threads as there are usable cores, or fewer where those are faster.
     All,
 }
 
@@ -182,7 +182,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// As it is written: `TF32`.
+    /// The name as it is written: `TF32`.
     pub fn name(self) -> &'static str {
         match self {
             Format::F32 => "f32",
@@ -198,9 +198,10 @@ impl Format {
 /// f32 emulated by several products in a narrower format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Split {
-    /// How many products.
+    /// Number of products.
     pub products: u32,
-    /// Terms of a partial sum, the partial sums being added in f32; `None` without partial sums.
+    /// Terms of a partial sum in the narrower format's accumulator; partial sums are added in f32.
+    /// `None` where each sum is one run from end to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<u32>,
 }
@@ -222,21 +223,21 @@ pub enum Does {
     /// An operation on data.
     #[default]
     Computes,
-    /// Nothing but the way of data between host and device.
+    /// A copy between host and device, and nothing else.
     Copies(Way),
-    /// An allocation of device memory, used and released.
+    /// Allocating, using and releasing device memory.
     Allocates(Allocator),
-    /// Batches to a consumer on the device, prefetched by so many threads; by none, one after
-    /// the other.
+    /// Feeding batches to a consumer on the device, which this many threads prefetch; 0 where
+    /// gathering, copying and consuming take place one after the other.
     Loads(u32),
-    /// What happens once in a process, measured in fresh ones.
+    /// What happens once in a process, measured in child processes.
     Starts(Phase),
-    /// An operation on data, again and again without a pause: the size is the time since it began
-    /// on an idle device, and the time that of one operation just then.
+    /// An operation on data, repeated without a pause. The size is the time since it began on an
+    /// idle device, and the result the time of one operation at that moment.
     Sustains,
 }
 
-/// The way of a copy.
+/// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
@@ -246,7 +247,7 @@ pub enum Way {
     ToHost,
     /// Both ways at once.
     Both,
-    /// No copy: a kernel reads host memory where it lies.
+    /// No copy: a kernel reads host memory in place.
     InPlace,
 }
 
@@ -254,56 +255,55 @@ pub enum Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Allocator {
-    /// One buffer, allocated before.
+    /// One buffer, allocated beforehand and kept.
     Reuse,
     /// `cuMemAlloc` and `cuMemFree`.
     Malloc,
     /// `cuMemAllocAsync` from a pool that gives its memory back at each synchronisation, the
     /// driver's default.
     MallocAsync,
-    /// `cuMemAllocAsync` from a pool whose release threshold is raised, so that it keeps what it
-    /// has.
+    /// `cuMemAllocAsync` from a pool whose release threshold is raised, so that it keeps its memory.
     MallocAsyncKept,
 }
 
-/// What happens once in a process, and the same in a process that is warm.
+/// A part of the start of a process, or the same once the process is warm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// `cuInit`: the driver starts.
     DriverInit,
-    /// The context of the device.
+    /// Creating the context of the device.
     Context,
-    /// The first stream.
+    /// Creating the first stream.
     FirstStream,
-    /// A further stream.
+    /// Creating another stream.
     WarmStream,
     /// The first allocation, 1 MiB.
     FirstAlloc,
-    /// A further allocation.
+    /// Another allocation of 1 MiB.
     WarmAlloc,
-    /// CUDA C++ to PTX by NVRTC, the library's own start included.
+    /// Compiling CUDA C++ to PTX with NVRTC, including the library's own start.
     NvrtcCompile,
-    /// The same once more.
+    /// Compiling the same again.
     WarmNvrtcCompile,
-    /// PTX to machine code by the driver's JIT, its cache off.
+    /// Compiling PTX to machine code with the driver's JIT, its cache off.
     PtxJit,
-    /// Machine code loaded as it is.
+    /// Loading machine code.
     CubinLoad,
-    /// The first launch, waited for.
+    /// The first launch, awaited.
     FirstLaunch,
-    /// A further launch, waited for.
+    /// Another launch, awaited.
     WarmLaunch,
-    /// A cuBLAS handle and its first product, waited for.
+    /// Creating a cuBLAS handle, and its first product, awaited.
     FirstGemm,
-    /// A further product.
+    /// Another product, awaited.
     WarmGemm,
-    /// The first call of the group's own work, everything it needs being there already.
+    /// The first call of the group's own work, where all it needs was made before.
     FirstCall,
 }
 
 impl Phase {
-    /// As files name it: `first-launch`.
+    /// The name in files: `first-launch`.
     pub fn name(self) -> &'static str {
         match self {
             Phase::DriverInit => "driver-init",

@@ -7,8 +7,7 @@ use crate::model::environment::PcieLink;
 /// What NVML saw while a GPU benchmark was warmed up and sampled, at ten readings per second,
 /// thinned to at most [`Telemetry::MOST_POINTS`].
 ///
-/// A series has an entry for each of `time_ms`, or is empty where the device does not report
-/// it.
+/// A series has an entry for each of `time_ms`, or is empty where the device does not report it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Telemetry {
@@ -18,34 +17,33 @@ pub struct Telemetry {
     pub sm_clock_mhz: Vec<Option<u32>>,
     /// Memory clock, MHz.
     pub memory_clock_mhz: Vec<Option<u32>>,
-    /// Share of the last sample period of NVML's own (up to a second) in which a kernel ran,
-    /// percent.
+    /// Share of NVML's own last sample period (up to a second) in which a kernel ran, percent.
     pub utilisation_percent: Vec<Option<u32>>,
     /// Power draw, watts; newer devices report the average of the last second.
     pub power_w: Vec<Option<f64>>,
     /// Temperature, degrees Celsius.
     pub temperature_c: Vec<Option<u32>>,
-    /// The link at the last reading, under load.
+    /// The PCIe link at the last reading, under load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pcie: Option<PcieLink>,
-    /// What set in or ended meanwhile, by time; none is lost to the thinning, and at most
-    /// [`Telemetry::MOST_EVENTS`] are kept.
+    /// Throttling and falls of the clock that began or ended meanwhile, by time. Thinning loses
+    /// none, and at most [`Telemetry::MOST_EVENTS`] are kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<TelemetryEvent>,
-    /// Energy the device took; `None` where it has no counter, and where the samples were
-    /// over before the counter could tell.
+    /// Energy that the device took; `None` where it has no counter, and where the samples took less
+    /// time than the counter resolves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy: Option<Energy>,
 }
 
 impl Telemetry {
-    /// Points it holds at most: it is committed with the results.
+    /// Upper bound on its points, since it is committed with the results.
     pub const MOST_POINTS: usize = 60;
-    /// Events it holds at most.
+    /// Upper bound on its events.
     pub const MOST_EVENTS: usize = 16;
 }
 
-/// Something that set in or ended while a benchmark ran.
+/// Something that began or ended while a benchmark ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TelemetryEvent {
     /// Milliseconds since the warm-up began.
@@ -62,27 +60,27 @@ pub struct TelemetryEvent {
 pub enum TelemetryEventKind {
     /// The device began to slow its clock, or the reasons for it changed.
     ThrottlingSetIn,
-    /// It no longer does.
+    /// The device no longer slows its clock.
     ThrottlingEnded,
     /// The SM clock fell by more than 3 % below the highest seen before.
     ClockFell,
-    /// It came back.
+    /// The SM clock came back after such a fall.
     ClockRecovered,
 }
 
-/// Energy over the samples of a benchmark, that of the gaps between them included.
+/// Energy over the samples of a benchmark and the gaps between them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Energy {
     /// Joules by the device's own counter.
     pub joules: f64,
-    /// Seconds between the two readings of the counter.
+    /// Seconds between the first and the last reading of the counter.
     pub seconds: f64,
-    /// Iterations between them.
+    /// Iterations that ran between these readings.
     pub iterations: u64,
 }
 
 impl Energy {
-    /// Joules of one iteration.
+    /// Joules per iteration.
     pub fn per_iteration(&self) -> f64 {
         self.joules / self.iterations as f64
     }

@@ -6,27 +6,27 @@ use serde::{Deserialize, Serialize};
 /// What a group is about, stored with the run so that a report has it without the group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Topic {
-    /// The group's name in ids.
+    /// The group's name, the first part of its ids.
     pub group: String,
     /// Heading.
     pub title: String,
-    /// What it asks, or computes, in a sentence.
+    /// What it asks, in a sentence.
     pub question: String,
-    /// Symbol of the size.
+    /// Symbol of the size, such as `N`.
     pub symbol: String,
-    /// What the size counts, for an axis.
+    /// Label of the axis of sizes: what the size counts.
     pub axis: String,
-    /// Its unit.
+    /// Unit of the size.
     pub unit: Unit,
     /// Whether all implementations do the same work, so that one of them is the fastest.
     pub compares: bool,
-    /// Whether a rate says something, FLOP/s or B/s.
+    /// Whether a rate (FLOP/s or B/s) is meaningful.
     pub rated: bool,
-    /// The work of an iteration, inside a sentence: `the chain`.
+    /// Words for the work of an iteration, inside a sentence: `the chain`.
     pub work: String,
-    /// What it is made of, one of them: `kernel`.
+    /// The word for one of the things that the work is made of: `kernel`.
     pub part: String,
-    /// Where each row times the same work on another clock: what they are held against.
+    /// Where each row times the same work on another clock: what the times are compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truth: Option<Truth>,
 }
@@ -56,8 +56,8 @@ impl Topic {
 pub enum Unit {
     /// A number of things.
     Count,
-    /// A number of things that goes far enough that powers of two are written as such. Whoever
-    /// reads results finds it out; it is stored as a count.
+    /// A count whose sizes go so far that powers of two are written as such. It is stored as a
+    /// count, and readers tell by the sizes.
     #[serde(rename = "count", skip_deserializing)]
     Powers,
     /// Bytes.
@@ -66,12 +66,12 @@ pub enum Unit {
     Time,
 }
 
-/// What a clock's time is held against.
+/// What a clock's time is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Truth {
     /// The size, which is the true time in nanoseconds.
     Size,
-    /// The time behind a gate.
+    /// The time of the row whose clock is gated.
     Gated,
 }

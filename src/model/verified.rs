@@ -9,7 +9,7 @@ pub struct Verified {
     pub error: f64,
     /// The largest error accepted.
     pub bound: f64,
-    /// The metric and how much of the output was looked at, for example
+    /// The metric and how much of the output was compared, for example
     /// `max error relative to the rms of the reference, every element`.
     pub method: String,
 }

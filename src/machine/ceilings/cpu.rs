@@ -1,4 +1,4 @@
-//! What the CPU, its caches and its memory can do at most.
+//! The limits of the CPU, its caches and its memory.
 
 use std::time::{Duration, Instant};
 
@@ -6,16 +6,16 @@ use crate::machine::ceilings::cpu_memory;
 use crate::machine::ceilings::entry::Measured;
 use crate::machine::ceilings::vector::{CHAINS, VectorPath};
 
-/// Repetitions; the best counts. Whatever else runs on a CPU only ever slows it, and a limit
-/// is what nothing exceeds.
+/// Repetitions; the best counts. Whatever else runs on a CPU only ever slows it, and nothing may
+/// exceed a limit.
 const REPEATS: usize = 10;
 /// Length of a repetition.
 const WINDOW: Duration = Duration::from_millis(25);
-/// Rounds of the loop between two looks at the clock: about 0.1 ms.
+/// Rounds of the loop between two readings of the clock: about 0.1 ms.
 const ROUNDS: u64 = 40_000;
 
-/// Measures the CPU's ceilings; takes about a second. The memory's curve ends where there is no
-/// room for more.
+/// Measures the CPU's ceilings; takes about a second. The curve of the memory ends at the largest
+/// working set that there is room for.
 pub(crate) fn measure() -> Measured {
     let mut measured = Measured::default();
     let path = VectorPath::best();
@@ -36,8 +36,8 @@ pub(crate) fn measure() -> Measured {
     measured
 }
 
-/// FLOP/s of all threads together, each over its own time: a thread that the system starts
-/// late or takes off its core does not count for the others.
+/// FLOP/s of all threads together, each over its own time, so that a thread which the system
+/// starts late or takes off its core does not slow the others.
 fn fma_rate(path: VectorPath, threads: usize) -> f64 {
     let run = || {
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! What the CPU's caches and memory carry at most: a curve over the working set.
+//! The bandwidth of the CPU's caches and memory: a curve over the working set.
 
 use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
@@ -17,17 +17,17 @@ const LARGEST: usize = 256 << 20;
 const REPEATS: usize = 3;
 /// Length of a repetition, or one pass where that takes longer.
 const WINDOW: Duration = Duration::from_millis(5);
-/// Bytes between two looks at the clock, where a pass moves fewer: some 10 µs.
+/// Bytes between two readings of the clock, where a pass moves fewer: some 10 µs.
 const BETWEEN: usize = 1 << 20;
 
-/// What a thread reads and writes, half of it each where it copies.
+/// The memory of a thread. Where it copies, it reads one half and writes the other.
 struct Slices {
     words: Vec<u64>,
 }
 
 impl Slices {
-    /// Written to by the thread that will use it, so that it lies in its memory. Where the
-    /// system refuses it, none, instead of the end of the process.
+    /// Written to by the thread that will use it, so that it lies in the memory nearest to it.
+    /// `None` where the system refuses the allocation, which would otherwise end the process.
     fn new(bytes: usize) -> Option<Self> {
         let mut words = Vec::new();
         // Room to start at a cache line.
@@ -63,13 +63,13 @@ impl Access {
     }
 }
 
-/// Adds the curves of reading and copying with all threads, each its own part of the working
-/// set again and again. Absent where there is no memory for them.
+/// Adds the curves of reading and copying with all threads, each of which passes over its own part
+/// of the working set again and again. Adds none where there is no memory for them.
 pub(super) fn measure(path: VectorPath, measured: &mut Measured) {
     let threads = rayon::current_num_threads();
-    // The benchmarks need some as well.
+    // The rest is for the benchmarks.
     let most = usize::try_from(memory::usable() / 4).map_or(LARGEST, |most| most.min(LARGEST));
-    // Of each thread, a multiple of what a loop takes at once, and of twice that for the halves.
+    // A thread's part is a multiple of what a loop takes at once, in each of its halves.
     let part = |bytes: usize| bytes / threads / (2 * BLOCK_BYTES) * (2 * BLOCK_BYTES);
     let mut sizes: Vec<usize> = std::iter::successors(Some(SMALLEST), |bytes| Some(2 * bytes))
         .take_while(|&bytes| bytes <= most)
@@ -111,7 +111,7 @@ fn rate(access: Access, slices: &[Mutex<Slices>], bytes: usize) -> f64 {
             let slices = slices[thread.index()].lock();
             let mut slices = slices.unwrap_or_else(PoisonError::into_inner);
             let words = slices.first(bytes);
-            // Into the caches, as far as it fits.
+            // Loads the caches with as much of it as fits.
             access.pass(words);
             let passes = BETWEEN.div_ceil(bytes);
             let (start, mut done) = (Instant::now(), 0);

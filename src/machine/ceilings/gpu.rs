@@ -1,4 +1,4 @@
-//! What the GPU, its memory and its link can do at most, and what its libraries do.
+//! The limits of the GPU, its memory and its link, and the rates that its libraries reach.
 
 use cudarc::cublas::{result as cublas, sys::cublasOperation_t};
 use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result};
@@ -13,11 +13,11 @@ use crate::timing::{Clock, CudaError, CudaTime, TimingError};
 const COPY_BYTES: usize = 1 << 30;
 /// Bytes of a copy over the link: the fixed cost of a copy no longer shows.
 const LINK_BYTES: usize = 256 << 20;
-/// With less, the fixed cost shows.
+/// With fewer bytes the fixed cost shows.
 const FEWEST_LINK_BYTES: usize = 64 << 20;
-/// N of the SGEMM: large enough that no tile is idle.
+/// N of the SGEMM: large enough to keep all multiprocessors busy.
 const SGEMM_N: usize = 8192;
-/// With less, some are.
+/// With a smaller N some multiprocessors are idle.
 const SMALLEST_SGEMM_N: usize = 2048;
 
 /// Measures the GPU's ceilings; takes one to two seconds. What cannot be measured here (no
@@ -27,12 +27,12 @@ const SMALLEST_SGEMM_N: usize = 2048;
 /// Errors of CUDA.
 pub(crate) fn measure(gpu: &Gpu, time: &CudaTime) -> Result<Measured, TimingError> {
     let mut measured = Measured::default();
-    // Another process may hold some.
+    // Free memory, since another process may hold some.
     let (free, _) = result::mem_get_info().map_err(|e| CudaError::new("cuMemGetInfo", e))?;
     launches(gpu, time, &mut measured)?;
     kernels::measure(gpu, time, free, &mut measured)?;
     let bytes = COPY_BYTES.min(free / 8);
-    // Twice the L2 cache in each buffer, or the copy is one of the cache.
+    // With less than twice the L2 cache in each buffer, the copy would measure the cache.
     if bytes as u64 >= 2 * gpu.properties().l2_bytes {
         copy(gpu, time, bytes, &mut measured)?;
     }
@@ -58,7 +58,7 @@ fn launches(gpu: &Gpu, time: &CudaTime, measured: &mut Measured) -> Result<(), T
             ns,
             "ns",
             format!(
-                "a kernel of one thread that does nothing, 2,000 launches a sample on the {} clock, median of {REPEATS}",
+                "a kernel of one thread that does nothing, 2,000 launches per sample on the {} clock, median of {REPEATS}",
                 time.effective_clock(clock)
             ),
         );
@@ -158,7 +158,7 @@ fn sgemm(
     if n < SMALLEST_SGEMM_N {
         return Ok(());
     }
-    // Random data: the clock a GPU holds depends on the bits that toggle.
+    // Random data, since the clock that a GPU holds depends on how many bits toggle.
     let values = random_values(n * n);
     let a = gpu.upload(&values)?;
     let b = gpu.upload(&values)?;

@@ -24,23 +24,23 @@ const SMALLEST: usize = 256 << 10;
 const LARGEST: usize = 2 << 30;
 /// Bytes of a vector.
 const VECTOR: usize = 16;
-/// Bytes that a launch moves at least, so that what a launch costs is under 1 %.
+/// Lower bound on the bytes that a launch moves, so that its own cost is under 1 %.
 const TRAFFIC: usize = 1 << 30;
 /// Launches of a sample.
 const LAUNCHES: u64 = 2;
 /// Threads of a block of the kernels that move bytes.
 const BLOCK: u32 = 256;
-/// Their blocks per multiprocessor: 1,024 threads are resident on every one and have 64 KiB on
-/// the way.
+/// Blocks per multiprocessor of these kernels: 1,024 threads, which every device can hold at once,
+/// have 64 KiB in flight.
 const BLOCKS: u32 = 4;
-/// Threads of the multiply-adds' block, one per multiprocessor.
+/// Threads of the block of multiply-adds, of which each multiprocessor has one.
 const FMA_BLOCK: u32 = 1024;
-/// Rounds of it: about 2 ms.
+/// Rounds of the kernel: about 2 ms.
 const FMA_ROUNDS: u32 = 1024;
 /// Multiply-adds of a thread in a round: see the kernel.
 const FMA_OF_ROUND: u32 = 512;
 
-/// FLOP/s of f32 multiply-adds in registers on all multiprocessors.
+/// Measures f32 multiply-adds in registers on all multiprocessors, in FLOP/s.
 ///
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation.
@@ -67,8 +67,9 @@ fn multiply_add(gpu: &Gpu, time: &CudaTime, function: CudaFunction) -> Result<f6
     Ok(flop / ns * 1e9)
 }
 
-/// Adds `gpu_fma` and the curves `gpu_read` and `gpu_copy`. Absent where the kernels cannot be
-/// compiled, as without NVRTC; the curves end where there is no room in `memory` for more.
+/// Adds `gpu_fma` and the curves `gpu_read` and `gpu_copy`, or nothing where the kernels cannot be
+/// compiled, as without NVRTC. The curves end at the largest working set for which `memory` has
+/// room.
 pub(super) fn measure(
     gpu: &Gpu,
     time: &CudaTime,
@@ -147,7 +148,7 @@ fn sizes(largest: usize) -> impl Iterator<Item = usize> {
         .take_while(move |bytes| *bytes <= largest)
 }
 
-/// What a kernel is told.
+/// What a kernel moves: its arguments.
 struct Work {
     /// Vectors of the working set, less one.
     mask: u32,

@@ -1,6 +1,6 @@
 //! The limits of the machine, measured rather than read from a datasheet: whatever calls
 //! itself a share of a limit refers to these, and on the GPU to
-//! [`flop_per_clock`](crate::machine::flop_per_clock) times the clock that was seen.
+//! [`flop_per_clock`](crate::machine::flop_per_clock) times the clock that NVML read.
 //!
 //! | ceiling | unit | what |
 //! | --- | --- | --- |
@@ -17,7 +17,7 @@
 //! | `gpu_read`, `gpu_copy` | the L2 cache and the device's memory, 256 KiB to 2 GiB |
 //! | `cpu_read`, `cpu_copy` | the caches and the memory, all threads, 32 KiB to 256 MiB |
 //!
-//! Versions before the curves also measured `cpu_memory`, a copy of 256 MiB.
+//! Results of versions before the curves have `cpu_memory` as well, a copy of 256 MiB.
 
 pub(crate) mod cpu;
 mod cpu_memory;

@@ -5,7 +5,7 @@ use std::hint::black_box;
 /// Independent accumulators of the multiply-adds: FMA latency (4 cycles) times two units, with
 /// some to spare for cores with more.
 pub(super) const CHAINS: usize = 12;
-/// Loads at once that do not wait for each other.
+/// Independent loads in flight.
 const LOADS: usize = 8;
 /// Bytes that the widest reading loop takes at once.
 pub(super) const BLOCK_BYTES: usize = 64 * LOADS;
@@ -69,7 +69,7 @@ impl VectorPath {
         2.0 * (lanes * CHAINS) as f64 * rounds as f64
     }
 
-    /// Reads every word; their number is a multiple of [`BLOCK_BYTES`] / 8.
+    /// Reads every word of a number that is a multiple of [`BLOCK_BYTES`] / 8.
     pub(super) fn read(self, words: &[u64]) {
         debug_assert_eq!(size_of_val(words) % BLOCK_BYTES, 0);
         match self {
@@ -88,7 +88,7 @@ impl VectorPath {
 }
 
 /// One function per vector type: `CHAINS` accumulators, each `acc * factor + term`. The factor
-/// keeps them finite, and `black_box` keeps the compiler from seeing that nobody looks.
+/// keeps them finite, and `black_box` keeps the compiler from removing what is not used.
 macro_rules! fma_loop {
     ($name:ident, $features:literal, $lanes:literal, $set:path, $fma:expr) => {
         #[target_feature(enable = $features)]

@@ -1,4 +1,4 @@
-//! Watches a device while a benchmark runs on it.
+//! Telemetry: reads the state of a device while a benchmark runs on it.
 
 pub(crate) mod reading;
 mod recorder;

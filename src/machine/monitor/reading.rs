@@ -7,7 +7,7 @@ use crate::model::environment::PcieLink;
 /// Time between two readings.
 pub(super) const INTERVAL: Duration = Duration::from_millis(100);
 
-/// The device at one moment.
+/// The state of a device at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
     /// SM clock, MHz.
@@ -20,17 +20,17 @@ pub struct Reading {
     pub power_w: Option<f64>,
     /// Temperature, degrees Celsius.
     pub temperature_c: Option<u32>,
-    /// The link.
+    /// The PCIe link; an idle one runs at a lower generation.
     pub pcie: Option<PcieLink>,
-    /// Reasons that slow the clock.
+    /// Reasons for which the device slows its clock.
     pub throttle_reasons: Vec<&'static str>,
-    /// The clock is low because there is nothing to do.
+    /// Whether the clock is low because the device is idle.
     pub idle: bool,
 }
 
 /// Where readings come from: NVML, or a test.
 pub trait Source: Send + Sync {
-    /// The device now.
+    /// Reads the state of the device now.
     fn read(&self) -> Reading;
     /// Energy since the driver was loaded, joules; `None` where there is no counter.
     fn energy_j(&self) -> Option<f64>;

@@ -1,21 +1,21 @@
-//! Many readings made into the telemetry of a benchmark.
+//! Makes the telemetry of a benchmark of many readings.
 
 use std::time::Duration;
 
 use crate::machine::monitor::reading::{INTERVAL, Reading};
 use crate::model::telemetry::{Telemetry, TelemetryEvent, TelemetryEventKind};
 
-/// The SM clock has fallen when it is below this share of the highest seen.
+/// The SM clock has fallen when it is below this share of the highest reading so far.
 const FALLEN: f64 = 0.97;
-/// It has recovered when it is above this one: steps of the clock between the two (15 MHz on
-/// an H200) say nothing.
+/// It has recovered when it is above this share. Steps of the clock between the two (15 MHz on an
+/// H200) are no event.
 const RECOVERED: f64 = 0.98;
 
 /// Readings of a device, thinned as they become many, and what changed between them.
 #[derive(Default)]
 pub(super) struct Recorder {
     points: Vec<(u32, Reading)>,
-    /// Readings so far, and one in how many (two to this power) is kept.
+    /// Number of readings so far, and the power of two: one in that many is kept.
     seen: usize,
     thinned: u32,
     events: Vec<TelemetryEvent>,
@@ -80,7 +80,7 @@ impl Recorder {
         }
     }
 
-    /// What was seen up to `end`, and at the first reading in any case.
+    /// The telemetry up to `end`, with the first reading in any case.
     pub(super) fn telemetry(mut self, end: Duration) -> Telemetry {
         // A reading that ends within an interval of the last sample still saw the load.
         let end = u32::try_from((end + INTERVAL / 2).as_millis()).unwrap_or(u32::MAX);

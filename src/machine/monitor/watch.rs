@@ -1,10 +1,11 @@
-//! Reads the state of the device ten times a second while a benchmark runs, from a thread of its own.
+//! Reads the state of the device ten times per second while a benchmark runs, from a thread of its
+//! own.
 //!
-//! A reading takes the host some ten to some hundred microseconds in the driver, and the device
-//! nothing: at ten a second that is about a thousandth of one core. Faster readings would tell
-//! little more, since NVML renews most of its values a few times a second. PCIe throughput is
-//! left out on purpose: NVML measures it over 20 ms a call. `tests/gpu_monitor.rs` compares a
-//! kernel's time with and without all this.
+//! A reading takes the host tens to hundreds of microseconds in the driver, and the device nothing:
+//! at ten per second that is about a thousandth of one core. More readings would tell little more,
+//! since NVML renews most of its values a few times per second. PCIe throughput is left out on
+//! purpose: NVML measures it over 20 ms per call. `tests/gpu_monitor.rs` compares a kernel's time
+//! with and without all this.
 
 use std::cell::RefCell;
 use std::io;
@@ -19,8 +20,8 @@ use crate::model::telemetry::{Energy, Telemetry};
 
 /// Time between two readings of the energy counter, between samples.
 const ENERGY_INTERVAL: Duration = Duration::from_millis(50);
-/// Shortest time over which the energy counter tells anything: devices renew it in steps of up
-/// to 100 ms, which is then a third at most.
+/// Shortest time over which energy is told: devices renew the counter in steps of up to 100 ms,
+/// which is a third of it.
 const SHORTEST_ENERGY: Duration = Duration::from_millis(300);
 
 /// Reads a device until it is finished or dropped.
@@ -76,8 +77,8 @@ impl Watch {
         })
     }
 
-    /// A sample has just ended in which the routine ran so many times, and the device is idle.
-    /// To be called outside the timed window.
+    /// Notes that a sample of `iterations` has just ended and the device is idle. Call it outside
+    /// the timed window.
     pub fn sampled(&self, iterations: u64) {
         let mut progress = self.progress.borrow_mut();
         let now = self.start.elapsed();
@@ -88,7 +89,7 @@ impl Watch {
         };
         if now >= SHORTEST_ENERGY && now - progress.read_at >= ENERGY_INTERVAL {
             progress.read_at = now;
-            // A counter that starts anew when the driver is reloaded tells nothing.
+            // A counter that went back was reset when the driver was reloaded, and tells nothing.
             progress.energy = self
                 .source
                 .energy_j()
@@ -102,7 +103,7 @@ impl Watch {
         }
     }
 
-    /// What was seen until the last sample ended.
+    /// Stops reading. Returns the telemetry up to the end of the last sample.
     pub fn finish(self) -> Telemetry {
         let Progress {
             sampled_until,
@@ -110,7 +111,7 @@ impl Watch {
             ..
         } = self.progress.into_inner();
         drop(self.stop);
-        // A thread that panicked saw nothing that could be told.
+        // Of a thread that panicked there are no readings.
         let recorder = self.thread.join().unwrap_or_default();
         let mut telemetry = recorder.telemetry(sampled_until);
         telemetry.energy = energy;

@@ -130,7 +130,7 @@ mod profile {
         for (arguments, why) in [
             (
                 &["profile", "a("][..],
-                "the filter `a(`: it is no regular expression: unclosed",
+                "the filter `a(`: it is not a regular expression: unclosed",
             ),
             (
                 &["profile", "a", "--time", "0.5"],

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // Before anything is built for it.
     if let Some(why) = why_no_filter(&args.filter).filter(|_| !is_exact) {
         bail!(
-            "the filter `{}`: it is no regular expression: {why}",
+            "the filter `{}`: it is not a regular expression: {why}; correct it, or give an id with --exact",
             args.filter
         );
     }
@@ -84,8 +84,8 @@ fn bundle(executable: &Path) -> Option<PathBuf> {
     (bin.join("bench").is_file() && run.is_file()).then_some(run)
 }
 
-/// The run takes the place of this process: a signal reaches it and nothing else, and its exit
-/// code is this command's.
+/// Replaces this process by the run, so that signals reach the run alone and its exit code is this
+/// command's.
 #[cfg(unix)]
 fn become_it(command: &mut Command) -> std::io::Result<ExitCode> {
     Err(std::os::unix::process::CommandExt::exec(command))

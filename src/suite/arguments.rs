@@ -70,7 +70,7 @@ pub(crate) struct Arguments {
     given: Vec<&'static str>,
     /// Options that were given a value, and the value.
     values: Vec<(&'static str, String)>,
-    /// A filter that is no regular expression, and why.
+    /// A filter that is not a regular expression, and why.
     bad_filter: Option<(String, String)>,
     filter: Filter,
     /// The filter as it was written.
@@ -151,7 +151,7 @@ impl Arguments {
         given.map(|(_, value)| value.as_str())
     }
 
-    /// A filter that is no regular expression, and why.
+    /// A filter that is not a regular expression, and why.
     pub(super) fn bad_filter(&self) -> Option<&(String, String)> {
         self.bad_filter.as_ref()
     }
@@ -182,7 +182,7 @@ impl Arguments {
     }
 }
 
-/// Why a text is no regular expression; `None` of one that is.
+/// Why a text is not a regular expression; `None` where it is one.
 pub(crate) fn why_no_filter(text: &str) -> Option<String> {
     let error = Regex::new(text).err()?.to_string();
     let why = error.lines().last().unwrap_or_default();

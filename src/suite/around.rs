@@ -1,5 +1,5 @@
-//! Sizes beyond the profile's: those around crossings that a version before answers rested on
-//! several processes found on this machine, and kept.
+//! Sizes beyond the profile's: those around crossings that an earlier version, whose answers
+//! rested on one process, kept for this machine in `crossings.json`.
 
 use std::path::Path;
 

@@ -84,7 +84,10 @@ pub(super) fn options(arguments: &Arguments, results: &Path) -> Result<(), Refus
         return Err(Refused::Option {
             option: "the filter".to_owned(),
             value: format!("`{}`", error.0),
-            good: format!("it is no regular expression: {}", error.1),
+            good: format!(
+                "it is not a regular expression: {}; correct it, or give an id with --exact",
+                error.1
+            ),
         });
     }
     for (option, least, most, good) in [
@@ -195,7 +198,7 @@ mod tests {
         for (line, words) in [
             (
                 "--bench matmul/(",
-                "`matmul/(`: it is no regular expression",
+                "`matmul/(`: it is not a regular expression",
             ),
             (
                 "--bench --sample-size 5",

@@ -43,8 +43,8 @@ impl Sizes {
         }
     }
 
-    /// Sizes at which tests verify, instead of the smallest one and its neighbours: small ones,
-    /// and among them some that no block or vector divides.
+    /// Sizes at which tests verify, instead of the smallest one and its neighbours: small ones, some
+    /// of them no multiple of a block or a vector.
     pub fn odd(mut self, sizes: impl IntoIterator<Item = u64>) -> Self {
         self.odd = sizes.into_iter().collect();
         self
@@ -64,7 +64,7 @@ impl Sizes {
         )
     }
 
-    /// The same sizes, each profile cut off above its limit.
+    /// The same sizes without those above a limit for each profile.
     pub fn up_to(&self, quick: u64, default: u64, full: u64) -> Self {
         let cut = |sizes: &[u64], limit| sizes.iter().copied().filter(|&s| s <= limit).collect();
         Self {
@@ -109,7 +109,8 @@ impl Sizes {
     }
 }
 
-/// One implementation of a group's operation: a row of its table.
+/// One implementation of a group's operation: a row of its table. What no method changes is f32 on
+/// all cores of the CPU, or f32 in device memory on the GPU with its calls queued.
 pub struct Implementation<W> {
     pub(super) name: &'static str,
     pub(super) make: Make<W>,
@@ -125,8 +126,8 @@ pub(super) enum Make<W> {
 }
 
 impl<W> Implementation<W> {
-    /// Runs on the CPU, on all cores, timed on the wall clock. Its id is
-    /// `<group>/cpu/<name>/<size>`.
+    /// A CPU implementation, timed on the wall clock. Its id is `<group>/cpu/<name>/<size>`. `make`
+    /// sets it up for the inputs of one size.
     pub fn cpu(name: &'static str, make: impl Fn(&Rc<W>) -> Made + 'static) -> Self {
         Self {
             name,
@@ -138,8 +139,8 @@ impl<W> Implementation<W> {
         }
     }
 
-    /// Runs on the GPU on data in device memory, calls queued, timed on `clock`. Its id is
-    /// `<group>/gpu/<name>/<size>`.
+    /// A GPU implementation, timed on `clock`. Its id is `<group>/gpu/<name>/<size>`. `make` sets it
+    /// up for the inputs of one size, on the opened GPU.
     pub fn gpu(
         name: &'static str,
         clock: Clock,
@@ -155,16 +156,16 @@ impl<W> Implementation<W> {
         }
     }
 
-    /// Where the data of an iteration start and end.
+    /// Declares where the data of an iteration start and end.
     pub fn data(mut self, data: impl Into<Data>) -> Self {
         self.role.data = data.into();
         self
     }
 
-    /// Waits for each call on the GPU: the question of data on the device and one call awaited.
+    /// Makes the host wait for each call, and declares [`Data::Awaited`].
     ///
     /// # Panics
-    /// On an implementation of the CPU, whose calls return when they are done.
+    /// On a CPU implementation, whose calls return when they are done.
     pub fn awaited(mut self) -> Self
     where
         W: 'static,
@@ -179,74 +180,75 @@ impl<W> Implementation<W> {
         self.data(Data::Awaited)
     }
 
-    /// How the GPU is given its kernels.
+    /// Declares how the GPU is given its kernels.
     pub fn launches(mut self, launches: Launches) -> Self {
         self.role.launches = Some(launches);
         self
     }
 
-    /// Computes on one CPU thread.
+    /// Declares that one CPU thread computes.
     pub fn one_thread(mut self) -> Self {
         self.role.threads = Some(Threads::One);
         self
     }
 
-    /// All cores take part, also where the GPU computes: several threads copy.
+    /// Declares that threads on all cores take part, as where several copy for the GPU.
     pub fn all_threads(mut self) -> Self {
         self.role.threads = Some(Threads::All);
         self
     }
 
-    /// Operands in another format than f32.
+    /// Declares the number format of the operands.
     pub fn format(mut self, format: impl Into<Format>) -> Self {
         self.role.format = format.into();
         self
     }
 
-    /// f32 emulated by products of operands in `format`.
+    /// Declares that f32 is emulated by products of operands in `format`.
     pub fn split(mut self, format: impl Into<Format>, split: Split) -> Self {
         self.role.split = Some(split);
         self.format(format)
     }
 
-    /// Cuts the work into so many pieces.
+    /// Declares into how many pieces the work is cut.
     pub fn pieces(mut self, pieces: u32) -> Self {
         self.role.pieces = pieces;
         self
     }
 
-    /// Measures something else than an operation on data.
+    /// Declares what it measures, where that is not an operation on data.
     pub fn does(mut self, does: Does) -> Self {
         self.role.does = does;
         self
     }
 
-    /// The library that does the work and has to be there.
+    /// Declares the library that does the work. Say in `make` that it is not installed, with an
+    /// [`Absence`](crate::device::Absence): the implementation is then skipped.
     pub fn library(mut self, library: Library) -> Self {
         self.role.library = Some(library);
         self
     }
 
-    /// The algorithm, in a word, where other rows do the same work by another.
+    /// Declares the algorithm, in a word, where other rows do the same work by another.
     pub fn method(mut self, method: &str) -> Self {
         self.role.method = Some(method.to_owned());
         self
     }
 
-    /// Takes no part in an answer: shown beside the others, and never the best CPU code or the
-    /// GPU code that beats it.
+    /// Keeps it out of answers: it is shown beside the others, and is never the best CPU code nor
+    /// the GPU code that is compared with that.
     pub fn no_answer(mut self) -> Self {
         self.role.answers = false;
         self
     }
 
-    /// Sizes of its own instead of the group's.
+    /// Replaces the group's sizes by sizes of its own.
     pub fn sizes(mut self, sizes: Sizes) -> Self {
         self.sizes = Some(sizes);
         self
     }
 
-    /// A cost of its own instead of the group's.
+    /// Replaces the group's cost by one of its own.
     pub fn cost(mut self, cost: impl Fn(u64) -> Cost + 'static) -> Self {
         self.cost = Some(Box::new(cost));
         self
@@ -280,9 +282,9 @@ pub struct Group<W> {
 }
 
 impl<W: Workload> Group<W> {
-    /// A group without implementations yet, under its own name. `rate` is what Criterion
-    /// prints as throughput (`None` where that says nothing; the page
-    /// then has no plot of a rate), `cost` what the results carry.
+    /// A group without implementations. `name` is the first part of its ids. `rate` is what
+    /// Criterion prints as throughput; with `None` the page has no plot of a rate. `cost` gives the
+    /// cost of one iteration at a size, which is stored with the results.
     pub fn new(
         name: &'static str,
         sizes: Sizes,
@@ -303,7 +305,7 @@ impl<W: Workload> Group<W> {
         }
     }
 
-    /// The heading and, in a sentence, what the group asks. The page and the list in the
+    /// Sets the heading and, in a sentence, what the group asks. The page and the list in the
     /// README show both.
     pub fn about(mut self, title: &str, question: &str) -> Self {
         self.topic.title = title.to_owned();
@@ -311,7 +313,7 @@ impl<W: Workload> Group<W> {
         self
     }
 
-    /// What the sizes count: their symbol, the label of their axis, their unit.
+    /// Says what the sizes count: their symbol, the label of their axis, their unit.
     pub fn axis(mut self, symbol: &str, label: &str, unit: Unit) -> Self {
         self.topic.symbol = symbol.to_owned();
         self.topic.axis = label.to_owned();
@@ -319,21 +321,22 @@ impl<W: Workload> Group<W> {
         self
     }
 
-    /// Words for what an iteration does, inside a sentence (`the chain`), and for one of the
-    /// things that it is made of (`kernel`).
+    /// Sets the words for what an iteration does, inside a sentence (`the chain`), and for one of
+    /// the things that it is made of (`kernel`).
     pub fn words(mut self, work: &str, part: &str) -> Self {
         self.topic.work = work.to_owned();
         self.topic.part = part.to_owned();
         self
     }
 
-    /// The implementations do different work: none of them is the fastest.
+    /// Declares that the implementations do different work, so that none of them is the fastest.
     pub fn no_winner(mut self) -> Self {
         self.topic.compares = false;
         self
     }
 
-    /// The implementations time the same work on different clocks, each held against this.
+    /// Declares that the implementations time the same work on different clocks, and what their
+    /// times are compared with.
     pub fn truth(mut self, truth: Truth) -> Self {
         self.topic.truth = Some(truth);
         self.no_winner()
@@ -378,9 +381,8 @@ impl<W: Workload> Group<W> {
         row.cost.as_ref().unwrap_or(&self.cost)(size)
     }
 
-    /// What runs in this profile: the sizes of any row, ascending, so that inputs are made
-    /// once a size, and the rows that have each. `extra` gives a row more sizes than its
-    /// profile has.
+    /// What runs in this profile: the sizes of all rows, ascending, and the rows that have each, so
+    /// that inputs are made once per size. `extra` gives a row more sizes than its profile has.
     pub(super) fn plan(
         &self,
         profile: Profile,

@@ -1,5 +1,5 @@
-//! Criterion, configured for a run. A second instance measures again what the first was not
-//! steady at: one instance takes an id once.
+//! Criterion, configured for a run. A second instance measures unsteady benchmarks again, since one
+//! instance takes an id only once.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use crate::timing::CudaTime;
 /// A group of Criterion's.
 pub(super) type Plots<'a> = BenchmarkGroup<'a, CudaTime>;
 
-/// A Criterion with the options of the command line, which overrule `sampling`. An option that
-/// Criterion does not know ends the process with its own message.
+/// A Criterion that samples as planned, unless the command line says otherwise. An option that
+/// Criterion does not know ends the process with Criterion's message.
 pub(super) fn instance(
     results: &Path,
     sampling: &SamplingPlan,
@@ -34,25 +34,25 @@ pub(super) fn instance(
     }
 }
 
-/// The same, with what records the device under `--profile-time`, where this was built with it.
+/// The same with the recorder of profiles for `--profile-time`, where this was built with it.
 #[cfg(feature = "profiler")]
 pub(super) fn profiled(criterion: Criterion<CudaTime>, time: &CudaTime) -> Criterion<CudaTime> {
     use crate::timing::profiler::CudaProfiler;
 
-    // The tables are printed together, when all is over.
+    // The tables are printed together at the end of the run.
     criterion.with_profiler(CudaProfiler::new(time).quiet())
 }
 
-/// The same: nothing is recorded without the feature.
+/// Returns it unchanged: without the feature nothing is recorded.
 #[cfg(not(feature = "profiler"))]
 pub(super) fn profiled(criterion: Criterion<CudaTime>, _time: &CudaTime) -> Criterion<CudaTime> {
     criterion
 }
 
-/// Whether this was built with what records the device.
+/// Whether this was built with the recorder of profiles.
 pub(super) const RECORDS: bool = cfg!(feature = "profiler");
 
-/// The group of that name, its summary drawn on logarithmic axes.
+/// Criterion's group of this name, whose summary is drawn on logarithmic axes.
 pub(super) fn plots<'a>(criterion: &'a mut Criterion<CudaTime>, group: &str) -> Plots<'a> {
     let mut plots = criterion.benchmark_group(group);
     plots.plot_config(PlotConfiguration::default().summary_scale(AxisScale::Logarithmic));

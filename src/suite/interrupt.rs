@@ -13,13 +13,13 @@ pub(super) fn signal() -> Option<i32> {
     }
 }
 
-/// Ends the run as SIGHUP does, if no signal has: whoever started it is gone.
+/// Ends the run as SIGHUP would, if no signal has: the process that drives it is gone.
 pub(super) fn end() {
     const SIGHUP: i32 = 1;
     let _ = SIGNAL.compare_exchange(0, SIGHUP, Ordering::SeqCst, Ordering::SeqCst);
 }
 
-/// From here on a signal is noted.
+/// Notes signals from here on.
 #[cfg(unix)]
 pub(super) fn catch() {
     use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};

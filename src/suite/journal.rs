@@ -1,4 +1,4 @@
-//! The record of a run, and what its user is told on the way: what was left out, what failed.
+//! The record of a run, and what it prints of benchmarks that were left out or failed.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,22 +21,23 @@ pub(super) struct Journal {
     record: RunRecord,
     results: PathBuf,
     mode: Mode,
-    /// The record is on disk, because something was measured.
+    /// Whether the record is on disk, since something was measured.
     begun: bool,
-    /// Something was left out since the record was written.
+    /// Whether something was left out since the record was written.
     unwritten: bool,
     gpu_ceilings: bool,
-    /// Nobody reports on a process that takes turns: it measures no ceilings.
+    /// Whether the process takes turns: there is no report on it, so it measures no ceilings.
     takes_turns: bool,
-    /// The filter selected a benchmark that can run here.
+    /// Whether the filter selected a benchmark that can run here.
     pub(super) selected: bool,
-    /// Implementations of which the profile leaves out sizes.
+    /// Number of implementations of which the profile leaves out sizes.
     by_profile: usize,
-    /// How many cannot run here, by the reason.
+    /// How many implementations or benchmarks cannot run here, by the reason.
     skipped: BTreeMap<String, usize>,
-    /// Nothing can be written any more: how many benchmarks were not run for it.
+    /// How many benchmarks were not run because nothing can be written any more; `None` while it
+    /// can.
     pub(super) no_room: Option<usize>,
-    /// GPU benchmarks were selected, and the device that was asked for does not work.
+    /// Whether GPU benchmarks were selected, and the device that was asked for does not work.
     pub(super) device_failed: bool,
 }
 
@@ -83,7 +84,7 @@ impl Journal {
         self.record.groups.push(topic.clone());
     }
 
-    /// Says what the run is about to measure.
+    /// Notes what the run is to measure.
     pub(super) fn plan(&mut self, ids: Vec<String>) {
         if !self.takes_turns {
             self.record.planned = ids;
@@ -95,15 +96,15 @@ impl Journal {
         &self.record.run
     }
 
-    /// Notes what the profile leaves out. Too many lines to print at every run: they are in
-    /// the record, and the end of the run says how many.
+    /// Notes what the profile leaves out. These are too many lines to print: they are in the record,
+    /// and the end of the run says how many.
     pub(super) fn leave_out(&mut self, id: String, reason: String) {
         self.by_profile += 1;
         self.unwritten = true;
         self.record.skipped.push(Skip { id, reason });
     }
 
-    /// Notes what cannot run here. The first of each reason is told at once, the others are
+    /// Notes what cannot run here. The first of each reason is printed at once, the others are
     /// counted at the end of the run.
     pub(super) fn skip(&mut self, id: String, reason: String) {
         let with_reason = self.skipped.entry(reason.clone()).or_default();
@@ -115,7 +116,8 @@ impl Journal {
         self.record.skipped.push(Skip { id, reason });
     }
 
-    /// Writes what was left out since, in case the run does not get to its end.
+    /// Writes what was left out since the record was written, in case the run does not reach its
+    /// end.
     pub(super) fn keep(&mut self) {
         if self.begun && std::mem::take(&mut self.unwritten) {
             let _ = runs::write(&self.record, &self.results);
@@ -177,7 +179,7 @@ impl Journal {
         self.begun
     }
 
-    /// Keeps what processes of their own said so far.
+    /// Keeps what child processes have answered so far.
     pub(super) fn confirm(&mut self, said: Vec<Confirmation>) {
         self.record.confirmations = said;
         if let Err(error) = runs::write(&self.record, &self.results) {
@@ -192,10 +194,10 @@ impl Journal {
     /// Completes the record; `false` where nothing was measured and there is none.
     pub(super) fn complete(&mut self) -> bool {
         if self.begun {
-            // A run that a signal ended has no end, as one that was killed.
+            // A run that a signal ended has no end in its record, as one that was killed.
             let ended = interrupt::signal().is_none();
             if ended && !self.takes_turns && self.no_room.is_none() {
-                // What else runs on a shared host may have held them down before.
+                // Other work on a shared host may have lowered them before.
                 eprintln!("measuring the CPU's ceilings once more");
                 ceilings::cpu::measure().raise(&mut self.record);
             }
@@ -213,8 +215,8 @@ impl Journal {
         self.begun
     }
 
-    /// Says what was left out and what failed; of a filter that matches nothing, what it may have
-    /// meant.
+    /// Prints what was left out and what failed, and for a filter that matches nothing an id that it
+    /// may have meant. Returns the exit code.
     pub(super) fn close(self, filter: Option<&str>, meant: Option<String>) -> ExitCode {
         if self.mode != Mode::List {
             for (reason, count) in self.skipped.iter().filter(|(_, count)| **count > 1) {
@@ -284,7 +286,7 @@ fn by_error(failed: &[Failure]) -> Vec<(&str, Vec<&str>)> {
     groups
 }
 
-/// The first few of many.
+/// The first few of many, as text.
 fn some(ids: &[&str]) -> String {
     match ids {
         [first, second, third, _, ..] => {

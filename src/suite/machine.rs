@@ -1,5 +1,5 @@
-//! The machine as the suite sees it. Its GPU is looked at without a context, opened when
-//! first needed, and lost for good after an error that poisons the context.
+//! The machine as the suite uses it. Its GPU is probed without a context, opened when first
+//! needed, and lost for good after an error that poisons the context.
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
@@ -37,7 +37,7 @@ impl Machine {
         }
     }
 
-    /// What the driver says of the device; makes no context.
+    /// What the driver says of the device; creates no context.
     pub(super) fn device(&self) -> Result<&DeviceProperties, &Absence> {
         self.probed.get_or_init(|| self.settings.probe()).as_ref()
     }
@@ -54,7 +54,7 @@ impl Machine {
             .clone()
     }
 
-    /// The opened device if something needed it already and it is not lost.
+    /// The device, if it has been opened and is not lost.
     pub(super) fn opened(&self) -> Option<&Rc<Gpu>> {
         if self.lost.borrow().is_some() {
             return None;
@@ -74,9 +74,9 @@ impl Machine {
         Some(self.explain(absence))
     }
 
-    /// Adds what the error itself does not say: who has the memory.
+    /// Adds to an error of memory how much is free, and the remedy.
     pub(super) fn explain(&self, error: String) -> String {
-        // The names that CUDA and cuBLAS give it.
+        // The names of this error in CUDA and cuBLAS.
         let no_memory = ["CUDA_ERROR_OUT_OF_MEMORY", "CUBLAS_STATUS_ALLOC_FAILED"];
         if !no_memory.iter().any(|name| error.contains(name)) {
             return error;
@@ -93,8 +93,8 @@ impl Machine {
         )
     }
 
-    /// Whether the device's absence is a failure: it was asked for by its index, or it or its
-    /// driver is there and does not start. A machine without a GPU is none.
+    /// Whether the device's absence is a failure: it was asked for by its index, or it is there, or
+    /// its driver is, and does not start. The absence of any GPU is not.
     pub(super) fn device_failed(&self) -> bool {
         use crate::timing::Absence as Timing;
         if matches!(self.opened.get(), Some(Err(_))) {
@@ -115,7 +115,7 @@ impl Machine {
         ));
     }
 
-    /// NVML on the device, where both are there.
+    /// The device in NVML, where there are both.
     pub(super) fn monitor(&self) -> Option<&Arc<Monitor>> {
         self.monitor
             .get_or_init(|| Monitor::open(self.device().ok()?).map(Arc::new))
@@ -130,7 +130,7 @@ impl Machine {
         })
     }
 
-    /// Why a benchmark that needs so many bytes does not fit, in a sentence.
+    /// Why a benchmark that needs these bytes does not fit, in a sentence; `None` where it does.
     pub(super) fn too_small_for(&self, host: u64, device: Option<u64>) -> Option<String> {
         let memory = Memory {
             host: *self.host_bytes.get_or_init(memory::usable),

@@ -27,7 +27,7 @@ use crate::timing::{CudaError, CudaTime, TimingError, catch_panic};
 use crate::workload::calibrate;
 use crate::workload::routine::{Routine, RoutineError, Workload};
 
-/// What of a run one benchmark needs.
+/// The parts of a run that one benchmark needs.
 pub(super) struct Measuring<'s> {
     pub(super) settings: &'s Settings,
     pub(super) arguments: &'s Arguments,
@@ -48,11 +48,11 @@ pub(super) struct Bench<'a, W> {
     pub(super) folder: BenchmarkFolder,
 }
 
-/// Who times a routine.
+/// What times a routine.
 #[derive(Clone, Copy, PartialEq)]
 enum Timing {
     Clock,
-    /// The routine itself: it has measured before Criterion asks.
+    /// The routine itself, which has measured before Criterion asks.
     Own,
 }
 
@@ -65,21 +65,21 @@ struct Sampling {
     mode: SamplingMode,
 }
 
-/// What becomes of a result that is not steady.
+/// What becomes of an unsteady result.
 #[derive(Clone, Copy, PartialEq)]
 enum IfUnsteady {
     /// It is undone and measured once more.
     Again,
     /// It is kept, with what is unsteady about it.
     Kept,
-    /// Nobody judges it: of processes that take turns the spread between them counts, and a
-    /// routine that times itself would only repeat what it has measured.
+    /// It is not judged: of processes that take turns the spread between them counts, and a routine
+    /// that times itself would only repeat what it has measured.
     Unjudged,
 }
 
 impl Measuring<'_> {
-    /// Sets it up, verifies it, times it, verifies it again and writes its sidecar. Does not
-    /// verify where whoever drives this process says so.
+    /// Sets a benchmark up, verifies it, times it, verifies it again and writes its sidecar. Does not
+    /// verify where the process that drives this one says so.
     pub(super) fn measure<W: Workload>(
         &mut self,
         plots: &mut Plots<'_>,
@@ -89,7 +89,7 @@ impl Measuring<'_> {
         pace: &mut Pace,
     ) -> Result<(), Missing> {
         let Bench { row, size, .. } = *bench;
-        // Both sides are there at once.
+        // Both sides have their memory at once.
         let sides = 1 + u64::from(self.turns.is_some());
         let device_bytes = row.is_gpu().then(|| sides * W::device_bytes(size));
         let host_bytes = sides * W::host_bytes(size);
@@ -122,7 +122,7 @@ impl Measuring<'_> {
             let on_edge_cases = || self.verify_on(bench, &Rc::new(edge_cases));
             catch_panic(on_edge_cases).map_err(failed)??;
         }
-        // Those of the benchmark before.
+        // Discards the choices of the benchmark before.
         calibrate::take_recent();
         let (mut routine, sampling) = catch_panic(set_up).map_err(failed)??;
         if self.arguments.mode == Mode::Profile && row.is_gpu() && sampling.timing == Timing::Own {
@@ -163,8 +163,8 @@ impl Measuring<'_> {
         second.map(drop)
     }
 
-    /// Times it and keeps the result, or undoes what was written. Gives what is unsteady about a
-    /// result that is to be measured again, and the result.
+    /// Times a benchmark and keeps the result, or undoes what was written. A result that is to be
+    /// measured again is set aside, and returned with what is unsteady about it.
     fn attempt<W>(
         &mut self,
         plots: &mut Plots<'_>,
@@ -186,7 +186,7 @@ impl Measuring<'_> {
         };
         let timed = self.time(plots, criterion_id, bench, routine, watch, unsteady);
         match (timed, attempt) {
-            // After a signal nothing is measured again, and this is better than nothing.
+            // After a signal nothing is measured again: an unsteady result is better than none.
             (Ok(Some(why)), Some(attempt))
                 if unsteady == IfUnsteady::Again && interrupt::signal().is_none() =>
             {
@@ -213,7 +213,7 @@ impl Measuring<'_> {
         }
     }
 
-    /// Times it, verifies it again and writes its sidecar. Says what is unsteady about it.
+    /// Times a benchmark, verifies it again and writes its sidecar, with what is unsteady about it.
     fn time<W>(
         &mut self,
         plots: &mut Plots<'_>,
@@ -247,7 +247,7 @@ impl Measuring<'_> {
         self.check_device().map(|()| why)
     }
 
-    /// One implementation for these inputs.
+    /// Sets up an implementation for these inputs.
     fn make<W: Workload>(
         &self,
         bench: &Bench<'_, W>,
@@ -263,7 +263,7 @@ impl Measuring<'_> {
         })
     }
 
-    /// Verifies it on inputs that are never timed.
+    /// Verifies an implementation on inputs that are never timed.
     fn verify_on<W: Workload>(&self, bench: &Bench<'_, W>, problem: &Rc<W>) -> Result<(), Missing> {
         let mut routine = self.make(bench, problem)?;
         match self.verify(&mut *routine) {
@@ -279,9 +279,9 @@ impl Measuring<'_> {
         self.turns.is_none_or(|turns| turns.told().verify)
     }
 
-    /// Poisons the output, runs once from restored state and waits. Done also where nothing is verified: what a
-    /// routine sets up in its first run is not timed, and the threads that poison are the first
-    /// to touch the output's memory, in every process.
+    /// Poisons the output, runs once from restored state and waits. This is done also where nothing
+    /// is verified: what a routine sets up in its first run must not be timed, and in every process
+    /// the threads that poison are the first to touch the output's memory.
     fn run_once(&self, routine: &mut dyn Routine) -> Result<(), Missing> {
         routine.restore()?;
         routine.poison()?;
@@ -306,8 +306,7 @@ impl Measuring<'_> {
         }
     }
 
-    /// Puts the routine's state back and waits for that, so that none of it is in the sample that
-    /// follows.
+    /// Restores the routine's state and waits, so that the sample that follows does not contain it.
     fn restore(&self, routine: &mut dyn Routine, launches: u32) -> Result<(), RoutineError> {
         routine.restore()?;
         match self.machine.opened() {
@@ -326,7 +325,8 @@ impl Measuring<'_> {
         Ok(())
     }
 
-    /// Errors of destructors surface on a later call: nothing may blame the next benchmark.
+    /// Waits for the device: errors of destructors surface on a later call, and must not be those of
+    /// the next benchmark.
     fn check_device(&self) -> Result<(), Missing> {
         if let Some(gpu) = self.machine.opened() {
             gpu.context().check_err().map_err(|e| {
@@ -375,9 +375,9 @@ impl Measuring<'_> {
             };
         }
         if self.turns.is_some() {
-            // The first call is Criterion's whole warm-up: the suite warms up in it. And
-            // Criterion must not warn that the samples, with the other side's turns between them,
-            // take longer than was planned.
+            // The first call is all of Criterion's warm-up: the suite warms up in it. And Criterion
+            // must not warn that the samples, with the other side's turns between them, take longer
+            // than planned.
             plan.warm_up = nothing;
             plan.measurement = Duration::from_secs(1_000);
             plan.mode = SamplingMode::Flat;
@@ -385,7 +385,7 @@ impl Measuring<'_> {
         Ok(plan)
     }
 
-    /// Has Criterion sample as planned, as far as the command line does not say otherwise.
+    /// Makes Criterion sample as planned, unless the command line says otherwise.
     fn configure(&self, plots: &mut Plots<'_>, plan: &Sampling) {
         plots.sampling_mode(plan.mode);
         if !self.arguments.gave("sample-size") {
@@ -414,7 +414,7 @@ impl Measuring<'_> {
             0
         };
         let sampled_before = bench.folder.sampled_at();
-        // A closure of Criterion's has no way out but a panic: the error waits here.
+        // A panic is the only way out of a closure of Criterion's: it leaves its error here.
         let failure: RefCell<Option<TimingError>> = RefCell::default();
         let fail = |error: TimingError| -> f64 {
             let text = error.to_string();
@@ -425,7 +425,7 @@ impl Measuring<'_> {
             .turns
             .filter(|_| bench.row.role.is_driven_by_one_thread()))
         .and_then(Turns::on_one_core);
-        // In turns: iterations of a sample, once the warm-up has told.
+        // In turns: the iterations of a sample, which the warm-up chooses.
         let of_sample = Cell::new(None);
         let outcome = catch_panic(|| {
             plots.bench_function(criterion_id, |b| {
@@ -434,7 +434,7 @@ impl Measuring<'_> {
                         .and_then(|ns| plausible(ns, iterations))
                         .unwrap_or_else(|e| fail(e.into())),
                     None => {
-                        // More than are timed: behind a gate, a single one is run once before.
+                        // More than are timed: behind a gate, a single iteration is run once before.
                         let mut ran = 0;
                         let mut measure = |iterations| {
                             self.restore(routine, launches)
@@ -532,12 +532,12 @@ impl Measuring<'_> {
         }
     }
 
-    /// Reads the device from now on, where that is wanted and possible.
+    /// Starts the telemetry of the device, where it is wanted and possible.
     fn watch(&self) -> Option<Watch> {
         if !self.settings.monitor {
             return None;
         }
-        // A system that has no thread to give has worse to tell than missing telemetry.
+        // Where the system refuses a thread, missing telemetry is the least problem.
         Watch::start(self.machine.monitor()?.clone()).ok()
     }
 }
@@ -551,7 +551,8 @@ fn plots_of<'a, W>(criterion: &'a mut Criterion<CudaTime>, bench: &Bench<'_, W>)
     plots
 }
 
-/// A routine that times itself may be wrong; Criterion's statistics and plots would fail on it.
+/// Rejects a time that Criterion's statistics and plots would fail on: a routine that times itself
+/// may return anything.
 fn plausible(ns: f64, iterations: u64) -> Result<f64, RoutineError> {
     const YEARS: f64 = 1e18;
     match ns > 0.0 && ns / iterations as f64 <= YEARS {
@@ -564,7 +565,7 @@ fn plausible(ns: f64, iterations: u64) -> Result<f64, RoutineError> {
     }
 }
 
-/// Nanoseconds of an iteration, once the code has run for as long as this.
+/// Nanoseconds of an iteration after `time` of warming up.
 fn warm_up(time: Duration, measure: &mut impl FnMut(u64) -> f64) -> f64 {
     let start = Instant::now();
     let mut iterations = 1;

@@ -13,7 +13,7 @@ pub(super) enum Missing {
         text: String,
         context_lost: bool,
     },
-    /// Nor can any other be kept: nothing can be written any more.
+    /// Nothing can be written any more, so no result can be kept.
     NoRoom(String),
 }
 

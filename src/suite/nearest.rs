@@ -1,6 +1,6 @@
 //! What a mistyped name may have meant.
 
-/// The one of the known names that is meant by another, if it is a slip of a few characters.
+/// The known name that a mistyped one is nearest to, if they differ by a few characters.
 pub(super) fn nearest<'a>(
     written: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -10,13 +10,13 @@ pub(super) fn nearest<'a>(
     known
         .into_iter()
         .map(|known| (strsim::damerau_levenshtein(written, known), known))
-        // Three edits make any short word of any other.
+        // Three edits turn any short word into any other.
         .filter(|(edits, known)| *edits <= EDITS.min(known.len() / 2))
         .min()
         .map(|(_, known)| known)
 }
 
-/// The part of an id, as long as what was written, that a filter without a match may have meant:
+/// What a filter without a match may have meant: the beginning of an id with as many parts, such as
 /// a group, a group and a device, an implementation or a benchmark.
 pub(super) fn nearest_id<'a>(
     filter: &str,

@@ -1,4 +1,4 @@
-//! What a group measures, before any machine is looked at.
+//! What a group measures, whatever the machine.
 
 use std::path::PathBuf;
 
@@ -19,24 +19,24 @@ pub struct Planned {
     pub role: Role,
     /// Cost of one iteration.
     pub cost: Cost,
-    /// What one iteration does, and in which unit, where the group's throughput says something.
+    /// The work of one iteration and its unit, where the group has a throughput.
     pub throughput: Option<(f64, &'static str)>,
-    /// Host memory that inputs and one implementation take, in bytes.
+    /// Host memory that the inputs and one implementation take, in bytes.
     pub host_bytes: u64,
-    /// Device memory that they take, in bytes; `None` on the CPU.
+    /// Device memory that the inputs and one implementation take, in bytes; `None` on the CPU.
     pub device_bytes: Option<u64>,
     /// Criterion's folder for it, relative to the results.
     pub directory: PathBuf,
 }
 
 impl Planned {
-    /// Why it does not fit, in a sentence; `None` where it does.
+    /// Why it does not fit in this memory, in a sentence; `None` where it does.
     pub fn lacks(&self, memory: Memory) -> Option<String> {
         memory.lacks(self.host_bytes, self.device_bytes)
     }
 }
 
-/// Share of a memory that a benchmark may take: the driver, the library workspaces and other
+/// Share of a memory that a benchmark may take: the driver, the libraries' workspaces and other
 /// processes need the rest.
 const USABLE_SHARE: f64 = 0.85;
 

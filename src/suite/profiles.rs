@@ -14,15 +14,15 @@ pub(crate) struct Profiles {
     made: Vec<(Profile, PathBuf)>,
     /// GPU benchmarks of which nothing was recorded.
     silent: Vec<String>,
-    /// What was written and cannot be read, in sentences.
+    /// Profiles that were written and cannot be read, in sentences.
     unread: Vec<String>,
-    /// CPU benchmarks that were run.
+    /// Number of CPU benchmarks that were run.
     on_cpu: usize,
 }
 
 impl Profiles {
-    /// Takes over what the recorder left of a benchmark; `before` is when an earlier profile of it
-    /// was written.
+    /// Adds the profile that the recorder left of a benchmark. `before` is when an earlier profile of
+    /// it was written.
     pub(super) fn add(
         &mut self,
         id: &str,
@@ -51,7 +51,7 @@ impl Profiles {
         self.made.iter().map(|(profile, dir)| (profile, &**dir))
     }
 
-    /// What was not profiled, and why, in sentences.
+    /// Which benchmarks have no profile, and why, in sentences.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let mut remarks = self.unread.clone();
         if !RECORDS {

@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-/// Benchmarks after which the time left is estimated from those before.
+/// Number of benchmarks after which the time left is estimated from them.
 const ENOUGH: usize = 3;
 
-/// A line before each benchmark: which of how many, and about how long all will take. Criterion's
-/// own lines end before it and begin after it.
+/// Prints a line before each benchmark: its number of how many, and about how much time is left.
 #[derive(Default)]
 pub(super) struct Progress {
     total: usize,
@@ -28,7 +27,7 @@ impl Progress {
         self.total += benchmarks;
     }
 
-    /// A benchmark begins, or is about to be skipped for a reason of its own.
+    /// Notes that a benchmark begins, or is skipped for a reason of its own.
     pub(super) fn begin(&mut self, id: &str) {
         let elapsed = self.start.get_or_insert_with(Instant::now).elapsed();
         let line = line(self.begun, self.total, elapsed, id);

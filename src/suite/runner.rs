@@ -31,7 +31,7 @@ use crate::workload::{RoutineError, Workload};
 
 /// A run of benchmark groups: settings, command line, machine and results.
 pub(crate) struct Suite {
-    // Apart from the rest, because a group borrows it while the session works.
+    // Apart from the session, because a group borrows it while the session works.
     criterion: Criterion<CudaTime>,
     session: Session,
     /// In the order in which they were added.
@@ -144,22 +144,22 @@ impl Finished {
         wanted.then(|| self.session.folders())
     }
 
-    /// What became of the benchmarks that were profiled, and the same folders; `None` in any other
-    /// mode.
+    /// What became of the benchmarks that were profiled, with the same folders; `None` where
+    /// nothing is profiled.
     pub(crate) fn profiles(&self) -> Option<(&Profiles, (&Path, &Path))> {
         let profiles = self.session.profiles()?;
         Some((profiles, self.session.folders()))
     }
 
-    /// Says what was left out and what failed. The exit code is 1 if a benchmark or the device
-    /// failed, 2 if nothing was selected, 128 and the signal's number if one ended the run, else
+    /// Prints what was left out and what failed. The exit code is 1 if a benchmark or the device
+    /// failed, 2 if nothing was selected, 128 plus the signal's number if one ended the run, else
     /// 0.
     pub(crate) fn close(self) -> ExitCode {
         self.session.close()
     }
 }
 
-/// A group of any operation, as a list of groups holds it.
+/// A [`Group`] of any operation, for lists of groups: `group.into()`.
 pub struct AnyGroup(Box<dyn Erased>);
 
 /// What can be done with a group without knowing its operation.
@@ -265,13 +265,13 @@ impl AnyGroup {
     }
 
     /// Verifies one implementation, such as `gpu/cublas`, at small and odd sizes
-    /// ([`Sizes::odd`](crate::suite::Sizes::odd)): an output that nobody wrote must not pass the
-    /// check against float64, one run must, and so must several in a row. Gives the sizes that
-    /// the device or the library does not take, each with the reason.
+    /// ([`Sizes::odd`](crate::suite::Sizes::odd)): an output that was never written must fail the
+    /// check against float64, one run must pass it, and so must several in a row. Returns the sizes
+    /// that the device or the library does not take, each with the reason.
     ///
     /// # Errors
-    /// A result that is wrong, an implementation that fails or is not there, a library that is
-    /// absent, and an implementation on the GPU where `gpu` is `None`.
+    /// A wrong result, an implementation that fails or does not exist, a library that is not
+    /// installed, and a GPU implementation where `gpu` is `None`.
     pub fn verify(
         &self,
         function: &str,
@@ -289,12 +289,12 @@ impl AnyGroup {
         self.0.medians_in_turns(task, with)
     }
 
-    /// What the group says of itself that cannot be, in sentences; a run refuses such a group.
+    /// Contradictions in what the group declares, in sentences; a run refuses such a group.
     pub fn contradictions(&self) -> Vec<String> {
         self.0.contradictions()
     }
 
-    /// Makes the inputs of a size and hands them over in pieces, for a digest.
+    /// Makes the inputs of a size and calls `visit` with their bytes, in pieces, for a digest.
     pub fn visit_inputs(&self, size: u64, visit: &mut dyn FnMut(&[u8])) {
         self.0.visit_inputs(size, visit);
     }

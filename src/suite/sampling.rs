@@ -12,10 +12,10 @@ pub(super) struct SamplingPlan {
     pub(super) warm_up: Duration,
     pub(super) measurement: Duration,
     pub(super) samples: usize,
-    /// Of the bootstrap. Criterion's plots of each estimate's distribution cost as many
+    /// Resamples of the bootstrap. Criterion's plots of each estimate's distribution cost as many
     /// exponentials for each of 500 points: with 4,000 as long as half a measurement.
     pub(super) resamples: usize,
-    /// Longest iteration that is measured at all.
+    /// A benchmark with longer iterations is left out; `None` measures all.
     pub(super) longest_iteration: Option<Duration>,
 }
 
@@ -84,8 +84,8 @@ impl SamplingPlan {
     }
 }
 
-/// How long an iteration of each implementation took at the size before, to leave out sizes
-/// that would exceed the limit of the `full` profile without running them.
+/// How long an iteration of each implementation took at the size before. From that the next size is
+/// estimated, so that one beyond the limit of the `full` profile is left out without running it.
 #[derive(Default)]
 pub(super) struct Pace(HashMap<String, (f64, Duration)>);
 
@@ -116,7 +116,7 @@ impl Pace {
     }
 }
 
-/// What an iteration's time grows with: the larger of its operations and its bytes.
+/// What an iteration's time is taken to grow with: the larger of its operations and its bytes.
 fn work(cost: &Cost, size: u64) -> f64 {
     let known = [cost.flop, cost.bytes].into_iter().flatten();
     known.fold(size as f64, f64::max)

@@ -32,7 +32,7 @@ use crate::suite::turns::{Said, Turns};
 use crate::timing::{CudaTime, catch_panic};
 use crate::workload::{Workload, calibrate};
 
-/// Everything of a run but Criterion itself.
+/// A run, except for Criterion itself.
 pub(super) struct Session {
     settings: Settings,
     arguments: Arguments,
@@ -107,14 +107,14 @@ impl Session {
         self.expected.extend(expected);
     }
 
-    /// Tells whoever drives this process what it could run, and learns how it is to run.
+    /// Tells the process that drives this one what it could run, and learns how it is to run.
     pub(super) fn announce(&mut self) {
         let ids = std::mem::take(&mut self.expected);
         if let Some(turns) = &mut self.turns {
             turns.announce(ids.clone());
             let told = turns.told();
             calibrate::hand_over(told.choices.clone());
-            // Having none of them is no mistake in the filter.
+            // Where none of them is this process's, the filter is not at fault.
             self.journal.selected |= told.only.is_some();
         }
         let wanted: Vec<String> = ids.into_iter().filter(|id| self.is_wanted(id)).collect();
@@ -122,7 +122,7 @@ impl Session {
         self.journal.plan(wanted);
     }
 
-    /// Tells whoever drives this process what its calibrations chose.
+    /// Tells the process that drives this one what its calibrations chose.
     pub(super) fn tell_choices(&self) {
         if let Some(turns) = &self.turns {
             let choices = calibrate::made();
@@ -130,7 +130,7 @@ impl Session {
         }
     }
 
-    /// Whether the filter, and whoever drives this process, select this benchmark.
+    /// Whether the filter, and the process that drives this one, select this benchmark.
     fn is_wanted(&self, id: &str) -> bool {
         let told = self.turns.as_ref().map(Turns::told);
         self.arguments.selects(id) && told.is_none_or(|told| told.wants(id))
@@ -142,7 +142,7 @@ impl Session {
     }
 
     /// What a group runs: its profile's sizes, and those around crossings that an earlier version
-    /// found.
+    /// kept.
     pub(super) fn sizes_and_rows<'a, W: Workload>(
         &self,
         group: &'a Group<W>,
@@ -155,7 +155,7 @@ impl Session {
         group.plan(self.profile(), |row| extra.of(group.name, row))
     }
 
-    /// Names, a line an implementation, the sizes that the profile leaves out and the
+    /// Names, in one line per implementation, the sizes that the profile leaves out and the
     /// implementations that need a GPU where there is none.
     pub(super) fn name_what_is_left_out<W: Workload>(&mut self, group: &Group<W>) {
         let profile = self.profile();
@@ -206,7 +206,7 @@ impl Session {
         let function = row.function();
         let id = id::id(group.name, &function, size);
         if self.arguments.selects(&id) && !self.is_wanted(&id) {
-            // Another process has it, or had it: Criterion need not keep it in its plots.
+            // Another process measures it, so Criterion need not keep it in its plots.
             return;
         }
         if row.is_gpu()
@@ -289,7 +289,7 @@ impl Session {
             }
             Err(Missing::Failed { text, context_lost }) => {
                 self.journal.fail(&id, self.machine.explain(text));
-                // Whatever the error's name, a context that does not answer is lost.
+                // A context that does not answer is lost, whatever the error's name.
                 let dead = || {
                     self.machine
                         .opened()
@@ -325,7 +325,7 @@ impl Session {
         }
     }
 
-    /// Puts what the results so far answer to processes of their own.
+    /// Puts the questions that the results so far answer to child processes.
     pub(super) fn confirm(&mut self, when: When) {
         let over = self.no_room() || interrupt::signal().is_some();
         if !self.journal.has_begun() || self.takes_turns() || over {
@@ -365,7 +365,7 @@ impl Session {
         (&self.settings.results, self.settings.report_folder())
     }
 
-    /// Says what was left out and what failed.
+    /// Prints what was left out and what failed. Returns the exit code.
     pub(super) fn close(self) -> ExitCode {
         let filter = self.arguments.filter_text();
         let meant = filter.and_then(|filter| {

@@ -75,7 +75,8 @@ const VARIABLES: [&str; 7] = [
     "CROSSOVER_BLAS_LIB",
 ];
 
-/// A remark on each variable that looks like ours and is none, with the one that is meant.
+/// A remark on each variable with our prefix that is not a setting, with the setting that may be
+/// meant.
 pub(crate) fn unknown_variables(names: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut names: Vec<String> = names
         .into_iter()
@@ -101,7 +102,7 @@ pub(crate) struct SettingsError {
 }
 
 impl Settings {
-    /// What the driver says of the device that the settings name; makes no context.
+    /// What the driver says of the device that the settings name; creates no context.
     ///
     /// # Errors
     /// The [`Absence`] that keeps it from being used.

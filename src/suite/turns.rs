@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-/// The version of what is said and told here. A process can be driven only by its own version.
+/// Version of the protocol. A process can be driven only by its own version.
 pub(crate) const PROTOCOL: u32 = 2;
 
-/// What a process says. It waits for the answer after each.
+/// What a process says. It waits for the answer to each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Said {
@@ -25,7 +25,7 @@ pub(crate) enum Said {
         /// What it could run, in order, before it is told to run only some of it.
         ids: Vec<String>,
     },
-    /// Set up, and verified where it is told to; the first sample is next.
+    /// A benchmark is set up, and verified where it is told to; the first sample is next.
     Ready {
         /// The benchmark.
         id: String,
@@ -59,7 +59,7 @@ pub(crate) struct Instructions {
     /// Where what one thread drives is sampled, on both sides: a core whose sibling is busy is
     /// slow for as long as that lasts, and two processes on two cores would differ by it.
     pub(crate) core: Option<usize>,
-    /// Nothing else is set up, timed or recorded; `None` runs everything.
+    /// The benchmarks to run; nothing else is set up, timed or recorded. `None` runs everything.
     pub(crate) only: Option<BTreeSet<String>>,
     /// Compare with float64 before and after the samples. Needed once per executable, not in
     /// each of its processes.
@@ -94,7 +94,8 @@ pub(super) struct Turns {
     told: Instructions,
 }
 
-/// The thread is back on the cores that it had when this is dropped.
+/// Keeps a thread on one core. When this is dropped, the thread may use the cores that it had
+/// before.
 #[cfg(target_os = "linux")]
 pub(super) struct OnOneCore(nix::sched::CpuSet);
 
@@ -106,7 +107,7 @@ impl Drop for OnOneCore {
 }
 
 impl Turns {
-    /// Keeps this thread on the core that both sides share, where there is one.
+    /// Keeps this thread on the core that both sides share, where one is named.
     #[cfg(target_os = "linux")]
     pub(super) fn on_one_core(&self) -> Option<OnOneCore> {
         use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -140,7 +141,7 @@ impl Turns {
         &self.told
     }
 
-    /// Says it and waits for the turn. Once nobody drives any more, the run is over.
+    /// Says it and waits for the turn. Ends the run where nobody answers.
     pub(super) fn say(&self, said: &Said) {
         if self.ask(said) != Some(Told::Go) {
             crate::suite::interrupt::end();
@@ -162,7 +163,7 @@ impl Turns {
         })
     }
 
-    /// The answer; `None` where nobody answers, or nothing that is understood.
+    /// Says it and reads the answer; `None` where there is none, or none that is understood.
     fn ask(&self, said: &Said) -> Option<Told> {
         use std::io::{BufRead, Write};
 

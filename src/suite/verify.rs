@@ -1,5 +1,5 @@
-//! Every implementation of a group held against float64, at small sizes and odd ones: what a
-//! group needs no test of its own for.
+//! Compares every implementation of a group with float64, at small and odd sizes, so that a group
+//! needs no test of its own for that.
 
 use std::rc::Rc;
 
@@ -54,8 +54,8 @@ impl<W: Workload> Group<W> {
         Ok(absent)
     }
 
-    /// A routine that measures fresh processes, which poison and verify for themselves: each
-    /// sample is a time, and none is shorter than a known duration.
+    /// Checks a routine that measures child processes, which poison and verify for themselves: each
+    /// sample must be a time, and none shorter than a known duration.
     fn timed_itself(
         &self,
         routine: &mut dyn Routine,
@@ -76,7 +76,7 @@ impl<W: Workload> Group<W> {
         passes(routine)
     }
 
-    /// What the group says that cannot be, in sentences.
+    /// Contradictions in what the group declares, in sentences.
     pub(super) fn contradictions(&self) -> Vec<String> {
         let mut found = Vec::new();
         let sizes = self.sizes.all();
@@ -116,11 +116,11 @@ fn make<W>(
     }
 }
 
-/// Poison must not pass, a run from restored state must, and so must several in a row without a
-/// wait between them, as a clock has them: what a routine reads, it must not have written, but
-/// for the state that it restores, here before each run. On the GPU the clock's stream is then
-/// held up by a kernel that takes its time: what is on another stream and does not wait for this
-/// one comes too early and works on poison.
+/// Checks that poison fails the comparison with float64, that a run from restored state passes it,
+/// and that several runs in a row pass it, without a wait between them, as a clock makes them. A
+/// routine may read nothing that it has written but the state that it restores, here before each
+/// run. On the GPU, a long kernel holds up the clock's stream meanwhile: work on another stream
+/// that does not wait for this one then comes too early, and works on poison.
 fn written(routine: &mut dyn Routine, gpu: Option<&Gpu>) -> Result<(), RoutineError> {
     let wait = || gpu.map_or(Ok(()), Gpu::synchronize);
     let held_up = gpu.map(|gpu| (0, Some(gpu)));

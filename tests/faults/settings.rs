@@ -8,7 +8,7 @@ pub(crate) fn bad_options() {
     let (_dir, root) = measured();
     let before = files(&root);
     for (arguments, words) in [
-        (&["sound/("][..], "it is no regular expression"),
+        (&["sound/("][..], "it is not a regular expression"),
         (&["--sample-size", "5"], "--sample-size 5: give 10 or more"),
         (&["--measurement-time", "0"], "give seconds above 0"),
         (&["--save-baseline", "new"], "choose a name"),

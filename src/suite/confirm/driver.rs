@@ -1,4 +1,4 @@
-//! Asks the processes, one after the other.
+//! Puts the questions to child processes, one after the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
@@ -13,20 +13,20 @@ use crate::suite::confirm::{ORDER, Order, RunResults, Said, Task};
 use crate::suite::interrupt;
 use crate::workload::calibrate;
 
-/// A process that says nothing for so long hangs.
+/// A process that prints nothing for this long is taken to hang.
 const SILENCE: Duration = Duration::from_secs(300);
-/// How long until a signal is looked for again.
+/// Time between two checks for a signal.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Processes one right after the other meet the same neighbours of a shared host, whose memory
-/// traffic comes and goes within minutes: during the groups they are at least so far apart.
+/// Time between two processes during the groups: those that follow each other at once meet the
+/// same neighbours of a shared host, whose memory traffic comes and goes within minutes.
 const APART: Duration = Duration::from_secs(25);
-/// Where an interval is wider than this after the wanted processes, more are asked: as a factor in
+/// More processes than wanted are asked where an interval is still wider than this: as a factor in
 /// size, and in speedup.
 const USEFUL: (f64, f64) = (1.5, 1.6);
-/// No more than the wanted processes once this much time has gone into them.
+/// No more processes than wanted are asked once this much time has gone into them.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Nor more than this.
+/// Upper bound on the processes.
 const MOST_PROCESSES: usize = 25;
 
 /// Median times by group, size and implementation.
@@ -38,9 +38,9 @@ type Choices = BTreeMap<String, String>;
 /// When processes are asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::suite) enum When {
-    /// One, if the last was some time ago.
+    /// Between two groups: one process, if the last ended [`APART`] ago.
     BetweenGroups,
-    /// Those that the questions lack, and more for what they leave open.
+    /// After all groups: the processes that are still wanted, and more where intervals stay wide.
     AfterGroups,
 }
 
@@ -56,7 +56,7 @@ pub(in crate::suite) struct Confirming {
     asked: usize,
     spent: Duration,
     slowest: Duration,
-    /// A process failed: the next would too.
+    /// A process failed: no other is started, since it would fail too.
     failed: bool,
 }
 
@@ -75,8 +75,8 @@ impl Confirming {
         }
     }
 
-    /// Asks as many processes as it is time for. `keep` is called after each, with what all of them
-    /// said so far.
+    /// Asks the processes that are due. `keep` is called after each, with the answers of all of them
+    /// so far.
     pub(in crate::suite) fn confirm(
         &mut self,
         when: When,
@@ -131,7 +131,7 @@ impl Confirming {
         self.since = Instant::now();
         let (times, choices) = match said {
             Ok(said) => said,
-            // What fails once fails again.
+            // Where one process fails, the next would too.
             Err(error) => {
                 if interrupt::signal().is_none() {
                     eprintln!("note: process {} did not answer: {error}", self.asked);
@@ -187,7 +187,7 @@ impl Confirming {
         Order { choices, tasks }
     }
 
-    /// What all processes said so far.
+    /// The answers of all processes so far.
     fn said(&self) -> Vec<Confirmation> {
         let asked = self.asking.questions.iter().map(|question| &question.asked);
         asked
@@ -205,7 +205,7 @@ fn too_wide(questions: &[Question]) -> Vec<bool> {
         .into_iter()
         .zip(&asked)
         .map(|(answer, asked)| {
-            // What no process could answer stays so.
+            // A question that no process could answer is not asked again.
             !asked.processes.is_empty()
                 && answer.is_none_or(|answer| {
                     let size = match answer.from {
@@ -219,7 +219,7 @@ fn too_wide(questions: &[Question]) -> Vec<bool> {
         .collect()
 }
 
-/// What one process says to a question; `None` unless it says all.
+/// What one process answers to a question; `None` where a time is missing.
 fn duels(asking: &Asking, question: &Question, times: &Times) -> Option<Vec<Duel>> {
     let group = &question.asked.group;
     question
@@ -242,8 +242,8 @@ fn duels(asking: &Asking, question: &Question, times: &Times) -> Option<Vec<Duel
         .collect()
 }
 
-/// Starts a process with the order and waits for what it says and chose. What it could not measure
-/// is told and is not among the times.
+/// Starts a process with the order and waits for its answer, and for what its calibrations chose.
+/// What it could not measure is printed as a note and is not among the times.
 fn ask(order: &Order) -> Result<(Times, Choices), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let executable = std::env::current_exe().map_err(|e| text(&e))?;

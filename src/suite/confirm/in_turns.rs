@@ -12,14 +12,14 @@ use crate::suite::settings::Settings;
 use crate::timing::{Clock, CudaTime};
 use crate::workload::routine::{Routine, RoutineError, Workload};
 
-/// A sample takes at least this long, so that what the host does now and then is spread over all
-/// of them.
+/// A sample takes at least this long, so that occasional work of the host is spread over all of
+/// them.
 const SAMPLE: Duration = Duration::from_millis(2);
 /// Samples of each implementation: few, since processes differ by more than the samples of one.
 const SAMPLES: usize = 7;
-/// As many where an iteration is long.
+/// Samples of an implementation whose iterations are long.
 const FEWEST_SAMPLES: usize = 5;
-/// An implementation with longer iterations gets fewer samples.
+/// An implementation whose iterations take longer than this gets fewer samples.
 const LONGEST: Duration = Duration::from_millis(250);
 
 /// What implementations that take turns need.
@@ -57,7 +57,7 @@ impl<W: Workload> Group<W> {
         if rows.len() < task.functions.len() {
             return Err("an implementation is not there".into());
         }
-        // All are there at once.
+        // All of them are set up at once, and need memory together.
         let on_gpu = rows.iter().filter(|row| row.is_gpu()).count() as u64;
         let host = W::host_bytes(size).saturating_mul(rows.len() as u64);
         let device = (on_gpu > 0).then(|| W::device_bytes(size).saturating_mul(on_gpu));
@@ -110,8 +110,8 @@ impl TakingTurns {
         }
     }
 
-    /// Runs it once from restored state, verifies it where that is wanted, and finds out how many iterations a sample
-    /// takes.
+    /// Runs a side once from restored state, verifies it if `verify`, and chooses the iterations of
+    /// a sample.
     fn prepare(&self, side: &mut Side, verify: bool) -> Result<(), RoutineError> {
         side.routine.restore()?;
         side.routine.poison()?;
@@ -127,7 +127,7 @@ impl TakingTurns {
                 .into());
             }
         }
-        // Until a measurement is long enough to be believed.
+        // Until a measurement is long enough to be trusted.
         loop {
             let iterations = side.iterations;
             let ns = self.measure(side, iterations)?;
@@ -142,7 +142,7 @@ impl TakingTurns {
         }
     }
 
-    /// Nanoseconds of so many iterations from restored state.
+    /// Times `iterations` from restored state, in nanoseconds.
     fn measure(&self, side: &mut Side, iterations: u64) -> Result<f64, RoutineError> {
         if side.launches > 0 {
             // The CPU may have had a long turn, and the device's clock has come down meanwhile.
@@ -151,13 +151,13 @@ impl TakingTurns {
         let routine = &mut side.routine;
         routine.restore()?;
         if side.launches > 0 {
-            // None of that is in the sample.
+            // Restoring must have ended before the sample begins.
             self.wait()?;
         }
         Ok((self.time).measure(side.clock, iterations, side.launches, &mut || routine.run())?)
     }
 
-    /// Samples all sides, forwards and backwards in turn.
+    /// Samples all sides in turn, alternately forwards and backwards through them.
     fn take_turns(&self, sides: &mut [Side]) -> Result<(), RoutineError> {
         let mut samples = SAMPLES;
         let mut taken = 0;

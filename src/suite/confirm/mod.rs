@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 /// Set in a process that is to answer: an [`Order`] as JSON.
 const ORDER: &str = "CROSSOVER_CONFIRMS";
 
-/// The results whose answers are put to processes.
+/// The results whose answers are put to child processes.
 #[derive(Clone, Copy)]
 pub(super) struct RunResults<'a> {
     pub results: &'a Path,
@@ -44,7 +44,7 @@ pub(super) struct Task {
     size: u64,
     /// Device and name of each, such as `gpu/cublas`.
     functions: BTreeSet<String>,
-    /// Compare with float64 before timing: needed once, not in each process.
+    /// Whether to compare with float64 before timing: needed once, not in each process.
     verify: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A process that answers.
+//! The child process that answers.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -12,8 +12,8 @@ use crate::timing::catch_panic;
 use crate::workload::calibrate;
 use crate::workload::routine::RoutineError;
 
-/// Measures and prints what it was ordered to, if the environment says that this is what the
-/// process is for; `None` otherwise.
+/// Carries out the order in the environment, and prints the answer; `None` in a process without an
+/// order.
 pub(crate) fn answer(groups: impl FnOnce() -> Vec<AnyGroup>) -> Option<ExitCode> {
     let order = std::env::var(ORDER).ok()?;
     Some(match carry_out(&order, &groups()) {

@@ -1,4 +1,4 @@
-//! What a run asks.
+//! The questions of a run.
 
 use crate::analysis::crossover::one_process;
 use crate::analysis::crossover::pairs::{Found, best_at, curve, find, headlines};
@@ -9,13 +9,13 @@ use crate::results::machine::Machine;
 use crate::suite::confirm::RunResults;
 use crate::timing::Clock;
 
-/// A question, and what the run itself says to it.
+/// A question, and the run's own answer to it.
 pub(super) struct Question {
-    /// With what the processes so far said.
+    /// The question with the answers of the processes so far.
     pub(super) asked: Confirmation,
-    /// Processes that it was put to, also those that could not say.
+    /// Number of processes that it was put to, including those that could not answer.
     pub(super) put: usize,
-    /// Where the run sees the crossing.
+    /// Where the run itself puts the crossing.
     near: f64,
     /// The GPU's times, where they are another machine's.
     pub(super) gpu_times: Option<Curve>,
@@ -39,7 +39,7 @@ pub(super) struct Asking {
 impl Asking {
     /// Reads the results again, and adds the questions that they newly answer.
     pub(super) fn renew(&mut self, of: RunResults<'_>) {
-        // What is unsteady there is what the processes are for.
+        // Also what was unsteady: the processes can decide it.
         self.machine = Machine::read(of.results, "this machine", false).with_unsteady();
         let others = Machine::read_folders(of.references);
         let of_this_run = |found: &&Found| {
@@ -81,7 +81,7 @@ fn question(found: &Found, others: &[Machine]) -> Option<Question> {
         }
     };
     let near = match (found.crossing.answer, found.crossing.for_good()) {
-        // Which crossing? The speedup alone is asked about.
+        // There is more than one crossing, so only the speedup is asked about.
         (Answer::CrossesBack, _) => f64::NAN,
         (Answer::Always, None) => 0.0,
         (Answer::Undecided, None) if found.speedup >= 1.0 => 0.0,

@@ -1,11 +1,10 @@
 //! What limits a benchmark at its size: launches, the link, a cache, the memory or arithmetic.
 //!
 //! A share of a limit is the time that the work would take at that limit over the time that it
-//! took. So the launches of an iteration compare with the other limits: what they take by
+//! took. So the launches of an iteration compare with the other limits: the time that they take by
 //! themselves, as this run measured it with an empty kernel, over the time of the iteration. The
-//! nearest of all limits is what a faster machine would have to be faster at. A launch that is
-//! waited for takes longer than one in a queue, which was measured: its share is the least that
-//! it may be.
+//! nearest of all limits is what a faster machine would have to be faster at. An awaited launch
+//! takes longer than the queued one that was measured, so its share is a lower bound.
 
 use crate::analysis::limits::{self, Kind};
 use crate::model::id::Device;
@@ -17,7 +16,7 @@ use crate::timing::Clock;
 /// The nearest limit of a benchmark.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Bottleneck {
-    /// What it is of.
+    /// The kind of limit.
     pub kind: Kind,
     /// The share that is reached; `None` where a cache serves a part that is not known.
     pub share: Option<f64>,
@@ -51,7 +50,7 @@ fn launches(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Option
         return None;
     }
     let each = match benchmark.clock? {
-        // Behind a gate what is left of a launch is the constant of each kernel.
+        // Behind a gate, the constant of each kernel is all that is left of a launch.
         Clock::EventsGated | Clock::EventsCold => "empty_kernel",
         _ => "launch_latency",
     };

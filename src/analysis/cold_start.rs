@@ -1,12 +1,12 @@
-//! What a fresh process pays before its first result, put together from the phases that were
-//! measured, whichever group they stand in.
+//! What a process pays before its first result: the sum of the phases that were measured, whichever
+//! group has them.
 
 use crate::model::role::{Does, Library, Phase};
 use crate::results::curves::{Benchmark, Series};
 use crate::results::machine::Machine;
 use crate::timing::Clock;
 
-/// The first result that is waited for.
+/// The first result that is awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum First {
     /// A kernel from CUDA C++ source.

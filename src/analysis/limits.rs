@@ -1,8 +1,7 @@
-//! How much of what the machine can do a benchmark reaches.
+//! The share of the machine's limits that a benchmark reaches.
 //!
-//! A benchmark is held against what its own run measured ([`RunRecord::ceilings`],
-//! [`RunRecord::curves`]) on its own device. Of the limits that apply, the one that is nearest
-//! binds:
+//! A benchmark is compared with the limits that its own run measured ([`RunRecord::ceilings`],
+//! [`RunRecord::curves`]) on its own device. Of those that apply, the nearest binds:
 //!
 //! | work | against |
 //! | --- | --- |
@@ -12,12 +11,11 @@
 //! | CPU, one thread, no answer | `flop` over `cpu_fma_1` |
 //!
 //! **Peak.** Multiprocessors times FLOP per clock of the format ([`flop_per_clock`]) times the
-//! SM clock: the median of what NVML saw while it ran, or the device's highest without telemetry,
-//! where the share is the least that it may be. f32 on a device that the table does not know is
-//! held against `gpu_fma`. What f32 is emulated by counts: the products in the narrower format,
-//! over that format's peak. A row that is far above the peak of the format that it declares
-//! computes in another one, and that peak is not its own. A library's rate (`gpu_sgemm`) is no
-//! limit.
+//! SM clock: the median of NVML's readings while it ran, or the device's highest without telemetry,
+//! where the share is a lower bound. f32 on a device that the table does not know is compared with
+//! `gpu_fma`. Of emulated f32 the products in the narrower format count, over that format's peak. A
+//! row that is far above the peak of the format that it declares computes in another one, and has no
+//! share of that peak. A library's rate (`gpu_sgemm`) is not a limit.
 //!
 //! **Bandwidth.** The working set is `bytes` over the kernels of an iteration, each of which is
 //! taken to pass over an equal part. The limit is the highest rate, reading or copying, at that
@@ -35,7 +33,7 @@
 //!
 //! A curve that exceeds the link's rate at some size copies both ways at once, and its share is
 //! that of both ways together. Code on one thread that may be an answer stands for the whole
-//! CPU, and is held against it.
+//! CPU, and is compared with that.
 //!
 //! [`RunRecord::ceilings`]: crate::model::record::RunRecord::ceilings
 //! [`RunRecord::curves`]: crate::model::record::RunRecord::curves
@@ -65,7 +63,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Each of them, in the order in which they usually bind as the size grows.
+    /// All of them, in the order in which they usually bind as the size grows.
     pub(crate) const ALL: [Kind; 5] = [
         Kind::Launch,
         Kind::Link,
@@ -172,14 +170,14 @@ const NOISE: f64 = 1.03;
 /// How far above a peak a rate must be to be one of another format.
 const OTHER_FORMAT: f64 = 1.2;
 
-/// From so many times the L2 cache on, what it may keep from one pass over the data to the next
+/// From this many times the L2 cache on, what it may keep from one pass over the data to the next
 /// is within [`NOISE`] of them.
 const REUSED: f64 = 32.0;
 
-/// From so many times the L2 cache on, a pass is one of the memory.
+/// From this many times the L2 cache on, a pass over the data reads the memory.
 const BEYOND: f64 = 8.0;
 
-/// Caches of a CPU show where the bandwidth at a working set is so much above the memory's.
+/// A working set lies in the CPU's caches where its bandwidth is this factor above the memory's.
 const ABOVE_MEMORY: f64 = 1.25;
 
 /// The share that `benchmark` of `series` reaches; `None` where its cost or the limit is
@@ -188,8 +186,8 @@ pub(crate) fn share(series: &Series, benchmark: &Benchmark, machine: &Machine) -
     nearest(series, benchmark, machine).map(|(share, _)| share)
 }
 
-/// The same with the fraction by which it was found to be the nearest; of what a cache serves in
-/// part, over the memory's rate.
+/// As [`share`], with the fraction that makes it the nearest; where a cache serves a part, that
+/// over the memory's rate.
 pub(crate) fn nearest(
     series: &Series,
     benchmark: &Benchmark,
@@ -283,7 +281,7 @@ fn gpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
     let kernels = benchmark.cost.launches.unwrap_or(1).max(1);
     let set = benchmark.cost.bytes? / f64::from(kernels);
     let cache = limits.gpu.as_ref()?.l2_bytes.filter(|bytes| *bytes > 0)? as f64;
-    // Before there were curves, or where no kernel could be compiled.
+    // For results without curves: earlier versions, or no kernel could be compiled.
     let copied = || limits.ceiling("gpu_copy");
     let at = |set| bandwidth(limits, Device::Gpu, set);
     let memory = || at(f64::INFINITY).or_else(copied);

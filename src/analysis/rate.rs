@@ -32,8 +32,8 @@ impl Work {
     }
 }
 
-/// Above this many FLOP a byte, at the largest size, arithmetic is what a group is about:
-/// processors of today balance between about 5 and 20.
+/// Above this many FLOP per byte at the largest size, a group is about arithmetic: today's
+/// processors balance between about 5 and 20.
 const ARITHMETIC: f64 = 8.0;
 
 /// FLOP/s or B/s, by the least arithmetic intensity at the largest size, so that every curve

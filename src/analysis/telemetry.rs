@@ -1,5 +1,5 @@
-//! What the telemetry of a benchmark says: what slowed the GPU meanwhile, and what energy an
-//! iteration took.
+//! What the telemetry of a benchmark says: what slowed the GPU, and how much energy an iteration
+//! took.
 
 use crate::model::environment::Environment;
 use crate::model::median::median;
@@ -16,7 +16,7 @@ const FILLED: f64 = 0.9;
 const POWER: [&str; 2] = ["power cap", "hardware power brake"];
 
 /// What held the clock down while a benchmark ran: the reasons of throttling, and whether the
-/// clock fell. Empty where nothing did, and where nobody looked.
+/// clock fell. Empty where nothing did, and without telemetry.
 pub(crate) fn slowed(benchmark: &Benchmark) -> Vec<&str> {
     use TelemetryEventKind::{ClockFell, ThrottlingSetIn};
     let of = |kind| events(benchmark).filter(move |e| e.kind == kind);
@@ -32,7 +32,7 @@ pub(crate) fn slowed(benchmark: &Benchmark) -> Vec<&str> {
     words
 }
 
-/// Whether throttling was seen; `None` where nobody looked.
+/// Whether there was throttling; `None` where the clock was not read.
 pub(crate) fn throttled(benchmark: &Benchmark) -> Option<bool> {
     let after = benchmark.throttle_reasons.as_ref()?;
     let meanwhile = events(benchmark).any(|e| e.kind == TelemetryEventKind::ThrottlingSetIn);

@@ -1,5 +1,5 @@
-//! How far an answer may be trusted: how many processes, runs and boards it is of, how wide its
-//! interval is, and what disturbed the measurements that it rests on.
+//! How far an answer may be trusted: the number of its processes, runs and boards, the width of its
+//! interval, and what disturbed the measurements that it rests on.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ impl Grade {
 }
 
 impl Trust {
-    /// What the marks come to.
+    /// The grade of the marks together.
     pub(crate) fn grade(&self) -> Grade {
         let doubts = self.agree < self.processes
             || !self.slowed.is_empty()

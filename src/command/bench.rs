@@ -16,13 +16,14 @@ use crate::suite::profiles::Profiles;
 use crate::suite::runner::Suite;
 use crate::workload::run_child;
 
-/// Runs the groups as the settings and the command line say, writes the report, and gives the
-/// exit code: 0, 1 if a benchmark or the GPU that was asked for failed, 2 where nothing could be
+/// Runs the groups as the settings and the command line say, writes the report, and returns the
+/// exit code: 0; 1 if a benchmark or the GPU that was asked for failed; 2 where nothing could be
 /// done (a bad setting or option, a folder that cannot be written to, a group that contradicts
-/// itself), 128 and the signal's number where one ended the run.
+/// itself); 128 plus the signal's number where one ended the run.
 ///
-/// `groups` is called once, and not at all in a child process that this executable starts for
-/// a benchmark of a fresh process. Call this first in `main`:
+/// `groups` is called once, and not at all in the child processes that the executable starts to
+/// measure the start of a process. Call this first in `main`, since these must not do anything
+/// before:
 ///
 /// ```no_run
 /// use std::process::ExitCode;

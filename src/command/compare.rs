@@ -15,7 +15,7 @@ use crate::results::source::Source;
 ///
 /// BASE and NEW are each the name of a baseline (`cargo bench -- --save-baseline NAME`), a
 /// folder of results (its latest run), or FOLDER:NAME for a baseline in a folder. Give
-/// several runs a side, separated by commas, to compare them pair by pair: `main-1,main-2
+/// several runs per side, separated by commas, to compare them pair by pair: `main-1,main-2
 /// mine-1,mine-2`.
 ///
 /// Exit code: 0 clean, 1 slower (see --fail-on), 2 nothing could be compared.

@@ -1,4 +1,5 @@
-//! The commands: a run of the benchmarks, and what lies around it, one file per subcommand.
+//! The `main` of a bench executable ([`bench`]), and the command `crossover` ([`run`]), one file
+//! per subcommand.
 
 mod ab;
 mod bench;
@@ -50,7 +51,9 @@ Environment variables:
 Exit codes: 0 success, 1 a comparison found what it was told to fail on, or a run failed,
 2 nothing could be done (settings, files), 130 interrupted";
 
-/// Runs the subcommand that the command line names, and gives the exit code.
+/// The `main` of the command `crossover`: runs the subcommand that the command line names, and
+/// returns the exit code: 0, 1 where a comparison found what it was told to fail on or a run
+/// failed, 2 where nothing could be done, 130 where the user interrupted.
 pub fn run() -> ExitCode {
     pipe::end_with_the_reader();
     let outcome = match Arguments::parse().command {

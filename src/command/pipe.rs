@@ -1,4 +1,4 @@
-//! What happens when the reader of the output goes away.
+//! How the command ends when the reader of its output goes away.
 
 /// Ends this process without a word when the reader of its output goes away (`| head -1`), as
 /// other commands end: Rust would have it panic.

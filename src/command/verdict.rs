@@ -31,13 +31,13 @@ pub(crate) struct VerdictArgs {
     /// Print JSON instead of the table (docs/comparing.md describes it)
     #[arg(long)]
     json: bool,
-    /// Write a page with both curves and the change a size
+    /// Write a page with both curves and the change at each size
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
 impl VerdictArgs {
-    /// What the library needs of it.
+    /// The options of the comparison.
     pub(crate) fn options(&self) -> anyhow::Result<Options> {
         if !(self.threshold > 0.0 && self.threshold < 100.0) {
             bail!(

@@ -15,7 +15,7 @@ use statrs::function::gamma::ln_gamma;
 
 use crate::model::id::Device;
 
-/// One way that a class may be, and how much speaks for it.
+/// One hypothesis about a class, and its weight.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Belief {
     /// Variance of the logarithm of a change between two processes of the same code, beside the
@@ -46,19 +46,19 @@ pub(super) struct Evidence {
 /// Degrees of freedom that are tried.
 const FREEDOMS: [f64; 9] = [1.0, 1.5, 2.0, 3.0, 4.5, 7.0, 11.0, 20.0, 60.0];
 
-/// How much speaks for each where one pair of runs is all there is to learn from: 60 benchmarks
-/// without a change tell a heavy tail from a light one only where it is very heavy, and with the
-/// heaviest in mind nothing could ever be called.
+/// The weights of these where there is only one pair of runs to learn from: 60 benchmarks without a
+/// change tell a heavy tail from a light one only where it is very heavy, and with equal weights
+/// nothing could ever be called.
 const IF_ONE_PAIR: [f64; 9] = [0.001, 0.003, 0.01, 0.05, 0.15, 0.25, 0.25, 0.18, 0.106];
 
-/// The same of a GPU, where some kernels have two speeds, of which a process draws one: on an
+/// The same for a GPU, where some kernels have two speeds, one of which each process draws: on an
 /// H200 three of fifteen differed by 2 to 4 % between processes, and most of the others by 0.1 %.
 const IF_ONE_PAIR_ON_GPU: [f64; 9] = [0.01, 0.03, 0.08, 0.16, 0.2, 0.2, 0.16, 0.1, 0.06];
 
 /// The standard deviations that are tried lie this far apart, as logarithms.
 const STEP: f64 = 0.2;
 
-/// So many of them on either side of what is assumed.
+/// Number of them on either side of the assumed one.
 const STEPS: i32 = 20;
 
 /// Standard deviation of the logarithm of the assumption's error: it may well be three times too
@@ -147,7 +147,7 @@ impl Beliefs {
     /// that thin out with their size are how this machine drifts.
     pub(super) fn after_changes(self, changes: &[(f64, f64)]) -> Self {
         const SHARES: [f64; 4] = [0.05, 0.15, 0.3, 0.5];
-        // True changes are large beside the drift, or the two could change their places.
+        // True changes are taken to be large beside the drift: else the two could swap roles.
         const SIZES: [f64; 3] = [3.0, 10.0, 30.0];
         let noise =
             changes.iter().map(|(_, noise)| noise).sum::<f64>() / changes.len().max(1) as f64;

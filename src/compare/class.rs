@@ -5,9 +5,9 @@ use std::fmt;
 use crate::model::id::{self, Device};
 use crate::timing::Clock;
 
-/// Below this time a launch a benchmark is short: fixed costs (where a buffer lies, how a
-/// loop is aligned, how a launch falls on the queue) are a larger share of it, so it drifts
-/// more and is judged among its own kind. Nanoseconds.
+/// A benchmark is short where it takes less than this per launch, in nanoseconds: fixed costs (the
+/// place of a buffer, the alignment of a loop, the timing of a launch in the queue) are a larger
+/// share of it, so it drifts more, and is judged together with other short ones.
 ///
 /// On an H200 each launch behind a gate costs up to 150 ns more in one process than in the
 /// next: 5 % of an empty kernel, 0.5 % of one that takes 20 µs.
@@ -45,9 +45,9 @@ impl Class {
         }
     }
 
-    /// What is assumed of the drift before anything is seen: standard deviation of the
-    /// change between two processes that run the same code. It may be wrong by a factor of
-    /// three, and fades as evidence arrives.
+    /// The drift that is assumed without evidence: the standard deviation of the change between two
+    /// processes that run the same code. It may be wrong by a factor of three, and counts for less
+    /// as evidence arrives.
     ///
     /// The figures of a GPU are about those of an H200 on a shared host, in turns; that of a CPU is
     /// a guess. Short device times behind a gate carry what a launch costs the device, which

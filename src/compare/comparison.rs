@@ -19,7 +19,7 @@ pub(crate) struct Options {
     pub filter: Option<Regex>,
     /// Smallest change worth a verdict, as a fraction.
     pub threshold: f64,
-    /// So many pairs of runs at first were run to choose what is tested for a change in the later
+    /// Number of the first pairs of runs that only choose what is tested for a change in the later
     /// ones; 0 where all count.
     pub screened: usize,
     /// What two runs of the same code, one after the other, differ by on this machine, by class.
@@ -150,8 +150,8 @@ fn labels(side: &[Baseline]) -> Vec<String> {
 }
 
 impl Comparison {
-    /// What has been decided where it may be: after the pairs that chose, and at each interim analysis of the
-    /// later ones.
+    /// Ids that are decided, where that may be said: after the pairs that chose, and at each interim
+    /// analysis of the later ones.
     pub(crate) fn decided(&self) -> impl Iterator<Item = String> {
         let is_decided = |row: &&Row| {
             let confirmed = row.base_samples.len().saturating_sub(self.screened);
@@ -163,7 +163,7 @@ impl Comparison {
             .map(|row| row.id.clone())
     }
 
-    /// What more pairs could decide, and how many it would take.
+    /// Ids that more pairs could decide, and how many pairs that would take.
     pub(crate) fn open(&self) -> impl Iterator<Item = (&str, f64)> {
         self.rows
             .iter()

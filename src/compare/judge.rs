@@ -37,8 +37,8 @@ pub(crate) const ALONE: &str = "one benchmark of its class over one pair of runs
 pub(super) struct Question<'a> {
     /// Smallest change worth a verdict, as a fraction.
     pub(super) threshold: f64,
-    /// So many rounds at first were run to choose what is tested for a change in the later ones;
-    /// 0 where all rounds count.
+    /// Number of the first rounds that only choose what is tested for a change in the later ones; 0
+    /// where all rounds count.
     pub(super) screened: usize,
     /// What two runs of the same code, one after the other, differ by on this machine.
     pub(super) known: &'a BTreeMap<String, Beliefs>,
@@ -55,8 +55,8 @@ pub(super) struct Judged {
     /// What the resolution is of: all pairs, to be asked with this error and of so many pairs.
     /// `None` where no change is called.
     resolving: Option<(Estimate, f64, usize)>,
-    /// So many more pairs of processes would decide it, by what is known now; infinite where no
-    /// number would.
+    /// Number of further pairs of processes that would decide it, as far as is known now; infinite
+    /// where none would.
     pub(super) more_pairs: f64,
     pub(super) reason: Option<&'static str>,
 }
@@ -231,7 +231,7 @@ impl Change {
     }
 }
 
-/// So many pairs, and the share of the error that their analysis may spend.
+/// The number of pairs at the last analysis, and the share of the error that it may spend.
 fn last_analysis(pairs: usize) -> (usize, f64) {
     let all = analyses(pairs, true);
     *all.last().expect("all pairs are analysed")
@@ -244,7 +244,7 @@ fn more_pairs(all: &Estimate, change: Option<&Change>, edge: f64) -> f64 {
     const CHANGED: f64 = 4.5;
     /// And equivalence.
     const SAME: f64 = 2.3;
-    /// Beyond it nobody counts.
+    /// Beyond this number of pairs it counts as never.
     const FEW: f64 = 1e6;
     let have = all.pairs as f64;
     let (size, error) = (all.centre().abs(), all.deviation / have.sqrt());

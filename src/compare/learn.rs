@@ -16,7 +16,7 @@ use crate::compare::case::{Case, Pair};
 use crate::compare::class::Class;
 use crate::model::median::median;
 
-/// So many benchmarks must have taken part in a pair to say what was common to them.
+/// Least number of benchmarks in a pair that tell what was common to them.
 const ENOUGH_BENCHMARKS: usize = 4;
 
 /// Times that the common and the own part are fitted in turn.

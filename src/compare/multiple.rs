@@ -1,7 +1,7 @@
 //! Many benchmarks judged at once, and some of them more than once.
 
-/// The first interim analysis is made after so many pairs of processes, the next each time that
-/// there are half as many more.
+/// Pairs of processes before the first interim analysis; another follows each time that their
+/// number has grown by half.
 pub(super) const FIRST_ANALYSIS: usize = 6;
 
 /// Which of the tested benchmarks changed, when the expected share of false ones among those
@@ -9,7 +9,7 @@ pub(super) const FIRST_ANALYSIS: usize = 6;
 /// practical and powerful approach to multiple testing", Journal of the Royal Statistical Society
 /// B 57, 1995). When nothing changed, that is the probability that anything is chosen.
 ///
-/// Gives how many there are and the largest probability among them; `None` for none.
+/// Returns how many changed and the largest probability among them; `None` where none did.
 pub(super) fn discoveries(probabilities: &[f64], error: f64) -> Option<(usize, f64)> {
     let mut sorted = probabilities.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -33,8 +33,8 @@ fn planned() -> impl Iterator<Item = usize> {
 }
 
 /// The numbers of pairs at which `pairs` of them have been analysed, and the share of the error
-/// that each analysis may spend: 1/2, 1/6, 1/12 and so on, which is 1 in all. Without any on the way
-/// the only one has all of it.
+/// that each analysis may spend: 1/2, 1/6, 1/12 and so on, which is 1 in all. Without any on the
+/// way the only one has all of it.
 pub(super) fn analyses(pairs: usize, on_the_way: bool) -> Vec<(usize, f64)> {
     if !on_the_way {
         return vec![(pairs, 1.0)];

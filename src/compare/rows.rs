@@ -26,7 +26,7 @@ pub(crate) struct Judgement {
     pub resolution: f64,
     /// Pairs of runs behind the ratio.
     pub pairs: usize,
-    /// So many more would decide it, where it is not decided; infinite where none would.
+    /// Number of further pairs that would decide it, where it is open; infinite where none would.
     pub more_pairs: f64,
 }
 

@@ -15,7 +15,7 @@ use crate::results::files::{FileError, copy};
 use crate::results::layout::{TEMPORARY, earlier};
 use crate::results::stored::is_whole;
 
-/// What a result is called in the folder where it is out of the way.
+/// Name of a result in the folder that it is set aside in.
 const RESULT: &str = "result";
 
 /// An attempt under way.
@@ -24,8 +24,7 @@ pub(crate) struct Attempt {
     places: Vec<Place>,
 }
 
-/// A whole result that is out of the way while its benchmark is measured once more. Gone when
-/// dropped.
+/// A whole result that is set aside while its benchmark is measured again. Dropping it removes it.
 #[must_use]
 pub(crate) struct Aside(Vec<(PathBuf, TempDir)>);
 
@@ -40,7 +39,7 @@ impl Attempt {
     /// Criterion reads before it replaces it. An attempt that was cut short is undone first.
     ///
     /// # Errors
-    /// What the file system refuses; then everything is as it was.
+    /// The file that the system refuses to move; then everything is as it was.
     pub(crate) fn begin(folder: &Path, new: &str, copied: Option<&str>) -> Result<Self, FileError> {
         fs::create_dir_all(folder).map_err(|e| FileError::io(folder, e))?;
         let mut this = Self { places: Vec::new() };
@@ -57,7 +56,7 @@ impl Attempt {
         Ok(this)
     }
 
-    /// The attempt left a whole result: what it replaced is no longer needed.
+    /// Ends an attempt that left a whole result: what it replaced is removed.
     pub(crate) fn done(self) {
         for place in &self.places {
             // What cannot be removed now is removed by the next attempt.
@@ -65,12 +64,11 @@ impl Attempt {
         }
     }
 
-    /// The attempt left a whole result that is to be measured once more: what was there before is
-    /// there again, so that Criterion compares with that, and the result may be
-    /// [put back](Aside::put_back).
+    /// Ends an attempt whose whole result is to be measured again: restores what was there before,
+    /// so that Criterion compares with that. The result may be [put back](Aside::put_back).
     ///
     /// # Errors
-    /// What the file system refuses; then the result is gone.
+    /// The file that the system refuses to move; then the result is lost.
     pub(crate) fn set_aside(self) -> Result<Aside, FileError> {
         let mut aside = Vec::new();
         for place in self.places.iter().filter(|place| place.dir.is_dir()) {
@@ -84,7 +82,7 @@ impl Attempt {
         all.collect::<Result<_, _>>().map(Aside)
     }
 
-    /// The attempt failed: what was there before is there again.
+    /// Ends an attempt that failed: restores what was there before.
     pub(crate) fn undo(self) {
         for place in &self.places {
             place.restore();
@@ -93,10 +91,10 @@ impl Attempt {
 }
 
 impl Aside {
-    /// The second measurement came to nothing: this is the result.
+    /// Makes this the result again, where the second measurement failed.
     ///
     /// # Errors
-    /// What the file system refuses.
+    /// The file that the system refuses to move.
     pub(crate) fn put_back(self) -> Result<(), FileError> {
         for (dir, from) in self.0 {
             let put = || -> io::Result<()> {

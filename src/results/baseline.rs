@@ -12,7 +12,7 @@ use crate::results::stored::Contents;
 /// One benchmark of a baseline.
 #[derive(Clone, Debug)]
 pub(crate) struct Sampled {
-    /// Time of an iteration, nanoseconds, a sample each, in the order they were taken.
+    /// Time of an iteration, nanoseconds, one per sample in the order in which they were taken.
     pub ns: Vec<f64>,
     /// What lies beside it; `None` where it is missing or describes other samples.
     pub sidecar: Option<Sidecar>,
@@ -27,9 +27,9 @@ pub(crate) struct Baseline {
     pub results: BTreeMap<String, Sampled>,
     /// The runs that its sidecars name.
     pub runs: BTreeMap<String, RunRecord>,
-    /// What could not be read and what that means, a sentence each with the path.
+    /// What could not be read and what that means, each a sentence with the path.
     pub problems: Vec<String>,
-    /// Ids that are there and could not be read.
+    /// Ids of results that exist and could not be read.
     broken_ids: BTreeSet<String>,
     /// Folders (under the root, without the baseline's name) whose id is unknown.
     broken_folders: BTreeSet<PathBuf>,
@@ -109,7 +109,7 @@ impl Baseline {
                 .is_some_and(|folder| self.broken_folders.contains(folder))
     }
 
-    /// Why a benchmark is not there, if a run says so.
+    /// Why a benchmark has no result, if a run says so.
     pub(crate) fn why_absent(&self, id: &str) -> Option<String> {
         self.runs.values().find_map(|run| {
             let failed = run.failed.iter().find(|f| f.id == id);

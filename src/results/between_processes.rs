@@ -1,4 +1,4 @@
-//! What processes of the same code differ by: more than the samples of one process show.
+//! The spread between processes of the same code: more than the samples of one process show.
 //!
 //! A confidence interval from the samples of one process says where the median of that process
 //! lies. The next process has its memory elsewhere, other threads beside it, another launch
@@ -14,12 +14,12 @@ use crate::model::role::{Data, Does};
 use crate::results::curves::Benchmark;
 use crate::timing::Clock;
 
-/// Below this time of an iteration, ns, fixed costs are a large share: a launch behind a gate costs up
-/// to 150 ns more in one process than in the next on an H200.
+/// Below this time of an iteration, ns, fixed costs are a large share: a launch behind a gate costs
+/// up to 150 ns more in one process than in the next on an H200.
 const SHORT_NS: f64 = 20_000.0;
 
-/// What is assumed of a class counts as so many degrees of freedom: five processes may all have met
-/// a quiet host, and the next one meets another.
+/// Degrees of freedom that the assumption on a class counts for: five processes may all have met a
+/// quiet host, and the next one another.
 const ASSUMED_FREEDOM: f64 = 24.0;
 
 /// Benchmarks whose spread is learnt together.
@@ -74,11 +74,11 @@ impl Class {
 pub(super) struct BetweenProcesses(BTreeMap<Class, f64>);
 
 impl BetweenProcesses {
-    /// From what processes answered.
+    /// The spread by what processes answered.
     pub(super) fn of(confirmations: &[Confirmation]) -> Self {
         /// Group, implementation, size, and whether it is the GPU's.
         type Benchmark<'a> = (&'a str, &'a str, u64, bool);
-        // Several questions may share what one process measured, to the last bit.
+        // Several questions may share a measurement of one process: equal times count once.
         let mut medians: BTreeMap<Benchmark<'_>, (Class, BTreeMap<u64, f64>)> = BTreeMap::new();
         for asked in confirmations {
             for duels in &asked.processes {

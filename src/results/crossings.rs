@@ -1,5 +1,5 @@
-//! `<root>/crossings.json`: sizes around crossings, which versions before answers rested on several
-//! processes kept for their next run.
+//! `<root>/crossings.json`: sizes around crossings, which earlier versions, whose answers rested on
+//! one process, kept for their next run.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub(crate) struct Crossings {
     pub schema: u32,
     /// CPU and GPU the crossings were found on.
     pub machine: String,
-    /// One a pair of implementations.
+    /// One per pair of implementations.
     pub entries: Vec<Entry>,
 }
 

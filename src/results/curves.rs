@@ -18,11 +18,11 @@ pub(crate) struct Benchmark {
     pub id: String,
     /// First part of the id.
     pub group: String,
-    /// Second part.
+    /// Second part of the id.
     pub device: Device,
-    /// Third part.
+    /// Third part of the id.
     pub implementation: String,
-    /// Last part.
+    /// Last part of the id.
     pub size: u64,
     /// The clock; `None` without a sound sidecar.
     pub clock: Option<Clock>,
@@ -36,7 +36,8 @@ pub(crate) struct Benchmark {
     pub between_processes: f64,
     /// Spread of the samples: 1.4826 times the median absolute deviation, over the median.
     pub spread: Option<f64>,
-    /// What is unsteady about its samples, in words: it is shown and decides nothing.
+    /// What is unsteady about its samples, in words. Such a result is shown, and no answer and no
+    /// finding rests on it.
     pub unsteady: Option<String>,
     /// Number of samples.
     pub samples: Option<usize>,
@@ -44,11 +45,11 @@ pub(crate) struct Benchmark {
     pub cost: Cost,
     /// What its implementation does, and how.
     pub role: Role,
-    /// Whether the result carries its role, and it is not a table's.
+    /// Whether the result carries its role; else it comes from the table for earlier versions.
     pub declared: bool,
     /// The check against float64.
     pub verified: Option<Verified>,
-    /// Why the GPU's clock was held down right after the samples; `None` where nobody looked.
+    /// Why the GPU's clock was held down right after the samples; `None` where it was not read.
     pub throttle_reasons: Option<Vec<String>>,
     /// What NVML saw while it was sampled.
     pub telemetry: Option<Telemetry>,
@@ -74,17 +75,17 @@ impl Benchmark {
         self.median_ns * self.reach(|(_, high)| high / self.median_ns).exp()
     }
 
-    /// Half of the interval's width as a logarithm: what the samples leave open on one side, and
-    /// what processes differ by.
+    /// Half of the interval's width as a logarithm: the uncertainty of the samples on one side, and
+    /// the spread between processes.
     fn reach(&self, of_samples: impl Fn((f64, f64)) -> f64) -> f64 {
-        // Of Student's t with four degrees of freedom: some benchmarks of a class wander by more
-        // than others.
+        // Student's t with four degrees of freedom: some benchmarks of a class spread more than
+        // others.
         const TWO_SIDED_95: f64 = 2.776;
         let samples = self.interval_ns.map_or(0.0, |i| of_samples(i).ln());
         samples.hypot(TWO_SIDED_95 * self.between_processes)
     }
 
-    /// `amount` of one iteration as a rate a second.
+    /// `amount` of one iteration as a rate per second.
     pub(crate) fn rate(&self, amount: f64) -> f64 {
         amount / (self.median_ns * 1e-9)
     }
@@ -152,17 +153,17 @@ impl Series {
         self.clock.is_some_and(Clock::includes_launch)
     }
 
-    /// Whether it computes, as opposed to what only copies, allocates or starts something.
+    /// Whether it computes, and does not only copy, allocate or start something.
     pub(crate) fn computes(&self) -> bool {
         self.role.does == Does::Computes
     }
 
-    /// Its points without what is unsteady.
+    /// Its steady points.
     pub(crate) fn steady_points(&self) -> impl Iterator<Item = &Benchmark> {
         self.points.iter().filter(|b| b.unsteady.is_none())
     }
 
-    /// The same without what is unsteady; `None` where nothing is left.
+    /// The curve of its steady points; `None` where there is none.
     fn steady(&self) -> Option<Self> {
         let points: Vec<Benchmark> = self.steady_points().cloned().collect();
         (!points.is_empty()).then(|| Self {
@@ -205,7 +206,8 @@ impl Group {
         self.series.iter().filter(move |s| s.device == device)
     }
 
-    /// The same with everything taken for steady: what several processes measured again.
+    /// The group with all points taken to be steady, for those that several processes measured
+    /// again.
     pub(crate) fn with_unsteady(&self) -> Self {
         let mut all = self.clone();
         for benchmark in all.series.iter_mut().flat_map(|series| &mut series.points) {
@@ -231,8 +233,8 @@ impl Group {
     }
 }
 
-/// A group whose sizes go so far has its powers of two written as such: all of their digits would
-/// be more than a table's column takes.
+/// From this size on a group has its powers of two written as such: all their digits would exceed a
+/// column of a table.
 const LARGE: u64 = 1 << 20;
 
 /// Curves and groups of loose benchmarks. `topic` knows a group and its place.

@@ -14,7 +14,7 @@ use crate::model::topic::Topic;
 
 #[derive(Deserialize)]
 struct Table {
-    /// In the order in which they were shown.
+    /// The groups of earlier versions, in the order in which they were shown.
     groups: Vec<Topic>,
     /// By group, then by function.
     roles: BTreeMap<String, BTreeMap<String, Role>>,
@@ -55,7 +55,7 @@ pub(super) fn role(group: &str, device: Device, implementation: &str, cost: &Cos
     role
 }
 
-/// The groups of then, in their order.
+/// The groups of earlier versions, in their order.
 pub(super) fn topics() -> &'static [Topic] {
     &TABLE.groups
 }

@@ -1,5 +1,5 @@
-//! Results without Criterion's pages and history: small enough to keep in git, and what a
-//! report needs to draw another machine.
+//! Exports results without Criterion's pages and history: small enough to keep in git, and all that
+//! a report needs to draw another machine.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,9 +18,9 @@ const FILES: [&str; 4] = [BENCHMARK, ESTIMATES, SAMPLE, SIDECAR];
 /// What was exported and what was not.
 #[derive(Debug, Default)]
 pub(crate) struct Exported {
-    /// Benchmarks copied.
+    /// Number of benchmarks copied.
     pub benchmarks: usize,
-    /// Runs they come from.
+    /// Number of runs that they come from.
     pub runs: usize,
     /// Results that were left out, each with its reason.
     pub left_out: Vec<String>,

@@ -70,8 +70,8 @@ impl FileError {
         }
     }
 
-    /// Nothing can be written any more: a full disk, a quota, a file system that became
-    /// read-only.
+    /// Whether nothing can be written any more: the disk is full, a quota is used up, or the file
+    /// system became read-only.
     pub(crate) fn is_no_room(&self) -> bool {
         use std::io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         let Self::Io { source, .. } = self else {
@@ -150,7 +150,7 @@ pub(crate) fn try_to_write(dir: &Path) -> std::io::Result<()> {
     probe.write_all(&[0; 4096])
 }
 
-/// Whether the name is that of something half written.
+/// Whether this is the name of a file that is being written.
 pub(super) fn is_temporary(name: &std::ffi::OsStr) -> bool {
     name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes())
 }
@@ -167,7 +167,7 @@ pub(crate) fn sweep(root: &Path) {
         if !(is_temporary(entry.file_name()) || in_pages() && empty()) {
             continue;
         }
-        // What cannot be removed is not read either.
+        // A file that cannot be removed does no harm: readers ignore it.
         let _ = if entry.file_type().is_dir() {
             walk.skip_current_dir();
             fs::remove_dir_all(entry.path())
@@ -186,7 +186,7 @@ fn world_readable() -> fs::Permissions {
 
 #[cfg(not(unix))]
 fn world_readable() -> fs::Permissions {
-    // Outside Unix only the read-only flag exists, and a fresh file has it off.
+    // Outside Unix only the read-only flag exists, and a new file has it off.
     fs::metadata(".")
         .map(|m| m.permissions())
         .expect("the current folder has metadata")
@@ -198,7 +198,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, FileError
     read_json_up_to(SCHEMA, path)
 }
 
-/// The same for a kind of file that counts its schemas by itself, up to `newest`.
+/// As [`read_json`], for a kind of file with schema numbers of its own, up to `newest`.
 pub(super) fn read_json_up_to<T: DeserializeOwned>(
     newest: u32,
     path: &Path,
@@ -208,7 +208,7 @@ pub(super) fn read_json_up_to<T: DeserializeOwned>(
     of_value(path, newest, value)
 }
 
-/// The same with its texts as they stand, for a reader that looks at each of them itself.
+/// As [`read_json`], with its texts unchanged, for a reader that checks each of them itself.
 pub(crate) fn read_json_as_it_stands<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
     of_value(path, SCHEMA, read_value(path)?)
 }

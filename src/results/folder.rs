@@ -70,7 +70,7 @@ impl BenchmarkFolder {
         self.path.join(baseline).join(SAMPLE).is_file()
     }
 
-    /// Puts aside what the benchmark is about to replace, in `new` and in the baseline.
+    /// Sets aside what the benchmark is about to replace, in `new` and in the baseline.
     pub(crate) fn begin(&self, baseline: Option<&str>) -> Result<Attempt, FileError> {
         Attempt::begin(&self.path, NEW, baseline)
     }
@@ -113,7 +113,7 @@ impl BenchmarkFolder {
         let new = self.new_dir();
         sidecar::write(sidecar, &new)?;
         if !is_whole(&new) {
-            // A disk that is full refuses this as well, and says why.
+            // On a full disk this fails as well, with the reason.
             try_to_write(&new).map_err(|e| FileError::io(&new, e))?;
             let torn = std::io::Error::other("Criterion could not write its files here");
             return Err(FileError::io(&new, torn));

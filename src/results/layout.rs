@@ -1,4 +1,4 @@
-//! What lies where under a results root.
+//! The layout of a results root.
 //!
 //! ```text
 //! <group>/<function>/<size>/new/         Criterion's files of the newest result

@@ -30,23 +30,23 @@ pub(crate) const NOT_REACHED: &str = "the run ended before it, or is not over; r
 pub(crate) struct Machine {
     /// `this machine`, or the name of another one's folder.
     pub name: String,
-    /// Its GPU's UUID, in short, where the folder holds results of several machines.
+    /// The first part of its GPU's UUID, where the folder holds results of several machines.
     pub board: Option<String>,
     /// True for another machine's results, drawn beside the local ones.
     pub other: bool,
-    /// The machine at its newest run.
+    /// The machine as its newest run recorded it.
     pub environment: Option<Environment>,
     /// Newest run that left a record.
     pub run: Option<RunRecord>,
-    /// Every run, the newest first, and how many of the results are its.
+    /// Every run, the newest first, and the number of results that come from it.
     pub runs: Vec<(RunRecord, usize)>,
-    /// What processes of their own answered, by run, the newest first.
+    /// What child processes answered, by run, the newest first.
     pub confirmations: Vec<(String, Vec<Confirmation>)>,
-    /// Measured limits, to be shown: of each device those of the newest run that measured them.
+    /// Measured limits to show: for each device those of the newest run that measured them.
     pub limits: Limits,
-    /// What each run measured: a benchmark is held against its own run's.
+    /// Measured limits by run: a benchmark is compared with those of its own run.
     pub limits_by_run: BTreeMap<String, Limits>,
-    /// By name.
+    /// The groups, by name.
     pub groups: Vec<Group>,
     /// Where the time of benchmarks goes, in order of their folders.
     pub profiles: Vec<Rc<Profiled>>,
@@ -54,7 +54,7 @@ pub(crate) struct Machine {
     pub problems: Vec<Problem>,
 }
 
-/// What a run measured of the machine's limits.
+/// The machine's limits, as a run measured them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Limits {
     /// By name.
@@ -94,7 +94,7 @@ impl Limits {
     }
 }
 
-/// Of each device those of the newest run that measured any.
+/// For each device the limits of the newest run that measured any.
 fn newest(runs: &[RunRecord]) -> Limits {
     let of = |device| {
         let all = runs.iter().rev().map(|run| Limits::of(run).on(device));
@@ -138,7 +138,7 @@ impl Machine {
             }
         }
         let boards = boards(runs);
-        // What names no run that is known is taken for the newest machine's.
+        // A result of an unknown run is taken to be the newest machine's.
         let board_of = |benchmark: &Benchmark| {
             let of = |runs: &Vec<RunRecord>| {
                 let mut names = runs.iter().map(|run| Some(&run.run));
@@ -165,7 +165,7 @@ impl Machine {
         let (profiles, unread) = profiles::read_all(root);
         problems.extend(unread);
         for profiled in profiles {
-            // It names no run: it is of the machine with that GPU.
+            // A profile names no run: it belongs to the machine with its GPU.
             let of = |machine: &Self| machine.gpu() == Some(&profiled.profile.gpu);
             let at = machines.iter().position(of).unwrap_or(0);
             machines[at].profiles.push(Rc::new(profiled));
@@ -203,7 +203,7 @@ impl Machine {
         if let Some(environment) = &mut environment
             && environment.gpu.is_none()
         {
-            // A later run without the GPU does not undo what an earlier one measured on it.
+            // A later run without the GPU does not invalidate what an earlier one measured on it.
             environment.gpu = runs.iter().rev().find_map(|run| {
                 let used =
                     |b: &Benchmark| b.device == Device::Gpu && b.run.as_ref() == Some(&run.run);
@@ -279,13 +279,14 @@ impl Machine {
         self.groups.iter().flat_map(Group::benchmarks)
     }
 
-    /// The same with everything taken for steady: what several processes measure again.
+    /// The machine with all results taken to be steady, for those that several processes measure
+    /// again.
     pub(crate) fn with_unsteady(mut self) -> Self {
         self.groups = self.groups.iter().map(Group::with_unsteady).collect();
         self
     }
 
-    /// The same without what is unsteady: what findings rest on.
+    /// The machine without unsteady results, for findings.
     pub(crate) fn steady(&self) -> Self {
         Self {
             groups: self.groups.iter().filter_map(Group::steady).collect(),
@@ -298,7 +299,7 @@ impl Machine {
         self.run.as_ref().map_or(&[], |r| &r.skipped)
     }
 
-    /// What the newest run planned and did not come to, where it has no end.
+    /// What the newest run planned and did not reach, where it has no end.
     pub(crate) fn not_reached(&self) -> Vec<&str> {
         let Some(run) = self.run.as_ref().filter(|run| run.finished.is_none()) else {
             return Vec::new();
@@ -352,7 +353,7 @@ impl Machine {
     }
 }
 
-/// What a group says of itself, and its place: as the newest run has it that knows the group.
+/// What a group says of itself, and its place, by the newest run that has the group.
 fn topic(group: &str, runs: &[Vec<Topic>]) -> ((usize, usize), Topic) {
     let known = runs.iter().rev().map(Vec::as_slice);
     known
@@ -425,7 +426,7 @@ fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, P
         run: None,
         dir: stored.folder,
     };
-    // Versions before did not judge. What times itself is not judged.
+    // Earlier versions did not judge, and routines that time themselves are not judged.
     if let Some(ns) = &samples
         && !matches!(benchmark.role.does, Does::Starts(_) | Does::Sustains)
     {
@@ -458,8 +459,8 @@ fn unfit(benchmark: &Benchmark, runs: &[RunRecord]) -> Option<String> {
         .run
         .as_ref()
         .and_then(|name| runs.iter().position(|r| r.run == *name));
-    // A later attempt that failed is told with the failures and undoes nothing. Without a sidecar
-    // the run is unknown, and any failure may be this one's.
+    // An attempt that failed later is listed among the failures and invalidates nothing. Without a
+    // sidecar the run is unknown, and any failure may be this result's.
     let own_runs = own.map_or(runs, |at| &runs[at..=at]);
     if let Some(failure) = own_runs
         .iter()

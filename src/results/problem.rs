@@ -1,12 +1,12 @@
-//! What could not be read, as the report, the comparison and the export tell it.
+//! What could not be read, in the form that the report, the comparison and the export print.
 
 use std::path::Path;
 
 use crate::presentation::text::visible;
 use crate::results::files::FileError;
 
-/// Something that was left out while reading, and why; both fit to be shown, whatever the
-/// folder is called.
+/// Something that was left out while reading, and why. Both texts are safe to show, whatever the
+/// name of the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     /// The file, folder or id.

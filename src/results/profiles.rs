@@ -12,10 +12,10 @@ use crate::results::problem::Problem;
 use crate::results::stored::walk;
 use crate::timing::profile::{Profile, SCHEMA};
 
-/// Bytes of a file beyond which nobody reads it: the recorder stops far before.
+/// Upper bound on the bytes of a file that is read; the recorder writes far less.
 const LARGEST: u64 = 32 << 20;
 
-/// A benchmark whose profile lies in its folder. It may have no result.
+/// A benchmark with a profile in its folder. It may have no result.
 #[derive(Clone, Debug)]
 pub(crate) struct Profiled {
     /// First part of the id.
@@ -62,7 +62,7 @@ pub(crate) fn read(dir: &Path) -> Result<Profile, FileError> {
 pub(crate) fn read_all(root: &Path) -> (Vec<Profiled>, Vec<Problem>) {
     let mut first: BTreeMap<String, PathBuf> = BTreeMap::new();
     let (mut profiles, mut problems) = (Vec::new(), Vec::new());
-    // What cannot be looked into is told by the reader of results.
+    // Folders that cannot be read are named by the reader of results.
     for entry in walk(root).flatten() {
         let is_one = entry.file_name() == PROFILE && entry.path().join(PROFILE_FILE).is_file();
         let Some(dir) = entry.path().parent().filter(|_| is_one) else {

@@ -22,7 +22,7 @@ pub(crate) struct Source {
 /// Why there is nothing to read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SourceError {
-    /// No results at all.
+    /// There are no results.
     #[error(
         "{label}: no results in {root}; run `cargo bench -- --save-baseline NAME` first, or point \
          CRITERION_HOME at the results"

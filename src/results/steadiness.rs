@@ -1,24 +1,24 @@
-//! Whether the samples of a benchmark are of one time: else its median is the time of nothing.
+//! Whether the samples of a benchmark are those of one time. If they lie in two modes, their median
+//! is a time that the benchmark rarely takes.
 
 use crate::model::median::{median, median_of_sorted};
 use crate::presentation::units;
 use crate::results::stored::Estimates;
 
-/// With fewer samples nothing is said: the spread within a mode would be a guess.
+/// Fewer samples are not judged: the spread within a mode would be a guess.
 const FEWEST_SAMPLES: usize = 10;
-/// Share of the samples that the smaller mode has at least: fewer are outliers.
+/// Least share of the samples in the smaller mode: fewer are outliers.
 const SMALLEST_MODE: f64 = 0.15;
-/// And samples that it has at least: of two that happen to be close nothing follows.
+/// Least number of samples in the smaller mode: two may be close by chance.
 const FEWEST_OF_A_MODE: usize = 3;
-/// The medians of two modes are at least this factor apart: less decides no answer.
+/// Least factor between the medians of two modes: a smaller one changes no answer.
 const APART: f64 = 1.1;
-/// The medians of two modes are at least so many times as far apart as the samples of a mode
-/// spread around theirs.
+/// Least distance between the medians of two modes, in spreads of the samples around them.
 const OVER_SPREAD: f64 = 4.0;
-/// An interval wider than this share of its median says too little.
+/// A result is unsteady where the interval of its median is wider than this share of it.
 const WIDE: f64 = 0.1;
 
-/// What is unsteady about samples, ns of an iteration, in words.
+/// What is unsteady about samples (ns per iteration), in words; `None` where they are steady.
 pub(super) fn unsteady(ns: &[f64], estimates: &Estimates) -> Option<String> {
     if ns.len() < FEWEST_SAMPLES {
         return None;
@@ -61,7 +61,8 @@ impl Modes {
     }
 }
 
-/// The split of the samples in two modes that has the widest gap between them, if any is one.
+/// The split of the samples in two modes with the widest gap between them; `None` where they have
+/// one mode.
 ///
 /// Times are compared by their logarithms. The longest gap between neighbours among n samples of
 /// one mode shrinks about as 1 / n, so few samples need a wider one. Of planted samples (10 to 40

@@ -1,6 +1,6 @@
-//! The one reader of results: Criterion's files, leniently, with our sidecar beside them.
+//! The one reader of results: Criterion's files, and our sidecar beside them.
 //!
-//! Criterion's files are no declared interface: unknown fields are ignored, ids come from
+//! Criterion's files are not a declared interface: unknown fields are ignored, ids come from
 //! `benchmark.json` and never from folder names (which Criterion shortens), and what cannot be
 //! read is named while the rest is read.
 
@@ -46,7 +46,7 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// Why it is not read: the folder `first` has its id and is.
+    /// Why it is not read: the folder `first` has the same id.
     pub(crate) fn duplicate_of(&self, first: &Path) -> Problem {
         let reason = format!(
             "has the id {} of {}, which is read; delete one of the two",
@@ -57,7 +57,7 @@ impl Stored {
     }
 }
 
-/// Criterion's estimates that are used here, ns; each absent where it is not a sound number.
+/// The estimates of Criterion's that are used here, ns; `None` where one is not a valid number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Estimates {
     /// Positive and finite.
@@ -88,7 +88,7 @@ impl Contents {
         for entry in walk(root) {
             let entry = match entry {
                 Ok(entry) => entry,
-                // A link in a circle leads to what is read anyway.
+                // A circular link leads only to what is read anyway.
                 Err(error) if error.loop_ancestor().is_some() => continue,
                 Err(error) => {
                     if root.exists() {
@@ -121,7 +121,7 @@ impl Contents {
     }
 }
 
-/// Whether a folder says that there was no result before an attempt.
+/// Whether a folder is empty: it then says that there was no result before an attempt.
 fn is_nothing(dir: &Path) -> bool {
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
     let empty = || fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());

@@ -1,17 +1,17 @@
 //! Answers that rest on several processes.
 //!
-//! After its groups a run puts each question to fresh processes, in which the best CPU code and
-//! the GPU's take turns at sizes around the crossing and at the largest size ([`Confirmation`]).
-//! Each process has its own crossing ([`one_process`](super::one_process)) and its own speedup. The
+//! After its groups a run puts each question to child processes, in which the best CPU code and the
+//! GPU's take turns at sizes around the crossing and at the largest size ([`Confirmation`]). Each
+//! process has its own crossing ([`one_process`](super::one_process)) and its own speedup. The
 //! answer is their median, and its interval is where another run's answer lies with a probability
 //! of 95 %.
 //!
-//! Two answers, each the median of n processes, differ by the spread between processes and by what
-//! the machine does between two runs, which no single run can tell and is assumed. A handful of
-//! processes says little about their own spread, so that it is moderated by what the other
-//! questions about data in the same place saw (as Smyth does for genes, Statistical Applications in
-//! Genetics and Molecular Biology 3 (2004) article 3): a code whose time has two modes keeps its
-//! wide interval, and does not widen those of the others.
+//! Two answers, each the median of n processes, differ by the spread between processes and by how
+//! the machine changes between two runs, which no single run can tell and is assumed. A handful of
+//! processes says little about their own spread, so it is moderated by that of the other questions
+//! about data in the same place (as Smyth does for genes, Statistical Applications in Genetics and
+//! Molecular Biology 3 (2004) article 3): code whose time has two modes keeps its wide interval,
+//! and does not widen those of the others.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -26,11 +26,11 @@ const COVERAGE: f64 = 0.95;
 /// five, π/2 in the limit.
 const MEDIAN_OVER_MEAN: f64 = 1.45;
 
-/// What a run's answer is assumed to be off by beside the spread between its processes: the standard
-/// deviation of the logarithm of the ratio. Between runs of minutes apart.
+/// How far runs a few minutes apart are assumed to differ beside the spread between their
+/// processes: the standard deviation of the logarithm of the ratio.
 const ASSUMED_OF_A_RUN: f64 = 0.05;
 
-/// What the other questions say of the spread counts as so many degrees of freedom.
+/// Degrees of freedom that the spread of the other questions counts for.
 const FREEDOM_OF_OTHERS: f64 = 4.0;
 
 /// Fewer processes are no confirmation.
@@ -49,9 +49,9 @@ pub(crate) enum WinsFrom {
         low: f64,
         /// Upper end.
         high: f64,
-        /// A process saw the GPU win at every size.
+        /// Whether in some process the GPU won at every size.
         or_always: bool,
-        /// A process saw it win at none.
+        /// Whether in some process it won at none.
         or_never: bool,
     },
     /// At none.
@@ -61,15 +61,15 @@ pub(crate) enum WinsFrom {
 /// What several processes say together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Confirmed {
-    /// How many.
+    /// Number of processes.
     pub processes: usize,
-    /// How many of them say as all do together: always, from some size on, or never.
+    /// Number of those that agree with the joint answer: always, from some size on, or never.
     pub agree: usize,
     /// Where the GPU begins to win; `None` where they do not say.
     pub from: Option<WinsFrom>,
     /// CPU over GPU time at the largest size: median over the processes.
     pub speedup: f64,
-    /// Where another run's would lie.
+    /// The interval in which another run's speedup lies with a probability of 95 %.
     pub speedup_interval: (f64, f64),
     /// The largest size.
     pub largest: u64,
@@ -139,9 +139,9 @@ pub(super) struct AtSize {
     pub(super) size: u64,
     /// Median over the processes.
     pub(super) ratio: f64,
-    /// Where another run's would lie.
+    /// The interval in which another run's ratio lies with a probability of 95 %.
     pub(super) interval: (f64, f64),
-    /// How many processes.
+    /// Number of processes.
     pub(super) processes: usize,
 }
 
@@ -268,7 +268,7 @@ impl Said<'_> {
 }
 
 /// How far from an answer, the median of `processes`, another run's may lie, as a logarithm of a
-/// ratio of times. `own` is how the processes spread, `others` how those of similar questions do.
+/// ratio of times. `own` is the spread of the processes, `others` that of similar questions.
 fn reach(own: Spread, others: impl Iterator<Item = Spread>, processes: usize) -> f64 {
     let others = median(others.filter_map(Spread::variance));
     let own_freedom = own.freedom as f64;

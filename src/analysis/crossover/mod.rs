@@ -1,6 +1,7 @@
-//! From which size on the GPU wins: `search` answers it for one pair of curves, `pairs` says
-//! which curves are compared, `one_process` what one process sees, `confirm` what several say together, `speedup`
-//! by how much it is ahead along the sizes, and `words` says the answer.
+//! From which size on the GPU wins: `search` answers it for one pair of curves, `pairs` says which
+//! curves are compared, `one_process` has the answer of one process, `confirm` that of several
+//! together, `speedup` by how much the GPU is ahead along the sizes, and `words` the answer in
+//! words.
 
 pub(crate) mod confirm;
 pub(crate) mod one_process;

@@ -1,4 +1,4 @@
-//! What one process sees of a crossing, and which sizes it is asked about.
+//! The crossing in one process, and the sizes at which the process measures.
 //!
 //! Its crossing is the root of a straight line through the logarithms of its ratios at the sizes
 //! around it, between the sizes where their signs say that it lies.
@@ -6,7 +6,7 @@
 use crate::model::median::median_of_sorted;
 use crate::model::record::Duel;
 
-/// Sizes around a crossing that a process measures: so many on either side.
+/// Sizes that a process measures on either side of a crossing.
 const ON_EITHER_SIDE: usize = 2;
 
 /// The sizes to ask about: [`ON_EITHER_SIDE`] of `near` on the grid of quarters between the powers
@@ -42,7 +42,7 @@ fn quarters((first, last): (u64, u64)) -> Vec<u64> {
     grid
 }
 
-/// Where the processes so far see the crossing, to ask the next one around it.
+/// The crossing in the processes so far, around which the next one measures.
 pub(crate) fn centre(processes: &[Vec<Duel>], range: (u64, u64)) -> Option<f64> {
     let seen = processes
         .iter()
@@ -127,7 +127,8 @@ pub(super) fn crossing(duels: &[Duel], range: (u64, u64)) -> Seen {
             slope: Some(slope),
         };
     }
-    // The GPU gains nothing with the size on the whole: between the last that it lost and the next.
+    // On the whole the GPU does not gain with the size: the crossing lies between the last size that
+    // it lost and the next.
     let (a, b) = (&duels[last_lost], &duels[last_lost + 1]);
     let (from, to) = ((a.size as f64).ln(), (b.size as f64).ln());
     let slope = (gap(b) - gap(a)) / (to - from);
@@ -137,7 +138,7 @@ pub(super) fn crossing(duels: &[Duel], range: (u64, u64)) -> Seen {
     }
 }
 
-/// Of the line of least squares.
+/// Slope of the line of least squares.
 fn slope(x: &[f64], y: &[f64]) -> f64 {
     let n = x.len() as f64;
     let (mx, my) = (x.iter().sum::<f64>() / n, y.iter().sum::<f64>() / n);

@@ -1,7 +1,7 @@
 //! Which curves are compared: each GPU implementation with the best CPU code.
 //!
 //! The CPU side is the fastest CPU implementation at each size. On the GPU side each
-//! implementation has its own answer, and one a question is the headline:
+//! implementation has its own answer, and one per question is the headline:
 //!
 //! - *data on the device, a queue of calls*: of the implementations that leave the data in GPU
 //!   memory and are not waited for, those whose time includes the launch (clock `events`); of
@@ -12,8 +12,8 @@
 //!
 //! Where the run put the question to several processes, their answer counts ([`confirm`]).
 //!
-//! What is unsteady decides nothing: no curve has it, and where it may be the fastest CPU code of a
-//! size, nothing slower decides there in its place.
+//! No answer rests on unsteady results: the curves leave them out, and where one of them may be the
+//! fastest CPU code at a size, no slower code takes its place there.
 //!
 //! `submit` never takes part, nor what its group declares to be no answer.
 
@@ -41,7 +41,7 @@ pub(crate) struct Found {
     pub gpu: String,
     /// Clock of the GPU implementation.
     pub clock: &'static str,
-    /// Where the data lies.
+    /// Where the data start and end.
     pub question: Data,
     /// Whether the GPU's time includes the launch.
     pub includes_launch: bool,
@@ -55,9 +55,9 @@ pub(crate) struct Found {
     pub speedup: f64,
     /// The size of `speedup`.
     pub speedup_size: f64,
-    /// What several processes say; `None` where one process answers.
+    /// The answer of several processes; `None` where one process answers.
     pub confirmed: Option<Confirmed>,
-    /// What each of those processes measured; none where one process answers.
+    /// What each of those processes measured; empty where one process answers.
     pub processes: Vec<Vec<Duel>>,
     /// Clock and cap of the GPU's result at that size, where it ran under the power cap.
     pub capped: Option<Capped>,
@@ -66,7 +66,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Takes over what several processes say to what they were asked.
+    /// Takes over the answer of several processes.
     fn confirm(&mut self, asked: &Confirmation, confirmed: Confirmed) {
         let (first, last) = asked.range;
         self.crossing.range = (first as f64, last as f64);
@@ -154,8 +154,8 @@ pub(crate) fn best_cpu(group: &Group) -> (Curve, Vec<(f64, String)>) {
     (Curve::new(points), names)
 }
 
-/// The fastest CPU implementation at a size, by their curves, also where one is unsteady there:
-/// it is asked for to be measured again, by several processes.
+/// The fastest CPU implementation at a size by the curves, including unsteady results: it is to be
+/// measured again, by several processes.
 pub(crate) fn best_at(group: &Group, size: f64) -> Option<String> {
     let curve = |series: &Series| Curve::new(series.points.iter().map(point));
     group
@@ -195,8 +195,8 @@ fn runs_of(group: &Group, found: &Found) -> Vec<Option<String>> {
     points.map(|b| b.run.clone()).collect()
 }
 
-/// What several processes say to each question that a run put to them, where the results are still
-/// those of that run.
+/// The answers of several processes to each question that a run put to them, where the results are
+/// still those of that run.
 fn confirmed(machine: &Machine) -> Vec<(&Confirmation, Confirmed)> {
     let result = |asked: &Confirmation, device, implementation: &str, size| {
         let clock = (device == Device::Gpu).then_some(asked.clock);
@@ -260,7 +260,7 @@ fn compare(
         };
         let mut at = found.iter().position(is_asked);
         if at.is_none() && answer.is_some() {
-            // Everything that it would rest on was unsteady in the run's own process.
+            // All results that the answer would rest on were unsteady in the run's own process.
             let all = of_rows(&ours.with_unsteady(), &theirs.with_unsteady(), &gpu_machine);
             found.extend(all.into_iter().find(is_asked));
             at = found.iter().position(is_asked);

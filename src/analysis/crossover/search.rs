@@ -31,7 +31,8 @@ pub(crate) struct Point {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Measured, and not interpolated: of the fastest of several curves, also the others there.
+    /// Whether it was measured and not interpolated; for the fastest of several curves, whether all
+    /// of them were measured there.
     pub measured: bool,
 }
 
@@ -109,7 +110,7 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// As in `summary.json`: `at`, `always`, `never`, `crosses-back`, `undecided`.
+    /// The name in `summary.json`: `at`, `always`, `never`, `crosses-back`, `undecided`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Answer::At => "at",
@@ -271,7 +272,7 @@ pub(super) fn gaps(cpu: &Curve, gpu: &Curve) -> Vec<Gap> {
 
 /// The change of winner inside `gaps`, whose ends are decided (or the first size there is).
 fn change(gaps: &[Gap], to_gpu: bool, cpu: &Curve, gpu: &Curve) -> Change {
-    // Seen from the CPU a change back is the same with the sign turned.
+    // For the CPU a change back is the same with the sign reversed.
     let turned: Vec<Gap> = gaps
         .iter()
         .map(|g| match to_gpu {

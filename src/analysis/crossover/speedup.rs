@@ -12,11 +12,11 @@ pub(crate) struct Speedup {
     pub size: f64,
     /// The time of the best CPU code over the GPU's.
     pub ratio: f64,
-    /// Lower end of where another process, or another run of several, would see it.
+    /// Lower end of the interval in which another process, or another run of several, would put it.
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// How many processes it is the median of.
+    /// Number of processes that it is the median of.
     pub processes: usize,
 }
 

@@ -17,7 +17,7 @@ const GRACE: Duration = Duration::from_secs(5);
 #[error("interrupted: worktrees are removed, finished runs are kept")]
 pub(super) struct Interrupted;
 
-/// From here on an interrupt only sets a flag, so that worktrees are removed on the way out.
+/// Makes an interrupt only set a flag from here on, so that worktrees are removed on the way out.
 pub(super) fn catch_interrupts() -> anyhow::Result<()> {
     ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::SeqCst))
         .context("interrupts cannot be caught")
@@ -64,8 +64,8 @@ fn start(command: &mut Command, out: Stdio) -> anyhow::Result<Child> {
         .with_context(|| format!("{} could not be started", command.get_program().display()))
 }
 
-/// Starts `command` as [`run`] does, without the lines by which Criterion tells how far it is and
-/// what it measured: two runs at once would mix theirs.
+/// Starts `command` as [`run`] does, without the lines in which Criterion prints its progress and
+/// results: two runs at once would mix theirs.
 ///
 /// # Errors
 /// As [`start`].
@@ -84,7 +84,7 @@ pub(super) fn start_quietly(command: &mut Command) -> anyhow::Result<Child> {
     Ok(child)
 }
 
-/// How the lines begin that tell how far a run is.
+/// Beginnings of the lines of progress.
 const PROGRESS: [&str; 2] = ["Benchmarking ", "Gnuplot not found"];
 
 /// # Errors

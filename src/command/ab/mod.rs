@@ -60,7 +60,7 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
     pairs.close(comparison)
 }
 
-/// Runs what is not decided, in fresh processes, as long as there is time.
+/// Runs what is not decided, in new processes, as long as there is time.
 fn confirm(args: &Args, options: &Options, pairs: &mut Pairs<'_>) -> anyhow::Result<Comparison> {
     let mut decided = BTreeSet::new();
     loop {

@@ -31,12 +31,12 @@ pub(super) struct Pairs<'a> {
     choices: [BTreeMap<String, String>; 2],
     /// Pairs that have run.
     number: u32,
-    /// What each benchmark took in the last pair that had it, both sides together.
+    /// Seconds that each benchmark took in the last pair that had it, both sides together.
     pub(super) seconds_of: BTreeMap<String, f64>,
-    /// What the last pair took beside its benchmarks.
+    /// Seconds that the last pair took beside its benchmarks.
     pub(super) start_of_pair: f64,
     failed: Vec<String>,
-    /// A side was ended as hung: another pair would hang again.
+    /// Whether a side was ended as hung: no other pair is run, since it would hang too.
     pub(super) hung: bool,
     one_after_the_other: BTreeSet<String>,
 }
@@ -64,7 +64,7 @@ impl<'a> Pairs<'a> {
         self.one_after_the_other.is_empty()
     }
 
-    /// Since the first of them was begun.
+    /// Seconds since the first pair was begun.
     pub(super) fn seconds(&self) -> f64 {
         self.start.elapsed().as_secs_f64()
     }

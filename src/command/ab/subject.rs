@@ -146,9 +146,10 @@ impl Prepared {
                 command
             }
         };
-        // Nobody looks at the telemetry, and its thread would run during the other side's turn.
+        // A comparison has no use for telemetry, whose thread would run in the other side's turn.
         command.env("CROSSOVER_MONITOR", "off");
-        // One that cannot take turns runs alone, and would ask processes of its own.
+        // A revision that cannot take turns runs alone, and would start child processes for its
+        // answers.
         command.env("CROSSOVER_PROCESSES", "0");
         command.env("CRITERION_HOME", home);
         command

@@ -14,7 +14,7 @@ use anyhow::Context;
 use crate::command::ab::child;
 use crate::suite::turns::{Instructions, PROTOCOL, Said, Told};
 
-/// How long until an interrupt is looked for again.
+/// Time between two checks for an interrupt.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// What became of a side.

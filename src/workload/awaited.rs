@@ -1,4 +1,4 @@
-//! One call awaited: the host waits for what a routine enqueued before it goes on.
+//! One call awaited: the host waits for what a routine enqueued.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::workload::routine::{Routine, RoutineError};
 
-/// A routine that waits for what `inner` enqueues.
+/// The routine `inner`, after each run of which the host waits until the GPU's stream is idle.
 pub fn awaited(gpu: &Rc<Gpu>, inner: Box<dyn Routine>) -> Box<dyn Routine> {
     Box::new(Awaited {
         gpu: gpu.clone(),

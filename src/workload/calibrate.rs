@@ -1,4 +1,4 @@
-//! Which of several ways to compute the same is the fastest on this machine.
+//! Chooses among several ways to compute the same the one that is fastest on this machine.
 //!
 //! Two processes may choose differently, and would then differ by what they chose. So a choice is
 //! made once in a process, and a process can be handed the choices of another.
@@ -29,11 +29,11 @@ static CHOICES: Mutex<Choices> = Mutex::new(Choices::new());
 /// Names of candidates, by the name of the choice.
 #[derive(Debug, Default)]
 struct Choices {
-    /// Those of an earlier process.
+    /// The choices of an earlier process.
     handed_over: BTreeMap<String, String>,
-    /// Those that were asked for here: calibrated, or taken from the above.
+    /// The choices that were asked for here: calibrated, or taken from the above.
     made: BTreeMap<String, String>,
-    /// Those of [`Self::made`] that were asked for since [`take_recent`] was last called.
+    /// The choices of [`Self::made`] that were asked for since [`take_recent`] was last called.
     recent: BTreeMap<String, String>,
 }
 
@@ -55,11 +55,11 @@ impl Choices {
 }
 
 fn choices() -> MutexGuard<'static, Choices> {
-    // Nothing that panics leaves them half changed.
+    // No panic leaves them half changed.
     CHOICES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From here on these choices are taken without a calibration, where their candidates exist.
+/// Takes these choices from here on without a calibration, where their candidates exist.
 pub(crate) fn hand_over(earlier: BTreeMap<String, String>) {
     choices().handed_over.extend(earlier);
 }
@@ -69,17 +69,17 @@ pub(crate) fn made() -> BTreeMap<String, String> {
     choices().made.clone()
 }
 
-/// The choices that were asked for since this was last called, by name: those that a routine
-/// rests on which was made meanwhile.
+/// The choices that were asked for since this was last called, by name. A routine that was made
+/// meanwhile rests on them.
 pub(crate) fn take_recent() -> BTreeMap<String, String> {
     std::mem::take(&mut choices().recent)
 }
 
 /// The candidate that is chosen already, or else the one with the shortest typical time of one
-/// iteration; `run` runs one a number of times. Takes a second, or [`FEWEST_ROUNDS`] rounds
+/// iteration; `run` runs a candidate a number of times. Takes a second, or [`FEWEST_ROUNDS`] rounds
 /// where those take longer.
 ///
-/// What wakes the threads is not timed where it would count, and none of them spins beside the next
+/// Waking the threads is kept out of the measurements, and no thread spins beside the next
 /// candidate.
 ///
 /// `choice` names the choice for every process of this machine: what is computed, its size, and
@@ -105,7 +105,7 @@ pub(super) fn fastest<T: Copy + Display>(
     })
 }
 
-/// As [`fastest`], where `run` itself says how long that many iterations took.
+/// As [`fastest`], where `run` itself returns how long the iterations took.
 ///
 /// # Panics
 /// Without a candidate.
@@ -141,7 +141,7 @@ fn fastest_of<T: Copy>(candidates: &[T], mut run: impl FnMut(T, u32) -> Duration
         if round >= FEWEST_ROUNDS && (entries.len() < 2 || spent >= LONGEST) {
             break;
         }
-        // In turn, so that a slow moment of the machine meets each candidate alike.
+        // In turns, so that a slow moment of the machine meets each candidate alike.
         for entry in &mut entries {
             let took = run(entry.candidate, entry.times);
             spent += took;
@@ -165,7 +165,7 @@ struct Entry<T> {
     candidate: T,
     /// Iterations of a measurement.
     times: u32,
-    /// Time of one iteration, a measurement each.
+    /// Time of one iteration, by measurement.
     seconds: Vec<f64>,
 }
 

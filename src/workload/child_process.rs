@@ -1,8 +1,8 @@
-//! What happens only once in a process, measured in processes of its own: the executable
-//! starts itself again, and the new process measures and prints what it found.
+//! What happens only once in a process, measured in child processes: the executable starts itself
+//! again, and the child measures and prints its times.
 //!
-//! Criterion cannot repeat such a thing, so the processes are run first, and each of
-//! Criterion's samples is one process's time.
+//! Criterion cannot repeat such a thing, so the processes are run first, and each of Criterion's
+//! samples is one process's time.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -19,10 +19,10 @@ use crate::workload::routine::{Routine, RoutineError};
 /// Set in a process that is to measure something: an [`Order`] as JSON.
 pub(super) const ORDER: &str = "CROSSOVER_FRESH_PROCESS";
 
-/// Processes: Criterion's warm-up takes the first, its ten samples the others.
+/// Number of processes: Criterion's warm-up takes the first, its ten samples the others.
 const PROCESSES: usize = 11;
 
-/// What a fresh process is asked to measure.
+/// What a child process is to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Task {
     /// The phases of its own start.
@@ -42,9 +42,9 @@ pub(super) struct Order {
 /// What one process measured.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Report {
-    /// Nanoseconds by phase; a phase whose library is absent is not there.
+    /// Nanoseconds by phase, without those whose library is absent.
     pub(super) phases: BTreeMap<String, f64>,
-    /// Results that the process computed and found wrong.
+    /// Number of results that the process computed and found wrong.
     pub(super) wrong: u64,
 }
 
@@ -98,7 +98,7 @@ impl Processes {
 fn fresh_process(order: &Order) -> Result<Report, RoutineError> {
     let output = Command::new(std::env::current_exe()?)
         .env(ORDER, serde_json::to_string(order)?)
-        // Where the driver's JIT is measured, it is not to be the cache of an earlier run's.
+        // Where the driver's JIT is measured, it must not find the result of an earlier run.
         .env("CUDA_CACHE_DISABLE", "1")
         .output()?;
     if !output.status.success() {

@@ -1,14 +1,14 @@
-//! What kernels have in common that compute each value from one at the same place.
+//! The grid of elementwise kernels, which compute each value from one at the same place.
 
 /// Threads of a block.
 pub(in crate::workload) const THREADS: u32 = 256;
-/// Values of a thread, in one access of 16 bytes.
+/// Values per thread, in one access of 16 bytes.
 const VALUES: u64 = 4;
 
-/// Blocks that `n` values take; at least one, since a grid of none is refused.
+/// Blocks that `n` values take; at least one, since the driver refuses a grid of none.
 ///
 /// # Errors
-/// More than a grid has.
+/// Where these are more than a grid may have.
 pub(in crate::workload) fn blocks(n: u64) -> Result<u32, std::num::TryFromIntError> {
     u32::try_from(n.div_ceil(VALUES * u64::from(THREADS)).max(1))
 }

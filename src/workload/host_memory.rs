@@ -12,8 +12,8 @@ use crate::timing::CudaError;
 pub enum HostMemory {
     /// Ordinary memory: the driver copies it through a pinned buffer of its own.
     Pageable,
-    /// Allocated page-locked: the device reads and writes it directly. Cached by the CPU as
-    /// ordinary memory is.
+    /// Allocated page-locked: the device reads and writes it directly, and the CPU caches it as it
+    /// does ordinary memory.
     Pinned,
 }
 
@@ -33,7 +33,7 @@ pub(super) enum Buffer<T> {
 }
 
 impl<T: Copy + DeviceRepr + ValidAsZeroBits> Buffer<T> {
-    /// `len` times `value`. They are written, so that the pages are there before anything is
+    /// `len` times `value`. Writing them makes the system provide the pages before anything is
     /// timed.
     pub(super) fn filled(
         gpu: &Gpu,
@@ -79,7 +79,7 @@ impl<T: Copy + DeviceRepr + ValidAsZeroBits> Buffer<T> {
 pub(super) struct Input<T>(Option<PinnedHostSlice<T>>);
 
 impl<T: Copy + DeviceRepr + ValidAsZeroBits> Input<T> {
-    /// Of the problem's own `values`.
+    /// The problem's own `values`, or a pinned copy of them.
     pub(super) fn new(gpu: &Gpu, memory: HostMemory, values: &[T]) -> Result<Self, CudaError> {
         Ok(Self(match memory {
             HostMemory::Pageable => None,

@@ -37,7 +37,7 @@ pub static HOST_SYNC: Source = Source {
 pub const STEPS: usize = 64;
 /// The hybrid does each step whose number is a multiple of this on the CPU.
 const CPU_EVERY: usize = 8;
-/// Values of a task of the CPU's step: some 2 µs of work, within a level-1 cache.
+/// Values per task of the CPU's step: some 2 µs of work, within a level-1 cache.
 const GRAIN: usize = 1 << 13;
 /// A contraction towards 1: the values stay of the size of the inputs.
 const A: f32 = 0.96875;
@@ -46,7 +46,7 @@ const B: f32 = 0.03125;
 /// The inputs of the pipeline and its result in float64.
 pub struct Pipeline {
     x: Vec<f32>,
-    /// Computed when it is first compared with.
+    /// Computed when something is first compared with it.
     reference: OnceCell<Vec<f64>>,
 }
 
@@ -95,7 +95,7 @@ pub fn cost(size: u64) -> Cost {
     }
 }
 
-/// As [`cost`], with every value down and up again for each step on the CPU.
+/// As [`cost`], with every value downloaded and uploaded again for each step on the CPU.
 pub fn cost_hybrid(size: u64) -> Cost {
     let on_cpu = STEPS / CPU_EVERY;
     Cost {
@@ -107,7 +107,7 @@ pub fn cost_hybrid(size: u64) -> Cost {
 
 /// The pipeline: launched one by one with a wait at the end, with a wait after each step, with
 /// one value read back after each (as a convergence test does), with every eighth step on the
-/// CPU (the values go down, are computed, and go up), or as one graph.
+/// CPU (which downloads the values, computes, and uploads the result), or as one graph.
 ///
 /// # Errors
 /// A way to launch that the pipeline does not have, errors of CUDA and of the kernel's
@@ -202,7 +202,7 @@ impl Steps {
         self.gpu.synchronize()
     }
 
-    /// The step on the CPU: down, compute, up.
+    /// The step on the CPU: downloads, computes, uploads.
     fn on_cpu(&mut self, step: usize) -> Result<(), CudaError> {
         let n = self.problem.x.len();
         self.read(step - 1, n)?;
@@ -273,9 +273,9 @@ impl Routine for Steps {
     }
 }
 
-/// Each step rounds once, to a value of at most 1, and multiplies what came before by less
-/// than 1: the error is at most the steps' number of half-ulps of 1. One on the CPU rounds twice, to
-/// values below 1, whose half-ulps are half as large.
+/// Compares with float64. A step rounds once, to a value of at most 1, and multiplies the error so
+/// far by less than 1, so the error is at most one half-ulp of 1 per step. A step on the CPU rounds
+/// twice, to values below 1, whose half-ulps are half as large.
 fn verify(output: &[f32], reference: &[f64]) -> Verified {
     let bound = STEPS as f64 * f64::from(f32::EPSILON) / 2.0;
     simple::compare(output, reference.iter().copied(), 1.0, bound)

@@ -1,9 +1,10 @@
-//! What an allocation in the loop costs: the synchronous allocator, the stream-ordered one
-//! that gives its memory back at every synchronisation, the same told to keep it, and a
-//! buffer that is simply kept.
+//! What an allocation in the loop costs: with the synchronous allocator, with the stream-ordered
+//! one that gives its memory back at every synchronisation, with the same told to keep it, and with
+//! a buffer that is reused.
 //!
-//! The size is the number of bytes. One iteration allocates, writes the last word, copies it
-//! out (so that the memory is known to be real), releases, and synchronises.
+//! The size is the number of bytes. One iteration allocates, writes the last word, copies it to
+//! memory of the routine (so that the allocation is known to be usable), releases, and
+//! synchronises.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -39,7 +40,7 @@ impl Workload for Memory {
     }
 }
 
-/// Nothing is computed, and how many bytes are asked for is the size itself.
+/// The cost of an iteration: nothing is computed, and the bytes that are asked for are the size.
 pub fn cost(_: u64) -> Cost {
     Cost::default()
 }
@@ -131,7 +132,7 @@ impl Routine for Allocation {
                     .map_err(|e| CudaError::new("cuMemcpyDtoDAsync", e))
             })
         };
-        // Released whether or not it could be used.
+        // Released also where using it failed.
         self.release(address)?;
         Ok(used?)
     }
@@ -153,7 +154,7 @@ impl Routine for Allocation {
     }
 }
 
-/// A memory pool of the device, of its own, so that its figures and its threshold are.
+/// A memory pool of the routine's own, so that its figures and its threshold are the routine's.
 struct Pool {
     gpu: Rc<Gpu>,
     pool: sys::CUmemoryPool,
@@ -200,7 +201,7 @@ impl Pool {
             .map_err(|e| CudaError::new("cuMemAllocFromPoolAsync", e))
     }
 
-    /// Bytes held now and at most, and in use at most.
+    /// Bytes that the pool holds now, the most that it held, and the most that were in use.
     fn usage(&self) -> Result<BTreeMap<String, f64>, CudaError> {
         use sys::CUmemPool_attribute as A;
         [

@@ -44,8 +44,8 @@ enum Step {
     Order(CudaEvent, On, On),
 }
 
-/// Prepared work. It holds the addresses that its steps use, not the memory: whoever owns a queue
-/// keeps that alive, and in its place.
+/// Prepared work. It holds the addresses that its steps use, not the memory: the owner of a queue
+/// keeps that alive and in place.
 pub(super) struct Queue {
     /// Dropped before the streams that it was captured from.
     graph: Option<Graph>,
@@ -55,7 +55,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Without a step, on the GPU's stream alone.
+    /// A queue without steps, on the GPU's stream alone.
     pub(super) fn new(gpu: &Rc<Gpu>) -> Result<Self, CudaError> {
         gpu.bind()?;
         Ok(Self {
@@ -66,8 +66,8 @@ impl Queue {
         })
     }
 
-    /// Without a step, with streams for copies. They wait for what is on the GPU's stream, which
-    /// may still use the memory; [`join`](Self::join) comes last.
+    /// A queue without steps, with streams for copies. These wait for the work on the GPU's stream,
+    /// which may still use the memory. [`join`](Self::join) must be the last step.
     pub(super) fn overlapped(gpu: &Rc<Gpu>) -> Result<Self, CudaError> {
         let mut queue = Self::new(gpu)?;
         queue.others = Some([gpu.new_stream()?, gpu.new_stream()?]);
@@ -76,7 +76,7 @@ impl Queue {
         Ok(queue)
     }
 
-    /// Copies so many bytes to the device.
+    /// Copies `from` to the device.
     pub(super) fn upload<T>(&mut self, on: On, from: &[T], to: sys::CUdeviceptr) {
         self.steps.push(Step::ToDevice {
             from: from.as_ptr().cast(),
@@ -111,21 +111,21 @@ impl Queue {
         self.steps.push(Step::Call(Box::new(call)));
     }
 
-    /// Lets what follows on `then` wait for what is on `first` by now.
+    /// Makes what follows on `then` wait for the steps on `first` so far.
     pub(super) fn order(&mut self, first: On, then: On) -> Result<(), CudaError> {
         let event = self.gpu.new_event()?;
         self.steps.push(Step::Order(event, first, then));
         Ok(())
     }
 
-    /// Lets the GPU's stream wait for the copies to the host. Those to the device must have been
-    /// waited for by what uses them.
+    /// Makes the GPU's stream wait for the copies to the host. What uses the copies to the device
+    /// must have waited for them.
     pub(super) fn join(&mut self) -> Result<(), CudaError> {
         self.order(On::Down, On::Compute)
     }
 
-    /// Captures the steps, to be replayed from then on. They run once before, outside of the
-    /// capture, in which a library may load nothing.
+    /// Captures the steps, which are replayed from then on. They run once before, since in a capture
+    /// a library may load nothing.
     ///
     /// # Safety
     /// As [`run`](Self::run).
@@ -141,8 +141,8 @@ impl Queue {
     /// Enqueues everything and waits until it is done, also after an error.
     ///
     /// # Safety
-    /// Every address that the steps have must be valid for what they do, and be used by nothing
-    /// else until this returns; the context must be current on this thread.
+    /// Every address in the steps must be valid for what they do, nothing else may use it until this
+    /// returns, and the context must be current on this thread.
     pub(super) unsafe fn run(&self) -> Result<(), CudaError> {
         let enqueued = match &self.graph {
             // SAFETY: the caller's promise.
@@ -181,8 +181,8 @@ impl Queue {
     /// As [`enqueue`](Self::enqueue).
     unsafe fn step(&self, step: &Step) -> Result<(), CudaError> {
         let raw = |on: On| self.stream(on).cu_stream();
-        // Calls of the driver itself: cudarc's ask for the current context before each, and a
-        // queue has many.
+        // These call the driver directly: cudarc's functions ask for the current context each time,
+        // and a queue has many steps.
         // SAFETY: the caller's promise; streams and events are alive and of one context.
         unsafe {
             match step {
@@ -221,7 +221,7 @@ impl Queue {
         }
     }
 
-    /// Kernels and library calls, for what counts launches.
+    /// Number of kernels and library calls, which count as launches.
     pub(super) fn launches(&self) -> u32 {
         let computes = |step: &&Step| matches!(step, Step::Kernel(_) | Step::Call(_));
         self.steps.iter().filter(computes).count().max(1) as u32

@@ -1,5 +1,4 @@
-//! The other end of [`child_process`](crate::workload::child_process): what a fresh process
-//! does.
+//! The other end of [`child_process`](crate::workload::child_process): what the child does.
 
 use std::process::ExitCode;
 
@@ -7,9 +6,10 @@ use crate::workload::child_process::{ORDER, Order, Task};
 use crate::workload::routine::RoutineError;
 use crate::workload::{cold_start, timing_methods};
 
-/// Measures and prints a report, if the environment says that this is what the process is
-/// for; `None` otherwise. A bench executable calls it before anything else, since what it
-/// measures has to be the first of its kind.
+/// In a process that was started to measure the start of a process, measures it, prints the result
+/// and returns the exit code; `None` in any other. [`bench`](crate::command::bench) calls this
+/// itself; another executable that runs groups calls it first in `main`, since what it measures
+/// must be the first of its kind.
 pub fn run_child() -> Option<ExitCode> {
     let order = std::env::var(ORDER).ok()?;
     Some(match carry_out(&order) {

@@ -1,5 +1,5 @@
-//! Routines from closures, for operations that write one array of f32: what a group of your
-//! own needs and nothing more. `examples/your_operation.rs` uses them.
+//! Routines made of closures, for operations that write one array of f32.
+//! `examples/your_operation.rs` uses them.
 
 use std::rc::Rc;
 
@@ -12,9 +12,9 @@ use crate::timing::Launch;
 use crate::workload::host_memory::{Buffer, HostMemory};
 use crate::workload::routine::{Routine, RoutineError};
 
-/// Compares every element with a float64 reference: the largest error relative to the
-/// reference, or to `floor` where the reference is smaller. A NaN that the reference does not
-/// have never passes.
+/// Compares every element with a float64 reference. The error is the largest one relative to the
+/// reference, or to `floor` where the reference is smaller, and may be up to `bound`. A NaN never
+/// passes, nor does an output that is longer than the reference.
 pub fn compare(
     output: &[f32],
     reference: impl IntoIterator<Item = f64>,
@@ -38,7 +38,7 @@ pub fn compare(
     }
 }
 
-/// A CPU routine: `compute` writes `len` values, `check` judges them.
+/// A CPU routine: `compute` writes `len` values, and `check` compares them with the reference.
 pub fn on_cpu(
     len: usize,
     compute: impl FnMut(&mut [f32]) + 'static,
@@ -51,12 +51,13 @@ pub fn on_cpu(
     })
 }
 
-/// A GPU routine: `inputs` are uploaded, `launch` is given their device addresses and that of
-/// `len` values of output and prepares the kernel, `check` judges the output.
+/// A GPU routine on data in device memory. `inputs` are uploaded once. `launch` is given their
+/// device addresses and that of `len` values of output, and prepares the kernel. `check` compares
+/// the output with the reference.
 ///
 /// # Safety
-/// The launch's arguments must be those that its kernel declares, and the kernel must stay
-/// within the inputs and the `len` values of output.
+/// The launch's arguments must be those that its kernel declares, and the kernel must stay within
+/// the inputs and the `len` values of output.
 ///
 /// # Errors
 /// Errors of CUDA, and those of `launch`.
@@ -73,9 +74,9 @@ pub unsafe fn on_gpu(
     }?))
 }
 
-/// As [`on_gpu`], from host memory and back: each run copies the inputs to the device, launches,
-/// copies the output to the host and waits. Time it on the wall clock, and declare where the data
-/// are with [`Implementation::data`](crate::suite::Implementation::data).
+/// As [`on_gpu`], from host memory of one kind and back: each run copies the inputs to the device,
+/// launches, copies the output to the host and waits. Time it on the wall clock, and declare where
+/// the data are with [`Implementation::data`](crate::suite::Implementation::data).
 ///
 /// # Safety
 /// As for [`on_gpu`].
@@ -128,7 +129,7 @@ impl<F: FnMut(&mut [f32]), C: Fn(&[f32]) -> Verified> Routine for OnCpu<F, C> {
 struct OnGpu<C> {
     gpu: Rc<Gpu>,
     launch: Launch,
-    // Holds the memory that `launch` has the addresses of, as `output` does.
+    // This and `output` keep the memory alive whose addresses `launch` has.
     inputs: Vec<CudaSlice<f32>>,
     output: CudaSlice<f32>,
     check: C,
@@ -201,7 +202,7 @@ impl<C: Fn(&[f32]) -> Verified> FromHost<C> {
 }
 
 impl<C: Fn(&[f32]) -> Verified> Routine for FromHost<C> {
-    /// The inputs on the device as well, so that a copy that never happened is found.
+    // The inputs on the device as well, so that a copy that never happens shows.
     fn poison(&mut self) -> Result<(), RoutineError> {
         for input in &mut self.device.inputs {
             self.device.gpu.poison(input)?;

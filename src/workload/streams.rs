@@ -1,5 +1,5 @@
-//! Nested sine from and to host memory, in pieces: what overlapping the upload, the kernel
-//! and the download saves, and what it takes to overlap them.
+//! Nested sine from and to host memory, in pieces: what overlapping the upload, the kernel and the
+//! download saves, and what overlapping needs.
 //!
 //! The size is the number of f32 values. All host memory is pinned. The limit is the time of
 //! the longer one-way copy: the link carries both directions at once.
@@ -24,8 +24,8 @@ use crate::workload::host_memory::pinned_copy;
 use crate::workload::nested_sine::{self, NestedSine, cut};
 use crate::workload::routine::{Made, Routine, RoutineError, Workload};
 
-/// The inputs: those that nested sine was timed on until it had a run of its own for adversarial
-/// ones. Copies decide here, which values do not change, and ids keep their meaning.
+/// The inputs. They are those on which nested sine was timed before adversarial ones had a run of
+/// their own: here copies take the time, whatever the values, and ids keep their meaning.
 pub struct Streams(Rc<NestedSine>);
 
 impl Workload for Streams {
@@ -51,20 +51,21 @@ impl Workload for Streams {
     }
 }
 
-/// As nested sine from and to host memory.
+/// As [`nested_sine::cost_transfer`].
 pub fn cost(size: u64) -> Cost {
     nested_sine::cost_transfer(size)
 }
 
-/// Upload, kernel and download of at most `pieces` pieces, each stage on a stream of its own.
-/// One piece is one stage after the other. Synchronised, the host waits after each stage of each
-/// piece: as many streams, and nothing overlaps.
+/// Upload, kernel and download of at most `pieces` pieces, each stage on a stream of its own. With
+/// one piece the stages follow each other. With [`Launches::Synchronised`] the host waits after
+/// each stage of each piece: the streams are the same, and nothing overlaps.
 ///
 /// # Errors
-/// Launches but one by one and synchronised, errors of CUDA and of the kernel's compilation.
+/// Other launches than [`Launches::OneByOne`] and [`Launches::Synchronised`], errors of CUDA and of
+/// the kernel's compilation.
 ///
 /// # Panics
-/// Where `pieces` is 0.
+/// If `pieces` is 0.
 pub fn pieces(gpu: &Rc<Gpu>, problem: &Rc<Streams>, pieces: u32, launching: Launches) -> Made {
     let waits = match launching {
         Launches::OneByOne => false,
@@ -75,12 +76,11 @@ pub fn pieces(gpu: &Rc<Gpu>, problem: &Rc<Streams>, pieces: u32, launching: Laun
     Ok(Box::new(Overlap::new(gpu, &problem.0, pieces, waits)?))
 }
 
-/// A stage of a piece has a stream of its own, and an event tells the next stage that it has
-/// happened.
+/// Each stage has a stream of its own, and an event makes the next stage of a piece wait for it.
 struct Overlap {
     gpu: Rc<Gpu>,
     problem: Rc<NestedSine>,
-    /// After each stage of each piece.
+    /// Whether the host waits after each stage of each piece.
     waits: bool,
     up: Arc<CudaStream>,
     down: Arc<CudaStream>,

@@ -1,9 +1,10 @@
 //! Threads that share work of a few microseconds.
 //!
 //! Rayon's threads sleep between two calls from outside of its pool, and waking them takes longer
-//! than a small product does. A [`Threads::Spinning`] pool spins for a moment before it sleeps, and
-//! the calling thread works along. Its threads end with it, and [`Threads::park`] puts them to sleep
-//! before: none spins while another implementation is timed.
+//! than a small product. The threads of a [`Threads::Spinning`] pool spin for a moment before they
+//! sleep, and the calling thread takes part in the work. They end with the pool, and
+//! [`Threads::park`] puts them to sleep earlier, so that none spins while another implementation is
+//! timed.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -17,21 +18,21 @@ use micropool::{ThreadPool, ThreadPoolBuilder};
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
 /// Turns of a loop with one `pause` each before a thread sleeps: 65 µs on a Zen 5, up to 150 µs on
-/// Xeons, whose `pause` is longer. Many times what lies between two small products.
+/// Xeons, whose `pause` takes longer. That is many times the pause between two small products.
 const SPINS: usize = 3_000;
 
-/// Who works.
+/// The threads that work.
 pub(super) enum Threads {
     /// The calling thread alone.
     One,
-    /// Rayon's, all of the current pool.
+    /// All threads of Rayon's current pool.
     Rayon,
     /// The calling thread and those of a pool that spins for a moment before it sleeps.
     Spinning(Pool),
 }
 
 impl Threads {
-    /// So many at most, with the calling one.
+    /// At most `count` threads, including the calling one.
     pub(super) fn up_to(count: usize) -> Self {
         match count {
             0 | 1 => Self::One,
@@ -44,7 +45,7 @@ impl Threads {
         Self::up_to(rayon::current_num_threads())
     }
 
-    /// How many, with the calling one where it works along.
+    /// How many threads work, including the calling one where it takes part.
     pub(super) fn count(&self) -> usize {
         match self {
             Self::One => 1,
@@ -53,11 +54,11 @@ impl Threads {
         }
     }
 
-    /// Shares the items out one by one, and waits until all are done. A thread that the system holds
-    /// up leaves its own to the others.
+    /// Shares the items out one by one, and waits until all are done. The others take over the items
+    /// of a thread that the system holds up.
     ///
     /// # Panics
-    /// Where `work` does, after all items were handed out.
+    /// If `work` panics, once all items have been handed out.
     pub(super) fn each<T: Send>(&self, items: Vec<T>, work: impl Fn(T) + Sync) {
         match self {
             Self::One => items.into_iter().for_each(work),
@@ -79,12 +80,12 @@ impl Threads {
 /// A pool that spins for a moment before it sleeps. Dropping it ends its threads.
 pub(super) struct Pool {
     pool: ThreadPool,
-    /// What Linux says of each thread.
+    /// The file in `/proc` with the state of each thread, on Linux.
     workers: Vec<Option<PathBuf>>,
 }
 
 impl Pool {
-    /// Of so many threads, with the calling one.
+    /// A pool of `count` threads, including the calling one.
     fn new(count: usize) -> Self {
         let workers: Arc<Mutex<Vec<Option<PathBuf>>>> = Arc::default();
         let all_there = Arc::new(Barrier::new(count));
@@ -95,7 +96,7 @@ impl Pool {
                 let run = move || {
                     let stat = fs::read_link("/proc/thread-self").ok();
                     let stat = stat.map(|link| PathBuf::from("/proc").join(link).join("stat"));
-                    // A panic while it is held leaves a path more or less.
+                    // A panic while the lock is held loses a path at most.
                     let mut all = workers.lock().unwrap_or_else(PoisonError::into_inner);
                     all.push(stat);
                     drop(all);
@@ -134,16 +135,16 @@ impl Pool {
     }
 
     fn park(&self) {
-        /// Between two looks, and in all at most: a spinning thread whose core others use takes
-        /// longer to fall asleep.
+        /// Time between two checks, and their number at most: a spinning thread whose core is shared
+        /// takes longer to fall asleep.
         const PAUSE: Duration = Duration::from_micros(50);
-        const LOOKS: usize = 20_000;
+        const CHECKS: usize = 20_000;
         for worker in &self.workers {
             let Some(stat) = worker else {
-                // Long enough for all of them where no one says.
+                // Long enough for all of them, where their state cannot be read.
                 return thread::sleep(Duration::from_millis(5));
             };
-            for _ in 0..LOOKS {
+            for _ in 0..CHECKS {
                 if sleeps(&fs::read_to_string(stat).unwrap_or_default()) {
                     break;
                 }

@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | `submit` | the launches alone, on the host's clock; the device works outside the window |
 //! | `wall` | one call and the wait for it, on the host's clock: launch, device, and the host's waking |
-//! | `first-call` | the same for the first call of a fresh process, whose context, module and library handle are there already |
+//! | `first-call` | the same for the first call of a process, whose context, module and library handle were made before |
 //! | `events` | CUDA events around a batch of calls without a wait between them, divided by their number: the longer of launch and device |
 //! | `events-gated` | the same behind a gate: the device alone, and the constant of a kernel in a stream |
 //! | `events-cold` | an event pair around each call, the L2 cache flushed before it |
@@ -36,7 +36,7 @@ pub static SPIN: Source = Source {
     oldest: (7, 5),
 };
 
-/// The phase that [`Processes`] report here.
+/// The phase that the [`Processes`] report.
 const FIRST_CALL: &str = "first-call";
 
 /// A kernel that runs for a known time.
@@ -66,7 +66,7 @@ impl Workload for Spin {
     }
 }
 
-/// One launch, and nothing that is counted.
+/// The cost of an iteration: one launch, which neither computes nor moves anything.
 pub fn cost(_: u64) -> Cost {
     Cost {
         launches: Some(1),
@@ -108,7 +108,7 @@ impl Product {
     }
 }
 
-/// A launch of the kernel that spins, only enqueued, for clocks that wait themselves.
+/// A launch of the kernel that spins. It is only enqueued, since the clocks wait themselves.
 ///
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation.
@@ -116,12 +116,12 @@ pub fn spin(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Made {
     Ok(Box::new(Spinning::new(gpu, problem.nanoseconds)?))
 }
 
-/// The first launch of a fresh process, waited for.
+/// The first launch of a process, awaited, measured in child processes.
 ///
 /// # Errors
 /// As [`spin`].
 pub fn first_spin(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Made {
-    // What the processes need is missed here, where it is a skip and not a failure.
+    // The processes need this too: where it is missing here, that is a skip and not their failure.
     gpu.function(&SPIN, "spin_timed")?;
     Ok(Box::new(PhaseTime::new(
         gpu,
@@ -131,7 +131,7 @@ pub fn first_spin(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Made {
     )))
 }
 
-/// The first product of a fresh process, waited for.
+/// The first product of a process, awaited, measured in child processes.
 ///
 /// # Errors
 /// Where cuBLAS is absent.
@@ -212,9 +212,10 @@ impl Routine for Spinning {
     }
 }
 
-/// The kernel leaves its loop at the first reading that is late enough: never early, and late
-/// by a step of the clock, which is up to 1 µs on some devices, or by an interruption of the
-/// device, which the bound allows a hundredth of the time.
+/// Compares the time that a kernel spun with the time asked for. The kernel leaves its loop at the
+/// first reading that is late enough: never early, and late by a step of the clock, which is up to
+/// 1 µs on some devices, or by an interruption of the device, for which the bound allows a
+/// hundredth of the time.
 fn verify(spun: u64, asked: u64) -> Verified {
     Verified {
         error: if spun < asked {

@@ -1,4 +1,4 @@
-//! Which of several ways to do the same from start to end is the fastest, on the host's clock.
+//! Chooses among several ways to do the same from start to end the fastest, on the host's clock.
 
 use std::time::{Duration, Instant};
 
@@ -6,17 +6,17 @@ use crate::timing::CudaError;
 use crate::workload::calibrate;
 use crate::workload::routine::{Routine, RoutineError};
 
-/// What a way that fails is taken to need: so long that it is never chosen.
+/// Time that a way that fails is taken to need: so long that it is never chosen.
 const FAILED: Duration = Duration::from_secs(1);
 
-/// The place of the fastest of these ways, chosen once for every process of this machine as
-/// [`calibrate`] says. `run` runs one of them so many times, to the end.
+/// The index of the fastest of these ways, chosen once per process and handed over to others, as
+/// [`calibrate`] says. `run` runs one of them a number of times, to the end.
 ///
 /// # Errors
-/// Of a way that fails where no other works, or that poisons the context.
+/// The error of a way that poisons the context, or of one where none works.
 ///
 /// # Panics
-/// Without a way.
+/// If there is no way.
 pub(super) fn fastest(
     choice: &str,
     names: &[String],
@@ -51,10 +51,10 @@ pub(super) fn fastest(
 /// Makes a routine for each way and keeps the one that is the fastest from start to end.
 ///
 /// # Errors
-/// Of a routine that cannot be made; otherwise as [`fastest`].
+/// The error of a routine that cannot be made, and those of [`fastest`].
 ///
 /// # Panics
-/// Without a way.
+/// If there is no way.
 pub(super) fn fastest_routine<W: Copy, R: Routine>(
     choice: &str,
     ways: &[W],

@@ -1,7 +1,7 @@
-//! What the first call pays and a warm one does not, each phase measured in fresh processes:
-//! the executable starts itself again, with the driver's JIT cache off.
+//! What the first call pays and a warm one does not, each phase measured in child processes, with
+//! the driver's JIT cache off.
 //!
-//! The clock is the host's, the device synchronised at the end of each phase.
+//! The clock is the host's; the device is synchronised at the end of each phase.
 
 mod child;
 mod phase;

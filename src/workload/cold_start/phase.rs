@@ -12,7 +12,7 @@ use crate::workload::cold_start::problem::ColdStart;
 use crate::workload::routine::Made;
 
 impl Phase {
-    /// Finds the library that the phase needs.
+    /// Requires the library that the phase needs.
     fn needs(self, gpu: &Gpu) -> Result<(), Absence> {
         match self {
             Phase::DriverInit
@@ -22,7 +22,7 @@ impl Phase {
             | Phase::FirstAlloc
             | Phase::WarmAlloc
             | Phase::FirstCall => Ok(()),
-            // What is loaded and launched was compiled in the same process.
+            // These load and launch what the same process has compiled.
             Phase::NvrtcCompile
             | Phase::WarmNvrtcCompile
             | Phase::PtxJit
@@ -34,7 +34,7 @@ impl Phase {
     }
 }
 
-/// One phase of the measured processes.
+/// One phase of the measured processes, whose times it returns as its own.
 ///
 /// # Errors
 /// The [`Absence`] of the library that the phase needs.

@@ -40,7 +40,7 @@ impl Workload for ColdStart {
     }
 }
 
-/// Nothing but time.
+/// The cost of a phase: it has none but time.
 pub fn cost(_: u64) -> Cost {
     Cost::default()
 }

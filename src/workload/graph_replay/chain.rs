@@ -63,7 +63,7 @@ impl Chain {
         })
     }
 
-    /// Largest error that rounding once a link can cause: with |y| ≤ m before a link and an
+    /// Largest error that rounding once per link can cause: with |y| ≤ m before a link and an
     /// error up to e there, the fused multiply-add leaves |f| e, and rounds a value of up to
     /// |f| (m + e) + |t| by at most 2^-24 of it.
     fn bound(&self) -> f64 {
@@ -82,7 +82,7 @@ impl Chain {
             .map(|(&y, expected)| (f64::from(y) - expected).abs())
             .fold(0.0, |max: f64, e| if e <= max { max } else { e });
         Verified {
-            // An output of another length compares with nothing beyond its end.
+            // `zip` would ignore what is missing from an output of another length.
             error: if y.len() == self.x.len() {
                 error
             } else {

@@ -20,7 +20,7 @@ pub static CHAIN: Source = Source {
 /// All links in one kernel. NVRTC compiles it when it is first asked for, as every source.
 pub(super) static FUSED: LazyLock<Source> = LazyLock::new(|| Source {
     name: "chain_fused.cu",
-    // Lives as long as the process, once.
+    // Leaked once: it is needed as long as the process lives.
     text: fused(&link::draw().0).leak(),
     ..CHAIN
 });

@@ -1,4 +1,4 @@
-//! What uses the batches up: a kernel that reads every byte.
+//! The consumer of the batches: a kernel that reads every byte.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use crate::workload::loader::problem::LOADER;
 use crate::workload::loader::problem::Loader;
 use crate::workload::routine::RoutineError;
 
-/// Threads of a block, as the kernel declares.
+/// Threads per block, as the kernel declares.
 const THREADS: u32 = 256;
 
 /// The kernel on each batch, and its results.
@@ -30,7 +30,7 @@ pub(super) struct Consumer {
 }
 
 impl Consumer {
-    /// A consumer that finds batch `i` in buffer `i` modulo their number.
+    /// A consumer that reads batch `i` from buffer `i` modulo the number of buffers.
     pub(super) fn new(
         gpu: &Rc<Gpu>,
         problem: &Loader,
@@ -79,8 +79,7 @@ impl Consumer {
         self.gpu.poison(&mut self.bytes)
     }
 
-    /// Enqueues the kernel on a batch that is in its buffer, or will be when the stream comes
-    /// to it.
+    /// Enqueues the kernel on a batch that is in its buffer, or will be by the time it runs.
     pub(super) fn enqueue(&self, batch: usize) -> Result<(), CudaError> {
         let stream = self.gpu.stream();
         if self.timed {

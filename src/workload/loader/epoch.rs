@@ -20,7 +20,7 @@ use crate::workload::loader::problem::Loader;
 use crate::workload::loader::worker::Worker;
 use crate::workload::routine::{Made, Routine, RoutineError};
 
-/// Epochs behind the figure for how busy the device was; the median counts.
+/// Epochs that the figure for how busy the device was rests on; their median counts.
 const BUSY_EPOCHS: usize = 3;
 
 /// How batches come to the device.
@@ -28,12 +28,12 @@ const BUSY_EPOCHS: usize = 3;
 pub enum Feed {
     /// One thread and one buffer: gather, copy, consume, wait, in sequence.
     InSequence(HostMemory),
-    /// So many threads gather the next batches into pinned buffers, one more than threads,
-    /// while the device copies and consumes, the copy on a stream of its own.
+    /// This many threads gather the next batches into pinned buffers, one buffer more than threads,
+    /// while the device copies and consumes; the copies are on a stream of their own.
     Threads(usize),
 }
 
-/// An epoch of every batch, fed to the device in one way.
+/// An epoch of all batches, which reach the device by `feed`.
 ///
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation, and a thread that cannot be started.
@@ -86,7 +86,7 @@ impl Routine for Epoch {
             self.gpu.poison(buffer)?;
         }
         self.consumer.poison()?;
-        // The copies' stream does not wait for this one.
+        // The stream of the copies does not wait for the clock's.
         Ok(self.gpu.synchronize()?)
     }
 
@@ -154,8 +154,8 @@ fn in_sequence(
     Ok(())
 }
 
-/// Enqueues a copy to the device. Whoever calls it keeps `host` as it is until the copy has
-/// been waited for.
+/// Enqueues a copy to the device. The caller keeps `host` as it is until it has waited for the
+/// copy.
 fn copy(host: &[u8], device: &CudaSlice<u8>, stream: &CudaStream) -> Result<(), CudaError> {
     let to = device.device_ptr(stream).0;
     // SAFETY: both sides hold a batch. The callers are in this file: one synchronises before
@@ -170,7 +170,7 @@ struct Pipeline {
     workers: Vec<Worker>,
     copies: Arc<CudaStream>,
     slots: Vec<Slot>,
-    /// One a buffer on the device: its batch has been consumed.
+    /// One per buffer on the device: its batch has been consumed.
     consumed: [CudaEvent; 2],
 }
 
@@ -178,7 +178,7 @@ struct Slot {
     address: NonNull<u8>,
     /// The copy out of this slot has arrived.
     copied: CudaEvent,
-    /// What `address` points to.
+    /// The memory at `address`.
     _memory: Buffer<u8>,
 }
 
@@ -205,7 +205,7 @@ impl Pipeline {
         })
     }
 
-    /// Has a batch gathered into its slot, which must be free.
+    /// Orders a batch to be gathered into its slot, which must be free.
     fn order(&mut self, batch: usize) -> Result<(), RoutineError> {
         let slot = self.slots[batch % self.slots.len()].address;
         let worker = batch % self.workers.len();

@@ -1,24 +1,24 @@
-//! What the consumer must make of a batch, and how far it may be off.
+//! The consumer's results in float64, and how far its own may be off.
 
 use crate::model::verified::Verified;
 use crate::workload::loader::images::Images;
 
-/// Turns of each value: with so many an H200 takes about as long to consume a batch as to
+/// Turns of each value. With this number an H200 takes about as long to consume a batch as to
 /// receive it.
 pub(super) const STEPS: u32 = 128;
-/// Two products and two multiply-adds a turn.
-pub(super) const FLOP_A_BYTE: f64 = 6.0 * STEPS as f64;
-/// Cosine and sine of a turn of 0.05: all of them together go round once and a little more,
-/// so that the sum depends on every value as strongly as at the start.
+/// Two products and two multiply-adds per turn.
+pub(super) const FLOP_PER_BYTE: f64 = 6.0 * STEPS as f64;
+/// Cosine and sine of a turn by 0.05. All turns together go round once and a little more, so that
+/// the sum depends on every value as strongly as at the start.
 pub(super) const COSINE: f32 = 0.998_750_26;
 pub(super) const SINE: f32 = 0.049_979_17;
 
-/// What the consumer must make of a batch.
+/// The consumer's results of a batch.
 #[derive(Debug, PartialEq)]
 pub(super) struct Expected {
     /// Mean of the turned values, in float64.
     pub(super) mean: f64,
-    /// Sum of each byte times its odd place number, modulo 2^64.
+    /// Sum of the bytes, byte i times 2 i + 1, modulo 2^64.
     pub(super) bytes: u64,
 }
 
@@ -41,7 +41,7 @@ impl Expected {
     }
 }
 
-/// What becomes of one pixel, in float64.
+/// A pixel after all turns, in float64.
 fn turned(pixel: u8) -> f64 {
     let (cosine, sine) = (f64::from(COSINE), f64::from(SINE));
     let start = (f64::from(pixel) / 127.5 - 1.0, 0.5);
@@ -49,8 +49,8 @@ fn turned(pixel: u8) -> f64 {
     (0..STEPS).fold(start, |point, _| turn(point)).0
 }
 
-/// A turn rounds each coordinate of a vector no longer than 1.12 twice, and hands on what was
-/// wrong before unchanged in length: at most four half-ulps of 1 a turn.
+/// Compares with float64. A turn rounds each coordinate of a vector no longer than 1.12 twice, and
+/// keeps the length of the error so far: at most four half-ulps of 1 per turn.
 pub(super) fn verify(found: &[Expected], expected: &[Expected]) -> Verified {
     let mut error = if found.len() == expected.len() {
         0.0

@@ -1,4 +1,4 @@
-//! The images of an epoch and what must come of them.
+//! The images of an epoch and what the consumer makes of them.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::device::kernel::Source;
 use crate::model::cost::Cost;
-use crate::workload::loader::expected::{Expected, FLOP_A_BYTE};
+use crate::workload::loader::expected::{Expected, FLOP_PER_BYTE};
 use crate::workload::loader::images::{BATCHES, Images};
 use crate::workload::routine::Workload;
 
@@ -22,7 +22,7 @@ pub static LOADER: Source = Source {
 /// The images of an epoch, their order, and what the consumer makes of each batch.
 pub struct Loader {
     pub(super) images: Arc<Images>,
-    /// Computed when it is first compared with.
+    /// Computed when something is first compared with it.
     expected: OnceCell<Vec<Expected>>,
 }
 
@@ -70,7 +70,7 @@ impl Workload for Loader {
 pub fn cost(size: u64) -> Cost {
     let bytes = BATCHES as f64 * size as f64;
     Cost {
-        flop: Some(bytes * FLOP_A_BYTE),
+        flop: Some(bytes * FLOP_PER_BYTE),
         bytes: Some(bytes),
         link_bytes: Some(bytes),
         launches: Some(BATCHES as u32),

@@ -8,8 +8,8 @@ use std::thread::{Builder, JoinHandle};
 use crate::workload::loader::images::Images;
 use crate::workload::routine::RoutineError;
 
-/// A thread that gathers batches into buffers that are lent to it, in the order of its jobs.
-/// It lives as long as this value.
+/// A thread that gathers batches into buffers that are lent to it, in the order of its jobs. It
+/// ends when this is dropped.
 pub(super) struct Worker {
     jobs: Option<SyncSender<Job>>,
     done: Receiver<()>,
@@ -53,10 +53,9 @@ impl Worker {
 
     /// Lends the worker a buffer to gather a batch into.
     ///
-    /// # Safety
-    /// `to` must have room for a batch, initialised, and until [`wait`](Self::wait) has
-    /// returned for this job, or the worker is dropped, it must stay there and nobody may
-    /// touch it.
+    /// # Safety `to` must have room for a batch, initialised. Until [`wait`](Self::wait) has
+    /// returned for this job, or the worker is dropped, it must not be freed, and nothing else may
+    /// access it.
     pub(super) unsafe fn order(
         &mut self,
         batch: usize,
@@ -90,7 +89,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // Without jobs the thread ends; what it was lent is free again when it has.
+        // Without jobs the thread ends, and gives back the buffers that it was lent.
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

@@ -1,4 +1,4 @@
-//! Products on the CPU by a library: on one thread, or shared out among threads in blocks of C.
+//! Products on the CPU by a library, on one thread, or in blocks of C that threads share out.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use ndarray::{ArrayView2, ArrayViewMut2, Axis, linalg::general_mat_mul, s};
 use crate::workload::matmul::direct;
 use crate::workload::threads::Threads;
 
-/// What multiplies on one thread.
+/// A library, or code of our own, that multiplies on one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::workload) enum Library {
     Gemm,
@@ -18,8 +18,8 @@ pub(in crate::workload) enum Library {
     Direct,
 }
 
-/// Elements of A up to which a product that packs nothing is worth a try: the more rows A has, the
-/// more often what was packed would be read.
+/// Elements of A up to which a product without packing is tried: the more rows A has, the more
+/// often packed operands are read, and the more packing pays.
 const UNPACKED: usize = 1 << 18;
 
 impl fmt::Display for Library {
@@ -33,7 +33,8 @@ impl fmt::Display for Library {
 }
 
 impl Library {
-    /// Those for A B, given the elements of A and whether the rows of B and C lie in one piece.
+    /// The ones to try for A B, given the elements of A and whether the rows of B and C lie in one
+    /// piece.
     pub(in crate::workload) fn for_product(a_len: usize, in_one_piece: bool) -> Vec<Self> {
         let mut libraries = vec![Library::Gemm, Library::Matrixmultiply];
         if a_len <= UNPACKED && in_one_piece && direct::is_available() {
@@ -111,8 +112,8 @@ impl fmt::Display for Grid {
 const LINE: usize = 16;
 
 impl Grid {
-    /// So many blocks, as square as their number allows: a square block reads the least of A
-    /// and B for what it computes.
+    /// A grid of `blocks` blocks, as square as their number allows: a square block reads the least
+    /// of A and B for what it computes.
     pub(in crate::workload) fn of(blocks: usize) -> Self {
         let rows = (1..=blocks.isqrt())
             .rev()
@@ -124,8 +125,8 @@ impl Grid {
         }
     }
 
-    /// So many blocks for a C of `m` x `n`, as square as the number allows; `None` where no block
-    /// would have a row and a cache line.
+    /// A grid of `blocks` blocks for a C of `m` x `n`, each as square as the number allows; `None`
+    /// where a block would have less than a row and a cache line.
     pub(in crate::workload) fn for_shape(m: usize, n: usize, blocks: usize) -> Option<Self> {
         let height = |rows: usize| m as f64 / rows as f64;
         let width = |columns: usize| n as f64 / columns as f64;
@@ -176,7 +177,7 @@ impl Grid {
         work: impl Fn(usize, usize, ArrayViewMut2<'_, f32>) + Sync,
     ) {
         let height = c.nrows().div_ceil(self.rows);
-        // In steps of a cache line, so that hardly two threads write the same one.
+        // In steps of a cache line, so that two threads rarely write the same one.
         let width = c.ncols().div_ceil(self.columns).next_multiple_of(LINE);
         let mut bands: Vec<_> = c.axis_chunks_iter_mut(Axis(0), height).collect();
         let mut blocks = Vec::with_capacity(self.blocks());

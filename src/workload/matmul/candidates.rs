@@ -1,4 +1,4 @@
-//! What `cpu/best` chooses from.
+//! The methods that `cpu/best` chooses from.
 
 use crate::workload::calibrate;
 use crate::workload::matmul::blocks::{Grid, Library};
@@ -10,13 +10,13 @@ use crate::workload::threads::Threads;
 /// settled, and the calibration takes a second or two where the product takes minutes.
 const LARGEST_ORDER: usize = 2048;
 
-/// The fastest for `problem` on these threads at most.
+/// The fastest method for `problem` on all or some of these threads.
 pub(super) fn fastest(problem: &Matmul, threads: &Threads) -> Method {
     let order = problem.order();
     let count = threads.count();
     let choice = format!("product of order {order} on the CPU, {count} threads at most");
     let n = order.min(LARGEST_ORDER);
-    // Made where there is something to measure.
+    // Allocated only where something is measured.
     let mut output = Vec::new();
     calibrate::fastest(
         threads,
@@ -31,14 +31,13 @@ pub(super) fn fastest(problem: &Matmul, threads: &Threads) -> Method {
     )
 }
 
-/// Blocks for each thread in the grids that keep all of them busy. One is the least work in
-/// all; with several, a thread that the system holds up leaves some of its own to the others,
-/// which on a shared host is worth more.
-const BLOCKS_A_THREAD: [usize; 3] = [1, 4, 8];
+/// Blocks per thread in the grids that keep all threads busy. One block is the least work in all;
+/// with several, the others take over blocks of a thread that the system holds up, which on a
+/// shared host is worth more.
+const BLOCKS_PER_THREAD: [usize; 3] = [1, 4, 8];
 
-/// What is worth a try at order `n` on at most `threads` threads. One thread is left out
-/// where several share the work of a large product, and several where handing work over costs
-/// more than the product.
+/// The methods to try at order `n` on up to `threads` threads. One thread is left out for large
+/// products, and several for products that take less time than handing work over.
 pub(super) fn candidates(n: usize, threads: usize) -> Vec<Method> {
     let libraries = Library::for_product(n * n, true);
     let mut methods = Vec::new();
@@ -50,10 +49,10 @@ pub(super) fn candidates(n: usize, threads: usize) -> Vec<Method> {
     }
     if n >= 32 && threads > 1 {
         methods.push(Method::row_blocks(threads));
-        // Fewer threads: hyper-threads and a second socket can do harm, and a small product has
-        // work for a few only.
+        // Also fewer threads: hyper-threads and a second socket can slow a product down, and a small
+        // one has work for a few threads only.
         let fewer = std::iter::successors(Some(threads / 2), |&fewer| Some(fewer / 2));
-        let all = BLOCKS_A_THREAD.map(|blocks| blocks * threads);
+        let all = BLOCKS_PER_THREAD.map(|blocks| blocks * threads);
         for blocks in all.into_iter().chain(fewer.take_while(|&fewer| fewer > 1)) {
             // Rows of a block of all columns lie in one piece.
             let bands = Grid {

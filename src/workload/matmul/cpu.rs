@@ -16,33 +16,33 @@ use crate::workload::threads::Threads;
 #[cfg(feature = "blas")]
 pub use crate::workload::matmul::blas::blas;
 
-/// Three nested loops, one thread: what a newcomer writes.
+/// Three nested loops on one thread, as a beginner writes them.
 pub fn naive(problem: &Rc<Matmul>) -> Made {
     Ok(square(problem, Threads::One, Method::Naive, Vec::new()))
 }
 
-/// ndarray's product into an output that is there already, one thread. It calls
+/// ndarray's product into an output that is allocated beforehand, on one thread. It calls
 /// matrixmultiply.
 pub fn ndarray(problem: &Rc<Matmul>) -> Made {
     let method = Method::OneThread(Library::Matrixmultiply);
     Ok(square(problem, Threads::One, method, Vec::new()))
 }
 
-/// matrixmultiply on one block of rows a thread, all cores.
+/// matrixmultiply on one block of rows per thread, on all cores.
 pub fn rayon(problem: &Rc<Matmul>) -> Made {
     let method = Method::row_blocks(rayon::current_num_threads());
     Ok(square(problem, Threads::Rayon, method, Vec::new()))
 }
 
-/// The fastest at this order on this machine on at most `threads` threads: a short calibration
+/// The fastest method at this order on this machine on up to `threads` threads. A short calibration
 /// chooses between the loops, the crates gemm and matrixmultiply and multiply-adds without packing
-/// on one thread, and those over grids of blocks of C that the threads share out among them. The
-/// threads spin for a moment before they sleep. [`Routine::notes`] says which.
+/// on one thread, and these over grids of blocks of C that several threads share out. The threads
+/// spin for a moment before they sleep. [`Routine::notes`] says which method it is.
 pub fn best(problem: &Rc<Matmul>, threads: usize) -> Made {
     let threads = Threads::up_to(threads);
     let method = candidates::fastest(problem, &threads);
     let notes = vec![said(&method, method.threads(threads.count()))];
-    // Threads with nothing to do end here.
+    // Threads that the method has no work for are not kept.
     let threads = match method.threads(threads.count()) {
         1 => Threads::One,
         _ => threads,
@@ -50,7 +50,7 @@ pub fn best(problem: &Rc<Matmul>, threads: usize) -> Made {
     Ok(square(problem, threads, method, notes))
 }
 
-/// The note of a choice.
+/// The note that says what was chosen.
 fn said(method: &impl fmt::Display, threads: usize) -> String {
     let plural = if threads == 1 { "" } else { "s" };
     format!("{method} on {threads} thread{plural}, the fastest in calibration")
@@ -85,7 +85,7 @@ pub fn best_of_shape(problem: &Rc<Matmul>) -> Made {
     Ok(rectangular::product(problem, threads, multiply, notes))
 }
 
-/// What the threads share out among them.
+/// What the threads share out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
     /// The products of a batch, each on one thread.

@@ -1,5 +1,5 @@
-//! What computes a product of any shape, or a batch of them, on the CPU: each way, and what the
-//! row `best` of such groups chooses from.
+//! The ways to compute a product of any shape, or a batch of them, on the CPU, and the choice among
+//! them.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::workload::threads::Threads;
 /// How the products of a batch are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// So many parts of the batch, each on one thread. One part is a loop.
+    /// The batch in this many parts, each on one thread. One part is a loop over all products.
     Parts(Library, usize),
     /// One product after the other, each over blocks of C.
     Blocks(Library, Grid),
@@ -32,7 +32,7 @@ impl fmt::Display for Way {
 }
 
 impl Way {
-    /// How many of so many threads have something to do.
+    /// How many of `threads` threads have work.
     pub(super) fn threads(self, shape: Shape, threads: usize) -> usize {
         match self {
             Way::Parts(_, parts) => parts.min(shape.batch).min(threads),
@@ -70,7 +70,7 @@ impl Way {
     }
 }
 
-/// A, B and C of each of these products.
+/// A, B and C of each product of the batch.
 fn products<'a, 'c>(
     shape: Shape,
     a: &'a [f32],
@@ -89,7 +89,7 @@ fn products<'a, 'c>(
         .map(move |(c, (a, b))| views(shape, a, b, c))
 }
 
-/// The fastest for `problem` on these threads at most.
+/// The fastest way for `problem` on all or some of these threads.
 pub(super) fn fastest(problem: &Matmul, threads: &Threads) -> Way {
     let (shape, count) = (problem.shape, threads.count());
     let Shape { batch, m, n, k } = shape;
@@ -102,12 +102,12 @@ pub(super) fn fastest(problem: &Matmul, threads: &Threads) -> Way {
     })
 }
 
-/// One thread is left out where a calibration with it would take seconds.
+/// From this many multiply-adds on one thread is not tried: the calibration would take seconds.
 const LONG: usize = 1 << 32;
 
-/// Parts, or blocks, for each thread: several leave those of a thread that the system holds up to
-/// the others.
-const FOR_EACH_THREAD: [usize; 3] = [1, 4, 8];
+/// Parts, or blocks, per thread. With several, the others take over those of a thread that the
+/// system holds up.
+const PER_THREAD: [usize; 3] = [1, 4, 8];
 
 fn candidates(shape: Shape, threads: usize) -> Vec<Way> {
     let Shape { batch, m, n, k } = shape;
@@ -117,7 +117,7 @@ fn candidates(shape: Shape, threads: usize) -> Vec<Way> {
         ways.extend(libraries.iter().map(|&library| Way::Parts(library, 1)));
     }
     if threads > 1 {
-        for count in FOR_EACH_THREAD.map(|each| each * threads) {
+        for count in PER_THREAD.map(|each| each * threads) {
             for &library in &libraries {
                 if count <= batch || count == threads && batch > 1 {
                     ways.push(Way::Parts(library, count));
@@ -126,7 +126,7 @@ fn candidates(shape: Shape, threads: usize) -> Vec<Way> {
                     rows: 1,
                     columns: count,
                 };
-                // Within a small product of a batch the threads would meet too often.
+                // In small products of a batch the threads would wait for each other too often.
                 let shares = batch == 1 || m * n * k >= 1 << 21;
                 for grid in [Grid::for_shape(m, n, count), Some(columns)] {
                     let grid =

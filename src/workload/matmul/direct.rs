@@ -1,8 +1,8 @@
-//! Products of small matrices by the widest fused multiply-adds that the CPU has, from where the
-//! operands lie: nothing is packed.
+//! Products of small matrices by the widest fused multiply-adds that the CPU has, on the operands
+//! in place, without packing.
 //!
-//! A library copies panels of A and B together before it multiplies, which pays where they are read
-//! many times. With a few dozen rows, of A or of B, the copies take as long as the product.
+//! A library packs panels of A and B before it multiplies, which pays where they are read many
+//! times. With a few dozen rows of A or of B, packing takes as long as the product.
 
 use ndarray::{ArrayView2, ArrayViewMut2};
 
@@ -50,12 +50,12 @@ mod x86 {
 
     use ndarray::{ArrayView2, ArrayViewMut2};
 
-    /// Terms that are summed before the next ones are begun: so many rows of B stay in a level-1 cache
-    /// and in the entries of a TLB, also where they lie far apart, while all rows of A pass over them.
+    /// Terms that are summed at a time: this many rows of B stay in a level-1 cache and in the
+    /// entries of a TLB, also where they lie far apart, while all rows of A pass over them.
     const TERMS: usize = 128;
 
-    /// Vectors side by side in a tile of C, at most. Three keep both multiply-add units busy with
-    /// few rows; a tile of more would have too few rows for each load of B.
+    /// Upper bound on the vectors side by side in a tile of C. Three keep both multiply-add units
+    /// busy with few rows; with more, a tile would have too few rows for each load of B.
     const VECTORS: usize = 3;
 
     /// Where the matrices lie; strides in elements. Columns of B and C are one element apart.
@@ -97,15 +97,15 @@ mod x86 {
         }
     }
 
-    /// Vectors of f32, some of whose elements may be left out.
+    /// Vectors of f32 whose loads and stores can leave elements out.
     trait Lanes: Copy {
         const WIDTH: usize;
-        /// Rows of a tile of so many vectors that fit the registers, beside the vectors of B and an
-        /// element of A.
+        /// Rows of a tile, by its number of vectors, that fit the registers beside the vectors of B
+        /// and an element of A.
         const ROWS: [usize; VECTORS + 1];
-        /// Which elements are there.
+        /// Which elements are loaded or stored.
         type Mask: Copy;
-        /// The first `count`.
+        /// The mask of the first `count` elements.
         fn first(count: usize) -> Self::Mask;
         fn splat(value: f32) -> Self;
         /// # Safety
@@ -190,7 +190,7 @@ mod x86 {
     }
 
     /// # Safety
-    /// The matrices must be there, and nothing else may use C.
+    /// The operands must be valid matrices of these sizes, and nothing else may use C.
     #[inline(always)]
     unsafe fn product<L: Lanes>(o: Operands) {
         let mut first = 0;

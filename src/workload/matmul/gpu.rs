@@ -22,7 +22,7 @@ pub use crate::workload::matmul::pinned::{transfer_pinned, transfer_pinned_ways}
 pub use crate::workload::matmul::staged::{transfer_staged, transfer_staged_ways};
 pub use crate::workload::matmul::transfer::transfer;
 
-/// Own kernel, one thread an element.
+/// Own kernel, one thread per element.
 pub fn naive(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     let naive = Resident::kernel(gpu, problem, "matmul_naive", (32, 8), (32, 8))?;
     Ok(Box::new(naive))
@@ -34,25 +34,25 @@ pub fn shared(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     Ok(Box::new(shared))
 }
 
-/// Own kernel, tiles in registers. The tile's size is chosen by the order and the number of
-/// multiprocessors; [`Routine::notes`] says which.
+/// Own kernel, tiles in registers. The size of the tiles follows from the order and the number of
+/// multiprocessors; [`Routine::notes`] says it.
 pub fn tiled(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     let tile = tile(problem.order() as u64, gpu.properties().multiprocessors);
     tiled_by(gpu, problem, tile.side)
 }
 
-/// The same, captured and replayed as a graph of one kernel.
+/// As [`tiled`], captured and replayed as a graph of one kernel.
 pub fn tiled_graph(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     let tile = tile(problem.order() as u64, gpu.properties().multiprocessors);
     let resident = Resident::tiled(gpu, problem, tile)?;
     Ok(Box::new(resident.replayed()?))
 }
 
-/// [`tiled`] with tiles of `side` rows and columns: 32, 64 or 128. For tests, and to find
-/// where which tile is fastest.
+/// [`tiled`] with tiles of `side` rows and columns: 32, 64 or 128. For tests, and to measure which
+/// tile is fastest where.
 ///
 /// # Errors
-/// Another `side` as well.
+/// Another `side`, and errors of CUDA and of the kernel's compilation.
 pub fn tiled_by(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, side: u32) -> Made {
     let tile = TILES
         .iter()
@@ -61,8 +61,11 @@ pub fn tiled_by(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, side: u32) -> Made {
     Ok(Box::new(Resident::tiled(gpu, problem, tile)?))
 }
 
-/// cuBLAS SGEMM in true f32 (not TF32), in the library's default mode; of a batch,
+/// cuBLAS SGEMM in true f32 (not TF32), in the library's default mode; for a batch,
 /// `cublasSgemmStridedBatched`.
+///
+/// # Errors
+/// Errors of CUDA and cuBLAS, out of memory included.
 pub fn cublas(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     Ok(Box::new(Resident::cublas(gpu, problem)?))
 }
@@ -76,9 +79,10 @@ pub enum Calls {
     Awaited,
 }
 
-/// Whichever of [`tiled`] and [`cublas`] is faster at this order, launched or replayed as a graph,
-/// on the host's clock and with calls as they will be timed. From order 2048 on it is cuBLAS
-/// without a trial. It waits for nothing: whoever asked for awaited calls has to.
+/// The faster of [`tiled`] and [`cublas`] at this order, launched or replayed as a graph, by a
+/// trial on the host's clock with calls as they will be timed. Above order 1024 it is cuBLAS
+/// without a trial. The routine itself does not wait: for awaited calls, wrap it in
+/// [`awaited`](fn@crate::workload::awaited).
 ///
 /// # Errors
 /// Errors of CUDA and cuBLAS, out of memory included.
@@ -103,7 +107,7 @@ pub fn best(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, calls: Calls) -> Made {
     Ok(Box::new(made.swap_remove(chosen)))
 }
 
-/// Above this order the library wins, and the calls' own cost is nothing.
+/// Above this order the library wins, and the cost of a call is negligible.
 const LARGEST_TRIED: usize = 1024;
 
 /// A way to compute a small product in device memory.
@@ -152,9 +156,9 @@ struct Resident {
     /// The product, captured; dropped before the memory that it uses.
     graph: Option<Graph>,
     product: Product,
-    /// Launches of an iteration.
+    /// Launches per iteration.
     launches: u32,
-    // Holds the memory that `product` has the addresses of, as `output` does.
+    // This and `output` keep the memory alive whose addresses `product` has.
     _inputs: Rc<Inputs>,
     output: Output,
     notes: Vec<String>,
@@ -184,7 +188,7 @@ impl Resident {
         })
     }
 
-    /// Kernel `name`, whose blocks of `block` threads each compute `tile` columns and rows.
+    /// Kernel `name`, each of whose blocks of `block` threads computes `tile` columns and rows.
     fn kernel(
         gpu: &Rc<Gpu>,
         problem: &Rc<Matmul>,
@@ -233,7 +237,7 @@ impl Resident {
         Ok(self)
     }
 
-    /// So many iterations, all of them done when it returns.
+    /// Runs `times` iterations, which are done when it returns.
     fn run_times(&mut self, times: u32, calls: Calls) -> Result<(), RoutineError> {
         for _ in 0..times {
             self.run()?;

@@ -28,7 +28,7 @@ impl fmt::Display for Method {
 }
 
 impl Method {
-    /// How many of so many threads have something to do.
+    /// How many of `threads` threads have work.
     pub(super) fn threads(self, threads: usize) -> usize {
         match self {
             Method::Naive | Method::OneThread(_) => 1,
@@ -36,7 +36,7 @@ impl Method {
         }
     }
 
-    /// A block of rows a thread.
+    /// One block of rows per thread.
     pub(super) fn row_blocks(threads: usize) -> Self {
         let grid = Grid {
             rows: threads,
@@ -46,7 +46,7 @@ impl Method {
     }
 
     /// C = A B for the leading `n` x `n` corners of row-major matrices whose rows are
-    /// `stride` elements apart. Blocks are shared out among the threads.
+    /// `stride` elements apart. The threads share the blocks out.
     pub(super) fn multiply(
         self,
         threads: &Threads,

@@ -7,7 +7,7 @@ use cudarc::driver::{CudaSlice, DevicePtr, sys::CUdeviceptr};
 use crate::device::gpu::Gpu;
 use crate::timing::CudaError;
 
-/// A and B of one problem, read by every implementation without transfers.
+/// A and B of one problem, which all implementations without transfers read.
 pub(super) struct Inputs {
     gpu: Rc<Gpu>,
     a: CudaSlice<f32>,
@@ -36,8 +36,8 @@ impl Inputs {
     }
 }
 
-/// The address of a slice. It stays valid as long as the slice lives; the crate orders its
-/// work by using one stream.
+/// The address of a slice, valid as long as the slice lives. Using one stream orders the work on
+/// it.
 pub(super) fn address<T>(gpu: &Gpu, values: &CudaSlice<T>) -> CUdeviceptr {
     values.device_ptr(gpu.stream()).0
 }

@@ -63,7 +63,7 @@ impl Output {
         for first in (0..total).step_by(rows) {
             let rows = rows.min(total - first);
             let values = &mut values[..rows * n];
-            // A piece that was not copied must not pass as the one before it.
+            // Else a piece that was not copied would pass as the one before it.
             values.fill(f32::NAN);
             self.gpu
                 .stream()

@@ -59,7 +59,7 @@ pub(super) fn product(
     Ok(queue)
 }
 
-/// A batch by cuBLAS in so many pieces of whole products.
+/// A batch by cuBLAS in pieces of whole products, which overlap likewise.
 pub(super) fn batch(
     gpu: &Rc<Gpu>,
     shape: Shape,
@@ -96,7 +96,7 @@ fn places(shape: Shape, [a, b, c]: [sys::CUdeviceptr; 3]) -> [Matrix; 3] {
 }
 
 fn multiply(queue: &mut Queue, sgemm: Sgemm) {
-    // SAFETY: whoever runs the queue vouches for the memory; the blocks lie within it, and C is
+    // SAFETY: the caller of `Queue::run` vouches for the memory; the blocks lie within it, and C is
     // distinct from A and B.
     queue.call(move || unsafe { sgemm.enqueue() });
 }

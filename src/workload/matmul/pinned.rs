@@ -20,11 +20,11 @@ use crate::workload::queue::{On, Queue};
 use crate::workload::routine::{Made, Routine, RoutineError, Ways};
 use crate::workload::trial;
 
-/// Operands from pinned memory, the product, the result to pinned memory: in the way that a trial
-/// finds to be the fastest. Small products are one graph, or read and write the host's memory
-/// where it lies; from order 256 on the product may begin when a part of the operands has
-/// arrived, and rows of the result leave while later ones are computed; of a batch likewise.
-/// Synchronises: time it on the wall clock.
+/// Uploads the operands from pinned memory, multiplies, and downloads the result to pinned memory,
+/// in the way that is fastest in a trial. A small product may be one graph, or read and write the
+/// host's memory in place. From order 256 on, the product may begin when a part of the operands has
+/// arrived, while rows of the result are downloaded as later ones are computed; a batch likewise.
+/// It synchronises: time it on the wall clock.
 ///
 /// # Errors
 /// As [`transfer`](crate::workload::matmul::gpu::transfer).
@@ -32,7 +32,7 @@ pub fn transfer_pinned(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     Ok(Box::new(FromPinned::fastest(gpu, problem)?))
 }
 
-/// Every way that [`transfer_pinned`] may take, with its name. For tests.
+/// A routine for every way that [`transfer_pinned`] chooses from, with its name. For tests.
 ///
 /// # Errors
 /// As [`transfer_pinned`].
@@ -144,7 +144,7 @@ fn mapped(
     host: &mut Matrices<'_>,
 ) -> Result<Queue, RoutineError> {
     const THREADS: usize = 256;
-    // Of each operand whole vectors, and what is left of it.
+    // Of each operand the whole vectors, and one by one the values that are left.
     let items = |len: usize| len / 4 + len % 4;
     let items = items(host.a.len()) + items(host.b.len());
     let most = 8 * gpu.properties().multiprocessors;

@@ -28,11 +28,11 @@ pub(super) static MATMUL: Source = Source {
 /// Largest order: at 2^15 each matrix takes 4 GiB.
 pub const LARGEST: u64 = 1 << 15;
 
-/// Values drawn from one seed. Each block has a seed of its own, so that the inputs do not
-/// depend on the number of threads that draw them.
+/// Values drawn from one seed. Each block of values has a seed of its own, so that the inputs do
+/// not depend on the number of threads that draw them.
 const SEED_BLOCK: usize = 1 << 16;
 
-/// Workspace that cuBLAS keeps on Hopper, 32 MiB, and smaller on other devices.
+/// Workspace that cuBLAS keeps on Hopper, 32 MiB; that on other devices is smaller.
 /// <https://docs.nvidia.com/cuda/cublas/#cublassetworkspace>
 pub(in crate::workload) const CUBLAS_WORKSPACE: u64 = 32 << 20;
 
@@ -49,7 +49,7 @@ impl Matmul {
     /// Two matrices of `n` x `n` elements, uniform in [-1, 1), the same in every run.
     ///
     /// # Panics
-    /// Where `n` is 0 or above [`LARGEST`].
+    /// If `n` is 0 or above [`LARGEST`].
     pub fn new(n: u64) -> Self {
         assert!(
             (1..=LARGEST).contains(&n),
@@ -61,7 +61,7 @@ impl Matmul {
     /// Matrices of any shape, uniform in [-1, 1), the same in every run.
     ///
     /// # Panics
-    /// Where a length of `shape` is 0.
+    /// If a length of `shape` is 0.
     pub fn of(shape: Shape) -> Self {
         assert!(
             shape.multiply_adds() > 0,
@@ -81,7 +81,7 @@ impl Matmul {
         self.shape
     }
 
-    /// Rows, and columns, of each matrix of a square product.
+    /// The order of a square product: rows, and columns, of each matrix.
     pub(super) fn order(&self) -> usize {
         debug_assert_eq!(self.shape, Shape::square(self.shape.n));
         self.shape.n
@@ -101,7 +101,7 @@ impl Matmul {
     /// counted through); see [`Self::verified`] for the metric. NaN where an element is NaN.
     ///
     /// # Panics
-    /// Where `rows` is not whole rows of the result.
+    /// If `rows` is not whole rows of the result.
     pub fn error_of_rows(&self, first: usize, rows: &[f32]) -> f64 {
         self.reference().error_of_rows(first, rows)
     }
@@ -149,10 +149,10 @@ impl Matmul {
     }
 }
 
-/// Of f32, 2^-24.
+/// Unit roundoff of f32, 2^-24.
 pub(in crate::workload) const UNIT_ROUNDOFF: f64 = f32::EPSILON as f64 / 2.0;
 
-/// The largest error accepted of sums of `k` terms.
+/// The largest error that is accepted of sums of `k` terms.
 pub(super) fn bound(k: usize) -> f64 {
     8.0 * UNIT_ROUNDOFF * (k as f64).sqrt()
 }
@@ -168,7 +168,7 @@ impl Workload for Matmul {
     }
 
     fn device_bytes(n: u64) -> u64 {
-        // The inputs that implementations share, and all three for one with transfers.
+        // The inputs that implementations share, and all three matrices for one with transfers.
         20 * n * n + CUBLAS_WORKSPACE
     }
 
@@ -196,13 +196,13 @@ pub(in crate::workload) fn uniform(len: usize, stream: u64) -> Vec<f32> {
     values
 }
 
-/// One product of order `n` with operands where it computes: 2 n^3 FLOP, and each matrix
-/// moved once.
+/// Cost of one product of order `n` whose operands lie where it computes: 2 n^3 FLOP, and each
+/// matrix moved once.
 pub fn cost(n: u64) -> Cost {
     Shape::square(n as usize).cost()
 }
 
-/// The same with two matrices sent to the device and one fetched.
+/// As [`cost`], with two matrices uploaded to the device and one downloaded.
 pub fn cost_transfer(n: u64) -> Cost {
     Shape::square(n as usize).cost_transfer()
 }

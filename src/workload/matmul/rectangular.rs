@@ -13,8 +13,8 @@ use crate::workload::matmul::shape::Shape;
 use crate::workload::routine::{Routine, RoutineError};
 use crate::workload::threads::Threads;
 
-/// A product by `multiply`, which writes C given the threads, the shape, A and B, with remarks on
-/// how.
+/// A product by `multiply`, which is given the threads, the shape, A and B, and writes C. `notes`
+/// are remarks on how.
 pub(super) fn product(
     problem: &Rc<Matmul>,
     threads: Threads,
@@ -64,7 +64,7 @@ impl<M: Fn(&Threads, Shape, &[f32], &[f32], &mut [f32])> Routine for Product<M> 
     }
 }
 
-/// The products of a batch shared out among all cores, each on one thread.
+/// The products of a batch, each on one thread, on all cores.
 pub(super) fn over_batch(shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {
     let Shape { m, n, k, .. } = shape;
     c.par_chunks_mut(m * n)
@@ -90,8 +90,8 @@ pub(super) fn within(shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {
         });
 }
 
-/// Blocks of columns of one product shared out among all cores, each on one thread: every
-/// core reads its own part of B.
+/// Blocks of columns of one product, each on one thread, on all cores: every core reads its own
+/// part of B.
 pub(super) fn by_columns(shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {
     let (a, b, c) = views(shape, a, b, c);
     let blocks = Grid {

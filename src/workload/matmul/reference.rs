@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::workload::matmul::shape::Shape;
 
-/// Up to so many multiply-adds every element is compared.
+/// Up to this many multiply-adds every element is compared.
 const FULL_UP_TO: usize = 256 * 256 * 256;
 
 /// What a product is compared with.
@@ -131,8 +131,8 @@ impl Reference {
     }
 }
 
-/// The larger of two errors. `f64::max` would drop a NaN, and with it the elements that
-/// nobody wrote.
+/// The larger of two errors. `f64::max` would drop a NaN, and with it elements that were never
+/// written.
 pub(in crate::workload) fn worse(x: f64, y: f64) -> f64 {
     if x.is_nan() || y.is_nan() {
         f64::NAN
@@ -150,7 +150,7 @@ fn times(matrix: &[f32], x: &[f64]) -> Vec<f64> {
     matrix.par_chunks(x.len()).map(|row| dot(row, x)).collect()
 }
 
-/// In eight partial sums, which the compiler turns into vector code.
+/// A dot product in eight partial sums, which the compiler turns into vector code.
 fn dot(row: &[f32], x: &[f64]) -> f64 {
     let mut sums = [0.0; 8];
     let (rows, xs) = (row.chunks_exact(8), x.chunks_exact(8));

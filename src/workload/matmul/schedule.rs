@@ -1,14 +1,14 @@
-//! In which pieces a product is uploaded, computed and downloaded at the same time.
+//! The pieces in which a product is uploaded, computed and downloaded at the same time.
 
 use std::ops::Range;
 
-/// The first panel is this part of the terms; nothing can be computed before it is there.
+/// The first panel is this part of the terms. Nothing can be computed before it has arrived.
 const FIRST_PART: usize = 16;
-/// Panels by terms, each twice as wide as the one before it.
+/// Number of panels of terms, each twice as wide as the one before it.
 const PANELS: usize = 3;
-/// Rows of C in a block at the least: fewer leave multiprocessors without work.
+/// Lower bound on the rows of C in a block: fewer leave multiprocessors without work.
 const FEWEST_ROWS: usize = 1024;
-/// Blocks of rows at the most.
+/// Upper bound on the blocks of rows.
 const MOST_BLOCKS: usize = 16;
 
 /// The pieces of a square product.
@@ -35,13 +35,13 @@ impl Schedule {
         Self::with(n, FIRST_PART, PANELS, blocks)
     }
 
-    /// One half of the terms, then the other in so many blocks. The upload takes longest at small
-    /// orders; all that follows it is the product and the download of the last block.
+    /// One half of the terms, then the other in `blocks` blocks of rows. At small orders the upload
+    /// takes longest; after it only the product and the download of the last block are left.
     pub(super) fn half(n: usize, blocks: usize) -> Self {
         Self::with(n, 2, 1, blocks)
     }
 
-    /// Whether each block has rows enough to be worth a call of its own.
+    /// Whether each block has enough rows to be worth a call of its own.
     pub(super) fn is_worth_it(&self) -> bool {
         const FEWEST: usize = 128;
         !self.rest.is_empty() && self.blocks.iter().all(|rows| rows.len() >= FEWEST)
@@ -68,7 +68,7 @@ impl Schedule {
     }
 }
 
-/// So many ranges of about the same length that follow one another up to `n`; fewer where they
+/// Consecutive ranges of about the same length up to `n`: as many as `pieces`, or fewer where some
 /// would be empty.
 pub(super) fn even(n: usize, pieces: usize) -> impl Iterator<Item = Range<usize>> {
     let pieces = pieces.clamp(1, n.max(1));

@@ -6,7 +6,7 @@ use crate::model::cost::Cost;
 /// one after the other: A is `m` x `k`, B is `k` x `n`, C is `m` x `n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// How many products.
+    /// Number of products.
     pub batch: usize,
     /// Rows of A and of C.
     pub m: usize,
@@ -27,22 +27,22 @@ impl Shape {
         }
     }
 
-    /// Elements of all A together.
+    /// Elements of A, of all products together.
     pub fn a_len(self) -> usize {
         self.batch * self.m * self.k
     }
 
-    /// Elements of all B together.
+    /// Elements of B, of all products together.
     pub fn b_len(self) -> usize {
         self.batch * self.k * self.n
     }
 
-    /// Elements of all C together.
+    /// Elements of C, of all products together.
     pub fn c_len(self) -> usize {
         self.rows() * self.n
     }
 
-    /// Rows of all C together.
+    /// Rows of C, of all products together.
     pub fn rows(self) -> usize {
         self.batch * self.m
     }
@@ -57,7 +57,7 @@ impl Shape {
         self.a_len() + self.b_len() + self.c_len()
     }
 
-    /// What the products cost with f32 operands where they are computed: each matrix moved
+    /// Cost of the products with f32 operands that lie where they are computed: each matrix moved
     /// once.
     pub fn cost(self) -> Cost {
         Cost {
@@ -68,7 +68,7 @@ impl Shape {
         }
     }
 
-    /// The same with A and B sent to the device and C fetched.
+    /// As [`cost`](Self::cost), with A and B uploaded to the device and C downloaded.
     pub fn cost_transfer(self) -> Cost {
         let cost = self.cost();
         Cost {

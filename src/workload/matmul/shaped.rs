@@ -1,5 +1,5 @@
-//! Groups of products whose size is not the order of one square product, or that take other
-//! memory than it does.
+//! Groups of products whose size is not the order of one square product, or that need other memory
+//! than that.
 
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use crate::workload::matmul::problem::{CUBLAS_WORKSPACE, MATMUL, Matmul};
 use crate::workload::matmul::shape::Shape;
 use crate::workload::routine::Workload;
 
-/// What a size stands for in a group of products.
+/// What a size means in a group of products.
 pub trait Family: 'static {
     /// The lengths of the product, or of the batch of products.
     fn shape(size: u64) -> Shape;
@@ -32,7 +32,7 @@ pub trait Family: 'static {
     }
 }
 
-/// Small square products of order `size`, many that do not fill a GPU one by one.
+/// Many small square products of order `size`, none of which fills a GPU by itself.
 pub struct Batched;
 
 impl Batched {
@@ -49,8 +49,8 @@ impl Family for Batched {
     }
 }
 
-/// `size` rows times a large square matrix, as in a neural network that answers a few requests
-/// at a time: B is read once and hardly reused.
+/// `size` rows times a large square matrix, as in a neural network that answers a few requests at a
+/// time: B is read once and hardly reused.
 pub struct Skinny;
 
 impl Skinny {

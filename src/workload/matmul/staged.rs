@@ -17,17 +17,17 @@ use crate::workload::routine::{Made, Routine, RoutineError, Ways};
 use crate::workload::staging::{Block, Downloads, Stage, Staging, Through, block_bytes};
 use crate::workload::trial;
 
-/// From this order on a product is cut as from pinned memory; below, into a half and blocks.
+/// From this order on a product is cut as from pinned memory; below it, into a half and blocks.
 const PANELS_FROM: usize = 2048;
 /// From this order on a product is worth cutting.
 const CUT_FROM: usize = 512;
-/// Bytes of a piece of a batch, about.
+/// About the bytes of a piece of a batch.
 const PIECE: usize = 16 << 20;
 
-/// Operands from ordinary memory, the product, the result to ordinary memory: copied to pinned
-/// memory and from there in the way that is fastest from it, or by several threads through pinned
-/// buffers while the product of what has arrived is computed. A trial decides, and how many
-/// threads. Synchronises: time it on the wall clock.
+/// Uploads the operands from ordinary memory, multiplies, and downloads the result to ordinary
+/// memory: through a copy in pinned memory, or by several threads through pinned buffers, while the
+/// product of what has arrived is computed. A trial chooses between these and the number of
+/// threads. It synchronises: time it on the wall clock.
 ///
 /// # Errors
 /// As [`transfer`](crate::workload::matmul::gpu::transfer).
@@ -41,7 +41,7 @@ pub fn transfer_staged(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     Ok(Box::new(chosen))
 }
 
-/// Every way that [`transfer_staged`] may take, with its name. For tests.
+/// A routine for every way that [`transfer_staged`] chooses from, with its name. For tests.
 ///
 /// # Errors
 /// As [`transfer_staged`].
@@ -79,7 +79,7 @@ struct Threads {
 
 impl Staged {
     fn new(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, way: Through) -> Result<Self, RoutineError> {
-        // Written, so that the pages are there before anything is timed.
+        // Writing it makes the system provide the pages before anything is timed.
         let mut c = vec![f32::NAN; problem.shape.c_len()];
         let mut notes = Vec::new();
         let by = match way {
@@ -111,7 +111,7 @@ impl Staged {
     }
 }
 
-/// What is uploaded, computed and downloaded in which order.
+/// What is uploaded, computed and downloaded, in order.
 fn stages(
     gpu: &Rc<Gpu>,
     problem: &Matmul,
@@ -191,8 +191,8 @@ fn stages(
 }
 
 fn multiply(sgemm: Sgemm) -> Box<dyn Fn() -> Result<(), CudaError>> {
-    // SAFETY: whoever runs the stages vouches for the memory; the blocks lie within it, and C is
-    // distinct from A and B.
+    // SAFETY: the caller of `Staging::run` vouches for the memory; the blocks lie within it, and C
+    // is distinct from A and B.
     Box::new(move || unsafe { sgemm.enqueue() })
 }
 
@@ -214,7 +214,7 @@ impl Place {
         self.device.at(row, column)
     }
 
-    /// So many whole rows from the first on.
+    /// Whole rows: the first of them and their number.
     fn rows(&self, (first, rows): (usize, usize)) -> Block {
         let pitch = self.device.pitch;
         let host = self.host.wrapping_add(first * pitch).cast();
@@ -222,7 +222,7 @@ impl Place {
         Block::whole(host, self.device(first, 0).address, bytes)
     }
 
-    /// So many columns, from the first on, of rows.
+    /// Columns of rows: of each the first and the number.
     fn block(&self, rows: (usize, usize), (column, columns): (usize, usize)) -> Block {
         let pitch = self.device.pitch;
         if columns == pitch {
@@ -245,7 +245,7 @@ impl Routine for Staged {
         self.c.fill(f32::NAN);
         match &mut self.by {
             By::Pinned(pinned) => {
-                // Else operands that nobody copied would go unnoticed.
+                // Else operands that were never copied would go unnoticed.
                 pinned.host.poison_operands()?;
                 pinned.poison()
             }

@@ -1,4 +1,4 @@
-//! The register-tiled kernel: its sizes, and which of them an order takes.
+//! The register-tiled kernel: its tile sizes, and the choice among them.
 
 use cudarc::driver::sys::CUdeviceptr;
 
@@ -12,12 +12,12 @@ use crate::workload::routine::RoutineError;
 pub(super) struct Tile {
     /// Rows and columns of C that a block computes.
     pub(super) side: u32,
-    /// Threads of a block.
+    /// Threads per block.
     threads: u32,
-    /// Entry point where rows are aligned to 16 bytes, and where not.
+    /// Names of the kernels: where rows are aligned to 16 bytes, and where not.
     names: [&'static str; 2],
     /// Time of one multiply-add relative to the largest tile's, on a full device. Estimated
-    /// from loads of shared memory a multiply-add (1/16, 3/32 and 1/8), not measured.
+    /// from loads of shared memory per multiply-add (1/16, 3/32 and 1/8), not measured.
     slowdown: f64,
 }
 
@@ -48,8 +48,8 @@ impl Tile {
         self.names[usize::from(!n.is_multiple_of(4))]
     }
 
-    /// The kernel on matrices of order `n` at addresses that the device may use, which are
-    /// aligned to 16 bytes: A, B and C.
+    /// The kernel on matrices A, B and C of order `n`, at addresses that the device can use and that
+    /// are aligned to 16 bytes.
     pub(super) fn launch(
         &self,
         gpu: &Gpu,
@@ -68,8 +68,8 @@ impl Tile {
         )
     }
 
-    /// Work of the busiest multiprocessor, in multiply-adds of the largest tile's kind for
-    /// each term of the sum.
+    /// Work of the busiest multiprocessor per term of the sum, in the time of a multiply-add of the
+    /// largest tile.
     fn busiest(&self, n: u64, multiprocessors: u32) -> f64 {
         let blocks = n.div_ceil(u64::from(self.side)).pow(2);
         let a_processor = blocks.div_ceil(u64::from(multiprocessors.max(1)));

@@ -17,9 +17,8 @@ use crate::workload::routine::{Made, Routine, RoutineError};
 
 /// Two uploads, cuBLAS SGEMM (as [`cublas`](crate::workload::matmul::gpu::cublas)) and one
 /// download, one after the other, from and to host memory of one kind. The device memory is
-/// there already. Synchronises: time it on the wall clock.
-/// [`transfer_pinned`](crate::workload::matmul::gpu::transfer_pinned) does the three at the
-/// same time.
+/// allocated beforehand. It synchronises: time it on the wall clock.
+/// [`transfer_pinned`](crate::workload::matmul::gpu::transfer_pinned) may overlap the three.
 ///
 /// # Errors
 /// Errors of CUDA and cuBLAS, out of memory included.
@@ -47,12 +46,12 @@ impl Copies {
         })
     }
 
-    /// Of A, B and C.
+    /// The addresses of A, B and C.
     pub(super) fn addresses(&self, gpu: &Gpu) -> [CUdeviceptr; 3] {
         [&self.a, &self.b, &self.c].map(|slice| address(gpu, slice))
     }
 
-    /// Overwrites all three, so that a missing upload is found as well.
+    /// Overwrites all three, so that a missing upload shows as well.
     pub(super) fn poison(&mut self, gpu: &Gpu) -> Result<(), CudaError> {
         for slice in [&mut self.a, &mut self.b, &mut self.c] {
             gpu.poison(slice)?;
@@ -138,7 +137,7 @@ impl HostSide {
         self.b.refill(&self.problem.b)
     }
 
-    /// Overwrites the operands in pinned memory, so that a missing copy is found.
+    /// Overwrites the operands in pinned memory, so that a missing copy shows.
     pub(super) fn poison_operands(&mut self) -> Result<(), CudaError> {
         self.a.fill(f32::NAN)?;
         self.b.fill(f32::NAN)

@@ -1,5 +1,4 @@
-//! The ways from pinned memory through a product and back, and which of them are worth a trial at
-//! a shape.
+//! The ways from pinned memory through a product and back, and those that are tried at a shape.
 
 use std::fmt;
 
@@ -19,7 +18,7 @@ pub(super) enum Way {
     InPlace,
     /// Pieces of a product that is uploaded, computed and downloaded at the same time.
     Overlapped(Cut, Given),
-    /// So many pieces of a batch, likewise.
+    /// Pieces of a batch, likewise.
     Batches(u8, Given),
 }
 
@@ -30,7 +29,7 @@ pub(super) enum Multiply {
     Tiled,
 }
 
-/// How the device is given what there is to do.
+/// How the work is launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Given {
     OneByOne,
@@ -42,7 +41,7 @@ pub(super) enum Given {
 pub(super) enum Cut {
     /// Three panels of terms, each twice as wide as the one before it, and blocks of many rows.
     Panels,
-    /// One half of the terms, then the other in so many blocks of rows: for products that take
+    /// One half of the terms, then the other in this many blocks of rows: for products that take
     /// less time than their upload.
     Half(u8),
 }
@@ -58,20 +57,20 @@ impl Cut {
 
 /// Above this order a kernel that reads operands from the host's memory has no advantage left.
 const MAPPED_TO: usize = 512;
-/// Up to here a product has few blocks of the tiled kernel: 16 of its smallest.
+/// Up to this order a product has few blocks of the tiled kernel: 16 of its smallest.
 const IN_PLACE_TO: usize = 128;
-/// Pieces of smaller products take longer to queue than what they hide.
+/// Pieces of products below this order take longer to queue than the time that they hide.
 const OVERLAP_FROM: usize = 256;
-/// From here on the product takes long enough for panels of terms to pay.
+/// From this order on the product takes long enough for panels of terms to pay.
 const PANELS_FROM: usize = 2048;
-/// Up to here queueing may take longer than what it hides, and graphs are tried.
+/// Up to this order queueing may take longer than the time that it hides, so graphs are tried.
 const GRAPHS_TO: usize = 4096;
 /// Bytes of a batch up to which a kernel may read them from the host's memory.
 const MAPPED_BATCH: usize = 8 << 20;
 /// Bytes of a batch from which on it is worth cutting.
 const CUT_BATCH: usize = 1 << 20;
 
-/// What is worth a trial for a shape; where there is nothing to try, the one way to do it.
+/// The ways to try for a shape; one where there is no choice.
 pub(super) fn ways(shape: Shape) -> Vec<Way> {
     use Given::{Graph, OneByOne};
     use Multiply::{Cublas, Tiled};

@@ -1,4 +1,4 @@
-//! AdamW as PyTorch has it, with decoupled weight decay:
+//! AdamW as PyTorch computes it, with decoupled weight decay:
 //! <https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html>. The constants are
 //! those of `kernels/mlp_training.cu`.
 
@@ -8,7 +8,7 @@ pub(super) const BETA_2: f64 = 0.999;
 pub(super) const EPSILON: f64 = 1e-8;
 pub(super) const DECAY: f64 = 0.01;
 
-/// The step counter and what follows from it, as it lies in device memory.
+/// The step counter and the factors that follow from it, in the form in device memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub(super) struct Counter {
@@ -20,7 +20,7 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// After so many steps.
+    /// The counter after `steps` steps.
     pub(super) fn after(steps: u32) -> Self {
         let exponent = steps as i32;
         Self::of(
@@ -40,7 +40,7 @@ impl Counter {
         }
     }
 
-    /// After one more.
+    /// The counter after one more step.
     pub(super) fn next(self) -> Self {
         Self::of(
             self.power_1 * BETA_1,
@@ -54,12 +54,12 @@ impl Counter {
         self.rate
     }
 
-    /// What corrects the root of the second moment.
+    /// The factor that corrects the root of the second moment.
     pub(super) fn root(self) -> f64 {
         self.root
     }
 
-    /// As it is uploaded.
+    /// Its values in the order of the kernel's struct.
     pub(super) fn values(self) -> [f64; 5] {
         [self.power_1, self.power_2, self.steps, self.rate, self.root]
     }
@@ -74,7 +74,7 @@ pub(super) struct Value {
 }
 
 impl Value {
-    /// After a step with gradient `g`, in float64. `counter` has counted it already.
+    /// The value after a step with gradient `g`, in float64. `counter` has counted that step.
     pub(super) fn updated(self, g: f64, counter: Counter) -> Self {
         let m = self.m + (1.0 - BETA_1) * (g - self.m);
         let v = BETA_2 * self.v + (1.0 - BETA_2) * g * g;

@@ -3,13 +3,13 @@
 use crate::model::cost::Cost;
 use crate::workload::mlp_training::model::{CLASSES, HIDDEN, INPUTS, PARAMETERS, W2};
 
-/// Bytes that a step moves, by the passes over each kind of value. All kernels of a step are
-/// taken to start from memory.
+/// Bytes that a step moves, by the passes over each kind of value. Every kernel is taken to read
+/// its data from memory.
 struct Passes {
     inputs: usize,
-    /// What lies between the layers, and its gradient.
+    /// Passes over the values between the layers and their gradient.
     hidden: usize,
-    /// The logits, and their gradient.
+    /// Passes over the logits and their gradient.
     logits: usize,
     parameters: usize,
     second_weights: usize,
@@ -23,7 +23,7 @@ impl Passes {
     }
 }
 
-/// The products' FLOP alone: what lies between them is bound by memory.
+/// FLOP of the products alone: the steps between them are bound by memory.
 fn flop(batch: u64) -> f64 {
     let multiply_adds = 2 * INPUTS * HIDDEN + 3 * HIDDEN * CLASSES;
     2.0 * batch as f64 * multiply_adds as f64
@@ -38,11 +38,12 @@ fn of(batch: u64, passes: &Passes, launches: u32) -> Cost {
     }
 }
 
-/// A step in nine kernels: five products, the loss, the sums of two biases (one of them with the
-/// derivative of ReLU), the update. The inputs are read twice. What lies between the layers is
-/// written, read twice by products and once for the derivative; its gradient is written, read and
-/// written for that, and read. Of the logits five passes, and the sum of a bias. Parameters are
-/// read once (W2 twice), their gradient is written, and the update has seven passes.
+/// Cost of a step in nine kernels: five products, the loss, the sums of two biases (one of them
+/// with the derivative of ReLU), the update. The inputs are read twice. The values between the
+/// layers are written, read twice by products and once for the derivative; their gradient is
+/// written, read and written for the derivative, and read. The logits take five passes, and the sum
+/// of a bias. Parameters are read once (W2 twice), their gradient is written, and the update has
+/// seven passes.
 pub fn cost(batch: u64) -> Cost {
     let passes = Passes {
         inputs: 2 * 4,
@@ -54,7 +55,7 @@ pub fn cost(batch: u64) -> Cost {
     of(batch, &passes, 9)
 }
 
-/// The same where products read BF16: half of the bytes but for the logits themselves, the
+/// As [`cost`], where products read BF16: half of the bytes, except of the logits themselves, the
 /// gradient of the parameters and their update, which also writes the copies.
 pub fn cost_bf16(batch: u64) -> Cost {
     let passes = Passes {
@@ -67,9 +68,9 @@ pub fn cost_bf16(batch: u64) -> Cost {
     of(batch, &passes, 9)
 }
 
-/// The same in a kernel for each step: 22. Biases are added in passes of their own, ReLU is one,
-/// the loss has a pass more over the logits and its gradient one, the sum of a bias one over
-/// what lies between the layers; and the update has 18.
+/// As [`cost`], in one kernel per operation: 22. Biases and ReLU take passes of their own, the loss
+/// and its gradient each one more pass over the logits, the sum of a bias one more over the values
+/// between the layers; and the update has 18 passes.
 pub fn cost_eager(batch: u64) -> Cost {
     let passes = Passes {
         inputs: 2 * 4,
@@ -81,7 +82,7 @@ pub fn cost_eager(batch: u64) -> Cost {
     of(batch, &passes, 22)
 }
 
-/// As [`cost`], with inputs and labels sent to the device and the loss fetched.
+/// As [`cost`], with inputs and labels uploaded to the device and the loss downloaded.
 pub fn cost_transfer(batch: u64) -> Cost {
     let link = 4 * batch * (INPUTS as u64 + 1) + 4;
     Cost {

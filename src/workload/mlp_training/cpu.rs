@@ -19,13 +19,13 @@ use crate::workload::network::wide::wide;
 use crate::workload::routine::{Made, Routine, RoutineError};
 use crate::workload::threads::Threads;
 
-/// All cores: each product in the way that a short calibration finds the fastest, the rest in the
-/// widest vectors and shared out among the threads.
+/// On all cores: each product in the way that is fastest in a short calibration, the rest in the
+/// widest vectors, shared out among the threads.
 pub fn best(problem: &Rc<Training>) -> Made {
     Ok(Box::new(Step::new(problem, Threads::all())))
 }
 
-/// The same on one thread.
+/// As [`best`], on one thread.
 pub fn one_thread(problem: &Rc<Training>) -> Made {
     Ok(Box::new(Step::new(problem, Threads::One)))
 }
@@ -127,8 +127,8 @@ impl Memory {
         self.counter = start.counter;
     }
 
-    /// One step after the other, and what each writes is what the next one reads: no way is
-    /// chosen by how it multiplies NaN.
+    /// Chooses the ways in the order of a step, each on the results of the one before, so that none
+    /// is chosen by how it multiplies NaN.
     fn calibrate(&mut self, threads: &Threads, batch: Batch<'_>) -> Ways {
         let x = matrix(batch.inputs, INPUTS);
         let w1 = matrix(&self.parameters[W1], INPUTS);

@@ -40,7 +40,7 @@ pub struct Training {
 }
 
 impl Training {
-    /// What a step is compared with, computed when it is first asked for.
+    /// The step in float64, computed when something is first compared with it.
     pub(super) fn reference(&self) -> &Reference {
         self.reference
             .get_or_init(|| Reference::new(&self.inputs, &self.labels, &self.start.parameters))

@@ -69,11 +69,12 @@ pub(super) struct Outputs<'a> {
     pub(super) copies: Option<&'a [f32]>,
 }
 
-/// Compares everything, and gives the part that is nearest to its bound: one of the update only
-/// where that is wrong, so that the errors of different formats are those of what they compute.
+/// Compares everything, and returns the part that is nearest to its bound. Parts of the update
+/// count only where they are wrong, so that the errors of different formats are those of their
+/// products.
 ///
 /// # Panics
-/// Where an output has another length than the step gives it.
+/// If an output does not have the length that the step writes.
 pub(super) fn verified(problem: &Training, format: Format, outputs: &Outputs<'_>) -> Verified {
     let lengths = [
         (outputs.hidden.len(), problem.batch * HIDDEN),

@@ -1,4 +1,4 @@
-//! On the CPU: the standard library's sine, and vectors.
+//! Nested sine on the CPU: by the standard library's sine, and in vectors.
 
 use std::fmt;
 use std::rc::Rc;
@@ -14,15 +14,13 @@ use crate::workload::nested_sine::verify::{POISON, Tolerance};
 use crate::workload::routine::{Made, Routine, RoutineError};
 use crate::workload::threads::Threads;
 
-/// Accuracy taken for granted of a C library's `sinf`: glibc documents 1 ulp, others do not
-/// do worse than that.
+/// Accuracy assumed of a C library's `sinf`: glibc documents 1 ulp.
 /// <https://www.gnu.org/software/libc/manual/html_node/Errors-in-Math-Functions.html>
 const SINF_ULP: f64 = 1.0;
-/// Every pass of the vectorised sine, as tested.
+/// Accuracy of every pass of the vectorised sine, as tested.
 const SIMD_ULP: f64 = 2.0;
 
-/// Four calls of [`f32::sin`] an element, on all cores: what one line of Rust and rayon
-/// give.
+/// Four calls of [`f32::sin`] per element, on all cores: one line of Rust, and rayon.
 pub fn std(problem: &Rc<NestedSine>) -> Made {
     // Some 15 µs of work, well above what handing it to another thread costs.
     const GRAIN: usize = 1 << 10;
@@ -45,8 +43,8 @@ pub fn std(problem: &Rc<NestedSine>) -> Made {
     }))
 }
 
-/// Polynomials in the widest vectors that the CPU has. A short calibration chooses the threads, which
-/// spin for a moment before they sleep, the elements of a task, and whether results are stored
+/// Polynomials in the widest vectors that the CPU has. A short calibration chooses the threads,
+/// which spin for a moment before they sleep, the elements per task, and whether results are stored
 /// through the caches. The four sines stay in registers, so memory is read and written once.
 pub fn simd(problem: &Rc<NestedSine>) -> Made {
     let isa = Isa::best();
@@ -63,7 +61,7 @@ pub fn simd(problem: &Rc<NestedSine>) -> Made {
         (0..times).for_each(|_| share_out(&threads, plan, problem.input(), &mut y, &compute));
     });
     let threads = match plan.grain >= problem.len() {
-        // The others have nothing to do.
+        // One task is work for one thread.
         true => Threads::One,
         false => threads,
     };
@@ -81,7 +79,7 @@ pub fn simd(problem: &Rc<NestedSine>) -> Made {
 /// How the elements are shared out and stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Plan {
-    /// Elements of a task. A problem no larger stays on the calling thread.
+    /// Elements per task. A problem that is no larger stays on the calling thread.
     grain: usize,
     stores: Stores,
 }
@@ -96,25 +94,25 @@ impl fmt::Display for Plan {
     }
 }
 
-/// What is worth a try for `n` elements on so many threads.
+/// The plans to try for `n` elements on `threads` threads.
 fn plans(n: usize, threads: usize) -> Vec<Plan> {
     /// Some 5 µs of work, whose input and output fit in a level-2 cache.
     const GRAIN: usize = 1 << 14;
-    /// Less than some 2 µs of work, as much as it takes to share it out.
+    /// Up to some 2 µs of work, about as much as sharing it out takes.
     const SMALL: usize = 1 << 13;
-    /// From here on one thread is many times slower than several.
+    /// From this many elements on one thread is many times slower than several.
     const LARGE: usize = 1 << 20;
     let mut grains = Vec::new();
     if threads == 1 || n < LARGE {
         grains.push(n);
     }
     if threads > 1 && n >= SMALL {
-        // Whole blocks of vectors, on pages of their own.
+        // Tasks are whole pages, and so whole blocks of vectors.
         let share = |tasks: usize| n.div_ceil(tasks).next_multiple_of(1 << 10);
         grains.extend([share(threads), share(4 * threads)]);
     }
     if n >= LARGE {
-        // Each task begins where the one before it ended: the CPU fetches ahead.
+        // Smaller tasks: each begins where the one before it ended, so the CPU prefetches it.
         grains.extend([GRAIN, 4 * GRAIN]);
     }
     grains.sort_unstable();
@@ -122,7 +120,7 @@ fn plans(n: usize, threads: usize) -> Vec<Plan> {
     let of = |stores| move |grain| Plan { grain, stores };
     let mut plans: Vec<Plan> = grains.iter().copied().map(of(Stores::Cached)).collect();
     if n >= LARGE {
-        // They may fit no cache; how large the caches are that other tenants leave no one says.
+        // The results may exceed the caches, whose share is not known on a shared host.
         plans.extend(grains.into_iter().map(of(Stores::Streamed)));
     }
     plans

@@ -1,5 +1,5 @@
-//! On the GPU: one kernel a pass, the passes fused, the passes as a graph, and the fused
-//! kernel from and to host memory.
+//! Nested sine on the GPU: one kernel per pass, the passes fused, the passes as a graph, and the
+//! fused kernel from and to host memory.
 
 use std::rc::Rc;
 
@@ -15,10 +15,10 @@ use crate::workload::nested_sine::problem::{NESTED_SINE, NestedSine, PASSES};
 use crate::workload::nested_sine::verify::{POISON, POISON_BYTE, Tolerance};
 use crate::workload::routine::{Made, Routine, RoutineError};
 
-/// Threads of a block: `THREADS` in the source.
+/// Threads per block: `THREADS` in the source.
 const THREADS: u64 = 128;
 
-/// A kernel of the source, with the float4 vectors that it gives a thread there.
+/// A kernel of the source, with the number of its float4 vectors per thread.
 #[derive(Clone, Copy)]
 struct Kernel {
     name: &'static str,
@@ -29,7 +29,7 @@ const PASS: Kernel = Kernel {
     name: "sine_pass",
     vectors: 1,
 };
-/// The same from the last element to the first.
+/// As [`PASS`], from the last element to the first.
 const PASS_BACKWARDS: Kernel = Kernel {
     name: "sine_pass_backwards",
     ..PASS
@@ -47,13 +47,13 @@ const FUSED_FAST: Kernel = Kernel {
     vectors: 2,
 };
 
-/// Every pass of `sine_pass` and `sine_fused`, as tested; and CUDA's `sinf`:
+/// Accuracy of every pass of `sine_pass` and `sine_fused`, as tested, and of CUDA's `sinf`:
 /// <https://docs.nvidia.com/cuda/cuda-c-programming-guide/#mathematical-functions-appendix>
 const ACCURATE: Tolerance = Tolerance::UlpPerPass(2.0);
-/// `__sinf` on [-π, π], 2^-21.41, from the same page.
+/// Accuracy of `__sinf` on [-π, π], 2^-21.41, from the same page.
 const FAST: Tolerance = Tolerance::AbsolutePerPass(3.6e-7);
 
-/// Four launches of one sine each, through memory, forwards and backwards in turn.
+/// Four launches of one sine each, through memory, alternately forwards and backwards.
 pub fn per_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     Ok(Box::new(Resident {
         graph: None,
@@ -176,9 +176,9 @@ impl Device {
         Ok(device)
     }
 
-    /// One launch a pass, the later ones in place: the input stays as it is. Every other pass
-    /// goes backwards and so begins with what the one before it has just left in the L2
-    /// cache. Uploads the input.
+    /// One launch per pass, the later ones in place, so that the input stays as it is. Every other
+    /// pass goes backwards, and so begins with what the one before it has just left in the L2 cache.
+    /// Uploads the input.
     fn passes(gpu: &Rc<Gpu>, problem: &NestedSine) -> Result<Self, RoutineError> {
         let mut device = Self::new(gpu, problem, PASS)?;
         let y = device.target();
@@ -222,7 +222,7 @@ impl Device {
         Ok(())
     }
 
-    /// Enqueues the copy of the input; the caller synchronises before `input` goes.
+    /// Enqueues the copy of the input; the caller synchronises before `input` is freed.
     fn upload(&mut self, input: &[f32]) -> Result<(), CudaError> {
         if input.is_empty() {
             return Ok(());
@@ -314,7 +314,7 @@ impl Transfer {
 impl Routine for Transfer {
     fn poison(&mut self) -> Result<(), RoutineError> {
         self.device.poison()?;
-        // Else an upload that never happened would go unnoticed.
+        // Else an upload that never happens would go unnoticed.
         self.device.gpu.poison(&mut self.device.x)?;
         self.y.values_mut()?.fill(POISON);
         Ok(())

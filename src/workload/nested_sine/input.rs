@@ -12,7 +12,7 @@ const STREAM: usize = 1 << 16;
 /// One element in so many is adversarial.
 const SPARSITY: usize = 256;
 
-/// Uniform in [-3, 3).
+/// Inputs uniform in [-3, 3).
 pub(super) fn uniform(n: usize) -> Vec<f32> {
     let mut x = vec![0.0; n];
     x.par_chunks_mut(STREAM).enumerate().for_each(|(i, chunk)| {
@@ -24,7 +24,7 @@ pub(super) fn uniform(n: usize) -> Vec<f32> {
     x
 }
 
-/// The same with adversarial ones at the start, one in [`SPARSITY`].
+/// As [`uniform`], with adversarial inputs at the start, one in [`SPARSITY`].
 pub(super) fn mixed(n: usize) -> Vec<f32> {
     let mut x = uniform(n);
     for (value, adversarial) in x
@@ -36,8 +36,8 @@ pub(super) fn mixed(n: usize) -> Vec<f32> {
     x
 }
 
-/// The inputs that [`crate::workload::nested_sine::problem::NestedSine::adversarial`] describes, 4,096 of them, one of each
-/// kind first.
+/// The inputs that [`crate::workload::nested_sine::problem::NestedSine::adversarial`] describes,
+/// 4,096 of them, one of each kind first.
 pub(super) fn adversarial() -> Vec<f32> {
     let neighbours = |x: f32| [x, x.next_up(), x.next_down()];
     let mut all = vec![

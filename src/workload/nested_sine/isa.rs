@@ -19,7 +19,7 @@ enum Kind {
 }
 
 impl Isa {
-    /// Those this CPU has, the widest first; never empty.
+    /// The instruction sets of this CPU, the widest first; never empty.
     pub fn available() -> Vec<Self> {
         let mut all = Vec::new();
         #[cfg(target_arch = "x86_64")]
@@ -39,7 +39,7 @@ impl Isa {
         all
     }
 
-    /// The widest this CPU has.
+    /// The widest instruction set of this CPU.
     pub fn best() -> Self {
         Self::available()[0]
     }
@@ -57,7 +57,10 @@ impl Isa {
         }
     }
 
-    /// y = sin x, each within 2 ulp, on the calling thread. Slices of equal length.
+    /// y = sin x, each within 2 ulp, on the calling thread.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
     pub fn sine(self, x: &[f32], y: &mut [f32]) {
         match self.0 {
             // SAFETY: a value of `Isa` exists only where the CPU has the instruction set.
@@ -73,7 +76,10 @@ impl Isa {
         }
     }
 
-    /// y = sin(sin(sin(sin x))) on the calling thread. Slices of equal length.
+    /// y = sin(sin(sin(sin x))) on the calling thread.
+    ///
+    /// # Panics
+    /// If the slices differ in length.
     pub fn nested_sine(self, x: &[f32], y: &mut [f32]) {
         self.nested_sine_stored(x, y, Stores::Cached);
     }
@@ -95,8 +101,8 @@ impl Isa {
     }
 }
 
-/// Plain arithmetic for CPUs without a fused multiply-add, in arrays that the compiler
-/// turns into what vectors there are.
+/// Plain arithmetic for CPUs without a fused multiply-add, in arrays that the compiler turns into
+/// the CPU's vectors.
 #[derive(Clone, Copy)]
 struct Portable([f32; 8]);
 

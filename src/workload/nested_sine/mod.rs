@@ -1,5 +1,5 @@
-//! y = sin(sin(sin(sin x))) on n float32: little arithmetic an element, so that memory,
-//! launches and copies decide.
+//! y = sin(sin(sin(sin x))) on n float32: little arithmetic per element, so that memory, launches
+//! and copies take most of the time.
 
 pub mod cpu;
 pub mod gpu;

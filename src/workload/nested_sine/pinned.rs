@@ -19,17 +19,17 @@ use crate::workload::trial;
 
 /// Pieces start at multiples of this many values, so that vector loads stay aligned.
 const ALIGNMENT: usize = 1 << 10;
-/// Up to here launches and copies of one piece count.
+/// Up to this many values launches and copies of one piece take a large share of the time.
 const SMALL: usize = 1 << 20;
-/// From here on pieces may hide more than they cost.
+/// From this many values on pieces may hide more time than they cost.
 const CUT_FROM: usize = 1 << 16;
-/// Up to here queueing the pieces may take longer than what it hides, and they are a graph.
+/// Up to this many values queueing the pieces may take longer than the time that it hides, so they
+/// are a graph.
 const GRAPHS_TO: usize = 1 << 22;
 
-/// From pinned memory to pinned memory by the fused kernel, in the way that a trial finds to be the
-/// fastest: a copy, the kernel and a copy; the kernel on the host's memory where it lies; or
-/// pieces whose copies both ways overlap with each other and with kernels. Synchronises: time it
-/// on the wall clock.
+/// From pinned memory to pinned memory by the fused kernel, in the way that is fastest in a trial:
+/// a copy, the kernel and a copy; the kernel on the host's memory in place; or pieces whose copies
+/// both ways overlap with each other and with kernels. It synchronises: time it on the wall clock.
 ///
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation.
@@ -37,7 +37,7 @@ pub fn transfer_pinned(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     Ok(Box::new(FromPinned::fastest(gpu, problem)?))
 }
 
-/// Every way that [`transfer_pinned`] may take, with its name. For tests.
+/// A routine for every way that [`transfer_pinned`] chooses from, with its name. For tests.
 ///
 /// # Errors
 /// As [`transfer_pinned`].
@@ -56,7 +56,7 @@ enum Way {
     Copies { graph: bool },
     /// The kernel reads and writes the host's memory, mapped into the device's address space.
     Mapped,
-    /// At most so many pieces, each stage on a stream of its own.
+    /// At most this many pieces, each stage on a stream of its own.
     Pieces { pieces: u8, graph: bool },
 }
 
@@ -80,7 +80,7 @@ impl fmt::Display for Way {
     }
 }
 
-/// What is worth a trial for so many values.
+/// The ways to try for `n` values.
 fn ways(n: usize) -> Vec<Way> {
     let mut ways = vec![Way::Mapped];
     if n <= SMALL {
@@ -142,7 +142,7 @@ impl FromPinned {
         gpu.bind()?;
         let n = problem.len();
         let mut to = gpu.alloc_pinned(n)?;
-        // Written, so that the pages are there before anything is timed.
+        // Writing it makes the system provide the pages before anything is timed.
         pinned_mut(&mut to)?.fill(POISON);
         Ok(Self {
             queue: None,
@@ -222,7 +222,7 @@ pub(in crate::workload) fn cut(n: usize, pieces: usize) -> impl Iterator<Item = 
 impl Routine for FromPinned {
     fn poison(&mut self) -> Result<(), RoutineError> {
         pinned_mut(&mut self.to)?.fill(POISON);
-        // Else an upload that never happened would go unnoticed.
+        // Else an upload that never happens would go unnoticed.
         self.gpu.poison(&mut self.x)?;
         self.gpu.poison(&mut self.y)?;
         Ok(self.gpu.synchronize()?)

@@ -1,4 +1,4 @@
-//! The inputs, their cost, and which elements a check looks at.
+//! The inputs, their cost, and which elements a check compares.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -16,7 +16,7 @@ pub static NESTED_SINE: Source = Source {
     oldest: (7, 5),
 };
 
-/// Sines an element.
+/// Sines per element.
 pub(super) const PASSES: u32 = 4;
 
 /// n inputs and, once something is checked, their float64 results.
@@ -41,7 +41,7 @@ impl NestedSine {
         Self::of(input::mixed(n as usize))
     }
 
-    /// Inputs of your own.
+    /// The operation on given inputs.
     pub fn of(x: Vec<f32>) -> Self {
         Self {
             x,
@@ -71,8 +71,8 @@ impl NestedSine {
         self.x.is_empty()
     }
 
-    /// The elements that a check looks at: all of up to 2^20, else 256 windows of 4,096 from
-    /// the first elements, where adversarial ones may be, to the last.
+    /// The elements that a check compares: all of up to 2^20, else 256 windows of 4,096 from the
+    /// first elements, where adversarial ones may be, to the last.
     pub(super) fn windows(&self) -> Vec<Range<usize>> {
         const FULL: usize = 1 << 20;
         const WINDOWS: usize = 256;
@@ -106,9 +106,9 @@ impl Workload for NestedSine {
         const { &[&NESTED_SINE] }
     }
 
-    /// Each adversarial element in several blocks of a kernel and tasks of a CPU.
+    // Each adversarial element is in several blocks of a kernel and several tasks of a CPU.
     fn edge_cases() -> Option<Self> {
-        // No size that is timed: what is calibrated on these is for these alone.
+        // Not a size that is timed, so that choices calibrated on these inputs serve no other.
         const ELEMENTS: usize = 60_007;
         let all = input::adversarial().into_iter().cycle();
         Some(Self::of(all.take(ELEMENTS).collect()))
@@ -119,9 +119,8 @@ impl Workload for NestedSine {
     }
 }
 
-/// Cost of the fused computation, from and to the memory that it works in: 8 bytes an
-/// element. A sine has no agreed number of operations, so FLOP stays unknown but for
-/// [`cost_vector`].
+/// Cost of the fused computation, from and to the memory that it works in: 8 bytes per element. A
+/// sine has no agreed number of operations, so its FLOP are unknown except in [`cost_vector`].
 pub fn cost(n: u64) -> Cost {
     Cost {
         bytes: Some(8.0 * n as f64),
@@ -130,8 +129,8 @@ pub fn cost(n: u64) -> Cost {
     }
 }
 
-/// FLOP an element of the four passes in vectors: 27 instructions, 18 of them fused
-/// multiply-adds. A test counts them.
+/// FLOP per element of the four passes in vectors: 27 instructions, 18 of them fused multiply-adds.
+/// A test counts them.
 pub(super) const VECTOR_FLOP: u32 = 45;
 
 /// Cost of the fused computation by this module's polynomials in vectors. At one FLOP for an
@@ -144,7 +143,7 @@ pub fn cost_vector(n: u64) -> Cost {
     }
 }
 
-/// Cost of one kernel a pass: each reads and writes every element.
+/// Cost with one kernel per pass: each reads and writes every element.
 pub fn cost_per_kernel(n: u64) -> Cost {
     Cost {
         bytes: Some(8.0 * f64::from(PASSES) * n as f64),
@@ -153,7 +152,7 @@ pub fn cost_per_kernel(n: u64) -> Cost {
     }
 }
 
-/// Cost of the fused computation from and to host memory: 4 bytes an element each way.
+/// Cost of the fused computation from and to host memory: 4 bytes per element each way.
 pub fn cost_transfer(n: u64) -> Cost {
     Cost {
         link_bytes: Some(8.0 * n as f64),

@@ -143,13 +143,14 @@ pub(super) fn sine_large(x: f32) -> f32 {
     sine[0].0
 }
 
-/// `PASSES` sines an element, of any float32; the last block padded. Slices of equal length.
+/// `PASSES` sines per element, of any float32; the last block is padded. The slices must be of
+/// equal length.
 #[inline(always)]
 pub(super) fn sines<V: Vector, const PASSES: usize>(x: &[f32], y: &mut [f32], stores: Stores) {
     assert_eq!(x.len(), y.len());
     let (mut x, mut y) = (x, y);
     if stores == Stores::Streamed {
-        // Vectors that are streamed lie at multiples of their size.
+        // Streamed stores need addresses that are multiples of a vector's size.
         let ahead = y.as_ptr().align_offset(size_of::<f32>() * V::LANES);
         let ahead = ahead.min(y.len());
         let (first, rest) = y.split_at_mut(ahead);
@@ -175,7 +176,7 @@ pub(super) fn sines<V: Vector, const PASSES: usize>(x: &[f32], y: &mut [f32], st
     padded::<V, PASSES>(sources.remainder(), targets.into_remainder());
 }
 
-/// The same of less than a block.
+/// [`sines`] of less than a block.
 #[inline(always)]
 fn padded<V: Vector, const PASSES: usize>(x: &[f32], y: &mut [f32]) {
     if !x.is_empty() {
@@ -188,16 +189,16 @@ fn padded<V: Vector, const PASSES: usize>(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// Where results go.
+/// How results are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stores {
     /// Through the caches: a line is read from memory before it is written.
     Cached,
-    /// Past the caches, where the instruction set can: less traffic where the results fit none.
+    /// Past the caches, where the instruction set can: less traffic where the results exceed them.
     Streamed,
 }
 
-/// Streams its results where `y` lies at a multiple of a vector's size.
+/// A whole block. With `STREAMS`, `y` must lie at a multiple of a vector's size.
 #[inline(always)]
 fn block<V: Vector, const PASSES: usize, const STREAMS: bool>(x: &[f32], y: &mut [f32]) {
     assert!(x.len() == UNROLL * V::LANES && y.len() == x.len());

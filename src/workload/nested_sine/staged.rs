@@ -14,9 +14,9 @@ use crate::workload::routine::{Made, Routine, RoutineError, Ways};
 use crate::workload::staging::{Block, Downloads, Stage, Staging, Through, block_bytes};
 use crate::workload::trial;
 
-/// From ordinary memory to ordinary memory by the fused kernel: copied to pinned memory and from
-/// there in the way that is fastest from it, or in pieces by several threads through pinned
-/// buffers. A trial decides, and how many threads. Synchronises: time it on the wall clock.
+/// From ordinary memory to ordinary memory by the fused kernel: through a copy in pinned memory, or
+/// in pieces by several threads through pinned buffers. A trial chooses between these and the
+/// number of threads. It synchronises: time it on the wall clock.
 ///
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation.
@@ -32,7 +32,7 @@ pub fn transfer_staged(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     Ok(Box::new(chosen))
 }
 
-/// Every way that [`transfer_staged`] may take, with its name. For tests.
+/// A routine for every way that [`transfer_staged`] chooses from, with its name. For tests.
 ///
 /// # Errors
 /// As [`transfer_staged`].
@@ -44,7 +44,7 @@ pub fn transfer_staged_ways(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Ways {
 }
 
 fn ways(n: usize) -> Vec<Through> {
-    // Both ways.
+    // The bytes of both directions.
     Through::ways(2 * size_of::<f32>() * n)
 }
 
@@ -84,7 +84,7 @@ impl Threads {
         let to = output.as_mut_ptr();
         let float = size_of::<f32>();
         let block = block_bytes(2 * float * n, threads);
-        // A block for each thread.
+        // A block per thread and piece.
         let pieces = (float * n).div_ceil(block * threads).max(1);
         let mut stages = Vec::new();
         for (first, len) in cut(n, pieces) {
@@ -100,8 +100,8 @@ impl Threads {
             };
             stages.push(Stage {
                 uploads: vec![whole(from, x)],
-                // SAFETY: whoever runs the stages vouches for the memory, in which these values
-                // lie, and for the context.
+                // SAFETY: the caller of `Staging::run` vouches for the memory, in which these
+                // values lie, and for the context.
                 compute: Some(Box::new(move || unsafe { kernel.launch(&stream) })),
                 downloads: vec![whole(to, y)],
             });
@@ -116,7 +116,7 @@ impl Threads {
 
 impl Staged {
     fn new(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, way: Through) -> Result<Self, RoutineError> {
-        // Written, so that the pages are there before anything is timed.
+        // Writing it makes the system provide the pages before anything is timed.
         let mut y = vec![POISON; problem.len()];
         let mut notes = Vec::new();
         let by = match way {
@@ -144,7 +144,7 @@ impl Routine for Staged {
         self.y.fill(POISON);
         match &mut self.by {
             By::Pinned(pinned) => {
-                // Else an input that nobody copied would go unnoticed.
+                // Else an input that is never copied would go unnoticed.
                 pinned.from()?.fill(POISON);
                 pinned.poison()
             }

@@ -18,8 +18,8 @@ pub(super) trait Vector: Copy {
     /// # Safety
     /// `target` must be valid for that.
     unsafe fn store(self, target: *mut f32);
-    /// Writes `LANES` elements past the caches where the instruction set can, for what is not read
-    /// again soon. [`fence`](Self::fence) comes after the last.
+    /// Writes `LANES` elements past the caches where the instruction set can, for results that are
+    /// not read again soon. [`fence`](Self::fence) must follow the last.
     ///
     /// # Safety
     /// As [`store`](Self::store), and `target` a multiple of the size of the vector.
@@ -27,7 +27,7 @@ pub(super) trait Vector: Copy {
         // SAFETY: the caller's.
         unsafe { self.store(target) }
     }
-    /// Makes what was streamed visible to other threads before what is written afterwards.
+    /// Makes streamed stores visible to other threads before later ones.
     fn fence() {}
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;

@@ -14,19 +14,19 @@ pub(super) const POISON_BYTE: u8 = 0x40;
 /// [`POISON_BYTE`] four times.
 pub(in crate::workload) const POISON: f32 = f32::from_bits(u32::from_ne_bytes([POISON_BYTE; 4]));
 
-/// What is required of an implementation.
+/// The error that is accepted of an implementation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Tolerance {
-    /// Each pass is within so many ulp for every input.
+    /// Each pass is within this many ulp for every input.
     ///
     /// A later pass does not magnify a relative error, since |x cos x / sin x| ≤ 1 on
     /// [-1, 1]. An ulp is 2^-24 to 2^-23 of a value, so an error of e ulp grows to at most
     /// 2e ulp of the final result: over four passes 2e + 2e + 2e + e = 7e.
     UlpPerPass(f64),
-    /// Each pass is within so much of the sine on [-π, π]; elsewhere nothing is promised but
-    /// a value in [-1, 1], and NaN where the input is infinite or NaN. A later pass does not magnify an absolute error, since
-    /// |cos x| ≤ 1: the four add up, and the rounding of the reference to float32 adds
-    /// nothing, as it is not rounded.
+    /// Each pass is within this distance of the sine on [-π, π]. Elsewhere all that is required is a
+    /// value in [-1, 1], and NaN where the input is infinite or NaN. A later pass does not magnify
+    /// an absolute error, since |cos x| ≤ 1, so the errors of the four passes add up. The reference
+    /// is not rounded to float32 and adds none.
     AbsolutePerPass(f64),
 }
 

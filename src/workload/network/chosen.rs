@@ -1,4 +1,4 @@
-//! One product of a network, computed in the way that is the fastest here.
+//! One product of a network, computed in the way that is fastest on this device.
 
 use std::fmt;
 use std::rc::Rc;
@@ -77,7 +77,7 @@ unsafe fn ways(
     Ok(ways)
 }
 
-/// What the way is chosen for.
+/// The name of the choice.
 fn choice(gpu: &Gpu, product: &Product, ways: &[Way]) -> String {
     let ((m, k), (_, n)) = (product.a.shape(), product.b.shape());
     let element = match (product.a.element, product.arithmetic) {
@@ -110,7 +110,7 @@ fn choice(gpu: &Gpu, product: &Product, ways: &[Way]) -> String {
     )
 }
 
-/// One product, the way to compute it chosen and everything else fixed.
+/// One product with everything fixed, so that running it is one call.
 pub(in crate::workload) struct ChosenProduct {
     name: &'static str,
     way: Way,
@@ -118,15 +118,15 @@ pub(in crate::workload) struct ChosenProduct {
 }
 
 impl ChosenProduct {
-    /// The product in the way that is the fastest here; `None` where there is none with this
-    /// epilogue. The operands must be there, since the calibration multiplies them, and C is
-    /// overwritten.
+    /// The product in the way that is fastest on this device; `None` where nothing computes it with
+    /// this epilogue. The operands must hold numbers, since the calibration multiplies them, and C
+    /// is overwritten.
     ///
     /// # Errors
     /// Those of CUDA and cuBLASLt, lengths that do not fit.
     ///
     /// # Safety
-    /// The addresses must be device memory of so many matrices of these sizes as long as this
+    /// The addresses must be device memory of matrices of these sizes and number as long as this
     /// lives, and C must not overlap A, B or what is added.
     pub(in crate::workload) unsafe fn fastest(
         gpu: &Rc<Gpu>,
@@ -166,7 +166,7 @@ impl ChosenProduct {
         unsafe { self.way.enqueue(stream) }
     }
 
-    /// Launches of the product, as they were counted.
+    /// Launches of the product, counted by capturing it.
     pub(in crate::workload) fn launches(&self) -> u32 {
         self.launches
     }

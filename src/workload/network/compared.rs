@@ -1,10 +1,10 @@
-//! One thing that is compared with float64.
+//! One part of a result that is compared with float64.
 
 use rayon::prelude::*;
 
 use crate::workload::matmul::worse;
 
-/// One thing that was compared.
+/// One part of a result that was compared.
 pub(in crate::workload) struct Part {
     pub(in crate::workload) name: &'static str,
     pub(in crate::workload) error: f64,
@@ -12,14 +12,14 @@ pub(in crate::workload) struct Part {
 }
 
 impl Part {
-    /// The share of the bound that is used up; a NaN uses up more than any.
+    /// The error over its bound; infinite for a NaN.
     pub(in crate::workload) fn used(&self) -> f64 {
         let used = self.error / self.bound;
         if used.is_nan() { f64::INFINITY } else { used }
     }
 }
 
-/// An error of nothing relative to nothing is none.
+/// An error relative to a scale. Zero relative to zero is zero.
 pub(in crate::workload) fn relative(error: f64, scale: f64) -> f64 {
     if error == 0.0 { 0.0 } else { error / scale }
 }

@@ -1,4 +1,4 @@
-//! The exponential that softmax needs, in operations that vectors have.
+//! The exponential for softmax, in operations that vectors have.
 
 /// e^x for x from -87 to 0, within 2 ulp: x = n ln 2 + r, 2^n by its bits and e^r by its series
 /// up to r^7, in operations that vectors have.

@@ -29,10 +29,10 @@ impl From<Format> for role::Format {
 }
 
 impl Format {
-    /// Whether the device has the tensor cores that it needs.
+    /// Requires a device with tensor cores for the format.
     ///
     /// # Errors
-    /// An absence that says what is missing.
+    /// [`Absence::DeviceLacks`] on an older device.
     pub(in crate::workload) fn require(self, gpu: &Gpu) -> Result<(), Absence> {
         match self {
             Format::F32 => Ok(()),

@@ -13,8 +13,8 @@ pub(in crate::workload) struct Kept {
 }
 
 impl Kept {
-    /// By the names under which they are stored with a result. All of it is there at once, so the
-    /// peak is the sum.
+    /// The figures under the names with which a result stores them. All of it is allocated at once,
+    /// so the peak is the sum.
     pub(in crate::workload) fn figures(&self) -> BTreeMap<String, f64> {
         let [parameters, activations, workspace] =
             [self.parameters, self.activations, self.workspace].map(|bytes| bytes as f64);

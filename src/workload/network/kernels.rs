@@ -17,17 +17,17 @@ pub(in crate::workload) static NETWORK: Source = Source {
     oldest: (7, 5),
 };
 
-/// Threads of a block, in each kernel: `SUM_THREADS` in the source.
+/// Threads per block of each kernel: `SUM_THREADS` in the source.
 const THREADS: u32 = 256;
-/// Columns whose sums a block computes: four times `SUM_FOURS` in the source.
+/// Columns that a block sums: four times `SUM_FOURS` in the source.
 const SUM_COLUMNS: usize = 16;
-/// Rows whose sums a block computes: `SUM_AT_ONCE` times `SUM_ROWS` in the source.
+/// Rows that a block sums: `SUM_AT_ONCE` times `SUM_ROWS` in the source.
 const SUM_ROWS: usize = 256;
 
-/// A kernel of `source` with a thread for every four of `values`.
+/// A kernel of `source` with one thread per four values.
 ///
 /// # Errors
-/// Values that are no multiple of four or too many, errors of the compilation.
+/// A number of values that is not a multiple of four or too large, and errors of the compilation.
 pub(in crate::workload) fn on_fours(
     gpu: &Gpu,
     source: &Source,
@@ -71,7 +71,7 @@ pub(in crate::workload) fn relu(gpu: &Gpu, y: &Tensor) -> Result<Launch, Routine
     Ok(launch.arg(y.address()).arg(count))
 }
 
-/// The derivative of ReLU in place, given what it gave; both f32.
+/// The derivative of ReLU in place, given its output; both f32.
 pub(in crate::workload) fn relu_backward(
     gpu: &Gpu,
     gradient: &Tensor,
@@ -90,12 +90,12 @@ pub(in crate::workload) struct Sums {
     pub(in crate::workload) partial: CUdeviceptr,
 }
 
-/// Rows of partial sums of so many rows: one for each row of blocks.
+/// Rows of partial sums for `rows` rows: one for each row of blocks.
 pub(in crate::workload) fn partial_sums(rows: usize) -> usize {
     rows.div_ceil(SUM_ROWS)
 }
 
-/// The sums over the rows of `x`: two kernels where one block cannot have all rows of its columns.
+/// The sums over the rows of `x`: two kernels where `x` has more rows than a block sums.
 pub(in crate::workload) fn sum_rows(
     gpu: &Gpu,
     x: &Tensor,
@@ -105,7 +105,7 @@ pub(in crate::workload) fn sum_rows(
     summed(gpu, &name, |launch| launch.arg(x.address()), x, sums)
 }
 
-/// The derivative of ReLU in place, given what it gave, and the sums over its rows, likewise.
+/// The derivative of ReLU in place, given its output, and the sums over the rows of that, likewise.
 pub(in crate::workload) fn relu_backward_sums(
     gpu: &Gpu,
     gradient: &Tensor,

@@ -1,5 +1,5 @@
-//! What the workloads of neural networks are built of: linear layers on the CPU, by cuBLASLt
-//! and by kernels of our own, the small steps between them, values in device memory.
+//! What the workloads of neural networks are built of: linear layers on the CPU, by cuBLASLt and by
+//! kernels of our own; the small steps between them; values in device memory.
 
 pub(super) mod chosen;
 pub(super) mod compared;

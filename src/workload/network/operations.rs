@@ -3,10 +3,10 @@
 use crate::workload::network::wide::wide;
 use crate::workload::threads::Threads;
 
-/// Values of a task: some 20 µs of work, and within a level-2 cache.
+/// Values per task: some 20 µs of work, within a level-2 cache.
 pub(in crate::workload) const GRAIN: usize = 1 << 14;
 
-/// Rows of so many values that a task takes.
+/// Rows of `width` values that a task takes.
 pub(in crate::workload) fn rows_per_task(width: usize) -> usize {
     (GRAIN / width).max(1)
 }
@@ -23,7 +23,7 @@ wide! {
 }
 
 wide! {
-    /// The same, and nothing below zero.
+    /// Adds the bias to each row, and applies ReLU.
     fn relu_of_rows(rows: &mut [f32], bias: &[f32]) {
         for row in rows.chunks_exact_mut(bias.len()) {
             for (y, b) in row.iter_mut().zip(bias) {
@@ -43,7 +43,7 @@ wide! {
 }
 
 wide! {
-    /// Sums over the rows of `width` values, of the columns from `first` on.
+    /// Sums the columns from `first` on over rows of `width` values.
     fn sums_of_columns(rows: &[f32], width: usize, first: usize, sums: &mut [f32]) {
         sums.fill(0.0);
         for row in rows.chunks_exact(width) {
@@ -60,13 +60,13 @@ pub(in crate::workload) fn add_bias(threads: &Threads, y: &mut [f32], bias: &[f3
     threads.each(tasks.collect(), |rows| bias_of_rows(rows, bias));
 }
 
-/// Adds the bias to each row, and ReLU.
+/// Adds the bias to each row, and applies ReLU.
 pub(in crate::workload) fn add_bias_relu(threads: &Threads, y: &mut [f32], bias: &[f32]) {
     let tasks = y.chunks_mut(rows_per_task(bias.len()) * bias.len());
     threads.each(tasks.collect(), |rows| relu_of_rows(rows, bias));
 }
 
-/// The derivative of ReLU, given what it gave.
+/// The derivative of ReLU in place, given its output.
 pub(in crate::workload) fn relu_backward(threads: &Threads, gradient: &mut [f32], y: &[f32]) {
     let tasks = gradient.chunks_mut(GRAIN).zip(y.chunks(GRAIN));
     threads.each(tasks.collect(), |(gradient, y)| where_positive(gradient, y));
@@ -74,7 +74,7 @@ pub(in crate::workload) fn relu_backward(threads: &Threads, gradient: &mut [f32]
 
 /// Sums over the rows, one for each column.
 pub(in crate::workload) fn sum_rows(threads: &Threads, rows: &[f32], sums: &mut [f32]) {
-    /// Columns of a task: whole cache lines, and enough tasks for many cores.
+    /// Columns per task: whole cache lines, and enough tasks for many cores.
     const COLUMNS: usize = 64;
     let width = sums.len();
     let tasks = sums.chunks_mut(COLUMNS).enumerate();

@@ -1,23 +1,23 @@
-//! One thing that a network enqueues on the GPU.
+//! One part of a network on the GPU.
 
 use cudarc::driver::CudaStream;
 
 use crate::timing::{CudaError, Launch};
 use crate::workload::network::chosen::ChosenProduct;
 
-/// One thing that is enqueued.
+/// A product or a kernel that a network enqueues.
 pub(in crate::workload) enum Part {
     Product(ChosenProduct),
     Kernel(Launch),
 }
 
 impl Part {
-    /// Enqueues it.
+    /// Enqueues the part.
     ///
     /// # Safety
-    /// The memory that it was made for must live until it has run, nothing else may use it
-    /// meanwhile, and the context must be current on this thread. A kernel's arguments must be
-    /// those that it declares.
+    /// The memory that the part was made for must live until it has run, nothing else may use that
+    /// meanwhile, and the context must be current on this thread. A kernel's arguments must be those
+    /// that it declares.
     pub(in crate::workload) unsafe fn enqueue(&self, stream: &CudaStream) -> Result<(), CudaError> {
         // SAFETY: the caller's promise.
         unsafe {
@@ -28,7 +28,7 @@ impl Part {
         }
     }
 
-    /// Places that it takes in the stream's queue, at most.
+    /// Upper bound on the places that it takes in the stream's queue.
     pub(in crate::workload) fn launches(&self) -> u32 {
         match self {
             Part::Product(product) => product.launches(),

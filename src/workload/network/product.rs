@@ -9,12 +9,12 @@ use crate::workload::matmul::blocks::{Grid, Library};
 use crate::workload::network::wide::wide;
 use crate::workload::threads::Threads;
 
-/// A row-major matrix of so many columns.
+/// Values as a row-major matrix of `columns` columns.
 pub(in crate::workload) fn matrix(values: &[f32], columns: usize) -> ArrayView2<'_, f32> {
     ArrayView2::from_shape((values.len() / columns, columns), values).expect("whole rows")
 }
 
-/// The same to write to.
+/// Values as a row-major matrix of `columns` columns, to write to.
 pub(in crate::workload) fn matrix_mut(
     values: &mut [f32],
     columns: usize,
@@ -105,8 +105,8 @@ impl fmt::Display for Way {
 }
 
 impl Way {
-    /// C = A B, of matrices that are row-major or transposed; blocks are shared out among the
-    /// threads. Copies of transposed operands go to `spare`.
+    /// C = A B, of matrices that are row-major or transposed; the threads share the blocks out.
+    /// Copies of transposed operands go to `spare`.
     ///
     /// # Panics
     /// Where `spare` is shorter than these operands.
@@ -130,8 +130,8 @@ impl Way {
         }
     }
 
-    /// The fastest for A B on these threads at most, by a short calibration that overwrites C and
-    /// `spare`. `name` says what the product is, such as `gradient of W1`.
+    /// The fastest way for A B on all or some of these threads, by a short calibration that
+    /// overwrites C and `spare`. `name` says what the product is, such as `gradient of W1`.
     ///
     /// # Panics
     /// As [`Self::multiply`].
@@ -158,8 +158,8 @@ impl Way {
     }
 }
 
-/// Blocks per thread, as for square products: with several, a thread that the system holds up
-/// leaves some of its own to the others.
+/// Blocks per thread, as for square products. With several, the others take over blocks of a thread
+/// that the system holds up.
 const BLOCKS_PER_THREAD: [usize; 3] = [1, 4, 8];
 
 /// The ways that are worth a try for A B into a row-major C.

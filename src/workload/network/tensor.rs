@@ -24,8 +24,8 @@ impl Element {
     }
 }
 
-/// Values in device memory. The address stays as long as this lives; whoever enqueues work on it
-/// orders the work.
+/// Values in device memory. The address stays as long as this lives; ordering the work on it is up
+/// to those who enqueue it.
 pub(in crate::workload) struct Tensor {
     gpu: Rc<Gpu>,
     memory: CudaSlice<u8>,
@@ -34,7 +34,7 @@ pub(in crate::workload) struct Tensor {
 }
 
 impl Tensor {
-    /// So many zeros.
+    /// `len` zeros.
     ///
     /// # Errors
     /// The driver's, out of memory included.
@@ -54,7 +54,7 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// A copy of `values`, rounded where the element has fewer bits. Waits for it.
+    /// A copy of `values`, rounded where the element has fewer bits. Waits until it has arrived.
     ///
     /// # Errors
     /// As [`zeros`](Self::zeros).
@@ -95,7 +95,7 @@ impl Tensor {
         self.memory.device_ptr(self.gpu.stream()).0
     }
 
-    /// The address of the value at this place.
+    /// The address of the value with this index.
     pub(in crate::workload) fn at(&self, place: usize) -> CUdeviceptr {
         assert!(place < self.len, "{place} of {} values", self.len);
         self.address() + (place * self.element.bytes()) as CUdeviceptr
@@ -129,7 +129,7 @@ impl Tensor {
             .map_err(|e| CudaError::new("cuMemcpyDtoDAsync", e))
     }
 
-    /// The values, as f32; waits for them.
+    /// The values, as f32. Waits until they have arrived.
     ///
     /// # Errors
     /// The driver's.
@@ -147,7 +147,7 @@ impl Tensor {
     }
 }
 
-/// To nearest, ties to even, as the kernels round.
+/// Rounds to BF16, to nearest, ties to even, as the kernels do.
 pub(in crate::workload) fn bf16(value: f32) -> u16 {
     let bits = value.to_bits();
     ((bits.wrapping_add(0x7fff + (bits >> 16 & 1))) >> 16) as u16

@@ -16,13 +16,13 @@ pub(in crate::workload) static LINEAR: Source = Source {
     name: "linear.cu",
     text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/linear.cu")),
     options: &[],
-    // Copies to shared memory that pass through no registers.
+    // For asynchronous copies to shared memory.
     oldest: (8, 0),
 };
 
 /// Terms of the sum per stage: `DEPTH` in the source.
 const DEPTH: usize = 32;
-/// Values that one access moves.
+/// Values per access: a "four" in the source.
 const FOUR: usize = 4;
 
 /// How a kernel divides a product: the numbers of a line `LINEAR(...)` of the source.
@@ -32,13 +32,13 @@ pub(in crate::workload) struct Tile {
     block: [u32; 2],
     /// Rows and columns of a thread.
     thread: [u32; 2],
-    /// Parts of the sum between the warps of a block.
+    /// Parts of the sum over the warps of a block.
     slices: u32,
-    /// Parts of the sum between the blocks of a cluster.
+    /// Parts of the sum over the blocks of a cluster.
     pieces: u32,
     /// Stages of operands in shared memory.
     stages: u32,
-    /// Blocks that a multiprocessor has at once, at least.
+    /// Least number of blocks that a multiprocessor must hold at once.
     resident: u32,
 }
 
@@ -70,7 +70,7 @@ impl Tile {
         m / tm * (n / tn) * self.slices
     }
 
-    /// Shared memory of a block: the stages, and later in their place the sums of each slice, whose
+    /// Shared memory per block: the stages, and later in their place the sums of each slice, whose
     /// rows are padded by a four.
     fn shared_bytes(&self) -> u32 {
         let [m, n] = self.block;
@@ -81,7 +81,7 @@ impl Tile {
         }
     }
 
-    /// The oldest compute capability that has what it needs: clusters are Hopper's.
+    /// The oldest compute capability that it runs on: clusters came with Hopper.
     fn oldest(&self) -> (u32, u32) {
         if self.pieces > 1 {
             (9, 0)
@@ -106,10 +106,10 @@ impl fmt::Display for Tile {
 }
 
 /// Every tile of the source: those of twenty that were the fastest for a layer of the networks on an
-/// H200. A chip of 132 multiprocessors is filled by 128 blocks: of 128 x 128 at 8192 rows and 256
-/// columns, of 64 x 96 at 1024 rows and 768 columns, and so on down to 32 x 32 at 128 rows. Where a
-/// layer has too few tiles, pieces of the sum make up for it. A tile for which a block has few warps
-/// divides the sum between more of them.
+/// H200. 128 blocks fill its 132 multiprocessors: those of 128 x 128 at 8192 rows and 256 columns,
+/// those of 64 x 96 at 1024 rows and 768 columns, and so on down to 32 x 32 at 128 rows. Where a
+/// layer has fewer tiles, pieces of the sum make up for it. Where a tile has few warps, slices of
+/// the sum bring more.
 #[rustfmt::skip]
 const TILES: [Tile; 10] = [
     Tile::new([128, 128], [8, 8], [1, 1], 3, 1),
@@ -132,15 +132,14 @@ struct Layer {
     relu: bool,
     a: CUdeviceptr,
     w: CUdeviceptr,
-    /// Zero where there is none, as of what is added.
+    /// Address of the bias; zero where there is none, as for what is added.
     bias: CUdeviceptr,
     added: CUdeviceptr,
     c: CUdeviceptr,
 }
 
 impl Layer {
-    /// `None` where the product has another form, or where its rows are no multiple of what moves at
-    /// once.
+    /// `None` where the product has another form, or rows whose length is not a multiple of a four.
     fn of(product: &Product) -> Option<Self> {
         let ((m, k), (_, n)) = (product.a.shape(), product.b.shape());
         let operands = [product.a, product.b, product.c];
@@ -200,8 +199,8 @@ impl Layer {
     }
 }
 
-/// The product by each tile that the device can run; none where it is no linear layer in f32 or
-/// its rows do not fit.
+/// The product by each tile that the device can run; none where it is not a linear layer in f32, or
+/// where its rows do not fit.
 ///
 /// # Errors
 /// Those of the compiler and the driver.

@@ -1,4 +1,4 @@
-//! Which of several ways to do the same on the GPU is the fastest, by device time.
+//! Chooses among several ways to do the same on the GPU the fastest, by device time.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -14,16 +14,16 @@ use crate::timing::CudaError;
 use crate::workload::calibrate;
 use crate::workload::routine::RoutineError;
 
-/// What a candidate that fails is taken to need: so long that it is never chosen.
+/// Time that a candidate that fails is taken to need: so long that it is never chosen.
 const FAILED: Duration = Duration::from_millis(10);
 
-/// The fastest of the candidates, chosen once for every process of this machine as
+/// The fastest of the candidates, chosen once per process and handed over to others, as
 /// [`calibrate`] says. `enqueue` puts one iteration on the GPU's stream. The iterations of a
 /// measurement are replayed as a graph: launched one by one, those of a few microseconds would
 /// all take as long as their launches.
 ///
 /// # Errors
-/// Those of CUDA, and no candidate works.
+/// Errors of CUDA where no candidate works.
 pub(in crate::workload) fn fastest<T: Copy + Display>(
     gpu: &Rc<Gpu>,
     choice: &str,
@@ -69,7 +69,7 @@ impl Replays {
         })
     }
 
-    /// What so many iterations of a candidate take.
+    /// Time of `times` iterations of a candidate.
     fn measure<T: Copy + Display>(
         &mut self,
         candidate: T,
@@ -79,7 +79,7 @@ impl Replays {
         let stream = self.gpu.stream();
         let key = (candidate.to_string(), times);
         if !self.graphs.contains_key(&key) {
-            // Once outside of a capture, in which no kernel may be loaded.
+            // Once before the capture, in which no kernel may be loaded.
             enqueue(candidate)?;
             self.gpu.synchronize()?;
             let captured =
@@ -99,7 +99,7 @@ impl Replays {
     }
 }
 
-/// What an iteration of a candidate takes, in seconds: the median of several replays.
+/// Time of an iteration of a candidate, in seconds: the median of several replays.
 ///
 /// # Errors
 /// Those of CUDA.

@@ -1,7 +1,7 @@
-//! Loops in the widest vectors that the CPU has, made by the compiler.
+//! Loops that the compiler vectorises for the widest vectors of the CPU.
 
-/// A function whose loops are compiled for AVX-512, for AVX2 and for what every CPU has, and
-/// that runs as the widest of them. Its arithmetic is the same in each: nothing is fused.
+/// A function whose loops are compiled for AVX-512, for AVX2 and for any CPU, of which it runs the
+/// widest that the CPU has. The arithmetic is the same in each: nothing is fused.
 macro_rules! wide {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $back:ty)? $body:block) => {
         $(#[$meta])*

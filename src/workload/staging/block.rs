@@ -1,10 +1,11 @@
-//! What is copied between ordinary host memory and the device, cut into pieces of a buffer.
+//! Blocks of memory that are copied between ordinary host memory and the device, cut into pieces
+//! that fit a buffer.
 
 use cudarc::driver::{CudaStream, sys};
 
 use crate::timing::CudaError;
 
-/// Rows of bytes in ordinary host memory and on the device. What has no gaps is one row.
+/// Rows of bytes in ordinary host memory and on the device. Memory without gaps is one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::workload) struct Block {
     pub(in crate::workload) host: *mut u8,
@@ -17,7 +18,7 @@ pub(in crate::workload) struct Block {
     pub(in crate::workload) rows: usize,
 }
 
-// SAFETY: a block is an address and lengths; whoever runs the work vouches for what lies there,
+// SAFETY: a block is an address and lengths; the caller of `Staging::run` vouches for the memory,
 // and no two threads take the same block.
 unsafe impl Send for Block {}
 // SAFETY: as above.
@@ -40,7 +41,7 @@ impl Block {
         }
     }
 
-    /// The same in pieces of at most so many bytes, or of one row where that is more.
+    /// The block in pieces of at most `bytes` bytes, or of one row where that is more.
     pub(super) fn cut(self, bytes: usize) -> Vec<Self> {
         if self.width == 0 || self.rows == 0 {
             return Vec::new();
@@ -73,7 +74,7 @@ impl Block {
     }
 
     /// # Safety
-    /// The rows must be readable on the host, and nobody may write them meanwhile.
+    /// The rows must be readable on the host, and nothing may write them meanwhile.
     pub(super) unsafe fn pack(&self, to: &mut [u8]) {
         for (row, to) in to[..self.bytes()].chunks_exact_mut(self.width).enumerate() {
             let from = self.host.wrapping_add(row * self.host_pitch);
@@ -83,7 +84,7 @@ impl Block {
     }
 
     /// # Safety
-    /// The rows must be writable on the host, and nobody may use them meanwhile.
+    /// The rows must be writable on the host, and nothing else may use them meanwhile.
     pub(super) unsafe fn unpack(&self, from: &[u8]) {
         for (row, from) in from[..self.bytes()].chunks_exact(self.width).enumerate() {
             let to = self.host.wrapping_add(row * self.host_pitch);

@@ -2,12 +2,12 @@
 //! its own. The driver's own copies of such memory go through one buffer on one thread.
 //!
 //! The work is a list of stages. A stage uploads blocks, computes, and downloads blocks; the next
-//! one need not wait for its end. Threads take blocks from one list in order. The thread that
-//! calls gives the device its work as soon as the blocks of a stage are on their way.
+//! one need not wait for its end. Threads take blocks from one list in order. The calling thread
+//! enqueues the computation of a stage as soon as all its uploads are enqueued.
 //!
-//! No copy of the device touches the caller's memory, only the pinned buffers, which live as long
-//! as the streams' work: an error or a panic on the way leaves nothing in flight on memory that
-//! may go.
+//! The device's copies never touch the caller's memory, only the pinned buffers, which live as long
+//! as the work on the streams: after an error or a panic nothing is in flight on memory that may be
+//! freed.
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -37,14 +37,14 @@ struct Job {
 /// Enqueues what a stage computes, on the GPU's stream.
 type Compute = Box<dyn Fn() -> Result<(), CudaError>>;
 
-/// Uploads, what is computed once they are there, and downloads of its result.
+/// Uploads, what is computed once they have arrived, and downloads of the result.
 pub(super) struct Stage {
     pub(super) uploads: Vec<Block>,
     pub(super) compute: Option<Compute>,
     pub(super) downloads: Vec<Block>,
 }
 
-/// A thread's buffers and the stream of its downloads.
+/// The buffers of a thread and the stream of its downloads.
 struct Lane {
     stream: Arc<CudaStream>,
     slots: [Slot; SLOTS],
@@ -52,28 +52,28 @@ struct Lane {
 
 struct Slot {
     memory: PinnedHostSlice<u8>,
-    /// The device has filled or emptied it.
+    /// The device has filled or emptied the buffer.
     done: CudaEvent,
-    /// To be copied to the host's memory once it is done.
+    /// A download to be copied from the buffer to its place once it has arrived.
     pending: Option<Block>,
 }
 
-/// Prepared work. It holds addresses, not memory: whoever owns it keeps that alive and in place.
+/// Prepared work. It holds addresses, not memory: its owner keeps that alive and in place.
 pub(super) struct Staging {
     gpu: Rc<Gpu>,
     begun: CudaEvent,
-    /// Of all uploads: the link has one direction to the device, and one order.
+    /// The stream of all uploads: they share one direction of the link, and keep their order.
     up: Arc<CudaStream>,
     lanes: Vec<Lane>,
     jobs: Vec<Job>,
     computes: Vec<Option<Compute>>,
-    /// Uploads of each stage.
+    /// Number of uploads of each stage.
     uploads: Vec<usize>,
     uploaded: Vec<CudaEvent>,
     computed: Vec<CudaEvent>,
 }
 
-/// When a stage's downloads come up in the list that threads take blocks from.
+/// Where the downloads of a stage stand in the list from which threads take blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Downloads {
     /// After the uploads of the next stage: where a stage computes for less time than it takes to
@@ -84,7 +84,7 @@ pub(super) enum Downloads {
 }
 
 impl Staging {
-    /// `stages` by so many threads, in blocks of so many bytes at most.
+    /// Prepares `stages` for `threads` threads, in blocks of at most `block` bytes.
     pub(super) fn new(
         gpu: &Rc<Gpu>,
         stages: Vec<Stage>,
@@ -114,7 +114,7 @@ impl Staging {
         let lane = |_| -> Result<Lane, CudaError> {
             let slot = || -> Result<Slot, CudaError> {
                 let mut memory = gpu.alloc_pinned(largest.max(1))?;
-                // Written, so that the pages are there before anything is timed.
+                // Writing it makes the system provide the pages before anything is timed.
                 pinned_mut(&mut memory)?.fill(0);
                 Ok(Slot {
                     memory,
@@ -143,7 +143,7 @@ impl Staging {
         })
     }
 
-    /// Does all of it and waits for its end, also after an error.
+    /// Does all the work and waits for its end, also after an error.
     ///
     /// # Safety
     /// The blocks must be valid in host and device memory and used by nothing else until this
@@ -151,8 +151,8 @@ impl Staging {
     pub(super) unsafe fn run(&mut self) -> Result<(), CudaError> {
         // SAFETY: the caller's promise.
         let done = unsafe { self.work() };
-        // The blocks that threads have fetched are there. After an error copies may still be on
-        // their way, to and from the buffers.
+        // Without an error the threads have waited for all their downloads. After one, copies to and
+        // from the buffers may still be in flight.
         let others = match &done {
             Ok(()) => Ok(()),
             Err(_) => self.wait_for_copies(),
@@ -234,7 +234,7 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // A panic may have left copies to or from the buffers behind. Errors belong to earlier
+        // After a panic, copies to or from the buffers may be in flight. Errors are those of earlier
         // calls, which have reported them.
         let _ = self.wait_for_copies();
     }
@@ -261,12 +261,12 @@ struct Shared<'a> {
     jobs: &'a [Job],
     computed: &'a [CudaEvent],
     next: AtomicUsize,
-    /// Uploads of each stage that are not enqueued yet.
+    /// Number of uploads of each stage that are not enqueued yet.
     left: Vec<AtomicUsize>,
     /// Whether the event of each stage's end is recorded.
     ready: Vec<AtomicBool>,
     failed: AtomicBool,
-    /// The first.
+    /// The first error.
     error: Mutex<Option<CudaError>>,
 }
 
@@ -288,7 +288,7 @@ impl Shared<'_> {
     }
 }
 
-/// A thread that panics lets nobody wait for it.
+/// Notes a failure when its thread panics, so that no other thread waits for that one.
 struct FailsOnPanic<'a>(&'a Shared<'a>);
 
 impl Drop for FailsOnPanic<'_> {
@@ -299,7 +299,7 @@ impl Drop for FailsOnPanic<'_> {
     }
 }
 
-/// The stages in order, as the calling thread gives them to the device.
+/// The stages that the calling thread enqueues, in order.
 struct Stages<'a> {
     timed: &'a CudaStream,
     up: &'a CudaStream,
@@ -314,7 +314,7 @@ impl Stages<'_> {
         self.next == self.computes.len()
     }
 
-    /// Enqueues what every stage computes whose uploads are on their way.
+    /// Enqueues the computation of every stage whose uploads are all enqueued.
     fn go_on(&mut self, shared: &Shared<'_>) -> Result<(), CudaError> {
         while let Some(compute) = self.computes.get(self.next)
             && shared.left[self.next].load(Ordering::Acquire) == 0
@@ -390,7 +390,7 @@ impl Lane {
 }
 
 impl Slot {
-    /// Waits until the device is done with the buffer, and hands over what it has fetched.
+    /// Waits until the device is done with the buffer, and copies a download to its place.
     ///
     /// # Safety
     /// As [`Staging::run`].

@@ -1,25 +1,26 @@
-//! How many threads and how large blocks are worth a trial.
+//! The numbers of threads and the sizes of blocks that are tried.
 
-/// Pinned buffers of a thread: while one is copied by the device, the other is filled or emptied.
+/// Pinned buffers per thread: while the device copies one, the thread fills or empties the other.
 pub(super) const SLOTS: usize = 2;
-/// Bytes of a buffer, and of a block at most. All buffers together should stay in the CPU's last
-/// cache, from which and to which the device then copies.
+/// Bytes of a buffer, and upper bound on those of a block. All buffers together should stay in the
+/// CPU's last-level cache, which the device then copies from and to.
 const LARGEST: usize = 1 << 20;
 /// Below this a block takes longer to be enqueued than to be copied.
 const SMALLEST: usize = 1 << 16;
 
-/// Bytes of a block where `bytes` are shared out among so many threads.
+/// Bytes of a block where `threads` threads share out `bytes`.
 pub(in crate::workload) fn block_bytes(bytes: usize, threads: usize) -> usize {
     (bytes / (SLOTS * threads).max(1)).clamp(SMALLEST, LARGEST)
 }
 
-/// From here on the number of threads is not tried: each way would have memory of its own.
+/// From this many bytes on the number of threads is not tried, since each way needs memory of its
+/// own.
 const MANY_FROM: usize = 64 << 20;
-/// More threads than this leave the link nothing to wait for.
+/// With this many threads the link no longer waits for them.
 const MOST_THREADS: usize = 16;
 
-/// Numbers of threads that are worth a trial for so many bytes on this machine. One core is left
-/// to the thread that gives the device its work.
+/// The numbers of threads to try for `bytes` on this machine. One core is left to the thread that
+/// enqueues the device's work.
 pub(in crate::workload) fn threads_to_try(bytes: usize) -> Vec<usize> {
     tried(bytes, rayon::current_num_threads())
 }
@@ -38,17 +39,17 @@ fn tried(bytes: usize, cores: usize) -> Vec<usize> {
     tried
 }
 
-/// How an operation gets at ordinary memory.
+/// How an operation reads and writes ordinary memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::workload) enum Through {
     /// The calling thread copies everything to pinned memory, and the result from it.
     Copied,
-    /// So many threads, each through its buffers.
+    /// This many threads copy, each through its own buffers.
     Threads(usize),
 }
 
 impl Through {
-    /// What is worth a trial for so many bytes.
+    /// The ways to try for `bytes`.
     pub(in crate::workload) fn ways(bytes: usize) -> Vec<Self> {
         /// Above this many bytes one thread is too slow to be tried.
         const COPIED_TO: usize = 16 << 20;

@@ -1,19 +1,19 @@
-//! What was recorded, and what of it belongs to a time since the start.
+//! What was recorded, and what it tells of a time since the start.
 
 use crate::model::median::median;
 
-/// Groups of products that are the samples of a size.
+/// Number of groups of products that are the samples of a size.
 pub(super) const SAMPLES: usize = 10;
 
-/// Readings so long before a time tell its clock, ns.
+/// The clock at a time is the median of the readings over this long before it, ns.
 const CLOCK_WINDOW: f64 = 100e6;
-/// Power is energy over so long, ns: as newer devices average it themselves.
+/// Power is the energy over this long, ns, as newer devices average it themselves.
 const POWER_WINDOW: f64 = 1e9;
-/// Energy over a shorter time tells no power: devices renew the counter in steps of up to
+/// Over a shorter time no power is told, ns: devices renew the counter of energy in steps of up to
 /// 100 ms.
 const SHORTEST_ENERGY: f64 = 300e6;
 
-/// The device as NVML saw it.
+/// The state of the device, as NVML read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Seen {
     /// Time on the device since the product began, ns.
@@ -24,24 +24,24 @@ pub(super) struct Seen {
     pub(super) energy_j: Option<f64>,
 }
 
-/// Groups of products, one after the other without a pause, and what was seen meanwhile.
+/// Groups of products, one after the other without a pause, and the readings meanwhile.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Curve {
-    /// When each group ended since the first began, ns.
+    /// End of each group since the first began, ns.
     ends_ns: Vec<f64>,
-    /// Time of one product in each group, ns.
+    /// Time of one product, by group, ns.
     each_ns: Vec<f64>,
     seen: Vec<Seen>,
 }
 
 impl Curve {
-    /// A group of `products` took so long.
+    /// Adds a group of `products` that took `ns`.
     pub(super) fn ran(&mut self, products: u32, ns: f64) {
         self.ends_ns.push(self.length_ns() + ns);
         self.each_ns.push(ns / f64::from(products));
     }
 
-    /// What NVML sees after the last group.
+    /// Adds what NVML reads after the last group.
     pub(super) fn saw(&mut self, sm_clock_mhz: Option<u32>, energy_j: Option<f64>) {
         self.seen.push(Seen {
             at_ns: self.length_ns(),
@@ -55,21 +55,20 @@ impl Curve {
         self.ends_ns.last().copied().unwrap_or(0.0)
     }
 
-    /// Whether it tells of `ns` since the start.
+    /// Whether it is as long as `ns`.
     pub(super) fn reaches(&self, ns: f64) -> bool {
         self.length_ns() >= ns && self.each_ns.len() >= SAMPLES
     }
 
-    /// Times of a product, ns, in the groups up to the one in which `at_ns` falls: as many as
-    /// there are samples, the first ones where so many had not run yet.
+    /// Times of a product, ns, in the groups up to the one in which `at_ns` falls: [`SAMPLES`] of
+    /// them, or the first ones where fewer had run by then.
     pub(super) fn samples(&self, at_ns: f64) -> &[f64] {
         let until = self.ends_ns.partition_point(|end| *end < at_ns) + 1;
         let until = until.max(SAMPLES).min(self.each_ns.len());
         &self.each_ns[until.saturating_sub(SAMPLES)..until]
     }
 
-    /// Median of the SM clock in the last 100 ms, MHz; the first reading after the start where
-    /// there was none yet.
+    /// Median of the SM clock in the last 100 ms, MHz, or the first reading after the start.
     pub(super) fn sm_clock_mhz(&self, at_ns: f64) -> Option<f64> {
         let known = || {
             let after_the_start = self.seen.iter().filter(|seen| seen.at_ns > 0.0);

@@ -1,4 +1,4 @@
-//! Runs a product without a pause, times it, and asks NVML meanwhile.
+//! Runs a product without a pause, times it, and reads NVML meanwhile.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -24,21 +24,20 @@ use crate::workload::timing_methods::SPIN;
 pub const ORDER: u64 = 4096;
 /// The shortest time since the start that a group of benchmarks has, ns.
 pub const SHORTEST: u64 = 100_000_000;
-/// The longest, ns: so long a recording is.
+/// The longest time, ns, and the length of a recording.
 pub const LONGEST: u64 = 20_000_000_000;
 
-/// How long the device idles before it is recorded, so that it cools and its power budget is
-/// whole again.
+/// How long the device idles before a recording, so that it cools and its power budget recovers.
 const PAUSE: Duration = Duration::from_secs(5);
-/// After the pause a kernel of one thread runs for so long, ns, which brings the clock up and
-/// takes no power: an H200 reaches its full SM clock within this time.
+/// After the pause a kernel of one thread runs for this long, ns. It brings the clock up and takes
+/// little power: an H200 reaches its full SM clock within this time.
 const WAKE: u64 = 150_000_000;
-/// Products between two events take about so long, ns.
+/// Time that the products of a group take about, ns.
 const GROUP: f64 = 10e6;
-/// Most products of a group: with [`AHEAD`] and two kernels a product about half of what fits in
-/// a stream's queue (about 1,000 launches).
+/// Upper bound on the products of a group: with [`AHEAD`] groups and two kernels per product, about
+/// half of what fits in a stream's queue (about 1,000 launches).
 const MOST_PRODUCTS: f64 = 80.0;
-/// Groups in the queue: the host has so many times 10 ms to ask NVML and to come back.
+/// Groups in the queue: the host has this many times 10 ms to read NVML.
 const AHEAD: usize = 3;
 /// Time between two readings of NVML.
 const READ_EVERY: Duration = Duration::from_millis(50);
@@ -66,7 +65,7 @@ impl Workload for Sustained {
     }
 }
 
-/// Makes the routine of a product.
+/// Sets up the routine of a product.
 type Product = Box<dyn Fn(&Rc<Gpu>, &Rc<Matmul>) -> Made>;
 
 /// One product, recorded when the first of its times is asked for.
@@ -77,14 +76,15 @@ pub struct Recording {
 
 struct Recorded {
     curve: Curve,
-    /// Products of a group.
+    /// Products per group.
     products: u32,
-    /// Before and after: the larger error.
+    /// The larger error of the comparisons before and after the recording.
     verified: Verified,
 }
 
 impl Recording {
-    /// Of a routine that only enqueues its product.
+    /// A recording of the routine that `product` sets up, which must only enqueue its product. Nothing
+    /// runs yet.
     pub fn new(product: impl Fn(&Rc<Gpu>, &Rc<Matmul>) -> Made + 'static) -> Rc<Self> {
         Rc::new(Self {
             product: Box::new(product),
@@ -92,8 +92,8 @@ impl Recording {
         })
     }
 
-    /// The recording, which reaches `nanoseconds`. A time shorter than any benchmark's, as tests
-    /// have it, is recorded without a pause and no longer than it is.
+    /// The recording, at least `nanoseconds` long. A time below [`SHORTEST`], as in tests, is
+    /// recorded without the pause and no longer than it is.
     fn reaching(&self, gpu: &Rc<Gpu>, nanoseconds: u64) -> Result<Rc<Recorded>, RoutineError> {
         let known = self.recorded.borrow().clone();
         if let Some(recorded) = known.filter(|r| r.curve.reaches(nanoseconds as f64)) {
@@ -117,7 +117,7 @@ impl Recording {
         let mut product = (self.product)(gpu, &Rc::new(Matmul::new(ORDER)))?;
         let before = verified(gpu, &mut *product)?;
         let marks = Marks::new(gpu)?;
-        // What a product takes, by a few of them.
+        // Estimates the time of a product by a few of them.
         let few = 3;
         marks.begin(gpu)?;
         marks.group(gpu, &mut *product, 0, few)?;
@@ -160,8 +160,8 @@ fn verified(gpu: &Gpu, product: &mut dyn Routine) -> Result<Verified, RoutineErr
     }
 }
 
-/// Keeps the device busy for `length_ns` of its own time, with groups of products in the queue
-/// whenever one ends.
+/// Keeps the device busy for `length_ns` of its own time: whenever a group of products ends, others
+/// are in the queue.
 fn without_a_pause(
     gpu: &Gpu,
     product: &mut dyn Routine,
@@ -203,7 +203,7 @@ struct Marks(Vec<CudaEvent>);
 impl Marks {
     fn new(gpu: &Gpu) -> Result<Self, CudaError> {
         let mark = |_| {
-            // Without flags cudarc makes an event that cannot time.
+            // Without flags cudarc creates an event that cannot time.
             let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
             let event = gpu.context().new_event(Some(flags));
             event.map_err(|e| CudaError::new("cuEventCreate", e))
@@ -211,7 +211,7 @@ impl Marks {
         (0..=AHEAD).map(mark).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The beginning of group 0.
+    /// Records the beginning of group 0.
     fn begin(&self, gpu: &Gpu) -> Result<(), CudaError> {
         record(&self.0[0], gpu.stream())
     }
@@ -230,7 +230,7 @@ impl Marks {
         Ok(record(self.end(group), gpu.stream())?)
     }
 
-    /// Waits for a group, and gives the time that it took, ns. The event that began it was
+    /// Waits for a group, and returns the time that it took, ns. The event at its beginning was
     /// waited for with the group before.
     fn took(&self, group: usize) -> Result<f64, CudaError> {
         let end = self.end(group);
@@ -247,7 +247,7 @@ impl Marks {
     }
 }
 
-/// What a recording was at one time since its start.
+/// A recording at one time since its start, as a routine that returns its times.
 ///
 /// # Errors
 /// Those of the product.

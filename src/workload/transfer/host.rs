@@ -48,7 +48,7 @@ pub(super) struct HostBuffer {
     kind: Kind,
     address: NonNull<u8>,
     len: usize,
-    /// What `Pageable` and `Registered` point into.
+    /// The memory of `Pageable` and `Registered`.
     owned: Vec<u8>,
 }
 
@@ -58,7 +58,7 @@ impl HostBuffer {
         let mut owned = Vec::new();
         let address = match kind {
             Kind::Pageable | Kind::Registered => {
-                // Written, so that the pages are there before anything is timed.
+                // Writing it makes the system provide the pages before anything is timed.
                 owned = vec![1u8; len];
                 if kind == Kind::Registered {
                     // SAFETY: the range is the vector's own memory, which is neither moved
@@ -125,8 +125,8 @@ impl HostBuffer {
         Ok(address)
     }
 
-    /// Writes one byte of each page from the host, so that managed memory is on the host
-    /// again and the next kernel has to fetch it. Other kinds are where they are.
+    /// Writes one byte of each page from the host, so that managed memory is on the host again and
+    /// the next kernel has to fetch it. Does nothing to other kinds.
     pub(super) fn touch(&mut self) {
         const PAGE: usize = 4096;
         if self.kind.is_managed() {
@@ -143,7 +143,7 @@ impl HostBuffer {
 }
 
 impl HostBuffer {
-    /// Has the driver move the memory to the device, where it is of the kind.
+    /// Makes the driver move the memory to the device, where it is of the kind for that.
     pub(super) fn prefetch(&self) -> Result<(), CudaError> {
         if self.kind != Kind::ManagedPrefetch {
             return Ok(());
@@ -162,8 +162,8 @@ impl HostBuffer {
 
 impl Drop for HostBuffer {
     fn drop(&mut self) {
-        // Nothing may still be reading or writing it. Errors belong to earlier calls and
-        // have been reported there.
+        // Nothing may read or write it any more. Errors are those of earlier calls, which have
+        // reported them.
         let _ = self.gpu.synchronize();
         let pointer = self.address.as_ptr();
         // SAFETY: each kind is given back once, the way it was made.

@@ -1,9 +1,9 @@
 //! Copies between host and device, by kind of host memory: what pageable memory costs, what
 //! pinning saves, and what a copy costs however small it is.
 //!
-//! The size is the number of bytes. Every routine ends with the stream synchronised, since a
-//! copy from pageable memory returns before it has arrived: all are timed on the wall clock,
-//! so that they can be compared.
+//! The size is the number of bytes. Every routine synchronises the stream at its end, since a copy
+//! from pageable memory returns before it has arrived, and all are timed on the wall clock, so that
+//! they can be compared.
 
 mod host;
 mod problem;
@@ -27,13 +27,13 @@ pub use host::Kind;
 pub use problem::{TRANSFER, Transfer, cost, cost_both_ways};
 pub use staged::staged;
 
-/// A copy of every byte, from or to one kind of host memory; to the device also cut into so many
+/// A copy of every byte, from or to one kind of host memory; with [`Way::ToDevice`] also in several
 /// pieces, each copied by itself. Managed memory is written by the host in each iteration, a byte
 /// per page, before a kernel reads it.
 ///
 /// # Errors
-/// Errors of CUDA, out of memory included, and of the kernel's compilation.
-/// [`Way::InPlace`] takes no pageable memory, and only [`Way::ToDevice`] more pieces than one.
+/// Errors of CUDA, out of memory included, and of the kernel's compilation; [`Way::InPlace`] from
+/// pageable memory, and several pieces in any direction but to the device.
 pub fn copy(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Way, kind: Kind, pieces: u32) -> Made {
     if pieces == 0 || pieces > 1 && way != Way::ToDevice {
         return Err(format!("no copy {way:?} has {pieces} pieces").into());
@@ -54,7 +54,7 @@ struct Copy {
     pieces: usize,
     host: HostBuffer,
     device: CudaSlice<u8>,
-    /// The other half of `Both`: device memory with the pattern and where it goes.
+    /// The other direction of `Both`: device memory with the pattern, and where it is copied to.
     back: Option<Back>,
     read: Option<Launch>,
 }

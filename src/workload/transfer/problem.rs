@@ -4,7 +4,7 @@ use crate::device::kernel::Source;
 use crate::model::cost::Cost;
 use crate::workload::routine::Workload;
 
-/// The kernel that reads host memory itself.
+/// The source of the kernel that reads host memory itself.
 pub static TRANSFER: Source = Source {
     name: "transfer.cu",
     text: include_str!("../../../kernels/transfer.cu"),
@@ -60,7 +60,7 @@ pub fn cost_both_ways(size: u64) -> Cost {
     }
 }
 
-/// Bytes in which two differ, their lengths included.
+/// Number of bytes in which two slices differ; a missing one counts.
 pub(super) fn differences(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).filter(|(a, b)| a != b).count() + a.len().abs_diff(b.len())
 }

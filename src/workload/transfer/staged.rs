@@ -13,11 +13,11 @@ use crate::workload::staging::{Block, Downloads, Stage, Staging, block_bytes, th
 use crate::workload::transfer::problem::{Transfer, differences};
 use crate::workload::trial;
 
-/// A copy of every byte from or to ordinary memory, by as many threads as a trial finds to be the
-/// fastest.
+/// A copy of every byte from or to ordinary memory, by the number of threads that is fastest in a
+/// trial.
 ///
 /// # Errors
-/// Errors of CUDA, and ways but [`Way::ToDevice`] and [`Way::ToHost`].
+/// Errors of CUDA, and any direction but [`Way::ToDevice`] and [`Way::ToHost`].
 pub fn staged(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Way) -> Made {
     let words = match way {
         Way::ToDevice => "to the device",

@@ -5,7 +5,7 @@ use crate::workload::transformer::model::{
     HEADS, HIDDEN, LAYERS, Model, QKV, SEQUENCE, VOCABULARY, WIDTH,
 };
 
-/// The products' FLOP alone, those of attention among them: 7.3 million per token.
+/// FLOP of the products alone, including those of attention: 7.3 million per token.
 fn flop(batch: u64) -> f64 {
     let linear = WIDTH * QKV + WIDTH * WIDTH + 2 * WIDTH * HIDDEN;
     let attention = 2 * SEQUENCE * WIDTH;
@@ -23,10 +23,10 @@ fn of(batch: u64, bytes_per_token: usize, bytes_of_parameters: usize, launches: 
     }
 }
 
-/// Bytes per token and layer where products read values of so many bytes. The residual is f32: two
-/// norms read it, two products read and write it. What those norms give is written and read, and
-/// so are queries, keys and values, what attention gives, and what lies inside the feed-forward
-/// part.
+/// Bytes per token where products read values of `element` bytes. The residual is f32: in each
+/// layer two norms read it, and two products read and write it. The results of the norms are
+/// written and read, and so are queries, keys and values, the results of attention, and the values
+/// inside the feed-forward part.
 fn fused_bytes(element: usize) -> usize {
     let residual = 4 * 6 * WIDTH;
     let layer = residual + element * (2 * 2 * WIDTH + 2 * QKV + 2 * WIDTH + 2 * HIDDEN);
@@ -35,24 +35,24 @@ fn fused_bytes(element: usize) -> usize {
     LAYERS * layer + 4 * (1 + 2 * WIDTH) + element * VOCABULARY
 }
 
-/// A batch in 29 kernels: 7 per layer (four products, two norms, attention), the first norm with
-/// the embedding, the logits. All kernels are taken to start from memory, and parameters are read
-/// once.
+/// Cost of a batch in 29 kernels: 7 per layer (four products, two norms, attention), of which the
+/// first norm has the embedding, and the logits. Every kernel is taken to read its data from
+/// memory, and parameters are read once.
 pub fn cost(batch: u64) -> Cost {
     of(batch, fused_bytes(4), 4 * Model::new().parameters, 29)
 }
 
-/// The same where products read BF16, and one kernel more: it reads the residual and writes what
-/// the product of the logits reads. Norms, biases on the residual and the embedding stay f32; as
-/// good as all parameters are read in BF16.
+/// As [`cost`], where products read BF16, and with one kernel more, which writes the residual as
+/// BF16 for the product of the logits. Norms, biases on the residual and the embedding stay f32;
+/// nearly all parameters are read as BF16.
 pub fn cost_bf16(batch: u64) -> Cost {
     let bytes = fused_bytes(2) + 2 * 2 * WIDTH;
     of(batch, bytes, 2 * Model::new().parameters, 30)
 }
 
-/// A batch in 75 kernels: 18 per layer, the embedding, the logits and their bias. Biases, ReLU and
-/// sums are passes of their own, queries, keys and values are copied into matrices and what the
-/// heads give back out of them, and scores are written, read and written by softmax, and read.
+/// As [`cost`], in 75 kernels: 18 per layer, the embedding, the logits and their bias. Biases, ReLU
+/// and sums take passes of their own; queries, keys and values are copied into matrices, and the
+/// results of the heads out of them; scores are written, read and written by softmax, and read.
 pub fn cost_eager(batch: u64) -> Cost {
     // Two norms read the residual, two sums read and write it; what they add is written, read and
     // written by a bias, and read.
@@ -72,7 +72,7 @@ pub fn cost_eager(batch: u64) -> Cost {
     of(batch, 4 * values, 4 * Model::new().parameters, 75)
 }
 
-/// As [`cost`], with the tokens sent to the device and the logits fetched.
+/// As [`cost`], with the tokens uploaded to the device and the logits downloaded.
 pub fn cost_transfer(batch: u64) -> Cost {
     let link = 4 * batch * (SEQUENCE * (1 + VOCABULARY)) as u64;
     Cost {

@@ -17,13 +17,13 @@ use crate::workload::transformer::problem::Inference;
 use crate::workload::transformer::rows::{add_with_bias, embed, layer_norm};
 use crate::workload::transformer::verify::verified;
 
-/// All cores: each product in the way that a short calibration finds the fastest, the rest in the
-/// widest vectors and shared out among the threads.
+/// On all cores: each product in the way that is fastest in a short calibration, the rest in the
+/// widest vectors, shared out among the threads.
 pub fn best(problem: &Rc<Inference>) -> Made {
     Ok(Box::new(OnCpu::new(problem, Threads::all())))
 }
 
-/// The same on one thread.
+/// As [`best`], on one thread.
 pub fn one_thread(problem: &Rc<Inference>) -> Made {
     Ok(Box::new(OnCpu::new(problem, Threads::One)))
 }
@@ -127,8 +127,8 @@ fn fastest(
 
 impl Memory {
     fn new(problem: &Inference) -> Self {
-        // A number, since the products are calibrated on it: none is chosen by how it multiplies
-        // NaN.
+        // Numbers, since the products are calibrated on them: none may be chosen by how it
+        // multiplies NaN.
         let rows = |width: usize| vec![0.5; problem.rows() * width];
         Self {
             residual: rows(WIDTH),

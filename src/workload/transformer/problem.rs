@@ -16,14 +16,14 @@ use crate::workload::transformer::model::{
 use crate::workload::transformer::reference::sequences;
 use crate::workload::transformer::source::{ATTENTION, TRANSFORMER};
 
-/// Sequences that are compared with float64, at most. Sequences know nothing of each other, so of
-/// a larger batch these are enough: the first, the last, and others at even distances. Of all
-/// others every logit has to be a number.
+/// Upper bound on the sequences that are compared with float64. Sequences are independent, so of a
+/// larger batch these suffice: the first, the last, and others at even distances. Of all others
+/// every logit must be finite.
 const SAMPLE: usize = 8;
 
-/// What the weights of queries and keys are multiplied by. As PyTorch initialises them, scores
-/// have a standard deviation of 0.3: all tokens count nearly the same, and a wrong score would
-/// hardly show. This makes it 1.3.
+/// Factor of the weights of queries and keys. As PyTorch initialises them, scores have a standard
+/// deviation of 0.3: all tokens count nearly the same, and a wrong score would hardly show. The
+/// factor makes it 1.3.
 const SHARPNESS: f32 = 2.0;
 
 /// A batch of sequences of tokens and a network with its parameters, the same in every run. The
@@ -53,7 +53,8 @@ impl Inference {
         }
     }
 
-    /// The logits of the sample, sequence by sequence, computed when first asked for.
+    /// The logits of the sample in float64, sequence by sequence, computed when something is first
+    /// compared with them.
     pub(super) fn reference(&self) -> &[f64] {
         self.reference.get_or_init(|| {
             let sample = self.sample().into_iter();
@@ -74,8 +75,9 @@ fn scale_linear(parameters: &mut [f32], linear: &Linear) {
     }
 }
 
-/// Uniform in [-1, 1) as embeddings; of linear layers as PyTorch has them, but for queries and
-/// keys; gains of a norm in [0.5, 1.5), so that a wrong one shows, and biases in [-0.1, 0.1).
+/// The parameters: embeddings uniform in [-1, 1); linear layers as PyTorch initialises them, except
+/// for queries and keys; gains of norms in [0.5, 1.5), so that a wrong one shows, and their biases
+/// in [-0.1, 0.1).
 fn parameters(model: &Model) -> Vec<f32> {
     let mut parameters = uniform(model.parameters, 0x20);
     for layer in &model.layers {

@@ -1,4 +1,4 @@
-//! What a transformer does to the row of a token by itself, on the CPU.
+//! The steps of a transformer that take each token's row by itself, on the CPU.
 
 use crate::workload::network::operations::rows_per_task;
 use crate::workload::network::wide::wide;

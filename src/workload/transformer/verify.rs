@@ -31,7 +31,7 @@ use crate::workload::transformer::problem::Inference;
 /// Of the logits, in units of [`Format::unit`].
 const BOUND: f64 = 16.0;
 
-/// Compares the logits of the sample with float64; all others have to be finite.
+/// Compares the logits of the sample with float64; all others must be finite.
 pub(super) fn verified(problem: &Inference, format: Format, logits: &[f32]) -> Verified {
     const LEN: usize = SEQUENCE * VOCABULARY;
     assert_eq!(logits.len(), problem.batch * LEN, "logits of a batch");

@@ -11,7 +11,8 @@ use crate::workload::routine::RoutineError;
 /// Threads of a block; each block works on one row.
 pub(super) const THREADS: u32 = 256;
 
-/// The `n` x `n` f32 matrix at `from`, converted, and transposed where asked for. Waits.
+/// Converts the `n` x `n` f32 matrix at `from`, and transposes it where asked to. Waits until it is
+/// done.
 ///
 /// # Safety
 /// `from` must be device memory of n x n floats.

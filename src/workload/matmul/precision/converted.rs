@@ -1,4 +1,4 @@
-//! Products on tensor cores, of operands that are converted once, before they are timed.
+//! Products on tensor cores of operands that are converted once, outside of what is timed.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ use crate::workload::matmul::precision::lt::LtMatmul;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::routine::{Made, Routine, RoutineError};
 
-/// A product of operands in one format, as cuBLAS or, of FP8, cuBLASLt computes it.
+/// A product of operands in one format by cuBLAS, or in FP8 by cuBLASLt.
 ///
 /// # Errors
 /// An order that the library does not take in this format, a device that is too old for it
@@ -92,15 +92,15 @@ struct Converted {
     format: Format,
     product: Product,
     launches: u32,
-    // Hold the memory that `product` has the addresses of, as `output` does.
+    // These and `output` keep the memory alive whose addresses `product` has.
     _operands: [CudaSlice<u8>; 2],
     output: Output,
 }
 
-/// Four of it are an integer that no sum of this suite's sizes reaches.
+/// Four of these bytes are an integer that no sum at the suite's sizes reaches.
 const INTEGER_POISON: u8 = 0x7f;
 
-/// Integers, as they lie in memory, to the values of C.
+/// Turns the bits of integers into the values of C.
 fn from_integers(values: &mut [f32]) {
     let poison = i32::from_ne_bytes([INTEGER_POISON; 4]);
     for value in values {

@@ -41,7 +41,7 @@ pub(super) const FP8_SCALE: f32 = 256.0;
 pub(super) const INT8_SCALE: f32 = 127.0;
 
 impl Format {
-    /// Half the distance of neighbouring numbers, relative to the number; of integers, to
+    /// Half the distance of neighbouring numbers, relative to the number; for integers, relative to
     /// the largest operand.
     fn unit_roundoff(self) -> f64 {
         match self {
@@ -52,8 +52,8 @@ impl Format {
         }
     }
 
-    /// The largest error accepted of a product of order `n`, relative to the root mean square
-    /// of C.
+    /// The largest error that is accepted of a product of order `n`, relative to the root mean
+    /// square of C.
     ///
     /// Rounding both operands, uniform in [-1, 1), to a floating format of unit roundoff u
     /// gives each element an error that is nearly normal with a standard deviation of
@@ -67,7 +67,7 @@ impl Format {
         }
     }
 
-    /// Oldest compute capability whose tensor cores take it.
+    /// Oldest compute capability whose tensor cores take the format.
     pub(super) fn oldest(self) -> (u32, u32) {
         match self {
             Format::Tf32 | Format::Bf16 => (8, 0),
@@ -76,7 +76,7 @@ impl Format {
         }
     }
 
-    /// What a device too old for it lacks.
+    /// What an older device lacks.
     pub(super) fn tensor_cores(self) -> &'static str {
         match self {
             Format::Tf32 => "TF32 tensor cores",
@@ -107,7 +107,7 @@ impl Format {
         }
     }
 
-    /// Columns and rows must be a multiple of this for cuBLAS to take it at all.
+    /// The numbers of rows and columns must be multiples of this for cuBLAS to take the product.
     pub(super) fn multiple(self) -> usize {
         match self {
             Format::Fp8 => 16,
@@ -116,7 +116,7 @@ impl Format {
         }
     }
 
-    /// Whether B is stored by columns: the 8-bit kernels take sums along rows of both.
+    /// Whether B is stored by columns: the library's 8-bit kernels sum along rows of both operands.
     pub(super) fn transposes_b(self) -> bool {
         self.bytes() == 1
     }

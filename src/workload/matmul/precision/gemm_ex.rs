@@ -37,7 +37,7 @@ pub(super) struct GemmEx {
     sizes: [i32; 3],
     pitches: [i32; 3],
     addresses: [CUdeviceptr; 3],
-    /// Scalars of the type that the sums have, as bits: f32, or i32 for integers.
+    /// The bits of a scalar of the type of the sums: f32, or i32 for integers.
     one: u32,
     beta: u32,
 }

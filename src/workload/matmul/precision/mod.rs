@@ -1,5 +1,5 @@
-//! The same square product in ever fewer bits, and in f32 put together from fewer: what each
-//! halving buys and what it costs.
+//! The same square product in ever fewer bits, and in f32 emulated in lower precision: what each
+//! halving gains and what it costs in error.
 
 mod convert;
 mod converted;

@@ -1,4 +1,4 @@
-//! The memory of the group, its cost, and the error that tensor cores may bring.
+//! The memory of the group, its cost, and the error that tensor cores may add.
 
 use crate::device::kernel::Source;
 use crate::model::cost::Cost;
@@ -36,13 +36,13 @@ impl Family for Precision {
     }
 }
 
-/// As [`matmul::cost`](crate::workload::matmul::cost), with operands of 2 bytes and a result
-/// of 4.
+/// As [`matmul::cost`](crate::workload::matmul::cost), with operands of 2 bytes per element and a
+/// result of 4.
 pub fn cost_half(n: u64) -> Cost {
     with_bytes(n, 8.0)
 }
 
-/// The same with operands of 1 byte and a result of 4.
+/// As [`cost_half`], with operands of 1 byte per element.
 pub fn cost_quarter(n: u64) -> Cost {
     with_bytes(n, 6.0)
 }
@@ -55,14 +55,15 @@ fn with_bytes(n: u64, an_element: f64) -> Cost {
     }
 }
 
-/// The largest error that adding `k` terms may bring where runs of `in_tensor_core` of them
-/// are added in a tensor core, relative to the root mean square of the sums.
+/// The largest error that adding `k` terms may cause where runs of `in_tensor_core` of them are
+/// added in a tensor core, relative to the root mean square of the sums.
 ///
-/// Rounding to nearest gives 8 u sqrt(k) as in [`Matmul::verified`](crate::workload::matmul::Matmul::verified), u = 2^-24. A tensor core
-/// adds blocks of 8 terms or more and cuts off what does not fit instead of rounding it, up
-/// to 2 u each time and always towards zero, so that these errors add up: 2 u `in_tensor_core`
-/// / 8. (M. Fasi, N. J. Higham, M. Mikaitis and S. Pranesh, Numerical behavior of NVIDIA
-/// tensor cores, PeerJ Computer Science 7:e330, 2021.)
+/// Rounding to nearest gives 8 u sqrt(k) as in
+/// [`Matmul::verified`](crate::workload::matmul::Matmul::verified), u = 2^-24. A tensor core adds
+/// blocks of 8 terms or more and cuts off what does not fit instead of rounding it, up to 2 u each
+/// time and always towards zero, so that these errors add up: 2 u `in_tensor_core` / 8. (M. Fasi,
+/// N. J. Higham, M. Mikaitis and S. Pranesh, Numerical behavior of NVIDIA tensor cores, PeerJ
+/// Computer Science 7:e330, 2021.)
 pub(super) fn accumulation_bound(k: usize, in_tensor_core: usize) -> f64 {
     problem::bound(k) + 0.25 * UNIT_ROUNDOFF * in_tensor_core as f64
 }

@@ -18,19 +18,19 @@ use crate::workload::matmul::precision::problem::{PRECISION, accumulation_bound}
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::routine::{Made, Routine, RoutineError};
 
-/// Which parts, and which of their products.
+/// The parts of each operand, and which of their products are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// Two TF32 parts, three products: all but that of the two small ones.
     Tf32x3,
-    /// Three BF16 parts, six products: those that reach 2^-16 of the largest.
+    /// Three BF16 parts, six products: all that are as large as 2^-16 of the largest.
     Bf16x6,
     /// Three BF16 parts, all nine products.
     Bf16x9,
 }
 
 impl Scheme {
-    /// Of the parts.
+    /// The number format of the parts.
     pub fn format(self) -> Format {
         match self {
             Scheme::Tf32x3 => Format::Tf32,
@@ -38,7 +38,7 @@ impl Scheme {
         }
     }
 
-    /// How many products.
+    /// Number of products.
     pub fn products(self) -> u32 {
         match self {
             Scheme::Tf32x3 => 3,
@@ -86,8 +86,8 @@ struct Terms {
 /// The parts of A lie side by side, the largest first, and those of B one below the other,
 /// the smallest first. So all products of one order (i + j) are one product of a longer sum:
 /// A0 B2 + A1 B1 + A2 B0 = [A0 A1 A2] [B2; B1; B0]. Only the largest, A0 B0, is worth adding
-/// in f32 after every `chunk` terms: the others are smaller by 2^-8 at least, and what the
-/// tensor core cuts off of them is too.
+/// in f32 after every `chunk` terms: the others are smaller by a factor of 2^-8 at least, and so
+/// is what the tensor core cuts off of them.
 fn terms(scheme: Scheme, k: usize, chunk: usize) -> Vec<Terms> {
     let parts = scheme.parts();
     let mut all: Vec<Terms> = (1..=scheme.highest_order())
@@ -114,13 +114,11 @@ fn terms(scheme: Scheme, k: usize, chunk: usize) -> Vec<Terms> {
     all
 }
 
-/// An f32 product by `scheme`, with runs of `chunk` terms of the largest product in the tensor
-/// core and the runs added in f32. With [`usize::MAX`] it is one run from end to end.
+/// An f32 product by `scheme`. Of the largest product, runs of `chunk` terms are added in the
+/// tensor core, and the runs in f32; with [`usize::MAX`] the whole sum is one run.
 ///
-/// # Errors
-/// `chunk` 0, a device too old for the format of the parts
-/// ([`Absence::DeviceLacks`](crate::device::Absence::DeviceLacks)), and errors of CUDA and
-/// cuBLAS.
+/// # Errors `chunk` 0, a device too old for the format of the parts
+/// ([`Absence::DeviceLacks`](crate::device::Absence::DeviceLacks)), and errors of CUDA and cuBLAS.
 pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, scheme: Scheme, chunk: usize) -> Made {
     if chunk == 0 {
         return Err("a run of 0 terms makes no sum; choose 1 or more".into());
@@ -193,7 +191,7 @@ struct Split {
     chunk: usize,
     splits: [Launch; 2],
     products: Vec<GemmEx>,
-    // Hold the memory that the launches and products have the addresses of, as `output` does.
+    // These and `output` keep the memory alive whose addresses the launches and products have.
     _inputs: Rc<Inputs>,
     _parts: [CudaSlice<u8>; 2],
     output: Output,
@@ -229,7 +227,7 @@ impl Routine for Split {
         })
     }
 
-    /// A product is at most a kernel and one that adds up its pieces.
+    // A product is at most a kernel and one that adds up its pieces.
     fn launches(&self) -> u32 {
         (self.splits.len() + 2 * self.products.len()) as u32
     }

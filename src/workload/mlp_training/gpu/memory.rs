@@ -168,7 +168,7 @@ impl Memory {
         }
     }
 
-    /// Enqueues that everything that a step writes, but for its state, is NaN.
+    /// Enqueues that everything that a step writes, except its state, becomes NaN.
     pub(super) fn poison(&self) -> Result<(), CudaError> {
         let written = [
             &self.gradients,
@@ -186,11 +186,11 @@ impl Memory {
             .try_for_each(Tensor::poison)
     }
 
-    /// Enqueues that the batch is no batch, so that an upload that never happens is found.
+    /// Enqueues that the batch is overwritten, so that an upload that never happens shows.
     pub(super) fn poison_inputs(&mut self) -> Result<(), CudaError> {
         self.inputs.poison()?;
-        // No label lies there either: the kernels would read far beyond the logits. Zero is one
-        // that most rows do not have.
+        // Labels become zero, which most rows do not have. With an invalid one the kernels would
+        // read far beyond the logits.
         let zeros = vec![0; self.labels.len()];
         let to = self.labels();
         // SAFETY: the slice has that many labels, and the wait keeps the zeros alive.
@@ -198,7 +198,7 @@ impl Memory {
         self.gpu.synchronize()
     }
 
-    /// Enqueues that the state is that of the start.
+    /// Enqueues that the state is restored to that of the start.
     pub(super) fn restore(&self) -> Result<(), CudaError> {
         self.state.copy_from(&self.start)?;
         match &self.copies {
@@ -213,7 +213,7 @@ impl Memory {
         self.check_with_loss(loss[self.batch()])
     }
 
-    /// The same with a loss that was fetched before.
+    /// As [`check`](Self::check), with a loss that was downloaded before.
     pub(super) fn check_with_loss(&self, loss: f32) -> Result<Verified, CudaError> {
         let state = self.state.values()?;
         let (parameters, moments) = state.split_at(PARAMETERS);

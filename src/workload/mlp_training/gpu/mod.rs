@@ -1,4 +1,4 @@
-//! A step on the GPU: a kernel for each part of it, or few kernels, launched one by one or as a
+//! A step on the GPU: in one kernel per operation or in few kernels, launched one by one or as a
 //! graph, on a batch in device memory or from host memory.
 
 mod fused;
@@ -18,12 +18,11 @@ use crate::workload::mlp_training::problem::Training;
 use crate::workload::network::format::Format;
 use crate::workload::routine::Made;
 
-/// A step in f32 in a kernel for each part of it, as code without fusion launches them: the
-/// library's products, biases, ReLU, the loss in three, each operation of AdamW over all
-/// parameters.
+/// A step in f32 in one kernel per operation, as code without fusion launches them: the library's
+/// products, biases, ReLU, the loss in three kernels, each operation of AdamW over all parameters.
 ///
 /// # Errors
-/// Those of CUDA and its libraries.
+/// Errors of CUDA and its libraries.
 pub fn eager(gpu: &Rc<Gpu>, problem: &Rc<Training>) -> Made {
     resident::eager(gpu, problem)
 }
@@ -33,8 +32,8 @@ pub fn eager(gpu: &Rc<Gpu>, problem: &Rc<Training>) -> Made {
 /// of the second layer is computed beside that of the first, on a second stream.
 ///
 /// # Errors
-/// Launches but [`Fused`](Launches::Fused) and [`Graph`](Launches::Graph), a device too old for
-/// the format, those of CUDA and its libraries.
+/// Other launches than [`Fused`](Launches::Fused) and [`Graph`](Launches::Graph), a device too old
+/// for the format, errors of CUDA and its libraries.
 pub fn fused(gpu: &Rc<Gpu>, problem: &Rc<Training>, format: Format, launches: Launches) -> Made {
     match launches {
         Launches::Fused => resident::fused(gpu, problem, format, false),
@@ -43,11 +42,11 @@ pub fn fused(gpu: &Rc<Gpu>, problem: &Rc<Training>, format: Format, launches: La
     }
 }
 
-/// The graph of [`fused`] in f32, with the batch and its labels sent from host memory of one kind
-/// before it and the loss fetched after it. Synchronises: time it on the wall clock.
+/// The graph of [`fused`] in f32, with the batch and its labels uploaded from host memory of one
+/// kind before it and the loss downloaded after it. It synchronises: time it on the wall clock.
 ///
 /// # Errors
-/// Those of CUDA and its libraries.
+/// Errors of CUDA and its libraries.
 pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<Training>, memory: HostMemory) -> Made {
     transfer::transfer(gpu, problem, memory)
 }

@@ -86,7 +86,7 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// Of nothing yet.
+    /// An empty step.
     pub(super) fn new(gpu: &Rc<Gpu>) -> Result<Self, CudaError> {
         Ok(Self {
             gpu: gpu.clone(),
@@ -124,8 +124,8 @@ impl Step {
         }
     }
 
-    /// Has the gradients follow each other in the fastest order of a step that is replayed as a
-    /// graph, found by a calibration, and says so in the notes. Steps are run meanwhile.
+    /// Chooses the order of the gradients of both layers that is fastest in a step replayed as a
+    /// graph, by a calibration that runs steps, and notes it.
     ///
     /// # Errors
     /// The driver's.
@@ -199,7 +199,7 @@ impl Step {
         let mut shown: Option<(Phase, Range)> = None;
         for (_, phase, part) in parts {
             if shown.as_ref().is_none_or(|(shown, _)| shown != phase) {
-                // The one before ends before the next begins.
+                // A range ends before the next begins.
                 drop(shown.take());
                 shown = Some((*phase, range(phase.name())));
             }
@@ -210,7 +210,7 @@ impl Step {
         Ok(())
     }
 
-    /// Places that a step takes in the stream's queue, at most.
+    /// Upper bound on the places that a step takes in the stream's queue.
     pub(super) fn launches(&self) -> u32 {
         let parts = self.parts.iter().map(|(.., part)| part.launches());
         // Both events are recorded and waited for.

@@ -126,10 +126,10 @@ fn attention_by(
     Ok(launch.arg(memory.qkv.address()).arg(memory.heads.address()))
 }
 
-/// Attention in one kernel, and how many queries a block of it has: with more of them a load of
-/// a key or value from shared memory serves more multiply-adds, with fewer a small batch has
-/// blocks for more multiprocessors. Queries, keys and values must be there: the fastest is found
-/// by a calibration.
+/// Attention in one kernel, with a note on how many queries a block of it takes. With more queries
+/// a load of a key or value from shared memory serves more multiply-adds; with fewer a small batch
+/// has blocks for more multiprocessors. A calibration chooses, so queries, keys and values must
+/// hold numbers.
 pub(super) fn attention(memory: &Memory) -> Result<(Launch, String), RoutineError> {
     let gpu = &memory.gpu;
     let (_, _, candidates) = attention_kernels(memory.format);

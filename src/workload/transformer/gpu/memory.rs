@@ -24,8 +24,9 @@ pub(super) struct Memory {
     parameters: Tensor,
     /// The parameters in BF16, where products read those.
     copies: Option<Tensor>,
-    /// What each part of a layer adds to, always f32. In few kernels a part reads one of the two
-    /// and writes the other; in a kernel for each step the second is what is added to the first.
+    /// The residual, always f32, which each part of a layer adds to. In few kernels a part reads one
+    /// of the two and writes the other; in one kernel per step the second is what is added to the
+    /// first.
     pub(super) residual: [Tensor; 2],
     pub(super) normed: Tensor,
     pub(super) qkv: Tensor,
@@ -113,13 +114,13 @@ impl Memory {
             .chain(matrices.flat_map(|m| [&m.qkv, &m.scores, &m.results]))
     }
 
-    /// Enqueues that everything that is written is NaN.
+    /// Enqueues that everything that a batch writes becomes NaN.
     pub(super) fn poison(&self) -> Result<(), CudaError> {
         self.written().try_for_each(Tensor::poison)
     }
 
-    /// Enqueues that all tokens are the first of the vocabulary, so that an upload that never
-    /// happens is found. A number beyond it would be read far outside of the embedding.
+    /// Enqueues that all tokens become the first of the vocabulary, so that an upload that never
+    /// happens shows. With an invalid token the kernels would read far beyond the embedding.
     pub(super) fn poison_tokens(&mut self) -> Result<(), CudaError> {
         let zeros = vec![0; self.tokens.len()];
         let to = self.tokens();
@@ -133,7 +134,7 @@ impl Memory {
         Ok(self.check_logits(&self.logits.values()?))
     }
 
-    /// The same of logits that were fetched before.
+    /// Compares logits that were downloaded before.
     pub(super) fn check_logits(&self, logits: &[f32]) -> Verified {
         verified(&self.problem, self.format, logits)
     }

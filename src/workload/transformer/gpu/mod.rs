@@ -1,4 +1,4 @@
-//! The network on the GPU: a kernel for each step, or few kernels, launched one by one or as a
+//! The network on the GPU: in one kernel per step or in few kernels, launched one by one or as a
 //! graph, on tokens in device memory or from host memory.
 
 mod fused;
@@ -18,22 +18,22 @@ use crate::workload::network::format::Format;
 use crate::workload::routine::Made;
 use crate::workload::transformer::problem::Inference;
 
-/// In f32, in a kernel for each step, as code without fusion launches them: the library's
-/// products, biases, ReLU, norms and sums; for attention copies that give each head a matrix of
-/// its own, batched products, softmax.
+/// In f32 in one kernel per step, as code without fusion launches them: the library's products,
+/// biases, ReLU, norms and sums; for attention copies that give each head a matrix of its own,
+/// batched products, and softmax.
 ///
 /// # Errors
-/// Those of CUDA and its libraries.
+/// Errors of CUDA and its libraries.
 pub fn eager(gpu: &Rc<Gpu>, problem: &Rc<Inference>) -> Made {
     resident::eager(gpu, problem)
 }
 
-/// In few kernels: bias, ReLU and residual in the products, attention in one kernel that keeps
-/// its scores on the multiprocessor, a layer norm in one pass, the first with the embedding.
+/// In few kernels: bias, ReLU and residual in the products, attention in one kernel that keeps its
+/// scores on the multiprocessor, a layer norm in one pass, and the first norm with the embedding.
 ///
 /// # Errors
-/// Launches but [`Fused`](Launches::Fused) and [`Graph`](Launches::Graph), a device too old for
-/// the format, those of CUDA and its libraries.
+/// Other launches than [`Fused`](Launches::Fused) and [`Graph`](Launches::Graph), a device too old
+/// for the format, errors of CUDA and its libraries.
 pub fn fused(gpu: &Rc<Gpu>, problem: &Rc<Inference>, format: Format, launches: Launches) -> Made {
     match launches {
         Launches::Fused => resident::fused(gpu, problem, format, false),
@@ -42,11 +42,11 @@ pub fn fused(gpu: &Rc<Gpu>, problem: &Rc<Inference>, format: Format, launches: L
     }
 }
 
-/// The graph of [`fused`] in f32, with the tokens sent from host memory of one kind before it and
-/// the logits fetched after it. Synchronises: time it on the wall clock.
+/// The graph of [`fused`] in f32, with the tokens uploaded from host memory of one kind before it
+/// and the logits downloaded after it. It synchronises: time it on the wall clock.
 ///
 /// # Errors
-/// Those of CUDA and its libraries.
+/// Errors of CUDA and its libraries.
 pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<Inference>, memory: HostMemory) -> Made {
     transfer::transfer(gpu, problem, memory)
 }

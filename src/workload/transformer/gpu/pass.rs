@@ -1,4 +1,4 @@
-//! What a batch enqueues, as a list that grows while it runs.
+//! The list of what a batch enqueues, which is run as it grows.
 
 use std::rc::Rc;
 
@@ -34,7 +34,7 @@ pub(super) struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    /// Of nothing yet.
+    /// An empty pass.
     pub(super) fn new(memory: &'a Memory, workspace: &'a Rc<Workspace>) -> Self {
         Self {
             memory,
@@ -73,16 +73,16 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Layers have the same products: each note once.
+    /// Adds a note, once: the layers have the same products.
     pub(super) fn note(&mut self, note: String) {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
     }
 
-    /// Adds the linear layer of the rows `x`, to the rows `y`, and what follows it, in one kernel
-    /// of the library or of our own. Where neither ends so, more kernels follow it, and the notes
-    /// say so.
+    /// Adds the linear layer from the rows `x` to the rows `y`, and what follows it, in one kernel of
+    /// the library or of our own. Where neither has this epilogue, more kernels follow, and a note
+    /// says so.
     pub(super) fn linear(
         &mut self,
         name: &'static str,

@@ -1,10 +1,15 @@
-//! What is measured: one module an operation, with its inputs, its CPU and GPU
-//! implementations, its float64 reference and tolerance, and its cost.
+//! What is measured: the traits of an operation and its implementations, and one module per
+//! operation of the suite, with its inputs, its CPU and GPU implementations, its float64 reference
+//! and tolerance, and its cost.
+//!
+//! An operation is a [`Workload`], an implementation a [`Routine`]. [`simple`] makes routines of
+//! closures.
 
 mod awaited;
 pub(crate) mod calibrate;
 mod child_process;
 pub mod cold_start;
+mod cublaslt;
 mod elementwise;
 pub mod graph_replay;
 mod host_memory;

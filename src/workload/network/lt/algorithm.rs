@@ -6,9 +6,9 @@ use std::mem::MaybeUninit;
 use cudarc::cublaslt::result::CublasError;
 use cudarc::cublaslt::sys;
 
-use crate::workload::network::lt::description::{Description, Layout, Preference};
+use crate::workload::cublaslt::{Description, Layout, Preference};
 
-/// Algorithms that the library is asked for.
+/// Number of algorithms that the library is asked for.
 const ALGORITHMS: usize = 24;
 
 /// An algorithm with all its settings.
@@ -36,7 +36,7 @@ impl Algorithm {
             .then_some(value)
     }
 
-    /// Tells it from every other: FNV-1a over the bytes that the library keeps of it.
+    /// Distinguishes it from any other: FNV-1a over the library's own description of it.
     /// <http://www.isthe.com/chongo/tech/comp/fnv/>
     fn digest(&self) -> u64 {
         let bytes = self.algo.data.iter().flat_map(|word| word.to_le_bytes());
@@ -64,8 +64,8 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// Those that the library proposes with at most so many bytes of workspace, best first by its own
-/// estimate; empty where it has none.
+/// The algorithms that the library proposes with at most `workspace` bytes of workspace, the best
+/// by its own estimate first; empty where it has none.
 pub(super) fn algorithms(
     handle: sys::cublasLtHandle_t,
     workspace: usize,
@@ -81,12 +81,12 @@ pub(super) fn algorithms(
     let status = unsafe {
         sys::cublasLtMatmulAlgoGetHeuristic(
             handle,
-            description.0,
-            b.0,
-            a.0,
-            c.0,
-            c.0,
-            preference.0,
+            description.handle(),
+            b.handle(),
+            a.handle(),
+            c.handle(),
+            c.handle(),
+            preference.handle(),
             ALGORITHMS as i32,
             found.as_mut_ptr().cast(),
             &raw mut count,

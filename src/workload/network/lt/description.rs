@@ -1,17 +1,18 @@
-//! What is multiplied, and how the library is told.
+//! What is multiplied, and its description for the library.
 
-use cudarc::cublaslt::result::{self, CublasError};
+use cudarc::cublaslt::result::CublasError;
 use cudarc::cublaslt::sys;
 use cudarc::driver::sys::CUdeviceptr;
 
+use crate::workload::cublaslt::{Description, Layout};
 use crate::workload::network::tensor::Element;
 
-/// How the products of f32 are computed.
+/// How products of f32 operands are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::workload) enum Arithmetic {
-    /// As the operands are: f32 is f32, and BF16 is multiplied as such. Sums in f32.
+    /// In the format of the operands, f32 or BF16. Sums are in f32.
     Plain,
-    /// f32 on tensor cores, which take 10 bits of fraction.
+    /// f32 on tensor cores, which use 10 bits of its fraction.
     Tf32,
 }
 
@@ -66,149 +67,62 @@ pub(in crate::workload) struct Product {
     pub(in crate::workload) epilogue: Epilogue,
     /// A matrix of the type and size of C, but elsewhere, that is added to the product.
     pub(in crate::workload) added: Option<CUdeviceptr>,
-    /// How many products. The matrices of each kind lie one after the other without gaps, the
+    /// Number of products. The matrices of each operand lie one after the other without gaps, the
     /// first at the operand's address.
     pub(in crate::workload) count: usize,
-    /// Whether kernels of our own may compute it, where they can: code that leaves all products to
+    /// Whether kernels of our own may compute it, where they can. Code that leaves all products to
     /// the library is measured too.
     pub(in crate::workload) own: bool,
 }
 
-/// What is multiplied how, and what follows.
-pub(super) struct Description(pub(super) sys::cublasLtMatmulDesc_t);
-
-impl Description {
-    pub(super) fn new(product: &Product) -> Result<Self, CublasError> {
-        use sys::cublasLtEpilogue_t as Kind;
-        use sys::cublasLtMatmulDescAttributes_t as Attribute;
-        let compute = match product.arithmetic {
-            Arithmetic::Plain => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
-            Arithmetic::Tf32 => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
-        };
-        let scalars = sys::cudaDataType::CUDA_R_32F;
-        let description = Self(result::create_matmul_desc(compute, scalars)?);
-        // `CUBLAS_OP_N` is 0, `CUBLAS_OP_T` 1. The library's first operand is B, which by
-        // columns is its transpose already; so a transposed one is the transpose once more.
-        let of_first = i32::from(product.b.transposed);
-        let of_second = i32::from(product.a.transposed);
-        let (kind, bias) = match product.epilogue {
-            Epilogue::Nothing => (Kind::CUBLASLT_EPILOGUE_DEFAULT, None),
-            Epilogue::Bias(bias) => (Kind::CUBLASLT_EPILOGUE_BIAS, Some(bias)),
-            Epilogue::ReluBias(bias) => (Kind::CUBLASLT_EPILOGUE_RELU_BIAS, Some(bias)),
-        };
-        // SAFETY: the attributes are 32-bit numbers, and the bias's address one of 64 bits.
-        unsafe {
-            description.set(Attribute::CUBLASLT_MATMUL_DESC_TRANSA, &of_first)?;
-            description.set(Attribute::CUBLASLT_MATMUL_DESC_TRANSB, &of_second)?;
-            description.set(Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, &(kind as u32))?;
-            if let Some(bias) = bias {
-                description.set(Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias)?;
-            }
-        }
-        Ok(description)
-    }
-
-    /// # Safety
-    /// The attribute must have the type `T`.
-    unsafe fn set<T>(
-        &self,
-        attribute: sys::cublasLtMatmulDescAttributes_t,
-        value: &T,
-    ) -> Result<(), CublasError> {
-        // SAFETY: the description lives; the rest is the caller's promise.
-        unsafe {
-            result::set_matmul_desc_attribute(
-                self.0,
-                attribute,
-                (&raw const *value).cast(),
-                size_of::<T>(),
-            )
+/// The library's description of a product and its epilogue.
+pub(super) fn description(product: &Product) -> Result<Description, CublasError> {
+    use sys::cublasLtEpilogue_t as Kind;
+    use sys::cublasLtMatmulDescAttributes_t as Attribute;
+    let description = Description::new(match product.arithmetic {
+        Arithmetic::Plain => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
+        Arithmetic::Tf32 => sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
+    })?;
+    // `CUBLAS_OP_N` is 0, `CUBLAS_OP_T` 1. The library's first operand is B, which by columns is
+    // its transpose already; so a transposed one is the transpose once more.
+    let of_first = i32::from(product.b.transposed);
+    let of_second = i32::from(product.a.transposed);
+    let (kind, bias) = match product.epilogue {
+        Epilogue::Nothing => (Kind::CUBLASLT_EPILOGUE_DEFAULT, None),
+        Epilogue::Bias(bias) => (Kind::CUBLASLT_EPILOGUE_BIAS, Some(bias)),
+        Epilogue::ReluBias(bias) => (Kind::CUBLASLT_EPILOGUE_RELU_BIAS, Some(bias)),
+    };
+    // SAFETY: the attributes are 32-bit numbers, and the bias's address one of 64 bits.
+    unsafe {
+        description.set(Attribute::CUBLASLT_MATMUL_DESC_TRANSA, &of_first)?;
+        description.set(Attribute::CUBLASLT_MATMUL_DESC_TRANSB, &of_second)?;
+        description.set(Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, &(kind as u32))?;
+        if let Some(bias) = bias {
+            description.set(Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias)?;
         }
     }
+    Ok(description)
 }
 
-impl Drop for Description {
-    fn drop(&mut self) {
-        // SAFETY: made by `new` and destroyed once.
-        let _ = unsafe { result::destroy_matmul_desc(self.0) };
-    }
-}
-
-/// A matrix as the library sees it: by columns, so rows and columns change places.
-pub(super) struct Layout(pub(super) sys::cublasLtMatrixLayout_t);
-
-impl Layout {
-    /// Of so many matrices, one after the other.
-    pub(super) fn new(matrix: Operand, count: usize) -> Result<Self, CublasError> {
-        use sys::cublasLtMatrixLayoutAttribute_t as Attribute;
-        let data_type = match matrix.element {
-            Element::F32 => sys::cudaDataType::CUDA_R_32F,
-            Element::Bf16 => sys::cudaDataType::CUDA_R_16BF,
-        };
-        let (rows, columns) = (matrix.columns as u64, matrix.rows as u64);
-        let layout =
-            result::create_matrix_layout(data_type, rows, columns, rows as i64).map(Self)?;
-        if count > 1 {
-            let (count, distance) = (count as i32, (rows * columns) as i64);
-            // SAFETY: the attributes are a 32-bit and a 64-bit number:
-            // https://docs.nvidia.com/cuda/cublas/#cublasltmatrixlayoutattribute-t
-            unsafe {
-                layout.set(Attribute::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count)?;
-                let attribute = Attribute::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET;
-                layout.set(attribute, &distance)?;
-            }
-        }
-        Ok(layout)
-    }
-
-    /// # Safety
-    /// The attribute must have the type `T`.
-    unsafe fn set<T>(
-        &self,
-        attribute: sys::cublasLtMatrixLayoutAttribute_t,
-        value: &T,
-    ) -> Result<(), CublasError> {
-        // SAFETY: the layout lives; the rest is the caller's promise.
+/// The layout of `count` matrices, one after the other. The library counts by columns, so rows and
+/// columns change places.
+pub(super) fn layout(matrix: Operand, count: usize) -> Result<Layout, CublasError> {
+    use sys::cublasLtMatrixLayoutAttribute_t as Attribute;
+    let data_type = match matrix.element {
+        Element::F32 => sys::cudaDataType::CUDA_R_32F,
+        Element::Bf16 => sys::cudaDataType::CUDA_R_16BF,
+    };
+    let (rows, columns) = (matrix.columns as u64, matrix.rows as u64);
+    let layout = Layout::new(data_type, rows, columns)?;
+    if count > 1 {
+        let (count, distance) = (count as i32, (rows * columns) as i64);
+        // SAFETY: the attributes are a 32-bit and a 64-bit number:
+        // https://docs.nvidia.com/cuda/cublas/#cublasltmatrixlayoutattribute-t
         unsafe {
-            result::set_matrix_layout_attribute(
-                self.0,
-                attribute,
-                (&raw const *value).cast(),
-                size_of::<T>(),
-            )
+            layout.set(Attribute::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count)?;
+            let attribute = Attribute::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET;
+            layout.set(attribute, &distance)?;
         }
     }
-}
-
-impl Drop for Layout {
-    fn drop(&mut self) {
-        // SAFETY: made by `new` and destroyed once.
-        let _ = unsafe { result::destroy_matrix_layout(self.0) };
-    }
-}
-
-/// How much workspace an algorithm may use.
-pub(super) struct Preference(pub(super) sys::cublasLtMatmulPreference_t);
-
-impl Preference {
-    pub(super) fn new(workspace: usize) -> Result<Self, CublasError> {
-        let preference = Self(result::create_matmul_pref()?);
-        // SAFETY: the preference was just made; the attribute is a `size_t`.
-        unsafe {
-            result::set_matmul_pref_attribute(
-                preference.0,
-                sys::cublasLtMatmulPreferenceAttributes_t::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                (&raw const workspace).cast(),
-                size_of::<usize>(),
-            )
-        }?;
-        Ok(preference)
-    }
-}
-
-impl Drop for Preference {
-    fn drop(&mut self) {
-        // SAFETY: made by `new` and destroyed once.
-        let _ = unsafe { result::destroy_matmul_pref(self.0) };
-    }
+    Ok(layout)
 }

@@ -1,5 +1,5 @@
-//! Products by cuBLASLt, of row-major matrices that may be transposed, with what follows a
-//! product of a linear layer done in it.
+//! Products of row-major matrices by cuBLASLt. Operands may be transposed, and what follows the
+//! product of a linear layer may be part of it.
 
 mod algorithm;
 mod description;

@@ -4,20 +4,19 @@ use std::ffi::c_void;
 use std::rc::Rc;
 
 use cudarc::cublas::CudaBlas;
-use cudarc::cublaslt::result::{self, CublasError};
-use cudarc::cublaslt::sys;
+use cudarc::cublaslt::{result, sys};
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, sys::CUdeviceptr};
 
-use crate::device::absence::Absence;
 use crate::device::gpu::Gpu;
-use crate::timing::{CudaError, catch_panic};
+use crate::timing::CudaError;
+use crate::workload::cublaslt::{self, Description, Layout, NO_CUBLASLT};
 use crate::workload::matmul::CUBLAS_WORKSPACE;
 use crate::workload::network::lt::algorithm::{Algorithm, algorithms};
-use crate::workload::network::lt::description::{Description, Layout, Product};
+use crate::workload::network::lt::description::{Product, description, layout};
 use crate::workload::routine::RoutineError;
 
-/// The library, and memory that its products may use on one stream: two that run at the same
-/// time need one each.
+/// The library, and memory that its products may use on one stream. Two products that run at the
+/// same time need one each.
 pub(in crate::workload) struct Workspace {
     // An LT handle as well: https://docs.nvidia.com/cuda/cublas/#cublaslthandle-t
     blas: Rc<CudaBlas>,
@@ -26,12 +25,13 @@ pub(in crate::workload) struct Workspace {
 }
 
 impl Workspace {
+    /// Allocates the memory.
+    ///
     /// # Errors
-    /// The library is absent, the device has no memory left.
+    /// cuBLASLt is not installed, or the device has too little memory.
     pub(in crate::workload) fn new(gpu: &Gpu) -> Result<Rc<Self>, RoutineError> {
         let blas = gpu.blas()?;
-        // SAFETY: opens the library and closes it again; its initialisers are the vendor's.
-        if !unsafe { sys::is_culib_present() } {
+        if !cublaslt::is_present() {
             return Err(NO_CUBLASLT.into());
         }
         let memory = gpu.alloc(usize::try_from(CUBLAS_WORKSPACE)?)?;
@@ -53,7 +53,7 @@ impl Workspace {
     }
 }
 
-/// One product as the library takes it, with everything fixed but the algorithm.
+/// One product with everything fixed but the algorithm.
 pub(in crate::workload) struct LtProduct {
     workspace: Rc<Workspace>,
     product: Product,
@@ -66,19 +66,19 @@ impl LtProduct {
     /// epilogue.
     ///
     /// # Errors
-    /// The library is absent, or has one.
+    /// Errors of the library.
     ///
     /// # Safety
-    /// The addresses must be device memory of so many matrices of these sizes as long as this
+    /// The addresses must be device memory of matrices of these sizes and number as long as this
     /// lives, and C must not overlap A, B or what is added.
     pub(in crate::workload) unsafe fn new(
         workspace: &Rc<Workspace>,
         product: Product,
     ) -> Result<(Self, Vec<Algorithm>), RoutineError> {
-        let made = catch_panic(|| {
-            let description = Description::new(&product)?;
+        let (description, layouts, algorithms) = cublaslt::made(|| {
+            let description = description(&product)?;
             let [a, b, c] =
-                [product.a, product.b, product.c].map(|matrix| Layout::new(matrix, product.count));
+                [product.a, product.b, product.c].map(|matrix| layout(matrix, product.count));
             let layouts = [a?, b?, c?];
             let algorithms = algorithms(
                 workspace.handle(),
@@ -87,11 +87,7 @@ impl LtProduct {
                 &layouts,
             )?;
             Ok((description, layouts, algorithms))
-        });
-        let (description, layouts, algorithms) = match made {
-            Ok(made) => made.map_err(failed)?,
-            Err(_) => return Err(NO_CUBLASLT.into()),
-        };
+        })?;
         let product = Self {
             workspace: workspace.clone(),
             product,
@@ -125,32 +121,23 @@ impl LtProduct {
         unsafe {
             result::matmul(
                 self.workspace.handle(),
-                self.description.0,
+                self.description.handle(),
                 (&raw const one).cast(),
                 (&raw const factor).cast(),
                 b.address as *const c_void,
-                of_b.0,
+                of_b.handle(),
                 a.address as *const c_void,
-                of_a.0,
+                of_a.handle(),
                 added as *const c_void,
-                of_c.0,
+                of_c.handle(),
                 c.address as *mut c_void,
-                of_c.0,
+                of_c.handle(),
                 &raw const algorithm.algo,
                 self.workspace.address as *mut c_void,
                 self.workspace.bytes(),
                 stream.cu_stream().cast(),
             )
         }
-        .map_err(failed)
+        .map_err(cublaslt::error)
     }
-}
-
-const NO_CUBLASLT: Absence = Absence::NoLibrary {
-    library: "cuBLASLt",
-    remedy: "install the CUDA toolkit's cuBLAS (libcublasLt) to run the layers of a network",
-};
-
-fn failed(error: CublasError) -> CudaError {
-    CudaError::with_message("cuBLASLt", format!("{:?}", error.0))
 }

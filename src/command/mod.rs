@@ -1,4 +1,4 @@
-//! The `main` of a bench executable ([`bench`]), and the command `crossover` ([`run`]), one file
+//! The `main` of a bench executable ([`bench()`]), and the command `crossover` ([`run`]), one file
 //! per subcommand.
 
 mod ab;

@@ -207,7 +207,7 @@ fn traps() {
         "{said}"
     );
     told("a kernel that traps", 1, &said);
-    // The CPU's came after it, and the GPU's earlier ones are as they were.
+    // The CPU's benchmarks come later and were measured; the GPU's earlier results are unchanged.
     let ids = shown(&root);
     assert!(
         SOUND.iter().all(|id| ids.contains(&(*id).to_owned())),
@@ -268,8 +268,8 @@ fn missing_library() {
     }
 }
 
-/// At each of these the driver's next calls fail: the first, while the device is opened, the
-/// clock is made, the ceilings and the benchmarks are measured.
+/// From one of these calls of the driver on, all fail: the first call, or one while the device is
+/// opened, the clock is made, or the ceilings or the benchmarks are measured.
 fn lost_device() {
     let (_built, library) = preloaded();
     let (_dir, root) = measured();
@@ -305,7 +305,7 @@ fn lost_device() {
             ended.store(true, std::sync::atomic::Ordering::SeqCst);
             let said = said(&output);
             let code = output.status.code();
-            // Without a device in the machine there is nothing that failed.
+            // The machine then seems to have no device, which is no failure.
             let none = after == 0 && name == "CUDA_ERROR_NO_DEVICE" && code == Some(0);
             let over = after >= 1_000 && code == Some(0);
             assert!(

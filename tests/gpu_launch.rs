@@ -1,4 +1,4 @@
-//! What the suite's own way to a launch adds to the driver's and the library's, as ratios
+//! What launching through the suite costs beyond the call of the driver or the library, as ratios
 //! within one run. Needs a device, cuBLAS and NVRTC; prints with `--nocapture`.
 
 use std::ffi::c_void;
@@ -16,7 +16,7 @@ use cudarc::driver::{CudaEvent, DevicePtr};
 
 type Outcome<T = ()> = Result<T, RoutineError>;
 
-/// Each side is measured this often, in turn, so that a slow moment meets both alike.
+/// Each side is measured this often, by turns, so that a slow moment affects both alike.
 const ROUNDS: usize = 15;
 
 /// A device with a clock and two events of its own.
@@ -74,7 +74,7 @@ fn compare(
     raw()?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
-        // Each goes first in half of the rounds.
+        // Each side is first in half of the rounds.
         if round % 2 == 0 {
             ours.push(suite()?);
             theirs.push(raw()?);
@@ -108,7 +108,7 @@ fn the_suite_adds_nothing_to_launches_and_calls() -> Outcome {
     }
     for (what, ratio, most) in ratios {
         assert!(ratio <= most, "{what}: {ratio:.4} is over {most}");
-        // A ratio far below 1 would say that the two sides do not run the same.
+        // A ratio far below 1 would mean that the two sides do not run the same.
         assert!(ratio >= 0.9, "{what}: {ratio:.4}");
     }
     Ok(())

@@ -27,7 +27,7 @@ fn multiply_adds_in_registers_reach_the_peak_of_the_table() -> Result<(), Routin
     };
     let time = CudaTime::on_stream(gpu.stream(), GateMode::Auto)?;
     time.wake()?;
-    // The clock rises first.
+    // Raises the clock before the first measurement.
     fma_rate(&gpu, &time)?;
     let watch = Watch::start(monitor)?;
     let mut rates = Vec::new();

@@ -25,8 +25,8 @@ const IMPLEMENTATIONS: [(&str, Make); 9] = [
     ("transfer_pinned", gpu::transfer_pinned),
 ];
 
-/// Poisoned, run and checked twice, with the same error: the largest error in float64 is a digest
-/// of the result that tells apart all but contrived differences.
+/// Poisons, runs and checks twice; the error must be the same. The largest error in float64 serves
+/// as a digest: two different results have the same one only by a rare chance.
 fn each_is_right_twice_at(orders: &[u64]) -> Result<(), RoutineError> {
     let device = Rc::new(Gpu::open(0)?);
     for &n in orders {

@@ -1,6 +1,6 @@
-//! Whether looking at the device while a kernel is timed changes its time: the same kernel
-//! with the monitor and without it, in turn, and without it twice, which shows how far two
-//! equal measurements are apart.
+//! Whether the monitor changes the time of a kernel that runs meanwhile: the same kernel with the
+//! monitor and without it, by turns, and without it twice, which shows how far two equal
+//! measurements are apart.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ fn the_monitor_does_not_disturb_what_is_timed() -> Result<(), RoutineError> {
     }
     let short = Rc::new(Spin::new(2_000));
     let long = Rc::new(Spin::new(200_000));
-    // How far the host's part of a time wanders decides how closely it can be told.
+    // The variation of the host's part of a time limits how small a difference can be seen.
     for (clock, nanoseconds, mut routine, most) in [
         (Clock::EventsGated, 2_000, spin(&gpu, &short)?, 0.02),
         (Clock::EventsGated, 200_000, spin(&gpu, &long)?, 0.01),

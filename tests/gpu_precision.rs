@@ -30,7 +30,7 @@ const SPLITS: [(&str, Make); 4] = [
     }),
 ];
 
-/// What was made, or `None` and a line where the device is too old for it.
+/// The routine, or `None` and a line of output where the device is too old for it.
 fn unless_too_old(name: &str, made: Made) -> Result<Option<Box<dyn Routine>>, RoutineError> {
     match made {
         Ok(routine) => Ok(Some(routine)),
@@ -44,7 +44,7 @@ fn unless_too_old(name: &str, made: Made) -> Result<Option<Box<dyn Routine>>, Ro
     }
 }
 
-/// The error of one run, after poison that must not pass.
+/// The error of one run. Before it the poisoned output must fail the check.
 fn error_of(device: &Gpu, routine: &mut dyn Routine, what: &str) -> Result<f64, RoutineError> {
     routine.poison()?;
     device.synchronize()?;
@@ -56,7 +56,7 @@ fn error_of(device: &Gpu, routine: &mut dyn Routine, what: &str) -> Result<f64, 
     Ok(verified.error)
 }
 
-/// Those that the group has no row for, and orders larger than its tests have.
+/// Routines that no row of the group has, and orders larger than in the tests of groups.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn every_split_is_within_its_bound() -> Result<(), RoutineError> {
@@ -78,7 +78,7 @@ fn every_split_is_within_its_bound() -> Result<(), RoutineError> {
     Ok(())
 }
 
-/// What a kernel of the precision group makes of these values.
+/// The output of a kernel of the precision group for these values.
 fn rounded<T: DeviceRepr + Default>(
     device: &Rc<Gpu>,
     kernel: &str,
@@ -92,7 +92,7 @@ fn rounded<T: DeviceRepr + Default>(
         .arg(1u64)
         .arg(values.len() as u64)
         .arg(0u64);
-    // SAFETY: the arguments of every conversion: a row of so many floats, and its place.
+    // SAFETY: every conversion takes a row of so many floats and the place of its result.
     unsafe { launch.launch(device.stream()) }?;
     Ok(device.download(&to)?)
 }
@@ -183,7 +183,7 @@ fn parts_add_up_at_the_ends_of_the_range() -> Result<(), RoutineError> {
             .arg(n as u64)
             .arg(0u64)
             .arg(n as i64);
-        // SAFETY: the arguments of every split: a row of so many floats, and room for the parts.
+        // SAFETY: every split takes a row of so many floats and room for the parts.
         unsafe { launch.launch(device.stream()) }?;
         Ok(device.download(&to)?)
     };
@@ -226,7 +226,7 @@ fn an_order_that_the_library_does_not_take_is_named() -> Result<(), RoutineError
     Ok(())
 }
 
-/// Which way of splitting is best: prints speed and error of each beside SGEMM.
+/// Prints speed and error of each way of splitting beside those of SGEMM, to choose by.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn adding_runs_in_f32_recovers_the_accuracy_of_f32() -> Result<(), RoutineError> {

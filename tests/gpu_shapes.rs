@@ -10,7 +10,7 @@ use crossover::workload::matmul::{Shaped, Skinny, gpu};
 use crossover::workload::{RoutineError, Workload};
 use device::one_at_a_time;
 
-/// The library may enqueue several kernels a call, and only about a thousand fit behind a gate.
+/// The library may enqueue several kernels per call, and only about a thousand fit behind a gate.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn a_thousand_products_of_a_few_rows_are_timed_behind_gates() -> Result<(), RoutineError> {

@@ -11,7 +11,7 @@ use crossover::workload::graph_replay::{self, Chain};
 use crossover::workload::nested_sine::{self, NESTED_SINE, NestedSine};
 use cudarc::driver::{DevicePtr, DevicePtrMut};
 
-/// A gate lets no more launches through than a routine says that it has.
+/// A gate counts on the number of launches that a routine declares, so it must be the true one.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn a_routine_knows_its_launches() -> Result<(), RoutineError> {
@@ -21,7 +21,7 @@ fn a_routine_knows_its_launches() -> Result<(), RoutineError> {
     assert_eq!(per_kernel(&gpu, &sine)?.launches(), 4);
     assert_eq!(graph(&gpu, &sine)?.launches(), 4);
     assert_eq!(fused(&gpu, &sine)?.launches(), 1);
-    // A library that does not say what it launches is captured; so these must be right when they are.
+    // Where launches are not declared a capture counts them, so it has to count these right.
     for (mut routine, count) in [(per_kernel(&gpu, &sine)?, 4), (fused(&gpu, &sine)?, 1)] {
         let enqueue = || {
             routine

@@ -1,7 +1,7 @@
-//! Every implementation of every group, at small and odd sizes: nothing that nobody wrote passes,
-//! what is computed does. A group that is listed is tested; there is no table here. Without a
-//! harness of its own, because the routines that measure a fresh process start this executable
-//! again.
+//! Every implementation of every group, at small and odd sizes: an output that was not written
+//! fails the check, and the computed one passes. Every listed group is tested; there is no table
+//! here. Without libtest's harness, because the routines that measure a new process start this
+//! executable again.
 
 use std::cell::OnceCell;
 use std::process::ExitCode;

@@ -24,8 +24,8 @@ fn main() -> ExitCode {
     if std::env::var_os(SUITE).is_some() {
         return crossover::command::bench(groups);
     }
-    // Whatever harness starts this: list as one test, run all, pass over with a filter for
-    // another.
+    // For any harness that starts this: it is listed as one test, and left out where the filter
+    // names another.
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.iter().any(|a| a == "--list") {
         println!("suite: test");
@@ -137,8 +137,8 @@ fn groups() -> Vec<AnyGroup> {
     vec![sound.into(), faulty.into(), moody.into(), stateful.into()]
 }
 
-/// Changes its own state: right is what one run from restored state leaves. Its notes are the
-/// runs after each time that it was restored.
+/// Changes its own state, so only one run from restored state gives the right result. It notes how
+/// often it ran after each restoring.
 #[derive(Default)]
 struct Steps {
     output: f64,
@@ -173,7 +173,7 @@ impl Routine for Steps {
     }
 }
 
-/// Takes a short and a long time in turn, for the first so many runs; from then on a long one.
+/// Takes a short and a long time by turns in its first runs, and a long one in all later runs.
 struct Moody {
     double: Box<dyn Routine>,
     settles_after: Option<u32>,
@@ -181,8 +181,8 @@ struct Moody {
 }
 
 impl Moody {
-    /// What its options leave a benchmark: one run to verify it, one to plan, one to warm up, and
-    /// one a sample.
+    /// With these a benchmark is run once to verify it, once to plan, once to warm up, and once
+    /// per sample.
     const OPTIONS: [&'static str; 6] = [
         "--sample-size",
         "10",
@@ -456,7 +456,7 @@ fn a_run_leaves_its_files() {
     exports(run.root());
 }
 
-/// An export holds what was measured and no page, and goes nowhere twice.
+/// An export holds what was measured and no page, and is not written over an earlier one.
 fn exports(root: &Path) {
     let to = tempfile::tempdir().expect("a temporary folder can be made");
     let export = || {
@@ -521,7 +521,7 @@ fn state_is_restored_before_each_sample_and_not_inside() {
         .map(|count| format!("{}", count.as_f64().expect("a number")))
         .collect();
     let runs = sidecar(&folder).notes;
-    // The first is the verified one, and a warm one by which the samples are planned.
+    // First the run that is verified, then a warm one, by which the samples are planned.
     assert_eq!(runs.first().map(String::as_str), Some("2"), "{runs:?}");
     let (last, before) = runs.split_last().expect("several");
     assert_eq!(last, "1", "verified again: {runs:?}");
@@ -557,7 +557,7 @@ fn what_is_unsteady_is_measured_once_more() {
             let both = sidecar(&folder.join("new"));
             assert_eq!(both, sidecar(&folder.join("base")));
             assert!(folder.join("report/index.html").is_file());
-            // And one more that verifies the first result, one that verifies the second.
+            // One run more verifies the first result, and one the second.
             assert_eq!(
                 both.notes,
                 [format!("{} runs", Moody::OF_BOTH + 2)],
@@ -594,7 +594,8 @@ fn what_is_unsteady_is_measured_once_more() {
             "{part} is not in the group's report"
         );
     }
-    // What there was before is compared with what was kept, and is what the undone one leaves.
+    // The change is that from the earlier result to the one that was kept: undoing a measurement
+    // brings the earlier result back.
     let again = Run::into_folder(run.results, &bench("moody/cpu/never/4"), &[QUICK]);
     assert_eq!(again.code(), 0, "{}", again.said());
     let folder = again.root().join("moody/cpu_never/4");
@@ -712,7 +713,7 @@ fn profiling_says_what_it_cannot_see_and_keeps_no_result() {
         false => "built without the feature `profiler`",
     };
     assert!(said.contains(remark), "{said}");
-    // Also what is profiled is verified before.
+    // A benchmark that is profiled is verified first, too.
     let (code, said) = profiled("faulty/cpu/wrong/16$");
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("wrong result"), "{said}");
@@ -810,7 +811,7 @@ fn a_lost_context_skips_the_gpu_and_nothing_else() {
     );
     if let Err(absence) = crossover::timing::probe(0) {
         println!("(without a CUDA device: {absence})");
-        // It was asked for by its index; the CPU's benchmarks have run all the same.
+        // The device was asked for by its index; the CPU's benchmarks ran nevertheless.
         assert_eq!(run.code(), 1, "{}", run.said());
         assert!(
             run.root()

@@ -7,7 +7,7 @@ use crossover::timing::Clock::Wall;
 use crossover::workload::cold_start::{self, ColdStart};
 
 pub(crate) fn group() -> Group<ColdStart> {
-    // A phase has no size; an id has.
+    // A phase has no size, but an id needs one.
     let sizes = Sizes::new([], [1], [1]).odd([1]);
     let row = |phase: Phase| {
         Implementation::gpu(phase.name(), Wall, move |gpu, problem| {

@@ -1,5 +1,5 @@
 //! The suite: one executable, one module per group. `cargo bench -- --help` lists the options,
-//! `docs/architecture.md` the rooms behind it.
+//! `docs/architecture.md` describes the modules that it uses.
 
 use std::process::ExitCode;
 

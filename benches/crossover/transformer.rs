@@ -71,7 +71,7 @@ fn few(
     .library(Library::Cublas)
 }
 
-/// The graph in fewer bits than the CPU computes in: no answer to who is faster.
+/// The graph in fewer bits than the CPU computes in, so it does not answer who is faster.
 fn narrow(name: &'static str, format: Format) -> Implementation<Inference> {
     few(name, EventsGated, format, Graph).no_answer()
 }

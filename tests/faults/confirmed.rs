@@ -1,5 +1,5 @@
-//! Answers put to processes of their own: the CPU of a machine without a GPU against another
-//! machine's GPU.
+//! Answers that are confirmed in processes of their own, on a machine without a GPU: its CPU
+//! against the results of another machine's GPU.
 
 use std::fs;
 use std::path::Path;
@@ -86,7 +86,7 @@ pub(crate) fn answered() {
     assert_eq!((&*asked.group, &*asked.gpu), ("sound", "none"));
     assert_eq!(asked.gpu_machine.as_deref(), Some("Example GPU"));
     assert_eq!(asked.range, (4, 32));
-    // More where three leave it open.
+    // More than three processes where these leave the answer open.
     let processes = asked.processes.len();
     assert!((3..=25).contains(&processes), "{processes}");
     for duels in &asked.processes {
@@ -105,7 +105,7 @@ pub(crate) fn answered() {
     assert!(answer["speedup_low"].as_f64() < answer["speedup_high"].as_f64());
 }
 
-/// What was not measured in this run is not asked about, and nothing is with 0.
+/// What was not measured in this run is not confirmed, and with 0 processes nothing is.
 pub(crate) fn not_asked() {
     for (processes, filter) in [("0", "sound"), ("2", "choice/cpu")] {
         let (_dir, run, said) = run(processes, filter);
@@ -121,7 +121,7 @@ pub(crate) fn not_asked() {
     );
 }
 
-/// A signal while the processes are asked: what was measured is kept, and no process stays.
+/// A signal while the processes run: what was measured is kept, and no process is left.
 #[cfg(unix)]
 pub(crate) fn interrupted() {
     use std::io::{BufRead, BufReader};

@@ -30,7 +30,7 @@ fn full_disk_library() -> &'static Path {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("full_disk.so");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/preloaded/full_disk.c");
-        // Rust links by it.
+        // The compiler that Rust links with, so it is there.
         let built = Command::new("cc")
             .args(["-shared", "-fPIC", "-O1", "-o"])
             .args([path.as_os_str(), source.as_os_str(), "-ldl".as_ref()])
@@ -58,7 +58,8 @@ fn hidden(path: &Path, prefix: &str) -> bool {
     parts.into_iter().any(|part| part.starts_with(prefix))
 }
 
-/// Nothing is torn. What a killed process was about to replace counts for what it was writing.
+/// No file is torn. Where a killed process left `.earlier-<name>`, that holds the result, and the
+/// folder `<name>` may be incomplete.
 fn assert_nothing_torn(root: &Path, killed: bool) {
     for entry in walkdir::WalkDir::new(root) {
         let entry = entry.unwrap();
@@ -84,7 +85,7 @@ fn assert_nothing_torn(root: &Path, killed: bool) {
         let empty = entry.metadata().unwrap().len() == 0;
         assert!(!empty || killed && in_pages, "{} is empty", path.display());
         let is_json_file = path.extension().is_some_and(|e| e == "json");
-        // Criterion's own record of the change is read by nobody.
+        // Nothing reads Criterion's own record of the change.
         if is_json_file && !hidden(below, "change") {
             assert!(is_json(path), "{} is torn", path.display());
         }
@@ -100,7 +101,7 @@ fn assert_unharmed(root: &Path, killed: bool) {
     assert_eq!(shown(root), SOUND);
 }
 
-/// Bytes that such a run writes, about.
+/// About as many bytes as such a run writes.
 fn written(root: &Path) -> u64 {
     let files = walkdir::WalkDir::new(root).into_iter().map(Result::unwrap);
     files.map(|entry| entry.metadata().unwrap().len()).sum()
@@ -122,7 +123,7 @@ pub(crate) fn full_disk() {
             .output()
             .unwrap();
         let said = said(&output);
-        // Where only Criterion's pages did not fit, nothing was lost.
+        // Nothing was lost where only Criterion's pages did not fit.
         let pages_only = output.status.success() && said.contains("Criterion.rs ERROR");
         let told = said.contains("nothing more can be written") && output.status.code() == Some(1);
         let before = output.status.code() == Some(2)
@@ -174,7 +175,7 @@ fn signalled(signal: Signal, codes: &[Option<i32>], killed: bool) {
         let _ = kill(Pid::from_raw(child.id() as i32), signal);
         let status = child.wait().unwrap();
         let ended = codes.contains(&status.code()) || status.success();
-        // Before it is ready to catch a signal, a process ends by it.
+        // A signal that comes before the process catches signals ends it.
         assert!(ended || status.signal() == Some(signal as i32), "{status}");
         assert_unharmed(&root, killed);
     }

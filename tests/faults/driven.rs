@@ -17,9 +17,9 @@ use crate::run::{SOUND, bench, shown};
 /// What became of a run.
 struct Driven {
     dir: tempfile::TempDir,
-    /// What it could have run.
+    /// The benchmarks that it could have run.
     plan: Vec<String>,
-    /// What it set up, without repetitions.
+    /// The benchmarks that it set up, each once.
     ready: Vec<String>,
     choices: BTreeMap<String, String>,
     code: Option<i32>,
@@ -39,7 +39,7 @@ fn told(changes: Value) -> Value {
     told
 }
 
-/// Runs what matches `filter` as it is `told`, without standing still anywhere.
+/// Runs what matches `filter`, answers the plan with `told`, and every pause with `go`.
 fn drive(filter: &str, told: &Value) -> Driven {
     let dir = tempfile::tempdir().unwrap();
     let listener = UnixListener::bind(dir.path().join("socket")).unwrap();
@@ -110,7 +110,7 @@ impl Driven {
 }
 
 pub(crate) fn only() {
-    // Whatever of the others was set up or checked would be a failure.
+    // None of the others may be set up or checked.
     let told_one = told(json!({ "only": ["sound/cpu/fill/8", "nothing/cpu/such/1"] }));
     let one = drive("sound|faulty", &told_one);
     assert_eq!(one.code, Some(0), "{}", one.said);
@@ -160,7 +160,7 @@ pub(crate) fn choices() {
         assert_eq!(next.code, Some(0), "{}", next.said);
         assert!(note(&next).starts_with(other), "{}", note(&next));
         assert_eq!(next.choices, [(choice.clone(), other.to_owned())].into());
-        // The result says what it rests on.
+        // The result names the routines that it was chosen from.
         assert_eq!(next.sidecar("choice/cpu_best/4").choices, next.choices);
     }
     let gone = told(json!({ "choices": { choice: "by a library that is gone" } }));

@@ -87,12 +87,12 @@ pub(crate) fn in_turns() {
     assert_eq!(left(dir.path()), [""; 0]);
 }
 
-/// What the first pairs leave undecided is run again, alone and in fresh processes, without being
-/// verified again; what is learnt of the machine is kept.
+/// Benchmarks that the first pairs leave undecided are run again, alone and in new processes,
+/// without being verified again; what was measured of the machine is kept.
 pub(crate) fn confirmed() {
     let dir = tempfile::tempdir().unwrap();
     bundles(dir.path(), "exec");
-    // A threshold so small that nothing can be shown the same.
+    // A threshold so small that no two results can be shown to be the same.
     let options = ["--budget", "0.2", "--threshold", "0.0001", "--json"];
     let output = ab(dir.path(), &options).output().unwrap();
     let said = said(&output);
@@ -117,7 +117,7 @@ pub(crate) fn confirmed() {
     assert_eq!(left(dir.path()), [""; 0]);
 }
 
-/// Later processes do not verify: what failed in the first one is not timed there.
+/// Later processes do not verify, and do not time what failed in the first one.
 pub(crate) fn failed_once() {
     let dir = tempfile::tempdir().unwrap();
     bundles(dir.path(), "exec");
@@ -134,7 +134,7 @@ pub(crate) fn failed_once() {
     }
 }
 
-/// One side dies, or hangs: the other's results are all there.
+/// Where one side dies or hangs, all results of the other are there.
 pub(crate) fn one_side_fails() {
     for (second, words) in [
         (

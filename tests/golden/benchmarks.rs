@@ -31,7 +31,7 @@ const fn memory(host: u64, device: u64) -> Memory {
     }
 }
 
-/// Numbers of cores, as far as anything may ask for them.
+/// Numbers of cores to ask with: what is planned and made may depend on them.
 const CORES: [usize; 3] = [1, 2, 16];
 
 /// Inputs of benchmarks that take more host memory have no digest here: making them takes too
@@ -139,8 +139,8 @@ fn digests() -> Vec<String> {
     lines
 }
 
-/// Of the inputs that the group at this place makes on so many cores. Groups stay on one
-/// thread, so the pool's makes its own.
+/// The digest of the inputs that the group with this index makes on so many cores. A group cannot
+/// move to another thread, so the one of the pool makes its own list of groups.
 fn digest(at: usize, size: u64, cores: usize) -> String {
     pool(cores).install(|| {
         let mut digest = Sha256::new();
@@ -158,8 +158,8 @@ fn every_input_is_what_it_was() {
     }
 }
 
-/// An implementation of an earlier version is what it was: its id keeps its meaning, so that old
-/// results and new ones are of one role.
+/// An id keeps its meaning between versions: what an implementation was declared to be it still
+/// is, so that old and new results have the same role.
 #[test]
 fn every_role_is_what_results_without_one_are_taken_for() {
     let table = include_str!("../../src/results/earlier.json");

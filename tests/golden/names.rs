@@ -1,5 +1,5 @@
-//! No code asks what a group or an implementation is called: whoever reads results has no such
-//! name in it at all, and no source compares with one, or with a part of one.
+//! No code depends on the name of a group or an implementation: the modules that read results
+//! contain no such name at all, and no source compares text with one, or with a part of one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,8 +29,8 @@ const COMPARING: [&str; 12] = [
     "eq",
 ];
 
-/// Who reads results. Text here that is a name is one that something is looked up by, or a word
-/// that happens to be one: those stand in [`WORDS`].
+/// The modules that read results. A text here that is a name is taken for one that results are
+/// looked up by, unless it is an ordinary word: those are listed in [`WORDS`].
 const READERS: [&str; 6] = [
     "analysis",
     "compare",
@@ -40,7 +40,7 @@ const READERS: [&str; 6] = [
     "results",
 ];
 
-/// Where a name is a word, and nothing is looked up by it.
+/// Names that are ordinary words in these files: nothing is looked up by them.
 const WORDS: [(&str, &str); 7] = [
     // The key of a figure.
     ("analysis/findings/allocation.rs", "malloc"),
@@ -60,7 +60,7 @@ const WORDS: [(&str, &str); 7] = [
 /// The one file that knows the names of earlier versions.
 const EARLIER: &str = "results/earlier.rs";
 
-/// A part of a name that is shorter says nothing.
+/// Shorter parts of a name occur in too many other words.
 const SHORTEST: usize = 4;
 
 /// Text in a source, each with its line.

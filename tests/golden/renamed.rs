@@ -1,6 +1,5 @@
-//! What is said of results does not depend on what anything is called: the same results, each
-//! group and each implementation under a name that says nothing, get the same answers, findings
-//! and limits.
+//! What is said of results does not depend on names: where each group and each implementation has
+//! a name without a meaning, the same results get the same answers, findings and limits.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -119,7 +118,7 @@ fn rename(from: &Path, to: &Path, names: &Names, summary: &Value) {
     }
 }
 
-/// Lists in an order that no name has made.
+/// Sorts lists by their content: some are in the order of the names.
 fn sorted(value: &mut Value) {
     match value {
         Value::Array(items) => {

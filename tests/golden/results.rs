@@ -33,8 +33,8 @@ fn hold(file: &str, now: &Value) {
     }
 }
 
-/// Everything of `golden` is in `now`, numbers to nine digits, which leaves room for another
-/// machine's logarithm. `now` may have more fields.
+/// Everything of `golden` is in `now`, numbers to nine digits, since logarithms differ in the last
+/// digits between machines. `now` may have more fields.
 fn within(golden: &Value, now: &Value, place: &str) -> Result<(), String> {
     match (golden, now) {
         (Value::Object(golden), Value::Object(now)) => {
@@ -86,8 +86,8 @@ fn the_comparison_says_what_it_said() {
     hold("compare.json", &serde_json::from_str(&json).unwrap());
 }
 
-/// The frozen results are what this test takes them for: every clock, and sidecars with and
-/// without each part that was added after the first form.
+/// The frozen results have every clock, and sidecars with and without each part that was added
+/// after the first form.
 #[test]
 fn each_form_of_a_sidecar_is_among_the_frozen_results() {
     let sidecars: Vec<Value> = ["earlier", "later"]

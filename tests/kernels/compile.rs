@@ -93,7 +93,7 @@ fn names_are_unique_since_modules_are_kept_by_name() {
     assert_eq!(names.len(), count);
 }
 
-/// A source in the folder but of no group would be compiled by no test.
+/// Every source in the folder belongs to a group: no test would compile it otherwise.
 #[test]
 fn every_file_of_the_folder_is_of_a_group_or_of_the_limits() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels");

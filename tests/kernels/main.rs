@@ -64,8 +64,8 @@ fn on_hopper() -> &'static [(&'static str, Cubin)] {
     })
 }
 
-/// Does everything that [`table`] forbids: it spills, multiplies on a tensor core, and reads
-/// and writes four bytes at a time.
+/// A kernel that does everything that [`table`] forbids: it spills, multiplies on a tensor core,
+/// and reads and writes four bytes at a time.
 const PLANTED: Source = Source {
     name: "planted.cu",
     text: r#"extern "C" __global__ void __launch_bounds__(1024, 2) planted(float *p) {

@@ -11,11 +11,11 @@ const BLOCKS: u32 = 32;
 /// A multiprocessor has four partitions, each with its own scheduler and registers.
 const PARTITIONS: u32 = 4;
 const REGISTERS: u32 = 65_536 / PARTITIONS;
-/// A warp's registers come in units of so many.
+/// Registers are given to a warp in multiples of this.
 const REGISTER_UNIT: u32 = 256;
-/// With the least left to the L1 cache.
+/// Bytes of shared memory, where the L1 cache gets as little as it can.
 const SHARED_BYTES: u32 = 228 << 10;
-/// What the driver keeps of a block's shared memory.
+/// Bytes of each block's shared memory that the driver keeps.
 const SHARED_RESERVED: u32 = 1 << 10;
 const SHARED_UNIT: u32 = 128;
 

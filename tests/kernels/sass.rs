@@ -21,7 +21,7 @@ impl Code {
         self.body.iter().filter(|name| is(name, kind)).count()
     }
 
-    /// All instructions, those of called functions too.
+    /// All instructions, including those of called functions.
     pub(crate) fn all(&self) -> impl Iterator<Item = &String> {
         self.body.iter().chain(&self.called)
     }

@@ -8,27 +8,29 @@ use crate::occupancy::warps;
 use crate::sass::{self, Code, is, on_tensor_core};
 use crate::{HOPPER, PLANTED, compile, nvrtc, on_hopper};
 
-/// Threads of the block it is launched with (as `src/workload` does); registers a thread at
-/// most; warps a multiprocessor holds of it at least (of 64); instructions in the listing at
-/// least; and instructions that must not occur, not even in a function it calls.
+/// Of each kernel: threads per block, as `src/workload` launches it; the most registers per
+/// thread; the fewest warps that a multiprocessor holds of it (at most 64); the fewest
+/// instructions in the listing; and instructions that must not occur, not even in a function that
+/// it calls. Where the numbers come from:
 ///
-/// - Nested sine: 8 FFMA an element and pass with a range reduction, 4 for |x| <= pi/2, twice
+/// - Nested sine: 8 FFMA per element and pass with a range reduction, 4 for |x| <= pi/2, twice
 ///   3 for |x| <= sin 1, for the one or two vectors of a thread and for a single element of
 ///   the last block. MUFU is the special-function unit, whose sine is not accurate.
 /// - Tiled products: the multiply-adds of one tile, in the loop and after it, and the 16-byte
-///   loads of shared memory that feed them: 16 a load with tiles of 128, 32/3 with 64, 8 with
+///   loads of shared memory that feed them: 16 per load with tiles of 128, 32/3 with 64, 8 with
 ///   32. An FMUL would be a product left unfused. `_any` is for rows that are not aligned.
-/// - Steps between the products of a network: four values a thread, in 16 bytes of f32 or 8 of
-///   BF16; of the sums over rows four such loads before the first is used. The update and the loss
-///   move several values for each and have registers for them instead of more warps. Attention:
-///   two fours of a row at a time, each for half of a warp's queries and eight keys, and then two fours
-///   of shares; and shared memory for four blocks of 32 queries. On tensor cores two products of 16
-///   instructions each in BF16, per warp and 32 keys, and twice as many in TF32.
-/// - Linear layers: the multiply-adds of a stage, a slice's part of it; copies of 16 bytes to shared
-///   memory, in the loop and before it for each stage; loads of 16 bytes from there, 16 multiply-adds
-///   for each with 8 x 8 per thread, 19 with 8 x 12, 21 with 16 x 8 and 11 with 8 x 4, and in the
-///   first four of those a stage's first loads once more before the loop. Few warps are resident:
-///   they have the registers instead.
+/// - Steps between the products of a network: four values per thread, in 16 bytes of f32 or 8 of
+///   BF16. Sums over rows issue four such loads before they use the first. The update and the loss
+///   move several values for each and have registers for them instead of more warps.
+/// - Attention: two loads of four values of a row at a time, each for half of a warp's queries and
+///   eight keys, then two loads of four shares; and shared memory for four blocks of 32 queries. On
+///   tensor cores, per warp and 32 keys, two products of 16 instructions each in BF16, and twice as
+///   many in TF32.
+/// - Linear layers: the multiply-adds of a stage, a slice's part of it; copies of 16 bytes to
+///   shared memory, in the loop and before it for each stage; loads of 16 bytes from there, 16
+///   multiply-adds for each with 8 x 8 per thread, 19 with 8 x 12, 21 with 16 x 8 and 11 with 8 x
+///   4, and in the first four of those a stage's first loads once more before the loop. Few warps
+///   are resident: they have the registers instead.
 /// - The machine's limits: four loads at once and one for the rest; the multiply-adds of a round.
 const TABLE: &str = "
 | kernel                  | block | registers | warps | at least                                            | none                   |
@@ -121,8 +123,8 @@ const TABLE: &str = "
 | fma_chains              | 1024  | 32        | 64    | 512 FFMA                                            | FMUL, LDG              |
 ";
 
-/// Registers in memory: in no kernel. Nor are matrix products on tensor cores, which the suite
-/// leaves to cuBLAS and cuBLASLt, but where a row says how many.
+/// Instructions that no kernel may have: those that keep registers in memory (spills). Products on
+/// tensor cores, which the suite leaves to cuBLAS and cuBLASLt, only where a row says how many.
 const LOCAL_MEMORY: [&str; 2] = ["LDL", "STL"];
 
 /// A row of [`TABLE`].

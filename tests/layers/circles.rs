@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::modules::Arrow;
 
-/// For each file the files that it knows, each by the first arrow there.
+/// For each file the files that it knows, each with the first arrow that leads there.
 type Known<'a> = BTreeMap<&'a str, BTreeMap<&'a str, &'a Arrow>>;
 
 /// Every two files that know each other, and for each further file in a circle a shortest one.
@@ -45,7 +45,7 @@ fn circle<'a>(first: &'a Arrow, known: &Known<'a>) -> Option<Vec<&'a Arrow>> {
     None
 }
 
-/// A circle for whoever has to break it.
+/// A circle as text: each file, and the line that leads to the next.
 pub(crate) fn described(circle: &[&Arrow]) -> String {
     let line = |a: &&Arrow| {
         let to = a.to.as_deref().unwrap_or_default();

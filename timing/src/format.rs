@@ -209,7 +209,7 @@ mod tests {
         let (value, unit) = scaled(Throughput::Elements(1024), 1e6);
         assert!((value - 2.147_483_648).abs() < 1e-9);
         assert_eq!(unit, "TFLOP/s");
-        // Eight bytes an element, decimal units.
+        // Eight bytes per element, decimal units.
         f.set(Rate::bytes(|n| 8.0 * n));
         assert_eq!(scaled(Throughput::Elements(1000), 1000.0), (8.0, "GB/s"));
         f.set(Rate::elements());

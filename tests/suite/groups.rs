@@ -1,0 +1,271 @@
+//! The groups of the suite under test: one that works, and several that fail on purpose.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use crossover::device::Gpu;
+use crossover::device::kernel::Source;
+use crossover::model::{Cost, Verified};
+use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
+use crossover::timing::{Clock, Launch, Rate};
+use crossover::workload::{Routine, RoutineError, Workload};
+use cudarc::driver::{CudaSlice, DevicePtr};
+
+pub(crate) fn groups() -> Vec<AnyGroup> {
+    let sizes = || Sizes::new([4, 16], [4, 16, 64], [4, 16, 64, 256]);
+    let cost = |n| Cost {
+        flop: Some(n as f64),
+        ..Cost::default()
+    };
+    let sound = Group::new("sound", sizes(), Rate::flop(|n| n), cost)
+        .with(Implementation::cpu("double", |d| {
+            Doubling::routine(d, Fault::None)
+        }));
+    let faulty = Group::new("faulty", sizes(), Rate::flop(|n| n), cost)
+        .with(Implementation::cpu("wrong", |d| {
+            Doubling::routine(d, Fault::Wrong)
+        }))
+        .with(Implementation::cpu("unwritten", |d| {
+            Doubling::routine(d, Fault::Unwritten)
+        }))
+        .with(Implementation::cpu("panics", |d| {
+            Doubling::routine(d, Fault::Panics)
+        }))
+        .with(Implementation::cpu("decays", |d| {
+            Doubling::routine(d, Fault::Decays)
+        }))
+        .with(Implementation::cpu("errs", |_| Err("no such thing".into())))
+        .with(Implementation::gpu(
+            "illegal",
+            Clock::Events,
+            Illegal::routine,
+        ))
+        .with(Implementation::gpu(
+            "after",
+            Clock::Events,
+            Illegal::routine,
+        ))
+        .with(Implementation::cpu("last", |d| {
+            Doubling::routine(d, Fault::None)
+        }));
+    let moody = Group::new("moody", Sizes::new([4, 8], [], []), Rate::flop(|n| n), cost)
+        .with(Implementation::cpu("settles", |d| {
+            Moody::routine(d, Some(Moody::OF_THE_FIRST))
+        }))
+        .with(Implementation::cpu("never", |d| Moody::routine(d, None)));
+    let stateful = Group::new("stateful", Sizes::new([4], [], []), Rate::flop(|n| n), cost).with(
+        Implementation::cpu("steps", |_: &Rc<Doubling>| Ok(Box::new(Steps::default()))),
+    );
+    vec![sound.into(), faulty.into(), moody.into(), stateful.into()]
+}
+
+/// Changes its own state, so only one run from restored state gives the right result. It notes how
+/// often it ran after each restoring.
+#[derive(Default)]
+struct Steps {
+    output: f64,
+    runs: Vec<u32>,
+}
+
+impl Routine for Steps {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        self.output = f64::NAN;
+        Ok(())
+    }
+    fn restore(&mut self) -> Result<(), RoutineError> {
+        self.runs.push(0);
+        Ok(())
+    }
+    fn run(&mut self) -> Result<(), RoutineError> {
+        let runs = self.runs.last_mut().ok_or("it was never restored")?;
+        *runs += 1;
+        self.output = f64::from(*runs);
+        std::thread::sleep(Duration::from_micros(100));
+        Ok(())
+    }
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        Ok(Verified {
+            error: (self.output - 1.0).abs(),
+            bound: 0.0,
+            method: "runs from restored state, beyond the first".to_owned(),
+        })
+    }
+    fn notes(&self) -> Vec<String> {
+        self.runs.iter().map(u32::to_string).collect()
+    }
+}
+
+/// Takes a short and a long time by turns in its first runs, and a long one in all later runs.
+pub(crate) struct Moody {
+    double: Box<dyn Routine>,
+    settles_after: Option<u32>,
+    runs: u32,
+}
+
+impl Moody {
+    /// With these a benchmark is run once to verify it, once to plan, once to warm up, and once
+    /// per sample.
+    pub(crate) const OPTIONS: [&'static str; 6] = [
+        "--sample-size",
+        "10",
+        "--warm-up-time",
+        "0.001",
+        "--measurement-time",
+        "0.01",
+    ];
+    /// Runs of the first measurement with these options.
+    pub(crate) const OF_THE_FIRST: u32 = 13;
+    /// Runs of both measurements: the second is neither verified nor planned.
+    pub(crate) const OF_BOTH: u32 = Self::OF_THE_FIRST + 11;
+    pub(crate) const LONG: Duration = Duration::from_millis(20);
+
+    fn routine(
+        problem: &Rc<Doubling>,
+        settles_after: Option<u32>,
+    ) -> Result<Box<dyn Routine>, RoutineError> {
+        Ok(Box::new(Self {
+            double: Doubling::routine(problem, Fault::None)?,
+            settles_after,
+            runs: 0,
+        }))
+    }
+}
+
+impl Routine for Moody {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        self.double.poison()
+    }
+    fn run(&mut self) -> Result<(), RoutineError> {
+        self.runs += 1;
+        let settled = self.settles_after.is_some_and(|runs| self.runs > runs);
+        std::thread::sleep(match settled || self.runs.is_multiple_of(2) {
+            true => Self::LONG,
+            false => Self::LONG / 4,
+        });
+        self.double.run()
+    }
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        self.double.check()
+    }
+    fn notes(&self) -> Vec<String> {
+        vec![format!("{} runs", self.runs)]
+    }
+}
+
+struct Doubling(Vec<f32>);
+
+impl Workload for Doubling {
+    fn new(size: u64) -> Self {
+        assert_ne!(size, 256, "a size outside the profile must not be made");
+        println!("made inputs of {size}");
+        Self((0..size).map(|i| i as f32).collect())
+    }
+    fn host_bytes(size: u64) -> u64 {
+        8 * size
+    }
+    fn device_bytes(size: u64) -> u64 {
+        8 * size
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Fault {
+    None,
+    Wrong,
+    Unwritten,
+    Panics,
+    Decays,
+}
+
+struct Double {
+    input: Rc<Doubling>,
+    output: Vec<f32>,
+    fault: Fault,
+    runs: u32,
+}
+
+impl Doubling {
+    fn routine(this: &Rc<Self>, fault: Fault) -> Result<Box<dyn Routine>, RoutineError> {
+        Ok(Box::new(Double {
+            output: vec![0.0; this.0.len()],
+            input: this.clone(),
+            fault,
+            runs: 0,
+        }))
+    }
+}
+
+impl Routine for Double {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        self.output.fill(f32::NAN);
+        Ok(())
+    }
+    fn run(&mut self) -> Result<(), RoutineError> {
+        self.runs += 1;
+        for (y, x) in self.output.iter_mut().zip(&self.input.0) {
+            *y = 2.0 * x;
+        }
+        match self.fault {
+            Fault::Wrong => self.output[1] += 0.5,
+            Fault::Unwritten => self.output[2] = f32::NAN,
+            Fault::Panics if self.runs > 2 => panic!("ran out of luck"),
+            Fault::Decays if self.runs > 100 => self.output[0] = 1.0,
+            _ => {}
+        }
+        Ok(())
+    }
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        let error = self
+            .output
+            .iter()
+            .zip(&self.input.0)
+            .map(|(y, x)| (f64::from(*y) - 2.0 * f64::from(*x)).abs())
+            // `f64::max` would drop a NaN.
+            .fold(0.0, |a, b| if b.is_nan() || b > a { b } else { a });
+        Ok(Verified {
+            error,
+            bound: 0.0,
+            method: "largest difference".to_owned(),
+        })
+    }
+}
+
+struct Illegal {
+    gpu: Rc<Gpu>,
+    launch: Launch,
+    output: CudaSlice<f32>,
+}
+
+impl Illegal {
+    fn routine(gpu: &Rc<Gpu>, _: &Rc<Doubling>) -> Result<Box<dyn Routine>, RoutineError> {
+        const SOURCE: Source = Source {
+            name: "illegal.cu",
+            text: "extern \"C\" __global__ void illegal(float *p) { p[1ull << 40] = 1.0f; }",
+            options: &[],
+            oldest: (7, 5),
+        };
+        let function = gpu.function(&SOURCE, "illegal")?;
+        let output: CudaSlice<f32> = gpu.alloc(1)?;
+        let address = output.device_ptr(gpu.stream()).0;
+        Ok(Box::new(Self {
+            gpu: gpu.clone(),
+            launch: Launch::new(function, (1, 1, 1), (1, 1, 1)).arg(address),
+            output,
+        }))
+    }
+}
+
+impl Routine for Illegal {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        Ok(self.gpu.poison(&mut self.output)?)
+    }
+    fn run(&mut self) -> Result<(), RoutineError> {
+        // SAFETY: deliberately not: the kernel writes outside its buffer, which the device
+        // reports as an illegal address.
+        unsafe { self.launch.launch(self.gpu.stream()) }?;
+        Ok(())
+    }
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        unreachable!("the run before has failed")
+    }
+}

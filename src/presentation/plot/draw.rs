@@ -3,11 +3,12 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::presentation::ink::{Inks, Role, css};
+use crate::presentation::ink::{Inks, Role};
 use crate::presentation::plot::axis::{self, Axis};
 use crate::presentation::plot::ends::{self, Names};
 use crate::presentation::plot::figure::{Curve, Plot, Quantity, Shape};
 use crate::presentation::plot::legend::{self, Entry, Shows};
+use crate::presentation::plot::svg::{Drawing, SCALE};
 use crate::presentation::text::{shortened, visible};
 
 /// What stands at the end of a line.
@@ -70,9 +71,6 @@ fn apart(points: &[(i32, i32)]) -> Vec<(i32, i32)> {
     }
     kept
 }
-
-/// Plotters places on whole pixels: everything is drawn larger and shown smaller.
-const SCALE: i32 = 4;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 type Drawn<T = ()> = Result<T, Box<dyn std::error::Error>>;
@@ -154,121 +152,8 @@ impl Plot {
             canvas.draw(&area, &entries).ok()?;
             area.present().ok()?;
         }
-        let open = svg.find("<svg ")?;
-        let body = svg[open..].find('>').map(|at| &svg[open + at + 1..])?;
-        // What is so anyway need not stand in thousands of elements.
-        let body = body
-            .replace(" opacity=\"1\"", "")
-            .replace(" font-family=\"sans-serif\"", "");
-        Some(Drawing {
-            title: escape(&self.title),
-            size,
-            body,
-            inks: canvas.inks,
-        })
+        Drawing::new(&self.title, size, &svg, canvas.inks)
     }
-}
-
-/// A plot that is drawn.
-pub(crate) struct Drawing {
-    title: String,
-    /// In scaled pixels.
-    size: (i32, i32),
-    /// The elements, with numbers for colours.
-    body: String,
-    inks: Inks,
-}
-
-impl Drawing {
-    /// For a page whose style sheet has the colours, light and dark, and what lines and areas are
-    /// without; a page holds many plots, so each says nothing twice.
-    pub(crate) fn inline(&self) -> String {
-        let (width, height) = self.size;
-        let body = merged(&self.inks.apply(&self.body, false))
-            .replace(" fill=\"none\" class=\"s-", " class=\"s-")
-            .replace(" stroke=\"none\" stroke-width=\"1\"", "")
-            .replace(" text-anchor=\"start\"", "")
-            .replace("font-size=\"60.00000000000001\"", "font-size=\"60\"")
-            .replace(" font-size=\"48\"", "")
-            .replace('\n', "");
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 {width} {height}\" \
-             stroke-linejoin=\"round\" font-size=\"48\"><title>{}</title>{body}",
-            self.title
-        )
-    }
-
-    /// As a file of its own: with a size, the dark colours and a background.
-    pub(crate) fn file(&self) -> String {
-        let (width, height) = self.size;
-        format!(
-            "<svg width=\"{}\" height=\"{}\" font-family=\"sans-serif\" \
-             xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 {width} {height}\" \
-             stroke-linejoin=\"round\">\n<title>{}</title><style>{}</style><rect class=\"f-paper\" \
-             fill=\"{}\" width=\"{width}\" height=\"{height}\" rx=\"24\"/>{}",
-            width / SCALE,
-            height / SCALE,
-            self.title,
-            css(),
-            Role::Paper.light(),
-            self.inks.apply(&self.body, true)
-        )
-    }
-}
-
-/// Like shapes that follow each other, each a line of what plotters wrote, as one path.
-fn merged(body: &str) -> String {
-    let mut out = String::with_capacity(body.len());
-    let mut last: Option<String> = None;
-    for line in body.lines() {
-        let Some((attributes, path)) = path(line) else {
-            if last.take().is_some() {
-                out.push_str("\"/>");
-            }
-            out.push_str(line);
-            continue;
-        };
-        if last.as_ref() != Some(&attributes) {
-            if last.is_some() {
-                out.push_str("\"/>");
-            }
-            out += &format!("<path {attributes} d=\"");
-            last = Some(attributes);
-        }
-        out.push_str(&path);
-    }
-    out
-}
-
-/// The attributes of a shape without a hole, and where it goes.
-fn path(line: &str) -> Option<(String, String)> {
-    let value = |name: &str| {
-        let from = line.find(&format!(" {name}=\""))? + name.len() + 3;
-        line[from..].split('"').next()
-    };
-    let points = || Some(format!("M{}", value("points")?.trim_end()));
-    let (tag, rest) = line.strip_prefix('<')?.split_once(' ')?;
-    match tag {
-        "polyline" => Some((rest.split_once(" points=")?.0.to_owned(), points()?)),
-        "polygon" => Some((rest.split_once(" points=")?.0.to_owned(), points()? + "Z")),
-        "circle" => {
-            let attributes = rest.split_once(" r=\"")?.1.split_once("\" ")?.1;
-            let attributes = attributes.strip_suffix("/>")?.to_owned();
-            let number = |name| value(name)?.parse::<i32>().ok();
-            let (x, y, r) = (number("cx")?, number("cy")?, number("r")?);
-            let turn = format!("a{r},{r} 0 1 0");
-            let path = format!("M{},{y}{turn} {},0{turn}-{},0", x - r, 2 * r, 2 * r);
-            Some((attributes, path))
-        }
-        _ => None,
-    }
-}
-
-fn escape(text: &str) -> String {
-    visible(text)
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
 }
 
 struct Canvas<'p> {
@@ -600,23 +485,4 @@ impl Canvas<'_> {
 
 fn role(curve: &Curve) -> Role {
     Role::Shade(curve.family, curve.index)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn like_shapes_that_follow_each_other_are_one_path() {
-        let body = "<polyline class=\"s-grid\" points=\"0,1 2,1 \"/>\n\
-                    <polyline class=\"s-grid\" points=\"0,3 2,3 \"/>\n\
-                    <polyline class=\"s-ink\" points=\"0,5 2,5 \"/>\n\
-                    <text x=\"1\">\na\n</text>\n\
-                    <polygon class=\"f-ink\" points=\"0,0 1,1 2,0 \"/>\n\
-                    <circle cx=\"20\" cy=\"30\" r=\"10\" class=\"f-ink\"/>\n</svg>\n";
-        let path = "<path class=\"s-grid\" d=\"M0,1 2,1M0,3 2,3\"/><path class=\"s-ink\" d=\"M0,5 2,5\"/>\
-                    <text x=\"1\">a</text><path class=\"f-ink\" d=\"M0,0 1,1 2,0ZM10,30a10,10 0 1 0 20,0\
-                    a10,10 0 1 0-20,0\"/></svg>";
-        assert_eq!(merged(body), path);
-    }
 }

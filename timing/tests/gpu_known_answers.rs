@@ -1,31 +1,16 @@
 //! Known answers on a real device: a kernel that spins for an exact time, on each clock that
 //! claims device time.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+mod device;
+
 use std::time::{Duration, Instant};
 
-use crossover_timing::cudarc::driver::{CudaFunction, CudaSlice, DevicePtr};
-use crossover_timing::cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
+use crossover_timing::cudarc::driver::{CudaSlice, DevicePtr};
 use crossover_timing::{Clock, CudaTime, GateMode, LAUNCHES_PER_GATE, Launch, TimingError};
 
-type TestResult = Result<(), Box<dyn std::error::Error>>;
+use crate::device::{SPIN, TestResult, function, one_at_a_time};
 
-/// Held by a test for as long as it uses the device. A test of another thread that
-/// synchronises or loads a module would wait behind this one's gate, and the gate for it.
-fn one_at_a_time() -> MutexGuard<'static, ()> {
-    static DEVICE: Mutex<()> = Mutex::new(());
-    DEVICE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-const KERNELS: &str = r#"
-extern "C" __global__ void spin(unsigned long long nanoseconds) {
-    unsigned long long begin, now;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
-    do {
-        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-    } while (now - begin < nanoseconds);
-}
-
+const READ: &str = r#"
 // Reads `n` floats and keeps nothing, though the compiler cannot know.
 extern "C" __global__ void read(const float *x, unsigned long long n, float *sink) {
     float sum = 0.0f;
@@ -36,8 +21,8 @@ extern "C" __global__ void read(const float *x, unsigned long long n, float *sin
 }
 "#;
 
-/// Under a profiler or sanitizer there is no gate to test, and CROSSOVER_GATE=off says so; on
-/// a plain machine there must be one.
+/// Without a gate there is nothing to test. Profilers and sanitizers need CROSSOVER_GATE=off; where
+/// that is not set there must be a gate.
 fn gate_is_off(time: &CudaTime) -> bool {
     let Some(reason) = time.gate_off_reason() else {
         return false;
@@ -50,18 +35,6 @@ fn gate_is_off(time: &CudaTime) -> bool {
     true
 }
 
-fn function(time: &CudaTime, name: &str) -> Result<CudaFunction, Box<dyn std::error::Error>> {
-    let context = time.context().expect("opened on a device");
-    let (major, minor) = context.compute_capability()?;
-    // NVRTC's own default is the oldest architecture that it knows.
-    let options = CompileOptions {
-        options: vec![format!("--gpu-architecture=compute_{major}{minor}")],
-        ..CompileOptions::default()
-    };
-    let ptx = compile_ptx_with_opts(KERNELS, options)?;
-    Ok(context.load_module(ptx)?.load_function(name)?)
-}
-
 fn middle(mut samples: Vec<f64>) -> f64 {
     samples.sort_by(f64::total_cmp);
     samples[samples.len() / 2]
@@ -69,7 +42,7 @@ fn middle(mut samples: Vec<f64>) -> f64 {
 
 /// Nanoseconds of one kernel that spins for `ns`, the median of some samples.
 fn measured(time: &CudaTime, clock: Clock, ns: u64) -> Result<f64, Box<dyn std::error::Error>> {
-    let spin = Launch::new(function(time, "spin")?, (1, 1, 1), (1, 1, 1)).arg(ns);
+    let spin = Launch::new(function(time, SPIN, "spin")?, (1, 1, 1), (1, 1, 1)).arg(ns);
     let stream = time.stream().expect("opened on a device");
     let iterations = iterations(ns);
     let mut samples = Vec::new();
@@ -192,7 +165,7 @@ fn cold_finds_the_cache_empty_and_gated_finds_it_full() -> TestResult {
     let sink: CudaSlice<f32> = stream.alloc_zeros(1)?;
     let (address, _x) = x.device_ptr(&stream);
     let (sink, _sink) = sink.device_ptr(&stream);
-    let read = Launch::new(function(&time, "read")?, (256, 1, 1), (256, 1, 1))
+    let read = Launch::new(function(&time, READ, "read")?, (256, 1, 1), (256, 1, 1))
         .arg(address)
         .arg(n as u64)
         .arg(sink);
@@ -239,7 +212,7 @@ fn work_on_another_stream_is_not_in_the_window() -> TestResult {
     let context = time.context().expect("opened on a device").clone();
     let other = context.new_stream()?;
     let stream = time.stream().expect("opened on a device");
-    let spin = function(&time, "spin")?;
+    let spin = function(&time, SPIN, "spin")?;
     // Nothing is loaded from here on: loading may wait for the whole device.
     let kernel = |ns: u64| Launch::new(spin.clone(), (1, 1, 1), (1, 1, 1)).arg(ns);
     let (short, long) = (kernel(20_000), kernel(1_000_000_000));
@@ -281,7 +254,7 @@ fn gated_empty_kernel_is_steady() -> TestResult {
     }
     let stream = time.stream().expect("opened on a device");
     let empty = time.empty_kernel().expect("opened on a device");
-    let one_argument = Launch::new(function(&time, "spin")?, (1, 1, 1), (1, 1, 1)).arg(0u64);
+    let one_argument = Launch::new(function(&time, SPIN, "spin")?, (1, 1, 1), (1, 1, 1)).arg(0u64);
     let mut means = Vec::new();
     for (name, kernel, clock) in [
         ("empty kernel", &empty, Clock::EventsGated),

@@ -2,40 +2,24 @@
 //! known size, a graph, two streams, ranges.
 #![cfg(feature = "profiler")]
 
+mod device;
+
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crossover_timing::criterion::Criterion;
 use crossover_timing::cudarc::driver::{
     CudaFunction, CudaSlice, CudaStream, DevicePtrMut, result, sys,
 };
-use crossover_timing::cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
 use crossover_timing::profile::{LaneKind, Place, Profile, Work};
 use crossover_timing::profiler::{CudaProfiler, NoProfile};
 use crossover_timing::range;
 use crossover_timing::{BoxError, Clock, CudaBencherExt, CudaTime, Launch, TimingError};
 
-type TestResult = Result<(), Box<dyn std::error::Error>>;
-
-/// CUPTI serves one recording of a process, and a test that synchronises would wait for another's
-/// gate.
-fn one_at_a_time() -> MutexGuard<'static, ()> {
-    static DEVICE: Mutex<()> = Mutex::new(());
-    DEVICE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-const SPIN: &str = r#"
-extern "C" __global__ void spin(unsigned long long nanoseconds) {
-    unsigned long long begin, now;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
-    do {
-        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-    } while (now - begin < nanoseconds);
-}
-"#;
+use crate::device::{SPIN, TestResult, function, one_at_a_time};
 
 /// A device, and where profiles go.
 struct Bench {
@@ -46,21 +30,13 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(name: &str) -> Result<Self, Box<dyn std::error::Error>> {
+    fn new(name: &str) -> TestResult<Self> {
         let time = CudaTime::new(0)?;
-        let stream = time.stream().expect("opened on a device").clone();
-        let context = stream.context();
-        let (major, minor) = context.compute_capability()?;
-        let options = CompileOptions {
-            options: vec![format!("--gpu-architecture=compute_{major}{minor}")],
-            ..CompileOptions::default()
-        };
-        let module = context.load_module(compile_ptx_with_opts(SPIN, options)?)?;
         let name = format!("crossover-profiler-{name}-{}", std::process::id());
         Ok(Self {
-            spin: module.load_function("spin")?,
+            spin: function(&time, SPIN, "spin")?,
             folder: std::env::temp_dir().join(name),
-            stream,
+            stream: time.stream().expect("opened on a device").clone(),
             time,
         })
     }

@@ -89,7 +89,8 @@ struct Said<'a> {
     largest: u64,
 }
 
-/// The answers to a run's questions; `None` for one that too few processes answered.
+/// The answers to a run's questions; `None` for one that too few processes answered, or whose range
+/// of sizes descends.
 pub(crate) fn answers(confirmations: &[Confirmation]) -> Vec<Option<Confirmed>> {
     let said: Vec<Option<Said>> = confirmations.iter().map(said).collect();
     said.iter()
@@ -172,6 +173,10 @@ pub(super) fn by_size(processes: &[Vec<Duel>]) -> Vec<AtSize> {
 }
 
 fn said(asked: &Confirmation) -> Option<Said<'_>> {
+    // A damaged record may have it so.
+    if asked.range.0 > asked.range.1 {
+        return None;
+    }
     let sound = |duel: &Duel| {
         let ns = [duel.cpu_ns, duel.gpu_ns];
         duel.size > 0 && ns.iter().all(|ns| ns.is_finite() && *ns > 0.0)
@@ -399,6 +404,15 @@ mod tests {
         let never = one(&asked(vec![slow; 5]));
         assert_eq!(never.from, Some(WinsFrom::Never));
         assert!(never.speedup < 1.0);
+    }
+
+    #[test]
+    fn a_range_that_descends_confirms_nothing() {
+        let process = process(&sizes(100.0, RANGE), 100.0, 2.0, |_| 0.0);
+        let mut asked = asked(vec![process; 5]);
+        assert!(answers(std::slice::from_ref(&asked))[0].is_some());
+        asked.range = (RANGE.1, RANGE.0);
+        assert_eq!(answers(&[asked]), [None]);
     }
 
     #[test]

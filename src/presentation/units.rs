@@ -181,6 +181,14 @@ pub(crate) fn count(value: f64) -> String {
     }
 }
 
+/// `1 thread`, `16 threads`.
+pub(crate) fn counted(n: usize, what: &str) -> String {
+    match n {
+        1 => format!("1 {what}"),
+        n => format!("{} {what}s", size(n as u64)),
+    }
+}
+
 /// A number as an exponent.
 pub(crate) fn superscript(n: u32) -> String {
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];

@@ -9,6 +9,7 @@ use crate::model::environment::Environment;
 use crate::model::record::{Confirmation, Failure, RunRecord, SCHEMA, Skip};
 use crate::model::topic::Topic;
 use crate::presentation::text::visible_lines;
+use crate::presentation::units;
 use crate::results::runs;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::interrupt;
@@ -39,6 +40,8 @@ pub(super) struct Journal {
     pub(super) no_room: Option<usize>,
     /// Whether GPU benchmarks were selected, and the device that was asked for does not work.
     pub(super) device_failed: bool,
+    /// What goes well is not said.
+    is_quiet: bool,
 }
 
 impl Journal {
@@ -76,6 +79,7 @@ impl Journal {
             skipped: BTreeMap::new(),
             no_room: None,
             device_failed: false,
+            is_quiet: arguments.is_quiet(),
         }
     }
 
@@ -155,14 +159,14 @@ impl Journal {
                 eprintln!("note: {disturbance}");
             }
             if !self.takes_turns {
-                eprintln!("measuring the CPU's ceilings");
+                self.say("measuring the CPU's ceilings");
                 ceilings::cpu::measure().raise(&mut self.record);
             }
             self.write()?;
         }
         if gpu && !self.gpu_ceilings {
             self.gpu_ceilings = true;
-            eprintln!("measuring the GPU's ceilings");
+            self.say("measuring the GPU's ceilings");
             let gpu = machine.gpu(time).map_err(skipped)?;
             time.wake().map_err(TimingError::from)?;
             if let Some(reason) = time.gate_off_reason() {
@@ -172,6 +176,13 @@ impl Journal {
             self.write()?;
         }
         Ok(())
+    }
+
+    /// Says what is being done.
+    fn say(&self, what: &str) {
+        if !self.is_quiet {
+            eprintln!("{what}");
+        }
     }
 
     /// Whether something was measured.
@@ -198,7 +209,7 @@ impl Journal {
             let ended = interrupt::signal().is_none();
             if ended && !self.takes_turns && self.no_room.is_none() {
                 // Other work on a shared host may have lowered them before.
-                eprintln!("measuring the CPU's ceilings once more");
+                self.say("measuring the CPU's ceilings again");
                 ceilings::cpu::measure().raise(&mut self.record);
             }
             self.record.finished = ended.then(|| format!("{:.0}", jiff::Timestamp::now()));

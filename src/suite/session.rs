@@ -63,7 +63,7 @@ impl Session {
         Self {
             machine: Machine::new(&settings),
             journal: Journal::new(&settings, &arguments),
-            confirming: Confirming::new(settings.processes),
+            confirming: Confirming::new(settings.processes, arguments.is_quiet()),
             settings,
             arguments,
             sampling,

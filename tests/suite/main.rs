@@ -25,7 +25,11 @@ fn main() -> ExitCode {
         println!("suite: test");
         return ExitCode::SUCCESS;
     }
-    let tests: [(&str, fn()); 12] = [
+    let tests: [(&str, fn()); 13] = [
+        (
+            "a_quiet_run_says_results_and_problems",
+            a_quiet_run_says_results_and_problems,
+        ),
         ("a_run_leaves_its_files", a_run_leaves_its_files),
         (
             "a_named_baseline_has_its_sidecar",
@@ -79,6 +83,20 @@ fn main() -> ExitCode {
         tests.len()
     );
     ExitCode::SUCCESS
+}
+
+fn a_quiet_run_says_results_and_problems() {
+    let run = Run::new(&["--bench", "--quiet", "sound"], &[QUICK]);
+    let said = run.said();
+    assert_eq!(run.code(), 0, "{said}");
+    assert!(
+        said.contains("sound/cpu/double/16") && said.contains("time:"),
+        "{said}"
+    );
+    // Criterion's own lines of progress stay.
+    for words in ["measuring the", "confirming", "[1/"] {
+        assert!(!said.contains(words), "{words} in {said}");
+    }
 }
 
 fn a_run_leaves_its_files() {
@@ -143,7 +161,7 @@ fn exports(root: &Path) {
     let exported = export();
     let said = String::from_utf8_lossy(&exported.stdout).into_owned();
     assert!(exported.status.success(), "{exported:?}");
-    assert!(said.starts_with("2 benchmarks of 1 run(s)"), "{said}");
+    assert!(said.starts_with("2 benchmarks of 1 run in "), "{said}");
     assert!(exported.stderr.is_empty(), "{exported:?}");
     sidecar(&to.path().join("criterion/sound/cpu_double/16/new"));
     assert!(!to.path().join("criterion/report").exists());
@@ -235,10 +253,10 @@ fn what_is_unsteady_is_measured_once_more() {
             "{why}"
         );
         assert!(said.contains(&format!(
-            "note: moody/cpu/never/{size} is measured once more: "
+            "note: moody/cpu/never/{size} is unsteady and is measured again: "
         )));
         assert!(said.contains(&format!(
-            "note: moody/cpu/never/{size} stays unsteady: {why}"
+            "note: moody/cpu/never/{size} is still unsteady: {why}"
         )));
     }
     assert!(!root.join("moody/cpu_settles_2").exists());
@@ -259,7 +277,7 @@ fn what_is_unsteady_is_measured_once_more() {
     assert_eq!(sidecar(&folder.join("new")), sidecar(&folder.join("base")));
 
     let tried = Run::new(&["--test", "moody/cpu/never/4"], &[QUICK]);
-    assert!(!tried.said().contains("once more"), "{}", tried.said());
+    assert!(!tried.said().contains("measured again"), "{}", tried.said());
 }
 
 fn failures_are_named_and_the_rest_goes_on() {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::analysis::crossover::confirm::{self, WinsFrom};
 use crate::model::record::{Confirmation, Duel};
+use crate::presentation::units;
 use crate::suite::confirm::questions::{Asking, Question};
 use crate::suite::confirm::{ORDER, Order, RunResults, Said, Task};
 use crate::suite::interrupt;
@@ -58,11 +59,13 @@ pub(in crate::suite) struct Confirming {
     slowest: Duration,
     /// A process failed: no other is started, since it would fail too.
     failed: bool,
+    /// What goes well is not said.
+    is_quiet: bool,
 }
 
 impl Confirming {
     /// Each question is to be put to so many processes.
-    pub(in crate::suite) fn new(wanted: usize) -> Self {
+    pub(in crate::suite) fn new(wanted: usize, is_quiet: bool) -> Self {
         Self {
             asking: Asking::default(),
             wanted,
@@ -72,6 +75,7 @@ impl Confirming {
             spent: Duration::ZERO,
             slowest: Duration::ZERO,
             failed: false,
+            is_quiet,
         }
     }
 
@@ -120,10 +124,10 @@ impl Confirming {
         let start = Instant::now();
         self.asked += 1;
         let count = open.iter().filter(|open| **open).count();
-        eprintln!(
-            "putting {count} question(s) to a process of its own, number {}",
-            self.asked
-        );
+        if !self.is_quiet {
+            let answers = units::counted(count, "answer");
+            eprintln!("confirming {answers} in child process {}", self.asked);
+        }
         let said = ask(&self.order(open));
         let took = start.elapsed();
         self.spent += took;
@@ -134,7 +138,7 @@ impl Confirming {
             // Where one process fails, the next would too.
             Err(error) => {
                 if interrupt::signal().is_none() {
-                    eprintln!("note: process {} did not answer: {error}", self.asked);
+                    eprintln!("note: child process {} did not answer: {error}", self.asked);
                 }
                 self.failed = true;
                 return false;

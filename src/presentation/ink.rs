@@ -5,12 +5,15 @@
 //! a class for the dark one, and the dash of the line. A viewer without style sheets still
 //! sees the light colours.
 //!
-//! CPU curves are blues and GPU curves vermilions (the Okabe-Ito pair, apart for every
-//! common kind of colour blindness), implementations differ by shade and marker. A group
-//! without CPU curves has nothing to tell apart but its implementations, and uses all hues.
+//! CPU curves are blues and GPU curves vermilions (a pair that is apart for every common kind of
+//! colour blindness), implementations differ by shade and marker. Where a group has more GPU curves
+//! than there are such shades, the others take hues that no CPU curve has. A group without CPU curves
+//! has nothing to tell apart but its implementations, and uses all hues. Each colour has a contrast of
+//! 4.5 to 1 or more with the paper, since names are written in it.
 
 use plotters::style::RGBColor;
 
+use crate::model::role::Data;
 use crate::timing::Clock;
 
 /// Which hue.
@@ -22,31 +25,39 @@ pub(crate) enum Family {
     Gpu,
     /// All hues: GPU curves without CPU curves beside them.
     Alone,
+    /// The answers of a group, one hue for each question, in the order of `Data::ALL`.
+    Answer,
 }
 
-const SHADES: usize = 7;
+/// A light colour and the dark one.
+type Pair = (&'static str, &'static str);
 
-/// (light, dark), strongest first.
-const CPU: [(&str, &str); SHADES] = [
+// Strongest first.
+const CPU: [Pair; 7] = [
     ("#0072b2", "#56b4e9"),
     ("#00416a", "#a8dbf7"),
-    ("#4a9fd4", "#2f8cc7"),
-    ("#2c5c8c", "#7cc4ee"),
-    ("#1793a5", "#4fc3d0"),
-    ("#5a62c4", "#a6b0ff"),
     ("#0a7d74", "#58d0bf"),
+    ("#5a62c4", "#a6b0ff"),
+    ("#2f7cae", "#2f8cc7"),
+    ("#2c5c8c", "#7cc4ee"),
+    ("#0b7a8a", "#4fc3d0"),
 ];
-const GPU: [(&str, &str); SHADES] = [
-    ("#d55e00", "#f28b3b"),
-    ("#8a3400", "#ffc491"),
-    ("#ee8b3a", "#d9691f"),
-    ("#b03a1e", "#ff9f80"),
-    ("#b8860b", "#e8b84a"),
+const GPU: [Pair; 12] = [
+    ("#b84e00", "#f59a52"),
+    ("#7a2e00", "#ffc491"),
     ("#d6304a", "#ff8095"),
-    ("#6f5200", "#c9a54d"),
+    ("#8f6a00", "#e8b84a"),
+    ("#9e4a2f", "#d9691f"),
+    ("#5c4a00", "#c9a54d"),
+    ("#c2185b", "#ff9f80"),
+    ("#00845f", "#3fc79a"),
+    ("#6a4fc0", "#ab9bff"),
+    ("#a02c6d", "#f08fc8"),
+    ("#4d7a1f", "#a5d165"),
+    ("#5b6675", "#b4becb"),
 ];
-const ALONE: [(&str, &str); 11] = [
-    ("#d55e00", "#f28b3b"),
+const ALONE: [Pair; 11] = [
+    ("#b84e00", "#f59a52"),
     ("#00845f", "#3fc79a"),
     ("#6a4fc0", "#ab9bff"),
     ("#b0498a", "#e88fc8"),
@@ -58,10 +69,16 @@ const ALONE: [(&str, &str); 11] = [
     ("#c22f45", "#ff8095"),
     ("#5b6675", "#b4becb"),
 ];
-const INK: (&str, &str) = ("#1c2430", "#e6e9ee");
-const MUTED: (&str, &str) = ("#5b6675", "#9aa5b4");
-const GRID: (&str, &str) = ("#dde2e9", "#333c49");
-const PAPER: (&str, &str) = ("#ffffff", "#161b22");
+const ANSWERS: [Pair; Data::ALL.len()] = [
+    ("#b84e00", "#f59a52"),
+    ("#6a4fc0", "#b7a8ff"),
+    ("#00704f", "#4fcf9f"),
+    ("#a02c6d", "#f08fc8"),
+];
+const INK: Pair = ("#1c2430", "#e6e9ee");
+const MUTED: Pair = ("#5b6675", "#9aa5b4");
+const GRID: Pair = ("#dde2e9", "#333c49");
+const PAPER: Pair = ("#ffffff", "#161b22");
 
 /// What a colour is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,16 +95,29 @@ pub(crate) enum Role {
     Shade(Family, usize),
 }
 
+impl Family {
+    /// Its colours, and what their classes begin with.
+    fn palette(self) -> (&'static [Pair], &'static str) {
+        match self {
+            Family::Cpu => (&CPU, "cpu"),
+            Family::Gpu => (&GPU, "gpu"),
+            Family::Alone => (&ALONE, "alone"),
+            Family::Answer => (&ANSWERS, "answer"),
+        }
+    }
+}
+
 impl Role {
-    fn pair(self) -> (&'static str, &'static str) {
+    fn pair(self) -> Pair {
         match self {
             Role::Ink => INK,
             Role::Muted => MUTED,
             Role::Grid => GRID,
             Role::Paper => PAPER,
-            Role::Shade(Family::Cpu, i) => CPU[i % SHADES],
-            Role::Shade(Family::Gpu, i) => GPU[i % SHADES],
-            Role::Shade(Family::Alone, i) => ALONE[i % ALONE.len()],
+            Role::Shade(family, i) => {
+                let (colours, _) = family.palette();
+                colours[i % colours.len()]
+            }
         }
     }
 
@@ -98,9 +128,10 @@ impl Role {
             Role::Muted => "muted".into(),
             Role::Grid => "grid".into(),
             Role::Paper => "paper".into(),
-            Role::Shade(Family::Cpu, i) => format!("cpu{}", i % SHADES),
-            Role::Shade(Family::Gpu, i) => format!("gpu{}", i % SHADES),
-            Role::Shade(Family::Alone, i) => format!("alone{}", i % ALONE.len()),
+            Role::Shade(family, i) => {
+                let (colours, name) = family.palette();
+                format!("{name}{}", i % colours.len())
+            }
         }
     }
 
@@ -110,14 +141,20 @@ impl Role {
     }
 
     fn all() -> impl Iterator<Item = Role> {
-        let shades = |family| (0..SHADES).map(move |i| Role::Shade(family, i));
-        let alone = (0..ALONE.len()).map(|i| Role::Shade(Family::Alone, i));
+        let families = [Family::Cpu, Family::Gpu, Family::Alone, Family::Answer];
+        let shades = families
+            .into_iter()
+            .flat_map(|family| (0..family.palette().0.len()).map(move |i| Role::Shade(family, i)));
         [Role::Ink, Role::Muted, Role::Grid, Role::Paper]
             .into_iter()
-            .chain(shades(Family::Cpu))
-            .chain(shades(Family::Gpu))
-            .chain(alone)
+            .chain(shades)
     }
+}
+
+/// Place of a question in `Family::Answer`.
+pub(crate) fn answer(question: Data) -> usize {
+    let place = Data::ALL.iter().position(|data| *data == question);
+    place.unwrap_or(0)
 }
 
 /// On and off lengths of a clock's line; `None` is solid.
@@ -134,7 +171,7 @@ pub(crate) fn dash(clock: Option<Clock>) -> Option<&'static [u32]> {
 
 /// Style sheet with the colours, light and dark, for one SVG or a whole page.
 pub(crate) fn css() -> String {
-    let rules = |pick: fn((&'static str, &'static str)) -> &'static str| -> String {
+    let rules = |pick: fn(Pair) -> &'static str| -> String {
         Role::all()
             .map(|role| {
                 let (class, color) = (role.class(), pick(role.pair()));
@@ -142,11 +179,28 @@ pub(crate) fn css() -> String {
             })
             .collect()
     };
-    format!(
-        "{}\n@media(prefers-color-scheme:dark){{{}}}",
-        rules(|pair| pair.0),
-        rules(|pair| pair.1)
-    )
+    light_and_dark(rules(|pair| pair.0), rules(|pair| pair.1))
+}
+
+/// The colours of the CPU, the GPU and each question as custom properties of a page: `--cpu`,
+/// `--gpu`, `--q-queued`.
+pub(crate) fn properties() -> String {
+    let questions = Data::ALL.map(|data| {
+        let role = Role::Shade(Family::Answer, answer(data));
+        (format!("q-{}", data.name()), role)
+    });
+    let devices = [("cpu", Family::Cpu), ("gpu", Family::Gpu)];
+    let devices = devices.map(|(name, family)| (name.to_owned(), Role::Shade(family, 0)));
+    let root = |pick: fn(Pair) -> &'static str| -> String {
+        let all = devices.iter().chain(&questions);
+        let all = all.map(|(name, role)| format!("--{name}:{};", pick(role.pair())));
+        format!(":root{{{}}}", all.collect::<String>())
+    };
+    light_and_dark(root(|pair| pair.0), root(|pair| pair.1))
+}
+
+fn light_and_dark(light: String, dark: String) -> String {
+    format!("{light}\n@media(prefers-color-scheme:dark){{{dark}}}")
 }
 
 /// The numbers of the colours of one drawing.
@@ -229,7 +283,7 @@ mod tests {
         assert_eq!(
             inks.apply(svg, true),
             "<text class=\"f-ink\" fill=\"#1c2430\">=\"#</text><polyline class=\"s-gpu0\" \
-             stroke=\"#d55e00\" stroke-dasharray=\"12 8\" points=\"\"/>"
+             stroke=\"#b84e00\" stroke-dasharray=\"12 8\" points=\"\"/>"
         );
     }
 
@@ -247,6 +301,31 @@ mod tests {
             for b in &clocks[i + 1..] {
                 assert_ne!(dash(*a), dash(*b));
             }
+        }
+    }
+
+    /// Names are written in these colours, on the paper.
+    #[test]
+    fn every_colour_can_be_read() {
+        let luminance = |hex: &str| -> f64 {
+            let channel = |at: usize| {
+                let value = u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+                let value = f64::from(value) / 255.0;
+                match value <= 0.04045 {
+                    true => value / 12.92,
+                    false => ((value + 0.055) / 1.055).powf(2.4),
+                }
+            };
+            0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
+        };
+        let contrast = |a: &str, b: &str| {
+            let (a, b) = (luminance(a), luminance(b));
+            (a.max(b) + 0.05) / (a.min(b) + 0.05)
+        };
+        for role in Role::all().filter(|role| !matches!(role, Role::Grid | Role::Paper)) {
+            let (light, dark) = role.pair();
+            assert!(contrast(light, PAPER.0) >= 4.5, "{role:?}: {light}");
+            assert!(contrast(dark, PAPER.1) >= 4.5, "{role:?}: {dark}");
         }
     }
 }

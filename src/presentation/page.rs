@@ -29,6 +29,7 @@ pub(crate) fn shell(heading: &str, styles: &[&str], body: Markup) -> Markup {
                 title { (heading) }
                 style {
                     @for sheet in STYLES { (PreEscaped(sheet)) }
+                    (PreEscaped(ink::properties()))
                     (PreEscaped(ink::css()))
                     @for style in styles { (PreEscaped(style)) }
                 }

@@ -5,8 +5,8 @@ use crate::analysis::crossover::pairs::{self, Found};
 use crate::analysis::limits;
 use crate::analysis::rate::{self, Work};
 use crate::model::id::Device;
-use crate::model::role::{Data, Format};
-use crate::presentation::ink::Family;
+use crate::model::role::Format;
+use crate::presentation::ink::{self, Family, Role};
 use crate::presentation::plot::figure::{Curve, Dot, Limit, Mark, Plot, Quantity};
 use crate::report::assemble::Assembled;
 use crate::report::front::{self, MOST, Place};
@@ -14,14 +14,21 @@ use crate::results::curves::{Group, Series};
 use crate::results::machine::{Limits, Machine};
 use crate::timing::Clock;
 
-/// One curve that is drawn: whose it is and its place in the palette.
-struct Drawn<'a> {
+/// One curve: whose it is and its place in the palette.
+pub(super) struct Drawn<'a> {
     machine: &'a Machine,
     /// Another machine's, beside the one that the report is about.
     beside: bool,
-    series: &'a Series,
+    pub(super) series: &'a Series,
     family: Family,
     index: usize,
+}
+
+impl Drawn<'_> {
+    /// Its colour, in the plots and in the interactive chart.
+    pub(super) fn role(&self) -> Role {
+        Role::Shade(self.family, self.index)
+    }
 }
 
 /// The plots of a group of the machine or of one beside it, each with the name of its file: the
@@ -113,8 +120,8 @@ fn speedups(report: &Assembled, name: &str) -> Vec<Curve> {
                 Some(machine) => format!("{question}, {machine}"),
                 None => question.to_owned(),
             },
-            family: Family::Alone,
-            index: hue(f.question),
+            family: Family::Answer,
+            index: ink::answer(f.question),
             clock: Some(Clock::Wall),
             other: f.gpu_machine.is_some(),
             joined: true,
@@ -122,16 +129,6 @@ fn speedups(report: &Assembled, name: &str) -> Vec<Curve> {
         })
     };
     answers.filter_map(curve).take(MOST).collect()
-}
-
-/// Of `Family::Alone`: vermilion, violet, green, magenta.
-fn hue(question: Data) -> usize {
-    match question {
-        Data::Queued => 0,
-        Data::Awaited => 2,
-        Data::Pinned => 1,
-        Data::Ordinary => 3,
-    }
 }
 
 /// Curves of a group of the machine that no plot has.
@@ -144,28 +141,47 @@ pub(super) fn left_out(report: &Assembled, name: &str) -> usize {
 
 /// The limits that bound all rows of a group in FLOP/s or in B/s, those that no plot has too.
 pub(super) fn limits(report: &Assembled, name: &str, work: Work) -> Vec<Limit> {
-    let mut all = Vec::new();
-    for (at, machine) in report.machines().enumerate() {
-        let series = machine.group(name).into_iter().flat_map(|group| {
-            group.series.iter().map(move |series| Drawn {
-                machine,
-                beside: at > 0,
-                series,
-                family: family(group, series.device),
-                index: index(group, series),
-            })
-        });
-        all.extend(series);
-    }
-    ceilings(report, &all, work)
+    ceilings(report, &coloured(report, name), work)
 }
 
-/// Place of a curve in its family's palette: by name within the group.
-pub(super) fn index(group: &Group, series: &Series) -> usize {
-    group
-        .on(series.device)
-        .position(|s| s.implementation == series.implementation && s.clock == series.clock)
-        .unwrap_or(0)
+/// Every curve of a group in its colour. Those that the plots have come first, so that these have a
+/// colour of their own, and the same one in the interactive chart.
+pub(super) fn coloured<'a>(report: &'a Assembled, name: &str) -> Vec<Drawn<'a>> {
+    let mut all = drawn(report, name);
+    let plotted = all.len();
+    for (at, machine) in report.machines().enumerate() {
+        let Some(group) = machine.group(name) else {
+            continue;
+        };
+        for series in &group.series {
+            if !all[..plotted]
+                .iter()
+                .any(|d| std::ptr::eq(d.series, series))
+            {
+                add(&mut all, machine, group, at > 0, series);
+            }
+        }
+    }
+    all
+}
+
+/// Adds a curve in the next colour of its family.
+fn add<'a>(
+    drawn: &mut Vec<Drawn<'a>>,
+    machine: &'a Machine,
+    group: &Group,
+    beside: bool,
+    series: &'a Series,
+) {
+    let family = family(group, series.device);
+    let index = drawn.iter().filter(|d| d.family == family).count();
+    drawn.push(Drawn {
+        machine,
+        beside,
+        series,
+        family,
+        index,
+    });
 }
 
 /// The curves that come first of the machine, and of each other machine those of its answers, or
@@ -209,15 +225,7 @@ fn drawn<'a>(report: &'a Assembled, name: &str) -> Vec<Drawn<'a>> {
     all.extend(beside);
     let mut drawn: Vec<Drawn> = Vec::new();
     for (machine, group, beside, series) in all {
-        let family = family(group, series.device);
-        let index = drawn.iter().filter(|d| d.family == family).count();
-        drawn.push(Drawn {
-            machine,
-            beside,
-            series,
-            family,
-            index,
-        });
+        add(&mut drawn, machine, group, beside, series);
     }
     drawn
 }

@@ -9,7 +9,7 @@ use crate::analysis::rate::{self, Work};
 use crate::analysis::telemetry;
 use crate::model::telemetry::{Telemetry, TelemetryEvent};
 use crate::model::topic::Unit;
-use crate::presentation::ink::{self, Family, Role};
+use crate::presentation::ink::{self, Family};
 use crate::report::assemble::Assembled;
 use crate::report::charts;
 use crate::report::page::answers::Answered;
@@ -39,14 +39,19 @@ fn group(report: &Assembled, name: &str, answers: &[Answered]) -> Value {
     let topic = report.topic(name);
     let work = rate::work(&groups);
     // Each curve with its machine, in the order in which the script counts them.
-    let mut all: Vec<(&Machine, &Group, &Series)> = Vec::new();
+    let mut all: Vec<(&Machine, &Series)> = Vec::new();
     for machine in report.machines() {
         if let Some(group) = machine.group(name) {
-            all.extend(group.series.iter().map(|series| (machine, group, series)));
+            all.extend(group.series.iter().map(|series| (machine, series)));
         }
     }
     let of_group = answers.iter().filter(|a| a.found.group == name);
-    let place = |series: &Series| all.iter().position(|(.., s)| std::ptr::eq(*s, series));
+    let place = |series: &Series| all.iter().position(|(_, s)| std::ptr::eq(*s, series));
+    let coloured = charts::coloured(report, name);
+    let class = |series: &Series| {
+        let drawn = coloured.iter().find(|d| std::ptr::eq(d.series, series))?;
+        Some(drawn.role().class())
+    };
     let roofs = |work| -> Vec<Value> {
         let limits = charts::limits(report, name, work);
         limits
@@ -62,7 +67,7 @@ fn group(report: &Assembled, name: &str, answers: &[Answered]) -> Value {
         "sizes": sizes(topic.unit),
         "compares": topic.compares,
         "unit": work.map(Work::unit),
-        "series": all.iter().map(|(machine, group, s)| series(report, group, machine, s, work)).collect::<Vec<_>>(),
+        "series": all.iter().map(|(machine, s)| series(report, machine, s, class(s), work)).collect::<Vec<_>>(),
         "answers": of_group.map(|a| answer(a, place(a.series))).collect::<Vec<_>>(),
         "host": report.machine.group(name).map(best),
         "flops": roofs(Work::Flop),
@@ -82,15 +87,11 @@ fn sizes(unit: Unit) -> &'static str {
 
 fn series(
     report: &Assembled,
-    group: &Group,
     machine: &Machine,
     series: &Series,
+    class: Option<String>,
     work: Option<Work>,
 ) -> Value {
-    let role = Role::Shade(
-        charts::family(group, series.device),
-        charts::index(group, series),
-    );
     let own = std::ptr::eq(machine, &report.machine);
     let rows: Vec<Value> = series
         .points
@@ -113,7 +114,7 @@ fn series(
         "machine": (!own).then(|| machine.hardware()),
         "own": own,
         "device": series.device,
-        "class": role.class(),
+        "class": class,
         "dash": ink::dash(series.clock),
         "clock": series.clock_name(),
         "counts": series.measures_work(),

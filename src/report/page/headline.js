@@ -76,11 +76,6 @@ const ready = (async () => {
     }
     return found;
   };
-  // The shades of a device are few: where there are more rows, every hue is taken.
-  const shade = (series) => {
-    const alike = group.series.filter((s) => s.device === series.device && s.own === series.own);
-    return series.device === "gpu" && alike.length > 6 ? `alone${alike.indexOf(series) % 11}` : series.class;
-  };
   const ofRows = () =>
     group.series.map((series, i) => ({
       plain: true,
@@ -88,7 +83,7 @@ const ready = (async () => {
       label: named(series),
       short: series.name.split("/")[1],
       series,
-      colour: colour(shade(series)),
+      colour: colour(series.class),
       width: series.machine ? 1.3 : 2,
       dash: series.dash,
       hollow: !!series.machine,

@@ -168,15 +168,9 @@ struct Canvas<'p> {
 
 impl Canvas<'_> {
     fn draw(&mut self, area: &Area, entries: &[Entry]) -> Drawn {
-        self.text(
-            area,
-            &self.plot.title.clone(),
-            (12, 18),
-            Role::Ink,
-            15,
-            HPos::Left,
-            true,
-        )?;
+        let title = self.plot.title.clone();
+        let size = title_size(&title, self.layout.width - 24);
+        self.text(area, &title, (12, 18), Role::Ink, size, HPos::Left, true)?;
         self.grid(area)?;
         self.limits(area)?;
         let curves = &self.plot.curves;
@@ -481,6 +475,12 @@ impl Canvas<'_> {
         let at = (x + legend::SAMPLE + number, y);
         self.text(area, &entry.label, at, text, 12, HPos::Left, false)
     }
+}
+
+/// Size at which a title fits a width: bold letters are up to 0.62 of their size wide.
+fn title_size(title: &str, width: i32) -> i32 {
+    let letters = title.chars().take(1000).count().max(1) as i32;
+    (width * 100 / (62 * letters)).clamp(9, 15)
 }
 
 fn role(curve: &Curve) -> Role {

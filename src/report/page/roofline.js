@@ -74,7 +74,8 @@ const roofline = (svg, overlay) => {
     begins.forEach((b, i) => {
       if (spots[i] === null) return;
       const label = make("span", { className: "line-label", textContent: b.label });
-      label.style.cssText = `left:${b.x}px;top:${spots[i] - LINE / 2}px;color:${b.ink}`;
+      label.title = b.label;
+      label.style.cssText = `left:${b.x}px;top:${spots[i] - LINE / 2}px;max-width:${Math.max(0, W - b.x)}px;color:${b.ink}`;
       overlay.append(label);
     });
     svg.setAttribute("aria-label", curves.map((c) => `${c.label}: up to ${words.rate(Math.max(...c.places.map((p) => p[1])), "FLOP/s")}`).join("; "));

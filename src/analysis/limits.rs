@@ -381,7 +381,7 @@ pub(crate) fn words(name: &str) -> &str {
     match name {
         "gpu_fma" => "GPU f32 multiply-adds",
         "gpu_copy" => "GPU memory copy",
-        "gpu_sgemm" => "cuBLAS SGEMM, a library's rate",
+        "gpu_sgemm" => "cuBLAS SGEMM, the rate of a library",
         "h2d_pinned" => "host to device, pinned",
         "d2h_pinned" => "device to host, pinned",
         "launch_latency" => "launch latency",

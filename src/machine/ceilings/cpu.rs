@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crate::machine::ceilings::cpu_memory;
 use crate::machine::ceilings::entry::Measured;
 use crate::machine::ceilings::vector::{CHAINS, VectorPath};
+use crate::presentation::units;
 
 /// Repetitions; the best counts. Whatever else runs on a CPU only ever slows it, and nothing may
 /// exceed a limit.
@@ -27,8 +28,9 @@ pub(crate) fn measure() -> Measured {
             rates.take(REPEATS).fold(0.0, f64::max),
             "FLOP/s",
             format!(
-                "{CHAINS} independent chains of {} f32 fused multiply-adds in registers, {threads} thread(s), best of {REPEATS}, before the first benchmark and after the last",
-                path.name()
+                "{CHAINS} independent chains of {} f32 fused multiply-adds in registers, {}, best of {REPEATS}, before the first benchmark and again after the last",
+                path.name(),
+                units::counted(threads, "thread")
             ),
         );
     }

@@ -85,8 +85,12 @@ pub(super) fn measure(path: VectorPath, measured: &mut Measured) {
         }
     };
     for (name, access, does) in [
-        ("cpu_read", Access::Read(path), "read"),
-        ("cpu_copy", Access::Copy, "copied, half to the other half"),
+        ("cpu_read", Access::Read(path), "reads its own part"),
+        (
+            "cpu_copy",
+            Access::Copy,
+            "copies one half of its own part to the other half",
+        ),
     ] {
         let points = sizes.iter().map(|&bytes| BandwidthPoint {
             bytes: (threads * bytes) as u64,
@@ -97,10 +101,19 @@ pub(super) fn measure(path: VectorPath, measured: &mut Measured) {
             BandwidthCurve {
                 points: points.collect(),
                 method: format!(
-                    "{does}, {threads} thread(s), each its own part again and again, bytes read plus written, best of {REPEATS}, before the first benchmark and after the last"
+                    "{} {does} repeatedly; bytes read plus written, best of {REPEATS}, before the first benchmark and again after the last",
+                    each_of(threads)
                 ),
             },
         );
+    }
+}
+
+/// Who does the same: `each of 16 threads`.
+fn each_of(threads: usize) -> String {
+    match threads {
+        1 => "one thread".to_owned(),
+        n => format!("each of {n} threads"),
     }
 }
 

@@ -196,7 +196,7 @@ fn sgemm(
         2.0 * (n as f64).powi(3) / ns * 1e9,
         "FLOP/s",
         format!(
-            "a library's rate and no limit: cuBLAS SGEMM, N = {n}, random data, median of {REPEATS}"
+            "the rate of a library, not a limit: cuBLAS SGEMM, N = {n}, random data, median of {REPEATS}"
         ),
     );
     Ok(())

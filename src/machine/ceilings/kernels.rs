@@ -123,11 +123,15 @@ pub(super) fn measure(
         copies.push(point(gpu, time, bytes, &work, &launch_copy)?);
     }
     for (name, points, does) in [
-        ("gpu_read", reads, "read"),
-        ("gpu_copy", copies, "copied, half to the other half"),
+        ("gpu_read", reads, "one launch reads the working set"),
+        (
+            "gpu_copy",
+            copies,
+            "one launch copies one half of the working set to the other half",
+        ),
     ] {
         let method = format!(
-            "{does} again and again in one launch, past the L1 cache, bytes read plus written, median of {REPEATS}"
+            "{does} repeatedly, bypassing the L1 cache; bytes read plus written, median of {REPEATS}"
         );
         let curve = BandwidthCurve { points, method };
         measured.curves.insert(name.to_owned(), curve);

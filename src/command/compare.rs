@@ -21,9 +21,9 @@ use crate::results::source::Source;
 /// Exit code: 0 clean, 1 slower (see --fail-on), 2 nothing could be compared.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What it was
+    /// The old results
     base: String,
-    /// What it is now
+    /// The new results
     new: String,
     /// Folder of the results
     #[arg(
@@ -33,7 +33,7 @@ pub(crate) struct Args {
         default_value = "target-reports/criterion"
     )]
     results: PathBuf,
-    /// What `crossover ab` has learnt of this machine: what two runs of the same code differ by
+    /// What `crossover ab` has learnt about this machine: by how much two runs of the same code differ
     #[arg(
         long,
         value_name = "FILE",

@@ -13,7 +13,7 @@ use crate::machine::fingerprint;
 use crate::model::environment::{Cpu, Environment, GpuInfo, PcieLink};
 use crate::suite::settings::Settings;
 
-/// Shows the machine: CPU, GPU, driver, libraries, and what disturbs a measurement
+/// Show the machine: CPU, GPU, driver, libraries, and what disturbs a measurement
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Print it as JSON, in the form that results store

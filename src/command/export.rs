@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::presentation::text::visible;
+use crate::presentation::units;
 use crate::results::export::export;
 use crate::suite::settings::Settings;
 
@@ -24,9 +25,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         eprintln!("left out: {reason}");
     }
     println!(
-        "{} benchmarks of {} run(s) in {}",
-        exported.benchmarks,
-        exported.runs,
+        "{} of {} in {}",
+        units::counted(exported.benchmarks, "benchmark"),
+        units::counted(exported.runs, "run"),
         visible(&arguments.destination.to_string_lossy())
     );
     Ok(ExitCode::SUCCESS)

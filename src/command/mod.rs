@@ -21,10 +21,10 @@ pub use bench::bench;
 
 use crate::presentation::text::visible_lines;
 
-/// Shows when a GPU beats the CPU, by how much, and where the time goes.
+/// Show when a GPU beats the CPU, by how much, and where the time goes.
 ///
-/// The benchmarks themselves run with `cargo bench`; this command is for what lies around
-/// them.
+/// The benchmarks themselves run with `cargo bench`; this command reports, compares, profiles and
+/// exports what they measured.
 #[derive(Parser)]
 #[command(version, after_help = VARIABLES)]
 struct Arguments {

@@ -9,15 +9,15 @@ use crate::suite::arguments::why_no_filter;
 
 /// Show where the time goes: kernels, copies and driver calls of GPU benchmarks
 ///
-/// Runs the benchmarks whose ids match with `--profile-time`, records what the device does, and
-/// ends in a table for each. The page of `crossover report` then draws one iteration of each as a
+/// Runs the benchmarks whose ids match, with `--profile-time`, records what the device does, and
+/// prints a table for each. The page of `crossover report` then draws one iteration of each as a
 /// timeline. In a checkout the benchmarks are those of `cargo bench`, in a bundle those beside this
 /// command. No result is changed.
 ///
 /// Exit code: that of the run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A regular expression over ids, such as 'graph_replay/gpu/.*/1024'
+    /// Regular expression that ids must match, such as 'graph_replay/gpu/.*/1024'
     filter: String,
     /// Seconds that each benchmark runs for, 1 or more
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]

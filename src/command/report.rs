@@ -7,10 +7,10 @@ use crate::report::assemble::Options;
 use crate::report::{readme, write};
 use crate::suite::settings;
 
-/// Make the report from stored results: crossovers, findings, plots and summary.json.
+/// Make the report from stored results: answers, findings, plots and summary.json.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Criterion's results.
+    /// Folder of Criterion's results.
     #[arg(
         long,
         value_name = "DIR",
@@ -21,15 +21,15 @@ pub(crate) struct Args {
     /// Where index.html, plots/ and summary.json go [default: beside the results].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Another machine's results to draw beside these; may be given several times.
+    /// Folder of another machine's results, to draw beside these; may be given several times.
     #[arg(long, value_name = "DIR")]
     with: Vec<PathBuf>,
     /// Leave out the reference machines in <OUT>/reference/.
     #[arg(long)]
     no_reference: bool,
     /// Also refresh the results in a README, between `<!-- crossover:begin -->` and
-    /// `<!-- crossover:end -->`: of the machines named with `--with`, else of the
-    /// reference, that with the most answers, else these.
+    /// `<!-- crossover:end -->`. They are those of the machines named with `--with`; without it,
+    /// those of the reference machine with the most answers; without a reference, these.
     #[arg(
         long,
         value_name = "FILE",

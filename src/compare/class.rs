@@ -73,9 +73,9 @@ impl fmt::Display for Class {
             None => f.write_str("unknown clock")?,
         }
         f.write_str(if self.short {
-            " under 20 µs a launch"
+            " under 20 µs per launch"
         } else {
-            " from 20 µs a launch"
+            " from 20 µs per launch"
         })
     }
 }

@@ -12,7 +12,7 @@ use crate::compare::judge::{CHANGE_ERROR, Drift, SAME_ERROR};
 use crate::compare::rows::{Judgement, Row};
 use crate::compare::verdict::Verdict;
 use crate::model::median::median;
-use crate::presentation::units::{change, percent_fine, time_fine};
+use crate::presentation::units::{change, counted, percent_fine, time_fine};
 
 /// Version of the JSON.
 pub(crate) const SCHEMA: u32 = 2;
@@ -134,9 +134,9 @@ impl Comparison {
     /// What the verdicts promise.
     pub(crate) fn promise(&self) -> String {
         format!(
-            "change of the median time; of the verdicts 'slower' and 'faster' {0} are false in the \
-             long run, and where nothing changed any is given with a probability of {0}; changes \
-             under {1} are not called",
+            "change of the median time; in the long run {0} of the verdicts 'slower' and 'faster' are \
+             false, and where nothing changed the probability of any such verdict is {0}; changes \
+             under {1} get no verdict",
             percent_fine(CHANGE_ERROR),
             percent_fine(self.threshold),
         )
@@ -191,7 +191,7 @@ impl Comparison {
         if noisy.len() > LISTED {
             let more = noisy.len() - LISTED;
             lines.push(format!(
-                "{more} more, which would take more pairs still: `--all` lists them"
+                "{more} more, which would take even more pairs: `--all` lists them"
             ));
         }
         lines
@@ -213,13 +213,13 @@ impl Comparison {
         let line = |drift: &Drift| {
             let finds = match self.resolution(&drift.class) {
                 Some(resolution) if resolution <= LARGEST_RESOLUTION => {
-                    format!("changes from {} on are found", percent_fine(resolution))
+                    format!("changes from {} on are detected", percent_fine(resolution))
                 }
                 Some(_) => format!(
-                    "only changes of more than {} are found",
+                    "only changes of more than {} are detected",
                     percent_fine(LARGEST_RESOLUTION)
                 ),
-                None => "no change is called".to_owned(),
+                None => "no change is detected".to_owned(),
             };
             format!(
                 "{}: {finds}; processes differ by {} ({}, {})",
@@ -239,7 +239,7 @@ impl Comparison {
             ("Left out or doubtful files", self.problems.clone()),
             ("Undecided", self.undecided()),
             (
-                "Resolution, of the typical benchmark of a class, with 95 % probability",
+                "Resolution for the typical benchmark of a class, with a probability of 95 %",
                 self.class_lines(),
             ),
             ("Code", self.notes.clone()),
@@ -345,11 +345,6 @@ impl Comparison {
         text.push('\n');
         text
     }
-}
-
-/// `1 pair`, `3 pairs`.
-fn counted(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 fn terminal_table(rows: &[&Row]) -> Table {

@@ -194,7 +194,7 @@ impl Journal {
     pub(super) fn confirm(&mut self, said: Vec<Confirmation>) {
         self.record.confirmations = said;
         if let Err(error) = runs::write(&self.record, &self.results) {
-            eprintln!("note: what the processes said is not kept: {error}");
+            eprintln!("note: what the child processes measured could not be kept: {error}");
         }
     }
 
@@ -248,8 +248,9 @@ impl Journal {
             let by_profile = self.by_profile;
             if by_profile > 0 {
                 eprintln!(
-                    "left out sizes of {by_profile} implementations: they are not in profile {}; \
+                    "left out sizes of {}: they are not in profile {}; \
                      CROSSOVER_PROFILE=full runs them",
+                    units::counted(by_profile, "implementation"),
                     self.record.profile
                 );
             }
@@ -269,9 +270,10 @@ impl Journal {
         }
         if let Some(not_run) = self.no_room {
             eprintln!(
-                "error: nothing more can be written to {}, and {not_run} benchmark(s) were not run; \
-                 make room there and run again: what was measured until then is kept",
-                self.results.display()
+                "error: nothing more can be written to {}; not run: {}. Make room there and run again: \
+                 what was measured until then is kept",
+                self.results.display(),
+                units::counted(not_run, "benchmark")
             );
         }
         if self.record.failed.is_empty() {

@@ -143,7 +143,10 @@ impl Measuring<'_> {
         let Some((why, first)) = first else {
             return Ok(());
         };
-        eprintln!("note: {} is measured once more: {why}", bench.id);
+        eprintln!(
+            "note: {} is unsteady and is measured again: {why}",
+            bench.id
+        );
         let takes_turns = self.turns.is_some();
         let settings = self.settings;
         let mut criterion = instance(&settings.results, self.sampling, self.time, takes_turns);
@@ -195,7 +198,7 @@ impl Measuring<'_> {
             (Ok(why), attempt) => {
                 if let Some(why) = why {
                     eprintln!(
-                        "note: {} stays unsteady: {why}; it decides nothing",
+                        "note: {} is still unsteady: {why}; no answer uses it",
                         bench.id
                     );
                 }
@@ -558,7 +561,7 @@ fn plausible(ns: f64, iterations: u64) -> Result<f64, RoutineError> {
     match ns > 0.0 && ns / iterations as f64 <= YEARS {
         true => Ok(ns),
         false => Err(format!(
-            "the routine times itself, and says {ns:e} ns for {iterations} iteration(s), which is \
+            "the routine times itself, and says {ns:e} ns for {iterations} iterations, which is \
              no time; look at its `time`"
         )
         .into()),

@@ -77,7 +77,7 @@ fn run(processes: &str, filter: &str) -> (tempfile::TempDir, RunRecord, String) 
 pub(crate) fn answered() {
     let (dir, run, said) = run("3", "sound");
     assert!(
-        said.contains("putting 1 question(s) to a process of its own, number 3"),
+        said.contains("confirming 1 answer in child process 3"),
         "{said}"
     );
     let [asked] = &run.confirmations[..] else {
@@ -109,7 +109,7 @@ pub(crate) fn answered() {
 pub(crate) fn not_asked() {
     for (processes, filter) in [("0", "sound"), ("2", "choice/cpu")] {
         let (_dir, run, said) = run(processes, filter);
-        assert!(!said.contains("question(s)"), "{said}");
+        assert!(!said.contains("confirming"), "{said}");
         assert_eq!(run.confirmations, []);
     }
     let (_dir, root) = measured();
@@ -141,7 +141,7 @@ pub(crate) fn interrupted() {
         .unwrap();
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let asks = |line: &std::io::Result<String>| line.as_ref().unwrap().contains("question(s)");
+    let asks = |line: &std::io::Result<String>| line.as_ref().unwrap().contains("confirming");
     assert!(lines.any(|line| asks(&line)));
     kill(pid, Signal::SIGTERM).unwrap();
     let said: Vec<String> = lines.map(Result::unwrap).collect();

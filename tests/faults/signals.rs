@@ -115,7 +115,7 @@ pub(crate) fn signals() {
 pub(crate) fn once_more() {
     let dir = tempfile::tempdir().unwrap();
     let signal = nix::sys::signal::Signal::SIGINT;
-    let words = "modes/cpu/two/4 is measured once more";
+    let words = "modes/cpu/two/4 is unsteady and is measured again";
     let (code, said) = interrupted_at(dir.path(), "modes", words, signal);
     assert_eq!(code, Some(130), "{said}");
     let summary = summary(dir.path());

@@ -6,11 +6,11 @@ use crate::command::verdict::VerdictArgs;
 
 /// Run two revisions together, in turns, and compare them pair by pair
 ///
-/// Both are started, and one at a time runs, sample by sample in the order A B B A: so both meet
-/// the same host. A process is a random draw, so several pairs of processes are run: all
-/// benchmarks in the first ones (`--pairs`), and then, in fresh processes until they are decided or
-/// the time is spent (`--budget`), those that may have changed. Only these later pairs make a
-/// benchmark slower or faster. A revision from before turns runs one after the other.
+/// Both sides are started, and only one of them runs at a time, sample by sample in the order
+/// A B B A, so both meet the same state of the host. Each process is a random draw, so several pairs
+/// of processes are run: the first ones (`--pairs`) run all benchmarks, later ones run those that may
+/// have changed, until these are decided or the time is spent (`--budget`). Only the later pairs can
+/// make the verdict slower or faster. A revision too old to take turns runs after the other one.
 ///
 /// A and B are git revisions, or bundle folders (each with an executable `run`). A is HEAD
 /// unless named; B is the work tree with its uncommitted changes unless named. Revisions are
@@ -26,20 +26,20 @@ pub(crate) struct Args {
     pub(super) a: Option<String>,
     /// The new code: a revision (the work tree by default) or a bundle folder
     pub(super) b: Option<String>,
-    /// Pairs of processes that run all benchmarks, at first
+    /// Pairs of processes at the start, which run all benchmarks
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) pairs: u32,
-    /// Minutes for all pairs, after which no other is begun; 0 judges by the first pairs alone
+    /// Minutes after which no further pair is started; 0 judges by the first pairs alone
     #[arg(long, value_name = "MINUTES", default_value_t = 7.0, value_parser = minutes)]
     pub(super) budget: f64,
-    /// Seconds that a side may take for one turn, set-up and analysis included, before it is
+    /// Seconds that a side may take for one turn, including set-up and analysis, before it is
     /// ended as hung
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub(super) turn_limit: u32,
     /// Only this bench target of the package (revisions only; may be repeated)
     #[arg(long = "bench", value_name = "NAME")]
     pub(super) benches: Vec<String>,
-    /// Folder under which the results of all runs are kept, and what they tell of this machine
+    /// Folder for the results of all runs, and for what they tell about this machine
     #[arg(long, value_name = "FOLDER", default_value = "target-reports/ab")]
     pub(super) results: PathBuf,
     #[command(flatten)]

@@ -12,6 +12,7 @@ use crate::command::ab::subject::Prepared;
 use crate::command::ab::turns;
 use crate::compare::comparison::{Comparison, Options, compare};
 use crate::compare::drift::KnownDrift;
+use crate::presentation::units;
 use crate::results::baseline::Baseline;
 use crate::results::layout::NEW;
 use crate::results::source::Source;
@@ -82,8 +83,8 @@ impl<'a> Pairs<'a> {
                 b.label()
             ),
             Some(only) => eprintln!(
-                "pair {pair}: {} undecided benchmark(s), {:.0} s of {:.0} s used",
-                only.len(),
+                "pair {pair}: {} still undecided, {:.0} s of {:.0} s used",
+                units::counted(only.len(), "benchmark"),
                 self.seconds(),
                 60.0 * self.args.budget
             ),

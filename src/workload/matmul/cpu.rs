@@ -112,12 +112,12 @@ pub fn gemm(problem: &Rc<Matmul>, share: Share) -> Made {
         ))
     };
     match share {
-        Share::Products => product(rectangular::over_batch, "a product a thread"),
+        Share::Products => product(rectangular::over_batch, "one product per thread"),
         Share::EachProduct if problem.shape.batch > 1 => {
             product(rectangular::within, "all threads in each product")
         }
         Share::EachProduct => product(rectangular::within, "all threads in the product"),
-        Share::Columns => product(rectangular::by_columns, "a block of columns a thread"),
+        Share::Columns => product(rectangular::by_columns, "one block of columns per thread"),
     }
 }
 

@@ -13,6 +13,7 @@ use crate::device::kernel::Source;
 use crate::machine::Monitor;
 use crate::machine::monitor::reading::Source as _;
 use crate::model::verified::Verified;
+use crate::presentation::units;
 use crate::timing::{CudaError, Launch};
 use crate::workload::matmul::precision::{PRECISION, Precision};
 use crate::workload::matmul::{Family, Matmul};
@@ -314,8 +315,9 @@ impl Routine for Window {
         let products = self.recorded().map_or(0, |recorded| recorded.products);
         vec![format!(
             "N = {ORDER}; one recording for all sizes, after {} s of idling; {SAMPLES} groups of \
-             {products} product(s) each",
-            PAUSE.as_secs()
+             {} each",
+            PAUSE.as_secs(),
+            units::counted(products as usize, "product")
         )]
     }
 }

@@ -33,7 +33,10 @@ pub(crate) fn of(series: &Series, benchmark: &Benchmark, machine: &Machine) -> O
             Some(Bottleneck {
                 kind: Kind::Launch,
                 share: Some(launch),
-                words: format!("at least {} of the time", units::percent(launch)),
+                words: format!(
+                    "launches take at least {} of the time",
+                    units::percent(launch)
+                ),
             })
         }
         (nearest, _) => nearest.map(|(share, _)| Bottleneck {

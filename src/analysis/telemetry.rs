@@ -57,17 +57,6 @@ impl Capped {
             None => format!("under {cap}"),
         }
     }
-
-    /// `: 1,365 MHz at 700 W`, for a table; empty where neither is known.
-    pub(crate) fn short(&self) -> String {
-        let clock = self.sm_clock_mhz.map(units::megahertz);
-        let cap = self.cap_w.map(|w| format!("{w:.0} W"));
-        let known: Vec<String> = [clock, cap].into_iter().flatten().collect();
-        match known.is_empty() {
-            true => String::new(),
-            false => format!(": {}", known.join(" at ")),
-        }
-    }
 }
 
 /// `the 700 W power cap`.

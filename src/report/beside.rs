@@ -25,7 +25,7 @@ pub(super) fn banner(report: &Assembled) -> Option<String> {
     let environment = report.machine.environment.as_ref();
     Some(match environment.is_some_and(|e| e.gpu.is_none()) {
         true => format!("There is no GPU here. The GPU figures are {of}."),
-        false => format!("Where nothing was measured on a GPU here, the GPU figures are {of}."),
+        false => format!("Where nothing was measured on the GPU here, the GPU figures are {of}."),
     })
 }
 

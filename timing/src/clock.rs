@@ -49,17 +49,19 @@ impl Clock {
     /// One sentence for a reader who meets the clock for the first time.
     pub const fn meaning(self) -> &'static str {
         match self {
-            Clock::Wall => "host clock, device idle before and synchronised after",
+            Clock::Wall => "host clock; the device is idle before and synchronised after",
             Clock::Events => {
-                "CUDA events around a batch of launches: the longer of launch rate and device time"
+                "CUDA events around a batch of launches: the longer of launching and device time"
             }
             Clock::EventsGated => {
                 "CUDA events around a batch queued behind a gate: device time without launch latency"
             }
             Clock::EventsCold => {
-                "one CUDA event pair per iteration after an L2 flush: device time from memory"
+                "one CUDA event pair per iteration after an L2 flush: device time with the data in memory"
             }
-            Clock::Submit => "host clock without synchronising: queueing only, not the work",
+            Clock::Submit => {
+                "host clock without synchronising: the time to queue the work, not to do it"
+            }
         }
     }
 

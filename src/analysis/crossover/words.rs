@@ -5,7 +5,7 @@ use crate::analysis::crossover::pairs::Found;
 use crate::analysis::crossover::search::Answer;
 use crate::presentation::units;
 
-/// `from N = 181 on; another run says 160 to 205; the median of 5 processes`.
+/// `from N = 181 on; another run would find 160 to 205; the median of 5 processes`.
 pub(crate) fn wins(f: &Found) -> String {
     format!("{}; {}", where_it_wins(f), rests_on(f))
 }
@@ -28,7 +28,9 @@ fn where_it_wins(f: &Found) -> String {
         let from = format!("from {symbol} = {} on", unit.from(c.size));
         let interval = unit.range(c.low, c.high);
         match (f.confirmed, c.measured) {
-            (Some(confirmed), _) => format!("{from}; another run says {interval}{}", or(confirmed)),
+            (Some(confirmed), _) => {
+                format!("{from}; another run would find {interval}{}", or(confirmed))
+            }
             (None, true) => from,
             (None, false) => format!("{from} (interpolated)"),
         }
@@ -87,7 +89,7 @@ pub(crate) fn at_largest(f: &Found) -> String {
     largest(f) + &capped
 }
 
-/// `26× faster at N = 4,096; another run says 24× to 28×`.
+/// `26× faster at N = 4,096; another run would find 24× to 28×`.
 pub(crate) fn largest(f: &Found) -> String {
     let at = f.topic.at(f.speedup_size as u64);
     let said = match f.speedup {
@@ -109,5 +111,5 @@ pub(crate) fn largest(f: &Found) -> String {
         ),
         _ => format!("{} to {}", slower(low), faster(high)),
     };
-    format!("{said}; another run says {others}")
+    format!("{said}; another run would find {others}")
 }

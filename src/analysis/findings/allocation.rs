@@ -16,12 +16,12 @@ const ALLOCATORS: [(Allocator, &str, &str); 3] = [
     (
         Allocator::MallocAsync,
         "malloc_async",
-        "with cuMemAllocAsync from a pool that gives its memory back at each synchronisation",
+        "with cuMemAllocAsync from a pool that releases its memory at each synchronisation",
     ),
     (
         Allocator::MallocAsyncKept,
         "malloc_async_kept",
-        "from a pool told to keep it",
+        "with cuMemAllocAsync from a pool told to keep its memory",
     ),
 ];
 
@@ -70,7 +70,7 @@ fn one(group: &Group) -> Option<Finding> {
             units::factor(r)
         ),
         Some(r) => format!(
-            ": such a pool is {} dearer than cuMemAlloc",
+            ": such a pool is {} more expensive than cuMemAlloc",
             units::factor(1.0 / r)
         ),
         None => String::new(),
@@ -82,9 +82,9 @@ fn one(group: &Group) -> Option<Finding> {
         format!(" That pool held {} at most.", units::binary(bytes as u64))
     });
     finding.text = format!(
-        "An allocation of {} in the loop costs, beside a buffer that is reused, {}{compared}.{held}",
+        "An allocation of {} in the loop costs, compared with a buffer that is reused, {}{compared}.{held}",
         units::binary(kept.size),
-        parts.join(", "),
+        parts.join("; "),
     );
     let rows = rests.iter().skip(1).map(|b| b.median_ns).zip(&costs);
     let rows = rows.map(|(total, (of, cost))| {
@@ -102,7 +102,7 @@ fn one(group: &Group) -> Option<Finding> {
     ];
     let rows = [reused].into_iter().chain(rows).collect();
     let caption = format!(
-        "What an allocation of {} in the loop costs, one word of it written.",
+        "What an allocation of {} in the loop costs, with one word of it written.",
         units::binary(kept.size)
     );
     let time = |of| at(group, of, kept.size).map(|b| b.median_ns);
@@ -112,7 +112,7 @@ fn one(group: &Group) -> Option<Finding> {
         finding
             .tabled(
                 caption,
-                &["memory from", "per iteration", "more than reuse"],
+                &["memory from", "per iteration", "more than reuse takes"],
                 rows,
             )
             .note(held.trim_start())

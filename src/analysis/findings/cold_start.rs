@@ -40,7 +40,7 @@ fn one(start: &Start, id: &str, what: &str) -> Option<Finding> {
         })
         .collect();
     let text = format!(
-        "The first {what} of a fresh process takes {}, {} a warm one ({}): {}",
+        "The first {what} of a new process takes {}, {} as long as a warm one ({}): {}",
         units::time(total),
         units::factor(total / warm.median_ns),
         units::time(warm.median_ns),

@@ -63,8 +63,8 @@ fn pinned_one(
         r => format!("{} slower than", units::factor(1.0 / r)),
     };
     let pays = match from {
-        Some(size) => format!("it pays from {} on", units::binary(size)),
-        None => "it pays at none of the measured sizes".into(),
+        Some(size) => format!("pinning pays from {} on", units::binary(size)),
+        None => "pinning pays at none of the measured sizes".into(),
     };
     let text = format!(
         "Copies {words} with pinned host memory are {compared} with pageable memory at {} ({}{of_link}, \
@@ -115,10 +115,13 @@ fn fixed_one(context: &Context, group: &Group) -> Option<Finding> {
     let link = context.machine.ceiling_of(up, "h2d_pinned");
     let worth = link.map(|link| link * up.median_ns * 1e-9);
     let of_link = worth.map_or(String::new(), |bytes| {
-        format!(", in which the link carries {}", units::bytes(bytes))
+        format!(
+            ", the time in which the link carries {}",
+            units::bytes(bytes)
+        )
     });
     let text = format!(
-        "A copy costs {} however small it is{of_link} ({} from pinned memory to the device{others}).",
+        "However small it is, a copy costs {}{of_link} ({} from pinned memory to the device{others}).",
         units::time(up.median_ns),
         units::binary(size),
     );

@@ -75,7 +75,7 @@ fn one(group: &Group) -> Option<Finding> {
         &[
             "format",
             "at most",
-            "parameters and theirs",
+            "parameters and their state",
             "activations",
             "workspace",
         ],

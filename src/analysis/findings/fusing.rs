@@ -34,7 +34,7 @@ fn launches(context: &Context, group: &Group) -> Option<Finding> {
         _ => format!("the {}s into one kernel", group.topic.part),
     };
     let mut text = format!(
-        "Fusing {what} {verb} {} per call at {}, where launches rule ({} against {})",
+        "Fusing {what} {verb} {} per call at {}, where launches dominate ({} against {})",
         units::time(saved.abs()),
         group.topic.at(fused.size),
         units::time(fused.median_ns),
@@ -43,7 +43,7 @@ fn launches(context: &Context, group: &Group) -> Option<Finding> {
     if let (Some(n), Some(each)) = (spared, each) {
         let kernels = if n == 1 { "launch" } else { "launches" };
         text += &format!(
-            ", {} for each of the {n} {kernels} that it spares",
+            ", {} for each of the {n} {kernels} that it avoids",
             units::time(each.abs())
         );
     }
@@ -81,8 +81,8 @@ fn traffic(group: &Group) -> Option<Finding> {
                 (",", format!(": it moves {moved} in place of {apart}"))
             }
             _ => (
-                ", where memory rules,",
-                ": it passes over the data once".to_owned(),
+                ", where memory bandwidth dominates,",
+                ": it reads and writes the data only once".to_owned(),
             ),
         },
         _ => (",", String::new()),

@@ -137,7 +137,7 @@ fn hybrid_one(group: &curves::Group) -> Option<Finding> {
     }
     let largest = pairs.last()?;
     let text = format!(
-        "With {moved} of the {steps} {part}s on the CPU, the values going down and up again each time, \
+        "With {moved} of the {steps} {part}s on the CPU, with the values copied to the host and back each time, \
          {} is {}.",
         group.topic.work,
         parts.join(" and ")

@@ -26,9 +26,7 @@ fn words(threads: u32) -> String {
     match threads {
         0 => "a pinned buffer".to_owned(),
         1 => "a thread that prefetches".to_owned(),
-        2 => "two such threads".to_owned(),
-        4 => "four".to_owned(),
-        n => n.to_string(),
+        n => format!("{n} such threads"),
     }
 }
 
@@ -93,12 +91,15 @@ fn one(group: &Group) -> Option<Finding> {
         let gain = units::factor(plain.median_ns / b.median_ns);
         vec![words, units::count(rate(b)), gain, share(b)]
     };
-    let first = row("pageable memory, each batch in its turn".to_owned(), plain);
+    let first = row(
+        "pageable memory, one batch after the other".to_owned(),
+        plain,
+    );
     let rows = others
         .iter()
         .map(|(name, words, b)| row(format!("{words} (gpu/{name})"), b));
     let caption = format!(
-        "What a loader of batches of {} reaches, each line with what the line above has too.",
+        "What a loader of batches of {} reaches; each line adds to the line above.",
         units::binary(plain.size)
     );
     let finding = finding.tabled(

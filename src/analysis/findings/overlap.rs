@@ -57,7 +57,7 @@ fn pieces_one(context: &Context, group: &Group) -> Option<Finding> {
         })
         .collect();
     let text = format!(
-        "{} in {count} pieces, copies both ways overlapping the {}, is {} in sequence at {} ({} \
+        "{} in {count} pieces, with copies both ways overlapping the {}, is {} in sequence at {} ({} \
          against {}{limit}). The best number of pieces: {}.",
         sentence(&group.topic.work),
         group.topic.part,
@@ -128,8 +128,8 @@ fn synced_one(group: &Group) -> Option<Finding> {
         _ => "hides something all the same",
     };
     let text = format!(
-        "{} in {pieces} pieces, the host waiting after each stage of each, {hides}: it takes {} at \
-         {}, {} in sequence.",
+        "{} in {pieces} pieces, with the host waiting after each stage of each piece, {hides}: it takes {} \
+         at {}, against {} in sequence.",
         sentence(&group.topic.work),
         units::time(synced.median_ns),
         group.topic.at(one.size),

@@ -118,14 +118,14 @@ fn formats_one(found: &Compared) -> Finding {
         .filter_map(|(from, to, words)| {
             let (from, to) = (at(*from)?, at(*to)?);
             Some(match from.median_ns / to.median_ns {
-                r if r >= 1.0 => format!("{words} buys {}", units::factor(r)),
+                r if r >= 1.0 => format!("{words} gains {}", units::factor(r)),
                 r => format!("{words} costs {}", units::factor(1.0 / r)),
             })
         })
         .collect();
     let steps = match halves.is_empty() {
         true => String::new(),
-        false => format!(" The step {}.", list(&halves)),
+        false => format!(" Going {}.", list(&halves)),
     };
     let text = format!(
         "{} at {} against {} ({}{}): {}.{steps}",
@@ -137,7 +137,7 @@ fn formats_one(found: &Compared) -> Finding {
         parts.join("; "),
     );
     let caption = format!(
-        "{} at {}, the same work in fewer bits.",
+        "{} at {} in lower precision.",
         sentence(&group.topic.work),
         group.topic.at(full.size)
     );
@@ -151,7 +151,7 @@ fn formats_one(found: &Compared) -> Finding {
         .gained(Technique::FewerBits, fastest, at)
 }
 
-/// f32 put together from products in fewer bits.
+/// f32 emulated by several products in lower precision.
 pub(super) fn splits(context: &Context) -> Vec<Finding> {
     let split = |role: &Role| role.split.is_some();
     context.each_group(|group| Some(splits_one(&Compared::new(group, split)?)))
@@ -167,36 +167,30 @@ fn splits_one(found: &Compared) -> Finding {
                 format!(" at {} its error", units::factor_fine(r))
             });
             let speed = speed(found.ratio(b));
-            format!("{} {speed}{at_error}", split_words(&b.role))
+            format!("{} ({speed}{at_error})", split_words(&b.role))
         })
         .collect();
     let text = format!(
-        "f32 put together from products in fewer bits, at {} against {}: {}.",
+        "f32 emulated by several products in lower precision, at {} against {}: {}.",
         found.group.topic.at(found.full.size),
         name(found.full, "SGEMM"),
         parts.join("; "),
     );
     let caption = format!(
-        "f32 at {}, put together from several products in fewer bits.",
+        "f32 at {}, emulated by several products in lower precision.",
         found.group.topic.at(found.full.size)
     );
     found.finding("precision.splits", text, caption)
 }
 
-/// `three of TF32 in runs of 1,024 terms`.
+/// `3 × TF32, partial sums of 1,024 terms`.
 fn split_words(role: &Role) -> String {
     let products = role.split.map_or(1, |split| split.products);
-    let count = match products {
-        3 => "three".to_owned(),
-        6 => "six".to_owned(),
-        9 => "nine".to_owned(),
-        n => n.to_string(),
-    };
     let run = role.split.and_then(|split| split.run);
     let runs = run.map_or(String::new(), |terms| {
-        format!(" in runs of {} terms", units::size(terms.into()))
+        format!(", partial sums of {} terms", units::size(terms.into()))
     });
-    format!("{count} of {}{runs}", role.format.name())
+    format!("{products} × {}{runs}", role.format.name())
 }
 
 pub(super) fn energy(context: &Context) -> Vec<Finding> {

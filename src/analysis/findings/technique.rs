@@ -51,7 +51,7 @@ impl Technique {
             Technique::Pin => "Pin host memory",
             Technique::Overlap => "Overlap copies and kernels",
             Technique::Prefetch => "Prefetch batches",
-            Technique::FewerBits => "Use fewer bits",
+            Technique::FewerBits => "Use lower precision",
             Technique::KeepPool => "Keep a memory pool",
             Technique::DoNotWait => "Do not wait for each kernel",
         }
@@ -61,17 +61,17 @@ impl Technique {
     pub(crate) fn against(self) -> &'static str {
         match self {
             Technique::MoveToGpu => {
-                "against the best CPU code, data in host memory where that was measured"
+                "against the best CPU code, with the data in host memory where that was measured"
             }
             Technique::KeepOnDevice => "against copying them there and back for each call",
-            Technique::Fuse => "against a kernel for each part",
+            Technique::Fuse => "against one kernel for each part",
             Technique::ReplayGraph => "against launching the kernels one by one",
             Technique::Pin => "against pageable memory",
-            Technique::Overlap => "against one after the other",
+            Technique::Overlap => "against running them one after the other",
             Technique::Prefetch => "against loading each batch when it is its turn",
             Technique::FewerBits => "against f32",
             Technique::KeepPool => "against cuMemAlloc and cuMemFree for each use",
-            Technique::DoNotWait => "against synchronising after each",
+            Technique::DoNotWait => "against synchronising after each of them",
         }
     }
 }

@@ -65,11 +65,11 @@ fn one(group: &Group) -> Option<Finding> {
     let sizes = readings.iter().map(|r| r.benchmark.size);
     let (smallest, largest) = (sizes.clone().min()?, sizes.max()?);
     let against = match by {
-        Truth::Size => "the truth",
+        Truth::Size => "the true time",
         Truth::Gated => "the gated time",
     };
     let mut text = format!(
-        "{}, what each clock shows over {against}. At {}: {}.",
+        "{}: the time that each clock shows, over {against}. At {}: {}.",
         sentence(&topic.work),
         topic.at(smallest),
         errors(&readings, smallest)
@@ -93,7 +93,7 @@ fn one(group: &Group) -> Option<Finding> {
         }
     }
     let caption = format!(
-        "{}: what each clock shows, over {against}.",
+        "{}: the time that each clock shows, over {against}.",
         sentence(&topic.work)
     );
     let small = format!("at {}", topic.at(smallest));

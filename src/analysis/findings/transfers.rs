@@ -38,8 +38,8 @@ pub(super) fn share(context: &Context) -> Vec<Finding> {
                 ),
             };
             let text = format!(
-                "{}, gpu/{} at {}: moving data takes {} of the time from host memory and \
-                 back ({}, of which the work alone needs {}){across}.",
+                "{}, gpu/{} at {}: moving the data takes {} of the time from host memory and \
+                 back ({}, of which the work alone takes {}){across}.",
                 group.topic.title,
                 series.implementation,
                 group.topic.at(total.size),
@@ -56,10 +56,10 @@ pub(super) fn share(context: &Context) -> Vec<Finding> {
                 .figure("work_ns", alone.median_ns)
                 .tabled(
                     format!(
-                        "{} from host memory and back: what moving the data takes of the time.",
+                        "{} from host memory and back: the share of the time that moving the data takes.",
                         sentence(&group.topic.work)
                     ),
-                    &["moved by", "at", "time", "moving", "least at any size"],
+                    &["moved by", "at", "time", "share of moving", "least at any size"],
                     vec![vec![
                         format!("gpu/{}", series.implementation),
                         group.topic.at(total.size),

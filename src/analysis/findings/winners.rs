@@ -67,7 +67,7 @@ fn verdict(f: &Found) -> String {
     if let Some(only) = words::only(f) {
         let does = match f.crossing.answer {
             Answer::Always => "beats",
-            Answer::Undecided => "is not told from",
+            Answer::Undecided => "cannot be told from",
             _ => "does not beat",
         };
         return format!("{does} the best CPU code {only}; {at_largest}");
@@ -79,7 +79,7 @@ fn verdict(f: &Found) -> String {
             unit.write(range.1 as u64)
         ),
         Answer::Undecided => format!(
-            "is told from the best CPU code at no measured size, {symbol} = {} to {}; {at_largest}",
+            "cannot be told from the best CPU code at any measured size, {symbol} = {} to {}; {at_largest}",
             unit.write(range.0 as u64),
             unit.write(range.1 as u64)
         ),
@@ -110,7 +110,7 @@ fn how(f: &Found, change: &Change) -> String {
     let interval = f.topic.unit.range(change.low, change.high);
     match (f.confirmed, change.measured) {
         (Some(confirmed), _) => format!(
-            "the median of {} processes; another run says {interval}{}",
+            "the median of {} processes; another run would find {interval}{}",
             confirmed.processes,
             words::or(confirmed)
         ),

@@ -122,7 +122,10 @@ impl Answered<'_> {
         if let Some(reach) = trust.reach {
             // Factors beyond two read better as such.
             marks.push(match reach < 2.0 {
-                true => format!("± {}", units::percent(reach - 1.0)),
+                true => format!(
+                    "±\u{a0}{}",
+                    units::percent(reach - 1.0).replace(' ', "\u{a0}")
+                ),
                 false => format!("within {}", units::factor(reach)),
             });
         }
@@ -145,8 +148,8 @@ impl Answered<'_> {
     pub(super) fn grade(&self) -> &'static str {
         match self.trust.grade() {
             Grade::Firm => "Firm",
-            Grade::Doubtful => "With doubts",
-            Grade::Thin => "One process",
+            Grade::Doubtful => "Uncertain",
+            Grade::Thin => "Unconfirmed",
         }
     }
 }

@@ -13,14 +13,14 @@ pub(super) fn section(report: &Assembled, all: &[Answered]) -> Markup {
             h2 { "The size from which the GPU is faster" }
             @if all.is_empty() {
                 p {
-                    "No answer: it takes CPU and GPU results of one group with sizes in common. "
+                    "There is no answer: it takes CPU and GPU results of one group at common sizes. "
                     "Run " code { "cargo bench" } " on a machine with a GPU, or name another \
                     machine's results with " code { "crossover report --with DIR" } "."
                 }
             } @else {
                 p.note {
                     "The range beside a size is where another run would find the crossover. The mark at \
-                     the end says how sure the answer is, and leads to the measurements behind it."
+                     the end of each answer says how sure it is, and leads to the measurements behind it."
                 }
             }
             div.cards {
@@ -66,7 +66,7 @@ fn line(answer: &Answered) -> Markup {
             p.limit {
                 @match &answer.bottleneck {
                     Some(b) => { "Limited by " b { (b.kind.name()) } ": " (b.words) }
-                    None => { "No limit known" }
+                    None => { "No limit is known" }
                 }
             }
             a class={ "trust " (grade) } href={ "#" (answer.anchor()) } {

@@ -17,11 +17,11 @@ pub(super) fn section(report: &Assembled, all: &[Answered]) -> Markup {
             section #evidence {
                 h2 { "How sure the answers are" }
                 p {
-                    "An answer is firm if several processes of their own agree on it, in each of which the \
-                     best CPU code and the GPU's take turns; if another run would find the speedup within \
-                     25 %; and if nothing held the GPU's clock down. One process is not enough: processes of \
-                     the same code differ by where their memory lies, by what else the host runs, and by what \
-                     a launch costs in each of them."
+                    "An answer is firm if several processes agree on it, if another run would find a speedup \
+                     within 25 % of it, and if nothing held the GPU's clock down. Each of these processes is \
+                     started for this purpose, and lets the best CPU code and the GPU code take turns. One \
+                     process is not enough: processes of the same code differ by where their memory lies, by \
+                     what else the host runs, and by what a launch costs in each of them."
                 }
                 @for group in all.chunk_by(|a, b| a.found.group == b.found.group) {
                     details {
@@ -36,7 +36,6 @@ pub(super) fn section(report: &Assembled, all: &[Answered]) -> Markup {
 
 fn one(report: &Assembled, answer: &Answered) -> Markup {
     let (f, trust) = (answer.found, &answer.trust);
-    let unit = f.topic.unit;
     let environment = answer.machine.environment.as_ref();
     let uuid = environment.and_then(|e| e.gpu.as_ref()?.uuid.as_ref());
     let run = |name: &String| {
@@ -71,11 +70,11 @@ fn one(report: &Assembled, answer: &Answered) -> Markup {
             }
             @if f.processes.is_empty() {
                 p.note {
-                    "These results were not put to several processes. A run of "
-                    code { "cargo bench" } " does so after its groups."
+                    "No further processes confirmed this answer. A run of "
+                    code { "cargo bench" } " starts them after its groups."
                 }
             } @else {
-                p.note { "Sizes in " (f.topic.symbol) " from " (unit.write(f.crossing.range.0 as u64)) " to " (unit.write(f.crossing.range.1 as u64)) " were asked about." }
+                p.note { "The processes searched from " (f.topic.at(f.crossing.range.0 as u64)) " to " (f.topic.at(f.crossing.range.1 as u64)) "." }
             }
         }
     }
@@ -101,7 +100,7 @@ fn processes(answer: &Answered) -> Markup {
         @if !all.is_empty() {
             (table::scroll(&what, html! {
                 table.matrix {
-                    caption { "CPU over GPU time in each process" }
+                    caption { "CPU time over GPU time in each process" }
                     thead { tr {
                         th scope="col" { (answer.found.topic.symbol) }
                         @for at in 1..=all.len() { th.n scope="col" { (at) } }

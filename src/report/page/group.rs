@@ -170,7 +170,10 @@ fn answers(report: &Assembled, name: &str) -> Markup {
     let first = |machine: Option<&Machine>, f: &Found| {
         f.headline && (machine.is_none() || all.iter().all(|(m, _)| m.is_some()))
     };
-    let more = format!("all {} implementations, with clock and interval", all.len());
+    let more = format!(
+        "show all {} implementations, with clock and interval",
+        all.len()
+    );
     let title = report.topic(name).title;
     html! {
         h3 id={ "answers-" (safe(name)) } { "Where the GPU overtakes the best CPU code" }
@@ -223,17 +226,17 @@ fn break_even(report: &Assembled, group: &str) -> Markup {
     html! {
         h3 { "How often data must be used to pay for moving it" }
         p.note {
-            "How many operations, by gpu/" (first.resident) ", must use data that were moved once before the \
-             GPU is ahead of the best CPU code. 1: a single operation is enough. Never: the CPU is faster even \
-             when the data are on the device already."
-            @if any_calls { " The last column counts the calls, with the data on the device, after which a new process has made up for its start." }
+            "Data are moved once and then used by several operations of gpu/" (first.resident) ": how many does it \
+             take until the GPU is ahead of the best CPU code? 1: a single operation is enough. Never: the CPU \
+             is faster even when the data are on the device already."
+            @if any_calls { " The last column says after how many calls, with the data on the device, a new process has made up for its cold start." }
         }
-        (table::table(&format!("{}: operations that pay for moving data", topic.title), &format!("{}-reuse", safe(group)), None, html! {
+        (table::table(&format!("{}: operations until moving the data is paid", topic.title), &format!("{}-reuse", safe(group)), None, html! {
             table.matrix {
                 thead { tr {
                     th { (topic.symbol) }
                     @for t in &tables { th.n { "moved by " (table::breakable(&format!("gpu/{}", t.transfer))) } }
-                    @if any_calls { th.n { "calls that pay for the cold start" } }
+                    @if any_calls { th.n { "calls until the cold start is paid" } }
                 } }
                 tbody {
                     @for size in &sizes {
@@ -302,19 +305,15 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
     let is_front = |s: &Series| front.iter().any(|f| std::ptr::eq(*f, s));
     let (first, rest): (Vec<&Series>, Vec<&Series>) =
         group.series.iter().partition(|s| is_front(s));
-    let more = match rest.len() {
-        0 if first.len() > early.len() => Some("all implementations".to_owned()),
-        0 => None,
-        1 => Some("one more implementation".to_owned()),
-        n => Some(format!("{n} more implementations")),
-    };
+    let is_short = !rest.is_empty() || first.len() > early.len();
+    let more = is_short.then(|| format!("show all {} implementations", group.series.len()));
     let of_rest = |at: usize| at >= first.len();
     let columns: Vec<&Series> = first.iter().chain(&rest).copied().collect();
     let title = format!("{}: times", topic.title);
     html! {
         h3 { "Times" @if !report.others.is_empty() { ", " (machine.hardware()) } }
         p.note {
-            "Medians of one iteration"
+            "Median time per iteration"
             @if topic.compares { "; the fastest of each size is marked" }
             "." (any_slowed(group)) (any_unsteady(group))
         }
@@ -378,8 +377,8 @@ fn bars(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Mar
     html! {
         h3 { "Times" @if !report.others.is_empty() { ", " (machine.hardware()) } }
         p.note {
-            @if drawn { "Medians of one iteration, longest first; the bars are logarithmic." }
-            @else { "Medians of each phase, in a fresh process and once more in the same, longest first." }
+            @if drawn { "Median time per iteration, longest first; the bars are logarithmic." }
+            @else { "Median time of each phase, in a new process and again in the same process, longest first." }
             (any_slowed(group)) (any_unsteady(group))
         }
         (table::table(&format!("{}: times", group.topic.title), &format!("{}-times", safe(&group.name)), None, html! { table.bars.undrawn[!drawn] {
@@ -417,7 +416,7 @@ fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> 
                 "All figures: " (group.benchmarks().count()) " benchmarks"
                 @if !std::ptr::eq(machine, &report.machine) { ", " (machine.hardware()) " (another machine)" }
             }
-            (table::table(&format!("{}: all figures, {}", group.topic.title, machine.hardware()), &format!("{}-figures", safe(&group.name)), Some("all columns"), html! {
+            (table::table(&format!("{}: all figures, {}", group.topic.title, machine.hardware()), &format!("{}-figures", safe(&group.name)), Some("show all columns"), html! {
                 table.plain.figures {
                     thead { tr {
                         th { "benchmark" } th data-v="median, ns" { "median" } th data-v={ "rate" (unit) } { "rate" } th { "share of the limit" }
@@ -477,13 +476,19 @@ fn energy(series: &Series, index: usize, work: Option<Work>) -> String {
 
 /// The mark of a benchmark whose clock was held down, and what did it.
 fn slowed(b: &Benchmark, machine: &Machine) -> Markup {
-    let words = telemetry::slowed(b);
+    let words = telemetry::slowed(b).join(", ");
     let capped = telemetry::capped(b, machine.environment.as_ref());
+    let all = capped.map_or(words.clone(), |capped| {
+        format!("{words}: {}", capped.words())
+    });
     html! {
         @if !words.is_empty() {
-            small.slowed title=[capped.map(|c| c.words())] {
-                "▾ " (words.join(", "))
-                @if let Some(capped) = capped { (capped.short()) }
+            small.slowed title=(all) {
+                "▾ "
+                @match capped.and_then(|capped| capped.sm_clock_mhz) {
+                    Some(mhz) => (units::megahertz(mhz)),
+                    None => (words),
+                }
             }
         }
     }
@@ -497,8 +502,9 @@ fn any_slowed(group: &Group) -> Markup {
         @match count.count() {
             0 => {}
             n => {
-                " ▾ marks times during which the GPU's clock was held down, " (n) " of "
-                (group.benchmarks().count()) "; the table of all figures says when and why."
+                " ▾ marks times during which the GPU's clock was held down (" (n) " of "
+                (group.benchmarks().count()) "), with the median SM clock where the power cap did it; the \
+                table of all figures says when and why."
             }
         }
     }
@@ -513,7 +519,7 @@ fn any_unsteady(group: &Group) -> Markup {
     let count = group.benchmarks().filter(|b| b.unsteady.is_some()).count();
     html! {
         @if count > 0 {
-            " ± marks times with unsteady samples, " (count) " here: they are shown, and left out of \
+            " ± marks times with unsteady samples (" (count) " here), which are shown but left out of \
              answers and findings."
         }
     }

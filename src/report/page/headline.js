@@ -118,7 +118,7 @@ const ready = (async () => {
     const any = drawStrip(lanes, geometry);
     const legend = kinds.map((kind) => make("span", {}, make("i", { className: `k-${kind}` }), kind));
     const which = visible.length > MOST_LANES ? `What limits the first ${MOST_LANES} curves` : "What limits it";
-    $("c-kinds").replaceChildren(`${which}, with the share of that limit that is reached: `, ...legend);
+    $("c-kinds").replaceChildren(`${which}, and the share of that limit that is reached: `, ...legend);
     $("c-kinds").hidden = !any;
   };
 
@@ -153,7 +153,7 @@ const ready = (async () => {
     const absent = series.find((s) => s.counts && !rowAt(s, size) && s.rows.some((r) => r[0] < size) && s.rows.some((r) => r[0] > size));
     if (absent) return `No winner at ${at(size)}: ${named(absent)} was not run there.`;
     if (doubt) return `No winner at ${at(size)}: ${named(doubt.series)} is unsteady.`;
-    let said = `Fastest at ${at(size)}, by the run itself: ${time}`;
+    let said = `Fastest at ${at(size)} in the run's own process: ${time}`;
     if (base && base.series !== best.series) {
       const ratio = base.row[1] / best.row[1];
       said += `, ${ratio >= 1 ? `${words.factor(ratio)} faster` : `${words.factor(1 / ratio)} slower`} than ${base.series.name} (${words.time(base.row[1])})`;
@@ -174,7 +174,7 @@ const ready = (async () => {
   };
   const open = (curve, size, label) => {
     const found = benchmark(curve, size);
-    const name = make("button", { type: "button", className: "open", textContent: label, disabled: !found, title: "All that is known of this benchmark" });
+    const name = make("button", { type: "button", className: "open", textContent: label, disabled: !found, title: "Show everything that was measured of this benchmark" });
     name.addEventListener("click", () => {
       chosen = curve.key;
       details(true);
@@ -253,13 +253,13 @@ const ready = (async () => {
     const any = drawRoofline(group, placed);
     $("c-roofline").parentElement.hidden = !any;
     $("c-roof-note").textContent = any
-      ? "A line per row, a point per size, the largest size the largest point. The horizontal lines are what the arithmetic of this machine reaches, the dashed ones what its memories, caches and link carry. A row that moves data between host and device is placed by the bytes that cross the link, each other row by the bytes that its kernels read and write."
-      : "No row of this group counts both its FLOP and its bytes, so none has a place in a roofline.";
+      ? "Each implementation is a line with one point per size; the largest point is the largest size. The horizontal lines are the peaks of this machine's arithmetic, the dashed ones the bandwidths of its memories, caches and link. An implementation that moves data between host and device is placed by the bytes that cross the link, any other by the bytes that its kernels read and write."
+      : "No implementation of this group counts both its FLOP and its bytes, so none has a place in a roofline.";
   };
 
   const CAPTIONS = {
-    speedup: "Speedup over the best CPU code by size: above 1× the GPU is faster",
-    time: "Time of one iteration by size",
+    speedup: "Speedup over the best CPU code by size; above 1× the GPU is faster",
+    time: "Time per iteration by size",
     rate: "Throughput by size, with what limits it",
   };
   const describe = () => {
@@ -285,14 +285,14 @@ const ready = (async () => {
     const crossings = state.rows === "answers" || speedup ? group.answers.map((answer, i) => ({ answer, curve: ofCrossing(answer, i) })).filter(({ answer, curve }) => answer.size && curve) : [];
     const limits = state.show === "rate" ? (group.unit === "FLOP/s" ? group.flops : group.bytes) : [];
     if (!visible.some((curve) => reading(curve, state.at))) state.at = usual();
-    $("c-caption").textContent = `${CAPTIONS[state.show]}${speedup && state.rows === "answers" ? "; bands: where another process would lie" : ""}`;
+    $("c-caption").textContent = `${CAPTIONS[state.show]}${speedup && state.rows === "answers" ? "; the bands show where another process would lie" : ""}`;
     chart.show({
       x: { log: state.x === "log", base: group.sizes === "time" ? 10 : 2, words: (v) => words.brief(sized(Number(v.toPrecision(12)))), label: group.axis },
       y: { log: state.y === "log", words: (v) => (v ? words.brief(text(v)) : "0") },
       curves: visible.map((curve) => ({ ...curve, banded: bands && curve.banded })),
       crossings: crossings.map(({ answer, curve }) => ({
         size: answer.size, low: answer.low, high: answer.high, colour: curve.colour,
-        text: answer.from, title: `${answer.phrase}: ${answer.from}, another run says ${answer.range}`,
+        text: answer.from, title: `${answer.phrase}: ${answer.from}, another run would find ${answer.range}`,
       })),
       lines: limits.map((limit) => ({ ...limit, colour: colour(limit.cpu ? "--cpu" : "--gpu") })),
       even: speedup,

@@ -50,7 +50,7 @@ pub(super) fn section() -> Markup {
             }
             p.note #c-keys {
                 "Arrow keys move the cursor, Home and End go to its ends, + and − zoom, Page Up and Page Down \
-                 move the view, Escape shows everything. Or drag over the part to enlarge. "
+                 move the view, Escape shows everything. Or drag the mouse over the part to enlarge. "
                 a #c-link href="#chart" { "Link to this view" }
             }
             details #c-table { summary { "The values as a table" } (table::scroll("Values of the chart", html! {})) }
@@ -65,10 +65,10 @@ pub(super) fn section() -> Markup {
                 h3 #c-name aria-live="polite" {}
                 dl.facts #c-facts {}
                 figure #c-telemetry {
-                    figcaption.note { "The GPU while it was warmed up and sampled, from NVML ten times a second" }
+                    figcaption.note { "The GPU during warm-up and sampling, read from NVML ten times per second" }
                     svg role="img" {}
                     ol #c-events {}
-                    p.note #c-calm { "Nothing held the clock down." }
+                    p.note #c-calm { "Nothing held the GPU's clock down." }
                 }
             }
         }
@@ -90,7 +90,7 @@ fn controls() -> Markup {
     html! {
         div.controls {
             (choice("show", "Show", &[("speedup", "speedup"), ("time", "time"), ("rate", "throughput")]))
-            (choice("rows", "Curves", &[("answers", "the answers"), ("all", "all rows")]))
+            (choice("rows", "Curves", &[("answers", "the answers"), ("all", "all implementations")]))
             (choice("x", "Size", &[("log", "log"), ("lin", "linear")]))
             (choice("y", "Values", &[("log", "log"), ("lin", "linear")]))
             div.zoom role="group" aria-label="Zoom" {

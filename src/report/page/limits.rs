@@ -38,10 +38,10 @@ pub(super) fn section(report: &Assembled) -> Markup {
         section #limits {
             h2 { "Measured limits" }
             p {
-                "A benchmark is held against what its own run measured; these are the newest. On \
-                 the GPU the peak of a number format is multiprocessors times FLOP per clock \
-                 (NVIDIA's documents) times the SM clock that was seen while it ran; the plots draw it at \
-                 the device's highest clock."
+                "Each benchmark is compared with the limits that its own run measured; these are the \
+                 newest. On the GPU the peak of a number format is the number of multiprocessors times FLOP \
+                 per clock (from NVIDIA's documents) times the SM clock during the benchmark; the plots draw \
+                 it at the device's highest clock."
             }
             @for machine in report.machines().filter(has) {
                 @if !report.others.is_empty() { h3 { (machine.hardware()) @if machine.other { " (another machine)" } } }
@@ -49,7 +49,7 @@ pub(super) fn section(report: &Assembled) -> Markup {
                 (bandwidth(&machine.limits, &machine.hardware()))
             }
             @if !report.machines().any(|m| has(&m)) {
-                p { "None were measured." }
+                p { "No limits were measured." }
             }
         }
     }
@@ -57,7 +57,7 @@ pub(super) fn section(report: &Assembled) -> Markup {
 
 fn ceilings(limits: &Limits, whose: &str) -> Markup {
     html! {
-        (table::table(&format!("Measured limits, {whose}"), "limits", Some("how each was measured"), html! {
+        (table::table(&format!("Measured limits, {whose}"), "limits", Some("show how each was measured"), html! {
             table.plain {
                 thead { tr { th { "Limit" } th.n { "Measured" } th.rest { "How" } } }
                 tbody {

@@ -36,7 +36,7 @@ pub(super) fn page(report: &Assembled, sections: &[Section], out: &std::path::Pa
         main {
             @if machine.other {
                 p.notice {
-                    "No results were measured here yet. These are the committed figures of another \
+                    "Nothing was measured here yet. These are the committed figures of another \
                      machine, " strong { (machine.hardware()) } ". Run " code { "cargo bench" }
                     " to put this machine's own beside them."
                 }
@@ -112,7 +112,7 @@ fn environment(machine: &Machine) -> Markup {
             format!("{}, profile {}", runs::when(run), run.profile),
         ));
         if run.finished.is_none() {
-            facts.push(("Run", "was interrupted or is not over".into()));
+            facts.push(("Run", "interrupted, or not finished yet".into()));
         }
     }
     let memory = |bytes: Option<u64>| bytes.map(|b| format!(", {}", units::bytes(b as f64)));
@@ -186,25 +186,27 @@ fn reading(report: &Assembled) -> Markup {
                 @for clock in Clock::ALL {
                     div { dt { (clock_line(Some(clock))) (clock.name()) } dd { (clock.meaning()) } }
                 }
-                div { dt { (clock_line(None)) "unknown" } dd { "the result has no crossover.json, so its clock is unknown; such a time of a GPU is no part of an answer" } }
+                div { dt { (clock_line(None)) "unknown" } dd { "the result has no crossover.json, so its clock is unknown; a GPU time like this counts for no answer" } }
             }
             p {
                 "Times are medians with Criterion's confidence interval. The CPU side of an answer is the \
-                 fastest CPU code at each size. With the data on the device, a time with its launch \
-                 included answers; gated times are device time alone. \
-                 At a size one side counts as the faster if the interval of the ratio excludes 1 and the medians \
-                 differ by 2 % or more. Samples in two modes, or with an interval wider than 10 % of the median, are taken \
-                 once more; what is unsteady then as well (±) decides nothing. Between sizes curves are \
-                 interpolated linearly on logarithmic axes. "
+                 fastest CPU code at each size. Where the data are on the device, answers rest on times that \
+                 include the launch; gated times are device time alone. \
+                 At a given size one side counts as faster if the interval of the ratio excludes 1 and the medians \
+                 differ by 2 % or more. Between sizes, curves are interpolated linearly on logarithmic axes."
+            }
+            p {
+                "A benchmark whose samples lie in two modes, or whose median has an interval wider than 10 % \
+                 of it, is measured again; if it is still unsteady (±), no answer and no finding uses it. "
                 em { "Partly from the L2 cache" }
-                " stands in place of a share where kernels find data there that the kernel before them \
-                 left, so that no bandwidth is their limit."
+                " stands in place of a share where a kernel finds data in the L2 cache that the kernel before \
+                 it left there, so that no single bandwidth is its limit."
             }
             @if report.machines().any(counted) {
                 p {
-                    "The energy of an iteration is that of the whole device by its own counter, over \
-                     0.3 s of iterations or more; it is absent where something else ran between them. \
-                     Devices renew the counter as rarely as ten times a second: take it as good to a third."
+                    "The energy of an iteration is that of the whole device, read from the device's own counter \
+                     over at least 0.3 s of iterations; it is absent where something else ran between them. \
+                     Some devices update the counter only ten times per second, so it may be off by a third."
                 }
             }
         }
@@ -242,7 +244,7 @@ fn left_out(machine: &Machine) -> Markup {
                     ("Failed", machine.failed().iter().map(|f| (&*f.id, &*f.error)).collect::<Vec<_>>()),
                     ("Not shown", machine.problems.iter().map(|p| (&*p.what, &*p.reason)).collect()),
                     ("Not reached", machine.not_reached().into_iter().map(|id| (id, NOT_REACHED)).collect()),
-                    ("Unsteady, deciding nothing", unsteady),
+                    ("Unsteady, so left out of answers", unsteady),
                     ("Skipped", machine.skipped().iter().map(|s| (&*s.id, &*s.reason)).collect()),
                 ] {
                     @if !items.is_empty() {

@@ -31,10 +31,10 @@ pub(super) fn profiles(report: &Assembled, group: &str, out: &Path) -> Markup {
             @if !sizes.is_empty() {
                 h3 { "Where the time goes" @if several { ", " (machine.hardware()) } }
                 p.note {
-                    "One iteration from an idle device until it is idle again, and below it what \
-                     many of them back to back come to. Recorded with CUPTI, which makes every call \
-                     longer, and without a gate: where the host launches kernels one by one, the \
-                     device looks idler than it is."
+                    "One iteration, from an idle device until it is idle again, and below it the totals of \
+                     many iterations back to back. CUPTI recorded them, which makes every call longer, and \
+                     without a gate: where the host launches kernels one by one, the device looks idler \
+                     than it is."
                 }
                 @for (size, profiled) in &sizes { (of_size(report, group, *size, profiled, machine, out)) }
                 @if left_out > 0 {

@@ -34,7 +34,7 @@ pub(super) fn runs(machine: &Machine) -> Markup {
                                     td { (commit(run)) }
                                     td { (run.profile) }
                                     td { @for argument in run.arguments.iter().filter(|a| *a != "--bench") { code { (argument) } " " } }
-                                    td { @if run.finished.is_some() { "finished" } @else { "interrupted, or not over" } }
+                                    td { @if run.finished.is_some() { "finished" } @else { "interrupted, or not finished yet" } }
                                     td.n { (results) }
                                 }
                             }

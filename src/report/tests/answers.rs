@@ -85,9 +85,9 @@ fn the_answer_is_that_of_the_processes_with_an_interval() {
         assert!((least..most).contains(&end), "{name} is {end}");
     }
     for text in [
-        "from N = 96 on; another run says ",
+        "from N = 96 on; another run would find ",
         "; the median of 5 processes",
-        "16× faster at N = 1,536; another run says ",
+        "16× faster at N = 1,536; another run would find ",
     ] {
         assert!(page.contains(text), "{text}");
     }

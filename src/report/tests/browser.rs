@@ -187,12 +187,50 @@ fn the_chart_shows_what_the_raw_points_say() {
         for script in [
             "unpacked().then(({ groups }) => groups
                .find(g => g.name === 'matmul').answers.find(a => a.question === 'queued').size)",
-            "Number(document.querySelector('[data-answer=\"matmul/queued\"]').dataset.size)",
-        ] {
-            let shown = browser.eval(script)?.as_f64().unwrap();
+                "Number(document.querySelector('[data-answer=\"matmul/queued\"]').dataset.size)",
+            ] {
+                let shown = browser.eval(script)?.as_f64().unwrap();
+                assert!(
+                    (shown / planted - 1.0).abs() < 1e-6,
+                    "{shown} is not {planted}"
+                );
+            }
+            for selector in [
+                "[data-answer=\"matmul/queued\"]",
+                ".cross-label",
+                "#c-answers .says b",
+            ] {
+                let text = text(browser, selector)?;
+                let number = text.trim_start_matches("N ≥ ");
+                assert!(
+                    (number.parse::<f64>()? / planted - 1.0).abs() < 0.01,
+                    "{text} is not {planted}"
+                );
+            }
+
+            // Each answer is a curve with its name at the end.
+            assert_eq!(labels_are_apart(browser)?, 3 + 3);
+            assert_eq!(
+                browser.eval("document.querySelectorAll('#c-answers li').length")?,
+                3
+            );
+            for fact in ["another process", "is faster"] {
+                let caption = text(browser, "#c-caption")?;
+                assert!(caption.contains(fact), "{caption}");
+            }
+            let panel = text(browser, "#c-answers")?;
+            assert!(panel.contains("limited by compute: "), "{panel}");
+            assert!(panel.contains("Unconfirmed: one process"), "{panel}");
+
+            // The smallest size: the CPU wins there; the largest: the GPU.
+            browser.eval("document.querySelector('#c-plot').focus()")?;
+            browser.press("Home")?;
+            let smallest = said(browser)?;
+            assert!(smallest.starts_with("N = 4: "), "{smallest}");
+            let winner = text(browser, "#c-winner")?;
             assert!(
-                (shown / planted - 1.0).abs() < 1e-6,
-                "{shown} is not {planted}"
+                winner.starts_with("Fastest at N = 4 in the run's own process: cpu/best"),
+                "{winner}"
             );
         }
         for selector in [
@@ -203,8 +241,8 @@ fn the_chart_shows_what_the_raw_points_say() {
             let text = text(browser, selector)?;
             let number = text.trim_start_matches("N ≥ ");
             assert!(
-                (number.parse::<f64>()? / planted - 1.0).abs() < 0.01,
-                "{text} is not {planted}"
+                winner.contains("N = 8,192 in the run's own process: gpu/cublas-eager"),
+                "{winner}"
             );
         }
 

@@ -455,7 +455,7 @@ fn a_step_of_several_kernels_has_findings_by_its_roles() {
         "{launches}"
     );
     assert!(
-        launches.contains("for each of the 13 launches that it spares"),
+        launches.contains("for each of the 13 launches that it avoids"),
         "{launches}"
     );
     let traffic = text("fusing.traffic");
@@ -472,7 +472,7 @@ fn a_step_of_several_kernels_has_findings_by_its_roles() {
     // Not against the work in fewer bits, which takes 8 us.
     let transfers = text("transfers.training.transfer-pinned");
     assert!(
-        transfers.contains("takes 75 %") && transfers.contains("the work alone needs 20.0 µs"),
+        transfers.contains("takes 75 %") && transfers.contains("the work alone takes 20.0 µs"),
         "{transfers}"
     );
     assert_eq!(

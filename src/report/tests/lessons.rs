@@ -100,7 +100,7 @@ fn cold_start_is_put_together_from_its_phases() {
         &all,
         "cold_start.kernel",
         &[
-            "takes 100 ms, 10,000× a warm one (10.0 µs)",
+            "takes 100 ms, 10,000× as long as a warm one (10.0 µs)",
             "the context 60 %, NVRTC 20 %",
             "loads in 100 µs instead of 28.0 ms",
         ],
@@ -110,7 +110,11 @@ fn cold_start_is_put_together_from_its_phases() {
     near(kernel.figures["share_context"], 0.6);
     assert!(!kernel.text.contains("stream"), "{}", kernel.text);
     assert_eq!(kernel.benchmarks.len(), 9);
-    let product = says(&all, "cold_start.product", &["5,000× a warm one"]);
+    let product = says(
+        &all,
+        "cold_start.product",
+        &["5,000× as long as a warm one"],
+    );
     near(product.figures["total_ns"], 100e6);
 
     // Without the JIT's time the CUBIN stands for compiling.
@@ -220,7 +224,10 @@ fn pinning_pays_from_a_size_on() {
     let slower = says(
         &odd,
         "copies.pinned.d2h",
-        &["2× slower than", "it pays at none of the measured sizes"],
+        &[
+            "2× slower than",
+            "pinning pays at none of the measured sizes",
+        ],
     );
     assert!(!slower.figures.contains_key("pays_from_size"));
     silent(&odd, "copies.fixed");
@@ -358,7 +365,7 @@ fn an_allocation_in_the_loop() {
             "An allocation of 64 MiB",
             "80.0 µs with cuMemAlloc",
             "120 µs with cuMemAllocAsync",
-            "2.00 µs from a pool told to keep it",
+            "2.00 µs with cuMemAllocAsync from a pool told to keep its memory",
             "40× cheaper than cuMemAlloc. That pool held 96 MiB at most.",
         ],
     );
@@ -369,12 +376,12 @@ fn an_allocation_in_the_loop() {
     let allocation = says(
         &free,
         "allocation.memory",
-        &["nothing measurable from a pool"],
+        &["nothing measurable with cuMemAllocAsync from a pool told"],
     );
     assert!(!allocation.figures.contains_key("ratio"));
     assert!(!allocation.text.contains("held"), "{}", allocation.text);
     let dear = findings(|f| curves(f, 160e3));
-    says(&dear, "allocation.memory", &["2× dearer"]);
+    says(&dear, "allocation.memory", &["2× more expensive"]);
     silent(
         &findings(|f| plant(f, "memory/gpu/malloc/4096", Wall, 1.0)),
         "allocation",
@@ -404,7 +411,7 @@ fn a_loader_keeps_the_device_busy() {
         &[
             "Batches of 1 MiB",
             "1,000 per second, at best 4,000 per second (gpu/threads-4)",
-            "2× with a pinned buffer and 4× with four",
+            "2× with a pinned buffer and 4× with 4 such threads",
             "busy 20 % of the time, and 80 % with gpu/threads-4",
         ],
     );

@@ -33,7 +33,7 @@ fn fewer_bits_buy_speed_for_error() {
         &[
             "The product at N = 8,192 against f32 SGEMM (24.0 ms, error 2.0e-6)",
             "TF32 6× faster, error 1.0e-3; FP16 12× faster, error 1.5e-3; FP8 24× faster",
-            "The step from 32 bits to 16 (FP16) buys 12× and from 16 to 8 (FP8) buys 2×.",
+            "Going from 32 bits to 16 (FP16) gains 12× and from 16 to 8 (FP8) gains 2×.",
         ],
     );
     near(formats.figures["fp8_ratio"], 24.0);
@@ -44,8 +44,8 @@ fn fewer_bits_buy_speed_for_error() {
         &all,
         "precision.splits",
         &[
-            "three of TF32 2× faster at 1.50× its error",
-            "six of BF16 in runs of 2,048 terms 2× slower at 12× its error",
+            "3 × TF32 (2× faster at 1.50× its error)",
+            "6 × BF16, partial sums of 2,048 terms (2× slower at 12× its error)",
         ],
     );
     near(splits.figures["split_tf32x3_ratio"], 2.0);

@@ -1,4 +1,4 @@
-//! What is unsteady is shown, marked, and decides nothing.
+//! What is unsteady is shown and marked, and no answer rests on it.
 
 use serde_json::{Value, json};
 
@@ -79,8 +79,8 @@ fn it_is_marked_and_left_out_of_answers_and_findings() {
         "the chart"
     );
     for text in [
-        "± marks times with unsteady samples, 3 here",
-        "Unsteady, deciding nothing: 3",
+        "± marks times with unsteady samples (3 here)",
+        "Unsteady, so left out of answers: 3",
         &format!("unsteady: {why}"),
     ] {
         assert!(page.contains(text), "{text}");

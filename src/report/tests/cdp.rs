@@ -9,8 +9,18 @@ use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+
+/// Keys that write nothing, with their codes.
+const KEYS: [(&str, u32); 5] = [
+    ("Escape", 27),
+    ("End", 35),
+    ("Home", 36),
+    ("ArrowLeft", 37),
+    ("ArrowRight", 39),
+];
 
 pub(crate) type Driven<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -152,13 +162,20 @@ impl Browser {
 
     /// Presses a key, and lets the page draw.
     pub(crate) fn press(&mut self, key: &str) -> Driven {
-        let mut event = json!({"type": "keyDown", "key": key});
-        if key.chars().count() == 1 {
-            event["text"] = key.into();
+        // By its code the browser knows what else a key does, such as scroll.
+        let code = KEYS.iter().find(|(name, _)| *name == key);
+        for kind in ["keyDown", "keyUp"] {
+            let mut event = json!({"type": kind, "key": key});
+            match code {
+                Some((name, code)) => {
+                    event["code"] = (*name).into();
+                    event["windowsVirtualKeyCode"] = (*code).into();
+                }
+                None if kind == "keyDown" => event["text"] = key.into(),
+                None => {}
+            }
+            self.call("Input.dispatchKeyEvent", event)?;
         }
-        self.call("Input.dispatchKeyEvent", event)?;
-        let up = json!({"type": "keyUp", "key": key});
-        self.call("Input.dispatchKeyEvent", up)?;
         self.drawn()
     }
 
@@ -167,6 +184,18 @@ impl Browser {
         self.eval(
             "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done())))",
         )?;
+        Ok(())
+    }
+
+    /// Waits until a condition holds, ten seconds at most.
+    pub(crate) fn until(&mut self, condition: &str) -> Driven {
+        let start = Instant::now();
+        while self.eval(condition)? != true {
+            if start.elapsed() > Duration::from_secs(10) {
+                return Err(format!("never came true: {condition}").into());
+            }
+            self.drawn()?;
+        }
         Ok(())
     }
 

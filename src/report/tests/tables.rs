@@ -3,11 +3,9 @@
 
 use serde_json::json;
 
-use crate::report::assemble::Options;
-use crate::report::tests::browser::{clean, with_browser};
+use crate::report::tests::browser::with_page;
 use crate::report::tests::fixture::{Fixture, Planted, full, laptop};
 use crate::report::tests::refreshed;
-use crate::report::write;
 use crate::timing::Clock;
 
 /// The phases of a start, ms.
@@ -126,118 +124,94 @@ fn whose_gpu_it_is_stands_above_everything() {
 
 #[test]
 fn tables_are_read_on_a_phone_by_keyboard_and_as_csv() {
-    let dir = tempfile::tempdir().unwrap();
-    let root = dir.path().join("criterion");
-    planted(&root);
-    let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-    with_browser(|browser| {
-        browser.look(390, 844, false)?;
-        browser.open(&written.page)?;
-        // No table is wider than its region until more is asked for.
-        let wide = "[...document.querySelectorAll('.table .scroll')].filter(s => \
+    with_page(
+        |root| drop(planted(root)),
+        |browser, page| {
+            browser.look(390, 844, false)?;
+            browser.open(&page.page)?;
+            // No table is wider than its region until more is asked for.
+            let wide = "[...document.querySelectorAll('.table .scroll')].filter(s => \
                     s.offsetParent && s.scrollWidth > s.clientWidth + 1).map(s => s.ariaLabel)";
-        assert_eq!(browser.eval(wide)?, json!([]));
-        let values = "[...document.querySelectorAll('#group-matmul .matrix td')].filter(c => { \
+            assert_eq!(browser.eval(wide)?, json!([]));
+            let values = "[...document.querySelectorAll('#group-matmul .matrix td')].filter(c => { \
                       const r = c.getBoundingClientRect(); \
                       return r.width && r.right <= innerWidth && c.textContent.trim().length > 1; }).length";
-        let first = browser.eval(values)?.as_u64();
-        assert!(first >= Some(20), "{first:?}");
-        let columns = "[...document.querySelectorAll('#group-matmul .matrix')].pop().rows[0]\
+            let first = browser.eval(values)?.as_u64();
+            assert!(first >= Some(20), "{first:?}");
+            let columns = "[...document.querySelectorAll('#group-matmul .matrix')].pop().rows[0]\
                        .querySelectorAll('th:not(.rest)').length";
-        assert!(browser.eval(columns)?.as_u64() <= Some(7));
-        browser.eval(
-            "document.querySelectorAll('#group-matmul .tools input').forEach(i => i.click())",
-        )?;
-        let shown = "[...[...document.querySelectorAll('#group-matmul .matrix')].pop().rows[0].cells]\
+            assert!(browser.eval(columns)?.as_u64() <= Some(7));
+            browser.eval(
+                "document.querySelectorAll('#group-matmul .tools input').forEach(i => i.click())",
+            )?;
+            let shown = "[...[...document.querySelectorAll('#group-matmul .matrix')].pop().rows[0].cells]\
                      .filter(c => c.getBoundingClientRect().width).length";
-        assert_eq!(
-            browser.eval(shown)?,
-            12,
-            "each implementation, and the size"
-        );
+            assert_eq!(
+                browser.eval(shown)?,
+                12,
+                "each implementation, and the size"
+            );
 
-        // The keyboard reaches and scrolls what scrolls.
-        let regions = "[...document.querySelectorAll('.scroll')].every(s => s.tabIndex === 0 && \
+            // The keyboard reaches and scrolls what scrolls.
+            let regions = "[...document.querySelectorAll('.scroll')].every(s => s.tabIndex === 0 && \
                        s.getAttribute('role') === 'region' && s.ariaLabel)";
-        assert_eq!(browser.eval(regions)?, true);
-        browser.eval(
+            assert_eq!(browser.eval(regions)?, true);
+            browser.eval(
             "{const s = [...document.querySelectorAll('#group-matmul .matrix')].pop().closest('.scroll'); \
                        s.scrollIntoView(); s.focus()}",
         )?;
-        for kind in ["rawKeyDown", "keyUp"] {
-            let key = json!({"type": kind, "key": "ArrowRight", "code": "ArrowRight",
-                "windowsVirtualKeyCode": 39});
-            browser.call("Input.dispatchKeyEvent", key)?;
-        }
-        let scrolled =
-            "new Promise(done => setTimeout(() => done(document.activeElement.scrollLeft), 400))";
-        assert!(
-            browser.eval(scrolled)?.as_f64() > Some(0.0),
-            "the arrow scrolls"
-        );
+            browser.press("ArrowRight")?;
+            browser.until("document.activeElement.scrollLeft > 0")?;
 
-        // The CSV of the times has all columns and figures in full.
-        browser.eval(
+            // The CSV of the times has all columns and figures in full.
+            browser.eval(
             "window.made = []; URL.createObjectURL = blob => { window.made.push(blob); return 'about:blank#'; };
              HTMLAnchorElement.prototype.click = function () { window.named = this.download; };
              [...document.querySelectorAll('#group-matmul .csv')].find(b => b.dataset.file === 'matmul-times.csv').click()",
         )?;
-        assert_eq!(browser.eval("window.named")?, "matmul-times.csv");
-        let csv = browser.eval("window.made[0].text()")?;
-        let csv = csv.as_str().unwrap_or_default();
-        let lines: Vec<&str> = csv.lines().collect();
-        assert!(
-            lines[0].starts_with("N,") && lines[0].matches(", ns").count() == 11,
-            "{csv}"
-        );
-        assert!(lines.len() > 8 && lines[1].starts_with("4,"), "{csv}");
-        clean(browser);
-        Ok(())
-    });
+            assert_eq!(browser.eval("window.named")?, "matmul-times.csv");
+            let csv = browser.eval("window.made[0].text()")?;
+            let csv = csv.as_str().unwrap_or_default();
+            let lines: Vec<&str> = csv.lines().collect();
+            assert!(
+                lines[0].starts_with("N,") && lines[0].matches(", ns").count() == 11,
+                "{csv}"
+            );
+            assert!(lines.len() > 8 && lines[1].starts_with("4,"), "{csv}");
+            Ok(())
+        },
+    );
 }
 
 #[test]
 fn a_permalink_opens_where_it_was_taken() {
-    let dir = tempfile::tempdir().unwrap();
-    let root = dir.path().join("criterion");
-    planted(&root);
-    let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-    with_browser(|browser| {
-        browser.look(1400, 900, false)?;
-        browser.open(&written.page)?;
-        browser.eval("document.querySelector('#group-matmul .finding .permalink').click()")?;
-        let address = browser.eval("location.hash")?;
-        assert!(
-            address
-                .as_str()
-                .is_some_and(|a| a.starts_with("#finding-matmul-"))
-        );
-        browser.call("Page.reload", json!({}))?;
-        // What is asked while a page goes away gets no answer.
-        std::thread::sleep(std::time::Duration::from_millis(1500));
-        let place = "new Promise(done => setTimeout(() => { \
-                     const r = document.querySelector(':target').getBoundingClientRect(); \
-                     done(r.top >= 0 && r.top < innerHeight) }, 1500))";
-        assert_eq!(browser.eval(place)?, true);
-        // Every link within the page leads somewhere.
-        let lost = "[...document.querySelectorAll('a[href^=\"#\"]')].map(a => a.getAttribute('href'))\
+    with_page(
+        |root| drop(planted(root)),
+        |browser, _| {
+            browser.eval("document.querySelector('#group-matmul .finding .permalink').click()")?;
+            let address = browser.eval("location.hash")?;
+            assert!(
+                address
+                    .as_str()
+                    .is_some_and(|a| a.starts_with("#finding-matmul-"))
+            );
+            browser.reload()?;
+            browser.until("(r => r.top >= 0 && r.top < innerHeight)(document.querySelector(':target').getBoundingClientRect())")?;
+            // Every link within the page leads somewhere.
+            let lost = "[...document.querySelectorAll('a[href^=\"#\"]')].map(a => a.getAttribute('href'))\
                     .filter(h => h.startsWith('#chart:') \
                       ? ![...document.querySelectorAll('#c-group option')].some(o => \
                           o.value === new URLSearchParams(h.slice(7)).get('group')) \
                       : !document.getElementById(decodeURIComponent(h.slice(1))))";
-        assert_eq!(browser.eval(lost)?, json!([]));
-        clean(browser);
-        Ok(())
-    });
+            assert_eq!(browser.eval(lost)?, json!([]));
+            Ok(())
+        },
+    );
 }
 
 /// By what the browser draws, whatever face it has.
 #[test]
 fn no_label_of_a_plot_lies_on_another_or_is_cut() {
-    let dir = tempfile::tempdir().unwrap();
-    let root = dir.path().join("criterion");
-    planted(&root);
-    let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
     let overlaps = "[...document.querySelectorAll('.plots svg')].flatMap(svg => { \
         const boxes = [...svg.querySelectorAll('text')].map(t => [t.getBoundingClientRect(), t.textContent.trim()]); \
         const frame = svg.getBoundingClientRect(); \
@@ -245,15 +219,28 @@ fn no_label_of_a_plot_lies_on_another_or_is_cut() {
         return cut.concat(boxes.flatMap(([a, x], i) => boxes.slice(i + 1).filter(([b]) => a.width && b.width && \
           Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && \
           Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3).map(([, y]) => x + ' on ' + y))); })";
-    with_browser(|browser| {
-        for (width, shown) in [(1400, ".wide"), (390, ".narrow")] {
-            browser.look(width, 900, false)?;
-            browser.open(&written.page)?;
-            let drawn = format!("document.querySelectorAll('.plots {shown} svg').length");
-            assert!(browser.eval(&drawn)?.as_u64() >= Some(8));
-            assert_eq!(browser.eval(overlaps)?, json!([]), "at {width}");
-        }
-        clean(browser);
-        Ok(())
-    });
+    with_page(
+        |root| drop(planted(root)),
+        |browser, page| {
+            for (width, shown) in [(1400, ".wide"), (390, ".narrow")] {
+                browser.look(width, 900, false)?;
+                browser.open(&page.page)?;
+                let drawn = format!("document.querySelectorAll('.plots {shown} svg').length");
+                assert!(browser.eval(&drawn)?.as_u64() >= Some(8));
+                assert_eq!(browser.eval(overlaps)?, json!([]), "at {width}");
+            }
+            // A curve has one colour, in the plots and in the interactive chart.
+            let colours = "unpacked().then(({ groups }) => groups.flatMap(g => \
+            [...document.querySelectorAll(`#group-${g.name} .plots .wide text[font-weight=bold]`)].map(t => \
+              [t, g.series.find(s => s.name === t.textContent.trim())]).filter(([, s]) => s) \
+              .map(([t, s]) => t.classList.contains(`f-${s.class}`))))";
+            let same = browser.eval(colours)?;
+            let same = same.as_array().cloned().unwrap_or_default();
+            assert!(
+                same.len() >= 6 && same.iter().all(|s| *s == true),
+                "{same:?}"
+            );
+            Ok(())
+        },
+    );
 }

@@ -200,7 +200,7 @@ pub(crate) fn properties() -> String {
 }
 
 fn light_and_dark(light: String, dark: String) -> String {
-    format!("{light}\n@media(prefers-color-scheme:dark){{{dark}}}")
+    format!("{light}\n@media screen and (prefers-color-scheme:dark){{{dark}}}")
 }
 
 /// The numbers of the colours of one drawing.

@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_process_is_handed_what_earlier_ones_chose() {
-        let mut confirming = Confirming::new(5);
+        let mut confirming = Confirming::new(5, true);
         confirming
             .choices
             .insert("product of order 96".to_owned(), "gemm".to_owned());

@@ -63,6 +63,14 @@ impl Class {
     }
 }
 
+impl Class {
+    /// As `drift.json` and the JSON of a comparison name it, which hold what they held: `gpu events
+    /// under 20 µs a launch`.
+    pub(crate) fn name(&self) -> String {
+        self.to_string().replace(" per launch", " a launch")
+    }
+}
+
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(device) = self.device {

@@ -66,7 +66,7 @@ impl KnownDrift {
         let mut seen: BTreeMap<String, (Class, Vec<Evidence>)> = BTreeMap::new();
         for side in sides {
             for (class, evidence) in evidence(side) {
-                let name = class.to_string();
+                let name = class.name();
                 let of_class = seen.entry(name).or_insert_with(|| (class, Vec::new()));
                 of_class.1.push(evidence);
             }

@@ -96,7 +96,7 @@ pub(super) fn judge(
     let mut drifts = Vec::new();
     for (class, members) in &classes {
         let of_class: Vec<&Case> = members.iter().map(|i| &cases[*i]).collect();
-        let known = question.known.get(&class.to_string());
+        let known = question.known.get(&class.name());
         let learnt = Learnt::of(class, &of_class, known);
         let one_pair = of_class.iter().all(|case| case.pairs.len() < 2);
         let reason = if one_pair && class.is_launch_bound() && known.is_none() {

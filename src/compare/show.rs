@@ -329,7 +329,7 @@ impl Comparison {
             benchmarks: self.rows.iter().map(Benchmark::of).collect(),
             classes: (self.drifts.iter())
                 .map(|drift| ClassOut {
-                    class: drift.class.to_string(),
+                    class: drift.class.name(),
                     benchmarks: drift.benchmarks,
                     pairs: drift.pairs,
                     deviation: drift.deviation,

@@ -26,7 +26,7 @@ fn words(threads: u32) -> String {
     match threads {
         0 => "a pinned buffer".to_owned(),
         1 => "a thread that prefetches".to_owned(),
-        n => format!("{n} such threads"),
+        n => format!("{n} threads that prefetch"),
     }
 }
 

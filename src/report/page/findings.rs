@@ -36,7 +36,7 @@ pub(super) fn techniques(report: &Assembled) -> Markup {
         section #findings {
             h2 { "What each technique gained here" (permalink("findings", "what each technique gained")) }
             @if gains.is_empty() {
-                p { "No technique was measured on this machine yet: that takes a GPU of its own." }
+                p { "No technique was measured on this machine's own GPU yet." }
             } @else {
                 (table::table("What each technique gained", "techniques", None, html! {
                     table.plain.techniques.wrap-text {

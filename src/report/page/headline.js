@@ -153,7 +153,9 @@ const ready = (async () => {
     const absent = series.find((s) => s.counts && !rowAt(s, size) && s.rows.some((r) => r[0] < size) && s.rows.some((r) => r[0] > size));
     if (absent) return `No winner at ${at(size)}: ${named(absent)} was not run there.`;
     if (doubt) return `No winner at ${at(size)}: ${named(doubt.series)} is unsteady.`;
-    let said = `Fastest at ${at(size)} in the run's own process: ${time}`;
+    // What several processes answer stands beside.
+    const whose = group.answers.some((answer) => answer.dots.length) ? " in the run's own process" : "";
+    let said = `Fastest at ${at(size)}${whose}: ${time}`;
     if (base && base.series !== best.series) {
       const ratio = base.row[1] / best.row[1];
       said += `, ${ratio >= 1 ? `${words.factor(ratio)} faster` : `${words.factor(1 / ratio)} slower`} than ${base.series.name} (${words.time(base.row[1])})`;
@@ -285,7 +287,7 @@ const ready = (async () => {
     const crossings = state.rows === "answers" || speedup ? group.answers.map((answer, i) => ({ answer, curve: ofCrossing(answer, i) })).filter(({ answer, curve }) => answer.size && curve) : [];
     const limits = state.show === "rate" ? (group.unit === "FLOP/s" ? group.flops : group.bytes) : [];
     if (!visible.some((curve) => reading(curve, state.at))) state.at = usual();
-    $("c-caption").textContent = `${CAPTIONS[state.show]}${speedup && state.rows === "answers" ? "; the bands show where another process would lie" : ""}`;
+    $("c-caption").textContent = `${CAPTIONS[state.show]}${speedup && state.rows === "answers" ? "; the bands span other processes" : ""}`;
     chart.show({
       x: { log: state.x === "log", base: group.sizes === "time" ? 10 : 2, words: (v) => words.brief(sized(Number(v.toPrecision(12)))), label: group.axis },
       y: { log: state.y === "log", words: (v) => (v ? words.brief(text(v)) : "0") },

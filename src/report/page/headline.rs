@@ -50,7 +50,7 @@ pub(super) fn section() -> Markup {
             }
             p.note #c-keys {
                 "Arrow keys move the cursor, Home and End go to its ends, + and − zoom, Page Up and Page Down \
-                 move the view, Escape shows everything. Or drag the mouse over the part to enlarge. "
+                 move the view, Escape shows everything. Or drag over the part to enlarge. "
                 a #c-link href="#chart" { "Link to this view" }
             }
             details #c-table { summary { "The values as a table" } (table::scroll("Values of the chart", html! {})) }

@@ -411,7 +411,7 @@ fn a_loader_keeps_the_device_busy() {
         &[
             "Batches of 1 MiB",
             "1,000 per second, at best 4,000 per second (gpu/threads-4)",
-            "2× with a pinned buffer and 4× with 4 such threads",
+            "2× with a pinned buffer and 4× with 4 threads that prefetch",
             "busy 20 % of the time, and 80 % with gpu/threads-4",
         ],
     );

@@ -25,6 +25,8 @@ use crate::results::machine::Machine;
 
 /// One plot in the two shapes a page needs, and as a file.
 pub(in crate::report) struct Drawn {
+    /// What it is of, and of which group.
+    title: String,
     /// File name under `plots/`.
     pub(in crate::report) file: String,
     /// With size and background.
@@ -76,6 +78,7 @@ impl Section {
             .filter_map(|(kind, plot)| {
                 let wide = plot.drawing(Wide)?;
                 Some(Drawn {
+                    title: plot.title.clone(),
                     file: format!("{}-{kind}.svg", safe(group)),
                     svg: wide.file(),
                     shows_speedup: plot.quantity == Quantity::Speedup,
@@ -124,7 +127,7 @@ pub(super) fn section(report: &Assembled, section: &Section, out: &Path) -> Mark
                                 }
                             }
                             None => {
-                                figure.scroll tabindex="0" role="region" aria-label={ "Plot of " (topic.title) } {
+                                figure.scroll tabindex="0" role="region" aria-label={ "Plot of " (plot.title) } {
                                     (PreEscaped(&plot.wide))
                                 }
                             }

@@ -1,8 +1,11 @@
 //! A bench executable: runs its groups, then refreshes the report.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use crate::command::pipe;
 use crate::presentation::text::visible_lines;
@@ -15,6 +18,26 @@ use crate::suite::confirm::process;
 use crate::suite::profiles::Profiles;
 use crate::suite::runner::Suite;
 use crate::workload::run_child;
+
+/// Criterion reads the command line itself and has no short form of `--quiet`: where `-q` was given,
+/// this process becomes one with the long form.
+///
+/// # Errors
+/// Those of starting the executable again; otherwise it does not return.
+fn spell_quiet_out() -> io::Result<()> {
+    let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let mut is_there = false;
+    for short in arguments.iter_mut().filter(|argument| *argument == "-q") {
+        *short = "--quiet".into();
+        is_there = true;
+    }
+    if !is_there {
+        return Ok(());
+    }
+    Err(Command::new(std::env::current_exe()?)
+        .args(arguments)
+        .exec())
+}
 
 /// Runs the groups as the settings and the command line say, writes the report, and returns the
 /// exit code: 0; 1 if a benchmark or the GPU that was asked for failed; 2 where nothing could be
@@ -48,6 +71,10 @@ pub fn bench(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
         return code;
     }
     pipe::end_with_the_reader();
+    if let Err(error) = spell_quiet_out() {
+        eprintln!("error: this executable cannot be started again for -q, use --quiet: {error}");
+        return ExitCode::from(2);
+    }
     let mut suite = match Suite::from_env() {
         Ok(suite) => suite,
         Err(error) => {

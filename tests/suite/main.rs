@@ -86,16 +86,18 @@ fn main() -> ExitCode {
 }
 
 fn a_quiet_run_says_results_and_problems() {
-    let run = Run::new(&["--bench", "--quiet", "sound"], &[QUICK]);
-    let said = run.said();
-    assert_eq!(run.code(), 0, "{said}");
-    assert!(
-        said.contains("sound/cpu/double/16") && said.contains("time:"),
-        "{said}"
-    );
-    // Criterion's own lines of progress stay.
-    for words in ["measuring the", "confirming", "[1/"] {
-        assert!(!said.contains(words), "{words} in {said}");
+    for quiet in ["--quiet", "-q"] {
+        let run = Run::new(&["--bench", quiet, "sound"], &[QUICK]);
+        let said = run.said();
+        assert_eq!(run.code(), 0, "{said}");
+        assert!(
+            said.contains("sound/cpu/double/16") && said.contains("time:"),
+            "{said}"
+        );
+        // Criterion's own lines of progress stay.
+        for words in ["measuring the", "confirming", "[1/"] {
+            assert!(!said.contains(words), "{words} in {said}");
+        }
     }
 }
 

@@ -12,7 +12,9 @@ use crossover::workload::mlp_training::{self, Format, Training, cpu, gpu};
 
 pub(crate) fn group() -> Group<Training> {
     let sizes = Sizes::new([16, 256], [16, 256, 1024], [16, 64, 256, 1024, 4096]).odd([1, 3, 17]);
-    let one_thread_sizes = sizes.up_to(16, 256, 1024);
+    let one_thread_sizes = sizes.up_to(16, 16, 1024);
+    // Where launches count: a large batch hardly tells these apart.
+    let launch_sizes = sizes.up_to(256, 256, 4096);
     let eager = |name, clock| {
         Implementation::gpu(name, clock, gpu::eager)
             .library(Library::Cublas)
@@ -48,10 +50,10 @@ pub(crate) fn group() -> Group<Training> {
             .sizes(one_thread_sizes),
     )
     .with(eager("eager", Events))
-    .with(eager("eager-gated", EventsGated))
+    .with(eager("eager-gated", EventsGated).sizes(launch_sizes.clone()))
     .with(eager("eager-awaited", Wall).awaited())
-    .with(step("fused", Events, Format::F32, Fused))
-    .with(step("fused-gated", EventsGated, Format::F32, Fused))
+    .with(step("fused", Events, Format::F32, Fused).sizes(launch_sizes.clone()))
+    .with(step("fused-gated", EventsGated, Format::F32, Fused).sizes(launch_sizes))
     .with(step("graph", Events, Format::F32, Graph))
     .with(step("graph-gated", EventsGated, Format::F32, Graph))
     .with(step("graph-awaited", Wall, Format::F32, Graph).awaited())

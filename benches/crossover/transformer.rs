@@ -12,7 +12,9 @@ use crossover::workload::transformer::{self, Format, Inference, cpu, gpu};
 
 pub(crate) fn group() -> Group<Inference> {
     let sizes = Sizes::powers_of_two([0, 3], [0, 3, 5], 0..=6).odd([1, 3, 5]);
-    let one_thread_sizes = sizes.up_to(1, 8, 64);
+    let one_thread_sizes = sizes.up_to(1, 1, 64);
+    // Where launches count: a large batch hardly tells these apart.
+    let launch_sizes = sizes.up_to(8, 8, 64);
     let eager = |name, clock| {
         Implementation::gpu(name, clock, gpu::eager)
             .library(Library::Cublas)
@@ -43,10 +45,10 @@ pub(crate) fn group() -> Group<Inference> {
                 .sizes(one_thread_sizes),
         )
         .with(eager("eager", Events))
-        .with(eager("eager-gated", EventsGated))
+        .with(eager("eager-gated", EventsGated).sizes(launch_sizes.clone()))
         .with(eager("eager-awaited", Wall).awaited())
-        .with(few("fused", Events, Format::F32, Fused))
-        .with(few("fused-gated", EventsGated, Format::F32, Fused))
+        .with(few("fused", Events, Format::F32, Fused).sizes(launch_sizes.clone()))
+        .with(few("fused-gated", EventsGated, Format::F32, Fused).sizes(launch_sizes))
         .with(few("graph", Events, Format::F32, Graph))
         .with(few("graph-gated", EventsGated, Format::F32, Graph))
         .with(few("graph-awaited", Wall, Format::F32, Graph).awaited())

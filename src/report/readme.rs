@@ -126,11 +126,12 @@ fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
             text += &format!(
                 "| {title} | {} | {} | {} |\n",
                 f.question.label(),
-                cell(&words::wins(f)),
-                cell(&words::at_largest(f)),
+                cell(&words::wins_in_brief(f)),
+                cell(&words::at_largest_in_brief(f)),
             );
         }
     }
+    text += &format!("\n{}\n", words::BRIEFLY.join(" "));
     let plots = plot.map(|(_, plot)| (plot.file, plot.svg));
     (text, plots.into_iter().collect())
 }

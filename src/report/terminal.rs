@@ -3,7 +3,7 @@
 use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::analysis::crossover::pairs::headlines;
-use crate::analysis::crossover::words::{at_largest, wins};
+use crate::analysis::crossover::words::{BRIEFLY, at_largest_in_brief, wins_in_brief};
 use crate::report::assemble::Assembled;
 use crate::report::beside;
 
@@ -33,13 +33,13 @@ pub(super) fn table(report: &Assembled) -> String {
             f.group.clone(),
             f.gpu_label(),
             f.question.phrase().into(),
-            wins(f),
-            at_largest(f),
+            wins_in_brief(f),
+            at_largest_in_brief(f),
         ]);
     }
     let banner = beside::banner(report).map_or(String::new(), |words| words + "\n");
     match any {
-        true => format!("{banner}{table}"),
+        true => format!("{banner}{table}\n{}", BRIEFLY.join("\n")),
         false => String::new(),
     }
 }

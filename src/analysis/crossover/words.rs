@@ -5,12 +5,39 @@ use crate::analysis::crossover::pairs::Found;
 use crate::analysis::crossover::search::Answer;
 use crate::presentation::units;
 
+/// What a table with answers in brief says below it.
+pub(crate) const BRIEFLY: [&str; 2] = [
+    "In parentheses: what another run would find, with a probability of 95 %.",
+    "Each answer is the median of several processes, unless it says otherwise.",
+];
+
 /// `from N = 181 on; another run would find 160 to 205; the median of 5 processes`.
 pub(crate) fn wins(f: &Found) -> String {
-    format!("{}; {}", where_it_wins(f), rests_on(f))
+    format!("{}; {}", where_it_wins(f, false), rests_on(f))
 }
 
-fn where_it_wins(f: &Found) -> String {
+/// `from N = 181 on (160 to 205)`, for a table that ends with [`BRIEFLY`].
+pub(crate) fn wins_in_brief(f: &Found) -> String {
+    let wins = where_it_wins(f, true);
+    match f.confirmed {
+        Some(Confirmed {
+            processes, agree, ..
+        }) if agree < processes => format!("{wins}; {agree} of {processes} processes agree"),
+        Some(_) => wins,
+        None => format!("{wins}; {}", rests_on(f)),
+    }
+}
+
+/// What another run would find, behind an answer.
+fn another_run(interval: &str, in_brief: bool) -> String {
+    if in_brief {
+        format!(" ({interval})")
+    } else {
+        format!("; another run would find {interval}")
+    }
+}
+
+fn where_it_wins(f: &Found, in_brief: bool) -> String {
     let (symbol, unit) = (&f.topic.symbol, f.topic.unit);
     if let Some(only) = only(f) {
         return match f.crossing.answer {
@@ -29,7 +56,7 @@ fn where_it_wins(f: &Found) -> String {
         let interval = unit.range(c.low, c.high);
         match (f.confirmed, c.measured) {
             (Some(confirmed), _) => {
-                format!("{from}; another run would find {interval}{}", or(confirmed))
+                from + &another_run(&format!("{interval}{}", or(confirmed)), in_brief)
             }
             (None, true) => from,
             (None, false) => format!("{from} (interpolated)"),
@@ -89,8 +116,19 @@ pub(crate) fn at_largest(f: &Found) -> String {
     largest(f) + &capped
 }
 
+/// `26× faster at N = 4,096 (24× to 28×); median SM clock 1,365 MHz under the 700 W power cap`, for a
+/// table that ends with [`BRIEFLY`].
+pub(crate) fn at_largest_in_brief(f: &Found) -> String {
+    let capped = (f.capped).map_or(String::new(), |c| format!("; {}", c.words()));
+    largest_by(f, true) + &capped
+}
+
 /// `26× faster at N = 4,096; another run would find 24× to 28×`.
 pub(crate) fn largest(f: &Found) -> String {
+    largest_by(f, false)
+}
+
+fn largest_by(f: &Found, in_brief: bool) -> String {
     let at = f.topic.at(f.speedup_size as u64);
     let said = match f.speedup {
         s if s >= 1.0 => format!("{} faster at {at}", units::factor(s)),
@@ -111,5 +149,5 @@ pub(crate) fn largest(f: &Found) -> String {
         ),
         _ => format!("{} to {}", slower(low), faster(high)),
     };
-    format!("{said}; another run would find {others}")
+    said + &another_run(&others, in_brief)
 }

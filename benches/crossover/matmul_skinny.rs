@@ -35,7 +35,7 @@ pub(crate) fn group() -> Group<Shaped<Skinny>> {
     .with(transfer("transfer", HostMemory::Pageable))
     .with(staged(
         "transfer-staged",
-        Sizes::powers_of_two([0], [4], 0..=8),
+        Sizes::powers_of_two([0], [0, 6], 0..=8),
     ))
     .with(transfer("transfer-pinned", HostMemory::Pinned))
 }

@@ -11,7 +11,7 @@ const ready = (async () => {
     ordinary: ["ordinary host memory", "ordinary"],
   };
   const CHOICES = { show: ["speedup", "time", "rate"], rows: ["answers", "all"], x: ["log", "lin"], y: ["log", "lin"] };
-  // Lanes of the strip.
+  // Curves whose limits are drawn below the chart.
   const MOST_LANES = 6;
   // What the address keeps. A size of one group says nothing in the next: each begins at its largest.
   const fresh = (name) => ({ group: name, show: "speedup", rows: "answers", x: "log", y: "log", off: new Set(), at: null, from: null, to: null });
@@ -94,9 +94,9 @@ const ready = (async () => {
   const chart = lineChart($("c-plot"), {
     cursor: (size) => size !== state.at && moved(size),
     zoom: (from, to) => zoom(from, to),
-    drawn: (geometry) => strip(geometry),
+    drawn: (geometry) => limits(geometry),
   });
-  const drawStrip = limitStrip($("c-strip"), kinds);
+  const drawLanes = limitLanes($("c-limits"), kinds);
   const drawRoofline = roofline($("c-roofline"), one("#c-roof .labels"));
 
   // The benchmark of a curve at a size; of the best CPU code that of whichever is best there.
@@ -106,7 +106,7 @@ const ready = (async () => {
     const row = series && rowAt(series, size);
     return row ? { series, row } : null;
   };
-  const strip = (geometry) => {
+  const limits = (geometry) => {
     const visible = shown();
     const lanes = visible.slice(0, MOST_LANES).map((curve) => ({
       label: curve.label,
@@ -115,7 +115,7 @@ const ready = (async () => {
       rows: (curve.series ? curve.series.rows.map((row) => row[0]) : group.host.map((row) => row[0]))
         .map((size) => ({ size, at: at(size), ...(benchmark(curve, size) ? facts(benchmark(curve, size).row) : {}) })),
     }));
-    const any = drawStrip(lanes, geometry);
+    const any = drawLanes(lanes, geometry);
     const legend = kinds.map((kind) => make("span", {}, make("i", { className: `k-${kind}` }), kind));
     const which = visible.length > MOST_LANES ? `What limits the first ${MOST_LANES} curves` : "What limits it";
     $("c-kinds").replaceChildren(`${which}, and the share of that limit that is reached: `, ...legend);

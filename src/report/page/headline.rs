@@ -12,7 +12,7 @@ const SCRIPTS: [&str; 9] = [
     include_str!("numbers.js"),
     include_str!("labels.js"),
     include_str!("chart.js"),
-    include_str!("strip.js"),
+    include_str!("limit_lanes.js"),
     include_str!("roofline.js"),
     include_str!("benchmark.js"),
     include_str!("headline.js"),
@@ -40,7 +40,7 @@ pub(super) fn section() -> Markup {
                     p #c-caption {}
                     div #c-plot role="slider" tabindex="0" aria-label="Size at which the curves are read"
                         aria-describedby="c-keys" {}
-                    div #c-strip role="img" {}
+                    div #c-limits role="img" {}
                     p #c-kinds {}
                 }
                 div.side {

@@ -417,7 +417,7 @@ fn a_view_is_zoomed_by_mouse_and_keys_and_its_address_brings_it_back() {
             browser.drawn()?;
             let lines = "document.querySelectorAll('#c-roofline polyline[fill=none]').length";
             assert!(browser.eval(lines)?.as_u64() >= Some(10));
-            let cells = "document.querySelectorAll('#c-strip .cells i').length";
+            let cells = "document.querySelectorAll('#c-limits .cells i').length";
             assert!(browser.eval(cells)?.as_u64() >= Some(30));
 
             photograph(browser, "full")?;

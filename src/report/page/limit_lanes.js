@@ -1,5 +1,5 @@
 // What limits each curve along the sizes, under the chart and in line with it.
-const limitStrip = (node, kinds) => {
+const limitLanes = (node, kinds) => {
   const TALL = 34;
   return (lanesOf, geometry) => {
     node.replaceChildren();

@@ -8,7 +8,7 @@ use crossover::workload::loader::{self, BATCHES, Feed, IMAGE, Loader};
 
 pub(crate) fn group() -> Group<Loader> {
     let image = IMAGE as u64;
-    let sizes = Sizes::powers_of_two([20], [16, 24], (14..=26).step_by(2)).odd([image, 3 * image]);
+    let sizes = Sizes::powers_of_two([20], [16, 22], (14..=26).step_by(2)).odd([image, 3 * image]);
     let rate = Rate::bytes(|n| BATCHES as f64 * n);
     let row = |name, feed| {
         let (memory, threads) = match feed {

@@ -14,6 +14,7 @@ use cudarc::driver::{
 
 use crate::device::absence::Absence;
 use crate::device::calls;
+use crate::device::compiled;
 use crate::device::kernel::{Module, Source};
 use crate::device::libraries;
 use crate::timing::{BoxError, CudaError, DeviceProperties, bind, catch_panic, open};
@@ -117,9 +118,8 @@ impl Gpu {
         if let Some(module) = self.modules.borrow().get(source.name) {
             return Ok(module.function(name)?);
         }
-        let module = source
-            .compile(self.properties.compute_capability)?
-            .load(&self.context)?;
+        let arch = self.properties.compute_capability;
+        let module = compiled::cubin(source, arch)?.load(&self.context)?;
         let function = module.function(name)?;
         self.modules.borrow_mut().insert(source.name, module);
         Ok(function)

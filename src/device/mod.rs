@@ -3,6 +3,7 @@
 
 pub(crate) mod absence;
 pub(crate) mod calls;
+pub(crate) mod compiled;
 pub(crate) mod gpu;
 pub mod graph;
 pub mod kernel;

@@ -6,7 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
+
 use crate::analysis::crossover::confirm::{self, WinsFrom};
+use crate::device::compiled;
 use crate::model::record::{Confirmation, Duel};
 use crate::presentation::units;
 use crate::suite::confirm::questions::{Asking, Question};
@@ -52,6 +55,8 @@ pub(in crate::suite) struct Confirming {
     wanted: usize,
     /// What the processes so far chose, at sizes that the run itself does not measure.
     choices: Choices,
+    /// Where they and the run share compiled kernels; `None` where there is no such folder.
+    kernels: Option<TempDir>,
     /// When the run began, or the last process ended.
     since: Instant,
     asked: usize,
@@ -66,10 +71,15 @@ pub(in crate::suite) struct Confirming {
 impl Confirming {
     /// Each question is to be put to so many processes.
     pub(in crate::suite) fn new(wanted: usize, is_quiet: bool) -> Self {
+        let kernels = (wanted > 0).then(tempfile::tempdir).and_then(Result::ok);
+        if let Some(folder) = &kernels {
+            compiled::share_in(folder.path().into());
+        }
         Self {
             asking: Asking::default(),
             wanted,
             choices: Choices::new(),
+            kernels,
             since: Instant::now(),
             asked: 0,
             spent: Duration::ZERO,
@@ -188,7 +198,11 @@ impl Confirming {
         }
         let mut choices = self.choices.clone();
         choices.extend(calibrate::made());
-        Order { choices, tasks }
+        Order {
+            choices,
+            kernels: self.kernels.as_ref().map(|folder| folder.path().into()),
+            tasks,
+        }
     }
 
     /// The answers of all processes so far.

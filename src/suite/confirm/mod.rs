@@ -13,7 +13,7 @@ pub(crate) mod process;
 mod questions;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,8 @@ pub(super) struct RunResults<'a> {
 struct Order {
     /// What the calibrations of the run and of earlier processes chose.
     choices: BTreeMap<String, String>,
+    /// Where the processes of the run share compiled kernels.
+    kernels: Option<PathBuf>,
     tasks: Vec<Task>,
 }
 

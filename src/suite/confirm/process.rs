@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use crate::device::compiled;
 use crate::suite::confirm::in_turns::TakingTurns;
 use crate::suite::confirm::{ORDER, Order, Said};
 use crate::suite::missing::with_causes;
@@ -29,6 +30,9 @@ fn carry_out(order: &str, groups: &[AnyGroup]) -> Result<(), RoutineError> {
     let order: Order = serde_json::from_str(order)?;
     let settings = Settings::from_env()?;
     calibrate::hand_over(order.choices);
+    if let Some(folder) = order.kernels {
+        compiled::share_in(folder);
+    }
     let taking_turns = TakingTurns::new(&settings);
     for task in order.tasks {
         let group = groups.iter().find(|group| group.name() == task.group);

@@ -1,0 +1,87 @@
+//! Machine code that the processes of a run share, since NVRTC takes seconds for some sources.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use tempfile::NamedTempFile;
+
+use crate::device::kernel::{CompileError, Cubin, Source};
+
+/// The folder of this run. Only processes of one executable on one machine use it, so a name and an
+/// architecture say what a file was compiled from.
+static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+
+/// From here on, what this process compiles is kept in `folder`, and what is there is not compiled.
+pub(crate) fn share_in(folder: PathBuf) {
+    let _ = FOLDER.set(folder);
+}
+
+/// The machine code of `source` for the compute capability `arch` (major, minor). One that another
+/// process compiled has no log.
+///
+/// # Errors
+/// Those of [`Source::compile`].
+pub(super) fn cubin(source: &Source, arch: (u32, u32)) -> Result<Cubin, CompileError> {
+    match FOLDER.get() {
+        Some(folder) => {
+            let file = folder.join(format!("{}.sm_{}{}", source.name, arch.0, arch.1));
+            shared(&file, || source.compile(arch))
+        }
+        None => source.compile(arch),
+    }
+}
+
+fn shared(
+    file: &Path,
+    compile: impl FnOnce() -> Result<Cubin, CompileError>,
+) -> Result<Cubin, CompileError> {
+    if let Ok(image) = fs::read(file) {
+        let log = String::new();
+        return Ok(Cubin { image, log });
+    }
+    let cubin = compile()?;
+    // The next process compiles what could not be kept.
+    let _ = keep(file, &cubin.image);
+    Ok(cubin)
+}
+
+/// Whole or not at all: another process may read it at any moment.
+fn keep(file: &Path, image: &[u8]) -> io::Result<()> {
+    let mut new = NamedTempFile::new_in(file.parent().unwrap_or(Path::new(".")))?;
+    new.write_all(image)?;
+    new.persist(file)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_process_compiled_the_next_one_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.cu.sm_90");
+        let compiled = || {
+            Ok(Cubin {
+                image: vec![1, 2, 3],
+                log: "log".to_owned(),
+            })
+        };
+        assert_eq!(shared(&file, compiled).unwrap().log, "log");
+        let again = shared(&file, || panic!("compiled again")).unwrap();
+        assert_eq!(again.image, [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_folder_that_is_gone_costs_a_compilation_alone() {
+        let file = Path::new("/nonexistent/folder/a.cu.sm_90");
+        let image = vec![1];
+        let log = String::new();
+        assert_eq!(
+            shared(file, || Ok(Cubin { image, log })).unwrap().image,
+            [1]
+        );
+    }
+}

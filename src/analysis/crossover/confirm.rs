@@ -27,8 +27,12 @@ const COVERAGE: f64 = 0.95;
 const MEDIAN_OVER_MEAN: f64 = 1.45;
 
 /// How far runs a few minutes apart are assumed to differ beside the spread between their
-/// processes: the standard deviation of the logarithm of the ratio.
+/// processes, at least: the standard deviation of the logarithm of the ratio.
 const ASSUMED_OF_A_RUN: f64 = 0.05;
+/// The same as a share of the standard deviation of the processes. What makes processes differ, such
+/// as other work on the host, also comes and goes for longer than a run takes, and meets the
+/// calibrations whose choices all processes of a run share.
+const RUN_OVER_PROCESSES: f64 = 0.5;
 
 /// Degrees of freedom that the spread of the other questions counts for.
 const FREEDOM_OF_OTHERS: f64 = 4.0;
@@ -285,8 +289,10 @@ fn reach(own: Spread, others: impl Iterator<Item = Spread>, processes: usize) ->
         None => (own.squares, own_freedom.max(1.0)),
     };
     // Each variance of both runs.
-    let of_processes = 2.0 * MEDIAN_OVER_MEAN * squares / freedom / processes.max(1) as f64;
-    let sum = of_processes + 2.0 * ASSUMED_OF_A_RUN.powi(2);
+    let variance = squares / freedom;
+    let of_processes = 2.0 * MEDIAN_OVER_MEAN * variance / processes.max(1) as f64;
+    let of_a_run = (RUN_OVER_PROCESSES.powi(2) * variance).max(ASSUMED_OF_A_RUN.powi(2));
+    let sum = of_processes + 2.0 * of_a_run;
     // The freedom of a sum of variances, of which one is known from few values: Satterthwaite,
     // Biometrics Bulletin 2 (1946) 110.
     let freedom = match freedom * (sum / of_processes).powi(2) {

@@ -48,7 +48,7 @@ pub(crate) enum ExportError {
 }
 
 /// Copies the newest result of each benchmark under `root`, its sidecar, its profile and the record
-/// of its run, to `destination/criterion`. Results without a sidecar that matches their samples are
+/// of its run, and the records of other runs that answered, to `destination/criterion`. Results without a sidecar that matches their samples are
 /// left out and named.
 ///
 /// # Errors
@@ -97,10 +97,17 @@ pub(crate) fn export(root: &Path, destination: &Path) -> Result<Exported, Export
     if exported.benchmarks == 0 {
         return Err(ExportError::NoResults(root.into()));
     }
+    exported.runs = names.len();
+    // What other runs answered stands beside the answers of the newest.
+    let answered = runs::read_all(root).0.into_iter();
+    names.extend(
+        answered
+            .filter(|run| !run.confirmations.is_empty())
+            .map(|run| run.run),
+    );
     for run in &names {
         copy(root, &to, &runs::path(root, run))?;
     }
-    exported.runs = names.len();
     let crossings = root.join(CROSSINGS);
     if crossings.exists() {
         copy(root, &to, &crossings)?;

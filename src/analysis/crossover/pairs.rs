@@ -238,6 +238,29 @@ fn confirmed(machine: &Machine) -> Vec<(&Confirmation, Confirmed)> {
     confirmed
 }
 
+/// What the processes of the machine's other runs say to the same question, with the run of each,
+/// from the newest to the oldest.
+pub(crate) fn of_other_runs<'a>(machine: &'a Machine, found: &Found) -> Vec<(&'a str, Confirmed)> {
+    let same = |asked: &Confirmation| {
+        (&asked.group, asked.question, &asked.gpu_machine)
+            == (&found.group, found.question, &found.gpu_machine)
+    };
+    let mut others = Vec::new();
+    for (run, confirmations) in &machine.confirmations {
+        let answers = confirm::answers(confirmations);
+        let answered = confirmations.iter().zip(answers);
+        let other = |(asked, answer): (&Confirmation, Option<Confirmed>)| {
+            answer.filter(|_| same(asked) && asked.processes != found.processes)
+        };
+        others.extend(
+            answered
+                .filter_map(other)
+                .map(|answer| (run.as_str(), answer)),
+        );
+    }
+    others
+}
+
 fn compare(
     ours: &Group,
     theirs: &Group,

@@ -3,6 +3,7 @@
 use crate::analysis::crossover::confirm::{Confirmed, WinsFrom};
 use crate::analysis::crossover::pairs::Found;
 use crate::analysis::crossover::search::Answer;
+use crate::model::topic::Topic;
 use crate::presentation::units;
 
 /// What a table with answers in brief says below it.
@@ -72,6 +73,30 @@ fn where_it_wins(f: &Found, in_brief: bool) -> String {
     }
 }
 
+/// What another run answered: `from N = 181 on, 26× faster at N = 4,096`.
+pub(crate) fn of_another_run(topic: &Topic, answer: Confirmed) -> String {
+    let wins = match answer.from {
+        Some(WinsFrom::Always) => "always".to_owned(),
+        Some(WinsFrom::Never) => "never".to_owned(),
+        Some(WinsFrom::Size { size, .. }) => {
+            format!("from {} = {} on", topic.symbol, topic.unit.from(size))
+        }
+        None => "undecided".to_owned(),
+    };
+    format!(
+        "{wins}, {}",
+        ahead(answer.speedup, &topic.at(answer.largest))
+    )
+}
+
+/// `26× faster at N = 4,096`.
+fn ahead(speedup: f64, at: &str) -> String {
+    match speedup {
+        s if s >= 1.0 => format!("{} faster at {at}", units::factor(s)),
+        s => format!("{} slower at {at}", units::factor(1.0 / s)),
+    }
+}
+
 /// What some of the processes saw instead of a crossing.
 pub(crate) fn or(confirmed: Confirmed) -> &'static str {
     match confirmed.from {
@@ -129,11 +154,7 @@ pub(crate) fn largest(f: &Found) -> String {
 }
 
 fn largest_by(f: &Found, in_brief: bool) -> String {
-    let at = f.topic.at(f.speedup_size as u64);
-    let said = match f.speedup {
-        s if s >= 1.0 => format!("{} faster at {at}", units::factor(s)),
-        s => format!("{} slower at {at}", units::factor(1.0 / s)),
-    };
+    let said = ahead(f.speedup, &f.topic.at(f.speedup_size as u64));
     let Some(confirmed) = f.confirmed else {
         return said;
     };

@@ -3,6 +3,7 @@
 
 use maud::{Markup, html};
 
+use crate::analysis::crossover::pairs::of_other_runs;
 use crate::analysis::crossover::words;
 use crate::model::record::Duel;
 use crate::presentation::units;
@@ -45,6 +46,13 @@ fn one(report: &Assembled, answer: &Answered) -> Markup {
             .next()
             .map_or_else(|| name.clone(), |(run, _)| when(run))
     };
+    let others: Vec<String> = of_other_runs(&report.machine, f)
+        .into_iter()
+        .map(|(other, answer)| {
+            let said = words::of_another_run(&f.topic, answer);
+            format!("{said} ({})", run(&other.to_owned()))
+        })
+        .collect();
     html! {
         article.proof id=(answer.anchor()) {
             h3 { (f.question.phrase()) }
@@ -60,6 +68,9 @@ fn one(report: &Assembled, answer: &Answered) -> Markup {
                         @if let Some(uuid) = uuid { ", " code { (uuid) } }
                         @if trust.boards == 1 { "; another board of this model may differ" }
                     }
+                }
+                @if !others.is_empty() {
+                    div { dt { "other runs found" } dd { (others.join("; ")) } }
                 }
                 div { dt { "runs" } dd { (trust.runs.iter().map(run).collect::<Vec<_>>().join("; ")) } }
             }

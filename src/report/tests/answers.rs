@@ -6,6 +6,7 @@ use crate::model::record::{Confirmation, Duel};
 use crate::model::role::Data;
 use crate::report::tests::fixture::{Fixture, Planted, full};
 use crate::report::tests::refreshed;
+use crate::results::export::export;
 use crate::timing::Clock;
 
 /// Five processes, whose CPU is so many percent slower than it should be: the crossing is at 96 and
@@ -91,6 +92,33 @@ fn the_answer_is_that_of_the_processes_with_an_interval() {
     ] {
         assert!(page.contains(text), "{text}");
     }
+}
+
+#[test]
+fn what_other_runs_found_stands_beside_an_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = Fixture::new(&root, Some("Example GPU"));
+    let mut run = |f: &mut Fixture, spread: f64| {
+        planted(f);
+        f.confirm(confirmation(
+            Data::Queued,
+            "cublas-eager",
+            [-4.0, -2.0, 0.0, 2.0, 4.0].map(|percent| percent * spread),
+        ));
+        refreshed(&root, dir.path()).0
+    };
+    let page = run(&mut f, 1.0);
+    assert!(!page.contains("other runs found"));
+    f.next_run(30);
+    let page = run(&mut f, 1.5);
+    let said = "from N = 96 on, 16× faster at N = 1,536 (";
+    assert!(page.contains("other runs found") && page.contains(said));
+
+    let shared = dir.path().join("shared");
+    export(&root, &shared).unwrap();
+    let (page, ..) = refreshed(&shared.join("criterion"), &shared);
+    assert!(page.contains("other runs found") && page.contains(said));
 }
 
 /// Where the run's own process was unsteady at everything that an answer would rest on, the processes

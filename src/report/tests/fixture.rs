@@ -161,6 +161,7 @@ impl Fixture {
         self.run.started = format!("2026-01-02T03:04:{seconds:02}Z");
         self.run.ceilings.clear();
         self.run.curves.clear();
+        self.run.confirmations.clear();
         self.write_run();
     }
 

@@ -99,7 +99,7 @@ fn what_other_runs_found_stands_beside_an_answer() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("criterion");
     let mut f = Fixture::new(&root, Some("Example GPU"));
-    let mut run = |f: &mut Fixture, spread: f64| {
+    let run = |f: &mut Fixture, spread: f64| {
         planted(f);
         f.confirm(confirmation(
             Data::Queued,

@@ -7,8 +7,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
 
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts");
+
+/// A process that is started while another thread writes an executable holds that file open for a
+/// moment, and it cannot be started then ("Text file busy").
+static WRITE_OR_START: Mutex<()> = Mutex::new(());
 
 fn executable(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
@@ -17,6 +22,9 @@ fn executable(path: &Path, text: &str) {
 
 /// A bundle whose executables print their name, the results folder and their arguments.
 fn bundle(names: &[&str]) -> tempfile::TempDir {
+    let _lock = WRITE_OR_START
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     let dir = tempfile::tempdir().unwrap();
     fs::copy(format!("{SCRIPTS}/launcher"), dir.path().join("run")).unwrap();
     fs::create_dir(dir.path().join("bin")).unwrap();
@@ -30,6 +38,9 @@ fn bundle(names: &[&str]) -> tempfile::TempDir {
 }
 
 fn run(command: &mut Command) -> (Option<i32>, String, String) {
+    let _lock = WRITE_OR_START
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     let Output {
         status,
         stdout,

@@ -14,4 +14,5 @@ pub(super) mod product;
 pub(super) mod tensor;
 pub(super) mod tile;
 pub(super) mod timed;
+pub(super) mod transpose;
 pub(super) mod wide;

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use crate::machine::ceilings;
 use crate::model::environment::Environment;
 use crate::model::record::{Confirmation, Failure, RunRecord, SCHEMA, Skip};
+use crate::model::role::Threads;
 use crate::model::topic::Topic;
 use crate::presentation::text::visible_lines;
 use crate::presentation::units;
@@ -176,6 +177,13 @@ impl Journal {
             self.write()?;
         }
         Ok(())
+    }
+
+    /// Measures the peak of a CPU benchmark's threads right before it.
+    pub(super) fn cpu_peak(&mut self, threads: Threads) {
+        if !self.takes_turns {
+            ceilings::cpu::peak(threads).raise(&mut self.record);
+        }
     }
 
     /// Says what is being done.

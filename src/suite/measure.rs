@@ -103,6 +103,9 @@ impl Measuring<'_> {
         }
         if self.arguments.saves {
             self.journal.begin(row.is_gpu(), self.machine, self.time)?;
+            if let (false, Some(threads)) = (row.is_gpu(), row.role.threads) {
+                self.journal.cpu_peak(threads);
+            }
         }
 
         let problem = || problem.get_or_init(|| Rc::new(W::new(size)));

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use crate::machine::ceilings::cpu_memory;
 use crate::machine::ceilings::entry::Measured;
 use crate::machine::ceilings::vector::{CHAINS, VectorPath};
+use crate::model::role::Threads;
 use crate::presentation::units;
 
-/// Repetitions; the best counts. Whatever else runs on a CPU only ever slows it, and nothing may
-/// exceed a limit.
+/// Repetitions before the first benchmark, and after the last; the best counts. Whatever else runs
+/// on a CPU only ever slows it, and nothing may exceed a limit.
 const REPEATS: usize = 10;
 /// Length of a repetition.
 const WINDOW: Duration = Duration::from_millis(25);
@@ -19,23 +20,38 @@ const ROUNDS: u64 = 40_000;
 /// working set that there is room for.
 pub(crate) fn measure() -> Measured {
     let mut measured = Measured::default();
-    let path = VectorPath::best();
-    let threads = rayon::current_num_threads();
-    for (name, threads) in [("cpu_fma_1", 1), ("cpu_fma_all", threads)] {
-        let rates = std::iter::repeat_with(|| fma_rate(path, threads));
-        measured.insert(
-            name,
-            rates.take(REPEATS).fold(0.0, f64::max),
-            "FLOP/s",
-            format!(
-                "{CHAINS} independent chains of {} f32 fused multiply-adds in registers, {}, best of {REPEATS}, before the first benchmark and again after the last",
-                path.name(),
-                units::counted(threads, "thread")
-            ),
-        );
+    for threads in [Threads::One, Threads::All] {
+        multiply_adds(threads, REPEATS, &mut measured);
     }
-    cpu_memory::measure(path, &mut measured);
+    cpu_memory::measure(VectorPath::best(), &mut measured);
     measured
+}
+
+/// Measures the peak of so many threads once, which takes 25 ms: a neighbour that keeps a core busy
+/// before the first benchmark and after the last may leave it alone in between.
+pub(crate) fn peak(threads: Threads) -> Measured {
+    let mut measured = Measured::default();
+    multiply_adds(threads, 1, &mut measured);
+    measured
+}
+
+fn multiply_adds(threads: Threads, repeats: usize, measured: &mut Measured) {
+    let path = VectorPath::best();
+    let (name, threads) = match threads {
+        Threads::One => ("cpu_fma_1", 1),
+        Threads::All => ("cpu_fma_all", rayon::current_num_threads()),
+    };
+    let rates = std::iter::repeat_with(|| fma_rate(path, threads));
+    measured.insert(
+        name,
+        rates.take(repeats).fold(0.0, f64::max),
+        "FLOP/s",
+        format!(
+            "{CHAINS} independent chains of {} f32 fused multiply-adds in registers, {}, best of {REPEATS} before the first benchmark, {REPEATS} after the last and one before each CPU benchmark on as many threads",
+            path.name(),
+            units::counted(threads, "thread")
+        ),
+    );
 }
 
 /// FLOP/s of all threads together, each over its own time, so that a thread which the system

@@ -38,9 +38,9 @@
 //! [`RunRecord::ceilings`]: crate::model::record::RunRecord::ceilings
 //! [`RunRecord::curves`]: crate::model::record::RunRecord::curves
 
+use crate::analysis::telemetry::sm_clock_mhz;
 use crate::machine::flop_per_clock;
 use crate::model::id::Device;
-use crate::model::median::median;
 use crate::model::role::{Format, Threads};
 use crate::presentation::units;
 use crate::results::curves::{Benchmark, Series};
@@ -231,7 +231,7 @@ fn rate(benchmark: &Benchmark, amount: Option<f64>) -> Option<f64> {
 /// The share of the peak of its format, unless a point of the curve is far above it.
 fn arithmetic(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Option<Candidate> {
     let fraction = |b: &Benchmark| -> Option<f64> {
-        let peak = peak(series.role.format, clock_mhz(b), machine.limits_of(b)?)?;
+        let peak = peak(series.role.format, sm_clock_mhz(b), machine.limits_of(b)?)?;
         let products = series.role.split.map_or(1, |split| split.products);
         Some(f64::from(products) * rate(b, b.cost.flop)? / peak)
     };
@@ -263,16 +263,6 @@ pub(crate) fn peak(format: Format, clock_mhz: Option<f64>, limits: &Limits) -> O
         _ => None,
     };
     of_table().filter(|peak| *peak > 0.0).or_else(measured)
-}
-
-/// The median of the SM clocks that were seen while kernels ran, MHz.
-fn clock_mhz(benchmark: &Benchmark) -> Option<f64> {
-    let seen = benchmark.telemetry.as_ref()?;
-    let idle = |at: usize| seen.utilisation_percent.get(at) == Some(&Some(0));
-    let clocks = seen.sm_clock_mhz.iter().enumerate();
-    let busy = clocks.filter(|(at, _)| !idle(*at));
-    let known = busy.filter_map(|(_, clock)| clock.filter(|clock| *clock > 0));
-    median(known.map(f64::from))
 }
 
 /// The share of the bandwidth of the L2 cache and the device's memory.

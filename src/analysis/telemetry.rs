@@ -3,7 +3,7 @@
 
 use crate::model::environment::Environment;
 use crate::model::median::median;
-use crate::model::telemetry::{TelemetryEvent, TelemetryEventKind};
+use crate::model::telemetry::{Energy, TelemetryEvent, TelemetryEventKind};
 use crate::presentation::units;
 use crate::results::curves::Benchmark;
 
@@ -34,9 +34,12 @@ pub(crate) fn slowed(benchmark: &Benchmark) -> Vec<&str> {
 
 /// Whether there was throttling; `None` where the clock was not read.
 pub(crate) fn throttled(benchmark: &Benchmark) -> Option<bool> {
-    let after = benchmark.throttle_reasons.as_ref()?;
+    let after = benchmark.throttle_reasons.as_ref().map(|r| !r.is_empty());
     let meanwhile = events(benchmark).any(|e| e.kind == TelemetryEventKind::ThrottlingSetIn);
-    Some(meanwhile || !after.is_empty())
+    match benchmark.telemetry {
+        Some(_) => Some(meanwhile || after == Some(true)),
+        None => after,
+    }
 }
 
 /// A result of a device whose clock the power cap held down.
@@ -79,23 +82,14 @@ pub(crate) fn capped(benchmark: &Benchmark, environment: Option<&Environment>) -
     })
 }
 
-/// Power that the device drew, watts, where the benchmark measured it itself.
-pub(crate) fn power_w(benchmark: &Benchmark) -> Option<f64> {
-    figure(benchmark, "power_w")
-}
-
-/// A figure beside the time, where it is a sound number.
-fn figure(benchmark: &Benchmark, key: &str) -> Option<f64> {
-    let value = benchmark.extra.get(key).copied();
-    value.filter(|v| v.is_finite() && *v > 0.0)
-}
-
-/// Median of the SM clock while a benchmark was warmed up and sampled, MHz, or what it measured
-/// itself.
+/// Median of the SM clocks that were seen while kernels ran, MHz.
 pub(crate) fn sm_clock_mhz(benchmark: &Benchmark) -> Option<f64> {
-    let clocks = benchmark.telemetry.iter().flat_map(|t| &t.sm_clock_mhz);
-    let seen = median(clocks.flatten().map(|mhz| f64::from(*mhz)));
-    seen.or_else(|| figure(benchmark, "sm_clock_mhz"))
+    let seen = benchmark.telemetry.as_ref()?;
+    let idle = |at: usize| seen.utilisation_percent.get(at) == Some(&Some(0));
+    let clocks = seen.sm_clock_mhz.iter().enumerate();
+    let busy = clocks.filter(|(at, _)| !idle(*at));
+    let known = busy.filter_map(|(_, clock)| clock.filter(|clock| *clock > 0));
+    median(known.map(f64::from))
 }
 
 /// What happened while a benchmark ran, by time.
@@ -119,9 +113,20 @@ pub(crate) fn words(event: &TelemetryEvent) -> String {
 
 /// Joules of one iteration, where the device counts them and iterations filled the time.
 pub(crate) fn energy_j(benchmark: &Benchmark) -> Option<f64> {
+    let joules = energy(benchmark)?.per_iteration();
+    (joules.is_finite() && joules > 0.0).then_some(joules)
+}
+
+/// Mean power while iterations filled the time, watts, by the device's counter of energy.
+pub(crate) fn power_w(benchmark: &Benchmark) -> Option<f64> {
+    let energy = energy(benchmark)?;
+    let watts = energy.joules / energy.seconds;
+    (watts.is_finite() && watts > 0.0).then_some(watts)
+}
+
+fn energy(benchmark: &Benchmark) -> Option<Energy> {
     let energy = benchmark.telemetry.as_ref()?.energy?;
     let filled = energy.iterations as f64 * benchmark.median_ns * 1e-9 / energy.seconds;
     let work = benchmark.clock.is_some_and(|clock| clock.measures_work());
-    let joules = energy.per_iteration();
-    (work && filled >= FILLED && joules.is_finite() && joules > 0.0).then_some(joules)
+    (work && filled >= FILLED).then_some(energy)
 }

@@ -42,7 +42,8 @@ pub struct Sidecar {
     /// Result of the check against float64; `None` where nothing is computed, and where
     /// `crossover ab` had an earlier process of the same executable verify.
     pub verified: Option<Verified>,
-    /// State of the GPU; `None` on the CPU and without NVML.
+    /// State of the GPU; `None` on the CPU, without NVML, and where the routine recorded its own
+    /// telemetry.
     pub device_state: Option<DeviceState>,
     /// What NVML saw while it was sampled; `None` on the CPU, without NVML, and with
     /// `CROSSOVER_MONITOR=off`.
@@ -58,8 +59,6 @@ pub struct Sidecar {
     /// | key | what |
     /// | --- | --- |
     /// | `device_busy` | share of the wall time in which a kernel ran on the device, by events around each, in iterations of their own after the samples |
-    /// | `power_w` | mean power over the last second by the device's counter of energy, watts, where the routine reads NVML itself |
-    /// | `sm_clock_mhz` | median of the SM clock over the last 100 ms, MHz, likewise |
     /// | `pool_reserved_bytes` | device memory that the memory pool holds after the samples |
     /// | `pool_peak_bytes` | the most that it held |
     /// | `pool_used_peak_bytes` | the most that was allocated from it at once |

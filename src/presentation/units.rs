@@ -125,8 +125,6 @@ pub(crate) fn figure(key: &str, value: f64) -> String {
             };
             format!("{} {amount}", name.replace('_', " "))
         }
-        None if key == "power_w" => format!("power {value:.0} W"),
-        None if key == "sm_clock_mhz" => format!("SM clock {}", megahertz(value)),
         None if key == "device_busy" => format!("device busy {} of the time", percent(value)),
         None => format!("{} {}", key.replace('_', " "), number(value)),
     }

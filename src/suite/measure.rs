@@ -244,6 +244,11 @@ impl Measuring<'_> {
         if self.arguments.saves {
             let mut sidecar = self.sidecar(bench, routine, verified);
             sidecar.monitor = telemetry;
+            if let own @ Some(_) = routine.telemetry() {
+                // What the device does now is not what it did when the routine timed itself.
+                sidecar.device_state = None;
+                sidecar.monitor = own;
+            }
             sidecar.unsteady.clone_from(&why);
             sidecar.extra = routine.extra()?;
             self.check_device()?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::device::kernel::Source;
+use crate::model::telemetry::Telemetry;
 use crate::model::verified::Verified;
 
 /// What the code of an operation may fail with: a CUDA error, an allocation, a missing library. Its
@@ -102,6 +103,13 @@ pub trait Routine {
     /// gate needs it, since only about a thousand fit in a stream's queue.
     fn launches(&self) -> u32 {
         1
+    }
+
+    /// What NVML read of the device while a routine that times itself did so, instead of the state
+    /// that the suite reads afterwards. Called once, after the last check. The default is for
+    /// routines that leave this to the suite.
+    fn telemetry(&mut self) -> Option<Telemetry> {
+        None
     }
 
     /// Figures beside the time, measured outside the samples and stored with the result

@@ -13,7 +13,7 @@ const RECOVERED: f64 = 0.98;
 
 /// Readings of a device, thinned as they become many, and what changed between them.
 #[derive(Default)]
-pub(super) struct Recorder {
+pub(crate) struct Recorder {
     points: Vec<(u32, Reading)>,
     /// Number of readings so far, and the power of two: one in that many is kept.
     seen: usize,
@@ -25,7 +25,7 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn add(&mut self, at: Duration, reading: Reading) {
+    pub(crate) fn add(&mut self, at: Duration, reading: Reading) {
         let time_ms = u32::try_from(at.as_millis()).unwrap_or(u32::MAX);
         self.find_events(time_ms, &reading);
         if self.seen.is_multiple_of(1 << self.thinned) {
@@ -81,7 +81,7 @@ impl Recorder {
     }
 
     /// The telemetry up to `end`, with the first reading in any case.
-    pub(super) fn telemetry(mut self, end: Duration) -> Telemetry {
+    pub(crate) fn telemetry(mut self, end: Duration) -> Telemetry {
         // A reading that ends within an interval of the last sample still saw the load.
         let end = u32::try_from((end + INTERVAL / 2).as_millis()).unwrap_or(u32::MAX);
         let kept = self.points.iter().filter(|(t, _)| *t <= end).count();

@@ -1,5 +1,6 @@
 //! What is said of a product under load: burst, what is held, from when on, watts and clock.
 
+use crate::model::telemetry::{Energy, Telemetry};
 use crate::model::{Cost, Does, Format, Role};
 use crate::report::tests::fixture::{Fixture, Planted};
 use crate::report::tests::lessons::{findings, near, says, silent};
@@ -8,7 +9,7 @@ use crate::timing::Clock::Events;
 const MS: u64 = 1_000_000;
 
 /// A time since the start, the time of a product there, watts and clock.
-fn plant(f: &Fixture, name: &str, format: Format, at_ms: u64, ns: f64, seen: Option<(f64, f64)>) {
+fn plant(f: &Fixture, name: &str, format: Format, at_ms: u64, ns: f64, seen: Option<(f64, u32)>) {
     let id = format!("load/gpu/{name}/{}", at_ms * MS);
     let mut planted = Planted::new(&id, Events, ns).cost(Cost {
         flop: Some(1.2e11),
@@ -20,7 +21,16 @@ fn plant(f: &Fixture, name: &str, format: Format, at_ms: u64, ns: f64, seen: Opt
         ..Role::gpu()
     });
     if let Some((watts, mhz)) = seen {
-        planted.extra = [("power_w".into(), watts), ("sm_clock_mhz".into(), mhz)].into();
+        planted.telemetry = Some(Telemetry {
+            time_ms: vec![at_ms as u32],
+            sm_clock_mhz: vec![Some(mhz)],
+            energy: Some(Energy {
+                joules: watts,
+                seconds: 1.0,
+                iterations: (1e9 / ns) as u64,
+            }),
+            ..Telemetry::default()
+        });
     }
     f.plant(&planted);
 }
@@ -28,12 +38,12 @@ fn plant(f: &Fixture, name: &str, format: Format, at_ms: u64, ns: f64, seen: Opt
 #[test]
 fn burst_and_what_is_held_are_told_with_watts_and_clock() {
     let all = findings(|f| {
-        let cold = Some((350.0, 1980.0));
+        let cold = Some((350.0, 1980));
         for (at, ns, seen) in [
-            (100, 120e3, Some((300.0, 1980.0))),
-            (500, 130e3, Some((650.0, 1800.0))),
-            (2_000, 151e3, Some((695.0, 1500.0))),
-            (20_000, 150e3, Some((699.0, 1410.0))),
+            (100, 120e3, Some((300.0, 1980))),
+            (500, 130e3, Some((650.0, 1800))),
+            (2_000, 151e3, Some((695.0, 1500))),
+            (20_000, 150e3, Some((699.0, 1410))),
         ] {
             plant(f, "a", Format::Fp8, at, ns, seen);
         }

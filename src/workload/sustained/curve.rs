@@ -1,27 +1,31 @@
 //! What was recorded, and what it tells of a time since the start.
 
-use crate::model::median::median;
+use std::time::Duration;
+
+use crate::machine::monitor::{Reading, Recorder};
+use crate::model::telemetry::{Energy, Telemetry};
 
 /// Number of groups of products that are the samples of a size.
 pub(super) const SAMPLES: usize = 10;
 
-/// The clock at a time is the median of the readings over this long before it, ns.
+/// What NVML read over this long before a time is the telemetry of that time, ns.
 const CLOCK_WINDOW: f64 = 100e6;
-/// Power is the energy over this long, ns, as newer devices average it themselves.
-const POWER_WINDOW: f64 = 1e9;
-/// Over a shorter time no power is told, ns: devices renew the counter of energy in steps of up to
+/// The energy is that over this long, ns, as newer devices average the power themselves.
+const ENERGY_WINDOW: f64 = 1e9;
+/// Over a shorter time no energy is told, ns: devices renew the counter of energy in steps of up to
 /// 100 ms.
 const SHORTEST_ENERGY: f64 = 300e6;
 
 /// The state of the device, as NVML read it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Seen {
+#[derive(Clone, Debug, PartialEq)]
+struct Seen {
     /// Time on the device since the product began, ns.
-    pub(super) at_ns: f64,
-    /// SM clock, MHz.
-    pub(super) sm_clock_mhz: Option<u32>,
+    at_ns: f64,
+    /// Products that were done by then.
+    products: u64,
+    reading: Reading,
     /// Energy by the device's counter, joules.
-    pub(super) energy_j: Option<f64>,
+    energy_j: Option<f64>,
 }
 
 /// Groups of products, one after the other without a pause, and the readings meanwhile.
@@ -31,6 +35,7 @@ pub(super) struct Curve {
     ends_ns: Vec<f64>,
     /// Time of one product, by group, ns.
     each_ns: Vec<f64>,
+    products: u64,
     seen: Vec<Seen>,
 }
 
@@ -39,13 +44,20 @@ impl Curve {
     pub(super) fn ran(&mut self, products: u32, ns: f64) {
         self.ends_ns.push(self.length_ns() + ns);
         self.each_ns.push(ns / f64::from(products));
+        self.products += u64::from(products);
     }
 
     /// Adds what NVML reads after the last group.
-    pub(super) fn saw(&mut self, sm_clock_mhz: Option<u32>, energy_j: Option<f64>) {
+    pub(super) fn saw(&mut self, reading: Reading, energy_j: Option<f64>) {
         self.seen.push(Seen {
             at_ns: self.length_ns(),
-            sm_clock_mhz,
+            products: self.products,
+            reading: Reading {
+                // NVML's share is that of its last period of up to a second, which may have been
+                // idle; here the device is busy from the start.
+                utilisation_percent: None,
+                ..reading
+            },
             energy_j,
         });
     }
@@ -68,46 +80,76 @@ impl Curve {
         &self.each_ns[until.saturating_sub(SAMPLES)..until]
     }
 
-    /// Median of the SM clock in the last 100 ms, MHz, or the first reading after the start.
-    pub(super) fn sm_clock_mhz(&self, at_ns: f64) -> Option<f64> {
-        let known = || {
-            let after_the_start = self.seen.iter().filter(|seen| seen.at_ns > 0.0);
-            after_the_start.filter_map(|seen| Some((seen.at_ns, f64::from(seen.sm_clock_mhz?))))
-        };
-        let recent = known().filter(|(at, _)| at_ns - CLOCK_WINDOW < *at && *at <= at_ns);
-        median(recent.map(|(_, mhz)| mhz)).or_else(|| Some(known().next()?.1))
+    /// What NVML read in the last 100 ms, or first after the start; `None` without readings. Times
+    /// are since the product began.
+    pub(super) fn telemetry(&self, at_ns: f64) -> Option<Telemetry> {
+        let after_the_start = || self.seen.iter().filter(|seen| seen.at_ns > 0.0);
+        let recent = |seen: &&Seen| at_ns - CLOCK_WINDOW < seen.at_ns && seen.at_ns <= at_ns;
+        let mut readings: Vec<&Seen> = after_the_start().filter(recent).collect();
+        if readings.is_empty() {
+            readings.push(after_the_start().next()?);
+        }
+        let mut recorder = Recorder::default();
+        for seen in readings {
+            recorder.add(
+                Duration::from_nanos(seen.at_ns as u64),
+                seen.reading.clone(),
+            );
+        }
+        Some(Telemetry {
+            energy: self.energy(at_ns),
+            ..recorder.telemetry(Duration::from_nanos(at_ns as u64))
+        })
     }
 
-    /// Mean power over the last second, or since the start, watts; `None` without a counter of
-    /// energy, and where the time is too short for it.
-    pub(super) fn power_w(&self, at_ns: f64) -> Option<f64> {
+    /// Energy over the last second, or since the start; `None` without a counter of energy, and
+    /// where the time is too short for it.
+    fn energy(&self, at_ns: f64) -> Option<Energy> {
         let known = || {
             let seen = self.seen.iter();
-            seen.filter_map(|seen| Some((seen.at_ns, seen.energy_j?)))
+            seen.filter_map(|seen| Some((seen, seen.energy_j?)))
         };
-        let (end, joules) = known().rfind(|(at, _)| *at <= at_ns)?;
-        let (start, before) = known().find(|(at, _)| *at >= end - POWER_WINDOW)?;
-        let watts = (joules - before) / ((end - start) * 1e-9);
-        (end - start >= SHORTEST_ENERGY && watts > 0.0).then_some(watts)
+        let (end, after) = known().rfind(|(seen, _)| seen.at_ns <= at_ns)?;
+        let (start, before) = known().find(|(seen, _)| seen.at_ns >= end.at_ns - ENERGY_WINDOW)?;
+        let (joules, ns) = (after - before, end.at_ns - start.at_ns);
+        (ns >= SHORTEST_ENERGY && joules > 0.0).then(|| Energy {
+            joules,
+            seconds: ns * 1e-9,
+            iterations: end.products - start.products,
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::telemetry::TelemetryEventKind::ThrottlingSetIn;
+
+    fn reading(mhz: u32, reasons: &[&'static str]) -> Reading {
+        Reading {
+            sm_clock_mhz: Some(mhz),
+            utilisation_percent: Some(0),
+            throttle_reasons: reasons.to_vec(),
+            ..Reading::default()
+        }
+    }
 
     /// Groups of 10 ms, at 0.1 ms a product for half a second and 0.2 ms from then on; NVML is
     /// read every 50 ms, at 1,980 MHz and 300 W, then 1,400 MHz and 700 W.
     fn recorded() -> Curve {
         let mut curve = Curve::default();
         let (mut joules, settled) = (1e6, 500e6);
-        curve.saw(Some(345), Some(joules));
+        curve.saw(reading(345, &[]), Some(joules));
         for group in 0..200 {
             let is_settled = curve.length_ns() >= settled;
             curve.ran(if is_settled { 50 } else { 100 }, 10e6);
             joules += if is_settled { 7.0 } else { 3.0 };
             if group % 5 == 4 {
-                curve.saw(Some(if is_settled { 1400 } else { 1980 }), Some(joules));
+                let seen = match is_settled {
+                    true => reading(1400, &["power cap"]),
+                    false => reading(1980, &[]),
+                };
+                curve.saw(seen, Some(joules));
             }
         }
         curve
@@ -134,27 +176,42 @@ mod tests {
     }
 
     #[test]
-    fn clock_and_power_are_those_of_the_time_before() {
+    fn telemetry_is_that_of_the_time_before() {
         let curve = recorded();
+        let at = |ns| curve.telemetry(ns).unwrap();
+        let both = |mhz| vec![Some(mhz); 2];
+        assert_eq!(at(100e6).time_ms, [50, 100]);
+        assert_eq!(at(100e6).sm_clock_mhz, both(1980), "not the idle device's");
+        assert_eq!(at(10e6).sm_clock_mhz, [Some(1980)], "the first one");
+        assert_eq!(at(2e9).sm_clock_mhz, both(1400));
+        assert_eq!(at(2e9).utilisation_percent, []);
+        assert_eq!(at(500e6).events, []);
+        let settled = at(2e9).events;
+        assert_eq!(settled.len(), 1);
         assert_eq!(
-            curve.sm_clock_mhz(100e6),
-            Some(1980.0),
-            "not that of the idle device"
+            (settled[0].kind, &*settled[0].detail),
+            (ThrottlingSetIn, "power cap")
         );
-        assert_eq!(
-            curve.sm_clock_mhz(10e6),
-            Some(1980.0),
-            "the first one after the start"
-        );
-        assert_eq!(curve.sm_clock_mhz(2e9), Some(1400.0));
-        let near = |watts: Option<f64>, planted: f64| (watts.unwrap() - planted).abs() < 1e-6;
-        assert_eq!(curve.power_w(200e6), None, "too early for the counter");
-        assert!(near(curve.power_w(500e6), 300.0));
-        assert!(near(curve.power_w(1e9), 500.0), "half a second of each");
-        assert!(near(curve.power_w(2e9), 700.0));
         let mut blind = Curve::default();
         blind.ran(1, 1e9);
-        blind.saw(None, None);
-        assert_eq!((blind.sm_clock_mhz(1e9), blind.power_w(1e9)), (None, None));
+        assert_eq!(blind.telemetry(1e9), None);
+        blind.saw(Reading::default(), None);
+        assert_eq!(blind.telemetry(1e9).unwrap().energy, None);
+    }
+
+    #[test]
+    fn energy_is_that_of_the_last_second() {
+        let curve = recorded();
+        let at = |ns| curve.telemetry(ns).unwrap().energy;
+        let near = |ns, watts: f64, iterations| {
+            let energy = at(ns).unwrap();
+            assert!((energy.joules / energy.seconds - watts).abs() < 1e-6);
+            assert_eq!(energy.iterations, iterations);
+        };
+        assert_eq!(at(200e6), None, "too early for the counter");
+        near(500e6, 300.0, 5_000);
+        // Half a second of each.
+        near(1e9, 500.0, 7_500);
+        near(2e9, 700.0, 5_000);
     }
 }

@@ -1,7 +1,6 @@
 //! Runs a product without a pause, times it, and reads NVML meanwhile.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,7 @@ use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
 use crate::machine::Monitor;
 use crate::machine::monitor::reading::Source as _;
+use crate::model::telemetry::Telemetry;
 use crate::model::verified::Verified;
 use crate::presentation::units;
 use crate::timing::{CudaError, Launch};
@@ -174,8 +174,7 @@ fn without_a_pause(
     let mut curve = Curve::default();
     let see = |curve: &mut Curve| {
         if let Some(monitor) = &monitor {
-            let reading = monitor.read();
-            curve.saw(reading.sm_clock_mhz, monitor.energy_j());
+            curve.saw(monitor.read(), monitor.energy_j());
         }
     };
     see(&mut curve);
@@ -298,17 +297,9 @@ impl Routine for Window {
         Some(sample.map(|ns| ns * iterations as f64))
     }
 
-    fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
-        let recorded = self.recorded()?;
-        let at = self.nanoseconds as f64;
-        let figures = [
-            ("sm_clock_mhz", recorded.curve.sm_clock_mhz(at)),
-            ("power_w", recorded.curve.power_w(at)),
-        ];
-        let known = figures.into_iter();
-        Ok(known
-            .filter_map(|(key, value)| Some((key.to_owned(), value?)))
-            .collect())
+    fn telemetry(&mut self) -> Option<Telemetry> {
+        let recorded = self.recorded().ok()?;
+        recorded.curve.telemetry(self.nanoseconds as f64)
     }
 
     fn notes(&self) -> Vec<String> {

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::analysis::crossover::pairs::Found;
+use crate::analysis::crossover::confirm::Confirmed;
+use crate::analysis::crossover::pairs::{Found, of_other_runs};
 use crate::analysis::telemetry;
 use crate::results::curves::Benchmark;
 use crate::results::machine::Machine;
@@ -22,6 +23,10 @@ pub(crate) struct Trust {
     pub boards: usize,
     /// Names of the runs that it rests on.
     pub runs: Vec<String>,
+    /// Other runs of the machine that answered the question.
+    pub other_runs: usize,
+    /// How many of these found what the interval says.
+    pub held: usize,
     /// How far the interval of the speedup at the largest size reaches on its wider side, as a
     /// factor; `None` where it is not known.
     pub reach: Option<f64>,
@@ -55,6 +60,7 @@ impl Trust {
     /// The grade of the marks together.
     pub(crate) fn grade(&self) -> Grade {
         let doubts = self.agree < self.processes
+            || self.held < self.other_runs
             || !self.slowed.is_empty()
             || self.reach.is_none_or(|reach| reach > ROUGH);
         match (self.processes, doubts) {
@@ -101,12 +107,16 @@ pub(crate) fn of(
             })
     };
     let confirmed = found.confirmed;
+    let others = of_other_runs(ours, found);
+    let held = |(_, other): &&(&str, Confirmed)| confirmed.is_some_and(|own| own.holds(other));
     let reach = interval.map(|(low, high)| (found.speedup / low).max(high / found.speedup));
     Trust {
         processes: confirmed.map_or(1, |confirmed| confirmed.processes),
         agree: confirmed.map_or(1, |confirmed| confirmed.agree),
         boards: 1 + beside.iter().filter(alike).count(),
         runs: runs.into_iter().cloned().collect(),
+        held: others.iter().filter(held).count(),
+        other_runs: others.len(),
         reach: reach.filter(|reach| reach.is_finite() && *reach >= 1.0),
         slowed,
     }

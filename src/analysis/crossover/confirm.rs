@@ -79,6 +79,21 @@ pub(crate) struct Confirmed {
     pub largest: u64,
 }
 
+impl Confirmed {
+    /// Whether the answer of another run lies where this one's interval says.
+    pub(crate) fn holds(&self, other: &Confirmed) -> bool {
+        use WinsFrom::{Always, Never, Size};
+        let from = match (self.from, other.from) {
+            (Some(Size { low, high, .. }), Some(Size { size, .. })) => (low..=high).contains(&size),
+            (Some(Size { or_always, .. }), Some(Always)) => or_always,
+            (Some(Size { or_never, .. }), Some(Never)) => or_never,
+            (ours, theirs) => ours == theirs,
+        };
+        let (low, high) = self.speedup_interval;
+        from && (low..=high).contains(&other.speedup)
+    }
+}
+
 /// What a question's processes say, before the spread is known.
 struct Said<'a> {
     asked: &'a Confirmation,

@@ -135,8 +135,21 @@ impl Answered<'_> {
         });
         match trust.runs.len() {
             0 => {}
-            1 => marks.push("one run".to_owned()),
+            1 if trust.other_runs == 0 => marks.push("one run".to_owned()),
+            1 => {}
             n => marks.push(format!("results of {n} runs")),
+        }
+        match (trust.held, trust.other_runs) {
+            (_, 0) => {}
+            (held, others) if held == others => {
+                marks.push(format!(
+                    "{} within this range",
+                    units::counted(others, "other run")
+                ));
+            }
+            (held, others) => {
+                marks.push(format!("{held} of {others} other runs within this range"))
+            }
         }
         if !trust.slowed.is_empty() {
             marks.push(format!("throttled: {}", trust.slowed.join(", ")));

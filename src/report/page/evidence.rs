@@ -19,7 +19,8 @@ pub(super) fn section(report: &Assembled, all: &[Answered]) -> Markup {
                 h2 { "How sure the answers are" }
                 p {
                     "An answer is firm if several processes agree on it, if another run would find a speedup \
-                     within 25 % of it, and if nothing held the GPU's clock down. Each of these processes is \
+                     within 25 % of it, if what other runs of this machine found lies in its range, and if nothing held \
+                     the GPU's clock down. Each of these processes is \
                      started for this purpose, and lets the best CPU code and the GPU code take turns. One \
                      process is not enough: processes of the same code differ by where their memory lies, by \
                      what else the host runs, and by what a launch costs in each of them."

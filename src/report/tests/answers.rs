@@ -99,26 +99,31 @@ fn what_other_runs_found_stands_beside_an_answer() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("criterion");
     let mut f = Fixture::new(&root, Some("Example GPU"));
-    let run = |f: &mut Fixture, spread: f64| {
+    let run = |f: &mut Fixture, spread: f64, by: f64| {
         planted(f);
         f.confirm(confirmation(
             Data::Queued,
             "cublas-eager",
-            [-4.0, -2.0, 0.0, 2.0, 4.0].map(|percent| percent * spread),
+            [-4.0, -2.0, 0.0, 2.0, 4.0].map(|percent| percent * spread + by),
         ));
         refreshed(&root, dir.path()).0
     };
-    let page = run(&mut f, 1.0);
-    assert!(!page.contains("other runs found"));
+    let page = run(&mut f, 1.0, 0.0);
+    assert!(!page.contains("other runs found") && page.contains("one run"));
     f.next_run(30);
-    let page = run(&mut f, 1.5);
+    let page = run(&mut f, 1.5, 0.0);
     let said = "from N = 96 on, 16× faster at N = 1,536 (";
     assert!(page.contains("other runs found") && page.contains(said));
+    assert!(page.contains("1 other run within this range") && !page.contains("one run"));
 
     let shared = dir.path().join("shared");
     export(&root, &shared).unwrap();
     let (page, ..) = refreshed(&shared.join("criterion"), &shared);
     assert!(page.contains("other runs found") && page.contains(said));
+
+    f.next_run(60);
+    let page = run(&mut f, 1.0, 80.0);
+    assert!(page.contains("0 of 2 other runs within this range") && page.contains("Uncertain"));
 }
 
 /// Where the run's own process was unsteady at everything that an answer would rest on, the processes

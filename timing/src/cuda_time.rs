@@ -20,7 +20,7 @@ use crate::launch::{Launch, bind};
 use crate::probe::open;
 #[cfg(feature = "profiler")]
 use crate::profiler::session::{Asked, Slot};
-use crate::sequence::{self, Timeline};
+use crate::sequence;
 
 /// Launches after which the `submit` clock drains the queue, outside its window. With the
 /// queue full the host would wait for the device and measure it after all.
@@ -275,15 +275,13 @@ impl CudaTime {
                 sequence::events(&mut window, iterations)?
             }
             Clock::EventsGated => {
-                let device = needed()?;
-                let mut window = device.window(routine)?;
+                let mut window = needed()?.window(routine)?;
                 let batch = LAUNCHES_PER_GATE / launches.max(1);
                 if batch == 0 {
                     return Err(TimingError::TooManyLaunches { launches });
                 }
                 if iterations == 1 {
-                    window.launch()?;
-                    device.synchronize()?;
+                    sequence::load(&mut window)?;
                 }
                 sequence::gated(&mut window, iterations, u64::from(batch))?
             }

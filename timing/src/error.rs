@@ -64,7 +64,7 @@ impl fmt::Display for TimingError {
             TimingError::GateTimeout { timeout } => write!(
                 f,
                 "the gate opened by itself after {timeout:?}, before the batch was queued: the routine synchronises \
-                 inside, or enqueues more launches than it says; use the wall clock (iter_wall)"
+                 inside (use the wall clock, iter_wall), or enqueues more launches than it says (correct `launches`)"
             ),
             TimingError::TooManyLaunches { launches } => write!(
                 f,

@@ -69,13 +69,13 @@ fn warnings(recording: &Recording, summary: &Summary) -> Vec<String> {
     }
     if raw.dropped > 0 {
         notes.push(format!(
-            "CUPTI lost {} records: the counts below are too low; record a shorter window",
+            "CUPTI lost {} records, so the counts are too low; record a shorter window",
             raw.dropped
         ));
     }
     if raw.untimed > 0 {
         notes.push(format!(
-            "CUPTI could not time {} pieces of work, which are missing below",
+            "CUPTI could not time {} pieces of work, which are left out",
             raw.untimed
         ));
     }

@@ -43,7 +43,7 @@ pub enum NoProfile {
     /// Criterion's own `b.iter` or the like timed the benchmark, and its iterations cannot be told
     /// apart.
     Uncounted,
-    /// The benchmark failed before anything was recorded.
+    /// The benchmark failed before its recording was complete.
     BenchmarkFailed {
         /// Its error.
         message: String,
@@ -149,7 +149,7 @@ impl fmt::Display for NoProfile {
             ),
             NoProfile::BenchmarkFailed { message } => write!(
                 f,
-                "it failed while it was recorded ({message}); make it run without the profiler first"
+                "it failed before its recording was complete ({message}); make it run without the profiler first"
             ),
         }
     }

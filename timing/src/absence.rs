@@ -46,11 +46,11 @@ pub enum Absence {
     },
 }
 
-/// Oldest CUDA version that the driver may support, as major and minor:
+/// The driver must support this CUDA version (major, minor) or a newer one:
 /// `cuEventElapsedTime_v2`, which cudarc calls, came with 12.8.
 pub const OLDEST_CUDA: (u32, u32) = (12, 8);
-/// Oldest compute capability that is supported, as major and minor: the oldest that CUDA 13
-/// compiles for.
+/// Oldest compute capability (major, minor) that is supported: the oldest that CUDA 13 compiles
+/// for.
 pub const OLDEST_DEVICE: (u32, u32) = (7, 5);
 
 impl fmt::Display for Absence {

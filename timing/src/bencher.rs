@@ -43,7 +43,9 @@ pub trait CudaBencherExt {
 
     /// Device time when the data come from memory ([`Clock::EventsCold`]): the L2 cache is
     /// flushed before each iteration, outside the timed window. Each time carries the constant
-    /// of one event pair (1.3 µs on an H200). The routine must not synchronise.
+    /// of one event pair (1.3 µs on an H200). The routine must not synchronise. With more launches
+    /// per iteration than [`LAUNCHES_PER_GATE`](crate::LAUNCHES_PER_GATE) the gate is not used,
+    /// and a time includes the wait for the launches.
     fn iter_cold<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,

@@ -65,8 +65,8 @@ pub(super) fn kind(call: &str) -> CallKind {
         "cuMemcpy",
         "cuMemset",
         "cuEventRecord",
-    ]) || begins(&["cuStreamWaitEvent"])
-    {
+        "cuStreamWaitEvent",
+    ]) {
         CallKind::Launch
     } else {
         CallKind::Other

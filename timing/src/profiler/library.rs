@@ -137,7 +137,7 @@ impl Cupti {
         Ok(now)
     }
 
-    /// The name of a driver function by its number in CUPTI.
+    /// The name of a function of the driver or the CUDA runtime, by its number in CUPTI.
     pub(super) fn function(&self, interface: Interface, number: u32) -> Option<String> {
         let domain = match interface {
             Interface::Driver => DRIVER_API,

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::absence::NoProfile;
 use super::buffers;
 use super::library::{Cupti, Subscription};
 use super::ranges;
@@ -24,7 +23,7 @@ pub(super) struct OnDevice<'a> {
     subscription: Option<Subscription>,
     /// Kinds of activity that are switched on.
     enabled: Vec<u32>,
-    /// Names of driver functions by their numbers.
+    /// Names of the functions of driver and runtime, by their numbers.
     functions: HashMap<(Interface, u32), Arc<str>>,
 }
 
@@ -171,15 +170,4 @@ impl Drop for OnDevice<'_> {
 /// The GPU's name, for whoever reads the profile.
 pub(super) fn gpu_name(device: &Device) -> String {
     device.context.name().unwrap_or_else(|_| "GPU".to_owned())
-}
-
-/// Why a recording that stopped leaves no profile.
-///
-/// # Errors
-/// The benchmark's own.
-pub(super) fn outcome(stop: Stop) -> Result<NoProfile, TimingError> {
-    match stop {
-        Stop::Recording(reason) => Ok(reason),
-        Stop::Benchmark(error) => Err(error),
-    }
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::absence::NoProfile;
 use super::library::Cupti;
-use super::on_device::{OnDevice, gpu_name, outcome};
-use super::recorder::{Limits, Plan, record};
+use super::on_device::{OnDevice, gpu_name};
+use super::recorder::{Limits, Plan, Stop, record};
 use crate::clock::Clock;
 use crate::device::Device;
 use crate::error::TimingError;
@@ -174,14 +174,12 @@ impl Session {
                 gpu: gpu_name(device),
                 cupti: cupti.version,
             }),
-            Err(stop) => match outcome(stop) {
-                Ok(reason) => Err(reason),
-                Err(error) => {
-                    let message = error.to_string();
-                    self.outcome = Some(Err(NoProfile::BenchmarkFailed { message }));
-                    return Err(error);
-                }
-            },
+            Err(Stop::Recording(reason)) => Err(reason),
+            Err(Stop::Benchmark(error)) => {
+                let message = error.to_string();
+                self.outcome = Some(Err(NoProfile::BenchmarkFailed { message }));
+                return Err(error);
+            }
         };
         self.outcome = Some(recorded);
         Ok(())

@@ -2,7 +2,7 @@
 
 use crossover::model::Unit;
 use crossover::suite::{Group, Sizes};
-use crossover::timing::Clock::{Events, EventsGated};
+use crossover::timing::Clock::{Events, EventsGated, Wall};
 use crossover::timing::Rate;
 use crossover::workload::HostMemory;
 use crossover::workload::matmul::cpu::Share;
@@ -28,7 +28,7 @@ pub(crate) fn group() -> Group<Shaped<Batched>> {
     .with(best())
     .with(cublas("cublas", EventsGated))
     .with(cublas("cublas-eager", Events))
-    .with(cublas("cublas-awaited", Events).awaited())
+    .with(cublas("cublas-awaited", Wall).awaited())
     .with(transfer("transfer", HostMemory::Pageable))
     .with(staged(
         "transfer-staged",

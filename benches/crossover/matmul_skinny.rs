@@ -2,7 +2,7 @@
 
 use crossover::model::Unit;
 use crossover::suite::{Group, Sizes};
-use crossover::timing::Clock::{Events, EventsCold, EventsGated};
+use crossover::timing::Clock::{Events, EventsCold, EventsGated, Wall};
 use crossover::timing::Rate;
 use crossover::workload::HostMemory;
 use crossover::workload::matmul::cpu::Share;
@@ -31,7 +31,7 @@ pub(crate) fn group() -> Group<Shaped<Skinny>> {
     // B takes 64 MiB, of which a large L2 cache keeps a good part from one call to the next.
     .with(cublas("cublas-cold", EventsCold))
     .with(cublas("cublas-eager", Events))
-    .with(cublas("cublas-awaited", Events).awaited())
+    .with(cublas("cublas-awaited", Wall).awaited())
     .with(transfer("transfer", HostMemory::Pageable))
     .with(staged(
         "transfer-staged",

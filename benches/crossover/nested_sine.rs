@@ -34,7 +34,6 @@ pub(crate) fn group() -> Group<NestedSine> {
         row.data(data)
             .launches(Fused)
             .cost(nested_sine::cost_transfer)
-            .sizes(copied_sizes.clone())
     };
 
     // Until its inputs were those that users have, it was `nested_sine`.
@@ -94,8 +93,11 @@ pub(crate) fn group() -> Group<NestedSine> {
             .sizes(ordinary_sizes)
             .all_threads(),
         )
-        .with(moved(
-            Implementation::gpu("transfer-pinned", Wall, nested_sine::transfer_pinned),
-            Data::Pinned,
-        ))
+        .with(
+            moved(
+                Implementation::gpu("transfer-pinned", Wall, nested_sine::transfer_pinned),
+                Data::Pinned,
+            )
+            .sizes(copied_sizes),
+        )
 }

@@ -3,6 +3,7 @@
 use cudarc::cublas::{result as cublas, sys::cublasOperation_t};
 use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result};
 
+use crate::device::calls;
 use crate::device::gpu::{Gpu, cublas_error};
 use crate::machine::ceilings::entry::Measured;
 use crate::machine::ceilings::kernels;
@@ -104,9 +105,7 @@ fn link(
     let mut host = gpu.alloc_pinned::<u8>(bytes)?;
     let mut device: CudaSlice<u8> = gpu.alloc(bytes)?;
     let stream = gpu.stream();
-    let slice = host
-        .as_mut_slice()
-        .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+    let slice = calls::pinned_mut(&mut host)?;
     slice.fill(1);
     let method = |direction: &str| {
         format!(
@@ -117,8 +116,7 @@ fn link(
     let ns = typical(time, Clock::EventsGated, 4, || {
         let (to, _to) = device.device_ptr_mut(stream);
         // SAFETY: both buffers hold `bytes` bytes and outlive the copy.
-        unsafe { result::memcpy_htod_async(to, slice, stream.cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))
+        unsafe { calls::copy_to_device(slice, to, stream) }
     })?;
     measured.insert(
         "h2d_pinned",
@@ -129,8 +127,7 @@ fn link(
     let ns = typical(time, Clock::EventsGated, 4, || {
         let (from, _from) = device.device_ptr(stream);
         // SAFETY: as above; nobody reads the host buffer before the clock has synchronised.
-        unsafe { result::memcpy_dtoh_async(slice, from, stream.cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
+        unsafe { calls::copy_to_host(from, slice, stream) }
     })?;
     measured.insert(
         "d2h_pinned",

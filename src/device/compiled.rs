@@ -1,6 +1,7 @@
 //! Machine code that the processes of a run share, since NVRTC takes seconds for some sources.
 
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -9,7 +10,7 @@ use tempfile::NamedTempFile;
 
 use crate::device::kernel::{CompileError, Cubin, Source};
 
-/// The folder of this run. Only processes of one executable on one machine use it, so a name and an
+/// The folder of this run. Only processes of one executable on one machine use it, so a source and an
 /// architecture say what a file was compiled from.
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
@@ -25,12 +26,18 @@ pub(crate) fn share_in(folder: PathBuf) {
 /// Those of [`Source::compile`].
 pub(super) fn cubin(source: &Source, arch: (u32, u32)) -> Result<Cubin, CompileError> {
     match FOLDER.get() {
-        Some(folder) => {
-            let file = folder.join(format!("{}.sm_{}{}", source.name, arch.0, arch.1));
-            shared(&file, || source.compile(arch))
-        }
+        Some(folder) => shared(&folder.join(file_name(source, arch)), || {
+            source.compile(arch)
+        }),
         None => source.compile(arch),
     }
+}
+
+/// A hash of the whole source: those of two groups may have the same name.
+fn file_name(source: &Source, (major, minor): (u32, u32)) -> String {
+    let mut hasher = DefaultHasher::new();
+    source.hash(&mut hasher);
+    format!("{:016x}.sm_{major}{minor}", hasher.finish())
 }
 
 fn shared(
@@ -72,6 +79,20 @@ mod tests {
         assert_eq!(shared(&file, compiled).unwrap().log, "log");
         let again = shared(&file, || panic!("compiled again")).unwrap();
         assert_eq!(again.image, [1, 2, 3]);
+    }
+
+    #[test]
+    fn sources_of_one_name_are_kept_apart() {
+        let source = |text| Source {
+            name: "a.cu",
+            text,
+            options: &[],
+            oldest: (7, 5),
+        };
+        let (one, other) = (source("one"), source("other"));
+        assert_eq!(file_name(&one, (9, 0)), file_name(&one, (9, 0)));
+        assert_ne!(file_name(&one, (9, 0)), file_name(&other, (9, 0)));
+        assert_ne!(file_name(&one, (9, 0)), file_name(&one, (8, 0)));
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub struct Gpu {
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
     blas: OnceCell<Result<Rc<CudaBlas>, Absence>>,
-    modules: RefCell<HashMap<&'static str, Module>>,
+    modules: RefCell<HashMap<Source, Module>>,
 }
 
 impl Gpu {
@@ -115,13 +115,13 @@ impl Gpu {
     /// A [`CompileError`](crate::device::kernel::CompileError) where NVRTC is absent or rejects the
     /// source, a [`CudaError`] where the kernel cannot be loaded.
     pub fn function(&self, source: &Source, name: &str) -> Result<CudaFunction, BoxError> {
-        if let Some(module) = self.modules.borrow().get(source.name) {
+        if let Some(module) = self.modules.borrow().get(source) {
             return Ok(module.function(name)?);
         }
         let arch = self.properties.compute_capability;
         let module = compiled::cubin(source, arch)?.load(&self.context)?;
         let function = module.function(name)?;
-        self.modules.borrow_mut().insert(source.name, module);
+        self.modules.borrow_mut().insert(*source, module);
         Ok(function)
     }
 

@@ -13,7 +13,7 @@ use crate::timing::CudaError;
 pub use crate::device::resources::Resources;
 
 /// A CUDA C++ source, embedded in the executable and compiled at run time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Source {
     /// File name, for the compiler's messages and debug information.
     pub name: &'static str,

@@ -32,8 +32,15 @@ fn main() {
         let library = std::env::var("CROSSOVER_BLAS_LIB").unwrap_or_else(|_| "openblas".to_owned());
         println!("cargo::rustc-link-lib={library}");
     }
-    // A commit rewrites the index, a checkout HEAD. Outside a checkout (a published crate)
-    // there is neither, and the result then carries no commit.
+    // In a folder of another repository (a vendored crate, a home folder under git) the commit
+    // would be that one's. Without a commit a result carries none.
+    if git(&["rev-parse", "--show-prefix"]).is_some_and(|below_top| below_top.is_empty()) {
+        stamp_commit();
+    }
+}
+
+fn stamp_commit() {
+    // A commit rewrites the index, a checkout HEAD.
     if let Some(dir) = git(&["rev-parse", "--git-dir"]) {
         for file in ["HEAD", "index", "logs/HEAD"] {
             let path = Path::new(&dir).join(file);

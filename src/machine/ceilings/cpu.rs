@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::machine::ceilings::cpu_memory;
-use crate::machine::ceilings::entry::Measured;
+use crate::machine::ceilings::measured::Measured;
 use crate::machine::ceilings::vector::{CHAINS, VectorPath};
 use crate::model::role::Threads;
 use crate::presentation::units;

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::machine::ceilings::entry::Measured;
+use crate::machine::ceilings::measured::Measured;
 use crate::machine::ceilings::vector::{BLOCK_BYTES, VectorPath};
 use crate::machine::memory;
 use crate::model::record::{BandwidthCurve, BandwidthPoint};
@@ -21,11 +21,11 @@ const WINDOW: Duration = Duration::from_millis(5);
 const BETWEEN: usize = 1 << 20;
 
 /// The memory of a thread. Where it copies, it reads one half and writes the other.
-struct Slices {
+struct Buffer {
     words: Vec<u64>,
 }
 
-impl Slices {
+impl Buffer {
     /// Written to by the thread that will use it, so that it lies in the memory nearest to it.
     /// `None` where the system refuses the allocation, which would otherwise end the process.
     fn new(bytes: usize) -> Option<Self> {
@@ -76,11 +76,11 @@ pub(super) fn measure(path: VectorPath, measured: &mut Measured) {
         .map(part)
         .filter(|&part| part > 0)
         .collect();
-    let slices = loop {
+    let buffers = loop {
         let Some(&largest) = sizes.last() else { return };
-        let slices = rayon::broadcast(|_| Slices::new(largest).map(Mutex::new));
-        match slices.into_iter().collect::<Option<Vec<_>>>() {
-            Some(slices) => break slices,
+        let buffers = rayon::broadcast(|_| Buffer::new(largest).map(Mutex::new));
+        match buffers.into_iter().collect::<Option<Vec<_>>>() {
+            Some(buffers) => break buffers,
             None => drop(sizes.pop()),
         }
     };
@@ -94,7 +94,7 @@ pub(super) fn measure(path: VectorPath, measured: &mut Measured) {
     ] {
         let points = sizes.iter().map(|&bytes| BandwidthPoint {
             bytes: (threads * bytes) as u64,
-            rate: rate(access, &slices, bytes),
+            rate: rate(access, &buffers, bytes),
         });
         measured.curves.insert(
             name.to_owned(),
@@ -118,12 +118,12 @@ fn each_of(threads: usize) -> String {
 }
 
 /// B/s of all threads together, each over its own time.
-fn rate(access: Access, slices: &[Mutex<Slices>], bytes: usize) -> f64 {
+fn rate(access: Access, buffers: &[Mutex<Buffer>], bytes: usize) -> f64 {
     let once = || -> f64 {
         let rates = rayon::broadcast(|thread| {
-            let slices = slices[thread.index()].lock();
-            let mut slices = slices.unwrap_or_else(PoisonError::into_inner);
-            let words = slices.first(bytes);
+            let buffer = buffers[thread.index()].lock();
+            let mut buffer = buffer.unwrap_or_else(PoisonError::into_inner);
+            let words = buffer.first(bytes);
             // Loads the caches with as much of it as fits.
             access.pass(words);
             let passes = BETWEEN.div_ceil(bytes);
@@ -162,8 +162,8 @@ mod tests {
 
     #[test]
     fn a_part_starts_at_a_cache_line() {
-        let mut slices = Slices::new(4096).unwrap();
-        let words = slices.first(4096);
+        let mut buffer = Buffer::new(4096).unwrap();
+        let words = buffer.first(4096);
         assert_eq!(size_of_val(words), 4096);
         assert_eq!(words.as_ptr() as usize % 64, 0);
     }

@@ -5,8 +5,8 @@ use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result};
 
 use crate::device::calls;
 use crate::device::gpu::{Gpu, cublas_error};
-use crate::machine::ceilings::entry::Measured;
 use crate::machine::ceilings::kernels;
+use crate::machine::ceilings::measured::Measured;
 use crate::machine::ceilings::typical::{REPEATS, typical};
 use crate::timing::{Clock, CudaError, CudaTime, TimingError};
 

@@ -5,7 +5,7 @@ use cudarc::driver::{CudaFunction, CudaSlice, DevicePtrMut};
 
 use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
-use crate::machine::ceilings::entry::Measured;
+use crate::machine::ceilings::measured::Measured;
 use crate::machine::ceilings::typical::{REPEATS, typical};
 use crate::model::record::{BandwidthCurve, BandwidthPoint};
 use crate::timing::{BoxError, Clock, CudaTime, Launch, TimingError};

@@ -21,8 +21,8 @@
 
 pub(crate) mod cpu;
 mod cpu_memory;
-mod entry;
 pub(crate) mod gpu;
 pub(crate) mod kernels;
+mod measured;
 mod typical;
 mod vector;

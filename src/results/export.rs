@@ -42,14 +42,22 @@ pub(crate) enum ExportError {
     /// There is nothing to export.
     #[error("no results under {}: run `cargo bench` first", .0.display())]
     NoResults(PathBuf),
+    /// Every result was left out, for reasons of which this is the first.
+    #[error("none of the results under {} can be exported; the first of them: {reason}", root.display())]
+    AllLeftOut {
+        /// The results root.
+        root: PathBuf,
+        /// What was left out first, and why.
+        reason: String,
+    },
     /// A file could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
 }
 
 /// Copies the newest result of each benchmark under `root`, its sidecar, its profile and the record
-/// of its run, and the records of other runs that answered, to `destination/criterion`. Results without a sidecar that matches their samples are
-/// left out and named.
+/// of its run, and the records of other runs that answered, to `destination/criterion`. Results
+/// without a sidecar that matches their samples are left out and named.
 ///
 /// # Errors
 /// A destination that is not empty, no results, or a file that cannot be read or written.
@@ -95,16 +103,18 @@ pub(crate) fn export(root: &Path, destination: &Path) -> Result<Exported, Export
         }
     }
     if exported.benchmarks == 0 {
-        return Err(ExportError::NoResults(root.into()));
+        let root = root.into();
+        return Err(match exported.left_out.into_iter().next() {
+            Some(reason) => ExportError::AllLeftOut { root, reason },
+            None => ExportError::NoResults(root),
+        });
     }
     exported.runs = names.len();
-    // What other runs answered stands beside the answers of the newest.
-    let answered = runs::read_all(root).0.into_iter();
-    names.extend(
-        answered
-            .filter(|run| !run.confirmations.is_empty())
-            .map(|run| run.run),
-    );
+    // What other runs answered stands beside the answers of the newest. A damaged record may have
+    // another name in it than that of its file.
+    let answered = (runs::read_all(root).0.into_iter())
+        .filter(|run| !run.confirmations.is_empty() && runs::is_there(root, &run.run));
+    names.extend(answered.map(|run| run.run));
     for run in &names {
         copy(root, &to, &runs::path(root, run))?;
     }

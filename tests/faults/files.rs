@@ -69,7 +69,7 @@ pub(crate) fn records() {
     expect(
         &mut crossover(&root, &["export", to]),
         2,
-        "no results under",
+        "the record of its run",
     );
     assert!(!destination.exists(), "nothing half-way");
     fs::write(&record, kept).unwrap();

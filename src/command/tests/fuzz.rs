@@ -682,6 +682,7 @@ impl Results {
                 .iter()
                 .try_for_each(|reason| plain("a line of the export", reason)),
             Err(ExportError::NoResults(_)) => Ok(()),
+            Err(ExportError::AllLeftOut { reason, .. }) => plain("a line of the export", reason),
             Err(error) => Err(error.to_string()),
         };
         fs::remove_dir_all(&to).ok();

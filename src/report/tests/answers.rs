@@ -1,5 +1,7 @@
 //! Answers that rest on several processes.
 
+use std::fs;
+
 use serde_json::Value;
 
 use crate::model::record::{Confirmation, Duel};
@@ -124,6 +126,29 @@ fn what_other_runs_found_stands_beside_an_answer() {
     f.next_run(60);
     let page = run(&mut f, 1.0, 80.0);
     assert!(page.contains("0 of 2 other runs within this range") && page.contains("Uncertain"));
+}
+
+/// A damaged record may name a file of another folder, or none.
+#[test]
+fn the_record_of_a_run_is_exported_by_its_own_name_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = Fixture::new(&root, Some("Example GPU"));
+    planted(&f);
+    f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
+    let record = root.join("runs/20260102T030405Z-1.json");
+    let text = fs::read_to_string(&record).unwrap();
+    for (file, name) in [("odd", "../../elsewhere"), ("lost", "missing")] {
+        let text = text.replace("20260102T030405Z-1", name);
+        fs::write(root.join(format!("runs/{file}.json")), text).unwrap();
+    }
+    fs::write(dir.path().join("elsewhere.json"), "private").unwrap();
+    let shared = dir.path().join("shared");
+    assert_eq!(export(&root, &shared).unwrap().runs, 1);
+    let there = fs::read_dir(&shared).unwrap().count();
+    assert_eq!(there, 1, "only `criterion`");
+    let runs = fs::read_dir(shared.join("criterion/runs")).unwrap().count();
+    assert_eq!(runs, 1);
 }
 
 /// Where the run's own process was unsteady at everything that an answer would rest on, the processes

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use crate::command::pipe;
+use crate::command::replace::replaced_by;
 use crate::presentation::text::visible_lines;
 use crate::report::assemble::Options;
 use crate::report::{profile, write};
@@ -20,23 +20,16 @@ use crate::suite::runner::Suite;
 use crate::workload::run_child;
 
 /// Criterion reads the command line itself and has no short form of `--quiet`: where `-q` was given,
-/// this process becomes one with the long form.
-///
-/// # Errors
-/// Those of starting the executable again; otherwise it does not return.
-fn spell_quiet_out() -> io::Result<()> {
-    let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let mut is_there = false;
-    for short in arguments.iter_mut().filter(|argument| *argument == "-q") {
-        *short = "--quiet".into();
-        is_there = true;
-    }
-    if !is_there {
-        return Ok(());
-    }
-    Err(Command::new(std::env::current_exe()?)
-        .args(arguments)
-        .exec())
+/// this process becomes one with the long form. `None` where it was not.
+fn with_quiet_spelled_out() -> Option<io::Result<ExitCode>> {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    arguments.iter().find(|argument| *argument == "-q")?;
+    let long = |argument: OsString| match argument == "-q" {
+        true => "--quiet".into(),
+        false => argument,
+    };
+    let arguments = arguments.into_iter().map(long);
+    Some(std::env::current_exe().and_then(|exe| replaced_by(Command::new(exe).args(arguments))))
 }
 
 /// Runs the groups as the settings and the command line say, writes the report, and returns the
@@ -71,9 +64,13 @@ pub fn bench(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
         return code;
     }
     pipe::end_with_the_reader();
-    if let Err(error) = spell_quiet_out() {
-        eprintln!("error: this executable cannot be started again for -q, use --quiet: {error}");
-        return ExitCode::from(2);
+    if let Some(replaced) = with_quiet_spelled_out() {
+        return replaced.unwrap_or_else(|error| {
+            eprintln!(
+                "error: this executable cannot be started again for -q, use --quiet: {error}"
+            );
+            ExitCode::from(2)
+        });
     }
     let mut suite = match Suite::from_env() {
         Ok(suite) => suite,

@@ -8,6 +8,7 @@ mod env;
 mod export;
 mod pipe;
 mod profile;
+mod replace;
 mod report;
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
 
+use crate::command::replace::replaced_by;
 use crate::suite::arguments::why_no_filter;
 
 /// Show where the time goes: kernels, copies and driver calls of GPU benchmarks
@@ -71,7 +72,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .args(["--profile-time", &args.time.to_string()])
         .args(&args.bench_args)
         .arg(&args.filter);
-    become_it(&mut command).with_context(|| {
+    // Signals reach the run alone, and its exit code is this command's.
+    replaced_by(&mut command).with_context(|| {
         let program = command.get_program().display();
         format!("{program} could not be started; {advice}")
     })
@@ -82,19 +84,6 @@ fn bundle(executable: &Path) -> Option<PathBuf> {
     let bin = executable.parent()?;
     let run = bin.parent()?.join("run");
     (bin.join("bench").is_file() && run.is_file()).then_some(run)
-}
-
-/// Replaces this process by the run, so that signals reach the run alone and its exit code is this
-/// command's.
-#[cfg(unix)]
-fn become_it(command: &mut Command) -> std::io::Result<ExitCode> {
-    Err(std::os::unix::process::CommandExt::exec(command))
-}
-
-#[cfg(not(unix))]
-fn become_it(command: &mut Command) -> std::io::Result<ExitCode> {
-    let code = command.status()?.code().unwrap_or(1);
-    Ok(u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
 #[cfg(test)]

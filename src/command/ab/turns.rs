@@ -1,6 +1,5 @@
 //! Two processes that run one at a time: sample by sample in the order A B B A, so that both meet
 //! the same host. What they say is in [`crate::suite::turns`].
-#![cfg(unix)]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, ErrorKind, Write};

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{anyhow, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::compare::beliefs::{Beliefs, Evidence};
@@ -46,7 +46,7 @@ impl KnownDrift {
             return Ok(Self::default());
         }
         let advice = "delete it: the next `crossover ab` learns it again";
-        let known: Self = read_json(path).with_context(|| advice)?;
+        let known: Self = read_json(path).map_err(|error| anyhow!("{error}; {advice}"))?;
         let all = || known.machines.values().flat_map(BTreeMap::values);
         if known.schema != SCHEMA || !all().all(Beliefs::is_sound) {
             bail!(

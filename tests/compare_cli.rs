@@ -361,7 +361,7 @@ fn the_page_stands_alone_with_both_plots_of_each_curve() {
             .count();
         assert_eq!(plots, 8, "two plots for four kernels, {shape}");
     }
-    assert!(!html.contains("no size is on both sides"));
+    assert!(!html.contains("no size was measured on both sides"));
     assert!(html.contains("default-src 'none'"), "nothing is fetched");
     for outside in ["<link", "<script", "src="] {
         assert!(!html.contains(outside), "{outside}");

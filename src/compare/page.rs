@@ -116,7 +116,7 @@ fn drawn(plot: &Plot) -> Markup {
             div class=(class) {
                 @match plot.svg(shape) {
                     Some(svg) => { (PreEscaped(svg)) }
-                    None => { p.note { (plot.title) ": no size is on both sides." } }
+                    None => { p.note { (plot.title) ": no size was measured on both sides." } }
                 }
             }
         }

@@ -296,8 +296,8 @@ impl Comparison {
         if !quiet.is_empty() {
             let _ = write!(
                 text,
-                "\n<details><summary>{} without a change shown</summary>\n\n{}\n</details>\n",
-                quiet.len(),
+                "\n<details><summary>{} without a detected change</summary>\n\n{}\n</details>\n",
+                counted(quiet.len(), "benchmark"),
                 markdown_table(&quiet)
             );
         }

@@ -61,9 +61,7 @@ impl Class {
             (Some(Clock::Wall) | None, _) => 0.015,
         }
     }
-}
 
-impl Class {
     /// As `drift.json` and the JSON of a comparison name it, which hold what they held: `gpu events
     /// under 20 µs a launch`.
     pub(crate) fn name(&self) -> String {

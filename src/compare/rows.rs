@@ -71,6 +71,9 @@ pub(crate) struct Row {
     pub marks: Vec<String>,
 }
 
+/// A pair of runs: its number, and what each side holds of a benchmark.
+type Sides<'a> = (usize, Option<&'a Sampled>, Option<&'a Sampled>);
+
 /// Matches the runs of both sides, pair by pair. A row with a case is still to be judged.
 pub(super) fn rows(base: &[Baseline], new: &[Baseline]) -> Vec<(Row, Option<Case>)> {
     let ids: BTreeSet<&String> = base
@@ -84,7 +87,7 @@ pub(super) fn rows(base: &[Baseline], new: &[Baseline]) -> Vec<(Row, Option<Case
 }
 
 fn row(id: &str, base: &[Baseline], new: &[Baseline]) -> Option<(Row, Option<Case>)> {
-    let pairs: Vec<(usize, Option<&Sampled>, Option<&Sampled>)> = base
+    let pairs: Vec<Sides<'_>> = base
         .iter()
         .zip(new)
         .enumerate()
@@ -148,7 +151,7 @@ fn row(id: &str, base: &[Baseline], new: &[Baseline]) -> Option<(Row, Option<Cas
 
 fn case(
     id: &str,
-    pairs: &[(usize, Option<&Sampled>, Option<&Sampled>)],
+    pairs: &[Sides<'_>],
     clocks: &BTreeSet<Option<Clock>>,
     clock: Option<Clock>,
 ) -> Result<Case, String> {
@@ -213,9 +216,6 @@ fn different_choices<'a>(base: &'a Sampled, new: &'a Sampled) -> Vec<(&'a str, [
         .collect()
 }
 
-/// A pair of runs with what each side holds of a benchmark.
-type Sides<'a> = (usize, Option<&'a Sampled>, Option<&'a Sampled>);
-
 fn chose_alike((_, base, new): &Sides<'_>) -> bool {
     base.zip(*new)
         .is_some_and(|(base, new)| different_choices(base, new).is_empty())
@@ -268,9 +268,11 @@ fn marks(befores: &[&Sampled], afters: &[&Sampled]) -> Vec<String> {
             let reasons: Vec<&str> = reasons.into_iter().collect();
             marks.push(format!("{side} throttled ({})", reasons.join(", ")));
         }
-        let seen: Vec<u32> = states().filter_map(|s| s.sm_clock_mhz).collect();
+        let seen: Vec<f64> = states()
+            .filter_map(|s| s.sm_clock_mhz.map(f64::from))
+            .collect();
         if !seen.is_empty() {
-            clocks.push(seen.iter().sum::<u32>() as f64 / seen.len() as f64);
+            clocks.push(seen.iter().sum::<f64>() / seen.len() as f64);
         }
     }
     if let [before, after] = clocks[..]

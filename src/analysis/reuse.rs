@@ -48,10 +48,7 @@ pub(crate) fn find(machine: &Machine, found: &[Found]) -> Vec<Reuse> {
                 && f.gpu_machine.is_none()
         });
         let Some(resident) = resident else { continue };
-        let Some(series) = group
-            .on(Device::Gpu)
-            .find(|s| s.implementation == resident.gpu && s.clock_name() == resident.clock)
-        else {
+        let Some(series) = resident.gpu_series(group) else {
             continue;
         };
         let first = cold_start::First::of(series);

@@ -7,7 +7,7 @@ use crate::analysis::findings;
 use crate::analysis::findings::finding::{Context, Finding};
 use crate::analysis::reuse::{self, Reuse};
 use crate::model::topic::Topic;
-use crate::results::curves::Group;
+use crate::results::curves::{Group, Series};
 use crate::results::files::FileError;
 use crate::results::machine::Machine;
 
@@ -59,6 +59,18 @@ impl Assembled {
     /// The group of that name of each machine that has it.
     pub(crate) fn groups(&self, name: &str) -> impl Iterator<Item = &Group> {
         self.machines().filter_map(move |m| m.group(name))
+    }
+
+    /// The machine of an answer's GPU code, and the curve of that code.
+    pub(crate) fn gpu_of(&self, found: &Found) -> Option<(&Machine, &Series)> {
+        let is_its = |machine: &&Machine| match &found.gpu_machine {
+            Some(name) => machine.hardware() == *name,
+            None => true,
+        };
+        self.machines().filter(is_its).find_map(|machine| {
+            let series = found.gpu_series(machine.group(&found.group)?)?;
+            Some((machine, series))
+        })
     }
 
     /// What the group of that name says of itself.

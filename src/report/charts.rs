@@ -100,7 +100,7 @@ fn speedups(report: &Assembled, name: &str) -> Vec<Curve> {
     let (cpu, _) = pairs::best_cpu(group);
     let answers = pairs::headlines(&report.found).filter(|f| f.group == name);
     let curve = |f: &Found| {
-        let series = gpu_series(report, f)?;
+        let (_, series) = report.gpu_of(f)?;
         let dots: Vec<Dot> = (pairs::curve(series).points().iter())
             .filter_map(|gpu| {
                 let cpu = cpu.at(gpu.size)?;
@@ -205,8 +205,7 @@ fn drawn<'a>(report: &'a Assembled, name: &str) -> Vec<Drawn<'a>> {
             continue;
         };
         let answers = || found.iter().filter(|f| f.group == name && f.headline);
-        let is_answer =
-            |s: &Series| answers().any(|f| f.gpu == s.implementation && f.clock == s.clock_name());
+        let is_answer = |s: &Series| answers().any(|f| f.is_of(s));
         let front = front::front(group, found, &[], Place::Plot);
         let shown = front.into_iter().filter(|s| match s.device {
             Device::Cpu => own.is_none(),
@@ -297,7 +296,7 @@ fn marks(report: &Assembled, group: &str) -> Vec<Mark> {
 
 fn mark(report: &Assembled, f: &Found) -> Option<Mark> {
     let change = f.crossing.for_good()?;
-    gpu_series(report, f)?;
+    report.gpu_of(f)?;
     let at = format!("{} = {}", f.topic.symbol, f.topic.unit.from(change.size));
     Some(Mark {
         size: change.size,
@@ -305,19 +304,6 @@ fn mark(report: &Assembled, f: &Found) -> Option<Mark> {
         at,
         of: f.question.label().to_owned(),
     })
-}
-
-/// The GPU's curve of an answer.
-fn gpu_series<'a>(report: &'a Assembled, f: &Found) -> Option<&'a Series> {
-    report
-        .machines()
-        .find(|m| match &f.gpu_machine {
-            Some(name) => m.hardware() == *name,
-            None => true,
-        })?
-        .group(&f.group)?
-        .on(Device::Gpu)
-        .find(|s| s.implementation == f.gpu && s.clock_name() == f.clock)
 }
 
 /// Limits of each machine with a curve on the plot, GPU limits of those with a GPU curve.

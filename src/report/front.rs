@@ -57,7 +57,7 @@ fn rank(group: &Group, series: &Series, found: &[Found], findings: &[Finding]) -
     let mut answers = (found.iter()).filter(|f| f.group == group.name && f.headline);
     let is_answer = answers.any(|f| match series.device {
         Device::Cpu => f.cpu == series.implementation,
-        Device::Gpu => f.gpu == series.implementation && f.clock == series.clock_name(),
+        Device::Gpu => f.is_of(series),
     });
     let mut findings = (findings.iter()).filter(|f| f.group == group.name && !f.in_a_table);
     let is_of = |f: &Finding| series.points.iter().any(|b| f.benchmarks.contains(&b.id));

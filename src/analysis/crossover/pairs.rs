@@ -86,6 +86,16 @@ impl Found {
         self.processes.clone_from(&asked.processes);
     }
 
+    /// Whether this GPU curve is the one that it is about.
+    pub(crate) fn is_of(&self, series: &Series) -> bool {
+        series.implementation == self.gpu && series.clock_name() == self.clock
+    }
+
+    /// Its GPU curve among those of `theirs`, the group on the GPU's machine.
+    pub(crate) fn gpu_series<'a>(&self, theirs: &'a Group) -> Option<&'a Series> {
+        theirs.on(Device::Gpu).find(|series| self.is_of(series))
+    }
+
     /// Machine and implementation, `gpu/cublas (NVIDIA H200)`.
     pub(crate) fn gpu_label(&self) -> String {
         match &self.gpu_machine {
@@ -190,8 +200,7 @@ pub(crate) fn find(machine: &Machine, others: &[Machine]) -> Vec<Found> {
 
 /// The runs that the GPU's results are of.
 fn runs_of(group: &Group, found: &Found) -> Vec<Option<String>> {
-    let same = |s: &&Series| s.implementation == found.gpu && s.clock_name() == found.clock;
-    let points = group.on(Device::Gpu).filter(same).flat_map(|s| &s.points);
+    let points = found.gpu_series(group).into_iter().flat_map(|s| &s.points);
     points.map(|b| b.run.clone()).collect()
 }
 
@@ -296,8 +305,7 @@ fn compare(
         }
     }
     for found in &mut found {
-        let series = (theirs.on(Device::Gpu))
-            .find(|s| s.implementation == found.gpu && s.clock_name() == found.clock);
+        let series = found.gpu_series(theirs);
         let largest = series.and_then(|series| series.at(found.speedup_size as u64));
         found.capped = largest.and_then(|b| capped(b, environment));
     }

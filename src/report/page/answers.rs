@@ -7,7 +7,6 @@ use crate::analysis::crossover::search::Answer;
 use crate::analysis::crossover::speedup::{Speedup, along};
 use crate::analysis::crossover::words;
 use crate::analysis::trust::{self, Grade, Trust};
-use crate::model::id::Device;
 use crate::presentation::units;
 use crate::report::assemble::Assembled;
 use crate::report::page::link::safe;
@@ -37,14 +36,7 @@ pub(super) fn answered(report: &Assembled) -> Vec<Answered<'_>> {
 
 fn one<'a>(report: &'a Assembled, found: &'a Found) -> Option<Answered<'a>> {
     let ours = report.machine.group(&found.group)?;
-    let machine = report.machines().find(|machine| match &found.gpu_machine {
-        Some(name) => machine.hardware() == *name,
-        None => true,
-    })?;
-    let group = machine.group(&found.group)?;
-    let series = group
-        .on(Device::Gpu)
-        .find(|s| s.implementation == found.gpu && s.clock_name() == found.clock)?;
+    let (machine, series) = report.gpu_of(found)?;
     let speedup = along(found, ours, series);
     let at_largest = speedup.iter().find(|at| at.size == found.speedup_size);
     let interval = at_largest.map(|at| (at.low, at.high));

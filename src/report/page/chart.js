@@ -293,5 +293,5 @@ const lineChart = (box, on) => {
     const left = plot.valToPos(plot.data[0][i], "x");
     plot.setCursor({ left: Math.max(0, left), top: plot.over.clientHeight / 2 }, false);
   };
-  return { show, point, sizes: () => sizes, geometry: () => geometry, view: () => geometry && geometry.view.map(geometry.x.back) };
+  return { show, point, sizes: () => sizes, geometry: () => geometry };
 };

@@ -1,6 +1,5 @@
 // What limits each curve along the sizes, under the chart and in line with it.
 const limitLanes = (node, kinds) => {
-  const TALL = 34;
   return (lanesOf, geometry) => {
     node.replaceChildren();
     const { view, x, width, left } = geometry;
@@ -16,7 +15,7 @@ const limitLanes = (node, kinds) => {
       // On its own line where there is no room beside.
       line.append(name);
       const cells = make("div", { className: "cells" });
-      cells.style.cssText = `margin-left:${left}px;width:${width}px;height:${TALL}px`;
+      cells.style.cssText = `margin-left:${left}px;width:${width}px`;
       const at = known.map((row) => x.of(row.size));
       // Each size reaches half the way to its neighbours.
       const edges = at.map((v, i) => [i ? (at[i - 1] + v) / 2 : v - (at.length > 1 ? (at[1] - v) / 2 : 1), i + 1 < at.length ? (v + at[i + 1]) / 2 : v + (i ? (v - at[i - 1]) / 2 : 1)]);

@@ -36,7 +36,7 @@ const roofline = (svg, overlay) => {
       const y = Math.log10(roof.value);
       if (y < y0 || y > y1) continue;
       svg.append(draw("line", { x1: LEFT, x2: W - gutter, y1: Y(y), y2: Y(y), class: roof.cpu ? "s-cpu0" : "s-gpu0", "stroke-width": 1.2 }));
-      ends.push({ label: roof.label, at: Y(y), from: W - gutter, class: roof.cpu ? "f-cpu0" : "f-gpu0", ink: roof.cpu ? "var(--cpu)" : "var(--gpu)" });
+      ends.push({ label: roof.label, at: Y(y), from: W - gutter, ink: roof.cpu ? "var(--cpu)" : "var(--gpu)" });
     }
     // Bandwidths rise until the highest roof of their device; their names stand where they begin.
     const begins = [];
@@ -65,16 +65,14 @@ const roofline = (svg, overlay) => {
     ends.forEach((end, i) => {
       if (places[i] === null) return;
       svg.append(draw("polyline", { points: `${end.from + 5},${end.at} ${W - gutter + 2},${places[i]} ${W - gutter + 8},${places[i]}`, fill: "none", stroke: end.ink, "stroke-width": 0.8, opacity: 0.45 }));
-      const label = make("span", { className: "end-label", textContent: end.label, title: end.label });
+      const label = make("span", { className: end.plain ? "end-label plain" : "end-label limit", textContent: end.label, title: end.label });
       label.style.cssText = `left:${W - gutter + 10}px;top:${places[i] - LINE / 2}px;max-width:${gutter - 12}px;--key:${end.ink};color:${end.plain ? "" : end.ink}`;
-      label.className = end.plain ? "end-label plain" : "end-label limit";
       overlay.append(label);
     });
     const spots = apart(begins.map((b) => ({ at: b.at, length: LINE })), 0, H - BOTTOM);
     begins.forEach((b, i) => {
       if (spots[i] === null) return;
-      const label = make("span", { className: "line-label", textContent: b.label });
-      label.title = b.label;
+      const label = make("span", { className: "line-label", textContent: b.label, title: b.label });
       label.style.cssText = `left:${b.x}px;top:${spots[i] - LINE / 2}px;max-width:${Math.max(0, W - b.x)}px;color:${b.ink}`;
       overlay.append(label);
     });

@@ -1,4 +1,4 @@
-// What the device was seen to do while a benchmark ran: a track a quantity against time, a
+// What the device was seen to do while a benchmark ran: one track per quantity against time, and a
 // numbered mark where something happened.
 const drawTelemetry = (() => {
   // In the order of the data, with the range that a track shows.

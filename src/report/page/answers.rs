@@ -55,10 +55,12 @@ fn one<'a>(report: &'a Assembled, found: &'a Found) -> Option<Answered<'a>> {
 }
 
 impl Answered<'_> {
-    /// Where the measurements behind it are told.
+    /// Where the measurements behind it are told. Beside a machine without a GPU several others may
+    /// answer.
     pub(super) fn anchor(&self) -> String {
-        let question = self.found.question.name();
-        format!("evidence-{}-{question}", safe(&self.found.group))
+        let f = self.found;
+        let whose = (f.gpu_machine.as_ref()).map_or(String::new(), |m| format!("-{}", safe(m)));
+        format!("evidence-{}-{}{whose}", safe(&f.group), f.question.name())
     }
 
     /// `N ≥ 89`, or a word where nothing crosses.

@@ -12,7 +12,7 @@ use crate::model::id::Device;
 use crate::model::role::Data;
 use crate::report::assemble::{Assembled, Options, assemble};
 use crate::report::tests::answers::{confirmation, planted};
-use crate::report::tests::fixture::{Fixture, full};
+use crate::report::tests::fixture::{Fixture, full, laptop};
 use crate::report::tests::lessons::near;
 use crate::report::tests::refreshed;
 use crate::report::tests::telemetry::plant_capped;
@@ -154,4 +154,27 @@ fn every_mark_of_trust_leads_to_its_evidence() {
     ] {
         assert!(page.contains(words), "{words}");
     }
+}
+
+/// Without a GPU of one's own, each of several other machines answers.
+#[test]
+fn answers_of_several_other_machines_have_anchors_of_their_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    laptop(&root);
+    for (folder, gpu) in [("one", "Example GPU"), ("two", "Other GPU")] {
+        full(
+            &dir.path().join(format!("reference/{folder}/criterion")),
+            gpu,
+        );
+    }
+    let (page, ..) = refreshed(&root, dir.path());
+    let (shown, _) = page.split_once("<script").unwrap();
+    let mut ids: Vec<&str> = (shown.split(" id=\"").skip(1))
+        .map(|rest| rest.split('"').next().unwrap())
+        .collect();
+    assert!(ids.contains(&"evidence-matmul-queued-Other_GPU"), "{ids:?}");
+    ids.sort_unstable();
+    let twice: Vec<_> = ids.windows(2).filter(|w| w[0] == w[1]).collect();
+    assert!(twice.is_empty(), "{twice:?}");
 }

@@ -9,7 +9,7 @@ use crate::timing::Clock;
 pub(crate) struct Dot {
     /// Problem size.
     pub size: f64,
-    /// Time in ns, a rate a second, or a ratio.
+    /// Time in ns, a rate per second, or a ratio.
     pub value: f64,
     /// Lower end of the band.
     pub low: f64,

@@ -77,7 +77,7 @@ fn one(report: &Assembled, answer: &Answered) -> Markup {
             }
             (processes(answer))
             details {
-                summary { (f.benchmarks.len()) " benchmarks" }
+                summary { (units::counted(f.benchmarks.len(), "benchmark")) }
                 p.ids { @for id in &f.benchmarks { code { (id) } " " } }
             }
             @if f.processes.is_empty() {

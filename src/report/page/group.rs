@@ -38,14 +38,14 @@ pub(in crate::report) struct Drawn {
     narrow: Option<String>,
 }
 
-/// Beyond so many groups a page says each plot once, and a phone scrolls.
+/// Beyond so many groups a page holds each plot in one shape, and a phone scrolls.
 const MANY: usize = 40;
 
 /// One group of any machine, drawn.
 pub(in crate::report) struct Section {
     /// Name of the group.
     pub(in crate::report) group: String,
-    /// Time first, then the rate where there is one.
+    /// Speedup, time and throughput, as far as there are any.
     pub(in crate::report) plots: Vec<Drawn>,
     /// Curves that are in no plot.
     left_out: usize,
@@ -416,7 +416,7 @@ fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> 
     html! {
         details.all {
             summary {
-                "All figures: " (group.benchmarks().count()) " benchmarks"
+                "All figures: " (units::counted(group.benchmarks().count(), "benchmark"))
                 @if !std::ptr::eq(machine, &report.machine) { ", " (machine.hardware()) " (another machine)" }
             }
             (table::table(&format!("{}: all figures, {}", group.topic.title, machine.hardware()), &format!("{}-figures", safe(&group.name)), Some("show all columns"), html! {

@@ -277,6 +277,11 @@ impl Row {
 }
 
 impl Block {
+    /// Whether it is made of what is too narrow to be drawn by itself.
+    fn is_tiny(&self) -> bool {
+        self.spans > 1 || self.to - self.from < TINY
+    }
+
     /// As drawn: never nothing, and with a little room to the next where there is some.
     fn width(&self) -> f64 {
         let room = if self.to - self.from > 4.0 { 0.6 } else { 0.0 };
@@ -338,7 +343,7 @@ fn label(lane: &Lane, threads: usize) -> String {
         LaneKind::Calls => format!("calls, {name}"),
         LaneKind::Kernels => format!("kernels, {name}"),
         LaneKind::Copies => format!("copies, {name}"),
-        LaneKind::Sets => format!("sets, {name}"),
+        LaneKind::Sets => name,
     };
     shortened(&text, LABEL)
 }
@@ -403,13 +408,6 @@ fn blocks(spans: &[&Span], scale: &Scale, length_ns: f64) -> Vec<Block> {
         }
     }
     blocks
-}
-
-impl Block {
-    /// Whether it is made of what is too narrow to be drawn by itself.
-    fn is_tiny(&self) -> bool {
-        self.spans > 1 || self.to - self.from < TINY
-    }
 }
 
 #[cfg(test)]
@@ -514,14 +512,14 @@ mod tests {
                 lane(LaneKind::Kernels, "stream 13", one()),
                 lane(LaneKind::Kernels, "stream 14", Vec::new()),
                 lane(LaneKind::Copies, "host to device", one()),
-                lane(LaneKind::Sets, "stream 13", one()),
+                lane(LaneKind::Sets, "memory sets", one()),
             ],
         )]);
         let places: Vec<usize> = [
             "driver calls",
             "kernels, stream 13",
             "copies, host to device",
-            "sets, stream 13",
+            "memory sets",
         ]
         .iter()
         .map(|label| svg.find(&format!(">{label}<")).expect(label))

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, LineStyle, Table, presets};
 
 use crate::presentation::text::{kernel_name, shortened, visible};
 use crate::presentation::units;
-use crate::timing::profile::{DeviceRow, Place, Profile, Summary, Work};
+use crate::timing::profile::{CallRow, DeviceRow, Place, Profile, RangeRow, Summary, Work};
 
 /// Where nobody knows how wide the terminal is.
 const WIDTH: usize = 80;
@@ -67,7 +67,7 @@ pub(super) fn device(profile: &Profile) -> Rows {
 /// What the host called.
 pub(super) fn calls(profile: &Profile) -> Rows {
     let all = profile.summary.iteration_ns;
-    let line = |row: &crate::timing::profile::CallRow| Line {
+    let line = |row: &CallRow| Line {
         name: visible(&row.name),
         cells: vec![
             count(row.per_iteration),
@@ -84,7 +84,7 @@ pub(super) fn calls(profile: &Profile) -> Rows {
 
 /// What the code named.
 pub(super) fn ranges(profile: &Profile) -> Rows {
-    let line = |row: &crate::timing::profile::RangeRow| Line {
+    let line = |row: &RangeRow| Line {
         name: visible(&row.name),
         cells: vec![
             count(row.per_iteration),
@@ -113,7 +113,7 @@ fn count(per_iteration: f64) -> String {
     }
 }
 
-/// What a kernel, a copy or a set is called.
+/// What a kernel, a copy or a memory set is called.
 pub(super) fn name(work: &Work) -> String {
     match work {
         Work::Kernel { name, .. } => kernel_name(&visible(name)).to_owned(),
@@ -125,7 +125,7 @@ pub(super) fn name(work: &Work) -> String {
                 units::binary(*bytes)
             )
         }
-        Work::Set { bytes } => format!("set {}", units::binary(*bytes)),
+        Work::Set { bytes } => format!("memory set, {}", units::binary(*bytes)),
     }
 }
 
@@ -163,7 +163,7 @@ fn extent([x, y, z]: [u32; 3]) -> String {
     }
 }
 
-/// The bytes of a copy or set over the time that it takes.
+/// The bytes of a copy or memory set over the time that it takes.
 fn rate(row: &DeviceRow) -> Option<String> {
     let (Work::Copy { bytes, .. } | Work::Set { bytes }) = row.work else {
         return None;
@@ -173,7 +173,7 @@ fn rate(row: &DeviceRow) -> Option<String> {
     rate.is_normal().then(|| units::rate(rate, "B/s"))
 }
 
-/// What the table comes to, a name and a value a line. The last is what bounds it.
+/// What the table comes to, one name and value per line. The last is what bounds it.
 pub(super) fn summary(profile: &Profile) -> Vec<(&'static str, String)> {
     let s: &Summary = &profile.summary;
     let time = units::time;
@@ -233,11 +233,11 @@ fn recording(s: &Summary) -> String {
     let ratio = s.iteration_ns / s.unrecorded_ns;
     match ratio.is_finite() && ratio > 0.0 {
         true => format!(
-            "{} an iteration, {without} without it ({})",
+            "{} per iteration, {without} without it ({})",
             units::time(s.iteration_ns),
             units::change(ratio)
         ),
-        false => format!("{} an iteration", units::time(s.iteration_ns)),
+        false => format!("{} per iteration", units::time(s.iteration_ns)),
     }
 }
 

@@ -212,7 +212,7 @@ fn the_table_has_each_column_and_fits_a_terminal() {
         "device busy   37.8 µs of 75.6 µs (50 %)",
         "idle          37.8 µs; while recorded 46.2 µs in 32 gaps (median 1.44 µs)",
         "first kernel  starts after 6.40 µs",
-        "recording     84.0 µs an iteration, 75.6 µs without it (+11.1 %)",
+        "recording     84.0 µs per iteration, 75.6 µs without it (+11.1 %)",
         "in short      idle 55 %: bound by launches",
         "files         results/profile",
     ] {

@@ -1,3 +1,4 @@
 //! What the subcommands do with files, from the reader to the last page.
 
+mod damage;
 mod fuzz;

@@ -44,7 +44,7 @@ pub(crate) struct Browser {
     session: Option<String>,
     last: u64,
     /// Events not yet looked at.
-    pub(crate) events: VecDeque<Value>,
+    events: VecDeque<Value>,
 }
 
 impl Browser {
@@ -131,18 +131,19 @@ impl Browser {
     pub(crate) fn open(&mut self, path: &Path) -> Driven {
         let url = format!("file://{}", path.canonicalize()?.display());
         self.call("Page.navigate", json!({"url": url}))?;
+        self.loaded()
+    }
+
+    /// Until the page is loaded and its scripts have the data.
+    fn loaded(&mut self) -> Driven {
         loop {
             let event = self.read()?;
             let loaded = event["method"] == "Page.loadEventFired";
             self.events.push_back(event);
             if loaded {
-                return self.ready();
+                break;
             }
         }
-    }
-
-    /// Until the scripts have the data of the page.
-    fn ready(&mut self) -> Driven {
         self.eval("typeof ready === 'undefined' ? null : ready")?;
         Ok(())
     }
@@ -150,14 +151,7 @@ impl Browser {
     /// Loads the page once more, address and all.
     pub(crate) fn reload(&mut self) -> Driven {
         self.call("Page.reload", json!({}))?;
-        loop {
-            let event = self.read()?;
-            let loaded = event["method"] == "Page.loadEventFired";
-            self.events.push_back(event);
-            if loaded {
-                return self.ready();
-            }
-        }
+        self.loaded()
     }
 
     /// Presses a key, and lets the page draw.

@@ -7,19 +7,11 @@ use crate::analysis::findings::finding::Finding;
 use crate::model::Cost;
 use crate::report::assemble::{Assembled, Options, assemble};
 use crate::report::tests::fixture::{Fixture, Planted, full, laptop};
+use crate::report::tests::lessons::{findings, near};
 use crate::timing::Clock::{self, Events, EventsGated, Submit, Wall};
 
 fn assembled(root: &Path) -> Assembled {
     assemble(root, root, &Options::default()).unwrap()
-}
-
-fn findings(plant: impl FnOnce(&mut Fixture)) -> Vec<Finding> {
-    let dir = tempfile::tempdir().unwrap();
-    let mut f = Fixture::new(dir.path(), Some("Example GPU"));
-    // Something is always there, so that a report exists.
-    f.plant(&Planted::new("other/cpu/any/1", Wall, 1.0));
-    plant(&mut f);
-    assembled(dir.path()).findings
 }
 
 pub(crate) fn get<'a>(findings: &'a [Finding], id: &str) -> Option<&'a Finding> {
@@ -32,13 +24,6 @@ fn plant(f: &Fixture, id: &str, clock: Clock, ns: f64, launches: u32) {
         ..Cost::default()
     };
     f.plant(&Planted::new(id, clock, ns).cost(cost));
-}
-
-fn near(value: f64, planted: f64) {
-    assert!(
-        (value / planted - 1.0).abs() < 1e-9,
-        "{value} is not {planted}"
-    );
 }
 
 #[test]

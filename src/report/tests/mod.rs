@@ -3,6 +3,7 @@
 mod answers;
 mod browser;
 mod cdp;
+mod chart;
 mod findings;
 mod fixture;
 mod headline;
@@ -12,6 +13,7 @@ mod page;
 mod precision;
 mod profiles;
 mod reading;
+mod screens;
 mod summary;
 mod sustained;
 mod tables;

@@ -219,7 +219,7 @@ fn read_value(path: &Path) -> Result<Value, FileError> {
     if fs::metadata(path).map_err(io)?.is_file() {
         return parsed(path, &fs::read(path).map_err(io)?);
     }
-    Err(io(std::io::Error::other("is no file; move it away")))
+    Err(io(std::io::Error::other("is not a file; move it away")))
 }
 
 fn parsed(path: &Path, text: &[u8]) -> Result<Value, FileError> {

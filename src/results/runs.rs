@@ -34,7 +34,7 @@ pub(crate) fn read(root: &Path, run: &str) -> Result<RunRecord, FileError> {
     match is_name(run) {
         true => read_json(&path),
         false => {
-            let error = std::io::Error::other("is no name of a run; run the benchmark again");
+            let error = std::io::Error::other("is not the name of a run; run the benchmark again");
             Err(FileError::io(&path, error))
         }
     }

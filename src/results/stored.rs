@@ -190,7 +190,7 @@ fn sidecar(dir: &Path, id: &str) -> Result<Option<Sidecar>, Problem> {
             Err(Problem::new(path.display(), reason))
         }
         Ok(sidecar) => Ok(sidecar),
-        Err(error) => Err(Problem::new(path.display(), error.reason())),
+        Err(error) => Err(Problem::of_file(&path, &error)),
     }
 }
 
@@ -276,7 +276,7 @@ pub(super) fn samples(path: &Path) -> Result<Vec<f64>, Problem> {
     let bad = |reason: &str| Problem::new(path.display(), reason);
     if file.iters.len() != file.times.len() {
         return Err(bad(
-            "as many times as iteration counts are needed; run the benchmark again",
+            "its times and its iteration counts are not equally many; run the benchmark again",
         ));
     }
     if file.times.is_empty() {
@@ -286,7 +286,7 @@ pub(super) fn samples(path: &Path) -> Result<Vec<f64>, Problem> {
     let ns: Option<Vec<f64>> = ns
         .map(|(time, iterations)| sound(time.map(|time| time / iterations)))
         .collect();
-    ns.ok_or_else(|| bad("a time is not positive; run the benchmark again"))
+    ns.ok_or_else(|| bad("a time is not a positive number; run the benchmark again"))
 }
 
 pub(super) fn estimates(path: &Path) -> Result<Estimates, Problem> {

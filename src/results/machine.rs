@@ -97,8 +97,8 @@ impl Limits {
 /// For each device the limits of the newest run that measured any.
 fn newest(runs: &[RunRecord]) -> Limits {
     let of = |device| {
-        let all = runs.iter().rev().map(|run| Limits::of(run).on(device));
-        all.into_iter().find(|limits| !limits.is_empty())
+        let mut all = runs.iter().rev().map(|run| Limits::of(run).on(device));
+        all.find(|limits| !limits.is_empty())
     };
     let mut limits = of(Device::Gpu).unwrap_or_default();
     if let Some(cpu) = of(Device::Cpu) {

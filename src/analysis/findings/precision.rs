@@ -110,8 +110,8 @@ fn formats_one(found: &Compared) -> Finding {
         })
         .collect();
     let at = |format| {
-        let all = found.others.iter().copied().chain([*full]);
-        all.into_iter().find(|b| b.role.format == format)
+        let mut all = found.others.iter().copied().chain([*full]);
+        all.find(|b| b.role.format == format)
     };
     let halves: Vec<String> = HALVES
         .iter()

@@ -70,8 +70,8 @@ pub(super) fn share(context: &Context) -> Vec<Finding> {
                 )
                 .rests_on(pairs.iter().flat_map(|(t, a)| [*t, *a]));
             // Against the best way of moving them, not against any.
-            let here = moving.iter().filter_map(|s| s.at(total.size));
-            let is_best = here.into_iter().all(|b| b.median_ns >= total.median_ns);
+            let mut here = moving.iter().filter_map(|s| s.at(total.size));
+            let is_best = here.all(|b| b.median_ns >= total.median_ns);
             findings.push(match is_best {
                 true => {
                     let factor = total.median_ns / alone.median_ns;

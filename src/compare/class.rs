@@ -20,17 +20,17 @@ pub(crate) struct Class {
     pub clock: Option<Clock>,
     /// Second part of the id; `None` where it names no device.
     pub device: Option<Device>,
-    /// The median lies under [`SHORT_NS`] a launch.
+    /// The median lies under [`SHORT_NS`] per launch.
     pub short: bool,
 }
 
 impl Class {
     /// Class of the benchmark `id` with that median, divided by its launches, on that clock.
-    pub(crate) fn of(id: &str, clock: Option<Clock>, ns_a_launch: f64) -> Self {
+    pub(crate) fn of(id: &str, clock: Option<Clock>, ns_per_launch: f64) -> Self {
         Self {
             clock,
             device: id::device(id),
-            short: ns_a_launch < SHORT_NS,
+            short: ns_per_launch < SHORT_NS,
         }
     }
 

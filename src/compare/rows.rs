@@ -197,9 +197,9 @@ fn case(
         .filter_map(|(_, before, _)| before.as_ref()?.sidecar.as_ref()?.cost.launches)
         .next()
         .unwrap_or(1);
-    let ns_a_launch = first.base.ns / f64::from(launches.max(1));
+    let ns_per_launch = first.base.ns / f64::from(launches.max(1));
     Ok(Case {
-        class: Class::of(id, clock, ns_a_launch),
+        class: Class::of(id, clock, ns_per_launch),
         pairs: judged,
     })
 }

@@ -212,6 +212,14 @@ pub(crate) fn factor_fine(ratio: f64) -> String {
     }
 }
 
+/// A speedup in words: `2.5× faster`, or `1.2× slower` where it is below one.
+pub(crate) fn speedup(ratio: f64) -> String {
+    match ratio {
+        r if r >= 1.0 => format!("{} faster", factor(r)),
+        r => format!("{} slower", factor(1.0 / r)),
+    }
+}
+
 /// A fraction as `94 %`; finer near the ends.
 pub(crate) fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;

@@ -83,18 +83,8 @@ pub(crate) fn of_another_run(topic: &Topic, answer: Confirmed) -> String {
         }
         None => "undecided".to_owned(),
     };
-    format!(
-        "{wins}, {}",
-        ahead(answer.speedup, &topic.at(answer.largest))
-    )
-}
-
-/// `26× faster at N = 4,096`.
-fn ahead(speedup: f64, at: &str) -> String {
-    match speedup {
-        s if s >= 1.0 => format!("{} faster at {at}", units::factor(s)),
-        s => format!("{} slower at {at}", units::factor(1.0 / s)),
-    }
+    let speedup = units::speedup(answer.speedup);
+    format!("{wins}, {speedup} at {}", topic.at(answer.largest))
 }
 
 /// What some of the processes saw instead of a crossing.
@@ -154,13 +144,12 @@ pub(crate) fn largest(f: &Found) -> String {
 }
 
 fn largest_by(f: &Found, in_brief: bool) -> String {
-    let said = ahead(f.speedup, &f.topic.at(f.speedup_size as u64));
+    let at = f.topic.at(f.speedup_size as u64);
+    let said = format!("{} at {at}", units::speedup(f.speedup));
     let Some(confirmed) = f.confirmed else {
         return said;
     };
     let (low, high) = confirmed.speedup_interval;
-    let slower = |s: f64| format!("{} slower", units::factor(1.0 / s));
-    let faster = |s: f64| format!("{} faster", units::factor(s));
     let others = match (f.speedup >= 1.0, low >= 1.0, high >= 1.0) {
         (true, true, _) => format!("{} to {}", units::factor(low), units::factor(high)),
         (false, _, false) => format!(
@@ -168,7 +157,7 @@ fn largest_by(f: &Found, in_brief: bool) -> String {
             units::factor(1.0 / high),
             units::factor(1.0 / low)
         ),
-        _ => format!("{} to {}", slower(low), faster(high)),
+        _ => format!("{} to {}", units::speedup(low), units::speedup(high)),
     };
     said + &another_run(&others, in_brief)
 }

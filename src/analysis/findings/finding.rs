@@ -7,7 +7,6 @@ use crate::analysis::findings::technique::Technique;
 use crate::analysis::reuse::Reuse;
 use crate::model::id::Device;
 use crate::model::role::{Format, Launches, Role};
-use crate::presentation::units;
 use crate::results::curves::{Benchmark, Group, Series};
 use crate::results::machine::Machine;
 use crate::timing::Clock;
@@ -147,19 +146,6 @@ pub(super) fn common<'a>(a: &'a Series, b: &'a Series) -> Vec<(&'a Benchmark, &'
         .iter()
         .filter_map(|p| Some((p, b.at(p.size)?)))
         .collect()
-}
-
-/// `2.5× faster`, or `1.2× slower` where the ratio of the other time to this one is below one.
-pub(super) fn speed(ratio: f64) -> String {
-    match ratio {
-        r if r >= 1.0 => format!("{} faster", units::factor(r)),
-        r => format!("{} slower", units::factor(1.0 / r)),
-    }
-}
-
-/// `2.5× faster than`.
-pub(super) fn faster(ratio: f64) -> String {
-    format!("{} than", speed(ratio))
 }
 
 /// `a, b and c`.

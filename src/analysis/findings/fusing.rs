@@ -1,6 +1,6 @@
 //! What fusing kernels saves: launches at small sizes, memory traffic at large ones.
 
-use crate::analysis::findings::finding::{Context, Finding, common, launched, speed};
+use crate::analysis::findings::finding::{Context, Finding, common, launched};
 use crate::analysis::findings::technique::Technique;
 use crate::model::role::Launches::Fused;
 use crate::presentation::units;
@@ -72,7 +72,7 @@ fn traffic(group: &Group) -> Option<Finding> {
     // One size alone says nothing about small against large.
     let (apart, fused) = pairs.last().filter(|_| pairs.len() > 1)?;
     let ratio = apart.median_ns / fused.median_ns;
-    let compared = speed(ratio);
+    let compared = units::speedup(ratio);
     let bytes = apart.cost.bytes.zip(fused.cost.bytes);
     let (rules, once) = match bytes {
         Some((apart, moved)) if moved < apart => match fused.cost.launches {

@@ -1,7 +1,7 @@
 //! What replaying a graph saves, and what the host's waiting costs: after each kernel, and with
 //! some of the work on the CPU.
 
-use crate::analysis::findings::finding::{Context, Finding, common, faster, launched};
+use crate::analysis::findings::finding::{Context, Finding, common, launched};
 use crate::analysis::findings::technique::Technique;
 use crate::model::role::Launches::{Graph, PartlyOnCpu, ReadBack, Synchronised};
 use crate::presentation::units;
@@ -35,11 +35,11 @@ fn replay_one(group: &curves::Group) -> Option<Finding> {
         ),
     };
     let text = format!(
-        "{} at {}: replaying {replayed} as one graph is {} launching {launched} one by one ({} \
+        "{} at {}: replaying {replayed} as one graph is {} than launching {launched} one by one ({} \
          against {}{of_each}).",
         group.topic.title,
         group.topic.at(graph.size),
-        faster(ratio),
+        units::speedup(ratio),
         units::time(graph.median_ns),
         units::time(eager.median_ns),
     );

@@ -1,6 +1,6 @@
 //! What overlapping copies and kernels saves, and how many pieces do it best.
 
-use crate::analysis::findings::finding::{Context, Finding, common, faster, gpu, pair, sentence};
+use crate::analysis::findings::finding::{Context, Finding, common, gpu, pair, sentence};
 use crate::analysis::findings::technique::Technique;
 use crate::model::role::{Data, Launches, Role};
 use crate::presentation::units;
@@ -57,11 +57,11 @@ fn pieces_one(context: &Context, group: &Group) -> Option<Finding> {
         })
         .collect();
     let text = format!(
-        "{} in {count} pieces, with copies both ways overlapping the {}, is {} in sequence at {} ({} \
+        "{} in {count} pieces, with copies both ways overlapping the {}, is {} than in sequence at {} ({} \
          against {}{limit}). The best number of pieces: {}.",
         sentence(&group.topic.work),
         group.topic.part,
-        faster(ratio),
+        units::speedup(ratio),
         group.topic.at(one.size),
         units::time(best.median_ns),
         units::time(one.median_ns),

@@ -1,6 +1,6 @@
 //! What each halving of precision buys, costs in error and saves in energy.
 
-use crate::analysis::findings::finding::{Context, Finding, common, gpu, list, sentence, speed};
+use crate::analysis::findings::finding::{Context, Finding, common, gpu, list, sentence};
 use crate::analysis::findings::technique::Technique;
 use crate::analysis::telemetry;
 use crate::model::role::{Format, Library, Role};
@@ -66,7 +66,7 @@ impl<'a> Compared<'a> {
             vec![
                 name,
                 units::time(b.median_ns),
-                speed(self.ratio(b)),
+                units::speedup(self.ratio(b)),
                 error(b),
             ]
         };
@@ -105,7 +105,7 @@ fn formats_one(found: &Compared) -> Finding {
         .others
         .iter()
         .map(|b| {
-            let speed = speed(found.ratio(b));
+            let speed = units::speedup(found.ratio(b));
             format!("{} {speed}{}", b.role.format.name(), of_error(b))
         })
         .collect();
@@ -166,7 +166,7 @@ fn splits_one(found: &Compared) -> Finding {
             let at_error = errors.map_or(String::new(), |r| {
                 format!(" at {} its error", units::factor_fine(r))
             });
-            let speed = speed(found.ratio(b));
+            let speed = units::speedup(found.ratio(b));
             format!("{} ({speed}{at_error})", split_words(&b.role))
         })
         .collect();

@@ -99,10 +99,7 @@ impl Answered<'_> {
 
     /// `32× faster`, at the largest size.
     pub(super) fn by(&self) -> String {
-        match self.found.speedup {
-            ratio if ratio >= 1.0 => format!("{} faster", units::factor(ratio)),
-            ratio => format!("{} slower", units::factor(1.0 / ratio)),
-        }
+        units::speedup(self.found.speedup)
     }
 
     /// The marks of trust in a few words, those that matter most first.

@@ -103,7 +103,7 @@ pub(crate) enum ReportError {
         dir: PathBuf,
     },
     /// A file could not be written.
-    #[error("{0}; check the folder's permissions, or write elsewhere with `--out`")]
+    #[error("{0}; check the folder's permissions; `crossover report --out DIR` writes elsewhere")]
     Write(#[from] FileError),
 }
 

@@ -2,6 +2,7 @@
 
 use crate::model::verified::Verified;
 use crate::workload::loader::images::Images;
+use crate::workload::matmul::worse;
 
 /// Turns of each value. With this number an H200 takes about as long to consume a batch as to
 /// receive it.
@@ -52,27 +53,20 @@ fn turned(pixel: u8) -> f64 {
 /// Compares with float64. A turn rounds each coordinate of a vector no longer than 1.12 twice, and
 /// keeps the length of the error so far: at most four half-ulps of 1 per turn.
 pub(super) fn verify(found: &[Expected], expected: &[Expected]) -> Verified {
-    let mut error = if found.len() == expected.len() {
-        0.0
-    } else {
-        f64::INFINITY
-    };
-    for (found, expected) in found.iter().zip(expected) {
-        let e = if found.bytes == expected.bytes {
+    let of_batch = |(found, expected): (&Expected, &Expected)| {
+        if found.bytes == expected.bytes {
             (found.mean - expected.mean).abs()
         } else {
             f64::INFINITY
-        };
-        // `max` would lose a NaN.
-        if e.is_nan() || e > error {
-            error = e;
         }
-        if error.is_nan() {
-            break;
-        }
-    }
+    };
+    let errors = found.iter().zip(expected).map(of_batch);
     Verified {
-        error,
+        error: if found.len() == expected.len() {
+            errors.fold(0.0, worse)
+        } else {
+            f64::INFINITY
+        },
         bound: 4.0 * f64::from(STEPS) * f64::from(f32::EPSILON) / 2.0,
         method: "largest error of a batch's mean, infinite where a byte is wrong or out of place, every batch"
             .to_owned(),

@@ -34,8 +34,16 @@ impl Routine for Awaited {
         Ok(self.gpu.synchronize()?)
     }
 
+    fn park(&mut self) {
+        self.inner.park();
+    }
+
     fn check(&mut self) -> Result<Verified, RoutineError> {
         self.inner.check()
+    }
+
+    fn time(&mut self, iterations: u64) -> Option<Result<f64, RoutineError>> {
+        self.inner.time(iterations)
     }
 
     fn launches(&self) -> u32 {

@@ -108,7 +108,7 @@ impl Data {
         }
     }
 
-    /// As a label: `device, queued`.
+    /// As a label: `on the device, queued`.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Data::Queued => "on the device, queued",

@@ -27,6 +27,7 @@ pub(super) struct Journal {
     begun: bool,
     /// Whether something was left out since the record was written.
     unwritten: bool,
+    /// Whether the GPU's ceilings need not be measured any more.
     gpu_ceilings: bool,
     /// Whether the process takes turns: there is no report on it, so it measures no ceilings.
     takes_turns: bool,

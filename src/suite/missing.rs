@@ -50,6 +50,7 @@ impl From<TimingError> for Missing {
     }
 }
 
+/// An error and what caused it, in one line.
 pub(super) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

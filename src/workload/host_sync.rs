@@ -125,10 +125,12 @@ struct Steps {
     gpu: Rc<Gpu>,
     problem: Rc<Pipeline>,
     launching: Launches,
-    /// `x`, then the two buffers that the steps alternate between.
+    // Only read by the first step, through its address.
     _source: CudaSlice<f32>,
+    /// The steps alternate between these.
     buffers: [CudaSlice<f32>; 2],
     launches: Vec<Launch>,
+    /// For values that are read back, and for the steps on the CPU.
     host: PinnedHostSlice<f32>,
     /// For the steps on the CPU.
     threads: Threads,

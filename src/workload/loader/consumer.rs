@@ -10,8 +10,7 @@ use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
 use crate::workload::loader::expected::{COSINE, Expected, SINE, STEPS, verify};
 use crate::workload::loader::images::BATCHES;
-use crate::workload::loader::problem::LOADER;
-use crate::workload::loader::problem::Loader;
+use crate::workload::loader::problem::{LOADER, Loader};
 use crate::workload::routine::RoutineError;
 
 /// Threads per block, as the kernel declares.

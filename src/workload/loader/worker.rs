@@ -53,9 +53,9 @@ impl Worker {
 
     /// Lends the worker a buffer to gather a batch into.
     ///
-    /// # Safety `to` must have room for a batch, initialised. Until [`wait`](Self::wait) has
-    /// returned for this job, or the worker is dropped, it must not be freed, and nothing else may
-    /// access it.
+    /// # Safety
+    /// `to` must have room for a batch, initialised. Until [`wait`](Self::wait) has returned for this
+    /// job, or the worker is dropped, it must not be freed, and nothing else may access it.
     pub(super) unsafe fn order(
         &mut self,
         batch: usize,

@@ -106,10 +106,10 @@ impl fmt::Display for Tile {
 }
 
 /// Every tile of the source: those of twenty that were the fastest for a layer of the networks on an
-/// H200 in more than one run. 128 blocks fill its 132 multiprocessors: those of 128 x 128 at 8192 rows and 256 columns,
-/// those of 64 x 96 at 1024 rows and 768 columns, and so on down to 32 x 32 at 128 rows. Where a
-/// layer has fewer tiles, pieces of the sum make up for it. Where a tile has few warps, slices of
-/// the sum bring more.
+/// H200 in more than one run. 128 blocks fill its 132 multiprocessors: those of 128 x 128 at 8192
+/// rows and 256 columns, those of 64 x 96 at 1024 rows and 768 columns, and so on down to 32 x 32 at
+/// 128 rows. Where a layer has fewer tiles, pieces of the sum make up for it. Where a tile has few
+/// warps, slices of the sum bring more.
 #[rustfmt::skip]
 const TILES: [Tile; 10] = [
     Tile::new([128, 128], [8, 8], [1, 1], 3, 1),

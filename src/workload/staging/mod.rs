@@ -84,7 +84,7 @@ pub(super) enum Downloads {
 }
 
 impl Staging {
-    /// Prepares `stages` for `threads` threads, in blocks of at most `block` bytes.
+    /// Prepares `stages` for `threads` threads, in blocks of at most `bytes` bytes.
     pub(super) fn new(
         gpu: &Rc<Gpu>,
         stages: Vec<Stage>,

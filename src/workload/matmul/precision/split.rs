@@ -117,7 +117,8 @@ fn terms(scheme: Scheme, k: usize, chunk: usize) -> Vec<Terms> {
 /// An f32 product by `scheme`. Of the largest product, runs of `chunk` terms are added in the
 /// tensor core, and the runs in f32; with [`usize::MAX`] the whole sum is one run.
 ///
-/// # Errors `chunk` 0, a device too old for the format of the parts
+/// # Errors
+/// `chunk` 0, a device too old for the format of the parts
 /// ([`Absence::DeviceLacks`](crate::device::Absence::DeviceLacks)), and errors of CUDA and cuBLAS.
 pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, scheme: Scheme, chunk: usize) -> Made {
     if chunk == 0 {

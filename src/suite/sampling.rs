@@ -160,7 +160,7 @@ mod tests {
     fn no_profile_resamples_more_than_ten_thousand_times() {
         for profile in [Profile::Quick, Profile::Default, Profile::Full] {
             let resamples = SamplingPlan::of(profile).resamples;
-            // Below 1,001 Criterion prints a warning a benchmark.
+            // Below 1,001 Criterion prints a warning per benchmark.
             assert!((1_001..=10_000).contains(&resamples));
         }
     }

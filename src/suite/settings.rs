@@ -52,7 +52,7 @@ pub(crate) struct Settings {
     pub device_named: bool,
     /// `CROSSOVER_GATE`.
     pub gate: GateMode,
-    /// `CROSSOVER_MONITOR`: NVML is asked ten times a second while a GPU benchmark runs.
+    /// `CROSSOVER_MONITOR`: NVML is asked ten times per second while a GPU benchmark runs.
     pub monitor: bool,
     /// `CROSSOVER_PROCESSES`: how many processes of their own each answer is put to.
     pub processes: usize,

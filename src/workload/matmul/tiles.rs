@@ -72,8 +72,8 @@ impl Tile {
     /// largest tile.
     fn busiest(&self, n: u64, multiprocessors: u32) -> f64 {
         let blocks = n.div_ceil(u64::from(self.side)).pow(2);
-        let a_processor = blocks.div_ceil(u64::from(multiprocessors.max(1)));
-        a_processor as f64 * f64::from(self.side).powi(2) * self.slowdown
+        let per_processor = blocks.div_ceil(u64::from(multiprocessors.max(1)));
+        per_processor as f64 * f64::from(self.side).powi(2) * self.slowdown
     }
 }
 

@@ -76,7 +76,7 @@ fn dense() -> Vec<f32> {
 }
 
 #[test]
-fn every_path_is_within_2_ulp_a_pass_of_float64() {
+fn every_path_is_within_2_ulp_per_pass_of_float64() {
     let x = dense();
     for (name, pass, _) in paths() {
         let (error, at) = worst(&x, &apply(&pass, &x), f64::sin);
@@ -100,7 +100,7 @@ fn four_passes_are_no_worse_than_the_c_library_plus_1_ulp() {
 
 #[test]
 #[ignore = "takes minutes: every float32 through every path"]
-fn every_float32_is_within_2_ulp_a_pass() {
+fn every_float32_is_within_2_ulp_per_pass() {
     for (name, pass, four) in paths() {
         let mut errors = [(0.0, 0.0); 2];
         for high in 0..1u32 << 8 {

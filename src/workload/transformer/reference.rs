@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn attention_is_the_mean_of_values_by_the_softmax_of_scores() {
-        // Four values a head, so scores are halved: 2 ln 3 becomes ln 3, weights 3/4 and 1/4.
+        // Four values per head, so scores are halved: 2 ln 3 becomes ln 3, weights 3/4 and 1/4.
         let q = array![[2.0 * 3.0f64.ln(), 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]];
         let k = array![[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]];
         let v = array![[4.0, 0.0, 8.0, 0.0], [0.0, 4.0, -8.0, 0.0]];

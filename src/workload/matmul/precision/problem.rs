@@ -47,10 +47,11 @@ pub fn cost_quarter(n: u64) -> Cost {
     with_bytes(n, 6.0)
 }
 
-fn with_bytes(n: u64, an_element: f64) -> Cost {
+/// `per_element` bytes for one element of A, one of B and one of C together.
+fn with_bytes(n: u64, per_element: f64) -> Cost {
     let n2 = (n as f64).powi(2);
     Cost {
-        bytes: Some(an_element * n2),
+        bytes: Some(per_element * n2),
         ..problem::cost(n)
     }
 }

@@ -138,9 +138,9 @@ pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, scheme: Scheme, chunk: usize) 
     let splitting = |from: CUdeviceptr, to: CUdeviceptr, pitch: usize, first: usize, step: i64| {
         let aligned = n.is_multiple_of(4);
         let kernel = scheme.kernels()[usize::from(!aligned)];
-        let a_block = THREADS * if aligned { 4 } else { 1 };
+        let per_block = THREADS * if aligned { 4 } else { 1 };
         let rows = u32::try_from(n)?;
-        let grid = (rows.div_ceil(a_block), rows, 1);
+        let grid = (rows.div_ceil(per_block), rows, 1);
         let function = gpu.function(&PRECISION, kernel)?;
         Ok::<_, RoutineError>(
             Launch::new(function, grid, (THREADS, 1, 1))

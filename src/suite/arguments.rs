@@ -65,9 +65,6 @@ pub(crate) struct Arguments {
     pub baseline: Option<String>,
     /// Results are written to disk.
     pub saves: bool,
-    /// `--sample-size`, `--warm-up-time`, `--measurement-time` or `--nresamples` was given,
-    /// so that the profile's value must not override it.
-    given: Vec<&'static str>,
     /// Options that were given a value, and the value.
     values: Vec<(&'static str, String)>,
     /// A filter that is not a regular expression, and why.
@@ -123,15 +120,6 @@ impl Arguments {
                     .to_owned()
             }),
             saves,
-            given: [
-                "sample-size",
-                "warm-up-time",
-                "measurement-time",
-                "nresamples",
-            ]
-            .into_iter()
-            .filter(|name| value(name).is_some())
-            .collect(),
             values,
             bad_filter,
             filter: filter(&matches),
@@ -140,9 +128,10 @@ impl Arguments {
         }
     }
 
-    /// Whether the user set this option of Criterion's on the command line.
+    /// Whether the user set this option of Criterion's on the command line, so that the profile's
+    /// value must not override it.
     pub(crate) fn gave(&self, option: &str) -> bool {
-        self.given.contains(&option)
+        self.value(option).is_some()
     }
 
     /// The value of an option of Criterion's, where one was given.

@@ -17,7 +17,7 @@ use crate::model::verified::Verified;
 use crate::workload::routine::{Routine, RoutineError};
 
 /// Set in a process that is to measure something: an [`Order`] as JSON.
-pub(super) const ORDER: &str = "CROSSOVER_FRESH_PROCESS";
+pub(super) const ORDER: &str = "CROSSOVER_MEASURES";
 
 /// Number of processes: Criterion's warm-up takes the first, its ten samples the others.
 const PROCESSES: usize = 11;
@@ -86,7 +86,7 @@ impl Processes {
         }
         let mut reports = Vec::with_capacity(PROCESSES);
         for _ in 0..PROCESSES {
-            reports.push(fresh_process(&Order {
+            reports.push(measured(&Order {
                 device,
                 task: self.task,
             })?);
@@ -95,7 +95,8 @@ impl Processes {
     }
 }
 
-fn fresh_process(order: &Order) -> Result<Report, RoutineError> {
+/// Runs a child process to its end.
+fn measured(order: &Order) -> Result<Report, RoutineError> {
     let output = Command::new(std::env::current_exe()?)
         .env(ORDER, serde_json::to_string(order)?)
         // Where the driver's JIT is measured, it must not find the result of an earlier run.
@@ -104,13 +105,16 @@ fn fresh_process(order: &Order) -> Result<Report, RoutineError> {
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(format!(
-            "a fresh process failed ({}): {}",
+            "the child process that measures failed ({}): {}",
             output.status,
             said.trim()
         )
         .into());
     }
-    Ok(serde_json::from_slice(&output.stdout)?)
+    serde_json::from_slice(&output.stdout).map_err(|error| {
+        format!("the child process printed no times ({error}); call `run_child` first in `main`")
+            .into()
+    })
 }
 
 /// One phase of the processes, as a routine.
@@ -163,7 +167,9 @@ impl Routine for PhaseTime {
         let sample = self.processes.reports(self.device).and_then(|reports| {
             let report = &reports[self.next % reports.len()];
             let ns = report.phases.get(self.name).copied();
-            ns.ok_or_else(|| format!("the fresh process has no phase {}", self.name).into())
+            ns.ok_or_else(|| {
+                format!("the child process did not measure the phase {}", self.name).into()
+            })
         });
         self.next += 1;
         Some(sample.map(|ns| ns * iterations as f64))

@@ -1,9 +1,6 @@
-//! Puts the questions to child processes, one after the other.
+//! Decides which questions are put to which child process, and when.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -12,15 +9,11 @@ use crate::analysis::crossover::confirm::{self, WinsFrom};
 use crate::device::compiled;
 use crate::model::record::{Confirmation, Duel};
 use crate::presentation::units;
+use crate::suite::confirm::ask::{Choices, Times, ask};
 use crate::suite::confirm::questions::{Asking, Question};
-use crate::suite::confirm::{ORDER, Order, RunResults, Said, Task};
+use crate::suite::confirm::{Order, RunResults, Task};
 use crate::suite::interrupt;
 use crate::workload::calibrate;
-
-/// A process that prints nothing for this long is taken to hang.
-const SILENCE: Duration = Duration::from_secs(300);
-/// Time between two checks for a signal.
-const GLANCE: Duration = Duration::from_millis(50);
 
 /// Time between two processes during the groups: those that follow each other at once meet the
 /// same neighbours of a shared host, whose memory traffic comes and goes within minutes.
@@ -32,12 +25,6 @@ const USEFUL: (f64, f64) = (1.5, 1.6);
 const LONGEST: Duration = Duration::from_secs(60);
 /// Upper bound on the processes.
 const MOST_PROCESSES: usize = 25;
-
-/// Median times by group, size and implementation.
-type Times = BTreeMap<(String, u64), BTreeMap<String, f64>>;
-
-/// What was chosen, by the name of the choice.
-type Choices = BTreeMap<String, String>;
 
 /// When processes are asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -258,70 +245,6 @@ fn duels(asking: &Asking, question: &Question, times: &Times) -> Option<Vec<Duel
             })
         })
         .collect()
-}
-
-/// Starts a process with the order and waits for its answer, and for what its calibrations chose.
-/// What it could not measure is printed as a note and is not among the times.
-fn ask(order: &Order) -> Result<(Times, Choices), String> {
-    let text = |error: &dyn std::fmt::Display| error.to_string();
-    let executable = std::env::current_exe().map_err(|e| text(&e))?;
-    let order = serde_json::to_string(order).map_err(|e| text(&e))?;
-    let mut child = Command::new(executable)
-        .env(ORDER, order)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|e| text(&e))?;
-    let said = listen(&mut child);
-    if said.is_err() {
-        let _ = child.kill();
-    }
-    let status = child.wait().map_err(|e| text(&e))?;
-    match said {
-        Ok(_) if !status.success() => Err(format!("it ended with {status}")),
-        said => said,
-    }
-}
-
-fn listen(child: &mut Child) -> Result<(Times, Choices), String> {
-    let out = child.stdout.take().ok_or("its output cannot be read")?;
-    let (send, lines) = mpsc::channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(out).lines().map_while(Result::ok) {
-            if send.send(line).is_err() {
-                return;
-            }
-        }
-    });
-    let (mut times, mut choices) = (Times::new(), Choices::new());
-    let mut heard = Instant::now();
-    loop {
-        match lines.recv_timeout(GLANCE) {
-            Ok(line) => {
-                heard = Instant::now();
-                let said: Said = serde_json::from_str(&line)
-                    .map_err(|error| format!("it said what is not understood: {error}"))?;
-                choices.extend(said.choices);
-                match said.medians {
-                    Ok(medians) => {
-                        times.insert((said.group, said.size), medians);
-                    }
-                    Err(reason) => eprintln!(
-                        "note: {} at {} is not confirmed: {reason}",
-                        said.group, said.size
-                    ),
-                }
-            }
-            Err(RecvTimeoutError::Disconnected) => return Ok((times, choices)),
-            Err(RecvTimeoutError::Timeout) if interrupt::signal().is_some() => {
-                return Err("interrupted".to_owned());
-            }
-            Err(RecvTimeoutError::Timeout) if heard.elapsed() > SILENCE => {
-                return Err(format!("it said nothing for {} s", SILENCE.as_secs()));
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-        }
-    }
 }
 
 #[cfg(test)]

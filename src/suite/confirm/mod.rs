@@ -2,11 +2,13 @@
 //!
 //! Between its groups and after them a run starts its executable again, several times. Each process
 //! sets up, for each question, the best CPU code and the GPU's at sizes around the crossing and at
-//! the largest, lets them take turns, and prints their medians (`process`). The run asks around
-//! where the processes so far saw the crossing and keeps what they said in its record (`questions`,
-//! `driver`). What follows from it is in
+//! the largest, lets them take turns, and prints their medians (`process`, `in_turns`). The run asks
+//! around where the processes so far saw the crossing (`questions`), decides how many to ask
+//! (`driver`), starts each and listens to it (`ask`), and keeps what they said in its record. What
+//! follows from it is in
 //! [`analysis::crossover::confirm`](crate::analysis::crossover::confirm).
 
+mod ask;
 pub(super) mod driver;
 pub(super) mod in_turns;
 pub(crate) mod process;

@@ -154,7 +154,11 @@ fn occupy(gpu: &Gpu) -> Result<(), RoutineError> {
     Ok(unsafe { spin.launch(gpu.stream()) }?)
 }
 
-fn passes(routine: &mut dyn Routine) -> Result<(), RoutineError> {
+/// Compares with float64.
+///
+/// # Errors
+/// An output that cannot be read, and a wrong one.
+pub(super) fn passes(routine: &mut dyn Routine) -> Result<(), RoutineError> {
     let verified = routine.check()?;
     match verified.passed() {
         true => Ok(()),

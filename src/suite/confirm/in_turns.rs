@@ -8,7 +8,9 @@ use crate::model::median::median;
 use crate::suite::confirm::Task;
 use crate::suite::group::{Group, Make};
 use crate::suite::machine::Machine;
+use crate::suite::missing::with_causes;
 use crate::suite::settings::Settings;
+use crate::suite::verify::passes;
 use crate::timing::{Clock, CudaTime};
 use crate::workload::routine::{Routine, RoutineError, Workload};
 
@@ -118,14 +120,9 @@ impl TakingTurns {
         side.routine.run()?;
         self.wait()?;
         if verify {
-            let verified = side.routine.check()?;
-            if !verified.passed() {
-                return Err(format!(
-                    "{} is wrong: error {:.3e}, at most {:.3e} accepted ({})",
-                    side.function, verified.error, verified.bound, verified.method
-                )
-                .into());
-            }
+            let named =
+                |error: RoutineError| format!("{}: {}", side.function, with_causes(&*error));
+            passes(&mut *side.routine).map_err(named)?;
         }
         // Until a measurement is long enough to be trusted.
         loop {

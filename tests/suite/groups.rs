@@ -8,6 +8,7 @@ use crossover::device::kernel::Source;
 use crossover::model::{Cost, Verified};
 use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
 use crossover::timing::{Clock, Launch, Rate};
+use crossover::workload::simple::{compare, on_cpu};
 use crossover::workload::{Routine, RoutineError, Workload};
 use cudarc::driver::{CudaSlice, DevicePtr};
 
@@ -168,7 +169,7 @@ impl Workload for Doubling {
     }
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum Fault {
     None,
     Wrong,
@@ -177,56 +178,28 @@ enum Fault {
     Decays,
 }
 
-struct Double {
-    input: Rc<Doubling>,
-    output: Vec<f32>,
-    fault: Fault,
-    runs: u32,
-}
-
 impl Doubling {
     fn routine(this: &Rc<Self>, fault: Fault) -> Result<Box<dyn Routine>, RoutineError> {
-        Ok(Box::new(Double {
-            output: vec![0.0; this.0.len()],
-            input: this.clone(),
-            fault,
-            runs: 0,
-        }))
-    }
-}
-
-impl Routine for Double {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        self.output.fill(f32::NAN);
-        Ok(())
-    }
-    fn run(&mut self) -> Result<(), RoutineError> {
-        self.runs += 1;
-        for (y, x) in self.output.iter_mut().zip(&self.input.0) {
-            *y = 2.0 * x;
-        }
-        match self.fault {
-            Fault::Wrong => self.output[1] += 0.5,
-            Fault::Unwritten => self.output[2] = f32::NAN,
-            Fault::Panics if self.runs > 2 => panic!("ran out of luck"),
-            Fault::Decays if self.runs > 100 => self.output[0] = 1.0,
-            _ => {}
-        }
-        Ok(())
-    }
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        let error = self
-            .output
-            .iter()
-            .zip(&self.input.0)
-            .map(|(y, x)| (f64::from(*y) - 2.0 * f64::from(*x)).abs())
-            // `f64::max` would drop a NaN.
-            .fold(0.0, |a, b| if b.is_nan() || b > a { b } else { a });
-        Ok(Verified {
-            error,
-            bound: 0.0,
-            method: "largest difference".to_owned(),
-        })
+        let (input, expected) = (this.clone(), this.clone());
+        let mut runs = 0;
+        let compute = move |output: &mut [f32]| {
+            runs += 1;
+            for (y, x) in output.iter_mut().zip(&input.0) {
+                *y = 2.0 * x;
+            }
+            match fault {
+                Fault::Wrong => output[1] += 0.5,
+                Fault::Unwritten => output[2] = f32::NAN,
+                Fault::Panics if runs > 2 => panic!("ran out of luck"),
+                Fault::Decays if runs > 100 => output[0] = 1.0,
+                _ => {}
+            }
+        };
+        let check = move |output: &[f32]| {
+            let doubled = expected.0.iter().map(|x| 2.0 * f64::from(*x));
+            compare(output, doubled, 1.0, 0.0)
+        };
+        Ok(on_cpu(this.0.len(), compute, check))
     }
 }
 

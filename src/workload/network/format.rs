@@ -4,6 +4,8 @@ use crate::device::absence::Absence;
 use crate::device::gpu::Gpu;
 use crate::model::role;
 use crate::workload::matmul::UNIT_ROUNDOFF;
+use crate::workload::network::lt::Arithmetic;
+use crate::workload::network::tensor::Element;
 
 /// What the products of a network read. All sums are in f32, and so are the parameters that an
 /// update reads and writes.
@@ -38,6 +40,22 @@ impl Format {
             Format::F32 => Ok(()),
             Format::Tf32 => gpu.require((8, 0), "TF32 tensor cores"),
             Format::Bf16 => gpu.require((8, 0), "BF16 tensor cores"),
+        }
+    }
+
+    /// The type of what the products read.
+    pub(in crate::workload) fn element(self) -> Element {
+        match self {
+            Format::F32 | Format::Tf32 => Element::F32,
+            Format::Bf16 => Element::Bf16,
+        }
+    }
+
+    /// How the products are computed.
+    pub(in crate::workload) fn arithmetic(self) -> Arithmetic {
+        match self {
+            Format::Tf32 => Arithmetic::Tf32,
+            Format::F32 | Format::Bf16 => Arithmetic::Plain,
         }
     }
 

@@ -5,7 +5,7 @@ use cudarc::driver::sys::CUdeviceptr;
 use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
 use crate::timing::Launch;
-use crate::workload::network::tensor::{Element, Tensor};
+use crate::workload::network::tensor::Tensor;
 use crate::workload::routine::RoutineError;
 use crate::workload::source::with_header;
 
@@ -44,13 +44,6 @@ pub(in crate::workload) fn on_fours(
     Ok((launch, count))
 }
 
-fn suffix(element: Element) -> &'static str {
-    match element {
-        Element::F32 => "f32",
-        Element::Bf16 => "bf16",
-    }
-}
-
 /// Adds the bias at `bias`, of the type of `y`, to each row of `width` values.
 pub(in crate::workload) fn add_bias(
     gpu: &Gpu,
@@ -58,7 +51,7 @@ pub(in crate::workload) fn add_bias(
     bias: CUdeviceptr,
     width: usize,
 ) -> Result<Launch, RoutineError> {
-    let name = format!("add_bias_{}", suffix(y.element()));
+    let name = format!("add_bias_{}", y.element().suffix());
     let (launch, count) = on_fours(gpu, &NETWORK, &name, y.len())?;
     let fours = u32::try_from(width / 4)?;
     Ok(launch.arg(y.address()).arg(bias).arg(fours).arg(count))
@@ -66,7 +59,7 @@ pub(in crate::workload) fn add_bias(
 
 /// ReLU in place.
 pub(in crate::workload) fn relu(gpu: &Gpu, y: &Tensor) -> Result<Launch, RoutineError> {
-    let name = format!("relu_{}", suffix(y.element()));
+    let name = format!("relu_{}", y.element().suffix());
     let (launch, count) = on_fours(gpu, &NETWORK, &name, y.len())?;
     Ok(launch.arg(y.address()).arg(count))
 }
@@ -101,7 +94,7 @@ pub(in crate::workload) fn sum_rows(
     x: &Tensor,
     sums: Sums,
 ) -> Result<Vec<Launch>, RoutineError> {
-    let name = format!("sum_rows_{}", suffix(x.element()));
+    let name = format!("sum_rows_{}", x.element().suffix());
     summed(gpu, &name, |launch| launch.arg(x.address()), x, sums)
 }
 
@@ -112,7 +105,7 @@ pub(in crate::workload) fn relu_backward_sums(
     y: &Tensor,
     sums: Sums,
 ) -> Result<Vec<Launch>, RoutineError> {
-    let name = format!("relu_backward_sums_{}", suffix(gradient.element()));
+    let name = format!("relu_backward_sums_{}", gradient.element().suffix());
     let operands = |launch: Launch| launch.arg(gradient.address()).arg(y.address());
     summed(gpu, &name, operands, gradient, sums)
 }

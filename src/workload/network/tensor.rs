@@ -16,6 +16,14 @@ pub(in crate::workload) enum Element {
 }
 
 impl Element {
+    /// How the names of the kernels for it end.
+    pub(in crate::workload) fn suffix(self) -> &'static str {
+        match self {
+            Element::F32 => "f32",
+            Element::Bf16 => "bf16",
+        }
+    }
+
     pub(in crate::workload) fn bytes(self) -> usize {
         match self {
             Element::F32 => 4,

@@ -6,9 +6,8 @@ use crate::workload::mlp_training::gpu::kernels;
 use crate::workload::mlp_training::gpu::memory::Memory;
 use crate::workload::mlp_training::gpu::step::{Branch, Phase, Products, Step, Which};
 use crate::workload::mlp_training::model::{CLASSES, HIDDEN};
-use crate::workload::network::format::Format;
 use crate::workload::network::kernels::{add_bias, relu, relu_backward_sums, sum_rows};
-use crate::workload::network::lt::{Arithmetic, Epilogue, Workspace};
+use crate::workload::network::lt::{Epilogue, Workspace};
 use crate::workload::routine::RoutineError;
 
 /// Nine kernels: two products with what follows them, the loss with its gradient, three products
@@ -19,10 +18,7 @@ pub(super) fn step(memory: &Memory, workspaces: &[Rc<Workspace>; 2]) -> Result<S
     let [here, beside] = workspaces;
     let products = Products {
         memory,
-        arithmetic: match memory.format {
-            Format::Tf32 => Arithmetic::Tf32,
-            Format::F32 | Format::Bf16 => Arithmetic::Plain,
-        },
+        arithmetic: memory.format.arithmetic(),
         own: true,
     };
     let mut step = Step::new(gpu)?;

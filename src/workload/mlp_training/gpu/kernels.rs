@@ -6,7 +6,6 @@ use crate::workload::mlp_training::gpu::memory::Memory;
 use crate::workload::mlp_training::model::PARAMETERS;
 use crate::workload::mlp_training::source::MLP_TRAINING;
 use crate::workload::network::kernels::on_fours;
-use crate::workload::network::tensor::Element;
 use crate::workload::routine::RoutineError;
 
 /// Threads of a block: `THREADS` in the source.
@@ -16,11 +15,8 @@ const ROWS: u32 = THREADS / 32;
 
 /// The loss, its gradient, and the step counter.
 pub(super) fn cross_entropy(memory: &Memory) -> Result<Launch, RoutineError> {
-    let name = match memory.of_logits.element() {
-        Element::F32 => "cross_entropy_f32",
-        Element::Bf16 => "cross_entropy_bf16",
-    };
-    let (launch, rows) = on_rows(memory, name)?;
+    let name = format!("cross_entropy_{}", memory.of_logits.element().suffix());
+    let (launch, rows) = on_rows(memory, &name)?;
     Ok(launch
         .arg(memory.logits.address())
         .arg(memory.labels())

@@ -53,10 +53,7 @@ impl Memory {
         format: Format,
         fused: bool,
     ) -> Result<Self, CudaError> {
-        let element = match format {
-            Format::F32 | Format::Tf32 => Element::F32,
-            Format::Bf16 => Element::Bf16,
-        };
+        let element = format.element();
         let start = &problem.start;
         let mut state = [&start.parameters[..], &start.first, &start.second].concat();
         for value in start.counter.values() {

@@ -24,13 +24,6 @@ const ROWS: u32 = THREADS / 32;
 const F32_ATTENTION: [Queries; 2] = [Queries(16, 128), Queries(32, 64)];
 const ATTENTION_ON_TENSOR_CORES: [Queries; 2] = [Queries(32, THREADS), Queries(64, THREADS)];
 
-fn suffix(element: Element) -> &'static str {
-    match element {
-        Element::F32 => "f32",
-        Element::Bf16 => "bf16",
-    }
-}
-
 /// A warp for each of so many rows, whose number is to be the last argument.
 fn on_rows(memory: &Memory, name: &str, rows: usize) -> Result<(Launch, u32), RoutineError> {
     let rows = u32::try_from(rows)?;
@@ -51,7 +44,7 @@ fn gain_and_bias(memory: &Memory, norm: &Norm) -> (CUdeviceptr, CUdeviceptr) {
 
 /// Layer norm of one of the residuals.
 pub(super) fn layer_norm(memory: &Memory, x: &Tensor, norm: &Norm) -> Result<Launch, RoutineError> {
-    let name = format!("layer_norm_{}", suffix(memory.normed.element()));
+    let name = format!("layer_norm_{}", memory.normed.element().suffix());
     let (launch, rows) = on_rows(memory, &name, memory.problem.rows())?;
     let (gain, bias) = gain_and_bias(memory, norm);
     let launch = launch.arg(x.address());
@@ -61,7 +54,7 @@ pub(super) fn layer_norm(memory: &Memory, x: &Tensor, norm: &Norm) -> Result<Lau
 
 /// The embedding of each token, to the first residual, and its norm.
 pub(super) fn embed_norm(memory: &Memory, norm: &Norm) -> Result<Launch, RoutineError> {
-    let name = format!("embed_norm_{}", suffix(memory.normed.element()));
+    let name = format!("embed_norm_{}", memory.normed.element().suffix());
     let (launch, rows) = on_rows(memory, &name, memory.problem.rows())?;
     let (gain, bias) = gain_and_bias(memory, norm);
     let table = &memory.problem.model.embedding;

@@ -52,10 +52,7 @@ impl Memory {
         format: Format,
         fused: bool,
     ) -> Result<Self, CudaError> {
-        let element = match format {
-            Format::F32 | Format::Tf32 => Element::F32,
-            Format::Bf16 => Element::Bf16,
-        };
+        let element = format.element();
         let rows = |element, width| Tensor::zeros(gpu, element, problem.rows() * width);
         let matrices = match fused {
             true => None,

@@ -6,7 +6,6 @@ use cudarc::driver::sys::CUdeviceptr;
 
 use crate::timing::{CudaError, Launch};
 use crate::workload::network::chosen::ChosenProduct;
-use crate::workload::network::format::Format;
 use crate::workload::network::kernels::{add_bias, relu};
 use crate::workload::network::lt::{Arithmetic, Epilogue, Operand, Product, Workspace};
 use crate::workload::network::part::Part;
@@ -39,10 +38,7 @@ impl<'a> Pass<'a> {
         Self {
             memory,
             workspace,
-            arithmetic: match memory.format {
-                Format::Tf32 => Arithmetic::Tf32,
-                Format::F32 | Format::Bf16 => Arithmetic::Plain,
-            },
+            arithmetic: memory.format.arithmetic(),
             parts: Vec::new(),
             notes: Vec::new(),
         }

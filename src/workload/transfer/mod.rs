@@ -21,7 +21,6 @@ use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
 use crate::workload::routine::{Made, Routine, RoutineError};
 use crate::workload::transfer::host::HostBuffer;
-use crate::workload::transfer::problem::differences;
 
 pub use host::Kind;
 pub use problem::{TRANSFER, Transfer, cost, cost_both_ways};
@@ -184,20 +183,13 @@ impl Back {
 
 impl Routine for Copy {
     fn poison(&mut self) -> Result<(), RoutineError> {
-        // No byte of the pattern's complement equals the pattern.
-        let wrong: Vec<u8> = self.problem.pattern.iter().map(|b| !b).collect();
-        if self.way == Way::ToHost {
-            self.host.bytes_mut().copy_from_slice(&wrong);
-        } else {
-            self.gpu
-                .stream()
-                .memcpy_htod(&wrong, &mut self.device)
-                .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))?;
-            // `wrong` is pageable: it has been read when the copy returns, or is by now.
-            self.gpu.synchronize()?;
+        let problem = &self.problem;
+        match self.way {
+            Way::ToHost => self.host.bytes_mut().copy_from_slice(&problem.wrong()),
+            _ => problem.poison(&self.gpu, &mut self.device)?,
         }
         if let Some(back) = &mut self.back {
-            back.host.bytes_mut().copy_from_slice(&wrong);
+            back.host.bytes_mut().copy_from_slice(&problem.wrong());
         }
         Ok(())
     }
@@ -216,14 +208,7 @@ impl Routine for Copy {
         } else {
             self.gpu.download(&self.device)?
         };
-        let mut different = differences(&arrived, &self.problem.pattern);
-        if let Some(back) = &self.back {
-            different += differences(back.host.bytes(), &self.problem.pattern);
-        }
-        Ok(Verified {
-            error: different as f64,
-            bound: 0.0,
-            method: "bytes that differ, every byte".to_owned(),
-        })
+        let back = self.back.iter().map(|back| back.host.bytes());
+        Ok(self.problem.verified([&*arrived].into_iter().chain(back)))
     }
 }

@@ -1,7 +1,12 @@
 //! The bytes that are copied, and what a copy costs.
 
+use cudarc::driver::CudaSlice;
+
+use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
 use crate::model::cost::Cost;
+use crate::model::verified::Verified;
+use crate::timing::CudaError;
 use crate::workload::routine::Workload;
 
 /// The source of the kernel that reads host memory itself.
@@ -15,6 +20,35 @@ pub static TRANSFER: Source = Source {
 /// Bytes to copy, from a fixed pattern.
 pub struct Transfer {
     pub(super) pattern: Vec<u8>,
+}
+
+impl Transfer {
+    /// Bytes of which none equals the one that is copied to its place.
+    pub(super) fn wrong(&self) -> Vec<u8> {
+        self.pattern.iter().map(|byte| !byte).collect()
+    }
+
+    /// Overwrites device memory for the pattern with [`Self::wrong`] in place, and waits.
+    pub(super) fn poison(&self, gpu: &Gpu, device: &mut CudaSlice<u8>) -> Result<(), CudaError> {
+        let wrong = self.wrong();
+        gpu.stream()
+            .memcpy_htod(&wrong, device)
+            .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))?;
+        // `wrong` is pageable: it has been read when the copy returns, or is by now.
+        gpu.synchronize()
+    }
+
+    /// Compares everything that arrived with the pattern.
+    pub(super) fn verified<'a>(&self, arrived: impl IntoIterator<Item = &'a [u8]>) -> Verified {
+        let different = arrived
+            .into_iter()
+            .map(|bytes| differences(bytes, &self.pattern));
+        Verified {
+            error: different.sum::<usize>() as f64,
+            bound: 0.0,
+            method: "bytes that differ, every byte".to_owned(),
+        }
+    }
 }
 
 impl Workload for Transfer {
@@ -61,7 +95,7 @@ pub fn cost_both_ways(size: u64) -> Cost {
 }
 
 /// Number of bytes in which two slices differ; a missing one counts.
-pub(super) fn differences(a: &[u8], b: &[u8]) -> usize {
+fn differences(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).filter(|(a, b)| a != b).count() + a.len().abs_diff(b.len())
 }
 

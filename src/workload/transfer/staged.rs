@@ -7,10 +7,9 @@ use cudarc::driver::{CudaSlice, DevicePtr};
 use crate::device::gpu::Gpu;
 use crate::model::role::Way;
 use crate::model::verified::Verified;
-use crate::timing::CudaError;
 use crate::workload::routine::{Made, Routine, RoutineError};
 use crate::workload::staging::{Block, Downloads, Stage, Staging, block_bytes, threads_to_try};
-use crate::workload::transfer::problem::{Transfer, differences};
+use crate::workload::transfer::problem::Transfer;
 use crate::workload::trial;
 
 /// A copy of every byte from or to ordinary memory, by the number of threads that is fastest in a
@@ -81,18 +80,9 @@ impl Staged {
 
 impl Routine for Staged {
     fn poison(&mut self) -> Result<(), RoutineError> {
-        // No byte of the pattern's complement equals the pattern.
-        let wrong: Vec<u8> = self.problem.pattern.iter().map(|b| !b).collect();
-        if self.way == Way::ToHost {
-            self.host.copy_from_slice(&wrong);
-        } else {
-            // In place: the address is prepared.
-            self.gpu
-                .stream()
-                .memcpy_htod(&wrong, &mut self.device)
-                .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))?;
-            // `wrong` is pageable: it has been read when the copy returns, or is by now.
-            self.gpu.synchronize()?;
+        match self.way {
+            Way::ToHost => self.host.copy_from_slice(&self.problem.wrong()),
+            _ => self.problem.poison(&self.gpu, &mut self.device)?,
         }
         Ok(())
     }
@@ -104,14 +94,9 @@ impl Routine for Staged {
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
-        let different = match self.way {
-            Way::ToHost => differences(&self.host, &self.problem.pattern),
-            _ => differences(&self.gpu.download(&self.device)?, &self.problem.pattern),
-        };
-        Ok(Verified {
-            error: different as f64,
-            bound: 0.0,
-            method: "bytes that differ, every byte".to_owned(),
+        Ok(match self.way {
+            Way::ToHost => self.problem.verified([&*self.host]),
+            _ => (self.problem).verified([&*self.gpu.download(&self.device)?]),
         })
     }
 

@@ -6,6 +6,7 @@ mod cgroup;
 mod cpu;
 mod disturbances;
 pub(crate) mod fingerprint;
+pub(crate) mod isa;
 pub(crate) mod memory;
 pub mod monitor;
 pub(crate) mod nvml;

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::machine::ceilings::cpu_memory;
 use crate::machine::ceilings::measured::Measured;
-use crate::machine::ceilings::vector::{CHAINS, VectorPath};
+use crate::machine::ceilings::vector::CHAINS;
+use crate::machine::isa::Isa;
 use crate::model::role::Threads;
 use crate::presentation::units;
 
@@ -23,7 +24,7 @@ pub(crate) fn measure() -> Measured {
     for threads in [Threads::One, Threads::All] {
         multiply_adds(threads, REPEATS, &mut measured);
     }
-    cpu_memory::measure(VectorPath::best(), &mut measured);
+    cpu_memory::measure(Isa::best(), &mut measured);
     measured
 }
 
@@ -36,19 +37,19 @@ pub(crate) fn peak(threads: Threads) -> Measured {
 }
 
 fn multiply_adds(threads: Threads, repeats: usize, measured: &mut Measured) {
-    let path = VectorPath::best();
+    let isa = Isa::best();
     let (name, threads) = match threads {
         Threads::One => ("cpu_fma_1", 1),
         Threads::All => ("cpu_fma_all", rayon::current_num_threads()),
     };
-    let rates = std::iter::repeat_with(|| fma_rate(path, threads));
+    let rates = std::iter::repeat_with(|| fma_rate(isa, threads));
     measured.insert(
         name,
         rates.take(repeats).fold(0.0, f64::max),
         "FLOP/s",
         format!(
             "{CHAINS} independent chains of {} f32 fused multiply-adds in registers, {}, best of {REPEATS} before the first benchmark, {REPEATS} after the last and one before each CPU benchmark on as many threads",
-            path.name(),
+            isa.name(),
             units::counted(threads, "thread")
         ),
     );
@@ -56,12 +57,12 @@ fn multiply_adds(threads: Threads, repeats: usize, measured: &mut Measured) {
 
 /// FLOP/s of all threads together, each over its own time, so that a thread which the system
 /// starts late or takes off its core does not slow the others.
-fn fma_rate(path: VectorPath, threads: usize) -> f64 {
+fn fma_rate(isa: Isa, threads: usize) -> f64 {
     let run = || {
         let start = Instant::now();
         let mut flop = 0.0;
         while start.elapsed() < WINDOW {
-            flop += path.multiply_add(ROUNDS);
+            flop += isa.multiply_add(ROUNDS);
         }
         flop / start.elapsed().as_secs_f64()
     };

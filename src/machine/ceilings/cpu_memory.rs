@@ -5,7 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::machine::ceilings::measured::Measured;
-use crate::machine::ceilings::vector::{BLOCK_BYTES, VectorPath};
+use crate::machine::ceilings::vector::BLOCK_BYTES;
+use crate::machine::isa::Isa;
 use crate::machine::memory;
 use crate::model::record::{BandwidthCurve, BandwidthPoint};
 
@@ -47,14 +48,14 @@ impl Buffer {
 /// What is done with a working set.
 #[derive(Clone, Copy)]
 enum Access {
-    Read(VectorPath),
+    Read(Isa),
     Copy,
 }
 
 impl Access {
     fn pass(self, words: &mut [u64]) {
         match self {
-            Access::Read(path) => path.read(black_box(words)),
+            Access::Read(isa) => isa.read(black_box(words)),
             Access::Copy => {
                 let (to, from) = words.split_at_mut(words.len() / 2);
                 black_box(to).copy_from_slice(black_box(from));
@@ -65,7 +66,7 @@ impl Access {
 
 /// Adds the curves of reading and copying with all threads, each of which passes over its own part
 /// of the working set again and again. Adds none where there is no memory for them.
-pub(super) fn measure(path: VectorPath, measured: &mut Measured) {
+pub(super) fn measure(isa: Isa, measured: &mut Measured) {
     let threads = rayon::current_num_threads();
     // The rest is for the benchmarks.
     let most = usize::try_from(memory::usable() / 4).map_or(LARGEST, |most| most.min(LARGEST));
@@ -85,7 +86,7 @@ pub(super) fn measure(path: VectorPath, measured: &mut Measured) {
         }
     };
     for (name, access, does) in [
-        ("cpu_read", Access::Read(path), "reads its own part"),
+        ("cpu_read", Access::Read(isa), "reads its own part"),
         (
             "cpu_copy",
             Access::Copy,
@@ -150,7 +151,7 @@ mod tests {
     #[test]
     fn the_curve_covers_caches_and_memory() {
         let mut measured = Measured::default();
-        measure(VectorPath::best(), &mut measured);
+        measure(Isa::best(), &mut measured);
         for name in ["cpu_read", "cpu_copy"] {
             let points = &measured.curves[name].points;
             assert!(points.len() > 5, "{points:?}");

@@ -2,6 +2,8 @@
 
 use std::hint::black_box;
 
+use crate::machine::isa::{Isa, Kind};
+
 /// Independent accumulators of the multiply-adds: FMA latency (4 cycles) times two units, with
 /// some to spare for cores with more.
 pub(super) const CHAINS: usize = 12;
@@ -10,79 +12,38 @@ const LOADS: usize = 8;
 /// Bytes that the widest reading loop takes at once.
 pub(super) const BLOCK_BYTES: usize = 64 * LOADS;
 
-/// The widest vector unit there is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum VectorPath {
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    #[cfg(target_arch = "aarch64")]
-    Neon,
-    Scalar,
-}
-
-impl VectorPath {
-    pub(super) fn best() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx512f") {
-                return Self::Avx512;
-            }
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                return Self::Avx2;
-            }
-        }
-        #[cfg(target_arch = "aarch64")]
-        if std::arch::is_aarch64_feature_detected!("neon") {
-            return Self::Neon;
-        }
-        Self::Scalar
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => "AVX-512",
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => "AVX2",
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon => "NEON",
-            Self::Scalar => "scalar",
-        }
-    }
-
+impl Isa {
     /// Runs the loop of multiply-adds and returns its floating-point operations.
     pub(super) fn multiply_add(self, rounds: u64) -> f64 {
-        let lanes = match self {
-            // SAFETY: `best` chose the path after detecting its features.
+        let lanes = match self.kind() {
+            // SAFETY: a value of `Isa` exists only where the CPU has the instruction set.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => unsafe { avx512(rounds) },
+            Kind::Avx512 => unsafe { avx512(rounds) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => unsafe { avx2(rounds) },
+            Kind::Avx2 => unsafe { avx2(rounds) },
             // SAFETY: as above.
             #[cfg(target_arch = "aarch64")]
-            Self::Neon => unsafe { neon(rounds) },
-            Self::Scalar => scalar(rounds),
+            Kind::Neon => unsafe { neon(rounds) },
+            Kind::Portable => scalar(rounds),
         };
         2.0 * (lanes * CHAINS) as f64 * rounds as f64
     }
 
-    /// Reads every word of a number that is a multiple of [`BLOCK_BYTES`] / 8.
+    /// Reads every word. There must be a multiple of [`BLOCK_BYTES`] / 8 of them.
     pub(super) fn read(self, words: &[u64]) {
         debug_assert_eq!(size_of_val(words) % BLOCK_BYTES, 0);
-        match self {
-            // SAFETY: `best` chose the path after detecting its features.
+        match self.kind() {
+            // SAFETY: a value of `Isa` exists only where the CPU has the instruction set.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => unsafe { read_avx512(words) },
+            Kind::Avx512 => unsafe { read_avx512(words) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => unsafe { read_avx2(words) },
+            Kind::Avx2 => unsafe { read_avx2(words) },
             // SAFETY: as above.
             #[cfg(target_arch = "aarch64")]
-            Self::Neon => unsafe { read_neon(words) },
-            Self::Scalar => read_scalar(words),
+            Kind::Neon => unsafe { read_neon(words) },
+            Kind::Portable => read_scalar(words),
         }
     }
 }
@@ -210,21 +171,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_path_counts_its_lanes() {
-        assert_eq!(
-            VectorPath::Scalar.multiply_add(10),
-            2.0 * CHAINS as f64 * 10.0
-        );
-        let best = VectorPath::best();
-        let lanes = best.multiply_add(10) / VectorPath::Scalar.multiply_add(10);
-        assert_eq!(
-            lanes,
-            match best.name() {
+    fn every_instruction_set_counts_its_lanes() {
+        assert_eq!(Isa::PORTABLE.multiply_add(10), 2.0 * CHAINS as f64 * 10.0);
+        for isa in Isa::available() {
+            let lanes = isa.multiply_add(10) / Isa::PORTABLE.multiply_add(10);
+            let expected = match isa.name() {
                 "AVX-512" => 16.0,
                 "AVX2" => 8.0,
                 "NEON" => 4.0,
                 _ => 1.0,
-            }
-        );
+            };
+            assert_eq!(lanes, expected, "{}", isa.name());
+        }
     }
 }

@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use rayon::prelude::*;
 
+use crate::machine::isa::Isa;
 use crate::model::verified::Verified;
 use crate::workload::calibrate;
-use crate::workload::nested_sine::isa::Isa;
 use crate::workload::nested_sine::problem::NestedSine;
 use crate::workload::nested_sine::sine::Stores;
 use crate::workload::nested_sine::verify::{POISON, Tolerance};

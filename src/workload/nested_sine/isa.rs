@@ -1,68 +1,16 @@
-//! The instruction sets, and the choice among them at run time.
+//! The sine in each instruction set.
 
+use crate::machine::isa::{Isa, Kind};
 use crate::workload::nested_sine::sine::{self, Stores};
 use crate::workload::nested_sine::vector::{Scalar, Vector};
 
-/// An instruction set that this CPU has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Isa(Kind);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    #[cfg(target_arch = "aarch64")]
-    Neon,
-    Portable,
-}
-
 impl Isa {
-    /// The instruction sets of this CPU, the widest first; never empty.
-    pub fn available() -> Vec<Self> {
-        let mut all = Vec::new();
-        #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx512f") {
-                all.push(Self(Kind::Avx512));
-            }
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                all.push(Self(Kind::Avx2));
-            }
-        }
-        #[cfg(target_arch = "aarch64")]
-        if std::arch::is_aarch64_feature_detected!("neon") {
-            all.push(Self(Kind::Neon));
-        }
-        all.push(Self(Kind::Portable));
-        all
-    }
-
-    /// The widest instruction set of this CPU.
-    pub fn best() -> Self {
-        Self::available()[0]
-    }
-
-    /// Name for notes, such as `AVX2`.
-    pub fn name(self) -> &'static str {
-        match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => "AVX-512",
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => "AVX2",
-            #[cfg(target_arch = "aarch64")]
-            Kind::Neon => "NEON",
-            Kind::Portable => "portable",
-        }
-    }
-
     /// y = sin x, each within 2 ulp, on the calling thread.
     ///
     /// # Panics
     /// If the slices differ in length.
     pub fn sine(self, x: &[f32], y: &mut [f32]) {
-        match self.0 {
+        match self.kind() {
             // SAFETY: a value of `Isa` exists only where the CPU has the instruction set.
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512 => unsafe { x86::sine_avx512(x, y) },
@@ -86,7 +34,7 @@ impl Isa {
 
     /// The same, and how results are stored.
     pub(super) fn nested_sine_stored(self, x: &[f32], y: &mut [f32], stores: Stores) {
-        match self.0 {
+        match self.kind() {
             // SAFETY: a value of `Isa` exists only where the CPU has the instruction set.
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512 => unsafe { x86::nested_avx512(x, y, stores) },

@@ -12,7 +12,7 @@ mod staged;
 mod vector;
 mod verify;
 
-pub use isa::Isa;
+pub use crate::machine::isa::Isa;
 pub(super) use pinned::cut;
 pub use pinned::{transfer_pinned, transfer_pinned_ways};
 pub use problem::{NESTED_SINE, NestedSine, cost, cost_per_kernel, cost_transfer, cost_vector};

@@ -278,24 +278,30 @@ impl Session {
             Ok(()) => {}
             // What fails after a signal, such as a child process that got it too, fails by it.
             Err(_) if interrupt::signal().is_some() => {}
-            Err(Missing::Skipped(reason)) => {
-                self.journal.device_failed |= row.is_gpu() && self.machine.device_failed();
+            Err(missing) => self.note(id, row.is_gpu(), missing),
+        }
+    }
+
+    /// Notes why a benchmark has no result.
+    fn note(&mut self, id: String, is_gpu: bool, missing: Missing) {
+        match missing {
+            Missing::Skipped(reason) => {
+                self.journal.device_failed |= is_gpu && self.machine.device_failed();
                 self.journal.skip(id, self.machine.explain(reason));
                 self.journal.keep();
             }
-            Err(Missing::NoRoom(text)) => {
+            Missing::NoRoom(text) => {
                 self.journal.fail(&id, text);
                 self.journal.no_room = Some(0);
             }
-            Err(Missing::Failed { text, context_lost }) => {
+            Missing::Failed { text, context_lost } => {
                 self.journal.fail(&id, self.machine.explain(text));
                 // A context that does not answer is lost, whatever the error's name.
                 let dead = || {
-                    self.machine
-                        .opened()
-                        .is_some_and(|gpu| gpu.synchronize().is_err())
+                    let opened = self.machine.opened();
+                    opened.is_some_and(|gpu| gpu.synchronize().is_err())
                 };
-                if context_lost || row.is_gpu() && dead() {
+                if context_lost || is_gpu && dead() {
                     self.machine.lose_gpu(&id);
                 }
             }

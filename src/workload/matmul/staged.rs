@@ -1,5 +1,6 @@
 //! The product end to end from ordinary memory, through pinned buffers.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
@@ -124,27 +125,37 @@ fn stages(
         Place::new(problem.b.as_ptr().cast_mut(), b, shape.n),
         Place::new(host.as_mut_ptr(), c, shape.n),
     ];
-    let is_cut = shape == Shape::square(shape.n) && shape.n >= CUT_FROM;
-    if !is_cut {
-        let bytes = size_of::<f32>() * shape.elements();
-        let pieces = even(shape.batch, (bytes / PIECE).max(1));
-        let stage = |products: std::ops::Range<usize>| -> Result<Stage, RoutineError> {
-            let part = Shape {
-                batch: products.len(),
-                ..shape
-            };
-            let of = |rows: usize| (products.start * rows, products.len() * rows);
-            let at = |place: &Place, rows: usize| place.device(products.start * rows, 0).address;
-            let sgemm = Sgemm::new(gpu, part, at(&a, shape.m), at(&b, shape.k), at(&c, shape.m))?;
-            Ok(Stage {
-                uploads: vec![a.rows(of(shape.m)), b.rows(of(shape.k))],
-                compute: Some(multiply(sgemm)),
-                downloads: vec![c.rows(of(shape.m))],
-            })
+    Ok(
+        match shape == Shape::square(shape.n) && shape.n >= CUT_FROM {
+            true => (cut(gpu, shape, [a, b, c])?, Downloads::Last),
+            false => (pieces(gpu, shape, [a, b, c])?, Downloads::Between),
+        },
+    )
+}
+
+/// A batch in pieces of whole products, or a product as a whole.
+fn pieces(gpu: &Rc<Gpu>, shape: Shape, [a, b, c]: [Place; 3]) -> Result<Vec<Stage>, RoutineError> {
+    let bytes = size_of::<f32>() * shape.elements();
+    let stage = |products: Range<usize>| -> Result<Stage, RoutineError> {
+        let part = Shape {
+            batch: products.len(),
+            ..shape
         };
-        let stages = pieces.map(stage).collect::<Result<_, _>>()?;
-        return Ok((stages, Downloads::Between));
-    }
+        let of = |rows: usize| (products.start * rows, products.len() * rows);
+        let at = |place: &Place, rows: usize| place.device(products.start * rows, 0).address;
+        let sgemm = Sgemm::new(gpu, part, at(&a, shape.m), at(&b, shape.k), at(&c, shape.m))?;
+        Ok(Stage {
+            uploads: vec![a.rows(of(shape.m)), b.rows(of(shape.k))],
+            compute: Some(multiply(sgemm)),
+            downloads: vec![c.rows(of(shape.m))],
+        })
+    };
+    let pieces = even(shape.batch, (bytes / PIECE).max(1));
+    pieces.map(stage).collect()
+}
+
+/// A square product in panels of terms and blocks of rows.
+fn cut(gpu: &Rc<Gpu>, shape: Shape, [a, b, c]: [Place; 3]) -> Result<Vec<Stage>, RoutineError> {
     let schedule = match shape.n {
         n if n >= PANELS_FROM => Schedule::panels(n),
         n => Schedule::half(n, n / 256),
@@ -187,7 +198,7 @@ fn stages(
             downloads: vec![c.rows(rows)],
         });
     }
-    Ok((stages, Downloads::Last))
+    Ok(stages)
 }
 
 fn multiply(sgemm: Sgemm) -> Box<dyn Fn() -> Result<(), CudaError>> {

@@ -59,8 +59,12 @@ fn listen(child: &mut Child) -> Result<(Times, Choices), String> {
         match lines.recv_timeout(GLANCE) {
             Ok(line) => {
                 heard = Instant::now();
-                let said: Said = serde_json::from_str(&line)
-                    .map_err(|error| format!("it said what is not understood: {error}"))?;
+                let said: Said = serde_json::from_str(&line).map_err(|error| {
+                    format!(
+                        "a line that it printed is no answer ({error}); a bench executable must \
+                         print nothing of its own to standard output"
+                    )
+                })?;
                 choices.extend(said.choices);
                 match said.medians {
                     Ok(medians) => {

@@ -43,10 +43,10 @@ impl SamplingPlan {
                 longest_iteration: None,
             },
             Profile::Full => Self {
-                warm_up: ms(150),
-                measurement: ms(450),
-                samples: 40,
-                resamples: 10_000,
+                warm_up: ms(100),
+                measurement: ms(300),
+                samples: 30,
+                resamples: 4_000,
                 longest_iteration: Some(Duration::from_secs(1)),
             },
         }

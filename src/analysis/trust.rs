@@ -23,8 +23,8 @@ pub(crate) struct Trust {
     pub boards: usize,
     /// Names of the runs that it rests on.
     pub runs: Vec<String>,
-    /// Other runs of the machine that answered the question.
-    pub other_runs: usize,
+    /// What other runs of the machine answered, by the name of the run.
+    pub other_runs: Vec<(String, Confirmed)>,
     /// How many of these found what the interval says.
     pub held: usize,
     /// How far the interval of the speedup at the largest size reaches on its wider side, as a
@@ -60,7 +60,7 @@ impl Trust {
     /// The grade of the marks together.
     pub(crate) fn grade(&self) -> Grade {
         let doubts = self.agree < self.processes
-            || self.held < self.other_runs
+            || self.held < self.other_runs.len()
             || !self.slowed.is_empty()
             || self.reach.is_none_or(|reach| reach > ROUGH);
         match (self.processes, doubts) {
@@ -107,16 +107,16 @@ pub(crate) fn of(
             })
     };
     let confirmed = found.confirmed;
-    let others = of_other_runs(ours, found);
-    let held = |(_, other): &&(&str, Confirmed)| confirmed.is_some_and(|own| own.holds(other));
+    let other_runs = of_other_runs(ours, found);
+    let held = |(_, other): &&(String, Confirmed)| confirmed.is_some_and(|own| own.holds(other));
     let reach = interval.map(|(low, high)| (found.speedup / low).max(high / found.speedup));
     Trust {
         processes: confirmed.map_or(1, |confirmed| confirmed.processes),
         agree: confirmed.map_or(1, |confirmed| confirmed.agree),
         boards: 1 + beside.iter().filter(alike).count(),
         runs: runs.into_iter().cloned().collect(),
-        held: others.iter().filter(held).count(),
-        other_runs: others.len(),
+        held: other_runs.iter().filter(held).count(),
+        other_runs,
         reach: reach.filter(|reach| reach.is_finite() && *reach >= 1.0),
         slowed,
     }

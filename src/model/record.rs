@@ -46,7 +46,7 @@ pub struct Sidecar {
     /// telemetry.
     pub device_state: Option<DeviceState>,
     /// What NVML saw while it was sampled; `None` on the CPU, without NVML, and with
-    /// `CROSSOVER_MONITOR=off`.
+    /// `CROSSOVER_MONITOR=off`, unless the routine recorded its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub monitor: Option<Telemetry>,
     /// What is unsteady about the samples, in words, where they were taken twice and unsteady both

@@ -11,7 +11,7 @@ use crate::model::environment::PcieLink;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Telemetry {
-    /// Milliseconds since the warm-up began, ascending.
+    /// Milliseconds since the warm-up began, or since a routine began to record its own, ascending.
     pub time_ms: Vec<u32>,
     /// SM clock, MHz.
     pub sm_clock_mhz: Vec<Option<u32>>,

@@ -19,4 +19,14 @@ impl Verified {
     pub fn passed(&self) -> bool {
         self.error <= self.bound
     }
+
+    /// What is wrong, in words; `None` where it passed.
+    pub(crate) fn failure(&self) -> Option<String> {
+        (!self.passed()).then(|| {
+            format!(
+                "wrong result: error {:.3e} is over the bound {:.3e} ({})",
+                self.error, self.bound, self.method
+            )
+        })
+    }
 }

@@ -159,14 +159,9 @@ fn occupy(gpu: &Gpu) -> Result<(), RoutineError> {
 /// # Errors
 /// An output that cannot be read, and a wrong one.
 pub(super) fn passes(routine: &mut dyn Routine) -> Result<(), RoutineError> {
-    let verified = routine.check()?;
-    match verified.passed() {
-        true => Ok(()),
-        false => Err(format!(
-            "wrong result: error {:.3e} is over the bound {:.3e} ({})",
-            verified.error, verified.bound, verified.method
-        )
-        .into()),
+    match routine.check()?.failure() {
+        None => Ok(()),
+        Some(wrong) => Err(wrong.into()),
     }
 }
 

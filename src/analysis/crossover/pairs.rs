@@ -249,7 +249,7 @@ fn confirmed(machine: &Machine) -> Vec<(&Confirmation, Confirmed)> {
 
 /// What the processes of the machine's other runs say to the same question, with the run of each,
 /// from the newest to the oldest.
-pub(crate) fn of_other_runs<'a>(machine: &'a Machine, found: &Found) -> Vec<(&'a str, Confirmed)> {
+pub(crate) fn of_other_runs(machine: &Machine, found: &Found) -> Vec<(String, Confirmed)> {
     let same = |asked: &Confirmation| {
         (&asked.group, asked.question, &asked.gpu_machine)
             == (&found.group, found.question, &found.gpu_machine)
@@ -264,7 +264,7 @@ pub(crate) fn of_other_runs<'a>(machine: &'a Machine, found: &Found) -> Vec<(&'a
         others.extend(
             answered
                 .filter_map(other)
-                .map(|answer| (run.as_str(), answer)),
+                .map(|answer| (run.clone(), answer)),
         );
     }
     others

@@ -124,23 +124,24 @@ impl Answered<'_> {
             1 => "one board".to_owned(),
             n => format!("{n} boards"),
         });
+        // An answer of one process has no range that another run could lie in.
+        let others = match trust.processes {
+            ..=1 => 0,
+            _ => trust.other_runs.len(),
+        };
         match trust.runs.len() {
             0 => {}
-            1 if trust.other_runs == 0 => marks.push("one run".to_owned()),
+            1 if others == 0 => marks.push("one run".to_owned()),
             1 => {}
             n => marks.push(format!("results of {n} runs")),
         }
-        match (trust.held, trust.other_runs) {
-            (_, 0) => {}
-            (held, others) if held == others => {
-                marks.push(format!(
-                    "{} within this range",
-                    units::counted(others, "other run")
-                ));
+        match trust.held {
+            _ if others == 0 => {}
+            held if held == others => {
+                let runs = units::counted(others, "other run");
+                marks.push(format!("{runs} within this range"));
             }
-            (held, others) => {
-                marks.push(format!("{held} of {others} other runs within this range"))
-            }
+            held => marks.push(format!("{held} of {others} other runs within this range")),
         }
         if !trust.slowed.is_empty() {
             marks.push(format!("throttled: {}", trust.slowed.join(", ")));

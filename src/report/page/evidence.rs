@@ -3,7 +3,6 @@
 
 use maud::{Markup, html};
 
-use crate::analysis::crossover::pairs::of_other_runs;
 use crate::analysis::crossover::words;
 use crate::model::record::Duel;
 use crate::presentation::units;
@@ -47,11 +46,10 @@ fn one(report: &Assembled, answer: &Answered) -> Markup {
             .next()
             .map_or_else(|| name.clone(), |(run, _)| when(run))
     };
-    let others: Vec<String> = of_other_runs(&report.machine, f)
-        .into_iter()
+    let others: Vec<String> = (trust.other_runs.iter())
         .map(|(other, answer)| {
-            let said = words::of_another_run(&f.topic, answer);
-            format!("{said} ({})", run(&other.to_owned()))
+            let said = words::of_another_run(&f.topic, *answer);
+            format!("{said} ({})", run(other))
         })
         .collect();
     html! {

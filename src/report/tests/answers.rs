@@ -126,6 +126,12 @@ fn what_other_runs_found_stands_beside_an_answer() {
     f.next_run(60);
     let page = run(&mut f, 1.0, 80.0);
     assert!(page.contains("0 of 2 other runs within this range") && page.contains("Uncertain"));
+
+    f.next_run(90);
+    planted(&f);
+    let (page, ..) = refreshed(&root, dir.path());
+    assert!(page.contains("one process") && page.contains("other runs found"));
+    assert!(!page.contains("within this range"), "it has no range");
 }
 
 /// A damaged record may name a file of another folder, or none.

@@ -9,7 +9,7 @@ use crate::model::telemetry::{Energy, Telemetry};
 pub(super) const SAMPLES: usize = 10;
 
 /// What NVML read over this long before a time is the telemetry of that time, ns.
-const CLOCK_WINDOW: f64 = 100e6;
+const TELEMETRY_WINDOW: f64 = 100e6;
 /// The energy is that over this long, ns, as newer devices average the power themselves.
 const ENERGY_WINDOW: f64 = 1e9;
 /// Over a shorter time no energy is told, ns: devices renew the counter of energy in steps of up to
@@ -84,7 +84,7 @@ impl Curve {
     /// are since the product began.
     pub(super) fn telemetry(&self, at_ns: f64) -> Option<Telemetry> {
         let after_the_start = || self.seen.iter().filter(|seen| seen.at_ns > 0.0);
-        let recent = |seen: &&Seen| at_ns - CLOCK_WINDOW < seen.at_ns && seen.at_ns <= at_ns;
+        let recent = |seen: &&Seen| at_ns - TELEMETRY_WINDOW < seen.at_ns && seen.at_ns <= at_ns;
         let mut readings: Vec<&Seen> = after_the_start().filter(recent).collect();
         if readings.is_empty() {
             readings.push(after_the_start().next()?);

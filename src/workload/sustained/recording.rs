@@ -151,13 +151,9 @@ fn verified(gpu: &Gpu, product: &mut dyn Routine) -> Result<Verified, RoutineErr
     product.run()?;
     gpu.synchronize()?;
     let verified = product.check()?;
-    match verified.passed() {
-        true => Ok(verified),
-        false => Err(format!(
-            "wrong result: error {:.3e} is over the bound {:.3e} ({})",
-            verified.error, verified.bound, verified.method
-        )
-        .into()),
+    match verified.failure() {
+        None => Ok(verified),
+        Some(wrong) => Err(wrong.into()),
     }
 }
 

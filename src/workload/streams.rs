@@ -20,7 +20,7 @@ use crate::model::cost::Cost;
 use crate::model::role::Launches;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
-use crate::workload::host_memory::pinned_copy;
+use crate::workload::host_memory::{fill, pinned_copy};
 use crate::workload::nested_sine::{self, NestedSine, cut};
 use crate::workload::routine::{Made, Routine, RoutineError, Workload};
 
@@ -183,7 +183,7 @@ impl Piece {
 
 impl Routine for Overlap {
     fn poison(&mut self) -> Result<(), RoutineError> {
-        pinned_mut(&mut self.to)?.fill(nested_sine::POISON);
+        fill(pinned_mut(&mut self.to)?, nested_sine::POISON);
         self.gpu.poison(&mut self.x)?;
         self.gpu.poison(&mut self.y)?;
         // The other streams are not ordered behind this one.

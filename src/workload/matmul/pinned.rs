@@ -8,7 +8,7 @@ use crate::device::calls::mapped_address;
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::Launch;
-use crate::workload::host_memory::HostMemory;
+use crate::workload::host_memory::{HostMemory, fill};
 use crate::workload::matmul::overlap;
 use crate::workload::matmul::problem::{MATMUL, Matmul};
 use crate::workload::matmul::sgemm::Sgemm;
@@ -200,7 +200,7 @@ fn multiply(
 
 impl Routine for FromPinned {
     fn poison(&mut self) -> Result<(), RoutineError> {
-        self.host.matrices()?.c.fill(f32::NAN);
+        fill(self.host.matrices()?.c, f32::NAN);
         Ok(self.copies.poison(&self.gpu)?)
     }
 

@@ -8,6 +8,7 @@ use cudarc::driver::sys::CUdeviceptr;
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
+use crate::workload::host_memory::fill;
 use crate::workload::matmul::pinned::FromPinned;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::schedule::{Schedule, even};
@@ -253,7 +254,7 @@ impl Place {
 
 impl Routine for Staged {
     fn poison(&mut self) -> Result<(), RoutineError> {
-        self.c.fill(f32::NAN);
+        fill(&mut self.c, f32::NAN);
         match &mut self.by {
             By::Pinned(pinned) => {
                 // Else operands that were never copied would go unnoticed.

@@ -8,7 +8,7 @@ use crate::device::calls::{copy_to_device, copy_to_host};
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
-use crate::workload::host_memory::{Buffer, HostMemory, Input};
+use crate::workload::host_memory::{Buffer, HostMemory, Input, fill};
 use crate::workload::matmul::operands::address;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::sgemm::Sgemm;
@@ -159,7 +159,7 @@ struct Transfer {
 
 impl Routine for Transfer {
     fn poison(&mut self) -> Result<(), RoutineError> {
-        self.host.matrices()?.c.fill(f32::NAN);
+        fill(self.host.matrices()?.c, f32::NAN);
         Ok(self.device.copies.poison(&self.device.gpu)?)
     }
 

@@ -10,7 +10,7 @@ use crate::device::gpu::Gpu;
 use crate::device::graph::Graph;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
-use crate::workload::host_memory::{Buffer, HostMemory, Input};
+use crate::workload::host_memory::{Buffer, HostMemory, Input, fill};
 use crate::workload::nested_sine::problem::{NESTED_SINE, NestedSine, PASSES};
 use crate::workload::nested_sine::verify::{POISON, POISON_BYTE, Tolerance};
 use crate::workload::routine::{Made, Routine, RoutineError};
@@ -316,7 +316,7 @@ impl Routine for Transfer {
         self.device.poison()?;
         // Else an upload that never happens would go unnoticed.
         self.device.gpu.poison(&mut self.device.x)?;
-        self.y.values_mut()?.fill(POISON);
+        fill(self.y.values_mut()?, POISON);
         Ok(())
     }
 

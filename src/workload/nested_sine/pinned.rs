@@ -9,7 +9,7 @@ use crate::device::calls::{mapped_address, pinned, pinned_mut};
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
-use crate::workload::host_memory::pinned_copy;
+use crate::workload::host_memory::{fill, pinned_copy};
 use crate::workload::nested_sine::gpu::fused_launch;
 use crate::workload::nested_sine::problem::NestedSine;
 use crate::workload::nested_sine::verify::POISON;
@@ -143,7 +143,7 @@ impl FromPinned {
         let n = problem.len();
         let mut to = gpu.alloc_pinned(n)?;
         // Writing it makes the system provide the pages before anything is timed.
-        pinned_mut(&mut to)?.fill(POISON);
+        fill(pinned_mut(&mut to)?, POISON);
         Ok(Self {
             queue: None,
             x: gpu.alloc(n)?,
@@ -221,7 +221,7 @@ pub(in crate::workload) fn cut(n: usize, pieces: usize) -> impl Iterator<Item = 
 
 impl Routine for FromPinned {
     fn poison(&mut self) -> Result<(), RoutineError> {
-        pinned_mut(&mut self.to)?.fill(POISON);
+        fill(pinned_mut(&mut self.to)?, POISON);
         // Else an upload that never happens would go unnoticed.
         self.gpu.poison(&mut self.x)?;
         self.gpu.poison(&mut self.y)?;

@@ -6,6 +6,7 @@ use cudarc::driver::{CudaSlice, DevicePtr, sys};
 
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
+use crate::workload::host_memory::fill;
 use crate::workload::nested_sine::gpu::fused_launch;
 use crate::workload::nested_sine::pinned::{FromPinned, cut};
 use crate::workload::nested_sine::problem::NestedSine;
@@ -141,11 +142,11 @@ impl Staged {
 
 impl Routine for Staged {
     fn poison(&mut self) -> Result<(), RoutineError> {
-        self.y.fill(POISON);
+        fill(&mut self.y, POISON);
         match &mut self.by {
             By::Pinned(pinned) => {
                 // Else an input that is never copied would go unnoticed.
-                pinned.from()?.fill(POISON);
+                fill(pinned.from()?, POISON);
                 pinned.poison()
             }
             By::Threads(threads) => {

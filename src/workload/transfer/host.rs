@@ -91,8 +91,10 @@ impl HostBuffer {
             }
         };
         let address = NonNull::new(address).expect("the driver and Vec give no null pointer");
-        // SAFETY: `len` bytes, just allocated.
-        unsafe { address.as_ptr().write_bytes(1, len) };
+        if owned.is_empty() {
+            // SAFETY: `len` bytes, just allocated by the driver.
+            unsafe { address.as_ptr().write_bytes(1, len) };
+        }
         Ok(Self {
             gpu: gpu.clone(),
             kind,

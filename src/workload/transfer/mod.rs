@@ -21,6 +21,7 @@ use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
 use crate::workload::routine::{Made, Routine, RoutineError};
 use crate::workload::transfer::host::HostBuffer;
+use crate::workload::transfer::problem::verified;
 
 pub use host::Kind;
 pub use problem::{TRANSFER, Transfer, cost, cost_both_ways};
@@ -185,11 +186,11 @@ impl Routine for Copy {
     fn poison(&mut self) -> Result<(), RoutineError> {
         let problem = &self.problem;
         match self.way {
-            Way::ToHost => self.host.bytes_mut().copy_from_slice(&problem.wrong()),
-            _ => problem.poison(&self.gpu, &mut self.device)?,
+            Way::ToHost => problem.poison_host(self.host.bytes_mut()),
+            _ => problem.poison_device(&self.gpu, &mut self.device)?,
         }
         if let Some(back) = &mut self.back {
-            back.host.bytes_mut().copy_from_slice(&problem.wrong());
+            problem.poison_host(back.host.bytes_mut());
         }
         Ok(())
     }
@@ -203,12 +204,13 @@ impl Routine for Copy {
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
-        let arrived = if self.way == Way::ToHost {
-            self.host.bytes().to_vec()
-        } else {
-            self.gpu.download(&self.device)?
+        let problem = &self.problem;
+        let there = match self.way {
+            Way::ToHost => problem.differences(self.host.bytes()),
+            _ => problem.differences_on_device(&self.gpu, &self.device)?,
         };
-        let back = self.back.iter().map(|back| back.host.bytes());
-        Ok(self.problem.verified([&*arrived].into_iter().chain(back)))
+        let back = self.back.iter();
+        let back = back.map(|back| problem.differences(back.host.bytes()));
+        Ok(verified(there + back.sum::<usize>()))
     }
 }

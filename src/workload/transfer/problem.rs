@@ -1,6 +1,7 @@
 //! The bytes that are copied, and what a copy costs.
 
 use cudarc::driver::CudaSlice;
+use rayon::prelude::*;
 
 use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
@@ -17,37 +18,71 @@ pub static TRANSFER: Source = Source {
     oldest: (7, 5),
 };
 
+/// Bytes that a thread writes or compares at once, and that are brought to the device at once where
+/// nothing is timed.
+const PIECE: usize = 1 << 22;
+
 /// Bytes to copy, from a fixed pattern.
 pub struct Transfer {
     pub(super) pattern: Vec<u8>,
 }
 
 impl Transfer {
-    /// Bytes of which none equals the one that is copied to its place.
-    pub(super) fn wrong(&self) -> Vec<u8> {
-        self.pattern.iter().map(|byte| !byte).collect()
+    /// Overwrites host memory for the pattern with bytes of which none equals the one that is copied
+    /// to its place.
+    pub(super) fn poison_host(&self, host: &mut [u8]) {
+        (host.par_chunks_mut(PIECE))
+            .zip(self.pattern.par_chunks(PIECE))
+            .for_each(|(to, pattern)| make_wrong(to, pattern));
     }
 
-    /// Overwrites device memory for the pattern with [`Self::wrong`] in place, and waits.
-    pub(super) fn poison(&self, gpu: &Gpu, device: &mut CudaSlice<u8>) -> Result<(), CudaError> {
-        let wrong = self.wrong();
-        gpu.stream()
-            .memcpy_htod(&wrong, device)
-            .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))?;
-        // `wrong` is pageable: it has been read when the copy returns, or is by now.
-        gpu.synchronize()
-    }
-
-    /// Compares everything that arrived with the pattern.
-    pub(super) fn verified<'a>(&self, arrived: impl IntoIterator<Item = &'a [u8]>) -> Verified {
-        let different = arrived
-            .into_iter()
-            .map(|bytes| differences(bytes, &self.pattern));
-        Verified {
-            error: different.sum::<usize>() as f64,
-            bound: 0.0,
-            method: "bytes that differ, every byte".to_owned(),
+    /// As [`Self::poison_host`], device memory. Waits.
+    pub(super) fn poison_device(
+        &self,
+        gpu: &Gpu,
+        device: &mut CudaSlice<u8>,
+    ) -> Result<(), CudaError> {
+        let mut wrong = vec![0; PIECE.min(self.pattern.len())];
+        for (piece, pattern) in self.pattern.chunks(PIECE).enumerate() {
+            let wrong = &mut wrong[..pattern.len()];
+            make_wrong(wrong, pattern);
+            let mut to = device.slice_mut(piece * PIECE..piece * PIECE + pattern.len());
+            gpu.stream()
+                .memcpy_htod(wrong, &mut to)
+                .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))?;
+            // The next piece is written to the same memory.
+            gpu.synchronize()?;
         }
+        Ok(())
+    }
+
+    /// Number of bytes in host memory that differ from the pattern; a missing one counts.
+    pub(super) fn differences(&self, host: &[u8]) -> usize {
+        let pieces = host.par_chunks(PIECE).zip(self.pattern.par_chunks(PIECE));
+        let different: usize = pieces.map(|(a, b)| differences(a, b)).sum();
+        different + host.len().abs_diff(self.pattern.len())
+    }
+
+    /// As [`Self::differences`], of device memory. Waits.
+    pub(super) fn differences_on_device(
+        &self,
+        gpu: &Gpu,
+        device: &CudaSlice<u8>,
+    ) -> Result<usize, CudaError> {
+        let mut arrived = vec![0; PIECE.min(self.pattern.len())];
+        let mut different = 0;
+        for (piece, pattern) in self.pattern.chunks(PIECE).enumerate() {
+            let arrived = &mut arrived[..pattern.len()];
+            // Else a piece that was not copied could pass as the one before it.
+            make_wrong(arrived, pattern);
+            let from = device.slice(piece * PIECE..piece * PIECE + pattern.len());
+            gpu.stream()
+                .memcpy_dtoh(&from, arrived)
+                .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;
+            gpu.synchronize()?;
+            different += differences(arrived, pattern);
+        }
+        Ok(different)
     }
 }
 
@@ -56,6 +91,8 @@ impl Workload for Transfer {
         // A step coprime to 256 and a carry: neighbouring bytes, rows and pages differ, so a
         // copy that is shifted, cut short or repeated is found.
         let pattern = (0..size as usize)
+            .into_par_iter()
+            .with_min_len(PIECE)
             .map(|i| (i.wrapping_mul(167) ^ (i >> 8) ^ (i >> 16)) as u8)
             .collect();
         Self { pattern }
@@ -94,9 +131,25 @@ pub fn cost_both_ways(size: u64) -> Cost {
     }
 }
 
-/// Number of bytes in which two slices differ; a missing one counts.
+/// What a comparison found that counted so many bytes that differ.
+pub(super) fn verified(different: usize) -> Verified {
+    Verified {
+        error: different as f64,
+        bound: 0.0,
+        method: "bytes that differ, every byte".to_owned(),
+    }
+}
+
+/// Number of bytes in which two slices of the same length differ.
 fn differences(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).filter(|(a, b)| a != b).count() + a.len().abs_diff(b.len())
+    a.iter().zip(b).filter(|(a, b)| a != b).count()
+}
+
+/// Makes each byte another one than that of the pattern.
+fn make_wrong(to: &mut [u8], pattern: &[u8]) {
+    for (to, right) in to.iter_mut().zip(pattern) {
+        *to = !right;
+    }
 }
 
 #[cfg(test)]
@@ -113,6 +166,19 @@ mod tests {
             );
         }
         assert_eq!(differences(&p, &p), 0);
-        assert_eq!(differences(&p[1..], &p[1..p.len() - 1]), 1);
+    }
+
+    #[test]
+    fn every_byte_is_compared_and_a_missing_one_counts() {
+        let problem = Transfer::new(2 * PIECE as u64 + 5);
+        let mut host = problem.pattern.clone();
+        assert_eq!(problem.differences(&host), 0);
+        for at in [0, PIECE - 1, PIECE, 2 * PIECE + 4] {
+            host[at] ^= 1;
+        }
+        assert_eq!(problem.differences(&host), 4);
+        assert_eq!(problem.differences(&host[..2 * PIECE]), 3 + 5);
+        problem.poison_host(&mut host);
+        assert_eq!(problem.differences(&host), host.len());
     }
 }

@@ -9,7 +9,7 @@ use crate::model::role::Way;
 use crate::model::verified::Verified;
 use crate::workload::routine::{Made, Routine, RoutineError};
 use crate::workload::staging::{Block, Downloads, Stage, Staging, block_bytes, threads_to_try};
-use crate::workload::transfer::problem::Transfer;
+use crate::workload::transfer::problem::{Transfer, verified};
 use crate::workload::trial;
 
 /// A copy of every byte from or to ordinary memory, by the number of threads that is fastest in a
@@ -81,8 +81,8 @@ impl Staged {
 impl Routine for Staged {
     fn poison(&mut self) -> Result<(), RoutineError> {
         match self.way {
-            Way::ToHost => self.host.copy_from_slice(&self.problem.wrong()),
-            _ => self.problem.poison(&self.gpu, &mut self.device)?,
+            Way::ToHost => self.problem.poison_host(&mut self.host),
+            _ => (self.problem).poison_device(&self.gpu, &mut self.device)?,
         }
         Ok(())
     }
@@ -94,10 +94,10 @@ impl Routine for Staged {
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
-        Ok(match self.way {
-            Way::ToHost => self.problem.verified([&*self.host]),
-            _ => (self.problem).verified([&*self.gpu.download(&self.device)?]),
-        })
+        Ok(verified(match self.way {
+            Way::ToHost => self.problem.differences(&self.host),
+            _ => (self.problem).differences_on_device(&self.gpu, &self.device)?,
+        }))
     }
 
     fn notes(&self) -> Vec<String> {

@@ -13,7 +13,7 @@ pub(super) struct SamplingPlan {
     pub(super) measurement: Duration,
     pub(super) samples: usize,
     /// Resamples of the bootstrap. Criterion's plots of each estimate's distribution cost as many
-    /// exponentials for each of 500 points: with 4,000 as long as half a measurement.
+    /// exponentials for each of 500 points: 20 ms per 1,000 of them.
     pub(super) resamples: usize,
     /// A benchmark with longer iterations is left out; `None` measures all.
     pub(super) longest_iteration: Option<Duration>,
@@ -39,14 +39,14 @@ impl SamplingPlan {
                 warm_up: ms(60),
                 measurement: ms(150),
                 samples: 25,
-                resamples: 2_000,
+                resamples: 1_500,
                 longest_iteration: None,
             },
             Profile::Full => Self {
                 warm_up: ms(100),
-                measurement: ms(300),
+                measurement: ms(250),
                 samples: 30,
-                resamples: 4_000,
+                resamples: 2_500,
                 longest_iteration: Some(Duration::from_secs(1)),
             },
         }

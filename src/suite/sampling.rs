@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::model::cost::Cost;
+use crate::presentation::units;
 use crate::suite::settings::Profile;
 
 /// How long and how often a benchmark is sampled.
@@ -107,10 +108,10 @@ impl Pace {
         let expected = took.mul_f64(work(cost, size) / before);
         (expected > limit).then(|| {
             format!(
-                "one iteration would take about {:.0} s, more than the {:.0} s that a benchmark may; \
+                "one iteration would take about {}, more than the {} that a benchmark may; \
                  a faster machine runs it",
-                expected.as_secs_f64(),
-                limit.as_secs_f64()
+                units::time(expected.as_nanos() as f64),
+                units::time(limit.as_nanos() as f64)
             )
         })
     }
@@ -153,7 +154,7 @@ mod tests {
         pace.note("cpu/naive".to_owned(), &cost(512), 512, limit / 8);
         assert_eq!(reason(&pace, 1024), None);
         let reason = reason(&pace, 2048).unwrap();
-        assert!(reason.contains("about 24 s"), "{reason}");
+        assert!(reason.contains("about 24.0 s"), "{reason}");
     }
 
     #[test]

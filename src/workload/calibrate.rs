@@ -52,6 +52,13 @@ impl Choices {
         let mut candidates = candidates.iter().copied();
         candidates.find(|candidate| candidate.to_string() == *name)
     }
+
+    /// Notes what was asked for and chosen.
+    fn note(&mut self, choice: &str, chosen: impl Display) {
+        let name = chosen.to_string();
+        self.made.insert(choice.to_owned(), name.clone());
+        self.recent.insert(choice.to_owned(), name);
+    }
 }
 
 fn choices() -> MutexGuard<'static, Choices> {
@@ -114,13 +121,21 @@ pub(super) fn fastest_by<T: Copy + Display>(
     candidates: &[T],
     run: impl FnMut(T, u32) -> Duration,
 ) -> T {
-    let taken = choices().taken(choice, candidates);
-    let chosen = taken.unwrap_or_else(|| fastest_of(candidates, run));
-    let name = chosen.to_string();
-    let mut choices = choices();
-    choices.made.insert(choice.to_owned(), name.clone());
-    choices.recent.insert(choice.to_owned(), name);
+    if let Some(taken) = taken(choice, candidates) {
+        return taken;
+    }
+    let chosen = fastest_of(candidates, run);
+    choices().note(choice, chosen);
     chosen
+}
+
+/// The candidate that is chosen already, if it is one of these; what the others need can then be
+/// left out.
+pub(super) fn taken<T: Copy + Display>(choice: &str, candidates: &[T]) -> Option<T> {
+    let mut choices = choices();
+    let taken = choices.taken(choice, candidates)?;
+    choices.note(choice, taken);
+    Some(taken)
 }
 
 /// The fastest by the time that `run` gives.

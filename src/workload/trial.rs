@@ -9,26 +9,39 @@ use crate::workload::routine::{Routine, RoutineError};
 /// Time that a way that fails is taken to need: so long that it is never chosen.
 const FAILED: Duration = Duration::from_secs(1);
 
-/// The index of the fastest of these ways, chosen once per process and handed over to others, as
-/// [`calibrate`] says. `run` runs one of them a number of times, to the end.
+/// Makes what each way needs, and returns the name of the fastest way with what was made for it. It
+/// is chosen once per process and handed over to others, as [`calibrate`] says; where it is chosen
+/// already, only its own is made. `run` runs one of them a number of times, to the end.
 ///
 /// # Errors
-/// The error of a way that poisons the context, or of one where none works.
+/// Where something cannot be made; the error of a way that poisons the context, or of one where none
+/// works.
 ///
 /// # Panics
 /// If there is no way.
-pub(super) fn fastest(
+pub(super) fn fastest<W: Copy, M>(
     choice: &str,
-    names: &[String],
-    mut run: impl FnMut(usize, u32) -> Result<(), RoutineError>,
-) -> Result<usize, RoutineError> {
+    ways: &[W],
+    name: impl Fn(W) -> String,
+    mut make: impl FnMut(W) -> Result<M, RoutineError>,
+    mut run: impl FnMut(&mut M, u32) -> Result<(), RoutineError>,
+) -> Result<(String, M), RoutineError> {
+    let names: Vec<String> = ways.iter().map(|&way| name(way)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let at = |name: &str| names.iter().position(|other| *other == name);
+    if let Some(taken) = calibrate::taken(choice, &names) {
+        let way = ways[at(taken).unwrap_or_default()];
+        return Ok((taken.to_owned(), make(way)?));
+    }
+    let mut made = Vec::with_capacity(ways.len());
+    for &way in ways {
+        made.push(make(way)?);
+    }
     let mut worked = names.len() == 1;
     let mut failure: Option<RoutineError> = None;
     let chosen = calibrate::fastest_by(choice, &names, |name, times| {
         let start = Instant::now();
-        match run(at(name).unwrap_or_default(), times) {
+        match run(&mut made[at(name).unwrap_or_default()], times) {
             Ok(()) => {
                 worked = true;
                 start.elapsed()
@@ -44,14 +57,17 @@ pub(super) fn fastest(
     });
     match failure {
         Some(error) if !worked || is_sticky(&*error) => Err(error),
-        _ => Ok(at(chosen).unwrap_or_default()),
+        _ => {
+            let made = made.swap_remove(at(chosen).unwrap_or_default());
+            Ok((chosen.to_owned(), made))
+        }
     }
 }
 
-/// Makes a routine for each way and keeps the one that is the fastest from start to end.
+/// As [`fastest`], where a routine is made for each way.
 ///
 /// # Errors
-/// The error of a routine that cannot be made, and those of [`fastest`].
+/// As [`fastest`].
 ///
 /// # Panics
 /// If there is no way.
@@ -61,16 +77,8 @@ pub(super) fn fastest_routine<W: Copy, R: Routine>(
     name: impl Fn(W) -> String,
     make: impl FnMut(W) -> Result<R, RoutineError>,
 ) -> Result<R, RoutineError> {
-    let mut made = ways
-        .iter()
-        .copied()
-        .map(make)
-        .collect::<Result<Vec<_>, _>>()?;
-    let names: Vec<String> = ways.iter().map(|&way| name(way)).collect();
-    let chosen = fastest(choice, &names, |at, times| {
-        (0..times).try_for_each(|_| made[at].run())
-    })?;
-    Ok(made.swap_remove(chosen))
+    let run = |made: &mut R, times| (0..times).try_for_each(|_| made.run());
+    fastest(choice, ways, name, make, run).map(|(_, made)| made)
 }
 
 fn is_sticky(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
@@ -83,24 +91,42 @@ fn is_sticky(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
 mod tests {
     use super::*;
 
-    fn names(of: &[&str]) -> Vec<String> {
-        of.iter().map(|name| (*name).to_owned()).collect()
+    /// Asks for one of two ways that are made as they are called.
+    fn of_two(
+        choice: &str,
+        names: [&'static str; 2],
+        made: &mut Vec<&'static str>,
+    ) -> Result<(String, &'static str), RoutineError> {
+        let make = |way| {
+            made.push(way);
+            Ok(way)
+        };
+        fastest(choice, &names, str::to_owned, make, |way, _| match *way {
+            "works" => Ok(()),
+            fails => Err(fails.into()),
+        })
     }
 
     #[test]
     fn a_way_that_fails_is_not_chosen_and_the_others_are() {
-        let ways = names(&["fails", "works"]);
-        let run = |at: usize, _| match at {
-            0 => Err("it fails".into()),
-            _ => Ok(()),
-        };
-        assert_eq!(fastest("trial of two", &ways, run).unwrap(), 1);
+        let (name, chosen) = of_two("of two", ["fails", "works"], &mut Vec::new()).unwrap();
+        assert_eq!((&*name, chosen), ("works", "works"));
     }
 
     #[test]
     fn where_none_works_its_error_comes_back() {
-        let ways = names(&["fails", "fails too"]);
-        let error = fastest("trial of none", &ways, |_, _| Err("it fails".into()));
-        assert_eq!(error.unwrap_err().to_string(), "it fails");
+        let error = of_two("of none", ["fails", "fails too"], &mut Vec::new());
+        let error = error.unwrap_err().to_string();
+        assert!(["fails", "fails too"].contains(&&*error), "{error}");
+    }
+
+    #[test]
+    fn where_it_is_chosen_already_only_that_way_is_made() {
+        let mut made = Vec::new();
+        for _ in 0..2 {
+            let chosen = of_two("of two, twice", ["fails", "works"], &mut made);
+            assert_eq!(chosen.unwrap().1, "works");
+        }
+        assert_eq!(made, ["fails", "works", "works"]);
     }
 }

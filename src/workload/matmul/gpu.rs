@@ -91,20 +91,19 @@ pub fn best(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, calls: Calls) -> Made {
     if n > LARGEST_TRIED {
         return cublas(gpu, problem);
     }
-    let mut made = Vec::new();
-    for way in Way::ALL {
-        made.push(way.make(gpu, problem)?);
-    }
     let words = match calls {
         Calls::Queued => "calls queued",
         Calls::Awaited => "each call awaited",
     };
     let choice = format!("product of order {n} in device memory, {words}");
-    let names = Way::ALL.map(|way| way.to_string());
-    let chosen = trial::fastest(&choice, &names, |way, times| {
-        made[way].run_times(times, calls)
-    })?;
-    Ok(Box::new(made.swap_remove(chosen)))
+    let (_, routine) = trial::fastest(
+        &choice,
+        &Way::ALL,
+        |way| way.to_string(),
+        |way| way.make(gpu, problem),
+        |routine, times| routine.run_times(times, calls),
+    )?;
+    Ok(Box::new(routine))
 }
 
 /// Above this order the library wins, and the cost of a call is negligible.

@@ -119,22 +119,17 @@ impl FromPinned {
     /// In the fastest way.
     pub(super) fn fastest(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Self, RoutineError> {
         let mut this = Self::new(gpu, problem)?;
-        let ways = ways(problem.len());
-        let mut queues = Vec::new();
-        for &way in &ways {
-            queues.push(this.queue(way)?);
-        }
-        let names: Vec<String> = ways.iter().map(Way::to_string).collect();
         let choice = format!("nested sine of {} values from pinned memory", problem.len());
-        let chosen = trial::fastest(&choice, &names, |way, times| {
-            for _ in 0..times {
-                // SAFETY: the memory lives in `this`, and nothing else uses it.
-                unsafe { queues[way].run() }?;
-            }
-            Ok(())
-        })?;
-        this.notes = vec![names[chosen].clone()];
-        this.queue = Some(queues.swap_remove(chosen));
+        let (chosen, queue) = trial::fastest(
+            &choice,
+            &ways(problem.len()),
+            |way| way.to_string(),
+            |way| this.queue(way),
+            // SAFETY: the memory lives in `this`, and nothing else uses it.
+            |queue, times| Ok((0..times).try_for_each(|_| unsafe { queue.run() })?),
+        )?;
+        this.notes = vec![chosen];
+        this.queue = Some(queue);
         Ok(this)
     }
 

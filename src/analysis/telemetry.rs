@@ -32,14 +32,11 @@ pub(crate) fn slowed(benchmark: &Benchmark) -> Vec<&str> {
     words
 }
 
-/// Whether there was throttling; `None` where the clock was not read.
+/// Whether there was throttling; `None` where that is not known.
 pub(crate) fn throttled(benchmark: &Benchmark) -> Option<bool> {
     let after = benchmark.throttle_reasons.as_ref().map(|r| !r.is_empty());
     let meanwhile = events(benchmark).any(|e| e.kind == TelemetryEventKind::ThrottlingSetIn);
-    match benchmark.telemetry {
-        Some(_) => Some(meanwhile || after == Some(true)),
-        None => after,
-    }
+    if meanwhile { Some(true) } else { after }
 }
 
 /// A result of a device whose clock the power cap held down.

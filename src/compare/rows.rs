@@ -262,7 +262,7 @@ fn marks(befores: &[&Sampled], afters: &[&Sampled]) -> Vec<String> {
                 .filter_map(|s| s.sidecar.as_ref()?.device_state.as_ref())
         };
         let reasons: BTreeSet<&str> = states()
-            .flat_map(|s| s.throttle_reasons.iter().map(String::as_str))
+            .flat_map(|s| s.throttle_reasons.iter().flatten().map(String::as_str))
             .collect();
         if !reasons.is_empty() {
             let reasons: Vec<&str> = reasons.into_iter().collect();

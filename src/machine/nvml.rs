@@ -54,7 +54,7 @@ impl Monitor {
                 .device
                 .current_throttle_reasons()
                 .map(|reasons| slowing(reasons).into_iter().map(str::to_owned).collect())
-                .unwrap_or_default(),
+                .ok(),
         }
     }
 
@@ -124,7 +124,7 @@ impl Source for Monitor {
             temperature_c: self.temperature_c(),
             pcie: self.current_pcie(),
             idle: reasons.is_some_and(|r| r.contains(ThrottleReasons::GPU_IDLE)),
-            throttle_reasons: reasons.map(slowing).unwrap_or_default(),
+            throttle_reasons: reasons.map(slowing),
         }
     }
 

@@ -97,6 +97,7 @@ pub struct DeviceState {
     pub temperature_c: Option<u32>,
     /// Power draw, watts.
     pub power_w: Option<f64>,
-    /// Throttle reasons that slow the clock (idle and application settings left out).
-    pub throttle_reasons: Vec<String>,
+    /// Throttle reasons that slow the clock (idle and application settings left out); `None` where the
+    /// driver does not tell.
+    pub throttle_reasons: Option<Vec<String>>,
 }

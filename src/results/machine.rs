@@ -436,7 +436,7 @@ fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, P
         benchmark.unsteady = sidecar.unsteady.or(benchmark.unsteady);
         benchmark.clock = Some(sidecar.clock);
         benchmark.verified = sidecar.verified;
-        benchmark.throttle_reasons = sidecar.device_state.map(|s| s.throttle_reasons);
+        benchmark.throttle_reasons = sidecar.device_state.and_then(|s| s.throttle_reasons);
         benchmark.telemetry = sidecar.monitor;
         benchmark.extra = sidecar.extra;
         benchmark.notes = sidecar.notes;

@@ -96,11 +96,11 @@ pub(crate) fn write(root: &Path, baseline: &str, run: &str, result: &Result) {
             verified: None,
             device_state: Some(DeviceState {
                 sm_clock_mhz: Some(if result.throttled { 1200 } else { 1980 }),
-                throttle_reasons: if result.throttled {
+                throttle_reasons: Some(if result.throttled {
                     vec!["sw_thermal_slowdown".to_owned()]
                 } else {
                     Vec::new()
-                },
+                }),
                 ..DeviceState::default()
             }),
             notes: Vec::new(),

@@ -22,8 +22,8 @@ pub struct Reading {
     pub temperature_c: Option<u32>,
     /// The PCIe link; an idle one runs at a lower generation.
     pub pcie: Option<PcieLink>,
-    /// Reasons for which the device slows its clock.
-    pub throttle_reasons: Vec<&'static str>,
+    /// Reasons for which the device slows its clock; `None` where the driver does not tell.
+    pub throttle_reasons: Option<Vec<&'static str>>,
     /// Whether the clock is low because the device is idle.
     pub idle: bool,
 }

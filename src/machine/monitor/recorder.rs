@@ -45,15 +45,17 @@ impl Recorder {
 
     fn find_events(&mut self, time_ms: u32, reading: &Reading) {
         use TelemetryEventKind::{ClockFell, ClockRecovered, ThrottlingEnded, ThrottlingSetIn};
-        if reading.throttle_reasons != self.throttled {
-            let (kind, reasons) = if reading.throttle_reasons.is_empty() {
-                (ThrottlingEnded, &self.throttled)
-            } else {
-                (ThrottlingSetIn, &reading.throttle_reasons)
+        // A reading that failed says nothing new.
+        if let Some(reasons) = &reading.throttle_reasons
+            && *reasons != self.throttled
+        {
+            let (kind, named) = match reasons.is_empty() {
+                true => (ThrottlingEnded, &self.throttled),
+                false => (ThrottlingSetIn, reasons),
             };
-            let detail = reasons.join(", ");
+            let detail = named.join(", ");
             self.event(time_ms, kind, detail);
-            self.throttled.clone_from(&reading.throttle_reasons);
+            self.throttled.clone_from(reasons);
         }
         let Some(mhz) = reading.sm_clock_mhz else {
             return;
@@ -186,7 +188,7 @@ mod tests {
     fn throttling_is_an_event_when_it_sets_in_changes_and_ends() {
         use TelemetryEventKind::{ThrottlingEnded, ThrottlingSetIn};
         let throttled = |reasons: &[&'static str]| Reading {
-            throttle_reasons: reasons.to_vec(),
+            throttle_reasons: Some(reasons.to_vec()),
             ..Reading::default()
         };
         let hot = ["power cap", "hardware thermal slowdown"];
@@ -196,12 +198,13 @@ mod tests {
                 throttled(&hot[..1]),
                 throttled(&hot[..1]),
                 throttled(&hot),
+                Reading::default(),
                 throttled(&[]),
             ]),
             [
                 (100, ThrottlingSetIn, "power cap".to_owned()),
                 (300, ThrottlingSetIn, hot.join(", ")),
-                (400, ThrottlingEnded, hot.join(", ")),
+                (500, ThrottlingEnded, hot.join(", ")),
             ]
         );
         let flapping = (0..100).map(|i| throttled(&hot[..i % 2]));

@@ -129,7 +129,7 @@ mod tests {
         Reading {
             sm_clock_mhz: Some(mhz),
             utilisation_percent: Some(0),
-            throttle_reasons: reasons.to_vec(),
+            throttle_reasons: Some(reasons.to_vec()),
             ..Reading::default()
         }
     }

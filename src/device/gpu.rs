@@ -113,7 +113,7 @@ impl Gpu {
     ///
     /// # Errors
     /// A [`CompileError`](crate::device::kernel::CompileError) where NVRTC is absent or rejects the
-    /// source, a [`CudaError`] where the kernel cannot be loaded.
+    /// source, or the device is too old for it; a [`CudaError`] where the kernel cannot be loaded.
     pub fn function(&self, source: &Source, name: &str) -> Result<CudaFunction, BoxError> {
         if let Some(module) = self.modules.borrow().get(source) {
             return Ok(module.function(name)?);

@@ -39,6 +39,15 @@ pub struct Cubin {
 pub enum CompileError {
     /// NVRTC is not installed.
     Absent(Absence),
+    /// The source uses what the device is too old for.
+    TooOld {
+        /// File name of the source.
+        name: &'static str,
+        /// Oldest compute capability that the source compiles for: major, minor.
+        oldest: (u32, u32),
+        /// Compute capability that it was to be compiled for.
+        arch: (u32, u32),
+    },
     /// The compiler rejected the source.
     Rejected {
         /// File name of the source.
@@ -54,6 +63,11 @@ impl std::fmt::Display for CompileError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             CompileError::Absent(absence) => absence.fmt(f),
+            CompileError::TooOld { name, oldest, arch } => write!(
+                f,
+                "{name} needs compute capability {}.{} and the device has {}.{}: a newer one runs it",
+                oldest.0, oldest.1, arch.0, arch.1
+            ),
             CompileError::Rejected { name, arch, log } => {
                 write!(
                     f,
@@ -78,9 +92,13 @@ impl Source {
     /// NVRTC and no GPU.
     ///
     /// # Errors
-    /// [`CompileError::Absent`] without NVRTC, [`CompileError::Rejected`] with the
-    /// compiler's log.
+    /// [`CompileError::TooOld`] below [`Self::oldest`], [`CompileError::Absent`] without NVRTC,
+    /// [`CompileError::Rejected`] with the compiler's log.
     pub fn compile(&self, arch: (u32, u32)) -> Result<Cubin, CompileError> {
+        if arch < self.oldest {
+            let Self { name, oldest, .. } = *self;
+            return Err(CompileError::TooOld { name, oldest, arch });
+        }
         if !libraries::nvrtc() {
             return Err(CompileError::Absent(NO_NVRTC));
         }

@@ -30,7 +30,10 @@ impl From<RoutineError> for Missing {
     fn from(error: RoutineError) -> Self {
         let absent = error.is::<Absence>()
             || error.is::<crate::timing::Absence>()
-            || matches!(error.downcast_ref(), Some(CompileError::Absent(_)));
+            || matches!(
+                error.downcast_ref(),
+                Some(CompileError::Absent(_) | CompileError::TooOld { .. })
+            );
         if absent {
             return Missing::Skipped(error.to_string());
         }
@@ -70,5 +73,29 @@ pub(super) fn failed(text: String) -> Missing {
     Missing::Failed {
         text,
         context_lost: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::kernel::Source;
+
+    #[test]
+    fn a_source_that_the_device_is_too_old_for_is_skipped() {
+        let source = Source {
+            name: "new.cu",
+            text: "",
+            options: &[],
+            oldest: (9, 0),
+        };
+        let error: RoutineError = source.compile((8, 6)).unwrap_err().into();
+        let Missing::Skipped(reason) = error.into() else {
+            panic!("an older device is no failure");
+        };
+        assert_eq!(
+            reason,
+            "new.cu needs compute capability 9.0 and the device has 8.6: a newer one runs it"
+        );
     }
 }

@@ -338,12 +338,11 @@ fn role(lane: &Lane, copies: &[&str]) -> Role {
 fn label(lane: &Lane, threads: usize) -> String {
     let name = visible(&lane.name);
     let text = match lane.kind {
-        LaneKind::Ranges => "ranges".to_owned(),
         LaneKind::Calls if threads == 1 => "driver calls".to_owned(),
         LaneKind::Calls => format!("calls, {name}"),
         LaneKind::Kernels => format!("kernels, {name}"),
         LaneKind::Copies => format!("copies, {name}"),
-        LaneKind::Sets => name,
+        LaneKind::Ranges | LaneKind::Sets => name,
     };
     shortened(&text, LABEL)
 }
@@ -545,7 +544,10 @@ mod tests {
             span(0.0, 40.0, "forward"),
             span(50.0, 80.0, "backward"),
         ];
-        let svg = draw(&[timeline(100.0, vec![lane(LaneKind::Ranges, "", ranges)])]);
+        let svg = draw(&[timeline(
+            100.0,
+            vec![lane(LaneKind::Ranges, "ranges", ranges)],
+        )]);
         let blocks = drawn(&svg);
         let rows: Vec<f64> = blocks.iter().map(|block| block.1).collect();
         assert_eq!(rows[1] - rows[0], LANE);

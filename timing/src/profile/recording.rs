@@ -191,6 +191,11 @@ impl Recording {
         names.join(" / ")
     }
 
+    /// The outermost range around a range, or the range itself.
+    pub(crate) fn outermost(&self, range: usize) -> usize {
+        self.and_around(range).last().unwrap_or(range)
+    }
+
     /// A range and those around it, innermost first.
     pub(crate) fn and_around(&self, range: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(range), |&r| self.ranges[r].within)

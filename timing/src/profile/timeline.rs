@@ -32,6 +32,7 @@ struct Piece {
     start: u64,
     end: u64,
     name: String,
+    range: Option<Outermost>,
 }
 
 fn draw(recording: &Recording, part: &Part<'_>, most: usize) -> Timeline {
@@ -47,10 +48,9 @@ fn draw(recording: &Recording, part: &Part<'_>, most: usize) -> Timeline {
     for piece in pieces {
         let place = place(piece.kind, &piece.lane);
         let (free, rows) = lanes.entry((place, piece.kind, piece.lane)).or_default();
-        // Ranges nest, so one row holds them all.
-        let row = match piece.kind {
-            LaneKind::Ranges => 0,
-            _ => free.take(piece.start, piece.end),
+        let row = match piece.range {
+            Some(range) => free.take_range(range),
+            None => free.take(piece.start, piece.end),
         };
         if row == rows.len() {
             rows.push(Vec::new());
@@ -86,6 +86,7 @@ fn pieces(recording: &Recording, part: &Part<'_>, end: u64) -> Vec<Piece> {
             start: record.start,
             end: record.end.unwrap_or(end),
             name: record.name.clone(),
+            range: Some(Outermost::of(recording, range, end)),
         });
     }
     let threads = Threads::of(part);
@@ -96,6 +97,7 @@ fn pieces(recording: &Recording, part: &Part<'_>, end: u64) -> Vec<Piece> {
             start: call.start,
             end: call.end,
             name: call.name.to_string(),
+            range: None,
         });
     }
     for record in &part.work {
@@ -109,6 +111,7 @@ fn pieces(recording: &Recording, part: &Part<'_>, end: u64) -> Vec<Piece> {
                 Work::Copy { bytes, .. } => size(*bytes),
                 other => label(other),
             },
+            range: None,
         });
     }
     pieces
@@ -172,24 +175,60 @@ pub(super) fn direction(from: Place, to: Place) -> &'static str {
     }
 }
 
+/// The outermost range around one or more ranges. On a thread they follow one another, so two at the
+/// same time are of two threads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outermost {
+    number: usize,
+    start: u64,
+    end: u64,
+}
+
+impl Outermost {
+    /// The one around `range`; `end` is its end where it has not ended.
+    pub(super) fn of(recording: &Recording, range: usize, end: u64) -> Self {
+        let number = recording.outermost(range);
+        let record = &recording.ranges[number];
+        Self {
+            number,
+            start: record.start,
+            end: record.end.unwrap_or(end),
+        }
+    }
+}
+
 /// When each row of a lane is free again: what runs at the same time in a lane needs several.
 #[derive(Debug, Default)]
-pub(super) struct Rows(Vec<u64>);
+pub(super) struct Rows {
+    until: Vec<u64>,
+    /// The rows of outermost ranges, by number.
+    ranges: BTreeMap<usize, usize>,
+}
 
 impl Rows {
     /// The first row that is free at `start`, taken until `end`.
     pub(super) fn take(&mut self, start: u64, end: u64) -> usize {
-        let row = self.0.iter().position(|&until| until <= start);
+        let row = self.until.iter().position(|&until| until <= start);
         let row = row.unwrap_or_else(|| {
-            self.0.push(0);
-            self.0.len() - 1
+            self.until.push(0);
+            self.until.len() - 1
         });
-        self.0[row] = end;
+        self.until[row] = end;
+        row
+    }
+
+    /// The row of an outermost range, which also holds the ranges in it.
+    pub(super) fn take_range(&mut self, range: Outermost) -> usize {
+        if let Some(row) = self.ranges.get(&range.number) {
+            return *row;
+        }
+        let row = self.take(range.start, range.end);
+        self.ranges.insert(range.number, row);
         row
     }
 
     pub(super) fn count(&self) -> usize {
-        self.0.len()
+        self.until.len()
     }
 }
 
@@ -285,6 +324,33 @@ mod tests {
         );
         let kernel = &timeline.lanes[4].spans[0];
         assert_eq!((kernel.start_ns, kernel.end_ns), (30.0, 120.0));
+    }
+
+    #[test]
+    fn ranges_of_several_threads_have_rows_of_their_own() {
+        let range = |name: &str, within, start, end| RangeRecord {
+            name: name.to_owned(),
+            within,
+            start,
+            end: Some(end),
+        };
+        let recording = Recording {
+            ranges: vec![
+                range("load", None, 1000, 1050),
+                range("compute", None, 1020, 1090),
+                range("decode", Some(0), 1030, 1040),
+                range("store", None, 1060, 1080),
+            ],
+            ..recording()
+        };
+        let rows: Vec<Vec<_>> = (timeline(&recording).lanes.iter())
+            .filter(|lane| lane.kind == LaneKind::Ranges)
+            .map(|lane| lane.spans.iter().map(|span| span.name.clone()).collect())
+            .collect();
+        assert_eq!(
+            rows,
+            [["load", "decode", "store"].to_vec(), vec!["compute"]]
+        );
     }
 
     #[test]

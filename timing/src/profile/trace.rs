@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::recording::{Recording, Window};
 use super::report::{LaneKind, Profile, Work};
-use super::timeline::{Rows, Threads, label, lane, numbered};
+use super::timeline::{Outermost, Rows, Threads, label, lane, numbered};
 
 /// Upper bound on the spans of a trace: about 25 MB.
 pub(crate) const SPANS: usize = 100_000;
@@ -27,8 +27,8 @@ type Place = (u32, u8, String);
 
 struct Drawn {
     place: Place,
-    /// Whether spans of the lane may lie within each other.
-    nests: bool,
+    /// Of a range: those in it share its row.
+    range: Option<Outermost>,
     start: u64,
     end: u64,
     name: String,
@@ -48,10 +48,9 @@ fn capped(recording: &Recording, profile: &Profile, most: usize) -> (String, u64
     let rows: Vec<usize> = (spans.iter())
         .map(|span| {
             let free = lanes.entry(span.place.clone()).or_default();
-            if span.nests {
-                free.take(0, 0)
-            } else {
-                free.take(span.start, span.end)
+            match span.range {
+                Some(range) => free.take_range(range),
+                None => free.take(span.start, span.end),
             }
         })
         .collect();
@@ -114,7 +113,7 @@ fn spans(recording: &Recording) -> Vec<Drawn> {
     for &(start, end) in &recording.raw.overhead {
         spans.push(Drawn {
             place: (HOST, 3, "CUPTI's own work".to_owned()),
-            nests: false,
+            range: None,
             start,
             end: end.max(start),
             name: "overhead".to_owned(),
@@ -132,7 +131,7 @@ fn spans(recording: &Recording) -> Vec<Drawn> {
             let record = &recording.ranges[range];
             spans.push(Drawn {
                 place: (HOST, 1, "ranges".to_owned()),
-                nests: true,
+                range: Some(Outermost::of(recording, range, end)),
                 start: record.start,
                 end: record.end.unwrap_or(end),
                 name: record.name.clone(),
@@ -148,7 +147,7 @@ fn spans(recording: &Recording) -> Vec<Drawn> {
                     2,
                     format!("driver calls: {}", threads.name(call.thread)),
                 ),
-                nests: false,
+                range: None,
                 start: call.start,
                 end: call.end,
                 name: call.name.to_string(),
@@ -165,7 +164,7 @@ fn spans(recording: &Recording) -> Vec<Drawn> {
             };
             spans.push(Drawn {
                 place: (HOST + 1 + record.device, order, lane),
-                nests: false,
+                range: None,
                 start: record.start,
                 end: record.end,
                 name: label(&record.work),
@@ -181,7 +180,7 @@ fn iterations(window: &Window, how: &str, spans: &mut Vec<Drawn>) {
     for iteration in &window.iterations {
         spans.push(Drawn {
             place: (HOST, 0, "iterations".to_owned()),
-            nests: false,
+            range: None,
             start: iteration.start,
             end: iteration.end,
             name: "iteration".to_owned(),

@@ -1,6 +1,6 @@
 //! One benchmark: set up, verified, timed, verified again, written down.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -20,12 +20,13 @@ use crate::suite::interrupt;
 use crate::suite::journal::Journal;
 use crate::suite::machine::Machine;
 use crate::suite::missing::{Missing, failed, skipped};
+use crate::suite::sampler::Sampler;
 use crate::suite::sampling::{FEWEST_SAMPLES, Pace, SamplingPlan};
 use crate::suite::settings::Settings;
 use crate::suite::turns::{Said, Turns};
 use crate::timing::{CudaError, CudaTime, TimingError, catch_panic};
 use crate::workload::calibrate;
-use crate::workload::routine::{Routine, RoutineError, Workload};
+use crate::workload::routine::{Routine, Workload};
 
 /// The parts of a run that one benchmark needs.
 pub(super) struct Measuring<'s> {
@@ -313,15 +314,6 @@ impl Measuring<'_> {
         }
     }
 
-    /// Restores the routine's state and waits, so that the sample that follows does not contain it.
-    fn restore(&self, routine: &mut dyn Routine, launches: u32) -> Result<(), RoutineError> {
-        routine.restore()?;
-        match self.machine.opened() {
-            Some(gpu) if launches > 0 => Ok(gpu.synchronize()?),
-            _ => Ok(()),
-        }
-    }
-
     fn wait(&self) -> Result<(), Missing> {
         if let Some(gpu) = self.machine.opened() {
             gpu.synchronize().map_err(|e| Missing::Failed {
@@ -406,6 +398,7 @@ impl Measuring<'_> {
         }
     }
 
+    /// Has Criterion take the samples.
     fn sample<W>(
         &self,
         plots: &mut Plots<'_>,
@@ -414,86 +407,49 @@ impl Measuring<'_> {
         routine: &mut dyn Routine,
         watch: Option<&Watch>,
     ) -> Result<(), Missing> {
-        let clock = bench.row.clock;
-        let launches = if bench.row.is_gpu() {
-            routine.launches().max(1)
-        } else {
-            0
+        let launches = match bench.row.is_gpu() {
+            true => routine.launches().max(1),
+            false => 0,
+        };
+        let mut sampler = Sampler {
+            id: bench.id,
+            time: self.time,
+            machine: self.machine,
+            clock: bench.row.clock,
+            launches,
+            routine,
+            watch,
+            turns: self.turns,
+            plan: self.sampling,
+            iterations: None,
+            ran: 0,
         };
         let sampled_before = bench.folder.sampled_at();
-        // A panic is the only way out of a closure of Criterion's: it leaves its error here.
-        let failure: RefCell<Option<TimingError>> = RefCell::default();
-        let fail = |error: TimingError| -> f64 {
-            let text = error.to_string();
-            *failure.borrow_mut() = Some(error);
-            panic!("{text}")
-        };
-        let _core = (self
-            .turns
-            .filter(|_| bench.row.role.is_driven_by_one_thread()))
-        .and_then(Turns::on_one_core);
-        // In turns: the iterations of a sample, which the warm-up chooses.
-        let of_sample = Cell::new(None);
+        let _core = (self.turns)
+            .filter(|_| bench.row.role.is_driven_by_one_thread())
+            .and_then(Turns::on_one_core);
+        // A panic is the only way out of Criterion's closure: it leaves its error here.
+        let mut failure: Option<TimingError> = None;
         let outcome = catch_panic(|| {
             plots.bench_function(criterion_id, |b| {
-                b.iter_custom(|iterations| match routine.time(iterations) {
-                    Some(own) => own
-                        .and_then(|ns| plausible(ns, iterations))
-                        .unwrap_or_else(|e| fail(e.into())),
-                    None => {
-                        // More than are timed: behind a gate, a single iteration is run once before.
-                        let mut ran = 0;
-                        let mut measure = |iterations| {
-                            self.restore(routine, launches)
-                                .unwrap_or_else(|e| _ = fail(e.into()));
-                            let counted = || {
-                                ran += 1;
-                                routine.run()
-                            };
-                            self.time
-                                .measure(clock, iterations, launches, counted)
-                                .unwrap_or_else(fail)
-                        };
-                        let ns = match self.turns {
-                            None => measure(iterations),
-                            Some(turns) => {
-                                let ns = match of_sample.get() {
-                                    None => {
-                                        let ns = warm_up(self.sampling.warm_up, &mut measure);
-                                        of_sample.set(Some(self.sampling.iterations(ns)));
-                                        ns
-                                    }
-                                    Some(count) => {
-                                        // The other side emptied the caches.
-                                        measure(count.div_ceil(8));
-                                        measure(count) / count as f64
-                                    }
-                                };
-                                // The other side is next.
-                                routine.park();
-                                let id = bench.id.to_owned();
-                                turns.say(&Said::Sampled { id });
-                                // Criterion's count comes from a clock that ran on while the
-                                // other side had its turn.
-                                ns * iterations as f64
-                            }
-                        };
-                        if let Some(watch) = watch {
-                            watch.sampled(ran);
-                        }
-                        if interrupt::signal().is_some() {
-                            // The samples of this benchmark are dropped.
-                            panic!("interrupted");
-                        }
-                        ns
+                b.iter_custom(|iterations| {
+                    let ns = sampler.sample(iterations).unwrap_or_else(|error| {
+                        let text = error.to_string();
+                        failure = Some(error);
+                        panic!("{text}")
+                    });
+                    if interrupt::signal().is_some() {
+                        // The samples of this benchmark are dropped.
+                        panic!("interrupted");
                     }
+                    ns
                 });
             });
         });
         let Err(panic) = outcome else {
             return Ok(());
         };
-        if let Some(error) = failure.take() {
+        if let Some(error) = failure {
             return Err(error.into());
         }
         if self.arguments.saves && bench.folder.sampled_at() != sampled_before {
@@ -556,45 +512,4 @@ fn plots_of<'a, W>(criterion: &'a mut Criterion<CudaTime>, bench: &Bench<'_, W>)
         plots.throughput(Throughput::Elements(bench.size));
     }
     plots
-}
-
-/// Rejects a time that Criterion's statistics and plots would fail on: a routine that times itself
-/// may return anything.
-fn plausible(ns: f64, iterations: u64) -> Result<f64, RoutineError> {
-    const YEARS: f64 = 1e18;
-    match ns > 0.0 && ns / iterations as f64 <= YEARS {
-        true => Ok(ns),
-        false => Err(format!(
-            "the routine times itself, and says {ns:e} ns for {iterations} iterations, which is \
-             no time; look at its `time`"
-        )
-        .into()),
-    }
-}
-
-/// Nanoseconds of an iteration after `time` of warming up.
-fn warm_up(time: Duration, measure: &mut impl FnMut(u64) -> f64) -> f64 {
-    let start = Instant::now();
-    let mut iterations = 1;
-    loop {
-        let ns = measure(iterations) / iterations as f64;
-        if start.elapsed() >= time {
-            return ns;
-        }
-        iterations *= 2;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_no_time_is_refused() {
-        assert_eq!(plausible(2e9, 4).unwrap(), 2e9);
-        for ns in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e308] {
-            let error = plausible(ns, 1).unwrap_err().to_string();
-            assert!(error.contains("which is no time"), "{error}");
-        }
-    }
 }

@@ -19,6 +19,7 @@ pub(crate) mod plan;
 pub(crate) mod profiles;
 pub(crate) mod progress;
 pub(crate) mod runner;
+mod sampler;
 pub(crate) mod sampling;
 pub(crate) mod session;
 pub(crate) mod settings;

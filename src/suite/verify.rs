@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use crate::device::absence::Absence;
 use crate::device::gpu::Gpu;
+use crate::device::kernel::CompileError;
 use crate::model::id::{self, Device};
 use crate::model::topic::Truth;
 use crate::suite::group::{Group, Implementation, Make};
@@ -42,14 +43,10 @@ impl<W: Workload> Group<W> {
                 }
             });
             let Err(error) = outcome else { continue };
-            match error.downcast_ref() {
-                Some(Absence::DeviceLacks { .. } | Absence::Size { .. }) => {
-                    absent.push(format!("{id}: {error}"));
-                }
-                _ => {
-                    return Err(format!("{id}: {}", with_causes(&*error)).into());
-                }
+            if !is_left_out(&error) {
+                return Err(format!("{id}: {}", with_causes(&*error)).into());
             }
+            absent.push(format!("{id}: {error}"));
         }
         Ok(absent)
     }
@@ -103,6 +100,17 @@ impl<W: Workload> Group<W> {
         }
         found
     }
+}
+
+/// Whether the device is too old for an implementation, or the size none that it takes.
+fn is_left_out(error: &RoutineError) -> bool {
+    let too_old = matches!(error.downcast_ref(), Some(CompileError::TooOld { .. }));
+    let absent = error.downcast_ref();
+    too_old
+        || matches!(
+            absent,
+            Some(Absence::DeviceLacks { .. } | Absence::Size { .. })
+        )
 }
 
 fn make<W>(

@@ -1,0 +1,128 @@
+//! The samples that Criterion asks for.
+
+use std::time::Instant;
+
+use crate::machine::monitor::watch::Watch;
+use crate::suite::machine::Machine;
+use crate::suite::sampling::SamplingPlan;
+use crate::suite::turns::{Said, Turns};
+use crate::timing::{Clock, CudaTime, TimingError};
+use crate::workload::routine::{Routine, RoutineError};
+
+/// Times a routine, one sample after the other.
+pub(super) struct Sampler<'a> {
+    /// The benchmark's.
+    pub(super) id: &'a str,
+    pub(super) time: &'a CudaTime,
+    pub(super) machine: &'a Machine,
+    pub(super) clock: Clock,
+    /// Kernel or graph launches of an iteration; 0 on the CPU, whose time must not contain a wait
+    /// for the device.
+    pub(super) launches: u32,
+    pub(super) routine: &'a mut dyn Routine,
+    pub(super) watch: Option<&'a Watch>,
+    /// Where another process is sampled in turn with this one.
+    pub(super) turns: Option<&'a Turns>,
+    pub(super) plan: &'a SamplingPlan,
+    /// In turns: the iterations of a sample, which the warm-up chooses.
+    pub(super) iterations: Option<u64>,
+    /// Iterations that were run for this sample. More than are timed: behind a gate, a single
+    /// iteration is run once before.
+    pub(super) ran: u64,
+}
+
+impl Sampler<'_> {
+    /// Nanoseconds of all `iterations` together.
+    pub(super) fn sample(&mut self, iterations: u64) -> Result<f64, TimingError> {
+        if let Some(own) = self.routine.time(iterations) {
+            return Ok(plausible(own?, iterations)?);
+        }
+        self.ran = 0;
+        let ns = match self.turns {
+            None => self.measure(iterations)?,
+            // Criterion's count comes from a clock that ran on while the other side had its turn.
+            Some(turns) => self.turn(turns)? * iterations as f64,
+        };
+        if let Some(watch) = self.watch {
+            watch.sampled(self.ran);
+        }
+        Ok(ns)
+    }
+
+    /// Nanoseconds of an iteration, in this side's turn. The first turn is the warm-up.
+    fn turn(&mut self, turns: &Turns) -> Result<f64, TimingError> {
+        let ns = match self.iterations {
+            None => {
+                let ns = self.warm_up()?;
+                self.iterations = Some(self.plan.iterations(ns));
+                ns
+            }
+            Some(iterations) => {
+                // The other side emptied the caches.
+                self.measure(iterations.div_ceil(8))?;
+                self.measure(iterations)? / iterations as f64
+            }
+        };
+        // The other side is next.
+        self.routine.park();
+        let id = self.id.to_owned();
+        turns.say(&Said::Sampled { id });
+        Ok(ns)
+    }
+
+    /// Nanoseconds of an iteration after the plan's warm-up.
+    fn warm_up(&mut self) -> Result<f64, TimingError> {
+        let start = Instant::now();
+        let mut iterations = 1;
+        loop {
+            let ns = self.measure(iterations)? / iterations as f64;
+            if start.elapsed() >= self.plan.warm_up {
+                return Ok(ns);
+            }
+            iterations *= 2;
+        }
+    }
+
+    /// Times `iterations` from restored state, in nanoseconds.
+    fn measure(&mut self, iterations: u64) -> Result<f64, TimingError> {
+        self.routine.restore()?;
+        if let (Some(gpu), 1..) = (self.machine.opened(), self.launches) {
+            // Else the sample would contain it.
+            gpu.synchronize()?;
+        }
+        let (routine, ran) = (&mut *self.routine, &mut self.ran);
+        let counted = || {
+            *ran += 1;
+            routine.run()
+        };
+        (self.time).measure(self.clock, iterations, self.launches, counted)
+    }
+}
+
+/// Rejects a time that Criterion's statistics and plots would fail on: a routine that times itself
+/// may return anything.
+fn plausible(ns: f64, iterations: u64) -> Result<f64, RoutineError> {
+    const YEARS: f64 = 1e18;
+    match ns > 0.0 && ns / iterations as f64 <= YEARS {
+        true => Ok(ns),
+        false => Err(format!(
+            "the routine times itself, and says {ns:e} ns for {iterations} iterations, which is \
+             no time; look at its `time`"
+        )
+        .into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_time_is_refused() {
+        assert_eq!(plausible(2e9, 4).unwrap(), 2e9);
+        for ns in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e308] {
+            let error = plausible(ns, 1).unwrap_err().to_string();
+            assert!(error.contains("which is no time"), "{error}");
+        }
+    }
+}

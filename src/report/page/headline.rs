@@ -6,11 +6,14 @@ use maud::{Markup, PreEscaped, html};
 use crate::report::page::{packed, table};
 
 /// In one script element, each using those before it.
-const SCRIPTS: [&str; 9] = [
+const SCRIPTS: [&str; 12] = [
     include_str!("dom.js"),
     include_str!("telemetry.js"),
     include_str!("numbers.js"),
     include_str!("labels.js"),
+    include_str!("chart_axes.js"),
+    include_str!("chart_layout.js"),
+    include_str!("chart_marks.js"),
     include_str!("chart.js"),
     include_str!("limit_lanes.js"),
     include_str!("roofline.js"),

@@ -20,7 +20,7 @@ use crate::suite::interrupt;
 use crate::suite::journal::Journal;
 use crate::suite::machine::Machine;
 use crate::suite::missing::{Missing, failed, skipped};
-use crate::suite::sampler::Sampler;
+use crate::suite::sampler::{Progress, Sampler};
 use crate::suite::sampling::{FEWEST_SAMPLES, Pace, SamplingPlan};
 use crate::suite::settings::Settings;
 use crate::suite::turns::{Said, Turns};
@@ -421,8 +421,7 @@ impl Measuring<'_> {
             watch,
             turns: self.turns,
             plan: self.sampling,
-            iterations: None,
-            ran: 0,
+            progress: Progress::default(),
         };
         let sampled_before = bench.folder.sampled_at();
         let _core = (self.turns)
@@ -438,8 +437,9 @@ impl Measuring<'_> {
                         failure = Some(error);
                         panic!("{text}")
                     });
-                    if interrupt::signal().is_some() {
-                        // The samples of this benchmark are dropped.
+                    if sampler.has_run() && interrupt::signal().is_some() {
+                        // The samples of this benchmark are dropped. A routine that times itself
+                        // had measured before Criterion asked.
                         panic!("interrupted");
                     }
                     ns

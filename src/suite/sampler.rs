@@ -11,7 +11,7 @@ use crate::workload::routine::{Routine, RoutineError};
 
 /// Times a routine, one sample after the other.
 pub(super) struct Sampler<'a> {
-    /// The benchmark's.
+    /// Id of the benchmark.
     pub(super) id: &'a str,
     pub(super) time: &'a CudaTime,
     pub(super) machine: &'a Machine,
@@ -24,37 +24,48 @@ pub(super) struct Sampler<'a> {
     /// Where another process is sampled in turn with this one.
     pub(super) turns: Option<&'a Turns>,
     pub(super) plan: &'a SamplingPlan,
+    pub(super) progress: Progress,
+}
+
+/// What a sampler has found out and done.
+#[derive(Default)]
+pub(super) struct Progress {
     /// In turns: the iterations of a sample, which the warm-up chooses.
-    pub(super) iterations: Option<u64>,
+    iterations: Option<u64>,
     /// Iterations that were run for this sample. More than are timed: behind a gate, a single
     /// iteration is run once before.
-    pub(super) ran: u64,
+    ran: u64,
 }
 
 impl Sampler<'_> {
+    /// Whether the routine was run for this sample, and did not time itself.
+    pub(super) fn has_run(&self) -> bool {
+        self.progress.ran > 0
+    }
+
     /// Nanoseconds of all `iterations` together.
     pub(super) fn sample(&mut self, iterations: u64) -> Result<f64, TimingError> {
         if let Some(own) = self.routine.time(iterations) {
             return Ok(plausible(own?, iterations)?);
         }
-        self.ran = 0;
+        self.progress.ran = 0;
         let ns = match self.turns {
             None => self.measure(iterations)?,
             // Criterion's count comes from a clock that ran on while the other side had its turn.
             Some(turns) => self.turn(turns)? * iterations as f64,
         };
         if let Some(watch) = self.watch {
-            watch.sampled(self.ran);
+            watch.sampled(self.progress.ran);
         }
         Ok(ns)
     }
 
     /// Nanoseconds of an iteration, in this side's turn. The first turn is the warm-up.
     fn turn(&mut self, turns: &Turns) -> Result<f64, TimingError> {
-        let ns = match self.iterations {
+        let ns = match self.progress.iterations {
             None => {
                 let ns = self.warm_up()?;
-                self.iterations = Some(self.plan.iterations(ns));
+                self.progress.iterations = Some(self.plan.iterations(ns));
                 ns
             }
             Some(iterations) => {
@@ -90,7 +101,7 @@ impl Sampler<'_> {
             // Else the sample would contain it.
             gpu.synchronize()?;
         }
-        let (routine, ran) = (&mut *self.routine, &mut self.ran);
+        let (routine, ran) = (&mut *self.routine, &mut self.progress.ran);
         let counted = || {
             *ran += 1;
             routine.run()

@@ -72,7 +72,14 @@ fn groups() -> Vec<AnyGroup> {
         Cost::default()
     })
     .with(Implementation::cpu("two", two_modes));
-    vec![sound.into(), faulty.into(), choice.into(), modes.into()]
+    let mut groups: Vec<AnyGroup> = vec![sound.into(), faulty.into(), choice.into(), modes.into()];
+    #[cfg(unix)]
+    if std::env::var_os(signals::RECORDS).is_some() {
+        let recorded = Group::new("recorded", sizes(), None, |_| Cost::default())
+            .with(Implementation::cpu("once", signals::recorded::<Ones>));
+        groups.push(recorded.into());
+    }
+    groups
 }
 
 /// Takes 1 ms for a while, then 3 ms for a while.
@@ -121,6 +128,11 @@ fn main() -> ExitCode {
         (
             "a_signal_while_it_is_measured_once_more",
             signals::once_more,
+        ),
+        #[cfg(unix)]
+        (
+            "a_signal_while_a_routine_times_itself",
+            signals::while_it_times_itself,
         ),
         #[cfg(unix)]
         ("a_killed_run_says_what_it_did_not_reach", signals::killed),

@@ -86,7 +86,7 @@ fn pieces(recording: &Recording, part: &Part<'_>, end: u64) -> Vec<Piece> {
             start: record.start,
             end: record.end.unwrap_or(end),
             name: record.name.clone(),
-            range: Some(Outermost::of(recording, range, end)),
+            range: Some(Outermost::of(recording, range)),
         });
     }
     let threads = Threads::of(part);
@@ -185,14 +185,15 @@ pub(super) struct Outermost {
 }
 
 impl Outermost {
-    /// The one around `range`; `end` is its end where it has not ended.
-    pub(super) fn of(recording: &Recording, range: usize, end: u64) -> Self {
+    /// The one around `range`.
+    pub(super) fn of(recording: &Recording, range: usize) -> Self {
         let number = recording.outermost(range);
         let record = &recording.ranges[number];
         Self {
             number,
             start: record.start,
-            end: record.end.unwrap_or(end),
+            // One that has not ended keeps its row.
+            end: record.end.unwrap_or(u64::MAX),
         }
     }
 }

@@ -131,7 +131,7 @@ fn spans(recording: &Recording) -> Vec<Drawn> {
             let record = &recording.ranges[range];
             spans.push(Drawn {
                 place: (HOST, 1, "ranges".to_owned()),
-                range: Some(Outermost::of(recording, range, end)),
+                range: Some(Outermost::of(recording, range)),
                 start: record.start,
                 end: record.end.unwrap_or(end),
                 name: record.name.clone(),
@@ -310,6 +310,50 @@ mod tests {
         assert_eq!(copy["args"]["from"], json!("pinned"));
         let kernel = spans.iter().find(|e| e["cat"] == "kernel").unwrap();
         assert_eq!(kernel["args"]["block"], json!("128 x 1 x 1"));
+    }
+
+    #[test]
+    fn ranges_of_two_threads_do_not_share_a_row() {
+        let range = |name: &str, within, start, end| RangeRecord {
+            name: name.to_owned(),
+            within,
+            start,
+            end,
+        };
+        let recording = Recording {
+            ranges: vec![
+                // Of a worker that goes on from the first window to the end.
+                range("worker", None, 1_001, None),
+                range("step", None, 1_010, Some(1_050)),
+                range("decode", Some(0), 1_020, Some(1_080)),
+                range("step", None, 10_010, Some(10_050)),
+                range("decode", Some(0), 10_020, Some(10_080)),
+            ],
+            ..recording()
+        };
+        let (text, _) = trace(&recording, &analyse(&recording, About::default()));
+        let names: BTreeMap<u64, Value> = (events(&text, "M").into_iter())
+            .filter(|e| e["name"] == "thread_name")
+            .map(|e| (e["tid"].as_u64().unwrap(), e["args"]["name"].clone()))
+            .collect();
+        let rows: Vec<_> = (events(&text, "X").into_iter())
+            .filter(|e| e["cat"] == "range")
+            .map(|e| {
+                (
+                    e["name"].clone(),
+                    names[&e["tid"].as_u64().unwrap()].clone(),
+                )
+            })
+            .collect();
+        let (first, second) = ("ranges", "ranges (2)");
+        let expected = [
+            ("worker", first),
+            ("step", second),
+            ("decode", first),
+            ("step", second),
+            ("decode", first),
+        ];
+        assert_eq!(rows, expected.map(|(name, row)| (json!(name), json!(row))));
     }
 
     #[test]

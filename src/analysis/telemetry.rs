@@ -35,8 +35,14 @@ pub(crate) fn slowed(benchmark: &Benchmark) -> Vec<&str> {
 /// Whether there was throttling; `None` where that is not known.
 pub(crate) fn throttled(benchmark: &Benchmark) -> Option<bool> {
     let after = benchmark.throttle_reasons.as_ref().map(|r| !r.is_empty());
-    let meanwhile = events(benchmark).any(|e| e.kind == TelemetryEventKind::ThrottlingSetIn);
-    if meanwhile { Some(true) } else { after }
+    let telemetry = benchmark.telemetry.as_ref();
+    let meanwhile = telemetry
+        .filter(|seen| !seen.throttling_unknown)
+        .map(|_| events(benchmark).any(|e| e.kind == TelemetryEventKind::ThrottlingSetIn));
+    [after, meanwhile]
+        .into_iter()
+        .flatten()
+        .reduce(|a, b| a || b)
 }
 
 /// A result of a device whose clock the power cap held down.

@@ -30,6 +30,10 @@ pub struct Telemetry {
     /// none, and at most [`Telemetry::MOST_EVENTS`] are kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<TelemetryEvent>,
+    /// Whether the driver told at no reading why the device slows its clock: then missing events say
+    /// nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub throttling_unknown: bool,
     /// Energy that the device took; `None` where it has no counter, and where the samples took less
     /// time than the counter resolves.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -20,6 +20,8 @@ pub(crate) struct Recorder {
     thinned: u32,
     events: Vec<TelemetryEvent>,
     throttled: Vec<&'static str>,
+    /// Whether a reading told the reasons of throttling, none among them.
+    told: bool,
     highest_mhz: u32,
     fallen: bool,
 }
@@ -45,6 +47,7 @@ impl Recorder {
 
     fn find_events(&mut self, time_ms: u32, reading: &Reading) {
         use TelemetryEventKind::{ClockFell, ClockRecovered, ThrottlingEnded, ThrottlingSetIn};
+        self.told |= reading.throttle_reasons.is_some();
         // A reading that failed says nothing new.
         if let Some(reasons) = &reading.throttle_reasons
             && *reasons != self.throttled
@@ -99,6 +102,7 @@ impl Recorder {
             temperature_c: self.series(|l| l.temperature_c),
             pcie: self.points.last().and_then(|(_, reading)| reading.pcie),
             events: self.events,
+            throttling_unknown: !self.told,
             energy: None,
         }
     }
@@ -207,6 +211,12 @@ mod tests {
                 (500, ThrottlingEnded, hot.join(", ")),
             ]
         );
+        let told = |readings: [Reading; 2]| {
+            let telemetry = record(readings).telemetry(Duration::MAX / 2);
+            !telemetry.throttling_unknown
+        };
+        assert!(told([clock(1980), throttled(&[])]));
+        assert!(!told([clock(1980), clock(1980)]));
         let flapping = (0..100).map(|i| throttled(&hot[..i % 2]));
         assert_eq!(events(flapping).len(), Telemetry::MOST_EVENTS);
     }

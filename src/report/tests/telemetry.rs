@@ -91,6 +91,33 @@ fn the_page_marks_what_was_held_down_and_says_why() {
     assert_eq!(free["energy_j"], Value::Null);
 }
 
+/// Telemetry of its own tells a result that ran freely from one of a device that tells nothing.
+#[test]
+fn what_no_driver_told_is_not_known() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let f = full(&root, "Example GPU");
+    let sizes = [(4096, false), (8192, true)];
+    for (size, throttling_unknown) in sizes {
+        let id = format!("matmul/gpu/cublas/{size}");
+        let mut planted = Planted::new(&id, EventsGated, 5e6);
+        planted.telemetry = Some(Telemetry {
+            throttling_unknown,
+            events: Vec::new(),
+            ..capped()
+        });
+        f.plant(&planted);
+    }
+    let (_, _, summary) = refreshed(&root, dir.path());
+    let rows = summary["benchmarks"].as_array().unwrap();
+    let said = sizes.map(|(size, _)| {
+        let id = format!("matmul/gpu/cublas/{size}");
+        let row = rows.iter().find(|row| row["id"] == id).unwrap();
+        row["throttled"].clone()
+    });
+    assert_eq!(said, [Value::Bool(false), Value::Null]);
+}
+
 /// Whatever is compared carries the clock and the cap, and what ran freely does not.
 #[test]
 fn a_result_under_the_power_cap_carries_its_clock_wherever_it_is_compared() {

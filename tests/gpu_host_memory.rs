@@ -4,9 +4,11 @@
 use std::rc::Rc;
 
 use crossover::device::Gpu;
+use crossover::model::Way;
 use crossover::workload::matmul::{Matmul, Shape, gpu};
 use crossover::workload::nested_sine::{self, NestedSine};
-use crossover::workload::{Routine, RoutineError};
+use crossover::workload::transfer::{self, Kind, Transfer};
+use crossover::workload::{Routine, RoutineError, Workload};
 
 type Ways = Result<Vec<(String, Box<dyn Routine>)>, RoutineError>;
 
@@ -48,6 +50,40 @@ fn sines(sizes: impl IntoIterator<Item = u64>) -> Result<(), RoutineError> {
         each_is_right(&device, &what, pinned)?;
         let staged = nested_sine::transfer_staged_ways(&device, &problem);
         each_is_right(&device, &what, staged)?;
+    }
+    Ok(())
+}
+
+/// Copies are poisoned and compared in pieces of 4 MiB: what is wrong in any of them counts.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn every_byte_of_a_copy_is_poisoned_copied_and_compared() -> Result<(), RoutineError> {
+    let bytes = 2 * (4 << 20) + 5;
+    let device = Rc::new(Gpu::open(0)?);
+    let problem = Rc::new(Transfer::new(bytes));
+    let copy = |way, kind| transfer::copy(&device, &problem, way, kind, 1);
+    let copies = [
+        ("to the device", 1, copy(Way::ToDevice, Kind::Pinned)?),
+        ("to the host", 1, copy(Way::ToHost, Kind::Pageable)?),
+        ("both ways", 2, copy(Way::Both, Kind::Registered)?),
+        (
+            "staged to the device",
+            1,
+            transfer::staged(&device, &problem, Way::ToDevice)?,
+        ),
+        (
+            "staged to the host",
+            1,
+            transfer::staged(&device, &problem, Way::ToHost)?,
+        ),
+    ];
+    for (what, directions, mut routine) in copies {
+        routine.poison()?;
+        device.synchronize()?;
+        let wrong = routine.check()?.error;
+        assert_eq!(wrong, (directions * bytes) as f64, "{what}: all is wrong");
+        routine.run()?;
+        assert_eq!(routine.check()?.error, 0.0, "{what}");
     }
     Ok(())
 }

@@ -102,7 +102,7 @@ impl<W: Workload> Group<W> {
     }
 }
 
-/// Whether the device is too old for an implementation, or the size none that it takes.
+/// Whether the device is too old for an implementation, or it does not take this size.
 fn is_left_out(error: &RoutineError) -> bool {
     let too_old = matches!(error.downcast_ref(), Some(CompileError::TooOld { .. }));
     let absent = error.downcast_ref();

@@ -121,7 +121,7 @@ pub(super) fn fastest_by<T: Copy + Display>(
     candidates: &[T],
     run: impl FnMut(T, u32) -> Duration,
 ) -> T {
-    if let Some(taken) = taken(choice, candidates) {
+    if let Some(taken) = take(choice, candidates) {
         return taken;
     }
     let chosen = fastest_of(candidates, run);
@@ -129,9 +129,9 @@ pub(super) fn fastest_by<T: Copy + Display>(
     chosen
 }
 
-/// The candidate that is chosen already, if it is one of these; what the others need can then be
-/// left out.
-pub(super) fn taken<T: Copy + Display>(choice: &str, candidates: &[T]) -> Option<T> {
+/// The candidate that is chosen already, if it is one of these, and notes that it was asked for. What
+/// the others need can then be left out.
+pub(super) fn take<T: Copy + Display>(choice: &str, candidates: &[T]) -> Option<T> {
     let mut choices = choices();
     let taken = choices.taken(choice, candidates)?;
     choices.note(choice, taken);

@@ -10,8 +10,8 @@ use crate::workload::routine::{Routine, RoutineError};
 const FAILED: Duration = Duration::from_secs(1);
 
 /// Makes what each way needs, and returns the name of the fastest way with what was made for it. It
-/// is chosen once per process and handed over to others, as [`calibrate`] says; where it is chosen
-/// already, only its own is made. `run` runs one of them a number of times, to the end.
+/// is chosen once per process and handed over to others, as [`calibrate`] says; after that, only what
+/// the chosen way needs is made. `run` runs one of them a number of times, to the end.
 ///
 /// # Errors
 /// Where something cannot be made; the error of a way that poisons the context, or of one where none
@@ -29,7 +29,7 @@ pub(super) fn fastest<W: Copy, M>(
     let names: Vec<String> = ways.iter().map(|&way| name(way)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let at = |name: &str| names.iter().position(|other| *other == name);
-    if let Some(taken) = calibrate::taken(choice, &names) {
+    if let Some(taken) = calibrate::take(choice, &names) {
         let way = ways[at(taken).unwrap_or_default()];
         return Ok((taken.to_owned(), make(way)?));
     }

@@ -137,7 +137,7 @@ impl FromPinned {
         gpu.bind()?;
         let n = problem.len();
         let mut to = gpu.alloc_pinned(n)?;
-        // Writing it makes the system provide the pages before anything is timed.
+        // Nothing may be read before it is written.
         fill(pinned_mut(&mut to)?, POISON);
         Ok(Self {
             queue: None,

@@ -92,6 +92,7 @@ impl HostBuffer {
         };
         let address = NonNull::new(address).expect("the driver and Vec give no null pointer");
         if owned.is_empty() {
+            // By this managed memory gets its pages, and nothing is read before it is written.
             // SAFETY: `len` bytes, just allocated by the driver.
             unsafe { address.as_ptr().write_bytes(1, len) };
         }

@@ -73,7 +73,7 @@ impl Transfer {
         let mut different = 0;
         for (piece, pattern) in self.pattern.chunks(PIECE).enumerate() {
             let arrived = &mut arrived[..pattern.len()];
-            // Else a piece that was not copied could pass as the one before it.
+            // A piece that was not copied must not pass, whatever the pattern.
             make_wrong(arrived, pattern);
             let from = device.slice(piece * PIECE..piece * PIECE + pattern.len());
             gpu.stream()
@@ -99,7 +99,8 @@ impl Workload for Transfer {
     }
 
     fn host_bytes(size: u64) -> u64 {
-        4 * size
+        // The pattern, and what is copied in each direction.
+        3 * size
     }
 
     fn device_bytes(size: u64) -> u64 {
@@ -131,7 +132,7 @@ pub fn cost_both_ways(size: u64) -> Cost {
     }
 }
 
-/// What a comparison found that counted so many bytes that differ.
+/// The result of a comparison that found so many wrong bytes.
 pub(super) fn verified(different: usize) -> Verified {
     Verified {
         error: different as f64,

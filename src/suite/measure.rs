@@ -21,10 +21,10 @@ use crate::suite::journal::Journal;
 use crate::suite::machine::Machine;
 use crate::suite::missing::{Missing, failed, skipped};
 use crate::suite::sampler::{Progress, Sampler};
-use crate::suite::sampling::{FEWEST_SAMPLES, Pace, SamplingPlan};
+use crate::suite::sampling::{FEWEST_SAMPLES, Pace, Samples, SamplingPlan};
 use crate::suite::settings::Settings;
 use crate::suite::turns::{Said, Turns};
-use crate::timing::{CudaError, CudaTime, TimingError, catch_panic};
+use crate::timing::{Clock, CudaError, CudaTime, TimingError, catch_panic};
 use crate::workload::calibrate;
 use crate::workload::routine::{Routine, Workload};
 
@@ -60,10 +60,8 @@ enum Timing {
 /// How a routine is sampled.
 struct Sampling {
     timing: Timing,
-    samples: usize,
-    measurement: Duration,
     warm_up: Duration,
-    mode: SamplingMode,
+    samples: Samples,
 }
 
 /// What becomes of an unsteady result.
@@ -347,14 +345,16 @@ impl Measuring<'_> {
         routine: &mut dyn Routine,
     ) -> Result<Sampling, Missing> {
         let nothing = Duration::from_nanos(1);
-        // A routine that times itself has measured already: Criterion's planning by the host
-        // clock would ask it for billions of iterations.
+        // A routine that times itself has measured already, and returns at once: in more time
+        // Criterion would plan billions of iterations, in less it would print a warning.
         let mut plan = Sampling {
             timing: Timing::Own,
-            samples: FEWEST_SAMPLES,
-            measurement: nothing,
             warm_up: nothing,
-            mode: SamplingMode::Flat,
+            samples: Samples {
+                count: FEWEST_SAMPLES,
+                measurement: Duration::from_micros(100),
+                mode: SamplingMode::Flat,
+            },
         };
         if routine.time(1).transpose()?.is_none() {
             let start = Instant::now();
@@ -364,13 +364,14 @@ impl Measuring<'_> {
             }
             let iteration = start.elapsed();
             pace.note(bench.row.function(), &bench.cost, bench.size, iteration);
-            let (samples, measurement) = self.sampling.for_iteration(iteration);
+            let warm_up = self.sampling.warm_up;
+            // Behind a gate the warm-up's first call runs its one iteration twice.
+            let is_doubled = bench.row.clock == Clock::EventsGated && iteration > warm_up;
+            let seen = if is_doubled { 2 * iteration } else { iteration };
             plan = Sampling {
                 timing: Timing::Clock,
-                samples,
-                measurement,
-                warm_up: self.sampling.warm_up,
-                mode: SamplingMode::Auto,
+                warm_up,
+                samples: self.sampling.for_iteration(seen),
             };
         }
         if self.turns.is_some() {
@@ -378,20 +379,27 @@ impl Measuring<'_> {
             // must not warn that the samples, with the other side's turns between them, take longer
             // than planned.
             plan.warm_up = nothing;
-            plan.measurement = Duration::from_secs(1_000);
-            plan.mode = SamplingMode::Flat;
+            plan.samples.measurement = Duration::from_secs(1_000);
+            plan.samples.mode = SamplingMode::Flat;
         }
         Ok(plan)
     }
 
     /// Makes Criterion sample as planned, unless the command line says otherwise.
     fn configure(&self, plots: &mut Plots<'_>, plan: &Sampling) {
-        plots.sampling_mode(plan.mode);
+        let Samples {
+            count,
+            measurement,
+            mode,
+        } = plan.samples;
+        let is_planned = self.turns.is_some()
+            || !(self.arguments.gave("sample-size") || self.arguments.gave("measurement-time"));
+        plots.sampling_mode(if is_planned { mode } else { SamplingMode::Auto });
         if !self.arguments.gave("sample-size") {
-            plots.sample_size(plan.samples);
+            plots.sample_size(count);
         }
         if self.turns.is_some() || !self.arguments.gave("measurement-time") {
-            plots.measurement_time(plan.measurement);
+            plots.measurement_time(measurement);
         }
         if self.turns.is_some() || !self.arguments.gave("warm-up-time") {
             plots.warm_up_time(plan.warm_up);

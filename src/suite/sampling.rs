@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use criterion::SamplingMode;
+
 use crate::model::cost::Cost;
 use crate::presentation::units;
 use crate::suite::settings::Profile;
@@ -72,17 +74,45 @@ impl SamplingPlan {
         (sample / ns).max(1.0) as u64
     }
 
-    /// Samples and measurement time for a routine whose iteration takes about `iteration`:
-    /// slow ones get fewer samples, and time enough that Criterion does not complain.
-    pub(super) fn for_iteration(&self, iteration: Duration) -> (usize, Duration) {
+    /// The samples of a routine whose iteration takes about `iteration`. Slow ones get fewer, and
+    /// more time. Each has at least two iterations: with one Criterion prints a warning, which says
+    /// to change settings that the suite has chosen.
+    pub(super) fn for_iteration(&self, iteration: Duration) -> Samples {
         let iteration = iteration.max(Duration::from_nanos(1));
-        let fit = self.measurement.as_nanos() / iteration.as_nanos();
-        let samples = usize::try_from(fit)
+        // Of k iterations in the k-th sample, or of a multiple of that.
+        let linear = iteration.mul_f64((self.samples * (self.samples + 1) / 2) as f64);
+        if linear.mul_f64(UNSURE) <= self.measurement {
+            return Samples {
+                count: self.samples,
+                measurement: self.measurement,
+                mode: SamplingMode::Linear,
+            };
+        }
+        let fit = self.measurement.as_nanos() / (2 * iteration.as_nanos());
+        let count = usize::try_from(fit)
             .unwrap_or(usize::MAX)
             .clamp(FEWEST_SAMPLES, self.samples);
-        let needed = iteration.mul_f64(1.1 * samples as f64);
-        (samples, self.measurement.max(needed))
+        // Criterion rounds the iterations of a sample up: to two, should it find the iteration up to
+        // half slower, or up to a quarter faster.
+        let needed = iteration.mul_f64(1.5 * count as f64);
+        Samples {
+            count,
+            measurement: self.measurement.max(needed),
+            mode: SamplingMode::Flat,
+        }
     }
+}
+
+/// Criterion may find an iteration this much slower than its plan has it.
+const UNSURE: f64 = 1.25;
+
+/// How many samples are taken, and how.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Samples {
+    pub(super) count: usize,
+    /// The time that Criterion plans for all of them.
+    pub(super) measurement: Duration,
+    pub(super) mode: SamplingMode,
 }
 
 /// How long an iteration of each implementation took at the size before. From that the next size is
@@ -130,15 +160,40 @@ mod tests {
     #[test]
     fn slow_iterations_get_fewer_samples_and_time_enough() {
         let plan = SamplingPlan::of(Profile::Default);
-        let (samples, time) = plan.for_iteration(Duration::from_micros(3));
-        assert_eq!((samples, time), (plan.samples, plan.measurement));
-        let (samples, time) = plan.for_iteration(Duration::from_secs(1));
-        assert_eq!(samples, FEWEST_SAMPLES);
-        assert_eq!(time, Duration::from_secs(11));
-        let (samples, _) = plan.for_iteration(plan.measurement.mul_f64(1.0 / 12.5));
-        assert_eq!(samples, 12);
-        let (samples, _) = plan.for_iteration(Duration::ZERO);
-        assert_eq!(samples, plan.samples);
+        for fast in [Duration::ZERO, Duration::from_micros(3)] {
+            let samples = plan.for_iteration(fast);
+            assert_eq!(samples.count, plan.samples);
+            assert_eq!(samples.measurement, plan.measurement);
+        }
+        let samples = plan.for_iteration(Duration::from_secs(1));
+        assert_eq!(samples.count, FEWEST_SAMPLES);
+        assert_eq!(samples.measurement, Duration::from_secs(15));
+        let samples = plan.for_iteration(plan.measurement.mul_f64(1.0 / 25.0));
+        assert_eq!(samples.count, 12);
+    }
+
+    /// As Criterion computes it, where it finds the iteration somewhat faster or slower.
+    #[test]
+    fn every_sample_has_two_iterations_and_slow_ones_no_more() {
+        for profile in [Profile::Quick, Profile::Default, Profile::Full] {
+            let plan = SamplingPlan::of(profile);
+            for exponent in -90..10 {
+                let planned = Duration::from_secs_f64(1.26f64.powi(exponent));
+                let samples = plan.for_iteration(planned);
+                for found in [0.8, 1.0, 1.2].map(|off| planned.mul_f64(off)) {
+                    let count = samples.count as f64;
+                    let runs = match samples.mode {
+                        SamplingMode::Linear => count * (count + 1.0) / 2.0,
+                        _ => count,
+                    };
+                    let fit = samples.measurement.as_secs_f64() / found.as_secs_f64() / runs;
+                    assert!(fit > 1.0, "{profile:?} {planned:?}: {fit}");
+                    if planned > plan.measurement {
+                        assert!(fit <= 2.0, "{profile:?} {planned:?}: {fit}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -35,14 +35,11 @@ pub(crate) fn slowed(benchmark: &Benchmark) -> Vec<&str> {
 /// Whether there was throttling; `None` where that is not known.
 pub(crate) fn throttled(benchmark: &Benchmark) -> Option<bool> {
     let after = benchmark.throttle_reasons.as_ref().map(|r| !r.is_empty());
-    let telemetry = benchmark.telemetry.as_ref();
-    let meanwhile = telemetry
-        .filter(|seen| !seen.throttling_unknown)
-        .map(|_| events(benchmark).any(|e| e.kind == TelemetryEventKind::ThrottlingSetIn));
-    [after, meanwhile]
-        .into_iter()
-        .flatten()
-        .reduce(|a, b| a || b)
+    let told = (benchmark.telemetry.as_ref()).filter(|seen| !seen.throttling_unknown);
+    let set_in = |e: &TelemetryEvent| e.kind == TelemetryEventKind::ThrottlingSetIn;
+    let meanwhile = told.map(|seen| seen.events.iter().any(set_in));
+    // What is known is more than `None`, and true more than false.
+    after.max(meanwhile)
 }
 
 /// A result of a device whose clock the power cap held down.

@@ -12,7 +12,7 @@ use crate::suite::plan::Planned;
 use crate::suite::settings::Profile;
 use crate::timing::{Clock, Rate};
 use crate::workload::awaited;
-use crate::workload::routine::{Made, Workload};
+use crate::workload::routine::{Made, Routine, Workload};
 
 type MakeCpu<W> = Box<dyn Fn(&Rc<W>) -> Made>;
 type MakeGpu<W> = Box<dyn Fn(&Rc<Gpu>, &Rc<W>) -> Made>;
@@ -263,6 +263,15 @@ impl<W> Implementation<W> {
 
     pub(super) fn is_gpu(&self) -> bool {
         self.device() == Device::Gpu
+    }
+
+    /// Kernel or graph launches of an iteration; 0 on the CPU, whose time must not contain a wait for
+    /// the device.
+    pub(super) fn launches_of(&self, routine: &dyn Routine) -> u32 {
+        match self.is_gpu() {
+            true => routine.launches().max(1),
+            false => 0,
+        }
     }
 
     /// `cpu/<name>` or `gpu/<name>`: the function part of Criterion's id.

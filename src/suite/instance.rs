@@ -5,7 +5,7 @@ use std::path::Path;
 
 use criterion::{AxisScale, BenchmarkGroup, Criterion, PlotConfiguration, PlottingBackend};
 
-use crate::suite::sampling::SamplingPlan;
+use crate::suite::sampling_plan::SamplingPlan;
 use crate::timing::CudaTime;
 
 /// A group of Criterion's.

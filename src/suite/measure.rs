@@ -21,7 +21,7 @@ use crate::suite::journal::Journal;
 use crate::suite::machine::Machine;
 use crate::suite::missing::{Missing, failed, skipped};
 use crate::suite::sampler::{Progress, Sampler};
-use crate::suite::sampling::{FEWEST_SAMPLES, Pace, Samples, SamplingPlan};
+use crate::suite::sampling_plan::{FEWEST_SAMPLES, Pace, Samples, SamplingPlan};
 use crate::suite::settings::Settings;
 use crate::suite::turns::{Said, Turns};
 use crate::timing::{Clock, CudaError, CudaTime, TimingError, catch_panic};
@@ -415,16 +415,12 @@ impl Measuring<'_> {
         routine: &mut dyn Routine,
         watch: Option<&Watch>,
     ) -> Result<(), Missing> {
-        let launches = match bench.row.is_gpu() {
-            true => routine.launches().max(1),
-            false => 0,
-        };
         let mut sampler = Sampler {
             id: bench.id,
             time: self.time,
             machine: self.machine,
             clock: bench.row.clock,
-            launches,
+            launches: bench.row.launches_of(routine),
             routine,
             watch,
             turns: self.turns,

@@ -20,7 +20,7 @@ pub(crate) mod profiles;
 pub(crate) mod progress;
 pub(crate) mod runner;
 mod sampler;
-pub(crate) mod sampling;
+pub(crate) mod sampling_plan;
 pub(crate) mod session;
 pub(crate) mod settings;
 pub(crate) mod turns;

@@ -22,7 +22,7 @@ use crate::suite::instance::{instance, plots, profiled};
 use crate::suite::interrupt;
 use crate::suite::plan::Planned;
 use crate::suite::profiles::Profiles;
-use crate::suite::sampling::{Pace, SamplingPlan};
+use crate::suite::sampling_plan::{Pace, SamplingPlan};
 use crate::suite::session::Session;
 use crate::suite::settings::{Profile, Settings, unknown_variables};
 use crate::suite::turns::Turns;

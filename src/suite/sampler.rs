@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::machine::monitor::watch::Watch;
 use crate::suite::machine::Machine;
-use crate::suite::sampling::SamplingPlan;
+use crate::suite::sampling_plan::SamplingPlan;
 use crate::suite::turns::{Said, Turns};
 use crate::timing::{Clock, CudaTime, TimingError};
 use crate::workload::routine::{Routine, RoutineError};
@@ -16,8 +16,7 @@ pub(super) struct Sampler<'a> {
     pub(super) time: &'a CudaTime,
     pub(super) machine: &'a Machine,
     pub(super) clock: Clock,
-    /// Kernel or graph launches of an iteration; 0 on the CPU, whose time must not contain a wait
-    /// for the device.
+    /// Of an iteration; 0 on the CPU.
     pub(super) launches: u32,
     pub(super) routine: &'a mut dyn Routine,
     pub(super) watch: Option<&'a Watch>,

@@ -26,7 +26,7 @@ use crate::suite::missing::Missing;
 use crate::suite::nearest::nearest_id;
 use crate::suite::profiles::Profiles;
 use crate::suite::progress::Progress;
-use crate::suite::sampling::{Pace, SamplingPlan};
+use crate::suite::sampling_plan::{Pace, SamplingPlan};
 use crate::suite::settings::{Profile, Settings};
 use crate::suite::turns::{Said, Turns};
 use crate::timing::{CudaTime, catch_panic};

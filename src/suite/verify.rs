@@ -10,7 +10,7 @@ use crate::model::id::{self, Device};
 use crate::model::topic::Truth;
 use crate::suite::group::{Group, Implementation, Make};
 use crate::suite::missing::with_causes;
-use crate::suite::sampling::FEWEST_SAMPLES;
+use crate::suite::sampling_plan::FEWEST_SAMPLES;
 use crate::timing::Launch;
 use crate::workload::routine::{Routine, RoutineError, Workload};
 use crate::workload::timing_methods::SPIN;

@@ -34,8 +34,7 @@ pub(crate) struct TakingTurns {
 struct Side {
     function: String,
     clock: Clock,
-    /// Kernel or graph launches of an iteration; 0 on the CPU, whose time must not contain a wait
-    /// for the device.
+    /// Of an iteration; 0 on the CPU.
     launches: u32,
     routine: Box<dyn Routine>,
     /// Iterations of a sample.
@@ -73,10 +72,7 @@ impl<W: Workload> Group<W> {
                 Make::Cpu(make) => make(&problem)?,
                 Make::Gpu(make) => make(&with.machine.gpu(&with.time)?, &problem)?,
             };
-            let launches = match row.is_gpu() {
-                true => routine.launches().max(1),
-                false => 0,
-            };
+            let launches = row.launches_of(&*routine);
             let mut side = Side {
                 function: row.function(),
                 clock: row.clock,

@@ -62,14 +62,11 @@ impl FromPinned {
         let mut this = Self::new(gpu, problem)?;
         let Shape { batch, m, n, k } = problem.shape;
         let choice = format!("{batch} products of {m} x {k} x {n} from pinned memory");
-        let (chosen, queue) = trial::fastest(
-            &choice,
-            &ways(problem.shape),
-            |way| way.to_string(),
-            |way| this.queue(way),
-            // SAFETY: the memory lives in `this`, and nothing else uses it.
-            |queue, times| Ok((0..times).try_for_each(|_| unsafe { queue.run() })?),
-        )?;
+        let ways = ways(problem.shape);
+        // SAFETY: the memory lives in `this`, and nothing else uses it; the context is current on this
+        // thread since it was allocated.
+        let (chosen, queue) =
+            unsafe { trial::fastest_queue(&choice, &ways, |way| this.queue(way)) }?;
         this.notes = vec![chosen];
         this.queue = Some(queue);
         Ok(this)

@@ -120,14 +120,11 @@ impl FromPinned {
     pub(super) fn fastest(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Self, RoutineError> {
         let mut this = Self::new(gpu, problem)?;
         let choice = format!("nested sine of {} values from pinned memory", problem.len());
-        let (chosen, queue) = trial::fastest(
-            &choice,
-            &ways(problem.len()),
-            |way| way.to_string(),
-            |way| this.queue(way),
-            // SAFETY: the memory lives in `this`, and nothing else uses it.
-            |queue, times| Ok((0..times).try_for_each(|_| unsafe { queue.run() })?),
-        )?;
+        let ways = ways(problem.len());
+        // SAFETY: the memory lives in `this`, and nothing else uses it; the context is current on this
+        // thread since it was allocated.
+        let (chosen, queue) =
+            unsafe { trial::fastest_queue(&choice, &ways, |way| this.queue(way)) }?;
         this.notes = vec![chosen];
         this.queue = Some(queue);
         Ok(this)

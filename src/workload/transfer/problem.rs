@@ -1,5 +1,7 @@
 //! The bytes that are copied, and what a copy costs.
 
+use std::ops::Range;
+
 use cudarc::driver::CudaSlice;
 use rayon::prelude::*;
 
@@ -42,13 +44,12 @@ impl Transfer {
         gpu: &Gpu,
         device: &mut CudaSlice<u8>,
     ) -> Result<(), CudaError> {
-        let mut wrong = vec![0; PIECE.min(self.pattern.len())];
-        for (piece, pattern) in self.pattern.chunks(PIECE).enumerate() {
-            let wrong = &mut wrong[..pattern.len()];
-            make_wrong(wrong, pattern);
-            let mut to = device.slice_mut(piece * PIECE..piece * PIECE + pattern.len());
+        let mut wrong = Vec::new();
+        for (range, pattern) in self.pieces() {
+            wrong.resize(pattern.len(), 0);
+            make_wrong(&mut wrong, pattern);
             gpu.stream()
-                .memcpy_htod(wrong, &mut to)
+                .memcpy_htod(&wrong, &mut device.slice_mut(range))
                 .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))?;
             // The next piece is written to the same memory.
             gpu.synchronize()?;
@@ -69,20 +70,25 @@ impl Transfer {
         gpu: &Gpu,
         device: &CudaSlice<u8>,
     ) -> Result<usize, CudaError> {
-        let mut arrived = vec![0; PIECE.min(self.pattern.len())];
+        let mut arrived = Vec::new();
         let mut different = 0;
-        for (piece, pattern) in self.pattern.chunks(PIECE).enumerate() {
-            let arrived = &mut arrived[..pattern.len()];
+        for (range, pattern) in self.pieces() {
+            arrived.resize(pattern.len(), 0);
             // A piece that was not copied must not pass, whatever the pattern.
-            make_wrong(arrived, pattern);
-            let from = device.slice(piece * PIECE..piece * PIECE + pattern.len());
+            make_wrong(&mut arrived, pattern);
             gpu.stream()
-                .memcpy_dtoh(&from, arrived)
+                .memcpy_dtoh(&device.slice(range), &mut arrived)
                 .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;
             gpu.synchronize()?;
-            different += differences(arrived, pattern);
+            different += differences(&arrived, pattern);
         }
         Ok(different)
+    }
+
+    /// The pieces of the pattern, each with its place.
+    fn pieces(&self) -> impl Iterator<Item = (Range<usize>, &[u8])> {
+        let pieces = self.pattern.chunks(PIECE).enumerate();
+        pieces.map(|(i, piece)| (i * PIECE..i * PIECE + piece.len(), piece))
     }
 }
 

@@ -273,6 +273,20 @@ pub(crate) mod tests {
     }
     use crate::profile::report::Place;
 
+    pub(crate) fn range(
+        name: &str,
+        within: Option<usize>,
+        start: u64,
+        end: impl Into<Option<u64>>,
+    ) -> RangeRecord {
+        RangeRecord {
+            name: name.to_owned(),
+            within,
+            start,
+            end: end.into(),
+        }
+    }
+
     pub(crate) fn kernel(name: &str) -> Work {
         Work::Kernel {
             name: name.to_owned(),

@@ -123,9 +123,8 @@ pub(super) fn median(sorted: &[u64]) -> f64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::recording::RangeRecord;
     use super::super::recording::Raw;
-    use super::super::recording::tests::{call, kernel, upload, window, work};
+    use super::super::recording::tests::{call, kernel, range, upload, window, work};
     use super::*;
 
     #[test]
@@ -172,12 +171,6 @@ mod tests {
 
     #[test]
     fn a_range_has_the_work_launched_in_it_and_in_those_within() {
-        let range = |name: &str, within, start, end| RangeRecord {
-            name: name.to_owned(),
-            within,
-            start,
-            end: Some(end),
-        };
         let recording = Recording {
             steady: window(&[(0, 100, Some(500))]),
             ranges: vec![

@@ -265,8 +265,8 @@ impl Threads {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recording::tests::{call, kernel, upload, window, work};
-    use super::super::recording::{RangeRecord, Raw};
+    use super::super::recording::Raw;
+    use super::super::recording::tests::{call, kernel, range, upload, window, work};
     use super::*;
 
     fn recording() -> Recording {
@@ -276,12 +276,7 @@ mod tests {
         other_stream.stream = 9;
         Recording {
             singles: vec![window(&[(1000, 1100, Some(1300))])],
-            ranges: vec![RangeRecord {
-                name: "step".to_owned(),
-                within: None,
-                start: 1005,
-                end: None,
-            }],
+            ranges: vec![range("step", None, 1005, None)],
             raw: Raw {
                 calls: vec![call("cuLaunchKernel", 1010, 1020, 1), second],
                 work: vec![
@@ -329,12 +324,6 @@ mod tests {
 
     #[test]
     fn ranges_of_several_threads_have_rows_of_their_own() {
-        let range = |name: &str, within, start, end| RangeRecord {
-            name: name.to_owned(),
-            within,
-            start,
-            end: Some(end),
-        };
         let recording = Recording {
             ranges: vec![
                 range("load", None, 1000, 1050),

@@ -227,20 +227,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::analyse::{About, analyse};
-    use super::super::recording::tests::{call, kernel, upload, window, work};
-    use super::super::recording::{RangeRecord, Raw};
+    use super::super::recording::Raw;
+    use super::super::recording::tests::{call, kernel, range, upload, window, work};
     use super::*;
 
     fn recording() -> Recording {
         Recording {
             steady: window(&[(10_000, 10_100, None), (10_100, 10_200, Some(10_900))]),
             singles: vec![window(&[(1_000, 1_100, Some(1_500))])],
-            ranges: vec![RangeRecord {
-                name: "step".to_owned(),
-                within: None,
-                start: 1_001,
-                end: Some(1_050),
-            }],
+            ranges: vec![range("step", None, 1_001, 1_050)],
             raw: Raw {
                 calls: vec![
                     call("cuLaunchKernel", 1_010, 1_020, 1),
@@ -314,12 +309,6 @@ mod tests {
 
     #[test]
     fn ranges_of_two_threads_do_not_share_a_row() {
-        let range = |name: &str, within, start, end| RangeRecord {
-            name: name.to_owned(),
-            within,
-            start,
-            end,
-        };
         let recording = Recording {
             ranges: vec![
                 // Of a worker that goes on from the first window to the end.

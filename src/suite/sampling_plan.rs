@@ -16,7 +16,7 @@ pub(super) struct SamplingPlan {
     pub(super) measurement: Duration,
     pub(super) samples: usize,
     /// Resamples of the bootstrap. Criterion's plots of each estimate's distribution cost as many
-    /// exponentials for each of 500 points: 20 ms per 1,000 resamples on an EPYC.
+    /// exponentials for each of 500 points: 25 ms per 1,000 resamples on an EPYC.
     pub(super) resamples: usize,
     /// A benchmark with longer iterations is left out; `None` measures all.
     pub(super) longest_iteration: Option<Duration>,

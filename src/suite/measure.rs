@@ -20,8 +20,9 @@ use crate::suite::interrupt;
 use crate::suite::journal::Journal;
 use crate::suite::machine::Machine;
 use crate::suite::missing::{Missing, failed, skipped};
+use crate::suite::pace::{Forecast, Pace};
 use crate::suite::sampler::{Progress, Sampler};
-use crate::suite::sampling_plan::{FEWEST_SAMPLES, Pace, Samples, SamplingPlan};
+use crate::suite::sampling_plan::{FEWEST_SAMPLES, Samples, SamplingPlan};
 use crate::suite::settings::Settings;
 use crate::suite::turns::{Said, Turns};
 use crate::timing::{Clock, CudaError, CudaTime, TimingError, catch_panic};
@@ -95,10 +96,8 @@ impl Measuring<'_> {
         if let Some(reason) = self.machine.too_small_for(host_bytes, device_bytes) {
             return Err(Missing::Skipped(reason));
         }
-        if let Some(limit) = self.sampling.longest_iteration
-            && let Some(reason) = pace.too_slow(&row.function(), &bench.cost, size, limit)
-        {
-            return Err(Missing::Skipped(reason));
+        if let Some(limit) = self.sampling.longest_iteration {
+            self.leave_out_if_longer(limit, bench, pace)?;
         }
         if self.arguments.saves {
             self.journal.begin(row.is_gpu(), self.machine, self.time)?;
@@ -337,8 +336,61 @@ impl Measuring<'_> {
         Ok(())
     }
 
+    /// Leaves a benchmark out if one iteration takes longer than `limit`. To know that, some smaller
+    /// sizes may have to be run once.
+    fn leave_out_if_longer<W: Workload>(
+        &self,
+        limit: Duration,
+        bench: &Bench<'_, W>,
+        pace: &mut Pace,
+    ) -> Result<(), Missing> {
+        let Bench { group, row, .. } = *bench;
+        let sizes = group.sizes_of(row).of(self.settings.profile).iter();
+        let smaller: Vec<u64> = sizes.copied().filter(|size| *size < bench.size).collect();
+        let cost = |size| group.cost_of(row, size);
+        loop {
+            match pace.forecast(&row.function(), bench.size, &smaller, cost, limit) {
+                Forecast::Runs => return Ok(()),
+                Forecast::TooLong(reason) => return Err(Missing::Skipped(reason)),
+                Forecast::RunFirst(size) => {
+                    let run = || -> Result<(), Missing> {
+                        let mut routine = self.make(bench, &Rc::new(W::new(size)))?;
+                        self.run_once(&mut *routine)?;
+                        self.iteration(bench, size, pace, &mut *routine).map(drop)
+                    };
+                    catch_panic(run).map_err(failed)??;
+                }
+            }
+        }
+    }
+
+    /// Runs a warm iteration at a size, and keeps how long it took; `None` of a routine that times
+    /// itself.
+    fn iteration<W: Workload>(
+        &self,
+        bench: &Bench<'_, W>,
+        size: u64,
+        pace: &mut Pace,
+        routine: &mut dyn Routine,
+    ) -> Result<Option<Duration>, Missing> {
+        let function = bench.row.function();
+        if routine.time(1).transpose()?.is_some() {
+            pace.note_times_itself(function);
+            return Ok(None);
+        }
+        let start = Instant::now();
+        routine.run()?;
+        if bench.row.is_gpu() {
+            self.wait()?;
+        }
+        let iteration = start.elapsed();
+        let cost = bench.group.cost_of(bench.row, size);
+        pace.note(function, &cost, size, iteration);
+        Ok(Some(iteration))
+    }
+
     /// Chooses the number of samples and their time by one warm iteration.
-    fn plan<W>(
+    fn plan<W: Workload>(
         &self,
         bench: &Bench<'_, W>,
         pace: &mut Pace,
@@ -356,17 +408,11 @@ impl Measuring<'_> {
                 mode: SamplingMode::Flat,
             },
         };
-        if routine.time(1).transpose()?.is_none() {
-            let start = Instant::now();
-            routine.run()?;
-            if bench.row.is_gpu() {
-                self.wait()?;
-            }
-            let iteration = start.elapsed();
-            pace.note(bench.row.function(), &bench.cost, bench.size, iteration);
+        if let Some(iteration) = self.iteration(bench, bench.size, pace, routine)? {
             let warm_up = self.sampling.warm_up;
-            // Behind a gate the warm-up's first call runs its one iteration twice.
-            let is_doubled = bench.row.clock == Clock::EventsGated && iteration > warm_up;
+            // Behind a gate the warm-up's first call runs its one iteration twice, and Criterion takes
+            // both for one if it calls no second time.
+            let is_doubled = bench.row.clock == Clock::EventsGated && 2 * iteration > warm_up;
             let seen = if is_doubled { 2 * iteration } else { iteration };
             plan = Sampling {
                 timing: Timing::Clock,

@@ -15,6 +15,7 @@ pub(crate) mod machine;
 pub(crate) mod measure;
 pub(crate) mod missing;
 mod nearest;
+mod pace;
 pub(crate) mod plan;
 pub(crate) mod profiles;
 pub(crate) mod progress;

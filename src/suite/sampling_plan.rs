@@ -1,12 +1,9 @@
 //! How many samples a benchmark gets, and for how long.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use criterion::SamplingMode;
 
-use crate::model::cost::Cost;
-use crate::presentation::units;
 use crate::suite::settings::Profile;
 
 /// How long and how often a benchmark is sampled.
@@ -115,44 +112,6 @@ pub(super) struct Samples {
     pub(super) mode: SamplingMode,
 }
 
-/// How long an iteration of each implementation took at the size before. From that the next size is
-/// estimated, so that one beyond the limit of the `full` profile is left out without running it.
-#[derive(Default)]
-pub(super) struct Pace(HashMap<String, (f64, Duration)>);
-
-impl Pace {
-    /// Keeps how long an iteration of `function` took.
-    pub(super) fn note(&mut self, function: String, cost: &Cost, size: u64, iteration: Duration) {
-        self.0.insert(function, (work(cost, size), iteration));
-    }
-
-    /// Why an iteration of `function` should not be tried, in a sentence.
-    pub(super) fn too_slow(
-        &self,
-        function: &str,
-        cost: &Cost,
-        size: u64,
-        limit: Duration,
-    ) -> Option<String> {
-        let (before, took) = self.0.get(function)?;
-        let expected = took.mul_f64(work(cost, size) / before);
-        (expected > limit).then(|| {
-            format!(
-                "one iteration would take about {}, more than the {} that a benchmark may; \
-                 a faster machine runs it",
-                units::time(expected.as_nanos() as f64),
-                units::time(limit.as_nanos() as f64)
-            )
-        })
-    }
-}
-
-/// What an iteration's time is taken to grow with: the larger of its operations and its bytes.
-fn work(cost: &Cost, size: u64) -> f64 {
-    let known = [cost.flop, cost.bytes].into_iter().flatten();
-    known.fold(size as f64, f64::max)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,22 +153,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn a_size_that_would_take_too_long_is_named() {
-        let cost = |n: u64| Cost {
-            flop: Some(2.0 * (n as f64).powi(3)),
-            ..Cost::default()
-        };
-        let limit = Duration::from_secs(3);
-        let mut pace = Pace::default();
-        let reason = |pace: &Pace, n| pace.too_slow("cpu/naive", &cost(n), n, limit);
-        assert_eq!(reason(&pace, 1 << 20), None);
-        pace.note("cpu/naive".to_owned(), &cost(512), 512, limit / 8);
-        assert_eq!(reason(&pace, 1024), None);
-        let reason = reason(&pace, 2048).unwrap();
-        assert!(reason.contains("about 24.0 s"), "{reason}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod files;
 mod run;
 mod settings;
 mod signals;
+mod too_long;
 mod turns;
 
 use std::process::ExitCode;
@@ -72,7 +73,13 @@ fn groups() -> Vec<AnyGroup> {
         Cost::default()
     })
     .with(Implementation::cpu("two", two_modes));
-    let mut groups: Vec<AnyGroup> = vec![sound.into(), faulty.into(), choice.into(), modes.into()];
+    let mut groups: Vec<AnyGroup> = vec![
+        sound.into(),
+        faulty.into(),
+        choice.into(),
+        modes.into(),
+        too_long::group().into(),
+    ];
     #[cfg(unix)]
     if std::env::var_os(signals::RECORDS).is_some() {
         let recorded = Group::new("recorded", sizes(), None, |_| Cost::default())
@@ -172,6 +179,7 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         ("a_small_container", settings::little_memory),
         ("one_cause_is_one_line", settings::one_cause_one_line),
+        ("only_what_is_too_long_is_left_out", too_long::left_out),
         ("what_was_loaded_is_not_measured", settings::load_baseline),
     ];
     let trials = tests.iter().map(|&(name, test)| {

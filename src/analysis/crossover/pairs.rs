@@ -301,6 +301,13 @@ fn compare(
             found[i].headline = true;
             if let Some((asked, answer)) = answer.filter(|_| at.is_some()) {
                 found[i].confirm(asked, *answer);
+                // The processes' sizes may be others than the run's own, and what was unsteady counts.
+                let (ours, theirs) = (ours.with_unsteady(), theirs.with_unsteady());
+                if let Some(gpu) = found[i].gpu_series(&theirs) {
+                    let (crossing, largest) = (&found[i].crossing, found[i].speedup_size);
+                    let names = best_cpu(&ours).1;
+                    found[i].benchmarks = rests_on(&ours, gpu, &names, crossing, largest);
+                }
             }
         }
     }
@@ -341,26 +348,7 @@ fn one(
         .find(|(size, _)| *size >= at)
         .or(names.last())
         .map(|(_, name)| name.clone())?;
-    let mut sizes: Vec<f64> = crossing
-        .changes
-        .iter()
-        .flat_map(|c| [c.bracket.0, c.bracket.1])
-        .collect();
-    sizes.push(largest);
-    let mut benchmarks = Vec::new();
-    for size in sizes {
-        benchmarks.extend(ids_near(series, size));
-        let best_here = names.iter().find(|(s, _)| *s >= size).or(names.last());
-        if let Some((_, name)) = best_here
-            && let Some(cpu) = group
-                .on(Device::Cpu)
-                .find(|s| s.implementation == *name && s.measures_work())
-        {
-            benchmarks.extend(ids_near(cpu, size));
-        }
-    }
-    benchmarks.sort();
-    benchmarks.dedup();
+    let benchmarks = rests_on(group, series, names, &crossing, largest);
     Some(Found {
         group: group.name.clone(),
         topic: group.topic.clone(),
@@ -379,6 +367,33 @@ fn one(
         capped: None,
         benchmarks,
     })
+}
+
+/// Ids of both curves around each change and at the largest size.
+fn rests_on(
+    ours: &Group,
+    gpu: &Series,
+    names: &[(f64, String)],
+    crossing: &Crossing,
+    largest: f64,
+) -> Vec<String> {
+    let around = crossing.changes.iter();
+    let around = around.flat_map(|change| [change.bracket.0, change.bracket.1]);
+    let mut benchmarks = Vec::new();
+    for size in around.chain([largest]) {
+        benchmarks.extend(ids_near(gpu, size));
+        let best_here = names.iter().find(|(s, _)| *s >= size).or(names.last());
+        if let Some((_, name)) = best_here
+            && let Some(cpu) = ours
+                .on(Device::Cpu)
+                .find(|s| s.implementation == *name && s.measures_work())
+        {
+            benchmarks.extend(ids_near(cpu, size));
+        }
+    }
+    benchmarks.sort();
+    benchmarks.dedup();
+    benchmarks
 }
 
 /// The result at `size`, or its two neighbours where the curve is interpolated there.

@@ -211,3 +211,30 @@ fn results_of_a_later_run_are_not_those_that_were_confirmed() {
     ));
     assert_eq!(processes(), Value::Null);
 }
+
+/// A larger size that a later run added is no part of the answer, nor are its clock and power.
+#[test]
+fn a_confirmed_answer_rests_on_the_sizes_that_it_is_about() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = Fixture::new(&root, Some("Example GPU"));
+    planted(&f);
+    f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
+    f.next_run(45);
+    for (id, clock) in [
+        ("matmul/cpu/best/12288", Clock::Wall),
+        ("matmul/gpu/cublas-eager/12288", Clock::Events),
+    ] {
+        f.plant(&Planted::new(id, clock, 1e6));
+    }
+    let (_, _, summary) = refreshed(&root, dir.path());
+    let findings = summary["findings"].as_array().unwrap();
+    let winner = |finding: &&Value| finding["id"] == "winner.matmul.queued";
+    let winner = findings.iter().find(winner).unwrap();
+    assert_eq!(winner["figures"]["speedup_size"], 1536.0);
+    let ids = ["cpu/best/", "gpu/cublas-eager/"]
+        .into_iter()
+        .flat_map(|function| [1536, 192, 48, 96].map(|n| format!("matmul/{function}{n}")));
+    let ids: Vec<String> = ids.collect();
+    assert_eq!(winner["benchmarks"], serde_json::json!(ids));
+}

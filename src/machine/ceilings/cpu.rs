@@ -17,7 +17,7 @@ const WINDOW: Duration = Duration::from_millis(25);
 /// Rounds of the loop between two readings of the clock: about 0.1 ms.
 const ROUNDS: u64 = 40_000;
 
-/// Measures the CPU's ceilings; takes about a second. The curve of the memory ends at the largest
+/// Measures the CPU's ceilings; takes two to three seconds. The curve of the memory ends at the largest
 /// working set that there is room for.
 pub(crate) fn measure() -> Measured {
     let mut measured = Measured::default();

@@ -12,8 +12,9 @@ use crate::model::record::{BandwidthCurve, BandwidthPoint};
 
 /// The smallest working set of all threads together: that of an L1 cache.
 const SMALLEST: usize = 32 << 10;
-/// The largest: several times the caches of most processors.
-const LARGEST: usize = 256 << 20;
+/// The largest: beyond the last-level cache of most processors. Those of servers have 256 MiB and
+/// more, and a working set of that size would tell nothing of the memory.
+const LARGEST: usize = 1 << 30;
 /// Repetitions; the best counts.
 const REPEATS: usize = 3;
 /// Length of a repetition, or one pass where that takes longer.

@@ -217,6 +217,10 @@ fn confirmed(machine: &Machine) -> Vec<(&Confirmation, Confirmed)> {
     let mut confirmed: Vec<(&Confirmation, Confirmed)> = Vec::new();
     for (run, confirmations) in &machine.confirmations {
         let of_run = |benchmark: &&Benchmark| benchmark.run.as_ref() == Some(run);
+        // It and the earlier ones: the newest run is the first.
+        let runs = machine.runs.iter().map(|(record, _)| &record.run);
+        let until_it: Vec<&String> = runs.skip_while(|name| *name != run).collect();
+        let is_later = |b: &&Benchmark| !b.run.iter().any(|name| until_it.contains(&name));
         for (asked, answer) in confirmations.iter().zip(confirm::answers(confirmations)) {
             let largest = asked.processes.iter().flatten().last();
             // Where a later run measured any of it again, the answer is that of older code.
@@ -225,7 +229,7 @@ fn confirmed(machine: &Machine) -> Vec<(&Confirmation, Confirmed)> {
                     result(asked, Device::Cpu, &duel.cpu, duel.size),
                     result(asked, Device::Gpu, &asked.gpu, duel.size),
                 ];
-                results.iter().flatten().any(|b| !of_run(b))
+                results.iter().flatten().any(is_later)
             };
             let is_there = |duel: &Duel| {
                 let cpu = result(asked, Device::Cpu, &duel.cpu, duel.size);

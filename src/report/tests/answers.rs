@@ -212,6 +212,21 @@ fn results_of_a_later_run_are_not_those_that_were_confirmed() {
     assert_eq!(processes(), Value::Null);
 }
 
+/// A run that confirms its answers may follow one that measured sizes between its own.
+#[test]
+fn results_of_an_earlier_run_take_nothing_from_an_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = Fixture::new(&root, Some("Example GPU"));
+    // The processes measure this size too.
+    f.plant(&Planted::new("matmul/cpu/best/112", Clock::Wall, 2.3e4));
+    f.next_run(45);
+    planted(&f);
+    f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
+    let (_, _, summary) = refreshed(&root, dir.path());
+    assert_eq!(summary["crossovers"][0]["processes"], 5);
+}
+
 /// A larger size that a later run added is no part of the answer, nor are its clock and power.
 #[test]
 fn a_confirmed_answer_rests_on_the_sizes_that_it_is_about() {

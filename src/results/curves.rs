@@ -163,9 +163,9 @@ impl Series {
         self.points.iter().filter(|b| b.unsteady.is_none())
     }
 
-    /// The curve of its steady points; `None` where there is none.
-    fn steady(&self) -> Option<Self> {
-        let points: Vec<Benchmark> = self.steady_points().cloned().collect();
+    /// The curve of some of its points; `None` where it has none of them.
+    fn only(&self, keep: &impl Fn(&Benchmark) -> bool) -> Option<Self> {
+        let points: Vec<Benchmark> = self.points.iter().filter(|b| keep(b)).cloned().collect();
         (!points.is_empty()).then(|| Self {
             implementation: self.implementation.clone(),
             role: self.role.clone(),
@@ -216,9 +216,9 @@ impl Group {
         all
     }
 
-    /// The same without what is unsteady; `None` where nothing is left.
-    pub(super) fn steady(&self) -> Option<Self> {
-        let series: Vec<Series> = self.series.iter().filter_map(Series::steady).collect();
+    /// The same with some of the benchmarks; `None` where nothing is left.
+    pub(super) fn only(&self, keep: &impl Fn(&Benchmark) -> bool) -> Option<Self> {
+        let series: Vec<Series> = self.series.iter().filter_map(|s| s.only(keep)).collect();
         (!series.is_empty()).then(|| Self {
             name: self.name.clone(),
             topic: self.topic.clone(),

@@ -288,8 +288,18 @@ impl Machine {
 
     /// The machine without unsteady results, for findings.
     pub(crate) fn steady(&self) -> Self {
+        self.only(|b| b.unsteady.is_none())
+    }
+
+    /// The machine with the results of one run, by its name.
+    pub(crate) fn of_run(&self, run: &str) -> Self {
+        self.only(|b| b.run.as_deref() == Some(run))
+    }
+
+    fn only(&self, keep: impl Fn(&Benchmark) -> bool) -> Self {
+        let groups = self.groups.iter();
         Self {
-            groups: self.groups.iter().filter_map(Group::steady).collect(),
+            groups: groups.filter_map(|group| group.only(&keep)).collect(),
             ..self.clone()
         }
     }

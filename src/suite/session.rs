@@ -343,6 +343,7 @@ impl Session {
             results: &self.settings.results,
             references: &self.settings.report_folder().join("reference"),
             run: &run,
+            is_whole: self.arguments.filter_text().is_none(),
         };
         let keep = |said| self.journal.confirm(said);
         self.confirming.confirm(when, of, keep);

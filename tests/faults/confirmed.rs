@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use crossover::model::RunRecord;
 use serde_json::Value;
@@ -121,31 +122,50 @@ pub(crate) fn not_asked() {
     );
 }
 
-/// A signal while the processes run: what was measured is kept, and no process is left.
+/// Runs it until it says so, and ends it with SIGTERM.
 #[cfg(unix)]
-pub(crate) fn interrupted() {
+fn ended_at(command: &mut Command, words: &str) {
     use std::io::{BufRead, BufReader};
-    use std::process::Stdio;
 
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;
 
+    let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
+    let mut lines = BufReader::new(child.stderr.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    assert!(lines.any(|line| line.contains(words)), "{words}");
+    kill(pid, Signal::SIGTERM).unwrap();
+    let said: Vec<String> = lines.collect();
+    assert_eq!(child.wait().unwrap().code(), Some(143), "{said:?}");
+}
+
+/// A run without a filter asks about its own results, also where an earlier one measured more sizes.
+#[cfg(unix)]
+pub(crate) fn after_another() {
+    let (_dir, root) = measured();
+    reference(&root);
+    let mut run = bench(&root, &["--bench", "--quick"]);
+    run.env("CROSSOVER_PROFILE", "default")
+        .env("CROSSOVER_PROCESSES", "3");
+    ended_at(&mut run, "confirming 1 answer in child process 2");
+    let run = newest_run(&root);
+    let [asked] = &run.confirmations[..] else {
+        panic!("{:?}", run.confirmations)
+    };
+    assert_eq!((&*asked.group, asked.range), ("sound", (4, 16)));
+}
+
+/// A signal while the processes run: what was measured is kept, and no process is left.
+#[cfg(unix)]
+pub(crate) fn interrupted() {
     let (_dir, root) = measured();
     reference(&root);
     fs::remove_dir_all(&root).unwrap();
-    let mut child = bench(&root, &["--bench", "--quick", "sound"])
-        .env("CROSSOVER_PROCESSES", "99")
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let asks = |line: &std::io::Result<String>| line.as_ref().unwrap().contains("confirming");
-    assert!(lines.any(|line| asks(&line)));
-    kill(pid, Signal::SIGTERM).unwrap();
-    let said: Vec<String> = lines.map(Result::unwrap).collect();
-    assert_eq!(child.wait().unwrap().code(), Some(143), "{said:?}");
+    let mut run = bench(&root, &["--bench", "--quick", "sound"]);
+    ended_at(run.env("CROSSOVER_PROCESSES", "99"), "confirming");
     let run = newest_run(&root);
     assert_eq!(run.finished, None);
     let answered = run

@@ -45,7 +45,7 @@ fn never<W>(name: &'static str) -> Implementation<W> {
 }
 
 fn groups() -> Vec<AnyGroup> {
-    let sizes = || Sizes::new([4, 8, 16, 32], [4], [4]);
+    let sizes = || Sizes::new([4, 8, 16, 32], [4, 8, 16], [4]);
     let fill = |problem: &Rc<Ones>| {
         let n = problem.0;
         let check = move |y: &[f32]| compare(y, vec![1.0; n], 1.0, 0.0);
@@ -174,6 +174,11 @@ fn main() -> ExitCode {
         ("what_is_not_asked", confirmed::not_asked),
         #[cfg(unix)]
         ("a_signal_while_processes_answer", confirmed::interrupted),
+        #[cfg(unix)]
+        (
+            "an_earlier_run_does_not_keep_a_run_from_asking",
+            confirmed::after_another,
+        ),
         #[cfg(unix)]
         ("a_group_behind_a_link", files::linked_group),
         #[cfg(unix)]

@@ -29,6 +29,9 @@ pub(super) struct RunResults<'a> {
     /// The folder of other machines, whose GPU is asked about where there is none here.
     pub references: &'a Path,
     pub run: &'a str,
+    /// Whether the run measures its whole profile: its questions are then about its own results,
+    /// whatever an earlier run left in the folder.
+    pub is_whole: bool,
 }
 
 /// What a process is to measure.

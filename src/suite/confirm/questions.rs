@@ -40,16 +40,27 @@ impl Asking {
     /// Reads the results again, and adds the questions that they newly answer.
     pub(super) fn renew(&mut self, of: RunResults<'_>) {
         // Also what was unsteady: the processes can decide it.
-        self.machine = Machine::read(of.results, "this machine", false).with_unsteady();
+        let all = Machine::read(of.results, "this machine", false).with_unsteady();
         let others = Machine::read_folders(of.references);
+        self.machine = match of.is_whole {
+            true => all.of_run(of.run),
+            false => all.clone(),
+        };
+        let found = find(&self.machine, &others);
         let of_this_run = |found: &&Found| {
             let mut own = (found.benchmarks.iter())
                 .filter_map(|id| self.machine.benchmarks().find(|b| b.id == *id))
                 .peekable();
             own.peek().is_some() && own.all(|b| b.run.as_deref() == Some(of.run))
         };
-        let found = find(&self.machine, &others);
-        for found in headlines(&found).filter(of_this_run) {
+        // Where an earlier run used a GPU of this machine, another machine's is not asked about.
+        let has_gpu = |found: &Found| {
+            let group = all.group(&found.group);
+            group.is_some_and(|group| group.on(Device::Gpu).next().is_some())
+        };
+        let is_asked =
+            |found: &&Found| of_this_run(found) && !(found.gpu_machine.is_some() && has_gpu(found));
+        for found in headlines(&found).filter(is_asked) {
             let is_known = (self.questions.iter()).any(|known| {
                 (&known.asked.group, known.asked.question) == (&found.group, found.question)
             });

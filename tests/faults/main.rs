@@ -8,6 +8,7 @@ mod confirmed;
 mod cut_short;
 mod driven;
 mod files;
+mod ones;
 mod run;
 mod settings;
 mod signals;
@@ -22,22 +23,10 @@ use crossover::model::Cost;
 use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
 use crossover::workload::matmul::cpu;
 use crossover::workload::simple::{compare, on_cpu};
-use crossover::workload::{Routine, RoutineError, Workload};
+use crossover::workload::{Routine, RoutineError};
 use libtest_mimic::{Arguments, Trial};
 
-struct Ones(usize);
-
-impl Workload for Ones {
-    fn new(size: u64) -> Self {
-        Self(size as usize)
-    }
-    fn host_bytes(size: u64) -> u64 {
-        4 * size
-    }
-    fn device_bytes(size: u64) -> u64 {
-        4 * size
-    }
-}
+use crate::ones::Ones;
 
 fn never<W>(name: &'static str) -> Implementation<W> {
     let clock = crossover::timing::Clock::Events;

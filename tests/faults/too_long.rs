@@ -8,7 +8,7 @@ use crossover::suite::{Group, Implementation, Sizes};
 use crossover::workload::simple::{compare, on_cpu};
 use crossover::workload::{Routine, RoutineError};
 
-use crate::Ones;
+use crate::ones::Ones;
 use crate::run::{bench, expect};
 
 pub(crate) fn group() -> Group<Ones> {

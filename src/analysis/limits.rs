@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | GPU, nothing crosses the link | `flop` over the peak of its format, `bytes` over the bandwidth at its working set |
 //! | GPU, bytes cross the link | `link_bytes` over the mean of `h2d_pinned` and `d2h_pinned` |
-//! | CPU | `flop` over `cpu_fma_all`, `bytes` over the bandwidth at its working set |
+//! | CPU | `flop` over `cpu_fma_all`, `bytes` over the bandwidth at half its working set |
 //! | CPU, one thread, no answer | `flop` over `cpu_fma_1` |
 //!
 //! **Peak.** Multiprocessors times FLOP per clock of the format ([`flop_per_clock`]) times the
@@ -26,6 +26,8 @@
 //!   better. Within the L2 cache their limit is the bandwidth at half their working set; beyond,
 //!   up to [`REUSED`] times the cache, no limit is known and no share is given
 //!   ([`Share::Cached`]).
+//! - On the CPU the limit is the bandwidth at half the working set: code that stores past the caches
+//!   leaves them to what it reads.
 //! - On the cold clock the data come from the memory, whatever their size. What is written may
 //!   still stay in the cache: a rate above the memory's says that it did.
 //! - Versions before the curves measured one copy (`gpu_copy`), which bounds what is many times
@@ -308,7 +310,7 @@ fn gpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
 /// The share of the bandwidth of the CPU's caches and memory.
 fn cpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
     let rate = rate(benchmark, benchmark.cost.bytes)?;
-    let limit = bandwidth(limits, Device::Cpu, benchmark.cost.bytes?)?;
+    let limit = bandwidth(limits, Device::Cpu, benchmark.cost.bytes? / 2.0)?;
     let memory = bandwidth(limits, Device::Cpu, f64::INFINITY)?;
     match limit > ABOVE_MEMORY * memory {
         true => Candidate::of(Kind::Cache, "cache bandwidth", rate / limit),

@@ -336,8 +336,8 @@ impl Measuring<'_> {
         Ok(())
     }
 
-    /// Leaves a benchmark out if one iteration takes longer than `limit`. To know that, some smaller
-    /// sizes may have to be run once.
+    /// Leaves a benchmark out if one iteration takes longer than `limit`. To know that, it may run
+    /// some smaller sizes once.
     fn leave_out_if_longer<W: Workload>(
         &self,
         limit: Duration,
@@ -410,8 +410,8 @@ impl Measuring<'_> {
         };
         if let Some(iteration) = self.iteration(bench, bench.size, pace, routine)? {
             let warm_up = self.sampling.warm_up;
-            // Behind a gate the warm-up's first call runs its one iteration twice, and Criterion takes
-            // both for one if it calls no second time.
+            // Behind a gate the warm-up's first call runs its one iteration twice, and Criterion
+            // takes both for one if it calls no second time.
             let is_doubled = bench.row.clock == Clock::EventsGated && 2 * iteration > warm_up;
             let seen = if is_doubled { 2 * iteration } else { iteration };
             plan = Sampling {

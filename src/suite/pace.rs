@@ -61,6 +61,7 @@ impl Pace {
         let (seen, took) = match self.0.get(function) {
             Some(Seen::TimesItself) => return Forecast::Runs,
             Some(Seen::Iteration { work, took }) => (*work, *took),
+            // Where the first size that a filter selects is a large one.
             None => {
                 let smallest = smaller.iter().min();
                 return smallest.map_or(Forecast::Runs, |size| Forecast::RunFirst(*size));

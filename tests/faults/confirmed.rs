@@ -3,12 +3,15 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use crossover::model::RunRecord;
+#[cfg(unix)]
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::run::{bench, expect, files, measured};
+#[cfg(unix)]
+use crate::signals::interrupted_at;
 
 fn read(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
@@ -122,26 +125,6 @@ pub(crate) fn not_asked() {
     );
 }
 
-/// Runs it until it says so, and ends it with SIGTERM.
-#[cfg(unix)]
-fn ended_at(command: &mut Command, words: &str) {
-    use std::io::{BufRead, BufReader};
-
-    use nix::sys::signal::{Signal, kill};
-    use nix::unistd::Pid;
-
-    let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
-    let mut lines = BufReader::new(child.stderr.take().unwrap())
-        .lines()
-        .map(Result::unwrap);
-    assert!(lines.any(|line| line.contains(words)), "{words}");
-    kill(pid, Signal::SIGTERM).unwrap();
-    let said: Vec<String> = lines.collect();
-    assert_eq!(child.wait().unwrap().code(), Some(143), "{said:?}");
-}
-
 /// A run without a filter asks about its own results, also where an earlier one measured more sizes.
 #[cfg(unix)]
 pub(crate) fn after_another() {
@@ -150,7 +133,9 @@ pub(crate) fn after_another() {
     let mut run = bench(&root, &["--bench", "--quick"]);
     run.env("CROSSOVER_PROFILE", "default")
         .env("CROSSOVER_PROCESSES", "3");
-    ended_at(&mut run, "confirming 1 answer in child process 2");
+    let words = "confirming 1 answer in child process 2";
+    let (code, said) = interrupted_at(&mut run, words, Signal::SIGTERM);
+    assert_eq!(code, Some(143), "{said}");
     let run = newest_run(&root);
     let [asked] = &run.confirmations[..] else {
         panic!("{:?}", run.confirmations)
@@ -165,7 +150,9 @@ pub(crate) fn interrupted() {
     reference(&root);
     fs::remove_dir_all(&root).unwrap();
     let mut run = bench(&root, &["--bench", "--quick", "sound"]);
-    ended_at(run.env("CROSSOVER_PROCESSES", "99"), "confirming");
+    run.env("CROSSOVER_PROCESSES", "99");
+    let (code, said) = interrupted_at(&mut run, "confirming", Signal::SIGTERM);
+    assert_eq!(code, Some(143), "{said}");
     let run = newest_run(&root);
     assert_eq!(run.finished, None);
     let answered = run

@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::rc::Rc;
 
 use serde_json::Value;
@@ -44,15 +44,12 @@ pub(crate) fn closed_pipe() {
 /// Waits until the second benchmark is being measured, sends the signal, and gives exit code and
 /// words.
 pub(crate) fn interrupted(root: &Path, signal: nix::sys::signal::Signal) -> (Option<i32>, String) {
-    interrupted_at(root, "sound", "Benchmarking sound/cpu/fill/8", signal)
+    let words = "Benchmarking sound/cpu/fill/8";
+    interrupted_at(&mut long(root, "sound"), words, signal)
 }
 
-fn interrupted_at(
-    root: &Path,
-    filter: &str,
-    words: &str,
-    signal: nix::sys::signal::Signal,
-) -> (Option<i32>, String) {
+/// A run whose benchmarks take long enough to be interrupted.
+fn long(root: &Path, filter: &str) -> Command {
     let arguments = [
         "--bench",
         "--warm-up-time",
@@ -60,7 +57,16 @@ fn interrupted_at(
         "--measurement-time",
         "1",
     ];
-    let mut child = bench(root, &[&arguments[..], &[filter]].concat())
+    bench(root, &[&arguments[..], &[filter]].concat())
+}
+
+/// Runs it until it says so, sends the signal, and gives exit code and words.
+pub(crate) fn interrupted_at(
+    run: &mut Command,
+    words: &str,
+    signal: nix::sys::signal::Signal,
+) -> (Option<i32>, String) {
+    let mut child = run
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -118,7 +124,7 @@ pub(crate) fn once_more() {
     let dir = tempfile::tempdir().unwrap();
     let signal = nix::sys::signal::Signal::SIGINT;
     let words = "modes/cpu/two/4 is unsteady and is measured again";
-    let (code, said) = interrupted_at(dir.path(), "modes", words, signal);
+    let (code, said) = interrupted_at(&mut long(dir.path(), "modes"), words, signal);
     assert_eq!(code, Some(130), "{said}");
     let summary = summary(dir.path());
     let [result] = &summary["benchmarks"].as_array().unwrap()[..] else {
@@ -191,7 +197,7 @@ pub(crate) fn killed() {
     let last = "choice/cpu/best/4";
     let signal = nix::sys::signal::Signal::SIGKILL;
     let words = format!("Benchmarking {last}");
-    let (code, said) = interrupted_at(root, "sound|choice", &words, signal);
+    let (code, said) = interrupted_at(&mut long(root, "sound|choice"), &words, signal);
     assert_eq!(code, None, "{said}");
     let mut runs = fs::read_dir(root.join("runs")).unwrap();
     let record = fs::read(runs.next().unwrap().unwrap().path()).unwrap();

@@ -305,7 +305,8 @@ fn compare(
             found[i].headline = true;
             if let Some((asked, answer)) = answer.filter(|_| at.is_some()) {
                 found[i].confirm(asked, *answer);
-                // The processes' sizes may be others than the run's own, and what was unsteady counts.
+                // The processes' sizes may be others than those of all runs, and they decide also
+                // what was unsteady.
                 let (ours, theirs) = (ours.with_unsteady(), theirs.with_unsteady());
                 if let Some(gpu) = found[i].gpu_series(&theirs) {
                     let (crossing, largest) = (&found[i].crossing, found[i].speedup_size);

@@ -17,8 +17,8 @@ const WINDOW: Duration = Duration::from_millis(25);
 /// Rounds of the loop between two readings of the clock: about 0.1 ms.
 const ROUNDS: u64 = 40_000;
 
-/// Measures the CPU's ceilings; takes two to three seconds. The curve of the memory ends at the largest
-/// working set that there is room for.
+/// Measures the CPU's ceilings; takes two to three seconds on two cores. The curve of the memory ends
+/// at the largest working set that there is room for.
 pub(crate) fn measure() -> Measured {
     let mut measured = Measured::default();
     for threads in [Threads::One, Threads::All] {

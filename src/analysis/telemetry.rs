@@ -117,11 +117,11 @@ pub(crate) fn energy_j(benchmark: &Benchmark) -> Option<f64> {
     (joules.is_finite() && joules > 0.0).then_some(joules)
 }
 
-/// Mean power while iterations filled the time, watts, by the device's counter of energy.
+/// Median of the power that NVML read, watts. On newer devices each reading is the average of a
+/// second.
 pub(crate) fn power_w(benchmark: &Benchmark) -> Option<f64> {
-    let energy = energy(benchmark)?;
-    let watts = energy.joules / energy.seconds;
-    (watts.is_finite() && watts > 0.0).then_some(watts)
+    let read = benchmark.telemetry.iter().flat_map(|seen| &seen.power_w);
+    median(read.flatten().copied().filter(|watts| *watts > 0.0))
 }
 
 fn energy(benchmark: &Benchmark) -> Option<Energy> {

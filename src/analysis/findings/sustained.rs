@@ -11,6 +11,9 @@ use crate::timing::Clock;
 /// Within this share of the last rate it counts as settled.
 const SETTLED: f64 = 0.02;
 
+/// Up to this long after the start, ns, a newer device's power is an average over idle time too.
+const AVERAGED: u64 = 1_000_000_000;
+
 pub(super) fn find(context: &Context) -> Vec<Finding> {
     context.each_group(|group| one(context, group))
 }
@@ -53,14 +56,14 @@ impl<'a> Held<'a> {
             speed(self.last),
             units::percent((1.0 - self.ratio()).max(0.0)),
             topic.at(self.from.size),
-            power_w(self.last).map_or(String::new(), |w| format!("{w:.0} W")),
+            watts(self.last).map_or(String::new(), |w| format!("{w:.0} W")),
             sm_clock_mhz(self.last).map_or(String::new(), units::megahertz),
         ]
     }
 
     fn words(&self, topic: &Topic) -> String {
         let at = |b: &Benchmark| {
-            let (watts, clock) = (power_w(b), sm_clock_mhz(b));
+            let (watts, clock) = (watts(b), sm_clock_mhz(b));
             let watts = watts.map(|w| format!("{w:.0} W"));
             let known: Vec<String> = [watts, clock.map(units::megahertz)]
                 .into_iter()
@@ -86,6 +89,11 @@ impl<'a> Held<'a> {
             units::percent(1.0 - self.ratio()),
         )
     }
+}
+
+/// Power after a time that is the size, in nanoseconds.
+fn watts(b: &Benchmark) -> Option<f64> {
+    (b.size > AVERAGED).then(|| power_w(b)).flatten()
 }
 
 fn speed(b: &Benchmark) -> String {
@@ -140,7 +148,7 @@ fn one(context: &Context, group: &Group) -> Option<Finding> {
             .figure(&figure("held_ns"), held.last.median_ns)
             .figure(&figure("held_from_ns"), held.from.size as f64)
             .figure(&figure("ratio"), held.ratio())
-            .figure(&figure("power_w"), power_w(held.last).unwrap_or(f64::NAN));
+            .figure(&figure("power_w"), watts(held.last).unwrap_or(f64::NAN));
     }
     Some(finding.rests_on(held.iter().flat_map(|h| [h.burst, h.from, h.last])))
 }

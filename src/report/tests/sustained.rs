@@ -1,6 +1,7 @@
-//! What is said of a product under load: burst, what is held, from when on, watts and clock.
+//! What is said of a product under load: burst, what is held, from when on, watts and clock. In the
+//! first second no watts are told, since a device may average them over that and the time before.
 
-use crate::model::telemetry::{Energy, Telemetry};
+use crate::model::telemetry::Telemetry;
 use crate::model::{Cost, Does, Format, Role};
 use crate::report::tests::fixture::{Fixture, Planted};
 use crate::report::tests::lessons::{findings, near, says, silent};
@@ -24,11 +25,7 @@ fn plant(f: &Fixture, name: &str, format: Format, at_ms: u64, ns: f64, seen: Opt
         planted.telemetry = Some(Telemetry {
             time_ms: vec![at_ms as u32],
             sm_clock_mhz: vec![Some(mhz)],
-            energy: Some(Energy {
-                joules: watts,
-                seconds: 1.0,
-                iterations: (1e9 / ns) as u64,
-            }),
+            power_w: vec![Some(watts)],
             ..Telemetry::default()
         });
     }
@@ -58,7 +55,7 @@ fn burst_and_what_is_held_are_told_with_watts_and_clock() {
         &[
             "f32 holds 50.0 TFLOP/s (350 W, 1,980 MHz) from n = 100,000,000 on; FP16 reaches 400 \
              TFLOP/s at n = 100,000,000 and holds 375 TFLOP/s from n = 20,000,000,000 on, 6.2 % less; \
-             FP8 reaches 1.00 PFLOP/s (300 W, 1,980 MHz) at n = 100,000,000 and holds 800 TFLOP/s \
+             FP8 reaches 1.00 PFLOP/s (1,980 MHz) at n = 100,000,000 and holds 800 TFLOP/s \
              (699 W, 1,410 MHz) from n = 2,000,000,000 on, 20 % less.",
             "The device may draw 700 W.",
         ],

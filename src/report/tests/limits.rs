@@ -1,7 +1,8 @@
 //! What a benchmark is held against: the planted share, of the limit that is its own.
 
 use crate::analysis::limits::{self, Share};
-use crate::model::{Cost, Telemetry};
+use crate::model::role::Way;
+use crate::model::{Cost, Does, Role, Telemetry};
 use crate::report::tests::findings::get;
 use crate::report::tests::fixture::{Fixture, Planted};
 use crate::report::tests::lessons::{machine, near};
@@ -345,22 +346,38 @@ fn a_cpu_is_held_against_its_caches_and_memory() {
 }
 
 #[test]
-fn the_link_carries_both_ways_where_a_curve_shows_it() {
+fn the_link_carries_both_ways_where_a_copy_does_or_a_curve_shows_it() {
+    let (computes, loads) = (Does::Computes, Does::Loads(2));
+    let (to_device, both) = (Does::Copies(Way::ToDevice), Does::Copies(Way::Both));
     let (machine, _) = machine(|f| {
         f.ceiling("h2d_pinned", 50e9, "B/s");
         f.ceiling("d2h_pinned", 40e9, "B/s");
-        for (id, bytes) in [
-            ("streams/gpu/chunks-8/1024", 10e3),
-            ("streams/gpu/chunks-8/4096", 81e3),
-            ("streams/gpu/sequence/4096", 36e3),
+        for (id, does, bytes) in [
+            ("streams/gpu/chunks-8/1024", computes, 10e3),
+            ("streams/gpu/chunks-8/4096", computes, 81e3),
+            ("streams/gpu/chunks-2/4096", computes, 46e3),
+            ("streams/gpu/sequence/4096", computes, 45.2e3),
+            ("streams/gpu/one-way/4096", to_device, 47e3),
+            ("streams/gpu/loader/4096", loads, 47e3),
+            ("streams/gpu/both/4096", both, 36e3),
         ] {
-            plant(f, id, Wall, link(bytes));
+            let mut planted = Planted::new(id, Wall, 1e3).cost(link(bytes));
+            planted.role = Some(Role {
+                does,
+                ..Role::gpu()
+            });
+            f.plant(&planted);
         }
     });
     for (id, expected) in [
         ("chunks-8/4096", "90 % of PCIe rate, both ways"),
         ("chunks-8/1024", "11 % of PCIe rate, both ways"),
-        ("sequence/4096", "80 % of PCIe rate"),
+        ("chunks-2/4096", "51 % of PCIe rate, both ways"),
+        ("sequence/4096", "100 % of PCIe rate"),
+        // As far above it as noise carries them, and they go one way.
+        ("one-way/4096", "104 % of PCIe rate"),
+        ("loader/4096", "104 % of PCIe rate"),
+        ("both/4096", "40 % of PCIe rate, both ways"),
     ] {
         let words = words(&machine, &format!("streams/gpu/{id}"));
         assert_eq!(words.as_deref(), Some(expected), "{id}");

@@ -14,7 +14,7 @@ const TELEMETRY_WINDOW: f64 = 100e6;
 /// that is longer: a device that renews its counter every 100 ms tells it within 10 % after a second,
 /// and within 1 % after 20.
 const ENERGY_WINDOW: f64 = 1e9;
-/// Over a shorter time no energy is told, ns.
+/// Over a shorter time, ns, no energy is told: it would be only a few steps of such a counter.
 const SHORTEST_ENERGY: f64 = 300e6;
 
 /// The state of the device, as NVML read it.

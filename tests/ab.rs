@@ -3,16 +3,17 @@
 #![cfg(unix)]
 
 mod baselines;
+mod repositories;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use baselines::suite;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use repositories::{cargo, clean, crossover, git, repository, script, shown, text, work_trees};
 
 /// A bundle whose `run` copies the next of its prepared results to CRITERION_HOME and logs
 /// that it ran, with its arguments.
@@ -33,34 +34,6 @@ echo "noise on standard output""#,
             log = log.display()
         ),
     );
-}
-
-fn script(dir: &Path, body: &str) {
-    fs::create_dir_all(dir).unwrap();
-    let run = dir.join("run");
-    fs::write(&run, format!("#!/bin/sh\nset -e\n{body}\n")).unwrap();
-    fs::set_permissions(&run, fs::Permissions::from_mode(0o755)).unwrap();
-}
-
-fn crossover(cwd: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_crossover"));
-    command
-        .arg("ab")
-        .current_dir(cwd)
-        .env_remove("CARGO_TARGET_DIR")
-        // Worktrees go where the test can see that they are gone.
-        .env("TMPDIR", cwd.join("tmp"))
-        .stdin(Stdio::null());
-    fs::create_dir_all(cwd.join("tmp")).unwrap();
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn shown(output: &Output) -> String {
-    text(&output.stdout) + &text(&output.stderr)
 }
 
 /// The one results folder of a run of the command.
@@ -136,42 +109,6 @@ fn what_is_neither_a_bundle_nor_a_revision_is_refused() {
     assert!(shown(&output).contains("name the second one too"));
 }
 
-fn git(dir: &Path, args: &[&str]) -> String {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(dir)
-        .args(["-c", "user.name=A", "-c", "user.email=a@example.com"])
-        .args(args)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", shown(&output));
-    text(&output.stdout)
-}
-
-/// A repository with one commit and nothing that cargo could build.
-fn repository(dir: &Path) {
-    fs::write(dir.join(".gitignore"), "target*\ntmp\n/a\n").unwrap();
-    fs::write(dir.join("file"), "committed\n").unwrap();
-    git(dir, &["init", "--quiet"]);
-    git(dir, &["add", "."]);
-    git(dir, &["commit", "--quiet", "-m", "first"]);
-}
-
-/// No worktree but the first, and nothing in the temporary folder.
-fn clean(dir: &Path) {
-    assert_eq!(git(dir, &["worktree", "list"]).lines().count(), 1);
-    let left: Vec<_> = fs::read_dir(dir.join("tmp")).unwrap().collect();
-    assert!(left.is_empty(), "{left:?}");
-}
-
-/// Stands in for cargo: `--no-run` builds nothing; a run writes what the worktree holds, and
-/// results of a benchmark whose time is the content of `time`.
-fn cargo(dir: &Path, body: &str) -> PathBuf {
-    let bin = dir.join("target-bin");
-    script(&bin, body);
-    bin.join("run")
-}
-
 #[test]
 fn revisions_are_built_apart_and_the_work_tree_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
@@ -235,7 +172,7 @@ cp -r {top}/target-made/$(basename "$CRITERION_HOME")/. "$CRITERION_HOME""#,
 }
 
 #[test]
-fn an_interrupt_ends_the_children_and_removes_the_worktrees() {
+fn an_interrupt_ends_the_children_and_removes_the_work_trees() {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path();
     repository(top);
@@ -263,7 +200,7 @@ sleep 600"#,
     while !started.exists() {
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert!(git(top, &["worktree", "list"]).lines().count() > 1);
+    assert_ne!(work_trees(top), 0);
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", shown(&output));
@@ -304,7 +241,7 @@ fn a_killed_comparison_is_cleared_up_by_the_next() {
     child.kill().unwrap();
     child.wait().unwrap();
     fs::remove_file(&started).unwrap();
-    assert!(git(top, &["worktree", "list"]).lines().count() > 1);
+    assert_ne!(work_trees(top), 0);
     // Nothing is built here, but what was left is gone.
     let fails = cargo(top, "exit 1");
     let output = crossover(top).env("CARGO", fails).output().unwrap();

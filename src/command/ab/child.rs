@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
+use crate::command::ab::local_variables;
+
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// How long an interrupted child may take to end by itself.
@@ -54,6 +56,8 @@ pub(super) fn run(command: &mut Command) -> anyhow::Result<ExitStatus> {
 /// [`Interrupted`], or that it could not be started.
 fn start(command: &mut Command, out: Stdio) -> anyhow::Result<Child> {
     check()?;
+    // In a hook git's variables name the user's repository and index. A child works on our own.
+    local_variables::remove(command);
     // A group of its own: an interrupt reaches it once, from here, and with all its children.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);

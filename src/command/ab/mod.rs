@@ -3,6 +3,8 @@
 
 mod arguments;
 mod child;
+mod git;
+mod local_variables;
 mod pairs;
 mod subject;
 #[cfg(unix)]

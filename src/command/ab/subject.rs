@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 use crate::command::ab::child;
-use crate::command::ab::worktree::{Repository, Worktree};
+use crate::command::ab::worktree::{self, Repository, Worktree};
 
 /// Named by the user, not yet built.
 pub(super) enum Subject {
@@ -59,30 +59,32 @@ impl Subject {
         if dir.join("run").is_file() {
             return Ok(Subject::Bundle(dir.canonicalize()?));
         }
-        let revision = Repository::here().and_then(|repository| {
-            let commit = repository.commit(name)?;
-            Ok(Subject::Commit {
-                repository,
-                name: name.to_owned(),
-                commit,
-            })
-        });
-        revision.with_context(|| {
+        let repository = Repository::here().with_context(|| {
+            format!("{name}: no bundle folder, and git can read no repository here")
+        })?;
+        let commit = repository.commit(name).with_context(|| {
             if dir.is_dir() {
                 format!(
                     "{name}: a folder without an executable `run`, so no bundle; nor a revision"
                 )
+            } else if name == "HEAD" {
+                "nothing to compare with: make a first commit (`git commit --no-verify`, if a \
+                 hook runs this)"
+                    .to_owned()
             } else {
                 format!("{name}: neither a bundle folder nor a revision")
             }
+        })?;
+        Ok(Subject::Commit {
+            repository,
+            name: name.to_owned(),
+            commit,
         })
     }
 
     /// Builds it, if it has to be built.
     pub(super) fn prepare(self, side: &str, benches: &[String]) -> anyhow::Result<Prepared> {
-        if let Subject::Commit { repository, .. } | Subject::WorkTree(repository) = &self {
-            repository.remove_abandoned()?;
-        }
+        worktree::remove_abandoned();
         let (tree, label, target) = match self {
             Subject::Bundle(dir) => {
                 return Ok(Prepared::Bundle {

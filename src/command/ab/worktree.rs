@@ -1,65 +1,53 @@
-//! Worktrees of our own, gone again when dropped.
+//! Work trees of our own, gone again when dropped. Each belongs to a repository of its own, which
+//! reads the objects of the user's: whatever runs in it, nothing is written to the user's.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, bail};
 use tempfile::TempDir;
 
-use crate::command::ab::child;
+use crate::command::ab::{child, git};
 
-/// Begins the names of our worktrees' folders; the process that made it follows.
+/// Begins the names of our folders.
 const PREFIX: &str = "crossover-ab-";
 
-/// The repository around the current folder.
+/// The repository around the current folder, or one of its submodules.
 #[derive(Clone)]
 pub(super) struct Repository {
     top: PathBuf,
     /// Where the current folder lies in it.
     prefix: PathBuf,
+    /// What all its worktrees share: objects, refs, settings.
+    common: PathBuf,
 }
 
-/// A worktree in a temporary folder.
+/// A work tree in a temporary folder.
 pub(super) struct Worktree {
-    repository: Repository,
     dir: TempDir,
-}
-
-fn git(dir: &Path, args: &[&str]) -> anyhow::Result<Vec<u8>> {
-    let out = Command::new("git")
-        .arg("-C")
-        .arg(dir)
-        .args(args)
-        .stdin(Stdio::null())
-        .output()
-        .context("git could not be started")?;
-    if !out.status.success() {
-        bail!(
-            "git {}: {}",
-            args.join(" "),
-            String::from_utf8_lossy(&out.stderr).trim()
-        );
-    }
-    Ok(out.stdout)
-}
-
-fn git_line(dir: &Path, args: &[&str]) -> anyhow::Result<String> {
-    let out = git(dir, args)?;
-    Ok(String::from_utf8(out)
-        .context("git printed no UTF-8")?
-        .trim_end_matches(['\n', '\r'])
-        .to_owned())
+    /// Where the user's current folder lies in it.
+    prefix: PathBuf,
+    /// The folder, locked for as long as it is in use; `None` where folders cannot be locked.
+    _lock: Option<File>,
 }
 
 impl Repository {
     pub(super) fn here() -> anyhow::Result<Self> {
-        let here = Path::new(".");
+        Self::around(Path::new("."))
+    }
+
+    fn around(dir: &Path) -> anyhow::Result<Self> {
+        let path = |what: &str| {
+            git::line(git::around(dir).args(["rev-parse", "--path-format=absolute", what]))
+        };
         Ok(Self {
-            top: git_line(here, &["rev-parse", "--show-toplevel"])?.into(),
-            prefix: git_line(here, &["rev-parse", "--show-prefix"])?.into(),
+            top: path("--show-toplevel")?.into(),
+            prefix: path("--show-prefix")?.into(),
+            common: path("--git-common-dir")?.into(),
         })
     }
 
@@ -67,7 +55,7 @@ impl Repository {
     pub(super) fn commit(&self, revision: &str) -> anyhow::Result<String> {
         let revision = format!("{revision}^{{commit}}");
         let args = ["rev-parse", "--verify", "--end-of-options", &revision];
-        git_line(&self.top, &args)
+        git::line(git::around(&self.top).args(args))
     }
 
     /// Target folder of one side. It is kept: the next build finds its dependencies there.
@@ -78,89 +66,195 @@ impl Repository {
         target.join("ab").join(side)
     }
 
-    /// A worktree at `commit`.
+    /// A work tree at `commit`.
     pub(super) fn checkout(&self, commit: &str) -> anyhow::Result<Worktree> {
-        self.add(&[commit])
-    }
-
-    /// A worktree that holds what the user's work tree holds now: committed, changed and new
-    /// files, without those that git ignores.
-    pub(super) fn snapshot(&self) -> anyhow::Result<Worktree> {
-        let tree = self.add(&["--no-checkout", "HEAD"])?;
-        let files = git(
-            &self.top,
-            &[
-                "ls-files",
-                "-z",
-                "--cached",
-                "--others",
-                "--exclude-standard",
-            ],
-        )?;
-        let files: BTreeSet<&[u8]> = files.split(|b| *b == 0).filter(|f| !f.is_empty()).collect();
-        for file in files {
-            let file = path_of(file)?;
-            copy(&self.top.join(&file), &tree.dir.path().join(&file))
-                .with_context(|| format!("{} could not be copied", file.display()))?;
-        }
-        // The index of HEAD, so that git and a build script see what is changed.
-        git(tree.dir.path(), &["reset", "--quiet"])?;
+        let tree = Worktree::new(&self.prefix)?;
+        self.check_out(commit, tree.dir.path())?;
         Ok(tree)
     }
 
-    /// Removes the worktrees of processes that were killed before they could.
-    pub(super) fn remove_abandoned(&self) -> anyhow::Result<()> {
-        let list = git(&self.top, &["worktree", "list", "--porcelain", "-z"])?;
-        for line in list.split(|b| *b == 0) {
-            let Some(path) = line.strip_prefix(b"worktree ") else {
+    /// A work tree that holds what the user's holds now: committed, changed and new files, without
+    /// those that git ignores.
+    pub(super) fn snapshot(&self) -> anyhow::Result<Worktree> {
+        let tree = Worktree::new(&self.prefix)?;
+        self.copy_to(tree.dir.path())?;
+        Ok(tree)
+    }
+
+    fn check_out(&self, commit: &str, dir: &Path) -> anyhow::Result<()> {
+        self.borrow(commit, dir)?;
+        reset(dir, "--hard")?;
+        for (path, entry) in listed(&mut git::within(dir), &[])? {
+            let Some(commit) = entry.submodule else {
                 continue;
             };
-            let path = path_of(path)?;
-            if owner(&path).is_some_and(|owner| !is_alive(owner)) {
-                self.remove(&path);
+            if let Some(submodule) = self.submodule(&path)? {
+                submodule.commit(&commit).with_context(|| {
+                    let path = path.display();
+                    format!("the submodule {path} has no commit {commit}: `git -C {path} fetch`")
+                })?;
+                submodule.check_out(&commit, &dir.join(&path))?;
             }
         }
         Ok(())
     }
 
-    fn remove(&self, path: &Path) {
-        let removed = Command::new("git")
-            .arg("-C")
-            .arg(&self.top)
-            .args(["worktree", "remove", "--force"])
-            .arg(path)
-            .stdin(Stdio::null())
-            .output();
-        if !removed.is_ok_and(|out| out.status.success()) {
-            // Half added: without the folder git forgets it. A failure leaves a folder in
-            // the system's temporary folder and no harm.
-            let _ = fs::remove_dir_all(path);
-            let _ = git(&self.top, &["worktree", "prune"]);
+    fn copy_to(&self, dir: &Path) -> anyhow::Result<()> {
+        self.borrow(&self.commit("HEAD")?, dir)?;
+        let mut not_here = Vec::new();
+        let new = ["--others", "--exclude-standard"];
+        for (path, entry) in listed(&mut git::around(&self.top), &new)? {
+            let (from, to) = (self.top.join(&path), dir.join(&path));
+            let Some(kind) = self.kind(&path) else {
+                // Deleted in the work tree, or left out of it by a sparse checkout.
+                if entry.sparse {
+                    not_here.extend_from_slice(path.as_os_str().as_encoded_bytes());
+                    not_here.push(0);
+                }
+                continue;
+            };
+            if !kind.is_dir() {
+                copy(&from, &to, kind)
+                    .with_context(|| format!("{} could not be copied", path.display()))?;
+            } else if entry.submodule.is_some() {
+                fs::create_dir_all(&to)?;
+                if let Some(submodule) = self.submodule(&path)? {
+                    submodule.copy_to(&to)?;
+                }
+            }
         }
+        // The index of HEAD, so that git and a build script see what is changed.
+        reset(dir, "--mixed")?;
+        if !not_here.is_empty() {
+            let list = dir.join(".git").join("left-out-by-a-sparse-checkout");
+            fs::write(&list, not_here)?;
+            let mut checkout = git::within(dir);
+            checkout.args(["checkout-index", "-z", "--stdin"]);
+            git::output(checkout.stdin(File::open(list)?))?;
+        }
+        Ok(())
     }
 
-    fn add(&self, args: &[&str]) -> anyhow::Result<Worktree> {
-        // Outside the repository: cargo would take a manifest above for the workspace.
-        let prefix = format!("{PREFIX}{}-", std::process::id());
-        let dir = tempfile::Builder::new().prefix(&prefix).tempdir()?;
-        let tree = Worktree {
-            repository: self.clone(),
-            dir,
-        };
-        let mut command = Command::new("git");
-        command
-            .arg("-C")
-            .arg(&self.top)
-            .args(["worktree", "add", "--quiet", "--detach"]);
-        // Options come before the path, the commit after it.
-        let (options, commit) = args.split_at(args.len() - 1);
-        command.args(options).arg(tree.dir.path()).args(commit);
-        let status = child::run(&mut command)?;
-        if !status.success() {
-            bail!("git worktree add: {status}");
+    /// What lies at `path` in the work tree. Behind a link that took the place of a folder lie other
+    /// files, perhaps outside the repository, and the copy of the link would lead to them too.
+    fn kind(&self, path: &Path) -> Option<fs::FileType> {
+        let mut folders = path.ancestors().skip(1);
+        // The last one is empty.
+        if folders.any(|folder| folder != "" && self.top.join(folder).is_symlink()) {
+            return None;
         }
-        Ok(tree)
+        Some(fs::symlink_metadata(self.top.join(path)).ok()?.file_type())
     }
+
+    /// Makes `dir` a repository at `commit`, without files, that has the refs and the settings of
+    /// this one and reads its objects. `git worktree add` would write to this one, and leave the
+    /// entry there after a kill.
+    fn borrow(&self, commit: &str, dir: &Path) -> anyhow::Result<()> {
+        let format = ["rev-parse", "--show-object-format"];
+        let format = git::line(git::around(&self.top).args(format))?;
+        let mut init = git::around(Path::new("."));
+        init.args(["init", "--quiet", "--template="])
+            .arg(format!("--object-format={format}"))
+            .arg(dir)
+            // The form of `packed-refs`.
+            .env("GIT_DEFAULT_REF_FORMAT", "files");
+        git::output(&mut init)?;
+        let own = dir.join(".git");
+        let refs = ["for-each-ref", "--format=%(objectname) %(refname)"];
+        let refs = git::output(git::around(&self.top).args(refs))?;
+        fs::write(own.join("packed-refs"), refs)?;
+        fs::write(own.join("HEAD"), format!("{commit}\n"))?;
+        fs::create_dir_all(own.join("info"))?;
+        for name in ["shallow", "info/attributes", "info/exclude"] {
+            match fs::copy(self.common.join(name), own.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+        }
+        let objects = self.common.join("objects");
+        let objects = [objects.as_os_str().as_encoded_bytes(), b"\n"].concat();
+        fs::write(own.join("objects/info/alternates"), objects)?;
+        // Its settings, such as filters, without those that name its own files or leave some out.
+        let mut config = fs::read(own.join("config"))?;
+        config.extend(b"[include]\n\tpath = ");
+        config.extend(quoted(&self.common.join("config")));
+        config.extend(b"[core]\n\tworktree = ");
+        config.extend(quoted(dir));
+        config.extend(b"\tbare = false\n\tsparseCheckout = false\n");
+        config.extend(b"\thooksPath = /dev/null\n\tfsmonitor = false\n");
+        fs::write(own.join("config"), config)?;
+        Ok(())
+    }
+
+    /// The submodule at `path`, if it is checked out.
+    fn submodule(&self, path: &Path) -> anyhow::Result<Option<Self>> {
+        let dir = self.top.join(path);
+        if dir.is_dir() {
+            let found = Self::around(&dir)?;
+            // Where there is none, git finds the repository above.
+            if found.prefix.as_os_str().is_empty() {
+                return Ok(Some(found));
+            }
+        }
+        let path = path.display();
+        eprintln!(
+            "note: the submodule {path} is not checked out and stays empty: \
+             `git submodule update --init {path}`"
+        );
+        Ok(None)
+    }
+}
+
+/// Sets the index, and with `--hard` the files, to those of HEAD.
+fn reset(dir: &Path, how: &str) -> anyhow::Result<()> {
+    let status = child::run(git::within(dir).args(["reset", "--quiet", how]))?;
+    if !status.success() {
+        bail!("the files of a commit could not be written ({status}), as git says above");
+    }
+    Ok(())
+}
+
+/// What git lists of a file.
+struct Entry {
+    /// Left out of the work tree by a sparse checkout.
+    sparse: bool,
+    /// The commit of a submodule.
+    submodule: Option<String>,
+}
+
+/// The files of the index, and what `options` add to them; a file with conflicts only once.
+fn listed(git: &mut Command, options: &[&str]) -> anyhow::Result<BTreeMap<PathBuf, Entry>> {
+    let list = git::output(git.args(["ls-files", "-z", "-t", "--stage"]).args(options))?;
+    list.split(|byte| *byte == 0)
+        .filter(|entry| !entry.is_empty())
+        .map(|entry| {
+            // `? path` for a new file, else `H mode object stage<tab>path`.
+            let (tag, mut path) = entry.split_at_checked(2).context("git listed no file")?;
+            let mut submodule = None;
+            if tag != b"? " {
+                let tab = path.iter().position(|byte| *byte == b'\t');
+                let (staged, after) = path.split_at(tab.context("git listed no file")?);
+                path = &after[1..];
+                let commit = str::from_utf8(staged)?.strip_prefix("160000 ");
+                submodule = commit.and_then(|commit| Some(commit.split_once(' ')?.0.to_owned()));
+            }
+            let sparse = tag == b"S ";
+            Ok((path_of(path)?, Entry { sparse, submodule }))
+        })
+        .collect()
+}
+
+/// A path as the value of a setting.
+fn quoted(path: &Path) -> Vec<u8> {
+    let mut value = vec![b'"'];
+    for byte in path.as_os_str().as_encoded_bytes() {
+        if matches!(byte, b'"' | b'\\') {
+            value.push(b'\\');
+        }
+        value.push(*byte);
+    }
+    value.extend(b"\"\n");
+    value
 }
 
 #[cfg(unix)]
@@ -174,15 +268,11 @@ fn path_of(bytes: &[u8]) -> anyhow::Result<PathBuf> {
     Ok(OsStr::new(std::str::from_utf8(bytes)?).into())
 }
 
-fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
-    let Ok(kind) = fs::symlink_metadata(from).map(|m| m.file_type()) else {
-        // Deleted in the work tree.
-        return Ok(());
-    };
-    if kind.is_dir() {
-        // A submodule: not part of this repository's files.
-        return Ok(());
-    }
+#[cfg_attr(
+    not(unix),
+    expect(unused_variables, reason = "links are copied as files")
+)]
+fn copy(from: &Path, to: &Path, kind: fs::FileType) -> io::Result<()> {
     if let Some(parent) = to.parent() {
         fs::create_dir_all(parent)?;
     }
@@ -194,36 +284,50 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 impl Worktree {
+    fn new(prefix: &Path) -> anyhow::Result<Self> {
+        loop {
+            // Outside the repository: cargo would take a manifest above for the workspace.
+            let dir = tempfile::Builder::new().prefix(PREFIX).tempdir()?;
+            let lock = File::open(dir.path()).and_then(|folder| {
+                folder.lock()?;
+                Ok(folder)
+            });
+            // Before it was locked, another process may have taken it for abandoned.
+            if dir.path().exists() {
+                return Ok(Self {
+                    dir,
+                    prefix: prefix.to_owned(),
+                    _lock: lock.ok(),
+                });
+            }
+        }
+    }
+
     /// Where the user's current folder lies in it.
     pub(super) fn package(&self) -> PathBuf {
-        self.dir.path().join(&self.repository.prefix)
+        self.dir.path().join(&self.prefix)
     }
 }
 
-impl Drop for Worktree {
-    fn drop(&mut self) {
-        self.repository.remove(self.dir.path());
+/// Removes the work trees of processes that were killed before they could. Where a folder cannot
+/// be locked, nothing is removed: it may be in use.
+pub(super) fn remove_abandoned() {
+    let Ok(entries) = fs::read_dir(std::env::temp_dir()) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if !entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(PREFIX.as_bytes())
+        {
+            continue;
+        }
+        if let Ok(folder) = File::open(entry.path())
+            && folder.try_lock().is_ok()
+        {
+            // One of another user stays, and does no harm.
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
-}
-
-/// The process that made a worktree, by the name of its folder.
-fn owner(path: &Path) -> Option<i32> {
-    let name = path.file_name()?.to_str()?.strip_prefix(PREFIX)?;
-    name.split('-').next()?.parse().ok()
-}
-
-#[cfg(unix)]
-fn is_alive(process: i32) -> bool {
-    use nix::errno::Errno;
-    use nix::sys::signal::kill;
-    use nix::unistd::Pid;
-
-    // Signal 0 only asks; a process of another user may not be signalled, and is there.
-    kill(Pid::from_raw(process), None) != Err(Errno::ESRCH)
-}
-
-/// Nothing is removed that may be in use.
-#[cfg(not(unix))]
-fn is_alive(_process: i32) -> bool {
-    true
 }

@@ -4,8 +4,17 @@
 use std::path::Path;
 use std::process::Command;
 
+#[path = "src/command/ab/local_variables.rs"]
+mod local_variables;
+
 fn git(args: &[&str]) -> Option<String> {
-    let out = Command::new("git").args(args).output().ok()?;
+    // A hook of another repository may run this build. And without locks `git status` does not
+    // write the index, on whose changes this is run again.
+    let out = local_variables::remove(&mut Command::new("git"))
+        .args(args)
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .output()
+        .ok()?;
     out.status
         .success()
         .then(|| String::from_utf8_lossy(&out.stdout).trim().to_owned())

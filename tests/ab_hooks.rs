@@ -446,3 +446,45 @@ fn repositories_of_all_kinds_are_compared() {
         shown(&output)
     );
 }
+
+/// A build in a hook of another repository must not be stamped with that one's commit, and none
+/// may write the index, which a hook's git holds.
+#[test]
+fn a_build_is_stamped_with_the_commit_of_its_own_repository() {
+    let house = House::new(Fate::Succeeds);
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/build.rs");
+    let build = house.path("made/build");
+    let built = Command::new(option_env!("RUSTC").unwrap_or("rustc"))
+        .args(["--edition", "2024", source, "-o"])
+        .arg(&build)
+        .status()
+        .unwrap();
+    assert!(built.success());
+    let hooks = house.path("main/.git");
+    let run = |dir: &Path| {
+        let mut command = Command::new(&build);
+        alone(&mut command)
+            .current_dir(dir)
+            .env("GIT_DIR", &hooks)
+            .env("GIT_INDEX_FILE", hooks.join("index"));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", shown(&output));
+        text(&output.stdout)
+    };
+    let other = house.path("other");
+    repositories::repository(&other);
+    let commit = git(&other, &["rev-parse", "HEAD"]);
+    // Written again: the index does not know it as unchanged.
+    fs::write(other.join("file"), "committed\n").unwrap();
+    let index = fs::read(other.join(".git/index")).unwrap();
+    let stamped = run(&other);
+    let want = format!(
+        "cargo::rustc-env=CROSSOVER_COMMIT={commit}cargo::rustc-env=CROSSOVER_DIRTY=false\n"
+    );
+    assert!(stamped.ends_with(&want), "{stamped}");
+    assert_eq!(fs::read(other.join(".git/index")).unwrap(), index);
+    let none = house.path("none");
+    fs::create_dir(&none).unwrap();
+    let stamped = run(&none);
+    assert!(!stamped.contains("CROSSOVER_COMMIT"), "{stamped}");
+}

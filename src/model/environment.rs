@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The machine and software a run was measured on. What cannot be known is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Environment {
     /// Version of this crate.
     pub crossover: String,
@@ -27,6 +28,7 @@ pub struct Environment {
 
 /// The processor of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cpu {
     /// Model name, for example `AMD EPYC 9575F`.
     pub model: String,
@@ -51,6 +53,7 @@ pub struct Cpu {
 
 /// A GPU and the software that drives it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GpuInfo {
     /// Index of the device among those that the driver shows.
     pub ordinal: usize,
@@ -97,6 +100,7 @@ pub struct GpuInfo {
 
 /// A PCIe link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PcieLink {
     /// Generation, 5 for PCIe 5.0.
     pub generation: u32,

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 /// Where a benchmark's work runs: the second part of its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Device {
     /// The processor.

@@ -109,8 +109,10 @@ pub struct Failure {
 
 /// A limit of the machine, or a rate that a library reaches, as the suite measured it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Ceiling {
     /// Median of the measurement, in `unit`.
+    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
     pub value: f64,
     /// `B/s`, `FLOP/s` or `ns`.
     pub unit: String,
@@ -158,6 +160,7 @@ pub struct Duel {
 
 /// The highest bandwidth of a memory and its caches, by the working set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BandwidthCurve {
     /// In the order of their working sets, ascending.
     pub points: Vec<BandwidthPoint>,
@@ -167,10 +170,12 @@ pub struct BandwidthCurve {
 
 /// One point of a [`BandwidthCurve`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BandwidthPoint {
     /// The working set, bytes: everything that is read or written, once.
     pub bytes: u64,
     /// Bytes read plus bytes written, B/s.
+    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
     pub rate: f64,
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a group is about, stored with the run so that a report has it without the group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Topic {
     /// The group's name, the first part of its ids.
     pub group: String,
@@ -52,6 +53,7 @@ impl Topic {
 
 /// What the size in an id counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
     /// A number of things.
@@ -59,6 +61,7 @@ pub enum Unit {
     /// A count whose sizes go so far that powers of two are written as such. It is stored as a
     /// count, and readers tell by the sizes.
     #[serde(rename = "count", skip_deserializing)]
+    #[cfg_attr(test, schemars(skip))]
     Powers,
     /// Bytes.
     Bytes,
@@ -68,6 +71,7 @@ pub enum Unit {
 
 /// What a clock's time is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Truth {
     /// The size, which is the true time in nanoseconds.

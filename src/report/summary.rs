@@ -5,6 +5,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 use crate::analysis::crossover::pairs::Found;
+use crate::analysis::crossover::search::Answer;
 use crate::analysis::findings::finding::Finding;
 use crate::analysis::limits::Share;
 use crate::analysis::reuse::Reuse;
@@ -20,19 +21,24 @@ use crate::results::problem::Problem;
 /// Version of the form. A field may be added without raising it; none changes its meaning.
 pub(super) const SCHEMA: u32 = 2;
 
-/// The whole file.
+/// One report as data. Times are nanoseconds; null is what is not known.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(title = "crossover summary.json"))]
 pub(super) struct Summary {
+    /// Version of this form.
+    #[cfg_attr(test, schemars(extend("const" = SCHEMA)))]
     schema: u32,
     machine: String,
-    /// Committed results of another machine, for want of any measured here.
+    /// These are another machine's committed results, for want of any measured here.
     other: bool,
     environment: Option<Environment>,
     run: Option<String>,
     started: Option<String>,
     ceilings: BTreeMap<String, Ceiling>,
+    /// Bandwidth over the working set by name: gpu_read, gpu_copy, cpu_read, cpu_copy.
     bandwidth: BTreeMap<String, BandwidthCurve>,
-    /// In their order.
+    /// The groups in their order, as each describes itself.
     groups: Vec<Topic>,
     benchmarks: Vec<Row>,
     crossovers: Vec<Crossover>,
@@ -42,64 +48,119 @@ pub(super) struct Summary {
     others: Vec<Other>,
 }
 
+/// One benchmark.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Row {
+    /// `<group>/<cpu|gpu>/<implementation>/<size>`
     id: String,
     group: String,
     device: crate::model::id::Device,
     implementation: String,
     size: u64,
+    /// What the times mean; null for a result without a sidecar.
+    #[cfg_attr(test, schemars(extend("enum" = clocks([None]))))]
     clock: Option<&'static str>,
     role: Role,
+    /// Median time of one iteration.
+    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
     median_ns: f64,
     mean_ns: Option<f64>,
+    /// Confidence interval of the median, as Criterion made it.
     ci_low_ns: Option<f64>,
     ci_high_ns: Option<f64>,
+    /// The median of another process lies between this and high_ns with a probability of 95 %;
+    /// ci_low_ns and ci_high_ns hold that of this process.
+    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
     low_ns: f64,
+    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
     high_ns: f64,
+    /// 1.4826 times the median absolute deviation of the samples, over the median.
     spread: Option<f64>,
+    /// Floating-point operations of one iteration.
     flop: Option<f64>,
+    /// Fewest bytes one iteration must move through memory.
     bytes: Option<f64>,
+    /// Bytes that cross the link between host and device, both ways together.
     link_bytes: Option<f64>,
+    /// Measured error against float64.
     error: Option<f64>,
+    /// Largest error accepted.
     error_bound: Option<f64>,
     samples: Option<usize>,
+    /// What is unsteady about the samples; such a result decides nothing.
     unsteady: Option<String>,
+    /// Whether the GPU's clock was held down; null where it is not known.
     throttled: Option<bool>,
+    /// What held the GPU's clock down while it was sampled: the reasons of throttling, and whether
+    /// the clock fell.
     slowed: Vec<String>,
+    /// Median of the SM clock while it was warmed up and sampled, MHz.
+    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
     sm_clock_mhz: Option<f64>,
+    /// The power limit in force, watts, of a result that ran under it; null where the power cap
+    /// held no clock down, or the limit is unknown.
+    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
     power_cap_w: Option<f64>,
+    /// Energy of one iteration by the device's own counter, joules; null where it has none or
+    /// something beside the iterations ran.
+    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
     energy_j: Option<f64>,
+    /// The limit that binds.
     limit: Option<&'static str>,
+    /// Achieved over that limit, as the run of the benchmark measured it, or over the peak of the
+    /// number format at the clock that was seen. Of a link that carries copies both ways at once
+    /// the limit is that of both ways together.
     limit_share: Option<f64>,
+    /// True where the GPU's L2 cache serves part of the data, so that no limit of them is known and
+    /// limit and limit_share are null.
     cached: bool,
+    /// Name of the run it comes from.
     run: Option<String>,
 }
 
+/// One answer.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Crossover {
     group: String,
+    /// Best CPU implementation where the winner changes, else at the largest size.
     cpu: String,
     gpu: String,
+    /// The machine whose GPU it is, when not the CPU's own.
     gpu_machine: Option<String>,
+    /// Where the data start and end, and whether each call is awaited.
     question: Data,
+    /// Clock of the GPU's times.
+    #[cfg_attr(test, schemars(extend("enum" = clocks([Some("unknown")]))))]
     clock: &'static str,
+    /// Whether it answers its question for the group.
     headline: bool,
-    answer: &'static str,
+    answer: Answer,
+    /// From this size on the GPU wins for good.
     size: Option<f64>,
     size_low: Option<f64>,
     size_high: Option<f64>,
+    /// Sizes around it were measured, rather than interpolated between powers of two.
     measured: Option<bool>,
+    /// Smallest and largest size that both curves cover.
     range: [f64; 2],
+    /// CPU over GPU time at the largest such size.
+    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
     speedup: f64,
+    /// That size.
     speedup_size: f64,
-    /// Null where one process answers, as the interval of the speedup is.
+    /// The answer is the median of so many processes; null where it is that of one. Then size_low
+    /// and size_high, speedup_low and speedup_high hold another run's answer with a probability of
+    /// 95 %.
     processes: Option<usize>,
     speedup_low: Option<f64>,
     speedup_high: Option<f64>,
 }
 
+/// How often data must be used on the device to pay for moving them there.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct BreakEven {
     group: String,
     transfer: String,
@@ -108,29 +169,42 @@ struct BreakEven {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct BreakEvenRow {
     size: u64,
-    /// Null where no number of operations pays.
+    /// Operations on data moved once that pay for moving it; null where none do.
     operations: Option<f64>,
-    /// Null where no number of calls pays or the cold start is unknown.
+    /// Calls that pay for the cold start; null where none do or it is unknown.
     calls: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct LeftOut {
     what: String,
     reason: String,
 }
 
+/// Another machine.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Other {
     machine: String,
     environment: Option<Environment>,
     started: Option<String>,
     ceilings: BTreeMap<String, Ceiling>,
+    /// Bandwidth over the working set by name: gpu_read, gpu_copy, cpu_read, cpu_copy.
     bandwidth: BTreeMap<String, BandwidthCurve>,
     benchmarks: Vec<Row>,
     crossovers: Vec<Crossover>,
+}
+
+/// Names of the clocks, and what else may stand in their place.
+#[cfg(test)]
+fn clocks<const N: usize>(others: [Option<&'static str>; N]) -> Vec<Option<&'static str>> {
+    use crate::timing::Clock;
+    let names = Clock::ALL.map(|clock| Some(clock.name()));
+    names.into_iter().chain(others).collect()
 }
 
 /// The summary of a report.
@@ -247,7 +321,7 @@ fn crossovers(found: &[Found]) -> Vec<Crossover> {
             question: f.question,
             clock: f.clock,
             headline: f.headline,
-            answer: f.crossing.answer.name(),
+            answer: f.crossing.answer,
             size: change.map(|c| c.size),
             size_low: change.map(|c| c.low),
             size_high: change.map(|c| c.high),

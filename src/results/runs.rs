@@ -2,11 +2,23 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::model::record::RunRecord;
 use crate::results::files::{FileError, read_json, write_json};
 use crate::results::layout::RUNS;
 use crate::results::problem::Problem;
+
+/// Name of a run of this process that starts at this moment, such as `20260102T030405Z-417`.
+pub(crate) fn name(started: SystemTime) -> String {
+    let time = moment(started).replace(['-', ':'], "");
+    format!("{time}-{}", std::process::id())
+}
+
+/// A moment as records hold it, such as `2026-01-02T03:04:05Z`.
+pub(crate) fn moment(time: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(time).to_string()
+}
 
 /// Where the record of a run lies.
 pub(crate) fn path(root: &Path, run: &str) -> PathBuf {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use crate::machine::ceilings;
 use crate::model::environment::Environment;
@@ -48,16 +49,12 @@ pub(super) struct Journal {
 
 impl Journal {
     pub(super) fn new(settings: &Settings, arguments: &Arguments) -> Self {
-        let started = jiff::Timestamp::now();
+        let started = SystemTime::now();
         Self {
             record: RunRecord {
                 schema: SCHEMA,
-                run: format!(
-                    "{}-{}",
-                    started.strftime("%Y%m%dT%H%M%SZ"),
-                    std::process::id()
-                ),
-                started: format!("{started:.0}"),
+                run: runs::name(started),
+                started: runs::moment(started),
                 finished: None,
                 profile: settings.profile.name().to_owned(),
                 arguments: std::env::args().skip(1).collect(),
@@ -221,7 +218,7 @@ impl Journal {
                 self.say("measuring the CPU's ceilings again");
                 ceilings::cpu::measure().raise(&mut self.record);
             }
-            self.record.finished = ended.then(|| format!("{:.0}", jiff::Timestamp::now()));
+            self.record.finished = ended.then(|| runs::moment(SystemTime::now()));
             if ended && self.no_room.is_none() {
                 self.record.planned.clear();
             }

@@ -14,7 +14,7 @@
 //! read.
 
 mod benchmarks;
-mod names;
+mod kernels;
 mod readme;
 mod renamed;
 mod results;

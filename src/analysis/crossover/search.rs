@@ -95,6 +95,7 @@ impl Curve {
 
 /// Who wins where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Answer {
     /// The CPU wins below one size, the GPU from there on.
@@ -107,19 +108,6 @@ pub(crate) enum Answer {
     CrossesBack,
     /// No measured size shows a difference.
     Undecided,
-}
-
-impl Answer {
-    /// The name in `summary.json`: `at`, `always`, `never`, `crosses-back`, `undecided`.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Answer::At => "at",
-            Answer::Always => "always",
-            Answer::Never => "never",
-            Answer::CrossesBack => "crosses-back",
-            Answer::Undecided => "undecided",
-        }
-    }
 }
 
 /// One change of the winner.

@@ -13,6 +13,7 @@ use crate::timing::Clock;
 
 /// One sentence and what it rests on.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Finding {
     /// Stable name of what is said, `transfers.matmul`. Two groups may say the same thing, each
     /// of itself: the name and the group together are unique.
@@ -38,10 +39,12 @@ pub(crate) struct Finding {
 
 /// What one technique gained in one group.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Gain {
     /// What was done.
     pub technique: Technique,
     /// Time without it over time with it.
+    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
     pub factor: f64,
     /// Where: `N = 8,192`.
     pub at: String,
@@ -49,6 +52,7 @@ pub(crate) struct Gain {
 
 /// A small table in place of a list.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Rows {
     /// What it shows, a sentence.
     pub caption: String,

@@ -2,6 +2,7 @@
 
 /// One thing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Technique {
     /// The GPU in place of the best CPU code.

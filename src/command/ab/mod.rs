@@ -17,6 +17,7 @@ mod worktree;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use anyhow::Context;
 
@@ -25,6 +26,7 @@ use crate::command::ab::pairs::Pairs;
 use crate::command::ab::subject::Subject;
 use crate::compare::comparison::{Comparison, Options};
 use crate::compare::plan::{self, Open};
+use crate::results::runs;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -91,8 +93,7 @@ fn confirm(args: &Args, options: &Options, pairs: &mut Pairs<'_>) -> anyhow::Res
 /// A new folder named by the time; absolute, since the runs have folders of their own.
 fn fresh_folder(parent: &Path) -> anyhow::Result<PathBuf> {
     let parent = std::path::absolute(parent)?;
-    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-    let dir = parent.join(format!("{now}-{}", std::process::id()));
+    let dir = parent.join(runs::name(SystemTime::now()));
     std::fs::create_dir_all(&dir)
         .with_context(|| format!("{}: choose another folder with --results", dir.display()))?;
     Ok(dir)

@@ -4,7 +4,7 @@
 //! A reading takes the host tens to hundreds of microseconds in the driver, and the device nothing:
 //! at ten per second that is about a thousandth of one core. More readings would tell little more,
 //! since NVML renews most of its values a few times per second. PCIe throughput is left out on
-//! purpose: NVML measures it over 20 ms per call. `tests/gpu_monitor.rs` compares a kernel's time
+//! purpose: NVML measures it over 20 ms per call. `tests/gpu/monitor.rs` compares a kernel's time
 //! with and without all this.
 
 use std::cell::RefCell;

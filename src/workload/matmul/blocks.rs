@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use gemm::Parallelism;
+use gemm_common::Parallelism;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, linalg::general_mat_mul, s};
 
 use crate::workload::matmul::direct;
@@ -68,23 +68,25 @@ pub(in crate::workload) fn gemm(
     let ((m, k), n) = (a.dim(), b.ncols());
     assert!(b.nrows() == k && c.dim() == (m, n));
     let [c_rows, c_columns] = [c.strides()[0], c.strides()[1]];
+    // Its kernels write columns, and the rows of C are the columns of the transposed product, which
+    // is that of B and A transposed.
     // SAFETY: the views have these shapes and strides, as was found above, and `c` is borrowed
     // for writing.
     unsafe {
-        gemm::gemm(
-            m,
+        gemm_f32::gemm::f32::get_gemm_fn()(
             n,
+            m,
             k,
             c.as_mut_ptr(),
-            c_columns,
             c_rows,
+            c_columns,
             false,
-            a.as_ptr(),
-            a.strides()[1],
-            a.strides()[0],
             b.as_ptr(),
-            b.strides()[1],
             b.strides()[0],
+            b.strides()[1],
+            a.as_ptr(),
+            a.strides()[0],
+            a.strides()[1],
             0.0,
             1.0,
             false,

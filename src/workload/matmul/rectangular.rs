@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use gemm::Parallelism;
+use gemm_common::Parallelism;
 use ndarray::{ArrayView2, ArrayViewMut2};
 use rayon::prelude::*;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use criterion::profiler::Profiler;
 
@@ -137,12 +137,7 @@ fn made_of(benchmark: &str, recorded: Recorded) -> (Profile, String) {
         clock: clock.name().to_owned(),
         gpu,
         cupti: version::name(cupti),
-        recorded: jiff::Timestamp::now()
-            .round(jiff::Unit::Second)
-            .map_or_else(
-                |_| jiff::Timestamp::now().to_string(),
-                |now| now.to_string(),
-            ),
+        recorded: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         notes: notes(clock),
     };
     let mut profile = analyse(&recording, about);

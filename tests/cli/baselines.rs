@@ -1,0 +1,168 @@
+//! Writes baseline folders as Criterion and the suite do, for tests of the comparison.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crossover::model::{Cost, DeviceState, RunRecord, SCHEMA, Sidecar};
+use crossover::model::{Cpu, Environment, GpuInfo};
+use crossover::timing::Clock;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+/// One benchmark to write.
+#[derive(Clone)]
+pub(crate) struct Result {
+    pub(crate) id: String,
+    pub(crate) ns: f64,
+    /// Spread of the samples, as a fraction.
+    pub(crate) spread: f64,
+    pub(crate) seed: u64,
+    pub(crate) clock: Option<Clock>,
+    pub(crate) throttled: bool,
+}
+
+impl Result {
+    pub(crate) fn new(id: &str, ns: f64, seed: u64) -> Self {
+        Self {
+            id: id.to_owned(),
+            ns,
+            spread: 0.0005,
+            seed,
+            clock: Some(Clock::EventsGated),
+            throttled: false,
+        }
+    }
+}
+
+/// Folder of a result, named as Criterion names it.
+pub(crate) fn folder(root: &Path, baseline: &str, id: &str) -> PathBuf {
+    let parts: Vec<&str> = id.split('/').collect();
+    let last = parts.len() - 1;
+    root.join(parts[0])
+        .join(parts[1..last].join("_"))
+        .join(parts[last])
+        .join(baseline)
+}
+
+pub(crate) fn write(root: &Path, baseline: &str, run: &str, result: &Result) {
+    let dir = folder(root, baseline, &result.id);
+    fs::create_dir_all(&dir).unwrap();
+    let parts: Vec<&str> = result.id.split('/').collect();
+    let benchmark = json!({
+        "group_id": parts[0],
+        "function_id": parts[1..parts.len() - 1].join("/"),
+        "value_str": parts[parts.len() - 1],
+        "throughput": null,
+        "full_id": result.id,
+        "directory_name": "not to be trusted",
+        "title": result.id,
+        "of_a_later_version": 1,
+    });
+    fs::write(dir.join("benchmark.json"), benchmark.to_string()).unwrap();
+    // SplitMix64, the sum of four for a bell.
+    let mut state = result.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mut uniform = || {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    let mut bell = || (0..4).map(|_| uniform()).sum::<f64>() - 2.0;
+    let iters: Vec<f64> = (1..=30).map(|i| f64::from(i * 10)).collect();
+    let times: Vec<f64> = iters
+        .iter()
+        .map(|n| n * result.ns * (1.0 + result.spread * bell() * 1.7))
+        .collect();
+    let sample = json!({"sampling_mode": "Linear", "iters": iters, "times": times});
+    fs::write(dir.join("sample.json"), sample.to_string()).unwrap();
+    fs::write(dir.join("estimates.json"), "{}").unwrap();
+    fs::write(dir.join("tukey.json"), "[]").unwrap();
+    if let Some(clock) = result.clock {
+        let sidecar = Sidecar {
+            schema: SCHEMA,
+            id: result.id.clone(),
+            samples_sha256: Sha256::digest(sample.to_string())
+                .iter()
+                .map(|b| format!("{b:02x}"))
+                .collect(),
+            clock,
+            size: parts[parts.len() - 1].parse().unwrap_or(0),
+            cost: Cost::default(),
+            role: None,
+            verified: None,
+            device_state: Some(DeviceState {
+                sm_clock_mhz: Some(if result.throttled { 1200 } else { 1980 }),
+                throttle_reasons: Some(if result.throttled {
+                    vec!["sw_thermal_slowdown".to_owned()]
+                } else {
+                    Vec::new()
+                }),
+                ..DeviceState::default()
+            }),
+            notes: Vec::new(),
+            extra: BTreeMap::new(),
+            choices: Default::default(),
+            monitor: None,
+            unsteady: None,
+            run: run.to_owned(),
+        };
+        fs::write(dir.join("crossover.json"), json!(sidecar).to_string()).unwrap();
+    }
+}
+
+pub(crate) fn record(root: &Path, run: &str, change: impl FnOnce(&mut RunRecord)) {
+    let mut record = RunRecord {
+        schema: SCHEMA,
+        run: run.to_owned(),
+        started: "2026-11-21T09:30:00Z".to_owned(),
+        finished: None,
+        profile: "quick".to_owned(),
+        arguments: Vec::new(),
+        environment: Environment {
+            crossover: "0.1.0".to_owned(),
+            commit: Some("0123456789abcdef".to_owned()),
+            dirty: Some(false),
+            cpu: Cpu {
+                model: "A CPU".to_owned(),
+                ..Cpu::default()
+            },
+            gpu: Some(GpuInfo {
+                name: "A GPU".to_owned(),
+                driver: Some("580.1".to_owned()),
+                ..GpuInfo::default()
+            }),
+            ..Environment::default()
+        },
+        groups: Vec::new(),
+        planned: Vec::new(),
+        ceilings: Default::default(),
+        confirmations: Vec::new(),
+        curves: Default::default(),
+        skipped: Vec::new(),
+        failed: Vec::new(),
+    };
+    change(&mut record);
+    let path = root.join("runs").join(format!("{run}.json"));
+    fs::create_dir_all(root.join("runs")).unwrap();
+    fs::write(path, json!(record).to_string()).unwrap();
+}
+
+/// Twenty gated benchmarks of 100 µs and more; `ratio` says by how much each differs.
+pub(crate) fn suite(root: &Path, baseline: &str, seed: u64, ratio: impl Fn(&str) -> f64) {
+    record(root, &format!("run-{baseline}"), |_| {});
+    for kernel in ["tiled", "naive", "cublas", "fused"] {
+        for (i, size) in [64, 128, 256, 512, 1024].into_iter().enumerate() {
+            let id = format!("matmul/gpu/{kernel}/{size}");
+            let ns = 1e5 * f64::from(1 << i) * ratio(&id);
+            let seed = seed * 1000 + size + kernel.len() as u64;
+            write(
+                root,
+                baseline,
+                &format!("run-{baseline}"),
+                &Result::new(&id, ns, seed),
+            );
+        }
+    }
+}

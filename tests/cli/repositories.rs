@@ -1,0 +1,91 @@
+//! Small repositories, and a `crossover ab` that builds nothing, for tests of the command.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// Writes an executable `run` to a folder.
+pub(crate) fn script(dir: &Path, body: &str) {
+    executable(&dir.join("run"), body);
+}
+
+pub(crate) fn executable(path: &Path, body: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, format!("#!/bin/sh\nset -e\n{body}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+pub(crate) fn crossover(cwd: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_crossover"));
+    alone(&mut command)
+        .arg("ab")
+        .current_dir(cwd)
+        .env_remove("CARGO_TARGET_DIR")
+        // Work trees go where the test can see that they are gone.
+        .env("TMPDIR", cwd.join("tmp"))
+        .stdin(Stdio::null());
+    fs::create_dir_all(cwd.join("tmp")).unwrap();
+    command
+}
+
+/// Keeps what surrounds the tests away: they may run in a hook themselves, and whoever runs them
+/// has settings of their own.
+pub(crate) fn alone(command: &mut Command) -> &mut Command {
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"GIT_") {
+            command.env_remove(name);
+        }
+    }
+    command
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+pub(crate) fn shown(output: &Output) -> String {
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+pub(crate) fn git(dir: &Path, args: &[&str]) -> String {
+    let output = alone(&mut Command::new("git"))
+        .arg("-C")
+        .arg(dir)
+        .args(["-c", "user.name=A", "-c", "user.email=a@example.com"])
+        .args(args)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {args:?}: {}", shown(&output));
+    text(&output.stdout)
+}
+
+/// A repository with one commit and nothing that cargo could build.
+pub(crate) fn repository(dir: &Path) {
+    fs::create_dir_all(dir).unwrap();
+    fs::write(dir.join(".gitignore"), "target*\ntmp\n/a\n").unwrap();
+    fs::write(dir.join("file"), "committed\n").unwrap();
+    git(dir, &["init", "--quiet"]);
+    git(dir, &["add", "."]);
+    git(dir, &["commit", "--quiet", "-m", "first"]);
+}
+
+/// No worktree but the first, and nothing in the temporary folder.
+pub(crate) fn clean(dir: &Path) {
+    assert_eq!(git(dir, &["worktree", "list"]).lines().count(), 1);
+    assert_eq!(work_trees(dir), 0);
+}
+
+/// How many work trees `ab` has in the temporary folder.
+pub(crate) fn work_trees(dir: &Path) -> usize {
+    fs::read_dir(dir.join("tmp")).unwrap().count()
+}
+
+/// Stands in for cargo.
+pub(crate) fn cargo(dir: &Path, body: &str) -> PathBuf {
+    let bin = dir.join("target-bin");
+    script(&bin, body);
+    bin.join("run")
+}

@@ -1,0 +1,107 @@
+//! Every source compiles for each architecture it claims, and keeps its values in registers.
+
+use std::collections::BTreeSet;
+
+use crossover::device::kernel::{Cubin, Source};
+
+use crate::kernels::{HOPPER, PLANTED, compile, nvrtc, sources};
+
+/// One compute capability of each generation that CUDA 13 compiles for.
+const ARCHITECTURES: [(u32, u32); 7] = [(7, 5), (8, 0), (8, 6), (8, 9), HOPPER, (10, 0), (12, 0)];
+
+/// Spills are accepted of the tiled products and the linear layers on Blackwell alone: NVRTC 13.0
+/// schedules them for a few more registers there than their launch bounds, or a thread, can have,
+/// and nobody has measured whether fewer blocks at once, or smaller tiles, would be better.
+fn may_spill(kernel: &str, arch: (u32, u32)) -> bool {
+    let products = ["matmul_tiled_", "linear_"];
+    products.iter().any(|name| kernel.starts_with(name)) && arch >= (10, 0)
+}
+
+/// Names of the kernels in the machine code: each has a section for its arguments, whose name
+/// stands in the tables of sections and of symbols.
+fn kernels_of(cubin: &Cubin) -> BTreeSet<String> {
+    (cubin.image.split(|&byte| byte == 0))
+        .filter_map(|text| text.strip_prefix(b".nv.constant0."))
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect()
+}
+
+#[test]
+fn every_source_compiles_for_each_architecture_it_claims_and_does_not_spill() {
+    if !nvrtc() {
+        return;
+    }
+    for source in sources() {
+        let claimed = ARCHITECTURES.iter().filter(|&&arch| arch >= source.oldest);
+        assert!(claimed.clone().count() > 0, "{} claims none", source.name);
+        for &arch in claimed {
+            let cubin = compile(source, arch);
+            let resources = cubin.resources();
+            let found: BTreeSet<String> = resources.iter().map(|r| r.kernel.clone()).collect();
+            assert!(!found.is_empty(), "{} has no kernel", source.name);
+            assert_eq!(found, kernels_of(&cubin), "{}", source.name);
+            for kernel in resources {
+                assert!(kernel.registers > 0, "{kernel:?}");
+                let spills = kernel.spill_stores + kernel.spill_loads;
+                assert!(
+                    spills == 0 || may_spill(&kernel.kernel, arch),
+                    "{arch:?}: {kernel:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn spills_are_seen_where_there_are_some() {
+    if !nvrtc() {
+        return;
+    }
+    let resources = compile(&PLANTED, HOPPER).resources();
+    assert_eq!(resources.len(), 1);
+    assert_eq!(resources[0].kernel, "planted");
+    assert!(resources[0].spill_stores > 0, "{resources:?}");
+    assert!(resources[0].spill_loads > 0, "{resources:?}");
+}
+
+#[test]
+fn a_rejected_source_shows_the_compilers_words() {
+    if !nvrtc() {
+        return;
+    }
+    let wrong = Source {
+        name: "wrong.cu",
+        text: "extern \"C\" __global__ void wrong() { nothing_of_that_name(); }",
+        options: &[],
+        oldest: (7, 5),
+    };
+    let error = wrong
+        .compile(HOPPER)
+        .expect_err("it calls nothing")
+        .to_string();
+    assert!(
+        error.contains("wrong.cu") && error.contains("nothing_of_that_name"),
+        "{error}"
+    );
+}
+
+#[test]
+fn names_are_unique_since_modules_are_kept_by_name() {
+    let mut names: Vec<&str> = sources().iter().map(|source| source.name).collect();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+/// Every source in the folder belongs to a group: no test would compile it otherwise.
+#[test]
+fn every_file_of_the_folder_is_of_a_group_or_of_the_limits() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(
+            !name.ends_with(".cu") || sources().iter().any(|source| source.name == name),
+            "kernels/{name} is in no Workload::kernels of a listed group and measures no limit"
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! Every way from host memory through an operation and back that a trial may choose: the suite
+//! runs only the chosen one. Needs a device, cuBLAS and NVRTC.
+
+use std::rc::Rc;
+
+use crossover::device::Gpu;
+use crossover::model::Way;
+use crossover::workload::matmul::{Matmul, Shape, gpu};
+use crossover::workload::nested_sine::{self, NestedSine};
+use crossover::workload::transfer::{self, Kind, Transfer};
+use crossover::workload::{Routine, RoutineError, Workload};
+
+use crate::device::one_at_a_time;
+
+type Ways = Result<Vec<(String, Box<dyn Routine>)>, RoutineError>;
+
+/// Poisoned, run and checked, once and then three times in a row.
+fn each_is_right(device: &Gpu, what: &str, ways: Ways) -> Result<(), RoutineError> {
+    for (name, mut routine) in ways? {
+        for runs in [1, 3] {
+            routine.poison()?;
+            device.synchronize()?;
+            assert!(!routine.check()?.passed(), "{what}, {name}: poison passes");
+            for _ in 0..runs {
+                routine.run()?;
+            }
+            let verified = routine.check()?;
+            assert!(verified.passed(), "{what}, {name}: {verified:?}");
+        }
+        println!("{what}: {name}");
+    }
+    Ok(())
+}
+
+fn products(shapes: impl IntoIterator<Item = Shape>) -> Result<(), RoutineError> {
+    let device = Rc::new(Gpu::open(0)?);
+    for shape in shapes {
+        let problem = Rc::new(Matmul::of(shape));
+        let what = format!("{shape:?}");
+        each_is_right(&device, &what, gpu::transfer_pinned_ways(&device, &problem))?;
+        each_is_right(&device, &what, gpu::transfer_staged_ways(&device, &problem))?;
+    }
+    Ok(())
+}
+
+fn sines(sizes: impl IntoIterator<Item = u64>) -> Result<(), RoutineError> {
+    let device = Rc::new(Gpu::open(0)?);
+    for n in sizes {
+        let problem = Rc::new(NestedSine::new(n));
+        let what = format!("{n} sines");
+        let pinned = nested_sine::transfer_pinned_ways(&device, &problem);
+        each_is_right(&device, &what, pinned)?;
+        let staged = nested_sine::transfer_staged_ways(&device, &problem);
+        each_is_right(&device, &what, staged)?;
+    }
+    Ok(())
+}
+
+/// Copies are poisoned and compared in pieces of 4 MiB: what is wrong in any of them counts.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn every_byte_of_a_copy_is_poisoned_copied_and_compared() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
+    let bytes = 2 * (4 << 20) + 5;
+    let device = Rc::new(Gpu::open(0)?);
+    let problem = Rc::new(Transfer::new(bytes));
+    let copy = |way, kind| transfer::copy(&device, &problem, way, kind, 1);
+    let copies = [
+        ("to the device", 1, copy(Way::ToDevice, Kind::Pinned)?),
+        ("to the host", 1, copy(Way::ToHost, Kind::Pageable)?),
+        ("both ways", 2, copy(Way::Both, Kind::Registered)?),
+        (
+            "staged to the device",
+            1,
+            transfer::staged(&device, &problem, Way::ToDevice)?,
+        ),
+        (
+            "staged to the host",
+            1,
+            transfer::staged(&device, &problem, Way::ToHost)?,
+        ),
+    ];
+    for (what, directions, mut routine) in copies {
+        routine.poison()?;
+        device.synchronize()?;
+        let wrong = routine.check()?.error;
+        assert_eq!(wrong, (directions * bytes) as f64, "{what}: all is wrong");
+        routine.run()?;
+        assert_eq!(routine.check()?.error, 0.0, "{what}");
+    }
+    Ok(())
+}
+
+/// Small enough for a sanitizer.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn every_way_of_a_small_product_is_right() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
+    let squares = [1, 3, 8, 31, 64, 129, 256, 300].map(Shape::square);
+    let batches = [3, 17, 64].map(|n| Shape {
+        batch: 64,
+        ..Shape::square(n)
+    });
+    products(squares.into_iter().chain(batches))
+}
+
+/// Small enough for a sanitizer.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn every_way_of_few_sines_is_right() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
+    sines([1, 3, 1000, 1025, (1 << 16) + 1, (1 << 18) + 5])
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn every_way_of_a_large_product_is_right() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
+    let batch = Shape {
+        batch: 64,
+        ..Shape::square(512)
+    };
+    let squares = [512, 1000, 1024, 2048, 2050, 4096].map(Shape::square);
+    products(squares.into_iter().chain([batch]))
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn every_way_of_many_sines_is_right() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
+    sines([(1 << 20) + 1, 1 << 22, (1 << 24) + 3])
+}

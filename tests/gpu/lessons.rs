@@ -1,0 +1,50 @@
+//! What the lessons measure beside the time. Needs a device and NVRTC.
+
+use std::rc::Rc;
+
+use crossover::device::Gpu;
+use crossover::model::Launches;
+use crossover::workload::HostMemory::{Pageable, Pinned};
+use crossover::workload::loader::{Feed, Loader, epoch};
+use crossover::workload::streams::{self, Streams};
+use crossover::workload::{RoutineError, Workload};
+
+use crate::device::one_at_a_time;
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn the_work_is_cut_into_the_pieces_asked_for() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
+    let gpu = Rc::new(Gpu::open(0)?);
+    // Pieces are multiples of 1,024 values.
+    let problem = Rc::new(Streams::new(64 * 1024));
+    for pieces in [1, 2, 8, 64] {
+        let routine = streams::pieces(&gpu, &problem, pieces, Launches::OneByOne)?;
+        assert_eq!(routine.launches(), pieces);
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_loader_says_how_busy_the_device_was() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
+    let gpu = Rc::new(Gpu::open(0)?);
+    let problem = Rc::new(Loader::new(1 << 22));
+    for feed in [
+        Feed::InSequence(Pageable),
+        Feed::InSequence(Pinned),
+        Feed::Threads(4),
+    ] {
+        let mut routine = epoch(&gpu, &problem, feed)?;
+        routine.run()?;
+        let share = routine.extra()?["device_busy"];
+        println!(
+            "{feed:?}: the device was busy {:.1} % of the time",
+            100.0 * share
+        );
+        // One stream: its kernels do not overlap.
+        assert!(share > 0.0 && share <= 1.0, "{feed:?}: {share}");
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! What no group has a row for: the kernels that `gpu/tiled` chooses from and the one with tiles
+//! in shared memory, and every product at large orders and twice. Needs a device, cuBLAS and
+//! NVRTC.
+
+use std::rc::Rc;
+
+use crossover::device::Gpu;
+use crossover::workload::HostMemory::{Pageable, Pinned};
+use crossover::workload::matmul::{Matmul, gpu};
+use crossover::workload::{Routine, RoutineError};
+
+use crate::device::one_at_a_time;
+
+type Make = fn(&Rc<Gpu>, &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError>;
+
+const IMPLEMENTATIONS: [(&str, Make); 9] = [
+    ("naive", gpu::naive),
+    ("shared", gpu::shared),
+    ("tiled 32", |gpu, problem| gpu::tiled_by(gpu, problem, 32)),
+    ("tiled 64", |gpu, problem| gpu::tiled_by(gpu, problem, 64)),
+    ("tiled 128", |gpu, problem| gpu::tiled_by(gpu, problem, 128)),
+    ("cublas", gpu::cublas),
+    ("transfer", |g, p| gpu::transfer(g, p, Pageable)),
+    ("transfer_pinned_sequence", |g, p| {
+        gpu::transfer(g, p, Pinned)
+    }),
+    ("transfer_pinned", gpu::transfer_pinned),
+];
+
+/// Poisons, runs and checks twice; the error must be the same. The largest error in float64 serves
+/// as a digest: two different results have the same one only by a rare chance.
+fn each_is_right_twice_at(orders: &[u64]) -> Result<(), RoutineError> {
+    let device = Rc::new(Gpu::open(0)?);
+    for &n in orders {
+        let problem = Rc::new(Matmul::new(n));
+        for (name, make) in IMPLEMENTATIONS {
+            let what = || format!("{name} at {n}");
+            let mut routine = make(&device, &problem)?;
+            let mut errors = [0.0; 2];
+            for error in &mut errors {
+                routine.poison()?;
+                device.synchronize()?;
+                assert!(!routine.check()?.passed(), "{}: poison passes", what());
+                routine.run()?;
+                device.synchronize()?;
+                let verified = routine.check()?;
+                assert!(verified.passed(), "{}: {verified:?}", what());
+                *error = verified.error;
+            }
+            assert_eq!(errors[0], errors[1], "{}", what());
+        }
+    }
+    Ok(())
+}
+
+/// Small enough for a sanitizer.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn every_kernel_is_right_around_its_tiles() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
+    each_is_right_twice_at(&[
+        1, 2, 3, 4, 7, 16, 17, 31, 63, 64, 65, 127, 128, 129, 132, 255, 257,
+    ])
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn every_kernel_is_right_at_large_orders() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
+    each_is_right_twice_at(&[511, 1000, 1031, 2047, 2048, 2304, 3001])
+}

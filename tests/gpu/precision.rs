@@ -1,0 +1,272 @@
+//! The product in every precision. Needs a device, cuBLAS and NVRTC; what needs a younger
+//! device is named and left out.
+
+use std::rc::Rc;
+
+use crossover::device::{Absence, Gpu};
+use crossover::timing::cudarc::driver::{DevicePtr, DeviceRepr};
+use crossover::timing::{Clock, CudaTime, GateMode, Launch};
+use crossover::workload::matmul::Matmul;
+use crossover::workload::matmul::gpu::cublas;
+use crossover::workload::matmul::precision::{Format, PRECISION, Scheme, product, split};
+use crossover::workload::{Routine, RoutineError};
+
+use crate::device::one_at_a_time;
+
+type Made = Result<Box<dyn Routine>, RoutineError>;
+type Make = fn(&Rc<Gpu>, &Rc<Matmul>) -> Made;
+
+const SPLITS: [(&str, Make); 4] = [
+    ("split-tf32x3-k2048", |g, p| {
+        split(g, p, Scheme::Tf32x3, 2048)
+    }),
+    ("split-tf32x3-k512", |g, p| split(g, p, Scheme::Tf32x3, 512)),
+    ("split-bf16x6-k2048", |g, p| {
+        split(g, p, Scheme::Bf16x6, 2048)
+    }),
+    ("split-bf16x9-k2048", |g, p| {
+        split(g, p, Scheme::Bf16x9, 2048)
+    }),
+];
+
+/// The routine, or `None` and a line of output where the device is too old for it.
+fn unless_too_old(name: &str, made: Made) -> Result<Option<Box<dyn Routine>>, RoutineError> {
+    match made {
+        Ok(routine) => Ok(Some(routine)),
+        Err(error) => match error.downcast_ref() {
+            Some(absence @ Absence::DeviceLacks { .. }) => {
+                println!("skipped {name}: {absence}");
+                Ok(None)
+            }
+            _ => Err(error),
+        },
+    }
+}
+
+/// The error of one run. Before it the poisoned output must fail the check.
+fn error_of(device: &Gpu, routine: &mut dyn Routine, what: &str) -> Result<f64, RoutineError> {
+    routine.poison()?;
+    device.synchronize()?;
+    assert!(!routine.check()?.passed(), "{what}: poison passes");
+    routine.run()?;
+    device.synchronize()?;
+    let verified = routine.check()?;
+    assert!(verified.passed(), "{what}: {verified:?}");
+    Ok(verified.error)
+}
+
+/// Routines that no row of the group has, and orders larger than in the tests of groups.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn every_split_is_within_its_bound() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
+    let device = Rc::new(Gpu::open(0)?);
+    for n in [256, 257, 1000, 1031, 2048, 2304] {
+        let problem = Rc::new(Matmul::new(n));
+        for (name, make) in SPLITS {
+            let what = format!("{name} at {n}");
+            let Some(mut routine) = unless_too_old(&what, make(&device, &problem))? else {
+                continue;
+            };
+            let first = error_of(&device, &mut *routine, &what)?;
+            let second = error_of(&device, &mut *routine, &what)?;
+            assert_eq!(first, second, "{what} differs from run to run");
+            println!("{what}: error {first:.2e}");
+        }
+    }
+    Ok(())
+}
+
+/// The output of a kernel of the precision group for these values.
+fn rounded<T: DeviceRepr + Default>(
+    device: &Rc<Gpu>,
+    kernel: &str,
+    values: &[f32],
+) -> Result<Vec<T>, RoutineError> {
+    let (from, to) = (device.upload(values)?, device.alloc::<T>(values.len())?);
+    device.bind()?;
+    let launch = Launch::new(device.function(&PRECISION, kernel)?, (1, 1, 1), (256, 1, 1))
+        .arg(from.device_ptr(device.stream()).0)
+        .arg(to.device_ptr(device.stream()).0)
+        .arg(1u64)
+        .arg(values.len() as u64)
+        .arg(0u64);
+    // SAFETY: every conversion takes a row of so many floats and the place of its result.
+    unsafe { launch.launch(device.stream()) }?;
+    Ok(device.download(&to)?)
+}
+
+/// Where rounding in integer arithmetic goes wrong first: NaN, infinity, the ends of a range.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn what_is_no_ordinary_number_is_rounded_as_it_should() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
+    let device = Rc::new(Gpu::open(0)?);
+    let nans = [0x7fff_ffff, 0xffff_ffff, 0x7f80_0001, 0x7fc0_0000].map(f32::from_bits);
+    let values: Vec<f32> = nans
+        .into_iter()
+        .chain([f32::INFINITY, f32::NEG_INFINITY, f32::MAX, -0.0, 1.0, -1.0])
+        .collect();
+    for (kernel, widened) in [
+        ("to_tf32", rounded::<f32>(&device, "to_tf32", &values)?),
+        (
+            "to_bf16",
+            rounded::<u16>(&device, "to_bf16", &values)?
+                .into_iter()
+                .map(|bits| f32::from_bits(u32::from(bits) << 16))
+                .collect(),
+        ),
+    ] {
+        assert!(
+            widened[..4].iter().all(|v| v.is_nan()),
+            "{kernel}: {widened:?}"
+        );
+        let infinite = [f32::INFINITY, f32::NEG_INFINITY, f32::INFINITY];
+        assert_eq!(widened[4..7], infinite, "{kernel}");
+        assert_eq!(widened[7..], [0.0, 1.0, -1.0], "{kernel}");
+        assert!(widened[7].is_sign_negative(), "{kernel}");
+    }
+    // 448 is the largest of E4M3 and 0x7f its NaN; the kernel multiplies by 256.
+    let scaled = [
+        1.75,
+        1.8125,
+        1.82,
+        2.0,
+        f32::MAX,
+        f32::INFINITY,
+        -2.0,
+        f32::NAN,
+        1.0,
+    ];
+    let codes = [0x7e, 0x7e, 0x7e, 0x7e, 0x7e, 0x7e, 0xfe, 0x7f, 0x78];
+    assert_eq!(rounded::<u8>(&device, "to_e4m3", &scaled)?, codes);
+    let steps = [
+        1.0,
+        -1.0,
+        1.5,
+        -3.0,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+    ];
+    let expected = [127, -127, 127, -127, 127, -127, 0];
+    assert_eq!(rounded::<i8>(&device, "to_i8", &steps)?, expected);
+    Ok(())
+}
+
+/// The parts of a number add up to it, also where the first of them would be infinite.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn parts_add_up_at_the_ends_of_the_range() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
+    let device = Rc::new(Gpu::open(0)?);
+    let values = [
+        f32::MAX,
+        -f32::MAX,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        1.0 / 3.0,
+        -1e-3,
+        0.0,
+    ];
+    let n = values.len();
+    let from = device.upload(&values)?;
+    let split = |kernel: &str, parts: usize, bytes: usize| -> Result<Vec<u8>, RoutineError> {
+        let to = device.alloc::<u8>(parts * n * bytes)?;
+        device.bind()?;
+        let launch = Launch::new(device.function(&PRECISION, kernel)?, (1, 1, 1), (256, 1, 1))
+            .arg(from.device_ptr(device.stream()).0)
+            .arg(to.device_ptr(device.stream()).0)
+            .arg(n as u64)
+            .arg(n as u64)
+            .arg(0u64)
+            .arg(n as i64);
+        // SAFETY: every split takes a row of so many floats and room for the parts.
+        unsafe { launch.launch(device.stream()) }?;
+        Ok(device.download(&to)?)
+    };
+    let add = |parts: Vec<f32>| -> Vec<f64> {
+        let part = |i: usize| parts.iter().skip(i).step_by(n).map(|v| f64::from(*v));
+        (0..n).map(|i| part(i).sum()).collect()
+    };
+    let tf32 = split("split_tf32_any", 2, 4)?;
+    let tf32 = tf32
+        .chunks(4)
+        .map(|b| f32::from_le_bytes(b.try_into().unwrap()));
+    let bf16 = split("split_bf16_any", 3, 2)?;
+    let bf16 = bf16.chunks(2).map(|b| {
+        let bits = u16::from_le_bytes(b.try_into().unwrap());
+        f32::from_bits(u32::from(bits) << 16)
+    });
+    // Two parts of 11 bits each, three of 8.
+    for (sums, unit) in [(add(tf32.collect()), 21), (add(bf16.collect()), 23)] {
+        for (sum, value) in sums.into_iter().zip(values.map(f64::from)) {
+            let close = (sum - value).abs() <= value.abs() * 2f64.powi(-unit);
+            assert!(
+                close || sum == value || sum.is_nan() && value.is_nan(),
+                "{sum:e} for {value:e}"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn an_order_that_the_library_does_not_take_is_named() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
+    let device = Rc::new(Gpu::open(0)?);
+    let problem = Rc::new(Matmul::new(257));
+    let Err(error) = product(&device, &problem, Format::Int8) else {
+        panic!("INT8 takes 257");
+    };
+    assert!(error.to_string().contains("multiple of 4"), "{error}");
+    Ok(())
+}
+
+/// Prints speed and error of each way of splitting beside those of SGEMM, to choose by.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn adding_runs_in_f32_recovers_the_accuracy_of_f32() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
+    const N: u64 = 8192;
+    let device = Rc::new(Gpu::open(0)?);
+    let time = CudaTime::on_stream(device.stream(), GateMode::Auto)?;
+    let problem = Rc::new(Matmul::new(N));
+    let measure = |routine: &mut dyn Routine, what: &str| -> Result<(f64, f64), RoutineError> {
+        let error = error_of(&device, routine, what)?;
+        let launches = routine.launches();
+        let mut best = f64::INFINITY;
+        for _ in 0..5 {
+            let total = time.measure(Clock::EventsGated, 3, launches, || routine.run())?;
+            best = best.min(total / 3.0);
+        }
+        Ok((error, best))
+    };
+    let (sgemm, sgemm_time) = measure(&mut *cublas(&device, &problem)?, "f32")?;
+    println!(
+        "SGEMM at {N}: {:.2} ms, error {sgemm:.2e}",
+        sgemm_time / 1e6
+    );
+    for scheme in [Scheme::Tf32x3, Scheme::Bf16x6, Scheme::Bf16x9] {
+        for chunk in [8192, 4096, 2048, 1024, 512, 256] {
+            let what = format!("{scheme:?}, runs of {chunk}");
+            let made = split(&device, &problem, scheme, chunk);
+            let Some(mut routine) = unless_too_old(&what, made)? else {
+                break;
+            };
+            let (error, took) = measure(&mut *routine, &what)?;
+            println!(
+                "{what}: {:.2} ms, {:.2} times SGEMM's speed; error {error:.2e}, {:.2} times",
+                took / 1e6,
+                sgemm_time / took,
+                error / sgemm
+            );
+            if chunk <= 1024 {
+                assert!(error <= 4.0 * sgemm, "{what}: {error:.2e} of {sgemm:.2e}");
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! Nested sine and the chain on a real device.
+
+use std::rc::Rc;
+
+use crossover::device::Gpu;
+use crossover::device::graph::Graph;
+use crossover::model::Launches;
+use crossover::timing::{CudaError, Launch};
+use crossover::workload::RoutineError;
+use crossover::workload::graph_replay::{self, Chain};
+use crossover::workload::nested_sine::{self, NESTED_SINE, NestedSine};
+use cudarc::driver::{DevicePtr, DevicePtrMut};
+
+use crate::device::one_at_a_time;
+
+/// A gate counts on the number of launches that a routine declares, so it must be the true one.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_routine_knows_its_launches() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
+    use nested_sine::gpu::{fused, graph, per_kernel};
+    let gpu = Rc::new(Gpu::open(0)?);
+    let sine = Rc::new(NestedSine::new(1000));
+    assert_eq!(per_kernel(&gpu, &sine)?.launches(), 4);
+    assert_eq!(graph(&gpu, &sine)?.launches(), 4);
+    assert_eq!(fused(&gpu, &sine)?.launches(), 1);
+    // Where launches are not declared a capture counts them, so it has to count these right.
+    for (mut routine, count) in [(per_kernel(&gpu, &sine)?, 4), (fused(&gpu, &sine)?, 1)] {
+        let enqueue = || {
+            routine
+                .run()
+                .map_err(|e| CudaError::with_message("run", e.to_string()))
+        };
+        assert_eq!(Graph::count(gpu.stream(), enqueue)?, count);
+    }
+    assert_eq!(Graph::count(gpu.stream(), || Ok(()))?, 0);
+    let failed = || Err(CudaError::with_message("run", "no"));
+    assert!(Graph::count(gpu.stream(), failed).is_err());
+    gpu.synchronize()?;
+    let chain = Rc::new(Chain::new(1000));
+    let links = graph_replay::LINKS as u32;
+    for (launches, count) in [
+        (Launches::OneByOne, links),
+        (Launches::Synchronised, links),
+        (Launches::Graph, links),
+        (Launches::Fused, 1),
+    ] {
+        let routine = graph_replay::chain(&gpu, &chain, launches)?;
+        assert_eq!(routine.launches(), count, "{launches:?}");
+    }
+    Ok(())
+}
+
+/// Runs a kernel of the source over `x`.
+fn apply(gpu: &Gpu, kernel: &str, vectors: u64, x: &[f32]) -> Result<Vec<f32>, RoutineError> {
+    gpu.bind()?;
+    let source = gpu.upload(x)?;
+    let mut target = gpu.alloc::<f32>(x.len())?;
+    gpu.poison(&mut target)?;
+    let n = x.len() as u64;
+    let blocks = u32::try_from(n.div_ceil(4 * vectors * 128))?;
+    let function = gpu.function(&NESTED_SINE, kernel)?;
+    let launch = Launch::new(function, (blocks, 1, 1), (128, 1, 1))
+        .arg(source.device_ptr(gpu.stream()).0)
+        .arg(target.device_ptr_mut(gpu.stream()).0)
+        .arg(n);
+    // SAFETY: the arguments are those of the kernel, both slices hold n elements and outlive
+    // the download, and the context is bound.
+    unsafe { launch.launch(gpu.stream())? };
+    Ok(gpu.download(&target)?)
+}
+
+/// Every 61st float32, denser where four sines live, and the adversarial elements.
+fn dense() -> Vec<f32> {
+    (0..=u32::MAX)
+        .step_by(61)
+        .chain((0.125f32.to_bits()..=1.6f32.to_bits()).step_by(7))
+        .map(f32::from_bits)
+        .chain(NestedSine::adversarial())
+        .collect()
+}
+
+fn ulp_error(y: f32, expected: f64) -> f64 {
+    if y.is_nan() || expected.is_nan() {
+        return if y.is_nan() && expected.is_nan() {
+            0.0
+        } else {
+            f64::INFINITY
+        };
+    }
+    let exponent = (expected.abs().to_bits() >> 52) as i32 - 1023;
+    (f64::from(y) - expected).abs() / 2f64.powi(exponent.max(-126) - 23)
+}
+
+fn worst(x: &[f32], y: &[f32], expected: fn(f64) -> f64) -> f64 {
+    x.iter()
+        .zip(y)
+        .map(|(&x, &y)| ulp_error(y, expected(x.into())))
+        .fold(0.0, f64::max)
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn one_pass_is_within_2_ulp_and_four_no_worse_than_sinf_plus_1() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
+    let gpu = Gpu::open(0)?;
+    let x = dense();
+    let pass = worst(&x, &apply(&gpu, "sine_pass", 1, &x)?, f64::sin);
+    let nested = |x: f64| x.sin().sin().sin().sin();
+    let fused = worst(&x, &apply(&gpu, "sine_fused", 2, &x)?, nested);
+    let sinf = worst(&x, &apply(&gpu, "sine_fused_sinf", 1, &x)?, nested);
+    println!("ulp: one pass {pass}, four fused {fused}, four of sinf {sinf}");
+    assert!(pass <= 2.0, "{pass} ulp");
+    assert!(fused <= sinf + 1.0, "{fused} ulp, sinf {sinf}");
+    Ok(())
+}
+
+/// The kernels take the operations of the vectorised CPU code in the same order, so where
+/// that has a fused multiply-add they agree to the bit.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn kernels_and_vectors_agree_to_the_bit() -> Result<(), RoutineError> {
+    let _one = one_at_a_time();
+    let isa = nested_sine::Isa::best();
+    if isa.name() == "portable" {
+        return Ok(());
+    }
+    let gpu = Gpu::open(0)?;
+    let x = dense();
+    let mut y = vec![0.0; x.len()];
+    let equal = |a: &[f32], b: &[f32]| {
+        a.iter()
+            .zip(b)
+            .all(|(a, b)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan())
+    };
+    isa.sine(&x, &mut y);
+    for pass in ["sine_pass", "sine_pass_backwards"] {
+        assert!(equal(&y, &apply(&gpu, pass, 1, &x)?), "{pass}");
+    }
+    isa.nested_sine(&x, &mut y);
+    assert!(equal(&y, &apply(&gpu, "sine_fused", 2, &x)?));
+    Ok(())
+}

@@ -1,0 +1,243 @@
+//! `examples/your_operation.rs` as a user's own crate would test and report it: what the group
+//! declares is all that this suite knows of it. The CPU is measured; on a machine without a GPU the
+//! times of the GPU are planted, as another one would leave them.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::rc::Rc;
+
+use crossover::device::Gpu;
+use crossover::model::{Data, GpuInfo, RunRecord, SCHEMA, Sidecar};
+use crossover::suite::{AnyGroup, Planned, Profile};
+use libtest_mimic::{Failed, Trial};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+#[allow(dead_code, reason = "its main function is the example's")]
+#[path = "../../examples/your_operation.rs"]
+mod example;
+
+/// Says that this process is a run of the group and not the test.
+pub(crate) const RUN: &str = "CROSSOVER_TEST_EXAMPLE";
+
+pub(crate) fn group() -> AnyGroup {
+    example::group().into()
+}
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    // In a bundle the command lies elsewhere, and only the device is tested.
+    if Path::new(env!("CARGO_BIN_EXE_crossover")).exists() {
+        trials.push(Trial::test("the_page_has_all_that_it_declares", || {
+            the_page_has_all_that_it_declares();
+            Ok(())
+        }));
+    }
+    for function in group().functions() {
+        let on_gpu = function.starts_with("gpu/");
+        let trial = Trial::test(format!("your_operation/{function}"), move || {
+            verify(&function, on_gpu)
+        });
+        trials.push(match on_gpu {
+            true => trial.with_ignored_flag(true).with_kind("CUDA device"),
+            false => trial,
+        });
+    }
+    trials
+}
+
+fn verify(function: &str, on_gpu: bool) -> Result<(), Failed> {
+    let gpu = match on_gpu {
+        true => Some(Rc::new(Gpu::open(0)?)),
+        false => None,
+    };
+    let absent = group().verify(function, gpu.as_ref())?;
+    match absent.first() {
+        None => Ok(()),
+        Some(reason) => Err(reason.into()),
+    }
+}
+
+fn the_page_has_all_that_it_declares() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--bench", "--quick"])
+        .env(RUN, "1")
+        .env("CRITERION_HOME", &root)
+        .env("CROSSOVER_PROFILE", "quick")
+        .env("CROSSOVER_DEVICE", "none")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let run = add_a_gpu(&root);
+    let planned = group().planned(Profile::Quick);
+    for gpu in planned.iter().filter(|p| p.device_bytes.is_some()) {
+        plant(&root, gpu, &run);
+    }
+
+    plant_profile(
+        &root,
+        planned.iter().find(|p| p.device_bytes.is_some()).unwrap(),
+    );
+
+    let out = dir.path().join("out");
+    let status = Command::new(env!("CARGO_BIN_EXE_crossover"))
+        .args(["report", "--no-reference", "--root"])
+        .arg(&root)
+        .arg("--out")
+        .arg(&out)
+        .output()
+        .unwrap()
+        .status;
+    assert!(status.success());
+    let page = fs::read_to_string(out.join("index.html")).unwrap();
+    let group = group();
+    let topic = group.topic();
+    assert!(
+        page.contains(&format!("<h2>{}", topic.title)),
+        "the heading"
+    );
+    assert!(page.contains(&topic.question), "the question");
+    assert!(page.contains(&topic.axis), "the axis");
+    assert!(page.contains("Where the time goes"), "the profile");
+    assert!(page.contains("bound by whatever it is"), "its timeline");
+
+    let summary: Value =
+        serde_json::from_slice(&fs::read(out.join("summary.json")).unwrap()).unwrap();
+    let ids: Vec<&str> = summary["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| finding["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        ids,
+        [
+            "winner.sigmoid.queued",
+            "winner.sigmoid.awaited",
+            "winner.sigmoid.pinned",
+            "winner.sigmoid.ordinary",
+            "transfers.sigmoid.transfer",
+            "transfers.sigmoid.transfer-pinned",
+            "break_even.sigmoid.transfer",
+            "break_even.sigmoid.transfer-pinned",
+        ]
+    );
+    let headlines: Vec<&Value> = summary["crossovers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|answer| answer["headline"] == true)
+        .collect();
+    let gpu: Vec<&str> = headlines
+        .iter()
+        .map(|answer| answer["gpu"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        gpu,
+        ["kernel", "kernel-awaited", "transfer-pinned", "transfer"]
+    );
+}
+
+/// Gives the machine of the run a GPU.
+fn add_a_gpu(root: &Path) -> String {
+    let path = fs::read_dir(root.join("runs")).unwrap().next().unwrap();
+    let path = path.unwrap().path();
+    let mut run: RunRecord = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!(run.groups, [group().topic().clone()]);
+    run.environment.gpu = Some(GpuInfo {
+        name: "Example GPU".to_owned(),
+        ..GpuInfo::default()
+    });
+    fs::write(&path, json!(run).to_string()).unwrap();
+    run.run
+}
+
+/// A profile as a recorder leaves it: one kernel.
+fn plant_profile(root: &Path, planned: &Planned) {
+    let kernel = json!({
+        "kind": "kernel", "name": "sigmoid", "grid": [4, 1, 1], "block": [256, 1, 1],
+        "registers": 16, "shared_bytes": 0
+    });
+    let profile = json!({
+        "schema": 1, "benchmark": planned.id, "clock": planned.clock.name(), "gpu": "Example GPU",
+        "cupti": "13.0", "recorded": "2026-11-22T10:00:00Z", "iterations": 10, "records": 10,
+        "notes": [], "calls": [], "ranges": [],
+        "device": [{
+            "work": kernel, "per_iteration": 1.0, "ns_per_iteration": 2e3, "share": 1.0,
+            "median_ns": 2e3, "shortest_ns": 2e3, "longest_ns": 2e3
+        }],
+        "summary": {
+            "iteration_ns": 4e3, "unrecorded_ns": 3e3, "busy_ns": 2e3, "idle_ns": 2e3,
+            "gaps": 1.0, "median_gap_ns": 2e3, "kernels_ns": 2e3, "copies_ns": 0.0,
+            "hidden_ns": 0.0, "first_kernel_ns": 1e3, "sentence": "bound by whatever it is"
+        },
+        "timeline": {
+            "length_ns": 4e3, "left_out": 0,
+            "lanes": [{
+                "kind": "kernels", "name": "stream 7",
+                "spans": [{"start_ns": 1e3, "end_ns": 3e3, "name": "sigmoid"}]
+            }]
+        }
+    });
+    let dir = root.join(&planned.directory).join("profile");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("profile.json"), profile.to_string()).unwrap();
+}
+
+/// A result as Criterion and the suite leave it: shorter than any CPU takes, the longer the
+/// farther from the device the data are.
+fn plant(root: &Path, planned: &Planned, run: &str) {
+    let ns = planned.size as f64
+        * match planned.role.data {
+            Data::Queued | Data::Awaited => 0.001,
+            Data::Pinned => 0.002,
+            Data::Ordinary => 0.004,
+        };
+    let dir = root.join(&planned.directory).join("new");
+    fs::create_dir_all(&dir).unwrap();
+    let (group, rest) = planned.id.split_once('/').unwrap();
+    let (function, size) = rest.rsplit_once('/').unwrap();
+    let estimate = json!({
+        "confidence_interval": {"confidence_level": 0.95, "lower_bound": ns, "upper_bound": ns},
+        "point_estimate": ns, "standard_error": 0.0
+    });
+    let sample = json!({"sampling_mode": "Flat", "iters": [1.0], "times": [ns]}).to_string();
+    let sidecar = Sidecar {
+        schema: SCHEMA,
+        id: planned.id.clone(),
+        samples_sha256: Sha256::digest(&sample)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect(),
+        clock: planned.clock,
+        size: planned.size,
+        cost: planned.cost,
+        role: Some(planned.role.clone()),
+        verified: None,
+        device_state: None,
+        monitor: None,
+        unsteady: None,
+        extra: Default::default(),
+        choices: Default::default(),
+        notes: Vec::new(),
+        run: run.to_owned(),
+    };
+    for (file, text) in [
+        (
+            "benchmark.json",
+            json!({"group_id": group, "function_id": function, "value_str": size}).to_string(),
+        ),
+        (
+            "estimates.json",
+            json!({"mean": estimate, "median": estimate, "median_abs_dev": estimate}).to_string(),
+        ),
+        ("sample.json", sample),
+        ("crossover.json", json!(sidecar).to_string()),
+    ] {
+        fs::write(dir.join(file), text).unwrap();
+    }
+}

@@ -1,0 +1,308 @@
+//! What goes wrong with a GPU, on purpose: a kernel that traps, memory that another process
+//! holds, libraries that are missing, a device that is lost. Each with its exit code and sentence,
+//! the earlier results unharmed. Needs a device.
+
+#[path = "../runs/faults/run.rs"]
+#[allow(dead_code)]
+pub(crate) mod run;
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::rc::Rc;
+
+use crossover::device::Gpu;
+use crossover::device::kernel::Source;
+use crossover::model::Cost;
+use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
+use crossover::timing::{Clock, Launch};
+use crossover::workload::simple::{compare, on_cpu, on_gpu};
+use crossover::workload::{Routine, RoutineError, Workload};
+use libtest_mimic::Trial;
+use run::{bench, expect, said, shown};
+
+/// How much device memory a process that holds the rest leaves, in bytes.
+pub(crate) const LEAVE: &str = "LEAVE_DEVICE_BYTES";
+
+static KERNELS: Source = Source {
+    name: "faults.cu",
+    text: r#"
+        extern "C" __global__ void fill(float *y, unsigned int n) {
+            unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+            if (i < n) y[i] = 1.0f;
+        }
+        __device__ unsigned int calls;
+        extern "C" __global__ void traps(float *y, unsigned int n) {
+            unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+            if (i < n) y[i] = 1.0f;
+            if (i == 0 && atomicAdd(&calls, 1) == 500) asm("trap;");
+        }"#,
+    options: &[],
+    oldest: (7, 5),
+};
+
+struct Ones(usize);
+
+impl Workload for Ones {
+    fn new(size: u64) -> Self {
+        Self(size as usize)
+    }
+    fn host_bytes(size: u64) -> u64 {
+        4 * size
+    }
+    fn device_bytes(size: u64) -> u64 {
+        4 * size
+    }
+}
+
+type Made = Result<Box<dyn Routine>, RoutineError>;
+
+fn kernel(gpu: &Rc<Gpu>, problem: &Rc<Ones>, name: &str) -> Made {
+    let n = problem.0;
+    let function = gpu.function(&KERNELS, name)?;
+    let launch = |_: &[u64], output| {
+        let launch = Launch::new(function, ((n as u32).div_ceil(256), 1, 1), (256, 1, 1));
+        Ok(launch.arg(output).arg(n as u32))
+    };
+    let check = move |y: &[f32]| compare(y, vec![1.0; n], 1.0, 0.0);
+    // SAFETY: the arguments are those the kernel declares, and it stays below n.
+    unsafe { on_gpu(gpu, &[], n, launch, check) }
+}
+
+pub(crate) fn groups() -> Vec<AnyGroup> {
+    let row = |name: &'static str, make: fn(&Rc<Gpu>, &Rc<Ones>) -> Made| {
+        Implementation::gpu(name, Clock::Events, make)
+    };
+    let group = Group::new("faults", Sizes::new([64, 128], [64], [64]), None, |_| {
+        Cost::default()
+    })
+    .with(row("fill", |gpu, problem| kernel(gpu, problem, "fill")))
+    .with(row("traps", |gpu, problem| kernel(gpu, problem, "traps")))
+    .with(row("large", |gpu, problem| {
+        drop(gpu.alloc::<u8>(8 << 30)?);
+        kernel(gpu, problem, "fill")
+    }))
+    .with(row("blas", |gpu, problem| {
+        gpu.blas()?;
+        kernel(gpu, problem, "fill")
+    }))
+    .with(Implementation::cpu("fill", |problem: &Rc<Ones>| {
+        let n = problem.0;
+        let check = move |y: &[f32]| compare(y, vec![1.0; n], 1.0, 0.0);
+        Ok(on_cpu(n, |y| y.fill(1.0), check))
+    }));
+    vec![group.into()]
+}
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let tests: &[(&str, fn())] = &[
+        ("a_kernel_that_traps", traps),
+        ("memory_that_another_process_holds", held_memory),
+        ("a_library_that_is_missing", missing_library),
+        ("a_device_that_is_lost", lost_device),
+    ];
+    let trial = |&(name, test): &(&'static str, fn())| {
+        let run = move || {
+            test();
+            Ok(())
+        };
+        Trial::test(name, run).with_ignored_flag(true)
+    };
+    tests.iter().map(trial).collect()
+}
+
+// ---- helpers ----
+
+/// Takes the device's memory but for `leave` bytes, until standard input ends.
+pub(crate) fn hold(leave: usize) -> ExitCode {
+    let gpu = Gpu::open(0).expect("a device");
+    let mut held = Vec::new();
+    let mut piece = 1usize << 36;
+    while piece >= 1 << 20 {
+        let (free, _) = cudarc::driver::result::mem_get_info().expect("an answer");
+        match (free >= leave + piece).then(|| gpu.alloc::<u8>(piece)) {
+            Some(Ok(memory)) => held.push(memory),
+            _ => piece /= 2,
+        }
+        gpu.synchronize().expect("no fault");
+    }
+    println!("held");
+    std::io::stdout().flush().unwrap();
+    let _ = std::io::stdin().read(&mut [0]);
+    ExitCode::SUCCESS
+}
+
+fn on_device(root: &Path, filter: &str) -> Command {
+    let mut command = bench(root, &["--bench", "--quick", filter]);
+    command.env_remove("CROSSOVER_DEVICE");
+    command
+}
+
+/// A library that is preloaded, built from `tests/preloaded`.
+fn preloaded() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let (source, library) = (dir.path().join("lost.c"), dir.path().join("lost.so"));
+    std::fs::write(&source, include_str!("../preloaded/lost_device.c")).unwrap();
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .args([library.as_os_str(), source.as_os_str(), "-ldl".as_ref()])
+        .status();
+    assert!(built.expect("a C compiler").success());
+    (dir, library)
+}
+
+/// Results of a sound run.
+fn measured() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    expect(&mut on_device(&root, "fill"), 0, "");
+    assert_eq!(shown(&root), SOUND);
+    (dir, root)
+}
+
+const SOUND: [&str; 4] = [
+    "faults/cpu/fill/128",
+    "faults/cpu/fill/64",
+    "faults/gpu/fill/128",
+    "faults/gpu/fill/64",
+];
+
+/// Prints a line of the table of faults.
+fn told(fault: &str, code: i32, said: &str) {
+    let begins = ["FAILED", "skipped", "error:"];
+    let lines = said
+        .lines()
+        .filter(|line| begins.iter().any(|b| line.starts_with(b)));
+    println!("| {fault} | {code} |");
+    for line in lines {
+        println!("    {line}");
+    }
+}
+
+// ---- the faults ----
+
+fn traps() {
+    let (_dir, root) = measured();
+    let said = expect(
+        &mut on_device(&root, "faults/.*/64|faults/.*/128"),
+        1,
+        "FAILED faults/gpu/traps/",
+    );
+    assert!(
+        said.contains("the CUDA context was lost in faults/gpu/traps/64"),
+        "{said}"
+    );
+    told("a kernel that traps", 1, &said);
+    // The CPU's benchmarks come later and were measured; the GPU's earlier results are unchanged.
+    let ids = shown(&root);
+    assert!(
+        SOUND.iter().all(|id| ids.contains(&(*id).to_owned())),
+        "{ids:?}"
+    );
+    expect(&mut on_device(&root, "fill"), 0, "");
+}
+
+fn held_memory() {
+    let (_dir, root) = measured();
+    for leave in [2usize << 30, 300 << 20, 0] {
+        let mut holder: Child = Command::new(std::env::current_exe().unwrap())
+            .env(LEAVE, leave.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut held = [0; 4];
+        holder
+            .stdout
+            .as_mut()
+            .unwrap()
+            .read_exact(&mut held)
+            .unwrap();
+        let said = expect(
+            &mut on_device(&root, "large|fill"),
+            1,
+            "GiB of device memory are free: end the process that holds the rest",
+        );
+        told(
+            &format!("{} MiB left by another process", leave >> 20),
+            1,
+            &said,
+        );
+        drop(holder.stdin.take());
+        holder.wait().unwrap();
+        let ids = shown(&root);
+        assert!(
+            SOUND.iter().all(|id| ids.contains(&(*id).to_owned())),
+            "{ids:?}"
+        );
+    }
+    expect(&mut on_device(&root, "large"), 0, "");
+}
+
+fn missing_library() {
+    let (_built, library) = preloaded();
+    for (name, words) in [
+        ("nvrtc", "NVRTC was not found"),
+        ("cublas", "cuBLAS was not found"),
+    ] {
+        let (_dir, root) = measured();
+        let mut run = on_device(&root, "fill|blas");
+        run.env("LD_PRELOAD", &library).env("NO_LIBRARY", name);
+        let said = expect(&mut run, 0, words);
+        told(&format!("no {name}"), 0, &said);
+        assert_eq!(shown(&root), SOUND);
+    }
+}
+
+/// From one of these calls of the driver on, all fail: the first call, or one while the device is
+/// opened, the clock is made, or the ceilings or the benchmarks are measured.
+fn lost_device() {
+    let (_built, library) = preloaded();
+    let (_dir, root) = measured();
+    let statuses = [
+        ("CUDA_ERROR_UNKNOWN", 999),
+        ("CUDA_ERROR_DEVICE_UNAVAILABLE", 46),
+        ("CUDA_ERROR_NO_DEVICE", 100),
+        ("CUDA_ERROR_ECC_UNCORRECTABLE", 214),
+        ("CUDA_ERROR_LAUNCH_FAILED", 719),
+    ];
+    for (name, status) in statuses {
+        for after in [0, 1, 10, 40, 100, 300, 1_000, 5_000, 30_000] {
+            let mut child = on_device(&root, "fill")
+                .env("LD_PRELOAD", &library)
+                .env("LOST_AFTER", after.to_string())
+                .env("LOST_STATUS", status.to_string())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let watchdog = child.id() as i32;
+            let ended = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+            let seen = ended.clone();
+            std::thread::spawn(move || {
+                std::thread::sleep(std::time::Duration::from_secs(90));
+                if !seen.load(std::sync::atomic::Ordering::SeqCst) {
+                    let pid = nix::unistd::Pid::from_raw(watchdog);
+                    let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+                }
+            });
+            drop(child.stdin.take());
+            let output = child.wait_with_output().unwrap();
+            ended.store(true, std::sync::atomic::Ordering::SeqCst);
+            let said = said(&output);
+            let code = output.status.code();
+            // The machine then seems to have no device, which is no failure.
+            let none = after == 0 && name == "CUDA_ERROR_NO_DEVICE" && code == Some(0);
+            let over = after >= 1_000 && code == Some(0);
+            assert!(
+                none || over || code == Some(1),
+                "{name} after {after}: {:?}\n{said}",
+                output.status
+            );
+            assert!(!said.contains("panicked"), "{name} after {after}: {said}");
+            told(&format!("{name} after {after} calls"), code.unwrap(), &said);
+            assert_eq!(shown(&root), SOUND);
+        }
+    }
+    expect(&mut on_device(&root, "fill"), 0, "");
+}

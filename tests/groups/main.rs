@@ -1,0 +1,43 @@
+//! Every implementation of every group, the example's among them, and what goes wrong with a GPU.
+//! Routines that measure a fresh process start this executable again, as the tests of whole runs
+//! and of memory that another process holds do; so it has a main function of its own.
+
+mod every;
+mod example;
+#[cfg(target_os = "linux")]
+mod faults;
+
+use std::process::ExitCode;
+
+use crossover::workload::run_child;
+use libtest_mimic::Arguments;
+
+/// The suite's own list of groups.
+#[allow(dead_code, reason = "its main function is the bench executable's")]
+#[path = "../../benches/crossover/main.rs"]
+mod suite;
+
+fn main() -> ExitCode {
+    if let Some(code) = run_child() {
+        return code;
+    }
+    if std::env::var_os(example::RUN).is_some() {
+        return crossover::command::bench(|| vec![example::group()]);
+    }
+    #[cfg(target_os = "linux")]
+    if std::env::var_os(faults::run::RUN).is_some() {
+        return crossover::command::bench(faults::groups);
+    }
+    #[cfg(target_os = "linux")]
+    if let Ok(leave) = std::env::var(faults::LEAVE) {
+        return faults::hold(leave.parse().expect("a number of bytes"));
+    }
+    let mut arguments = Arguments::from_args();
+    // One device, and CPU code that takes all cores.
+    arguments.test_threads = Some(1);
+    let mut trials = every::trials();
+    trials.extend(example::trials());
+    #[cfg(target_os = "linux")]
+    trials.extend(faults::trials());
+    libtest_mimic::run(&arguments, trials).exit_code()
+}

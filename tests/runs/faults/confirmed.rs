@@ -1,0 +1,163 @@
+//! Answers that are confirmed in processes of their own, on a machine without a GPU: its CPU
+//! against the results of another machine's GPU.
+
+use std::fs;
+use std::path::Path;
+
+use crossover::model::RunRecord;
+#[cfg(unix)]
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::faults::run::{bench, expect, files, measured};
+#[cfg(unix)]
+use crate::faults::signals::interrupted_at;
+
+fn read(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// The results of `root` as a GPU's, in `reference/gpu/criterion` beside it.
+fn reference(root: &Path) {
+    let to = root
+        .with_file_name("reference")
+        .join("gpu")
+        .join("criterion");
+    for (path, bytes) in files(root) {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let mut copy = to.join(path.strip_prefix(root).unwrap());
+        let name = copy.file_name().unwrap().to_str().unwrap().to_owned();
+        let is_run = copy.parent().unwrap().ends_with("runs");
+        let bytes = match name.as_str() {
+            "benchmark.json" => text.replace("cpu/fill", "gpu/none").into_bytes(),
+            "crossover.json" => {
+                let mut file = read(&path);
+                file["id"] = file["id"]
+                    .as_str()
+                    .unwrap()
+                    .replace("cpu/fill", "gpu/none")
+                    .into();
+                file["clock"] = "events".into();
+                file["role"] = serde_json::json!({ "data": "queued", "launches": "one-by-one" });
+                serde_json::to_vec(&file).unwrap()
+            }
+            _ if is_run => {
+                let mut file = read(&path);
+                file["environment"]["gpu"] = serde_json::to_value(crossover::model::GpuInfo {
+                    name: "Example GPU".into(),
+                    ..Default::default()
+                })
+                .unwrap();
+                serde_json::to_vec(&file).unwrap()
+            }
+            _ => bytes,
+        };
+        if !is_run {
+            let moved = copy.to_str().unwrap().replace("cpu_fill", "gpu_none");
+            copy = moved.into();
+        }
+        fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        fs::write(copy, bytes).unwrap();
+    }
+}
+
+fn newest_run(root: &Path) -> RunRecord {
+    let runs = fs::read_dir(root.join("runs")).unwrap();
+    let newest = runs.map(|run| run.unwrap().path()).max().unwrap();
+    serde_json::from_value(read(&newest)).unwrap()
+}
+
+/// A run in a folder of its own, with the reference beside it.
+fn run(processes: &str, filter: &str) -> (tempfile::TempDir, RunRecord, String) {
+    let (dir, root) = measured();
+    reference(&root);
+    fs::remove_dir_all(&root).unwrap();
+    let mut command = bench(&root, &["--bench", "--quick", filter]);
+    let said = expect(command.env("CROSSOVER_PROCESSES", processes), 0, "");
+    let run = newest_run(&root);
+    (dir, run, said)
+}
+
+pub(crate) fn answered() {
+    let (dir, run, said) = run("3", "sound");
+    assert!(
+        said.contains("confirming 1 answer in child process 3"),
+        "{said}"
+    );
+    let [asked] = &run.confirmations[..] else {
+        panic!("{:?}", run.confirmations)
+    };
+    assert_eq!((&*asked.group, &*asked.gpu), ("sound", "none"));
+    assert_eq!(asked.gpu_machine.as_deref(), Some("Example GPU"));
+    assert_eq!(asked.range, (4, 32));
+    // More than three processes where these leave the answer open.
+    let processes = asked.processes.len();
+    assert!((3..=25).contains(&processes), "{processes}");
+    for duels in &asked.processes {
+        assert_eq!(duels.last().unwrap().size, 32);
+        assert!(duels.windows(2).all(|pair| pair[0].size < pair[1].size));
+        assert!(
+            duels
+                .iter()
+                .all(|duel| duel.cpu == "fill" && duel.cpu_ns > 0.0)
+        );
+    }
+    assert!(run.finished.is_some());
+    let summary = read(&dir.path().join("summary.json"));
+    let answer = &summary["crossovers"][0];
+    assert_eq!(answer["processes"], processes, "{answer}");
+    assert!(answer["speedup_low"].as_f64() < answer["speedup_high"].as_f64());
+}
+
+/// What was not measured in this run is not confirmed, and with 0 processes nothing is.
+pub(crate) fn not_asked() {
+    for (processes, filter) in [("0", "sound"), ("2", "choice/cpu")] {
+        let (_dir, run, said) = run(processes, filter);
+        assert!(!said.contains("confirming"), "{said}");
+        assert_eq!(run.confirmations, []);
+    }
+    let (_dir, root) = measured();
+    let mut command = bench(&root, &["--bench", "--quick", "sound"]);
+    expect(
+        command.env("CROSSOVER_PROCESSES", "many"),
+        2,
+        "CROSSOVER_PROCESSES=\"many\" is not valid; good values are whole numbers from 0 to 99",
+    );
+}
+
+/// A run without a filter asks about its own results, also where an earlier one measured more sizes.
+#[cfg(unix)]
+pub(crate) fn after_another() {
+    let (_dir, root) = measured();
+    reference(&root);
+    let mut run = bench(&root, &["--bench", "--quick"]);
+    run.env("CROSSOVER_PROFILE", "default")
+        .env("CROSSOVER_PROCESSES", "3");
+    let words = "confirming 1 answer in child process 2";
+    let (code, said) = interrupted_at(&mut run, words, Signal::SIGTERM);
+    assert_eq!(code, Some(143), "{said}");
+    let run = newest_run(&root);
+    let [asked] = &run.confirmations[..] else {
+        panic!("{:?}", run.confirmations)
+    };
+    assert_eq!((&*asked.group, asked.range), ("sound", (4, 16)));
+}
+
+/// A signal while the processes run: what was measured is kept, and no process is left.
+#[cfg(unix)]
+pub(crate) fn interrupted() {
+    let (_dir, root) = measured();
+    reference(&root);
+    fs::remove_dir_all(&root).unwrap();
+    let mut run = bench(&root, &["--bench", "--quick", "sound"]);
+    run.env("CROSSOVER_PROCESSES", "99");
+    let (code, said) = interrupted_at(&mut run, "confirming", Signal::SIGTERM);
+    assert_eq!(code, Some(143), "{said}");
+    let run = newest_run(&root);
+    assert_eq!(run.finished, None);
+    let answered = run
+        .confirmations
+        .iter()
+        .all(|asked| asked.processes.len() < 99);
+    assert!(answered, "it was not interrupted");
+}

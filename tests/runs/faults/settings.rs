@@ -1,0 +1,177 @@
+//! Options, names, devices, implementations.
+
+use std::fs;
+
+use crate::faults::run::{SOUND, bench, crossover, expect, files, measured, said, shown};
+
+pub(crate) fn bad_options() {
+    let (_dir, root) = measured();
+    let before = files(&root);
+    for (arguments, words) in [
+        (&["sound/("][..], "it is not a regular expression"),
+        (&["--sample-size", "5"], "--sample-size 5: give 10 or more"),
+        (&["--measurement-time", "0"], "give seconds above 0"),
+        (&["--save-baseline", "new"], "choose a name"),
+        (&["--save-baseline", "../../x"], "choose a name"),
+        (&["--save-baseline", "a/b"], "choose a name"),
+        (&["--save-baseline", ""], "choose a name"),
+        (&["--save-baseline", "report"], "choose a name"),
+        (&["--baseline", "nosuch"], "no such baseline"),
+    ] {
+        let arguments = [&["--bench"], arguments].concat();
+        expect(&mut bench(&root, &arguments), 2, words);
+    }
+    let mut slip = bench(&root, &["--bench", "--list"]);
+    expect(
+        slip.env("CROSSOVER_PROFIL", "full"),
+        0,
+        "is CROSSOVER_PROFILE meant?",
+    );
+    assert_eq!(files(&root), before);
+    assert_eq!(shown(&root), SOUND);
+}
+
+pub(crate) fn selects_nothing() {
+    let (_dir, root) = measured();
+    let words = "no benchmark was selected";
+    let said = expect(&mut bench(&root, &["--bench", "sonud"]), 2, words);
+    assert!(
+        said.contains("no id matches sonud; is sound meant?"),
+        "{said}"
+    );
+    let said = expect(&mut bench(&root, &["--test", "sound/cpu/fil$x"]), 2, words);
+    assert!(said.contains("is sound/cpu/fill meant?"), "{said}");
+    assert_eq!(shown(&root), SOUND);
+}
+
+pub(crate) fn device_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |filter: &str, device: Option<&str>| {
+        let mut command = bench(dir.path(), &["--bench", "--quick", filter]);
+        match device {
+            Some(device) => command.env("CROSSOVER_DEVICE", device),
+            None => command.env_remove("CROSSOVER_DEVICE"),
+        };
+        command
+    };
+    let words = "the GPU that was asked for could not be used";
+    expect(&mut run("sound", Some("99")), 1, words);
+    // Nobody asks for it where no GPU benchmark was selected.
+    expect(&mut run("sound/cpu", Some("99")), 0, "");
+    if crossover::timing::probe(0).is_err() {
+        expect(&mut run("sound", None), 0, "skipped sound/gpu/none");
+    }
+}
+
+pub(crate) fn panics() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = bench(dir.path(), &["--bench", "--quick", "faulty"])
+        .output()
+        .unwrap();
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("FAILED faulty/cpu/set-up/4: no set-up"),
+        "{said}"
+    );
+    assert!(
+        said.contains("FAILED faulty/cpu/check/4: no check"),
+        "{said}"
+    );
+    let last = ["16", "32", "4", "8"].map(|size| format!("faulty/cpu/last/{size}"));
+    assert_eq!(shown(dir.path()), last);
+}
+
+pub(crate) fn repeated_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    for name in ["main", "mine"] {
+        let arguments = [
+            "--bench",
+            "--sample-size",
+            "10",
+            "--measurement-time",
+            "0.01",
+        ];
+        let arguments = [
+            &arguments[..],
+            &["--warm-up-time", "0.01", "--save-baseline", name, "sound"],
+        ];
+        expect(&mut bench(&root, &arguments.concat()), 0, "");
+    }
+    let words = "are one run, which says nothing about a change";
+    expect(
+        &mut crossover(&root, &["compare", "main,main", "mine,mine"]),
+        2,
+        words,
+    );
+    expect(
+        &mut crossover(&root, &["compare", "main", "main"]),
+        2,
+        words,
+    );
+}
+
+#[cfg(unix)]
+pub(crate) fn little_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut limited = std::process::Command::new("sh");
+    let run = bench(dir.path(), &[]);
+    limited
+        .args(["-c", "ulimit -v 600000; exec \"$0\" \"$@\""])
+        .arg(run.get_program())
+        .args(["--bench", "--quick", "sound"])
+        // The stacks of many threads alone would be more.
+        .env("RAYON_NUM_THREADS", "2");
+    for (name, value) in run.get_envs() {
+        limited.env(name, value.unwrap());
+    }
+    expect(&mut limited, 0, "");
+    assert_eq!(shown(dir.path()), SOUND);
+    let run = fs::read_dir(dir.path().join("runs")).unwrap().next();
+    let record = fs::read(run.unwrap().unwrap().path()).unwrap();
+    let record: crossover::model::RunRecord = serde_json::from_slice(&record).unwrap();
+    let largest = record.curves["cpu_read"].points.last();
+    let largest = largest.expect("some memory there is").bytes;
+    assert!(largest <= 128 << 20, "{largest}");
+}
+
+pub(crate) fn one_cause_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let words =
+        "faulty/cpu/set-up/4, faulty/cpu/set-up/8, faulty/cpu/set-up/16 and 1 more: no set-up";
+    let said = expect(&mut bench(dir.path(), &["--bench", "--quick"]), 1, words);
+    let reason = "the GPU is switched off by CROSSOVER_DEVICE=none";
+    assert_eq!(said.matches(reason).count(), 2, "{said}");
+    assert!(
+        said.contains("left out 3 implementations or benchmarks: "),
+        "{said}"
+    );
+}
+
+pub(crate) fn load_baseline() {
+    let (_dir, root) = measured();
+    let main = ["--bench", "--quick", "--save-baseline", "main", "sound"];
+    expect(&mut bench(&root, &main), 0, "");
+    let samples = || {
+        let mut files = files(&root);
+        files
+            .retain(|path, _| path.ends_with("sample.json") || path.starts_with(root.join("runs")));
+        files
+    };
+    let before = samples();
+    let load = ["--bench", "--load-baseline", "main", "--baseline", "base"];
+    let said = expect(
+        &mut bench(&root, &load),
+        0,
+        "baseline main has no result of it",
+    );
+    assert!(said.contains("sound/cpu/fill/32"), "{said}");
+    assert!(!said.contains("FAILED"), "nothing is run: {said}");
+    expect(
+        &mut bench(&root, &[&load[..], &["sound/cpu"]].concat()),
+        0,
+        "change:",
+    );
+    assert_eq!(samples(), before);
+}

@@ -1,0 +1,239 @@
+//! Signals and closed pipes.
+#![cfg(unix)]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crossover::model::{RunRecord, Verified};
+use crossover::workload::{Routine, RoutineError};
+
+use crate::faults::run::{SOUND, bench, crossover, expect, files, measured, said, shown, summary};
+
+pub(crate) fn closed_pipe() {
+    use std::os::unix::process::ExitStatusExt;
+    let (dir, root) = measured();
+    let commands = [
+        crossover(&root, &["env"]),
+        crossover(&root, &["report", "--no-reference"]),
+        crossover(&root, &["export", dir.path().join("x").to_str().unwrap()]),
+        bench(&root, &["--bench", "--quick", "sound"]),
+        bench(&root, &["--list"]),
+    ];
+    for mut command in commands {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let said = said(&output);
+        assert!(!said.contains("panicked"), "{command:?}: {said}");
+        let signal = output.status.signal();
+        let ended = output.status.code() == Some(0) || signal == Some(13);
+        assert!(ended, "{command:?}: {:?} {said}", output.status);
+    }
+    assert_eq!(shown(&root), SOUND);
+}
+
+/// Waits until the second benchmark is being measured, sends the signal, and gives exit code and
+/// words.
+pub(crate) fn interrupted(root: &Path, signal: nix::sys::signal::Signal) -> (Option<i32>, String) {
+    let words = "Benchmarking sound/cpu/fill/8";
+    interrupted_at(&mut long(root, "sound"), words, signal)
+}
+
+/// A run whose benchmarks take long enough to be interrupted.
+fn long(root: &Path, filter: &str) -> Command {
+    let arguments = [
+        "--bench",
+        "--warm-up-time",
+        "0.2",
+        "--measurement-time",
+        "1",
+    ];
+    bench(root, &[&arguments[..], &[filter]].concat())
+}
+
+/// Runs it until it says so, sends the signal, and gives exit code and words.
+pub(crate) fn interrupted_at(
+    run: &mut Command,
+    words: &str,
+    signal: nix::sys::signal::Signal,
+) -> (Option<i32>, String) {
+    let mut child = run
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = child.stdout.take().unwrap();
+    let printed = std::thread::spawn(move || {
+        let mut text = String::new();
+        out.read_to_string(&mut text).map(|_| text)
+    });
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    // Those before it are finished.
+    let mut said = String::new();
+    while !said.contains(words) {
+        assert!(
+            errors.read_line(&mut said).unwrap() > 0,
+            "it never began: {said}"
+        );
+    }
+    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+    nix::sys::signal::kill(pid, signal).unwrap();
+    errors.read_to_string(&mut said).unwrap();
+    let status = child.wait().unwrap();
+    said += &printed.join().unwrap().unwrap();
+    (status.code(), said)
+}
+
+pub(crate) fn signals() {
+    use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGTERM};
+    for (signal, code) in [(SIGINT, 130), (SIGTERM, 143), (SIGHUP, 129)] {
+        let dir = tempfile::tempdir().unwrap();
+        let (ended, said) = interrupted(dir.path(), signal);
+        assert_eq!(ended, Some(code), "{said}");
+        assert!(
+            said.contains("interrupted: what was measured until then is kept"),
+            "{said}"
+        );
+        assert!(!said.contains("FAILED"), "{said}");
+        let ids = shown(dir.path());
+        assert!(ids.contains(&"sound/cpu/fill/4".to_owned()), "{ids:?}");
+        assert!(!ids.contains(&"sound/cpu/fill/32".to_owned()), "{ids:?}");
+        for (path, bytes) in files(dir.path()) {
+            assert!(!bytes.is_empty(), "{} is empty", path.display());
+        }
+        expect(
+            &mut bench(dir.path(), &["--bench", "--quick", "sound"]),
+            0,
+            "",
+        );
+        assert_eq!(shown(dir.path()), SOUND);
+    }
+}
+
+/// The first measurement was unsteady, and the second comes to nothing: the first is the result.
+pub(crate) fn once_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let signal = nix::sys::signal::Signal::SIGINT;
+    let words = "modes/cpu/two/4 is unsteady and is measured again";
+    let (code, said) = interrupted_at(&mut long(dir.path(), "modes"), words, signal);
+    assert_eq!(code, Some(130), "{said}");
+    let summary = summary(dir.path());
+    let [result] = &summary["benchmarks"].as_array().unwrap()[..] else {
+        panic!("{summary}")
+    };
+    assert_eq!(result["id"], "modes/cpu/two/4");
+    assert!(result["unsteady"].is_string(), "{result}");
+    let aside = files(dir.path()).into_keys().find(|path| {
+        let text = path.to_string_lossy();
+        text.contains("result/") || text.contains(".earlier")
+    });
+    assert_eq!(aside, None);
+}
+
+/// The variable that adds the group `recorded`.
+pub(crate) const RECORDS: &str = "CROSSOVER_TEST_RECORDS";
+
+/// A routine that times itself, and is interrupted meanwhile.
+struct Recorded {
+    ran: bool,
+    timed: bool,
+}
+
+pub(crate) fn recorded<W>(_: &Rc<W>) -> Result<Box<dyn Routine>, RoutineError> {
+    Ok(Box::new(Recorded {
+        ran: false,
+        timed: false,
+    }))
+}
+
+impl Routine for Recorded {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        self.ran = false;
+        Ok(())
+    }
+    fn run(&mut self) -> Result<(), RoutineError> {
+        self.ran = true;
+        Ok(())
+    }
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        Ok(Verified {
+            error: f64::from(u8::from(!self.ran)),
+            bound: 0.0,
+            method: "whether it ran".to_owned(),
+        })
+    }
+    fn time(&mut self, iterations: u64) -> Option<Result<f64, RoutineError>> {
+        if !std::mem::replace(&mut self.timed, true) {
+            nix::sys::signal::raise(nix::sys::signal::Signal::SIGINT).unwrap();
+        }
+        Some(Ok(1e6 * iterations as f64))
+    }
+}
+
+/// What it has measured is complete, and is kept.
+pub(crate) fn while_it_times_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = bench(dir.path(), &["--bench", "recorded"]);
+    run.env(RECORDS, "1");
+    expect(&mut run, 130, "what was measured until then is kept");
+    let summary = summary(dir.path());
+    assert_eq!(summary["benchmarks"][0]["id"], "recorded/cpu/once/4");
+}
+
+/// A run that has no chance to say so: its record has what was skipped until then and what was
+/// still to come.
+pub(crate) fn killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let last = "choice/cpu/best/4";
+    let signal = nix::sys::signal::Signal::SIGKILL;
+    let words = format!("Benchmarking {last}");
+    let (code, said) = interrupted_at(&mut long(root, "sound|choice"), &words, signal);
+    assert_eq!(code, None, "{said}");
+    let mut runs = fs::read_dir(root.join("runs")).unwrap();
+    let record = fs::read(runs.next().unwrap().unwrap().path()).unwrap();
+    let record: RunRecord = serde_json::from_slice(&record).unwrap();
+    assert_eq!(record.finished, None);
+    let mut planned = record.planned.clone();
+    planned.sort();
+    let mut all = [&SOUND[..], &[last]].concat();
+    all.sort_unstable();
+    assert_eq!(planned, all);
+    // Of the last group, which began long after the record was first written.
+    for (id, why) in [
+        ("choice/gpu/none", "CROSSOVER_DEVICE"),
+        ("choice/cpu/best", "profile"),
+    ] {
+        let skipped = record.skipped.iter().find(|skip| skip.id == id);
+        assert!(
+            skipped.is_some_and(|skip| skip.reason.contains(why)),
+            "{record:?}"
+        );
+    }
+    let not_reached = || -> Vec<Value> {
+        let left_out = summary(root)["left_out"].as_array().unwrap().clone();
+        let ended = |out: &Value| out["reason"].as_str().unwrap().contains("ended before it");
+        left_out
+            .into_iter()
+            .filter(ended)
+            .map(|out| out["what"].clone())
+            .collect()
+    };
+    assert_eq!(not_reached(), [last]);
+    // A run that gets to its end leaves nothing of the kind.
+    expect(
+        &mut bench(root, &["--bench", "--quick", "sound|choice"]),
+        0,
+        "",
+    );
+    assert_eq!(not_reached(), [""; 0]);
+}

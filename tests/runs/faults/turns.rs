@@ -1,0 +1,193 @@
+//! Two processes that take turns, and what goes wrong with one of them.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rand::{RngExt, SeedableRng};
+
+use crate::faults::run::{RUN, SOUND, crossover, said, shown};
+
+/// Two bundles of this executable in `dir`, the second started as `second` says.
+fn bundles(dir: &Path, second: &str) {
+    let this = std::env::current_exe().unwrap();
+    let bench = format!("env {RUN}=1 {} --bench \"$@\"", this.display());
+    for (name, how) in [("a", "exec"), ("b", second)] {
+        fs::create_dir_all(dir.join(name)).unwrap();
+        let run = dir.join(name).join("run");
+        let text = how.replace("exec", &format!("exec {bench}"));
+        let text = text.replace("start", &bench);
+        fs::write(&run, format!("#!/bin/sh\nshift\n{text}\n")).unwrap();
+        fs::set_permissions(&run, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+fn ab(dir: &Path, options: &[&str]) -> Command {
+    ab_of(dir, options, "sound")
+}
+
+fn ab_of(dir: &Path, options: &[&str], filter: &str) -> Command {
+    let mut command = crossover(dir, &["ab", "a", "b"]);
+    command
+        .args(options)
+        .args(["--", filter])
+        .current_dir(dir)
+        .env("TMPDIR", dir)
+        .env("CROSSOVER_PROFILE", "quick")
+        .env("CROSSOVER_DEVICE", "none")
+        .stdin(Stdio::null());
+    command
+}
+
+/// The folder of the last comparison.
+fn results(dir: &Path) -> PathBuf {
+    let runs = fs::read_dir(dir.join("target-reports/ab")).unwrap();
+    let folders = runs.map(|run| run.unwrap().path());
+    folders.filter(|path| path.is_dir()).max().unwrap()
+}
+
+fn samples(root: &Path, id: &str) -> usize {
+    let path = root.join(id).join("new/sample.json");
+    let sample: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    sample["times"].as_array().unwrap().len()
+}
+
+/// Processes that were started for a comparison in `dir`.
+fn left(dir: &Path) -> Vec<String> {
+    let dir = dir.display().to_string();
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter(|process| {
+            let read = |file| fs::read(process.path().join(file)).unwrap_or_default();
+            let environment = String::from_utf8_lossy(&read("environ")).into_owned();
+            environment.contains(&dir) && environment.contains("CROSSOVER_TURNS")
+        })
+        .map(|process| process.path().display().to_string())
+        .collect()
+}
+
+pub(crate) fn in_turns() {
+    let dir = tempfile::tempdir().unwrap();
+    bundles(dir.path(), "exec");
+    let output = ab(dir.path(), &["--budget", "0"]).output().unwrap();
+    let said = said(&output);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
+    assert!(!said.contains("failed"), "{said}");
+    assert!(!said.contains("one after the other"), "{said}");
+    for run in ["a1", "b1", "a2", "b2"] {
+        let root = results(dir.path()).join(run);
+        assert_eq!(shown(&root), SOUND);
+        assert_eq!(samples(&root, "sound/cpu_fill/32"), 20);
+    }
+    assert_eq!(left(dir.path()), [""; 0]);
+}
+
+/// Benchmarks that the first pairs leave undecided are run again, alone and in new processes,
+/// without being verified again; what was measured of the machine is kept.
+pub(crate) fn confirmed() {
+    let dir = tempfile::tempdir().unwrap();
+    bundles(dir.path(), "exec");
+    // A threshold so small that no two results can be shown to be the same.
+    let options = ["--budget", "0.2", "--threshold", "0.0001", "--json"];
+    let output = ab(dir.path(), &options).output().unwrap();
+    let said = said(&output);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
+    let root = results(dir.path());
+    let verified = |run: &str| -> bool {
+        let path = root.join(run).join("sound/cpu_fill/32/new/crossover.json");
+        let sidecar: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+        !sidecar["verified"].is_null()
+    };
+    assert!(
+        verified("a1") && verified("b1") && !verified("a2"),
+        "{said}"
+    );
+    assert!(
+        root.join("a3").is_dir() && root.join("b3").is_dir(),
+        "{said}"
+    );
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["screened"], 2);
+    assert_eq!(json["failures"], serde_json::json!([]));
+    assert_eq!(left(dir.path()), [""; 0]);
+}
+
+/// Later processes do not verify, and do not time what failed in the first one.
+pub(crate) fn failed_once() {
+    let dir = tempfile::tempdir().unwrap();
+    bundles(dir.path(), "exec");
+    let output = ab_of(dir.path(), &["--budget", "0"], "faulty")
+        .output()
+        .unwrap();
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for run in ["a1", "b1", "a2", "b2"] {
+        let ids = shown(&results(dir.path()).join(run));
+        assert!(!ids.is_empty(), "{run}: {said}");
+        let only_last = ids.iter().all(|id| id.starts_with("faulty/cpu/last/"));
+        assert!(only_last, "{run}: {ids:?}");
+    }
+}
+
+/// Where one side dies or hangs, all results of the other are there.
+pub(crate) fn one_side_fails() {
+    for (second, words) in [
+        (
+            "start & sleep 0.05; kill -9 $!; wait $!",
+            "failed (exit status: 137)",
+        ),
+        (
+            "start & sleep 0.05; kill -STOP $!; wait $!",
+            "hung and was ended",
+        ),
+        ("exit 3", "failed (exit status: 3)"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        bundles(dir.path(), second);
+        let output = ab(dir.path(), &["--turn-limit", "3"]).output().unwrap();
+        let said = said(&output);
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{said}");
+        assert!(said.contains(words), "{words:?} is not in {said}");
+        assert_eq!(shown(&results(dir.path()).join("a1")), SOUND);
+        assert_eq!(left(dir.path()), [""; 0], "{second}");
+    }
+}
+
+pub(crate) fn interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    bundles(dir.path(), "exec");
+    let start = Instant::now();
+    ab(dir.path(), &["--budget", "0"]).output().unwrap();
+    let whole = start.elapsed().as_secs_f64();
+    let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(14);
+    for _ in 0..crate::faults::cut_short::rounds() {
+        let child = ab(dir.path(), &["--budget", "0.05"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_secs_f64(whole * random.random::<f64>()));
+        kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = said(&output);
+        use std::os::unix::process::ExitStatusExt;
+        let early = output.status.signal() == Some(2);
+        assert!(
+            early || matches!(output.status.code(), Some(130 | 0 | 1)),
+            "{said}"
+        );
+        assert_eq!(left(dir.path()), [""; 0]);
+        for entry in walkdir::WalkDir::new(dir.path().join("target-reports")) {
+            let entry = entry.unwrap();
+            let is_file = entry.file_type().is_file();
+            let lock = entry.file_name() == "crossover.lock";
+            let empty = is_file && !lock && entry.metadata().unwrap().len() == 0;
+            assert!(!empty, "{} is empty", entry.path().display());
+        }
+    }
+}

@@ -290,6 +290,7 @@ mod tests {
     use super::*;
     use crate::model::cost::Cost;
     use crate::model::record::{SCHEMA, Sidecar};
+    use crate::model::role::Role;
 
     const ID: &str = "a/cpu/b/1";
     const CHOICE: &str = "of what";
@@ -304,7 +305,7 @@ mod tests {
             clock: Clock::Wall,
             size: 1,
             cost: Cost::default(),
-            role: None,
+            role: Role::cpu(),
             verified: None,
             device_state: None,
             monitor: None,

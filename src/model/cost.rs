@@ -11,9 +11,7 @@ pub struct Cost {
     /// Fewest bytes that must move through the memory the implementation works from.
     pub bytes: Option<f64>,
     /// Bytes that must cross the link between host and device, both ways together.
-    #[serde(default)]
     pub link_bytes: Option<f64>,
     /// Kernels, counting each of a graph. Each is taken to move an equal part of `bytes`.
-    #[serde(default)]
     pub launches: Option<u32>,
 }

@@ -22,7 +22,6 @@ pub struct Environment {
     pub gpu_absent: Option<String>,
     /// What disturbs measurements here: other processes on the GPU, a CPU quota, a
     /// power-saving governor, each a sentence with its remedy.
-    #[serde(default)]
     pub disturbances: Vec<String>,
 }
 
@@ -39,7 +38,6 @@ pub struct Cpu {
     /// Processors this process may use at once (affinity and cgroup quota counted in).
     pub usable_cores: usize,
     /// Processors in this process's affinity mask, where known.
-    #[serde(default)]
     pub allowed_cores: Option<usize>,
     /// CPU quota of the cgroup in cores, `None` without one.
     pub quota_cores: Option<f64>,
@@ -77,7 +75,6 @@ pub struct GpuInfo {
     pub pcie: Option<PcieLink>,
     /// PCIe link when the environment was collected. An idle link runs at a lower
     /// generation; fewer lanes than `pcie` has are real.
-    #[serde(default)]
     pub pcie_current: Option<PcieLink>,
     /// Version of the kernel driver, for example `580.159.04`.
     pub driver: Option<String>,
@@ -90,7 +87,6 @@ pub struct GpuInfo {
     /// Power limit in force, watts.
     pub power_limit_w: Option<f64>,
     /// Power limit the board ships with, watts.
-    #[serde(default)]
     pub power_limit_default_w: Option<f64>,
     /// Temperature at the start, degrees Celsius.
     pub temperature_c: Option<u32>,

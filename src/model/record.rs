@@ -36,9 +36,8 @@ pub struct Sidecar {
     pub size: u64,
     /// Cost of one iteration.
     pub cost: Cost,
-    /// What the implementation does, and how; `None` in files of earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub role: Option<Role>,
+    /// What the implementation does, and how.
+    pub role: Role,
     /// Result of the check against float64; `None` where nothing is computed, and where
     /// `crossover ab` had an earlier process of the same executable verify.
     pub verified: Option<Verified>,
@@ -75,7 +74,6 @@ pub struct Sidecar {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub choices: BTreeMap<String, String>,
     /// Remarks for the reader, such as the number of threads chosen.
-    #[serde(default)]
     pub notes: Vec<String>,
     /// Name of the run this came from: `<root>/runs/<run>.json`.
     pub run: String,
@@ -196,30 +194,24 @@ pub struct RunRecord {
     pub arguments: Vec<String>,
     /// The machine.
     pub environment: Environment,
-    /// The groups of the executable, in their order, whether or not they were run; empty in
-    /// files of versions before.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// The groups of the executable, in their order, whether or not they were run.
     pub groups: Vec<Topic>,
     /// Measured ceilings by name (`gpu_fma`, `gpu_sgemm`, `h2d_pinned`, …).
-    #[serde(default)]
     pub ceilings: BTreeMap<String, Ceiling>,
-    /// What child processes answered to the questions of the groups; empty where there were none,
-    /// and in files of earlier versions.
+    /// What child processes answered to the questions of the groups; empty where there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confirmations: Vec<Confirmation>,
     /// Ids of what the run is to measure, from its first benchmark to its end. In a run without an
     /// end, a benchmark among them without a result of this run, and neither skipped nor failed,
-    /// was not reached. Empty in a finished run and in files of earlier versions.
+    /// was not reached. Empty in a finished run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub planned: Vec<String>,
     /// Measured bandwidth over the working set by name (`gpu_read`, `gpu_copy`, `cpu_read`,
-    /// `cpu_copy`); empty in files of versions before.
+    /// `cpu_copy`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub curves: BTreeMap<String, BandwidthCurve>,
     /// What was left out.
-    #[serde(default)]
     pub skipped: Vec<Skip>,
     /// What failed.
-    #[serde(default)]
     pub failed: Vec<Failure>,
 }

@@ -20,7 +20,6 @@ pub struct Role {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<Threads>,
     /// Number format of the operands.
-    #[serde(default)]
     pub format: Format,
     /// f32 emulated by products of operands in `format`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,7 +28,6 @@ pub struct Role {
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub pieces: u32,
     /// Which part of a machine's work is measured.
-    #[serde(default)]
     pub does: Does,
     /// The library that does the work and must be installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -45,8 +45,6 @@ pub(crate) struct Benchmark {
     pub cost: Cost,
     /// What its implementation does, and how.
     pub role: Role,
-    /// Whether the result carries its role; else it comes from the table for earlier versions.
-    pub declared: bool,
     /// The check against float64.
     pub verified: Option<Verified>,
     /// Why the GPU's clock was held down right after the samples; `None` where it was not read.
@@ -288,10 +286,10 @@ pub(crate) fn gather(
         .collect()
 }
 
-/// The role of a curve: that of its newest result that carries one, since a declaration may have
-/// been corrected and not every size run again.
+/// The role of a curve: that of its newest result, since a declaration may have been corrected and
+/// not every size run again.
 fn role(points: &[Benchmark]) -> Role {
-    let newest = points.iter().max_by_key(|b| (b.declared, &b.run));
+    let newest = points.iter().max_by_key(|b| &b.run);
     newest.expect("a curve has a point").role.clone()
 }
 

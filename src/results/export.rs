@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::results::files::{self, FileError};
-use crate::results::layout::{BENCHMARK, CROSSINGS, ESTIMATES, NEW, SAMPLE, SIDECAR};
+use crate::results::layout::{BENCHMARK, ESTIMATES, NEW, SAMPLE, SIDECAR};
 use crate::results::problem::Problem;
 use crate::results::profiles;
 use crate::results::runs;
@@ -117,10 +117,6 @@ pub(crate) fn export(root: &Path, destination: &Path) -> Result<Exported, Export
     names.extend(answered.map(|run| run.run));
     for run in &names {
         copy(root, &to, &runs::path(root, run))?;
-    }
-    let crossings = root.join(CROSSINGS);
-    if crossings.exists() {
-        copy(root, &to, &crossings)?;
     }
     Ok(exported)
 }

@@ -8,7 +8,6 @@
 //! <group>/<function>/<size>/.earlier-<baseline>/
 //!                                        what an attempt is about to replace
 //! runs/<run>.json                        the record of a run
-//! crossings.json                         sizes around crossings, of earlier versions
 //! crossover.lock                         held by the run that is writing
 //! ```
 
@@ -53,9 +52,6 @@ pub(crate) const LOCK: &str = "crossover.lock";
 
 /// Folder of the [`RunRecord`](crate::model::RunRecord)s.
 pub(crate) const RUNS: &str = "runs";
-
-/// The [`Crossings`](crate::results::crossings::Crossings).
-pub(crate) const CROSSINGS: &str = "crossings.json";
 
 /// Where the result of `dir`, a baseline's folder, is kept during an attempt.
 pub(super) fn earlier(dir: &Path) -> PathBuf {

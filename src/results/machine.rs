@@ -6,20 +6,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use crate::model::cost::Cost;
 use crate::model::environment::{Environment, GpuInfo};
 use crate::model::id::{self, Device};
 use crate::model::record::{BandwidthCurve, Ceiling, Confirmation, Failure, RunRecord, Skip};
-use crate::model::role::Does;
+use crate::model::role::Role;
 use crate::model::topic::Topic;
 use crate::presentation::text::visible;
 use crate::results::between_processes::BetweenProcesses;
 use crate::results::curves::{Benchmark, Group, gather};
-use crate::results::earlier;
 use crate::results::layout::NEW;
 use crate::results::problem::Problem;
 use crate::results::profiles::{self, Profiled};
 use crate::results::runs;
-use crate::results::steadiness;
 use crate::results::stored::{Contents, Stored};
 
 /// Why a benchmark that an unfinished run planned has no result of it.
@@ -365,10 +364,8 @@ impl Machine {
 
 /// What a group says of itself, and its place, by the newest run that has the group.
 fn topic(group: &str, runs: &[Vec<Topic>]) -> ((usize, usize), Topic) {
-    let known = runs.iter().rev().map(Vec::as_slice);
-    known
-        .chain([earlier::topics()])
-        .enumerate()
+    let mut newest_first = runs.iter().rev().enumerate();
+    newest_first
         .find_map(|(age, topics)| {
             let place = topics.iter().position(|topic| topic.group == group)?;
             Some(((age, place), topics[place].clone()))
@@ -406,11 +403,8 @@ fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, P
     let samples = stored
         .samples
         .map_err(|problem| problems.push(problem))
-        .ok();
-    let role = sidecar.as_ref().and_then(|s| s.role.clone());
-    let declared = role.is_some();
-    let cost = sidecar.as_ref().map(|s| s.cost).unwrap_or_default();
-    let role = role.unwrap_or_else(|| earlier::role(&stored.group, device, implementation, &cost));
+        .ok()
+        .map(|ns| ns.len());
     let mut benchmark = Benchmark {
         implementation: implementation.to_owned(),
         id: stored.id,
@@ -424,10 +418,12 @@ fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, P
         between_processes: 0.0,
         spread: estimates.median_abs_dev.map(|d| d / estimates.median),
         unsteady: None,
-        samples: samples.as_ref().map(Vec::len),
-        cost,
-        role,
-        declared,
+        samples,
+        cost: Cost::default(),
+        role: match device {
+            Device::Cpu => Role::cpu(),
+            Device::Gpu => Role::gpu(),
+        },
         verified: None,
         throttle_reasons: None,
         telemetry: None,
@@ -436,15 +432,11 @@ fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, P
         run: None,
         dir: stored.folder,
     };
-    // Earlier versions did not judge, and routines that time themselves are not judged.
-    if let Some(ns) = &samples
-        && !matches!(benchmark.role.does, Does::Starts(_) | Does::Sustains)
-    {
-        benchmark.unsteady = steadiness::unsteady(ns, &estimates);
-    }
     if let Some(sidecar) = sidecar {
-        benchmark.unsteady = sidecar.unsteady.or(benchmark.unsteady);
+        benchmark.unsteady = sidecar.unsteady;
         benchmark.clock = Some(sidecar.clock);
+        benchmark.cost = sidecar.cost;
+        benchmark.role = sidecar.role;
         benchmark.verified = sidecar.verified;
         benchmark.throttle_reasons = sidecar.device_state.and_then(|s| s.throttle_reasons);
         benchmark.telemetry = sidecar.monitor;

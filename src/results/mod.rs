@@ -4,9 +4,7 @@
 pub(crate) mod attempt;
 pub(crate) mod baseline;
 mod between_processes;
-pub(crate) mod crossings;
 pub(crate) mod curves;
-mod earlier;
 pub(crate) mod export;
 pub(crate) mod files;
 pub(crate) mod folder;

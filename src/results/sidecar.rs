@@ -45,7 +45,7 @@ mod tests {
             clock: Clock::EventsGated,
             size: 1,
             cost: Cost::default(),
-            role: Some(Role::gpu()),
+            role: Role::gpu(),
             verified: None,
             device_state: None,
             monitor: None,

@@ -363,7 +363,7 @@ impl<W: Workload> Group<W> {
 
     /// Every benchmark of a profile, by size and then in the order of the table.
     pub fn planned(&self, profile: Profile) -> Vec<Planned> {
-        let plan = self.plan(profile, |_| Vec::new());
+        let plan = self.plan(profile);
         plan.into_iter()
             .flat_map(|(size, rows)| rows.into_iter().map(move |row| (size, row)))
             .map(|(size, row)| {
@@ -391,16 +391,11 @@ impl<W: Workload> Group<W> {
     }
 
     /// What runs in this profile: the sizes of all rows, ascending, and the rows that have each, so
-    /// that inputs are made once per size. `extra` gives a row more sizes than its profile has.
-    pub(super) fn plan(
-        &self,
-        profile: Profile,
-        extra: impl Fn(&Implementation<W>) -> Vec<u64>,
-    ) -> BTreeMap<u64, Vec<&Implementation<W>>> {
+    /// that inputs are made once per size.
+    pub(super) fn plan(&self, profile: Profile) -> BTreeMap<u64, Vec<&Implementation<W>>> {
         let mut plan: BTreeMap<u64, Vec<&Implementation<W>>> = BTreeMap::new();
         for row in &self.rows {
-            let mut sizes = extra(row);
-            sizes.extend_from_slice(self.sizes_of(row).of(profile));
+            let mut sizes = self.sizes_of(row).of(profile).to_vec();
             sizes.sort_unstable();
             sizes.dedup();
             for size in sizes {

@@ -528,7 +528,7 @@ impl Measuring<'_> {
             clock: self.time.effective_clock(bench.row.clock),
             size: bench.size,
             cost: bench.cost,
-            role: Some(bench.row.role.clone()),
+            role: bench.row.role.clone(),
             verified,
             device_state: bench
                 .row

@@ -4,7 +4,6 @@
 //! A bench executable makes [`Group`]s and hands them to [`bench`](crate::command::bench).
 
 pub(crate) mod arguments;
-pub(crate) mod around;
 pub(crate) mod before;
 pub(crate) mod confirm;
 pub(crate) mod group;

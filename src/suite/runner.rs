@@ -120,7 +120,7 @@ impl Suite {
         session.name_what_is_left_out(group);
         let mut plots = plots(&mut self.criterion, group.name);
         let mut pace = Pace::default();
-        for (size, rows) in session.sizes_and_rows(group) {
+        for (size, rows) in group.plan(session.profile()) {
             let problem = OnceCell::new();
             for row in rows {
                 session.bench(&mut plots, group, row, size, &problem, &mut pace);

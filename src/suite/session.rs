@@ -1,7 +1,6 @@
 //! A run: which benchmarks there are, what is left out, and what becomes of each.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -13,7 +12,6 @@ use crate::model::topic::Topic;
 use crate::results::files::sweep;
 use crate::results::folder::BenchmarkFolder;
 use crate::suite::arguments::{Arguments, Mode};
-use crate::suite::around::ExtraSizes;
 use crate::suite::confirm::RunResults;
 use crate::suite::confirm::driver::{Confirming, When};
 use crate::suite::group::{Group, Implementation};
@@ -40,7 +38,6 @@ pub(super) struct Session {
     sampling: SamplingPlan,
     time: CudaTime,
     machine: Machine,
-    extra_sizes: OnceCell<ExtraSizes>,
     progress: Progress,
     journal: Journal,
     confirming: Confirming,
@@ -70,7 +67,6 @@ impl Session {
             sampling,
             time,
             known: Vec::new(),
-            extra_sizes: OnceCell::new(),
             progress,
             turns,
             expected: Vec::new(),
@@ -99,7 +95,7 @@ impl Session {
         });
         self.known.extend(known);
         let no_gpu = self.machine.gpu_missing().is_some();
-        let expected: Vec<String> = (self.sizes_and_rows(group).iter())
+        let expected: Vec<String> = (group.plan(self.profile()).iter())
             .flat_map(|(size, rows)| rows.iter().map(move |row| (size, row)))
             .filter(|(_, row)| !(row.is_gpu() && no_gpu))
             .map(|(size, row)| id::id(group.name, &row.function(), size))
@@ -140,20 +136,6 @@ impl Session {
     /// Whether another process takes turns with this one.
     pub(super) fn takes_turns(&self) -> bool {
         self.turns.is_some()
-    }
-
-    /// What a group runs: its profile's sizes, and those around crossings that an earlier version
-    /// kept.
-    pub(super) fn sizes_and_rows<'a, W: Workload>(
-        &self,
-        group: &'a Group<W>,
-    ) -> BTreeMap<u64, Vec<&'a Implementation<W>>> {
-        let extra = self.extra_sizes.get_or_init(|| {
-            ExtraSizes::read(&self.settings.results, || {
-                self.machine.environment().clone()
-            })
-        });
-        group.plan(self.profile(), |row| extra.of(group.name, row))
     }
 
     /// Names, in one line per implementation, the sizes that the profile leaves out and the

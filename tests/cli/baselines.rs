@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crossover::model::{Cost, DeviceState, RunRecord, SCHEMA, Sidecar};
+use crossover::model::{Cost, DeviceState, Role, RunRecord, SCHEMA, Sidecar};
 use crossover::model::{Cpu, Environment, GpuInfo};
 use crossover::timing::Clock;
 use serde_json::json;
@@ -90,7 +90,10 @@ pub(crate) fn write(root: &Path, baseline: &str, run: &str, result: &Result) {
             clock,
             size: parts[parts.len() - 1].parse().unwrap_or(0),
             cost: Cost::default(),
-            role: None,
+            role: match parts[1] {
+                "gpu" => Role::gpu(),
+                _ => Role::cpu(),
+            },
             verified: None,
             device_state: Some(DeviceState {
                 sm_clock_mhz: Some(if result.throttled { 1200 } else { 1980 }),

@@ -76,8 +76,8 @@ fn write(path: &Path, value: &Value) {
     fs::write(path, value.to_string()).unwrap();
 }
 
-/// Copies results under their new names, with the roles and the groups that `summary` has of them.
-fn rename(from: &Path, to: &Path, names: &Names, summary: &Value) {
+/// Copies results under their new names.
+fn rename(from: &Path, to: &Path, names: &Names) {
     for entry in WalkDir::new(from).into_iter().map(Result::unwrap) {
         let (path, name) = (entry.path(), entry.file_name().to_str().unwrap());
         let place = to.join(path.strip_prefix(from).unwrap());
@@ -93,20 +93,14 @@ fn rename(from: &Path, to: &Path, names: &Names, summary: &Value) {
             }
             "crossover.json" => {
                 let mut file = read(path);
-                let id = text(&file["id"]).to_owned();
-                let rows = summary["benchmarks"].as_array().unwrap();
-                let row = rows.iter().find(|row| row["id"] == *id).unwrap();
-                file["role"] = row["role"].clone();
-                file["id"] = names.id(&id).into();
+                file["id"] = names.id(text(&file["id"])).into();
                 write(&place, &file);
             }
             _ if path.parent().unwrap().ends_with("runs") => {
                 let mut file = read(path);
-                let mut groups = summary["groups"].clone();
-                for group in groups.as_array_mut().unwrap() {
+                for group in file["groups"].as_array_mut().unwrap() {
                     group["group"] = names.groups[text(&group["group"])].clone().into();
                 }
-                file["groups"] = groups;
                 write(&place, &file);
             }
             _ if entry.file_type().is_file() => {
@@ -132,11 +126,11 @@ fn sorted(value: &mut Value) {
 
 #[test]
 fn another_name_changes_no_answer() {
-    let from = folder().join("later/criterion");
+    let from = folder().join("stored/criterion");
     let mut before = summary(&from);
     let names = Names::of(&before);
     let renamed = tempfile::tempdir().unwrap();
-    rename(&from, renamed.path(), &names, &before);
+    rename(&from, renamed.path(), &names);
 
     let now = summary(renamed.path()).to_string();
     assert!(now.contains("zz"), "nothing was renamed");

@@ -1,17 +1,20 @@
-//! What the command says of results that earlier versions left.
+//! What the command says of stored results.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
+use walkdir::WalkDir;
 
 use crate::{folder, writes};
 
-/// Standard output of the command, run where the frozen results lie.
-fn crossover(arguments: &[&str]) -> String {
+/// Standard output of the command, run in `folder`.
+fn crossover(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_crossover"))
         .args(arguments)
-        .current_dir(folder())
+        .current_dir(folder)
         .env_remove("CRITERION_HOME")
         .output()
         .unwrap();
@@ -70,29 +73,87 @@ fn near(a: &serde_json::Number, b: &serde_json::Number) -> bool {
 pub(crate) fn summary(root: &Path) -> Value {
     let out = tempfile::tempdir().unwrap();
     let (root, to) = (root.to_str().unwrap(), out.path().to_str().unwrap());
-    crossover(&["report", "--root", root, "--out", to, "--no-reference"]);
+    crossover(
+        &folder(),
+        &["report", "--root", root, "--out", to, "--no-reference"],
+    );
     let summary = std::fs::read(out.path().join("summary.json")).unwrap();
     serde_json::from_slice(&summary).unwrap()
 }
 
 #[test]
 fn the_report_says_what_it_said() {
-    hold("summary.json", &summary(&folder().join("later/criterion")));
+    hold("summary.json", &summary(&folder().join("stored/criterion")));
 }
 
 #[test]
 fn the_comparison_says_what_it_said() {
-    let json = crossover(&["compare", "earlier", "later", "--json"]);
+    let root = tempfile::tempdir().unwrap();
+    let copy = |name: &str| {
+        let to = root.path().join(name);
+        copy(&folder().join("stored"), &to);
+        to
+    };
+    copy("before");
+    change(&copy("after"));
+    let json = crossover(root.path(), &["compare", "before", "after", "--json"]);
     hold("compare.json", &serde_json::from_str(&json).unwrap());
 }
 
-/// The frozen results have every clock, and sidecars with and without each part that was added
-/// after the first form.
+fn copy(from: &Path, to: &Path) {
+    for entry in WalkDir::new(from).into_iter().map(Result::unwrap) {
+        let place = to.join(entry.path().strip_prefix(from).unwrap());
+        match entry.file_type().is_dir() {
+            true => fs::create_dir_all(place).unwrap(),
+            false => drop(fs::copy(entry.path(), place).unwrap()),
+        }
+    }
+}
+
+/// Another process's results: every time within 0.5 % of what it was, but every seventh benchmark
+/// takes 10 % longer, every eleventh 10 % less, and every fortieth is gone.
+fn change(results: &Path) {
+    let sidecars = WalkDir::new(results).sort_by_file_name().into_iter();
+    let sidecars = sidecars
+        .map(Result::unwrap)
+        .filter(|entry| entry.file_name() == "crossover.json");
+    for (i, entry) in sidecars.enumerate() {
+        let dir = entry.path().parent().unwrap();
+        if i % 40 == 39 {
+            fs::remove_dir_all(dir.parent().unwrap()).unwrap();
+            continue;
+        }
+        let changed = match (i % 7, i % 11) {
+            (6, _) => 1.1,
+            (_, 10) => 0.9,
+            _ => 1.0,
+        };
+        // Fibonacci hashing: spread evenly from 0 to 1.
+        let spread = (i as f64 * 0.618_033_988_749_895).fract();
+        let factor = changed * (0.995 + 0.01 * spread);
+        let path = dir.join("sample.json");
+        let mut sample: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        for time in sample["times"].as_array_mut().unwrap() {
+            *time = (time.as_f64().unwrap() * factor).into();
+        }
+        let text = sample.to_string();
+        fs::write(path, &text).unwrap();
+        let mut sidecar: Value = serde_json::from_slice(&fs::read(entry.path()).unwrap()).unwrap();
+        let digest = Sha256::digest(text);
+        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        sidecar["samples_sha256"] = hex.into();
+        fs::write(entry.path(), sidecar.to_string()).unwrap();
+    }
+}
+
+/// The stored results have every clock, and sidecars with and without each part that not every
+/// result has.
 #[test]
-fn each_form_of_a_sidecar_is_among_the_frozen_results() {
-    let sidecars: Vec<Value> = ["earlier", "later"]
-        .iter()
-        .flat_map(|side| sidecars(&folder().join(side)))
+fn each_form_of_a_sidecar_is_among_the_stored_results() {
+    let stored = WalkDir::new(folder().join("stored")).into_iter().flatten();
+    let sidecars: Vec<Value> = stored
+        .filter(|entry| entry.file_name() == "crossover.json")
+        .map(|entry| serde_json::from_slice(&fs::read(entry.path()).unwrap()).unwrap())
         .collect();
     let has = |test: &dyn Fn(&Value) -> bool| sidecars.iter().any(test);
     for clock in ["wall", "events", "events-gated", "events-cold", "submit"] {
@@ -108,15 +169,7 @@ fn each_form_of_a_sidecar_is_among_the_frozen_results() {
     assert!(has(&|s| s["extra"]["device_busy"].is_number()));
     assert!(has(&|s| s["extra"]["pool_peak_bytes"].is_number()));
     assert!(has(&|s| s.get("extra").is_none()));
-}
-
-fn sidecars(dir: &Path) -> Vec<Value> {
-    walkdir::WalkDir::new(dir)
-        .into_iter()
-        .flatten()
-        .filter(|entry| entry.file_name() == "crossover.json")
-        .map(|entry| serde_json::from_slice(&std::fs::read(entry.path()).unwrap()).unwrap())
-        .collect()
+    assert!(has(&|s| s["unsteady"].is_string()));
 }
 
 #[test]

@@ -216,7 +216,7 @@ fn plant(root: &Path, planned: &Planned, run: &str) {
         clock: planned.clock,
         size: planned.size,
         cost: planned.cost,
-        role: Some(planned.role.clone()),
+        role: planned.role.clone(),
         verified: None,
         device_state: None,
         monitor: None,

@@ -23,21 +23,15 @@ use walkdir::WalkDir;
 use crate::analysis::crossover::pairs;
 use crate::command::tests::damage::{damaged, edit};
 use crate::compare::comparison::{FailOn, Options as Judging, compare};
-use crate::model::id::Device;
 use crate::model::record::{Confirmation, Duel, Failure, Sidecar, Skip};
-use crate::model::role::{Data, Role};
-use crate::model::topic::Topic;
+use crate::model::role::Data;
 use crate::presentation::text::is_plain;
 use crate::report::assemble::{Options, ReportError};
 use crate::report::readme::{self, ReadmeError};
 use crate::report::{profile, write};
 use crate::results::baseline::Baseline;
-use crate::results::crossings::{Crossings, Entry, machine};
 use crate::results::export::{ExportError, export};
-use crate::results::files::write_json;
-use crate::results::layout::{
-    BENCHMARK, CROSSINGS, ESTIMATES, NEW, PROFILE_FILE, RUNS, SAMPLE, SIDECAR,
-};
+use crate::results::layout::{BENCHMARK, ESTIMATES, NEW, PROFILE_FILE, RUNS, SAMPLE, SIDECAR};
 use crate::results::machine::Machine;
 use crate::results::profiles::planted::{eager, pieces, plant};
 use crate::results::source::Source;
@@ -93,11 +87,6 @@ fn profile_json() {
 #[test]
 fn run_record() {
     fuzz(|results| results.below(RUNS), Results::check);
-}
-
-#[test]
-fn crossings_json() {
-    fuzz(|results| results.named(CROSSINGS), Results::check);
 }
 
 #[test]
@@ -169,7 +158,7 @@ impl Results {
             dir,
             files: BTreeMap::new(),
         };
-        let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/later/criterion");
+        let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/stored/criterion");
         let group = stored.join("matmul_batched");
         for entry in WalkDir::new(&group).into_iter().flatten() {
             if !entry.file_type().is_file() {
@@ -183,13 +172,9 @@ impl Results {
                 fs::copy(entry.path(), to.join(name).join(file)).unwrap();
             }
         }
-        // Of the present form, with every field in use.
+        // With every field in use.
         for path in this.named(SIDECAR) {
             let mut read: Sidecar = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-            read.role = Some(match path.to_str().unwrap().contains("gpu") {
-                true => Role::gpu(),
-                false => Role::cpu(),
-            });
             read.extra = [("pool_peak_bytes".to_owned(), 1024.0)].into();
             read.notes = vec!["a note".to_owned()];
             sidecar::write(&mut read, path.parent().unwrap()).unwrap();
@@ -201,7 +186,6 @@ impl Results {
             plant(&this.root(), &profile);
         }
         let mut run = runs::read(&stored, "20261121T141229Z-419").unwrap();
-        run.groups = vec![Topic::of("matmul_batched")];
         run.skipped.push(Skip {
             id: "matmul_batched/gpu/absent".into(),
             reason: "there is none".into(),
@@ -221,17 +205,6 @@ impl Results {
             processes: vec![[64, 80, 96, 256].map(duel).into(); 3],
         }];
         runs::write(&run, &this.root()).unwrap();
-        let crossings = Crossings {
-            schema: run.schema,
-            machine: machine(&run.environment),
-            entries: vec![Entry {
-                group: "matmul_batched".into(),
-                cpu: "over-batch".into(),
-                gpu: "cublas-eager".into(),
-                sizes: vec![80, 96, 112],
-            }],
-        };
-        write_json(&this.root().join(CROSSINGS), &crossings).unwrap();
         fs::write(
             this.readme(),
             format!("# A\n{}\n{}\n", readme::BEGIN, readme::END),
@@ -287,16 +260,6 @@ impl Results {
     fn check(&self, case: u64) -> Result<(), String> {
         let root = self.root();
         let here = Machine::read(&root, "here", false);
-        let environment = here.environment.clone().unwrap_or_default();
-        let crossings = Crossings::read(&root, &environment);
-        let kept = crossings.as_ref().ok().cloned().flatten();
-        for device in [Device::Cpu, Device::Gpu] {
-            for name in ["over-batch", "cublas-eager"] {
-                if let Some(kept) = &kept {
-                    kept.sizes("matmul_batched", device, name);
-                }
-            }
-        }
         let side = |name: &str| {
             Baseline::read(&Source {
                 root: root.clone(),
@@ -317,7 +280,7 @@ impl Results {
             }
         }
         pairs::find(&here, &[]);
-        let every = match here.problems.is_empty() && crossings.is_ok() {
+        let every = match here.problems.is_empty() {
             true => 4,
             false => 16,
         };

@@ -169,7 +169,7 @@ fn processes_answer_where_the_run_itself_was_unsteady() {
         let ns = 1e4 * (f64::from(n) / 48.0);
         let id = format!("matmul/cpu/best/{n}");
         let mut unsteady = Planted::new(&id, Clock::Wall, ns);
-        unsteady.noise = 0.08;
+        unsteady.unsteady = Some("two modes".to_owned());
         f.plant(&unsteady);
     }
     let answers = || {

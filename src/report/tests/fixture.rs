@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::model::{
@@ -13,10 +14,37 @@ use crate::model::{
 use crate::results::{runs, sidecar};
 use crate::timing::Clock;
 
+/// What the groups and the rows that tests plant by their names say of themselves.
+#[derive(Deserialize)]
+struct Suite {
+    /// In the order in which they are shown.
+    groups: Vec<Topic>,
+    /// By group, then by function.
+    roles: BTreeMap<String, BTreeMap<String, Role>>,
+}
+
+impl Suite {
+    fn read() -> Self {
+        serde_json::from_str(include_str!("planted.json")).expect("the table of planted rows")
+    }
+
+    /// CPU or GPU code that computes, where the table does not know the row.
+    fn role(&self, group: &str, function: &str) -> Role {
+        let known = self.roles.get(group).and_then(|rows| rows.get(function));
+        known
+            .cloned()
+            .unwrap_or_else(|| match function.starts_with("gpu") {
+                true => Role::gpu(),
+                false => Role::cpu(),
+            })
+    }
+}
+
 /// A results root in the making.
 pub(crate) struct Fixture {
     root: PathBuf,
     run: RunRecord,
+    suite: Suite,
 }
 
 /// One planted result.
@@ -30,7 +58,9 @@ pub(crate) struct Planted<'a> {
     pub(crate) error: f64,
     pub(crate) telemetry: Option<Telemetry>,
     pub(crate) extra: BTreeMap<String, f64>,
+    /// `None` for that of the row of this name in the suite.
     pub(crate) role: Option<Role>,
+    pub(crate) unsteady: Option<String>,
 }
 
 impl<'a> Planted<'a> {
@@ -45,6 +75,7 @@ impl<'a> Planted<'a> {
             telemetry: None,
             extra: BTreeMap::new(),
             role: None,
+            unsteady: None,
         }
     }
 
@@ -104,13 +135,18 @@ impl Fixture {
         let fixture = Self {
             root: root.into(),
             run,
+            suite: Suite::read(),
         };
         fixture.write_run();
         fixture
     }
 
     fn write_run(&self) {
-        runs::write(&self.run, &self.root).expect("run record");
+        let mut run = self.run.clone();
+        let is_own = |topic: &&Topic| self.run.groups.iter().any(|own| own.group == topic.group);
+        let others = self.suite.groups.iter().filter(|topic| !is_own(topic));
+        run.groups.extend(others.cloned());
+        runs::write(&run, &self.root).expect("run record");
     }
 
     pub(crate) fn ceiling(&mut self, name: &str, value: f64, unit: &str) {
@@ -251,7 +287,7 @@ impl Fixture {
                 clock,
                 size: value.parse().expect("a size"),
                 cost: p.cost,
-                role: p.role.clone(),
+                role: (p.role.clone()).unwrap_or_else(|| self.suite.role(group, function)),
                 verified: Some(Verified {
                     error: p.error,
                     bound: 10.0 * p.error,
@@ -263,7 +299,7 @@ impl Fixture {
                     ..DeviceState::default()
                 }),
                 monitor: p.telemetry.clone(),
-                unsteady: None,
+                unsteady: p.unsteady.clone(),
                 extra: p.extra.clone(),
                 choices: Default::default(),
                 notes: vec![],

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use crate::command::pipe;
-use crate::command::replace::replaced_by;
 use crate::presentation::text::visible_lines;
 use crate::report::assemble::Options;
 use crate::report::{profile, write};
@@ -20,16 +20,21 @@ use crate::suite::runner::Suite;
 use crate::workload::run_child;
 
 /// Criterion reads the command line itself and has no short form of `--quiet`: where `-q` was given,
-/// this process becomes one with the long form. `None` where it was not.
-fn with_quiet_spelled_out() -> Option<io::Result<ExitCode>> {
+/// this process becomes one with the long form. Returns where `-q` was not given, or why that cannot
+/// be done.
+fn spell_out_quiet() -> io::Result<()> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    arguments.iter().find(|argument| *argument == "-q")?;
+    if !arguments.iter().any(|argument| argument == "-q") {
+        return Ok(());
+    }
     let long = |argument: OsString| match argument == "-q" {
         true => "--quiet".into(),
         false => argument,
     };
     let arguments = arguments.into_iter().map(long);
-    Some(std::env::current_exe().and_then(|exe| replaced_by(Command::new(exe).args(arguments))))
+    Err(Command::new(std::env::current_exe()?)
+        .args(arguments)
+        .exec())
 }
 
 /// Runs the groups as the settings and the command line say, writes the report, and returns the
@@ -64,13 +69,9 @@ pub fn bench(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
         return code;
     }
     pipe::end_with_the_reader();
-    if let Some(replaced) = with_quiet_spelled_out() {
-        return replaced.unwrap_or_else(|error| {
-            eprintln!(
-                "error: this executable cannot be started again for -q, use --quiet: {error}"
-            );
-            ExitCode::from(2)
-        });
+    if let Err(error) = spell_out_quiet() {
+        eprintln!("error: this executable cannot be started again for -q, use --quiet: {error}");
+        return ExitCode::from(2);
     }
     let mut suite = match Suite::from_env() {
         Ok(suite) => suite,

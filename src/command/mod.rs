@@ -8,7 +8,6 @@ mod env;
 mod export;
 mod pipe;
 mod profile;
-mod replace;
 mod report;
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,11 @@
 //! `crossover profile FILTER`: where the time of benchmarks goes on the device.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
 
-use crate::command::replace::replaced_by;
 use crate::suite::arguments::why_no_filter;
 
 /// Show where the time goes: kernels, copies and driver calls of GPU benchmarks
@@ -73,10 +73,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .args(&args.bench_args)
         .arg(&args.filter);
     // Signals reach the run alone, and its exit code is this command's.
-    replaced_by(&mut command).with_context(|| {
-        let program = command.get_program().display();
-        format!("{program} could not be started; {advice}")
-    })
+    let error = command.exec();
+    let program = command.get_program().display();
+    Err(error).with_context(|| format!("{program} could not be started; {advice}"))
 }
 
 /// The launcher of the bundle in whose `bin/` this executable lies.

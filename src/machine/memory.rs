@@ -1,5 +1,6 @@
 //! The memory that this process may use.
 
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
 /// Bytes of memory that this process may use: the machine's, or what a control group or `ulimit`
@@ -16,10 +17,7 @@ pub(crate) fn usable() -> u64 {
 }
 
 /// What `ulimit -v` leaves: its limit counts what is mapped already, whether used or not.
-#[cfg(target_os = "linux")]
 fn address_space() -> Option<u64> {
-    use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
-
     let (limit, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
     if limit == RLIM_INFINITY {
         return None;
@@ -30,11 +28,6 @@ fn address_space() -> Option<u64> {
         .find_map(|line| line.strip_prefix("VmSize:"))?;
     let kib: u64 = mapped.trim().strip_suffix(" kB")?.parse().ok()?;
     Some(limit.saturating_sub(kib << 10))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn address_space() -> Option<u64> {
-    None
 }
 
 #[cfg(test)]

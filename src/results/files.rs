@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, de::DeserializeOwned};
@@ -178,18 +179,8 @@ pub(crate) fn sweep(root: &Path) {
 }
 
 /// Temporary files are private by default; results are for sharing.
-#[cfg(unix)]
 fn world_readable() -> fs::Permissions {
-    use std::os::unix::fs::PermissionsExt;
     fs::Permissions::from_mode(0o644)
-}
-
-#[cfg(not(unix))]
-fn world_readable() -> fs::Permissions {
-    // Outside Unix only the read-only flag exists, and a new file has it off.
-    fs::metadata(".")
-        .map(|m| m.permissions())
-        .expect("the current folder has metadata")
 }
 
 /// Reads a JSON file with a `schema` field, unknown fields ignored. Its texts are made

@@ -3,6 +3,8 @@
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// The signal that asked for the end.
@@ -20,10 +22,7 @@ pub(super) fn end() {
 }
 
 /// Notes signals from here on.
-#[cfg(unix)]
 pub(super) fn catch() {
-    use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
-
     extern "C" fn note(signal: i32) {
         SIGNAL.store(signal, Ordering::SeqCst);
     }
@@ -37,6 +36,3 @@ pub(super) fn catch() {
         let _ = unsafe { sigaction(signal, &once) };
     }
 }
-
-#[cfg(not(unix))]
-pub(super) fn catch() {}

@@ -7,8 +7,14 @@
 //! line of JSON too). Whatever it does between, such as analysis and the next set-up, the other
 //! side stands still for.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 /// Version of the protocol. A process can be driven only by its own version.
@@ -89,30 +95,36 @@ impl Instructions {
 
 /// A process's link to whoever drives it.
 pub(super) struct Turns {
-    #[cfg(unix)]
-    link: std::cell::RefCell<std::io::BufReader<std::os::unix::net::UnixStream>>,
+    link: RefCell<BufReader<UnixStream>>,
     told: Instructions,
 }
 
 /// Keeps a thread on one core. When this is dropped, the thread may use the cores that it had
 /// before.
-#[cfg(target_os = "linux")]
-pub(super) struct OnOneCore(nix::sched::CpuSet);
+pub(super) struct OnOneCore(CpuSet);
 
-#[cfg(target_os = "linux")]
 impl Drop for OnOneCore {
     fn drop(&mut self) {
-        let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &self.0);
+        let _ = sched_setaffinity(Pid::from_raw(0), &self.0);
     }
 }
 
 impl Turns {
-    /// Keeps this thread on the core that both sides share, where one is named.
-    #[cfg(target_os = "linux")]
-    pub(super) fn on_one_core(&self) -> Option<OnOneCore> {
-        use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+    /// Connects to the socket.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn connect(socket: &Path) -> io::Result<Self> {
+        let link = UnixStream::connect(socket)?;
+        Ok(Self {
+            link: RefCell::new(BufReader::new(link)),
+            told: Instructions::default(),
+        })
+    }
 
-        let this_thread = nix::unistd::Pid::from_raw(0);
+    /// Keeps this thread on the core that both sides share, where one is named.
+    pub(super) fn on_one_core(&self) -> Option<OnOneCore> {
+        let this_thread = Pid::from_raw(0);
         let before = sched_getaffinity(this_thread).ok()?;
         let mut one = CpuSet::new();
         one.set(self.told.core?).ok()?;
@@ -120,13 +132,6 @@ impl Turns {
         Some(OnOneCore(before))
     }
 
-    #[cfg(not(target_os = "linux"))]
-    pub(super) fn on_one_core(&self) -> Option<()> {
-        None
-    }
-}
-
-impl Turns {
     /// Says what it could run, and waits to be told how.
     pub(super) fn announce(&mut self, ids: Vec<String>) {
         let protocol = PROTOCOL;
@@ -147,26 +152,9 @@ impl Turns {
             crate::suite::interrupt::end();
         }
     }
-}
-
-#[cfg(unix)]
-impl Turns {
-    /// Connects to the socket.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub(super) fn connect(socket: &std::path::Path) -> std::io::Result<Self> {
-        let link = std::os::unix::net::UnixStream::connect(socket)?;
-        Ok(Self {
-            link: std::cell::RefCell::new(std::io::BufReader::new(link)),
-            told: Instructions::default(),
-        })
-    }
 
     /// Says it and reads the answer; `None` where there is none, or none that is understood.
     fn ask(&self, said: &Said) -> Option<Told> {
-        use std::io::{BufRead, Write};
-
         let mut link = self.link.borrow_mut();
         let line = serde_json::to_string(said).ok()? + "\n";
         link.get_mut().write_all(line.as_bytes()).ok()?;
@@ -176,20 +164,8 @@ impl Turns {
     }
 }
 
-#[cfg(not(unix))]
-impl Turns {
-    pub(super) fn connect(_socket: &std::path::Path) -> std::io::Result<Self> {
-        Err(std::io::ErrorKind::Unsupported.into())
-    }
-
-    fn ask(&self, _said: &Said) -> Option<Told> {
-        None
-    }
-}
-
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
-    use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixListener;
 
     use super::*;

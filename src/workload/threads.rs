@@ -199,7 +199,6 @@ mod tests {
         threads.each((6..9).collect(), panics);
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn parked_threads_sleep_and_dropped_ones_are_gone() {
         let threads = Threads::up_to(3);

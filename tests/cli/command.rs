@@ -73,7 +73,6 @@ fn a_bad_setting_is_an_error_with_the_good_values() {
 }
 
 /// `crossover profile` with an executable in place of cargo that tells how it was called.
-#[cfg(unix)]
 mod profile {
     use super::*;
     use std::fs;
@@ -161,7 +160,6 @@ fn an_unknown_subcommand_fails() {
 
 /// A library in front of the machine's own, if it has one, hides it: the loader stops at the
 /// first file of that name.
-#[cfg(target_os = "linux")]
 mod libraries {
     use super::*;
     use crossover::device::{Absence, NO_CUBLAS, kernel::NO_NVRTC};

@@ -1,11 +1,14 @@
 //! Child processes that end when the user interrupts.
 
 use std::io::{self, BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
 use crate::command::ab::local_variables;
 
@@ -59,9 +62,8 @@ fn start(command: &mut Command, out: Stdio) -> anyhow::Result<Child> {
     // In a hook git's variables name the user's repository and index. A child works on our own.
     local_variables::remove(command);
     // A group of its own: an interrupt reaches it once, from here, and with all its children.
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(command, 0);
     command
+        .process_group(0)
         .stdin(Stdio::null())
         .stdout(out)
         .spawn()
@@ -101,11 +103,7 @@ pub(super) fn check() -> anyhow::Result<()> {
 }
 
 /// Asks the child and its children to end, and makes them after [`GRACE`].
-#[cfg(unix)]
 pub(super) fn end(child: &mut Child) {
-    use nix::sys::signal::{Signal, killpg};
-    use nix::unistd::Pid;
-
     let Ok(group) = i32::try_from(child.id()) else {
         return;
     };
@@ -120,22 +118,9 @@ pub(super) fn end(child: &mut Child) {
 }
 
 /// Ends the child and its children at once.
-#[cfg(unix)]
 pub(super) fn kill(child: &mut Child) {
-    use nix::sys::signal::{Signal, killpg};
-
     if let Ok(group) = i32::try_from(child.id()) {
-        let _ = killpg(nix::unistd::Pid::from_raw(group), Signal::SIGKILL);
+        let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
         let _ = child.wait();
     }
-}
-
-#[cfg(not(unix))]
-pub(super) fn end(child: &mut Child) {
-    let start = Instant::now();
-    while start.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let _ = child.kill();
-    let _ = child.wait();
 }

@@ -7,10 +7,6 @@ mod git;
 mod local_variables;
 mod pairs;
 mod subject;
-#[cfg(unix)]
-mod turns;
-#[cfg(not(unix))]
-#[path = "one_after_the_other.rs"]
 mod turns;
 mod worktree;
 

@@ -9,6 +9,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use nix::sched::{CpuSet, sched_getaffinity};
 
 use crate::command::ab::child;
 use crate::suite::turns::{Instructions, PROTOCOL, Said, Told};
@@ -38,19 +39,12 @@ pub(super) fn core(pair: u32) -> Option<usize> {
     cores.get(at as usize).copied()
 }
 
-#[cfg(target_os = "linux")]
 fn usable_cores() -> Vec<usize> {
-    use nix::sched::{CpuSet, sched_getaffinity};
     let Ok(set) = sched_getaffinity(nix::unistd::Pid::from_raw(0)) else {
         return Vec::new();
     };
     let usable = |core: &usize| set.is_set(*core).unwrap_or(false);
     (0..CpuSet::count()).filter(usable).collect()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn usable_cores() -> Vec<usize> {
-    Vec::new()
 }
 
 /// Runs both to their ends, in turns, A and B as `told`; `b_first` says who begins. One that does

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -239,7 +240,8 @@ fn listed(git: &mut Command, options: &[&str]) -> anyhow::Result<BTreeMap<PathBu
                 submodule = commit.and_then(|commit| Some(commit.split_once(' ')?.0.to_owned()));
             }
             let sparse = tag == b"S ";
-            Ok((path_of(path)?, Entry { sparse, submodule }))
+            let path = PathBuf::from(OsStr::from_bytes(path));
+            Ok((path, Entry { sparse, submodule }))
         })
         .collect()
 }
@@ -257,26 +259,10 @@ fn quoted(path: &Path) -> Vec<u8> {
     value
 }
 
-#[cfg(unix)]
-fn path_of(bytes: &[u8]) -> anyhow::Result<PathBuf> {
-    use std::os::unix::ffi::OsStrExt;
-    Ok(OsStr::from_bytes(bytes).into())
-}
-
-#[cfg(not(unix))]
-fn path_of(bytes: &[u8]) -> anyhow::Result<PathBuf> {
-    Ok(OsStr::new(std::str::from_utf8(bytes)?).into())
-}
-
-#[cfg_attr(
-    not(unix),
-    expect(unused_variables, reason = "links are copied as files")
-)]
 fn copy(from: &Path, to: &Path, kind: fs::FileType) -> io::Result<()> {
     if let Some(parent) = to.parent() {
         fs::create_dir_all(parent)?;
     }
-    #[cfg(unix)]
     if kind.is_symlink() {
         return std::os::unix::fs::symlink(fs::read_link(from)?, to);
     }

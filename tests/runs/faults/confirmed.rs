@@ -5,13 +5,17 @@ use std::fs;
 use std::path::Path;
 
 use crossover::model::RunRecord;
-#[cfg(unix)]
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+<<<<<<< HEAD:tests/runs/faults/confirmed.rs
 use crate::faults::run::{bench, expect, files, measured};
 #[cfg(unix)]
 use crate::faults::signals::interrupted_at;
+=======
+use crate::run::{bench, expect, files, measured};
+use crate::signals::interrupted_at;
+>>>>>>> 59634528 (everywhere: Linux alone, as the README says):tests/faults/confirmed.rs
 
 fn read(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
@@ -126,7 +130,6 @@ pub(crate) fn not_asked() {
 }
 
 /// A run without a filter asks about its own results, also where an earlier one measured more sizes.
-#[cfg(unix)]
 pub(crate) fn after_another() {
     let (_dir, root) = measured();
     reference(&root);
@@ -144,7 +147,6 @@ pub(crate) fn after_another() {
 }
 
 /// A signal while the processes run: what was measured is kept, and no process is left.
-#[cfg(unix)]
 pub(crate) fn interrupted() {
     let (_dir, root) = measured();
     reference(&root);

@@ -1,5 +1,4 @@
 //! A run that is driven by hand, through the socket by which `crossover ab` drives its sides.
-#![cfg(unix)]
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

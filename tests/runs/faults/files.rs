@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::path::PathBuf;
-#[cfg(unix)]
 use std::process::{Command, Stdio};
 
 use crossover::model::RunRecord;
@@ -112,7 +111,6 @@ pub(crate) fn page_elsewhere() {
 }
 
 /// A group's folder may lie on another disk.
-#[cfg(unix)]
 pub(crate) fn linked_group() {
     use std::os::unix::fs::symlink;
     let (dir, root) = measured();
@@ -131,7 +129,6 @@ pub(crate) fn linked_group() {
     assert_eq!(shown(&root), SOUND);
 }
 
-#[cfg(unix)]
 pub(crate) fn special_files() {
     let (dir, root) = measured();
     // A comparison with itself is refused, so the page is that of a second run.

@@ -112,7 +112,6 @@ pub(crate) fn repeated_run() {
     );
 }
 
-#[cfg(unix)]
 pub(crate) fn little_memory() {
     let dir = tempfile::tempdir().unwrap();
     let mut limited = std::process::Command::new("sh");

@@ -1,5 +1,4 @@
 //! Signals and closed pipes.
-#![cfg(unix)]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

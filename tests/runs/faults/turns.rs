@@ -1,5 +1,4 @@
 //! Two processes that take turns, and what goes wrong with one of them.
-#![cfg(target_os = "linux")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,0 +1,164 @@
+//! Faults on purpose: what a user does wrong, and what goes wrong beside the measurement, each by
+//! its command, exit code and sentence, with the earlier results unharmed. This executable is
+//! both the test and a bench executable.
+#![cfg_attr(not(unix), allow(unused))]
+
+mod confirmed;
+mod cut_short;
+mod driven;
+mod files;
+mod ones;
+mod run;
+mod settings;
+mod signals;
+mod too_long;
+mod turns;
+
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use crossover::model::Cost;
+use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
+use crossover::workload::matmul::cpu;
+use crossover::workload::simple::{compare, on_cpu};
+use crossover::workload::{Routine, RoutineError};
+use libtest_mimic::{Arguments, Trial};
+
+use crate::ones::Ones;
+
+fn never<W>(name: &'static str) -> Implementation<W> {
+    let clock = crossover::timing::Clock::Events;
+    Implementation::gpu(name, clock, |_, _| Err("never made".into()))
+}
+
+fn groups() -> Vec<AnyGroup> {
+    let sizes = || Sizes::new([4, 8, 16, 32], [4, 8, 16], [4]);
+    let fill = |problem: &Rc<Ones>| {
+        let n = problem.0;
+        let check = move |y: &[f32]| compare(y, vec![1.0; n], 1.0, 0.0);
+        Ok(on_cpu(n, |y| y.fill(1.0), check))
+    };
+    let sound = Group::new("sound", sizes(), None, |_| Cost::default())
+        .with(Implementation::cpu("fill", fill))
+        .with(never("none"))
+        .with(never("neither"));
+    let faulty = Group::new("faulty", sizes(), None, |_| Cost::default())
+        .with(Implementation::cpu("set-up", |_: &Rc<Ones>| {
+            panic!("no set-up")
+        }))
+        .with(Implementation::cpu("check", |problem: &Rc<Ones>| {
+            let check = |_: &[f32]| panic!("no check");
+            Ok(on_cpu(problem.0, |y| y.fill(1.0), check))
+        }))
+        .with(Implementation::cpu("last", fill));
+    let choice = Group::new("choice", Sizes::new([4], [4], [4, 8]), None, |_| {
+        Cost::default()
+    })
+    .with(Implementation::cpu("best", |problem| cpu::best(problem, 1)))
+    .with(never("none"));
+    let modes = Group::new("modes", Sizes::new([4], [4], [4]), None, |_| {
+        Cost::default()
+    })
+    .with(Implementation::cpu("two", two_modes));
+    let mut groups: Vec<AnyGroup> = vec![
+        sound.into(),
+        faulty.into(),
+        choice.into(),
+        modes.into(),
+        too_long::group().into(),
+    ];
+    if std::env::var_os(signals::RECORDS).is_some() {
+        let recorded = Group::new("recorded", sizes(), None, |_| Cost::default())
+            .with(Implementation::cpu("once", signals::recorded::<Ones>));
+        groups.push(recorded.into());
+    }
+    groups
+}
+
+/// Takes 1 ms for a while, then 3 ms for a while.
+fn two_modes(problem: &Rc<Ones>) -> Result<Box<dyn Routine>, RoutineError> {
+    let (n, start) = (problem.0, Instant::now());
+    let fill = move |y: &mut [f32]| {
+        let is_long = start.elapsed().as_millis() / 150 % 2 == 1;
+        std::thread::sleep(Duration::from_millis(if is_long { 3 } else { 1 }));
+        y.fill(1.0);
+    };
+    let check = move |y: &[f32]| compare(y, vec![1.0; n], 1.0, 0.0);
+    Ok(on_cpu(n, fill, check))
+}
+
+fn main() -> ExitCode {
+    if std::env::var_os(run::RUN).is_some() {
+        return crossover::command::bench(groups);
+    }
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = Some(1);
+    let tests: &[(&str, fn())] = &[
+        (
+            "bad_options_end_the_run_before_it_starts",
+            settings::bad_options,
+        ),
+        (
+            "a_folder_that_cannot_be_written_to",
+            files::unwritable_folder,
+        ),
+        ("two_runs_in_one_folder", files::two_runs),
+        (
+            "a_panic_in_set_up_or_check_is_one_failure",
+            settings::panics,
+        ),
+        ("a_filter_that_selects_nothing", settings::selects_nothing),
+        ("a_device_that_was_asked_for", settings::device_asked_for),
+        ("a_later_failure_hides_nothing", files::later_failure),
+        ("a_run_that_is_compared_with_itself", settings::repeated_run),
+        ("records_that_are_missing_or_lead_elsewhere", files::records),
+        ("the_page_of_results_elsewhere", files::page_elsewhere),
+        ("a_closed_pipe", signals::closed_pipe),
+        ("signals_end_a_run_in_order", signals::signals),
+        (
+            "a_signal_while_it_is_measured_once_more",
+            signals::once_more,
+        ),
+        (
+            "a_signal_while_a_routine_times_itself",
+            signals::while_it_times_itself,
+        ),
+        ("a_killed_run_says_what_it_did_not_reach", signals::killed),
+        ("devices_links_and_pipes_as_files", files::special_files),
+        ("a_full_disk", cut_short::full_disk),
+        ("a_kill_between_any_two_bytes", cut_short::killed_at_a_byte),
+        ("a_kill_at_any_moment", cut_short::killed_at_a_moment),
+        (
+            "an_interrupt_at_any_moment",
+            cut_short::interrupted_at_a_moment,
+        ),
+        ("two_sides_take_turns", turns::in_turns),
+        ("what_is_undecided_is_run_again", turns::confirmed),
+        ("what_failed_is_not_timed_later", turns::failed_once),
+        ("one_side_fails", turns::one_side_fails),
+        ("an_interrupt_between_turns", turns::interrupted),
+        ("only_what_it_is_told_to_run", driven::only),
+        ("a_run_that_need_not_verify", driven::unverified),
+        ("choices_are_said_and_taken", driven::choices),
+        ("answers_of_several_processes", confirmed::answered),
+        ("what_is_not_asked", confirmed::not_asked),
+        ("a_signal_while_processes_answer", confirmed::interrupted),
+        (
+            "an_earlier_run_does_not_keep_a_run_from_asking",
+            confirmed::after_another,
+        ),
+        ("a_group_behind_a_link", files::linked_group),
+        ("a_small_container", settings::little_memory),
+        ("one_cause_is_one_line", settings::one_cause_one_line),
+        ("only_what_is_too_long_is_left_out", too_long::left_out),
+        ("what_was_loaded_is_not_measured", settings::load_baseline),
+    ];
+    let trials = tests.iter().map(|&(name, test)| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}

@@ -1,7 +1,7 @@
 // C = A * B for square, row-major f32 matrices of n x n elements, any n >= 1.
 //
-// Three steps from simple to fast: one thread per element; tiles in shared memory; tiles in
-// registers, fed by vector loads from double-buffered shared memory.
+// From simple to fast: one thread per element; tiles in registers, fed by vector loads from
+// double-buffered shared memory.
 
 typedef unsigned long long u64;
 
@@ -15,28 +15,6 @@ extern "C" __global__ void matmul_naive(const float *__restrict__ a, const float
     float sum = 0.0f;
     for (u64 k = 0; k < n; ++k) sum += a[row * n + k] * b[k * n + col];
     c[row * n + col] = sum;
-}
-
-// Tiles of 32 x 32 in shared memory, in blocks of 32 x 32 threads: each element is read 32 times
-// less often from global memory. Bound by shared memory: two loads per multiply-add.
-extern "C" __global__ void __launch_bounds__(1024)
-    matmul_shared(const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c,
-                  u64 n) {
-    __shared__ float tile_a[32][32];
-    __shared__ float tile_b[32][32];
-    unsigned x = threadIdx.x, y = threadIdx.y;
-    u64 col = (u64)blockIdx.x * 32 + x;
-    u64 row = (u64)blockIdx.y * 32 + y;
-    float sum = 0.0f;
-    for (u64 k0 = 0; k0 < n; k0 += 32) {
-        tile_a[y][x] = row < n && k0 + x < n ? a[row * n + k0 + x] : 0.0f;
-        tile_b[y][x] = k0 + y < n && col < n ? b[(k0 + y) * n + col] : 0.0f;
-        __syncthreads();
-#pragma unroll
-        for (unsigned k = 0; k < 32; ++k) sum += tile_a[y][k] * tile_b[k][x];
-        __syncthreads();
-    }
-    if (row < n && col < n) c[row * n + col] = sum;
 }
 
 // A block computes BM x BN elements, a thread TM x TN of them in registers, BK terms of the

@@ -83,20 +83,10 @@ fn operating_system() -> Option<String> {
         Some(version) => format!("{name} {version}"),
         None => name,
     });
-    let kernel = System::kernel_version()
-        .map(|version| format!("{} {version}", kernel_name(std::env::consts::OS)));
+    let kernel = System::kernel_version().map(|version| format!("Linux {version}"));
     match (name, kernel) {
         (Some(name), Some(kernel)) => Some(format!("{name}, {kernel}")),
         (name, kernel) => name.or(kernel),
-    }
-}
-
-fn kernel_name(os: &str) -> &str {
-    match os {
-        "linux" => "Linux",
-        "macos" => "Darwin",
-        "windows" => "Windows NT",
-        other => other,
     }
 }
 

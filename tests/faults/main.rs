@@ -1,7 +1,6 @@
 //! Faults on purpose: what a user does wrong, and what goes wrong beside the measurement, each by
 //! its command, exit code and sentence, with the earlier results unharmed. This executable is
 //! both the test and a bench executable.
-#![cfg_attr(not(unix), allow(unused))]
 
 mod confirmed;
 mod cut_short;

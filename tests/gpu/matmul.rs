@@ -1,6 +1,5 @@
-//! What no group has a row for: the kernels that `gpu/tiled` chooses from and the one with tiles
-//! in shared memory, and every product at large orders and twice. Needs a device, cuBLAS and
-//! NVRTC.
+//! What no group has a row for: the kernels that `gpu/tiled` chooses from, and every product at
+//! large orders and twice. Needs a device, cuBLAS and NVRTC.
 
 use std::rc::Rc;
 
@@ -13,9 +12,8 @@ use crate::device::one_at_a_time;
 
 type Make = fn(&Rc<Gpu>, &Rc<Matmul>) -> Result<Box<dyn Routine>, RoutineError>;
 
-const IMPLEMENTATIONS: [(&str, Make); 9] = [
+const IMPLEMENTATIONS: [(&str, Make); 8] = [
     ("naive", gpu::naive),
-    ("shared", gpu::shared),
     ("tiled 32", |gpu, problem| gpu::tiled_by(gpu, problem, 32)),
     ("tiled 64", |gpu, problem| gpu::tiled_by(gpu, problem, 64)),
     ("tiled 128", |gpu, problem| gpu::tiled_by(gpu, problem, 128)),

@@ -24,14 +24,16 @@ pub use crate::workload::matmul::transfer::transfer;
 
 /// Own kernel, one thread per element.
 pub fn naive(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
-    let naive = Resident::kernel(gpu, problem, "matmul_naive", (32, 8), (32, 8))?;
+    let (name, block) = ("matmul_naive", (32, 8, 1));
+    let function = gpu.function(&MATMUL, name)?;
+    gpu.bind()?;
+    let n = u32::try_from(problem.order())?;
+    let grid = (n.div_ceil(block.0), n.div_ceil(block.1), 1);
+    let naive = Resident::launched(gpu, problem, name, |[a, b, c]| {
+        let launch = Launch::new(function, grid, block);
+        Ok(launch.arg(a).arg(b).arg(c).arg(u64::from(n)))
+    })?;
     Ok(Box::new(naive))
-}
-
-/// Own kernel, tiles of 32 x 32 in shared memory.
-pub fn shared(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
-    let shared = Resident::kernel(gpu, problem, "matmul_shared", (32, 32), (32, 32))?;
-    Ok(Box::new(shared))
 }
 
 /// Own kernel, tiles in registers. The size of the tiles follows from the order and the number of
@@ -184,24 +186,6 @@ impl Resident {
             _inputs: inputs,
             output,
             notes: Vec::new(),
-        })
-    }
-
-    /// Kernel `name`, each of whose blocks of `block` threads computes `tile` columns and rows.
-    fn kernel(
-        gpu: &Rc<Gpu>,
-        problem: &Rc<Matmul>,
-        name: &str,
-        tile: (u32, u32),
-        block: (u32, u32),
-    ) -> Result<Self, RoutineError> {
-        let function = gpu.function(&MATMUL, name)?;
-        gpu.bind()?;
-        let n = u32::try_from(problem.order())?;
-        let grid = (n.div_ceil(tile.0), n.div_ceil(tile.1), 1);
-        Self::launched(gpu, problem, name, |[a, b, c]| {
-            let launch = Launch::new(function, grid, (block.0, block.1, 1));
-            Ok(launch.arg(a).arg(b).arg(c).arg(u64::from(n)))
         })
     }
 

@@ -41,7 +41,6 @@ const TABLE: &str = "
 | sine_fused_sinf         | 128   | 32        | 64    | 1 LDG.128, 1 STG.128                                | MUFU                   |
 | sine_fused_fast         | 128   | 32        | 64    | 2 LDG.128, 2 STG.128, 32 MUFU.SIN                   | FFMA                   |
 | matmul_naive            | 256   | 40        | 48    | 2 LDG, 1 FFMA                                       | FMUL                   |
-| matmul_shared           | 1024  | 32        | 64    | 2 LDG, 2 STS, 32 FFMA                               | FMUL                   |
 | matmul_tiled_128        | 256   | 128       | 16    | 4 LDG.128, 2 STS.128, 64 LDS.128, 1024 FFMA         | FMUL                   |
 | matmul_tiled_64         | 128   | 128       | 16    | 8 LDG.128, 4 STS.128, 96 LDS.128, 1024 FFMA         | FMUL                   |
 | matmul_tiled_32         | 64    | 128       | 16    | 8 LDG.128, 4 STS.128, 64 LDS.128, 512 FFMA          | FMUL                   |

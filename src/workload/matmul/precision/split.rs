@@ -25,8 +25,6 @@ pub enum Scheme {
     Tf32x3,
     /// Three BF16 parts, six products: all that are as large as 2^-16 of the largest.
     Bf16x6,
-    /// Three BF16 parts, all nine products.
-    Bf16x9,
 }
 
 impl Scheme {
@@ -34,7 +32,7 @@ impl Scheme {
     pub fn format(self) -> Format {
         match self {
             Scheme::Tf32x3 => Format::Tf32,
-            Scheme::Bf16x6 | Scheme::Bf16x9 => Format::Bf16,
+            Scheme::Bf16x6 => Format::Bf16,
         }
     }
 
@@ -43,7 +41,6 @@ impl Scheme {
         match self {
             Scheme::Tf32x3 => 3,
             Scheme::Bf16x6 => 6,
-            Scheme::Bf16x9 => 9,
         }
     }
 
@@ -51,7 +48,7 @@ impl Scheme {
     fn parts(self) -> usize {
         match self {
             Scheme::Tf32x3 => 2,
-            Scheme::Bf16x6 | Scheme::Bf16x9 => 3,
+            Scheme::Bf16x6 => 3,
         }
     }
 
@@ -60,7 +57,6 @@ impl Scheme {
         match self {
             Scheme::Tf32x3 => 1,
             Scheme::Bf16x6 => 2,
-            Scheme::Bf16x9 => 4,
         }
     }
 
@@ -247,7 +243,7 @@ impl Routine for Split {
 mod tests {
     use super::*;
 
-    const SCHEMES: [Scheme; 3] = [Scheme::Tf32x3, Scheme::Bf16x6, Scheme::Bf16x9];
+    const SCHEMES: [Scheme; 2] = [Scheme::Tf32x3, Scheme::Bf16x6];
 
     /// The pairs (part of A, part of B, term) that a list of products adds up.
     fn pairs(scheme: Scheme, k: usize, all: &[Terms]) -> Vec<(usize, usize, usize)> {
@@ -293,7 +289,7 @@ mod tests {
         assert_eq!(terms(Scheme::Tf32x3, 8192, 8192).len(), 2);
         assert_eq!(terms(Scheme::Tf32x3, 8192, 1024).len(), 1 + 8);
         assert_eq!(terms(Scheme::Bf16x6, 8192, 512).len(), 2 + 16);
-        assert_eq!(terms(Scheme::Bf16x9, 1000, 512).len(), 4 + 2);
+        assert_eq!(terms(Scheme::Bf16x6, 1000, 512).len(), 2 + 2);
     }
 
     #[test]

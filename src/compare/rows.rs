@@ -303,7 +303,6 @@ mod tests {
             id: ID.to_owned(),
             samples_sha256: String::new(),
             clock: Clock::Wall,
-            size: 1,
             cost: Cost::default(),
             role: Role::cpu(),
             verified: None,

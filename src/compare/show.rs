@@ -15,7 +15,7 @@ use crate::model::median::median;
 use crate::presentation::units::{change, counted, percent_fine, time_fine};
 
 /// Version of the JSON.
-pub(crate) const SCHEMA: u32 = 2;
+pub(crate) const SCHEMA: u32 = 1;
 
 const HEADER: [&str; 8] = [
     "benchmark",

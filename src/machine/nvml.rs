@@ -42,14 +42,11 @@ impl Monitor {
         Some(Self { device })
     }
 
-    /// Clocks, temperature, power and throttle reasons at this moment. Takes microseconds to
+    /// SM clock and throttle reasons at this moment. Takes microseconds to
     /// milliseconds on the host and nothing on the device. Call it outside the timed window.
     pub fn state(&self) -> DeviceState {
         DeviceState {
             sm_clock_mhz: self.device.clock_info(Clock::SM).ok(),
-            memory_clock_mhz: self.device.clock_info(Clock::Memory).ok(),
-            temperature_c: self.temperature_c(),
-            power_w: self.device.power_usage().ok().map(watts),
             throttle_reasons: self
                 .device
                 .current_throttle_reasons()

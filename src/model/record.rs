@@ -32,8 +32,6 @@ pub struct Sidecar {
     /// The clock the samples were taken on, by its name.
     #[serde(with = "clock")]
     pub clock: Clock,
-    /// Problem size, the last part of the id.
-    pub size: u64,
     /// Cost of one iteration.
     pub cost: Cost,
     /// What the implementation does, and how.

@@ -95,12 +95,6 @@ impl Energy {
 pub struct DeviceState {
     /// SM clock right after the last sample, MHz.
     pub sm_clock_mhz: Option<u32>,
-    /// Memory clock right after the last sample, MHz.
-    pub memory_clock_mhz: Option<u32>,
-    /// Temperature, degrees Celsius.
-    pub temperature_c: Option<u32>,
-    /// Power draw, watts.
-    pub power_w: Option<f64>,
     /// Throttle reasons that slow the clock (idle and application settings left out); `None` where the
     /// driver does not tell.
     pub throttle_reasons: Option<Vec<String>>,

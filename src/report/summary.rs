@@ -19,7 +19,7 @@ use crate::results::machine::{Machine, NOT_REACHED};
 use crate::results::problem::Problem;
 
 /// Version of the form. A field may be added without raising it; none changes its meaning.
-pub(super) const SCHEMA: u32 = 2;
+pub(super) const SCHEMA: u32 = 1;
 
 /// One report as data. Times are nanoseconds; null is what is not known.
 #[derive(Debug, Serialize)]

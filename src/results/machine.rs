@@ -392,8 +392,7 @@ fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, P
         problems.push(problem);
         None
     });
-    let size = value.parse().ok().or(sidecar.as_ref().map(|s| s.size));
-    let Some(size) = size else {
+    let Ok(size) = value.parse() else {
         return Err(Problem::new(
             stored.folder.display(),
             "the last part of its id is not a size; end it with a whole number to have it in \

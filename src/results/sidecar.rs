@@ -43,7 +43,6 @@ mod tests {
             id: "a/cpu/b/1".into(),
             samples_sha256: String::new(),
             clock: Clock::EventsGated,
-            size: 1,
             cost: Cost::default(),
             role: Role::gpu(),
             verified: None,

@@ -526,7 +526,6 @@ impl Measuring<'_> {
             id: bench.id.to_owned(),
             samples_sha256: String::new(),
             clock: self.time.effective_clock(bench.row.clock),
-            size: bench.size,
             cost: bench.cost,
             role: bench.row.role.clone(),
             verified,

@@ -88,7 +88,6 @@ pub(crate) fn write(root: &Path, baseline: &str, run: &str, result: &Result) {
                 .map(|b| format!("{b:02x}"))
                 .collect(),
             clock,
-            size: parts[parts.len() - 1].parse().unwrap_or(0),
             cost: Cost::default(),
             role: match parts[1] {
                 "gpu" => Role::gpu(),

@@ -214,7 +214,6 @@ fn plant(root: &Path, planned: &Planned, run: &str) {
             .map(|byte| format!("{byte:02x}"))
             .collect(),
         clock: planned.clock,
-        size: planned.size,
         cost: planned.cost,
         role: planned.role.clone(),
         verified: None,

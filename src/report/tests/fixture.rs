@@ -285,7 +285,6 @@ impl Fixture {
                 id: p.id.into(),
                 samples_sha256: String::new(),
                 clock,
-                size: value.parse().expect("a size"),
                 cost: p.cost,
                 role: (p.role.clone()).unwrap_or_else(|| self.suite.role(group, function)),
                 verified: Some(Verified {

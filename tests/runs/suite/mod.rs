@@ -95,7 +95,6 @@ fn a_run_leaves_its_files() {
     let sidecar = sidecar(&folder);
     assert_eq!(sidecar.id, "sound/cpu/double/16");
     assert_eq!(sidecar.clock, Clock::Wall);
-    assert_eq!(sidecar.size, 16);
     assert_eq!(sidecar.cost.flop, Some(16.0));
     assert!(sidecar.verified.expect("verified").passed());
     let record = run.record();

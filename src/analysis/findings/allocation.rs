@@ -25,11 +25,7 @@ const ALLOCATORS: [(Allocator, &str, &str); 3] = [
     ),
 ];
 
-pub(super) fn find(context: &Context) -> Vec<Finding> {
-    context.each_group(one)
-}
-
-fn one(group: &Group) -> Option<Finding> {
+pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     let reuse = curve(group, Allocator::Reuse)?;
     let away = |b: &&Benchmark| (b.size as f64 / SIZE as f64).log2().abs();
     let measured = |b: &&Benchmark| ALLOCATORS.iter().any(|a| at(group, a.0, b.size).is_some());
@@ -118,8 +114,8 @@ fn one(group: &Group) -> Option<Finding> {
             .note(held.trim_start())
             .gained(Technique::KeepPool, gain, group.topic.at(kept.size))
             .figure("size", kept.size as f64)
-            .figure("ratio", ratio.unwrap_or(f64::NAN))
-            .figure("pool_peak_bytes", peak.unwrap_or(f64::NAN))
+            .figure("ratio", ratio)
+            .figure("pool_peak_bytes", peak)
             .rests_on(rests),
     )
 }

@@ -14,12 +14,8 @@ const KEPT: [(&str, &str); 3] = [
 ];
 const PEAK: &str = "peak_bytes";
 
-pub(super) fn find(context: &Context) -> Vec<Finding> {
-    context.each_group(one)
-}
-
 /// At the largest size that every format has.
-fn one(group: &Group) -> Option<Finding> {
+pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     let formats = [Format::F32, Format::Tf32, Format::Bf16, Format::Fp16];
     let at = |size| -> Vec<(Format, &Benchmark)> {
         let at = |format| Some((format, leanest(group, format, size)?));
@@ -52,7 +48,7 @@ fn one(group: &Group) -> Option<Finding> {
     let id = format!("device_memory.{}", group.name);
     let mut finding = Finding::new(&group.name, id, text).figure("size", first.size as f64);
     for key in KEPT.map(|(key, _)| key).into_iter().chain([PEAK]) {
-        finding = finding.figure(key, bytes(first, key).unwrap_or(f64::NAN));
+        finding = finding.figure(key, bytes(first, key));
     }
     let row = |(format, b): &(Format, &Benchmark)| -> Vec<String> {
         let cell = |key| bytes(b, key).map_or(String::new(), units::bytes);

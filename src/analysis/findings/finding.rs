@@ -6,7 +6,7 @@ use crate::analysis::crossover::pairs::Found;
 use crate::analysis::findings::technique::Technique;
 use crate::analysis::reuse::Reuse;
 use crate::model::id::Device;
-use crate::model::role::{Format, Launches, Role};
+use crate::model::role::{Format, Role};
 use crate::results::curves::{Benchmark, Group, Series};
 use crate::results::machine::Machine;
 use crate::timing::Clock;
@@ -74,13 +74,6 @@ pub(crate) struct Context<'a> {
     pub reuse: &'a [Reuse],
 }
 
-impl Context<'_> {
-    /// What `find` says of each group that has the rows for it.
-    pub(super) fn each_group(&self, find: impl Fn(&Group) -> Option<Finding>) -> Vec<Finding> {
-        self.machine.groups.iter().filter_map(find).collect()
-    }
-}
-
 impl Finding {
     pub(super) fn new(group: &str, id: impl Into<String>, text: String) -> Self {
         Self {
@@ -95,9 +88,9 @@ impl Finding {
         }
     }
 
-    /// Adds a figure; what is not finite is left out.
-    pub(super) fn figure(mut self, name: &str, value: f64) -> Self {
-        if value.is_finite() {
+    /// Adds a figure; what is unknown or not finite is left out.
+    pub(super) fn figure(mut self, name: &str, value: impl Into<Option<f64>>) -> Self {
+        if let Some(value) = value.into().filter(|value| value.is_finite()) {
             self.figures.insert(name.into(), value);
         }
         self
@@ -187,21 +180,6 @@ pub(super) fn pair<'a>(
             Some((a, gpu(group, clock).find(like)?))
         })
     })
-}
-
-/// Two curves that differ in how their kernels are launched: one by one, and as `other`.
-pub(super) fn launched<'a>(
-    group: &'a Group,
-    clocks: &[Clock],
-    other: Launches,
-) -> Option<(&'a Series, &'a Series)> {
-    pair(
-        group,
-        clocks,
-        |role| role.launches == Some(Launches::OneByOne),
-        |role| role.launches == Some(other),
-        |role| role.launches = None,
-    )
 }
 
 /// With a capital letter, for the beginning of a sentence.

@@ -9,10 +9,6 @@ use crate::timing::Clock::Wall;
 
 const BUSY: &str = "device_busy";
 
-pub(super) fn find(context: &Context) -> Vec<Finding> {
-    context.each_group(one)
-}
-
 /// Threads that prefetch, where it is a loader.
 fn threads(role: &Role) -> Option<u32> {
     match role.does {
@@ -30,7 +26,7 @@ fn words(threads: u32) -> String {
     }
 }
 
-fn one(group: &Group) -> Option<Finding> {
+pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     let plain =
         gpu(group, Wall).find(|s| threads(&s.role) == Some(0) && s.role.data == Data::Ordinary)?;
     let mut pinned: Vec<_> = gpu(group, Wall)
@@ -84,7 +80,7 @@ fn one(group: &Group) -> Option<Finding> {
         .figure("best_batches_a_second", rate(best))
         .figure("ratio", plain.median_ns / best.median_ns);
     for (name, value) in [("busy", busy(plain)), ("best_busy", busy(best))] {
-        finding = finding.figure(name, value.unwrap_or(f64::NAN));
+        finding = finding.figure(name, value);
     }
     let share = |b: &Benchmark| busy(b).map_or(String::new(), units::percent);
     let row = |words: String, b: &Benchmark| {

@@ -1,22 +1,18 @@
 //! What overlapping copies and kernels saves, and how many pieces do it best.
 
-use crate::analysis::findings::finding::{Context, Finding, common, gpu, pair, sentence};
+use crate::analysis::findings::finding::{Context, Finding, gpu, pair, sentence};
 use crate::analysis::findings::technique::Technique;
 use crate::model::role::{Data, Launches, Role};
 use crate::presentation::units;
 use crate::results::curves::{Benchmark, Group, Series};
 use crate::timing::Clock::Wall;
 
-pub(super) fn pieces(context: &Context) -> Vec<Finding> {
-    context.each_group(|group| pieces_one(context, group))
-}
-
 /// From host memory and back, everything in one piece.
-fn in_sequence(role: &Role) -> bool {
+pub(super) fn in_sequence(role: &Role) -> bool {
     !role.data.on_device() && role.launches == Some(Launches::OneByOne) && role.pieces == 1
 }
 
-fn pieces_one(context: &Context, group: &Group) -> Option<Finding> {
+pub(super) fn pieces(context: &Context, group: &Group) -> Option<Finding> {
     let (sequence, _) = pair(
         group,
         &[Wall],
@@ -73,8 +69,8 @@ fn pieces_one(context: &Context, group: &Group) -> Option<Finding> {
             .figure("size", one.size as f64)
             .figure("pieces", f64::from(count))
             .figure("ratio", ratio)
-            .figure("one_way_ns", copy.unwrap_or(f64::NAN))
-            .figure("to_limit", to_limit.unwrap_or(f64::NAN))
+            .figure("one_way_ns", copy)
+            .figure("to_limit", to_limit)
             .gained(Technique::Overlap, ratio, group.topic.at(one.size))
             .rests_on(rests),
     )
@@ -104,41 +100,4 @@ fn one_way_ns(context: &Context, benchmark: &Benchmark) -> Option<f64> {
     };
     let bytes = benchmark.cost.link_bytes.filter(|b| *b > 0.0)? / 2.0;
     Some(bytes / up.min(down) * 1e9)
-}
-
-pub(super) fn synced(context: &Context) -> Vec<Finding> {
-    context.each_group(synced_one)
-}
-
-fn synced_one(group: &Group) -> Option<Finding> {
-    let (sequence, synced) = pair(
-        group,
-        &[Wall],
-        in_sequence,
-        |role| role.pieces > 1 && role.launches == Some(Launches::Synchronised),
-        |role| (role.pieces, role.launches) = (1, None),
-    )
-    .filter(|(sequence, _)| sequence.computes())?;
-    let pieces = synced.role.pieces;
-    let pairs = common(sequence, synced);
-    let (one, synced) = *pairs.last()?;
-    let ratio = one.median_ns / synced.median_ns;
-    let hides = match ratio {
-        r if r < 1.05 => "hides nothing",
-        _ => "hides something all the same",
-    };
-    let text = format!(
-        "{} in {pieces} pieces, with the host waiting after each stage of each piece, {hides}: it takes {} \
-         at {}, against {} in sequence.",
-        sentence(&group.topic.work),
-        units::time(synced.median_ns),
-        group.topic.at(one.size),
-        units::time(one.median_ns),
-    );
-    Some(
-        Finding::new(&group.name, "overlap.synced", text)
-            .figure("size", one.size as f64)
-            .figure("ratio", ratio)
-            .rests_on([one, synced]),
-    )
 }

@@ -86,19 +86,16 @@ impl<'a> Compared<'a> {
             let name = figure(&b.role);
             finding
                 .figure(&format!("{name}_ratio"), self.ratio(b))
-                .figure(&format!("{name}_error"), error(b).unwrap_or(f64::NAN))
+                .figure(&format!("{name}_error"), error(b))
         })
     }
 }
 
 /// In fewer bits.
-pub(super) fn formats(context: &Context) -> Vec<Finding> {
+pub(super) fn formats(_: &Context, group: &Group) -> Option<Finding> {
     let narrower = |role: &Role| role.split.is_none() && role.format != Format::F32;
-    context.each_group(|group| Some(formats_one(&Compared::new(group, narrower)?)))
-}
-
-fn formats_one(found: &Compared) -> Finding {
-    let Compared { group, full, .. } = found;
+    let found = Compared::new(group, narrower)?;
+    let full = found.full;
     let of_error =
         |b: &Benchmark| error(b).map_or(String::new(), |error| format!(", error {error:.1e}"));
     let parts: Vec<String> = found
@@ -110,7 +107,7 @@ fn formats_one(found: &Compared) -> Finding {
         })
         .collect();
     let at = |format| {
-        let mut all = found.others.iter().copied().chain([*full]);
+        let mut all = found.others.iter().copied().chain([full]);
         all.find(|b| b.role.format == format)
     };
     let halves: Vec<String> = HALVES
@@ -146,18 +143,13 @@ fn formats_one(found: &Compared) -> Finding {
         .fold(f64::NAN, f64::max);
     let at = group.topic.at(full.size);
     let finding = found.finding("precision.formats", text, caption);
-    finding
-        .note(steps.trim_start())
-        .gained(Technique::FewerBits, fastest, at)
+    let finding = finding.note(steps.trim_start());
+    Some(finding.gained(Technique::FewerBits, fastest, at))
 }
 
 /// f32 emulated by several products in lower precision.
-pub(super) fn splits(context: &Context) -> Vec<Finding> {
-    let split = |role: &Role| role.split.is_some();
-    context.each_group(|group| Some(splits_one(&Compared::new(group, split)?)))
-}
-
-fn splits_one(found: &Compared) -> Finding {
+pub(super) fn splits(_: &Context, group: &Group) -> Option<Finding> {
+    let found = Compared::new(group, |role| role.split.is_some())?;
     let parts: Vec<String> = found
         .others
         .iter()
@@ -180,7 +172,7 @@ fn splits_one(found: &Compared) -> Finding {
         "f32 at {}, emulated by several products in lower precision.",
         found.group.topic.at(found.full.size)
     );
-    found.finding("precision.splits", text, caption)
+    Some(found.finding("precision.splits", text, caption))
 }
 
 /// `3 × TF32, partial sums of 1,024 terms`.
@@ -193,12 +185,8 @@ fn split_words(role: &Role) -> String {
     format!("{products} × {}{runs}", role.format.name())
 }
 
-pub(super) fn energy(context: &Context) -> Vec<Finding> {
-    context.each_group(energy_one)
-}
-
 /// At the largest size at which the energy of both is known.
-fn energy_one(group: &Group) -> Option<Finding> {
+pub(super) fn energy(_: &Context, group: &Group) -> Option<Finding> {
     let (full, half) = full(group).find_map(|full| {
         let half =
             |s: &&Series| s.role.format == Format::Fp16 && s.role.split.is_none() && like(s, full);

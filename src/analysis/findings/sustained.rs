@@ -14,10 +14,6 @@ const SETTLED: f64 = 0.02;
 /// Up to this long after the start, ns, a newer device's power is an average over idle time too.
 const AVERAGED: u64 = 1_000_000_000;
 
-pub(super) fn find(context: &Context) -> Vec<Finding> {
-    context.each_group(|group| one(context, group))
-}
-
 /// One curve.
 struct Held<'a> {
     series: &'a Series,
@@ -103,7 +99,7 @@ fn speed(b: &Benchmark) -> String {
     }
 }
 
-fn one(context: &Context, group: &Group) -> Option<Finding> {
+pub(super) fn find(context: &Context, group: &Group) -> Option<Finding> {
     let sustained = gpu(group, Clock::Events).filter(|s| s.role.does == Does::Sustains);
     let mut held: Vec<Held> = sustained.filter_map(Held::of).collect();
     held.sort_by_key(|held| held.series.role.format);
@@ -148,7 +144,7 @@ fn one(context: &Context, group: &Group) -> Option<Finding> {
             .figure(&figure("held_ns"), held.last.median_ns)
             .figure(&figure("held_from_ns"), held.from.size as f64)
             .figure(&figure("ratio"), held.ratio())
-            .figure(&figure("power_w"), watts(held.last).unwrap_or(f64::NAN));
+            .figure(&figure("power_w"), watts(held.last));
     }
     Some(finding.rests_on(held.iter().flat_map(|h| [h.burst, h.from, h.last])))
 }

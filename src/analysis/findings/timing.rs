@@ -11,11 +11,6 @@ use crate::timing::Clock;
 /// An error that a reader may live with.
 const FAIR: f64 = 0.05;
 
-/// In each group whose rows time the same work on different clocks.
-pub(super) fn find(context: &Context) -> Vec<Finding> {
-    context.each_group(one)
-}
-
 /// The true time of a size, ns, and the benchmark that holds it, where one does.
 fn truth(group: &Group, by: Truth, size: u64) -> Option<(f64, Option<String>)> {
     match by {
@@ -38,7 +33,8 @@ struct Reading<'a> {
     truth: Option<String>,
 }
 
-fn one(group: &Group) -> Option<Finding> {
+/// In a group whose rows time the same work on different clocks.
+pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     let (name, topic) = (&group.name, &group.topic);
     let by = topic.truth?;
     let mut readings: Vec<Reading> = Vec::new();

@@ -279,7 +279,7 @@ fn gpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
     let kernels = benchmark.cost.launches.unwrap_or(1).max(1);
     let set = benchmark.cost.bytes? / f64::from(kernels);
     let cache = limits.gpu.as_ref()?.l2_bytes.filter(|bytes| *bytes > 0)? as f64;
-    // For results without curves: earlier versions, or no kernel could be compiled.
+    // Without curves: no kernel could be compiled.
     let copied = || limits.ceiling("gpu_copy");
     let at = |set| bandwidth(limits, Device::Gpu, set);
     let memory = || at(f64::INFINITY).or_else(copied);

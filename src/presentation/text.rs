@@ -43,26 +43,6 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
         .collect()
 }
 
-/// The demangled name of a kernel without what it returns and takes.
-pub(crate) fn kernel_name(name: &str) -> &str {
-    let name = name.strip_prefix("void ").unwrap_or(name);
-    let Some(inner) = name.strip_suffix(')') else {
-        return name;
-    };
-    let mut depth = 1;
-    for (at, c) in inner.char_indices().rev() {
-        match c {
-            ')' => depth += 1,
-            '(' => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 && at > 0 {
-            return &name[..at];
-        }
-    }
-    name
-}
-
 /// Line breaks and tabs.
 fn is_break(c: char) -> bool {
     matches!(c, '\t'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
@@ -89,20 +69,6 @@ mod tests {
         assert_eq!(shortened("a longer text", 7), "a l…ext");
         assert_eq!(shortened("größer", 4), "gr…r");
         assert_eq!(shortened("größer", 1), "…");
-    }
-
-    #[test]
-    fn a_kernel_is_called_what_it_is_in_the_source() {
-        for (name, short) in [
-            ("scale_add", "scale_add"),
-            ("scale_add(float*, int (*)(int))", "scale_add"),
-            ("void a::b<(c)1>(a::b<(c)1>::Params)", "a::b<(c)1>"),
-            ("(anonymous)", "(anonymous)"),
-            ("unbalanced)", "unbalanced)"),
-            ("void ", ""),
-        ] {
-            assert_eq!(kernel_name(name), short, "{name}");
-        }
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use maud::{Markup, html};
 
 use crate::presentation::ink::{Family, Role};
-use crate::presentation::text::{kernel_name, shortened, visible};
+use crate::presentation::text::{shortened, visible};
 use crate::presentation::units::{self, short};
 use crate::timing::profile::{Lane, LaneKind, Span, Timeline};
 
@@ -304,7 +304,7 @@ impl Block {
     /// Its name, where there is room for it.
     fn label(&self) -> Option<String> {
         let fit = (self.width() - 8.0) / CHARACTER;
-        let name = kernel_name(&visible(&self.name)).to_owned();
+        let name = visible(&self.name);
         let fits = fit >= 5.0 || fit >= name.chars().count() as f64;
         (self.spans == 1 && fits).then(|| shortened(&name, fit as usize))
     }

@@ -1,11 +1,10 @@
-//! A profile in words: the rows of its table and the lines below it, and the table for a terminal.
+//! A profile in words: the rows of its tables and the lines below them.
 
-use std::fmt::Write;
 use std::path::Path;
 
-use comfy_table::{CellAlignment, LineStyle, Table, presets};
+use comfy_table::Table;
 
-use crate::presentation::text::{kernel_name, shortened, visible};
+use crate::presentation::text::visible;
 use crate::presentation::units;
 use crate::timing::profile::{CallRow, DeviceRow, Place, Profile, RangeRow, Summary, Work};
 
@@ -13,8 +12,6 @@ use crate::timing::profile::{CallRow, DeviceRow, Place, Profile, RangeRow, Summa
 const WIDTH: usize = 80;
 /// Wider ones make a line hard to follow.
 const WIDEST: usize = 140;
-/// A name in fewer characters says nothing.
-const SHORTEST_NAME: usize = 16;
 /// Rows of a table; the rest are counted.
 const MOST_ROWS: usize = 12;
 
@@ -116,7 +113,7 @@ fn count(per_iteration: f64) -> String {
 /// What a kernel, a copy or a memory set is called.
 pub(super) fn name(work: &Work) -> String {
     match work {
-        Work::Kernel { name, .. } => kernel_name(&visible(name)).to_owned(),
+        Work::Kernel { name, .. } => visible(name),
         Work::Copy { from, to, bytes } => {
             format!(
                 "{} → {}, {}",
@@ -254,94 +251,13 @@ pub(super) fn source(profile: &Profile) -> String {
     )
 }
 
-/// The whole of it for a terminal. `dir` is where its files lie.
+/// The recorder's own table, for a terminal. `dir` is where its files lie.
 pub(crate) fn text(profile: &Profile, dir: &Path) -> String {
     // Known where this goes to a terminal.
     let width = Table::new().width().map_or(WIDTH, usize::from);
-    text_within(profile, dir, width.clamp(WIDTH, WIDEST))
-}
-
-pub(super) fn text_within(profile: &Profile, dir: &Path, width: usize) -> String {
-    let mut text = format!("{}\n", visible(&profile.benchmark));
-    wrapped(&mut text, "", &source(profile), width);
-    for rows in [device(profile), calls(profile), ranges(profile)] {
-        if !rows.lines.is_empty() {
-            let _ = writeln!(text, "{}", table(&rows, width));
-        }
-        if rows.more > 0 {
-            let _ = writeln!(text, " and {} more", rows.more);
-        }
-    }
-    for (name, value) in summary(profile) {
-        wrapped(&mut text, name, &value, width);
-    }
+    let width = width.clamp(WIDTH, WIDEST);
     let dir = visible(&dir.to_string_lossy());
-    let _ = writeln!(text, "{:<14}{dir}", "files");
-    let trace = "trace.json there opens in Perfetto, https://ui.perfetto.dev";
-    let _ = writeln!(text, "{:<14}{trace}", "");
-    text
-}
-
-/// A name and a value, the value aligned below itself where it takes several lines.
-fn wrapped(text: &mut String, name: &str, value: &str, width: usize) {
-    const INDENT: usize = 14;
-    let (mut line, indent) = match name {
-        "" => (String::new(), 0),
-        name => (format!("{name:<INDENT$}"), INDENT),
-    };
-    let mut is_empty = true;
-    // A number stays with its unit.
-    let mut words: Vec<String> = Vec::new();
-    for word in value.split(' ') {
-        let number = |w: &&mut String| w.ends_with(|c: char| c.is_ascii_digit());
-        match words.last_mut().filter(number) {
-            Some(number) => *number += &format!(" {word}"),
-            None => words.push(word.to_owned()),
-        }
-    }
-    for word in &words {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > width {
-            let _ = writeln!(text, "{line}");
-            line = " ".repeat(indent);
-            is_empty = true;
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        is_empty = false;
-    }
-    let _ = writeln!(text, "{line}");
-}
-
-/// A table no wider than `width`: the names give way.
-fn table(rows: &Rows, width: usize) -> Table {
-    let cells = rows
-        .lines
-        .iter()
-        .map(|l| l.cells.iter().map(String::as_str));
-    let mut widths: Vec<usize> = rows.head[1..].iter().map(|h| h.chars().count()).collect();
-    for cells in cells {
-        for (width, cell) in widths.iter_mut().zip(cells) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    // Two spaces before each column: its padding, and where a style may have a line.
-    let others: usize = widths.iter().map(|w| w + 2).sum();
-    let room = width.saturating_sub(others).max(SHORTEST_NAME);
-    // A line between the rows would double the height of a long table.
-    let style = presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none());
-    let mut table = Table::new();
-    table.load_style(style).set_header(rows.head.clone());
-    for line in &rows.lines {
-        let name = shortened(&line.name, room);
-        table.add_row(std::iter::once(name).chain(line.cells.iter().cloned()));
-    }
-    for column in table.column_iter_mut() {
-        column.set_padding((u16::from(column.index > 0), 0));
-        if column.index > 0 {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
+    format!(
+        "{profile:width$}  files in {dir}; trace.json opens in Perfetto, https://ui.perfetto.dev"
+    )
 }

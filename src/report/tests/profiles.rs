@@ -189,46 +189,10 @@ fn an_export_carries_profiles_and_another_machines_are_shown() {
 }
 
 #[test]
-fn the_table_has_each_column_and_fits_a_terminal() {
-    let dir = Path::new("results/profile");
-    for profile in [
-        eager("chain/gpu/each/1024"),
-        graph("chain/gpu/replayed/1024"),
-        pieces("parts/gpu/part-16/16777216", 16),
-        product("product/gpu/from-ordinary/2048", Place::Pageable),
-    ] {
-        let text = profile::text_within(&profile, dir, 80);
-        let wide: Vec<&str> = text.lines().filter(|l| l.chars().count() > 80).collect();
-        assert_eq!(wide, [""; 0], "{text}");
-    }
-    let text = profile::text_within(&eager("chain/gpu/each/1024"), dir, 80);
-    // Nothing was copied: no rate.
-    assert!(!text.contains("rate"), "{text}");
-    for line in [
-        "chain/gpu/each/1024",
-        "on the device  calls     time  share  grid  block  regs",
-        "scale_add         32  37.8 µs  100 %     4    256    16",
-        "cuLaunchKernel          32    67.2 µs              80 %",
-        "device busy   37.8 µs of 75.6 µs (50 %)",
-        "idle          37.8 µs; while recorded 46.2 µs in 32 gaps (median 1.44 µs)",
-        "first kernel  starts after 6.40 µs",
-        "recording     84.0 µs per iteration, 75.6 µs without it (+11.1 %)",
-        "in short      idle 55 %: bound by launches",
-        "files         results/profile",
-    ] {
-        assert!(text.lines().any(|l| l == line), "{line}\n{text}");
-    }
-    let product = product("product/gpu/from-pinned/2048", Place::Pinned);
-    let text = profile::text_within(&product, dir, 80);
-    for words in ["pinned → device, 16 MiB", "55.0 GB/s", "16×8", "202", "…"] {
-        assert!(text.contains(words), "{words}\n{text}");
-    }
-    let text = profile::text_within(&product, dir, 140);
-    assert!(text.contains("cutlass::Kernel2<cutlass_80_simt"), "{text}");
-}
-
-#[test]
-fn ranges_notes_and_what_is_left_out_are_in_the_table() {
+fn each_column_and_line_is_on_the_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let f = Fixture::new(&root, Some("Example GPU"));
     let mut profile = eager("chain/gpu/each/1024");
     profile.ranges = ["step", "step / forward"]
         .map(|name| RangeRow {
@@ -242,13 +206,36 @@ fn ranges_notes_and_what_is_left_out_are_in_the_table() {
     profile.notes = vec!["the gate was off".to_owned()];
     let call = profile.calls[0].clone();
     profile.calls = vec![call; 15];
-    let text = profile::text_within(&profile, Path::new("x"), 80);
+    plant(&root, &profile);
+    plant(&root, &product("chain/gpu/product/2048", Place::Pinned));
+    f.plant(&Planted::new("chain/gpu/each/1024", Clock::Wall, 75.6e3));
+    let page = page(&root, &dir.path().join("here"));
     for words in [
+        // Grid, block and registers of a kernel that copies nothing, then a copy with its rate.
+        "<td class=\"n\">4</td><td class=\"n\">256</td><td class=\"n\">16</td></tr>",
+        "pinned → device, 16 MiB",
+        "55.0 GB/s",
+        "16×8",
         "step / forward",
-        "1.20 µs",
-        "note          the gate was off",
+        "<dt>device busy</dt><dd>37.8 µs of 75.6 µs (50 %)</dd>",
+        "37.8 µs; while recorded 46.2 µs in 32 gaps (median 1.44 µs)",
+        "<dt>first kernel</dt><dd>starts after 6.40 µs</dd>",
+        "84.0 µs per iteration, 75.6 µs without it (+11.1 %)",
+        "<dt>note</dt><dd>the gate was off</dd>",
+        "<dt>in short</dt><dd>idle 55 %: bound by launches</dd>",
         "and 3 more",
     ] {
-        assert!(text.contains(words), "{words}\n{text}");
+        assert!(page.contains(words), "{words}");
     }
+}
+
+#[test]
+fn the_terminal_has_the_recorders_table_and_the_folder() {
+    let profile = eager("chain/gpu/each/1024");
+    let text = profile::text(&profile, Path::new("results/profile"));
+    assert!(text.starts_with("chain/gpu/each/1024: idle 55 %"), "{text}");
+    assert!(
+        text.contains("\n  files in results/profile; trace.json"),
+        "{text}"
+    );
 }

@@ -5,33 +5,41 @@ use std::fmt;
 use super::report::{Place, Profile, Summary, Work};
 use crate::format::{amount, time};
 
+/// Columns of a terminal, where no width is given to the formatter.
+const WIDTH: usize = 80;
+/// A name in fewer letters says nothing.
+const SHORTEST: usize = 16;
+
 /// A table of text: the first column is aligned left, the others right.
 struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    fn new<const N: usize>(head: [&str; N]) -> Self {
+    fn new(head: &[&str]) -> Self {
         Self {
-            rows: vec![head.map(str::to_owned).to_vec()],
+            rows: vec![head.iter().map(|&h| h.to_owned()).collect()],
         }
     }
 
-    fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.to_vec());
-    }
-
+    /// The columns but the first take what they need, and the names what is left of the width.
     fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.rows.len() == 1 {
+            return Ok(());
+        }
         let columns = self.rows[0].len();
         let width = |c: usize| {
             let cells = self.rows.iter().map(|r| r[c].chars().count());
             cells.max().unwrap_or(0)
         };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let others: Vec<usize> = (1..columns).map(width).collect();
+        let taken: usize = others.iter().map(|width| width + 2).sum();
+        let room = (f.width().unwrap_or(WIDTH).saturating_sub(taken + 2)).max(SHORTEST);
+        let names = width(0).min(room);
         writeln!(f)?;
         for row in &self.rows {
-            let mut line = format!("  {:<1$}", row[0], widths[0]);
-            for (cell, &width) in row.iter().zip(&widths).skip(1) {
+            let mut line = format!("  {:<names$}", shortened(&row[0], names));
+            for (cell, &width) in row[1..].iter().zip(&others) {
                 line += &format!("  {cell:>width$}");
             }
             writeln!(f, "{}", line.trim_end())?;
@@ -40,64 +48,31 @@ impl Table {
     }
 }
 
-/// Letters of a name. A longer one is cut in the middle: the names of templates differ at both
-/// ends.
-const NAME: usize = 60;
-
-/// A table for a terminal, several lines long.
+/// Tables for a terminal, several lines long, in as many columns as the formatter has for its width
+/// (`{profile:120}`), or 80.
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}", self.benchmark, self.summary.sentence)?;
-        if !self.device.is_empty() {
-            let head = [
-                "on the device",
-                "per iteration",
-                "time",
-                "share",
-                "each",
-                "rate",
-            ];
-            let mut table = Table::new(head);
-            for row in &self.device {
-                table.row([
-                    shortened(&row.work.to_string()),
-                    count(row.per_iteration),
-                    time(row.ns_per_iteration),
-                    percent(row.share),
-                    time(row.median_ns),
-                    row.work.rate(row.median_ns).unwrap_or_default(),
-                ]);
-            }
-            table.write(f)?;
+        self.device_table().write(f)?;
+        let mut calls = Table::new(&["driver call", "calls", "host time"]);
+        for row in &self.calls {
+            let name = row.name.clone();
+            let cells = vec![name, count(row.per_iteration), time(row.ns_per_iteration)];
+            calls.rows.push(cells);
         }
-        if !self.calls.is_empty() {
-            let mut table = Table::new(["driver calls", "per iteration", "host time"]);
-            for row in &self.calls {
-                let name = row.name.clone();
-                table.row([name, count(row.per_iteration), time(row.ns_per_iteration)]);
-            }
-            table.write(f)?;
+        calls.write(f)?;
+        let head = ["ranges", "calls", "host time", "device time", "share"];
+        let mut ranges = Table::new(&head);
+        for row in &self.ranges {
+            ranges.rows.push(vec![
+                row.name.clone(),
+                count(row.per_iteration),
+                time(row.host_ns_per_iteration),
+                time(row.device_ns_per_iteration),
+                percent(row.share),
+            ]);
         }
-        if !self.ranges.is_empty() {
-            let head = [
-                "ranges",
-                "per iteration",
-                "host time",
-                "device time",
-                "share",
-            ];
-            let mut table = Table::new(head);
-            for row in &self.ranges {
-                table.row([
-                    shortened(&row.name),
-                    count(row.per_iteration),
-                    time(row.host_ns_per_iteration),
-                    time(row.device_ns_per_iteration),
-                    percent(row.share),
-                ]);
-            }
-            table.write(f)?;
-        }
+        ranges.write(f)?;
         writeln!(f)?;
         self.summary.write(f)?;
         writeln!(
@@ -109,6 +84,39 @@ impl fmt::Display for Profile {
             writeln!(f, "  note: {note}")?;
         }
         Ok(())
+    }
+}
+
+impl Profile {
+    /// What ran on the device, without the columns in which no row has anything.
+    fn device_table(&self) -> Table {
+        let is_kernel = |work: &Work| matches!(work, Work::Kernel { .. });
+        let kernels = self.device.iter().any(|row| is_kernel(&row.work));
+        let moves = self.device.iter().any(|row| !is_kernel(&row.work));
+        let mut head = vec!["on the device", "calls", "time", "share"];
+        if kernels {
+            head.extend(["grid", "block", "regs"]);
+        }
+        if moves {
+            head.push("rate");
+        }
+        let mut table = Table::new(&head);
+        for row in &self.device {
+            let mut cells = vec![
+                row.work.to_string(),
+                count(row.per_iteration),
+                time(row.ns_per_iteration),
+                percent(row.share),
+            ];
+            if kernels {
+                cells.extend(row.work.launch());
+            }
+            if moves {
+                cells.push(row.work.rate(row.median_ns).unwrap_or_default());
+            }
+            table.rows.push(cells);
+        }
+        table
     }
 }
 
@@ -154,23 +162,26 @@ impl Work {
         };
         (ns > 0.0).then(|| amount(*bytes as f64 / (ns * 1e-9), "B/s"))
     }
-}
 
-/// A kernel with its grid, block and registers, a copy with its direction and size.
-impl fmt::Display for Work {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Grid, block and registers of a kernel, else nothing.
+    fn launch(&self) -> [String; 3] {
         match self {
             Work::Kernel {
-                name,
                 grid,
                 block,
                 registers,
                 ..
-            } => {
-                let name = shortened(name);
-                let (grid, block) = (dimensions(*grid), dimensions(*block));
-                write!(f, "{name} <<<{grid}, {block}>>> {registers} registers")
-            }
+            } => [dimensions(*grid), dimensions(*block), registers.to_string()],
+            Work::Copy { .. } | Work::Set { .. } => Default::default(),
+        }
+    }
+}
+
+/// A kernel's name, a copy with its direction and size.
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Work::Kernel { name, .. } => f.write_str(name),
             Work::Copy { from, to, bytes } => {
                 write!(f, "copy {from} to {to}, {}", amount(*bytes as f64, "B"))
             }
@@ -192,22 +203,23 @@ impl fmt::Display for Place {
     }
 }
 
-/// `x`, `(x, y)` or `(x, y, z)`: trailing dimensions of one are left out.
+/// `16×8`: trailing dimensions of one are left out.
 fn dimensions([x, y, z]: [u32; 3]) -> String {
     match (y, z) {
         (1, 1) => x.to_string(),
-        (y, 1) => format!("({x}, {y})"),
-        (y, z) => format!("({x}, {y}, {z})"),
+        (y, 1) => format!("{x}×{y}"),
+        (y, z) => format!("{x}×{y}×{z}"),
     }
 }
 
-fn shortened(name: &str) -> String {
+/// The name in at most so many letters: a longer one is cut in the middle, since the names of
+/// templates differ at both ends.
+fn shortened(name: &str, most: usize) -> String {
     let letters: Vec<char> = name.chars().collect();
-    // A kernel's name is cut before its grid is added, so that the grid is always whole.
-    if letters.len() <= NAME || name.contains(" <<<") {
+    if letters.len() <= most {
         return name.to_owned();
     }
-    let (front, back) = (NAME / 2, NAME - NAME / 2 - 1);
+    let (front, back) = (most / 2, most - most / 2 - 1);
     let text = |letters: &[char]| letters.iter().collect::<String>();
     let tail = &letters[letters.len() - back..];
     format!("{}…{}", text(&letters[..front]), text(tail))
@@ -306,15 +318,15 @@ mod tests {
         let expected = "\
 matmul/gpu/transfer/2048: 61 % copies: bound by the link
 
-  on the device                                per iteration    time   share    each       rate
-  copy pinned to device, 16.8 MB                           2  604 µs  61.0 %  302 µs  55.6 GB/s
-  sgemm<128> <<<(16, 16), 256>>> 90 registers              2  380 µs  39.0 %  190 µs
+  on the device                   calls    time   share   grid  block  regs       rate
+  copy pinned to device, 16.8 MB      2  604 µs  61.0 %                     55.6 GB/s
+  sgemm<128>                          2  380 µs  39.0 %  16×16    256    90
 
-  driver calls    per iteration  host time
-  cuLaunchKernel              2    4.10 µs
+  driver call     calls  host time
+  cuLaunchKernel      2    4.10 µs
 
-  ranges          per iteration  host time  device time   share
-  step / forward              1    5.00 µs       380 µs  39.0 %
+  ranges          calls  host time  device time   share
+  step / forward      1    5.00 µs       380 µs  39.0 %
 
   iteration 1.00 ms (990 µs when not recorded): device busy 980 µs, idle 20.0 µs
   gaps between work: 1.96 per iteration, median 1.20 µs
@@ -323,18 +335,28 @@ matmul/gpu/transfer/2048: 61 % copies: bound by the link
   25 iterations, 100 records of work; NVIDIA H200, CUPTI 13.0
   note: the gate is off
 ";
-        assert_eq!(profile().to_string(), expected);
+        assert_eq!(format!("{:96}", profile()), expected);
     }
 
     #[test]
-    fn long_names_are_cut_in_the_middle() {
+    fn long_names_are_cut_in_the_middle_and_give_way_to_the_width() {
         let name = format!("cutlass::{}::end", "x".repeat(100));
-        let short = shortened(&name);
-        assert_eq!(short.chars().count(), NAME);
+        let short = shortened(&name, 20);
+        assert_eq!(short.chars().count(), 20);
         assert!(
             short.starts_with("cutlass::") && short.ends_with("::end"),
             "{short}"
         );
-        assert_eq!(dimensions([2, 3, 4]), "(2, 3, 4)");
+        let mut profile = profile();
+        if let Work::Kernel { name: of, .. } = &mut profile.device[1].work {
+            *of = name;
+        }
+        for width in [96, 120] {
+            let text = format!("{profile:width$}");
+            let device = text.split("\n\n").nth(1).unwrap();
+            let widest = device.lines().map(|line| line.chars().count()).max();
+            assert_eq!(widest, Some(width), "{text}");
+        }
+        assert_eq!(dimensions([2, 3, 4]), "2×3×4");
     }
 }

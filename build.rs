@@ -1,37 +1,41 @@
-//! Stamps the executables with the commit they were built from, so that a result can say
-//! which code it measured, and links a BLAS where the feature asks for one.
+//! Stamps the library with the commit it is built from, so that a result can say which code it
+//! measured, and links a BLAS where the feature asks for one.
+//!
+//! This runs where a source changed, when the library is compiled anyway, and not when git alone
+//! writes: the commit is that of the moment, and `machine::commit` finds the one that came of
+//! uncommitted changes later.
 
+use std::io::Write;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 #[path = "src/command/ab/local_variables.rs"]
 mod local_variables;
 
-fn git(args: &[&str]) -> Option<String> {
-    // A hook of another repository may run this build. And without locks `git status` does not
-    // write the index, on whose changes this is run again.
-    let out = local_variables::remove(&mut Command::new("git"))
+/// What a measurement is made of.
+const SOURCES: &str = include_str!("src/machine/sources.txt");
+
+/// Standard output of git, with `input`.
+fn git(args: &[&str], input: &str) -> Option<String> {
+    // A hook of another repository may run this build.
+    let mut git = local_variables::remove(&mut Command::new("git"))
         .args(args)
         .env("GIT_OPTIONAL_LOCKS", "0")
-        .output()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
         .ok()?;
+    git.stdin.take()?.write_all(input.as_bytes()).ok()?;
+    let out = git.wait_with_output().ok()?;
     out.status
         .success()
         .then(|| String::from_utf8_lossy(&out.stdout).trim().to_owned())
 }
 
 fn main() {
-    for path in [
-        "build.rs",
-        "src",
-        // Not there in a published crate.
-        "timing",
-        "benches",
-        "kernels",
-        "Cargo.toml",
-        "Cargo.lock",
-    ] {
-        // A path that is missing would run this again at every build.
+    for path in SOURCES.lines() {
+        // A path that is missing, as some are in a published crate, would run this again at every
+        // build.
         if Path::new(path).exists() {
             println!("cargo::rerun-if-changed={path}");
         }
@@ -43,25 +47,38 @@ fn main() {
     }
     // In a folder of another repository (a vendored crate, a home folder under git) the commit
     // would be that one's. Without a commit a result carries none.
-    if git(&["rev-parse", "--show-prefix"]).is_some_and(|below_top| below_top.is_empty()) {
+    if git(&["rev-parse", "--show-prefix"], "").is_some_and(|below_top| below_top.is_empty()) {
         stamp_commit();
     }
 }
 
 fn stamp_commit() {
-    // A commit rewrites the index, a checkout HEAD.
-    if let Some(dir) = git(&["rev-parse", "--git-dir"]) {
-        for file in ["HEAD", "index", "logs/HEAD"] {
-            let path = Path::new(&dir).join(file);
-            if path.exists() {
-                println!("cargo::rerun-if-changed={}", path.display());
-            }
-        }
+    if let Some(sources) = sources() {
+        println!("cargo::rustc-env=CROSSOVER_SOURCES={sources}");
     }
-    if let Some(commit) = git(&["rev-parse", "HEAD"]) {
+    if let Some(commit) = git(&["rev-parse", "HEAD"], "") {
         println!("cargo::rustc-env=CROSSOVER_COMMIT={commit}");
-        let dirty = git(&["status", "--porcelain", "--untracked-files=no"])
+        let dirty = git(&with_sources(&["status", "--porcelain"]), "")
             .is_none_or(|changes| !changes.is_empty());
         println!("cargo::rustc-env=CROSSOVER_DIRTY={dirty}");
     }
+}
+
+fn with_sources<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    let arguments = arguments.iter().copied();
+    arguments.chain(["--"]).chain(SOURCES.lines()).collect()
+}
+
+/// The id, as git makes it, of the list of all sources with their ids.
+fn sources() -> Option<String> {
+    let list = ["ls-files", "--cached", "--others", "--exclude-standard"];
+    let files = git(&with_sources(&list), "")?;
+    let ids = git(&["hash-object", "--stdin-paths"], &files)?;
+    let mut lines: Vec<String> = ids
+        .lines()
+        .zip(files.lines())
+        .map(|(id, file)| format!("{id} {file}\n"))
+        .collect();
+    lines.sort();
+    git(&["hash-object", "--stdin"], &lines.concat())
 }

@@ -7,6 +7,8 @@ use crate::model::environment::{Cpu, GpuInfo};
 pub(super) struct Surroundings {
     /// Processes of others with a compute context on the GPU.
     pub(super) other_processes: usize,
+    /// The executable was built to be built soon.
+    pub(super) for_editing: bool,
     /// `CUDA_LAUNCH_BLOCKING` is set.
     pub(super) launch_blocking: bool,
 }
@@ -14,6 +16,13 @@ pub(super) struct Surroundings {
 /// What disturbs measurements here, each in a sentence with its remedy.
 pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, around: Surroundings) -> Vec<String> {
     let mut found = Vec::new();
+    if around.for_editing {
+        found.push(
+            "this executable was built for editing, with little optimisation, and its times on the host are not \
+             those of the code: measure with `cargo bench`"
+                .to_owned(),
+        );
+    }
     let allowed = cpu.allowed_cores.unwrap_or(cpu.logical_cores);
     if let Some(quota) = cpu.quota_cores
         && quota < allowed as f64
@@ -118,7 +127,8 @@ mod tests {
     #[test]
     fn each_disturbance_is_named_once() {
         type Change = fn(&mut Cpu, &mut GpuInfo, &mut Surroundings);
-        let cases: [(&str, Change); 7] = [
+        let cases: [(&str, Change); 8] = [
+            ("built for editing", |_, _, a| a.for_editing = true),
             ("CPU quota of 2.5 cores on 16", |c, _, _| {
                 c.quota_cores = Some(2.5)
             }),
@@ -152,6 +162,7 @@ mod tests {
         let around = Surroundings {
             other_processes: 2,
             launch_blocking: true,
+            for_editing: false,
         };
         let found = find(&cpu, None, around);
         assert!(found.len() == 1 && found[0].contains("quota"), "{found:?}");

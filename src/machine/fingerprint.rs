@@ -6,6 +6,7 @@ use cudarc::driver::{result, sys};
 
 use crate::device::absence::Absence;
 use crate::device::libraries;
+use crate::machine::commit;
 use crate::machine::cpu;
 use crate::machine::disturbances::{self, Surroundings};
 use crate::machine::nvml::{self, Monitor};
@@ -29,12 +30,14 @@ pub(crate) fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: usize)
             .saturating_sub(partners),
             _ => 0,
         },
+        for_editing: cfg!(debug_assertions),
         launch_blocking: std::env::var_os("CUDA_LAUNCH_BLOCKING").is_some_and(|v| v != "0"),
     };
+    let (commit, dirty) = commit::of_this_build();
     Environment {
         crossover: env!("CARGO_PKG_VERSION").to_owned(),
-        commit: option_env!("CROSSOVER_COMMIT").map(str::to_owned),
-        dirty: option_env!("CROSSOVER_DIRTY").map(|dirty| dirty == "true"),
+        commit,
+        dirty,
         os: operating_system(),
         disturbances: disturbances::find(&cpu, gpu_info.as_ref(), around),
         cpu,

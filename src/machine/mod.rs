@@ -3,6 +3,7 @@
 
 pub(crate) mod ceilings;
 mod cgroup;
+mod commit;
 mod cpu;
 mod disturbances;
 pub(crate) mod fingerprint;

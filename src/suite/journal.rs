@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use crate::machine::ceilings;
+use crate::machine::ceilings::cpu::Effort;
 use crate::model::environment::Environment;
 use crate::model::record::{Confirmation, Failure, RunRecord, SCHEMA, Skip};
 use crate::model::role::Threads;
@@ -17,7 +18,7 @@ use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::interrupt;
 use crate::suite::machine::Machine;
 use crate::suite::missing::{Missing, skipped};
-use crate::suite::settings::Settings;
+use crate::suite::settings::{Profile, Settings};
 use crate::timing::{CudaTime, TimingError};
 
 pub(super) struct Journal {
@@ -30,6 +31,8 @@ pub(super) struct Journal {
     unwritten: bool,
     /// Whether the GPU's ceilings need not be measured any more.
     gpu_ceilings: bool,
+    /// How long the CPU's ceilings are measured.
+    effort: Effort,
     /// Whether the process takes turns: there is no report on it, so it measures no ceilings.
     takes_turns: bool,
     /// Whether the filter selected a benchmark that can run here.
@@ -72,6 +75,10 @@ impl Journal {
             begun: false,
             unwritten: false,
             gpu_ceilings: settings.turns.is_some(),
+            effort: match settings.profile {
+                Profile::Quick => Effort::BRIEF,
+                Profile::Default | Profile::Full => Effort::WHOLE,
+            },
             takes_turns: settings.turns.is_some(),
             selected: false,
             by_profile: 0,
@@ -159,7 +166,7 @@ impl Journal {
             }
             if !self.takes_turns {
                 self.say("measuring the CPU's ceilings");
-                ceilings::cpu::measure().raise(&mut self.record);
+                ceilings::cpu::measure(self.effort).raise(&mut self.record);
             }
             self.write()?;
         }
@@ -180,7 +187,7 @@ impl Journal {
     /// Measures the peak of a CPU benchmark's threads right before it.
     pub(super) fn cpu_peak(&mut self, threads: Threads) {
         if !self.takes_turns {
-            ceilings::cpu::peak(threads).raise(&mut self.record);
+            ceilings::cpu::peak(threads, self.effort).raise(&mut self.record);
         }
     }
 
@@ -216,7 +223,7 @@ impl Journal {
             if ended && !self.takes_turns && self.no_room.is_none() {
                 // Other work on a shared host may have lowered them before.
                 self.say("measuring the CPU's ceilings again");
-                ceilings::cpu::measure().raise(&mut self.record);
+                ceilings::cpu::measure(self.effort).raise(&mut self.record);
             }
             self.record.finished = ended.then(|| runs::moment(SystemTime::now()));
             if ended && self.no_room.is_none() {

@@ -6,8 +6,32 @@ mod faults;
 mod suite;
 
 use std::process::ExitCode;
+use std::sync::{PoisonError, RwLock};
 
 use libtest_mimic::{Arguments, Trial};
+
+/// A test and its name. Tests run beside each other, but for those that need the machine for
+/// themselves: their routines take so long on purpose that what is steady is told from what is not.
+pub(crate) enum Test {
+    Beside(&'static str, fn()),
+    Alone(&'static str, fn()),
+}
+
+impl Test {
+    fn trial(&self, of: &str) -> Trial {
+        static MACHINE: RwLock<()> = RwLock::new(());
+        let (name, test, alone) = match *self {
+            Test::Beside(name, test) => (name, test, false),
+            Test::Alone(name, test) => (name, test, true),
+        };
+        Trial::test(format!("{of}::{name}"), move || {
+            let _shared = (!alone).then(|| MACHINE.read().unwrap_or_else(PoisonError::into_inner));
+            let _own = alone.then(|| MACHINE.write().unwrap_or_else(PoisonError::into_inner));
+            test();
+            Ok(())
+        })
+    }
+}
 
 fn main() -> ExitCode {
     if std::env::var_os(faults::run::RUN).is_some() {
@@ -16,18 +40,7 @@ fn main() -> ExitCode {
     if std::env::var_os(suite::run::SUITE).is_some() {
         return crossover::command::bench(suite::groups::groups);
     }
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads = Some(1);
-    let named = |of: &str, tests: &[(&str, fn())]| -> Vec<Trial> {
-        let trial = |&(name, test): &(&str, fn())| {
-            Trial::test(format!("{of}::{name}"), move || {
-                test();
-                Ok(())
-            })
-        };
-        tests.iter().map(trial).collect()
-    };
-    let mut trials = named("faults", faults::TESTS);
-    trials.extend(named("suite", suite::TESTS));
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let faults = faults::TESTS.iter().map(|test| test.trial("faults"));
+    let suite = suite::TESTS.iter().map(|test| test.trial("suite"));
+    libtest_mimic::run(&Arguments::from_args(), faults.chain(suite).collect()).exit_code()
 }

@@ -49,7 +49,7 @@ fn duel(size: u64) -> Duel {
 }
 
 /// Of each kind, without `PROPTEST_CASES`.
-const CASES: u32 = 64;
+const CASES: u32 = 16;
 
 /// No case takes a thousandth of it; a loop without an end takes more.
 const HANG: Duration = Duration::from_secs(120);

@@ -9,46 +9,72 @@ use crate::machine::isa::Isa;
 use crate::model::role::Threads;
 use crate::presentation::units;
 
-/// Repetitions before the first benchmark, and after the last; the best counts. Whatever else runs
-/// on a CPU only ever slows it, and nothing may exceed a limit.
-const REPEATS: usize = 10;
-/// Length of a repetition.
-const WINDOW: Duration = Duration::from_millis(25);
+/// How long the CPU's ceilings are measured, before the first benchmark and again after the last. The
+/// best repetition counts: whatever else runs on a CPU only ever slows it, and nothing may exceed a
+/// limit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    /// Repetitions of the arithmetic, and the length of each.
+    arithmetic: (usize, Duration),
+    /// The same of each point of the memory's curve.
+    pub(super) memory: (usize, Duration),
+    /// The largest working set in bytes.
+    pub(super) largest: usize,
+}
+
+impl Effort {
+    /// Two to three seconds on two cores. The largest working set is beyond the last-level cache of
+    /// most processors. Those of servers have 256 MiB and more, and a working set of that size would
+    /// tell nothing of the memory.
+    pub(crate) const WHOLE: Self = Self {
+        arithmetic: (10, Duration::from_millis(25)),
+        memory: (3, Duration::from_millis(5)),
+        largest: 1 << 30,
+    };
+    /// Some 50 ms, for a run whose shares of the limits nobody reads: caches alone.
+    pub(crate) const BRIEF: Self = Self {
+        arithmetic: (1, Duration::from_millis(5)),
+        memory: (1, Duration::from_millis(1)),
+        largest: 4 << 20,
+    };
+}
+
 /// Rounds of the loop between two readings of the clock: about 0.1 ms.
 const ROUNDS: u64 = 40_000;
 
-/// Measures the CPU's ceilings; takes two to three seconds on two cores. The curve of the memory ends
-/// at the largest working set that there is room for.
-pub(crate) fn measure() -> Measured {
+/// Measures the CPU's ceilings. The curve of the memory ends at the largest working set that there is
+/// room for.
+pub(crate) fn measure(effort: Effort) -> Measured {
     let mut measured = Measured::default();
     for threads in [Threads::One, Threads::All] {
-        multiply_adds(threads, REPEATS, &mut measured);
+        multiply_adds(threads, effort, effort.arithmetic.0, &mut measured);
     }
-    cpu_memory::measure(Isa::best(), &mut measured);
+    cpu_memory::measure(Isa::best(), effort, &mut measured);
     measured
 }
 
-/// Measures the peak of so many threads once, which takes 25 ms: a neighbour that keeps a core busy
+/// Measures the peak of so many threads once, which takes 25 ms at most: a neighbour that keeps a core busy
 /// before the first benchmark and after the last may leave it alone in between.
-pub(crate) fn peak(threads: Threads) -> Measured {
+pub(crate) fn peak(threads: Threads, effort: Effort) -> Measured {
     let mut measured = Measured::default();
-    multiply_adds(threads, 1, &mut measured);
+    multiply_adds(threads, effort, 1, &mut measured);
     measured
 }
 
-fn multiply_adds(threads: Threads, repeats: usize, measured: &mut Measured) {
+fn multiply_adds(threads: Threads, effort: Effort, repeats: usize, measured: &mut Measured) {
+    let (whole, window) = effort.arithmetic;
     let isa = Isa::best();
     let (name, threads) = match threads {
         Threads::One => ("cpu_fma_1", 1),
         Threads::All => ("cpu_fma_all", rayon::current_num_threads()),
     };
-    let rates = std::iter::repeat_with(|| fma_rate(isa, threads));
+    let rates = std::iter::repeat_with(|| fma_rate(isa, threads, window));
     measured.insert(
         name,
         rates.take(repeats).fold(0.0, f64::max),
         "FLOP/s",
         format!(
-            "{CHAINS} independent chains of {} f32 fused multiply-adds in registers, {}, best of {REPEATS} before the first benchmark, {REPEATS} after the last and one before each CPU benchmark on as many threads",
+            "{CHAINS} independent chains of {} f32 fused multiply-adds in registers, {}, best of {whole} before the first benchmark, {whole} after the last and one before each CPU benchmark on as many threads",
             isa.name(),
             units::counted(threads, "thread")
         ),
@@ -57,11 +83,11 @@ fn multiply_adds(threads: Threads, repeats: usize, measured: &mut Measured) {
 
 /// FLOP/s of all threads together, each over its own time, so that a thread which the system
 /// starts late or takes off its core does not slow the others.
-fn fma_rate(isa: Isa, threads: usize) -> f64 {
+fn fma_rate(isa: Isa, threads: usize, window: Duration) -> f64 {
     let run = || {
         let start = Instant::now();
         let mut flop = 0.0;
-        while start.elapsed() < WINDOW {
+        while start.elapsed() < window {
             flop += isa.multiply_add(ROUNDS);
         }
         flop / start.elapsed().as_secs_f64()

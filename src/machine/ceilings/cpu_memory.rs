@@ -2,8 +2,9 @@
 
 use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use crate::machine::ceilings::cpu::Effort;
 use crate::machine::ceilings::measured::Measured;
 use crate::machine::ceilings::vector::BLOCK_BYTES;
 use crate::machine::isa::Isa;
@@ -12,13 +13,6 @@ use crate::model::record::{BandwidthCurve, BandwidthPoint};
 
 /// The smallest working set of all threads together: that of an L1 cache.
 const SMALLEST: usize = 32 << 10;
-/// The largest: beyond the last-level cache of most processors. Those of servers have 256 MiB and
-/// more, and a working set of that size would tell nothing of the memory.
-const LARGEST: usize = 1 << 30;
-/// Repetitions; the best counts.
-const REPEATS: usize = 3;
-/// Length of a repetition, or one pass where that takes longer.
-const WINDOW: Duration = Duration::from_millis(5);
 /// Bytes between two readings of the clock, where a pass moves fewer: some 10 µs.
 const BETWEEN: usize = 1 << 20;
 
@@ -67,10 +61,11 @@ impl Access {
 
 /// Adds the curves of reading and copying with all threads, each of which passes over its own part
 /// of the working set again and again. Adds none where there is no memory for them.
-pub(super) fn measure(isa: Isa, measured: &mut Measured) {
+pub(super) fn measure(isa: Isa, effort: Effort, measured: &mut Measured) {
     let threads = rayon::current_num_threads();
     // The rest is for the benchmarks.
-    let most = usize::try_from(memory::usable() / 4).map_or(LARGEST, |most| most.min(LARGEST));
+    let most = memory::usable() / 4;
+    let most = usize::try_from(most).map_or(effort.largest, |most| most.min(effort.largest));
     // A thread's part is a multiple of what a loop takes at once, in each of its halves.
     let part = |bytes: usize| bytes / threads / (2 * BLOCK_BYTES) * (2 * BLOCK_BYTES);
     let mut sizes: Vec<usize> = std::iter::successors(Some(SMALLEST), |bytes| Some(2 * bytes))
@@ -96,15 +91,16 @@ pub(super) fn measure(isa: Isa, measured: &mut Measured) {
     ] {
         let points = sizes.iter().map(|&bytes| BandwidthPoint {
             bytes: (threads * bytes) as u64,
-            rate: rate(access, &buffers, bytes),
+            rate: rate(access, effort, &buffers, bytes),
         });
         measured.curves.insert(
             name.to_owned(),
             BandwidthCurve {
                 points: points.collect(),
                 method: format!(
-                    "{} {does} repeatedly; bytes read plus written, best of {REPEATS}, before the first benchmark and again after the last",
-                    each_of(threads)
+                    "{} {does} repeatedly; bytes read plus written, best of {}, before the first benchmark and again after the last",
+                    each_of(threads),
+                    effort.memory.0
                 ),
             },
         );
@@ -119,8 +115,10 @@ fn each_of(threads: usize) -> String {
     }
 }
 
-/// B/s of all threads together, each over its own time.
-fn rate(access: Access, buffers: &[Mutex<Buffer>], bytes: usize) -> f64 {
+/// B/s of all threads together, each over its own time: that of a repetition, or one pass where that
+/// takes longer.
+fn rate(access: Access, effort: Effort, buffers: &[Mutex<Buffer>], bytes: usize) -> f64 {
+    let (repeats, window) = effort.memory;
     let once = || -> f64 {
         let rates = rayon::broadcast(|thread| {
             let buffer = buffers[thread.index()].lock();
@@ -130,7 +128,7 @@ fn rate(access: Access, buffers: &[Mutex<Buffer>], bytes: usize) -> f64 {
             access.pass(words);
             let passes = BETWEEN.div_ceil(bytes);
             let (start, mut done) = (Instant::now(), 0);
-            while done == 0 || start.elapsed() < WINDOW {
+            while done == 0 || start.elapsed() < window {
                 for _ in 0..passes {
                     access.pass(words);
                 }
@@ -141,7 +139,7 @@ fn rate(access: Access, buffers: &[Mutex<Buffer>], bytes: usize) -> f64 {
         rates.into_iter().sum()
     };
     std::iter::repeat_with(once)
-        .take(REPEATS)
+        .take(repeats)
         .fold(0.0, f64::max)
 }
 
@@ -152,7 +150,7 @@ mod tests {
     #[test]
     fn the_curve_covers_caches_and_memory() {
         let mut measured = Measured::default();
-        measure(Isa::best(), &mut measured);
+        measure(Isa::best(), Effort::BRIEF, &mut measured);
         for name in ["cpu_read", "cpu_copy"] {
             let points = &measured.curves[name].points;
             assert!(points.len() > 5, "{points:?}");

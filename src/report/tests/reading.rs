@@ -432,8 +432,16 @@ fn reads_a_run_of_criterion_itself() {
     }
 }
 
+/// A few with every `cargo test`, as many as `PROPTEST_CASES` says where it is set.
+fn cases() -> ProptestConfig {
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => ProptestConfig::default(),
+        None => ProptestConfig::with_cases(24),
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(cases())]
     #[test]
     fn any_bytes_in_any_file_never_panic(
         file in 0usize..5,

@@ -20,7 +20,7 @@ const AGAIN: [&str; 5] = ["--bench", "--quick", "--save-baseline", "main", "soun
 
 pub(crate) fn rounds() -> u32 {
     let rounds = std::env::var("FAULT_ROUNDS");
-    rounds.map_or(2, |text| text.parse().expect("FAULT_ROUNDS is a number"))
+    rounds.map_or(1, |text| text.parse().expect("FAULT_ROUNDS is a number"))
 }
 
 /// The library that fills the disk.

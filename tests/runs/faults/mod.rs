@@ -25,6 +25,8 @@ use crossover::workload::{Routine, RoutineError};
 
 use ones::Ones;
 
+use crate::Test;
+
 fn never<W>(name: &'static str) -> Implementation<W> {
     let clock = crossover::timing::Clock::Events;
     Implementation::gpu(name, clock, |_, _| Err("never made".into()))
@@ -88,83 +90,83 @@ fn two_modes(problem: &Rc<Ones>) -> Result<Box<dyn Routine>, RoutineError> {
 }
 
 /// Each fault by its name.
-pub(crate) const TESTS: &[(&str, fn())] = &[
-    (
+pub(crate) const TESTS: &[Test] = &[
+    Test::Beside(
         "bad_options_end_the_run_before_it_starts",
         settings::bad_options,
     ),
-    (
+    Test::Beside(
         "a_folder_that_cannot_be_written_to",
         files::unwritable_folder,
     ),
-    ("two_runs_in_one_folder", files::two_runs),
-    (
+    Test::Beside("two_runs_in_one_folder", files::two_runs),
+    Test::Beside(
         "a_panic_in_set_up_or_check_is_one_failure",
         settings::panics,
     ),
-    ("a_filter_that_selects_nothing", settings::selects_nothing),
-    ("a_device_that_was_asked_for", settings::device_asked_for),
-    ("a_later_failure_hides_nothing", files::later_failure),
-    ("a_run_that_is_compared_with_itself", settings::repeated_run),
-    ("records_that_are_missing_or_lead_elsewhere", files::records),
-    ("the_page_of_results_elsewhere", files::page_elsewhere),
+    Test::Beside("a_filter_that_selects_nothing", settings::selects_nothing),
+    Test::Beside("a_device_that_was_asked_for", settings::device_asked_for),
+    Test::Beside("a_later_failure_hides_nothing", files::later_failure),
+    Test::Beside("a_run_that_is_compared_with_itself", settings::repeated_run),
+    Test::Beside("records_that_are_missing_or_lead_elsewhere", files::records),
+    Test::Beside("the_page_of_results_elsewhere", files::page_elsewhere),
     #[cfg(unix)]
-    ("a_closed_pipe", signals::closed_pipe),
+    Test::Beside("a_closed_pipe", signals::closed_pipe),
     #[cfg(unix)]
-    ("signals_end_a_run_in_order", signals::signals),
+    Test::Beside("signals_end_a_run_in_order", signals::signals),
     #[cfg(unix)]
-    (
+    Test::Alone(
         "a_signal_while_it_is_measured_once_more",
         signals::once_more,
     ),
     #[cfg(unix)]
-    (
+    Test::Beside(
         "a_signal_while_a_routine_times_itself",
         signals::while_it_times_itself,
     ),
     #[cfg(unix)]
-    ("a_killed_run_says_what_it_did_not_reach", signals::killed),
+    Test::Beside("a_killed_run_says_what_it_did_not_reach", signals::killed),
     #[cfg(unix)]
-    ("devices_links_and_pipes_as_files", files::special_files),
+    Test::Beside("devices_links_and_pipes_as_files", files::special_files),
     #[cfg(target_os = "linux")]
-    ("a_full_disk", cut_short::full_disk),
+    Test::Beside("a_full_disk", cut_short::full_disk),
     #[cfg(target_os = "linux")]
-    ("a_kill_between_any_two_bytes", cut_short::killed_at_a_byte),
+    Test::Beside("a_kill_between_any_two_bytes", cut_short::killed_at_a_byte),
     #[cfg(target_os = "linux")]
-    ("a_kill_at_any_moment", cut_short::killed_at_a_moment),
+    Test::Beside("a_kill_at_any_moment", cut_short::killed_at_a_moment),
     #[cfg(target_os = "linux")]
-    (
+    Test::Beside(
         "an_interrupt_at_any_moment",
         cut_short::interrupted_at_a_moment,
     ),
     #[cfg(target_os = "linux")]
-    ("two_sides_take_turns", turns::in_turns),
+    Test::Beside("two_sides_take_turns", turns::in_turns),
     #[cfg(target_os = "linux")]
-    ("what_is_undecided_is_run_again", turns::confirmed),
-    ("what_failed_is_not_timed_later", turns::failed_once),
-    ("one_side_fails", turns::one_side_fails),
+    Test::Beside("what_is_undecided_is_run_again", turns::confirmed),
+    Test::Beside("what_failed_is_not_timed_later", turns::failed_once),
+    Test::Alone("one_side_fails", turns::one_side_fails),
     #[cfg(target_os = "linux")]
-    ("an_interrupt_between_turns", turns::interrupted),
+    Test::Beside("an_interrupt_between_turns", turns::interrupted),
     #[cfg(unix)]
-    ("only_what_it_is_told_to_run", driven::only),
+    Test::Beside("only_what_it_is_told_to_run", driven::only),
     #[cfg(unix)]
-    ("a_run_that_need_not_verify", driven::unverified),
+    Test::Beside("a_run_that_need_not_verify", driven::unverified),
     #[cfg(unix)]
-    ("choices_are_said_and_taken", driven::choices),
-    ("answers_of_several_processes", confirmed::answered),
-    ("what_is_not_asked", confirmed::not_asked),
+    Test::Beside("choices_are_said_and_taken", driven::choices),
+    Test::Beside("answers_of_several_processes", confirmed::answered),
+    Test::Beside("what_is_not_asked", confirmed::not_asked),
     #[cfg(unix)]
-    ("a_signal_while_processes_answer", confirmed::interrupted),
+    Test::Beside("a_signal_while_processes_answer", confirmed::interrupted),
     #[cfg(unix)]
-    (
+    Test::Beside(
         "an_earlier_run_does_not_keep_a_run_from_asking",
         confirmed::after_another,
     ),
     #[cfg(unix)]
-    ("a_group_behind_a_link", files::linked_group),
+    Test::Beside("a_group_behind_a_link", files::linked_group),
     #[cfg(unix)]
-    ("a_small_container", settings::little_memory),
-    ("one_cause_is_one_line", settings::one_cause_one_line),
-    ("only_what_is_too_long_is_left_out", too_long::left_out),
-    ("what_was_loaded_is_not_measured", settings::load_baseline),
+    Test::Beside("a_small_container", settings::little_memory),
+    Test::Beside("one_cause_is_one_line", settings::one_cause_one_line),
+    Test::Alone("only_what_is_too_long_is_left_out", too_long::left_out),
+    Test::Beside("what_was_loaded_is_not_measured", settings::load_baseline),
 ];

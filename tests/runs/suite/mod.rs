@@ -11,54 +11,55 @@ use std::process::Command;
 use crossover::timing::Clock;
 use serde_json::Value;
 
+use crate::Test;
 use crate::suite::groups::Moody;
 use crate::suite::run::{QUICK, Run, read, sidecar};
 
 /// Each test by its name.
-pub(crate) const TESTS: &[(&str, fn())] = &[
-    (
+pub(crate) const TESTS: &[Test] = &[
+    Test::Beside(
         "a_quiet_run_says_results_and_problems",
         a_quiet_run_says_results_and_problems,
     ),
-    ("a_run_leaves_its_files", a_run_leaves_its_files),
-    (
+    Test::Beside("a_run_leaves_its_files", a_run_leaves_its_files),
+    Test::Beside(
         "a_named_baseline_has_its_sidecar",
         a_named_baseline_has_its_sidecar,
     ),
-    (
+    Test::Alone(
         "state_is_restored_before_each_sample_and_not_inside",
         state_is_restored_before_each_sample_and_not_inside,
     ),
-    (
+    Test::Alone(
         "what_is_unsteady_is_measured_once_more",
         what_is_unsteady_is_measured_once_more,
     ),
-    (
+    Test::Beside(
         "failures_are_named_and_the_rest_goes_on",
         failures_are_named_and_the_rest_goes_on,
     ),
-    (
+    Test::Beside(
         "what_is_left_out_costs_nothing",
         what_is_left_out_costs_nothing,
     ),
-    (
+    Test::Beside(
         "a_bad_setting_ends_the_run_before_it_starts",
         a_bad_setting_ends_the_run_before_it_starts,
     ),
-    (
+    Test::Beside(
         "test_mode_verifies_and_writes_nothing",
         test_mode_verifies_and_writes_nothing,
     ),
-    ("without_a_gpu_it_is_said", without_a_gpu_it_is_said),
-    (
+    Test::Beside("without_a_gpu_it_is_said", without_a_gpu_it_is_said),
+    Test::Beside(
         "profiling_says_what_it_cannot_see_and_keeps_no_result",
         profiling_says_what_it_cannot_see_and_keeps_no_result,
     ),
-    (
+    Test::Beside(
         "a_saved_baseline_compares_with_a_later_one",
         a_saved_baseline_compares_with_a_later_one,
     ),
-    (
+    Test::Beside(
         "a_lost_context_skips_the_gpu_and_nothing_else",
         a_lost_context_skips_the_gpu_and_nothing_else,
     ),

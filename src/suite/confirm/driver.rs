@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::analysis::crossover::confirm::{self, WinsFrom};
+use crate::analysis::crossover::confirm::{self, FEWEST_PROCESSES, WinsFrom};
 use crate::device::compiled;
 use crate::model::record::{Confirmation, Duel};
 use crate::presentation::units;
@@ -21,6 +21,10 @@ const APART: Duration = Duration::from_secs(25);
 /// More processes than wanted are asked where an interval is still wider than this: as a factor in
 /// size, and in speedup.
 const USEFUL: (f64, f64) = (1.5, 1.6);
+/// Processes that a question is put to where the GPU's times are those of another machine. They
+/// cannot be measured again here, so more processes would tell more of this CPU than of the answer;
+/// the interval of the median is that of so few.
+const OF_ANOTHER_GPU: usize = FEWEST_PROCESSES;
 /// No more processes than wanted are asked once this much time has gone into them.
 const LONGEST: Duration = Duration::from_secs(60);
 /// Upper bound on the processes.
@@ -112,8 +116,14 @@ impl Confirming {
 
     /// Which questions were put to fewer processes than wanted.
     fn short_of_processes(&self) -> Vec<bool> {
-        let put = self.asking.questions.iter().map(|question| question.put);
-        put.map(|put| put < self.wanted).collect()
+        let wanted = |question: &Question| match &question.gpu_times {
+            Some(_) => self.wanted.min(OF_ANOTHER_GPU),
+            None => self.wanted,
+        };
+        let questions = self.asking.questions.iter();
+        questions
+            .map(|question| question.put < wanted(question))
+            .collect()
     }
 
     /// Puts the open questions to one process; false where it fails.
@@ -208,10 +218,12 @@ fn too_wide(questions: &[Question]) -> Vec<bool> {
     let is_wide = |(low, high): (f64, f64), useful: f64| high / low > useful;
     confirm::answers(&asked)
         .into_iter()
-        .zip(&asked)
-        .map(|(answer, asked)| {
-            // A question that no process could answer is not asked again.
-            !asked.processes.is_empty()
+        .zip(questions)
+        .map(|(answer, question)| {
+            // A question that no process could answer is not asked again, and more processes would
+            // not tell more of another machine's GPU.
+            !question.asked.processes.is_empty()
+                && question.gpu_times.is_none()
                 && answer.is_none_or(|answer| {
                     let size = match answer.from {
                         Some(WinsFrom::Size { low, high, .. }) => is_wide((low, high), USEFUL.0),

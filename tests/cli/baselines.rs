@@ -101,7 +101,6 @@ pub(crate) fn write(root: &Path, baseline: &str, run: &str, result: &Result) {
                 } else {
                     Vec::new()
                 }),
-                ..DeviceState::default()
             }),
             notes: Vec::new(),
             extra: BTreeMap::new(),

@@ -16,13 +16,13 @@ use sha2::{Digest, Sha256};
 
 #[allow(dead_code, reason = "its main function is the example's")]
 #[path = "../../examples/your_operation.rs"]
-mod example;
+mod operation;
 
 /// Says that this process is a run of the group and not the test.
 pub(crate) const RUN: &str = "CROSSOVER_TEST_EXAMPLE";
 
 pub(crate) fn group() -> AnyGroup {
-    example::group().into()
+    operation::group().into()
 }
 
 pub(crate) fn trials() -> Vec<Trial> {

@@ -295,7 +295,6 @@ impl Fixture {
                 device_state: gpu.then(|| DeviceState {
                     sm_clock_mhz: Some(1980),
                     throttle_reasons: p.telemetry.is_none().then(Vec::new),
-                    ..DeviceState::default()
                 }),
                 monitor: p.telemetry.clone(),
                 unsteady: p.unsteady.clone(),

@@ -1,10 +1,5 @@
 //! `crossover ab`: order of the runs, verdicts, and what is left behind, also after an
 //! interrupt.
-<<<<<<< HEAD:tests/cli/ab.rs
-=======
-
-mod baselines;
->>>>>>> 59634528 (everywhere: Linux alone, as the README says):tests/ab.rs
 
 use std::fs;
 use std::path::{Path, PathBuf};

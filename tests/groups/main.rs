@@ -4,7 +4,6 @@
 
 mod every;
 mod example;
-#[cfg(target_os = "linux")]
 mod faults;
 
 use std::process::ExitCode;
@@ -24,11 +23,9 @@ fn main() -> ExitCode {
     if std::env::var_os(example::RUN).is_some() {
         return crossover::command::bench(|| vec![example::group()]);
     }
-    #[cfg(target_os = "linux")]
     if std::env::var_os(faults::run::RUN).is_some() {
         return crossover::command::bench(faults::groups);
     }
-    #[cfg(target_os = "linux")]
     if let Ok(leave) = std::env::var(faults::LEAVE) {
         return faults::hold(leave.parse().expect("a number of bytes"));
     }
@@ -37,7 +34,6 @@ fn main() -> ExitCode {
     arguments.test_threads = Some(1);
     let mut trials = every::trials();
     trials.extend(example::trials());
-    #[cfg(target_os = "linux")]
     trials.extend(faults::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -8,14 +8,8 @@ use crossover::model::RunRecord;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-<<<<<<< HEAD:tests/runs/faults/confirmed.rs
 use crate::faults::run::{bench, expect, files, measured};
-#[cfg(unix)]
 use crate::faults::signals::interrupted_at;
-=======
-use crate::run::{bench, expect, files, measured};
-use crate::signals::interrupted_at;
->>>>>>> 59634528 (everywhere: Linux alone, as the README says):tests/faults/confirmed.rs
 
 fn read(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()

@@ -1,9 +1,7 @@
 //! Faults on purpose: what a user does wrong, and what goes wrong beside the measurement, each by
 //! its command, exit code and sentence, with the earlier results unharmed.
-#![cfg_attr(not(unix), allow(unused))]
 
 mod confirmed;
-#[cfg(target_os = "linux")]
 mod cut_short;
 mod driven;
 mod files;
@@ -66,7 +64,6 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         modes.into(),
         too_long::group().into(),
     ];
-    #[cfg(unix)]
     if std::env::var_os(signals::RECORDS).is_some() {
         let recorded = Group::new("recorded", sizes(), None, |_| Cost::default())
             .with(Implementation::cpu("once", signals::recorded::<Ones>));
@@ -108,61 +105,41 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("a_run_that_is_compared_with_itself", settings::repeated_run),
     ("records_that_are_missing_or_lead_elsewhere", files::records),
     ("the_page_of_results_elsewhere", files::page_elsewhere),
-    #[cfg(unix)]
     ("a_closed_pipe", signals::closed_pipe),
-    #[cfg(unix)]
     ("signals_end_a_run_in_order", signals::signals),
-    #[cfg(unix)]
     (
         "a_signal_while_it_is_measured_once_more",
         signals::once_more,
     ),
-    #[cfg(unix)]
     (
         "a_signal_while_a_routine_times_itself",
         signals::while_it_times_itself,
     ),
-    #[cfg(unix)]
     ("a_killed_run_says_what_it_did_not_reach", signals::killed),
-    #[cfg(unix)]
     ("devices_links_and_pipes_as_files", files::special_files),
-    #[cfg(target_os = "linux")]
     ("a_full_disk", cut_short::full_disk),
-    #[cfg(target_os = "linux")]
     ("a_kill_between_any_two_bytes", cut_short::killed_at_a_byte),
-    #[cfg(target_os = "linux")]
     ("a_kill_at_any_moment", cut_short::killed_at_a_moment),
-    #[cfg(target_os = "linux")]
     (
         "an_interrupt_at_any_moment",
         cut_short::interrupted_at_a_moment,
     ),
-    #[cfg(target_os = "linux")]
     ("two_sides_take_turns", turns::in_turns),
-    #[cfg(target_os = "linux")]
     ("what_is_undecided_is_run_again", turns::confirmed),
     ("what_failed_is_not_timed_later", turns::failed_once),
     ("one_side_fails", turns::one_side_fails),
-    #[cfg(target_os = "linux")]
     ("an_interrupt_between_turns", turns::interrupted),
-    #[cfg(unix)]
     ("only_what_it_is_told_to_run", driven::only),
-    #[cfg(unix)]
     ("a_run_that_need_not_verify", driven::unverified),
-    #[cfg(unix)]
     ("choices_are_said_and_taken", driven::choices),
     ("answers_of_several_processes", confirmed::answered),
     ("what_is_not_asked", confirmed::not_asked),
-    #[cfg(unix)]
     ("a_signal_while_processes_answer", confirmed::interrupted),
-    #[cfg(unix)]
     (
         "an_earlier_run_does_not_keep_a_run_from_asking",
         confirmed::after_another,
     ),
-    #[cfg(unix)]
     ("a_group_behind_a_link", files::linked_group),
-    #[cfg(unix)]
     ("a_small_container", settings::little_memory),
     ("one_cause_is_one_line", settings::one_cause_one_line),
     ("only_what_is_too_long_is_left_out", too_long::left_out),

@@ -1,0 +1,79 @@
+//! The virtual clock: how long work takes, which is known and never measured.
+
+use crate::device::Description;
+
+/// Nanoseconds since the driver was loaded, on a clock that only work moves.
+pub(crate) type Time = u64;
+
+/// The host's place on the clock, and the variation of what runs.
+pub(crate) struct Clock {
+    description: &'static Description,
+    /// The host's time: enqueueing a launch moves it by a little, a wait to the end of what is
+    /// waited for.
+    pub(crate) host: Time,
+    /// How many times were drawn.
+    drawn: u64,
+}
+
+impl Clock {
+    pub(crate) fn new(description: &'static Description) -> Self {
+        Self {
+            description,
+            host: 0,
+            drawn: 0,
+        }
+    }
+
+    /// Moves the host to `time`, unless it is later already.
+    pub(crate) fn wait_until(&mut self, time: Time) {
+        self.host = self.host.max(time);
+    }
+
+    /// `nanoseconds` with the variation: Criterion panics at samples that are all the same.
+    pub(crate) fn vary(&mut self, nanoseconds: u64) -> u64 {
+        self.drawn += 1;
+        let span = nanoseconds * self.description.variation_ppm / 1_000_000;
+        nanoseconds - span + mixed(self.drawn) % (2 * span + 1)
+    }
+
+    /// A copy or a set of `bytes` at a rate.
+    pub(crate) fn moved(&self, bytes: u64, bytes_per_s: u64) -> u64 {
+        let nanoseconds = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_s.max(1));
+        self.description.copy_ns + nanoseconds as u64
+    }
+
+    /// A library's kernel of so many operations.
+    pub(crate) fn computed(&self, flop: f64) -> u64 {
+        self.description.kernel_ns + (flop / self.description.flop_per_s as f64 * 1e9) as u64
+    }
+}
+
+/// The n-th of a fixed sequence of random numbers (SplitMix64, Steele et al. 2014).
+fn mixed(n: u64) -> u64 {
+    let mut z = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::description;
+
+    #[test]
+    fn times_vary_within_their_bounds_and_are_the_same_in_each_process() {
+        let mut clock = Clock::new(description());
+        let times: Vec<u64> = (0..1000).map(|_| clock.vary(4000)).collect();
+        assert!(times.iter().all(|t| (3960..=4040).contains(t)));
+        assert_eq!(times[..4], [4014, 3992, 3981, 3985]);
+        assert_eq!(clock.vary(0), 0);
+    }
+
+    #[test]
+    fn a_copy_takes_its_bytes_over_the_rate() {
+        let clock = Clock::new(description());
+        assert_eq!(clock.moved(55_000, 55_000_000_000), 1200 + 1000);
+        assert_eq!(clock.computed(50e12), 4000 + 1_000_000_000);
+    }
+}

@@ -1,0 +1,88 @@
+//! What a test asks of the loaded library, by `dlsym`. All of these take and give plain C types.
+//!
+//! | symbol | what it does |
+//! | --- | --- |
+//! | `const char *crossover_recording_driver(void)` | is exported by nothing else: whoever finds it knows that kernels execute nothing here. The name of the device's description |
+//! | `void crossover_recording_driver_mark(const char *)` | writes `== text` into the log, and begins the phase of that name for [faults](crate::fault::FAULTS) |
+//! | `void crossover_recording_driver_restart_names(void)` | names begin at 1 again; what is there already is called `earlier d1` |
+//! | `void crossover_recording_driver_faults(const char *)` | adds faults as the variable does; an empty text takes all away |
+//! | `size_t crossover_recording_driver_leaks(void)` | writes a line `leak: ...` for everything that is there, and returns how many |
+//! | `uint64_t crossover_recording_driver_now(void)` | the host's place on the virtual clock, in nanoseconds |
+
+use std::ffi::{CStr, CString, c_char};
+use std::fmt::Write;
+use std::sync::OnceLock;
+
+use crate::device::description;
+use crate::state::{lock, try_lock};
+use crate::{fault, log};
+
+/// Names a file that gets, when the process ends, how often each function was called: a line
+/// `function count` each. From it a test knows which faults there can be.
+pub const CALLS: &str = "CROSSOVER_DRIVER_CALLS";
+
+/// # Safety
+/// `text` is a string of C.
+unsafe fn read(text: *const c_char) -> String {
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(text) }
+        .to_string_lossy()
+        .into_owned()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn crossover_recording_driver() -> *const c_char {
+    static NAME: OnceLock<CString> = OnceLock::new();
+    let name = || CString::new(description().name.as_str()).unwrap_or_default();
+    NAME.get_or_init(name).as_ptr()
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn crossover_recording_driver_mark(text: *const c_char) {
+    // SAFETY: the caller's promise.
+    let text = unsafe { read(text) };
+    fault::enter(&text);
+    log::call(format_args!("== {text}"));
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn crossover_recording_driver_restart_names() {
+    lock().restart_names();
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn crossover_recording_driver_faults(text: *const c_char) {
+    // SAFETY: the caller's promise.
+    fault::plan(&unsafe { read(text) });
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn crossover_recording_driver_leaks() -> usize {
+    let leaks = lock().leaks();
+    for leak in &leaks {
+        log::call(format_args!("leak: {leak}"));
+    }
+    leaks.len()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn crossover_recording_driver_now() -> u64 {
+    lock().clock.host
+}
+
+/// What is written when the process ends.
+pub(crate) fn report() {
+    if let Some(state) = try_lock() {
+        for leak in state.leaks() {
+            log::call(format_args!("at the end of the process: {leak}"));
+        }
+    }
+    if let Some(path) = std::env::var_os(CALLS) {
+        let mut text = String::new();
+        for (function, count) in fault::calls() {
+            let _ = writeln!(text, "{function} {count}");
+        }
+        // Nobody is left to be told of an error.
+        let _ = std::fs::write(path, text);
+    }
+}

@@ -1,0 +1,198 @@
+//! The device, as a text file describes it.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+/// Names the description: `h200`, `t4`, `little_memory`, or the path of a file. `h200` without it.
+pub const DEVICE: &str = "CROSSOVER_DRIVER_DEVICE";
+
+/// How much the times of the virtual clock vary, in millionths, in place of the description's own.
+/// With 0 every kernel takes exactly its time, and every sample of Criterion is the same.
+pub const VARIATION: &str = "CROSSOVER_DRIVER_VARIATION";
+
+macro_rules! description {
+    ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
+        /// What the stand-ins say of a device, and how long its work takes by the virtual clock.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Description {
+            $($(#[$doc])* pub $field: $type,)*
+        }
+
+        impl Description {
+            /// Reads lines `key = value`; `#` begins a comment.
+            ///
+            /// # Errors
+            /// A sentence about the key that is missing, unknown or not understood.
+            pub fn parse(text: &str) -> Result<Self, String> {
+                $(let mut $field = None;)*
+                let lines = text.lines().map(str::trim);
+                for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+                    let (key, value) = line
+                        .split_once('=')
+                        .ok_or_else(|| format!("a device's line is `key = value`, not `{line}`"))?;
+                    let value = value.trim();
+                    let wrong = |e: &dyn fmt::Display| format!("a device's `{line}`: {e}");
+                    match key.trim() {
+                        $(stringify!($field) => {
+                            $field = Some(value.parse::<$type>().map_err(|e| wrong(&e))?);
+                        })*
+                        _ => return Err(wrong(&"no such key")),
+                    }
+                }
+                Ok(Self {
+                    $($field: $field.ok_or(concat!("a device needs `", stringify!($field), "`"))?,)*
+                })
+            }
+        }
+    };
+}
+
+description! {
+    /// Name, such as `NVIDIA H200`.
+    name: String,
+    /// How many devices of this kind there are.
+    devices: i32,
+    /// Compute capability.
+    compute_capability: Version,
+    /// CUDA version that the driver supports, 1000 times the major and 10 times the minor one.
+    driver: i32,
+    /// Number of streaming multiprocessors.
+    multiprocessors: i32,
+    /// Memory in bytes.
+    memory_bytes: u64,
+    /// Bytes of it that a context takes.
+    context_bytes: u64,
+    /// L2 cache in bytes.
+    l2_bytes: i32,
+    /// Bytes of shared memory that a block may have without asking.
+    shared_per_block: i32,
+    /// Bytes of it that a kernel may ask for.
+    shared_per_block_optin: i32,
+    /// Bytes of shared memory.
+    shared_per_multiprocessor: i32,
+    /// Registers of 32 bits.
+    registers_per_block: i32,
+    /// Threads that are resident at most.
+    threads_per_multiprocessor: i32,
+    /// Highest clock of the multiprocessors.
+    sm_clock_mhz: u32,
+    /// Clock of the memory.
+    memory_clock_mhz: u32,
+    /// Width of the memory's bus.
+    memory_bus_bits: i32,
+    /// Bus of the first device; another has the next.
+    pci_bus: i32,
+    /// Generation of the link.
+    pcie_generation: u32,
+    /// Lanes of the link.
+    pcie_width: u32,
+    /// Power limit in milliwatts.
+    power_limit_mw: u32,
+    /// Version of the kernel driver, as NVML gives it.
+    driver_version: String,
+    /// Size of the window through which the host reaches the memory.
+    bar1_bytes: u64,
+    /// Nanoseconds that a kernel takes.
+    kernel_ns: u64,
+    /// Nanoseconds that a kernel without any work takes.
+    empty_kernel_ns: u64,
+    /// Nanoseconds of host time that a launch takes.
+    launch_ns: u64,
+    /// Nanoseconds that a copy or a set takes beside its bytes.
+    copy_ns: u64,
+    /// Rate of copies between pinned memory and the device.
+    pcie_bytes_per_s: u64,
+    /// Rate of copies between ordinary memory and the device.
+    pageable_bytes_per_s: u64,
+    /// Rate of the device's memory, bytes read plus written.
+    memory_bytes_per_s: u64,
+    /// Rate of a library's kernels, whose work is known.
+    flop_per_s: u64,
+    /// How much these times vary, in millionths to either side.
+    variation_ppm: u64,
+    /// How many pieces of work a stream holds before an enqueueing call waits.
+    queue_depth: usize,
+}
+
+/// Major and minor, as in `9.0`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version(
+    /// Major.
+    pub i32,
+    /// Minor.
+    pub i32,
+);
+
+impl std::str::FromStr for Version {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let version = text
+            .split_once('.')
+            .and_then(|(major, minor)| Some(Self(major.parse().ok()?, minor.parse().ok()?)));
+        version.ok_or_else(|| "a version is `major.minor`".to_owned())
+    }
+}
+
+impl Description {
+    /// The UUID of device `ordinal`, the same on every machine.
+    pub fn uuid(&self, ordinal: i32) -> [u8; 16] {
+        let mut bytes = [0x5a; 16];
+        bytes[..4].copy_from_slice(b"rec-");
+        bytes[15] = ordinal as u8;
+        bytes
+    }
+}
+
+/// The device of this process.
+pub fn description() -> &'static Description {
+    static OF_PROCESS: OnceLock<Description> = OnceLock::new();
+    OF_PROCESS.get_or_init(|| {
+        described().unwrap_or_else(|error| {
+            eprintln!("the recording driver has no device: {error}");
+            std::process::abort();
+        })
+    })
+}
+
+fn described() -> Result<Description, String> {
+    let name = std::env::var(DEVICE).unwrap_or_else(|_| "h200".to_owned());
+    let text = match name.as_str() {
+        "h200" => include_str!("../devices/h200.txt").to_owned(),
+        "t4" => include_str!("../devices/t4.txt").to_owned(),
+        "little_memory" => include_str!("../devices/little_memory.txt").to_owned(),
+        path => std::fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?,
+    };
+    let mut description = Description::parse(&text)?;
+    if let Ok(variation) = std::env::var(VARIATION) {
+        description.variation_ppm = variation.parse().map_err(|e| format!("{VARIATION}: {e}"))?;
+    }
+    Ok(description)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kept_device_is_understood() {
+        for text in [
+            include_str!("../devices/h200.txt"),
+            include_str!("../devices/t4.txt"),
+            include_str!("../devices/little_memory.txt"),
+        ] {
+            Description::parse(text).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_missing_or_unknown_is_named() {
+        let h200 = include_str!("../devices/h200.txt");
+        let error = Description::parse(&h200.replace("launch_ns = 2500", "")).unwrap_err();
+        assert_eq!(error, "a device needs `launch_ns`");
+        let error = Description::parse(&h200.replace("launch_ns", "launchs_ns")).unwrap_err();
+        assert!(error.contains("launchs_ns = 2500`: no such key"), "{error}");
+        let error = Description::parse(&h200.replace("= 2500", "= fast")).unwrap_err();
+        assert!(error.contains("launch_ns = fast"), "{error}");
+    }
+}

@@ -1,0 +1,31 @@
+//! Graphs.
+
+use crate::driver::{driver, put};
+use crate::state::known;
+
+driver! {
+    fn cuGraphGetNodes(graph: u64, nodes: *mut u64, count: *mut usize) = |state| {
+        let there = known(&mut state.graphs, graph, "graph")?.nodes.len();
+        if !nodes.is_null() {
+            // SAFETY: the caller promises room for as many nodes as it says.
+            let room = unsafe { count.read_unaligned() };
+            for at in 0..room.min(there) {
+                put(nodes.wrapping_add(at), graph + 1 + at as u64)?;
+            }
+        }
+        put(count, there)
+    };
+
+    fn cuGraphInstantiateWithFlags(to: *mut u64, graph: u64, _flags: u64) = |state| {
+        let executable = state.instantiate(graph)?;
+        put(to, executable)
+    };
+
+    fn cuGraphUpload(executable: u64, stream: u64) = |state| state.upload_graph(executable, stream);
+
+    fn cuGraphLaunch(executable: u64, stream: u64) = |state| state.launch_graph(executable, stream);
+
+    fn cuGraphExecDestroy(executable: u64) = |state| state.destroy_executable(executable);
+
+    fn cuGraphDestroy(graph: u64) = |state| state.destroy_graph(graph);
+}

@@ -1,0 +1,137 @@
+//! Modules, functions, launches and occupancy.
+
+use std::ffi::c_char;
+
+use crate::driver::{driver, put, text};
+use crate::launch::Shape;
+
+/// `CUlaunchConfig`.
+#[repr(C)]
+struct Config {
+    grid: [u32; 3],
+    block: [u32; 3],
+    shared: u32,
+    stream: u64,
+    attributes: *const Attribute,
+    count: u32,
+}
+
+/// `CUlaunchAttribute`.
+#[repr(C)]
+struct Attribute {
+    id: u32,
+    pad: u32,
+    value: [u32; 16],
+}
+
+/// `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION` and `_PROGRAMMATIC_STREAM_SERIALIZATION`.
+const CLUSTER: u32 = 4;
+const PROGRAMMATIC: u32 = 6;
+
+/// `CUDA_ERROR_NOT_SUPPORTED` for what a launch asks and nobody has asked before.
+fn unknown(attribute: u32) -> crate::fault::Fault {
+    let why = format!("a launch's attribute {attribute} is not known here");
+    crate::fault::Fault::new(crate::fault::code::NOT_SUPPORTED, why)
+}
+
+driver! {
+    fn cuModuleLoadData(to: *mut u64, image: *const c_char) = |state| {
+        let module = state.load_module(&text(image)?)?;
+        put(to, module)
+    };
+
+    fn cuModuleUnload(module: u64) = |state| state.unload_module(module);
+
+    fn cuModuleGetFunction(to: *mut u64, module: u64, name: *const c_char) = |state| {
+        let function = state.function(module, &text(name)?)?;
+        put(to, function)
+    };
+
+    fn cuFuncGetAttribute(to: *mut i32, attribute: i32, function: u64) = |state| {
+        let value = state.function_attribute(function, attribute)?;
+        put(to, value)
+    };
+
+    fn cuFuncSetAttribute(function: u64, attribute: i32, value: i32) = |state| {
+        state.set_function_attribute(function, attribute, value)
+    };
+
+    fn cuFuncSetCacheConfig(function: u64, _config: u32) = |state| {
+        crate::state::known(&mut state.functions, function, "function").map(drop)
+    };
+
+    fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        to: *mut i32,
+        function: u64,
+        threads: i32,
+        shared: usize,
+    ) = |state| {
+        let blocks = state.occupancy(function, threads, shared as u64)?;
+        put(to, blocks)
+    };
+
+    fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+        to: *mut i32,
+        function: u64,
+        threads: i32,
+        shared: usize,
+        _flags: u32,
+    ) = |state| {
+        let blocks = state.occupancy(function, threads, shared as u64)?;
+        put(to, blocks)
+    };
+
+    fn cuLaunchKernel(
+        function: u64,
+        grid_x: u32,
+        grid_y: u32,
+        grid_z: u32,
+        block_x: u32,
+        block_y: u32,
+        block_z: u32,
+        shared: u32,
+        stream: u64,
+        arguments: *const *const u8,
+        _extra: u64,
+    ) = |state| {
+        let shape = Shape {
+            grid: [grid_x, grid_y, grid_z],
+            block: [block_x, block_y, block_z],
+            shared,
+            programmatic: false,
+            cluster: None,
+        };
+        // SAFETY: the caller promises the arguments that the kernel declares.
+        unsafe { state.launch(function, shape, stream, arguments) }
+    };
+
+    fn cuLaunchKernelEx(
+        config: *const Config,
+        function: u64,
+        arguments: *const *const u8,
+        _extra: u64,
+    ) = |state| {
+        // SAFETY: the caller promises that the configuration and its attributes are valid.
+        let config = unsafe { &*config };
+        let mut shape = Shape {
+            grid: config.grid,
+            block: config.block,
+            shared: config.shared,
+            programmatic: false,
+            cluster: None,
+        };
+        for at in 0..config.count as usize {
+            // SAFETY: as above.
+            let attribute = unsafe { &*config.attributes.add(at) };
+            let value = &attribute.value;
+            match attribute.id {
+                0 => {}
+                CLUSTER => shape.cluster = Some([value[0], value[1], value[2]]),
+                PROGRAMMATIC => shape.programmatic = value[0] != 0,
+                other => return Err(unknown(other)),
+            }
+        }
+        // SAFETY: as above.
+        unsafe { state.launch(function, shape, config.stream, arguments) }
+    };
+}

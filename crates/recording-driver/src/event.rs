@@ -1,0 +1,251 @@
+//! Events: when work was done, by the virtual clock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::capture::Place as CapturePlace;
+use crate::clock::Time;
+use crate::fault::{Fault, code};
+use crate::log;
+use crate::state::{Answer, State, known};
+use crate::work::Work;
+
+/// `CU_EVENT_DISABLE_TIMING`.
+const DISABLE_TIMING: u32 = 2;
+/// That a record was not reached yet.
+const PENDING: Time = Time::MAX;
+
+pub(crate) struct Event {
+    pub(crate) name: String,
+    pub(crate) context: u64,
+    times: bool,
+    last: Option<Record>,
+    /// Where in a capture it was recorded last, if in one.
+    captured: Option<CapturePlace>,
+}
+
+/// One record of an event in a stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    pub(crate) stream: u64,
+    time: Arc<AtomicU64>,
+}
+
+impl Record {
+    pub(crate) fn is_done(&self) -> bool {
+        self.time().is_some()
+    }
+
+    pub(crate) fn time(&self) -> Option<Time> {
+        Some(self.time.load(Ordering::Relaxed)).filter(|time| *time != PENDING)
+    }
+
+    pub(crate) fn reach(&self, time: Time) {
+        self.time.store(time, Ordering::Relaxed);
+    }
+}
+
+impl State {
+    pub(crate) fn create_event(&mut self, flags: u32) -> Answer<u64> {
+        let context = self.current()?;
+        let times = flags & DISABLE_TIMING == 0;
+        let name = self.names.next("e");
+        let kind = if times { "" } else { ", which does not time" };
+        log::call(format_args!("create {name}{kind}"));
+        let handle = self.handle();
+        let event = Event {
+            name,
+            context,
+            times,
+            last: None,
+            captured: None,
+        };
+        self.events.insert(handle, event);
+        Ok(handle)
+    }
+
+    pub(crate) fn destroy_event(&mut self, handle: u64) -> Answer {
+        let name = &known(&mut self.events, handle, "event")?.name;
+        log::call(format_args!("destroy {name}"));
+        self.events.remove(&handle);
+        Ok(())
+    }
+
+    pub(crate) fn record(&mut self, event: u64, stream: u64) -> Answer {
+        let stream = self.usable_stream(stream)?;
+        let on = &self.streams[&stream];
+        let (context, capture) = (on.context, on.capture.clone());
+        let event = known(&mut self.events, event, "event")?;
+        if event.context != context {
+            let why = format!("{} is of another context than {}", event.name, on.name);
+            return Err(Fault::new(code::INVALID_HANDLE, why));
+        }
+        let name = event.name.clone();
+        event.captured = capture;
+        if event.captured.is_some() {
+            log::call(format_args!("capture: record {name} on {}", on.name));
+            return Ok(());
+        }
+        let time = Arc::new(AtomicU64::new(PENDING));
+        let record = Record { stream, time };
+        event.last = Some(record.clone());
+        self.enqueue(stream, Work::Record(record), |on| {
+            format!("record {name} on {on}")
+        })
+    }
+
+    /// Makes a stream wait for what an event was recorded after.
+    pub(crate) fn wait_event(&mut self, stream: u64, event: u64) -> Answer {
+        let stream = self.usable_stream(stream)?;
+        let event = known(&mut self.events, event, "event")?;
+        let (name, last) = (event.name.clone(), event.last.clone());
+        if let Some(place) = event.captured.clone() {
+            return self.join_capture(stream, &name, place);
+        }
+        if self.streams[&stream].capture.is_some() {
+            let why = format!("a captured stream waits for {name}, which was recorded outside");
+            return Err(self.spoil_capture(stream, code::CAPTURE_ISOLATION, &why));
+        }
+        let Some(record) = last else {
+            let on = &self.streams[&stream].name;
+            log::call(format_args!(
+                "{on} waits for {name}, which was never recorded"
+            ));
+            return Ok(());
+        };
+        self.enqueue(stream, Work::Wait(record), |on| {
+            format!("{on} waits for {name}")
+        })
+    }
+
+    pub(crate) fn synchronize_event(&mut self, handle: u64) -> Answer {
+        let event = known(&mut self.events, handle, "event")?;
+        log::call(format_args!("wait for {}", event.name));
+        let last = Self::outside_of_captures(event)?;
+        if let Some(record) = last {
+            self.finish_until(record.stream, || record.is_done());
+            self.clock.wait_until(record.time().unwrap_or(0));
+            self.trim_pools();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn query_event(&mut self, handle: u64) -> Answer {
+        let event = known(&mut self.events, handle, "event")?;
+        let Some(record) = Self::outside_of_captures(event)? else {
+            return Ok(());
+        };
+        self.advance(record.stream);
+        match record.is_done() {
+            true => Ok(()),
+            false => Err(Fault::new(code::NOT_READY, "the event was not reached")),
+        }
+    }
+
+    fn outside_of_captures(event: &Event) -> Answer<Option<Record>> {
+        match event.captured {
+            None => Ok(event.last.clone()),
+            Some(_) => {
+                let why = format!("{} was recorded in a capture", event.name);
+                Err(Fault::new(code::CAPTURED_EVENT, why))
+            }
+        }
+    }
+
+    /// Milliseconds from one event to the other.
+    pub(crate) fn elapsed(&mut self, start: u64, end: u64) -> Answer<f32> {
+        let mut time = |handle| {
+            let event = known(&mut self.events, handle, "event")?;
+            let refused =
+                |why: &str| Fault::new(code::INVALID_HANDLE, format!("{} {why}", event.name));
+            if !event.times {
+                return Err(refused("was created without timing"));
+            }
+            let record = event.last.as_ref();
+            let record = record.ok_or_else(|| refused("was never recorded"))?;
+            let not_ready = || Fault::new(code::NOT_READY, format!("{} is ahead", event.name));
+            record.time().ok_or_else(not_ready)
+        };
+        let (start, end) = (time(start)?, time(end)?);
+        Ok(((end as f64 - start as f64) / 1e6) as f32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{exact, launched};
+
+    #[test]
+    fn a_pair_of_events_gives_the_time_between_them() {
+        let (mut state, _) = exact();
+        let stream = state.create_stream(true).unwrap();
+        let (start, end) = (
+            state.create_event(0).unwrap(),
+            state.create_event(0).unwrap(),
+        );
+        state.record(start, stream).unwrap();
+        for _ in 0..10 {
+            launched(&mut state, stream);
+        }
+        state.record(end, stream).unwrap();
+        assert_eq!(state.elapsed(start, end).unwrap_err().code, code::NOT_READY);
+        state.synchronize_event(end).unwrap();
+        let description = state.description;
+        let ns = description.launch_ns + 10 * description.kernel_ns;
+        assert_eq!(state.elapsed(start, end), Ok(ns as f32 / 1e6));
+    }
+
+    #[test]
+    fn an_event_that_was_never_recorded_has_no_time() {
+        let (mut state, _) = exact();
+        let stream = state.create_stream(true).unwrap();
+        let (start, end) = (
+            state.create_event(0).unwrap(),
+            state.create_event(0).unwrap(),
+        );
+        state.record(end, stream).unwrap();
+        state.synchronize_event(end).unwrap();
+        let fault = state.elapsed(start, end).unwrap_err();
+        assert_eq!(
+            (fault.code, fault.why.as_str()),
+            (400, "e1 was never recorded")
+        );
+        let untimed = state.create_event(DISABLE_TIMING).unwrap();
+        state.record(untimed, stream).unwrap();
+        let fault = state.elapsed(untimed, end).unwrap_err();
+        assert_eq!(fault.why, "e3 was created without timing");
+        let ((), lines) = log::lines_of(|| state.wait_event(stream, start).unwrap());
+        assert_eq!(lines, ["s1 waits for e1, which was never recorded"]);
+        state.destroy_event(start).unwrap();
+        assert!(
+            state
+                .record(start, stream)
+                .unwrap_err()
+                .why
+                .contains("destroyed")
+        );
+    }
+
+    #[test]
+    fn a_stream_waits_for_another_by_an_event() {
+        let (mut state, _) = exact();
+        let (one, other) = (
+            state.create_stream(true).unwrap(),
+            state.create_stream(true).unwrap(),
+        );
+        let event = state.create_event(DISABLE_TIMING).unwrap();
+        launched(&mut state, one);
+        launched(&mut state, one);
+        state.record(event, one).unwrap();
+        state.wait_event(other, event).unwrap();
+        launched(&mut state, other);
+        state.synchronize_stream(other).unwrap();
+        assert!(state.query_event(event).is_ok());
+        let kernel = state.description.kernel_ns;
+        assert_eq!(
+            state.streams[&other].time,
+            state.streams[&one].time + kernel
+        );
+    }
+}

@@ -1,0 +1,234 @@
+//! What a call fails with: what the driver forbids, and faults that a test asks for.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Names a test's faults: `cuMemAllocAsync:3:2` lets the third call of that function return error 2.
+/// Several are separated by commas; `*` as the number means every call, `%5` each fifth one. A
+/// fourth part, `cuLaunchKernel:1:719:iteration`, counts only calls after the mark of that name.
+pub const FAULTS: &str = "CROSSOVER_DRIVER_FAULTS";
+
+/// Errors of the driver that this crate returns, with the driver's numbers.
+#[allow(missing_docs)]
+pub mod code {
+    pub const INVALID_VALUE: i32 = 1;
+    pub const OUT_OF_MEMORY: i32 = 2;
+    pub const NOT_INITIALIZED: i32 = 3;
+    pub const NO_DEVICE: i32 = 100;
+    pub const INVALID_DEVICE: i32 = 101;
+    pub const INVALID_IMAGE: i32 = 200;
+    pub const INVALID_CONTEXT: i32 = 201;
+    pub const INVALID_HANDLE: i32 = 400;
+    pub const NOT_FOUND: i32 = 500;
+    pub const NOT_READY: i32 = 600;
+    pub const ILLEGAL_ADDRESS: i32 = 700;
+    pub const LAUNCH_OUT_OF_RESOURCES: i32 = 701;
+    pub const HOST_MEMORY_ALREADY_REGISTERED: i32 = 712;
+    pub const HOST_MEMORY_NOT_REGISTERED: i32 = 713;
+    pub const NOT_SUPPORTED: i32 = 801;
+    pub const CAPTURE_UNSUPPORTED: i32 = 900;
+    pub const CAPTURE_INVALIDATED: i32 = 901;
+    pub const CAPTURE_UNMATCHED: i32 = 903;
+    pub const CAPTURE_UNJOINED: i32 = 904;
+    pub const CAPTURE_ISOLATION: i32 = 905;
+    pub const CAPTURED_EVENT: i32 = 907;
+    pub const CAPTURE_WRONG_THREAD: i32 = 908;
+}
+
+/// Why a call fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The driver's number, of [`code`].
+    pub code: i32,
+    /// A sentence about what was asked for, with names of allocations instead of addresses.
+    pub why: String,
+    /// The real driver would not notice, and memory would be corrupted: the process is aborted.
+    pub corrupts: bool,
+}
+
+impl Fault {
+    /// The driver refuses the call.
+    pub fn new(code: i32, why: impl Into<String>) -> Self {
+        Self {
+            code,
+            why: why.into(),
+            corrupts: false,
+        }
+    }
+
+    /// The driver would accept the call, and corrupt memory.
+    pub fn corrupts(why: impl Into<String>) -> Self {
+        Self {
+            code: code::ILLEGAL_ADDRESS,
+            why: why.into(),
+            corrupts: true,
+        }
+    }
+}
+
+/// Whether an error stays: after it, every call of the process fails with it.
+pub fn is_sticky(code: i32) -> bool {
+    matches!(code, 700 | 702 | 710 | 714..=719)
+}
+
+#[derive(Default)]
+struct Faults {
+    planned: Vec<Planned>,
+    phase: String,
+    calls: HashMap<String, u64>,
+}
+
+struct Planned {
+    function: String,
+    when: When,
+    code: i32,
+    phase: Option<String>,
+    seen: u64,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum When {
+    Always,
+    At(u64),
+    Each(u64),
+}
+
+fn faults() -> MutexGuard<'static, Faults> {
+    static FAULTS_OF_PROCESS: OnceLock<Mutex<Faults>> = OnceLock::new();
+    let faults = FAULTS_OF_PROCESS.get_or_init(|| {
+        let mut faults = Faults::default();
+        if let Ok(text) = std::env::var(FAULTS) {
+            faults.plan(&text);
+        }
+        Mutex::new(faults)
+    });
+    faults.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Counts a call of `function`, and returns the error that a test wants it to return.
+pub fn injected(function: &str) -> Option<i32> {
+    faults().injected(function)
+}
+
+/// Adds faults in the form of [`FAULTS`]; an empty text takes all of them away.
+pub fn plan(text: &str) {
+    let mut faults = faults();
+    match text.is_empty() {
+        true => faults.planned.clear(),
+        false => faults.plan(text),
+    }
+}
+
+/// From here on, calls are in the phase of this name.
+pub(crate) fn enter(phase: &str) {
+    faults().phase = phase.to_owned();
+}
+
+/// How often each function was called, by name.
+pub(crate) fn calls() -> Vec<(String, u64)> {
+    let mut calls: Vec<_> = faults().calls.clone().into_iter().collect();
+    calls.sort();
+    calls
+}
+
+impl Faults {
+    fn plan(&mut self, text: &str) {
+        for item in text.split(',') {
+            let Some(planned) = planned(item) else {
+                eprintln!(
+                    "the recording driver does not understand the fault `{item}`; write \
+                     function:n:code or function:n:code:phase"
+                );
+                std::process::abort();
+            };
+            self.planned.push(planned);
+        }
+    }
+
+    fn injected(&mut self, function: &str) -> Option<i32> {
+        match self.calls.get_mut(function) {
+            Some(count) => *count += 1,
+            None => drop(self.calls.insert(function.to_owned(), 1)),
+        }
+        let phase = &self.phase;
+        let mut found = None;
+        for planned in &mut self.planned {
+            let named = planned.function == function || planned.function == "*";
+            if !named || planned.phase.as_ref().is_some_and(|p| p != phase) {
+                continue;
+            }
+            planned.seen += 1;
+            let now = match planned.when {
+                When::Always => true,
+                When::At(n) => planned.seen == n,
+                When::Each(n) => planned.seen.is_multiple_of(n),
+            };
+            if now {
+                found = found.or(Some(planned.code));
+            }
+        }
+        found
+    }
+}
+
+fn planned(item: &str) -> Option<Planned> {
+    let mut parts = item.trim().split(':');
+    let function = parts.next()?.to_owned();
+    let when = match parts.next()? {
+        "*" => When::Always,
+        n => match n.strip_prefix('%') {
+            Some(n) => When::Each(n.parse().ok().filter(|n| *n > 0)?),
+            None => When::At(n.parse().ok()?),
+        },
+    };
+    let code = parts.next()?.parse().ok()?;
+    let phase = parts.next().map(str::to_owned);
+    Some(Planned {
+        function,
+        when,
+        code,
+        phase,
+        seen: 0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn results(text: &str, calls: &[&str]) -> Vec<Option<i32>> {
+        let mut faults = Faults::default();
+        faults.plan(text);
+        calls.iter().map(|call| faults.injected(call)).collect()
+    }
+
+    #[test]
+    fn the_nth_call_fails_and_no_other() {
+        let calls = ["cuA", "cuB", "cuA", "cuA"];
+        assert_eq!(results("cuA:2:719", &calls), [None, None, Some(719), None]);
+        assert_eq!(results("cuB:*:2", &calls), [None, Some(2), None, None]);
+        assert_eq!(
+            results("*:%2:999", &calls),
+            [None, Some(999), None, Some(999)]
+        );
+        assert_eq!(results("cuA:1:2,cuB:1:3", &calls)[..2], [Some(2), Some(3)]);
+    }
+
+    #[test]
+    fn a_fault_of_a_phase_counts_its_calls_alone() {
+        let mut faults = Faults::default();
+        faults.plan("cuA:1:2:iteration");
+        assert_eq!(faults.injected("cuA"), None);
+        faults.phase = "iteration".to_owned();
+        assert_eq!(faults.injected("cuA"), Some(2));
+        assert_eq!(faults.injected("cuA"), None);
+        assert_eq!(faults.calls["cuA"], 3);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_no_fault() {
+        assert!(planned("cuA").is_none());
+        assert!(planned("cuA:x:1").is_none());
+        assert!(planned("cuA:%0:1").is_none());
+    }
+}

@@ -1,0 +1,235 @@
+//! What is loaded as a module: the text that the stand-in for NVRTC hands over in place of machine
+//! code, or PTX.
+//!
+//! The text lists each kernel with its parameters, because `cuLaunchKernel` is handed pointers to
+//! arguments without their sizes:
+//!
+//! ```text
+//! crossover-image
+//! source matmul.cu
+//! kernel matmul_naive registers 32 shared 0 local 0 threads 1024
+//! param a 8 float *
+//! param n 4 unsigned int
+//! end
+//! ```
+//!
+//! A parameter has its name, its size in bytes and its type as the source writes it, without
+//! `const`, `__restrict__` and the like. `threads` is the most that a block may have, 1024 or what
+//! `__launch_bounds__` says. `end` is there because a module is loaded from an address alone.
+
+use std::fmt::Write;
+
+/// The first line of the text.
+const HEADER: &str = "crossover-image";
+
+/// The kernels of a module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Image {
+    /// File name of the source; empty for PTX, which does not say.
+    pub source: String,
+    /// In the order of the source.
+    pub kernels: Vec<Kernel>,
+}
+
+/// An entry point, and what a compiler would have given it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// Name that `cuModuleGetFunction` looks for.
+    pub name: String,
+    /// Registers per thread.
+    pub registers: u32,
+    /// Bytes of static shared memory per block.
+    pub shared: u32,
+    /// Bytes of local memory per thread.
+    pub local: u32,
+    /// The most threads that a block may have.
+    pub threads: u32,
+    /// In the order of the source.
+    pub parameters: Vec<Parameter>,
+}
+
+/// A parameter of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name in the source.
+    pub name: String,
+    /// Bytes.
+    pub size: usize,
+    /// Type as the source writes it, such as `float *` or `unsigned int`; in PTX `.u64`.
+    pub type_name: String,
+}
+
+impl Image {
+    /// The text, as bytes that end with a zero.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut text = format!("{HEADER}\nsource {}\n", self.source);
+        for kernel in &self.kernels {
+            let Kernel {
+                name,
+                registers,
+                shared,
+                local,
+                threads,
+                parameters,
+            } = kernel;
+            let _ = writeln!(
+                text,
+                "kernel {name} registers {registers} shared {shared} local {local} threads {threads}"
+            );
+            for Parameter {
+                name,
+                size,
+                type_name,
+            } in parameters
+            {
+                let _ = writeln!(text, "param {name} {size} {type_name}");
+            }
+        }
+        text.push_str("end\n\0");
+        text.into_bytes()
+    }
+
+    /// Reads the text of an image, or PTX.
+    ///
+    /// # Errors
+    /// The line that is neither, in a sentence.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut lines = text.lines();
+        if lines.next() != Some(HEADER) {
+            return from_ptx(text);
+        }
+        let mut image = Self::default();
+        for line in lines.take_while(|line| *line != "end") {
+            let wrong = || format!("an image has no line `{line}`");
+            let (word, rest) = line.split_once(' ').ok_or_else(wrong)?;
+            match word {
+                "source" => image.source = rest.to_owned(),
+                "kernel" => image.kernels.push(kernel(rest).ok_or_else(wrong)?),
+                "param" => {
+                    let kernel = image.kernels.last_mut().ok_or_else(wrong)?;
+                    kernel.parameters.push(parameter(rest).ok_or_else(wrong)?);
+                }
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(image)
+    }
+}
+
+fn kernel(line: &str) -> Option<Kernel> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let number = |key: &str| {
+        let at = words.iter().position(|word| *word == key)?;
+        words.get(at + 1)?.parse().ok()
+    };
+    Some(Kernel {
+        name: words.first().copied()?.to_owned(),
+        registers: number("registers")?,
+        shared: number("shared")?,
+        local: number("local")?,
+        threads: number("threads")?,
+        parameters: Vec::new(),
+    })
+}
+
+fn parameter(line: &str) -> Option<Parameter> {
+    let mut words = line.splitn(3, ' ');
+    Some(Parameter {
+        name: words.next()?.to_owned(),
+        size: words.next()?.parse().ok()?,
+        type_name: words.next()?.to_owned(),
+    })
+}
+
+/// The entry points of PTX: `.visible .entry name(`, a line `.param .u64 flag,` for each parameter,
+/// and `)`.
+fn from_ptx(text: &str) -> Result<Image, String> {
+    if !text.contains(".entry") {
+        return Err(
+            "a module is an image of the stand-in for NVRTC, or PTX; this is neither".to_owned(),
+        );
+    }
+    let mut kernels = Vec::new();
+    for entry in text.split(".entry").skip(1) {
+        let (name, rest) = entry.split_once('(').ok_or("an entry of PTX without `(`")?;
+        let (list, _) = rest.split_once(')').ok_or("an entry of PTX without `)`")?;
+        let parameters = list.split(',').filter(|item| !item.trim().is_empty());
+        let parameters = parameters.map(|item| {
+            let mut words = item.split_whitespace().skip(1);
+            let type_name = words.next()?.to_owned();
+            let bits: usize = type_name.get(2..)?.parse().ok()?;
+            let name = words.next()?.to_owned();
+            let size = bits / 8;
+            Some(Parameter {
+                name,
+                size,
+                type_name,
+            })
+        });
+        kernels.push(Kernel {
+            name: name.trim().to_owned(),
+            registers: 16,
+            shared: 0,
+            local: 0,
+            threads: 1024,
+            parameters: parameters
+                .collect::<Option<_>>()
+                .ok_or_else(|| format!("PTX with a parameter that is not understood: {list}"))?,
+        });
+    }
+    Ok(Image {
+        source: String::new(),
+        kernels,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_comes_back_from_its_text() {
+        let parameter = |name: &str, size, type_name: &str| Parameter {
+            name: name.to_owned(),
+            size,
+            type_name: type_name.to_owned(),
+        };
+        let image = Image {
+            source: "a.cu".to_owned(),
+            kernels: vec![Kernel {
+                name: "k".to_owned(),
+                registers: 40,
+                shared: 2048,
+                local: 8,
+                threads: 256,
+                parameters: vec![
+                    parameter("x", 8, "float *"),
+                    parameter("n", 4, "unsigned int"),
+                ],
+            }],
+        };
+        let bytes = image.to_bytes();
+        let text = std::str::from_utf8(&bytes[..bytes.len() - 1]).unwrap();
+        assert_eq!(Image::parse(text), Ok(image));
+    }
+
+    #[test]
+    fn the_gate_is_read_from_its_ptx() {
+        let image = Image::parse(include_str!("../../../timing/src/gate.ptx")).unwrap();
+        let names: Vec<_> = image.kernels.iter().map(|k| k.name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["crossover_gate", "crossover_spin", "crossover_empty"]
+        );
+        let counts: Vec<_> = image.kernels.iter().map(|k| k.parameters.len()).collect();
+        assert_eq!(counts, [2, 1, 0]);
+        assert_eq!(image.kernels[0].parameters[1].size, 8);
+    }
+
+    #[test]
+    fn what_is_neither_is_refused_with_its_line() {
+        assert!(Image::parse("\u{7f}ELF").unwrap_err().contains("neither"));
+        let error = Image::parse("crossover-image\nparam x 8 float *\nend").unwrap_err();
+        assert!(error.contains("param x 8"), "{error}");
+    }
+}

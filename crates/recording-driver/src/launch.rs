@@ -1,0 +1,307 @@
+//! Launching a kernel: what the device allows, and the arguments as text.
+
+use crate::effects::KernelEffect;
+use crate::fault::{Fault, code};
+use crate::image::{Kernel, Parameter};
+use crate::log;
+use crate::memory::{Memory, Place};
+use crate::state::{Answer, State, known};
+use crate::work::Work;
+
+/// Threads of a block at most, in all and in z.
+const THREADS: u32 = 1024;
+const THREADS_Z: u32 = 64;
+/// Blocks of a grid at most in y and z.
+const BLOCKS_YZ: u32 = 65_535;
+
+/// How a kernel is launched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) shared: u32,
+    /// Whether it may begin before what is ahead of it has ended.
+    pub(crate) programmatic: bool,
+    /// Blocks of a cluster, if the launch says so.
+    pub(crate) cluster: Option<[u32; 3]>,
+}
+
+/// An argument: its first eight bytes, its text, and the memory that it is the address of.
+struct Argument {
+    value: u64,
+    text: String,
+    place: Option<Place>,
+}
+
+impl State {
+    /// Enqueues a kernel with the arguments that lie at `arguments`.
+    ///
+    /// # Safety
+    /// There is an argument for each parameter, readable for the parameter's size.
+    pub(crate) unsafe fn launch(
+        &mut self,
+        function: u64,
+        shape: Shape,
+        stream: u64,
+        arguments: *const *const u8,
+    ) -> Answer {
+        let stream = self.usable_stream(stream)?;
+        let function = known(&mut self.functions, function, "function")?;
+        if self.modules[&function.module].context != self.streams[&stream].context {
+            let why = format!(
+                "{} is of another context than the stream",
+                function.kernel.name
+            );
+            return Err(Fault::new(code::INVALID_HANDLE, why));
+        }
+        let dynamic = function.dynamic_shared;
+        let kernel = &function.kernel;
+        check(kernel, shape, dynamic)?;
+        if shape.programmatic && self.description.compute_capability.0 < 9 {
+            let why = "a programmatic launch needs compute capability 9.0";
+            return Err(Fault::new(code::NOT_SUPPORTED, why));
+        }
+        if arguments.is_null() && !kernel.parameters.is_empty() {
+            let why = format!("{} has parameters, and no arguments are given", kernel.name);
+            return Err(Fault::new(code::INVALID_VALUE, why));
+        }
+        let mut given = Vec::with_capacity(kernel.parameters.len());
+        for (at, parameter) in kernel.parameters.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            let argument = unsafe { argument(&self.memory, parameter, *arguments.add(at)) };
+            given.push(argument.map_err(|fault| Fault {
+                why: format!("argument {} of {}: {}", at + 1, kernel.name, fault.why),
+                ..fault
+            })?);
+        }
+        let values: Vec<u64> = given.iter().map(|argument| argument.value).collect();
+        let mut places: Vec<_> = given
+            .iter()
+            .map(|argument| argument.place.clone())
+            .collect();
+        if kernel.name == "crossover_gate"
+            && let Some(&words) = values.first()
+        {
+            // PTX does not say that this number is an address.
+            places[0] = Some(self.memory.check(words, 8)?);
+        }
+        let effect = KernelEffect::of(&kernel.name, &values, &places);
+        let text = match log::enabled() {
+            true => described(&kernel.name, shape),
+            false => String::new(),
+        };
+        self.clock.host += self.description.launch_ns;
+        self.enqueue(stream, Work::Kernel(effect), |on| {
+            let texts: Vec<&str> = given
+                .iter()
+                .map(|argument| argument.text.as_str())
+                .collect();
+            format!("{text} on {on} ({})", texts.join(", "))
+        })
+    }
+}
+
+fn described(name: &str, shape: Shape) -> String {
+    let [gx, gy, gz] = shape.grid;
+    let [bx, by, bz] = shape.block;
+    let shared = shape.shared;
+    let mut text =
+        format!("launch {name} grid ({gx},{gy},{gz}) block ({bx},{by},{bz}) shared {shared}");
+    if let Some([x, y, z]) = shape.cluster {
+        text += &format!(" cluster ({x},{y},{z})");
+    }
+    if shape.programmatic {
+        text += " programmatic";
+    }
+    text
+}
+
+/// What the device allows.
+fn check(kernel: &Kernel, shape: Shape, dynamic: i32) -> Answer {
+    let name = &kernel.name;
+    let refused = |code, why: String| Err(Fault::new(code, format!("{name}: {why}")));
+    let [x, y, z] = shape.block;
+    let threads = u64::from(x) * u64::from(y) * u64::from(z);
+    if threads == 0 || threads > u64::from(THREADS) || z > THREADS_Z {
+        return refused(
+            code::INVALID_VALUE,
+            format!("no block has ({x},{y},{z}) threads"),
+        );
+    }
+    if threads > u64::from(kernel.threads) {
+        let most = kernel.threads;
+        let why = format!("a block of {threads} threads, compiled for {most}");
+        return refused(code::LAUNCH_OUT_OF_RESOURCES, why);
+    }
+    let [x, y, z] = shape.grid;
+    if x == 0 || y == 0 || z == 0 || x > i32::MAX as u32 || y > BLOCKS_YZ || z > BLOCKS_YZ {
+        return refused(
+            code::INVALID_VALUE,
+            format!("no grid has ({x},{y},{z}) blocks"),
+        );
+    }
+    if i64::from(shape.shared) > i64::from(dynamic) {
+        let asked = shape.shared;
+        let why = format!("{asked} B of dynamic shared memory, and it may have {dynamic} B");
+        return refused(code::INVALID_VALUE, why);
+    }
+    Ok(())
+}
+
+/// # Safety
+/// `at` is readable for the parameter's size.
+unsafe fn argument(memory: &Memory, parameter: &Parameter, at: *const u8) -> Answer<Argument> {
+    let mut first = [0; 8];
+    let read = parameter.size.min(8);
+    // SAFETY: the caller's promise.
+    unsafe { std::ptr::copy_nonoverlapping(at, first.as_mut_ptr(), read) };
+    let value = u64::from_le_bytes(first);
+    let is_pointer = parameter.type_name.ends_with('*');
+    let place = match is_pointer && value != 0 {
+        true => Some(memory.check(value, 1)?),
+        false => None,
+    };
+    let text = match log::enabled() {
+        false => String::new(),
+        true if is_pointer => memory.name_of(value),
+        // SAFETY: the caller's promise.
+        true => unsafe { number(memory, parameter, at, value) },
+    };
+    Ok(Argument { value, text, place })
+}
+
+/// # Safety
+/// `at` is readable for the parameter's size.
+unsafe fn number(memory: &Memory, parameter: &Parameter, at: *const u8, value: u64) -> String {
+    let type_name = parameter.type_name.trim_start_matches('.');
+    match (type_name, parameter.size) {
+        ("float" | "f32", 4) => f32::from_bits(value as u32).to_string(),
+        ("double" | "f64", 8) => f64::from_bits(value).to_string(),
+        ("int" | "signed" | "long" | "short" | "char" | "long long" | "s32" | "s64", size) => {
+            let unused = 64 - 8 * size as u32;
+            ((value << unused) as i64 >> unused).to_string()
+        }
+        // PTX says no more of an address than its size, and a number is never so large.
+        (_, 8) if memory.check(value, 1).is_ok() => memory.name_of(value),
+        (_, 1 | 2 | 4 | 8) => value.to_string(),
+        (_, size) => {
+            let words = (0..size / 8).map(|word| {
+                // SAFETY: within the parameter.
+                let value = unsafe { at.cast::<u64>().add(word).read_unaligned() };
+                match memory.check(value, 1) {
+                    Ok(place) => place.name,
+                    Err(_) => format!("{value:#x}"),
+                }
+            });
+            format!("{{{}}}", words.collect::<Vec<_>>().join(" "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{IMAGE, opened};
+
+    fn shape(grid: [u32; 3], block: [u32; 3], shared: u32) -> Shape {
+        Shape {
+            grid,
+            block,
+            shared,
+            programmatic: false,
+            cluster: None,
+        }
+    }
+
+    struct Sum {
+        state: State,
+        sum: u64,
+        stream: u64,
+        d1: u64,
+    }
+
+    impl Sum {
+        fn new() -> Self {
+            let (mut state, _) = opened();
+            let module = state.load_module(IMAGE).unwrap();
+            Self {
+                sum: state.function(module, "sum").unwrap(),
+                stream: state.create_stream(true).unwrap(),
+                d1: state.allocate(64).unwrap(),
+                state,
+            }
+        }
+
+        fn launch(&mut self, shape: Shape, x: u64) -> Answer {
+            let (factor, n) = (0.5f32, -3i32);
+            let arguments = [
+                (&raw const x).cast::<u8>(),
+                (&raw const factor).cast(),
+                (&raw const n).cast(),
+            ];
+            // SAFETY: the three arguments that `sum` has.
+            unsafe {
+                self.state
+                    .launch(self.sum, shape, self.stream, arguments.as_ptr())
+            }
+        }
+    }
+
+    #[test]
+    fn a_launch_is_a_line_that_reads() {
+        let mut sum = Sum::new();
+        let d1 = sum.d1;
+        let ((), lines) = log::lines_of(|| {
+            sum.launch(shape([4, 2, 1], [256, 1, 1], 16), d1 + 8)
+                .unwrap();
+            let programmatic = Shape {
+                programmatic: true,
+                ..shape([1; 3], [1; 3], 0)
+            };
+            sum.launch(programmatic, 0).unwrap();
+        });
+        assert_eq!(
+            lines,
+            [
+                "launch sum grid (4,2,1) block (256,1,1) shared 16 on s1 (d1+0x8, 0.5, -3)",
+                "launch sum grid (1,1,1) block (1,1,1) shared 0 programmatic on s1 (null, 0.5, -3)",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_no_device_takes_is_refused() {
+        let mut sum = Sum::new();
+        let d1 = sum.d1;
+        let mut code =
+            |grid, block, shared| sum.launch(shape(grid, block, shared), d1).unwrap_err().code;
+        assert_eq!(code([1; 3], [1025, 1, 1], 0), code::INVALID_VALUE);
+        assert_eq!(code([1; 3], [0, 1, 1], 0), code::INVALID_VALUE);
+        assert_eq!(code([1; 3], [1, 1, 65], 0), code::INVALID_VALUE);
+        assert_eq!(code([1; 3], [257, 1, 1], 0), code::LAUNCH_OUT_OF_RESOURCES);
+        assert_eq!(code([0, 1, 1], [1; 3], 0), code::INVALID_VALUE);
+        assert_eq!(code([1, 65_536, 1], [1; 3], 0), code::INVALID_VALUE);
+        assert_eq!(code([1; 3], [1; 3], 48 * 1024), code::INVALID_VALUE);
+    }
+
+    #[test]
+    fn an_address_that_corrupts_memory_ends_the_process() {
+        let mut sum = Sum::new();
+        let d1 = sum.d1;
+        let one = shape([1; 3], [1; 3], 0);
+        let fault = sum.launch(one, d1 + 64).unwrap_err();
+        assert!(fault.corrupts);
+        assert_eq!(
+            fault.why,
+            "argument 1 of sum: d1+0x40 is used on the device"
+        );
+        let host = [0u8; 4];
+        assert!(sum.launch(one, host.as_ptr() as u64).unwrap_err().corrupts);
+        sum.state.free(d1).unwrap();
+        let fault = sum.launch(one, d1).unwrap_err();
+        assert_eq!(
+            fault.why,
+            "argument 1 of sum: d1 (freed) is used after it was freed"
+        );
+    }
+}

@@ -1,0 +1,63 @@
+//! What is written down: a line per call.
+
+use std::cell::RefCell;
+use std::fmt::Display;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::sync::OnceLock;
+
+/// Names the file that lines are appended to. Without it nothing is written.
+pub const LOG: &str = "CROSSOVER_DRIVER_LOG";
+
+thread_local! {
+    static CAUGHT: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+}
+
+fn file() -> Option<&'static File> {
+    static FILE: OnceLock<Option<File>> = OnceLock::new();
+    FILE.get_or_init(|| {
+        let path = std::env::var_os(LOG)?;
+        match OpenOptions::new().create(true).append(true).open(&path) {
+            Ok(file) => Some(file),
+            Err(error) => {
+                eprintln!(
+                    "the recording driver cannot write {}: {error}",
+                    path.display()
+                );
+                std::process::abort();
+            }
+        }
+    })
+    .as_ref()
+}
+
+/// Whether anybody reads what is written: a text that takes long to make need not be made.
+pub fn enabled() -> bool {
+    file().is_some() || CAUGHT.with_borrow(Option::is_some)
+}
+
+/// Writes one line.
+pub fn call(text: impl Display) {
+    if !enabled() {
+        return;
+    }
+    let line = format!("{text}\n");
+    let caught = CAUGHT.with_borrow_mut(|caught| match caught {
+        Some(lines) => {
+            lines.push(line.trim_end().to_owned());
+            true
+        }
+        None => false,
+    });
+    if let Some(mut file) = file().filter(|_| !caught) {
+        // One write per line: those of several threads and processes do not mix.
+        let _ = file.write_all(line.as_bytes());
+    }
+}
+
+/// The lines that `body` writes on this thread, which then go into no file.
+pub fn lines_of<R>(body: impl FnOnce() -> R) -> (R, Vec<String>) {
+    CAUGHT.set(Some(Vec::new()));
+    let result = body();
+    (result, CAUGHT.take().unwrap_or_default())
+}

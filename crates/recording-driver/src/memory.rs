@@ -1,0 +1,439 @@
+//! What was allocated, and what an address means.
+//!
+//! Device memory has addresses that no host has, so that a host that reads it faults as it would;
+//! what it holds lies elsewhere. Memory that the host may read has one address for both.
+
+use std::collections::BTreeMap;
+
+use crate::fault::{Fault, code};
+use crate::names::Names;
+use crate::state;
+
+/// The first address of device memory: above all that a process of this architecture may map.
+const DEVICE: u64 = 0xd_0000_0000_0000;
+/// The driver aligns every allocation by this.
+const ALIGNMENT: u64 = 512;
+/// Bytes between two allocations, so that what runs past the end of one is in none.
+const GAP: u64 = 1 << 16;
+/// How many allocations are remembered after they were freed.
+const REMEMBERED: usize = 4096;
+
+/// How memory came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Device,
+    /// From the memory pool of this handle.
+    Pool(u64),
+    Managed,
+    Pinned,
+    Registered,
+}
+
+impl Kind {
+    fn noun(self) -> &'static str {
+        match self {
+            Self::Device | Self::Pool(_) => "d",
+            Self::Managed => "managed",
+            Self::Pinned => "pinned",
+            Self::Registered => "registered",
+        }
+    }
+
+    /// Whether the memory counts as the device's.
+    pub(crate) fn on_device(self) -> bool {
+        matches!(self, Self::Device | Self::Pool(_) | Self::Managed)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Allocation {
+    pub(crate) base: u64,
+    pub(crate) bytes: u64,
+    pub(crate) kind: Kind,
+    pub(crate) name: String,
+    pub(crate) context: u64,
+    pub(crate) freed: bool,
+    /// Where the content lies.
+    content: usize,
+    /// What was last written, where that can be told: writing it again changes nothing.
+    pub(crate) written: Option<Written>,
+    /// Grows with each write.
+    pub(crate) version: u64,
+}
+
+impl Allocation {
+    /// Where the content lies.
+    pub(crate) fn content(&self) -> usize {
+        self.content
+    }
+}
+
+/// What a copy or a set has written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    pub(crate) from: WrittenFrom,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WrittenFrom {
+    Value(u32),
+    /// Base, offset and version of device memory.
+    Device(u64, u64, u64),
+}
+
+/// A range that a copy, a set or a kernel may use.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// Where the content lies.
+    pub(crate) content: usize,
+    /// The allocation, unless it is ordinary memory of the host.
+    pub(crate) base: Option<u64>,
+    pub(crate) kind: Option<Kind>,
+    pub(crate) name: String,
+}
+
+#[derive(Default)]
+pub(crate) struct Memory {
+    table: BTreeMap<u64, Allocation>,
+    next: u64,
+    freed: std::collections::VecDeque<u64>,
+}
+
+/// The name of the allocation that `address` is in, with the offset in it, such as `d3+0x100`;
+/// `host` for ordinary memory and `null` for no address.
+pub fn name_of(address: u64) -> String {
+    state::lock().memory.name_of(address)
+}
+
+/// Whether a kernel may use `bytes` bytes from `address` on.
+///
+/// # Errors
+/// What it would do instead, such as writing past the end of an allocation.
+pub fn check_device(address: u64, bytes: u64) -> Result<(), Fault> {
+    state::lock().memory.check(address, bytes).map(drop)
+}
+
+impl Memory {
+    /// Makes room for `bytes` bytes, whose content is undefined (here zero).
+    pub(crate) fn allocate(
+        &mut self,
+        kind: Kind,
+        bytes: u64,
+        context: u64,
+        names: &mut Names,
+    ) -> Result<&Allocation, Fault> {
+        let content = map(bytes)?;
+        let base = match kind {
+            Kind::Device | Kind::Pool(_) => {
+                let base = DEVICE + self.next;
+                self.next += (bytes + GAP).next_multiple_of(ALIGNMENT);
+                base
+            }
+            _ => content as u64,
+        };
+        Ok(self.insert(kind, base, content, bytes, context, names))
+    }
+
+    /// Pins memory that the host has allocated.
+    pub(crate) fn register(
+        &mut self,
+        address: u64,
+        bytes: u64,
+        context: u64,
+        names: &mut Names,
+    ) -> Result<&Allocation, Fault> {
+        let taken = self
+            .live()
+            .any(|a| address < a.base + a.bytes && a.base < address + bytes);
+        if taken {
+            let why = format!("{} is pinned already", self.name_of(address));
+            return Err(Fault::new(code::HOST_MEMORY_ALREADY_REGISTERED, why));
+        }
+        Ok(self.insert(
+            Kind::Registered,
+            address,
+            address as usize,
+            bytes,
+            context,
+            names,
+        ))
+    }
+
+    fn insert(
+        &mut self,
+        kind: Kind,
+        base: u64,
+        content: usize,
+        bytes: u64,
+        context: u64,
+        names: &mut Names,
+    ) -> &Allocation {
+        if base < DEVICE {
+            // The host's addresses come again.
+            let apart = |a: &Allocation| base + bytes <= a.base || a.base + a.bytes <= base;
+            self.table.retain(|_, a| !a.freed || apart(a));
+        }
+        let allocation = Allocation {
+            base,
+            bytes,
+            kind,
+            name: names.next(kind.noun()),
+            context,
+            freed: false,
+            content,
+            written: None,
+            version: 0,
+        };
+        self.table.insert(base, allocation);
+        &self.table[&base]
+    }
+
+    /// From now on, no call may use the allocation. Its content stays until [`Self::release`].
+    pub(crate) fn free(&mut self, base: u64) {
+        if let Some(allocation) = self.table.get_mut(&base) {
+            allocation.freed = true;
+            self.freed.push_back(base);
+        }
+        if self.freed.len() > REMEMBERED
+            && let Some(oldest) = self.freed.pop_front()
+            && self
+                .table
+                .get(&oldest)
+                .is_some_and(|a| a.freed && a.content == 0)
+        {
+            self.table.remove(&oldest);
+        }
+    }
+
+    /// Gives the content back, once nothing that was enqueued uses it.
+    pub(crate) fn release(&mut self, base: u64) {
+        if let Some(allocation) = self.table.get_mut(&base) {
+            if allocation.kind != Kind::Registered {
+                unmap(allocation.content, allocation.bytes);
+            }
+            allocation.content = 0;
+        }
+    }
+
+    /// What starts at `address` and was not freed.
+    pub(crate) fn starting_at(&self, address: u64) -> Result<&Allocation, Fault> {
+        match self.table.get(&address) {
+            Some(allocation) if !allocation.freed => Ok(allocation),
+            Some(freed) => {
+                let why = format!("{} was freed before", freed.name);
+                Err(Fault::new(code::INVALID_VALUE, why))
+            }
+            None => {
+                let why = format!("no allocation starts at {}", self.name_of(address));
+                Err(Fault::new(code::INVALID_VALUE, why))
+            }
+        }
+    }
+
+    pub(crate) fn live(&self) -> impl Iterator<Item = &Allocation> {
+        self.table.values().filter(|a| !a.freed)
+    }
+
+    pub(crate) fn live_mut(&mut self) -> impl Iterator<Item = &mut Allocation> {
+        self.table.values_mut().filter(|a| !a.freed)
+    }
+
+    pub(crate) fn get_mut(&mut self, base: u64) -> Option<&mut Allocation> {
+        self.table.get_mut(&base)
+    }
+
+    /// The allocation that ends after `address` and starts at or before it, or the last before it.
+    fn nearest(&self, address: u64) -> Option<&Allocation> {
+        self.table.range(..=address).next_back().map(|(_, a)| a)
+    }
+
+    fn holding(&self, address: u64) -> Option<&Allocation> {
+        self.nearest(address)
+            .filter(|a| address < a.base + a.bytes.max(1))
+    }
+
+    pub(crate) fn name_of(&self, address: u64) -> String {
+        if address == 0 {
+            return "null".to_owned();
+        }
+        let near = self
+            .nearest(address)
+            .filter(|a| address < a.base + a.bytes + GAP / 2);
+        let in_gap = |a: &&Allocation| address < a.base + a.bytes.max(1) || a.base >= DEVICE;
+        match near.filter(in_gap) {
+            Some(a) => {
+                let offset = address - a.base;
+                let freed = if a.freed { " (freed)" } else { "" };
+                match offset {
+                    0 => format!("{}{freed}", a.name),
+                    _ => format!("{}+{offset:#x}{freed}", a.name),
+                }
+            }
+            None if address >= DEVICE => "an address that no allocation has".to_owned(),
+            None => "host".to_owned(),
+        }
+    }
+
+    /// The memory that a kernel uses from `address` on.
+    pub(crate) fn check(&self, address: u64, bytes: u64) -> Result<Place, Fault> {
+        let name = self.name_of(address);
+        let Some(allocation) = self.holding(address) else {
+            let why = match name.as_str() {
+                "host" => "ordinary memory of the host is used on the device".to_owned(),
+                _ => format!("{name} is used on the device"),
+            };
+            return Err(Fault::corrupts(why));
+        };
+        if allocation.freed {
+            return Err(Fault::corrupts(format!(
+                "{name} is used after it was freed"
+            )));
+        }
+        let past = (address + bytes).saturating_sub(allocation.base + allocation.bytes);
+        if past > 0 {
+            let (held, of) = (allocation.bytes, &allocation.name);
+            let why = format!("{bytes} B at {name} end {past} B past {of} of {held} B");
+            return Err(Fault::corrupts(why));
+        }
+        Ok(Place {
+            content: allocation.content + (address - allocation.base) as usize,
+            base: Some(allocation.base),
+            kind: Some(allocation.kind),
+            name,
+        })
+    }
+
+    /// The memory of one side of a copy. The driver checks what it knows, and refuses.
+    pub(crate) fn side(&self, address: u64, bytes: u64, on_device: bool) -> Result<Place, Fault> {
+        let known = self.holding(address).is_some_and(|a| !a.freed);
+        if !on_device && !known && address < DEVICE && address != 0 {
+            return Ok(Place {
+                content: address as usize,
+                base: None,
+                kind: None,
+                name: "host".to_owned(),
+            });
+        }
+        self.check(address, bytes).map_err(|fault| Fault {
+            code: code::INVALID_VALUE,
+            corrupts: false,
+            ..fault
+        })
+    }
+}
+
+/// Pages of zeros, which take memory once they are written.
+fn map(bytes: u64) -> Result<usize, Fault> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let length = bytes.max(1) as usize;
+    // SAFETY: a new mapping, at an address that the system chooses.
+    let address = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
+    if address == libc::MAP_FAILED {
+        let why = format!("this machine has no {bytes} B of addresses");
+        return Err(Fault::new(code::OUT_OF_MEMORY, why));
+    }
+    Ok(address as usize)
+}
+
+fn unmap(content: usize, bytes: u64) {
+    if content != 0 {
+        // SAFETY: made by `map` with this length, and given back once.
+        unsafe { libc::munmap(content as *mut libc::c_void, bytes.max(1) as usize) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> (Memory, Names, u64) {
+        let (mut memory, mut names) = (Memory::default(), Names::default());
+        let base = memory
+            .allocate(Kind::Device, 4096, 1, &mut names)
+            .unwrap()
+            .base;
+        (memory, names, base)
+    }
+
+    #[test]
+    fn an_address_is_named_after_its_allocation() {
+        let (mut memory, mut names, d1) = memory();
+        let pinned = memory
+            .allocate(Kind::Pinned, 64, 1, &mut names)
+            .unwrap()
+            .base;
+        assert_eq!(memory.name_of(d1), "d1");
+        assert_eq!(memory.name_of(d1 + 256), "d1+0x100");
+        assert_eq!(memory.name_of(pinned + 4), "pinned1+0x4");
+        assert_eq!(memory.name_of(0), "null");
+        assert_eq!(memory.name_of(&raw const names as u64), "host");
+        assert_eq!(
+            memory.name_of(d1 + (1 << 40)),
+            "an address that no allocation has"
+        );
+        memory.free(d1);
+        assert_eq!(memory.name_of(d1 + 8), "d1+0x8 (freed)");
+    }
+
+    #[test]
+    fn what_a_kernel_must_not_use_is_said() {
+        let (mut memory, names, d1) = memory();
+        assert!(memory.check(d1, 4096).is_ok());
+        assert!(memory.check(d1 + 4095, 1).is_ok());
+        let why = |memory: &Memory, address, bytes| {
+            let fault = memory.check(address, bytes).unwrap_err();
+            assert!(fault.corrupts);
+            fault.why
+        };
+        assert_eq!(
+            why(&memory, d1 + 4, 4096),
+            "4096 B at d1+0x4 end 4 B past d1 of 4096 B"
+        );
+        assert_eq!(
+            why(&memory, d1 + 4096, 4),
+            "d1+0x1000 is used on the device"
+        );
+        let host = &raw const names as u64;
+        assert!(why(&memory, host, 4).starts_with("ordinary memory"));
+        memory.free(d1);
+        assert_eq!(why(&memory, d1, 4), "d1 (freed) is used after it was freed");
+    }
+
+    #[test]
+    fn a_copy_is_refused_and_not_ended() {
+        let (mut memory, names, d1) = memory();
+        let fault = memory.side(d1, 4097, true).unwrap_err();
+        assert_eq!((fault.code, fault.corrupts), (code::INVALID_VALUE, false));
+        assert_eq!(
+            memory.side(&raw const names as u64, 8, false).unwrap().name,
+            "host"
+        );
+        assert!(memory.side(&raw const names as u64, 8, true).is_err());
+        memory.free(d1);
+        assert!(memory.side(d1, 1, true).is_err());
+        assert!(
+            memory
+                .starting_at(d1)
+                .unwrap_err()
+                .why
+                .contains("freed before")
+        );
+        assert!(memory.starting_at(d1 + 4).is_err());
+    }
+
+    #[test]
+    fn pinning_twice_is_refused() {
+        let (mut memory, mut names, _) = memory();
+        let owned = vec![0u8; 4096];
+        let address = owned.as_ptr() as u64;
+        memory.register(address, 4096, 1, &mut names).unwrap();
+        let fault = memory
+            .register(address + 1024, 64, 1, &mut names)
+            .unwrap_err();
+        assert_eq!(fault.code, code::HOST_MEMORY_ALREADY_REGISTERED);
+        assert_eq!(fault.why, "registered1+0x400 is pinned already");
+    }
+}

@@ -1,0 +1,202 @@
+//! Modules and the functions in them.
+
+pub use crate::image::Image;
+
+use crate::fault::{Fault, code};
+use crate::image::Kernel;
+use crate::log;
+use crate::state::{Answer, State, known};
+
+pub(crate) struct Module {
+    pub(crate) context: u64,
+    image: Image,
+}
+
+pub(crate) struct Function {
+    pub(crate) module: u64,
+    pub(crate) kernel: Kernel,
+    /// Bytes of dynamic shared memory that a block may have.
+    pub(crate) dynamic_shared: i32,
+}
+
+/// Numbers of `CUfunction_attribute`.
+const MAX_THREADS: i32 = 0;
+const SHARED_BYTES: i32 = 1;
+const CONST_BYTES: i32 = 2;
+const LOCAL_BYTES: i32 = 3;
+const REGISTERS: i32 = 4;
+const PTX_VERSION: i32 = 5;
+const BINARY_VERSION: i32 = 6;
+const MAX_DYNAMIC_SHARED: i32 = 8;
+
+impl State {
+    pub(crate) fn load_module(&mut self, text: &str) -> Answer<u64> {
+        let context = self.current()?;
+        let image = Image::parse(text).map_err(|why| Fault::new(code::INVALID_IMAGE, why))?;
+        let of = match image.source.as_str() {
+            "" => String::new(),
+            source => format!(" of {source}"),
+        };
+        let kernels: Vec<&str> = image.kernels.iter().map(|k| k.name.as_str()).collect();
+        log::call(format_args!("load the kernels{of}: {}", kernels.join(", ")));
+        let handle = self.handle();
+        self.modules.insert(handle, Module { context, image });
+        Ok(handle)
+    }
+
+    pub(crate) fn unload_module(&mut self, handle: u64) -> Answer {
+        known(&mut self.modules, handle, "module")?;
+        self.modules.remove(&handle);
+        self.functions
+            .retain(|_, function| function.module != handle);
+        Ok(())
+    }
+
+    /// The same handle for the same kernel, whose attributes stay.
+    pub(crate) fn function(&mut self, module: u64, name: &str) -> Answer<u64> {
+        let image = &known(&mut self.modules, module, "module")?.image;
+        let Some(kernel) = image
+            .kernels
+            .iter()
+            .find(|kernel| kernel.name == name)
+            .cloned()
+        else {
+            let why = format!("the module has no kernel {name}");
+            return Err(Fault::new(code::NOT_FOUND, why));
+        };
+        let mut functions = self.functions.iter();
+        let found = functions.find(|(_, f)| f.module == module && f.kernel.name == name);
+        if let Some((&handle, _)) = found {
+            return Ok(handle);
+        }
+        let handle = self.handle();
+        let dynamic_shared = self.description.shared_per_block - kernel.shared as i32;
+        let function = Function {
+            module,
+            kernel,
+            dynamic_shared,
+        };
+        self.functions.insert(handle, function);
+        Ok(handle)
+    }
+
+    pub(crate) fn function_attribute(&mut self, handle: u64, attribute: i32) -> Answer<i32> {
+        let version = self.description.compute_capability;
+        let function = known(&mut self.functions, handle, "function")?;
+        let kernel = &function.kernel;
+        Ok(match attribute {
+            MAX_THREADS => kernel.threads as i32,
+            SHARED_BYTES => kernel.shared as i32,
+            CONST_BYTES => 0,
+            LOCAL_BYTES => kernel.local as i32,
+            REGISTERS => kernel.registers as i32,
+            PTX_VERSION | BINARY_VERSION => 10 * version.0 + version.1,
+            MAX_DYNAMIC_SHARED => function.dynamic_shared,
+            _ => {
+                let why = format!("a function's attribute {attribute} is not known here");
+                return Err(Fault::new(code::INVALID_VALUE, why));
+            }
+        })
+    }
+
+    pub(crate) fn set_function_attribute(
+        &mut self,
+        handle: u64,
+        attribute: i32,
+        value: i32,
+    ) -> Answer {
+        let most = self.description.shared_per_block_optin;
+        let function = known(&mut self.functions, handle, "function")?;
+        let name = &function.kernel.name;
+        if attribute != MAX_DYNAMIC_SHARED {
+            log::call(format_args!(
+                "set attribute {attribute} of {name} to {value}"
+            ));
+            return Ok(());
+        }
+        if value < 0 || value > most - function.kernel.shared as i32 {
+            let why = format!("{name} may not have {value} B of dynamic shared memory");
+            return Err(Fault::new(code::INVALID_VALUE, why));
+        }
+        log::call(format_args!(
+            "let {name} have {value} B of dynamic shared memory"
+        ));
+        function.dynamic_shared = value;
+        Ok(())
+    }
+
+    /// How many blocks fit on a multiprocessor, by threads, registers and shared memory.
+    pub(crate) fn occupancy(&mut self, handle: u64, threads: i32, dynamic: u64) -> Answer<i32> {
+        let description = self.description;
+        let kernel = &known(&mut self.functions, handle, "function")?.kernel;
+        if threads <= 0 || threads > kernel.threads as i32 {
+            let why = format!("{} has no blocks of {threads} threads", kernel.name);
+            return Err(Fault::new(code::INVALID_VALUE, why));
+        }
+        let registers = (kernel.registers.max(1) as i32) * threads;
+        let shared = u64::from(kernel.shared) + dynamic;
+        let by_shared = description.shared_per_multiprocessor as u64 / shared.max(1);
+        Ok((description.threads_per_multiprocessor / threads)
+            .min(description.registers_per_block / registers)
+            .min(i32::try_from(by_shared).unwrap_or(i32::MAX))
+            .min(32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{IMAGE, opened};
+
+    #[test]
+    fn a_kernel_is_found_by_its_name_alone() {
+        let (mut state, _) = opened();
+        let module = state.load_module(IMAGE).unwrap();
+        let k = state.function(module, "k").unwrap();
+        assert_eq!(state.function(module, "k"), Ok(k));
+        let fault = state.function(module, "kk").unwrap_err();
+        assert_eq!(
+            (fault.code, fault.why.as_str()),
+            (500, "the module has no kernel kk")
+        );
+        state.unload_module(module).unwrap();
+        assert!(state.function_attribute(k, REGISTERS).is_err());
+        assert_eq!(
+            state.load_module("no image").unwrap_err().code,
+            code::INVALID_IMAGE
+        );
+    }
+
+    #[test]
+    fn attributes_are_those_of_the_image() {
+        let (mut state, _) = opened();
+        let module = state.load_module(IMAGE).unwrap();
+        let sum = state.function(module, "sum").unwrap();
+        let attribute = |state: &mut State, which| state.function_attribute(sum, which).unwrap();
+        assert_eq!(attribute(&mut state, MAX_THREADS), 256);
+        assert_eq!(attribute(&mut state, REGISTERS), 40);
+        assert_eq!(attribute(&mut state, SHARED_BYTES), 1024);
+        assert_eq!(attribute(&mut state, MAX_DYNAMIC_SHARED), 48 * 1024 - 1024);
+        let most = state.description.shared_per_block_optin - 1024;
+        assert!(
+            state
+                .set_function_attribute(sum, MAX_DYNAMIC_SHARED, most + 1)
+                .is_err()
+        );
+        state
+            .set_function_attribute(sum, MAX_DYNAMIC_SHARED, most)
+            .unwrap();
+        assert_eq!(attribute(&mut state, MAX_DYNAMIC_SHARED), most);
+        assert!(state.function_attribute(sum, 99).is_err());
+    }
+
+    #[test]
+    fn occupancy_follows_from_what_a_block_takes() {
+        let (mut state, _) = opened();
+        let module = state.load_module(IMAGE).unwrap();
+        let sum = state.function(module, "sum").unwrap();
+        assert_eq!(state.occupancy(sum, 256, 0), Ok(6), "40 registers");
+        assert_eq!(state.occupancy(sum, 256, 100 << 10), Ok(2), "shared memory");
+        assert!(state.occupancy(sum, 512, 0).is_err());
+    }
+}

@@ -1,0 +1,21 @@
+//! Names in place of addresses and handles, in the order in which they came about.
+
+use std::collections::HashMap;
+
+/// The next number of each noun.
+#[derive(Default)]
+pub(crate) struct Names(HashMap<&'static str, u32>);
+
+impl Names {
+    /// `d1`, then `d2`, and so on.
+    pub(crate) fn next(&mut self, noun: &'static str) -> String {
+        let number = self.0.entry(noun).or_default();
+        *number += 1;
+        format!("{noun}{number}")
+    }
+
+    /// Begins at 1 again.
+    pub(crate) fn restart(&mut self) {
+        self.0.clear();
+    }
+}

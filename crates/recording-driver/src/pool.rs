@@ -1,0 +1,206 @@
+//! Memory pools: what `cuMemAllocAsync` takes from and gives back to, in stream order.
+
+use crate::fault::{Fault, code};
+use crate::log;
+use crate::memory::Kind;
+use crate::state::{Answer, State, known};
+use crate::work::Work;
+
+/// The driver reserves memory for a pool in pieces of this size.
+const PIECE: u64 = 32 << 20;
+
+pub(crate) struct Pool {
+    pub(crate) name: String,
+    pub(crate) device: i32,
+    /// Whether it belongs to a device, and is never destroyed.
+    pub(crate) is_default: bool,
+    /// Bytes that are kept at a synchronisation.
+    pub(crate) threshold: u64,
+    pub(crate) used: u64,
+    pub(crate) used_high: u64,
+    pub(crate) reserved: u64,
+    pub(crate) reserved_high: u64,
+}
+
+impl State {
+    /// The pool that belongs to a device.
+    pub(crate) fn default_pool(&mut self, device: i32) -> Answer<u64> {
+        self.check_device_number(device)?;
+        let mut pools = self.pools.iter();
+        let found = pools.find(|(_, pool)| pool.is_default && pool.device == device);
+        if let Some((&handle, _)) = found {
+            return Ok(handle);
+        }
+        Ok(self.insert_pool(device, "the default pool".to_owned(), true))
+    }
+
+    pub(crate) fn create_pool(&mut self, device: i32) -> Answer<u64> {
+        self.check_device_number(device)?;
+        let name = self.names.next("pool");
+        log::call(format_args!("create {name}"));
+        Ok(self.insert_pool(device, name, false))
+    }
+
+    fn insert_pool(&mut self, device: i32, name: String, is_default: bool) -> u64 {
+        let handle = self.handle();
+        let pool = Pool {
+            name,
+            device,
+            is_default,
+            threshold: 0,
+            used: 0,
+            used_high: 0,
+            reserved: 0,
+            reserved_high: 0,
+        };
+        self.pools.insert(handle, pool);
+        handle
+    }
+
+    pub(crate) fn destroy_pool(&mut self, handle: u64) -> Answer {
+        let pool = known(&mut self.pools, handle, "memory pool")?;
+        if pool.used > 0 {
+            let why = format!("{} still holds {} B in use", pool.name, pool.used);
+            return Err(Fault::new(code::INVALID_VALUE, why));
+        }
+        log::call(format_args!("destroy {}", pool.name));
+        self.pools.remove(&handle);
+        Ok(())
+    }
+
+    /// Enqueues an allocation of `bytes` bytes.
+    pub(crate) fn allocate_async(&mut self, pool: u64, bytes: u64, stream: u64) -> Answer<u64> {
+        let stream = self.usable_stream(stream)?;
+        if self.streams[&stream].capture.is_some() {
+            let why = "an allocation in a capture makes a graph node that is not modelled here";
+            return Err(Fault::new(code::NOT_SUPPORTED, why));
+        }
+        let context = self.streams[&stream].context;
+        let held = known(&mut self.pools, pool, "memory pool")?;
+        let needed = (held.used + bytes).next_multiple_of(PIECE);
+        let (device, more) = (held.device, needed.saturating_sub(held.reserved));
+        self.check_room(device, more.min(bytes))?;
+        let allocation = self
+            .memory
+            .allocate(Kind::Pool(pool), bytes, context, &mut self.names)?;
+        let (base, name) = (allocation.base, allocation.name.clone());
+        let pool = known(&mut self.pools, pool, "memory pool")?;
+        pool.used += bytes;
+        pool.used_high = pool.used_high.max(pool.used);
+        pool.reserved = pool.reserved.max(needed);
+        pool.reserved_high = pool.reserved_high.max(pool.reserved);
+        let from = if pool.is_default {
+            String::new()
+        } else {
+            format!(" from {}", pool.name)
+        };
+        let on = &self.streams[&stream].name;
+        log::call(format_args!("allocate {name} {bytes} B{from} on {on}"));
+        Ok(base)
+    }
+
+    /// Enqueues that memory is given back to its pool. No later call may use it.
+    pub(crate) fn free_async(&mut self, address: u64, stream: u64) -> Answer {
+        let stream = self.usable_stream(stream)?;
+        let allocation = self.memory.starting_at(address)?;
+        let (name, kind) = (allocation.name.clone(), allocation.kind);
+        if !matches!(kind, Kind::Pool(_) | Kind::Device) {
+            let why = format!("{name} was not allocated by cuMemAllocAsync");
+            return Err(Fault::new(code::INVALID_VALUE, why));
+        }
+        if self.streams[&stream].capture.is_some() {
+            let why = format!("{name} was not allocated in the capture that is to free it");
+            return Err(self.spoil_capture(stream, code::INVALID_VALUE, &why));
+        }
+        self.memory.free(address);
+        self.enqueue(stream, Work::Free(address), |on| {
+            format!("free {name} on {on}")
+        })
+    }
+
+    /// What happens to a freed allocation when its stream gets there.
+    pub(crate) fn give_back(&mut self, base: u64) {
+        let Some(allocation) = self.memory.get_mut(base) else {
+            return;
+        };
+        if let Kind::Pool(pool) = allocation.kind
+            && let Some(pool) = self.pools.get_mut(&pool)
+        {
+            pool.used = pool.used.saturating_sub(allocation.bytes);
+        }
+        self.memory.release(base);
+    }
+
+    /// What pools do when the host has waited: they keep no more than their threshold.
+    pub(crate) fn trim_pools(&mut self) {
+        for pool in self.pools.values_mut() {
+            let keep = pool.used.next_multiple_of(PIECE);
+            if pool.reserved > pool.threshold.max(keep) {
+                pool.reserved = keep.max(pool.threshold.next_multiple_of(PIECE));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::opened;
+
+    #[test]
+    fn memory_goes_back_in_stream_order_and_the_pool_keeps_it() {
+        let (mut state, _) = opened();
+        let pool = state.default_pool(0).unwrap();
+        state.pools.get_mut(&pool).unwrap().threshold = u64::MAX;
+        let stream = state.create_stream(true).unwrap();
+        let d1 = state.allocate_async(pool, 1 << 20, stream).unwrap();
+        state.free_async(d1, stream).unwrap();
+        assert_eq!(state.pools[&pool].used, 1 << 20);
+        assert!(
+            state.memory.check(d1, 4).is_err(),
+            "freed for whoever calls"
+        );
+        state.synchronize_stream(stream).unwrap();
+        assert_eq!(
+            (state.pools[&pool].used, state.pools[&pool].reserved),
+            (0, PIECE)
+        );
+        state.pools.get_mut(&pool).unwrap().threshold = 0;
+        state.synchronize_stream(stream).unwrap();
+        assert_eq!(state.pools[&pool].reserved, 0);
+        assert_eq!(state.pools[&pool].reserved_high, PIECE);
+    }
+
+    #[test]
+    fn more_than_there_is_is_out_of_memory() {
+        let (mut state, _) = opened();
+        let pool = state.default_pool(0).unwrap();
+        let stream = state.create_stream(true).unwrap();
+        let all = state.description.memory_bytes;
+        let fault = state.allocate_async(pool, all, stream).unwrap_err();
+        assert_eq!(fault.code, code::OUT_OF_MEMORY);
+        let most = all - state.taken(0);
+        state.allocate(most).unwrap();
+        assert_eq!(state.allocate(1).unwrap_err().code, code::OUT_OF_MEMORY);
+    }
+
+    #[test]
+    fn a_pool_that_is_used_is_not_destroyed() {
+        let (mut state, _) = opened();
+        let pool = state.create_pool(0).unwrap();
+        let stream = state.create_stream(true).unwrap();
+        let d1 = state.allocate_async(pool, 64, stream).unwrap();
+        assert!(
+            state
+                .destroy_pool(pool)
+                .unwrap_err()
+                .why
+                .contains("pool1 still holds 64 B")
+        );
+        state.free_async(d1, stream).unwrap();
+        assert!(state.free_async(d1, stream).is_err(), "freed twice");
+        state.synchronize_stream(stream).unwrap();
+        state.destroy_pool(pool).unwrap();
+        assert!(state.destroy_pool(pool).is_err());
+    }
+}

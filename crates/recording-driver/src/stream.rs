@@ -1,0 +1,332 @@
+//! Streams: queues of work that runs, in order, once somebody waits for it or asks.
+//!
+//! As late as possible is what shows a missing wait: a host that reads too early reads what was
+//! there before.
+
+use std::collections::VecDeque;
+
+use crate::capture::Place as CapturePlace;
+use crate::clock::Time;
+use crate::fault::{Fault, code};
+use crate::log;
+use crate::state::{self, Answer, State, known, refused};
+use crate::work::{Ran, Work};
+
+pub use crate::work::Effect;
+
+/// What callers write for the legacy default stream.
+const LEGACY: [u64; 2] = [0, 1];
+
+pub(crate) struct Stream {
+    pub(crate) name: String,
+    pub(crate) context: u64,
+    /// Whether it pays no attention to the legacy default stream.
+    pub(crate) non_blocking: bool,
+    /// Whether it is that stream.
+    pub(crate) is_legacy: bool,
+    /// When each was enqueued, and what it is.
+    queue: VecDeque<(Time, Work)>,
+    /// When what ran last has ended.
+    pub(crate) time: Time,
+    pub(crate) capture: Option<CapturePlace>,
+}
+
+/// Puts a library's kernel into a stream, or into the capture that the stream is in. `text` says
+/// what it is, such as `cuBLAS sgemm 64x64x64 d1 d2 -> d3`; it takes as long as `flop` operations
+/// take at the device's stated rate, and then `effect` happens (which must not call back into this
+/// crate). Returns the driver's error, 0 without one.
+pub fn library_call(stream: u64, text: String, flop: f64, effect: Option<Effect>) -> i32 {
+    let mut state = state::lock();
+    if let Some(code) = state.lost {
+        return code;
+    }
+    let answer = state.usable_stream(stream).and_then(|stream| {
+        let work = Work::Library { flop, effect };
+        state.clock.host += state.description.launch_ns;
+        state.enqueue(stream, work, |on| format!("{text} on {on}"))
+    });
+    drop(state);
+    answer.map_or_else(|fault| refused("a library's kernel", &fault), |()| 0)
+}
+
+impl State {
+    pub(crate) fn create_stream(&mut self, non_blocking: bool) -> Answer<u64> {
+        let context = self.current()?;
+        let name = self.names.next("s");
+        log::call(format_args!("create {name}"));
+        Ok(self.insert_stream(context, name, non_blocking))
+    }
+
+    fn insert_stream(&mut self, context: u64, name: String, non_blocking: bool) -> u64 {
+        let handle = self.handle();
+        let stream = Stream {
+            name,
+            context,
+            non_blocking,
+            is_legacy: false,
+            queue: VecDeque::new(),
+            time: 0,
+            capture: None,
+        };
+        self.streams.insert(handle, stream);
+        handle
+    }
+
+    pub(crate) fn destroy_stream(&mut self, handle: u64) -> Answer {
+        known(&mut self.streams, handle, "stream")?;
+        self.finish(handle);
+        let stream = self.streams.remove(&handle).expect("known");
+        log::call(format_args!("destroy {}", stream.name));
+        if let Some(place) = stream.capture {
+            self.captures.remove(&place.capture);
+        }
+        Ok(())
+    }
+
+    /// The handle of a stream that this thread may put work into: of the current context, the legacy
+    /// default stream for 0.
+    pub(crate) fn usable_stream(&mut self, handle: u64) -> Answer<u64> {
+        let current = self.current()?;
+        if LEGACY.contains(&handle) {
+            return Ok(self.legacy(current));
+        }
+        let stream = known(&mut self.streams, handle, "stream")?;
+        if stream.context != current {
+            let why = format!("{} is of another context than the current one", stream.name);
+            return Err(Fault::new(code::INVALID_HANDLE, why));
+        }
+        Ok(handle)
+    }
+
+    /// The legacy default stream of a context.
+    fn legacy(&mut self, context: u64) -> u64 {
+        let mut streams = self.streams.iter();
+        if let Some((&handle, _)) = streams.find(|(_, s)| s.context == context && s.is_legacy) {
+            return handle;
+        }
+        let handle = self.insert_stream(context, "the default stream".to_owned(), false);
+        self.streams
+            .entry(handle)
+            .and_modify(|s| s.is_legacy = true);
+        handle
+    }
+
+    /// Puts work at a stream's end, or into the capture that it is in. `text` gets the stream's name.
+    pub(crate) fn enqueue(
+        &mut self,
+        handle: u64,
+        work: Work,
+        text: impl FnOnce(&str) -> String,
+    ) -> Answer {
+        let stream = known(&mut self.streams, handle, "stream")?;
+        if stream.capture.is_some() {
+            return self.add_node(handle, work, text);
+        }
+        if log::enabled() {
+            log::call(text(&stream.name));
+        }
+        if stream.is_legacy {
+            self.check_no_capture("work on the default stream")?;
+            self.finish_blocking_streams(handle);
+        }
+        // A full queue holds the host up until its first piece of work is done, gate or not.
+        while self.streams[&handle].queue.len() >= self.description.queue_depth {
+            self.run_next(handle, true);
+            let time = self.streams[&handle].time;
+            self.clock.wait_until(time);
+        }
+        let now = self.clock.host;
+        let stream = self.streams.get_mut(&handle).expect("known");
+        stream.queue.push_back((now, work));
+        if stream.is_legacy {
+            self.finish(handle);
+        }
+        Ok(())
+    }
+
+    /// Runs the first piece of work of a stream. A gate that is closed stays, unless it is `forced`:
+    /// then the time passes after which it opens by itself.
+    fn run_next(&mut self, handle: u64, forced: bool) -> Ran {
+        let Some(stream) = self.streams.get_mut(&handle) else {
+            return Ran::Nothing;
+        };
+        let Some((enqueued, work)) = stream.queue.pop_front() else {
+            return Ran::Nothing;
+        };
+        let start = enqueued.max(stream.time);
+        if let Work::Wait(record) = &work {
+            while !record.is_done() {
+                match self.run_next(record.stream, forced) {
+                    Ran::Something => {}
+                    Ran::Nothing => break,
+                    Ran::Blocked => {
+                        self.put_back(handle, enqueued, work);
+                        return Ran::Blocked;
+                    }
+                }
+            }
+        }
+        match self.run(&work, start, forced) {
+            Some(end) => {
+                self.streams.get_mut(&handle).expect("it had work").time = end;
+                Ran::Something
+            }
+            None => {
+                self.put_back(handle, enqueued, work);
+                Ran::Blocked
+            }
+        }
+    }
+
+    fn put_back(&mut self, handle: u64, enqueued: Time, work: Work) {
+        let stream = self.streams.get_mut(&handle).expect("it had work");
+        stream.queue.push_front((enqueued, work));
+    }
+
+    /// Runs what can run without the host waiting. Whether the stream is idle then.
+    pub(crate) fn advance(&mut self, handle: u64) -> bool {
+        loop {
+            match self.run_next(handle, false) {
+                Ran::Something => {}
+                Ran::Nothing => return true,
+                Ran::Blocked => return false,
+            }
+        }
+    }
+
+    /// Runs everything, gates by their time-out.
+    pub(crate) fn finish(&mut self, handle: u64) {
+        loop {
+            // A gate is forced only where nothing else can go on.
+            if self.advance(handle) {
+                return;
+            }
+            self.run_next(handle, true);
+        }
+    }
+
+    /// Runs a stream until a record of an event is done.
+    pub(crate) fn finish_until(&mut self, stream: u64, done: impl Fn() -> bool) {
+        while !done() {
+            match self.run_next(stream, false) {
+                Ran::Something => {}
+                Ran::Blocked => drop(self.run_next(stream, true)),
+                Ran::Nothing => return,
+            }
+        }
+    }
+
+    fn finish_blocking_streams(&mut self, legacy: u64) {
+        let context = self.streams[&legacy].context;
+        let blocking = self.streams.iter();
+        let blocking = blocking.filter(|(_, s)| s.context == context && !s.non_blocking);
+        for handle in blocking.map(|(&handle, _)| handle).collect::<Vec<_>>() {
+            self.finish(handle);
+            let ended = self.streams[&handle].time;
+            let legacy = self.streams.get_mut(&legacy).expect("the caller's");
+            legacy.time = legacy.time.max(ended);
+        }
+    }
+
+    pub(crate) fn synchronize_stream(&mut self, handle: u64) -> Answer {
+        let handle = self.usable_stream(handle)?;
+        let stream = &self.streams[&handle];
+        log::call(format_args!("wait for {}", stream.name));
+        if stream.capture.is_some() {
+            let why = "the host waits for a stream that is being captured";
+            return Err(self.spoil_capture(handle, code::CAPTURE_UNSUPPORTED, why));
+        }
+        self.finish(handle);
+        let ended = self.streams[&handle].time;
+        self.clock.wait_until(ended);
+        self.trim_pools();
+        Ok(())
+    }
+
+    /// Runs everything that is in a context, and lets the host wait for it.
+    pub(crate) fn synchronize_context(&mut self, context: u64) {
+        let streams = self.streams.iter().filter(|(_, s)| s.context == context);
+        for handle in streams.map(|(&handle, _)| handle).collect::<Vec<_>>() {
+            self.finish(handle);
+            let ended = self.streams[&handle].time;
+            self.clock.wait_until(ended);
+        }
+        self.trim_pools();
+    }
+
+    pub(crate) fn query_stream(&mut self, handle: u64) -> Answer {
+        let handle = self.usable_stream(handle)?;
+        if self.streams[&handle].capture.is_some() {
+            let why = "a stream that is being captured is asked whether it is idle";
+            return Err(self.spoil_capture(handle, code::CAPTURE_UNSUPPORTED, why));
+        }
+        match self.advance(handle) {
+            true => Ok(()),
+            false => Err(Fault::new(code::NOT_READY, "the stream still works")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context;
+    use crate::testing::{launched, opened, opened_two};
+
+    #[test]
+    fn work_runs_when_the_host_waits_and_not_before() {
+        let (mut state, _) = opened();
+        let stream = state.create_stream(true).unwrap();
+        let d1 = state.allocate(16).unwrap();
+        state.set(d1, 0x0101_0101, 4, 4, stream).unwrap();
+        let content = state.memory.check(d1, 16).unwrap().content as *const u32;
+        // SAFETY: the content of d1, which is alive.
+        assert_eq!(unsafe { content.read_volatile() }, 0);
+        state.synchronize_stream(stream).unwrap();
+        // SAFETY: as above.
+        assert_eq!(unsafe { content.read_volatile() }, 0x0101_0101);
+    }
+
+    #[test]
+    fn a_queue_that_is_full_holds_the_host_up() {
+        let (mut state, _) = opened();
+        let stream = state.create_stream(true).unwrap();
+        for _ in 0..state.description.queue_depth {
+            launched(&mut state, stream);
+        }
+        assert_eq!(state.streams[&stream].time, 0, "nothing has run");
+        launched(&mut state, stream);
+        assert!(state.streams[&stream].time > 0, "one has");
+    }
+
+    #[test]
+    fn a_stream_of_another_context_is_refused() {
+        let (mut state, [one, other]) = opened_two();
+        let stream = state.create_stream(true).unwrap();
+        context::set_current(other);
+        let fault = state.synchronize_stream(stream).unwrap_err();
+        assert_eq!(fault.code, code::INVALID_HANDLE);
+        assert_eq!(fault.why, "s1 is of another context than the current one");
+        context::set_current(one);
+        state.synchronize_stream(stream).unwrap();
+        state.destroy_stream(stream).unwrap();
+        assert!(
+            state
+                .synchronize_stream(stream)
+                .unwrap_err()
+                .why
+                .contains("destroyed")
+        );
+    }
+
+    #[test]
+    fn the_default_stream_waits_for_those_that_block() {
+        let (mut state, _) = opened();
+        let blocking = state.create_stream(false).unwrap();
+        launched(&mut state, blocking);
+        let d1 = state.allocate(4).unwrap();
+        state.set(d1, 1, 4, 1, 0).unwrap();
+        assert!(state.query_stream(blocking).is_ok());
+        assert!(state.streams[&blocking].time > 0, "it has run");
+    }
+}

@@ -1,0 +1,82 @@
+//! What several tests of this crate begin with.
+
+use crate::context;
+use crate::device::{Description, description};
+use crate::launch::Shape;
+use crate::state::State;
+
+/// Two kernels.
+pub(crate) const IMAGE: &str = "\
+crossover-image
+source test.cu
+kernel k registers 16 shared 0 local 0 threads 1024
+kernel sum registers 40 shared 1024 local 0 threads 256
+param x 8 float *
+param factor 4 float
+param n 4 int
+end
+";
+
+fn with(description: Description) -> State {
+    State::new(Box::leak(Box::new(description)))
+}
+
+/// A driver whose context is current on this thread.
+pub(crate) fn opened() -> (State, u64) {
+    let mut state = with(description().clone());
+    let context = state.retain(0).unwrap();
+    context::set_current(context);
+    (state, context)
+}
+
+/// The same, and its times do not vary.
+pub(crate) fn exact() -> (State, u64) {
+    let mut state = with(Description {
+        variation_ppm: 0,
+        ..description().clone()
+    });
+    let context = state.retain(0).unwrap();
+    context::set_current(context);
+    (state, context)
+}
+
+/// A driver of two devices with a context each, of which the first is current.
+pub(crate) fn opened_two() -> (State, [u64; 2]) {
+    let mut state = with(Description {
+        devices: 2,
+        ..description().clone()
+    });
+    let contexts = [state.retain(0).unwrap(), state.retain(1).unwrap()];
+    context::set_current(contexts[0]);
+    (state, contexts)
+}
+
+const ONE: Shape = Shape {
+    grid: [1; 3],
+    block: [1; 3],
+    shared: 0,
+    programmatic: false,
+    cluster: None,
+};
+
+/// Launches a kernel without parameters.
+pub(crate) fn launched(state: &mut State, stream: u64) {
+    let loaded = state.functions.iter().find(|(_, f)| f.kernel.name == "k");
+    let function = loaded.map(|(&handle, _)| handle).unwrap_or_else(|| {
+        let module = state.load_module(IMAGE).unwrap();
+        state.function(module, "k").unwrap()
+    });
+    // SAFETY: the kernel has no parameters.
+    unsafe { state.launch(function, ONE, stream, std::ptr::null()) }.unwrap();
+}
+
+/// Closes the gate of the timing crate.
+pub(crate) fn launch_gate(state: &mut State, stream: u64, words: u64, timeout: u64) {
+    let module = state
+        .load_module(include_str!("../../../timing/src/gate.ptx"))
+        .unwrap();
+    let gate = state.function(module, "crossover_gate").unwrap();
+    let arguments = [(&raw const words).cast::<u8>(), (&raw const timeout).cast()];
+    // SAFETY: the two arguments that the gate has.
+    unsafe { state.launch(gate, ONE, stream, arguments.as_ptr()) }.unwrap();
+}

@@ -8,6 +8,7 @@ pub(crate) mod gpu;
 pub mod graph;
 pub mod kernel;
 pub mod libraries;
+pub(crate) mod recorded;
 mod resources;
 
 pub use absence::Absence;

@@ -5,7 +5,7 @@ use std::fs;
 use cudarc::driver::{result, sys};
 
 use crate::device::absence::Absence;
-use crate::device::libraries;
+use crate::device::{libraries, recorded};
 use crate::machine::commit;
 use crate::machine::cpu;
 use crate::machine::disturbances::{self, Surroundings};
@@ -75,6 +75,7 @@ fn gpu_info(device: &DeviceProperties, monitor: Option<&Monitor>) -> GpuInfo {
         power_limit_default_w,
         temperature_c: monitor.and_then(Monitor::temperature_c),
         mig: monitor.and_then(Monitor::mig),
+        recorded: recorded::recorded(),
     }
 }
 

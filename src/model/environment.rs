@@ -25,6 +25,13 @@ pub struct Environment {
     pub disturbances: Vec<String>,
 }
 
+impl Environment {
+    /// Whether the GPU was [recorded](GpuInfo::recorded).
+    pub(crate) fn recorded(&self) -> bool {
+        self.gpu.as_ref().is_some_and(|gpu| gpu.recorded)
+    }
+}
+
 /// The processor of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -92,6 +99,10 @@ pub struct GpuInfo {
     pub temperature_c: Option<u32>,
     /// Whether MIG mode is on; `None` on a device without it.
     pub mig: Option<bool>,
+    /// Whether a driver that records calls and executes nothing stood in for the device's own, as in
+    /// tests: then no time on the device is a measurement, and no output was verified.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recorded: bool,
 }
 
 /// A PCIe link.

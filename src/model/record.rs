@@ -36,8 +36,9 @@ pub struct Sidecar {
     pub cost: Cost,
     /// What the implementation does, and how.
     pub role: Role,
-    /// Result of the check against float64; `None` where nothing is computed, and where
-    /// `crossover ab` had an earlier process of the same executable verify.
+    /// Result of the check against float64; `None` where nothing is computed, where
+    /// `crossover ab` had an earlier process of the same executable verify, and where the device was
+    /// [recorded](crate::model::GpuInfo::recorded).
     pub verified: Option<Verified>,
     /// State of the GPU; `None` on the CPU, without NVML, and where the routine recorded its own
     /// telemetry.

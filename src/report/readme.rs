@@ -13,6 +13,7 @@ use crate::report::assemble::{self, Assembled, Options, ReportError};
 use crate::report::beside::day;
 use crate::report::page::group::Section;
 use crate::results::files::{self, FileError};
+use crate::results::machine::Machine;
 
 /// Line after which the results stand.
 pub(crate) const BEGIN: &str = "<!-- crossover:begin -->";
@@ -44,6 +45,14 @@ pub(crate) enum ReadmeError {
         /// The README.
         path: PathBuf,
     },
+    /// Results of a device that executed nothing.
+    #[error(
+        "the results of {machine} were recorded, not measured: a driver that executes nothing stood in for the GPU's; run `cargo bench` on a GPU"
+    )]
+    Recorded {
+        /// The machine.
+        machine: String,
+    },
     /// A file could not be written.
     #[error(transparent)]
     Write(#[from] FileError),
@@ -57,6 +66,13 @@ pub(crate) fn refresh(
     options: &Options,
 ) -> Result<(), ReadmeError> {
     let report = assemble::alone(root, out, options)?;
+    let recorded =
+        |machine: &&Machine| (machine.runs.iter()).any(|(run, _)| run.environment.recorded());
+    if let Some(machine) = report.machines().find(recorded) {
+        return Err(ReadmeError::Recorded {
+            machine: machine.name.clone(),
+        });
+    }
     let text = fs::read_to_string(readme).map_err(|source| ReadmeError::Read {
         path: readme.into(),
         source,

@@ -50,6 +50,11 @@ pub(crate) enum ExportError {
         /// What was left out first, and why.
         reason: String,
     },
+    /// Results of a device that executed nothing are nobody's reference.
+    #[error(
+        "run {0} was recorded, not measured: a driver that executes nothing stood in for the GPU's; remove its results and run `cargo bench` on a GPU"
+    )]
+    Recorded(String),
     /// A file could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -64,6 +69,10 @@ pub(crate) enum ExportError {
 pub(crate) fn export(root: &Path, destination: &Path) -> Result<Exported, ExportError> {
     if fs::read_dir(destination).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(ExportError::NotEmpty(destination.into()));
+    }
+    let (recorded, _) = runs::read_all(root);
+    if let Some(run) = recorded.into_iter().find(|run| run.environment.recorded()) {
+        return Err(ExportError::Recorded(run.run));
     }
     let to = destination.join("criterion");
     let mut exported = Exported::default();

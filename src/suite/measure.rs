@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput};
 
+use crate::device::recorded;
 use crate::machine::monitor::watch::Watch;
 use crate::model::cost::Cost;
 use crate::model::record::{SCHEMA, Sidecar};
@@ -111,7 +112,7 @@ impl Measuring<'_> {
         let set_up = || -> Result<_, Missing> {
             let mut routine = self.make(bench, problem())?;
             match self.verifies() {
-                true => self.verify(&mut *routine).map(drop)?,
+                true => self.verify(bench, &mut *routine).map(drop)?,
                 false => self.run_once(&mut *routine)?,
             }
             let sampling = self.plan(bench, pace, &mut *routine)?;
@@ -236,7 +237,7 @@ impl Measuring<'_> {
         // Once more after the last sample: a routine that went wrong under load, or after
         // the first run, was not worth timing.
         let verified = match self.verifies() {
-            true => Some(catch_panic(|| self.verify(routine)).map_err(failed)??),
+            true => catch_panic(|| self.verify(bench, routine)).map_err(failed)??,
             false => None,
         };
         if self.arguments.saves {
@@ -275,7 +276,7 @@ impl Measuring<'_> {
     /// Verifies an implementation on inputs that are never timed.
     fn verify_on<W: Workload>(&self, bench: &Bench<'_, W>, problem: &Rc<W>) -> Result<(), Missing> {
         let mut routine = self.make(bench, problem)?;
-        match self.verify(&mut *routine) {
+        match self.verify(bench, &mut *routine) {
             Err(Missing::Failed { text, context_lost }) => Err(Missing::Failed {
                 text: format!("on edge cases: {text}"),
                 context_lost,
@@ -299,11 +300,17 @@ impl Measuring<'_> {
     }
 
     /// Runs once, from restored state and on a poisoned output, and compares with the reference.
-    fn verify(&self, routine: &mut dyn Routine) -> Result<Verified, Missing> {
+    /// `None` where no device has computed what was compared.
+    fn verify<W>(
+        &self,
+        bench: &Bench<'_, W>,
+        routine: &mut dyn Routine,
+    ) -> Result<Option<Verified>, Missing> {
         self.run_once(routine)?;
         let verified = routine.check()?;
-        match verified.failure() {
-            None => Ok(verified),
+        let on_gpu = bench.row.is_gpu();
+        match recorded::failure(&verified, on_gpu) {
+            None => Ok(Some(verified).filter(|_| !(on_gpu && recorded::recorded()))),
             Some(wrong) => Err(Missing::Failed {
                 text: format!("{wrong}; it is not timed"),
                 context_lost: false,
@@ -521,6 +528,10 @@ impl Measuring<'_> {
         routine: &dyn Routine,
         verified: Option<Verified>,
     ) -> Sidecar {
+        let mut notes = routine.notes();
+        if bench.row.is_gpu() && recorded::recorded() {
+            notes.push("recorded, not measured".to_owned());
+        }
         Sidecar {
             schema: SCHEMA,
             id: bench.id.to_owned(),
@@ -539,7 +550,7 @@ impl Measuring<'_> {
             unsteady: None,
             extra: BTreeMap::new(),
             choices: calibrate::take_recent(),
-            notes: routine.notes(),
+            notes,
             run: self.journal.run().to_owned(),
         }
     }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use crate::device::absence::Absence;
 use crate::device::gpu::Gpu;
 use crate::device::kernel::CompileError;
+use crate::device::recorded;
 use crate::model::id::{self, Device};
 use crate::model::topic::Truth;
 use crate::suite::group::{Group, Implementation, Make};
@@ -38,7 +39,7 @@ impl<W: Workload> Group<W> {
             let outcome = make(row, &problem, gpu).and_then(|mut routine| {
                 let gpu = gpu.filter(|_| row.is_gpu());
                 match routine.time(1).transpose()? {
-                    Some(first) => self.timed_itself(&mut *routine, size, first),
+                    Some(first) => self.timed_itself(row, &mut *routine, size, first),
                     None => written(&mut *routine, gpu.map(|gpu| &**gpu)),
                 }
             });
@@ -55,6 +56,7 @@ impl<W: Workload> Group<W> {
     /// sample must be a time, and none shorter than a known duration.
     fn timed_itself(
         &self,
+        row: &Implementation<W>,
         routine: &mut dyn Routine,
         size: u64,
         first: f64,
@@ -70,7 +72,7 @@ impl<W: Workload> Group<W> {
                 return Err(format!("it took {ns} ns").into());
             }
         }
-        passes(routine)
+        passes(routine, row.is_gpu())
     }
 
     /// Contradictions in what the group declares, in sentences.
@@ -146,7 +148,7 @@ fn written(routine: &mut dyn Routine, gpu: Option<&Gpu>) -> Result<(), RoutineEr
             routine.run()?;
         }
         wait()?;
-        passes(routine)?;
+        passes(routine, gpu.is_some())?;
     }
     match gpu.map(|gpu| gpu.context().check_err()) {
         Some(Err(error)) => Err(format!("an earlier call failed: {error}").into()),
@@ -162,12 +164,12 @@ fn occupy(gpu: &Gpu) -> Result<(), RoutineError> {
     Ok(unsafe { spin.launch(gpu.stream()) }?)
 }
 
-/// Compares with float64.
+/// Compares with float64 what the CPU, or the GPU, has computed.
 ///
 /// # Errors
 /// An output that cannot be read, and a wrong one.
-pub(super) fn passes(routine: &mut dyn Routine) -> Result<(), RoutineError> {
-    match routine.check()?.failure() {
+pub(super) fn passes(routine: &mut dyn Routine, on_gpu: bool) -> Result<(), RoutineError> {
+    match recorded::failure(&routine.check()?, on_gpu) {
         None => Ok(()),
         Some(wrong) => Err(wrong.into()),
     }

@@ -118,7 +118,7 @@ impl TakingTurns {
         if verify {
             let named =
                 |error: RoutineError| format!("{}: {}", side.function, with_causes(&*error));
-            passes(&mut *side.routine).map_err(named)?;
+            passes(&mut *side.routine, side.launches > 0).map_err(named)?;
         }
         // Until a measurement is long enough to be trusted.
         loop {

@@ -9,6 +9,7 @@ use cudarc::driver::{CudaEvent, sys};
 use crate::device::calls::record;
 use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
+use crate::device::recorded;
 use crate::machine::Monitor;
 use crate::machine::monitor::reading::Source as _;
 use crate::model::telemetry::Telemetry;
@@ -151,7 +152,7 @@ fn verified(gpu: &Gpu, product: &mut dyn Routine) -> Result<Verified, RoutineErr
     product.run()?;
     gpu.synchronize()?;
     let verified = product.check()?;
-    match verified.failure() {
+    match recorded::failure(&verified, true) {
         None => Ok(verified),
         Some(wrong) => Err(wrong.into()),
     }

@@ -19,7 +19,7 @@ use crate::{fault, log};
 
 /// Names a file that gets, when the process ends, how often each function was called: a line
 /// `function count` each. From it a test knows which faults there can be.
-pub const CALLS: &str = "CROSSOVER_DRIVER_CALLS";
+pub const CALLS: &str = "RECORDING_DRIVER_CALLS";
 
 /// # Safety
 /// `text` is a string of C.

@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::OnceLock;
 
 /// Names the description: `h200`, `t4`, `little_memory`, or the path of a file. `h200` without it.
-pub const DEVICE: &str = "CROSSOVER_DRIVER_DEVICE";
+pub const DEVICE: &str = "RECORDING_DRIVER_DEVICE";
 
 /// How much the times of the virtual clock vary, in millionths, in place of the description's own.
 /// With 0 every kernel takes exactly its time, and every sample of Criterion is the same.
-pub const VARIATION: &str = "CROSSOVER_DRIVER_VARIATION";
+pub const VARIATION: &str = "RECORDING_DRIVER_VARIATION";
 
 macro_rules! description {
     ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {

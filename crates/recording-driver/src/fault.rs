@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 /// Names a test's faults: `cuMemAllocAsync:3:2` lets the third call of that function return error 2.
 /// Several are separated by commas; `*` as the number means every call, `%5` each fifth one. A
 /// fourth part, `cuLaunchKernel:1:719:iteration`, counts only calls after the mark of that name.
-pub const FAULTS: &str = "CROSSOVER_DRIVER_FAULTS";
+pub const FAULTS: &str = "RECORDING_DRIVER_FAULTS";
 
 /// Errors of the driver that this crate returns, with the driver's numbers.
 #[allow(missing_docs)]

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::sync::OnceLock;
 
 /// Names the file that lines are appended to. Without it nothing is written.
-pub const LOG: &str = "CROSSOVER_DRIVER_LOG";
+pub const LOG: &str = "RECORDING_DRIVER_LOG";
 
 thread_local! {
     static CAUGHT: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };

@@ -1,0 +1,109 @@
+//! Starting this executable again with the recording driver in place of NVIDIA's libraries, and
+//! talking to it there.
+
+use std::collections::BTreeMap;
+use std::ffi::{CString, c_char};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crossover::timing::cudarc::driver::sys;
+use tempfile::TempDir;
+
+/// The names that cudarc and nvml-wrapper look for first.
+const LIBRARIES: [&str; 6] = [
+    "libcuda.so",
+    "libcuda.so.1",
+    "libcublas.so",
+    "libcublasLt.so",
+    "libnvrtc.so",
+    "libnvidia-ml.so",
+];
+
+/// Says what a process that was started again is to do.
+pub(crate) const TASK: &str = "RECORDED_TASK";
+
+/// A folder in which every library of CUDA is the recording driver, and the log of the processes
+/// that use it.
+pub(crate) struct StandIn {
+    folder: TempDir,
+}
+
+impl StandIn {
+    pub(crate) fn new() -> Self {
+        // The shared library lies beside the tests of its own package.
+        let here = std::env::current_exe().expect("this executable has a path");
+        let built = here.with_file_name("libcrossover_recording_driver.so");
+        let folder = tempfile::tempdir().expect("a folder of its own");
+        for name in LIBRARIES {
+            symlink(&built, folder.path().join(name)).expect("a link in a new folder");
+        }
+        Self { folder }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("log")
+    }
+
+    /// This executable again, with `task` to do on `device`.
+    pub(crate) fn command(&self, task: &str, device: &str) -> Command {
+        let mut command = Command::new(std::env::current_exe().expect("as above"));
+        command
+            .env(TASK, task)
+            .env("LD_LIBRARY_PATH", self.folder.path())
+            .env("RECORDING_DRIVER_DEVICE", device)
+            .env("CRITERION_HOME", self.folder.path().join("criterion"))
+            .env("CROSSOVER_PROFILE", "quick");
+        command
+    }
+
+    /// The same, and every call is written down.
+    pub(crate) fn logged(&self, task: &str, device: &str) -> Command {
+        let mut command = self.command(task, device);
+        command.env("RECORDING_DRIVER_LOG", self.log());
+        command
+    }
+
+    /// What was written down, by the marks that it stands after.
+    pub(crate) fn phases(&self) -> BTreeMap<String, Vec<String>> {
+        let text = std::fs::read_to_string(self.log()).expect("the process has written it");
+        let mut phases: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut at = String::new();
+        for line in text.lines() {
+            match line.strip_prefix("== ") {
+                Some(mark) => mark.clone_into(&mut at),
+                None => phases.entry(at.clone()).or_default().push(line.to_owned()),
+            }
+        }
+        phases
+    }
+}
+
+/// Runs a command that is to end with `code`, and returns what it said.
+pub(crate) fn expect(command: &mut Command, code: i32) -> String {
+    let output = command.output().expect("this executable runs");
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    said
+}
+
+pub(crate) fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+/// Begins a part of the log. Call this in a process that was started again.
+pub(crate) fn mark(text: &str) {
+    let text = CString::new(text).expect("a mark without zeros");
+    // SAFETY: the loaded library is the recording driver, which exports the function so.
+    unsafe {
+        let mark = sys::culib()
+            .get::<unsafe extern "C" fn(*const c_char)>(b"crossover_recording_driver_mark\0")
+            .expect("the recording driver is loaded");
+        mark(text.as_ptr());
+    }
+}

@@ -14,8 +14,8 @@ use std::fmt::Write;
 use std::sync::OnceLock;
 
 use crate::device::description;
-use crate::state::{lock, try_lock};
-use crate::{fault, log};
+use crate::state::{State, lock, try_lock};
+use crate::{cublas, cublaslt, fault, log};
 
 /// Names a file that gets, when the process ends, how often each function was called: a line
 /// `function count` each. From it a test knows which faults there can be.
@@ -56,9 +56,14 @@ unsafe extern "C" fn crossover_recording_driver_faults(text: *const c_char) {
     fault::plan(&unsafe { read(text) });
 }
 
+/// What was not given back, to the driver and to its libraries.
+fn leaks(state: &State) -> Vec<String> {
+    [state.leaks(), cublas::HANDLES.leaks(), cublaslt::leaks()].concat()
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn crossover_recording_driver_leaks() -> usize {
-    let leaks = lock().leaks();
+    let leaks = leaks(&lock());
     for leak in &leaks {
         log::call(format_args!("leak: {leak}"));
     }
@@ -73,7 +78,7 @@ extern "C" fn crossover_recording_driver_now() -> u64 {
 /// What is written when the process ends.
 pub(crate) fn report() {
     if let Some(state) = try_lock() {
-        for leak in state.leaks() {
+        for leak in leaks(&state) {
             log::call(format_args!("at the end of the process: {leak}"));
         }
     }

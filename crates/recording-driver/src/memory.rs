@@ -305,6 +305,21 @@ impl Memory {
         })
     }
 
+    /// Whether what was checked when work was enqueued is still there when it runs: a free that comes
+    /// after it in its stream has only marked it.
+    ///
+    /// # Errors
+    /// The memory was given back.
+    pub(crate) fn check_there(&self, address: u64) -> Result<(), Fault> {
+        match self.holding(address) {
+            Some(allocation) if allocation.content != 0 => Ok(()),
+            _ => {
+                let name = self.name_of(address);
+                Err(Fault::corrupts(format!("{name} was given back before")))
+            }
+        }
+    }
+
     /// The memory of one side of a copy. The driver checks what it knows, and refuses.
     pub(crate) fn side(&self, address: u64, bytes: u64, on_device: bool) -> Result<Place, Fault> {
         let known = self.holding(address).is_some_and(|a| !a.freed);
@@ -400,6 +415,17 @@ mod tests {
         assert!(why(&memory, host, 4).starts_with("ordinary memory"));
         memory.free(d1);
         assert_eq!(why(&memory, d1, 4), "d1 (freed) is used after it was freed");
+    }
+
+    #[test]
+    fn memory_is_there_until_it_is_given_back() {
+        let (mut memory, _, d1) = memory();
+        memory.free(d1);
+        assert_eq!(memory.check_there(d1 + 8), Ok(()));
+        memory.release(d1);
+        let fault = memory.check_there(d1 + 8).unwrap_err();
+        assert!(fault.corrupts);
+        assert_eq!(fault.why, "d1+0x8 (freed) was given back before");
     }
 
     #[test]

@@ -10,9 +10,7 @@ use crate::clock::Time;
 use crate::fault::{Fault, code};
 use crate::log;
 use crate::state::{self, Answer, State, known, refused};
-use crate::work::{Ran, Work};
-
-pub use crate::work::Effect;
+use crate::work::{Ran, Used, Work};
 
 /// What callers write for the legacy default stream.
 const LEGACY: [u64; 2] = [0, 1];
@@ -33,15 +31,15 @@ pub(crate) struct Stream {
 
 /// Puts a library's kernel into a stream, or into the capture that the stream is in. `text` says
 /// what it is, such as `cuBLAS sgemm 64x64x64 d1 d2 -> d3`; it takes as long as `flop` operations
-/// take at the device's stated rate, and then `effect` happens (which must not call back into this
-/// crate). Returns the driver's error, 0 without one.
-pub fn library_call(stream: u64, text: String, flop: f64, effect: Option<Effect>) -> i32 {
+/// take at the device's stated rate, and what is `used` must be there still when it runs, in each
+/// replay of a graph. Returns the driver's error, 0 without one.
+pub fn library_call(stream: u64, text: String, flop: f64, used: Vec<Used>) -> i32 {
     let mut state = state::lock();
     if let Some(code) = state.lost {
         return code;
     }
     let answer = state.usable_stream(stream).and_then(|stream| {
-        let work = Work::Library { flop, effect };
+        let work = Work::Library { flop, used };
         state.clock.host += state.description.launch_ns;
         state.enqueue(stream, work, |on| format!("{text} on {on}"))
     });

@@ -7,16 +7,24 @@ use crate::effects::KernelEffect;
 use crate::event::Record;
 use crate::graph::Graph;
 use crate::memory::{Kind, Place, Written, WrittenFrom};
-use crate::state::State;
+use crate::state::{State, refused};
 
-/// What a library's kernel does to memory, once it runs; a graph runs it once per replay.
-pub type Effect = Arc<dyn Fn() + Send + Sync>;
+/// Memory that a library's kernel reads or writes.
+#[derive(Clone, Debug)]
+pub struct Used {
+    /// What it is to the kernel, such as `workspace`.
+    pub name: &'static str,
+    /// Where it begins.
+    pub address: u64,
+    /// Its bytes.
+    pub bytes: u64,
+}
 
 /// A piece of work.
 #[derive(Clone)]
 pub(crate) enum Work {
     Kernel(KernelEffect),
-    Library { flop: f64, effect: Option<Effect> },
+    Library { flop: f64, used: Vec<Used> },
     Copy(Copy),
     Set(Set),
     Prefetch { bytes: u64 },
@@ -64,9 +72,12 @@ impl State {
     pub(crate) fn run(&mut self, work: &Work, start: Time, forced: bool) -> Option<Time> {
         let took = match work {
             Work::Kernel(effect) => return self.run_kernel(effect, start, forced),
-            Work::Library { flop, effect } => {
-                if let Some(effect) = effect {
-                    effect();
+            Work::Library { flop, used } => {
+                for used in used {
+                    if let Err(fault) = self.memory.check_there(used.address) {
+                        let what = format!("the {} of a library's kernel that runs", used.name);
+                        refused(&what, &fault);
+                    }
                 }
                 self.clock.computed(*flop)
             }

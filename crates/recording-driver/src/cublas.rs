@@ -1,0 +1,431 @@
+//! Stands in for cuBLAS: handles and products of matrices by columns.
+//! <https://docs.nvidia.com/cuda/cublas/>
+
+use std::ffi::{c_int, c_void};
+
+use crate::library::{Handles, library, unknown};
+use crate::log;
+use crate::product::{CUBLAS, Compute, Element, Matrix, Product, status};
+use crate::state::{Answer, lock};
+
+/// The stream of each handle. cuBLAS allocates a workspace of its own for each, which is not
+/// modelled.
+pub(crate) static HANDLES: Handles<u64> =
+    Handles::new("blas", status::NOT_INITIALIZED, 0xb1a5_0000);
+
+/// The version that the stand-in says it is, that of CUDA 13.0: major, minor, patch.
+const VERSION: [c_int; 3] = [13, 0, 0];
+
+/// `CUBLAS_OP_N`, `CUBLAS_OP_T`, and the conjugate of it, which is the same for real numbers.
+pub(crate) fn transposed(operation: c_int) -> Answer<bool> {
+    match operation {
+        0 => Ok(false),
+        1 | 2 => Ok(true),
+        other => Err(CUBLAS.invalid(format!("{other} is no operation"))),
+    }
+}
+
+/// The arguments of a product in the order of cuBLAS.
+struct Gemm {
+    function: &'static str,
+    handle: u64,
+    operations: [c_int; 2],
+    sizes: [c_int; 3],
+    scalars: [*const c_void; 2],
+    addresses: [u64; 3],
+    data_types: [c_int; 3],
+    pitches: [c_int; 3],
+    strides: [i64; 3],
+    batch: c_int,
+    compute: c_int,
+}
+
+impl Gemm {
+    fn matrix(
+        &self,
+        i: usize,
+        (rows, columns): (c_int, c_int),
+        operation: c_int,
+    ) -> Answer<Matrix> {
+        let transposed = transposed(operation)?;
+        let (rows, columns) = if transposed {
+            (columns, rows)
+        } else {
+            (rows, columns)
+        };
+        let element = Element::of(self.data_types[i])?;
+        if element == Element::E4m3 {
+            return Err(unknown(
+                "a product by cuBLAS, and not by cuBLASLt, of",
+                element,
+            ));
+        }
+        Ok(Matrix {
+            address: self.addresses[i],
+            element,
+            rows: rows.into(),
+            columns: columns.into(),
+            pitch: self.pitches[i].into(),
+            stride: self.strides[i],
+            transposed,
+        })
+    }
+
+    fn enqueue(self) -> Answer {
+        let stream = HANDLES.copy(self.handle)?;
+        let ([m, n, k], [of_a, of_b]) = (self.sizes, self.operations);
+        let compute = Compute::of(self.compute)?;
+        let c = self.matrix(2, (m, n), 0)?;
+        let product = Product {
+            function: self.function,
+            a: self.matrix(0, (m, k), of_a)?,
+            b: self.matrix(1, (k, n), of_b)?,
+            d: c.clone(),
+            c,
+            batch: self.batch.into(),
+            alpha: compute.scalar(self.scalars[0])?,
+            beta: compute.scalar(self.scalars[1])?,
+            compute,
+            beside: Vec::new(),
+            notes: String::new(),
+        };
+        product.enqueue(stream)
+    }
+}
+
+/// cudaDataType and cublasComputeType_t of f32.
+const F32: c_int = 0;
+const COMPUTE_32F: c_int = 68;
+
+library! { CUBLAS:
+    fn cublasCreate_v2(handle: *mut u64) = {
+        let new = HANDLES.insert(0);
+        CUBLAS.put(handle, new)?;
+        log::call(format_args!("create {}", HANDLES.name_of(new)));
+        Ok(())
+    };
+
+    fn cublasDestroy_v2(handle: u64) = {
+        HANDLES.remove(handle)?;
+        log::call(format_args!("destroy {}", HANDLES.name_of(handle)));
+        Ok(())
+    };
+
+    fn cublasSetStream_v2(handle: u64, stream: u64) = {
+        HANDLES.with(handle, |of_handle| *of_handle = stream)?;
+        let mut state = lock();
+        let usable = state.usable_stream(stream).map_err(|fault| CUBLAS.invalid(fault.why))?;
+        let (handle, stream) = (HANDLES.name_of(handle), &state.streams[&usable].name);
+        log::call(format_args!("{handle} works on {stream}"));
+        Ok(())
+    };
+
+    fn cublasGetProperty(property: c_int, value: *mut c_int) = {
+        let asked = usize::try_from(property).ok().and_then(|i| VERSION.get(i));
+        let asked = asked.ok_or_else(|| CUBLAS.invalid(format!("{property} is no property")))?;
+        CUBLAS.put(value, *asked)
+    };
+
+    fn cublasSgemm_v2(
+        handle: u64,
+        of_a: c_int,
+        of_b: c_int,
+        m: c_int,
+        n: c_int,
+        k: c_int,
+        alpha: *const c_void,
+        a: u64,
+        lda: c_int,
+        b: u64,
+        ldb: c_int,
+        beta: *const c_void,
+        c: u64,
+        ldc: c_int,
+    ) = Gemm {
+        function: "cublasSgemm_v2",
+        handle,
+        operations: [of_a, of_b],
+        sizes: [m, n, k],
+        scalars: [alpha, beta],
+        addresses: [a, b, c],
+        data_types: [F32; 3],
+        pitches: [lda, ldb, ldc],
+        strides: [0; 3],
+        batch: 1,
+        compute: COMPUTE_32F,
+    }
+    .enqueue();
+
+    fn cublasSgemmStridedBatched(
+        handle: u64,
+        of_a: c_int,
+        of_b: c_int,
+        m: c_int,
+        n: c_int,
+        k: c_int,
+        alpha: *const c_void,
+        a: u64,
+        lda: c_int,
+        stride_a: i64,
+        b: u64,
+        ldb: c_int,
+        stride_b: i64,
+        beta: *const c_void,
+        c: u64,
+        ldc: c_int,
+        stride_c: i64,
+        batch: c_int,
+    ) = Gemm {
+        function: "cublasSgemmStridedBatched",
+        handle,
+        operations: [of_a, of_b],
+        sizes: [m, n, k],
+        scalars: [alpha, beta],
+        addresses: [a, b, c],
+        data_types: [F32; 3],
+        pitches: [lda, ldb, ldc],
+        strides: [stride_a, stride_b, stride_c],
+        batch,
+        compute: COMPUTE_32F,
+    }
+    .enqueue();
+
+    // Ampere and later ignore which algorithm is asked for.
+    fn cublasGemmEx(
+        handle: u64,
+        of_a: c_int,
+        of_b: c_int,
+        m: c_int,
+        n: c_int,
+        k: c_int,
+        alpha: *const c_void,
+        a: u64,
+        type_a: c_int,
+        lda: c_int,
+        b: u64,
+        type_b: c_int,
+        ldb: c_int,
+        beta: *const c_void,
+        c: u64,
+        type_c: c_int,
+        ldc: c_int,
+        compute: c_int,
+        _algorithm: c_int,
+    ) = Gemm {
+        function: "cublasGemmEx",
+        handle,
+        operations: [of_a, of_b],
+        sizes: [m, n, k],
+        scalars: [alpha, beta],
+        addresses: [a, b, c],
+        data_types: [type_a, type_b, type_c],
+        pitches: [lda, ldb, ldc],
+        strides: [0; 3],
+        batch: 1,
+        compute,
+    }
+    .enqueue();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::Fault;
+    use crate::library::testing::{allocated, freed, stream};
+    use crate::memory::name_of;
+
+    fn handle() -> u64 {
+        let mut handle = 0;
+        // SAFETY: the address of a handle.
+        assert_eq!(unsafe { cublasCreate_v2(&mut handle) }, 0);
+        // SAFETY: no pointers.
+        assert_eq!(unsafe { cublasSetStream_v2(handle, stream()) }, 0);
+        handle
+    }
+
+    const SCALARS: [*const c_void; 2] = [(&raw const ALPHA).cast(), (&raw const BETA).cast()];
+    static ALPHA: f32 = 1.5;
+    static BETA: f32 = 0.0;
+
+    /// C = A B of f32, 4 x 2 x 3, in memory of just that size.
+    fn gemm() -> Gemm {
+        Gemm {
+            function: "cublasGemmEx",
+            handle: handle(),
+            operations: [0, 0],
+            sizes: [4, 2, 3],
+            scalars: SCALARS,
+            addresses: [48, 24, 32].map(allocated),
+            data_types: [F32; 3],
+            pitches: [4, 3, 4],
+            strides: [0; 3],
+            batch: 1,
+            compute: COMPUTE_32F,
+        }
+    }
+
+    /// Why a product that is changed so is not enqueued.
+    fn fault(change: impl FnOnce(&mut Gemm)) -> Fault {
+        let mut changed = gemm();
+        change(&mut changed);
+        changed.enqueue().unwrap_err()
+    }
+
+    fn refusal(change: impl FnOnce(&mut Gemm)) -> (i32, String) {
+        let fault = fault(change);
+        assert!(!fault.corrupts, "{fault:?}");
+        (fault.code, fault.why)
+    }
+
+    fn corruption(change: impl FnOnce(&mut Gemm)) -> String {
+        let fault = fault(change);
+        assert!(fault.corrupts, "{fault:?}");
+        fault.why
+    }
+
+    #[test]
+    fn a_product_is_a_line_with_all_that_it_uses() {
+        let [a, b, c] = [48, 24, 40].map(allocated);
+        let (alpha, beta) = (2.0f32, 1.0f32);
+        let ((), lines) = crate::log::lines_of(|| {
+            // SAFETY: the scalars live to the end of the call.
+            let status = unsafe {
+                let handle = handle();
+                let (alpha, beta) = ((&raw const alpha).cast(), (&raw const beta).cast());
+                cublasSgemm_v2(handle, 1, 0, 4, 2, 3, alpha, a, 3, b, 3, beta, c, 4)
+            };
+            assert_eq!(status, 0);
+        });
+        let names = [a, b, c].map(name_of);
+        let line = lines.last().expect("a line");
+        assert!(
+            line.starts_with(&format!(
+                "cublasSgemm_v2 4 x 2 x 3 32F: d = 2 a^T b + 1 d, a f32 3 x 4 ld 3 at {}, \
+                 b f32 3 x 2 ld 3 at {}, d f32 4 x 2 ld 4 at {} on ",
+                names[0], names[1], names[2]
+            )),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn operands_lie_in_their_allocations_to_the_last_element() {
+        assert_eq!(gemm().enqueue(), Ok(()));
+        // Rows beyond those of the block are not touched.
+        let block = |bytes: u64| Gemm {
+            sizes: [3, 2, 3],
+            pitches: [4, 3, 4],
+            addresses: [44, 24, bytes].map(allocated),
+            ..gemm()
+        };
+        assert_eq!(block(28).enqueue(), Ok(()));
+        assert!(block(27).enqueue().unwrap_err().corrupts);
+        let batched = |bytes: u64| Gemm {
+            batch: 3,
+            strides: [0, 6, 8],
+            addresses: [48, 72, bytes].map(allocated),
+            ..gemm()
+        };
+        assert_eq!(batched(96).enqueue(), Ok(()), "a is the same for all");
+        assert!(batched(95).enqueue().unwrap_err().corrupts);
+        let why = corruption(|gemm| gemm.addresses[1] = freed(24));
+        assert!(why.starts_with("b: "), "{why}");
+        assert!(why.ends_with("is used after it was freed"), "{why}");
+        let why = corruption(|gemm| gemm.addresses[2] = gemm.addresses[0] + 16);
+        assert!(why.ends_with("lies in a"), "{why}");
+    }
+
+    #[test]
+    fn what_the_library_refuses_is_refused_with_its_status() {
+        let invalid = [
+            refusal(|gemm| gemm.sizes[0] = -1),
+            refusal(|gemm| gemm.pitches[0] = 3),
+            refusal(|gemm| (gemm.operations[0], gemm.pitches[0]) = (1, 2)),
+            refusal(|gemm| gemm.operations[1] = 3),
+            refusal(|gemm| gemm.pitches[2] = 3),
+            refusal(|gemm| gemm.scalars[1] = std::ptr::null()),
+            refusal(|gemm| gemm.batch = -1),
+        ];
+        assert_eq!(
+            invalid.clone().map(|(code, _)| code),
+            [status::INVALID_VALUE; 7]
+        );
+        assert_eq!(
+            invalid[1].1,
+            "the leading dimension 3 of a is less than its 4 rows"
+        );
+        let unsupported = [
+            refusal(|gemm| gemm.data_types = [2, 0, 0]),
+            refusal(|gemm| gemm.data_types = [0, 0, 2]),
+            refusal(|gemm| (gemm.data_types, gemm.compute) = ([2, 2, 0], 77)),
+            refusal(|gemm| gemm.addresses[0] += 2),
+        ];
+        assert_eq!(
+            unsupported.map(|(code, _)| code),
+            [status::NOT_SUPPORTED; 4]
+        );
+        for change in [
+            |gemm: &mut Gemm| gemm.data_types = [28, 28, 0],
+            |gemm: &mut Gemm| gemm.data_types = [99; 3],
+            |gemm: &mut Gemm| gemm.compute = 64,
+        ] {
+            let why = corruption(change);
+            assert!(why.starts_with("the stand-in does not know "), "{why}");
+        }
+        // Sums of i8 in i32 want leading dimensions of four.
+        let bytes = |gemm: &mut Gemm| {
+            gemm.data_types = [3, 3, 10];
+            gemm.compute = 72;
+        };
+        assert_eq!(refusal(bytes).0, status::NOT_SUPPORTED);
+        let mut aligned = gemm();
+        bytes(&mut aligned);
+        aligned.pitches[1] = 4;
+        assert_eq!(aligned.enqueue(), Ok(()));
+    }
+
+    #[test]
+    fn nothing_is_enqueued_for_an_empty_product() {
+        let (result, lines) = crate::log::lines_of(|| {
+            let empty = Gemm {
+                sizes: [0, 2, 3],
+                addresses: [0; 3],
+                ..gemm()
+            };
+            empty.enqueue()
+        });
+        assert_eq!(result, Ok(()));
+        assert!(
+            lines.iter().all(|line| !line.contains("GemmEx")),
+            "{lines:?}"
+        );
+    }
+
+    #[test]
+    fn a_handle_ends_when_it_is_destroyed() {
+        // SAFETY: no pointers.
+        let destroy = |handle| unsafe { cublasDestroy_v2(handle) };
+        let (code, _) = refusal(|gemm| gemm.handle = 0);
+        assert_eq!(code, status::NOT_INITIALIZED);
+        let why = corruption(|gemm| assert_eq!(destroy(gemm.handle), 0));
+        assert!(
+            why.starts_with("blas") && why.ends_with(" was destroyed"),
+            "{why}"
+        );
+        assert_eq!(destroy(0), status::NOT_INITIALIZED);
+    }
+
+    #[test]
+    fn the_version_is_stated_and_faults_are_the_librarys() {
+        let mut value = -1;
+        // SAFETY: the address of a number, or null.
+        let mut get = |property| unsafe { (cublasGetProperty(property, &mut value), value) };
+        assert_eq!(get(0), (0, 13));
+        assert_eq!(get(2), (0, 0));
+        assert_eq!(get(3).0, status::INVALID_VALUE);
+        crate::fault::plan("cublasGetProperty:1:719,cublasGetProperty:2:2");
+        assert_eq!(get(0).0, status::EXECUTION_FAILED);
+        assert_eq!(get(0).0, status::ALLOC_FAILED);
+        assert_eq!(get(0).0, 0);
+    }
+}

@@ -1,0 +1,266 @@
+//! What the stand-ins for the driver's libraries share: handles, and how a function returns.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, c_char};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::fault::{Fault, injected};
+use crate::log;
+use crate::state::Answer;
+
+/// What the functions of a library return.
+pub(crate) struct Library {
+    /// Every status but that of success: the bindings may know no other.
+    pub(crate) statuses: &'static [i32],
+    /// Where an argument is null or senseless.
+    pub(crate) invalid: i32,
+    /// Where the driver has no memory.
+    pub(crate) no_memory: i32,
+    /// Where the driver fails otherwise.
+    pub(crate) failed: i32,
+    /// Whether refused calls are lines of the log.
+    pub(crate) logged: bool,
+}
+
+/// Exports functions of a library: each is counted and may be failed by a test.
+macro_rules! library {
+    ($library:ident: $(fn $name:ident($($argument:ident: $type:ty),* $(,)?) = $body:expr;)*) => {
+        $(
+            #[unsafe(no_mangle)]
+            #[allow(clippy::too_many_arguments, non_snake_case)]
+            pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> i32 {
+                $library.call(stringify!($name), || $body)
+            }
+        )*
+    };
+}
+pub(crate) use library;
+
+impl Library {
+    /// Makes a call: fails it where a test wants that, ends the process where the real library would
+    /// corrupt memory, and returns the status otherwise.
+    pub(crate) fn call(&self, function: &str, body: impl FnOnce() -> Answer) -> i32 {
+        let answer = match injected(function) {
+            Some(code) => Err(Fault::new(self.of_driver(code), "the test wants it")),
+            None => body(),
+        };
+        let Err(Fault {
+            code,
+            why,
+            corrupts,
+        }) = answer
+        else {
+            return 0;
+        };
+        if corrupts {
+            log::call(format_args!("{function} ends the process: {why}"));
+            eprintln!("the recording driver ends the process at {function}: {why}");
+            std::process::abort();
+        }
+        if self.logged {
+            log::call(format_args!("{function} fails with {code}: {why}"));
+        }
+        code
+    }
+
+    /// What the library makes of an error of the driver. A number that is a status of its own stays.
+    pub(crate) fn of_driver(&self, code: i32) -> i32 {
+        match code {
+            code if self.statuses.contains(&code) => code,
+            2 => self.no_memory,
+            _ => self.failed,
+        }
+    }
+
+    pub(crate) fn invalid(&self, why: impl Into<String>) -> Fault {
+        Fault::new(self.invalid, why)
+    }
+
+    /// Writes what a call returns through a pointer.
+    pub(crate) fn put<T>(&self, to: *mut T, value: T) -> Answer {
+        if to.is_null() {
+            return Err(self.invalid("there is nowhere to write the answer"));
+        }
+        // SAFETY: every function of a library has the caller promise that its pointers are valid.
+        unsafe { to.write_unaligned(value) };
+        Ok(())
+    }
+
+    /// Reads what a pointer points to.
+    pub(crate) fn get<T: Copy>(&self, from: *const T) -> Answer<T> {
+        if from.is_null() {
+            return Err(self.invalid("an argument is null"));
+        }
+        // SAFETY: as in `put`.
+        Ok(unsafe { from.read_unaligned() })
+    }
+
+    /// Reads a string of C.
+    pub(crate) fn text(&self, from: *const c_char) -> Answer<String> {
+        if from.is_null() {
+            return Err(self.invalid("a text is null"));
+        }
+        // SAFETY: as in `put`.
+        let text = unsafe { CStr::from_ptr(from) };
+        Ok(text.to_string_lossy().into_owned())
+    }
+}
+
+/// The stand-in would answer wrongly if it went on without knowing what it is asked, so the process
+/// ends.
+pub(crate) fn unknown(what: &str, value: impl std::fmt::Display) -> Fault {
+    Fault::corrupts(format!("the stand-in does not know {what} {value} yet"))
+}
+
+/// What a library has given out and not yet destroyed. A handle is no address, so that nothing but
+/// the library can use it.
+pub(crate) struct Handles<T> {
+    noun: &'static str,
+    /// What the library returns for a handle that is null.
+    null: i32,
+    first: u64,
+    live: Mutex<Live<T>>,
+}
+
+struct Live<T> {
+    /// How many handles were given out.
+    given: u64,
+    values: BTreeMap<u64, T>,
+}
+
+impl<T> Handles<T> {
+    /// Handles from `first` on, called `noun` in the log.
+    pub(crate) const fn new(noun: &'static str, null: i32, first: u64) -> Self {
+        let values = BTreeMap::new();
+        Self {
+            noun,
+            null,
+            first,
+            live: Mutex::new(Live { given: 0, values }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Live<T>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn insert(&self, value: T) -> u64 {
+        let mut live = self.lock();
+        live.given += 1;
+        let handle = self.first + live.given;
+        live.values.insert(handle, value);
+        handle
+    }
+
+    /// # Errors
+    /// The handle is null, which libraries notice, or was destroyed, which they do not.
+    pub(crate) fn with<R>(&self, handle: u64, use_it: impl FnOnce(&mut T) -> R) -> Answer<R> {
+        let mut live = self.lock();
+        let given = live.given;
+        let value = live.values.get_mut(&handle);
+        value.map(use_it).ok_or_else(|| self.missing(handle, given))
+    }
+
+    pub(crate) fn copy(&self, handle: u64) -> Answer<T>
+    where
+        T: Clone,
+    {
+        self.with(handle, |value| value.clone())
+    }
+
+    pub(crate) fn remove(&self, handle: u64) -> Answer {
+        let mut live = self.lock();
+        let removed = live.values.remove(&handle);
+        let given = live.given;
+        removed.map(drop).ok_or_else(|| self.missing(handle, given))
+    }
+
+    /// What the log calls the handle.
+    pub(crate) fn name_of(&self, handle: u64) -> String {
+        format!("{}{}", self.noun, handle.wrapping_sub(self.first))
+    }
+
+    /// What was not destroyed.
+    pub(crate) fn leaks(&self) -> Vec<String> {
+        let live = self.lock();
+        live.values
+            .keys()
+            .map(|&handle| self.name_of(handle))
+            .collect()
+    }
+
+    fn missing(&self, handle: u64, given: u64) -> Fault {
+        let noun = self.noun;
+        if handle == 0 {
+            return Fault::new(self.null, format!("the {noun} is null"));
+        }
+        match (1..=given).contains(&handle.wrapping_sub(self.first)) {
+            true => Fault::corrupts(format!("{} was destroyed", self.name_of(handle))),
+            false => Fault::corrupts(format!("{handle:#x} is no {noun}")),
+        }
+    }
+}
+
+/// What the tests of the libraries share: the driver of this process.
+#[cfg(test)]
+pub(crate) mod testing {
+    use crate::context;
+    use crate::state::{State, lock};
+
+    fn with<R>(body: impl FnOnce(&mut State) -> R) -> R {
+        let mut state = lock();
+        let context = state.retain(0).unwrap();
+        context::set_current(context);
+        body(&mut state)
+    }
+
+    pub(crate) fn stream() -> u64 {
+        with(|state| state.create_stream(true).unwrap())
+    }
+
+    /// Device memory of so many bytes.
+    pub(crate) fn allocated(bytes: u64) -> u64 {
+        with(|state| state.allocate(bytes).unwrap())
+    }
+
+    pub(crate) fn freed(bytes: u64) -> u64 {
+        let address = allocated(bytes);
+        with(|state| state.memory.free(address));
+        address
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_that_is_null_is_noticed_and_one_that_was_destroyed_ends_the_process() {
+        let handles = Handles::new("thing", 7, 0x1000);
+        let one = handles.insert("one");
+        assert_eq!((one, handles.leaks()), (0x1001, vec!["thing1".to_owned()]));
+        assert_eq!(handles.copy(one), Ok("one"));
+        assert_eq!(handles.remove(one), Ok(()));
+        assert!(handles.leaks().is_empty());
+        let why = |handle| handles.copy(handle).unwrap_err();
+        assert_eq!(why(0), Fault::new(7, "the thing is null"));
+        assert_eq!(why(one), Fault::corrupts("thing1 was destroyed"));
+        assert_eq!(handles.remove(one), Err(why(one)));
+        assert_eq!(why(one + 1), Fault::corrupts("0x1002 is no thing"));
+    }
+
+    #[test]
+    fn an_error_of_the_driver_becomes_one_of_the_library() {
+        const LIBRARY: Library = Library {
+            statuses: &[1, 3, 13, 14],
+            invalid: 7,
+            no_memory: 3,
+            failed: 13,
+            logged: true,
+        };
+        assert_eq!(
+            [14, 2, 719, 999].map(|code| LIBRARY.of_driver(code)),
+            [14, 3, 13, 13]
+        );
+    }
+}

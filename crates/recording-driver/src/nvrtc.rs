@@ -1,0 +1,483 @@
+//! Stands in for NVRTC: reads the kernels out of a source and hands them to the recording driver as
+//! an [`Image`]. <https://docs.nvidia.com/cuda/nvrtc/>
+//!
+//! Where [`REAL`] names the real library, each source is compiled by it too: its errors and its log
+//! are returned, while the image stays the same, so that the log of the driver is the same on a
+//! machine with a toolkit and on one without.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::OnceLock;
+
+use crate::fault::Fault;
+use crate::image::{Image, Kernel};
+use crate::library::{Handles, Library, library, unknown};
+use crate::log;
+use crate::signature;
+use crate::state::Answer;
+
+/// Names the real NVRTC, by its whole path: the stand-in has the name that a search would find.
+pub const REAL: &str = "CROSSOVER_DRIVER_NVRTC";
+
+/// nvrtcResult.
+mod status {
+    pub(super) const INVALID_INPUT: i32 = 3;
+    pub(super) const INVALID_PROGRAM: i32 = 4;
+    pub(super) const INVALID_OPTION: i32 = 5;
+    pub(super) const COMPILATION: i32 = 6;
+}
+
+const NVRTC: Library = Library {
+    statuses: &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+    invalid: status::INVALID_INPUT,
+    no_memory: 1,
+    failed: 11,
+    logged: true,
+};
+
+/// The architectures that CUDA 13.0 compiles for.
+const ARCHITECTURES: [u32; 12] = [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121];
+
+/// Options that change nothing here; those that end with `=` have a value.
+const HARMLESS: [&str; 10] = [
+    "--std=",
+    "--generate-line-info",
+    "--ptxas-options=",
+    "--use_fast_math",
+    "--fmad=",
+    "--ftz=",
+    "--prec-sqrt=",
+    "--prec-div=",
+    "--maxrregcount=",
+    "--include-path=",
+];
+
+#[derive(Clone, Debug, Default)]
+struct Program {
+    name: String,
+    source: String,
+    compiled: Option<Compiled>,
+    log: String,
+}
+
+#[derive(Clone, Debug)]
+struct Compiled {
+    image: Vec<u8>,
+    /// Machine code is there only for a real architecture, `sm_90` and not `compute_90`.
+    machine_code: bool,
+}
+
+static PROGRAMS: Handles<Program> = Handles::new("program", status::INVALID_PROGRAM, 0x9274_0000);
+
+/// What the options say.
+struct Options {
+    architecture: u32,
+    machine_code: bool,
+    defined: Vec<(String, String)>,
+    /// Whether the log has what the assembler gives each kernel.
+    verbose: bool,
+}
+
+fn options(given: &[String]) -> Result<Options, String> {
+    let mut options = Options {
+        // The default of CUDA 13.0.
+        architecture: 75,
+        machine_code: false,
+        defined: Vec::new(),
+        verbose: false,
+    };
+    for option in given {
+        let value = |names: [&str; 2]| names.iter().find_map(|name| option.strip_prefix(name));
+        if let Some(architecture) = value(["--gpu-architecture=", "-arch="]) {
+            let real = architecture.strip_prefix("sm_");
+            options.machine_code = real.is_some();
+            options.architecture = real
+                .or_else(|| architecture.strip_prefix("compute_"))
+                .and_then(|number| number.trim_end_matches(['a', 'f']).parse().ok())
+                .filter(|number| ARCHITECTURES.contains(number))
+                .ok_or("nvrtc: error: invalid value for --gpu-architecture (-arch)")?;
+        } else if let Some(defined) = value(["--define-macro=", "-D"]) {
+            let (name, body) = defined.split_once('=').unwrap_or((defined, "1"));
+            options.defined.push((name.to_owned(), body.to_owned()));
+        } else if !HARMLESS.iter().any(|name| match name.ends_with('=') {
+            true => option.starts_with(name),
+            false => option == name,
+        }) {
+            return Err(format!("nvrtc: error: unrecognized option {option} found"));
+        }
+        options.verbose |= option == "--ptxas-options=-v";
+    }
+    Ok(options)
+}
+
+fn compile(program: &mut Program, given: &[String]) -> Answer {
+    let refused = |program: &mut Program, code, sentence: String| {
+        program.compiled = None;
+        program.log = format!("{sentence}\n");
+        Err(Fault::new(code, sentence))
+    };
+    let options = match options(given) {
+        Ok(options) => options,
+        Err(sentence) => return refused(program, status::INVALID_OPTION, sentence),
+    };
+    let mut real_log = None;
+    if let Some(real) = real() {
+        match real.compile(program, given) {
+            Ok(log) => real_log = Some(log),
+            Err((code, log)) => return refused(program, code, log),
+        }
+    }
+    let kernels = match signature::parse(&program.source, &options.defined, options.architecture) {
+        Ok(kernels) => kernels,
+        Err(sentence) => {
+            let sentence = format!("{}: error: {sentence}", program.name);
+            return refused(program, status::COMPILATION, sentence);
+        }
+    };
+    let stated = || {
+        kernels
+            .iter()
+            .map(|kernel| resources(kernel, options.architecture))
+    };
+    program.log = match real_log {
+        Some(log) => log,
+        None if options.verbose => stated().collect(),
+        None => String::new(),
+    };
+    let image = Image {
+        source: program.name.clone(),
+        kernels,
+    };
+    program.compiled = Some(Compiled {
+        image: image.to_bytes(),
+        machine_code: options.machine_code,
+    });
+    Ok(())
+}
+
+/// The lines that the assembler writes of a kernel with `-v`.
+fn resources(kernel: &Kernel, architecture: u32) -> String {
+    let Kernel {
+        name,
+        registers,
+        shared,
+        local,
+        ..
+    } = kernel;
+    format!(
+        "ptxas info    : Compiling entry function '{name}' for 'sm_{architecture}'\n\
+         ptxas info    : Function properties for {name}\n\
+         ptxas         .     {local} bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n\
+         ptxas info    : Used {registers} registers, {shared} bytes smem\n"
+    )
+}
+
+fn compiled(program: &Program) -> Answer<&Compiled> {
+    let missing = || Fault::new(status::INVALID_PROGRAM, "the program is not compiled");
+    program.compiled.as_ref().ok_or_else(missing)
+}
+
+fn ptx(program: &Program) -> Answer<Vec<u8>> {
+    compiled(program).map(|compiled| compiled.image.clone())
+}
+
+/// Nothing for a virtual architecture.
+fn cubin(program: &Program) -> Answer<Vec<u8>> {
+    compiled(program).map(|compiled| match compiled.machine_code {
+        true => compiled.image.clone(),
+        false => Vec::new(),
+    })
+}
+
+fn log_text(program: &Program) -> Answer<Vec<u8>> {
+    Ok([program.log.as_bytes(), &[0]].concat())
+}
+
+/// Gives the number of the bytes that `of` takes from a program.
+fn size(program: u64, to: *mut usize, of: fn(&Program) -> Answer<Vec<u8>>) -> Answer {
+    NVRTC.put(to, PROGRAMS.with(program, |program| of(program))??.len())
+}
+
+/// Gives these bytes themselves.
+fn bytes(program: u64, to: *mut u8, of: fn(&Program) -> Answer<Vec<u8>>) -> Answer {
+    let bytes = PROGRAMS.with(program, |program| of(program))??;
+    let mut all = bytes.into_iter().enumerate();
+    all.try_for_each(|(i, byte)| NVRTC.put(to.wrapping_add(i), byte))
+}
+
+library! { NVRTC:
+    fn nvrtcVersion(major: *mut c_int, minor: *mut c_int) = {
+        NVRTC.put(major, 13)?;
+        NVRTC.put(minor, 0)
+    };
+
+    fn nvrtcCreateProgram(
+        program: *mut u64,
+        source: *const c_char,
+        name: *const c_char,
+        headers: c_int,
+        _texts: *const *const c_char,
+        _names: *const *const c_char,
+    ) = {
+        if headers != 0 {
+            return Err(unknown("headers, and is given", headers));
+        }
+        let name = if name.is_null() { c"default_program".as_ptr() } else { name };
+        let new = Program {
+            name: NVRTC.text(name)?,
+            source: NVRTC.text(source)?,
+            ..Program::default()
+        };
+        NVRTC.put(program, PROGRAMS.insert(new))
+    };
+
+    // cudarc passes the address of a variable that is not to be written.
+    fn nvrtcDestroyProgram(program: *mut u64) = PROGRAMS.remove(NVRTC.get(program)?);
+
+    fn nvrtcCompileProgram(program: u64, count: c_int, options: *const *const c_char) = {
+        let count = usize::try_from(count).unwrap_or(0);
+        let options = (0..count).map(|i| NVRTC.text(NVRTC.get(options.wrapping_add(i))?));
+        let options: Vec<String> = options.collect::<Answer<_>>()?;
+        let mut compiled = PROGRAMS.copy(program)?;
+        log::call(format_args!("compile {} {}", compiled.name, options.join(" ")));
+        let answer = compile(&mut compiled, &options);
+        PROGRAMS.with(program, |program| *program = compiled)?;
+        answer
+    };
+
+    fn nvrtcGetPTXSize(program: u64, to: *mut usize) = size(program, to, ptx);
+    fn nvrtcGetPTX(program: u64, to: *mut u8) = bytes(program, to, ptx);
+    fn nvrtcGetCUBINSize(program: u64, to: *mut usize) = size(program, to, cubin);
+    fn nvrtcGetCUBIN(program: u64, to: *mut u8) = bytes(program, to, cubin);
+    fn nvrtcGetProgramLogSize(program: u64, to: *mut usize) = size(program, to, log_text);
+    fn nvrtcGetProgramLog(program: u64, to: *mut u8) = bytes(program, to, log_text);
+}
+
+/// Functions of the real library.
+struct Real {
+    create: unsafe extern "C" fn(
+        *mut *mut c_void,
+        *const c_char,
+        *const c_char,
+        c_int,
+        *const *const c_char,
+        *const *const c_char,
+    ) -> c_int,
+    compile: unsafe extern "C" fn(*mut c_void, c_int, *const *const c_char) -> c_int,
+    log_size: unsafe extern "C" fn(*mut c_void, *mut usize) -> c_int,
+    log: unsafe extern "C" fn(*mut c_void, *mut c_char) -> c_int,
+    destroy: unsafe extern "C" fn(*mut *mut c_void) -> c_int,
+}
+
+fn real() -> Option<&'static Real> {
+    static REAL_LIBRARY: OnceLock<Option<Real>> = OnceLock::new();
+    let open = || {
+        let path = std::env::var(REAL).ok()?;
+        match Real::open(&path) {
+            Ok(real) => Some(real),
+            Err(what) => {
+                eprintln!("the recording NVRTC cannot use {REAL}={path}: {what}");
+                std::process::abort();
+            }
+        }
+    };
+    REAL_LIBRARY.get_or_init(open).as_ref()
+}
+
+impl Real {
+    fn open(path: &str) -> Result<Self, String> {
+        let path = CString::new(path).map_err(|error| error.to_string())?;
+        // Its own calls must find itself, and not the stand-in.
+        let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_DEEPBIND;
+        // SAFETY: opens a library that the environment names; its initialisers are the vendor's.
+        let library = unsafe { libc::dlopen(path.as_ptr(), flags) };
+        if library.is_null() {
+            // SAFETY: the last call failed, so that there is a message.
+            let message = unsafe { CStr::from_ptr(libc::dlerror()) };
+            return Err(message.to_string_lossy().into_owned());
+        }
+        let symbol = |name: &CStr| {
+            // SAFETY: the library is open and stays so.
+            let symbol = unsafe { libc::dlsym(library, name.as_ptr()) };
+            match symbol.is_null() {
+                true => Err(format!("it has no {}", name.to_string_lossy())),
+                false => Ok(symbol),
+            }
+        };
+        // SAFETY: the functions have these types: https://docs.nvidia.com/cuda/nvrtc/
+        unsafe {
+            Ok(Self {
+                create: std::mem::transmute::<*mut c_void, _>(symbol(c"nvrtcCreateProgram")?),
+                compile: std::mem::transmute::<*mut c_void, _>(symbol(c"nvrtcCompileProgram")?),
+                log_size: std::mem::transmute::<*mut c_void, _>(symbol(c"nvrtcGetProgramLogSize")?),
+                log: std::mem::transmute::<*mut c_void, _>(symbol(c"nvrtcGetProgramLog")?),
+                destroy: std::mem::transmute::<*mut c_void, _>(symbol(c"nvrtcDestroyProgram")?),
+            })
+        }
+    }
+
+    /// The log, and the library's error with it where the source is rejected.
+    fn compile(&self, program: &Program, options: &[String]) -> Result<String, (i32, String)> {
+        let text = |text: &str| CString::new(text).unwrap_or_default();
+        let (source, name) = (text(&program.source), text(&program.name));
+        let options: Vec<CString> = options.iter().map(|option| text(option)).collect();
+        let options: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
+        let (null, mut real) = (std::ptr::null(), std::ptr::null_mut());
+        // SAFETY: the strings live to the end of the calls, the log has room for what the library
+        // says, and the program is destroyed once.
+        unsafe {
+            let created = (self.create)(&mut real, source.as_ptr(), name.as_ptr(), 0, null, null);
+            if created != 0 {
+                return Err((created, format!("nvrtcCreateProgram returns {created}")));
+            }
+            let result = (self.compile)(real, options.len() as c_int, options.as_ptr());
+            let mut size = 0;
+            (self.log_size)(real, &mut size);
+            let mut log = vec![0u8; size.max(1)];
+            (self.log)(real, log.as_mut_ptr().cast());
+            (self.destroy)(&mut real);
+            let log = String::from_utf8_lossy(&log)
+                .trim_end_matches('\0')
+                .to_owned();
+            match result {
+                0 => Ok(log),
+                code => Err((code, log)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: &str = "extern \"C\" __global__ void k(float *x, unsigned n) { }\n\
+                          #ifdef MORE\nextern \"C\" __global__ void more() { }\n#endif";
+
+    fn program(source: &str) -> u64 {
+        let (mut program, source) = (0, CString::new(source).unwrap());
+        let null = std::ptr::null();
+        // SAFETY: the address of a handle, and a string.
+        let status = unsafe {
+            nvrtcCreateProgram(
+                &mut program,
+                source.as_ptr(),
+                c"k.cu".as_ptr(),
+                0,
+                null,
+                null,
+            )
+        };
+        assert_eq!(status, 0);
+        program
+    }
+
+    fn compile(program: u64, options: &[&str]) -> c_int {
+        let options: Vec<CString> = options.iter().map(|o| CString::new(*o).unwrap()).collect();
+        let options: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
+        // SAFETY: as many strings as the count says.
+        unsafe { nvrtcCompileProgram(program, options.len() as c_int, options.as_ptr()) }
+    }
+
+    type Size = unsafe extern "C" fn(u64, *mut usize) -> c_int;
+    type Bytes = unsafe extern "C" fn(u64, *mut u8) -> c_int;
+
+    fn taken(program: u64, size: Size, bytes: Bytes) -> Result<String, c_int> {
+        let mut length = 0;
+        // SAFETY: the address of a number, and room for as many bytes.
+        unsafe {
+            match size(program, &mut length) {
+                0 => {}
+                status => return Err(status),
+            }
+            let mut out = vec![0u8; length];
+            assert_eq!(bytes(program, out.as_mut_ptr()), 0);
+            Ok(String::from_utf8(out)
+                .unwrap()
+                .trim_end_matches('\0')
+                .to_owned())
+        }
+    }
+
+    fn log_of(program: u64) -> String {
+        taken(program, nvrtcGetProgramLogSize, nvrtcGetProgramLog).unwrap()
+    }
+
+    fn names(program: u64) -> Vec<String> {
+        let text = taken(program, nvrtcGetPTXSize, nvrtcGetPTX).unwrap();
+        let kernels = Image::parse(&text).unwrap().kernels;
+        kernels.into_iter().map(|kernel| kernel.name).collect()
+    }
+
+    #[test]
+    fn a_source_becomes_an_image_of_its_kernels() {
+        let program = program(SOURCE);
+        assert_eq!(compile(program, &["--gpu-architecture=sm_90", "-DMORE"]), 0);
+        assert_eq!(names(program), ["k", "more"]);
+        let cubin = taken(program, nvrtcGetCUBINSize, nvrtcGetCUBIN).unwrap();
+        let image = Image::parse(&cubin).unwrap();
+        assert_eq!((image.source.as_str(), image.kernels.len()), ("k.cu", 2));
+        assert_eq!(log_of(program), "");
+        let given = ["-arch=compute_75", "--ptxas-options=-v", "--std=c++17"];
+        assert_eq!(compile(program, &given), 0, "again, with other options");
+        assert_eq!(names(program), ["k"]);
+        assert_eq!(
+            taken(program, nvrtcGetCUBINSize, nvrtcGetCUBIN),
+            Ok(String::new())
+        );
+        let log = log_of(program);
+        assert!(
+            log.contains("Compiling entry function 'k' for 'sm_75'"),
+            "{log}"
+        );
+        assert!(log.contains("Used 32 registers, 0 bytes smem"), "{log}");
+    }
+
+    #[test]
+    fn options_and_sources_that_are_wrong_are_refused_with_a_log() {
+        for (options, sentence) in [
+            (
+                ["--gpu-architecture=sm_70"],
+                "invalid value for --gpu-architecture",
+            ),
+            (
+                ["--gpu-architecture=90"],
+                "invalid value for --gpu-architecture",
+            ),
+            (
+                ["--use_fast_maths"],
+                "unrecognized option --use_fast_maths found",
+            ),
+        ] {
+            let program = program(SOURCE);
+            assert_eq!(compile(program, &options), status::INVALID_OPTION);
+            assert!(log_of(program).contains(sentence), "{}", log_of(program));
+        }
+        let program = program("extern \"C\" __global__ void k(");
+        assert_eq!(compile(program, &["-arch=sm_90"]), status::COMPILATION);
+        assert_eq!(log_of(program), "k.cu: error: expected a \")\"\n");
+        let ptx = taken(program, nvrtcGetPTXSize, nvrtcGetPTX);
+        assert_eq!(ptx, Err(status::INVALID_PROGRAM), "nothing was compiled");
+    }
+
+    #[test]
+    fn a_program_ends_when_it_is_destroyed() {
+        let mut program = program(SOURCE);
+        // SAFETY: the addresses of handles, or null.
+        unsafe {
+            assert_eq!(nvrtcDestroyProgram(&mut program), 0);
+            assert!(PROGRAMS.copy(program).unwrap_err().corrupts);
+            assert_eq!(nvrtcDestroyProgram(&mut 0), status::INVALID_PROGRAM);
+            assert_eq!(
+                nvrtcDestroyProgram(std::ptr::null_mut()),
+                status::INVALID_INPUT
+            );
+        }
+    }
+
+    #[test]
+    fn a_library_that_is_none_is_said() {
+        let error = |path| Real::open(path).err().unwrap();
+        assert!(error("/nonexistent/libnvrtc.so").contains("/nonexistent/libnvrtc.so"));
+        assert_eq!(error("libc.so.6"), "it has no nvrtcCreateProgram");
+    }
+}

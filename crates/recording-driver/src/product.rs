@@ -1,0 +1,417 @@
+//! A product of matrices, as cuBLAS and cuBLASLt are asked for it: what is checked, written down and
+//! put into the stream.
+
+use std::ffi::{c_int, c_void};
+use std::fmt;
+
+use crate::device::{Version, description};
+use crate::fault::Fault;
+use crate::library::{Library, unknown};
+use crate::memory::{check_device, name_of};
+use crate::state::Answer;
+use crate::stream::library_call;
+use crate::work::Used;
+
+/// cublasStatus_t.
+pub(crate) mod status {
+    pub(crate) const NOT_INITIALIZED: i32 = 1;
+    pub(crate) const ALLOC_FAILED: i32 = 3;
+    pub(crate) const INVALID_VALUE: i32 = 7;
+    pub(crate) const EXECUTION_FAILED: i32 = 13;
+    pub(crate) const NOT_SUPPORTED: i32 = 15;
+}
+
+/// Both libraries.
+pub(crate) const CUBLAS: Library = Library {
+    statuses: &[1, 3, 7, 8, 11, 13, 14, 15, 16],
+    invalid: status::INVALID_VALUE,
+    no_memory: status::ALLOC_FAILED,
+    failed: status::EXECUTION_FAILED,
+    logged: true,
+};
+
+fn unsupported(why: impl Into<String>) -> Fault {
+    Fault::new(status::NOT_SUPPORTED, why)
+}
+
+/// The type of an element; cudaDataType.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Element {
+    F16,
+    Bf16,
+    F32,
+    E4m3,
+    I8,
+    I32,
+}
+
+impl Element {
+    pub(crate) fn of(data_type: c_int) -> Answer<Self> {
+        Ok(match data_type {
+            0 => Self::F32,
+            2 => Self::F16,
+            3 => Self::I8,
+            10 => Self::I32,
+            14 => Self::Bf16,
+            28 => Self::E4m3,
+            other => return Err(unknown("data type", other)),
+        })
+    }
+
+    pub(crate) fn bytes(self) -> u64 {
+        match self {
+            Self::E4m3 | Self::I8 => 1,
+            Self::F16 | Self::Bf16 => 2,
+            Self::F32 | Self::I32 => 4,
+        }
+    }
+}
+
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::F32 => "f32",
+            Self::E4m3 => "e4m3",
+            Self::I8 => "i8",
+            Self::I32 => "i32",
+        })
+    }
+}
+
+/// How sums are computed; cublasComputeType_t, without `CUBLAS_COMPUTE_`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compute {
+    F32,
+    F32FastTf32,
+    I32,
+}
+
+impl Compute {
+    pub(crate) fn of(compute_type: c_int) -> Answer<Self> {
+        Ok(match compute_type {
+            68 => Self::F32,
+            72 => Self::I32,
+            77 => Self::F32FastTf32,
+            other => return Err(unknown("compute type", other)),
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "32F",
+            Self::F32FastTf32 => "32F_FAST_TF32",
+            Self::I32 => "32I",
+        }
+    }
+
+    /// The type of alpha and beta.
+    pub(crate) fn scalars(self) -> Element {
+        match self {
+            Self::I32 => Element::I32,
+            Self::F32 | Self::F32FastTf32 => Element::F32,
+        }
+    }
+
+    /// A scalar, which the library reads when it is called.
+    pub(crate) fn scalar(self, address: *const c_void) -> Answer<f64> {
+        Ok(match self.scalars() {
+            Element::I32 => f64::from(CUBLAS.get(address.cast::<i32>())?),
+            _ => f64::from(CUBLAS.get(address.cast::<f32>())?),
+        })
+    }
+
+    /// Whether products of `operands` into `result` can be computed so, on a device of this compute
+    /// capability. The lists are those of `cublasGemmEx` and `cublasLtMatmul` in the library's
+    /// documentation, as far as the types are known here.
+    fn check(self, operands: Element, result: Element, device: Version) -> Answer {
+        use Element::{Bf16, E4m3, F16, F32, I8, I32};
+        let known = match self {
+            Self::F32 => match operands {
+                F32 | I8 => result == F32,
+                F16 | Bf16 => result == F32 || result == operands,
+                E4m3 => matches!(result, F32 | F16 | Bf16),
+                I32 => false,
+            },
+            Self::F32FastTf32 => operands == F32 && result == F32,
+            Self::I32 => operands == I8 && result == I32,
+        };
+        if !known {
+            let name = self.name();
+            let why = format!("no product of {operands} into {result} computes in {name}");
+            return Err(unsupported(why));
+        }
+        let oldest = match operands {
+            E4m3 => (8, 9),
+            Bf16 => (8, 0),
+            _ => (0, 0),
+        };
+        let Version(major, minor) = device;
+        if (major, minor) < oldest {
+            let (of, and) = oldest;
+            return Err(unsupported(format!(
+                "{operands} needs compute capability {of}.{and}, and the device has {major}.{minor}"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Matrices by columns, at distances of `stride` elements.
+#[derive(Clone, Debug)]
+pub(crate) struct Matrix {
+    pub(crate) address: u64,
+    pub(crate) element: Element,
+    /// Rows and columns as stored.
+    pub(crate) rows: i64,
+    pub(crate) columns: i64,
+    /// Elements from one column to the next.
+    pub(crate) pitch: i64,
+    pub(crate) stride: i64,
+    pub(crate) transposed: bool,
+}
+
+impl Matrix {
+    /// Rows and columns as used.
+    fn shape(&self) -> (i64, i64) {
+        match self.transposed {
+            true => (self.columns, self.rows),
+            false => (self.rows, self.columns),
+        }
+    }
+
+    /// Bytes from the first element of the first matrix to the end of the last.
+    fn bytes(&self, batch: i64) -> u64 {
+        if self.rows == 0 || self.columns == 0 {
+            return 0;
+        }
+        let between = (batch - 1) * self.stride + (self.columns - 1) * self.pitch;
+        (between + self.rows) as u64 * self.element.bytes()
+    }
+
+    fn check(&self, name: &str) -> Answer {
+        let Self {
+            rows,
+            columns,
+            pitch,
+            stride,
+            ..
+        } = self;
+        if *rows < 0 || *columns < 0 || *stride < 0 {
+            let why = format!("{name} is {rows} x {columns} with a stride of {stride}");
+            return Err(CUBLAS.invalid(why));
+        }
+        if *pitch < (*rows).max(1) {
+            return Err(CUBLAS.invalid(format!(
+                "the leading dimension {pitch} of {name} is less than its {rows} rows"
+            )));
+        }
+        Ok(())
+    }
+
+    fn text(&self, name: &str, batch: i64) -> String {
+        let Self {
+            element,
+            rows,
+            columns,
+            pitch,
+            stride,
+            ..
+        } = self;
+        let stride = match batch {
+            1 => String::new(),
+            _ => format!(" stride {stride}"),
+        };
+        let place = name_of(self.address);
+        format!(", {name} {element} {rows} x {columns} ld {pitch}{stride} at {place}")
+    }
+}
+
+/// D = alpha A B + beta C.
+#[derive(Clone, Debug)]
+pub(crate) struct Product {
+    pub(crate) function: &'static str,
+    pub(crate) a: Matrix,
+    pub(crate) b: Matrix,
+    pub(crate) c: Matrix,
+    pub(crate) d: Matrix,
+    pub(crate) batch: i64,
+    pub(crate) alpha: f64,
+    pub(crate) beta: f64,
+    pub(crate) compute: Compute,
+    /// What is used beside the matrices.
+    pub(crate) beside: Vec<Used>,
+    /// What follows the product, and how it is computed, in words.
+    pub(crate) notes: String,
+}
+
+impl Product {
+    /// What the library checks when it is called.
+    pub(crate) fn check(&self) -> Answer {
+        let Self { a, b, c, d, .. } = self;
+        for (name, matrix) in [("a", a), ("b", b), ("c", c), ("d", d)] {
+            matrix.check(name)?;
+        }
+        let ((m, k), (of_b, n)) = (a.shape(), b.shape());
+        if k != of_b || c.shape() != (m, n) || d.shape() != (m, n) || self.batch < 0 {
+            let (rows, columns) = d.shape();
+            return Err(CUBLAS.invalid(format!(
+                "{} products of {m} x {k} and {of_b} x {n} into {rows} x {columns}",
+                self.batch
+            )));
+        }
+        let (operands, result) = (a.element, d.element);
+        if b.element != operands || c.element != result {
+            return Err(unsupported("the types of a and b, or of c and d, differ"));
+        }
+        let device = description().compute_capability;
+        self.compute.check(operands, result, device)?;
+        let multiple = match operands {
+            Element::E4m3 => 16,
+            Element::I8 => 4,
+            _ => 1,
+        };
+        let misaligned = |x: &Matrix| {
+            x.pitch % multiple != 0 || x.address % (x.element.bytes() * multiple as u64) != 0
+        };
+        if misaligned(a) || misaligned(b) || d.address % result.bytes() != 0 {
+            return Err(unsupported(format!(
+                "operands in {operands} have addresses and leading dimensions of {multiple} elements"
+            )));
+        }
+        if operands == Element::E4m3 && !(a.transposed && !b.transposed) {
+            let why = "of operands in e4m3 the first is transposed and the second is not";
+            return Err(unsupported(why));
+        }
+        Ok(())
+    }
+
+    /// Whether C is read, and from elsewhere than where D is written.
+    fn adds_c(&self) -> bool {
+        self.beta != 0.0 && self.c.address != self.d.address
+    }
+
+    /// All that the product reads and writes, the result first.
+    fn used(&self) -> Vec<Used> {
+        let Self { a, b, c, d, .. } = self;
+        let mut matrices = vec![("d", d), ("a", a), ("b", b)];
+        matrices.extend(self.adds_c().then_some(("c", c)));
+        let used = matrices.into_iter().map(|(name, matrix)| Used {
+            name,
+            address: matrix.address,
+            bytes: matrix.bytes(self.batch),
+        });
+        used.chain(self.beside.iter().cloned()).collect()
+    }
+
+    /// # Errors
+    /// An operand is not in its allocation, or the result lies in an operand: the real library would
+    /// corrupt memory.
+    fn check_memory(&self, used: &[Used]) -> Answer {
+        for Used {
+            name,
+            address,
+            bytes,
+        } in used
+        {
+            check_device(*address, *bytes)
+                .map_err(|fault| Fault::corrupts(format!("{name}: {}", fault.why)))?;
+        }
+        let (result, others) = used.split_first().expect("the result is the first");
+        let end = |used: &Used| used.address + used.bytes;
+        let overlaps = |other: &&Used| other.address < end(result) && result.address < end(other);
+        match others.iter().find(overlaps) {
+            Some(Used { name, .. }) => {
+                let place = name_of(result.address);
+                Err(Fault::corrupts(format!(
+                    "the result at {place} lies in {name}"
+                )))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn text(&self) -> String {
+        let Self {
+            a, b, c, d, batch, ..
+        } = self;
+        let ((m, n), (_, k)) = (d.shape(), a.shape());
+        let batches = match batch {
+            1 => String::new(),
+            _ => format!(" batch {batch}"),
+        };
+        let of = |matrix: &Matrix| if matrix.transposed { "^T" } else { "" };
+        let added = match self.beta {
+            0.0 => String::new(),
+            beta => format!(" + {beta} {}", if self.adds_c() { "c" } else { "d" }),
+        };
+        let mut text = format!(
+            "{} {m} x {n} x {k}{batches} {}: d = {} a{} b{}{added}{}",
+            self.function,
+            self.compute.name(),
+            self.alpha,
+            of(a),
+            of(b),
+            self.notes
+        );
+        let mut matrices = vec![("a", a), ("b", b), ("d", d)];
+        matrices.extend(self.adds_c().then_some(("c", c)));
+        for (name, matrix) in matrices {
+            text += &matrix.text(name, *batch);
+        }
+        for used in &self.beside {
+            text += &format!(
+                ", {} {} B at {}",
+                used.name,
+                used.bytes,
+                name_of(used.address)
+            );
+        }
+        text
+    }
+
+    /// Checks the product, writes it down and puts it into `stream`. When it runs, what it uses must
+    /// still be there.
+    pub(crate) fn enqueue(self, stream: u64) -> Answer {
+        self.check()?;
+        let ((m, n), (_, k)) = (self.d.shape(), self.a.shape());
+        if m * n * self.batch == 0 {
+            return Ok(());
+        }
+        let used = self.used();
+        self.check_memory(&used)?;
+        let flop = 2.0 * (m * n * k * self.batch) as f64;
+        match library_call(stream, self.text(), flop, used) {
+            0 => Ok(()),
+            2 => Err(Fault::new(CUBLAS.no_memory, "the driver has no memory")),
+            code => Err(Fault::new(
+                CUBLAS.failed,
+                format!("the driver fails with {code}"),
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_format_needs_its_compute_capability() {
+        let check = |operands, version| {
+            let checked = Compute::F32.check(operands, Element::F32, version);
+            checked.map_err(|fault| fault.code)
+        };
+        assert_eq!(check(Element::E4m3, Version(8, 9)), Ok(()));
+        assert_eq!(
+            check(Element::E4m3, Version(8, 6)),
+            Err(status::NOT_SUPPORTED)
+        );
+        assert_eq!(
+            check(Element::Bf16, Version(7, 5)),
+            Err(status::NOT_SUPPORTED)
+        );
+        assert_eq!(check(Element::F16, Version(7, 5)), Ok(()));
+    }
+}

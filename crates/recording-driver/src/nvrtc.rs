@@ -6,6 +6,7 @@
 //! machine with a toolkit and on one without.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::fault::Fault;
@@ -283,18 +284,37 @@ fn real() -> Option<&'static Real> {
     REAL_LIBRARY.get_or_init(open).as_ref()
 }
 
+fn load(path: &str) -> Result<*mut c_void, String> {
+    let path = CString::new(path).map_err(|error| error.to_string())?;
+    // Its own calls must find itself, and not the stand-in.
+    let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_DEEPBIND;
+    // SAFETY: opens a library that the environment names; its initialisers are the vendor's.
+    let library = unsafe { libc::dlopen(path.as_ptr(), flags) };
+    if library.is_null() {
+        // SAFETY: the last call failed, so that there is a message.
+        let message = unsafe { CStr::from_ptr(libc::dlerror()) };
+        return Err(message.to_string_lossy().into_owned());
+    }
+    Ok(library)
+}
+
 impl Real {
     fn open(path: &str) -> Result<Self, String> {
-        let path = CString::new(path).map_err(|error| error.to_string())?;
-        // Its own calls must find itself, and not the stand-in.
-        let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_DEEPBIND;
-        // SAFETY: opens a library that the environment names; its initialisers are the vendor's.
-        let library = unsafe { libc::dlopen(path.as_ptr(), flags) };
-        if library.is_null() {
-            // SAFETY: the last call failed, so that there is a message.
-            let message = unsafe { CStr::from_ptr(libc::dlerror()) };
-            return Err(message.to_string_lossy().into_owned());
+        // The compiler looks for this library by its name, and takes the one that is loaded.
+        let folder = Path::new(path)
+            .parent()
+            .and_then(|folder| folder.read_dir().ok());
+        for file in folder
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|file| file.path())
+        {
+            if file.to_string_lossy().contains("libnvrtc-builtins.so") {
+                load(&file.to_string_lossy())?;
+            }
         }
+        let library = load(path)?;
         let symbol = |name: &CStr| {
             // SAFETY: the library is open and stays so.
             let symbol = unsafe { libc::dlsym(library, name.as_ptr()) };

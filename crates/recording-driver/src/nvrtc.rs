@@ -298,6 +298,18 @@ fn load(path: &str) -> Result<*mut c_void, String> {
     Ok(library)
 }
 
+/// # Safety
+/// `library` must be open and stay so, and the function be of type `F`.
+unsafe fn symbol<F: Copy>(library: *mut c_void, name: &CStr) -> Result<F, String> {
+    // SAFETY: the caller's promise.
+    let symbol = unsafe { libc::dlsym(library, name.as_ptr()) };
+    match symbol.is_null() {
+        true => Err(format!("it has no {}", name.to_string_lossy())),
+        // SAFETY: the caller's promise: `F` is a pointer to a function.
+        false => Ok(unsafe { std::mem::transmute_copy(&symbol) }),
+    }
+}
+
 impl Real {
     fn open(path: &str) -> Result<Self, String> {
         // The compiler looks for this library by its name, and takes the one that is loaded.
@@ -315,22 +327,14 @@ impl Real {
             }
         }
         let library = load(path)?;
-        let symbol = |name: &CStr| {
-            // SAFETY: the library is open and stays so.
-            let symbol = unsafe { libc::dlsym(library, name.as_ptr()) };
-            match symbol.is_null() {
-                true => Err(format!("it has no {}", name.to_string_lossy())),
-                false => Ok(symbol),
-            }
-        };
         // SAFETY: the functions have these types: https://docs.nvidia.com/cuda/nvrtc/
         unsafe {
             Ok(Self {
-                create: std::mem::transmute::<*mut c_void, _>(symbol(c"nvrtcCreateProgram")?),
-                compile: std::mem::transmute::<*mut c_void, _>(symbol(c"nvrtcCompileProgram")?),
-                log_size: std::mem::transmute::<*mut c_void, _>(symbol(c"nvrtcGetProgramLogSize")?),
-                log: std::mem::transmute::<*mut c_void, _>(symbol(c"nvrtcGetProgramLog")?),
-                destroy: std::mem::transmute::<*mut c_void, _>(symbol(c"nvrtcDestroyProgram")?),
+                create: symbol(library, c"nvrtcCreateProgram")?,
+                compile: symbol(library, c"nvrtcCompileProgram")?,
+                log_size: symbol(library, c"nvrtcGetProgramLogSize")?,
+                log: symbol(library, c"nvrtcGetProgramLog")?,
+                destroy: symbol(library, c"nvrtcDestroyProgram")?,
             })
         }
     }

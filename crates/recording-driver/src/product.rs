@@ -273,14 +273,15 @@ impl Product {
             _ => 1,
         };
         let misaligned = |x: &Matrix| {
-            x.pitch % multiple != 0 || x.address % (x.element.bytes() * multiple as u64) != 0
+            let bytes = x.element.bytes() * multiple;
+            !(x.pitch as u64).is_multiple_of(multiple) || !x.address.is_multiple_of(bytes)
         };
-        if misaligned(a) || misaligned(b) || d.address % result.bytes() != 0 {
+        if misaligned(a) || misaligned(b) || !d.address.is_multiple_of(result.bytes()) {
             return Err(unsupported(format!(
                 "operands in {operands} have addresses and leading dimensions of {multiple} elements"
             )));
         }
-        if operands == Element::E4m3 && !(a.transposed && !b.transposed) {
+        if operands == Element::E4m3 && (!a.transposed || b.transposed) {
             let why = "of operands in e4m3 the first is transposed and the second is not";
             return Err(unsupported(why));
         }

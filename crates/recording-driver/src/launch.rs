@@ -40,13 +40,13 @@ impl State {
     /// There is an argument for each parameter, readable for the parameter's size.
     pub(crate) unsafe fn launch(
         &mut self,
-        function: u64,
+        handle: u64,
         shape: Shape,
         stream: u64,
         arguments: *const *const u8,
     ) -> Answer {
         let stream = self.usable_stream(stream)?;
-        let function = known(&mut self.functions, function, "function")?;
+        let function = known(&mut self.functions, handle, "function")?;
         if self.modules[&function.module].context != self.streams[&stream].context {
             let why = format!(
                 "{} is of another context than the stream",
@@ -91,7 +91,13 @@ impl State {
             false => String::new(),
         };
         self.clock.host += self.description.launch_ns;
-        self.enqueue(stream, Work::Kernel(effect), |on| {
+        let addresses = given.iter().filter(|argument| argument.place.is_some());
+        let work = Work::Kernel {
+            function: handle,
+            effect,
+            used: addresses.map(|argument| argument.value).collect(),
+        };
+        self.enqueue(stream, work, |on| {
             let texts: Vec<&str> = given
                 .iter()
                 .map(|argument| argument.text.as_str())

@@ -23,11 +23,22 @@ pub struct Used {
 /// A piece of work.
 #[derive(Clone)]
 pub(crate) enum Work {
-    Kernel(KernelEffect),
-    Library { flop: f64, used: Vec<Used> },
+    Kernel {
+        /// Whose name an error tells.
+        function: u64,
+        effect: KernelEffect,
+        /// Addresses among its arguments.
+        used: Vec<u64>,
+    },
+    Library {
+        flop: f64,
+        used: Vec<Used>,
+    },
     Copy(Copy),
     Set(Set),
-    Prefetch { bytes: u64 },
+    Prefetch {
+        bytes: u64,
+    },
     Record(Record),
     Wait(Record),
     Free(u64),
@@ -71,7 +82,20 @@ impl State {
     /// that is closed and not `forced`.
     pub(crate) fn run(&mut self, work: &Work, start: Time, forced: bool) -> Option<Time> {
         let took = match work {
-            Work::Kernel(effect) => return self.run_kernel(effect, start, forced),
+            Work::Kernel {
+                function,
+                effect,
+                used,
+            } => {
+                for &address in used {
+                    if let Err(fault) = self.memory.check_there(address) {
+                        let kernel = self.functions.get(function);
+                        let name = kernel.map_or("a kernel", |f| f.kernel.name.as_str());
+                        refused(&format!("{name} as it runs"), &fault);
+                    }
+                }
+                return self.run_kernel(effect, start, forced);
+            }
             Work::Library { flop, used } => {
                 for used in used {
                     if let Err(fault) = self.memory.check_there(used.address) {

@@ -45,7 +45,8 @@ pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, around: Surroundings) -> Ve
     };
     if gpu.recorded {
         found.push(
-            "recorded, not measured: a driver that executes nothing stands in for the GPU's, so every time on the              device is made up and no output was verified; take it off LD_LIBRARY_PATH"
+            "recorded, not measured: a driver that executes nothing stands in for the GPU's, so every time on the \
+             device is made up and no output was verified; take it off LD_LIBRARY_PATH"
                 .to_owned(),
         );
     }

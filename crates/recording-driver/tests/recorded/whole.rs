@@ -18,24 +18,39 @@ pub(crate) fn page() {
     );
     assert!(said.contains("recorded, not measured"), "{said}");
     let root = stand_in.folder().join("criterion");
-    let sidecar = |row: &str| -> Value {
+    let file = |row: &str, name: &str| -> Value {
         let folder = root.join("nested_sine_uniform").join(row).join("1024/new");
-        let file = fs::read(folder.join("crossover.json")).unwrap_or_else(|e| {
+        let file = fs::read(folder.join(name)).unwrap_or_else(|e| {
             panic!("{}: {e}\n{said}", folder.display());
         });
-        serde_json::from_slice(&file).expect("a sidecar")
+        serde_json::from_slice(&file).expect("JSON")
     };
-    for row in [
-        "gpu_fused",
-        "gpu_fused-gated",
-        "gpu_graph",
-        "gpu_graph-gated",
+    // Of the H200's description, with its variation: a kernel, and a launch before the first.
+    for (row, kernels, launch) in [
+        ("gpu_fused", 1.0, 2_500.0),
+        ("gpu_fused-gated", 1.0, 0.0),
+        ("gpu_graph", 4.0, 2_500.0),
+        ("gpu_graph-gated", 4.0, 0.0),
     ] {
-        let sidecar = sidecar(row);
+        let sidecar = file(row, "crossover.json");
         assert_eq!(sidecar["verified"], Value::Null, "{row}");
         assert_eq!(sidecar["notes"][0], "recorded, not measured", "{row}");
+        let samples = file(row, "sample.json");
+        let numbers = |of: &str| -> Vec<f64> {
+            let list = samples[of].as_array().expect("numbers");
+            list.iter().map(|n| n.as_f64().expect("a number")).collect()
+        };
+        for (iterations, time) in numbers("iters").into_iter().zip(numbers("times")) {
+            let known = 4_000.0 * kernels * iterations;
+            let low = 0.99 * known;
+            let high = 1.01 * known + launch;
+            assert!(
+                (low..=high).contains(&time),
+                "{row}: {iterations} in {time} ns"
+            );
+        }
     }
-    let page = fs::read_to_string(stand_in.folder().join("report/index.html")).expect("a page");
+    let page = fs::read_to_string(stand_in.folder().join("index.html")).expect("a page");
     assert!(page.contains("recorded, not measured"));
     let to = stand_in.folder().join("exported");
     let mut export = stand_in.command("crossover", "h200");

@@ -172,6 +172,13 @@ trait Erased {
     fn functions(&self) -> Vec<String>;
     fn kernels(&self) -> &'static [&'static Source];
     fn verify(&self, function: &str, gpu: Option<&Rc<Gpu>>) -> Result<Vec<String>, RoutineError>;
+    fn in_phases(
+        &self,
+        function: &str,
+        size: u64,
+        gpu: &Rc<Gpu>,
+        begin: &mut dyn FnMut(&'static str),
+    ) -> Result<(), RoutineError>;
     fn contradictions(&self) -> Vec<String>;
     fn medians_in_turns(
         &self,
@@ -210,6 +217,22 @@ impl<W: Workload> Erased for Group<W> {
     fn verify(&self, function: &str, gpu: Option<&Rc<Gpu>>) -> Result<Vec<String>, RoutineError> {
         let row = self.rows.iter().find(|row| row.function() == function);
         self.verify(row.ok_or("there is no such implementation")?, gpu)
+    }
+
+    fn in_phases(
+        &self,
+        function: &str,
+        size: u64,
+        gpu: &Rc<Gpu>,
+        begin: &mut dyn FnMut(&'static str),
+    ) -> Result<(), RoutineError> {
+        let row = self.rows.iter().find(|row| row.function() == function);
+        self.in_phases(
+            row.ok_or("there is no such implementation")?,
+            size,
+            gpu,
+            begin,
+        )
     }
 
     fn contradictions(&self) -> Vec<String> {
@@ -279,6 +302,22 @@ impl AnyGroup {
         gpu: Option<&Rc<Gpu>>,
     ) -> Result<Vec<String>, RoutineError> {
         self.0.verify(function, gpu)
+    }
+
+    /// Runs one GPU implementation at one size as a benchmark does, without a clock, and calls
+    /// `begin` with the name of each phase: `set-up`, `first run` (which poisons), `iteration`,
+    /// `verification` and `drop`. For tests that look at what each of them asks of the driver.
+    ///
+    /// # Errors
+    /// An implementation that fails or does not exist. A wrong result is none.
+    pub fn in_phases(
+        &self,
+        function: &str,
+        size: u64,
+        gpu: &Rc<Gpu>,
+        begin: &mut dyn FnMut(&'static str),
+    ) -> Result<(), RoutineError> {
+        self.0.in_phases(function, size, gpu, begin)
     }
 
     /// The median time of an iteration of each of these implementations, ns, taking turns.

@@ -52,6 +52,32 @@ impl<W: Workload> Group<W> {
         Ok(absent)
     }
 
+    /// Goes through the phases of a benchmark, each of which `begin` is told of.
+    pub(super) fn in_phases(
+        &self,
+        row: &Implementation<W>,
+        size: u64,
+        gpu: &Rc<Gpu>,
+        begin: &mut dyn FnMut(&'static str),
+    ) -> Result<(), RoutineError> {
+        let problem = Rc::new(W::new(size));
+        begin("set-up");
+        let mut routine = make(row, &problem, Some(gpu))?;
+        begin("first run");
+        routine.restore()?;
+        routine.poison()?;
+        routine.run()?;
+        gpu.synchronize()?;
+        begin("iteration");
+        routine.run()?;
+        begin("verification");
+        gpu.synchronize()?;
+        routine.check()?;
+        begin("drop");
+        drop(routine);
+        Ok(gpu.context().check_err()?)
+    }
+
     /// Checks a routine that measures child processes, which poison and verify for themselves: each
     /// sample must be a time, and none shorter than a known duration.
     fn timed_itself(

@@ -77,14 +77,15 @@ impl State {
             return Ok(());
         }
         self.synchronize_context(handle);
-        let left: Vec<(u64, String)> = (self.memory.live())
-            .filter(|a| a.context == handle)
-            .map(|a| (a.base, format!("{}, {} B", a.name, a.bytes)))
-            .collect();
-        for (base, text) in left {
-            log::call(format_args!("the context ends with {text}"));
+        if self.contexts.len() == 1 {
+            for left in self.leaks() {
+                log::call(format_args!("the context ends with {left}"));
+            }
+        }
+        let left = self.memory.live().filter(|a| a.context == handle);
+        for base in left.map(|a| a.base).collect::<Vec<_>>() {
             self.memory.free(base);
-            self.memory.release(base);
+            self.give_back(base);
         }
         self.streams.retain(|_, s| s.context != handle);
         self.events.retain(|_, e| e.context != handle);

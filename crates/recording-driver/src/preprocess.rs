@@ -96,7 +96,8 @@ pub(crate) fn tokens(source: &str, defined: &[(String, String)]) -> Result<Vec<T
             "undef" => {
                 rest.first().map(|name| macros.remove(&name.text));
             }
-            "pragma" => {}
+            // `#line` is for messages, which here name the file alone.
+            "pragma" | "line" => {}
             "include" => {
                 let file: String = rest.iter().map(|token| token.text.as_str()).collect();
                 return Err(format!("cannot open source file {file}"));

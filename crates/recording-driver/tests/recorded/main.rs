@@ -2,6 +2,7 @@
 //! the driver's library on `LD_LIBRARY_PATH`.
 
 mod clocks;
+mod rows;
 mod stand_in;
 mod whole;
 
@@ -22,12 +23,14 @@ fn main() -> ExitCode {
         Ok("bench") => return crossover::command::bench(suite::groups),
         Ok("crossover") => return crossover::command::run(),
         Ok("clocks") => return clocks::measure(),
+        Ok("rows") => return rows::run(),
         Ok(other) => panic!("no task is called {other}"),
         Err(_) => {}
     }
     let tests: &[(&str, fn())] = &[
         ("clocks_read_the_virtual_time", clocks::exact),
         ("a_gated_window_is_in_order", clocks::order),
+        ("what_a_row_does_is_a_text", rows::text),
         ("rows_run_to_a_page", whole::page),
     ];
     let trials = tests.iter().map(|&(name, test)| {

@@ -96,14 +96,25 @@ pub(crate) fn said(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
-/// Begins a part of the log. Call this in a process that was started again.
+/// Begins a part of the log, and a phase for faults. Call this in a process that was started again.
 pub(crate) fn mark(text: &str) {
     let text = CString::new(text).expect("a mark without zeros");
-    // SAFETY: the loaded library is the recording driver, which exports the function so.
+    // SAFETY: the recording driver exports the function so; the text lives through the call.
     unsafe {
         let mark = sys::culib()
             .get::<unsafe extern "C" fn(*const c_char)>(b"crossover_recording_driver_mark\0")
             .expect("the recording driver is loaded");
         mark(text.as_ptr());
+    }
+}
+
+/// Lets names begin at 1 again, so that those of a row do not depend on what came before it.
+pub(crate) fn restart_names() {
+    // SAFETY: as in `mark`.
+    unsafe {
+        let restart = sys::culib()
+            .get::<unsafe extern "C" fn()>(b"crossover_recording_driver_restart_names\0")
+            .expect("the recording driver is loaded");
+        restart();
     }
 }

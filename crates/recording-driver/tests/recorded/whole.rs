@@ -54,7 +54,7 @@ pub(crate) fn page() {
     assert!(page.contains("recorded, not measured"));
     let to = stand_in.folder().join("exported");
     let mut export = stand_in.command("crossover", "h200");
-    let refused = expect(export.arg("export").arg(&to), 1);
+    let refused = expect(export.arg("export").arg(&to), 2);
     assert!(refused.contains("was recorded, not measured"), "{refused}");
     assert!(!to.exists());
 }

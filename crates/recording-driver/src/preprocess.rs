@@ -383,6 +383,12 @@ mod tests {
         let source = "#if ARCH >= 900\na\n#elif defined(ARCH) && !defined B\nb\n#else\nc\n#endif\n\
                       #ifdef B\n#if 1\nd\n#else\ne\n#endif\n#endif\n#ifndef B\nf\n#endif";
         assert_eq!(left(source), "b f");
+        let nested = "#if 0\n#if 1\n#elif (\n#endif\n#endif\na";
+        assert_eq!(
+            left(nested),
+            "a",
+            "no condition counts in lines that are left out"
+        );
     }
 
     #[test]

@@ -172,7 +172,8 @@ impl Faults {
 }
 
 fn planned(item: &str) -> Option<Planned> {
-    let mut parts = item.trim().split(':');
+    // A phase may have colons in its name.
+    let mut parts = item.trim().splitn(4, ':');
     let function = parts.next()?.to_owned();
     let when = match parts.next()? {
         "*" => When::Always,
@@ -217,9 +218,9 @@ mod tests {
     #[test]
     fn a_fault_of_a_phase_counts_its_calls_alone() {
         let mut faults = Faults::default();
-        faults.plan("cuA:1:2:iteration");
+        faults.plan("cuA:1:2:a/gpu/b/8: iteration");
         assert_eq!(faults.injected("cuA"), None);
-        faults.phase = "iteration".to_owned();
+        faults.phase = "a/gpu/b/8: iteration".to_owned();
         assert_eq!(faults.injected("cuA"), Some(2));
         assert_eq!(faults.injected("cuA"), None);
         assert_eq!(faults.calls["cuA"], 3);

@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         Ok("crossover") => return crossover::command::run(),
         Ok("clocks") => return clocks::measure(),
         Ok("rows") => return rows::run(),
+        Ok("corrupts") => return rows::corrupt(),
         Ok(other) => panic!("no task is called {other}"),
         Err(_) => {}
     }
@@ -31,6 +32,11 @@ fn main() -> ExitCode {
         ("clocks_read_the_virtual_time", clocks::exact),
         ("a_gated_window_is_in_order", clocks::order),
         ("what_a_row_does_is_a_text", rows::text),
+        ("the_nth_call_fails", rows::fault),
+        (
+            "what_would_corrupt_memory_ends_the_process",
+            rows::corrupted,
+        ),
         ("rows_run_to_a_page", whole::page),
     ];
     let trials = tests.iter().map(|&(name, test)| {

@@ -4,9 +4,19 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use crossover::device::Gpu;
+use crossover::device::kernel::Source;
+use crossover::timing::Launch;
+use crossover::timing::cudarc::driver::DevicePtr;
 
-use crate::stand_in::{StandIn, expect, mark, restart_names};
+use crate::stand_in::{StandIn, expect, mark, restart_names, said};
 use crate::suite;
+
+static FILL: Source = Source {
+    name: "fill.cu",
+    text: "extern \"C\" __global__ void fill(float *x, float value, unsigned int n) {}",
+    options: &[],
+    oldest: (7, 5),
+};
 
 /// What the process that was started again does: runs each row that its arguments name, as
 /// `group/function/size`.
@@ -64,4 +74,51 @@ pub(crate) fn text() {
                    b f32 64 x 64 ld 64 at d1, d f32 64 x 64 ld 64 at d3 on s1";
     is(1, "iteration", &[product]);
     is(1, "after", &["destroy blas1", "destroy s1"]);
+}
+
+pub(crate) fn fault() {
+    let row = "nested_sine_uniform/gpu/per-kernel/1000";
+    let stand_in = StandIn::new();
+    let said = |faults: &str| {
+        let mut command = stand_in.command("rows", "h200");
+        expect(command.arg(row).env("RECORDING_DRIVER_FAULTS", faults), 0)
+    };
+    let third = said(&format!("cuLaunchKernel:3:719:{row}: iteration"));
+    assert!(
+        third.starts_with(&format!("{row}: cuLaunchKernel: ")),
+        "{third}"
+    );
+    assert!(third.contains("LAUNCH_FAILED"), "{third}");
+    let full = said("cuMemAllocAsync:2:2");
+    assert!(
+        full.contains("cuMemAllocAsync") && full.contains("OUT_OF_MEMORY"),
+        "{full}"
+    );
+    assert_eq!(said("cuMemAllocAsync:3:2"), "", "there is no third");
+}
+
+/// What the process that was started again does: uses memory that was freed.
+pub(crate) fn corrupt() -> ExitCode {
+    let gpu = Gpu::open(0).expect("the recording driver opens");
+    let y = gpu.alloc::<f32>(16).expect("there is room");
+    let (address, _) = y.device_ptr(gpu.stream());
+    let fill = gpu.function(&FILL, "fill").expect("the kernel compiles");
+    let launch = Launch::new(fill, (1, 1, 1), (16, 1, 1));
+    let launch = launch.arg::<u64>(address).arg(1.0f32).arg(16u32);
+    drop(y);
+    // SAFETY: none; this is what must not be done.
+    let launched = unsafe { launch.launch(gpu.stream()) };
+    println!("went on with {launched:?}");
+    ExitCode::SUCCESS
+}
+
+pub(crate) fn corrupted() {
+    let stand_in = StandIn::new();
+    let output = stand_in.command("corrupts", "h200").output();
+    let output = output.expect("this executable runs");
+    let said = said(&output);
+    assert!(!output.status.success(), "{said}");
+    let sentence = "the recording driver ends the process at cuLaunchKernel: argument 1 of fill: \
+                    d1 (freed) is used after it was freed";
+    assert!(said.contains(sentence), "{said}");
 }

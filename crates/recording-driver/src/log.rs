@@ -13,6 +13,12 @@ thread_local! {
     static CAUGHT: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
+/// What `body` says of the lines that this thread keeps; when the process ends, a thread has none.
+fn catching(body: impl FnOnce(&mut Option<Vec<String>>) -> bool) -> bool {
+    let caught = CAUGHT.try_with(|caught| body(&mut caught.borrow_mut()));
+    caught.unwrap_or(false)
+}
+
 fn file() -> Option<&'static File> {
     static FILE: OnceLock<Option<File>> = OnceLock::new();
     FILE.get_or_init(|| {
@@ -33,7 +39,7 @@ fn file() -> Option<&'static File> {
 
 /// Whether anybody reads what is written: a text that takes long to make need not be made.
 pub fn enabled() -> bool {
-    file().is_some() || CAUGHT.with_borrow(Option::is_some)
+    file().is_some() || catching(|caught| caught.is_some())
 }
 
 /// Writes one line.
@@ -42,7 +48,7 @@ pub fn call(text: impl Display) {
         return;
     }
     let line = format!("{text}\n");
-    let caught = CAUGHT.with_borrow_mut(|caught| match caught {
+    let caught = catching(|caught| match caught {
         Some(lines) => {
             lines.push(line.trim_end().to_owned());
             true

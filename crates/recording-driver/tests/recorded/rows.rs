@@ -85,7 +85,7 @@ pub(crate) fn fault() {
     };
     let third = said(&format!("cuLaunchKernel:3:719:{row}: iteration"));
     assert!(
-        third.starts_with(&format!("{row}: cuLaunchKernel: ")),
+        third.starts_with(&format!("{row}: cuLaunchKernel failed: ")),
         "{third}"
     );
     assert!(third.contains("LAUNCH_FAILED"), "{third}");

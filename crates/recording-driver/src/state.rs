@@ -173,11 +173,11 @@ pub(crate) fn refused(function: &str, fault: &Fault) -> i32 {
 }
 
 /// The entry of a table, or the driver's error for a handle that is none.
-pub(crate) fn known<'a, T>(
-    table: &'a mut BTreeMap<u64, T>,
+pub(crate) fn known<T>(
+    table: &mut BTreeMap<u64, T>,
     handle: u64,
     what: impl Display,
-) -> Answer<&'a mut T> {
+) -> Answer<&mut T> {
     table.get_mut(&handle).ok_or_else(|| {
         let why = format!("there is no such {what}, or it was destroyed");
         Fault::new(code::INVALID_HANDLE, why)

@@ -211,7 +211,7 @@ driver! {
         state.check_device_number(device)?;
         let of = state.description;
         let value = match attribute {
-            1 | 2 | 3 => 1024,
+            1..=3 => 1024,
             4 => 64,
             5 => i32::MAX,
             6 | 7 => 65_535,

@@ -13,7 +13,6 @@ use stand_in::TASK;
 
 /// The suite's own list of groups.
 #[allow(dead_code, reason = "its main function is the bench executable's")]
-#[allow(unexpected_cfgs, reason = "its features are those of the suite")]
 #[path = "../../../../benches/crossover/main.rs"]
 mod suite;
 

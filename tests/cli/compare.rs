@@ -58,7 +58,7 @@ fn the_same_code_is_the_same() {
     for verdict in ["slower", "faster", "gone", "new"] {
         assert_eq!(json["counts"][verdict], 0, "{json:#}");
     }
-    assert_eq!(json["schema"], 2);
+    assert_eq!(json["schema"], 1);
     assert_eq!(json["warnings"], serde_json::json!([]));
 }
 

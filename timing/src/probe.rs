@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result, sys};
+use libloading::Library;
 
 use crate::absence::{Absence, OLDEST_CUDA, OLDEST_DEVICE};
 use crate::cuda_error::CudaError;
@@ -38,8 +39,7 @@ pub struct DeviceProperties {
 /// The [`Absence`] that keeps the device from being used: no driver, one that is too old, no such
 /// device, or one that is too old.
 pub fn probe(ordinal: usize) -> Result<DeviceProperties, Absence> {
-    // SAFETY: opens the library and closes it again; its initialisers are the vendor's.
-    if !unsafe { sys::is_culib_present() } {
+    if !is_driver_installed() {
         return Err(Absence::NoDriver);
     }
     catch_panic(|| probe_driver(ordinal)).unwrap_or_else(|message| {
@@ -135,6 +135,15 @@ fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {
             attribute(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?
         ),
     })
+}
+
+/// Whether the driver's library can be loaded. cudarc's own check exists only where cudarc loads the
+/// library at run time, and code that calls it does not compile beside `dynamic-linking`.
+fn is_driver_installed() -> bool {
+    ["libcuda.so.1", "libcuda.so", "nvcuda.dll"]
+        .into_iter()
+        // SAFETY: opens the library and closes it again; its initialisers are the vendor's.
+        .any(|name| unsafe { Library::new(name) }.is_ok())
 }
 
 /// cudarc's panic lists every symbol and path it tried.

@@ -1,18 +1,22 @@
 //! A method of Criterion's bencher for each clock.
 
+use std::any::type_name_of_val;
+
 use criterion::Bencher;
 
+use crate::benchmark::Benchmark;
 use crate::clock::Clock;
-use crate::cuda_time::CudaTime;
-use crate::error::BoxError;
+use crate::cuda_time::{CudaTime, cpu};
+use crate::error::{BoxError, TimingError};
 
 /// Adds every clock to Criterion's [`Bencher`].
 ///
 /// Each method takes
 /// - `time`, a clone of the measurement that Criterion was given, since a bencher keeps its own
 ///   private;
-/// - `launches`, how many kernel or graph launches one iteration enqueues, 0 for code that does
-///   no work on the device;
+/// - `launches`, how many kernel or graph launches one iteration enqueues. When a warm-up on
+///   `events-gated` or `events-cold` begins, the launches are counted by capturing one iteration,
+///   and a line on stderr says so if there are more or fewer;
 /// - `routine`, which enqueues one iteration on [`CudaTime::stream`].
 ///
 /// # Panics
@@ -55,9 +59,14 @@ pub trait CudaBencherExt {
         self.iter_on(time, Clock::EventsCold, launches, routine);
     }
 
+    /// Code on the CPU, on the host's clock ([`Clock::Wall`]). Nothing waits for the device. What
+    /// `routine` returns is kept from being optimised away, as by Criterion's own `b.iter`, which
+    /// on this measurement reads the device's clock.
+    fn iter_cpu<T>(&mut self, routine: impl FnMut() -> T);
+
     /// The host clock from an idle device to a synchronised one ([`Clock::Wall`]): for
-    /// routines that synchronise inside, copies to and from pageable memory, and CPU code
-    /// (`launches` 0).
+    /// routines that synchronise inside, and copies to and from pageable memory. Code that does
+    /// nothing on the device is timed by [`iter_cpu`](Self::iter_cpu).
     fn iter_wall<E: Into<BoxError>>(
         &mut self,
         time: &CudaTime,
@@ -87,9 +96,19 @@ impl CudaBencherExt for Bencher<'_, CudaTime> {
         launches: u32,
         mut routine: impl FnMut() -> Result<(), E>,
     ) {
+        let benchmark = Benchmark {
+            clock,
+            launches,
+            routine: type_name_of_val(&routine),
+        };
+        let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
         self.iter_custom(|iterations| {
-            time.measure(clock, iterations, launches, &mut routine)
+            time.measure_benchmark(benchmark, iterations, &mut routine)
                 .unwrap_or_else(|e| time.fail(e))
         });
+    }
+
+    fn iter_cpu<T>(&mut self, mut routine: impl FnMut() -> T) {
+        self.iter_custom(|iterations| cpu(iterations, &mut routine));
     }
 }

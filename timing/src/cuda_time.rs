@@ -2,17 +2,19 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
+use std::hint::black_box;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use criterion::measurement::{Measurement, ValueFormatter};
-use cudarc::driver::{CudaContext, CudaEvent, CudaStream, result};
+use cudarc::driver::{CudaContext, CudaStream};
 
 use crate::absence::Absence;
+use crate::benchmark::Benchmarks;
 use crate::clock::Clock;
 use crate::cuda_error::CudaError;
-use crate::device::{Device, elapsed};
+use crate::device::Device;
 use crate::error::{BoxError, TimingError};
 use crate::format::{Formatter, Rate};
 use crate::gate::{Gate, GateMode, LAUNCHES_PER_GATE};
@@ -43,6 +45,7 @@ struct Inner {
     device: OnceCell<Device>,
     formatter: Formatter,
     failure: RefCell<Option<TimingError>>,
+    benchmarks: Benchmarks,
     /// The profile that is being made.
     #[cfg(feature = "profiler")]
     session: Slot,
@@ -56,16 +59,6 @@ impl fmt::Debug for CudaTime {
             .field("gate_off_reason", &self.gate_off_reason())
             .finish_non_exhaustive()
     }
-}
-
-/// What [`Measurement::start`] hands to [`Measurement::end`].
-#[derive(Debug)]
-pub struct Started(Begin);
-
-#[derive(Debug)]
-enum Begin {
-    Host(Instant),
-    Device(CudaEvent),
 }
 
 impl CudaTime {
@@ -125,6 +118,7 @@ impl CudaTime {
                 device: OnceCell::new(),
                 formatter: Formatter::new(),
                 failure: RefCell::default(),
+                benchmarks: Benchmarks::default(),
                 #[cfg(feature = "profiler")]
                 session: Slot::default(),
             }),
@@ -156,11 +150,18 @@ impl CudaTime {
         self.inner.formatter.set(rate);
     }
 
+    /// Where Criterion writes, if the program has set that with `Criterion::output_directory`: the
+    /// clock of each result is written beside it when this measurement and all its clones are
+    /// dropped, in `crossover-clock.json`. A later run says where a result is of another clock than
+    /// the one before, and `crossover compare` does not compare two clocks.
+    pub fn set_output_directory(&self, root: impl Into<PathBuf>) {
+        self.inner.benchmarks.ledger.set_root(root.into());
+    }
+
     /// Why the gate is off, `None` where it works (and without a GPU).
     pub fn gate_off_reason(&self) -> Option<String> {
         let device = self.inner.device.get()?;
-        #[cfg(feature = "profiler")]
-        if self.inner.session.is_taken() {
+        if self.is_profiling() {
             return Some("a profile is being recorded".to_owned());
         }
         device.gate.borrow().off().map(str::to_owned)
@@ -218,9 +219,8 @@ impl CudaTime {
     /// Runs `routine` `iterations` times, and returns the time of all of them together on
     /// `clock`, in nanoseconds.
     ///
-    /// `launches` is how many kernel or graph launches one iteration enqueues; 0 says that
-    /// it does no work on the device, so that the wall clock need not synchronise. A time below
-    /// the clock's [resolution](Clock::resolution_ns) is reported as the resolution: Criterion
+    /// `launches` is how many kernel or graph launches one iteration enqueues, by which the gated
+    /// clock and `submit` size their batches. A time below the clock's [resolution](Clock::resolution_ns) is reported as the resolution: Criterion
     /// drops a benchmark with a zero.
     ///
     /// On `events-gated`, a call with one iteration runs the routine once more beforehand:
@@ -239,6 +239,17 @@ impl CudaTime {
         mut routine: impl FnMut() -> Result<(), E>,
     ) -> Result<f64, TimingError> {
         let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
+        self.measure_erased(clock, iterations, launches, &mut routine)
+    }
+
+    /// [`measure`](Self::measure), compiled once.
+    pub(crate) fn measure_erased(
+        &self,
+        clock: Clock,
+        iterations: u64,
+        launches: u32,
+        routine: &mut dyn FnMut() -> Result<(), TimingError>,
+    ) -> Result<f64, TimingError> {
         #[cfg(feature = "profiler")]
         if self.inner.session.is_taken() {
             let asked = Asked {
@@ -247,11 +258,21 @@ impl CudaTime {
                 launches,
             };
             let device = self.inner.device.get();
-            return (self.inner.session).measure(device, asked, &mut routine, |routine| {
+            return (self.inner.session).measure(device, asked, routine, |routine| {
                 self.measure_plainly(clock, iterations, launches, routine)
             });
         }
-        self.measure_plainly(clock, iterations, launches, &mut routine)
+        self.measure_plainly(clock, iterations, launches, routine)
+    }
+
+    /// Runs code on the CPU `iterations` times, and returns the time of all of them together on the
+    /// host's clock, in nanoseconds. Nothing waits for the device. What `routine` returns is kept
+    /// from being optimised away, and dropped within the time.
+    pub fn measure_cpu<T>(&self, iterations: u64, routine: impl FnMut() -> T) -> f64 {
+        let nanoseconds = cpu(iterations, routine);
+        #[cfg(feature = "profiler")]
+        self.inner.session.nothing_on_device();
+        nanoseconds
     }
 
     /// [`measure`](Self::measure) where no profile is to be recorded.
@@ -262,20 +283,22 @@ impl CudaTime {
         launches: u32,
         routine: &mut dyn FnMut() -> Result<(), TimingError>,
     ) -> Result<f64, TimingError> {
-        let device = self.inner.device.get();
-        let needed = || device.ok_or(TimingError::NoDevice { clock });
+        let Some(device) = self.inner.device.get() else {
+            return match clock {
+                Clock::Wall => finite(on_host(iterations, routine)?, clock),
+                _ => Err(TimingError::NoDevice { clock }),
+            };
+        };
+        device.gate.borrow().check(clock)?;
+        let mut window = device.window(routine)?;
         let nanoseconds = match self.effective_clock(clock) {
-            Clock::Wall => {
-                let device = device.filter(|_| launches > 0);
-                wall(device, iterations, routine)?
+            Clock::Wall => sequence::wall(&mut window, iterations)?,
+            Clock::Submit => {
+                let batch = (LAUNCHES_PER_DRAIN / launches.max(1)).max(1);
+                sequence::submit(&mut window, iterations, u64::from(batch))?
             }
-            Clock::Submit => submit(needed()?, iterations, launches, routine)?,
-            Clock::Events => {
-                let mut window = needed()?.window(routine)?;
-                sequence::events(&mut window, iterations)?
-            }
+            Clock::Events => sequence::events(&mut window, iterations)?,
             Clock::EventsGated => {
-                let mut window = needed()?.window(routine)?;
                 let batch = LAUNCHES_PER_GATE / launches.max(1);
                 if batch == 0 {
                     return Err(TimingError::TooManyLaunches { launches });
@@ -286,22 +309,33 @@ impl CudaTime {
                 sequence::gated(&mut window, iterations, u64::from(batch))?
             }
             Clock::EventsCold => {
-                let device = needed()?;
-                let mut window = device.window(routine)?;
                 device.prepare_flush()?;
                 let gate = self.gate_off_reason().is_none() && launches <= LAUNCHES_PER_GATE;
                 sequence::cold(&mut window, iterations, gate)?
             }
         };
-        if let Some(device) = device.filter(|_| launches > 0) {
-            device.last_use.set(Some(Instant::now()));
-        }
+        device.last_use.set(Some(Instant::now()));
         finite(nanoseconds, clock)
     }
 
-    #[cfg(feature = "profiler")]
     pub(crate) fn device(&self) -> Option<&Device> {
         self.inner.device.get()
+    }
+
+    /// Whether a profile is being recorded, for which the gate is off.
+    pub(crate) fn is_profiling(&self) -> bool {
+        #[cfg(feature = "profiler")]
+        return self.inner.session.is_taken();
+        #[cfg(not(feature = "profiler"))]
+        false
+    }
+
+    pub(crate) fn benchmarks(&self) -> &Benchmarks {
+        &self.inner.benchmarks
+    }
+
+    pub(crate) fn formatter(&self) -> &Formatter {
+        &self.inner.formatter
     }
 
     #[cfg(feature = "profiler")]
@@ -320,121 +354,32 @@ impl CudaTime {
 }
 
 /// Criterion drops a benchmark with a zero and panics at a NaN: neither may reach it.
-fn finite(nanoseconds: f64, clock: Clock) -> Result<f64, TimingError> {
+pub(crate) fn finite(nanoseconds: f64, clock: Clock) -> Result<f64, TimingError> {
     if !nanoseconds.is_finite() {
         return Err(TimingError::NotANumber);
     }
     Ok(nanoseconds.max(clock.resolution_ns()))
 }
 
-fn wall(
-    device: Option<&Device>,
+/// See [`CudaTime::measure_cpu`].
+pub(crate) fn cpu<T>(iterations: u64, mut routine: impl FnMut() -> T) -> f64 {
+    let start = Instant::now();
+    for _ in 0..iterations {
+        black_box(routine());
+    }
+    (start.elapsed().as_nanos() as f64).max(Clock::Wall.resolution_ns())
+}
+
+/// `iterations` runs on the host's clock, without a device.
+fn on_host(
     iterations: u64,
     routine: &mut dyn FnMut() -> Result<(), TimingError>,
 ) -> Result<f64, TimingError> {
-    if let Some(device) = device {
-        bind(&device.context)?;
-        device.synchronize()?;
-    }
     let start = Instant::now();
     for _ in 0..iterations {
         routine()?;
     }
-    if let Some(device) = device {
-        device.synchronize()?;
-    }
     Ok(start.elapsed().as_nanos() as f64)
-}
-
-fn submit(
-    device: &Device,
-    iterations: u64,
-    launches: u32,
-    routine: &mut dyn FnMut() -> Result<(), TimingError>,
-) -> Result<f64, TimingError> {
-    bind(&device.context)?;
-    let batch = u64::from((LAUNCHES_PER_DRAIN / launches.max(1)).max(1));
-    let mut total = Duration::ZERO;
-    let mut left = iterations;
-    while left > 0 {
-        let now = left.min(batch);
-        device.synchronize()?;
-        let start = Instant::now();
-        for _ in 0..now {
-            routine()?;
-        }
-        total += start.elapsed();
-        left -= now;
-    }
-    // The work still queued must not fall into the next measurement, and Criterion plans its
-    // samples by the host clock, which must include it.
-    device.synchronize()?;
-    Ok(total.as_nanos() as f64)
-}
-
-impl Measurement for CudaTime {
-    type Intermediate = Started;
-    type Value = f64;
-
-    fn start(&self) -> Started {
-        let Some(device) = self.inner.device.get() else {
-            return Started(Begin::Host(Instant::now()));
-        };
-        let begin = || -> Result<CudaEvent, CudaError> {
-            bind(&device.context)?;
-            let event = device.event()?;
-            device.record(&event)?;
-            Ok(event)
-        };
-        match begin() {
-            Ok(event) => Started(Begin::Device(event)),
-            Err(e) => self.fail(e),
-        }
-    }
-
-    fn end(&self, started: Started) -> f64 {
-        let measured = match (started.0, self.inner.device.get()) {
-            (Begin::Device(start), Some(device)) => {
-                let finish = || -> Result<f64, CudaError> {
-                    let end = device.event()?;
-                    device.record(&end)?;
-                    // SAFETY: the event is alive and was recorded just above.
-                    unsafe { result::event::synchronize(end.cu_event()) }
-                        .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
-                    let nanoseconds = elapsed(&start, &end)?;
-                    device.give_back(end);
-                    Ok(nanoseconds)
-                };
-                let measured = finish();
-                device.give_back(start);
-                device.last_use.set(Some(Instant::now()));
-                measured
-                    .map_err(TimingError::from)
-                    .and_then(|ns| finite(ns, Clock::Events))
-            }
-            (Begin::Host(start), _) => finite(start.elapsed().as_nanos() as f64, Clock::Wall),
-            (Begin::Device(_), None) => Err(TimingError::NoDevice {
-                clock: Clock::Events,
-            }),
-        };
-        measured.unwrap_or_else(|e| self.fail(e))
-    }
-
-    fn add(&self, a: &f64, b: &f64) -> f64 {
-        a + b
-    }
-
-    fn zero(&self) -> f64 {
-        0.0
-    }
-
-    fn to_f64(&self, value: &f64) -> f64 {
-        *value
-    }
-
-    fn formatter(&self) -> &dyn ValueFormatter {
-        &self.inner.formatter
-    }
 }
 
 #[cfg(test)]
@@ -472,16 +417,6 @@ mod tests {
     }
 
     #[test]
-    fn a_host_only_measurement_spans_start_to_end() {
-        let time = CudaTime::host_only();
-        let started = time.start();
-        let before = Instant::now();
-        std::thread::sleep(Duration::from_millis(2));
-        let slept = before.elapsed().as_nanos() as f64;
-        assert!(time.end(started) >= slept);
-    }
-
-    #[test]
     fn neither_zero_nor_nan_reaches_criterion() {
         assert_eq!(finite(0.0, Clock::Events).unwrap(), 500.0);
         assert_eq!(finite(1234.5, Clock::Events).unwrap(), 1234.5);
@@ -493,6 +428,17 @@ mod tests {
             finite(f64::INFINITY, Clock::Wall),
             Err(TimingError::NotANumber)
         ));
+    }
+
+    #[test]
+    fn cpu_code_is_timed_as_often_as_asked_and_its_values_are_used() {
+        let mut runs = 0u64;
+        let ns = CudaTime::host_only().measure_cpu(7, || {
+            runs += 1;
+            vec![runs]
+        });
+        assert_eq!(runs, 7);
+        assert!(ns >= 1.0, "{ns}");
     }
 
     #[test]

@@ -62,6 +62,7 @@ impl Device {
             device: self,
             routine,
             events: Some((start, end)),
+            begun: Instant::now(),
         })
     }
 
@@ -86,6 +87,8 @@ pub(super) struct Window<'a> {
     device: &'a Device,
     routine: &'a mut dyn FnMut() -> Result<(), TimingError>,
     events: Option<(CudaEvent, CudaEvent)>,
+    /// From when on the host's clock counts.
+    begun: Instant,
 }
 
 impl Window<'_> {
@@ -146,6 +149,14 @@ impl Timeline for Window<'_> {
     fn elapsed(&mut self) -> Result<f64, TimingError> {
         let (start, end) = self.events();
         Ok(elapsed(start, end)?)
+    }
+
+    fn synchronize(&mut self) -> Result<(), TimingError> {
+        Ok(self.device.synchronize()?)
+    }
+
+    fn now(&mut self) -> f64 {
+        self.begun.elapsed().as_nanos() as f64
     }
 
     fn drain(&mut self) {

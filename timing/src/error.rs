@@ -13,7 +13,6 @@ use crate::gate::LAUNCHES_PER_GATE;
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a measurement has no result.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum TimingError {
     /// A CUDA call of the measurement itself failed.
@@ -30,6 +29,19 @@ pub enum TimingError {
     GateTimeout {
         /// How long the gate waits for the host.
         timeout: Duration,
+    },
+    /// The clock needs the gate, the gate is off, and [`GateMode::Required`](crate::GateMode)
+    /// admits no other clock.
+    GateOff {
+        /// The clock.
+        clock: Clock,
+        /// Why the gate is off.
+        reason: String,
+    },
+    /// The routine enqueued nothing on the stream that is timed.
+    NothingEnqueued {
+        /// Launches that one iteration was said to make.
+        launches: u32,
     },
     /// One iteration enqueues more launches than
     /// [`LAUNCHES_PER_GATE`](crate::LAUNCHES_PER_GATE).
@@ -52,6 +64,13 @@ impl TimingError {
     }
 }
 
+/// The sentence: it is what `main` prints of an error that it returns.
+impl fmt::Debug for TimingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl fmt::Display for TimingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -59,12 +78,23 @@ impl fmt::Display for TimingError {
             TimingError::Routine(e) => e.fmt(f),
             TimingError::NoDevice { clock } => write!(
                 f,
-                "the {clock} clock needs a GPU and this CudaTime is host-only; use the wall clock"
+                "the {clock} clock needs a GPU and this CudaTime is host-only; use the wall clock, or time CPU code with iter_cpu"
             ),
             TimingError::GateTimeout { timeout } => write!(
                 f,
                 "the gate opened by itself after {timeout:?}, before the batch was queued: the routine synchronises \
                  inside (use the wall clock, iter_wall), or enqueues more launches than it says (correct `launches`)"
+            ),
+            TimingError::GateOff { clock, reason } => write!(
+                f,
+                "the {clock} clock needs the gate, which is off: {reason}; with GateMode::Auto another clock would \
+                 take its place"
+            ),
+            TimingError::NothingEnqueued { launches } => write!(
+                f,
+                "the routine was said to make {} per iteration and enqueued nothing on the stream that is timed; \
+                 enqueue its work on CudaTime::stream, or time CPU code with iter_cpu",
+                count(*launches, "launch", "launches")
             ),
             TimingError::TooManyLaunches { launches } => write!(
                 f,
@@ -78,6 +108,11 @@ impl fmt::Display for TimingError {
             ),
         }
     }
+}
+
+/// A number of things.
+pub(crate) fn count(number: u32, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 impl std::error::Error for TimingError {

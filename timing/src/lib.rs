@@ -3,7 +3,10 @@
 
 mod absence;
 mod bencher;
+mod benchmark;
+mod capture;
 mod clock;
+mod clock_file;
 mod cuda_error;
 mod cuda_time;
 mod device;
@@ -11,6 +14,7 @@ mod error;
 mod format;
 mod gate;
 mod launch;
+mod measurement;
 mod panic;
 mod probe;
 #[cfg(feature = "profile")]
@@ -19,20 +23,24 @@ pub mod profile;
 pub mod profiler;
 mod range;
 mod sequence;
+mod write;
 
 pub use absence::{Absence, OLDEST_CUDA, OLDEST_DEVICE};
 pub use bencher::CudaBencherExt;
 pub use clock::{Clock, UnknownClock};
+#[doc(hidden)]
+pub use clock_file::stored_clock;
 /// The version of Criterion that the measurement implements.
 pub use criterion;
 pub use cuda_error::CudaError;
-pub use cuda_time::{CudaTime, Started};
+pub use cuda_time::CudaTime;
 /// The version of cudarc whose streams are timed.
 pub use cudarc;
 pub use error::{BoxError, TimingError};
 pub use format::Rate;
 pub use gate::{GateMode, LAUNCHES_PER_GATE};
 pub use launch::{Launch, bind};
+pub use measurement::Started;
 pub use panic::catch_panic;
 pub use probe::{DeviceProperties, open, probe};
 pub use range::{Range, range};

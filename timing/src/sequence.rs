@@ -10,8 +10,8 @@ pub(super) enum Edge {
     End,
 }
 
-/// What a measurement does to a device. Everything but `open_gate`, `drain` and `wait`
-/// enqueues and returns.
+/// What a measurement does to a device. Everything but `open_gate`, `wait`, `synchronize`, `now`
+/// and `drain` enqueues and returns.
 pub(super) trait Timeline {
     /// Evicts the L2 cache.
     fn flush(&mut self) -> Result<(), TimingError>;
@@ -27,6 +27,10 @@ pub(super) trait Timeline {
     fn wait(&mut self) -> Result<(), TimingError>;
     /// Nanoseconds between the two events.
     fn elapsed(&mut self) -> Result<f64, TimingError>;
+    /// Waits until the stream is idle.
+    fn synchronize(&mut self) -> Result<(), TimingError>;
+    /// The host's clock, in nanoseconds.
+    fn now(&mut self) -> f64;
     /// Waits for whatever is queued, errors ignored: leaves the device idle after a failure.
     fn drain(&mut self);
 }
@@ -75,6 +79,43 @@ pub(super) fn cold(
             t.flush()?;
             total += window(t, 1, use_gate)?;
         }
+        Ok(total)
+    })
+}
+
+/// `iterations` launches on the host's clock, from an idle stream to an idle stream.
+pub(super) fn wall(t: &mut impl Timeline, iterations: u64) -> Result<f64, TimingError> {
+    guarded(t, |t| {
+        t.synchronize()?;
+        let start = t.now();
+        for _ in 0..iterations {
+            t.launch()?;
+        }
+        t.synchronize()?;
+        Ok(t.now() - start)
+    })
+}
+
+/// `iterations` launches on the host's clock, without a wait for them inside: in batches of at most
+/// `batch`, each from an idle stream.
+pub(super) fn submit(
+    t: &mut impl Timeline,
+    iterations: u64,
+    batch: u64,
+) -> Result<f64, TimingError> {
+    guarded(t, |t| {
+        let mut total = 0.0;
+        for size in even_batches(iterations, batch) {
+            t.synchronize()?;
+            let start = t.now();
+            for _ in 0..size {
+                t.launch()?;
+            }
+            total += t.now() - start;
+        }
+        // The work still queued must not fall into the next measurement, and Criterion plans its
+        // samples by the host clock, which must include it.
+        t.synchronize()?;
         Ok(total)
     })
 }
@@ -130,6 +171,7 @@ mod tests {
         gate_closed: bool,
         launched_in_window: u64,
         pending: u64,
+        host_ns: f64,
     }
 
     impl Fake {
@@ -178,6 +220,21 @@ mod tests {
             self.step("elapsed")?;
             Ok(self.launched_in_window as f64 * 10.0)
         }
+        fn synchronize(&mut self) -> Result<(), TimingError> {
+            assert!(
+                !self.gate_closed,
+                "synchronising behind a closed gate hangs"
+            );
+            self.step("synchronize")?;
+            self.pending = 0;
+            Ok(())
+        }
+        fn now(&mut self) -> f64 {
+            self.calls.push("now");
+            self.host_ns += 1.0;
+            // What is pending when the clock is read was not waited for.
+            self.host_ns + 1_000.0 * self.pending as f64
+        }
         fn drain(&mut self) {
             assert!(!self.gate_closed, "draining behind a closed gate hangs");
             self.calls.push("drain");
@@ -225,6 +282,30 @@ mod tests {
     }
 
     #[test]
+    fn the_wall_clock_runs_from_an_idle_stream_to_an_idle_stream() {
+        let mut t = Fake::default();
+        assert_eq!(wall(&mut t, 2).unwrap(), 1.0);
+        let order = [
+            "synchronize",
+            "now",
+            "launch",
+            "launch",
+            "synchronize",
+            "now",
+        ];
+        assert_eq!(t.calls, order);
+    }
+
+    #[test]
+    fn submitting_waits_before_each_batch_and_after_the_last_outside_the_window() {
+        let mut t = Fake::default();
+        submit(&mut t, 3, 2).unwrap();
+        let first = ["synchronize", "now", "launch", "launch", "now"];
+        let second = ["synchronize", "now", "launch", "now", "synchronize"];
+        assert_eq!(t.calls, [first, second].concat());
+    }
+
+    #[test]
     fn cold_flushes_before_each_window_and_outside_it() {
         let mut t = Fake::default();
         assert_eq!(cold(&mut t, 2, true).unwrap(), 20.0);
@@ -243,18 +324,20 @@ mod tests {
     #[test]
     fn an_error_at_any_step_opens_the_gate_and_leaves_the_device_idle() {
         type Run = fn(&mut Fake) -> Result<f64, TimingError>;
-        let runs: [Run; 5] = [
+        let runs: [Run; 7] = [
             |t| load(t).map(|()| 0.0),
             |t| events(t, 3),
             |t| gated(t, 5, 2),
             |t| cold(t, 2, true),
             |t| cold(t, 2, false),
+            |t| wall(t, 2),
+            |t| submit(t, 3, 2),
         ];
         for run in runs {
             let mut clean = Fake::default();
             run(&mut clean).unwrap();
             let fallible: Vec<usize> = (0..clean.calls.len())
-                .filter(|&i| clean.calls[i] != "open")
+                .filter(|&i| !["open", "now"].contains(&clean.calls[i]))
                 .collect();
             for at in fallible {
                 let mut t = Fake {

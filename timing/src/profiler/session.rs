@@ -84,6 +84,16 @@ impl Session {
     }
 }
 
+impl Slot {
+    /// A measurement of CPU code took place.
+    pub(crate) fn nothing_on_device(&self) {
+        if let Some(session) = &mut *self.session.borrow_mut() {
+            let nothing = Err(NoProfile::NothingOnDevice);
+            session.outcome.get_or_insert(nothing);
+        }
+    }
+}
+
 /// A routine, in the form in which the clocks take it.
 type Routine<'a> = &'a mut dyn FnMut() -> Result<(), TimingError>;
 
@@ -118,12 +128,6 @@ impl Slot {
                 session
                     .outcome
                     .get_or_insert(Err(NoProfile::BenchmarkFailed { message }));
-                None
-            }
-            Ok(_) if asked.launches == 0 => {
-                session
-                    .outcome
-                    .get_or_insert(Err(NoProfile::NothingOnDevice));
                 None
             }
             Ok(_) if session.is_ready(asked.iterations, elapsed) => {

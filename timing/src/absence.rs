@@ -6,7 +6,7 @@ use crate::cuda_error::CudaError;
 
 /// Why a GPU cannot be used here, in a sentence with its remedy. Absence is a value: whatever
 /// does not need the GPU still runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Absence {
     /// The driver's library (`libcuda`) is not installed.
@@ -52,6 +52,13 @@ pub const OLDEST_CUDA: (u32, u32) = (12, 8);
 /// Oldest compute capability (major, minor) that is supported: the oldest that CUDA 13 compiles
 /// for.
 pub const OLDEST_DEVICE: (u32, u32) = (7, 5);
+
+/// The sentence: it is what `main` prints of an error that it returns.
+impl fmt::Debug for Absence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 impl fmt::Display for Absence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -100,8 +100,15 @@ impl fmt::Display for Clock {
 }
 
 /// The error of reading a [`Clock`] from a name that none has. Its text lists the names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct UnknownClock(String);
+
+/// The sentence: it is what `main` prints of an error that it returns.
+impl fmt::Debug for UnknownClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 impl fmt::Display for UnknownClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,7 +5,7 @@ use std::fmt;
 use cudarc::driver::{DriverError, sys};
 
 /// A CUDA call that failed, with the call's name and the driver's message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CudaError {
     /// The call, such as `cuLaunchKernel`.
@@ -52,6 +52,13 @@ impl CudaError {
     /// Any status but `CUDA_SUCCESS`.
     pub fn check(call: &'static str, status: sys::CUresult) -> Result<(), Self> {
         status.result().map_err(|e| Self::new(call, e))
+    }
+}
+
+/// The sentence: it is what `main` prints of an error that it returns.
+impl fmt::Debug for CudaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

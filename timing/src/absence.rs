@@ -37,6 +37,11 @@ pub enum Absence {
         /// Its compute capability: major, minor.
         compute_capability: (u32, u32),
     },
+    /// A stream does not belong to the device's primary context.
+    OtherContext {
+        /// The index of the device.
+        ordinal: usize,
+    },
     /// A driver call failed while the device was opened.
     Failed {
         /// The call.
@@ -92,6 +97,11 @@ impl fmt::Display for Absence {
                 f,
                 "{name} has compute capability {major}.{minor}; {}.{} (Turing) is the oldest supported: choose another GPU",
                 OLDEST_DEVICE.0, OLDEST_DEVICE.1
+            ),
+            Absence::OtherContext { ordinal } => write!(
+                f,
+                "the stream does not belong to the primary context of GPU {ordinal}, which the CUDA runtime uses; \
+                 make it in that context (cuDevicePrimaryCtxRetain), or name the stream's own GPU"
             ),
             Absence::Failed { call, message } => {
                 write!(

@@ -8,6 +8,7 @@ use crate::benchmark::Benchmark;
 use crate::clock::Clock;
 use crate::cuda_time::{CudaTime, cpu};
 use crate::error::{BoxError, TimingError};
+use crate::parts::Parts;
 
 /// Adds every clock to Criterion's [`Bencher`].
 ///
@@ -59,6 +60,28 @@ pub trait CudaBencherExt {
         self.iter_on(time, Clock::EventsCold, launches, routine);
     }
 
+    /// The replay of a CUDA graph ([`Clock::EventsGated`]): what one call of `routine` enqueues is
+    /// captured, and the replays of the graph are timed; the capture is not. Criterion asks for each
+    /// sample by itself, and each has a capture of its own, so the routine runs once per sample.
+    /// What cannot be captured is an error that says so
+    /// ([`TimingError::NotCaptured`](crate::TimingError::NotCaptured)).
+    fn iter_graph<E: Into<BoxError>>(
+        &mut self,
+        time: &CudaTime,
+        routine: impl FnMut() -> Result<(), E>,
+    );
+
+    /// As [`iter_graph`](Self::iter_graph), with the L2 cache flushed before each replay
+    /// ([`Clock::EventsCold`]).
+    fn iter_graph_cold<E: Into<BoxError>>(
+        &mut self,
+        time: &CudaTime,
+        routine: impl FnMut() -> Result<(), E>,
+    );
+
+    /// One of several parts of an iteration, behind a gate with the others: see [`Parts`].
+    fn iter_part(&mut self, time: &CudaTime, parts: &mut Parts<'_>, name: &str);
+
     /// Code on the CPU, on the host's clock ([`Clock::Wall`]). Nothing waits for the device. What
     /// `routine` returns is kept from being optimised away, as by Criterion's own `b.iter`, which
     /// on this measurement reads the device's clock.
@@ -108,7 +131,48 @@ impl CudaBencherExt for Bencher<'_, CudaTime> {
         });
     }
 
+    fn iter_graph<E: Into<BoxError>>(
+        &mut self,
+        time: &CudaTime,
+        routine: impl FnMut() -> Result<(), E>,
+    ) {
+        iter_graph_on(self, time, Clock::EventsGated, routine);
+    }
+
+    fn iter_graph_cold<E: Into<BoxError>>(
+        &mut self,
+        time: &CudaTime,
+        routine: impl FnMut() -> Result<(), E>,
+    ) {
+        iter_graph_on(self, time, Clock::EventsCold, routine);
+    }
+
+    fn iter_part(&mut self, time: &CudaTime, parts: &mut Parts<'_>, name: &str) {
+        self.iter_custom(|iterations| {
+            time.measure_part_benchmark(iterations, parts, name)
+                .unwrap_or_else(|e| time.fail(e))
+        });
+    }
+
     fn iter_cpu<T>(&mut self, mut routine: impl FnMut() -> T) {
         self.iter_custom(|iterations| cpu(iterations, &mut routine));
     }
+}
+
+fn iter_graph_on<E: Into<BoxError>>(
+    bencher: &mut Bencher<'_, CudaTime>,
+    time: &CudaTime,
+    clock: Clock,
+    mut routine: impl FnMut() -> Result<(), E>,
+) {
+    let benchmark = Benchmark {
+        clock,
+        launches: 1,
+        routine: type_name_of_val(&routine),
+    };
+    let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
+    bencher.iter_custom(|iterations| {
+        time.measure_graph_benchmark(benchmark, iterations, &mut routine)
+            .unwrap_or_else(|e| time.fail(e))
+    });
 }

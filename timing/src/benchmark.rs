@@ -6,6 +6,7 @@ use crate::capture::Enqueued;
 use crate::clock::Clock;
 use crate::clock_file::Ledger;
 use crate::cuda_time::CudaTime;
+use crate::device::Routine;
 use crate::error::{TimingError, count};
 use crate::sequence;
 
@@ -30,7 +31,7 @@ pub(crate) struct Benchmarks {
 impl Benchmarks {
     /// Whether a benchmark begins with this measurement. Criterion begins each with a single
     /// iteration; where samples are of one iteration too, the same routine goes on.
-    fn begins(&self, benchmark: Benchmark, iterations: u64) -> bool {
+    pub(crate) fn begins(&self, benchmark: Benchmark, iterations: u64) -> bool {
         let last = self.last.replace(Some((benchmark, iterations)));
         iterations == 1 && last.is_none_or(|last| last != (benchmark, 1))
     }
@@ -52,7 +53,7 @@ impl CudaTime {
         &self,
         benchmark: Benchmark,
         iterations: u64,
-        routine: &mut dyn FnMut() -> Result<(), TimingError>,
+        routine: Routine<'_>,
     ) -> Result<f64, TimingError> {
         let Benchmark {
             clock, launches, ..
@@ -61,16 +62,31 @@ impl CudaTime {
             self.begin_benchmark(clock, launches, routine)?;
         }
         let ns = self.measure_erased(clock, iterations, launches, routine)?;
+        self.note(clock, iterations, ns);
+        Ok(ns)
+    }
+
+    /// Keeps a measurement of a benchmark, for the clock of its result to be written.
+    pub(crate) fn note(&self, clock: Clock, iterations: u64, ns: f64) {
         let used = self.effective_clock(clock);
         self.benchmarks().ledger.note(iterations, ns, used);
-        Ok(ns)
+    }
+
+    /// Says where another clock takes the place of this one.
+    pub(crate) fn say_without_gate(&self, clock: Clock) {
+        let off = self
+            .device()
+            .and_then(|d| d.gate.borrow().off().map(str::to_owned));
+        if let (Some(reason), Clock::EventsGated | Clock::EventsCold) = (off, clock) {
+            self.benchmarks().say(without_gate(clock, &reason));
+        }
     }
 
     fn begin_benchmark(
         &self,
         clock: Clock,
         launches: u32,
-        routine: &mut dyn FnMut() -> Result<(), TimingError>,
+        routine: Routine<'_>,
     ) -> Result<(), TimingError> {
         let Some(device) = self.device() else {
             return Ok(());
@@ -79,9 +95,7 @@ impl CudaTime {
         if self.is_profiling() || !matches!(clock, Clock::EventsGated | Clock::EventsCold) {
             return Ok(());
         }
-        if let Some(reason) = device.gate.borrow().off() {
-            self.benchmarks().say(without_gate(clock, reason));
-        }
+        self.say_without_gate(clock);
         // In a capture nothing may be loaded.
         sequence::load(&mut device.window(routine)?)?;
         if let Some(enqueued) = device.count(routine)?

@@ -5,7 +5,7 @@ use std::ptr;
 use cudarc::driver::{CudaGraph, sys};
 
 use crate::cuda_error::CudaError;
-use crate::device::Device;
+use crate::device::{Device, Routine};
 use crate::error::TimingError;
 
 /// `CU_GRAPH_NODE_TYPE_KERNEL`
@@ -26,10 +26,7 @@ impl Device {
     /// Counts what `routine` enqueues, by capturing it once. The captured iteration then runs, so
     /// that the routine's memory is as after any other. `None` where it cannot be captured, for
     /// example because it synchronises.
-    pub(crate) fn count(
-        &self,
-        routine: &mut dyn FnMut() -> Result<(), TimingError>,
-    ) -> Result<Option<Enqueued>, TimingError> {
+    pub(crate) fn count(&self, routine: Routine<'_>) -> Result<Option<Enqueued>, TimingError> {
         let Ok(graph) = self.capture(routine) else {
             return Ok(None);
         };
@@ -44,10 +41,7 @@ impl Device {
     /// # Errors
     /// Why it cannot be captured: the routine's own error first, since the driver refuses in the
     /// routine whatever it cannot capture.
-    pub(crate) fn capture(
-        &self,
-        routine: &mut dyn FnMut() -> Result<(), TimingError>,
-    ) -> Result<CudaGraph, TimingError> {
+    pub(crate) fn capture(&self, routine: Routine<'_>) -> Result<CudaGraph, TimingError> {
         self.stream
             .begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
             .map_err(|e| CudaError::new("cuStreamBeginCapture", e))?;
@@ -72,7 +66,8 @@ impl Device {
     }
 }
 
-fn enqueued(graph: &CudaGraph) -> Result<Enqueued, CudaError> {
+/// What a captured graph holds.
+pub(crate) fn enqueued(graph: &CudaGraph) -> Result<Enqueued, CudaError> {
     let mut count = 0;
     // SAFETY: the graph is alive; without a list the call only counts.
     CudaError::check("cuGraphGetNodes", unsafe {

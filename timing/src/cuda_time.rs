@@ -1,6 +1,7 @@
 //! The measurement: Criterion's, and without Criterion.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::ffi::c_void;
 use std::fmt;
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -14,12 +15,12 @@ use crate::absence::Absence;
 use crate::benchmark::Benchmarks;
 use crate::clock::Clock;
 use crate::cuda_error::CudaError;
-use crate::device::Device;
+use crate::device::{Device, Routine};
 use crate::error::{BoxError, TimingError};
 use crate::format::{Formatter, Rate};
 use crate::gate::{Gate, GateMode, LAUNCHES_PER_GATE};
 use crate::launch::{Launch, bind};
-use crate::probe::open;
+use crate::probe::{borrow, open};
 #[cfg(feature = "profiler")]
 use crate::profiler::session::{Asked, Slot};
 use crate::sequence;
@@ -84,6 +85,25 @@ impl CudaTime {
         let time = Self::host_only();
         time.attach(stream, gate)?;
         Ok(time)
+    }
+
+    /// Times on a stream that cudarc did not make: a `CUstream` or `cudaStream_t` of another binding
+    /// or of C, of device `ordinal`.
+    ///
+    /// # Errors
+    /// The [`Absence`] that keeps the device from being used, or [`Absence::OtherContext`].
+    ///
+    /// # Safety
+    /// `stream` must be a stream that is alive, and stay so until this measurement and all its
+    /// clones are dropped.
+    pub unsafe fn on_raw_stream(
+        ordinal: usize,
+        stream: *mut c_void,
+        gate: GateMode,
+    ) -> Result<Self, Absence> {
+        // SAFETY: the caller's promise.
+        let stream = unsafe { borrow(ordinal, stream) }?;
+        Ok(Self::on_stream(&stream, gate)?)
     }
 
     /// Gives a host-only clock, and all its clones, a device to time: a suite makes its
@@ -248,7 +268,7 @@ impl CudaTime {
         clock: Clock,
         iterations: u64,
         launches: u32,
-        routine: &mut dyn FnMut() -> Result<(), TimingError>,
+        routine: Routine<'_>,
     ) -> Result<f64, TimingError> {
         #[cfg(feature = "profiler")]
         if self.inner.session.is_taken() {
@@ -281,7 +301,7 @@ impl CudaTime {
         clock: Clock,
         iterations: u64,
         launches: u32,
-        routine: &mut dyn FnMut() -> Result<(), TimingError>,
+        routine: Routine<'_>,
     ) -> Result<f64, TimingError> {
         let Some(device) = self.inner.device.get() else {
             return match clock {
@@ -371,10 +391,7 @@ pub(crate) fn cpu<T>(iterations: u64, mut routine: impl FnMut() -> T) -> f64 {
 }
 
 /// `iterations` runs on the host's clock, without a device.
-fn on_host(
-    iterations: u64,
-    routine: &mut dyn FnMut() -> Result<(), TimingError>,
-) -> Result<f64, TimingError> {
+fn on_host(iterations: u64, routine: Routine<'_>) -> Result<f64, TimingError> {
     let start = Instant::now();
     for _ in 0..iterations {
         routine()?;

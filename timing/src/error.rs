@@ -43,6 +43,18 @@ pub enum TimingError {
         /// Launches that one iteration was said to make.
         launches: u32,
     },
+    /// What the routine enqueues cannot be captured in a CUDA graph.
+    NotCaptured {
+        /// What the driver or the routine said to it.
+        cause: BoxError,
+    },
+    /// There is no part of this name.
+    NoSuchPart {
+        /// The name.
+        name: String,
+        /// Those that there are.
+        names: Vec<String>,
+    },
     /// One iteration enqueues more launches than
     /// [`LAUNCHES_PER_GATE`](crate::LAUNCHES_PER_GATE).
     TooManyLaunches {
@@ -54,6 +66,16 @@ pub enum TimingError {
 }
 
 impl TimingError {
+    /// Why a capture failed; the loss of the context stays what it is.
+    pub(crate) fn not_captured(cause: TimingError) -> Self {
+        match cause.is_sticky() {
+            true => cause,
+            false => TimingError::NotCaptured {
+                cause: cause.to_string().into(),
+            },
+        }
+    }
+
     /// Whether the CUDA context is lost with this error, so that only a new process can use
     /// the GPU again.
     pub fn is_sticky(&self) -> bool {
@@ -96,6 +118,18 @@ impl fmt::Display for TimingError {
                  enqueue its work on CudaTime::stream, or time CPU code with iter_cpu",
                 count(*launches, "launch", "launches")
             ),
+            TimingError::NotCaptured { cause } => write!(
+                f,
+                "the routine cannot be captured in a CUDA graph: {cause}; a capture admits no wait for the device, \
+                 no use of the default stream, no copy of pageable memory and no allocation but the stream's own \
+                 (cuMemAllocAsync), freed in the same iteration, and other streams must be joined: take that out, or \
+                 use iter_gated or iter_wall"
+            ),
+            TimingError::NoSuchPart { name, names } => write!(
+                f,
+                "there is no part {name:?}; the parts are {}",
+                names.join(", ")
+            ),
             TimingError::TooManyLaunches { launches } => write!(
                 f,
                 "one iteration makes {launches} launches and at most {} fit behind a gate; \
@@ -120,6 +154,7 @@ impl std::error::Error for TimingError {
         match self {
             TimingError::Cuda(e) => std::error::Error::source(e),
             TimingError::Routine(e) => e.source(),
+            TimingError::NotCaptured { cause } => cause.source(),
             _ => None,
         }
     }

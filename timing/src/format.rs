@@ -147,7 +147,6 @@ impl ValueFormatter for Formatter {
 }
 
 /// A time with its unit, to three digits.
-#[cfg(feature = "profile")]
 pub(crate) fn time(ns: f64) -> String {
     let mut value = [ns];
     // What rounds up to a thousand belongs to the next unit.
@@ -171,7 +170,6 @@ pub(crate) fn amount(mut value: f64, unit: &str) -> String {
 }
 
 /// Three digits; no decimals where the unit counts `whole` things and the value has no fraction.
-#[cfg(feature = "profile")]
 fn digits(value: f64, whole: bool) -> String {
     let decimals = match value {
         v if whole && v.fract() == 0.0 => 0,

@@ -1,5 +1,6 @@
 //! What the driver says of a device, and opening it.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result, sys};
@@ -7,6 +8,7 @@ use libloading::Library;
 
 use crate::absence::{Absence, OLDEST_CUDA, OLDEST_DEVICE};
 use crate::cuda_error::CudaError;
+use crate::launch::bind;
 use crate::panic::catch_panic;
 
 /// What the driver says of a device, read without creating a context.
@@ -61,14 +63,40 @@ pub fn probe(ordinal: usize) -> Result<DeviceProperties, Absence> {
 /// memory is full.
 pub fn open(ordinal: usize) -> Result<(DeviceProperties, Arc<CudaStream>), Absence> {
     let properties = probe(ordinal)?;
+    let stream = primary_context(ordinal)?
+        .new_stream()
+        .map_err(|e| CudaError::new("cuStreamCreate", e))?;
+    Ok((properties, stream))
+}
+
+/// A stream of device `ordinal` that cudarc did not make, for cudarc to use.
+///
+/// # Safety
+/// The stream must be alive for as long as what is returned, or anything made of it.
+pub(crate) unsafe fn borrow(
+    ordinal: usize,
+    stream: *mut c_void,
+) -> Result<Arc<CudaStream>, Absence> {
+    probe(ordinal)?;
+    let context = primary_context(ordinal)?;
+    bind(&context)?;
+    let mut owner = std::ptr::null_mut();
+    // SAFETY: the stream is alive, and the pointer valid for the call.
+    let status = unsafe { sys::cuStreamGetCtx(stream.cast(), &mut owner) };
+    CudaError::check("cuStreamGetCtx", status)?;
+    if owner != context.cu_ctx() {
+        return Err(Absence::OtherContext { ordinal });
+    }
+    // SAFETY: of this context, by the check; alive, by the caller's promise.
+    Ok(unsafe { context.wrap_borrowed_stream(stream.cast()) })
+}
+
+fn primary_context(ordinal: usize) -> Result<Arc<CudaContext>, CudaError> {
     let context =
         CudaContext::new(ordinal).map_err(|e| CudaError::new("cuDevicePrimaryCtxRetain", e))?;
     // SAFETY: no allocation of this context is known to cudarc yet.
     unsafe { context.disable_event_tracking() };
-    let stream = context
-        .new_stream()
-        .map_err(|e| CudaError::new("cuStreamCreate", e))?;
-    Ok((properties, stream))
+    Ok(context)
 }
 
 fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {

@@ -9,7 +9,7 @@ use super::library::Cupti;
 use super::on_device::{OnDevice, gpu_name};
 use super::recorder::{Limits, Plan, Stop, record};
 use crate::clock::Clock;
-use crate::device::Device;
+use crate::device::{Device, Routine};
 use crate::error::TimingError;
 use crate::profile::recording::Recording;
 
@@ -93,9 +93,6 @@ impl Slot {
         }
     }
 }
-
-/// A routine, in the form in which the clocks take it.
-type Routine<'a> = &'a mut dyn FnMut() -> Result<(), TimingError>;
 
 /// The arguments of a measurement.
 #[derive(Clone, Copy, Debug)]

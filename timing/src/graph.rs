@@ -1,0 +1,71 @@
+//! The replay of a routine that was captured in a CUDA graph.
+
+use crate::benchmark::Benchmark;
+use crate::capture::enqueued;
+use crate::clock::Clock;
+use crate::cuda_error::CudaError;
+use crate::cuda_time::CudaTime;
+use crate::device::Routine;
+use crate::error::{BoxError, TimingError};
+use crate::sequence;
+
+impl CudaTime {
+    /// Captures in a CUDA graph what one call of `routine` enqueues, replays the graph `iterations`
+    /// times, and returns the time of all replays together on `clock`, in nanoseconds. The capture
+    /// and the upload of the graph are not timed.
+    ///
+    /// With one iteration the routine runs once beforehand, as in [`measure`](Self::measure): in a
+    /// capture nothing may be loaded.
+    ///
+    /// # Errors
+    /// [`TimingError::NotCaptured`], [`TimingError::NothingEnqueued`], and those of
+    /// [`measure`](Self::measure).
+    pub fn measure_graph<E: Into<BoxError>>(
+        &self,
+        clock: Clock,
+        iterations: u64,
+        mut routine: impl FnMut() -> Result<(), E>,
+    ) -> Result<f64, TimingError> {
+        let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
+        self.measure_graph_erased(clock, iterations, &mut routine)
+    }
+
+    fn measure_graph_erased(
+        &self,
+        clock: Clock,
+        iterations: u64,
+        routine: Routine<'_>,
+    ) -> Result<f64, TimingError> {
+        let device = self.device().ok_or(TimingError::NoDevice { clock })?;
+        if iterations == 1 {
+            sequence::load(&mut device.window(routine)?)?;
+        } else {
+            device.bind()?;
+        }
+        let graph = device.capture(routine).map_err(TimingError::not_captured)?;
+        let made = enqueued(&graph)?;
+        if made.launches + made.others == 0 {
+            return Err(TimingError::NothingEnqueued { launches: 1 });
+        }
+        graph
+            .upload()
+            .map_err(|e| CudaError::new("cuGraphUpload", e))?;
+        device.synchronize()?;
+        self.measure_erased(clock, iterations, 1, &mut || Ok(device.replay(&graph)?))
+    }
+
+    /// [`measure_graph`](Self::measure_graph) for a benchmark of Criterion's.
+    pub(crate) fn measure_graph_benchmark(
+        &self,
+        benchmark: Benchmark,
+        iterations: u64,
+        routine: Routine<'_>,
+    ) -> Result<f64, TimingError> {
+        if self.benchmarks().begins(benchmark, iterations) {
+            self.say_without_gate(benchmark.clock);
+        }
+        let ns = self.measure_graph_erased(benchmark.clock, iterations, routine)?;
+        self.note(benchmark.clock, iterations, ns);
+        Ok(ns)
+    }
+}

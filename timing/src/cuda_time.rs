@@ -4,7 +4,6 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::c_void;
 use std::fmt;
 use std::hint::black_box;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,14 +11,14 @@ use std::time::{Duration, Instant};
 use cudarc::driver::{CudaContext, CudaStream};
 
 use crate::absence::Absence;
-use crate::benchmark::Benchmarks;
 use crate::clock::Clock;
 use crate::cuda_error::CudaError;
 use crate::device::{Device, Routine};
 use crate::error::{BoxError, TimingError};
-use crate::format::{Formatter, Rate};
 use crate::gate::{Gate, GateMode, LAUNCHES_PER_GATE};
 use crate::launch::{Launch, bind};
+#[cfg(feature = "criterion")]
+use crate::on_criterion::OnCriterion;
 use crate::probe::{borrow, open};
 #[cfg(feature = "profiler")]
 use crate::profiler::session::{Asked, Slot};
@@ -44,9 +43,8 @@ pub struct CudaTime {
 
 struct Inner {
     device: OnceCell<Device>,
-    formatter: Formatter,
-    failure: RefCell<Option<TimingError>>,
-    benchmarks: Benchmarks,
+    #[cfg(feature = "criterion")]
+    criterion: OnCriterion,
     /// The profile that is being made.
     #[cfg(feature = "profiler")]
     session: Slot,
@@ -136,9 +134,8 @@ impl CudaTime {
         Self {
             inner: Rc::new(Inner {
                 device: OnceCell::new(),
-                formatter: Formatter::new(),
-                failure: RefCell::default(),
-                benchmarks: Benchmarks::default(),
+                #[cfg(feature = "criterion")]
+                criterion: OnCriterion::default(),
                 #[cfg(feature = "profiler")]
                 session: Slot::default(),
             }),
@@ -164,20 +161,6 @@ impl CudaTime {
         self.inner.device.get().map(|d| &d.context)
     }
 
-    /// Sets what the throughput counts that Criterion prints from here on, for this measurement
-    /// and all its clones. Until it is set, that is [elements](Rate::elements).
-    pub fn set_rate(&self, rate: Rate) {
-        self.inner.formatter.set(rate);
-    }
-
-    /// Where Criterion writes, if the program has set that with `Criterion::output_directory`: the
-    /// clock of each result is written beside it when this measurement and all its clones are
-    /// dropped, in `crossover-clock.json`. A later run says where a result is of another clock than
-    /// the one before, and `crossover compare` does not compare two clocks.
-    pub fn set_output_directory(&self, root: impl Into<PathBuf>) {
-        self.inner.benchmarks.ledger.set_root(root.into());
-    }
-
     /// Why the gate is off, `None` where it works (and without a GPU).
     pub fn gate_off_reason(&self) -> Option<String> {
         let device = self.inner.device.get()?;
@@ -198,13 +181,6 @@ impl CudaTime {
             | Clock::EventsCold
             | Clock::Submit => clock,
         }
-    }
-
-    /// Takes the error that ended a benchmark, if one did. A benchmark has no way to return an
-    /// error to Criterion: the measurement keeps it here and panics with its text, so that
-    /// whoever catches the panic can ask for it.
-    pub fn take_failure(&self) -> Option<TimingError> {
-        self.inner.failure.borrow_mut().take()
     }
 
     /// A kernel of one thread that does nothing, ready to be launched on
@@ -350,26 +326,14 @@ impl CudaTime {
         false
     }
 
-    pub(crate) fn benchmarks(&self) -> &Benchmarks {
-        &self.inner.benchmarks
-    }
-
-    pub(crate) fn formatter(&self) -> &Formatter {
-        &self.inner.formatter
+    #[cfg(feature = "criterion")]
+    pub(crate) fn criterion(&self) -> &OnCriterion {
+        &self.inner.criterion
     }
 
     #[cfg(feature = "profiler")]
     pub(crate) fn session(&self) -> &Slot {
         &self.inner.session
-    }
-
-    /// Keeps the error for [`take_failure`](Self::take_failure) and panics with its text:
-    /// the only way out of a benchmark.
-    pub(crate) fn fail(&self, error: impl Into<TimingError>) -> ! {
-        let error = error.into();
-        let text = error.to_string();
-        *self.inner.failure.borrow_mut() = Some(error);
-        panic!("{text}");
     }
 }
 

@@ -1,6 +1,5 @@
 //! The replay of a routine that was captured in a CUDA graph.
 
-use crate::benchmark::Benchmark;
 use crate::capture::enqueued;
 use crate::clock::Clock;
 use crate::cuda_error::CudaError;
@@ -30,7 +29,7 @@ impl CudaTime {
         self.measure_graph_erased(clock, iterations, &mut routine)
     }
 
-    fn measure_graph_erased(
+    pub(crate) fn measure_graph_erased(
         &self,
         clock: Clock,
         iterations: u64,
@@ -52,20 +51,5 @@ impl CudaTime {
             .map_err(|e| CudaError::new("cuGraphUpload", e))?;
         device.synchronize()?;
         self.measure_erased(clock, iterations, 1, &mut || Ok(device.replay(&graph)?))
-    }
-
-    /// [`measure_graph`](Self::measure_graph) for a benchmark of Criterion's.
-    pub(crate) fn measure_graph_benchmark(
-        &self,
-        benchmark: Benchmark,
-        iterations: u64,
-        routine: Routine<'_>,
-    ) -> Result<f64, TimingError> {
-        if self.benchmarks().begins(benchmark, iterations) {
-            self.say_without_gate(benchmark.clock);
-        }
-        let ns = self.measure_graph_erased(benchmark.clock, iterations, routine)?;
-        self.note(benchmark.clock, iterations, ns);
-        Ok(ns)
     }
 }

@@ -1,12 +1,13 @@
-#![doc = include_str!("../README.md")]
+#![cfg_attr(feature = "criterion", doc = include_str!("../README.md"))]
+#![cfg_attr(
+    not(feature = "criterion"),
+    doc = "Clocks for CUDA kernels; the feature `criterion` is off."
+)]
 #![warn(missing_debug_implementations)]
 
 mod absence;
-mod bencher;
-mod benchmark;
 mod capture;
 mod clock;
-mod clock_file;
 mod cuda_error;
 mod cuda_time;
 mod device;
@@ -16,7 +17,8 @@ mod format;
 mod gate;
 mod graph;
 mod launch;
-mod measurement;
+#[cfg(feature = "criterion")]
+mod on_criterion;
 mod panic;
 mod parts;
 mod probe;
@@ -27,14 +29,11 @@ pub mod profiler;
 mod range;
 mod rotating;
 mod sequence;
-mod write;
 
 pub use absence::{Absence, OLDEST_CUDA, OLDEST_DEVICE};
-pub use bencher::CudaBencherExt;
 pub use clock::{Clock, UnknownClock};
-#[doc(hidden)]
-pub use clock_file::stored_clock;
 /// The version of Criterion that the measurement implements.
+#[cfg(feature = "criterion")]
 pub use criterion;
 pub use cuda_error::CudaError;
 pub use cuda_time::CudaTime;
@@ -42,10 +41,13 @@ pub use cuda_time::CudaTime;
 pub use cudarc;
 pub use do_bench::DoBench;
 pub use error::{BoxError, TimingError};
-pub use format::Rate;
 pub use gate::{GateMode, LAUNCHES_PER_GATE};
 pub use launch::{Launch, bind};
-pub use measurement::Started;
+#[cfg(feature = "criterion")]
+#[doc(hidden)]
+pub use on_criterion::stored_clock;
+#[cfg(feature = "criterion")]
+pub use on_criterion::{CudaBencherExt, Rate, Started};
 pub use panic::catch_panic;
 pub use parts::Parts;
 pub use probe::{DeviceProperties, open, probe};

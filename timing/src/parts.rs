@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::benchmark::Benchmark;
 use crate::clock::Clock;
 use crate::cuda_time::{CudaTime, finite};
 use crate::error::{BoxError, TimingError};
@@ -14,6 +13,7 @@ use crate::sequence;
 /// the caches as in the whole.
 ///
 /// ```no_run
+/// # #[cfg(feature = "criterion")] {
 /// use crossover_timing::criterion::Criterion;
 /// use crossover_timing::{CudaBencherExt, CudaError, CudaTime, Parts};
 ///
@@ -27,6 +27,7 @@ use crate::sequence;
 /// for name in layer.names() {
 ///     group.bench_function(&name, |b| b.iter_part(&time, &mut layer, &name));
 /// }
+/// # }
 /// # Ok::<(), crossover_timing::Absence>(())
 /// ```
 #[derive(Default)]
@@ -73,7 +74,8 @@ impl<'a> Parts<'a> {
         self.parts.iter().map(|part| part.name.clone()).collect()
     }
 
-    fn launches(&self) -> u32 {
+    /// Launches of an iteration.
+    pub(crate) fn launches(&self) -> u32 {
         let each = self.parts.iter().map(|part| part.launches);
         each.fold(0, u32::saturating_add)
     }
@@ -120,27 +122,6 @@ impl CudaTime {
         window.around = Some([before, after]);
         let use_gate = self.gate_off_reason().is_none();
         finite(sequence::part(&mut window, iterations, use_gate)?, clock)
-    }
-
-    /// [`measure_part`](Self::measure_part) for a benchmark of Criterion's.
-    pub(crate) fn measure_part_benchmark(
-        &self,
-        iterations: u64,
-        parts: &mut Parts<'_>,
-        name: &str,
-    ) -> Result<f64, TimingError> {
-        let clock = Clock::EventsGated;
-        let benchmark = Benchmark {
-            clock,
-            launches: parts.launches(),
-            routine: "parts",
-        };
-        if self.benchmarks().begins(benchmark, iterations) {
-            self.say_without_gate(clock);
-        }
-        let ns = self.measure_part(iterations, parts, name)?;
-        self.note(clock, iterations, ns);
-        Ok(ns)
     }
 }
 

@@ -1,4 +1,5 @@
 //! The measurement without a device, as Criterion drives it.
+#![cfg(feature = "criterion")]
 
 use std::fs;
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! The README is what a user begins with: each of its programs is one of the examples, which are
 //! compiled and, without a GPU, run here.
+#![cfg(feature = "criterion")]
 
 use std::env;
 use std::path::{Path, PathBuf};

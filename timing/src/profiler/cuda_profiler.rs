@@ -13,8 +13,8 @@ use super::session::{Recorded, Session};
 use super::version;
 use crate::clock::Clock;
 use crate::cuda_time::CudaTime;
+use crate::on_criterion::write::write;
 use crate::profile::{About, Profile, TRACE_SPANS, analyse, trace};
-use crate::write::write;
 
 /// Records where the time of a benchmark goes when Criterion runs with `--profile-time`.
 ///

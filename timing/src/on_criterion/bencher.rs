@@ -4,7 +4,7 @@ use std::any::type_name_of_val;
 
 use criterion::Bencher;
 
-use crate::benchmark::Benchmark;
+use super::benchmark::Benchmark;
 use crate::clock::Clock;
 use crate::cuda_time::{CudaTime, cpu};
 use crate::error::{BoxError, TimingError};

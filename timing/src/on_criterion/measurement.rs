@@ -83,7 +83,7 @@ impl Measurement for CudaTime {
     }
 
     fn formatter(&self) -> &dyn ValueFormatter {
-        CudaTime::formatter(self)
+        &self.criterion().formatter
     }
 }
 

@@ -11,8 +11,8 @@ use std::{env, fs};
 
 use serde_json::{Value, json};
 
+use super::write::write;
 use crate::clock::Clock;
-use crate::write::write;
 
 /// Lies in the folder of a result, beside Criterion's `sample.json`.
 const FILE: &str = "crossover-clock.json";

@@ -2,12 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 
+use super::clock_file::Ledger;
 use crate::capture::Enqueued;
 use crate::clock::Clock;
-use crate::clock_file::Ledger;
 use crate::cuda_time::CudaTime;
 use crate::device::Routine;
 use crate::error::{TimingError, count};
+use crate::parts::Parts;
 use crate::sequence;
 
 /// A benchmark, as far as its bencher tells: Criterion keeps the id to itself.
@@ -31,7 +32,7 @@ pub(crate) struct Benchmarks {
 impl Benchmarks {
     /// Whether a benchmark begins with this measurement. Criterion begins each with a single
     /// iteration; where samples are of one iteration too, the same routine goes on.
-    pub(crate) fn begins(&self, benchmark: Benchmark, iterations: u64) -> bool {
+    fn begins(&self, benchmark: Benchmark, iterations: u64) -> bool {
         let last = self.last.replace(Some((benchmark, iterations)));
         iterations == 1 && last.is_none_or(|last| last != (benchmark, 1))
     }
@@ -58,7 +59,7 @@ impl CudaTime {
         let Benchmark {
             clock, launches, ..
         } = benchmark;
-        if self.benchmarks().begins(benchmark, iterations) {
+        if self.criterion().benchmarks.begins(benchmark, iterations) {
             self.begin_benchmark(clock, launches, routine)?;
         }
         let ns = self.measure_erased(clock, iterations, launches, routine)?;
@@ -66,19 +67,60 @@ impl CudaTime {
         Ok(ns)
     }
 
+    /// [`measure_graph`](Self::measure_graph) for a benchmark of Criterion's.
+    pub(crate) fn measure_graph_benchmark(
+        &self,
+        benchmark: Benchmark,
+        iterations: u64,
+        routine: Routine<'_>,
+    ) -> Result<f64, TimingError> {
+        if self.criterion().benchmarks.begins(benchmark, iterations) {
+            self.say_without_gate(benchmark.clock);
+        }
+        let ns = self.measure_graph_erased(benchmark.clock, iterations, routine)?;
+        self.note(benchmark.clock, iterations, ns);
+        Ok(ns)
+    }
+
+    /// [`measure_part`](Self::measure_part) for a benchmark of Criterion's.
+    pub(crate) fn measure_part_benchmark(
+        &self,
+        iterations: u64,
+        parts: &mut Parts<'_>,
+        name: &str,
+    ) -> Result<f64, TimingError> {
+        let clock = Clock::EventsGated;
+        let benchmark = Benchmark {
+            clock,
+            launches: parts.launches(),
+            routine: "parts",
+        };
+        if self.criterion().benchmarks.begins(benchmark, iterations) {
+            self.say_without_gate(clock);
+        }
+        let ns = self.measure_part(iterations, parts, name)?;
+        self.note(clock, iterations, ns);
+        Ok(ns)
+    }
+
     /// Keeps a measurement of a benchmark, for the clock of its result to be written.
-    pub(crate) fn note(&self, clock: Clock, iterations: u64, ns: f64) {
+    fn note(&self, clock: Clock, iterations: u64, ns: f64) {
         let used = self.effective_clock(clock);
-        self.benchmarks().ledger.note(iterations, ns, used);
+        self.criterion()
+            .benchmarks
+            .ledger
+            .note(iterations, ns, used);
     }
 
     /// Says where another clock takes the place of this one.
-    pub(crate) fn say_without_gate(&self, clock: Clock) {
+    fn say_without_gate(&self, clock: Clock) {
         let off = self
             .device()
             .and_then(|d| d.gate.borrow().off().map(str::to_owned));
         if let (Some(reason), Clock::EventsGated | Clock::EventsCold) = (off, clock) {
-            self.benchmarks().say(without_gate(clock, &reason));
+            self.criterion()
+                .benchmarks
+                .say(without_gate(clock, &reason));
         }
     }
 
@@ -101,7 +143,7 @@ impl CudaTime {
         if let Some(enqueued) = device.count(routine)?
             && let Some(line) = miscounted(clock, launches, enqueued)?
         {
-            self.benchmarks().say(line);
+            self.criterion().benchmarks.say(line);
         }
         Ok(())
     }

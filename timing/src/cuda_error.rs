@@ -20,6 +20,7 @@ pub struct CudaError {
 
 impl CudaError {
     /// The error of the driver function `call`, which cudarc returned.
+    #[doc(hidden)]
     pub fn new(call: &'static str, error: DriverError) -> Self {
         let text = |r: Result<&std::ffi::CStr, DriverError>| {
             r.map(|s| s.to_string_lossy().into_owned())
@@ -38,6 +39,7 @@ impl CudaError {
 
     /// The error of a function of another library, with that library's text. It is taken to have
     /// left the context alive.
+    #[doc(hidden)]
     pub fn with_message(call: &'static str, message: impl Into<String>) -> Self {
         Self {
             call,
@@ -50,6 +52,7 @@ impl CudaError {
     ///
     /// # Errors
     /// Any status but `CUDA_SUCCESS`.
+    #[doc(hidden)]
     pub fn check(call: &'static str, status: sys::CUresult) -> Result<(), Self> {
         status.result().map_err(|e| Self::new(call, e))
     }

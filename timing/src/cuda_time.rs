@@ -28,7 +28,8 @@ use crate::sequence;
 /// queue full the host would wait for the device and measure it after all.
 const LAUNCHES_PER_DRAIN: u32 = 256;
 
-/// A Criterion [`Measurement`] on CUDA events. Its values are nanoseconds.
+/// The clocks of one device. With the feature `criterion` it is Criterion's `Measurement`, on CUDA
+/// events. Its values are nanoseconds.
 ///
 /// Criterion's own `b.iter` measures on [`Clock::Events`] (on the host clock without a GPU);
 /// the methods of [`CudaBencherExt`](crate::CudaBencherExt) take the other clocks. Work to be
@@ -94,6 +95,22 @@ impl CudaTime {
     /// # Safety
     /// `stream` must be a stream that is alive, and stay so until this measurement and all its
     /// clones are dropped.
+    ///
+    /// ```no_run
+    /// use std::ffi::c_void;
+    ///
+    /// use crossover_timing::{Clock, CudaTime, GateMode};
+    ///
+    /// # struct Mine;
+    /// # impl Mine { fn as_raw(&self) -> *mut c_void { unimplemented!() } }
+    /// # fn my_stream() -> Mine { Mine }
+    /// # fn my_launch(_: &Mine) -> Result<(), std::io::Error> { Ok(()) }
+    /// let stream = my_stream();
+    /// // SAFETY: the stream outlives the measurement.
+    /// let time = unsafe { CudaTime::on_raw_stream(0, stream.as_raw(), GateMode::Auto) }?;
+    /// let ns = time.measure(Clock::EventsGated, 100, 1, || my_launch(&stream))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub unsafe fn on_raw_stream(
         ordinal: usize,
         stream: *mut c_void,
@@ -110,6 +127,7 @@ impl CudaTime {
     ///
     /// # Errors
     /// As [`on_stream`](Self::on_stream).
+    #[doc(hidden)]
     pub fn attach(&self, stream: &Arc<CudaStream>, gate: GateMode) -> Result<(), CudaError> {
         if self.inner.device.get().is_some() {
             return Ok(());
@@ -219,6 +237,21 @@ impl CudaTime {
     /// clock and `submit` size their batches. A time below the clock's [resolution](Clock::resolution_ns) is reported as the resolution: Criterion
     /// drops a benchmark with a zero.
     ///
+    /// ```no_run
+    /// use crossover_timing::{Clock, CudaTime};
+    ///
+    /// let time = CudaTime::new(0)?;
+    /// let empty = time.empty_kernel().expect("opened on a device");
+    /// let stream = time.stream().expect("opened on a device");
+    /// // SAFETY: the kernel takes no arguments.
+    /// let mut launch = || unsafe { empty.launch(stream) };
+    /// // The first call, of one iteration, loads the kernel.
+    /// time.measure(Clock::EventsGated, 1, 1, &mut launch)?;
+    /// let ns = time.measure(Clock::EventsGated, 1000, 1, &mut launch)? / 1000.0;
+    /// println!("{ns:.1} ns");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// On `events-gated`, a call with one iteration runs the routine once more beforehand:
     /// Criterion's warm-up starts with such a call, and every kernel is loaded by it before the
     /// gate closes.
@@ -264,6 +297,12 @@ impl CudaTime {
     /// Runs code on the CPU `iterations` times, and returns the time of all of them together on the
     /// host's clock, in nanoseconds. Nothing waits for the device. What `routine` returns is kept
     /// from being optimised away, and dropped within the time.
+    ///
+    /// ```
+    /// let time = crossover_timing::CudaTime::host_only();
+    /// let ns = time.measure_cpu(1000, || (0..1000u64).sum::<u64>()) / 1000.0;
+    /// assert!(ns > 0.0);
+    /// ```
     pub fn measure_cpu<T>(&self, iterations: u64, routine: impl FnMut() -> T) -> f64 {
         let nanoseconds = cpu(iterations, routine);
         #[cfg(feature = "profiler")]

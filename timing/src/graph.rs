@@ -16,6 +16,20 @@ impl CudaTime {
     /// With one iteration the routine runs once beforehand, as in [`measure`](Self::measure): in a
     /// capture nothing may be loaded.
     ///
+    /// ```no_run
+    /// use crossover_timing::{Clock, CudaTime};
+    ///
+    /// let time = CudaTime::new(0)?;
+    /// let empty = time.empty_kernel().expect("opened on a device");
+    /// let stream = time.stream().expect("opened on a device");
+    /// // SAFETY: the kernel takes no arguments.
+    /// let mut ten = || (0..10).try_for_each(|_| unsafe { empty.launch(stream) });
+    /// time.measure_graph(Clock::EventsGated, 1, &mut ten)?;
+    /// let ns = time.measure_graph(Clock::EventsGated, 100, &mut ten)? / 100.0;
+    /// println!("ten kernels in one graph: {ns:.0} ns");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`TimingError::NotCaptured`], [`TimingError::NothingEnqueued`], and those of
     /// [`measure`](Self::measure).

@@ -42,12 +42,16 @@ pub use cudarc;
 pub use do_bench::DoBench;
 pub use error::{BoxError, TimingError};
 pub use gate::{GateMode, LAUNCHES_PER_GATE};
-pub use launch::{Launch, bind};
+pub use launch::Launch;
+// What only the suite of this repository needs: no promise.
+#[doc(hidden)]
+pub use launch::bind;
 #[cfg(feature = "criterion")]
 #[doc(hidden)]
 pub use on_criterion::stored_clock;
 #[cfg(feature = "criterion")]
 pub use on_criterion::{CudaBencherExt, Rate, Started};
+#[doc(hidden)]
 pub use panic::catch_panic;
 pub use parts::Parts;
 pub use probe::{DeviceProperties, open, probe};

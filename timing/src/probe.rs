@@ -12,7 +12,8 @@ use crate::launch::bind;
 use crate::panic::catch_panic;
 
 /// What the driver says of a device, read without creating a context.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DeviceProperties {
     /// Index of the device among those that the driver shows this process, from 0 on.
     pub ordinal: usize,
@@ -36,6 +37,13 @@ pub struct DeviceProperties {
 
 /// Asks the driver about device `ordinal`. This creates no context and allocates nothing on the
 /// device, so it is cheap, and enough to list benchmarks.
+///
+/// ```
+/// match crossover_timing::probe(0) {
+///     Ok(gpu) => println!("{}, compute capability {:?}", gpu.name, gpu.compute_capability),
+///     Err(absence) => println!("CPU alone: {absence}"),
+/// }
+/// ```
 ///
 /// # Errors
 /// The [`Absence`] that keeps the device from being used: no driver, one that is too old, no such

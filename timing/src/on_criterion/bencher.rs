@@ -4,6 +4,7 @@ use std::any::type_name_of_val;
 
 use criterion::Bencher;
 
+use self::sealed::Sealed;
 use super::benchmark::Benchmark;
 use crate::clock::Clock;
 use crate::cuda_time::{CudaTime, cpu};
@@ -24,7 +25,27 @@ use crate::parts::Parts;
 /// Criterion takes no error from a benchmark, so an error of the routine, of CUDA or of the clock
 /// ends it with a panic that carries its text; [`CudaTime::take_failure`] then has the
 /// [`TimingError`](crate::TimingError) itself.
-pub trait CudaBencherExt {
+///
+/// Only Criterion's bencher implements it; a later version may add methods.
+///
+/// ```no_run
+/// use crossover_timing::criterion::Criterion;
+/// use crossover_timing::{CudaBencherExt, CudaTime};
+///
+/// let time = CudaTime::new(0)?;
+/// let empty = time.empty_kernel().expect("opened on a device");
+/// let stream = time.stream().expect("opened on a device");
+/// // SAFETY: the kernel takes no arguments.
+/// let mut launch = || unsafe { empty.launch(stream) };
+/// let mut criterion = Criterion::default().with_measurement(time.clone());
+/// criterion.bench_function("gated", |b| b.iter_gated(&time, 1, &mut launch));
+/// criterion.bench_function("cold", |b| b.iter_cold(&time, 1, &mut launch));
+/// criterion.bench_function("graph", |b| b.iter_graph(&time, &mut launch));
+/// criterion.bench_function("wall", |b| b.iter_wall(&time, 1, &mut launch));
+/// criterion.bench_function("cpu", |b| b.iter_cpu(|| (0..1000u64).sum::<u64>()));
+/// # Ok::<(), crossover_timing::Absence>(())
+/// ```
+pub trait CudaBencherExt: Sealed {
     /// Times `routine` on `clock`; the other methods name the clock.
     fn iter_on<E: Into<BoxError>>(
         &mut self,
@@ -110,6 +131,13 @@ pub trait CudaBencherExt {
         self.iter_on(time, Clock::Submit, launches, routine);
     }
 }
+
+/// Keeps others from implementing the trait, which may therefore grow.
+mod sealed {
+    pub trait Sealed {}
+}
+
+impl Sealed for Bencher<'_, CudaTime> {}
 
 impl CudaBencherExt for Bencher<'_, CudaTime> {
     fn iter_on<E: Into<BoxError>>(

@@ -15,6 +15,15 @@ use crate::format::scale;
 /// problem size; the work done at that size is computed from it here. For a matrix product
 /// of size N, `Throughput::Elements(N)` with `Rate::flop(|n| 2.0 * n.powi(3))` plots against
 /// N and prints FLOP/s.
+///
+/// ```
+/// use crossover_timing::{CudaTime, Rate};
+///
+/// let time = CudaTime::host_only();
+/// let rate = Rate::flop(|n| 2.0 * n.powi(3));
+/// assert_eq!((rate.amount(10.0), rate.unit()), (2000.0, "FLOP"));
+/// time.set_rate(rate);
+/// ```
 #[derive(Clone)]
 pub struct Rate {
     unit: Unit,

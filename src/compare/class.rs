@@ -58,7 +58,7 @@ impl Class {
             (Some(Clock::EventsGated | Clock::EventsCold), true) => 0.02,
             (Some(Clock::Events), false) => 0.003,
             (Some(Clock::Events | Clock::Submit), _) => 0.02,
-            (Some(Clock::Wall) | None, _) => 0.015,
+            _ => 0.015,
         }
     }
 

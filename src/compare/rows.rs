@@ -97,9 +97,7 @@ fn row(id: &str, base: &[Baseline], new: &[Baseline]) -> Option<(Row, Option<Cas
     let afters: Vec<&Sampled> = pairs.iter().filter_map(|p| p.2).collect();
     let both = || befores.iter().chain(&afters);
 
-    let clocks: BTreeSet<Option<Clock>> = both()
-        .map(|s| s.sidecar.as_ref().map(|c| c.clock))
-        .collect();
+    let clocks: BTreeSet<Option<Clock>> = both().map(|s| s.clock).collect();
     let mut row = Row {
         id: id.to_owned(),
         verdict: Verdict::Unsure,
@@ -316,6 +314,7 @@ mod tests {
         };
         let sampled = Sampled {
             ns: (0..20).map(|i| ns + f64::from(i) * 1e-3).collect(),
+            clock: Some(sidecar.clock),
             sidecar: Some(sidecar),
         };
         let mut run = Baseline::default();
@@ -352,5 +351,20 @@ mod tests {
         let base = [run(10.0, None), run(10.5, Some("x"))];
         let new = [run(14.0, Some("y")), run(14.6, Some("x"))];
         assert_eq!(rounds_and_marks(&base, &new), (vec![0, 1], vec![]));
+    }
+
+    #[test]
+    fn two_clocks_are_not_compared_also_without_a_sidecar() {
+        let on = |clock| {
+            let mut run = run(10.0, None);
+            let sampled = run.results.get_mut(ID).unwrap();
+            sampled.sidecar = None;
+            sampled.clock = Some(clock);
+            run
+        };
+        let (row, case) = rows(&[on(Clock::EventsGated)], &[on(Clock::Events)]).remove(0);
+        assert!(case.is_none());
+        let reason = "timed on events and events-gated: different quantities";
+        assert_eq!(row.reason.as_deref(), Some(reason));
     }
 }

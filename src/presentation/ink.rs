@@ -165,7 +165,7 @@ pub(crate) fn dash(clock: Option<Clock>) -> Option<&'static [u32]> {
         Some(Clock::Events) => Some(&[6, 4]),
         Some(Clock::EventsCold) => Some(&[9, 3, 2, 3]),
         Some(Clock::Submit) => Some(&[2, 3]),
-        None => Some(&[3, 7]),
+        _ => Some(&[3, 7]),
     }
 }
 

@@ -203,8 +203,8 @@ struct Other {
 #[cfg(test)]
 fn clocks<const N: usize>(others: [Option<&'static str>; N]) -> Vec<Option<&'static str>> {
     use crate::timing::Clock;
-    let names = Clock::ALL.map(|clock| Some(clock.name()));
-    names.into_iter().chain(others).collect()
+    let names = Clock::ALL.iter().map(|clock| Some(clock.name()));
+    names.chain(others).collect()
 }
 
 /// The summary of a report.

@@ -8,6 +8,7 @@ use crate::results::problem::Problem;
 use crate::results::runs;
 use crate::results::source::Source;
 use crate::results::stored::Contents;
+use crate::timing::{Clock, stored_clock};
 
 /// One benchmark of a baseline.
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub(crate) struct Sampled {
     pub ns: Vec<f64>,
     /// What lies beside it; `None` where it is missing or describes other samples.
     pub sidecar: Option<Sidecar>,
+    /// The clock, where a file beside it says so.
+    pub clock: Option<Clock>,
 }
 
 /// One baseline, read.
@@ -77,7 +80,13 @@ impl Baseline {
                 this.problems.push(problem(&p, ": its clock is unknown"));
                 None
             });
-            this.results.insert(stored.id, Sampled { ns, sidecar });
+            let clock = match &sidecar {
+                Some(sidecar) => Some(sidecar.clock),
+                // Another Criterion project's, on this clock.
+                None => stored_clock(&stored.dir),
+            };
+            let sampled = Sampled { ns, sidecar, clock };
+            this.results.insert(stored.id, sampled);
         }
         let names: BTreeSet<String> = this
             .results
@@ -121,5 +130,38 @@ impl Baseline {
                 .find(|skip| skip.covers(id))
                 .map(|s| format!("skipped: {}", s.reason))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Of another Criterion project's result there is no sidecar, and the file that its clock left.
+    #[test]
+    fn the_clock_of_a_result_without_a_sidecar_is_the_one_beside_its_samples() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("saxpy/gated/new");
+        fs::create_dir_all(&dir).unwrap();
+        let id = r#"{"group_id":"saxpy","function_id":"gated","value_str":null}"#;
+        fs::write(dir.join("benchmark.json"), id).unwrap();
+        let samples = r#"{"sampling_mode":"Flat","iters":[1.0,1.0],"times":[5.0,6.0]}"#;
+        fs::write(dir.join("sample.json"), samples).unwrap();
+        let clock = r#"{"clock":"events","samples":"039916beedb50fab","schema":1}"#;
+        let read = || {
+            let source = Source {
+                label: "new".to_owned(),
+                root: root.path().to_owned(),
+                baseline: "new".to_owned(),
+            };
+            Baseline::read(&source).results["saxpy/gated"].clock
+        };
+        assert_eq!(read(), None);
+        fs::write(dir.join("crossover-clock.json"), clock).unwrap();
+        assert_eq!(read(), Some(Clock::Events));
+        fs::write(dir.join("sample.json"), samples.replace("6.0", "7.0")).unwrap();
+        assert_eq!(read(), None, "the clock of other samples");
     }
 }

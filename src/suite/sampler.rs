@@ -105,8 +105,26 @@ impl Sampler<'_> {
             *ran += 1;
             routine.run()
         };
-        (self.time).measure(self.clock, iterations, self.launches, counted)
+        match self.launches {
+            0 => on_cpu(self.time, iterations, counted),
+            launches => (self.time).measure(self.clock, iterations, launches, counted),
+        }
     }
+}
+
+/// Times code on the CPU, up to its first error.
+pub(super) fn on_cpu(
+    time: &CudaTime,
+    iterations: u64,
+    mut run: impl FnMut() -> Result<(), RoutineError>,
+) -> Result<f64, TimingError> {
+    let mut failed = None;
+    let ns = time.measure_cpu(iterations, || {
+        if failed.is_none() {
+            failed = run().err();
+        }
+    });
+    failed.map_or(Ok(ns), |error| Err(error.into()))
 }
 
 /// Rejects a time that Criterion's statistics and plots would fail on: a routine that times itself

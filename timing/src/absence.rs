@@ -6,7 +6,7 @@ use crate::cuda_error::CudaError;
 
 /// Why a GPU cannot be used here, in a sentence with its remedy. Absence is a value: whatever
 /// does not need the GPU still runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Absence {
     /// The driver's library (`libcuda`) is not installed.
@@ -37,6 +37,11 @@ pub enum Absence {
         /// Its compute capability: major, minor.
         compute_capability: (u32, u32),
     },
+    /// A stream does not belong to the device's primary context.
+    OtherContext {
+        /// The index of the device.
+        ordinal: usize,
+    },
     /// A driver call failed while the device was opened.
     Failed {
         /// The call.
@@ -52,6 +57,13 @@ pub const OLDEST_CUDA: (u32, u32) = (12, 8);
 /// Oldest compute capability (major, minor) that is supported: the oldest that CUDA 13 compiles
 /// for.
 pub const OLDEST_DEVICE: (u32, u32) = (7, 5);
+
+/// The sentence: it is what `main` prints of an error that it returns.
+impl fmt::Debug for Absence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 impl fmt::Display for Absence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -85,6 +97,11 @@ impl fmt::Display for Absence {
                 f,
                 "{name} has compute capability {major}.{minor}; {}.{} (Turing) is the oldest supported: choose another GPU",
                 OLDEST_DEVICE.0, OLDEST_DEVICE.1
+            ),
+            Absence::OtherContext { ordinal } => write!(
+                f,
+                "the stream does not belong to the primary context of GPU {ordinal}, which the CUDA runtime uses; \
+                 make it in that context (cuDevicePrimaryCtxRetain), or name the stream's own GPU"
             ),
             Absence::Failed { call, message } => {
                 write!(

@@ -5,7 +5,7 @@ use std::fmt;
 use cudarc::driver::{DriverError, sys};
 
 /// A CUDA call that failed, with the call's name and the driver's message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CudaError {
     /// The call, such as `cuLaunchKernel`.
@@ -20,6 +20,7 @@ pub struct CudaError {
 
 impl CudaError {
     /// The error of the driver function `call`, which cudarc returned.
+    #[doc(hidden)]
     pub fn new(call: &'static str, error: DriverError) -> Self {
         let text = |r: Result<&std::ffi::CStr, DriverError>| {
             r.map(|s| s.to_string_lossy().into_owned())
@@ -38,6 +39,7 @@ impl CudaError {
 
     /// The error of a function of another library, with that library's text. It is taken to have
     /// left the context alive.
+    #[doc(hidden)]
     pub fn with_message(call: &'static str, message: impl Into<String>) -> Self {
         Self {
             call,
@@ -50,8 +52,16 @@ impl CudaError {
     ///
     /// # Errors
     /// Any status but `CUDA_SUCCESS`.
+    #[doc(hidden)]
     pub fn check(call: &'static str, status: sys::CUresult) -> Result<(), Self> {
         status.result().map_err(|e| Self::new(call, e))
+    }
+}
+
+/// The sentence: it is what `main` prints of an error that it returns.
+impl fmt::Debug for CudaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -1,23 +1,25 @@
 //! The measurement: Criterion's, and without Criterion.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::ffi::c_void;
 use std::fmt;
+use std::hint::black_box;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use criterion::measurement::{Measurement, ValueFormatter};
-use cudarc::driver::{CudaContext, CudaEvent, CudaStream, result};
+use cudarc::driver::{CudaContext, CudaStream};
 
 use crate::absence::Absence;
 use crate::clock::Clock;
 use crate::cuda_error::CudaError;
-use crate::device::{Device, elapsed};
+use crate::device::{Device, Routine};
 use crate::error::{BoxError, TimingError};
-use crate::format::{Formatter, Rate};
 use crate::gate::{Gate, GateMode, LAUNCHES_PER_GATE};
 use crate::launch::{Launch, bind};
-use crate::probe::open;
+#[cfg(feature = "criterion")]
+use crate::on_criterion::OnCriterion;
+use crate::probe::{borrow, open};
 #[cfg(feature = "profiler")]
 use crate::profiler::session::{Asked, Slot};
 use crate::sequence;
@@ -26,7 +28,8 @@ use crate::sequence;
 /// queue full the host would wait for the device and measure it after all.
 const LAUNCHES_PER_DRAIN: u32 = 256;
 
-/// A Criterion [`Measurement`] on CUDA events. Its values are nanoseconds.
+/// The clocks of one device. With the feature `criterion` it is Criterion's `Measurement`, on CUDA
+/// events. Its values are nanoseconds.
 ///
 /// Criterion's own `b.iter` measures on [`Clock::Events`] (on the host clock without a GPU);
 /// the methods of [`CudaBencherExt`](crate::CudaBencherExt) take the other clocks. Work to be
@@ -41,8 +44,8 @@ pub struct CudaTime {
 
 struct Inner {
     device: OnceCell<Device>,
-    formatter: Formatter,
-    failure: RefCell<Option<TimingError>>,
+    #[cfg(feature = "criterion")]
+    criterion: OnCriterion,
     /// The profile that is being made.
     #[cfg(feature = "profiler")]
     session: Slot,
@@ -56,16 +59,6 @@ impl fmt::Debug for CudaTime {
             .field("gate_off_reason", &self.gate_off_reason())
             .finish_non_exhaustive()
     }
-}
-
-/// What [`Measurement::start`] hands to [`Measurement::end`].
-#[derive(Debug)]
-pub struct Started(Begin);
-
-#[derive(Debug)]
-enum Begin {
-    Host(Instant),
-    Device(CudaEvent),
 }
 
 impl CudaTime {
@@ -93,12 +86,48 @@ impl CudaTime {
         Ok(time)
     }
 
+    /// Times on a stream that cudarc did not make: a `CUstream` or `cudaStream_t` of another binding
+    /// or of C, of device `ordinal`.
+    ///
+    /// # Errors
+    /// The [`Absence`] that keeps the device from being used, or [`Absence::OtherContext`].
+    ///
+    /// # Safety
+    /// `stream` must be a stream that is alive, and stay so until this measurement and all its
+    /// clones are dropped.
+    ///
+    /// ```no_run
+    /// use std::ffi::c_void;
+    ///
+    /// use crossover_timing::{Clock, CudaTime, GateMode};
+    ///
+    /// # struct Mine;
+    /// # impl Mine { fn as_raw(&self) -> *mut c_void { unimplemented!() } }
+    /// # fn my_stream() -> Mine { Mine }
+    /// # fn my_launch(_: &Mine) -> Result<(), std::io::Error> { Ok(()) }
+    /// let stream = my_stream();
+    /// // SAFETY: the stream outlives the measurement.
+    /// let time = unsafe { CudaTime::on_raw_stream(0, stream.as_raw(), GateMode::Auto) }?;
+    /// let ns = time.measure(Clock::EventsGated, 100, 1, || my_launch(&stream))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn on_raw_stream(
+        ordinal: usize,
+        stream: *mut c_void,
+        gate: GateMode,
+    ) -> Result<Self, Absence> {
+        // SAFETY: the caller's promise.
+        let stream = unsafe { borrow(ordinal, stream) }?;
+        Ok(Self::on_stream(&stream, gate)?)
+    }
+
     /// Gives a host-only clock, and all its clones, a device to time: a suite makes its
     /// measurement before it knows whether any benchmark needs the GPU. Does nothing where
     /// there is a device already.
     ///
     /// # Errors
     /// As [`on_stream`](Self::on_stream).
+    #[doc(hidden)]
     pub fn attach(&self, stream: &Arc<CudaStream>, gate: GateMode) -> Result<(), CudaError> {
         if self.inner.device.get().is_some() {
             return Ok(());
@@ -123,8 +152,8 @@ impl CudaTime {
         Self {
             inner: Rc::new(Inner {
                 device: OnceCell::new(),
-                formatter: Formatter::new(),
-                failure: RefCell::default(),
+                #[cfg(feature = "criterion")]
+                criterion: OnCriterion::default(),
                 #[cfg(feature = "profiler")]
                 session: Slot::default(),
             }),
@@ -150,17 +179,10 @@ impl CudaTime {
         self.inner.device.get().map(|d| &d.context)
     }
 
-    /// Sets what the throughput counts that Criterion prints from here on, for this measurement
-    /// and all its clones. Until it is set, that is [elements](Rate::elements).
-    pub fn set_rate(&self, rate: Rate) {
-        self.inner.formatter.set(rate);
-    }
-
     /// Why the gate is off, `None` where it works (and without a GPU).
     pub fn gate_off_reason(&self) -> Option<String> {
         let device = self.inner.device.get()?;
-        #[cfg(feature = "profiler")]
-        if self.inner.session.is_taken() {
+        if self.is_profiling() {
             return Some("a profile is being recorded".to_owned());
         }
         device.gate.borrow().off().map(str::to_owned)
@@ -177,13 +199,6 @@ impl CudaTime {
             | Clock::EventsCold
             | Clock::Submit => clock,
         }
-    }
-
-    /// Takes the error that ended a benchmark, if one did. A benchmark has no way to return an
-    /// error to Criterion: the measurement keeps it here and panics with its text, so that
-    /// whoever catches the panic can ask for it.
-    pub fn take_failure(&self) -> Option<TimingError> {
-        self.inner.failure.borrow_mut().take()
     }
 
     /// A kernel of one thread that does nothing, ready to be launched on
@@ -218,10 +233,24 @@ impl CudaTime {
     /// Runs `routine` `iterations` times, and returns the time of all of them together on
     /// `clock`, in nanoseconds.
     ///
-    /// `launches` is how many kernel or graph launches one iteration enqueues; 0 says that
-    /// it does no work on the device, so that the wall clock need not synchronise. A time below
-    /// the clock's [resolution](Clock::resolution_ns) is reported as the resolution: Criterion
+    /// `launches` is how many kernel or graph launches one iteration enqueues, by which the gated
+    /// clock and `submit` size their batches. A time below the clock's [resolution](Clock::resolution_ns) is reported as the resolution: Criterion
     /// drops a benchmark with a zero.
+    ///
+    /// ```no_run
+    /// use crossover_timing::{Clock, CudaTime};
+    ///
+    /// let time = CudaTime::new(0)?;
+    /// let empty = time.empty_kernel().expect("opened on a device");
+    /// let stream = time.stream().expect("opened on a device");
+    /// // SAFETY: the kernel takes no arguments.
+    /// let mut launch = || unsafe { empty.launch(stream) };
+    /// // The first call, of one iteration, loads the kernel.
+    /// time.measure(Clock::EventsGated, 1, 1, &mut launch)?;
+    /// let ns = time.measure(Clock::EventsGated, 1000, 1, &mut launch)? / 1000.0;
+    /// println!("{ns:.1} ns");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// On `events-gated`, a call with one iteration runs the routine once more beforehand:
     /// Criterion's warm-up starts with such a call, and every kernel is loaded by it before the
@@ -239,6 +268,17 @@ impl CudaTime {
         mut routine: impl FnMut() -> Result<(), E>,
     ) -> Result<f64, TimingError> {
         let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
+        self.measure_erased(clock, iterations, launches, &mut routine)
+    }
+
+    /// [`measure`](Self::measure), compiled once.
+    pub(crate) fn measure_erased(
+        &self,
+        clock: Clock,
+        iterations: u64,
+        launches: u32,
+        routine: Routine<'_>,
+    ) -> Result<f64, TimingError> {
         #[cfg(feature = "profiler")]
         if self.inner.session.is_taken() {
             let asked = Asked {
@@ -247,11 +287,27 @@ impl CudaTime {
                 launches,
             };
             let device = self.inner.device.get();
-            return (self.inner.session).measure(device, asked, &mut routine, |routine| {
+            return (self.inner.session).measure(device, asked, routine, |routine| {
                 self.measure_plainly(clock, iterations, launches, routine)
             });
         }
-        self.measure_plainly(clock, iterations, launches, &mut routine)
+        self.measure_plainly(clock, iterations, launches, routine)
+    }
+
+    /// Runs code on the CPU `iterations` times, and returns the time of all of them together on the
+    /// host's clock, in nanoseconds. Nothing waits for the device. What `routine` returns is kept
+    /// from being optimised away, and dropped within the time.
+    ///
+    /// ```
+    /// let time = crossover_timing::CudaTime::host_only();
+    /// let ns = time.measure_cpu(1000, || (0..1000u64).sum::<u64>()) / 1000.0;
+    /// assert!(ns > 0.0);
+    /// ```
+    pub fn measure_cpu<T>(&self, iterations: u64, routine: impl FnMut() -> T) -> f64 {
+        let nanoseconds = cpu(iterations, routine);
+        #[cfg(feature = "profiler")]
+        self.inner.session.nothing_on_device();
+        nanoseconds
     }
 
     /// [`measure`](Self::measure) where no profile is to be recorded.
@@ -260,22 +316,24 @@ impl CudaTime {
         clock: Clock,
         iterations: u64,
         launches: u32,
-        routine: &mut dyn FnMut() -> Result<(), TimingError>,
+        routine: Routine<'_>,
     ) -> Result<f64, TimingError> {
-        let device = self.inner.device.get();
-        let needed = || device.ok_or(TimingError::NoDevice { clock });
+        let Some(device) = self.inner.device.get() else {
+            return match clock {
+                Clock::Wall => finite(on_host(iterations, routine)?, clock),
+                _ => Err(TimingError::NoDevice { clock }),
+            };
+        };
+        device.gate.borrow().check(clock)?;
+        let mut window = device.window(routine)?;
         let nanoseconds = match self.effective_clock(clock) {
-            Clock::Wall => {
-                let device = device.filter(|_| launches > 0);
-                wall(device, iterations, routine)?
+            Clock::Wall => sequence::wall(&mut window, iterations)?,
+            Clock::Submit => {
+                let batch = (LAUNCHES_PER_DRAIN / launches.max(1)).max(1);
+                sequence::submit(&mut window, iterations, u64::from(batch))?
             }
-            Clock::Submit => submit(needed()?, iterations, launches, routine)?,
-            Clock::Events => {
-                let mut window = needed()?.window(routine)?;
-                sequence::events(&mut window, iterations)?
-            }
+            Clock::Events => sequence::events(&mut window, iterations)?,
             Clock::EventsGated => {
-                let mut window = needed()?.window(routine)?;
                 let batch = LAUNCHES_PER_GATE / launches.max(1);
                 if batch == 0 {
                     return Err(TimingError::TooManyLaunches { launches });
@@ -286,155 +344,62 @@ impl CudaTime {
                 sequence::gated(&mut window, iterations, u64::from(batch))?
             }
             Clock::EventsCold => {
-                let device = needed()?;
-                let mut window = device.window(routine)?;
                 device.prepare_flush()?;
                 let gate = self.gate_off_reason().is_none() && launches <= LAUNCHES_PER_GATE;
                 sequence::cold(&mut window, iterations, gate)?
             }
         };
-        if let Some(device) = device.filter(|_| launches > 0) {
-            device.last_use.set(Some(Instant::now()));
-        }
+        device.last_use.set(Some(Instant::now()));
         finite(nanoseconds, clock)
     }
 
-    #[cfg(feature = "profiler")]
     pub(crate) fn device(&self) -> Option<&Device> {
         self.inner.device.get()
+    }
+
+    /// Whether a profile is being recorded, for which the gate is off.
+    pub(crate) fn is_profiling(&self) -> bool {
+        #[cfg(feature = "profiler")]
+        return self.inner.session.is_taken();
+        #[cfg(not(feature = "profiler"))]
+        false
+    }
+
+    #[cfg(feature = "criterion")]
+    pub(crate) fn criterion(&self) -> &OnCriterion {
+        &self.inner.criterion
     }
 
     #[cfg(feature = "profiler")]
     pub(crate) fn session(&self) -> &Slot {
         &self.inner.session
     }
-
-    /// Keeps the error for [`take_failure`](Self::take_failure) and panics with its text:
-    /// the only way out of a benchmark.
-    pub(crate) fn fail(&self, error: impl Into<TimingError>) -> ! {
-        let error = error.into();
-        let text = error.to_string();
-        *self.inner.failure.borrow_mut() = Some(error);
-        panic!("{text}");
-    }
 }
 
 /// Criterion drops a benchmark with a zero and panics at a NaN: neither may reach it.
-fn finite(nanoseconds: f64, clock: Clock) -> Result<f64, TimingError> {
+pub(crate) fn finite(nanoseconds: f64, clock: Clock) -> Result<f64, TimingError> {
     if !nanoseconds.is_finite() {
         return Err(TimingError::NotANumber);
     }
     Ok(nanoseconds.max(clock.resolution_ns()))
 }
 
-fn wall(
-    device: Option<&Device>,
-    iterations: u64,
-    routine: &mut dyn FnMut() -> Result<(), TimingError>,
-) -> Result<f64, TimingError> {
-    if let Some(device) = device {
-        bind(&device.context)?;
-        device.synchronize()?;
+/// See [`CudaTime::measure_cpu`].
+pub(crate) fn cpu<T>(iterations: u64, mut routine: impl FnMut() -> T) -> f64 {
+    let start = Instant::now();
+    for _ in 0..iterations {
+        black_box(routine());
     }
+    (start.elapsed().as_nanos() as f64).max(Clock::Wall.resolution_ns())
+}
+
+/// `iterations` runs on the host's clock, without a device.
+fn on_host(iterations: u64, routine: Routine<'_>) -> Result<f64, TimingError> {
     let start = Instant::now();
     for _ in 0..iterations {
         routine()?;
     }
-    if let Some(device) = device {
-        device.synchronize()?;
-    }
     Ok(start.elapsed().as_nanos() as f64)
-}
-
-fn submit(
-    device: &Device,
-    iterations: u64,
-    launches: u32,
-    routine: &mut dyn FnMut() -> Result<(), TimingError>,
-) -> Result<f64, TimingError> {
-    bind(&device.context)?;
-    let batch = u64::from((LAUNCHES_PER_DRAIN / launches.max(1)).max(1));
-    let mut total = Duration::ZERO;
-    let mut left = iterations;
-    while left > 0 {
-        let now = left.min(batch);
-        device.synchronize()?;
-        let start = Instant::now();
-        for _ in 0..now {
-            routine()?;
-        }
-        total += start.elapsed();
-        left -= now;
-    }
-    // The work still queued must not fall into the next measurement, and Criterion plans its
-    // samples by the host clock, which must include it.
-    device.synchronize()?;
-    Ok(total.as_nanos() as f64)
-}
-
-impl Measurement for CudaTime {
-    type Intermediate = Started;
-    type Value = f64;
-
-    fn start(&self) -> Started {
-        let Some(device) = self.inner.device.get() else {
-            return Started(Begin::Host(Instant::now()));
-        };
-        let begin = || -> Result<CudaEvent, CudaError> {
-            bind(&device.context)?;
-            let event = device.event()?;
-            device.record(&event)?;
-            Ok(event)
-        };
-        match begin() {
-            Ok(event) => Started(Begin::Device(event)),
-            Err(e) => self.fail(e),
-        }
-    }
-
-    fn end(&self, started: Started) -> f64 {
-        let measured = match (started.0, self.inner.device.get()) {
-            (Begin::Device(start), Some(device)) => {
-                let finish = || -> Result<f64, CudaError> {
-                    let end = device.event()?;
-                    device.record(&end)?;
-                    // SAFETY: the event is alive and was recorded just above.
-                    unsafe { result::event::synchronize(end.cu_event()) }
-                        .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
-                    let nanoseconds = elapsed(&start, &end)?;
-                    device.give_back(end);
-                    Ok(nanoseconds)
-                };
-                let measured = finish();
-                device.give_back(start);
-                device.last_use.set(Some(Instant::now()));
-                measured
-                    .map_err(TimingError::from)
-                    .and_then(|ns| finite(ns, Clock::Events))
-            }
-            (Begin::Host(start), _) => finite(start.elapsed().as_nanos() as f64, Clock::Wall),
-            (Begin::Device(_), None) => Err(TimingError::NoDevice {
-                clock: Clock::Events,
-            }),
-        };
-        measured.unwrap_or_else(|e| self.fail(e))
-    }
-
-    fn add(&self, a: &f64, b: &f64) -> f64 {
-        a + b
-    }
-
-    fn zero(&self) -> f64 {
-        0.0
-    }
-
-    fn to_f64(&self, value: &f64) -> f64 {
-        *value
-    }
-
-    fn formatter(&self) -> &dyn ValueFormatter {
-        &self.inner.formatter
-    }
 }
 
 #[cfg(test)]
@@ -472,16 +437,6 @@ mod tests {
     }
 
     #[test]
-    fn a_host_only_measurement_spans_start_to_end() {
-        let time = CudaTime::host_only();
-        let started = time.start();
-        let before = Instant::now();
-        std::thread::sleep(Duration::from_millis(2));
-        let slept = before.elapsed().as_nanos() as f64;
-        assert!(time.end(started) >= slept);
-    }
-
-    #[test]
     fn neither_zero_nor_nan_reaches_criterion() {
         assert_eq!(finite(0.0, Clock::Events).unwrap(), 500.0);
         assert_eq!(finite(1234.5, Clock::Events).unwrap(), 1234.5);
@@ -493,6 +448,17 @@ mod tests {
             finite(f64::INFINITY, Clock::Wall),
             Err(TimingError::NotANumber)
         ));
+    }
+
+    #[test]
+    fn cpu_code_is_timed_as_often_as_asked_and_its_values_are_used() {
+        let mut runs = 0u64;
+        let ns = CudaTime::host_only().measure_cpu(7, || {
+            runs += 1;
+            vec![runs]
+        });
+        assert_eq!(runs, 7);
+        assert!(ns >= 1.0, "{ns}");
     }
 
     #[test]

@@ -25,6 +25,11 @@ pub(super) struct Device {
 }
 
 impl Device {
+    /// Makes the context current on this thread.
+    pub(super) fn bind(&self) -> Result<(), CudaError> {
+        bind(&self.context)
+    }
+
     pub(super) fn synchronize(&self) -> Result<(), CudaError> {
         self.stream
             .synchronize()
@@ -51,17 +56,16 @@ impl Device {
             .map_err(|e| CudaError::new("cuEventRecord", e))
     }
 
-    pub(super) fn window<'a>(
-        &'a self,
-        routine: &'a mut dyn FnMut() -> Result<(), TimingError>,
-    ) -> Result<Window<'a>, CudaError> {
-        bind(&self.context)?;
+    pub(super) fn window<'a>(&'a self, routine: Routine<'a>) -> Result<Window<'a>, CudaError> {
+        self.bind()?;
         let start = self.event()?;
         let end = self.event()?;
         Ok(Window {
             device: self,
             routine,
             events: Some((start, end)),
+            around: None,
+            begun: Instant::now(),
         })
     }
 
@@ -81,11 +85,18 @@ impl Device {
     }
 }
 
+/// A routine, in the form in which the clocks take it.
+pub(crate) type Routine<'a> = &'a mut dyn FnMut() -> Result<(), TimingError>;
+
 /// The [`Timeline`] that makes the CUDA calls.
 pub(super) struct Window<'a> {
     device: &'a Device,
-    routine: &'a mut dyn FnMut() -> Result<(), TimingError>,
+    routine: Routine<'a>,
     events: Option<(CudaEvent, CudaEvent)>,
+    /// What an iteration enqueues before and after the timed part of it.
+    pub(super) around: Option<[Routine<'a>; 2]>,
+    /// From when on the host's clock counts.
+    begun: Instant,
 }
 
 impl Window<'_> {
@@ -119,6 +130,14 @@ impl Timeline for Window<'_> {
         self.device.gate.borrow_mut().open();
     }
 
+    fn before(&mut self) -> Result<(), TimingError> {
+        (self.around.as_mut()).map_or(Ok(()), |[before, _]| before())
+    }
+
+    fn after(&mut self) -> Result<(), TimingError> {
+        (self.around.as_mut()).map_or(Ok(()), |[_, after]| after())
+    }
+
     fn record(&mut self, edge: Edge) -> Result<(), TimingError> {
         let (start, end) = self.events();
         self.device.record(match edge {
@@ -148,6 +167,14 @@ impl Timeline for Window<'_> {
         Ok(elapsed(start, end)?)
     }
 
+    fn synchronize(&mut self) -> Result<(), TimingError> {
+        Ok(self.device.synchronize()?)
+    }
+
+    fn now(&mut self) -> f64 {
+        self.begun.elapsed().as_nanos() as f64
+    }
+
     fn drain(&mut self) {
         // The failure that led here is the one to report.
         let _ = self.device.synchronize();
@@ -161,7 +188,8 @@ pub(super) fn elapsed(start: &CudaEvent, end: &CudaEvent) -> Result<f64, CudaErr
         .map_err(|e| CudaError::new("cuEventElapsedTime", e))
 }
 
-/// Evicts the L2 cache by writing twice its size.
+/// Evicts the L2 cache by writing twice its size. Lines that a routine made persisting would outlive
+/// that, and are made normal ones first.
 pub(super) struct Flush {
     stream: Arc<CudaStream>,
     buffer: cudarc::driver::CudaSlice<u8>,
@@ -169,11 +197,8 @@ pub(super) struct Flush {
 
 impl Flush {
     fn new(context: &Arc<CudaContext>, stream: &Arc<CudaStream>) -> Result<Self, CudaError> {
-        let l2 = context
-            .attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
-            .map_err(|e| CudaError::new("cuDeviceGetAttribute", e))?;
         // SAFETY: only ever written.
-        let buffer = unsafe { stream.alloc(2 * (l2.max(1) as usize)) }
+        let buffer = unsafe { stream.alloc(2 * l2_bytes(context)?) }
             .map_err(|e| CudaError::new("cuMemAllocAsync", e))?;
         Ok(Self {
             stream: stream.clone(),
@@ -182,10 +207,29 @@ impl Flush {
     }
 
     fn enqueue(&self) -> Result<(), CudaError> {
+        reset_persisting_lines()?;
         use cudarc::driver::DevicePtr;
         let (address, _guard) = self.buffer.device_ptr(&self.stream);
         // SAFETY: the range is the buffer's own memory.
         unsafe { result::memset_d8_async(address, 0, self.buffer.len(), self.stream.cu_stream()) }
             .map_err(|e| CudaError::new("cuMemsetD8Async", e))
+    }
+}
+
+/// Size of the device's L2 cache.
+pub(super) fn l2_bytes(context: &CudaContext) -> Result<usize, CudaError> {
+    let bytes = context
+        .attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
+        .map_err(|e| CudaError::new("cuDeviceGetAttribute", e))?;
+    Ok(bytes.max(1) as usize)
+}
+
+/// <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html>
+fn reset_persisting_lines() -> Result<(), CudaError> {
+    // SAFETY: a context is current, since `window` has bound it.
+    match unsafe { sys::cuCtxResetPersistingL2Cache() } {
+        // Before compute capability 8.0 no line persists.
+        sys::CUresult::CUDA_ERROR_NOT_SUPPORTED => Ok(()),
+        status => CudaError::check("cuCtxResetPersistingL2Cache", status),
     }
 }

@@ -13,7 +13,6 @@ use crate::gate::LAUNCHES_PER_GATE;
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a measurement has no result.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum TimingError {
     /// A CUDA call of the measurement itself failed.
@@ -31,6 +30,31 @@ pub enum TimingError {
         /// How long the gate waits for the host.
         timeout: Duration,
     },
+    /// The clock needs the gate, the gate is off, and [`GateMode::Required`](crate::GateMode)
+    /// admits no other clock.
+    GateOff {
+        /// The clock.
+        clock: Clock,
+        /// Why the gate is off.
+        reason: String,
+    },
+    /// The routine enqueued nothing on the stream that is timed.
+    NothingEnqueued {
+        /// Launches that one iteration was said to make.
+        launches: u32,
+    },
+    /// What the routine enqueues cannot be captured in a CUDA graph.
+    NotCaptured {
+        /// What the driver or the routine said to it.
+        cause: BoxError,
+    },
+    /// There is no part of this name.
+    NoSuchPart {
+        /// The name.
+        name: String,
+        /// Those that there are.
+        names: Vec<String>,
+    },
     /// One iteration enqueues more launches than
     /// [`LAUNCHES_PER_GATE`](crate::LAUNCHES_PER_GATE).
     TooManyLaunches {
@@ -42,6 +66,16 @@ pub enum TimingError {
 }
 
 impl TimingError {
+    /// Why a capture failed; the loss of the context stays what it is.
+    pub(crate) fn not_captured(cause: TimingError) -> Self {
+        match cause.is_sticky() {
+            true => cause,
+            false => TimingError::NotCaptured {
+                cause: cause.to_string().into(),
+            },
+        }
+    }
+
     /// Whether the CUDA context is lost with this error, so that only a new process can use
     /// the GPU again.
     pub fn is_sticky(&self) -> bool {
@@ -52,6 +86,13 @@ impl TimingError {
     }
 }
 
+/// The sentence: it is what `main` prints of an error that it returns.
+impl fmt::Debug for TimingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl fmt::Display for TimingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -59,12 +100,35 @@ impl fmt::Display for TimingError {
             TimingError::Routine(e) => e.fmt(f),
             TimingError::NoDevice { clock } => write!(
                 f,
-                "the {clock} clock needs a GPU and this CudaTime is host-only; use the wall clock"
+                "the {clock} clock needs a GPU and this CudaTime is host-only; use the wall clock, or time CPU code with iter_cpu"
             ),
             TimingError::GateTimeout { timeout } => write!(
                 f,
                 "the gate opened by itself after {timeout:?}, before the batch was queued: the routine synchronises \
                  inside (use the wall clock, iter_wall), or enqueues more launches than it says (correct `launches`)"
+            ),
+            TimingError::GateOff { clock, reason } => write!(
+                f,
+                "the {clock} clock needs the gate, which is off: {reason}; with GateMode::Auto another clock would \
+                 take its place"
+            ),
+            TimingError::NothingEnqueued { launches } => write!(
+                f,
+                "the routine was said to make {} per iteration and enqueued nothing on the stream that is timed; \
+                 enqueue its work on CudaTime::stream, or time CPU code with iter_cpu",
+                count(*launches, "launch", "launches")
+            ),
+            TimingError::NotCaptured { cause } => write!(
+                f,
+                "the routine cannot be captured in a CUDA graph: {cause}; a capture admits no wait for the device, \
+                 no use of the default stream, no copy of pageable memory and no allocation but the stream's own \
+                 (cuMemAllocAsync), freed in the same iteration, and other streams must be joined: take that out, or \
+                 use iter_gated or iter_wall"
+            ),
+            TimingError::NoSuchPart { name, names } => write!(
+                f,
+                "there is no part {name:?}; the parts are {}",
+                names.join(", ")
             ),
             TimingError::TooManyLaunches { launches } => write!(
                 f,
@@ -80,11 +144,17 @@ impl fmt::Display for TimingError {
     }
 }
 
+/// A number of things.
+pub(crate) fn count(number: u32, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
 impl std::error::Error for TimingError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             TimingError::Cuda(e) => std::error::Error::source(e),
             TimingError::Routine(e) => e.source(),
+            TimingError::NotCaptured { cause } => cause.source(),
             _ => None,
         }
     }

@@ -20,7 +20,9 @@ use std::time::Duration;
 use cudarc::driver::{CudaFunction, CudaStream, result, sys};
 use cudarc::nvrtc::Ptx;
 
+use crate::clock::Clock;
 use crate::cuda_error::CudaError;
+use crate::error::TimingError;
 use crate::launch::Launch;
 
 /// Upper bound on the launches queued behind one gate. Measured on an H200 with driver 580:
@@ -37,6 +39,7 @@ const TRIAL: Duration = Duration::from_millis(200);
 
 /// Whether the gate, which holds the stream until a batch is queued, is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum GateMode {
     /// Used where it works: it is tried once when the measurement is made.
     #[default]
@@ -44,6 +47,9 @@ pub enum GateMode {
     /// Never used: [`CudaTime::effective_clock`](crate::CudaTime::effective_clock) says which
     /// clock takes its place.
     Off,
+    /// Used, and where it does not work, a clock that needs it is an error
+    /// ([`TimingError::GateOff`](crate::TimingError::GateOff)): no result is ever of another clock.
+    Required,
 }
 
 pub(super) struct Gate {
@@ -54,6 +60,8 @@ pub(super) struct Gate {
     trial: Launch,
     spin: CudaFunction,
     empty: CudaFunction,
+    /// Whether nothing may take its place.
+    required: bool,
     /// Why the gate is off.
     off: Option<String>,
 }
@@ -91,6 +99,7 @@ impl Gate {
             gate: launch(TIMEOUT),
             spin,
             empty: function("crossover_empty")?,
+            required: mode == GateMode::Required,
             off: None,
         };
         this.off = this.reason_to_stay_off(mode)?;
@@ -100,6 +109,18 @@ impl Gate {
     /// Why the gate is off, `None` where it works.
     pub(super) fn off(&self) -> Option<&str> {
         self.off.as_deref()
+    }
+
+    /// An error where the gate is off and nothing may take its place.
+    pub(super) fn check(&self, clock: Clock) -> Result<(), TimingError> {
+        let needed = matches!(clock, Clock::EventsGated | Clock::EventsCold) && self.required;
+        match &self.off {
+            Some(reason) if needed => Err(TimingError::GateOff {
+                clock,
+                reason: reason.clone(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn reason_to_stay_off(&mut self, mode: GateMode) -> Result<Option<String>, CudaError> {

@@ -12,6 +12,21 @@ use crate::cuda_error::CudaError;
 ///
 /// cudarc's launch builder collects the arguments anew at every launch, which a benchmark of
 /// launches would measure too.
+///
+/// ```no_run
+/// use crossover_timing::cudarc::driver::{CudaFunction, DevicePtr};
+/// use crossover_timing::{BoxError, Clock, CudaTime, Launch};
+///
+/// # fn scale_kernel(_: &CudaTime) -> CudaFunction { unimplemented!() }
+/// let time = CudaTime::new(0)?;
+/// let stream = time.stream().expect("opened on a device");
+/// let numbers = stream.alloc_zeros::<f32>(1024)?;
+/// let (address, _guard) = numbers.device_ptr(stream);
+/// let scale = Launch::new(scale_kernel(&time), (4, 1, 1), (256, 1, 1)).arg(2.0f32).arg(address);
+/// // SAFETY: the kernel takes a factor and the address of as many floats as it has threads.
+/// let ns = time.measure(Clock::EventsGated, 100, 1, || unsafe { scale.launch(stream) })?;
+/// # Ok::<(), BoxError>(())
+/// ```
 pub struct Launch {
     function: CudaFunction,
     grid: (u32, u32, u32),
@@ -69,7 +84,8 @@ impl Launch {
     /// # Safety
     /// The arguments must be those that the kernel declares, in their order and types; every
     /// address must be valid for what the kernel does with it until the kernel has run; and the
-    /// stream's context must be current on the calling thread (see [`bind`]).
+    /// stream's context must be current on the calling thread, as it is within a measurement
+    /// (`CudaContext::bind_to_thread`).
     ///
     /// # Errors
     /// The driver's error of `cuLaunchKernel` or `cuLaunchKernelEx`.

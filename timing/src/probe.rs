@@ -1,15 +1,19 @@
 //! What the driver says of a device, and opening it.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result, sys};
+use libloading::Library;
 
 use crate::absence::{Absence, OLDEST_CUDA, OLDEST_DEVICE};
 use crate::cuda_error::CudaError;
+use crate::launch::bind;
 use crate::panic::catch_panic;
 
 /// What the driver says of a device, read without creating a context.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DeviceProperties {
     /// Index of the device among those that the driver shows this process, from 0 on.
     pub ordinal: usize,
@@ -34,12 +38,18 @@ pub struct DeviceProperties {
 /// Asks the driver about device `ordinal`. This creates no context and allocates nothing on the
 /// device, so it is cheap, and enough to list benchmarks.
 ///
+/// ```
+/// match crossover_timing::probe(0) {
+///     Ok(gpu) => println!("{}, compute capability {:?}", gpu.name, gpu.compute_capability),
+///     Err(absence) => println!("CPU alone: {absence}"),
+/// }
+/// ```
+///
 /// # Errors
 /// The [`Absence`] that keeps the device from being used: no driver, one that is too old, no such
 /// device, or one that is too old.
 pub fn probe(ordinal: usize) -> Result<DeviceProperties, Absence> {
-    // SAFETY: opens the library and closes it again; its initialisers are the vendor's.
-    if !unsafe { sys::is_culib_present() } {
+    if !is_driver_installed() {
         return Err(Absence::NoDriver);
     }
     catch_panic(|| probe_driver(ordinal)).unwrap_or_else(|message| {
@@ -61,14 +71,40 @@ pub fn probe(ordinal: usize) -> Result<DeviceProperties, Absence> {
 /// memory is full.
 pub fn open(ordinal: usize) -> Result<(DeviceProperties, Arc<CudaStream>), Absence> {
     let properties = probe(ordinal)?;
+    let stream = primary_context(ordinal)?
+        .new_stream()
+        .map_err(|e| CudaError::new("cuStreamCreate", e))?;
+    Ok((properties, stream))
+}
+
+/// A stream of device `ordinal` that cudarc did not make, for cudarc to use.
+///
+/// # Safety
+/// The stream must be alive for as long as what is returned, or anything made of it.
+pub(crate) unsafe fn borrow(
+    ordinal: usize,
+    stream: *mut c_void,
+) -> Result<Arc<CudaStream>, Absence> {
+    probe(ordinal)?;
+    let context = primary_context(ordinal)?;
+    bind(&context)?;
+    let mut owner = std::ptr::null_mut();
+    // SAFETY: the stream is alive, and the pointer valid for the call.
+    let status = unsafe { sys::cuStreamGetCtx(stream.cast(), &mut owner) };
+    CudaError::check("cuStreamGetCtx", status)?;
+    if owner != context.cu_ctx() {
+        return Err(Absence::OtherContext { ordinal });
+    }
+    // SAFETY: of this context, by the check; alive, by the caller's promise.
+    Ok(unsafe { context.wrap_borrowed_stream(stream.cast()) })
+}
+
+fn primary_context(ordinal: usize) -> Result<Arc<CudaContext>, CudaError> {
     let context =
         CudaContext::new(ordinal).map_err(|e| CudaError::new("cuDevicePrimaryCtxRetain", e))?;
     // SAFETY: no allocation of this context is known to cudarc yet.
     unsafe { context.disable_event_tracking() };
-    let stream = context
-        .new_stream()
-        .map_err(|e| CudaError::new("cuStreamCreate", e))?;
-    Ok((properties, stream))
+    Ok(context)
 }
 
 fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {
@@ -135,6 +171,15 @@ fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {
             attribute(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?
         ),
     })
+}
+
+/// Whether the driver's library can be loaded. cudarc's own check exists only where cudarc loads the
+/// library at run time, and code that calls it does not compile beside `dynamic-linking`.
+fn is_driver_installed() -> bool {
+    ["libcuda.so.1", "libcuda.so", "nvcuda.dll"]
+        .into_iter()
+        // SAFETY: opens the library and closes it again; its initialisers are the vendor's.
+        .any(|name| unsafe { Library::new(name) }.is_ok())
 }
 
 /// cudarc's panic lists every symbol and path it tried.

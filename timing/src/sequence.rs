@@ -10,8 +10,8 @@ pub(super) enum Edge {
     End,
 }
 
-/// What a measurement does to a device. Everything but `open_gate`, `drain` and `wait`
-/// enqueues and returns.
+/// What a measurement does to a device. Everything but `open_gate`, `wait`, `synchronize`, `now`
+/// and `drain` enqueues and returns.
 pub(super) trait Timeline {
     /// Evicts the L2 cache.
     fn flush(&mut self) -> Result<(), TimingError>;
@@ -19,6 +19,10 @@ pub(super) trait Timeline {
     fn close_gate(&mut self) -> Result<(), TimingError>;
     /// Lets the stream pass. May be called when the gate is not closed.
     fn open_gate(&mut self);
+    /// Enqueues what precedes the timed launches of a window.
+    fn before(&mut self) -> Result<(), TimingError>;
+    /// Enqueues what follows them.
+    fn after(&mut self) -> Result<(), TimingError>;
     /// Records the event of an edge.
     fn record(&mut self, edge: Edge) -> Result<(), TimingError>;
     /// Enqueues one iteration of the routine.
@@ -27,6 +31,10 @@ pub(super) trait Timeline {
     fn wait(&mut self) -> Result<(), TimingError>;
     /// Nanoseconds between the two events.
     fn elapsed(&mut self) -> Result<f64, TimingError>;
+    /// Waits until the stream is idle.
+    fn synchronize(&mut self) -> Result<(), TimingError>;
+    /// The host's clock, in nanoseconds.
+    fn now(&mut self) -> f64;
     /// Waits for whatever is queued, errors ignored: leaves the device idle after a failure.
     fn drain(&mut self);
 }
@@ -79,15 +87,70 @@ pub(super) fn cold(
     })
 }
 
+/// `iterations` windows of one launch each, with whatever comes before and after the launch in the
+/// same iteration outside of the window.
+pub(super) fn part(
+    t: &mut impl Timeline,
+    iterations: u64,
+    use_gate: bool,
+) -> Result<f64, TimingError> {
+    guarded(t, |t| {
+        let mut total = 0.0;
+        for _ in 0..iterations {
+            total += window(t, 1, use_gate)?;
+        }
+        Ok(total)
+    })
+}
+
+/// `iterations` launches on the host's clock, from an idle stream to an idle stream.
+pub(super) fn wall(t: &mut impl Timeline, iterations: u64) -> Result<f64, TimingError> {
+    guarded(t, |t| {
+        t.synchronize()?;
+        let start = t.now();
+        for _ in 0..iterations {
+            t.launch()?;
+        }
+        t.synchronize()?;
+        Ok(t.now() - start)
+    })
+}
+
+/// `iterations` launches on the host's clock, without a wait for them inside: in batches of at most
+/// `batch`, each from an idle stream.
+pub(super) fn submit(
+    t: &mut impl Timeline,
+    iterations: u64,
+    batch: u64,
+) -> Result<f64, TimingError> {
+    guarded(t, |t| {
+        let mut total = 0.0;
+        for size in even_batches(iterations, batch) {
+            t.synchronize()?;
+            let start = t.now();
+            for _ in 0..size {
+                t.launch()?;
+            }
+            total += t.now() - start;
+        }
+        // The work still queued must not fall into the next measurement, and Criterion plans its
+        // samples by the host clock, which must include it.
+        t.synchronize()?;
+        Ok(total)
+    })
+}
+
 fn window(t: &mut impl Timeline, launches: u64, use_gate: bool) -> Result<f64, TimingError> {
     if use_gate {
         t.close_gate()?;
     }
+    t.before()?;
     t.record(Edge::Start)?;
     for _ in 0..launches {
         t.launch()?;
     }
     t.record(Edge::End)?;
+    t.after()?;
     if use_gate {
         t.open_gate();
     }
@@ -130,9 +193,19 @@ mod tests {
         gate_closed: bool,
         launched_in_window: u64,
         pending: u64,
+        has_others: bool,
+        host_ns: f64,
     }
 
     impl Fake {
+        fn around(&mut self, name: &'static str) -> Result<(), TimingError> {
+            if self.has_others {
+                self.step(name)?;
+                self.pending += 1;
+            }
+            Ok(())
+        }
+
         fn step(&mut self, name: &'static str) -> Result<(), TimingError> {
             self.calls.push(name);
             if self.fail_at == Some(self.calls.len() - 1) {
@@ -156,6 +229,12 @@ mod tests {
             self.calls.push("open");
             self.gate_closed = false;
         }
+        fn before(&mut self) -> Result<(), TimingError> {
+            self.around("before")
+        }
+        fn after(&mut self) -> Result<(), TimingError> {
+            self.around("after")
+        }
         fn record(&mut self, edge: Edge) -> Result<(), TimingError> {
             if edge == Edge::Start {
                 self.launched_in_window = 0;
@@ -177,6 +256,21 @@ mod tests {
         fn elapsed(&mut self) -> Result<f64, TimingError> {
             self.step("elapsed")?;
             Ok(self.launched_in_window as f64 * 10.0)
+        }
+        fn synchronize(&mut self) -> Result<(), TimingError> {
+            assert!(
+                !self.gate_closed,
+                "synchronising behind a closed gate hangs"
+            );
+            self.step("synchronize")?;
+            self.pending = 0;
+            Ok(())
+        }
+        fn now(&mut self) -> f64 {
+            self.calls.push("now");
+            self.host_ns += 1.0;
+            // What is pending when the clock is read was not waited for.
+            self.host_ns + 1_000.0 * self.pending as f64
         }
         fn drain(&mut self) {
             assert!(!self.gate_closed, "draining behind a closed gate hangs");
@@ -225,6 +319,50 @@ mod tests {
     }
 
     #[test]
+    fn a_part_is_timed_among_the_others_of_its_iteration_and_without_them() {
+        let with_others = || Fake {
+            has_others: true,
+            ..Fake::default()
+        };
+        let mut t = with_others();
+        assert_eq!(part(&mut t, 2, true).unwrap(), 20.0);
+        let one = [
+            "close", "before", "start", "launch", "end", "after", "open", "wait", "elapsed",
+        ];
+        assert_eq!(t.calls, [one, one].concat());
+        let mut t = with_others();
+        part(&mut t, 1, false).unwrap();
+        let open = [
+            "before", "start", "launch", "end", "after", "wait", "elapsed",
+        ];
+        assert_eq!(t.calls, open);
+    }
+
+    #[test]
+    fn the_wall_clock_runs_from_an_idle_stream_to_an_idle_stream() {
+        let mut t = Fake::default();
+        assert_eq!(wall(&mut t, 2).unwrap(), 1.0);
+        let order = [
+            "synchronize",
+            "now",
+            "launch",
+            "launch",
+            "synchronize",
+            "now",
+        ];
+        assert_eq!(t.calls, order);
+    }
+
+    #[test]
+    fn submitting_waits_before_each_batch_and_after_the_last_outside_the_window() {
+        let mut t = Fake::default();
+        submit(&mut t, 3, 2).unwrap();
+        let first = ["synchronize", "now", "launch", "launch", "now"];
+        let second = ["synchronize", "now", "launch", "now", "synchronize"];
+        assert_eq!(t.calls, [first, second].concat());
+    }
+
+    #[test]
     fn cold_flushes_before_each_window_and_outside_it() {
         let mut t = Fake::default();
         assert_eq!(cold(&mut t, 2, true).unwrap(), 20.0);
@@ -243,18 +381,24 @@ mod tests {
     #[test]
     fn an_error_at_any_step_opens_the_gate_and_leaves_the_device_idle() {
         type Run = fn(&mut Fake) -> Result<f64, TimingError>;
-        let runs: [Run; 5] = [
+        let runs: [Run; 8] = [
             |t| load(t).map(|()| 0.0),
             |t| events(t, 3),
             |t| gated(t, 5, 2),
             |t| cold(t, 2, true),
             |t| cold(t, 2, false),
+            |t| wall(t, 2),
+            |t| submit(t, 3, 2),
+            |t| {
+                t.has_others = true;
+                part(t, 2, true)
+            },
         ];
         for run in runs {
             let mut clean = Fake::default();
             run(&mut clean).unwrap();
             let fallible: Vec<usize> = (0..clean.calls.len())
-                .filter(|&i| clean.calls[i] != "open")
+                .filter(|&i| !["open", "now"].contains(&clean.calls[i]))
                 .collect();
             for at in fallible {
                 let mut t = Fake {

@@ -183,7 +183,7 @@ fn reading(report: &Assembled) -> Markup {
         section #reading {
             h2 { "How to read this" }
             dl.clocks {
-                @for clock in Clock::ALL {
+                @for clock in Clock::ALL.iter().copied() {
                     div { dt { (clock_line(Some(clock))) (clock.name()) } dd { (clock.meaning()) } }
                 }
                 div { dt { (clock_line(None)) "unknown" } dd { "the result has no crossover.json, so its clock is unknown; a GPU time like this counts for no answer" } }

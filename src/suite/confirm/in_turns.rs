@@ -9,6 +9,7 @@ use crate::suite::confirm::Task;
 use crate::suite::group::{Group, Make};
 use crate::suite::machine::Machine;
 use crate::suite::missing::with_causes;
+use crate::suite::sampler::on_cpu;
 use crate::suite::settings::Settings;
 use crate::suite::verify::passes;
 use crate::timing::{Clock, CudaTime};
@@ -147,7 +148,11 @@ impl TakingTurns {
             // Restoring must have ended before the sample begins.
             self.wait()?;
         }
-        Ok((self.time).measure(side.clock, iterations, side.launches, &mut || routine.run())?)
+        let run = || routine.run();
+        Ok(match side.launches {
+            0 => on_cpu(&self.time, iterations, run),
+            launches => (self.time).measure(side.clock, iterations, launches, run),
+        }?)
     }
 
     /// Samples all sides in turn, alternately forwards and backwards through them.

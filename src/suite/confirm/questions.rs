@@ -77,7 +77,7 @@ impl Asking {
 }
 
 fn question(found: &Found, others: &[Machine]) -> Option<Question> {
-    let clock = Clock::ALL.into_iter().find(|c| c.name() == found.clock)?;
+    let clock: Clock = found.clock.parse().ok()?;
     let mut gpu_run = None;
     let gpu_times = match &found.gpu_machine {
         None => None,

@@ -22,8 +22,6 @@ mod table;
 mod timeline;
 #[cfg(feature = "profiler")]
 mod trace;
-#[cfg(feature = "profiler")]
-pub(crate) mod write;
 
 #[cfg(feature = "profiler")]
 pub(crate) use analyse::{About, analyse};

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Why a benchmark has no profile, in a sentence with its remedy. The benchmark runs on without.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoProfile {
     /// There is no GPU.
@@ -41,7 +41,7 @@ pub enum NoProfile {
     /// The benchmark enqueues nothing on a GPU.
     NothingOnDevice,
     /// Criterion's own `b.iter` or the like timed the benchmark, and its iterations cannot be told
-    /// apart.
+    /// apart; or `iter_cpu`, which knows of no profiler.
     Uncounted,
     /// The benchmark failed before its recording was complete.
     BenchmarkFailed {
@@ -91,6 +91,13 @@ impl NoProfile {
                 message: text,
             },
         }
+    }
+}
+
+/// The sentence: it is what `main` prints of an error that it returns.
+impl fmt::Debug for NoProfile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -144,8 +151,8 @@ impl fmt::Display for NoProfile {
             ),
             NoProfile::Uncounted => write!(
                 f,
-                "its iterations could not be told apart; time it with iter_gated, iter_wall or another method of \
-                 CudaBencherExt in place of Criterion's own"
+                "it is CPU code, or its iterations could not be told apart; time work of the GPU with iter_gated, \
+                 iter_wall or another method of CudaBencherExt that takes the CudaTime"
             ),
             NoProfile::BenchmarkFailed { message } => write!(
                 f,

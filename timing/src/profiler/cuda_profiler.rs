@@ -13,7 +13,7 @@ use super::session::{Recorded, Session};
 use super::version;
 use crate::clock::Clock;
 use crate::cuda_time::CudaTime;
-use crate::profile::write::write;
+use crate::on_criterion::write::write;
 use crate::profile::{About, Profile, TRACE_SPANS, analyse, trace};
 
 /// Records where the time of a benchmark goes when Criterion runs with `--profile-time`.
@@ -285,18 +285,21 @@ mod tests {
     fn a_measurement_in_a_session_measures_and_says_what_there_is_to_record() {
         type Never = std::convert::Infallible;
         let time = CudaTime::host_only();
-        let of = |launches| {
+        let of = |on_cpu| {
             time.session().begin(Session::new(Limits::default()));
             for n in [1, 2, 4] {
-                let ns = time.measure(Clock::Wall, n, launches, || Ok::<(), Never>(()));
-                assert!(ns.unwrap() > 0.0);
+                let ns = match on_cpu {
+                    true => time.measure_cpu(n, || ()),
+                    false => (time.measure(Clock::Wall, n, 1, || Ok::<(), Never>(()))).unwrap(),
+                };
+                assert!(ns > 0.0);
             }
             let session = time.session().end().unwrap();
             assert!(!time.session().is_taken());
             session.outcome(false).map(|_| ()).unwrap_err()
         };
-        assert_eq!(of(0), NoProfile::NothingOnDevice);
-        assert_eq!(of(1), NoProfile::NoDevice);
+        assert_eq!(of(true), NoProfile::NothingOnDevice);
+        assert_eq!(of(false), NoProfile::NoDevice);
 
         time.session().begin(Session::new(Limits::default()));
         let failed = time.measure(Clock::Wall, 1, 1, || Err("no memory"));

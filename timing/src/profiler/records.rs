@@ -2,13 +2,10 @@
 //!
 //! Which struct a record has depends on the version of the library: each release adds fields at
 //! the end of some. The fields that are read lie at the same places in all versions that
-//! [`version`](super::version) accepts, so one reader serves them all; the assertions below hold
-//! that against cudarc's bindings.
+//! [`version`](super::version) accepts, so one reader serves them all; the tests assert that of
+//! cudarc's bindings.
 
 use std::ffi::{CStr, c_char};
-use std::mem::{offset_of, size_of};
-
-use cudarc::cupti::sys;
 
 use crate::profile::recording::WorkRecord;
 use crate::profile::{Place, Work, name};
@@ -152,73 +149,6 @@ struct Overhead {
     start: u64,
     end: u64,
 }
-
-/// Asserts that our fields lie where those of cudarc's binding do.
-macro_rules! same_places {
-    ($ours:ident as $theirs:ident: $($our:ident = $their:ident),* $(,)?) => {
-        const _: () = {
-            $(assert!(offset_of!($ours, $our) == offset_of!(sys::$theirs, $their));)*
-            assert!(size_of::<$ours>() <= size_of::<sys::$theirs>());
-        };
-    };
-}
-
-macro_rules! same_kernel {
-    ($($theirs:ident),*) => {$(
-        same_places!(Kernel as $theirs: kind = kind, registers = registersPerThread, start = start,
-            end = end, device = deviceId, stream = streamId, grid = gridX, block = blockX,
-            static_shared = staticSharedMemory, dynamic_shared = dynamicSharedMemory,
-            correlation = correlationId, name = name);
-    )*};
-}
-
-// CUDA 11 to 12.9, and 13.0.
-same_kernel!(
-    CUpti_ActivityKernel7,
-    CUpti_ActivityKernel8,
-    CUpti_ActivityKernel9,
-    CUpti_ActivityKernel10
-);
-
-macro_rules! same_copy {
-    ($($theirs:ident),*) => {$(
-        same_places!(Copy as $theirs: kind = kind, copy_kind = copyKind, from = srcKind,
-            to = dstKind, bytes = bytes, start = start, end = end, device = deviceId,
-            stream = streamId, correlation = correlationId);
-    )*};
-}
-
-same_copy!(CUpti_ActivityMemcpy5, CUpti_ActivityMemcpy6);
-
-same_places!(PeerCopy as CUpti_ActivityMemcpyPtoP4: kind = kind, bytes = bytes, start = start,
-    end = end, device = deviceId, stream = streamId, from_device = srcDeviceId,
-    to_device = dstDeviceId, correlation = correlationId);
-
-macro_rules! same_set {
-    ($($theirs:ident),*) => {$(
-        same_places!(Set as $theirs: kind = kind, bytes = bytes, start = start, end = end,
-            device = deviceId, stream = streamId, correlation = correlationId);
-    )*};
-}
-
-same_set!(CUpti_ActivityMemset3, CUpti_ActivityMemset4);
-
-same_places!(Call as CUpti_ActivityAPI: kind = kind, function = cbid, start = start, end = end,
-    thread = threadId, correlation = correlationId);
-same_places!(Mark as CUpti_ActivityExternalCorrelation: kind = kind,
-    external_kind = externalKind, external = externalId, correlation = correlationId);
-
-macro_rules! same_overhead {
-    ($($theirs:ident),*) => {$(
-        same_places!(Overhead as $theirs: kind = kind, start = start, end = end);
-    )*};
-}
-
-same_overhead!(
-    CUpti_ActivityOverhead,
-    CUpti_ActivityOverhead2,
-    CUpti_ActivityOverhead3
-);
 
 /// What a record says.
 #[derive(Debug, PartialEq)]
@@ -387,7 +317,79 @@ fn place(kind: u8) -> Place {
 
 #[cfg(test)]
 mod tests {
+    use std::mem::{offset_of, size_of};
+
+    use cudarc::cupti::sys;
+    use sys::CUpti_ActivityKind as Kind;
+
     use super::*;
+
+    /// Asserts that our fields lie where those of cudarc's binding do.
+    macro_rules! same_places {
+        ($ours:ident as $theirs:ident: $($our:ident = $their:ident),* $(,)?) => {
+            const _: () = {
+                $(assert!(offset_of!($ours, $our) == offset_of!(sys::$theirs, $their));)*
+                assert!(size_of::<$ours>() <= size_of::<sys::$theirs>());
+            };
+        };
+    }
+
+    macro_rules! same_kernel {
+        ($($theirs:ident),*) => {$(
+            same_places!(Kernel as $theirs: kind = kind, registers = registersPerThread, start = start,
+                end = end, device = deviceId, stream = streamId, grid = gridX, block = blockX,
+                static_shared = staticSharedMemory, dynamic_shared = dynamicSharedMemory,
+                correlation = correlationId, name = name);
+        )*};
+    }
+
+    // CUDA 11 to 12.9, and 13.0.
+    same_kernel!(
+        CUpti_ActivityKernel7,
+        CUpti_ActivityKernel8,
+        CUpti_ActivityKernel9,
+        CUpti_ActivityKernel10
+    );
+
+    macro_rules! same_copy {
+        ($($theirs:ident),*) => {$(
+            same_places!(Copy as $theirs: kind = kind, copy_kind = copyKind, from = srcKind,
+                to = dstKind, bytes = bytes, start = start, end = end, device = deviceId,
+                stream = streamId, correlation = correlationId);
+        )*};
+    }
+
+    same_copy!(CUpti_ActivityMemcpy5, CUpti_ActivityMemcpy6);
+
+    same_places!(PeerCopy as CUpti_ActivityMemcpyPtoP4: kind = kind, bytes = bytes, start = start,
+        end = end, device = deviceId, stream = streamId, from_device = srcDeviceId,
+        to_device = dstDeviceId, correlation = correlationId);
+
+    macro_rules! same_set {
+        ($($theirs:ident),*) => {$(
+            same_places!(Set as $theirs: kind = kind, bytes = bytes, start = start, end = end,
+                device = deviceId, stream = streamId, correlation = correlationId);
+        )*};
+    }
+
+    same_set!(CUpti_ActivityMemset3, CUpti_ActivityMemset4);
+
+    same_places!(Call as CUpti_ActivityAPI: kind = kind, function = cbid, start = start, end = end,
+        thread = threadId, correlation = correlationId);
+    same_places!(Mark as CUpti_ActivityExternalCorrelation: kind = kind,
+        external_kind = externalKind, external = externalId, correlation = correlationId);
+
+    macro_rules! same_overhead {
+        ($($theirs:ident),*) => {$(
+            same_places!(Overhead as $theirs: kind = kind, start = start, end = end);
+        )*};
+    }
+
+    same_overhead!(
+        CUpti_ActivityOverhead,
+        CUpti_ActivityOverhead2,
+        CUpti_ActivityOverhead3
+    );
 
     /// A record of a binding, all zero but for what `fill` writes.
     fn record<T>(fill: impl FnOnce(*mut T)) -> Record {
@@ -405,8 +407,6 @@ mod tests {
             record::<sys::$theirs>(|r| unsafe { $((&raw mut (*r).$field).write_unaligned($value);)* })
         };
     }
-
-    use sys::CUpti_ActivityKind as Kind;
 
     #[test]
     fn a_kernel_of_either_version() {

@@ -9,7 +9,7 @@ use super::library::Cupti;
 use super::on_device::{OnDevice, gpu_name};
 use super::recorder::{Limits, Plan, Stop, record};
 use crate::clock::Clock;
-use crate::device::Device;
+use crate::device::{Device, Routine};
 use crate::error::TimingError;
 use crate::profile::recording::Recording;
 
@@ -84,8 +84,15 @@ impl Session {
     }
 }
 
-/// A routine, in the form in which the clocks take it.
-type Routine<'a> = &'a mut dyn FnMut() -> Result<(), TimingError>;
+impl Slot {
+    /// A measurement of CPU code took place.
+    pub(crate) fn nothing_on_device(&self) {
+        if let Some(session) = &mut *self.session.borrow_mut() {
+            let nothing = Err(NoProfile::NothingOnDevice);
+            session.outcome.get_or_insert(nothing);
+        }
+    }
+}
 
 /// The arguments of a measurement.
 #[derive(Clone, Copy, Debug)]
@@ -118,12 +125,6 @@ impl Slot {
                 session
                     .outcome
                     .get_or_insert(Err(NoProfile::BenchmarkFailed { message }));
-                None
-            }
-            Ok(_) if asked.launches == 0 => {
-                session
-                    .outcome
-                    .get_or_insert(Err(NoProfile::NothingOnDevice));
                 None
             }
             Ok(_) if session.is_ready(asked.iterations, elapsed) => {

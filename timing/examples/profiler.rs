@@ -1,6 +1,6 @@
 //! Shows where the time of an iteration goes that copies, runs a kernel twice and copies back.
 //!
-//! `cargo run --release --features profiler --example profile_your_kernel -- --bench --profile-time 3`
+//! `cargo run --release --features profiler --example profiler -- --bench --profile-time 3`
 
 use crossover_timing::criterion::Criterion;
 use crossover_timing::cudarc::driver::{LaunchConfig, PushKernelArg};

@@ -1,7 +1,7 @@
-//! Times a kernel of your own, given as a string, on the device alone (behind a gate) and as
-//! an eager launch costs it.
+//! Times a kernel of your own, given as a string, on the device alone (behind a gate) and as an
+//! eager launch costs it.
 //!
-//! `cargo run --release --example time_your_kernel -- --bench`
+//! `cargo run --release --example gpu -- --bench`
 
 use crossover_timing::criterion::{Criterion, Throughput};
 use crossover_timing::cudarc::driver::{LaunchConfig, PushKernelArg};
@@ -25,11 +25,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let x = stream.alloc_zeros::<f32>(n)?;
     let mut y = stream.alloc_zeros::<f32>(n)?;
     let mut launch = || {
-        let config = LaunchConfig::for_num_elems(n as u32);
         let mut builder = stream.launch_builder(&saxpy);
         builder.arg(&2.0f32).arg(&x).arg(&mut y).arg(&count);
         // SAFETY: the arguments are those that the kernel declares, of `n` elements each.
-        unsafe { builder.launch(config) }.map(drop)
+        unsafe { builder.launch(LaunchConfig::for_num_elems(n as u32)) }.map(drop)
     };
 
     let mut criterion = Criterion::default()

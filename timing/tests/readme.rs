@@ -1,0 +1,106 @@
+//! The README is what a user begins with: each of its programs is one of the examples, which are
+//! compiled and, without a GPU, run here.
+#![cfg(feature = "criterion")]
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crossover_timing::probe;
+
+const README: &str = include_str!("../README.md");
+
+/// The README's blocks of a language.
+fn blocks(language: &str) -> Vec<&'static str> {
+    let opening = format!("```{language}\n");
+    (README.split(&opening).skip(1))
+        .map(|rest| rest.split("```").next().expect("a split has a first part"))
+        .collect()
+}
+
+/// The source of an example without its heading.
+fn program(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/{name}.rs"));
+    let source = std::fs::read_to_string(&path).unwrap();
+    let lines = source.lines().skip_while(|line| line.starts_with("//!"));
+    let program: Vec<&str> = lines.skip_while(|line| line.is_empty()).collect();
+    program.join("\n") + "\n"
+}
+
+/// The executable of an example, which `cargo test` builds.
+fn executable(name: &str) -> PathBuf {
+    let test = env::current_exe().unwrap();
+    let profile = test.parent().and_then(Path::parent).unwrap();
+    let path = profile.join("examples").join(name);
+    let built = "`cargo test --test readme` alone does not build the examples; `cargo build --examples` does";
+    assert!(path.is_file(), "{} is missing: {built}", path.display());
+    path
+}
+
+/// Runs an example as `cargo test` runs a benchmark: each routine once. No device is visible to it.
+fn run(name: &str) -> Output {
+    let root = env::temp_dir().join(format!("crossover-readme-{name}-{}", std::process::id()));
+    let output = Command::new(executable(name))
+        .env("CUDA_VISIBLE_DEVICES", "")
+        .env("CRITERION_HOME", &root)
+        .output()
+        .unwrap();
+    let _ = std::fs::remove_dir_all(&root);
+    output
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn each_program_is_an_example() {
+    let names = ["gpu", "cpu", "profiler"];
+    let programs: Vec<&str> = (blocks("rust,no_run").into_iter())
+        .chain(blocks("rust,ignore"))
+        .collect();
+    assert_eq!(programs.len(), names.len());
+    for (program_there, name) in programs.into_iter().zip(names) {
+        assert_eq!(
+            program_there,
+            program(name),
+            "examples/{name}.rs and the README"
+        );
+    }
+    assert!(blocks("rust").is_empty(), "a program that is no example");
+}
+
+#[test]
+fn without_a_gpu_the_cpu_is_timed_and_the_reason_given() {
+    let output = run("cpu");
+    assert!(output.status.success(), "{output:?}");
+    let said = text(&output.stderr);
+    assert!(said.starts_with("CPU alone: "), "{said}");
+    assert!(
+        text(&output.stdout).contains("Testing sum/cpu\nSuccess"),
+        "{output:?}"
+    );
+    if probe(0).is_err_and(|absence| absence == crossover_timing::Absence::NoDriver) {
+        // What Criterion says of its plots follows.
+        assert_eq!(said.lines().next(), blocks("text")[1].lines().next());
+    }
+}
+
+#[cfg(feature = "profiler")]
+#[test]
+fn without_a_gpu_the_others_end_with_the_cause_and_the_remedy() {
+    for name in ["gpu", "profiler"] {
+        let output = run(name);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let said = text(&output.stderr);
+        match probe(0) {
+            Err(crossover_timing::Absence::NoDriver) => {
+                assert_eq!(said.trim(), blocks("text")[0].trim());
+            }
+            _ => assert!(
+                said.starts_with("Error: the NVIDIA driver sees no GPU; check"),
+                "{said}"
+            ),
+        }
+    }
+}

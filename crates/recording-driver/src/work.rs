@@ -77,6 +77,22 @@ pub(crate) enum Ran {
     Blocked,
 }
 
+impl Work {
+    /// The driver's number of the kind of node that this is in a graph (`CUgraphNodeType`).
+    pub(crate) fn node_type(&self) -> u32 {
+        match self {
+            Work::Kernel { .. } | Work::Library { .. } => 0,
+            Work::Copy(_) => 1,
+            Work::Set(_) => 2,
+            Work::Graph(_) => 4,
+            Work::Prefetch { .. } => 5,
+            Work::Wait(_) => 6,
+            Work::Record(_) => 7,
+            Work::Free(_) => 11,
+        }
+    }
+}
+
 impl State {
     /// Runs a piece of work that may start at `start`, and returns when it ends; `None` for a gate
     /// that is closed and not `forced`.

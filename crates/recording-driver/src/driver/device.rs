@@ -289,6 +289,12 @@ driver! {
         Ok(())
     };
 
+    fn cuCtxResetPersistingL2Cache() = |state| {
+        state.current()?;
+        log::call("reset the persisting lines of the L2 cache");
+        Ok(())
+    };
+
     fn cuCtxSetFlags(_flags: u32) = |state| state.current().map(drop);
 
     fn cuCtxGetStreamPriorityRange(least: *mut i32, greatest: *mut i32) = |_state| {

@@ -16,6 +16,20 @@ driver! {
         put(count, there)
     };
 
+    fn cuGraphNodeGetType(node: u64, to: *mut u32) = |state| {
+        let kind = state.graphs.iter().find_map(|(handle, graph)| {
+            let at = usize::try_from(node.checked_sub(handle + 1)?).ok()?;
+            graph.nodes.get(at).map(|node| node.work.node_type())
+        });
+        match kind {
+            Some(kind) => put(to, kind),
+            None => Err(crate::fault::Fault::new(
+                crate::fault::code::INVALID_VALUE,
+                "there is no such node",
+            )),
+        }
+    };
+
     fn cuGraphInstantiateWithFlags(to: *mut u64, graph: u64, _flags: u64) = |state| {
         let executable = state.instantiate(graph)?;
         put(to, executable)

@@ -2,6 +2,7 @@
 //! per subcommand.
 
 mod ab;
+mod advise;
 mod bench;
 mod compare;
 mod env;
@@ -35,6 +36,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Ab(ab::Args),
+    Advise(advise::Arguments),
     Compare(compare::Args),
     Env(env::Arguments),
     Export(export::Arguments),
@@ -46,6 +48,8 @@ const VARIABLES: &str = "\
 Environment variables:
   CROSSOVER_DEVICE  index of the GPU, or `none`             [default: 0]
   CRITERION_HOME    folder of the results                   [default: target-reports/criterion]
+  CROSSOVER_THRESHOLDS
+                    file that `advise` and programs ask     [default: the results]
   RUST_BACKTRACE    1 shows an error with all its details
 
 Exit codes: 0 success, 1 a comparison found what it was told to fail on, or a run failed,
@@ -58,6 +62,7 @@ pub fn run() -> ExitCode {
     pipe::end_with_the_reader();
     let outcome = match Arguments::parse().command {
         Command::Ab(arguments) => ab::run(&arguments),
+        Command::Advise(arguments) => advise::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Env(arguments) => env::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),

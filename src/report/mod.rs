@@ -10,6 +10,7 @@ pub(crate) mod profile;
 pub(crate) mod readme;
 mod summary;
 mod terminal;
+pub(crate) mod thresholds;
 pub(crate) mod write;
 
 #[cfg(test)]

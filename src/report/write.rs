@@ -1,4 +1,4 @@
-//! The written report: page, plots and summary.
+//! The written report: page, plots, summary and thresholds.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::presentation::text::visible;
 use crate::report::assemble::{Assembled, Options, ReportError, assemble};
 use crate::report::page::group::Section;
-use crate::report::{page, summary, terminal};
+use crate::report::{page, summary, terminal, thresholds};
 use crate::results::files;
 
 /// What was written, for the terminal.
@@ -14,6 +14,8 @@ use crate::results::files;
 pub(crate) struct Written {
     /// The page.
     pub page: PathBuf,
+    /// The thresholds for programs, where there are answers.
+    pub thresholds: Option<PathBuf>,
     /// The short table of answers; empty without any.
     pub table: String,
     /// How many things were left out; the page names them.
@@ -36,12 +38,15 @@ impl fmt::Display for Written {
                 "{n} results or files were left out; the page says which and why"
             )?,
         }
+        if let Some(thresholds) = &self.thresholds {
+            writeln!(f, "thresholds: {}", visible(&thresholds.to_string_lossy()))?;
+        }
         writeln!(f, "report: {}", visible(&self.page.to_string_lossy()))
     }
 }
 
 /// Reads the results under `root` and writes the report into `out`: `index.html`,
-/// `plots/*.svg` and `summary.json`.
+/// `plots/*.svg`, `summary.json` and `thresholds.json`.
 pub(crate) fn refresh(root: &Path, out: &Path, options: &Options) -> Result<Written, ReportError> {
     let report = assemble(root, out, options)?;
     write(&report, out)
@@ -59,8 +64,11 @@ fn write(report: &Assembled, out: &Path) -> Result<Written, ReportError> {
     let page = out.join("index.html");
     let html = page::page(report, &sections, out);
     files::write_atomic(&page, html.as_bytes())?;
+    let path = out.join("thresholds.json");
+    let thresholds = thresholds::write(report, &path)?.then_some(path);
     Ok(Written {
         page,
+        thresholds,
         table: terminal::table(report),
         left_out: report.machine.problems.len(),
     })

@@ -13,7 +13,7 @@ pub(crate) mod journal;
 pub(crate) mod machine;
 pub(crate) mod measure;
 pub(crate) mod missing;
-mod nearest;
+pub(crate) mod nearest;
 mod pace;
 pub(crate) mod plan;
 pub(crate) mod profiles;

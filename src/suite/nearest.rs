@@ -1,7 +1,7 @@
 //! What a mistyped name may have meant.
 
 /// The known name that a mistyped one is nearest to, if they differ by a few characters.
-pub(super) fn nearest<'a>(
+pub(crate) fn nearest<'a>(
     written: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
@@ -18,7 +18,7 @@ pub(super) fn nearest<'a>(
 
 /// What a filter without a match may have meant: the beginning of an id with as many parts, such as
 /// a group, a group and a device, an implementation or a benchmark.
-pub(super) fn nearest_id<'a>(
+pub(crate) fn nearest_id<'a>(
     filter: &str,
     ids: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {

@@ -63,7 +63,7 @@ pub(crate) struct Settings {
 }
 
 /// Every variable of ours that a run or its tests read.
-const VARIABLES: [&str; 7] = [
+const VARIABLES: [&str; 8] = [
     "CROSSOVER_PROFILE",
     "CROSSOVER_DEVICE",
     "CROSSOVER_GATE",
@@ -71,6 +71,8 @@ const VARIABLES: [&str; 7] = [
     "CROSSOVER_PROCESSES",
     // Set by `crossover ab`.
     "CROSSOVER_TURNS",
+    // Read by programs that ask, and by `crossover advise`.
+    "CROSSOVER_THRESHOLDS",
     // At build time.
     "CROSSOVER_BLAS_LIB",
 ];

@@ -13,6 +13,7 @@ fn crossover(arguments: &[&str]) -> Command {
         "CROSSOVER_PROFILE",
         "CROSSOVER_GATE",
         "CROSSOVER_MONITOR",
+        "CROSSOVER_THRESHOLDS",
         "CRITERION_HOME",
         "RUST_BACKTRACE",
     ] {
@@ -219,5 +220,58 @@ mod libraries {
                 "{absence} not in\n{out}"
             );
         }
+    }
+}
+
+/// With the results of the committed machine, whose GPU this one need not have.
+#[test]
+fn advise_answers_with_the_record_of_another_machine_and_says_whose_it_is() {
+    let record = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/target-reports/reference/nvidia-h200/criterion"
+    );
+    if !std::path::Path::new(record).is_dir() {
+        println!("skipped: the committed records belong to a checkout, and a package has none");
+        return;
+    }
+    let advise = |arguments: &[&str]| {
+        output(crossover(&[&["advise"], arguments].concat()).env("CRITERION_HOME", record))
+    };
+    let (result, out, err) = advise(&["matmul", "2048", "--data", "pinned"]);
+    assert_eq!(result.status.code(), Some(0), "{err}");
+    assert!(
+        out.starts_with("matmul, N = 2,048, in pinned host memory: use the GPU; "),
+        "{out}"
+    );
+    assert!(out.contains("an NVIDIA H200 at 700 W, 2026-11-22"), "{out}");
+    assert!(err.contains("note: the thresholds were measured"), "{err}");
+    let (result, out, err) = advise(&[
+        "--bytes",
+        "3e8",
+        "--upload",
+        "2e8",
+        "--download",
+        "1e8",
+        "--cpu-ms",
+        "4",
+    ]);
+    assert_eq!(result.status.code(), Some(0), "{err}");
+    assert!(
+        out.contains("the GPU cannot win: the link alone takes longer than the CPU"),
+        "{out}"
+    );
+    let (result, _, err) = advise(&["matmull", "3"]);
+    assert_eq!(result.status.code(), Some(2));
+    assert!(
+        err.contains("no operation matmull, is matmul meant? There are: matmul, "),
+        "{err}"
+    );
+    for wrong in [
+        &["matmul"][..],
+        &["matmul", "3", "4"],
+        &["matmul", "3", "--flop", "1"],
+        &["--cpu-ms", "3"],
+    ] {
+        assert_eq!(advise(wrong).0.status.code(), Some(2), "{wrong:?}");
     }
 }

@@ -18,6 +18,7 @@ mod summary;
 mod sustained;
 mod tables;
 mod telemetry;
+mod thresholds;
 mod unsteady;
 
 use std::path::{Path, PathBuf};

@@ -41,8 +41,9 @@ const LAYERS: &[&[&str]] = &[
 ];
 
 /// The folders whose files may not know each other in a circle.
-const TREES: [&str; 6] = [
+const TREES: [&str; 7] = [
     "src",
+    "crates/advice/src",
     "timing/src",
     "benches/crossover",
     "examples",
@@ -80,6 +81,30 @@ fn no_file_imports_in_a_circle() {
 fn each_layer_knows_only_those_before_it() {
     let breaches = breaches(&sources(), LAYERS);
     assert!(breaches.is_empty(), "{}", breaches.join("\n"));
+}
+
+/// What decides for programs knows nothing of this crate, and only what shows decisions knows it.
+#[test]
+fn decisions_are_shown_and_made_nowhere_else() {
+    let asks = |file: &str| {
+        ["src/report/", "src/command/"]
+            .iter()
+            .any(|room| file.starts_with(room))
+    };
+    let all = sources();
+    let named = all
+        .iter()
+        .filter(|(_, text)| text.contains("crossover_advice"));
+    let files: Vec<&String> = named
+        .map(|(file, _)| file)
+        .filter(|file| file.starts_with("src/"))
+        .collect();
+    assert!(!files.is_empty(), "the report makes thresholds");
+    let others: Vec<&String> = files.into_iter().filter(|file| !asks(file)).collect();
+    assert!(
+        others.is_empty(),
+        "{others:?} may not know crossover-advice"
+    );
 }
 
 #[test]

@@ -1,0 +1,258 @@
+//! Opening thresholds, and asking them.
+
+use std::env;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::decision::{self, Answer, Question, Reason};
+use crate::machine::{Concern, Here};
+use crate::prepared::{Measured, PreparedPlace};
+use crate::thresholds::{AnswerFrom, Data, Place, SCHEMA, Shape, Thresholds};
+
+/// A file that is larger than this is no file of thresholds.
+const LARGEST: u64 = 16 << 20;
+
+/// Names the file of this machine.
+const VARIABLE: &str = "CROSSOVER_THRESHOLDS";
+
+/// Thresholds that can be asked.
+#[derive(Clone, Debug)]
+pub struct Advice {
+    thresholds: Thresholds,
+    operations: Vec<Measured>,
+    concerns: Vec<Concern>,
+    is_other_machine: bool,
+}
+
+/// Why there is no advice.
+#[derive(Debug)]
+pub enum Error {
+    /// The file cannot be read.
+    Io(PathBuf, std::io::Error),
+    /// It is not JSON of this form.
+    Form(serde_json::Error),
+    /// It is of a later version.
+    Newer(u32),
+    /// Its numbers cannot be, as the sentence says.
+    Numbers(String),
+    /// This machine has none.
+    None,
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Error::Io(path, error) => write!(f, "{}: {error}", path.display()),
+            Error::Form(error) => write!(
+                f,
+                "no thresholds of `crossover export --thresholds`: {error}"
+            ),
+            Error::Newer(schema) => write!(
+                f,
+                "the thresholds are of version {schema}, and this program knows {SCHEMA}: update it, or export them again with its version of crossover"
+            ),
+            Error::Numbers(sentence) => f.write_str(sentence),
+            Error::None => write!(
+                f,
+                "no thresholds: measure with crossover and run `crossover export --thresholds`, or name a file in {VARIABLE}"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io(_, error) => Some(error),
+            Error::Form(error) => Some(error),
+            Error::Newer(_) | Error::Numbers(_) | Error::None => None,
+        }
+    }
+}
+
+impl Advice {
+    /// Reads a file. It is asked whatever machine it is of, since its reader named it;
+    /// [`check`](Self::check) compares.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is none of thresholds, or of a later version.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let io = |error| Error::Io(path.to_owned(), error);
+        let file = File::open(path).map_err(io)?;
+        let mut text = Vec::new();
+        file.take(LARGEST + 1).read_to_end(&mut text).map_err(io)?;
+        if text.len() as u64 > LARGEST {
+            return Err(Error::Numbers(format!(
+                "{}: too large for thresholds",
+                path.display()
+            )));
+        }
+        Self::parse(&text)
+    }
+
+    /// The thresholds of this machine, in the file that the variable `CROSSOVER_THRESHOLDS` names,
+    /// else in [`data_file`](Self::data_file). Where they are of another machine, every answer is
+    /// [`Unsure`](crate::Choice::Unsure).
+    ///
+    /// # Errors
+    /// No file, or as of [`open`](Self::open).
+    pub fn of_this_machine() -> Result<Self, Error> {
+        let named = env::var_os(VARIABLE)
+            .filter(|name| !name.is_empty())
+            .map(PathBuf::from);
+        let in_data = || Self::data_file().filter(|path| path.exists());
+        let path = named.or_else(in_data).ok_or(Error::None)?;
+        Ok(Self::open(path)?.check(&Here::detect()))
+    }
+
+    /// Where the thresholds of this machine lie, and where `crossover export --thresholds` writes
+    /// them: `crossover/thresholds.json` in `$XDG_DATA_HOME`, else in `~/.local/share`. `None`
+    /// without a home.
+    pub fn data_file() -> Option<PathBuf> {
+        let folder = |variable| {
+            let folder = env::var_os(variable).map(PathBuf::from);
+            folder.filter(|path| path.is_absolute())
+        };
+        let in_home = || Some(folder("HOME")?.join(".local/share"));
+        let data = folder("XDG_DATA_HOME").or_else(in_home)?;
+        Some(data.join("crossover").join("thresholds.json"))
+    }
+
+    /// The same of the content of a file.
+    ///
+    /// # Errors
+    /// As of [`open`](Self::open).
+    pub fn parse(text: &[u8]) -> Result<Self, Error> {
+        #[derive(serde::Deserialize)]
+        struct Version {
+            schema: u32,
+        }
+        // A later version may have another form.
+        let version: Version = serde_json::from_slice(text).map_err(Error::Form)?;
+        if version.schema > SCHEMA {
+            return Err(Error::Newer(version.schema));
+        }
+        Self::new(serde_json::from_slice(text).map_err(Error::Form)?)
+    }
+
+    /// Thresholds that were read or made otherwise.
+    ///
+    /// # Errors
+    /// Numbers that cannot be.
+    pub fn new(thresholds: Thresholds) -> Result<Self, Error> {
+        let mut operations: Vec<Measured> = Vec::with_capacity(thresholds.operations.len());
+        for operation in &thresholds.operations {
+            let name = &operation.name;
+            let wrong = |what: &str| Error::Numbers(format!("the operation {name:?} {what}"));
+            if operations.iter().any(|other| other.name == *name) {
+                return Err(wrong("is there twice"));
+            }
+            let is_time = |ns: f64| (0.0..=1e30).contains(&ns);
+            if !operation.first_call_ns.is_none_or(is_time) {
+                return Err(wrong("has a first call without a time"));
+            }
+            let mut places = [const { None }; Data::ALL.len()];
+            for place in &operation.places {
+                let slot = &mut places[place.data as usize];
+                if slot.is_some() {
+                    return Err(wrong("has two answers for data in one place"));
+                }
+                *slot = Some(PreparedPlace::new(place).map_err(wrong)?);
+            }
+            operations.push(Measured {
+                name: name.clone(),
+                shape: operation.shape,
+                first_call_ns: operation.first_call_ns,
+                places,
+            });
+        }
+        Ok(Self {
+            thresholds,
+            operations,
+            concerns: Vec::new(),
+            is_other_machine: false,
+        })
+    }
+
+    /// Compares with a machine, usually [`Here::detect`]. Answers of another machine's thresholds
+    /// become [`Unsure`](crate::Choice::Unsure); with another driver, or where they are old, they stand.
+    #[must_use]
+    pub fn check(mut self, here: &Here) -> Self {
+        self.concerns = Concern::all(&self.thresholds, here);
+        self.is_other_machine = self.concerns.iter().any(Concern::is_other_machine);
+        self
+    }
+
+    /// Why the thresholds may not hold, as [`check`](Self::check) found it.
+    pub fn concerns(&self) -> &[Concern] {
+        &self.concerns
+    }
+
+    /// What the file holds.
+    pub fn thresholds(&self) -> &Thresholds {
+        &self.thresholds
+    }
+
+    /// Who is faster. Allocates nothing.
+    pub fn decide(&self, question: &Question) -> Answer {
+        if self.is_other_machine {
+            return Answer::unsure(Reason::OtherMachine);
+        }
+        let mut operations = self.operations.iter();
+        match operations.find(|operation| operation.name == question.operation) {
+            Some(operation) => decision::decide(operation, question),
+            None => Answer::unsure(Reason::NoOperation),
+        }
+    }
+}
+
+impl Place {
+    /// The answers of one call by a warm process, each from a size on: what
+    /// [`answers`](Self::answers) holds. Sizes are whole; `None` where the points cannot be.
+    pub fn decide_all(&self) -> Option<Vec<AnswerFrom>> {
+        let mut places = [const { None }; Data::ALL.len()];
+        places[self.data as usize] = Some(PreparedPlace::new(self).ok()?);
+        let measured = Measured {
+            name: String::new(),
+            shape: Shape::Size,
+            first_call_ns: None,
+            places,
+        };
+        let choice = |size: u64| {
+            let question = Question::new("", size).data(self.data);
+            decision::decide(&measured, &question).choice
+        };
+        let size = |point: Option<&crate::thresholds::Point>| Some(point?.size.ceil() as u64);
+        let (first, last) = (size(self.points.first())?, size(self.points.last())?);
+        let mut all = vec![AnswerFrom {
+            from: first as f64,
+            choice: choice(first),
+        }];
+        let mut at = first;
+        while at < last {
+            // Fine steps, as far as sizes are whole, and then the exact place by halving.
+            let next = at.saturating_add((at / 64).max(1)).min(last);
+            let (before, behind) = (choice(at), choice(next));
+            if before != behind {
+                let (mut low, mut high) = (at, next);
+                while high - low > 1 {
+                    let middle = low.midpoint(high);
+                    match choice(middle) == before {
+                        true => low = middle,
+                        false => high = middle,
+                    }
+                }
+                all.push(AnswerFrom {
+                    from: high as f64,
+                    choice: choice(high),
+                });
+                at = high;
+            } else {
+                at = next;
+            }
+        }
+        Some(all)
+    }
+}

@@ -1,0 +1,360 @@
+//! The one rule by which a size is decided, for programs, the command and the page.
+
+use std::fmt;
+
+use crate::curve::{At, Lies};
+use crate::prepared::{Measured, PreparedPlace};
+use crate::thresholds::{Choice, Data, Shape};
+
+/// What a program asks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Question<'a> {
+    /// Name of the operation.
+    pub operation: &'a str,
+    /// How large it is.
+    pub size: Size,
+    /// Where the data start and end.
+    pub data: Data,
+    /// How many times the operation works on the data once they are moved; at least 1.
+    pub reuse: u32,
+    /// Whether the process has used the device before.
+    pub warm: bool,
+}
+
+impl<'a> Question<'a> {
+    /// One call by a process that is warm, on data in ordinary memory.
+    pub fn new(operation: &'a str, size: impl Into<Size>) -> Self {
+        Self {
+            operation,
+            size: size.into(),
+            data: Data::Ordinary,
+            reuse: 1,
+            warm: true,
+        }
+    }
+
+    /// With the data elsewhere.
+    pub fn data(self, data: Data) -> Self {
+        Self { data, ..self }
+    }
+
+    /// With so many operations on the same data, which are moved once.
+    pub fn reuse(self, reuse: u32) -> Self {
+        Self { reuse, ..self }
+    }
+
+    /// As the first call to the device of its process.
+    pub fn cold(self) -> Self {
+        Self {
+            warm: false,
+            ..self
+        }
+    }
+}
+
+/// How large an operation is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Size {
+    /// As the thresholds define the size.
+    Of(f64),
+    /// A matrix product of m × k with k × n.
+    Product {
+        /// Rows of the left matrix.
+        m: u64,
+        /// Columns of the right matrix.
+        n: u64,
+        /// Columns of the left matrix.
+        k: u64,
+    },
+}
+
+impl From<f64> for Size {
+    fn from(size: f64) -> Self {
+        Size::Of(size)
+    }
+}
+
+impl From<u64> for Size {
+    fn from(size: u64) -> Self {
+        Size::Of(size as f64)
+    }
+}
+
+impl From<usize> for Size {
+    fn from(size: usize) -> Self {
+        Size::Of(size as f64)
+    }
+}
+
+impl From<i32> for Size {
+    fn from(size: i32) -> Self {
+        Size::Of(size.into())
+    }
+}
+
+/// m, n and k.
+impl From<(u64, u64, u64)> for Size {
+    fn from((m, n, k): (u64, u64, u64)) -> Self {
+        Size::Product { m, n, k }
+    }
+}
+
+/// m, n and k.
+impl From<(usize, usize, usize)> for Size {
+    fn from((m, n, k): (usize, usize, usize)) -> Self {
+        (m as u64, n as u64, k as u64).into()
+    }
+}
+
+/// What it would cost on either side, all calls together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The CPU's time.
+    pub cpu_ns: f64,
+    /// The GPU's time, with what moves the data and what a cold process pays.
+    pub gpu_ns: f64,
+    /// The CPU's time over the GPU's.
+    pub speedup: f64,
+    /// Lower end of its interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// What an answer rests on, or why there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The size was measured.
+    Measured,
+    /// It lies between two measured sizes.
+    Between,
+    /// It lies below the smallest measured size, and the speedup falls or rises steadily there.
+    Below,
+    /// It lies above the largest measured size, and the speedup falls or rises steadily there.
+    Above,
+    /// The product lies between two square ones: one with as much arithmetic, and one with as many
+    /// elements.
+    Shape,
+    /// The interval of the speedup includes 1, or the speedup is as good as 1.
+    Close,
+    /// The size lies outside the measured range, and nothing says how it goes on there.
+    Outside,
+    /// There is no such operation among the thresholds.
+    NoOperation,
+    /// The operation was not measured with the data there.
+    NoPlace,
+    /// How often the data are used matters, and the operation was not measured on the device.
+    NoReuse,
+    /// What the first call costs was not measured.
+    NoFirstCall,
+    /// The operation is not a product of square matrices.
+    NoShape,
+    /// The size or the number of uses is not a number above zero.
+    NoSize,
+    /// The thresholds are of another machine: see [`Advice::concerns`](crate::Advice::concerns).
+    OtherMachine,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reason::Measured => "measured at this size",
+            Reason::Between => "between two measured sizes",
+            Reason::Below => {
+                "as at the smallest measured size, towards which the speedup changes steadily"
+            }
+            Reason::Above => {
+                "as at the largest measured size, towards which the speedup changes steadily"
+            }
+            Reason::Shape => {
+                "between the square products with as much arithmetic and with as many elements"
+            }
+            Reason::Close => "the measurements do not separate the two",
+            Reason::Outside => "outside the measured sizes",
+            Reason::NoOperation => "this operation was not measured",
+            Reason::NoPlace => "this operation was not measured with its data there",
+            Reason::NoReuse => "this operation was not measured with its data on the device",
+            Reason::NoFirstCall => "what the first call costs was not measured",
+            Reason::NoShape => "the sizes of this operation are not those of square products",
+            Reason::NoSize => "a size and a number of uses are above zero",
+            Reason::OtherMachine => "the thresholds are of another machine",
+        })
+    }
+}
+
+/// The answer to a question.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Answer {
+    /// Who is faster.
+    pub choice: Choice,
+    /// The times and the speedup, where they are known; outside the measured sizes, those of the
+    /// nearest one.
+    pub estimate: Option<Estimate>,
+    /// What it rests on.
+    pub reason: Reason,
+}
+
+impl Answer {
+    /// Without an estimate.
+    pub(crate) fn unsure(reason: Reason) -> Self {
+        Self {
+            choice: Choice::Unsure,
+            estimate: None,
+            reason,
+        }
+    }
+}
+
+/// Decides a question about an operation that was measured.
+pub(crate) fn decide(operation: &Measured, question: &Question) -> Answer {
+    let sizes = match Sizes::of(operation.shape, question.size) {
+        Ok(sizes) if question.reuse > 0 => sizes,
+        Ok(_) => return Answer::unsure(Reason::NoSize),
+        Err(reason) => return Answer::unsure(reason),
+    };
+    let Some(moved) = operation.place(question.data) else {
+        return Answer::unsure(Reason::NoPlace);
+    };
+    let at = sizes.look_up(moved);
+    let speedups = at.speedups();
+    let reuse = f64::from(question.reuse);
+    let cpu_ns = reuse * at.cpu().exp();
+    let mut of_all = speedups;
+    let mut ends = [at.end(moved), None];
+    if question.reuse > 1 && !question.data.on_device() {
+        let resident = operation
+            .place(Data::Queued)
+            .or(operation.place(Data::Awaited));
+        let Some(resident) = resident else {
+            return Answer::unsure(Reason::NoReuse);
+        };
+        let there = sizes.look_up(resident);
+        ends[1] = there.end(resident);
+        // Of k calls one moves the data, and k - 1 find them on the device: the speedup is the
+        // harmonic mean of theirs. Moving the data never gains time.
+        for (speedup, there) in of_all.iter_mut().zip(there.speedups()) {
+            *speedup = reuse / (1.0 / *speedup + (reuse - 1.0) / there.max(*speedup));
+        }
+    }
+    if !question.warm {
+        let Some(first_call_ns) = operation.first_call_ns else {
+            return Answer::unsure(Reason::NoFirstCall);
+        };
+        for (of_all, speedup) in of_all.iter_mut().zip(speedups) {
+            // Where the speedup is higher the CPU takes longer, and the first call weighs less.
+            let cpu_ns = cpu_ns * speedup / speedups[0];
+            *of_all = 1.0 / (1.0 / *of_all + first_call_ns / cpu_ns);
+        }
+    }
+    let [speedup, low, high] = of_all;
+    let choice = Choice::of(speedup, low, high);
+    let mut ends = ends.into_iter().flatten();
+    let (choice, reason) = match ends.next() {
+        // What the end says holds where each curve goes on so.
+        Some(first) if first.says == Some(choice) && ends.all(|end| end.says == Some(choice)) => {
+            (choice, first.reason)
+        }
+        Some(_) => (Choice::Unsure, Reason::Outside),
+        None if choice == Choice::Unsure => (choice, Reason::Close),
+        None => (choice, at.reason()),
+    };
+    Answer {
+        choice,
+        estimate: Some(Estimate {
+            cpu_ns,
+            gpu_ns: cpu_ns / speedup,
+            speedup,
+            low,
+            high,
+        }),
+        reason,
+    }
+}
+
+/// Logarithms of the sizes that a question is looked up at.
+#[derive(Clone, Copy)]
+enum Sizes {
+    One(f64),
+    /// Square products with as much arithmetic as the one that is asked about, and with as many
+    /// elements in its three matrices. The second is the larger. Either side takes at least as long
+    /// as for the first, and at most as long as for the second.
+    Two(f64, f64),
+}
+
+impl Sizes {
+    fn of(shape: Shape, size: Size) -> Result<Self, Reason> {
+        match size {
+            Size::Of(size) if size.is_finite() && size > 0.0 => Ok(Sizes::One(size.ln())),
+            Size::Product { m, n, k } if m > 0 && n > 0 && k > 0 => {
+                let (m, n, k) = (m as f64, n as f64, k as f64);
+                match shape {
+                    Shape::Size => Err(Reason::NoShape),
+                    Shape::SquareProduct if m == n && n == k => Ok(Sizes::One(m.ln())),
+                    Shape::SquareProduct => Ok(Sizes::Two(
+                        (m.ln() + n.ln() + k.ln()) / 3.0,
+                        ((m * k + k * n + m * n) / 3.0).ln() / 2.0,
+                    )),
+                }
+            }
+            _ => Err(Reason::NoSize),
+        }
+    }
+
+    fn look_up(self, place: &PreparedPlace) -> Between {
+        match self {
+            Sizes::One(size) => Between(place.curve.at(size), None),
+            Sizes::Two(small, large) => Between(place.curve.at(small), Some(place.curve.at(large))),
+        }
+    }
+}
+
+/// A curve at one size, or between what it is at two.
+struct Between(At, Option<At>);
+
+/// A size outside the measured ones.
+struct End {
+    reason: Reason,
+    /// The answer there, where the curve goes on steadily.
+    says: Option<Choice>,
+}
+
+impl Between {
+    /// The speedup and the ends of its interval.
+    fn speedups(&self) -> [f64; 3] {
+        let Between(small, large) = self;
+        let Some(large) = large else {
+            return [small.speedup, small.low, small.high].map(f64::exp);
+        };
+        let middle = f64::midpoint(small.speedup, large.speedup);
+        // The CPU at its fastest and the GPU at its slowest, and the other way round.
+        let low = small.low + small.gpu - large.gpu;
+        let high = large.high + large.gpu - small.gpu;
+        [middle, low.min(middle), high.max(middle)].map(f64::exp)
+    }
+
+    /// Logarithm of the CPU's time.
+    fn cpu(&self) -> f64 {
+        let small = self.0.cpu();
+        self.1
+            .map_or(small, |large| f64::midpoint(small, large.cpu()))
+    }
+
+    fn reason(&self) -> Reason {
+        match (&self.1, self.0.lies) {
+            (Some(_), _) => Reason::Shape,
+            (None, Lies::On) => Reason::Measured,
+            (None, _) => Reason::Between,
+        }
+    }
+
+    fn end(&self, place: &PreparedPlace) -> Option<End> {
+        let end = |reason, says| Some(End { reason, says });
+        match (self.0.lies, self.1.map(|large| large.lies)) {
+            (Lies::Below, None | Some(Lies::Below)) => end(Reason::Below, place.below),
+            (Lies::Above, _) => end(Reason::Above, place.above),
+            // One of two lies outside, and the other elsewhere.
+            (Lies::Below, _) | (_, Some(Lies::Above)) => end(Reason::Outside, None),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,37 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod advice;
+mod curve;
+mod decision;
+mod machine;
+mod prepared;
+pub mod thresholds;
+mod work;
+
+pub use advice::{Advice, Error};
+pub use decision::{Answer, Estimate, Question, Reason, Size};
+pub use machine::{Concern, Here};
+pub use thresholds::{Choice, Data, Thresholds};
+pub use work::{Least, Limit, Moved, Range, Work};
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fs};
+
+    use crate::Thresholds;
+
+    #[test]
+    fn the_schema_is_that_of_the_types() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/thresholds.schema.json");
+        let schema = schemars::schema_for!(Thresholds);
+        let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        if env::var_os("CROSSOVER_GOLDEN").is_some_and(|v| v == "write") {
+            fs::write(path, text).unwrap();
+            return;
+        }
+        let hint = "CROSSOVER_GOLDEN=write cargo test -p crossover-advice --lib writes it";
+        assert_eq!(fs::read_to_string(path).unwrap_or_default(), text, "{hint}");
+    }
+}

@@ -1,0 +1,258 @@
+//! Whether thresholds are those of this machine.
+
+use std::fmt;
+use std::fs;
+use std::num::NonZero;
+use std::thread::available_parallelism;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::thresholds::Thresholds;
+
+/// Thresholds that are older than this are named, days: compilers, drivers and libraries change.
+const OLD: i64 = 180;
+
+/// What can be known of this machine without a GPU library.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Here {
+    /// Model of the CPU.
+    pub cpu: Option<String>,
+    /// Processors that this process may use at once.
+    pub threads: Option<usize>,
+    /// Models of the GPUs; empty where they are not known.
+    pub gpus: Vec<String>,
+    /// Version of the GPU's driver.
+    pub driver: Option<String>,
+    /// Days since 1 January 1970.
+    pub today: Option<i64>,
+}
+
+impl Here {
+    /// This machine, as Linux and NVIDIA's driver describe it in `/proc`. Elsewhere the number of
+    /// threads and the date are known; what is not known is not compared.
+    pub fn detect() -> Self {
+        let read = |path: &str| fs::read_to_string(path).ok();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+        let gpus = fs::read_dir("/proc/driver/nvidia/gpus").into_iter();
+        let gpus = gpus.flatten().flatten();
+        Self {
+            cpu: read("/proc/cpuinfo").and_then(|text| field(&text, "model name")),
+            threads: available_parallelism().ok().map(NonZero::get),
+            gpus: gpus
+                .filter_map(|gpu| fs::read_to_string(gpu.path().join("information")).ok())
+                .filter_map(|text| field(&text, "Model"))
+                .collect(),
+            driver: read("/proc/driver/nvidia/version").and_then(|text| driver(&text)),
+            today: now.map(|time| (time.as_secs() / 86_400) as i64),
+        }
+    }
+}
+
+/// The value of the first line `name : value`.
+fn field(text: &str, name: &str) -> Option<String> {
+    let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
+    let (_, value) = pairs.find(|(key, _)| key.trim() == name)?;
+    Some(value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+/// The version in `NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  ...`: the first word
+/// of three numbers, or of two in older ones.
+fn driver(text: &str) -> Option<String> {
+    let line = text.lines().find(|line| line.starts_with("NVRM version"))?;
+    let is_version = |word: &&str| {
+        let numbers = || word.split('.');
+        numbers().count() >= 2 && numbers().all(|number| number.parse::<u32>().is_ok())
+    };
+    line.split_whitespace().find(is_version).map(str::to_owned)
+}
+
+/// Why thresholds may not hold here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Concern {
+    /// They were measured on another CPU.
+    Cpu {
+        /// The CPU of the thresholds.
+        theirs: String,
+        /// The CPU here.
+        ours: String,
+    },
+    /// The CPU code might use another number of threads.
+    Threads {
+        /// Of the thresholds.
+        theirs: usize,
+        /// Here.
+        ours: usize,
+    },
+    /// They were measured on another GPU, or with the GPU of another machine.
+    Gpu {
+        /// The GPU of the thresholds.
+        theirs: String,
+    },
+    /// They were measured with another driver.
+    Driver {
+        /// Of the thresholds.
+        theirs: String,
+        /// Here.
+        ours: String,
+    },
+    /// They are too old.
+    Age {
+        /// Their age in days.
+        days: i64,
+    },
+}
+
+impl Concern {
+    /// Whether the thresholds are of another machine, so that they decide nothing here.
+    pub fn is_other_machine(&self) -> bool {
+        matches!(
+            self,
+            Concern::Cpu { .. } | Concern::Threads { .. } | Concern::Gpu { .. }
+        )
+    }
+
+    /// What differs between the machine of the thresholds and `here`.
+    pub(crate) fn all(thresholds: &Thresholds, here: &Here) -> Vec<Self> {
+        let machine = &thresholds.machine;
+        let mut concerns = Vec::new();
+        if let Some(ours) = here.cpu.as_ref().filter(|ours| **ours != machine.cpu) {
+            let (theirs, ours) = (machine.cpu.clone(), ours.clone());
+            concerns.push(Concern::Cpu { theirs, ours });
+        }
+        if let Some(ours) = here.threads.filter(|ours| *ours != machine.threads) {
+            let theirs = machine.threads;
+            concerns.push(Concern::Threads { theirs, ours });
+        }
+        let is_here = here.gpus.is_empty() || here.gpus.contains(&machine.gpu);
+        if machine.gpu_of_another_machine || !is_here {
+            let theirs = machine.gpu.clone();
+            concerns.push(Concern::Gpu { theirs });
+        }
+        if let Some((theirs, ours)) = machine.driver.as_ref().zip(here.driver.as_ref())
+            && theirs != ours
+        {
+            let (theirs, ours) = (theirs.clone(), ours.clone());
+            concerns.push(Concern::Driver { theirs, ours });
+        }
+        let age = here
+            .today
+            .zip(day(&thresholds.date))
+            .map(|(today, day)| today - day);
+        if let Some(days) = age.filter(|days| *days > OLD) {
+            concerns.push(Concern::Age { days });
+        }
+        concerns
+    }
+}
+
+impl fmt::Display for Concern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Concern::Cpu { theirs, ours } => {
+                write!(
+                    f,
+                    "the thresholds were measured on the CPU {theirs}, and this one is {ours}"
+                )
+            }
+            Concern::Threads { theirs, ours } => {
+                write!(
+                    f,
+                    "the thresholds were measured with {theirs} threads, and there are {ours} here"
+                )
+            }
+            Concern::Gpu { theirs } => {
+                write!(
+                    f,
+                    "the thresholds were measured on the GPU of another machine, {theirs}"
+                )
+            }
+            Concern::Driver { theirs, ours } => {
+                write!(
+                    f,
+                    "the thresholds were measured with driver {theirs}, and this one is {ours}"
+                )
+            }
+            Concern::Age { days } => write!(f, "the thresholds are {days} days old"),
+        }
+    }
+}
+
+/// Days from 1 January 1970 to the day that an RFC 3339 time begins with.
+fn day(date: &str) -> Option<i64> {
+    let mut parts = date.get(..10)?.splitn(3, '-');
+    let mut part = |range: std::ops::RangeInclusive<i64>| {
+        let number = parts.next()?.parse().ok()?;
+        range.contains(&number).then_some(number)
+    };
+    let (year, month, day) = (part(1970..=9999)?, part(1..=12)?, part(1..=31)?);
+    // Years that begin in March have their leap day at the end.
+    let year = if month <= 2 { year - 1 } else { year };
+    let since_march = (153 * ((month + 9) % 12) + 2) / 5;
+    // 719,468 days lie between 1 March of the year 0 and 1 January 1970.
+    Some(365 * year + year / 4 - year / 100 + year / 400 + since_march + day - 1 - 719_468)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        assert_eq!(day("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(day("2000-02-29"), Some(11_016));
+        assert_eq!(day("2000-03-01"), Some(11_017));
+        assert_eq!(day("2026-11-22T22:53:57Z"), Some(20_779));
+        for wrong in [
+            "",
+            "2026",
+            "2026-13-01",
+            "2026-xx-01",
+            "äöüäöüäöü",
+            "-999999999",
+        ] {
+            assert_eq!(day(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_driver_says_its_version() {
+        let open =
+            "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build\n";
+        assert_eq!(driver(open).as_deref(), Some("580.159.04"));
+        let closed = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  390.157  Wed Oct 12\nGCC version: 9.4.0";
+        assert_eq!(driver(closed).as_deref(), Some("390.157"));
+        assert_eq!(driver("GCC version: 9.4.0"), None);
+    }
+
+    #[test]
+    fn only_what_is_known_and_differs_is_a_concern() {
+        let mut thresholds = Thresholds {
+            date: "2026-11-22T22:53:57Z".into(),
+            ..Thresholds::default()
+        };
+        thresholds.machine.cpu = "a".into();
+        thresholds.machine.threads = 16;
+        thresholds.machine.gpu = "NVIDIA H200".into();
+        thresholds.machine.driver = Some("580.159.04".into());
+        assert_eq!(Concern::all(&thresholds, &Here::default()), []);
+        let same = Here {
+            cpu: Some("a".into()),
+            threads: Some(16),
+            gpus: vec!["NVIDIA H200".into()],
+            driver: Some("580.159.04".into()),
+            today: Some(20_779 + OLD),
+        };
+        assert_eq!(Concern::all(&thresholds, &same), []);
+        let other = Here {
+            cpu: Some("b".into()),
+            threads: Some(8),
+            gpus: vec!["NVIDIA T4".into()],
+            driver: Some("1.2".into()),
+            today: Some(20_780 + OLD),
+        };
+        let all = Concern::all(&thresholds, &other);
+        let others: Vec<bool> = all.iter().map(Concern::is_other_machine).collect();
+        assert_eq!(others, [true, true, true, false, false], "{all:?}");
+        thresholds.machine.gpu_of_another_machine = true;
+        assert!(Concern::all(&thresholds, &same)[0].is_other_machine());
+    }
+}

@@ -1,0 +1,365 @@
+//! The form of the file: what `crossover export --thresholds` writes and [`Advice`](crate::Advice)
+//! reads.
+//!
+//! Times are in nanoseconds, amounts in bytes, rates per second. A speedup is the CPU's time over
+//! the GPU's. An interval is the one in which another run's value lies with a probability of 95 %.
+//! `thresholds.schema.json` beside this crate's README is generated from these types.
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the form. A reader refuses a higher one.
+pub const SCHEMA: u32 = 1;
+
+/// A speedup nearer to 1 than this decides nothing: two benchmarks of one run drift against each
+/// other by more than their intervals show.
+const MINIMUM_EFFECT: f64 = 0.02;
+
+/// The thresholds of one machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Thresholds {
+    /// [`SCHEMA`] of the writer.
+    pub schema: u32,
+    /// Version of `crossover` that measured.
+    pub crossover: String,
+    /// Git commit that it was built from.
+    pub commit: Option<String>,
+    /// Start of the newest run, RFC 3339.
+    pub date: String,
+    /// What the thresholds hold for.
+    pub machine: Machine,
+    /// The limits of the machine, for work that was not measured.
+    pub limits: Option<Limits>,
+    /// What was measured.
+    pub operations: Vec<Operation>,
+}
+
+/// What the thresholds hold for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Machine {
+    /// Model of the CPU.
+    pub cpu: String,
+    /// Processors that the CPU code might use at once.
+    pub threads: usize,
+    /// NUMA node that the run was bound to, where it was.
+    pub numa_node: Option<u32>,
+    /// Model of the GPU.
+    pub gpu: String,
+    /// Whether the GPU is of another machine than the CPU, which has none.
+    pub gpu_of_another_machine: bool,
+    /// Version of the GPU's driver.
+    pub driver: Option<String>,
+    /// The GPU's power limit, watts.
+    pub power_limit_w: Option<f64>,
+}
+
+/// One operation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Operation {
+    /// Name, as in a [`Question`](crate::Question).
+    pub name: String,
+    /// Heading.
+    pub title: String,
+    /// Number format of the operands.
+    pub format: String,
+    /// What the size counts, such as `N, rows and columns of each matrix`.
+    pub size: String,
+    /// What the size says about the operands' shape.
+    pub shape: Shape,
+    /// What the first call of a process costs beside its own time: driver, context, code.
+    pub first_call_ns: Option<f64>,
+    /// The answers, by where the data are.
+    pub places: Vec<Place>,
+}
+
+/// What the size of an operation says about the shape of its operands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Shape {
+    /// Nothing else: the operation has one size.
+    #[default]
+    Size,
+    /// It is the order of square matrices that are multiplied: m = n = k.
+    SquareProduct,
+}
+
+/// Where the data start and end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Data {
+    /// On the device; the host queues calls without waiting for each.
+    Queued,
+    /// On the device; the host waits for each call.
+    Awaited,
+    /// In pinned host memory.
+    Pinned,
+    /// In ordinary host memory, copied by one plain call.
+    #[default]
+    Ordinary,
+    /// In ordinary host memory, copied by several threads through pinned buffers.
+    OrdinaryStaged,
+}
+
+impl Data {
+    /// All of them.
+    pub const ALL: [Data; 5] = [
+        Data::Queued,
+        Data::Awaited,
+        Data::Pinned,
+        Data::Ordinary,
+        Data::OrdinaryStaged,
+    ];
+
+    /// The name in files and on command lines: `ordinary-staged`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Data::Queued => "queued",
+            Data::Awaited => "awaited",
+            Data::Pinned => "pinned",
+            Data::Ordinary => "ordinary",
+            Data::OrdinaryStaged => "ordinary-staged",
+        }
+    }
+
+    /// In words: `on the device, one call awaited`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Data::Queued => "on the device, a queue of calls",
+            Data::Awaited => "on the device, one call awaited",
+            Data::Pinned => "in pinned host memory",
+            Data::Ordinary => "in ordinary memory",
+            Data::OrdinaryStaged => "in ordinary memory, staged",
+        }
+    }
+
+    /// Whether they start and end on the device.
+    pub fn on_device(self) -> bool {
+        matches!(self, Data::Queued | Data::Awaited)
+    }
+}
+
+/// The answer for data in one place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Place {
+    /// Where the data start and end.
+    pub data: Data,
+    /// Name of the CPU implementation where the winner changes, or at the largest size.
+    pub cpu: String,
+    /// Name of the GPU implementation.
+    pub gpu: String,
+    /// Clock of the GPU's time.
+    pub clock: String,
+    /// Kernels of one call at the largest size, where known.
+    pub launches: Option<u32>,
+    /// From which size on the GPU wins.
+    pub crossing: Crossing,
+    /// The measured sizes, ascending.
+    pub points: Vec<Point>,
+    /// What is nearest to its limit on either side, from each of these sizes on.
+    pub limits: Vec<Binding>,
+    /// The answer below the smallest size, where the speedup only falls or only rises towards it.
+    pub below: Option<Choice>,
+    /// The answer above the largest size, likewise.
+    pub above: Option<Choice>,
+    /// The answers of one call by a warm process, each from its size on to the next one's: what
+    /// [`Advice::decide`](crate::Advice::decide) says, for readers that only look it up. The first
+    /// one's size is the smallest that was measured.
+    pub answers: Vec<AnswerFrom>,
+}
+
+/// From which size on the GPU wins.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Crossing {
+    /// Who wins where.
+    pub kind: Kind,
+    /// Each change of the winner, by size.
+    pub changes: Vec<Change>,
+    /// The smallest and the largest size that it was looked for at.
+    pub range: (f64, f64),
+    /// Processes that the answer rests on.
+    pub processes: usize,
+}
+
+/// Who wins where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// The GPU from one size on.
+    From,
+    /// The GPU at every measured size.
+    Always,
+    /// The GPU at none.
+    Never,
+    /// The GPU somewhere, and not at a larger size.
+    BothWays,
+    /// No measured size shows a difference.
+    #[default]
+    Undecided,
+}
+
+/// One change of the winner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Change {
+    /// Where it is.
+    pub size: f64,
+    /// Lower end of its interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Whether the GPU wins above it.
+    pub to_gpu: bool,
+}
+
+/// One measured size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Point {
+    /// The size.
+    pub size: f64,
+    /// The fastest CPU code: the GPU's time multiplied by the speedup.
+    pub cpu_ns: f64,
+    /// The GPU code.
+    pub gpu_ns: f64,
+    /// Lower end of the speedup's interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Processes that it is the median of; 0 where the GPU's time is interpolated, with an interval
+    /// that knows it.
+    pub processes: usize,
+    /// Bytes of one call over the link, both ways together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_bytes: Option<f64>,
+}
+
+impl Point {
+    /// Who is faster at this size.
+    pub fn choice(&self) -> Choice {
+        Choice::of(self.cpu_ns / self.gpu_ns, self.low, self.high)
+    }
+}
+
+/// Who is faster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Choice {
+    /// The GPU.
+    Gpu,
+    /// The CPU.
+    Cpu,
+    /// The measurements do not say.
+    Unsure,
+}
+
+impl Choice {
+    /// Of a speedup and its interval.
+    pub(crate) fn of(speedup: f64, low: f64, high: f64) -> Self {
+        let enough = 1.0 + MINIMUM_EFFECT;
+        match () {
+            () if low > 1.0 && speedup >= enough => Choice::Gpu,
+            () if high < 1.0 && speedup <= 1.0 / enough => Choice::Cpu,
+            () => Choice::Unsure,
+        }
+    }
+}
+
+/// What is nearest to its limit from a size on: `launch`, `link`, `cache`, `memory` or `compute`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Binding {
+    /// The size.
+    pub from: f64,
+    /// Of the CPU code.
+    pub cpu: Option<String>,
+    /// Of the GPU code.
+    pub gpu: Option<String>,
+}
+
+/// The answer from a size on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AnswerFrom {
+    /// The size.
+    pub from: f64,
+    /// The answer.
+    pub choice: Choice,
+}
+
+/// What the machine can do at most, as it was measured, and what code on it reaches.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Limits {
+    /// f32 arithmetic of the GPU, FLOP/s.
+    pub gpu_flop: f64,
+    /// f32 arithmetic of all cores, FLOP/s.
+    pub cpu_flop: f64,
+    /// f32 arithmetic of one core, FLOP/s.
+    pub core_flop: f64,
+    /// Highest bandwidth of the GPU by working set, ascending.
+    pub gpu_bandwidth: Vec<Bandwidth>,
+    /// Highest bandwidth of the CPU by working set, ascending.
+    pub cpu_bandwidth: Vec<Bandwidth>,
+    /// One launch in a queue of them.
+    pub launch_ns: f64,
+    /// An empty kernel, without what the host pays for its launch.
+    pub kernel_ns: f64,
+    /// One launch and the wait for it.
+    pub awaited_ns: f64,
+    /// Copies between host and device, by the memory on the host.
+    pub links: Vec<Link>,
+    /// What code reaches of these limits, by where its data are.
+    pub reached: Vec<Reached>,
+}
+
+/// A bandwidth at a working set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Bandwidth {
+    /// The working set.
+    pub bytes: f64,
+    /// Reading or copying, the faster of the two at this working set or a larger one, B/s.
+    pub rate: f64,
+}
+
+/// Copies between one kind of host memory and the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Link {
+    /// The kind of host memory.
+    pub data: Data,
+    /// To the device.
+    pub upload: OneWay,
+    /// To the host.
+    pub download: OneWay,
+}
+
+/// Copies in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct OneWay {
+    /// The time of a small one.
+    pub latency_ns: f64,
+    /// The rate of a large one, B/s.
+    pub rate: f64,
+}
+
+/// Measured time over the least time that the limits allow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Reached {
+    /// Where the data are; `None` for CPU code.
+    pub data: Option<Data>,
+    /// The best: at most 1, and less where a tenth of the measured code is faster.
+    pub best: f64,
+    /// The typical: what 85 % of the measured code stays below.
+    pub typical: f64,
+}

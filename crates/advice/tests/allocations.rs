@@ -1,0 +1,52 @@
+//! A decision allocates nothing.
+
+mod planted;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crossover_advice::{Advice, Data, Question};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call goes to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+// The only test here: another one's thread would be counted too.
+#[test]
+fn a_decision_allocates_nothing() {
+    let advice = Advice::new(planted::thresholds()).unwrap();
+    let plain = Question::new("product", 300);
+    let questions = [
+        plain,
+        plain.data(Data::Queued),
+        plain.reuse(10).cold(),
+        Question::new("product", (300usize, 200, 400)),
+        Question::new("there is none", 300),
+    ];
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    for question in &questions {
+        black_box(advice.decide(black_box(question)));
+    }
+    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), before);
+    // It does count.
+    black_box(Vec::<u8>::with_capacity(black_box(1)));
+    assert!(ALLOCATIONS.load(Ordering::Relaxed) > before);
+}

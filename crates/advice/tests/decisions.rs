@@ -1,0 +1,314 @@
+//! What is decided, and why.
+
+mod planted;
+
+use crossover_advice::{Advice, Choice, Data, Error, Here, Question, Reason, Thresholds, Work};
+use planted::{point, thresholds};
+
+fn advice() -> Advice {
+    Advice::new(thresholds()).unwrap()
+}
+
+fn asked(question: Question) -> (Choice, Reason) {
+    let answer = advice().decide(&question);
+    (answer.choice, answer.reason)
+}
+
+fn product(size: u64) -> Question<'static> {
+    Question::new("product", size).data(Data::Queued)
+}
+
+#[test]
+fn a_measured_size_is_answered_with_its_own_times() {
+    let answer = advice().decide(&product(256));
+    let estimate = answer.estimate.unwrap();
+    let gpu_ns = 1000.0 + 256f64.powi(3) / 100.0;
+    assert_eq!(
+        (answer.choice, answer.reason),
+        (Choice::Gpu, Reason::Measured)
+    );
+    assert!(
+        (estimate.gpu_ns / gpu_ns - 1.0).abs() < 1e-9,
+        "{estimate:?}"
+    );
+    assert!(
+        (estimate.speedup / estimate.low - 1.1).abs() < 1e-9,
+        "{estimate:?}"
+    );
+    assert_eq!(asked(product(4)), (Choice::Cpu, Reason::Measured));
+}
+
+#[test]
+fn between_two_sizes_the_truth_lies_in_the_interval() {
+    let advice = advice();
+    for size in 5..2048u64 {
+        let n = size as f64;
+        let answer = advice.decide(&product(size));
+        let estimate = answer.estimate.unwrap();
+        let truth = n.powi(3) / (1000.0 + n.powi(3) / 100.0);
+        assert!(
+            (estimate.low..=estimate.high).contains(&truth),
+            "{size}: {truth} {estimate:?}"
+        );
+        let wrong = if truth > 1.0 {
+            Choice::Cpu
+        } else {
+            Choice::Gpu
+        };
+        assert_ne!(answer.choice, wrong, "{size}");
+    }
+    assert_eq!(asked(product(300)), (Choice::Gpu, Reason::Between));
+    assert_eq!(asked(product(10)), (Choice::Unsure, Reason::Close));
+}
+
+#[test]
+fn outside_the_measured_sizes_only_a_steady_end_answers() {
+    assert_eq!(asked(product(1)), (Choice::Cpu, Reason::Below));
+    assert_eq!(asked(product(1 << 20)), (Choice::Gpu, Reason::Above));
+    let mut thresholds = thresholds();
+    for place in &mut thresholds.operations[0].places {
+        (place.below, place.above) = (None, Some(Choice::Cpu));
+    }
+    let advice = Advice::new(thresholds).unwrap();
+    for size in [1, 4096] {
+        let answer = advice.decide(&product(size));
+        assert_eq!(
+            (answer.choice, answer.reason),
+            (Choice::Unsure, Reason::Outside)
+        );
+        assert!(answer.estimate.is_some(), "that of the nearest end");
+    }
+}
+
+/// Where the CPU's time changes much between two sizes, the interval spans both of them.
+#[test]
+fn a_wide_gap_answers_only_where_both_its_ends_agree() {
+    let mut thresholds = thresholds();
+    thresholds.operations[0].places[0].points = vec![
+        point(8.0, 1e3, 1e4),
+        point(16.0, 1e4, 1e5),
+        point(512.0, 1e8, 1e7),
+        point(1024.0, 1e9, 1e8),
+        point(8192.0, 1e12, 1e11),
+    ];
+    let advice = Advice::new(thresholds).unwrap();
+    assert_eq!(advice.decide(&product(500)).choice, Choice::Unsure);
+    assert_eq!(advice.decide(&product(4000)).choice, Choice::Gpu);
+}
+
+#[test]
+fn data_that_are_used_again_are_moved_once() {
+    let from_host = |reuse| {
+        let question = product(32).data(Data::Ordinary).reuse(reuse);
+        advice().decide(&question)
+    };
+    let n3 = 32f64.powi(3);
+    let (there, moved) = (1000.0 + n3 / 100.0, 21_000.0 + n3 / 100.0 + 10.0 * 1024.0);
+    for reuse in [1u32, 2, 10, 1000] {
+        let k = f64::from(reuse);
+        let truth = k * n3 / (moved + (k - 1.0) * there);
+        let estimate = from_host(reuse).estimate.unwrap();
+        assert!(
+            (estimate.speedup / truth - 1.0).abs() < 1e-9,
+            "{reuse}: {truth} {estimate:?}"
+        );
+        assert!((estimate.gpu_ns / (moved + (k - 1.0) * there) - 1.0).abs() < 1e-9);
+        assert!((estimate.cpu_ns / (k * n3) - 1.0).abs() < 1e-9);
+    }
+    assert_eq!(from_host(1).choice, Choice::Unsure);
+    assert_eq!(from_host(2).choice, Choice::Gpu);
+    assert_eq!(
+        asked(Question::new("plain", 8).reuse(2)),
+        (Choice::Unsure, Reason::NoReuse)
+    );
+    assert_eq!(
+        asked(product(32).reuse(0)),
+        (Choice::Unsure, Reason::NoSize)
+    );
+}
+
+#[test]
+fn the_first_call_of_a_process_pays_for_its_start() {
+    let answer = advice().decide(&product(256).cold());
+    let estimate = answer.estimate.unwrap();
+    let gpu_ns = 1e8 + 1000.0 + 256f64.powi(3) / 100.0;
+    assert_eq!(answer.choice, Choice::Cpu);
+    assert!(
+        (estimate.gpu_ns / gpu_ns - 1.0).abs() < 1e-9,
+        "{estimate:?}"
+    );
+    assert_eq!(asked(product(256).reuse(1000).cold()).0, Choice::Gpu);
+    assert_eq!(
+        asked(Question::new("plain", 8).cold()),
+        (Choice::Unsure, Reason::NoFirstCall)
+    );
+}
+
+/// With as many FLOP as a square product and more elements, on either side.
+#[test]
+fn a_product_of_another_shape_lies_between_two_square_ones() {
+    let shaped = |m: u64, n: u64, k: u64| {
+        let question = Question::new("product", (m, n, k)).data(Data::Queued);
+        advice().decide(&question)
+    };
+    assert_eq!(shaped(256, 256, 256), advice().decide(&product(256)));
+    let mild = shaped(200, 300, 400);
+    assert_eq!((mild.choice, mild.reason), (Choice::Gpu, Reason::Shape));
+    assert_eq!(shaped(300, 400, 200).choice, mild.choice);
+    // One row: it has the arithmetic of N = 256, and the elements of N = 2,365, outside the range.
+    let skinny = shaped(1, 4096, 4096);
+    assert_eq!(
+        (skinny.choice, skinny.reason),
+        (Choice::Unsure, Reason::Outside)
+    );
+    let skinny = shaped(1, 1024, 1024);
+    assert_eq!(
+        (skinny.choice, skinny.reason),
+        (Choice::Unsure, Reason::Close)
+    );
+    assert_eq!(
+        asked(Question::new("plain", (8u64, 8, 8))),
+        (Choice::Unsure, Reason::NoShape)
+    );
+    assert_eq!(shaped(0, 1, 1).reason, Reason::NoSize);
+}
+
+#[test]
+fn what_was_not_measured_is_not_answered() {
+    assert_eq!(
+        asked(Question::new("other", 8)),
+        (Choice::Unsure, Reason::NoOperation)
+    );
+    let staged = product(8).data(Data::OrdinaryStaged);
+    assert_eq!(asked(staged), (Choice::Unsure, Reason::NoPlace));
+    for size in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert_eq!(
+            asked(Question::new("product", size)),
+            (Choice::Unsure, Reason::NoSize)
+        );
+    }
+}
+
+#[test]
+fn thresholds_of_another_machine_decide_nothing() {
+    let mut thresholds = thresholds();
+    thresholds.machine.cpu = "this".into();
+    let advice = Advice::new(thresholds).unwrap();
+    let other = Here {
+        cpu: Some("that".into()),
+        ..Here::default()
+    };
+    let advice = advice.check(&other);
+    assert_eq!(advice.concerns().len(), 1);
+    assert_eq!(advice.decide(&product(256)).reason, Reason::OtherMachine);
+    let driver = Here {
+        today: Some(30_000),
+        ..Here::default()
+    };
+    let advice = advice.check(&driver);
+    assert_eq!(advice.concerns().len(), 1, "too old");
+    assert_eq!(advice.decide(&product(256)).choice, Choice::Gpu);
+}
+
+#[test]
+fn the_stored_answers_are_the_decisions() {
+    let advice = advice();
+    for operation in &advice.thresholds().operations {
+        for place in &operation.places {
+            assert!(place.answers.len() >= 3, "{:?}", place.answers);
+            for size in 4..=2048u64 {
+                let stored = place
+                    .answers
+                    .iter()
+                    .rfind(|answer| answer.from <= size as f64)
+                    .unwrap();
+                let question = Question::new(&operation.name, size).data(place.data);
+                assert_eq!(advice.decide(&question).choice, stored.choice, "{size}");
+            }
+        }
+    }
+}
+
+#[test]
+fn files_that_are_none_are_named() {
+    let error = |text: &str| Advice::parse(text.as_bytes()).unwrap_err();
+    assert!(matches!(error(""), Error::Form(_)));
+    assert!(matches!(error(r#"{"schema": 1}"#), Error::Form(_)));
+    let newer = error(r#"{"schema": 2, "of": "another form"}"#);
+    assert!(matches!(newer, Error::Newer(2)), "{newer}");
+    let parse = |thresholds: &Thresholds| Advice::parse(&serde_json::to_vec(thresholds).unwrap());
+    let mut twice = thresholds();
+    assert!(parse(&twice).is_ok());
+    twice.operations[1].name = "product".into();
+    assert!(
+        parse(&twice)
+            .unwrap_err()
+            .to_string()
+            .contains("is there twice")
+    );
+    let mut wrong = thresholds();
+    wrong.operations[0].places[0].points[3].size = 1.0;
+    assert!(
+        parse(&wrong)
+            .unwrap_err()
+            .to_string()
+            .contains("do not ascend")
+    );
+    let mut wrong = thresholds();
+    wrong.operations[0].places[0].points[3].high = 0.0;
+    assert!(
+        parse(&wrong)
+            .unwrap_err()
+            .to_string()
+            .contains("no measurement")
+    );
+    assert!(matches!(Advice::open("there/is/none"), Err(Error::Io(..))));
+}
+
+/// 2 GFLOP on 3 MB: 2 ms on sixteen cores, 20 µs on the GPU, 160 µs on the link.
+#[test]
+fn work_that_was_never_measured_has_a_range() {
+    let work = Work {
+        flop: 2e9,
+        bytes: 3e6,
+        upload: 4e6,
+        download: 4e6,
+        launches: 12,
+        cpu_ns: None,
+    };
+    let moved = advice().moved(&work, Data::Ordinary).unwrap();
+    assert_eq!(moved.choice, Choice::Gpu);
+    assert!((moved.cpu.best - 2_005_050.0).abs() < 1.0, "{moved:?}");
+    // Awaited, copied, and eleven more kernels as a graph, which take less than the arithmetic.
+    assert!(
+        (moved.gpu.best - (8000.0 + 160_000.0 + 20_000.0)).abs() < 1.0,
+        "{moved:?}"
+    );
+    assert!(
+        (moved.gpu.typical - 2.0 * (10_000.0 + 160_000.0 + 36_000.0)).abs() < 1.0,
+        "{moved:?}"
+    );
+    assert!(!moved.cannot_win());
+    let slow = Work {
+        cpu_ns: Some(70_000.0),
+        ..work
+    };
+    let moved = advice().moved(&slow, Data::Pinned).unwrap();
+    assert!(
+        moved.choice == Choice::Cpu && moved.cannot_win(),
+        "{moved:?}"
+    );
+    assert!(
+        moved.uses.best > 1.0 && moved.uses.typical.is_infinite(),
+        "{moved:?}"
+    );
+    assert_eq!(
+        advice().moved(&work, Data::OrdinaryStaged),
+        None,
+        "no such link"
+    );
+    assert_eq!(
+        advice().moved(&Work { flop: -1.0, ..work }, Data::Pinned),
+        None
+    );
+}

@@ -1,0 +1,107 @@
+//! Thresholds of a machine that is easily computed by hand.
+
+use crossover_advice::Data;
+use crossover_advice::thresholds::{
+    Bandwidth, Limits, Link, OneWay, Operation, Place, Point, Reached, SCHEMA, Shape, Thresholds,
+};
+
+/// A size with a CPU time, a GPU time and an interval of 10 % either way, to four digits.
+pub(crate) fn point(size: f64, cpu_ns: f64, gpu_ns: f64) -> Point {
+    let speedup = cpu_ns / gpu_ns;
+    Point {
+        size,
+        cpu_ns,
+        gpu_ns,
+        low: speedup / 1.1,
+        high: speedup * 1.1,
+        processes: 6,
+        link_bytes: None,
+    }
+}
+
+/// N³ ns on the CPU. On the GPU 1 µs that the launch takes, and N³ / 100; from the host also N².
+pub(crate) fn product() -> Operation {
+    let place = |data: Data| {
+        let point = |exponent: i32| {
+            let n = f64::from(exponent).exp2();
+            let moved = if data.on_device() {
+                0.0
+            } else {
+                20_000.0 + 10.0 * n * n
+            };
+            point(n, n.powi(3), 1000.0 + n.powi(3) / 100.0 + moved)
+        };
+        let mut place = Place {
+            data,
+            points: (2..=11).map(point).collect(),
+            below: Some(crossover_advice::Choice::Cpu),
+            above: Some(crossover_advice::Choice::Gpu),
+            ..Place::default()
+        };
+        place.answers = place.decide_all().expect("the points ascend");
+        place
+    };
+    Operation {
+        name: "product".into(),
+        size: "N, order of the matrices".into(),
+        shape: Shape::SquareProduct,
+        first_call_ns: Some(1e8),
+        places: [Data::Queued, Data::Pinned, Data::Ordinary]
+            .map(place)
+            .into(),
+        ..Operation::default()
+    }
+}
+
+/// 1 TFLOP/s and 100 GB/s on sixteen cores, 100 TFLOP/s and 4 TB/s on the GPU, 50 GB/s between.
+pub(crate) fn limits() -> Limits {
+    let bandwidth = |rate| vec![Bandwidth { bytes: 1e6, rate }];
+    let one_way = OneWay {
+        latency_ns: 5000.0,
+        rate: 5e10,
+    };
+    let link = |data| Link {
+        data,
+        upload: one_way,
+        download: one_way,
+    };
+    let reached = |data| Reached {
+        data,
+        best: 1.0,
+        typical: 2.0,
+    };
+    Limits {
+        gpu_flop: 1e14,
+        cpu_flop: 1e12,
+        core_flop: 1e12 / 16.0,
+        gpu_bandwidth: bandwidth(4e12),
+        cpu_bandwidth: bandwidth(1e11),
+        launch_ns: 3000.0,
+        kernel_ns: 1000.0,
+        awaited_ns: 8000.0,
+        links: vec![link(Data::Pinned), link(Data::Ordinary)],
+        reached: [
+            None,
+            Some(Data::Awaited),
+            Some(Data::Pinned),
+            Some(Data::Ordinary),
+        ]
+        .map(reached)
+        .into(),
+    }
+}
+
+pub(crate) fn thresholds() -> Thresholds {
+    let mut plain = product();
+    plain.name = "plain".into();
+    plain.shape = Shape::Size;
+    plain.first_call_ns = None;
+    plain.places.remove(0);
+    Thresholds {
+        schema: SCHEMA,
+        date: "2026-11-22T22:53:57Z".into(),
+        limits: Some(limits()),
+        operations: vec![product(), plain],
+        ..Thresholds::default()
+    }
+}

@@ -1,0 +1,195 @@
+//! Multiplies ndarray matrices, and asks before each product whether the GPU is worth it.
+//!
+//! `cargo run --release --example ask_first [FILE]`
+//!
+//! FILE is what `crossover export --thresholds FILE` wrote; without it, the thresholds of this machine
+//! are asked. Without a GPU every product stays on the CPU.
+
+use std::error::Error;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossover::timing::probe;
+use crossover_advice::{Advice, Choice, Data, Question};
+use cudarc::cublas::sys::cublasOperation_t::CUBLAS_OP_N;
+use cudarc::cublas::{CudaBlas, Gemm, GemmConfig};
+use cudarc::driver::{CudaContext, CudaStream};
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array2, Axis};
+use rayon::prelude::*;
+
+type Matrix = Array2<f32>;
+
+/// Where the products go.
+struct Products {
+    advice: Option<Advice>,
+    device: Option<Device>,
+}
+
+impl Products {
+    /// A · B where it is faster. In doubt it stays on the CPU.
+    fn multiply(&self, a: &Matrix, b: &Matrix) -> Result<Matrix, Box<dyn Error>> {
+        match &self.device {
+            Some(device) if self.choice(a, b) == Choice::Gpu => device.multiply(a, b),
+            _ => Ok(on_cpu(a, b)),
+        }
+    }
+
+    fn choice(&self, a: &Matrix, b: &Matrix) -> Choice {
+        let ((m, k), n) = (a.dim(), b.ncols());
+        // The matrices of ndarray lie in ordinary memory.
+        let question = Question::new("matmul", (m, n, k)).data(Data::Ordinary);
+        let answer = self.advice.as_ref().map(|advice| advice.decide(&question));
+        answer.map_or(Choice::Cpu, |answer| answer.choice)
+    }
+}
+
+/// On all cores, since the thresholds are against the best CPU code; small ones on one thread.
+fn on_cpu(a: &Matrix, b: &Matrix) -> Matrix {
+    let ((m, k), n) = (a.dim(), b.ncols());
+    if m * n * k <= 64 * 64 * 64 {
+        return a.dot(b);
+    }
+    let mut c = Matrix::zeros((m, n));
+    let rows = m.div_ceil(rayon::current_num_threads());
+    let blocks = (c.axis_chunks_iter_mut(Axis(0), rows)).zip(a.axis_chunks_iter(Axis(0), rows));
+    blocks
+        .par_bridge()
+        .for_each(|(mut c, a)| general_mat_mul(1.0, &a, b, 0.0, &mut c));
+    c
+}
+
+/// A GPU with cuBLAS.
+struct Device {
+    stream: Arc<CudaStream>,
+    blas: CudaBlas,
+}
+
+impl Device {
+    fn open() -> Result<Self, Box<dyn Error>> {
+        probe(0)?;
+        // SAFETY: opens the library and closes it again; its initialisers are the vendor's.
+        if !unsafe { cudarc::cublas::sys::is_culib_present() } {
+            return Err("there is no cuBLAS here".into());
+        }
+        let stream = CudaContext::new(0)?.default_stream();
+        let blas = CudaBlas::new(stream.clone())?;
+        Ok(Self { stream, blas })
+    }
+
+    /// With plain copies of ordinary memory.
+    fn multiply(&self, a: &Matrix, b: &Matrix) -> Result<Matrix, Box<dyn Error>> {
+        let ((m, k), n) = (a.dim(), b.ncols());
+        let rows = "the matrices lie in memory row by row";
+        let device_a = self.stream.clone_htod(a.as_slice().ok_or(rows)?)?;
+        let device_b = self.stream.clone_htod(b.as_slice().ok_or(rows)?)?;
+        let mut device_c = self.stream.alloc_zeros::<f32>(m * n)?;
+        // cuBLAS counts by columns, so this is the transposed product: Cᵀ = Bᵀ · Aᵀ.
+        let config = GemmConfig {
+            transa: CUBLAS_OP_N,
+            transb: CUBLAS_OP_N,
+            m: n as i32,
+            n: m as i32,
+            k: k as i32,
+            alpha: 1.0,
+            lda: n as i32,
+            ldb: k as i32,
+            beta: 0.0,
+            ldc: n as i32,
+        };
+        // SAFETY: the buffers have the sizes that the configuration names.
+        unsafe {
+            self.blas
+                .gemm(config, &device_b, &device_a, &mut device_c)?
+        };
+        Ok(Matrix::from_shape_vec(
+            (m, n),
+            self.stream.clone_dtoh(&device_c)?,
+        )?)
+    }
+}
+
+/// The shortest of some runs, and what the last one gave.
+fn timed<T>(mut run: impl FnMut() -> T) -> (Duration, T) {
+    let mut shortest = Duration::MAX;
+    let mut once = || {
+        let start = Instant::now();
+        let value = black_box(run());
+        shortest = shortest.min(start.elapsed());
+        value
+    };
+    for _ in 0..4 {
+        once();
+    }
+    let value = once();
+    (shortest, value)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let file = std::env::args_os().nth(1);
+    let advice = file.map_or_else(Advice::of_this_machine, Advice::open);
+    let advice = advice
+        .inspect_err(|error| eprintln!("always the CPU: {error}"))
+        .ok();
+    for concern in advice.iter().flat_map(Advice::concerns) {
+        eprintln!("note: {concern}");
+    }
+    let device = Device::open()
+        .inspect_err(|absence| eprintln!("always the CPU: {absence}"))
+        .ok();
+    let products = Products { advice, device };
+
+    let shapes = [32, 64, 128, 256, 512, 1024, 2048].map(|n| (n, n, n));
+    let shapes = shapes.into_iter().chain([(700, 900, 800), (1, 2048, 2048)]);
+    let (mut cpu, mut gpu, mut asked) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+    println!("m x k times k x n     answer   CPU          GPU          asked");
+    for (m, n, k) in shapes {
+        let a = Matrix::from_shape_fn((m, k), |(i, j)| ((7 * i + 3 * j) % 11) as f32 - 5.0);
+        let b = Matrix::from_shape_fn((k, n), |(i, j)| ((5 * i + 9 * j) % 13) as f32 - 6.0);
+        let (on_cpu, expected) = timed(|| on_cpu(&a, &b));
+        let on_gpu = match &products.device {
+            Some(device) => {
+                let (time, result) = timed(|| device.multiply(&a, &b));
+                assert_eq!(result?, expected, "sums of small whole numbers are exact");
+                Some(time)
+            }
+            None => None,
+        };
+        let (time, result) = timed(|| products.multiply(&a, &b));
+        assert_eq!(result?, expected);
+        cpu += on_cpu;
+        gpu += on_gpu.unwrap_or_default();
+        asked += time;
+        let shape = format!("{m} x {k} x {n}");
+        let on_gpu = on_gpu.map_or("-".into(), |time| format!("{time:.1?}"));
+        let choice = format!("{:?}", products.choice(&a, &b));
+        println!(
+            "{shape:21} {choice:8} {:12} {on_gpu:12} {time:.1?}",
+            format!("{on_cpu:.1?}")
+        );
+    }
+    println!(
+        "\nalways on the CPU {cpu:.1?}, asked first {asked:.1?}: {:.2} times as fast",
+        ratio(cpu, asked)
+    );
+    if products.device.is_some() {
+        println!(
+            "always on the GPU {gpu:.1?}, asked first {asked:.1?}: {:.2} times as fast",
+            ratio(gpu, asked)
+        );
+    }
+    let (a, b) = (Matrix::zeros((500, 600)), Matrix::zeros((600, 700)));
+    const TIMES: u32 = 1_000_000;
+    let (time, ()) =
+        timed(|| (0..TIMES).for_each(|_| _ = black_box(products.choice(black_box(&a), &b))));
+    println!(
+        "asking takes {:.0} ns",
+        time.as_nanos() as f64 / f64::from(TIMES)
+    );
+    Ok(())
+}
+
+fn ratio(of: Duration, over: Duration) -> f64 {
+    of.as_secs_f64() / over.as_secs_f64()
+}

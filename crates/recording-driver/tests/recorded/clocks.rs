@@ -117,12 +117,12 @@ pub(crate) fn order() {
         .count();
     assert_eq!(flushed, 10);
     assert_eq!(phases["cold"][phases["cold"].len() - 6..], cold);
-    // The queue is emptied before each 256 launches and after the last, and not in between.
+    // The queue is emptied before each of two even batches and after the last, and not in between.
     let waits: Vec<usize> = (phases["submit"].iter().enumerate())
         .filter(|(_, line)| *line == "wait for s1")
         .map(|(at, _)| at)
         .collect();
-    assert_eq!(waits, [0, 257, 302]);
+    assert_eq!(waits, [0, 151, 302]);
     assert_eq!(
         phases["wall"],
         ["wait for s1", empty, empty, empty, "wait for s1"]

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use crate::machine::ceilings;
-use crate::machine::ceilings::cpu::Effort;
+use crate::machine::ceilings::effort::Effort;
 use crate::model::environment::Environment;
 use crate::model::record::{Confirmation, Failure, RunRecord, SCHEMA, Skip};
 use crate::model::role::Threads;

@@ -4,34 +4,11 @@
 
 mod faults;
 mod suite;
+mod test;
 
 use std::process::ExitCode;
-use std::sync::{PoisonError, RwLock};
 
-use libtest_mimic::{Arguments, Trial};
-
-/// A test and its name. Tests run beside each other, but for those that need the machine for
-/// themselves: their routines take so long on purpose that what is steady is told from what is not.
-pub(crate) enum Test {
-    Beside(&'static str, fn()),
-    Alone(&'static str, fn()),
-}
-
-impl Test {
-    fn trial(&self, of: &str) -> Trial {
-        static MACHINE: RwLock<()> = RwLock::new(());
-        let (name, test, alone) = match *self {
-            Test::Beside(name, test) => (name, test, false),
-            Test::Alone(name, test) => (name, test, true),
-        };
-        Trial::test(format!("{of}::{name}"), move || {
-            let _shared = (!alone).then(|| MACHINE.read().unwrap_or_else(PoisonError::into_inner));
-            let _own = alone.then(|| MACHINE.write().unwrap_or_else(PoisonError::into_inner));
-            test();
-            Ok(())
-        })
-    }
-}
+use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
     if std::env::var_os(faults::run::RUN).is_some() {

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use crate::machine::ceilings::cpu::Effort;
+use crate::machine::ceilings::effort::Effort;
 use crate::machine::ceilings::measured::Measured;
 use crate::machine::ceilings::vector::BLOCK_BYTES;
 use crate::machine::isa::Isa;

@@ -68,8 +68,8 @@ mod tests {
             "arguments":[],"environment":{"crossover":"0.1.0","commit":null,"dirty":null,
             "os":null,"cpu":{"model":"","physical_cores":null,"logical_cores":1,
             "usable_cores":1,"quota_cores":null,"vector_extensions":[],"memory_bytes":null,
-            "governor":null},"gpu":null,"gpu_absent":null}}"#;
-        // A record of a version before the curves.
+            "governor":null},"gpu":null,"gpu_absent":null,"disturbances":[]}}"#;
+        // A run that is to measure the ceilings yet.
         let mut record: RunRecord = serde_json::from_str(text).unwrap();
         assert!(record.curves.is_empty());
         measured(1e9, &[(1 << 20, 5e9), (1 << 30, 2e9)]).raise(&mut record);

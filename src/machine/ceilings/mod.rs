@@ -16,11 +16,10 @@
 //! | --- | --- |
 //! | `gpu_read`, `gpu_copy` | the L2 cache and the device's memory, 256 KiB to 2 GiB |
 //! | `cpu_read`, `cpu_copy` | the caches and the memory, all threads, 32 KiB to 1 GiB |
-//!
-//! Results of versions before the curves have `cpu_memory` as well, a copy of 256 MiB.
 
 pub(crate) mod cpu;
 mod cpu_memory;
+pub(crate) mod effort;
 pub(crate) mod gpu;
 pub(crate) mod kernels;
 mod measured;

@@ -23,7 +23,7 @@ use crossover::workload::{Routine, RoutineError};
 
 use ones::Ones;
 
-use crate::Test;
+use crate::test::Test;
 
 fn never<W>(name: &'static str) -> Implementation<W> {
     let clock = crossover::timing::Clock::Events;

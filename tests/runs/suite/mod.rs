@@ -11,9 +11,9 @@ use std::process::Command;
 use crossover::timing::Clock;
 use serde_json::Value;
 
-use crate::Test;
 use crate::suite::groups::Moody;
 use crate::suite::run::{QUICK, Run, read, sidecar};
+use crate::test::Test;
 
 /// Each test by its name.
 pub(crate) const TESTS: &[Test] = &[

@@ -36,7 +36,10 @@ fn reference(root: &Path) {
                     .replace("cpu/fill", "gpu/none")
                     .into();
                 file["clock"] = "events".into();
-                file["role"] = serde_json::json!({ "data": "queued", "launches": "one-by-one" });
+                let role = file["role"].as_object_mut().unwrap();
+                role.remove("threads");
+                role.insert("data".to_owned(), "queued".into());
+                role.insert("launches".to_owned(), "one-by-one".into());
                 serde_json::to_vec(&file).unwrap()
             }
             _ if is_run => {

@@ -319,7 +319,7 @@ mod tests {
 matmul/gpu/transfer/2048: 61 % copies: bound by the link
 
   on the device                   calls    time   share   grid  block  regs       rate
-  copy pinned to device, 16.8 MB      2  604 µs  61.0 %                     55.6 GB/s
+  copy pinned to device, 16.8 MB      2  604 µs  61.0 %                      55.6 GB/s
   sgemm<128>                          2  380 µs  39.0 %  16×16    256    90
 
   driver call     calls  host time

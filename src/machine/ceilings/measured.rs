@@ -68,7 +68,8 @@ mod tests {
             "arguments":[],"environment":{"crossover":"0.1.0","commit":null,"dirty":null,
             "os":null,"cpu":{"model":"","physical_cores":null,"logical_cores":1,
             "usable_cores":1,"quota_cores":null,"vector_extensions":[],"memory_bytes":null,
-            "governor":null},"gpu":null,"gpu_absent":null,"disturbances":[]}}"#;
+            "governor":null},"gpu":null,"gpu_absent":null,"disturbances":[]},
+            "groups":[],"ceilings":{},"skipped":[],"failed":[]}"#;
         // A run that is to measure the ceilings yet.
         let mut record: RunRecord = serde_json::from_str(text).unwrap();
         assert!(record.curves.is_empty());

@@ -43,6 +43,8 @@ pub mod model;
 
 mod presentation;
 
+mod statistics;
+
 pub mod device;
 
 pub mod machine;

@@ -2,10 +2,10 @@
 //! took.
 
 use crate::model::environment::Environment;
-use crate::model::median::median;
 use crate::model::telemetry::{Energy, TelemetryEvent, TelemetryEventKind};
 use crate::presentation::units;
 use crate::results::curves::Benchmark;
+use crate::statistics::median::median;
 
 /// Share of the time between two readings of the energy counter that iterations must fill for
 /// its joules to be theirs. What else runs then, such as the launch before a gate closes, and

@@ -7,7 +7,6 @@ use anyhow::bail;
 
 use crate::command::verdict::VerdictArgs;
 use crate::compare::comparison::compare;
-use crate::compare::drift::KnownDrift;
 use crate::results::baseline::Baseline;
 use crate::results::source::Source;
 
@@ -33,20 +32,13 @@ pub(crate) struct Args {
         default_value = "target-reports/criterion"
     )]
     results: PathBuf,
-    /// What `crossover ab` has learnt about this machine: by how much two runs of the same code differ
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "target-reports/ab/drift.json"
-    )]
-    drift: PathBuf,
     #[command(flatten)]
     verdict: VerdictArgs,
 }
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let mut options = args.verdict.options()?;
+    let options = args.verdict.options()?;
     let mut named: Vec<Source> = Vec::new();
     let mut side = |names: &str| -> anyhow::Result<Vec<Baseline>> {
         names
@@ -76,10 +68,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             base.len(),
             new.len()
         );
-    }
-    match KnownDrift::read(&args.drift) {
-        Ok(known) => options.known_drift = known.of(&base, &new),
-        Err(error) => eprintln!("note: what is known of this machine is not used: {error:#}"),
     }
     args.verdict.show(&compare(&base, &new, &options))
 }

@@ -1,10 +1,7 @@
 //! Everything said about two sides.
 
-use std::collections::BTreeMap;
-
 use regex::Regex;
 
-use crate::compare::beliefs::Beliefs;
 use crate::compare::environment;
 use crate::compare::judge::{self, Drift, Question};
 use crate::compare::multiple::is_analysed_at;
@@ -22,8 +19,6 @@ pub(crate) struct Options {
     /// Number of the first pairs of runs that only choose what is tested for a change in the later
     /// ones; 0 where all count.
     pub screened: usize,
-    /// What two runs of the same code, one after the other, differ by on this machine, by class.
-    pub known_drift: BTreeMap<String, Beliefs>,
 }
 
 impl Default for Options {
@@ -32,7 +27,6 @@ impl Default for Options {
             filter: None,
             threshold: judge::THRESHOLD,
             screened: 0,
-            known_drift: BTreeMap::new(),
         }
     }
 }
@@ -85,7 +79,6 @@ pub(crate) fn compare(base: &[Baseline], new: &[Baseline], options: &Options) ->
     let question = Question {
         threshold: options.threshold,
         screened: options.screened,
-        known: &options.known_drift,
     };
     let (judged, drifts) = judge::judge(&cases, &tested, &question);
     let mut judged = judged.into_iter();

@@ -4,6 +4,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::compare::case::{Case, Pair};
 use crate::compare::learn::Learnt;
+use crate::statistics::spread::{Spread, freedom_of_sum};
 
 /// Pairs of processes from which on a benchmark is also judged by its own alone.
 const ENOUGH_PAIRS: usize = 8;
@@ -15,7 +16,7 @@ pub(super) const FOUND: f64 = 0.95;
 #[derive(Clone, Debug)]
 pub(super) struct Estimate {
     pub(super) pairs: usize,
-    /// By what is believed of its class.
+    /// By what is learnt of its class.
     modelled: Distribution,
     /// By its own pairs alone, where there are enough of them.
     own: Option<Distribution>,
@@ -27,6 +28,8 @@ pub(super) struct Estimate {
 #[derive(Clone, Debug)]
 struct Distribution {
     centre: f64,
+    /// The class may have done anything of this alike.
+    common: f64,
     parts: Vec<Scaled>,
 }
 
@@ -57,26 +60,30 @@ impl Estimate {
             return None;
         }
         let noise = case.pair_noise();
-        let own = learnt.own[member];
+        let own = learnt.own[member].map_or(Spread::default(), |own| {
+            Spread::known(own.square, own.freedom)
+        });
+        let common = learnt.common.variance();
         let mut variance = 0.0;
-        let parts = learnt.beliefs.iter().map(|belief| {
-            let class = belief.variance + noise;
-            let prior = belief.freedom;
-            let (own_square, own_freedom) = own.map_or((0.0, 0.0), |own| (own.square, own.freedom));
-            let freedom = prior + own_freedom;
-            let square = (prior * class + own_freedom * own_square) / freedom;
-            let common = learnt.common;
-            let sum = square + common.variance;
-            variance += belief.weight * sum;
-            // Satterthwaite, "An approximate distribution of estimates of variance components",
-            // Biometrics Bulletin 2 (1946); in shares, since the square of a large variance
-            // overflows.
-            let spread =
-                (square / sum).powi(2) / freedom + (common.variance / sum).powi(2) / common.freedom;
+        let parts = learnt.hypotheses.iter().map(|hypothesis| {
+            let class = Spread::known(
+                hypothesis.variance + noise,
+                hypothesis.freedom * learnt.others,
+            );
+            let all = own.and(class);
+            let square = all.variance().unwrap_or(f64::INFINITY);
+            let freedom = match common {
+                Some(common) => {
+                    freedom_of_sum(&[(square, all.freedom), (common, learnt.common.freedom)])
+                }
+                None => all.freedom,
+            };
+            let sum = square + common.unwrap_or(0.0);
+            variance += hypothesis.weight * sum;
             Scaled {
-                weight: belief.weight,
+                weight: hypothesis.weight,
                 error: (sum / k).sqrt(),
-                freedom: spread.recip().clamp(0.5, 1e6),
+                freedom,
             }
         });
         let parts: Vec<Scaled> = parts.collect();
@@ -84,6 +91,7 @@ impl Estimate {
             pairs: changes.len(),
             modelled: Distribution {
                 centre: changes.iter().sum::<f64>() / k,
+                common: learnt.centre,
                 parts,
             },
             own: (changes.len() >= ENOUGH_PAIRS).then(|| Distribution::of_trimmed_mean(changes)),
@@ -105,14 +113,14 @@ impl Estimate {
         self.modelled.centre
     }
 
-    /// The change, by the way that speaks for one most: a process that was far off can turn the
-    /// sign of the mean.
+    /// The change that is shown at least, by the way that speaks for one most: a process that was
+    /// far off can turn the sign of the mean.
     pub(super) fn change(&self) -> f64 {
-        self.speaks_most().centre
+        self.speaks_most().change()
     }
 
     fn speaks_most(&self) -> &Distribution {
-        let unlikely = |d: &&Distribution| d.tail(d.centre.abs());
+        let unlikely = |d: &&Distribution| d.tail(d.change().abs());
         self.ways()
             .min_by(|a, b| unlikely(a).total_cmp(&unlikely(b)))
             .expect("there is always one way")
@@ -120,7 +128,7 @@ impl Estimate {
 
     /// Probability of seeing this much of a change or more where there is none.
     pub(super) fn if_unchanged(&self) -> f64 {
-        let least = self.ways().map(|d| 2.0 * d.tail(d.centre.abs()));
+        let least = self.ways().map(|d| 2.0 * d.tail(d.change().abs()));
         (least.fold(1.0, f64::min) / self.share()).min(1.0)
     }
 
@@ -129,24 +137,23 @@ impl Estimate {
     /// power approach for assessing the equivalence of average bioavailability", Journal of
     /// Pharmacokinetics and Biopharmaceutics 15, 1987).
     pub(super) fn if_changed(&self, edge: f64) -> f64 {
-        let least = self.ways().map(|d| d.tail(edge - d.centre.abs()));
+        let least = self.ways().map(|d| d.tail(edge - d.largest()));
         (least.fold(1.0, f64::min) / self.share()).min(1.0)
     }
 
-    /// Centre of [`change`](Self::change) and half the width of the interval that misses with this
-    /// probability.
-    pub(super) fn interval_of_change(&self, error: f64) -> (f64, f64) {
-        let way = self.speaks_most();
-        (way.centre, way.reach(error * self.share()))
+    /// Centre of the way that speaks for a change most, and the ends of its interval that misses
+    /// with this probability.
+    pub(super) fn interval_of_change(&self, error: f64) -> [f64; 3] {
+        self.speaks_most().interval(error * self.share())
     }
 
-    /// Centre and half the width of the interval that misses with this probability; the narrower
-    /// of the two ways.
-    pub(super) fn interval(&self, error: f64) -> (f64, f64) {
-        let share = self.share();
+    /// Centre and ends of the interval that misses with this probability; the narrower of the two
+    /// ways.
+    pub(super) fn interval(&self, error: f64) -> [f64; 3] {
+        let width = |[_, low, high]: &[f64; 3]| high - low;
         self.ways()
-            .map(|d| (d.centre, d.reach(error * share)))
-            .min_by(|a, b| a.1.total_cmp(&b.1))
+            .map(|d| d.interval(error * self.share()))
+            .min_by(|a, b| width(a).total_cmp(&width(b)))
             .expect("there is always one way")
     }
 
@@ -162,6 +169,7 @@ impl Estimate {
         });
         let then = Distribution {
             centre: 0.0,
+            common: 0.0,
             parts: parts.collect(),
         };
         then.reach(error) + then.reach(2.0 * (1.0 - FOUND))
@@ -186,12 +194,32 @@ impl Distribution {
         let squares: f64 = changes.iter().map(|c| (c - mean).powi(2)).sum();
         Self {
             centre,
+            common: 0.0,
             parts: vec![Scaled {
                 weight: 1.0,
                 error: (squares / (kept * (kept - 1.0))).sqrt(),
                 freedom: kept - 1.0,
             }],
         }
+    }
+
+    /// What is left of the change nearest to zero, whatever the class did alike.
+    fn change(&self) -> f64 {
+        let (low, high) = (self.common.min(0.0), self.common.max(0.0));
+        (self.centre - high).max(0.0) + (self.centre - low).min(0.0)
+    }
+
+    /// The size of the change that is left farthest from zero.
+    fn largest(&self) -> f64 {
+        self.centre.abs().max((self.centre - self.common).abs())
+    }
+
+    /// Centre and ends of the interval that misses with this probability, whatever the class did
+    /// alike.
+    fn interval(&self, error: f64) -> [f64; 3] {
+        let reach = self.reach(error);
+        let low = self.centre - self.common.max(0.0) - reach;
+        [self.centre, low, self.centre - self.common.min(0.0) + reach]
     }
 
     /// Probability of more than `distance` on one side of the centre.
@@ -237,11 +265,14 @@ impl Distribution {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::class::Class;
+    use crate::compare::median::Median;
 
     #[test]
     fn a_mixture_lies_between_its_parts() {
         let of = |freedoms: &[f64]| Distribution {
             centre: 0.0,
+            common: 0.0,
             parts: freedoms
                 .iter()
                 .map(|&freedom| Scaled {
@@ -258,10 +289,89 @@ mod tests {
     }
 
     #[test]
+    fn eight_pairs_also_speak_for_themselves() {
+        let median = |ns| Median::of(&[ns; 5]).unwrap();
+        let pair = |round| Pair {
+            round,
+            base: median(100.0),
+            new: median(100.0 + round as f64),
+        };
+        let of = |pairs| {
+            let case = Case {
+                class: Class::of("g/cpu/i/1", None, 1e3),
+                pairs: (0..pairs).map(pair).collect(),
+            };
+            let learnt = Learnt::of(&[&case]);
+            Estimate::of(&case, &learnt, 0, |_| true).unwrap()
+        };
+        assert!(of(7).own.is_none() && of(8).own.is_some());
+    }
+
+    #[test]
+    fn the_outer_quarters_do_not_count() {
+        let trimmed = Distribution::of_trimmed_mean(vec![
+            -99.0, -9.0, -8.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 20.0, 30.0, 99.0,
+        ]);
+        assert_eq!((trimmed.centre, trimmed.parts[0].freedom), (3.5, 5.0));
+        // The outer ones are taken to be as far as the next: four times 1 and four times 6.
+        let squares = 8.0 * 2.5_f64.powi(2) + 2.0 * (1.5_f64.powi(2) + 0.5_f64.powi(2));
+        let error = (squares / (6.0 * 5.0)).sqrt();
+        assert!((trimmed.parts[0].error - error).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_resolution_is_found_in_95_of_100() {
+        let estimate = Estimate {
+            pairs: 4,
+            modelled: Distribution {
+                centre: 0.0,
+                common: 0.0,
+                parts: vec![Scaled {
+                    weight: 1.0,
+                    error: 0.01,
+                    freedom: 1e6,
+                }],
+            },
+            own: None,
+            deviation: 0.02,
+        };
+        let wanted = 0.01 * (2.5758 + 1.6449);
+        assert!((estimate.resolution(0.01, 4) / wanted - 1.0).abs() < 1e-3);
+        assert!((estimate.resolution(0.01, 16) / wanted - 0.5).abs() < 1e-3);
+    }
+
+    #[test]
+    fn what_the_class_may_have_done_is_no_change_and_no_proof_of_none() {
+        let of = |centre, common| Distribution {
+            centre,
+            common,
+            parts: vec![Scaled {
+                weight: 1.0,
+                error: 0.01,
+                freedom: 1e6,
+            }],
+        };
+        for sign in [1.0, -1.0] {
+            let of = |centre: f64, common: f64| of(sign * centre, sign * common);
+            for (centre, change, largest) in
+                [(0.05, 0.02, 0.05), (0.02, 0.0, 0.02), (-0.04, -0.04, 0.07)]
+            {
+                let seen = of(centre, 0.03);
+                assert!((seen.change() - sign * change).abs() < 1e-12);
+                assert!((seen.largest() - largest).abs() < 1e-12);
+                let [_, low, high] = seen.interval(0.05);
+                assert!((high - low - 0.03 - 2.0 * 0.0196).abs() < 1e-4);
+                assert!(low < sign * centre && sign * centre < high);
+            }
+        }
+    }
+
+    #[test]
     fn pairs_that_tell_nothing_reach_everywhere() {
         for error in [0.0, f64::NAN, f64::INFINITY] {
             let nothing = Distribution {
                 centre: 0.5,
+                common: 0.0,
                 parts: vec![Scaled {
                     weight: 1.0,
                     error,

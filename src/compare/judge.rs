@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::compare::beliefs::Beliefs;
 use crate::compare::case::Case;
 use crate::compare::class::Class;
-use crate::compare::doubt::doubt;
 use crate::compare::estimate::Estimate;
-use crate::compare::learn::Learnt;
+use crate::compare::learn::{ENOUGH_BENCHMARKS, Learnt};
 use crate::compare::multiple::{
     FIRST_ANALYSIS, analyses, discoveries, error_of_chosen, next_analysis,
 };
@@ -24,24 +22,18 @@ pub(crate) const SAME_ERROR: f64 = 0.025;
 /// Changes smaller than this are not worth a verdict, unless asked for.
 pub(crate) const THRESHOLD: f64 = 0.01;
 
-/// Why a launch-bound benchmark is not called from one pair of runs.
-pub(crate) const LAUNCH_BOUND: &str = "launch-bound, and one pair of runs: on a shared host its time \
-     drifts by 5 to 15 % between two runs of the same code; `crossover ab` measures both in turns";
-
-/// Why one benchmark is not called from one pair of runs.
-pub(crate) const ALONE: &str = "one benchmark of its class over one pair of runs: nothing tells what \
-     two runs of the same code differ by; compare several runs, or use `crossover ab`";
+/// Why benchmarks of a small class are not called from one pair of runs.
+pub(crate) const TOO_FEW: &str = "fewer than four benchmarks of its class over one pair of runs: nothing \
+     tells what two runs of the same code differ by; compare several runs, or use `crossover ab`";
 
 /// What is asked of the benchmarks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Question<'a> {
+pub(super) struct Question {
     /// Smallest change worth a verdict, as a fraction.
     pub(super) threshold: f64,
     /// Number of the first rounds that only choose what is tested for a change in the later ones; 0
     /// where all rounds count.
     pub(super) screened: usize,
-    /// What two runs of the same code, one after the other, differ by on this machine.
-    pub(super) known: &'a BTreeMap<String, Beliefs>,
 }
 
 /// What is said of one benchmark.
@@ -85,7 +77,7 @@ pub(crate) struct Drift {
 pub(super) fn judge(
     cases: &[Case],
     tested: &[bool],
-    question: &Question<'_>,
+    question: &Question,
 ) -> (Vec<Option<Judged>>, Vec<Drift>) {
     let edge = question.threshold.ln_1p();
     let mut classes: BTreeMap<&Class, Vec<usize>> = BTreeMap::new();
@@ -96,16 +88,9 @@ pub(super) fn judge(
     let mut drifts = Vec::new();
     for (class, members) in &classes {
         let of_class: Vec<&Case> = members.iter().map(|i| &cases[*i]).collect();
-        let known = question.known.get(&class.name());
-        let learnt = Learnt::of(class, &of_class, known);
+        let learnt = Learnt::of(&of_class);
         let one_pair = of_class.iter().all(|case| case.pairs.len() < 2);
-        let reason = if one_pair && class.is_launch_bound() && known.is_none() {
-            Some(LAUNCH_BOUND)
-        } else if one_pair && of_class.len() == 1 {
-            Some(ALONE)
-        } else {
-            None
-        };
+        let reason = (one_pair && of_class.len() < ENOUGH_BENCHMARKS).then_some(TOO_FEW);
         for (member, i) in members.iter().enumerate().filter(|(_, i)| tested[**i]) {
             let of =
                 |wanted: &dyn Fn(usize) -> bool| Estimate::of(&cases[*i], &learnt, member, wanted);
@@ -125,9 +110,7 @@ pub(super) fn judge(
                 .max()
                 .unwrap_or(0),
             deviation: learnt.deviation(),
-            doubt: one_pair
-                .then(|| doubt(&of_class, learnt.deviation(), edge))
-                .flatten(),
+            doubt: doubt(&of_class, &learnt, edge),
         });
     }
 
@@ -175,6 +158,21 @@ pub(super) fn judge(
         })
         .collect();
     (judged, drifts)
+}
+
+/// One pair of runs cannot tell a change in code that most benchmarks share from a machine that ran
+/// at another speed. Where they moved together by more than the threshold, that is said.
+fn doubt(cases: &[&Case], learnt: &Learnt, edge: f64) -> Option<String> {
+    let together = learnt.centre.abs() > edge.max(learnt.deviation());
+    together.then(|| {
+        format!(
+            "the median of {} benchmarks changed by {:+.1} %: one pair of runs cannot tell a change \
+             in shared code from a machine that ran at another speed, so only what stands out from \
+             the others is called; run `crossover ab`",
+            cases.len(),
+            100.0 * learnt.centre.exp_m1(),
+        )
+    })
 }
 
 /// A tested case.
@@ -270,11 +268,11 @@ fn more_pairs(all: &Estimate, change: Option<&Change>, edge: f64) -> f64 {
 impl Judged {
     /// Ratio and the ends of its interval.
     pub(super) fn ratio(&self) -> [f64; 3] {
-        let (centre, reach) = match self.verdict {
+        let interval = match self.verdict {
             Verdict::Slower | Verdict::Faster => self.estimate.interval_of_change(self.error),
             _ => self.estimate.interval(self.error),
         };
-        [centre, centre - reach, centre + reach].map(f64::exp)
+        interval.map(f64::exp)
     }
 
     /// The change that is found with 95 % probability, as a fraction; infinite where none is.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use statrs::function::beta::beta_reg;
 
-use crate::model::median::median_of_sorted;
+use crate::statistics::median::median_of_sorted;
 
 /// Fewest samples from which the spread of a median can be told.
 pub(crate) const FEWEST_SAMPLES: usize = 5;

@@ -2,12 +2,9 @@
 //! `judge` on medians from `median`, by what `learn` finds of how processes of the same code
 //! differ, and shown by `show` and `page`. `docs/comparing.md` says what was chosen and why.
 
-pub(crate) mod beliefs;
 pub(crate) mod case;
 pub(crate) mod class;
 pub(crate) mod comparison;
-pub(crate) mod doubt;
-pub(crate) mod drift;
 pub(crate) mod environment;
 pub(crate) mod estimate;
 pub(crate) mod judge;

@@ -7,8 +7,8 @@ use crate::compare::class::Class;
 use crate::compare::judge::Judged;
 use crate::compare::median::{FEWEST_SAMPLES, Median};
 use crate::compare::verdict::Verdict;
-use crate::model::median::median;
 use crate::results::baseline::{Baseline, Sampled};
+use crate::statistics::median::median;
 use crate::timing::Clock;
 
 /// Ratio and interval of one benchmark.

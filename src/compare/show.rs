@@ -11,8 +11,8 @@ use crate::compare::comparison::{Comparison, FailOn};
 use crate::compare::judge::{CHANGE_ERROR, Drift, SAME_ERROR};
 use crate::compare::rows::{Judgement, Row};
 use crate::compare::verdict::Verdict;
-use crate::model::median::median;
 use crate::presentation::units::{change, counted, percent_fine, time_fine};
+use crate::statistics::median::median;
 
 /// Version of the JSON.
 pub(crate) const SCHEMA: u32 = 1;

@@ -10,7 +10,6 @@ pub(crate) mod clock;
 pub(crate) mod cost;
 pub(crate) mod environment;
 pub(crate) mod id;
-pub(crate) mod median;
 pub(crate) mod record;
 pub(crate) mod role;
 pub(crate) mod telemetry;

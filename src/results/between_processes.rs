@@ -12,11 +12,8 @@ use crate::model::id::Device;
 use crate::model::record::Confirmation;
 use crate::model::role::{Data, Does};
 use crate::results::curves::Benchmark;
+use crate::statistics::spread::{SHORT_NS, Spread};
 use crate::timing::Clock;
-
-/// Below this time of an iteration, ns, fixed costs are a large share: a launch behind a gate costs
-/// up to 150 ns more in one process than in the next on an H200.
-const SHORT_NS: f64 = 20_000.0;
 
 /// Degrees of freedom that the assumption on a class counts for: five processes may all have met a
 /// quiet host, and the next one another.
@@ -99,16 +96,15 @@ impl BetweenProcesses {
                 }
             }
         }
-        let mut pooled: BTreeMap<Class, (f64, usize)> = BTreeMap::new();
+        let mut pooled: BTreeMap<Class, Spread> = BTreeMap::new();
         for (class, logs) in medians.into_values() {
-            let mean = logs.values().sum::<f64>() / logs.len() as f64;
-            let (squares, freedom) = pooled.entry(class).or_default();
-            *squares += logs.values().map(|ln| (ln - mean).powi(2)).sum::<f64>();
-            *freedom += logs.len().saturating_sub(1);
+            let logs: Vec<f64> = logs.into_values().collect();
+            let of_class = pooled.entry(class).or_default();
+            *of_class = of_class.and(Spread::of(&logs));
         }
-        let known = pooled.into_iter().map(|(class, (squares, freedom))| {
-            let assumed = ASSUMED_FREEDOM * class.assumed().powi(2);
-            let variance = (squares + assumed) / (freedom as f64 + ASSUMED_FREEDOM);
+        let known = pooled.into_iter().map(|(class, spread)| {
+            let assumed = Spread::known(class.assumed().powi(2), ASSUMED_FREEDOM);
+            let variance = spread.and(assumed).variance().unwrap_or_default();
             (class, variance.sqrt())
         });
         Self(known.collect())
@@ -166,11 +162,17 @@ mod tests {
         // 30 % from process to process, where 3 % are assumed.
         let spread = BetweenProcesses::of(&[gated([5e3, 7e3, 5e3, 7e3, 9e3])]);
         let short = Class::of(Device::Gpu, Data::Queued, Some(Clock::EventsGated), 5e3);
-        let seen = spread.0[&short];
-        assert!((0.1..0.26).contains(&seen), "{seen}");
+        // Three sizes with logarithms around their mean, six degrees of freedom; 24 are assumed.
+        let squares: f64 = [5e3_f64, 7e3, 9e3]
+            .map(|ns| (ns / 315e9_f64.cbrt()).ln().powi(2))
+            .iter()
+            .sum();
+        let wanted = ((3.0 * squares + 24.0 * 0.03_f64.powi(2)) / 30.0).sqrt();
+        assert!((spread.0[&short] / wanted - 1.0).abs() < 1e-6);
         // As quiet as it was, the next process may meet another host.
         let quiet = spread.0[&Class::Cpu { short: false }];
-        assert!((0.08..0.13).contains(&quiet), "{quiet}");
+        let wanted = 0.13 * (24.0_f64 / 30.0).sqrt();
+        assert!((quiet / wanted - 1.0).abs() < 1e-3, "{quiet}");
         let pinned = Class::of(Device::Gpu, Data::Pinned, Some(Clock::Wall), 5e3);
         assert!(!spread.0.contains_key(&pinned));
     }

@@ -1,9 +1,9 @@
 //! Whether the samples of a benchmark are those of one time. If they lie in two modes, their median
 //! is a time that the benchmark rarely takes.
 
-use crate::model::median::{median, median_of_sorted};
 use crate::presentation::units;
 use crate::results::stored::Estimates;
+use crate::statistics::median::{median, median_of_sorted};
 
 /// Fewer samples are not judged: the spread within a mode would be a guess.
 const FEWEST_SAMPLES: usize = 10;

@@ -7,17 +7,16 @@
 //! of 95 %.
 //!
 //! Two answers, each the median of n processes, differ by the spread between processes and by how
-//! the machine changes between two runs, which no single run can tell and is assumed. A handful of
-//! processes says little about their own spread, so it is moderated by that of the other questions
-//! about data in the same place (as Smyth does for genes, Statistical Applications in Genetics and
-//! Molecular Biology 3 (2004) article 3): code whose time has two modes keeps its wide interval,
-//! and does not widen those of the others.
+//! the machine changes between two runs, which no single run can tell and is assumed. The spread of
+//! the processes is moderated ([`Spread`]) by that of the other questions about data in the same
+//! place.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::analysis::crossover::one_process::{Seen, crossing, gap};
-use crate::model::median::median;
 use crate::model::record::{Confirmation, Duel};
+use crate::statistics::median::median;
+use crate::statistics::spread::{CLASS_FREEDOM, Spread, freedom_of_sum};
 
 /// Probability that another run's answer lies in the interval.
 const COVERAGE: f64 = 0.95;
@@ -33,9 +32,6 @@ const ASSUMED_OF_A_RUN: f64 = 0.05;
 /// as other work on the host, also comes and goes for longer than a run takes, and meets the
 /// calibrations whose choices all processes of a run share.
 const RUN_OVER_PROCESSES: f64 = 0.5;
-
-/// Degrees of freedom that the spread of the other questions counts for.
-const FREEDOM_OF_OTHERS: f64 = 4.0;
 
 /// Fewer processes are no confirmation.
 pub(crate) const FEWEST_PROCESSES: usize = 3;
@@ -251,30 +247,6 @@ fn middle(roots: &[f64]) -> Option<f64> {
     }
 }
 
-/// What one question tells of the spread: all as logarithms of a ratio of times.
-#[derive(Default)]
-struct Spread {
-    /// Sum of the squared distances of processes from their mean.
-    squares: f64,
-    /// How many of them are free.
-    freedom: usize,
-}
-
-impl Spread {
-    fn of(values: &[f64]) -> Self {
-        let n = values.len();
-        let mean = values.iter().sum::<f64>() / n as f64;
-        Self {
-            squares: values.iter().map(|v| (v - mean).powi(2)).sum(),
-            freedom: n.saturating_sub(1),
-        }
-    }
-
-    fn variance(self) -> Option<f64> {
-        (self.freedom > 0).then(|| self.squares / self.freedom as f64)
-    }
-}
-
 impl Said<'_> {
     /// The crossings that were seen.
     fn finite(&self) -> impl Iterator<Item = f64> {
@@ -294,26 +266,18 @@ impl Said<'_> {
 /// How far from an answer, the median of `processes`, another run's may lie, as a logarithm of a
 /// ratio of times. `own` is the spread of the processes, `others` that of similar questions.
 fn reach(own: Spread, others: impl Iterator<Item = Spread>, processes: usize) -> f64 {
-    let others = median(others.filter_map(Spread::variance));
-    let own_freedom = own.freedom as f64;
-    let (squares, freedom) = match others {
-        Some(variance) => (
-            own.squares + FREEDOM_OF_OTHERS * variance,
-            own_freedom + FREEDOM_OF_OTHERS,
-        ),
-        None => (own.squares, own_freedom.max(1.0)),
+    let spread = match median(others.filter_map(Spread::variance)) {
+        Some(variance) => own.and(Spread::known(variance, CLASS_FREEDOM)),
+        None => own,
     };
+    let freedom = spread.freedom.max(1.0);
     // Each variance of both runs.
-    let variance = squares / freedom;
+    let variance = spread.squares / freedom;
     let of_processes = 2.0 * MEDIAN_OVER_MEAN * variance / processes.max(1) as f64;
     let of_a_run = (RUN_OVER_PROCESSES.powi(2) * variance).max(ASSUMED_OF_A_RUN.powi(2));
-    let sum = of_processes + 2.0 * of_a_run;
-    // The freedom of a sum of variances, of which one is known from few values: Satterthwaite,
-    // Biometrics Bulletin 2 (1946) 110.
-    let freedom = match freedom * (sum / of_processes).powi(2) {
-        freedom if freedom.is_finite() => freedom.clamp(2.0, 200.0),
-        _ => 200.0,
-    };
+    let parts = [(of_processes, freedom), (2.0 * of_a_run, f64::INFINITY)];
+    let sum: f64 = parts.iter().map(|(variance, _)| variance).sum();
+    let freedom = freedom_of_sum(&parts).clamp(2.0, 200.0);
     let student = StudentsT::new(0.0, 1.0, freedom).expect("the freedom is above zero");
     student.inverse_cdf(f64::midpoint(1.0, COVERAGE)) * sum.sqrt()
 }
@@ -462,6 +426,28 @@ mod tests {
         };
         assert!((size - 110.0).abs() < 1e-6 && or_never && !or_always);
         assert_eq!(some.agree, 2);
+    }
+
+    /// Worked by hand: two variances of two medians, and two of how runs differ.
+    #[test]
+    fn the_interval_is_that_of_two_runs() {
+        let noisy = reach(
+            Spread::known(0.02, 4.0),
+            [Spread::known(0.02, 4.0)].into_iter(),
+            5,
+        );
+        let sum: f64 = 2.0 * 1.45 * 0.02 / 5.0 + 2.0 * 0.25 * 0.02;
+        // Student's t with 27.7 degrees of freedom.
+        assert!(
+            (noisy / (2.0493 * sum.sqrt()) - 1.0).abs() < 1e-3,
+            "{noisy}"
+        );
+        let quiet = reach(Spread::known(1e-8, 4.0), std::iter::empty(), 5);
+        // With 200.
+        assert!(
+            (quiet / (1.9719 * 0.005_f64.sqrt()) - 1.0).abs() < 1e-3,
+            "{quiet}"
+        );
     }
 
     #[test]

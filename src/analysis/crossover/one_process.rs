@@ -3,8 +3,8 @@
 //! Its crossing is the root of a straight line through the logarithms of its ratios at the sizes
 //! around it, between the sizes where their signs say that it lies.
 
-use crate::model::median::median_of_sorted;
 use crate::model::record::Duel;
+use crate::statistics::median::median_of_sorted;
 
 /// Sizes that a process measures on either side of a crossing.
 const ON_EITHER_SIDE: usize = 2;

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// Only this bench target of the package (revisions only; may be repeated)
     #[arg(long = "bench", value_name = "NAME")]
     pub(super) benches: Vec<String>,
-    /// Folder for the results of all runs, and for what they tell about this machine
+    /// Folder for the results of all runs
     #[arg(long, value_name = "FOLDER", default_value = "target-reports/ab")]
     pub(super) results: PathBuf,
     #[command(flatten)]

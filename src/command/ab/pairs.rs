@@ -11,15 +11,11 @@ use crate::command::ab::arguments::Args;
 use crate::command::ab::subject::Prepared;
 use crate::command::ab::turns;
 use crate::compare::comparison::{Comparison, Options, compare};
-use crate::compare::drift::KnownDrift;
 use crate::presentation::units;
 use crate::results::baseline::Baseline;
 use crate::results::layout::NEW;
 use crate::results::source::Source;
 use crate::suite::turns::Instructions;
-
-/// What is known of machines, in the folder of all results.
-const DRIFT: &str = "drift.json";
 
 /// The pairs of processes that have run.
 pub(super) struct Pairs<'a> {
@@ -175,7 +171,7 @@ impl<'a> Pairs<'a> {
         compare(&self.sides[0], &self.sides[1], options)
     }
 
-    /// Keeps what was learnt, shows the comparison, and says how the command ends.
+    /// Shows the comparison, and says how the command ends.
     pub(super) fn close(&self, mut comparison: Comparison) -> anyhow::Result<ExitCode> {
         comparison.failures.clone_from(&self.failed);
         comparison.warnings.extend(self.different_choices());
@@ -191,9 +187,6 @@ impl<'a> Pairs<'a> {
                 labels.join(" and ")
             ));
         }
-        if let Err(error) = self.keep_drift(&self.args.results.join(DRIFT)) {
-            eprintln!("note: what was learnt of this machine is not kept: {error:#}");
-        }
         self.args.verdict.keep(&comparison, self.results)?;
         let mut code = self.args.verdict.show(&comparison)?;
         // No change is worth a verdict where a side computes wrongly.
@@ -206,14 +199,6 @@ impl<'a> Pairs<'a> {
             self.results.display()
         );
         Ok(code)
-    }
-
-    fn keep_drift(&self, path: &Path) -> anyhow::Result<()> {
-        let mut known = KnownDrift::read(path)?;
-        if known.learn([&self.sides[0], &self.sides[1]]) {
-            known.write(path)?;
-        }
-        Ok(())
     }
 
     /// What calibrations chose differently on the two sides.

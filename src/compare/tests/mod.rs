@@ -4,17 +4,16 @@
 mod redrawn;
 mod simulated;
 
-use std::collections::BTreeMap;
-
 use crate::compare::case::{Case, Pair};
 use crate::compare::class::Class;
-use crate::compare::judge::{ALONE, Judged, LAUNCH_BOUND, Question, THRESHOLD, judge};
+use crate::compare::judge::{Judged, Question, THRESHOLD, TOO_FEW, judge};
 use crate::compare::median::Median;
 use crate::compare::tests::simulated::{
     BENCHMARKS, EVENTS, GATED, Machine, Noise, Random, SHARED, Simulated, Tally, WALL, compare,
     tally, tally_of,
 };
 use crate::compare::verdict::Verdict;
+use crate::model::id::Device;
 use crate::timing::Clock;
 
 /// Every twentieth benchmark truly changes.
@@ -29,7 +28,7 @@ fn machines() -> Vec<(&'static str, Machine)> {
         ..m
     };
     let outliers = Machine {
-        noise: Noise::Outliers,
+        noise: Noise::Outliers(0.1),
         ..WALL
     };
     let following = Machine {
@@ -149,7 +148,8 @@ fn samples_of_one_process_alone_would_give_false_verdicts() {
             (0..BENCHMARKS).any(|_| {
                 let [base, new] = [0, 1].map(|_| {
                     let process = (WALL.drift * random.normal()).exp();
-                    Median::of(&random.samples(1e5 * process, &WALL)).expect("enough samples")
+                    Median::of(&random.samples(1e5 * process, &WALL, WALL.spread.0))
+                        .expect("enough samples")
                 });
                 let change = (new.ns / base.ns).ln();
                 // 6: Student's t at 2.5e-5 with 11 degrees of freedom.
@@ -160,32 +160,85 @@ fn samples_of_one_process_alone_would_give_false_verdicts() {
     assert!(wrong >= 15, "only {wrong} of 20");
 }
 
-/// Sixty benchmarks over one pair of baselines, every fifth of them changed.
-fn one_pair_of_sixty(m: &Machine, effect: f64, families: usize) -> Tally {
-    let of = |i: usize| if i.is_multiple_of(5) { effect } else { 1.0 };
+/// Sixty benchmarks over one pair of baselines, one of `every` so many changed.
+fn one_pair_of_sixty(m: &Machine, effect: f64, every: usize, families: usize) -> Tally {
+    let of = |i: usize| if i.is_multiple_of(every) { effect } else { 1.0 };
     let truths: Vec<f64> = (0..60).map(of).collect();
     tally_of(m, families, &truths)
 }
 
-#[test]
-fn one_pair_of_baselines_finds_what_stands_out() {
+/// Of each kind of results: the machine, the size of the change, and how many benchmarks hold one
+/// that changed.
+fn pairs_of_baselines() -> [(&'static str, Machine, f64, usize); 5] {
     let of = |spread, drift| Machine {
-        spread,
+        spread: (spread, 0.0),
         drift,
         noise: Noise::Normal,
         unlike: 0.0,
         common: 0.0,
         ..WALL
     };
-    for (machine, effect) in [(of(0.02, 0.006), 1.10), (of(0.003, 0.003), 1.03)] {
-        let found = one_pair_of_sixty(&machine, effect, 20);
-        println!("{effect}: {found:?}");
-        assert!(
-            found.power() >= 0.9 && found.false_rate() <= 0.02,
-            "{found:?}"
+    let plain = Machine {
+        clock: None,
+        spread: (0.001, 0.004),
+        noise: Noise::Outliers(0.04),
+        ..of(0.0, 0.003)
+    };
+    let gpu = Machine {
+        device: Device::Gpu,
+        ..plain
+    };
+    [
+        ("2 %, 0.6 %, 12 by 10 %", of(0.02, 0.006), 1.10, 5),
+        ("0.3 %, 0.3 %, 12 by 3 %", of(0.003, 0.003), 1.03, 5),
+        ("no sidecars, 12 by 3 %", plain, 1.03, 5),
+        ("no sidecars, GPU, 12 by -3 %", gpu, 1.0 / 1.03, 5),
+        ("no sidecars, 20 by 3 %", plain, 1.03, 3),
+    ]
+}
+
+fn one_pair_finds_what_stands_out(families: usize) {
+    for (name, machine, effect, every) in pairs_of_baselines() {
+        let found = one_pair_of_sixty(&machine, effect, every, families);
+        let nothing = one_pair_of_sixty(&machine, 1.0, 1, families);
+        println!(
+            "{name} | {:.1} % | {} and {} of {families} with a false verdict",
+            100.0 * found.power(),
+            found.false_families,
+            nothing.false_families,
         );
-        let nothing = one_pair_of_sixty(&machine, 1.0, 40);
-        assert!(nothing.false_families <= 1, "{nothing:?}");
+        assert!(found.power() >= 11.0 / 12.0 - 0.02, "{name}: {found:?}");
+        let allowed = 1 + families / 100;
+        assert!(found.false_families <= allowed, "{name}: {found:?}");
+        assert!(nothing.false_families <= allowed, "{name}: {nothing:?}");
+    }
+}
+
+#[test]
+fn one_pair_of_baselines_finds_what_stands_out() {
+    one_pair_finds_what_stands_out(40);
+}
+
+#[test]
+#[ignore = "takes minutes: the same with 500 comparisons per kind"]
+fn one_pair_of_baselines_finds_what_stands_out_at_length() {
+    one_pair_finds_what_stands_out(500);
+}
+
+/// What a user sees who runs a few benchmarks: the false verdicts of small classes, in one pair of
+/// runs, two, and in turns.
+#[test]
+fn a_few_benchmarks_cause_no_false_verdicts() {
+    for (pairs, screened) in [(1, 0), (2, 0), (14, 2)] {
+        for count in [1, 2, 4, 6, 10] {
+            let m = Machine {
+                pairs,
+                screened,
+                ..WALL
+            };
+            let nothing = tally_of(&m, 200, &vec![1.0; count]);
+            assert!(nothing.false_families <= 5, "{count}: {nothing:?}");
+        }
     }
 }
 
@@ -270,7 +323,7 @@ fn a_process_that_was_far_off_does_not_turn_a_change_around() {
 #[test]
 fn a_change_in_most_benchmarks_is_named_when_one_pair_cannot_tell() {
     let (_, drifts) = compare(&GATED, 1, |i| if i % 5 == 0 { 1.0 } else { 1.03 });
-    let doubt = drifts[0].doubt.as_deref().expect("the drift hides it");
+    let doubt = drifts[0].doubt.as_deref().expect("most moved");
     assert!(doubt.contains("crossover ab"), "{doubt}");
     // Two pairs can tell.
     let m = Machine { pairs: 2, ..GATED };
@@ -278,9 +331,13 @@ fn a_change_in_most_benchmarks_is_named_when_one_pair_cannot_tell() {
     assert!(t.power() >= 0.95, "{t:?}");
     let (_, drifts) = compare(&m, 1, |_| 1.03);
     assert_eq!(drifts[0].doubt, None);
-    // And an unchanged machine raises no doubt.
+    // And a machine at the same speed raises no doubt.
+    let wall = Machine {
+        common: 0.0,
+        ..WALL
+    };
     for seed in 0..10 {
-        for machine in [GATED, WALL, EVENTS] {
+        for machine in [GATED, wall, EVENTS] {
             let (_, drifts) = compare(&machine, seed, |_| 1.0);
             assert_eq!(drifts[0].doubt, None, "{machine:?}");
         }
@@ -291,13 +348,12 @@ fn judged(cases: &[Case], tested: &[bool]) -> Vec<Option<Judged>> {
     let question = Question {
         threshold: THRESHOLD,
         screened: 0,
-        known: &BTreeMap::new(),
     };
     judge(cases, tested, &question).0
 }
 
 #[test]
-fn one_benchmark_alone_is_held_against_what_is_assumed_and_its_own_pairs() {
+fn one_benchmark_alone_is_held_against_its_own_pairs() {
     let alone = |m: &Machine, seed: u64| {
         let mut simulated = Simulated::new(m, seed, vec![1.0]);
         for round in 0..m.pairs {
@@ -311,7 +367,7 @@ fn one_benchmark_alone_is_held_against_what_is_assumed_and_its_own_pairs() {
         let wrong = wrong(Machine { pairs, ..WALL });
         assert!(wrong <= 6, "{pairs} pairs: {wrong} of 300");
     }
-    // Pairs that disagree show a machine that drifts four times as much as assumed.
+    // Nothing is assumed of how much a machine drifts.
     let restless = Machine {
         drift: 0.04,
         pairs: 4,
@@ -319,32 +375,53 @@ fn one_benchmark_alone_is_held_against_what_is_assumed_and_its_own_pairs() {
     };
     let wrong = wrong(restless);
     assert!(wrong <= 9, "{wrong} of 300");
-    // From one pair it is never called.
-    let mut simulated = Simulated::new(&GATED, 1, vec![3.0]);
-    simulated.run(0, |_| true);
-    let judged = simulated.judge().0.remove(0);
-    assert_eq!(
-        (judged.verdict, judged.reason),
-        (Verdict::Unsure, Some(ALONE))
-    );
 }
 
 #[test]
-fn launch_bound_benchmarks_are_not_called_from_one_pair() {
-    let m = Machine {
-        clock: Clock::Submit,
-        ..GATED
+fn fewer_than_four_benchmarks_are_not_called_from_one_pair() {
+    let of = |count: usize| {
+        let mut truths = vec![1.0; count];
+        truths[0] = 3.0;
+        let mut simulated = Simulated::new(&GATED, 1, truths);
+        simulated.run(0, |_| true);
+        simulated.judge().0
     };
-    let of = |pairs| {
-        let (judged, _) = compare(
-            &Machine { pairs, ..m },
-            1,
-            |i| if i == 0 { 1.5 } else { 1.0 },
-        );
-        (judged[0].verdict, judged[0].reason)
-    };
-    assert_eq!(of(1), (Verdict::Unsure, Some(LAUNCH_BOUND)));
-    assert_eq!(of(3), (Verdict::Slower, None));
+    for count in 1..4 {
+        for judged in of(count) {
+            assert_eq!(
+                (judged.verdict, judged.reason),
+                (Verdict::Unsure, Some(TOO_FEW))
+            );
+            let [ratio, low, high] = judged.ratio();
+            assert!(ratio > 0.9 && low == 0.0 && high == f64::INFINITY);
+        }
+    }
+    assert_eq!(of(4)[0].verdict, Verdict::Slower);
+}
+
+/// All benchmarks of one pair of runs moved alike, and some by more: the machine may have done that,
+/// or a change in code that they share.
+#[test]
+fn what_a_class_does_alike_in_one_pair_is_nobodys_change() {
+    let (judged, _) = compare(&GATED, 1, |i| match i {
+        0 => 1.08,
+        1 => 0.95,
+        2 => 1.0,
+        _ => 1.03,
+    });
+    // Beyond what all did, beyond nothing, and in between.
+    assert_eq!(judged[0].verdict, Verdict::Slower);
+    assert_eq!(judged[1].verdict, Verdict::Faster);
+    assert_eq!(judged[2].verdict, Verdict::Unsure);
+    let [ratio, low, high] = judged[0].ratio();
+    assert!(
+        (ratio - 1.08).abs() < 0.002 && low < 1.05 && high < 1.085,
+        "{low} {high}"
+    );
+    assert!(judged[3..].iter().all(|j| j.verdict == Verdict::Unsure));
+    // By less than the threshold beyond what all did.
+    let (judged, _) = compare(&GATED, 1, |i| if i == 0 { 1.035 } else { 1.03 });
+    assert_eq!(judged[0].verdict, Verdict::Unsure);
 }
 
 #[test]

@@ -85,7 +85,6 @@ fn redrawn_from_real_processes_of_one_code() {
             let question = Question {
                 threshold: THRESHOLD,
                 screened,
-                known: &BTreeMap::new(),
             };
             let (judged, _) = judge(&drawn, &vec![true; drawn.len()], &question);
             let mut any = false;

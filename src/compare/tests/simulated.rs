@@ -1,7 +1,5 @@
 //! Simulated comparisons: machines of several kinds, and how often their verdicts are true.
 
-use std::collections::BTreeMap;
-
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rayon::prelude::*;
@@ -24,8 +22,8 @@ pub(super) enum Noise {
     Normal,
     /// Student's t with 3 degrees of freedom: heavy tails on both sides.
     Heavy,
-    /// Normal, and one sample in ten slower by up to five times.
-    Outliers,
+    /// Normal, and this share of the samples slower by up to five times.
+    Outliers(f64),
     /// Each sample is correlated with the one before it, by 0.7.
     Following,
 }
@@ -33,11 +31,13 @@ pub(super) enum Noise {
 /// How a simulated machine behaves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machine {
-    pub(super) clock: Clock,
+    /// `None` for results without a sidecar.
+    pub(super) clock: Option<Clock>,
     pub(super) device: Device,
     pub(super) samples: usize,
-    /// Standard deviation of the samples of one process.
-    pub(super) spread: f64,
+    /// Standard deviation of the samples of one process: of the first benchmark, and how much more
+    /// of the last.
+    pub(super) spread: (f64, f64),
     pub(super) noise: Noise,
     /// Standard deviation between processes, each benchmark on its own.
     pub(super) drift: f64,
@@ -54,10 +54,10 @@ pub(super) struct Machine {
 }
 
 pub(super) const GATED: Machine = Machine {
-    clock: Clock::EventsGated,
+    clock: Some(Clock::EventsGated),
     device: Device::Gpu,
     samples: 30,
-    spread: 0.0005,
+    spread: (0.0005, 0.0),
     noise: Noise::Normal,
     drift: 0.0005,
     unlike: 0.0,
@@ -68,19 +68,19 @@ pub(super) const GATED: Machine = Machine {
 };
 
 pub(super) const EVENTS: Machine = Machine {
-    clock: Clock::Events,
+    clock: Some(Clock::Events),
     samples: 100,
-    spread: 0.02,
+    spread: (0.02, 0.0),
     noise: Noise::Normal,
     drift: 0.001,
     ..GATED
 };
 
 pub(super) const WALL: Machine = Machine {
-    clock: Clock::Wall,
+    clock: Some(Clock::Wall),
     device: Device::Cpu,
     samples: 30,
-    spread: 0.02,
+    spread: (0.02, 0.0),
     noise: Noise::Heavy,
     drift: 0.01,
     unlike: 0.3,
@@ -118,7 +118,7 @@ impl Random {
         busy + drift * self.normal()
     }
 
-    pub(super) fn samples(&mut self, centre: f64, m: &Machine) -> Vec<f64> {
+    pub(super) fn samples(&mut self, centre: f64, m: &Machine, spread: f64) -> Vec<f64> {
         let mut last = self.normal();
         (0..m.samples)
             .map(|_| {
@@ -129,14 +129,16 @@ impl Random {
                         let chi: f64 = (0..3).map(|_| self.normal().powi(2)).sum();
                         z / (chi / 3.0).sqrt()
                     }
-                    Noise::Outliers if self.uniform() < 0.1 => z + 4.0 * self.uniform() / m.spread,
-                    Noise::Outliers => z,
+                    Noise::Outliers(share) if self.uniform() < share => {
+                        z + 4.0 * self.uniform() / spread
+                    }
+                    Noise::Outliers(_) => z,
                     Noise::Following => {
                         last = 0.7 * last + (1.0_f64 - 0.49).sqrt() * z;
                         last
                     }
                 };
-                centre * (m.spread * deviation).max(-0.9).mul_add(1.0, 1.0)
+                centre * (spread * deviation).max(-0.9).mul_add(1.0, 1.0)
             })
             .collect()
     }
@@ -160,7 +162,7 @@ impl<'m> Simulated<'m> {
             .map(|_| machine.drift * (machine.unlike * random.normal()).exp())
             .collect();
         let class = Class {
-            clock: Some(machine.clock),
+            clock: machine.clock,
             device: Some(machine.device),
             short: false,
         };
@@ -182,10 +184,13 @@ impl<'m> Simulated<'m> {
         let m = self.machine;
         let common = [0, 1].map(|_| m.common * self.random.normal());
         for i in (0..self.cases.len()).filter(|i| wanted(*i)) {
+            // In an order of its own: the changed ones are every so many.
+            let place = (i * 7 % self.cases.len()) as f64 / self.cases.len() as f64;
+            let spread = m.spread.0 + place * m.spread.1;
             let [base, new] = [0, 1].map(|side| {
                 let ratio = if side == 1 { self.truths[i] } else { 1.0 };
                 let process = common[side] + self.random.process(m, self.drifts[i]);
-                let samples = self.random.samples(1e5 * ratio * process.exp(), m);
+                let samples = self.random.samples(1e5 * ratio * process.exp(), m, spread);
                 Median::of(&samples).expect("enough samples")
             });
             self.cases[i].pairs.push(Pair { round, base, new });
@@ -196,7 +201,6 @@ impl<'m> Simulated<'m> {
         let question = Question {
             threshold: THRESHOLD,
             screened: self.machine.screened,
-            known: &BTreeMap::new(),
         };
         let (judged, drifts) = judge(&self.cases, &vec![true; self.cases.len()], &question);
         (judged.into_iter().flatten().collect(), drifts)

@@ -1,6 +1,6 @@
 //! One measurement on the GPU.
 
-use crate::model::median::median;
+use crate::statistics::median::median;
 use crate::timing::{Clock, CudaError, CudaTime, TimingError};
 
 /// Repetitions; the median counts.

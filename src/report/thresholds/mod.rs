@@ -24,11 +24,11 @@ use crate::analysis::crossover::search::{self, Answer, Curve};
 use crate::analysis::crossover::speedup::{Speedup, along};
 use crate::analysis::{bottleneck, cold_start};
 use crate::model::id::Device;
-use crate::model::median::median;
 use crate::report::assemble::Assembled;
 use crate::results::curves::{Group, Series};
 use crate::results::files::{self, FileError};
 use crate::results::machine::Machine;
+use crate::statistics::median::median;
 
 /// Writes the thresholds of a report; `false` where it answers nothing.
 ///

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::model::median::median;
+use crate::statistics::median::median;
 use crate::suite::confirm::Task;
 use crate::suite::group::{Group, Make};
 use crate::suite::machine::Machine;

@@ -10,8 +10,8 @@ use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtr};
 
 use crate::device::calls::{copy_to_device, record, wait};
 use crate::device::gpu::Gpu;
-use crate::model::median::median;
 use crate::model::verified::Verified;
+use crate::statistics::median::median;
 use crate::timing::CudaError;
 use crate::workload::host_memory::{Buffer, HostMemory};
 use crate::workload::loader::consumer::Consumer;

@@ -29,7 +29,7 @@ use crate::ROOT;
 const LAYERS: &[&[&str]] = &[
     &["timing"],
     &["model"],
-    &["presentation"],
+    &["presentation", "statistics"],
     &["device"],
     &["machine"],
     &["results"],

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use crate::batch::LAUNCHES_PER_GATE;
 use crate::capture::Enqueued;
 use crate::clock::Clock;
 use crate::cuda_time::CudaTime;
 use crate::device::Routine;
 use crate::error::{BoxError, TimingError, count};
 use crate::format;
-use crate::gate::LAUNCHES_PER_GATE;
 use crate::sequence;
 
 /// The durations of Triton's `do_bench`.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use cudarc::driver::DriverError;
 
+use crate::batch::LAUNCHES_PER_GATE;
 use crate::clock::Clock;
 use crate::cuda_error::CudaError;
-use crate::gate::LAUNCHES_PER_GATE;
 
 /// What a routine may fail with: any error that a thread can pass on.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

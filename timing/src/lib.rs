@@ -6,6 +6,7 @@
 #![warn(missing_debug_implementations)]
 
 mod absence;
+mod batch;
 mod capture;
 mod clock;
 mod cuda_error;
@@ -31,6 +32,7 @@ mod rotating;
 mod sequence;
 
 pub use absence::{Absence, OLDEST_CUDA, OLDEST_DEVICE};
+pub use batch::LAUNCHES_PER_GATE;
 pub use clock::{Clock, UnknownClock};
 /// The version of Criterion that the measurement implements.
 #[cfg(feature = "criterion")]
@@ -41,7 +43,7 @@ pub use cuda_time::CudaTime;
 pub use cudarc;
 pub use do_bench::DoBench;
 pub use error::{BoxError, TimingError};
-pub use gate::{GateMode, LAUNCHES_PER_GATE};
+pub use gate::GateMode;
 pub use launch::Launch;
 // What only the suite of this repository needs: no promise.
 #[doc(hidden)]

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use crate::batch::LAUNCHES_PER_GATE;
 use crate::clock::Clock;
 use crate::cuda_time::{CudaTime, finite};
 use crate::error::{BoxError, TimingError};
-use crate::gate::LAUNCHES_PER_GATE;
 use crate::sequence;
 
 /// What one iteration enqueues, in parts with names, such as the kernels of a layer. Each part is

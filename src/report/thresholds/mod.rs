@@ -4,10 +4,10 @@
 //! draws: where several processes measured, theirs. Ordinary memory has two, one for a plain copy
 //! and one for copies that several threads stage.
 
-#[cfg(test)]
-mod backtest;
 mod form;
 mod limits;
+#[cfg(test)]
+mod tests;
 pub(crate) mod words;
 
 use std::path::Path;

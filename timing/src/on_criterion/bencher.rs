@@ -5,7 +5,7 @@ use std::any::type_name_of_val;
 use criterion::Bencher;
 
 use self::sealed::Sealed;
-use super::benchmark::Benchmark;
+use super::benchmarks::Benchmark;
 use crate::clock::Clock;
 use crate::cuda_time::{CudaTime, cpu};
 use crate::error::{BoxError, TimingError};

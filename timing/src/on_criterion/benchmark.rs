@@ -1,8 +1,6 @@
 //! What is found out about a benchmark of Criterion's when its warm-up begins, and said.
 
-use std::cell::{Cell, RefCell};
-
-use super::clock_file::Ledger;
+use super::benchmarks::Benchmark;
 use crate::capture::Enqueued;
 use crate::clock::Clock;
 use crate::cuda_time::CudaTime;
@@ -10,42 +8,6 @@ use crate::device::Routine;
 use crate::error::{TimingError, count};
 use crate::parts::Parts;
 use crate::sequence;
-
-/// A benchmark, as far as its bencher tells: Criterion keeps the id to itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Benchmark {
-    pub(crate) clock: Clock,
-    pub(crate) launches: u32,
-    /// The type of its closure.
-    pub(crate) routine: &'static str,
-}
-
-/// The benchmarks that a clock has timed.
-#[derive(Debug, Default)]
-pub(crate) struct Benchmarks {
-    /// The last measurement and its iterations.
-    last: Cell<Option<(Benchmark, u64)>>,
-    said: RefCell<Vec<String>>,
-    pub(crate) ledger: Ledger,
-}
-
-impl Benchmarks {
-    /// Whether a benchmark begins with this measurement. Criterion begins each with a single
-    /// iteration; where samples are of one iteration too, the same routine goes on.
-    fn begins(&self, benchmark: Benchmark, iterations: u64) -> bool {
-        let last = self.last.replace(Some((benchmark, iterations)));
-        iterations == 1 && last.is_none_or(|last| last != (benchmark, 1))
-    }
-
-    /// Prints a line, unless it was printed before.
-    fn say(&self, line: String) {
-        let mut said = self.said.borrow_mut();
-        if !said.contains(&line) {
-            eprintln!("note: {line}");
-            said.push(line);
-        }
-    }
-}
 
 impl CudaTime {
     /// [`measure`](Self::measure) for a benchmark of Criterion's: where it begins, says on which
@@ -188,35 +150,6 @@ fn miscounted(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const GATED: Benchmark = Benchmark {
-        clock: Clock::EventsGated,
-        launches: 1,
-        routine: "a",
-    };
-
-    #[test]
-    fn a_benchmark_begins_with_a_single_iteration_and_once() {
-        let benchmarks = Benchmarks::default();
-        let begins = |benchmark, runs: &[u64]| -> Vec<bool> {
-            (runs.iter())
-                .map(|&n| benchmarks.begins(benchmark, n))
-                .collect()
-        };
-        assert_eq!(
-            begins(GATED, &[1, 2, 4, 30, 30]),
-            [true, false, false, false, false]
-        );
-        // The next size, by the same closure.
-        assert_eq!(begins(GATED, &[1, 2]), [true, false]);
-        // Samples of one iteration.
-        assert_eq!(begins(GATED, &[1, 1, 1]), [true, false, false]);
-        let other = Benchmark {
-            routine: "b",
-            ..GATED
-        };
-        assert_eq!(begins(other, &[1, 1]), [true, false]);
-    }
 
     #[test]
     fn fewer_and_more_launches_than_said_are_told_with_the_number_to_say() {

@@ -3,12 +3,13 @@
 
 mod bencher;
 mod benchmark;
+mod benchmarks;
 mod clock_file;
 mod measurement;
 mod rate;
+pub(crate) mod state;
 pub(crate) mod write;
 
-use std::cell::RefCell;
 use std::path::PathBuf;
 
 pub use bencher::CudaBencherExt;
@@ -16,18 +17,8 @@ pub use clock_file::stored_clock;
 pub use measurement::Started;
 pub use rate::Rate;
 
-use self::benchmark::Benchmarks;
-use self::rate::Formatter;
 use crate::cuda_time::CudaTime;
 use crate::error::TimingError;
-
-/// What a clock keeps for Criterion.
-#[derive(Default)]
-pub(crate) struct OnCriterion {
-    formatter: Formatter,
-    failure: RefCell<Option<TimingError>>,
-    benchmarks: Benchmarks,
-}
 
 impl CudaTime {
     /// Sets what the throughput counts that Criterion prints from here on, for this measurement

@@ -222,9 +222,9 @@ impl Comparison {
                 None => "no change is detected".to_owned(),
             };
             format!(
-                "{}: {finds}; processes differ by {} ({}, {})",
+                "{}: {finds}; {} ({}, {})",
                 drift.class,
-                percent_fine(drift.deviation),
+                differ(drift.deviation),
                 counted(drift.benchmarks, "benchmark"),
                 counted(drift.pairs, "pair"),
             )
@@ -344,6 +344,14 @@ impl Comparison {
             serde_json::to_string_pretty(&json).expect("strings, numbers and maps with text keys");
         text.push('\n');
         text
+    }
+}
+
+/// By how much two processes of the same code differ, as a standard deviation.
+fn differ(deviation: f64) -> String {
+    match deviation.is_finite() {
+        true => format!("processes differ by {}", percent_fine(deviation)),
+        false => "nothing tells by how much processes differ".to_owned(),
     }
 }
 
@@ -504,6 +512,8 @@ mod tests {
         assert_eq!(runs(&[30]), "30");
         assert_eq!(runs(&[30, 30]), "2×30");
         assert_eq!(runs(&[12, 10, 12]), "3×10…12");
+        assert_eq!(differ(0.003), "processes differ by 0.3 %");
+        assert!(differ(f64::INFINITY).starts_with("nothing tells"));
     }
 
     #[test]

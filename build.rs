@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-#[path = "src/command/ab/local_variables.rs"]
+#[path = "crates/protocol/src/local_variables.rs"]
 mod local_variables;
 
 /// What a measurement is made of.

@@ -1,0 +1,107 @@
+//! Sets of time intervals.
+
+/// Start and end, in nanoseconds of one clock.
+pub type Interval = (u64, u64);
+
+/// The same time without overlaps: disjoint, in order, none of them empty.
+pub fn union(intervals: impl IntoIterator<Item = Interval>) -> Vec<Interval> {
+    let mut all: Vec<Interval> = (intervals.into_iter())
+        .filter(|(start, end)| start < end)
+        .collect();
+    all.sort_unstable();
+    let mut merged: Vec<Interval> = Vec::new();
+    for (start, end) in all {
+        match merged.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => merged.push((start, end)),
+        }
+    }
+    merged
+}
+
+/// The time that two [unions](union) share.
+pub fn intersection(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
+    let (mut i, mut j) = (0, 0);
+    let mut shared = Vec::new();
+    while i < a.len() && j < b.len() {
+        let (start, end) = (a[i].0.max(b[j].0), a[i].1.min(b[j].1));
+        if start < end {
+            shared.push((start, end));
+        }
+        if a[i].1 < b[j].1 {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    shared
+}
+
+/// The time of one [union] that another does not cover.
+pub fn difference(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
+    let mut left = Vec::new();
+    let mut j = 0;
+    for &(mut start, end) in a {
+        while j < b.len() && b[j].1 <= start {
+            j += 1;
+        }
+        let mut k = j;
+        while k < b.len() && b[k].0 < end {
+            if start < b[k].0 {
+                left.push((start, b[k].0));
+            }
+            start = start.max(b[k].1);
+            k += 1;
+        }
+        if start < end {
+            left.push((start, end));
+        }
+    }
+    left
+}
+
+/// Total length of a [union].
+pub fn length(union: &[Interval]) -> u64 {
+    union.iter().map(|(start, end)| end - start).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn times_that_touch_are_one() {
+        assert_eq!(union([(5, 9), (0, 3), (3, 4), (7, 8)]), [(0, 4), (5, 9)]);
+        assert_eq!(union([(3, 3), (9, 2)]), []);
+    }
+
+    #[test]
+    fn what_is_shared_and_what_is_left() {
+        let (a, b) = ([(0, 10), (20, 30)], [(2, 4), (8, 22), (29, 40)]);
+        assert_eq!(intersection(&a, &b), [(2, 4), (8, 10), (20, 22), (29, 30)]);
+        assert_eq!(difference(&a, &b), [(0, 2), (4, 8), (22, 29)]);
+    }
+
+    fn intervals() -> impl Strategy<Value = Vec<Interval>> {
+        prop::collection::vec((0u64..60, 0u64..12), 0..12)
+            .prop_map(|v| v.into_iter().map(|(s, l)| (s, s + l)).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn each_moment_counts_once_and_on_the_right_side(x in intervals(), y in intervals()) {
+            let covered = |v: &[Interval], t| v.iter().any(|&(s, e)| s <= t && t < e);
+            let (a, b) = (union(x.clone()), union(y.clone()));
+            let (both, rest) = (intersection(&a, &b), difference(&a, &b));
+            for t in 0..80 {
+                prop_assert_eq!(covered(&x, t), covered(&a, t));
+                prop_assert_eq!(covered(&x, t) && covered(&y, t), covered(&both, t));
+                prop_assert_eq!(covered(&x, t) && !covered(&y, t), covered(&rest, t));
+            }
+            prop_assert!(a.windows(2).all(|w| w[0].1 < w[1].0));
+            prop_assert_eq!(length(&both) + length(&rest), length(&a));
+        }
+    }
+}

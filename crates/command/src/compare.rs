@@ -19,7 +19,7 @@ use crossover_results::store::source::Source;
 ///
 /// Exit code: 0 clean, 1 slower (see --fail-on), 2 nothing could be compared.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// The old results
     base: String,
     /// The new results

@@ -17,7 +17,7 @@ use crossover_protocol::filter::why_no_filter;
 ///
 /// Exit code: that of the run.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Regular expression that ids must match, such as 'graph_replay/gpu/.*/1024'
     filter: String,
     /// Seconds that each benchmark runs for, 1 or more

@@ -9,7 +9,7 @@ use crossover_words::text::visible;
 
 /// Make the report from stored results: answers, findings, plots and summary.json.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Folder of Criterion's results.
     #[arg(
         long,

@@ -12,7 +12,7 @@ use crossover_results::store::files::write_atomic;
 
 /// How to judge and show a comparison.
 #[derive(Debug, clap::Args)]
-pub struct VerdictArgs {
+pub(crate) struct VerdictArgs {
     /// Only benchmarks whose id matches this regular expression
     #[arg(long, value_name = "REGEX")]
     filter: Option<Regex>,

@@ -23,7 +23,7 @@ impl Pair {
 
 /// One benchmark, measured on both sides on the same clock.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Case {
+pub(crate) struct Case {
     /// What it drifts with.
     pub class: Class,
     /// At least one pair.

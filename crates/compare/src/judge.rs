@@ -11,17 +11,17 @@ use crate::verdict::Verdict;
 
 /// When nothing changed, the probability of any 'slower' or 'faster'; when something did, the
 /// expected share of false ones among them.
-pub const CHANGE_ERROR: f64 = 0.01;
+pub(crate) const CHANGE_ERROR: f64 = 0.01;
 
 /// Probability of 'same', each time that a benchmark is analysed, where it truly changed by the
 /// threshold.
-pub const SAME_ERROR: f64 = 0.025;
+pub(crate) const SAME_ERROR: f64 = 0.025;
 
 /// Changes smaller than this are not worth a verdict, unless asked for.
-pub const THRESHOLD: f64 = 0.01;
+pub(crate) const THRESHOLD: f64 = 0.01;
 
 /// Why benchmarks of a small class are not called from one pair of runs.
-pub const TOO_FEW: &str = "fewer than four benchmarks of its class over one pair of runs: nothing \
+pub(crate) const TOO_FEW: &str = "fewer than four benchmarks of its class over one pair of runs: nothing \
      tells what two runs of the same code differ by; compare several runs, or use `crossover ab`";
 
 /// What is asked of the benchmarks.

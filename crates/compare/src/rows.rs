@@ -13,7 +13,7 @@ use crossover_words::Clock;
 
 /// Ratio and interval of one benchmark.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Judgement {
+pub(crate) struct Judgement {
     /// Median time of the new side over that of the base: geometric mean over the pairs, of a
     /// verdict over those that confirmed it; from eight on without the outer quarters where that
     /// tells more.
@@ -27,7 +27,7 @@ pub struct Judgement {
     /// Pairs of runs behind the ratio.
     pub pairs: usize,
     /// Number of further pairs that would decide it, where it is open; infinite where none would.
-    pub more_pairs: f64,
+    pub(crate) more_pairs: f64,
 }
 
 impl Judgement {
@@ -54,17 +54,17 @@ pub struct Row {
     /// The clock of both sides, where it is known and one.
     pub clock: Option<Clock>,
     /// Median time before, nanoseconds, of the median run.
-    pub base_ns: Option<f64>,
+    pub(crate) base_ns: Option<f64>,
     /// Median time now, nanoseconds, of the median run.
-    pub new_ns: Option<f64>,
+    pub(crate) new_ns: Option<f64>,
     /// What it drifts with, where the two can be compared.
     pub class: Option<Class>,
     /// Ratio and interval, where the two can be compared.
-    pub judgement: Option<Judgement>,
+    pub(crate) judgement: Option<Judgement>,
     /// Samples of each run of the base.
     pub base_samples: Vec<usize>,
     /// Samples of each run of the new side.
-    pub new_samples: Vec<usize>,
+    pub(crate) new_samples: Vec<usize>,
     /// Why there is no verdict, or why a benchmark is gone.
     pub reason: Option<String>,
     /// What disturbed it: throttling, another SM clock.

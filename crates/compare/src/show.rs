@@ -209,7 +209,7 @@ impl Comparison {
     }
 
     /// A line for each class: the change that is found there, and what processes differ by.
-    pub fn class_lines(&self) -> Vec<String> {
+    pub(crate) fn class_lines(&self) -> Vec<String> {
         let line = |drift: &Drift| {
             let finds = match self.resolution(&drift.class) {
                 Some(resolution) if resolution <= LARGEST_RESOLUTION => {

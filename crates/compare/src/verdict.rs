@@ -22,7 +22,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// The word shown.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Verdict::Slower => "slower",
             Verdict::Faster => "faster",

@@ -1,10 +1,10 @@
 //! Sets of time intervals.
 
 /// Start and end, in nanoseconds of one clock.
-pub type Interval = (u64, u64);
+pub(crate) type Interval = (u64, u64);
 
 /// The same time without overlaps: disjoint, in order, none of them empty.
-pub fn union(intervals: impl IntoIterator<Item = Interval>) -> Vec<Interval> {
+pub(crate) fn union(intervals: impl IntoIterator<Item = Interval>) -> Vec<Interval> {
     let mut all: Vec<Interval> = (intervals.into_iter())
         .filter(|(start, end)| start < end)
         .collect();
@@ -20,7 +20,7 @@ pub fn union(intervals: impl IntoIterator<Item = Interval>) -> Vec<Interval> {
 }
 
 /// The time that two [unions](union) share.
-pub fn intersection(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
+pub(crate) fn intersection(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
     let (mut i, mut j) = (0, 0);
     let mut shared = Vec::new();
     while i < a.len() && j < b.len() {
@@ -38,7 +38,7 @@ pub fn intersection(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
 }
 
 /// The time of one [union] that another does not cover.
-pub fn difference(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
+pub(crate) fn difference(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
     let mut left = Vec::new();
     let mut j = 0;
     for &(mut start, end) in a {
@@ -61,7 +61,7 @@ pub fn difference(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
 }
 
 /// Total length of a [union].
-pub fn length(union: &[Interval]) -> u64 {
+pub(crate) fn length(union: &[Interval]) -> u64 {
     union.iter().map(|(start, end)| end - start).sum()
 }
 

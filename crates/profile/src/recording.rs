@@ -172,7 +172,7 @@ impl Recording {
 
     /// How many pieces of work start before the call that launched them, and by how much at most.
     /// CUPTI aligns the clocks of device and host; this is how well.
-    pub fn ahead_of_calls(&self) -> (usize, u64) {
+    pub(crate) fn ahead_of_calls(&self) -> (usize, u64) {
         let calls: HashMap<u32, u64> = (self.raw.calls.iter())
             .map(|c| (c.correlation, c.start))
             .collect();
@@ -197,7 +197,7 @@ impl Recording {
     }
 
     /// A range and those around it, innermost first.
-    pub fn and_around(&self, range: usize) -> impl Iterator<Item = usize> {
+    pub(crate) fn and_around(&self, range: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(range), |&r| self.ranges[r].within)
     }
 }

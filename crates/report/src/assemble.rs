@@ -37,12 +37,12 @@ pub struct Assembled {
 
 impl Assembled {
     /// The machine, then those beside it.
-    pub fn machines(&self) -> impl Iterator<Item = &Machine> {
+    pub(crate) fn machines(&self) -> impl Iterator<Item = &Machine> {
         std::iter::once(&self.machine).chain(self.others.iter().map(|(m, _)| m))
     }
 
     /// Groups of any machine, those that compare CPU and GPU first, then in their own order.
-    pub fn group_names(&self) -> Vec<String> {
+    pub(crate) fn group_names(&self) -> Vec<String> {
         let mut names: Vec<String> = self
             .machines()
             .flat_map(|m| m.groups.iter().map(|g| g.name.clone()))
@@ -57,12 +57,12 @@ impl Assembled {
     }
 
     /// The group of that name of each machine that has it.
-    pub fn groups(&self, name: &str) -> impl Iterator<Item = &Group> {
+    pub(crate) fn groups(&self, name: &str) -> impl Iterator<Item = &Group> {
         self.machines().filter_map(move |m| m.group(name))
     }
 
     /// The machine of an answer's GPU code, and the curve of that code.
-    pub fn gpu_of(&self, found: &Found) -> Option<(&Machine, &Series)> {
+    pub(crate) fn gpu_of(&self, found: &Found) -> Option<(&Machine, &Series)> {
         let is_its = |machine: &&Machine| match &found.gpu_machine {
             Some(name) => machine.hardware() == *name,
             None => true,
@@ -74,7 +74,7 @@ impl Assembled {
     }
 
     /// What the group of that name says of itself.
-    pub fn topic(&self, name: &str) -> Topic {
+    pub(crate) fn topic(&self, name: &str) -> Topic {
         let known = self.groups(name).next();
         known.map_or_else(|| Topic::of(name), |group| group.topic.clone())
     }

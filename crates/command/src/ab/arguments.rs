@@ -21,7 +21,7 @@ use crate::verdict::VerdictArgs;
 /// Exit code: 0 clean, 1 slower (see --fail-on) or a run failed (a wrong result, a crash), 2
 /// nothing could be compared, 130 interrupted.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// The old code: a revision (HEAD by default) or a bundle folder
     pub(super) a: Option<String>,
     /// The new code: a revision (the work tree by default) or a bundle folder

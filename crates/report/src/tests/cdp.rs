@@ -25,7 +25,7 @@ const KEYS: [(&str, u32); 5] = [
 pub type Driven<T = ()> = Result<T, Box<dyn Error>>;
 
 /// Where Chromium is installed, by the names it goes by.
-pub fn chromium() -> Option<String> {
+pub(crate) fn chromium() -> Option<String> {
     let named = std::env::var("CHROMIUM").ok();
     let usual = ["chromium", "chromium-browser", "google-chrome", "chrome"];
     named
@@ -37,7 +37,7 @@ pub fn chromium() -> Option<String> {
         })
 }
 
-pub struct Browser {
+pub(crate) struct Browser {
     child: Child,
     requests: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
@@ -149,13 +149,13 @@ impl Browser {
     }
 
     /// Loads the page once more, address and all.
-    pub fn reload(&mut self) -> Driven {
+    pub(crate) fn reload(&mut self) -> Driven {
         self.call("Page.reload", json!({}))?;
         self.loaded()
     }
 
     /// Presses a key, and lets the page draw.
-    pub fn press(&mut self, key: &str) -> Driven {
+    pub(crate) fn press(&mut self, key: &str) -> Driven {
         // By its code the browser knows what else a key does, such as scroll.
         let code = KEYS.iter().find(|(name, _)| *name == key);
         for kind in ["keyDown", "keyUp"] {
@@ -194,7 +194,7 @@ impl Browser {
     }
 
     /// The value of a script.
-    pub fn eval(&mut self, script: &str) -> Driven<Value> {
+    pub(crate) fn eval(&mut self, script: &str) -> Driven<Value> {
         let params = json!({"expression": script, "returnByValue": true, "awaitPromise": true});
         let result = self.call("Runtime.evaluate", params)?;
         match result.get("exceptionDetails") {
@@ -218,7 +218,7 @@ impl Browser {
     }
 
     /// The whole page as PNG.
-    pub fn screenshot(&mut self, path: &Path) -> Driven {
+    pub(crate) fn screenshot(&mut self, path: &Path) -> Driven {
         let params = json!({"format": "png", "captureBeyondViewport": true});
         let shot = self.call("Page.captureScreenshot", params)?;
         let data = shot["data"].as_str().ok_or("no picture came")?;

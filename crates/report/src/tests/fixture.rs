@@ -41,14 +41,14 @@ impl Suite {
 }
 
 /// A results root in the making.
-pub struct Fixture {
+pub(crate) struct Fixture {
     root: PathBuf,
     run: RunRecord,
     suite: Suite,
 }
 
 /// One planted result.
-pub struct Planted<'a> {
+pub(crate) struct Planted<'a> {
     pub id: &'a str,
     pub clock: Option<Clock>,
     pub median_ns: f64,
@@ -192,7 +192,7 @@ impl Fixture {
     }
 
     /// Has what follows be of another run, which has measured nothing yet, some seconds later.
-    pub fn next_run(&mut self, seconds: u32) {
+    pub(crate) fn next_run(&mut self, seconds: u32) {
         self.run.run = format!("20260102T0304{seconds:02}Z-1");
         self.run.started = format!("2026-01-02T03:04:{seconds:02}Z");
         self.run.ceilings.clear();
@@ -329,7 +329,7 @@ pub fn powers(from: u32, to: u32, step: usize) -> Vec<u64> {
 }
 
 /// The CPU curves of a machine like the ones this suite is for.
-pub fn plant_cpu(f: &mut Fixture, scale: f64) {
+pub(crate) fn plant_cpu(f: &mut Fixture, scale: f64) {
     use Clock::Wall;
     f.ceiling("cpu_fma_1", 0.24e12 / scale, "FLOP/s");
     f.ceiling("cpu_fma_all", 3.0e12 / scale, "FLOP/s");
@@ -396,7 +396,7 @@ pub fn plant_cpu(f: &mut Fixture, scale: f64) {
 }
 
 /// The GPU curves of one.
-pub fn plant_gpu(f: &mut Fixture) {
+pub(crate) fn plant_gpu(f: &mut Fixture) {
     use Clock::{Events, EventsGated, Submit, Wall};
     for (name, value, unit) in [
         ("gpu_fma", 66.7e12, "FLOP/s"),

@@ -42,7 +42,7 @@ pub fn capped() -> Telemetry {
 }
 
 /// A product of 5 ms that was held down, beside the curves of a whole machine.
-pub fn plant_capped(f: &Fixture) {
+pub(crate) fn plant_capped(f: &Fixture) {
     let cost = Cost {
         flop: Some(2.0 * 4096f64.powi(3)),
         bytes: Some(12.0 * 4096f64.powi(2)),

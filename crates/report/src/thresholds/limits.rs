@@ -85,7 +85,7 @@ fn links(gpu: &Machine) -> Vec<Link> {
 
 /// A benchmark with its work: the fastest of its group with its data there.
 #[derive(Clone, Debug)]
-pub struct Sample {
+pub(crate) struct Sample {
     /// The group.
     pub group: String,
     /// Where the data are; `None` on the CPU.
@@ -100,7 +100,7 @@ pub struct Sample {
 
 /// For each group of work, place of the data and size the fastest code that may be an answer, on a
 /// clock that a caller would see.
-pub fn samples(machine: &Machine, device: Device) -> Vec<Sample> {
+pub(crate) fn samples(machine: &Machine, device: Device) -> Vec<Sample> {
     let mut samples: Vec<Sample> = Vec::new();
     // Where rows time the same work on several clocks, the clocks are what is measured.
     let groups = machine
@@ -151,7 +151,7 @@ fn sample(series: &Series, benchmark: &Benchmark) -> Option<Sample> {
 }
 
 /// What these benchmarks reach of the limits.
-pub fn reached(samples: &[Sample], limits: &Limits) -> Vec<Reached> {
+pub(crate) fn reached(samples: &[Sample], limits: &Limits) -> Vec<Reached> {
     let of = |data: Option<Data>| {
         let here = samples.iter().filter(|sample| sample.data == data);
         let over = here.filter_map(|sample| {

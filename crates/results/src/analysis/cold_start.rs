@@ -75,7 +75,7 @@ pub fn start(machine: &Machine, first: First) -> Option<Start<'_>> {
 }
 
 /// The phase that a result measures.
-pub fn phase_of(benchmark: &Benchmark) -> Option<Phase> {
+pub(crate) fn phase_of(benchmark: &Benchmark) -> Option<Phase> {
     match benchmark.role.does {
         Does::Starts(phase) => Some(phase),
         _ => None,

@@ -63,7 +63,7 @@ impl Capped {
 }
 
 /// `the 700 W power cap`.
-pub fn cap_words(cap_w: Option<f64>) -> String {
+pub(crate) fn cap_words(cap_w: Option<f64>) -> String {
     cap_w.map_or("the power cap".to_owned(), |w| {
         format!("the {w:.0} W power cap")
     })

@@ -17,7 +17,7 @@ pub const SHORT_NS: f64 = 20_000.0;
 
 /// Degrees of freedom that the spread of a class counts for beside a benchmark's own, where the
 /// class does not tell how alike its benchmarks are.
-pub const CLASS_FREEDOM: f64 = 4.0;
+pub(crate) const CLASS_FREEDOM: f64 = 4.0;
 
 /// A sum of squares, and its degrees of freedom.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -40,7 +40,7 @@ impl Attempt {
     ///
     /// # Errors
     /// The file that the system refuses to move; then everything is as it was.
-    pub fn begin(folder: &Path, new: &str, copied: Option<&str>) -> Result<Self, FileError> {
+    pub(crate) fn begin(folder: &Path, new: &str, copied: Option<&str>) -> Result<Self, FileError> {
         fs::create_dir_all(folder).map_err(|e| FileError::io(folder, e))?;
         let mut this = Self { places: Vec::new() };
         for (name, reads) in [(Some(new), false), (copied, true)] {

@@ -33,7 +33,7 @@ pub struct Benchmark {
     /// Criterion's confidence interval of the median, ns, where it is sound.
     pub interval_ns: Option<(f64, f64)>,
     /// Standard deviation of the logarithm of the median between processes of its class.
-    pub between_processes: f64,
+    pub(crate) between_processes: f64,
     /// Spread of the samples: 1.4826 times the median absolute deviation, over the median.
     pub spread: Option<f64>,
     /// What is unsteady about its samples, in words. Such a result is shown, and no answer and no

@@ -185,7 +185,7 @@ fn world_readable() -> fs::Permissions {
 
 /// Reads a JSON file with a `schema` field, unknown fields ignored. Its texts are made
 /// [`visible`]: they go from here to terminals, plots and pages.
-pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
     read_json_up_to(SCHEMA, path)
 }
 
@@ -200,7 +200,7 @@ pub(super) fn read_json_up_to<T: DeserializeOwned>(
 }
 
 /// As [`read_json`], with its texts unchanged, for a reader that checks each of them itself.
-pub fn read_json_as_it_stands<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
+pub(crate) fn read_json_as_it_stands<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
     of_value(path, SCHEMA, read_value(path)?)
 }
 

@@ -20,7 +20,7 @@ pub const NEW: &str = "new";
 const EARLIER: &str = ".earlier-";
 
 /// Begins the name of what is being written and has not got its own name yet.
-pub const TEMPORARY: &str = ".crossover-";
+pub(crate) const TEMPORARY: &str = ".crossover-";
 
 /// Of Criterion, beside the baselines: how the newest result differs from the one before.
 pub const CHANGE: &str = "change";
@@ -37,7 +37,7 @@ pub const ESTIMATES: &str = "estimates.json";
 /// Of Criterion: iterations and time of each sample.
 pub const SAMPLE: &str = "sample.json";
 /// Of Criterion: the bounds beyond which a sample is an outlier.
-pub const TUKEY: &str = "tukey.json";
+pub(crate) const TUKEY: &str = "tukey.json";
 
 /// The [`Sidecar`](crate::model::Sidecar) beside them.
 pub const SIDECAR: &str = "crossover.json";
@@ -45,7 +45,7 @@ pub const SIDECAR: &str = "crossover.json";
 /// The [`Profile`](crossover_profile::Profile) in [`PROFILE`].
 pub const PROFILE_FILE: &str = "profile.json";
 /// The trace beside it, for Perfetto.
-pub const TRACE: &str = "trace.json";
+pub(crate) const TRACE: &str = "trace.json";
 
 /// Held by the run that is writing.
 pub const LOCK: &str = "crossover.lock";

@@ -44,7 +44,7 @@ pub struct Machine {
     /// Measured limits to show: for each device those of the newest run that measured them.
     pub limits: Limits,
     /// Measured limits by run: a benchmark is compared with those of its own run.
-    pub limits_by_run: BTreeMap<String, Limits>,
+    pub(crate) limits_by_run: BTreeMap<String, Limits>,
     /// The groups, by name.
     pub groups: Vec<Group>,
     /// Where the time of benchmarks goes, in order of their folders.
@@ -335,12 +335,12 @@ impl Machine {
 
     /// What the run of a benchmark measured of the machine's limits; `None` without a record of
     /// that run.
-    pub fn limits_of(&self, benchmark: &Benchmark) -> Option<&Limits> {
+    pub(crate) fn limits_of(&self, benchmark: &Benchmark) -> Option<&Limits> {
         self.limits_by_run.get(benchmark.run.as_ref()?)
     }
 
     /// A ceiling that the run of a benchmark measured.
-    pub fn ceiling_of(&self, benchmark: &Benchmark, name: &str) -> Option<f64> {
+    pub(crate) fn ceiling_of(&self, benchmark: &Benchmark, name: &str) -> Option<f64> {
         self.limits_of(benchmark)?.ceiling(name)
     }
 

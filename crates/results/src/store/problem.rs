@@ -24,7 +24,7 @@ impl Problem {
     }
 
     /// Of a file whose error begins with its path: the path becomes the subject.
-    pub fn of_file(path: &Path, error: &FileError) -> Self {
+    pub(crate) fn of_file(path: &Path, error: &FileError) -> Self {
         Self::new(path.display(), error.reason())
     }
 }

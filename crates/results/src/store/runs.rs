@@ -26,7 +26,7 @@ pub fn path(root: &Path, run: &str) -> PathBuf {
 }
 
 /// Whether the record is there, under a name that leads nowhere else.
-pub fn is_there(root: &Path, run: &str) -> bool {
+pub(crate) fn is_there(root: &Path, run: &str) -> bool {
     is_name(run) && path(root, run).is_file()
 }
 

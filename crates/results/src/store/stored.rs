@@ -23,7 +23,7 @@ const MAX_DEPTH: usize = 8;
 
 /// One result of Criterion, with what our sidecar knows about it.
 #[derive(Clone, Debug)]
-pub struct Stored {
+pub(crate) struct Stored {
     /// `<group>/<function>/<value>`, the parts that there are.
     pub id: String,
     /// The first part.
@@ -47,7 +47,7 @@ pub struct Stored {
 
 impl Stored {
     /// Why it is not read: the folder `first` has the same id.
-    pub fn duplicate_of(&self, first: &Path) -> Problem {
+    pub(crate) fn duplicate_of(&self, first: &Path) -> Problem {
         let reason = format!(
             "has the id {} of {}, which is read; delete one of the two",
             self.id,
@@ -72,18 +72,18 @@ pub struct Estimates {
 
 /// All results of one baseline.
 #[derive(Clone, Debug, Default)]
-pub struct Contents {
+pub(crate) struct Contents {
     /// In order of their folders. Two folders may have one id.
     pub results: Vec<Stored>,
     /// Folders of results whose id could not be read, and why.
-    pub nameless: Vec<(PathBuf, Problem)>,
+    pub(crate) nameless: Vec<(PathBuf, Problem)>,
     /// Folders that could not be read.
     pub problems: Vec<Problem>,
 }
 
 impl Contents {
     /// Reads the results of `baseline` under `root`. A root that is not there holds none.
-    pub fn read(root: &Path, baseline: &str) -> Self {
+    pub(crate) fn read(root: &Path, baseline: &str) -> Self {
         let mut this = Self::default();
         for entry in walk(root) {
             let entry = match entry {

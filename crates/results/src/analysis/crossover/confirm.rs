@@ -77,7 +77,7 @@ pub struct Confirmed {
 
 impl Confirmed {
     /// Whether the answer of another run lies where this one's interval says.
-    pub fn holds(&self, other: &Confirmed) -> bool {
+    pub(crate) fn holds(&self, other: &Confirmed) -> bool {
         use WinsFrom::{Always, Never, Size};
         let from = match (self.from, other.from) {
             (Some(Size { low, high, .. }), Some(Size { size, .. })) => (low..=high).contains(&size),

@@ -253,7 +253,7 @@ fn confirmed(machine: &Machine) -> Vec<(&Confirmation, Confirmed)> {
 
 /// What the processes of the machine's other runs say to the same question, with the run of each,
 /// from the newest to the oldest.
-pub fn of_other_runs(machine: &Machine, found: &Found) -> Vec<(String, Confirmed)> {
+pub(crate) fn of_other_runs(machine: &Machine, found: &Found) -> Vec<(String, Confirmed)> {
     let same = |asked: &Confirmation| {
         (&asked.group, asked.question, &asked.gpu_machine)
             == (&found.group, found.question, &found.gpu_machine)

@@ -140,7 +140,7 @@ pub struct Crossing {
 
 impl Crossing {
     /// The only size that both curves cover, where there are no more.
-    pub fn only_size(&self) -> Option<f64> {
+    pub(crate) fn only_size(&self) -> Option<f64> {
         let (first, last) = self.range;
         (first == last).then_some(first)
     }

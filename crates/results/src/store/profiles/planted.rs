@@ -246,7 +246,7 @@ pub fn pieces(id: &str, pieces: u64) -> Profile {
 }
 
 /// What cuBLAS calls one of its kernels.
-pub const CUTLASS: &str = "cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>";
+pub(crate) const CUTLASS: &str = "cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>";
 
 /// A product from host memory of one kind and back; the driver copies ordinary memory in pieces
 /// through memory of its own, and the call waits for it.

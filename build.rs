@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 #[path = "crates/protocol/src/local_variables.rs"]
+#[allow(unreachable_pub, reason = "a crate has it as a module too")]
 mod local_variables;
 
 /// What a measurement is made of.

@@ -21,7 +21,7 @@ use crossover_words::text::{visible, visible_lines};
 /// say what it would take at best and typically.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("amounts").multiple(true).conflicts_with("operation"))]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// The operation, a group of the report
     operation: Option<String>,
     /// Its size; of a matrix product also M N K, for M x K times K x N
@@ -68,7 +68,7 @@ fn data(name: &str) -> Data {
     named.unwrap_or_default()
 }
 
-pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let advice = match &arguments.thresholds {
         Some(file) => Advice::open(file)?,
         None => of_the_results()?,

@@ -37,7 +37,7 @@ pub(crate) struct Args {
 }
 
 /// Runs the subcommand.
-pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let options = args.verdict.options()?;
     let mut named: Vec<Source> = Vec::new();
     let mut side = |names: &str| -> anyhow::Result<Vec<Baseline>> {

@@ -19,7 +19,7 @@ use crossover_words::units;
 /// The folder can be put into `target-reports/reference/` of a checkout, under the machine's
 /// name, or be given to `crossover report --with`.
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// A new or empty folder.
     #[arg(required_unless_present = "thresholds")]
     destination: Option<PathBuf>,
@@ -28,7 +28,7 @@ pub struct Arguments {
     thresholds: Option<Option<PathBuf>>,
 }
 
-pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let settings = Settings::from_env()?;
     if let Some(destination) = &arguments.destination {
         let exported = export(&settings.results, destination)?;

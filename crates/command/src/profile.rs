@@ -38,7 +38,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let is_exact = args.bench_args.iter().any(|argument| argument == "--exact");
     // Before anything is built for it.
     if let Some(why) = why_no_filter(&args.filter).filter(|_| !is_exact) {

@@ -40,7 +40,7 @@ pub(crate) struct Args {
     readme: Option<PathBuf>,
 }
 
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let options = Options {
         with: args.with,
         no_reference: args.no_reference,

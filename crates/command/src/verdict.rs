@@ -38,7 +38,7 @@ pub(crate) struct VerdictArgs {
 
 impl VerdictArgs {
     /// The options of the comparison.
-    pub fn options(&self) -> anyhow::Result<Options> {
+    pub(crate) fn options(&self) -> anyhow::Result<Options> {
         if !(self.threshold > 0.0 && self.threshold < 100.0) {
             bail!(
                 "--threshold {}: give a percentage between 0 and 100",
@@ -53,7 +53,7 @@ impl VerdictArgs {
     }
 
     /// Prints the comparison and says how the command ends.
-    pub fn show(&self, comparison: &Comparison) -> anyhow::Result<ExitCode> {
+    pub(crate) fn show(&self, comparison: &Comparison) -> anyhow::Result<ExitCode> {
         if let Some(path) = &self.html {
             write(path, &comparison.page())?;
         }
@@ -77,7 +77,7 @@ impl VerdictArgs {
     }
 
     /// Writes all three forms into a folder, named `compare`.
-    pub fn keep(&self, comparison: &Comparison, dir: &Path) -> anyhow::Result<()> {
+    pub(crate) fn keep(&self, comparison: &Comparison, dir: &Path) -> anyhow::Result<()> {
         write(&dir.join("compare.html"), &comparison.page())?;
         write(&dir.join("compare.md"), &comparison.markdown())?;
         write(&dir.join("compare.json"), &comparison.json(self.fail_on))

@@ -11,11 +11,17 @@ use super::{rows, timeline};
 /// What a profile says of its benchmark and machine, beside what was recorded.
 #[derive(Clone, Debug, Default)]
 pub struct About {
+    /// The benchmark's id.
     pub benchmark: String,
+    /// The clock it is timed on, by its name.
     pub clock: String,
+    /// Name of the device.
     pub gpu: String,
+    /// Version of the CUPTI library.
     pub cupti: String,
+    /// When it was recorded, in RFC 3339.
     pub recorded: String,
+    /// What a reader should know of this recording, a sentence each.
     pub notes: Vec<String>,
 }
 

@@ -14,7 +14,9 @@ pub struct Recording {
     pub steady: Window,
     /// Single iterations, each from an idle device and awaited: the timeline is one of these.
     pub singles: Vec<Window>,
+    /// All windows' records.
     pub raw: Raw,
+    /// The ranges of the code, by their numbers.
     pub ranges: Vec<RangeRecord>,
     /// Nanoseconds per iteration, measured just before with nothing recorded.
     pub unrecorded_ns: f64,
@@ -26,7 +28,9 @@ pub struct Recording {
 /// CUPTI's records of all windows together.
 #[derive(Clone, Debug, Default)]
 pub struct Raw {
+    /// What ran on devices.
     pub work: Vec<WorkRecord>,
+    /// What the host called.
     pub calls: Vec<CallRecord>,
     /// Which range a call was made in: the call's correlation id and the range's number.
     pub in_range: Vec<(u32, u64)>,
@@ -39,6 +43,7 @@ pub struct Raw {
 }
 
 impl Raw {
+    /// Adds the records of another window.
     pub fn append(&mut self, mut more: Raw) {
         self.work.append(&mut more.work);
         self.calls.append(&mut more.calls);
@@ -71,32 +76,44 @@ impl Raw {
 /// A piece of work on the device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkRecord {
+    /// What it was.
     pub work: Work,
+    /// When it began on the device.
     pub start: u64,
+    /// When it was done.
     pub end: u64,
     /// Correlation id of the call that launched it; all nodes of a graph have that of the graph's
     /// launch.
     pub correlation: u32,
+    /// Index of the device.
     pub device: u32,
+    /// Number of the stream.
     pub stream: u32,
 }
 
 /// A driver call, or a call of the CUDA runtime that makes none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallRecord {
+    /// The function's name.
     pub name: Arc<str>,
+    /// When it was called.
     pub start: u64,
+    /// When it returned.
     pub end: u64,
+    /// The calling thread.
     pub thread: u32,
+    /// Its correlation id, by which work names the call that launched it.
     pub correlation: u32,
 }
 
 /// A range of the code. Its number is its index in [`Recording::ranges`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RangeRecord {
+    /// What the code calls it.
     pub name: String,
     /// The range around it, on the same thread.
     pub within: Option<usize>,
+    /// When it was entered.
     pub start: u64,
     /// `None` when it had not ended by the end of the recording.
     pub end: Option<u64>,
@@ -105,13 +122,16 @@ pub struct RangeRecord {
 /// Iterations one after the other.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
+    /// In their order.
     pub iterations: Vec<Iteration>,
 }
 
 /// One iteration, as the host saw it.
 #[derive(Clone, Copy, Debug)]
 pub struct Iteration {
+    /// When its first call began.
     pub start: u64,
+    /// When its last call returned.
     pub end: u64,
     /// When the host knew the device idle after it; `None` where the next one followed at once.
     pub idle: Option<u64>,
@@ -119,23 +139,23 @@ pub struct Iteration {
 
 /// The records of one window.
 #[derive(Debug, Default)]
-pub struct Part<'a> {
-    pub iterations: usize,
+pub(crate) struct Part<'a> {
+    pub(crate) iterations: usize,
     /// From the start of an iteration on an idle device until it is idle again.
-    pub spans: Vec<Interval>,
+    pub(crate) spans: Vec<Interval>,
     /// In the order of their starts.
-    pub work: Vec<&'a WorkRecord>,
+    pub(crate) work: Vec<&'a WorkRecord>,
     /// In the order of their starts.
-    pub calls: Vec<&'a CallRecord>,
+    pub(crate) calls: Vec<&'a CallRecord>,
     /// Numbers of ranges.
-    pub ranges: Vec<usize>,
+    pub(crate) ranges: Vec<usize>,
 }
 
 impl Recording {
     /// What belongs to the iterations of a window: calls and ranges that begin in one, and the
     /// work which those calls launch, however late it runs. Work whose call was not recorded
     /// belongs to the window in whose time it starts.
-    pub fn part(&self, window: &Window) -> Part<'_> {
+    pub(crate) fn part(&self, window: &Window) -> Part<'_> {
         let launched: HashMap<u32, u64> = (self.raw.calls.iter())
             .map(|c| (c.correlation, c.start))
             .collect();

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 const SETTINGS: [&str; 2] = ["GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"];
 
 /// Has `command` find its repository by its current folder alone.
-pub(crate) fn remove(command: &mut Command) -> &mut Command {
+pub fn remove(command: &mut Command) -> &mut Command {
     static NAMES: OnceLock<Vec<String>> = OnceLock::new();
     for name in NAMES.get_or_init(names) {
         command.env_remove(name);

@@ -12,9 +12,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use crossover_timing::criterion::{Bencher, Criterion};
-use crossover_timing::{
-    BoxError, Clock, CudaBencherExt, CudaTime, GateMode, Parts, open, stored_clock,
-};
+use crossover_timing::{BoxError, Clock, CudaBencherExt, CudaTime, GateMode, Parts, open};
+
+use crossover_words::clock_file::stored_clock;
 
 const TASK: &str = "RECORDED_TASK";
 const FOLDER: &str = "RECORDED_FOLDER";

@@ -16,7 +16,7 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 
-pub use crate::ab::arguments::Args;
+pub(crate) use crate::ab::arguments::Args;
 use crate::ab::pairs::Pairs;
 use crate::ab::subject::Subject;
 use crossover_compare::comparison::{Comparison, Options};
@@ -24,7 +24,7 @@ use crossover_compare::plan::{self, Open};
 use crossover_results::store::runs;
 
 /// Runs the subcommand.
-pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     child::catch_interrupts()?;
     match ab(args) {
         // Whatever failed then, the interrupt is why.

@@ -27,6 +27,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
+    /// Adds what was read `at` this time after the start.
     pub fn add(&mut self, at: Duration, reading: Reading) {
         let time_ms = u32::try_from(at.as_millis()).unwrap_or(u32::MAX);
         self.find_events(time_ms, &reading);

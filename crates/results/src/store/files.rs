@@ -56,6 +56,7 @@ pub enum FileError {
 }
 
 impl FileError {
+    /// What the system says of the file at `path`.
     pub fn io(path: &Path, source: std::io::Error) -> Self {
         Self::Io {
             path: path.into(),

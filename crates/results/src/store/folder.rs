@@ -26,6 +26,7 @@ pub struct BenchmarkFolder {
 }
 
 impl BenchmarkFolder {
+    /// The folder of a benchmark below `root`, as Criterion names it.
     pub fn new(root: &Path, group: &str, function: &str, size: u64, has_throughput: bool) -> Self {
         Self {
             path: root.join(directory(group, function, size)),

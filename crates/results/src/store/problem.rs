@@ -16,6 +16,7 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// What could not be read, and why.
     pub fn new(what: impl ToString, reason: impl ToString) -> Self {
         Self {
             what: visible(&what.to_string()),

@@ -52,6 +52,7 @@ pub enum SourceError {
 pub struct Names(BTreeSet<String>);
 
 impl Names {
+    /// The runs with these names.
     pub fn of(names: BTreeSet<String>) -> Self {
         Self(names)
     }

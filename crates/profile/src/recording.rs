@@ -139,23 +139,24 @@ pub struct Iteration {
 
 /// The records of one window.
 #[derive(Debug, Default)]
-pub(crate) struct Part<'a> {
-    pub(crate) iterations: usize,
+pub struct Part<'a> {
+    /// How many.
+    pub iterations: usize,
     /// From the start of an iteration on an idle device until it is idle again.
-    pub(crate) spans: Vec<Interval>,
+    pub spans: Vec<Interval>,
     /// In the order of their starts.
-    pub(crate) work: Vec<&'a WorkRecord>,
+    pub work: Vec<&'a WorkRecord>,
     /// In the order of their starts.
-    pub(crate) calls: Vec<&'a CallRecord>,
+    pub calls: Vec<&'a CallRecord>,
     /// Numbers of ranges.
-    pub(crate) ranges: Vec<usize>,
+    pub ranges: Vec<usize>,
 }
 
 impl Recording {
     /// What belongs to the iterations of a window: calls and ranges that begin in one, and the
     /// work which those calls launch, however late it runs. Work whose call was not recorded
     /// belongs to the window in whose time it starts.
-    pub(crate) fn part(&self, window: &Window) -> Part<'_> {
+    pub fn part(&self, window: &Window) -> Part<'_> {
         let launched: HashMap<u32, u64> = (self.raw.calls.iter())
             .map(|c| (c.correlation, c.start))
             .collect();

@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     match std::env::var(TASK).as_deref() {
         // The processes that the suite starts inherit the task.
         Ok("bench") => return crossover::suite::bench(suite::groups),
-        Ok("crossover") => return crossover::command::run(),
+        Ok("crossover") => return crossover_command::run(),
         Ok("clocks") => return clocks::measure(),
         Ok("rows") => return rows::run(),
         Ok("corrupts") => return rows::corrupt(),

@@ -170,6 +170,7 @@ fn default_root() -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crossover_words::clock_file::stored_clock;
 
     struct Root(PathBuf);
 

@@ -5,7 +5,7 @@ use crate::median::Median;
 
 /// The medians of one benchmark in two runs that belong together.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pair {
+pub(crate) struct Pair {
     /// Which pair of runs, from 0.
     pub round: usize,
     /// The old code.

@@ -2,20 +2,20 @@
 //! `judge` on medians from `median`, by what `learn` finds of how processes of the same code
 //! differ, and shown by `show` and `page`. `docs/comparing.md` says what was chosen and why.
 
-pub mod case;
-pub mod class;
+mod case;
+mod class;
 pub mod comparison;
-pub mod environment;
-pub mod estimate;
-pub mod judge;
-pub mod learn;
-pub mod median;
-pub mod multiple;
-pub mod page;
+mod environment;
+mod estimate;
+mod judge;
+mod learn;
+mod median;
+mod multiple;
+mod page;
 pub mod plan;
-pub mod rows;
-pub mod show;
-pub mod verdict;
+mod rows;
+mod show;
+mod verdict;
 
 #[cfg(test)]
 mod tests;

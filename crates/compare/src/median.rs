@@ -9,11 +9,11 @@ use statrs::function::beta::beta_reg;
 use crossover_results::statistics::median::median_of_sorted;
 
 /// Fewest samples from which the spread of a median can be told.
-pub const FEWEST_SAMPLES: usize = 5;
+pub(crate) const FEWEST_SAMPLES: usize = 5;
 
 /// The median time of one benchmark in one run (one process).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Median {
+pub(crate) struct Median {
     /// Median time of an iteration, nanoseconds.
     pub ns: f64,
     /// Number of samples behind it.
@@ -35,7 +35,7 @@ impl Median {
     ///
     /// `None` for fewer than [`FEWEST_SAMPLES`] and for times that are not positive and
     /// finite.
-    pub fn of(ns: &[f64]) -> Option<Self> {
+    pub(crate) fn of(ns: &[f64]) -> Option<Self> {
         let n = ns.len();
         if n < FEWEST_SAMPLES || ns.iter().any(|t| !t.is_finite() || *t <= 0.0) {
             return None;

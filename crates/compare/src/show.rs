@@ -15,7 +15,7 @@ use crossover_results::statistics::median::median;
 use crossover_words::units::{change, counted, percent_fine, time_fine};
 
 /// Version of the JSON.
-pub const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 1;
 
 const HEADER: [&str; 8] = [
     "benchmark",

@@ -298,7 +298,7 @@ mod tests {
 
     use super::*;
 
-    const SIDE: &str = "command::ab::turns::tests::side";
+    const SIDE: &str = "ab::turns::tests::side";
     const LONG: Duration = Duration::from_secs(60);
 
     /// A side with its protocol, that runs `ids` in two executables and writes down what it does.

@@ -22,7 +22,7 @@ const KEYS: [(&str, u32); 5] = [
     ("ArrowRight", 39),
 ];
 
-pub type Driven<T = ()> = Result<T, Box<dyn Error>>;
+pub(crate) type Driven<T = ()> = Result<T, Box<dyn Error>>;
 
 /// Where Chromium is installed, by the names it goes by.
 pub(crate) fn chromium() -> Option<String> {
@@ -49,7 +49,7 @@ pub(crate) struct Browser {
 
 impl Browser {
     /// Starts a browser with an empty page; `profile` is its own folder.
-    pub fn start(program: &str, profile: &Path) -> Driven<Self> {
+    pub(crate) fn start(program: &str, profile: &Path) -> Driven<Self> {
         let mut child = Command::new("sh")
             .arg("-c")
             .arg(r#"exec "$@" 3<&0 4>&1 0</dev/null 1>&2"#)
@@ -104,7 +104,7 @@ impl Browser {
     }
 
     /// One command and its result.
-    pub fn call(&mut self, method: &str, params: Value) -> Driven<Value> {
+    pub(crate) fn call(&mut self, method: &str, params: Value) -> Driven<Value> {
         self.last += 1;
         let mut request = json!({"id": self.last, "method": method, "params": params});
         if let Some(session) = &self.session {
@@ -128,7 +128,7 @@ impl Browser {
     }
 
     /// Opens a file and waits until it is loaded.
-    pub fn open(&mut self, path: &Path) -> Driven {
+    pub(crate) fn open(&mut self, path: &Path) -> Driven {
         let url = format!("file://{}", path.canonicalize()?.display());
         self.call("Page.navigate", json!({"url": url}))?;
         self.loaded()
@@ -174,7 +174,7 @@ impl Browser {
     }
 
     /// Waits until what was changed is drawn.
-    pub fn drawn(&mut self) -> Driven {
+    pub(crate) fn drawn(&mut self) -> Driven {
         self.eval(
             "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done())))",
         )?;
@@ -182,7 +182,7 @@ impl Browser {
     }
 
     /// Waits until a condition holds, ten seconds at most.
-    pub fn until(&mut self, condition: &str) -> Driven {
+    pub(crate) fn until(&mut self, condition: &str) -> Driven {
         let start = Instant::now();
         while self.eval(condition)? != true {
             if start.elapsed() > Duration::from_secs(10) {
@@ -204,7 +204,7 @@ impl Browser {
     }
 
     /// Size of the window, and whether it is dark.
-    pub fn look(&mut self, width: u32, height: u32, dark: bool) -> Driven {
+    pub(crate) fn look(&mut self, width: u32, height: u32, dark: bool) -> Driven {
         self.call(
             "Emulation.setDeviceMetricsOverride",
             json!({"width": width, "height": height, "deviceScaleFactor": if width < 600 { 1.0 } else { 1.5 }, "mobile": width < 600}),
@@ -227,7 +227,7 @@ impl Browser {
     }
 
     /// Errors on the console, thrown, or logged by the browser, since the start.
-    pub fn errors(&self) -> Vec<String> {
+    pub(crate) fn errors(&self) -> Vec<String> {
         self.events
             .iter()
             .filter(|e| {
@@ -244,7 +244,7 @@ impl Browser {
     }
 
     /// What was requested besides files named by [`open`](Self::open).
-    pub fn fetched(&self) -> Vec<String> {
+    pub(crate) fn fetched(&self) -> Vec<String> {
         self.events
             .iter()
             .filter(|e| e["method"] == "Network.requestWillBeSent")

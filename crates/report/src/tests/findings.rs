@@ -14,7 +14,7 @@ fn assembled(root: &Path) -> Assembled {
     assemble(root, root, &Options::default()).unwrap()
 }
 
-pub fn get<'a>(findings: &'a [Finding], id: &str) -> Option<&'a Finding> {
+pub(crate) fn get<'a>(findings: &'a [Finding], id: &str) -> Option<&'a Finding> {
     findings.iter().find(|f| f.id == id)
 }
 

@@ -64,7 +64,7 @@ pub(crate) struct Planted<'a> {
 }
 
 impl<'a> Planted<'a> {
-    pub fn new(id: &'a str, clock: Clock, median_ns: f64) -> Self {
+    pub(crate) fn new(id: &'a str, clock: Clock, median_ns: f64) -> Self {
         Self {
             id,
             clock: Some(clock),
@@ -79,14 +79,14 @@ impl<'a> Planted<'a> {
         }
     }
 
-    pub fn cost(mut self, cost: Cost) -> Self {
+    pub(crate) fn cost(mut self, cost: Cost) -> Self {
         self.cost = cost;
         self
     }
 }
 
 impl Fixture {
-    pub fn new(root: &Path, gpu: Option<&str>) -> Self {
+    pub(crate) fn new(root: &Path, gpu: Option<&str>) -> Self {
         let run = RunRecord {
             schema: SCHEMA,
             run: "20260102T030405Z-1".into(),
@@ -149,7 +149,7 @@ impl Fixture {
         runs::write(&run, &self.root).expect("run record");
     }
 
-    pub fn ceiling(&mut self, name: &str, value: f64, unit: &str) {
+    pub(crate) fn ceiling(&mut self, name: &str, value: f64, unit: &str) {
         let ceiling = Ceiling {
             value,
             unit: unit.into(),
@@ -160,26 +160,26 @@ impl Fixture {
     }
 
     /// A group says this of itself.
-    pub fn topic(&mut self, topic: Topic) {
+    pub(crate) fn topic(&mut self, topic: Topic) {
         self.run.groups.push(topic);
         self.write_run();
     }
 
     /// Processes of their own answered this.
-    pub fn confirm(&mut self, confirmation: Confirmation) {
+    pub(crate) fn confirm(&mut self, confirmation: Confirmation) {
         self.run.confirmations.push(confirmation);
         self.write_run();
     }
 
     /// The run planned this, and did not get to its end.
-    pub fn unfinished(&mut self, planned: &[&str]) {
+    pub(crate) fn unfinished(&mut self, planned: &[&str]) {
         self.run.finished = None;
         self.run.planned = planned.iter().map(|id| id.to_string()).collect();
         self.write_run();
     }
 
     /// Bandwidth over the working set, B/s by bytes.
-    pub fn bandwidth(&mut self, name: &str, points: &[(u64, f64)]) {
+    pub(crate) fn bandwidth(&mut self, name: &str, points: &[(u64, f64)]) {
         let points = points.iter();
         let curve = BandwidthCurve {
             points: points
@@ -202,12 +202,12 @@ impl Fixture {
     }
 
     /// Changes the GPU.
-    pub fn gpu(&mut self, change: impl FnOnce(&mut GpuInfo)) {
+    pub(crate) fn gpu(&mut self, change: impl FnOnce(&mut GpuInfo)) {
         change(self.run.environment.gpu.as_mut().expect("there is one"));
         self.write_run();
     }
 
-    pub fn skip(&mut self, id: &str, reason: &str) {
+    pub(crate) fn skip(&mut self, id: &str, reason: &str) {
         self.run.skipped.push(Skip {
             id: id.into(),
             reason: reason.into(),
@@ -215,7 +215,7 @@ impl Fixture {
         self.write_run();
     }
 
-    pub fn fail(&mut self, id: &str, error: &str) {
+    pub(crate) fn fail(&mut self, id: &str, error: &str) {
         self.run.failed.push(Failure {
             id: id.into(),
             error: error.into(),
@@ -224,7 +224,7 @@ impl Fixture {
     }
 
     /// The `new` folder of an id.
-    pub fn dir(&self, id: &str) -> PathBuf {
+    pub(crate) fn dir(&self, id: &str) -> PathBuf {
         let (group, rest) = id.split_once('/').expect("an id has a group");
         let (function, value) = rest.rsplit_once('/').expect("an id has a size");
         let safe = |s: &str| s.replace(['?', '"', '/', '\\', '*', '<', '>', ':', '|', '^'], "_");
@@ -235,7 +235,7 @@ impl Fixture {
             .join("new")
     }
 
-    pub fn plant(&self, p: &Planted) {
+    pub(crate) fn plant(&self, p: &Planted) {
         let dir = self.dir(p.id);
         fs::create_dir_all(&dir).expect("folder");
         let (group, rest) = p.id.split_once('/').expect("an id has a group");
@@ -308,7 +308,7 @@ impl Fixture {
     }
 
     /// A curve over sizes.
-    pub fn curve(
+    pub(crate) fn curve(
         &self,
         series: &str,
         clock: Clock,
@@ -324,7 +324,7 @@ impl Fixture {
     }
 }
 
-pub fn powers(from: u32, to: u32, step: usize) -> Vec<u64> {
+pub(crate) fn powers(from: u32, to: u32, step: usize) -> Vec<u64> {
     (from..=to).step_by(step).map(|e| 1u64 << e).collect()
 }
 
@@ -575,7 +575,7 @@ pub(crate) fn plant_gpu(f: &mut Fixture) {
 }
 
 /// A machine with a GPU, all groups.
-pub fn full(root: &Path, gpu: &str) -> Fixture {
+pub(crate) fn full(root: &Path, gpu: &str) -> Fixture {
     let mut f = Fixture::new(root, Some(gpu));
     plant_cpu(&mut f, 1.0);
     plant_gpu(&mut f);
@@ -583,7 +583,7 @@ pub fn full(root: &Path, gpu: &str) -> Fixture {
 }
 
 /// A laptop: CPU curves alone.
-pub fn laptop(root: &Path) -> Fixture {
+pub(crate) fn laptop(root: &Path) -> Fixture {
     let mut f = Fixture::new(root, None);
     plant_cpu(&mut f, 3.0);
     f.skip("matmul/gpu", "no NVIDIA driver found; install one");
@@ -592,7 +592,7 @@ pub fn laptop(root: &Path) -> Fixture {
 
 /// Times and sizes as a damaged file has them, or a routine that measures itself: `least` at
 /// size 1, `most` from there to the largest size that an id can have.
-pub fn absurd(root: &Path, least: f64, most: f64) {
+pub(crate) fn absurd(root: &Path, least: f64, most: f64) {
     let f = Fixture::new(root, Some("Example GPU"));
     let cost = |size: f64| Cost {
         flop: Some(1e300),

@@ -11,7 +11,7 @@ use crossover_results::model::Cost;
 use crossover_results::store::machine::Machine;
 use crossover_words::Clock::{self, EventsGated, Submit, Wall};
 
-pub fn machine(plant: impl FnOnce(&mut Fixture)) -> (Machine, Vec<Finding>) {
+pub(crate) fn machine(plant: impl FnOnce(&mut Fixture)) -> (Machine, Vec<Finding>) {
     let dir = tempfile::tempdir().unwrap();
     let mut f = Fixture::new(dir.path(), Some("Example GPU"));
     // Something is always there, so that a report exists.
@@ -21,12 +21,12 @@ pub fn machine(plant: impl FnOnce(&mut Fixture)) -> (Machine, Vec<Finding>) {
     (report.machine, report.findings)
 }
 
-pub fn findings(plant: impl FnOnce(&mut Fixture)) -> Vec<Finding> {
+pub(crate) fn findings(plant: impl FnOnce(&mut Fixture)) -> Vec<Finding> {
     machine(plant).1
 }
 
 /// The finding, its text checked for `words`.
-pub fn says<'a>(findings: &'a [Finding], id: &str, words: &[&str]) -> &'a Finding {
+pub(crate) fn says<'a>(findings: &'a [Finding], id: &str, words: &[&str]) -> &'a Finding {
     let ids: Vec<&str> = findings.iter().map(|f| f.id.as_str()).collect();
     let finding = findings.iter().find(|f| f.id == id);
     let finding = finding.unwrap_or_else(|| panic!("no {id} among {ids:?}"));
@@ -37,12 +37,12 @@ pub fn says<'a>(findings: &'a [Finding], id: &str, words: &[&str]) -> &'a Findin
     finding
 }
 
-pub fn silent(findings: &[Finding], start: &str) {
+pub(crate) fn silent(findings: &[Finding], start: &str) {
     let ids: Vec<&str> = findings.iter().map(|f| f.id.as_str()).collect();
     assert!(!ids.iter().any(|id| id.starts_with(start)), "{ids:?}");
 }
 
-pub fn near(value: f64, planted: f64) {
+pub(crate) fn near(value: f64, planted: f64) {
     assert!(
         (value / planted - 1.0).abs() < 1e-9,
         "{value} is not {planted}"

@@ -13,7 +13,7 @@ use crossover_results::store::profiles::planted::{eager, graph, pieces, plant, p
 use crossover_words::Clock;
 
 /// Groups of any names, with profiles that are worth comparing.
-pub fn profiled(root: &Path) -> Fixture {
+pub(crate) fn profiled(root: &Path) -> Fixture {
     let f = Fixture::new(root, Some("NVIDIA H200"));
     for (id, ns) in [
         ("chain/cpu/all-at-once/1024", 20e3),

@@ -15,7 +15,7 @@ use crossover_results::store::machine::Machine;
 use crossover_words::Clock::{Events, EventsGated, Submit, Wall};
 
 /// A telemetry of half a second in which the clock falls under the power cap.
-pub fn capped() -> Telemetry {
+pub(crate) fn capped() -> Telemetry {
     let event = |time_ms, kind, detail: &str| TelemetryEvent {
         time_ms,
         kind,

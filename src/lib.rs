@@ -26,8 +26,7 @@
 //! | [`model`] | costs, verdicts, and the words for what a row measures |
 //! | [`device`] | an opened GPU: memory, kernels compiled at run time, graphs |
 //! | [`workload`] | the traits, routines made of closures, and the suite's own operations |
-//! | [`suite`] | groups, their sizes, and tests of them |
-//! | [`command`] | the `main` of a bench executable |
+//! | [`suite`] | groups, their sizes, tests of them, and the `main` of a bench executable |
 //! | [`machine`] | NVML, the watch over a device, and the peak of an architecture |
 //!
 //! The suite's own operations, the submodules of [`workload`], are public for the benchmarks and

@@ -1,5 +1,6 @@
-//! The `main` of a bench executable ([`bench()`]), and the command `crossover` ([`run`]), one file
-//! per subcommand.
+//! The command `crossover` ([`run`]), one file per subcommand: it reports, compares, profiles and
+//! exports what a bench executable measured. It has no statistics and no page of its own, and knows
+//! no workload.
 
 mod ab;
 mod advise;

@@ -78,7 +78,7 @@ pub fn cublas_version() -> Option<String> {
 }
 
 /// Whether cuBLAS can be opened. It may still fail to give a handle:
-/// [`Gpu::blas`](crate::Gpu::blas) tells.
+/// the handle of an opened GPU tells.
 pub fn cublas() -> bool {
     static PRESENT: OnceLock<bool> = OnceLock::new();
     // SAFETY: as for NVRTC.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::report::{Place, Profile, Summary, Work};
-use crossover_words::units::{rate, time};
+use crossover_words::units::{self, rate, time};
 
 /// Columns of a terminal, where no width is given to the formatter.
 const WIDTH: usize = 80;
@@ -183,9 +183,9 @@ impl fmt::Display for Work {
         match self {
             Work::Kernel { name, .. } => f.write_str(name),
             Work::Copy { from, to, bytes } => {
-                write!(f, "copy {from} to {to}, {}", rate(*bytes as f64, "B"))
+                write!(f, "copy {from} to {to}, {}", units::bytes(*bytes as f64))
             }
-            Work::Set { bytes } => write!(f, "memory set, {}", rate(*bytes as f64, "B")),
+            Work::Set { bytes } => write!(f, "memory set, {}", units::bytes(*bytes as f64)),
         }
     }
 }

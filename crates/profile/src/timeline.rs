@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::recording::{Part, Recording};
 use super::report::{Lane, LaneKind, Place, Span, Timeline, Work};
-use crossover_words::units::rate;
+use crossover_words::units::binary;
 
 /// Upper bound on the spans of a timeline. Beyond it the shortest are left out, which a drawing
 /// would not show.
@@ -108,7 +108,7 @@ fn pieces(recording: &Recording, part: &Part<'_>, end: u64) -> Vec<Piece> {
             start: record.start,
             end: record.end,
             name: match &record.work {
-                Work::Copy { bytes, .. } => size(*bytes),
+                Work::Copy { bytes, .. } => binary(*bytes),
                 other => label(other),
             },
             range: None,
@@ -126,19 +126,6 @@ fn place(kind: LaneKind, lane: &str) -> u8 {
         LaneKind::Kernels => 3,
         LaneKind::Copies => 4,
         LaneKind::Sets => 5,
-    }
-}
-
-/// A number of bytes, short enough for a span.
-fn size(bytes: u64) -> String {
-    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
-    let whole = units.into_iter().find(|(bits, _)| {
-        let unit = 1u64 << bits;
-        bytes >= unit && bytes.is_multiple_of(unit)
-    });
-    match whole {
-        Some((bits, unit)) => format!("{} {unit}", bytes >> bits),
-        None => rate(bytes as f64, "B"),
     }
 }
 
@@ -353,12 +340,6 @@ mod tests {
             .flat_map(|l| l.spans.iter().map(|s| s.name.as_str()))
             .collect();
         assert_eq!(names, ["step", "a", "b"]);
-    }
-
-    #[test]
-    fn a_copy_shows_its_size() {
-        let sizes = [4, 1 << 10, 1536, 33_554_432, 3 << 30].map(size);
-        assert_eq!(sizes, ["4 B", "1 KiB", "1.54 kB", "32 MiB", "3 GiB"]);
     }
 
     #[test]

@@ -122,7 +122,7 @@ pub struct CallRow {
     pub ns_per_iteration: f64,
 }
 
-/// All passes through one [range](crate::range) of the code.
+/// All passes through one range of the code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RangeRow {
     /// Its name; a range within another has both names, outer first, with ` / ` between.

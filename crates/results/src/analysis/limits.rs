@@ -24,7 +24,7 @@
 //!
 //! - Several kernels on one working set may go through it in an order that the cache serves
 //!   better. Within the L2 cache their limit is the bandwidth at half their working set; beyond,
-//!   up to [`REUSED`] times the cache, no limit is known and no share is given
+//!   up to `REUSED` times the cache, no limit is known and no share is given
 //!   ([`Share::Cached`]).
 //! - On the CPU the limit is the bandwidth at half the working set: code that stores past the caches
 //!   leaves them to what it reads.
@@ -34,7 +34,7 @@
 //!   the L2 cache and nothing else. Their `cpu_memory` bounds nothing: a loop that reads is faster.
 //!
 //! **Link.** A copy both ways at once is compared with the rate of both ways together. So is code that
-//! computes between its copies, if at some size it exceeds the rate one way ([`BOTH_WAYS`]): then it
+//! computes between its copies, if at some size it exceeds the rate one way (`BOTH_WAYS`): then it
 //! uploads while it downloads. Code on one thread that may be an answer stands for the whole
 //! CPU, and is compared with that.
 //!

@@ -82,7 +82,7 @@ pub fn of_disagreements(evidence: &[Evidence]) -> Vec<Hypothesis> {
 /// Any share of the benchmarks up to three in ten may have changed, by any size from [`LARGE`] on,
 /// each order of magnitude being as likely as the next. A few changes far from all the rest are thus
 /// true ones; many that thin out with their size are how this machine drifts. Tails heavier than
-/// [`CLASS_FREEDOM`] cannot be told from true changes in one pair, and are not tried.
+/// `CLASS_FREEDOM` cannot be told from true changes in one pair, and are not tried.
 pub fn of_changes(evidence: &[Evidence]) -> Vec<Hypothesis> {
     let freedoms: Vec<f64> = (FREEDOMS.into_iter())
         .filter(|freedom| *freedom >= CLASS_FREEDOM)

@@ -9,7 +9,7 @@ use crate::statistics::median::median_of_sorted;
 /// Sizes that a process measures on either side of a crossing.
 const ON_EITHER_SIDE: usize = 2;
 
-/// The sizes to ask about: [`ON_EITHER_SIDE`] of `near` on the grid of quarters between the powers
+/// The sizes to ask about: `ON_EITHER_SIDE` of `near` on the grid of quarters between the powers
 /// of two, inside `range`; then the largest. Without a crossing those at the end of the range where
 /// one would be next: `near` below the range where the GPU always wins, above where it never does.
 /// With a NaN only the largest: there is no one crossing.

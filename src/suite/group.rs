@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use crate::device::gpu::Gpu;
 use crate::model::cost::Cost;
+use crate::model::group_info::{GroupInfo, Truth, Unit};
 use crate::model::id::{self, Device};
 use crate::model::role::{Data, Does, Format, Launches, Library, Role, Split, Threads};
-use crate::model::topic::{Topic, Truth, Unit};
 use crate::suite::plan::Planned;
 use crate::timing::{Clock, Rate};
 use crate::workload::awaited;
@@ -283,7 +283,7 @@ impl<W> Implementation<W> {
 /// A group of benchmarks: one operation `W`, its implementations, its sizes.
 pub struct Group<W> {
     pub(super) name: &'static str,
-    pub(super) topic: Topic,
+    pub(super) topic: GroupInfo,
     pub(super) rate: Option<Rate>,
     pub(super) sizes: Sizes,
     pub(super) cost: CostOf,
@@ -303,9 +303,9 @@ impl<W: Workload> Group<W> {
         let rate = rate.into();
         Self {
             name,
-            topic: Topic {
+            topic: GroupInfo {
                 rated: rate.is_some(),
-                ..Topic::of(name)
+                ..GroupInfo::of(name)
             },
             rate,
             sizes,

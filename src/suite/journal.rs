@@ -8,12 +8,12 @@ use std::time::SystemTime;
 use crate::machine::ceilings;
 use crate::machine::ceilings::effort::Effort;
 use crate::model::environment::Environment;
+use crate::model::group_info::GroupInfo;
 use crate::model::record::{Confirmation, Failure, RunRecord, SCHEMA, Skip};
 use crate::model::role::Threads;
-use crate::model::topic::Topic;
 use crate::suite::arguments::{Arguments, Mode};
+use crate::suite::host::Host;
 use crate::suite::interrupt;
-use crate::suite::machine::Machine;
 use crate::suite::missing::{Missing, skipped};
 use crate::timing::{CudaTime, TimingError};
 use crossover_protocol::settings::{Profile, Settings};
@@ -90,7 +90,7 @@ impl Journal {
     }
 
     /// Lists a group of the executable.
-    pub(super) fn list(&mut self, topic: &Topic) {
+    pub(super) fn list(&mut self, topic: &GroupInfo) {
         self.record.groups.push(topic.clone());
     }
 
@@ -155,7 +155,7 @@ impl Journal {
     pub(super) fn begin(
         &mut self,
         gpu: bool,
-        machine: &Machine,
+        machine: &Host,
         time: &CudaTime,
     ) -> Result<(), Missing> {
         if !self.begun {

@@ -12,10 +12,10 @@ use crate::model::record::{SCHEMA, Sidecar};
 use crate::model::verified::Verified;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::group::{Group, Implementation, Make};
+use crate::suite::host::Host;
 use crate::suite::instance::{Plots, instance, plots};
 use crate::suite::interrupt;
 use crate::suite::journal::Journal;
-use crate::suite::machine::Machine;
 use crate::suite::missing::{Missing, failed, skipped};
 use crate::suite::pace::{Forecast, Pace};
 use crate::suite::sampler::{Progress, Sampler};
@@ -37,7 +37,7 @@ pub(super) struct Measuring<'s> {
     pub(super) arguments: &'s Arguments,
     pub(super) sampling: &'s SamplingPlan,
     pub(super) time: &'s CudaTime,
-    pub(super) machine: &'s Machine,
+    pub(super) machine: &'s Host,
     pub(super) journal: &'s mut Journal,
     pub(super) turns: Option<&'s Turns>,
 }

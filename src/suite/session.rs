@@ -7,16 +7,16 @@ use std::rc::Rc;
 
 use criterion::{BenchmarkId, Throughput};
 
+use crate::model::group_info::GroupInfo;
 use crate::model::id;
-use crate::model::topic::Topic;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::confirm::RunResults;
 use crate::suite::confirm::driver::{Confirming, When};
 use crate::suite::group::{Group, Implementation};
+use crate::suite::host::Host;
 use crate::suite::instance::Plots;
 use crate::suite::interrupt;
 use crate::suite::journal::Journal;
-use crate::suite::machine::Machine;
 use crate::suite::measure::{Bench, Measuring};
 use crate::suite::missing::Missing;
 use crate::suite::pace::Pace;
@@ -38,7 +38,7 @@ pub(super) struct Session {
     arguments: Arguments,
     sampling: SamplingPlan,
     time: CudaTime,
-    machine: Machine,
+    machine: Host,
     progress: Progress,
     journal: Journal,
     confirming: Confirming,
@@ -60,7 +60,7 @@ impl Session {
     ) -> Self {
         let progress = Progress::new(arguments.is_quiet());
         Self {
-            machine: Machine::new(&settings),
+            machine: Host::new(&settings),
             journal: Journal::new(&settings, &arguments),
             confirming: Confirming::new(settings.processes, arguments.is_quiet()),
             settings,
@@ -80,7 +80,7 @@ impl Session {
     }
 
     /// Lists a group in the record of the run.
-    pub(super) fn list(&mut self, topic: &Topic) {
+    pub(super) fn list(&mut self, topic: &GroupInfo) {
         self.journal.list(topic);
     }
 

@@ -2,21 +2,21 @@
 //! They stand in the README, in print and where there is no script: few curves, each with its name.
 
 use crate::assemble::Assembled;
-use crate::front::{self, MOST, Place};
-use crossover_draw::ink::{self, Family, Role};
+use crate::visible_curves::{self, MOST, Place};
+use crossover_draw::ink::{self, Family, Paint};
 use crossover_draw::plot::figure::{Curve, Dot, Limit, Mark, Plot, Quantity};
-use crossover_results::analysis::crossover::pairs::{self, Found};
+use crossover_results::analysis::crossover::pairs::{self, CrossoverAnswer};
 use crossover_results::analysis::limits;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::model::id::Device;
 use crossover_results::model::role::Format;
 use crossover_results::store::curves::{Group, Series};
-use crossover_results::store::machine::{Limits, Machine};
+use crossover_results::store::machine::{Limits, MachineResults};
 use crossover_words::Clock;
 
 /// One curve: whose it is and its place in the palette.
 pub(super) struct Drawn<'a> {
-    machine: &'a Machine,
+    machine: &'a MachineResults,
     /// Another machine's, beside the one that the report is about.
     beside: bool,
     pub(super) series: &'a Series,
@@ -26,8 +26,8 @@ pub(super) struct Drawn<'a> {
 
 impl Drawn<'_> {
     /// Its colour, in the plots and in the interactive chart.
-    pub(super) fn role(&self) -> Role {
-        Role::Shade(self.family, self.index)
+    pub(super) fn role(&self) -> Paint {
+        Paint::Shade(self.family, self.index)
     }
 }
 
@@ -99,7 +99,7 @@ fn speedups(report: &Assembled, name: &str) -> Vec<Curve> {
     };
     let (cpu, _) = pairs::best_cpu(group);
     let answers = pairs::headlines(&report.found).filter(|f| f.group == name);
-    let curve = |f: &Found| {
+    let curve = |f: &CrossoverAnswer| {
         let (_, series) = report.gpu_of(f)?;
         let dots: Vec<Dot> = (pairs::curve(series).points().iter())
             .filter_map(|gpu| {
@@ -168,7 +168,7 @@ pub(super) fn coloured<'a>(report: &'a Assembled, name: &str) -> Vec<Drawn<'a>> 
 /// Adds a curve in the next colour of its family.
 fn add<'a>(
     drawn: &mut Vec<Drawn<'a>>,
-    machine: &'a Machine,
+    machine: &'a MachineResults,
     group: &Group,
     beside: bool,
     series: &'a Series,
@@ -190,23 +190,24 @@ fn add<'a>(
 fn drawn<'a>(report: &'a Assembled, name: &str) -> Vec<Drawn<'a>> {
     let own = report.machine.group(name);
     let alone = own.is_none_or(|g| g.on(Device::Gpu).next().is_none());
-    let mut all: Vec<(&Machine, &Group, bool, &Series)> = Vec::new();
+    let mut all: Vec<(&MachineResults, &Group, bool, &Series)> = Vec::new();
     if let Some(group) = own {
-        let front = front::front(group, &report.found, &report.findings, Place::Plot);
+        let front =
+            visible_curves::visible_curves(group, &report.found, &report.findings, Place::Plot);
         all.extend(
             front
                 .into_iter()
                 .map(|s| (&report.machine, group, false, s)),
         );
     }
-    let mut beside: Vec<(&Machine, &Group, bool, &Series)> = Vec::new();
+    let mut beside: Vec<(&MachineResults, &Group, bool, &Series)> = Vec::new();
     for (machine, found) in &report.others {
         let Some(group) = machine.group(name) else {
             continue;
         };
         let answers = || found.iter().filter(|f| f.group == name && f.headline);
         let is_answer = |s: &Series| answers().any(|f| f.is_of(s));
-        let front = front::front(group, found, &[], Place::Plot);
+        let front = visible_curves::visible_curves(group, found, &[], Place::Plot);
         let shown = front.into_iter().filter(|s| match s.device {
             Device::Cpu => own.is_none(),
             Device::Gpu if alone => s.measures_work(),
@@ -294,7 +295,7 @@ fn marks(report: &Assembled, group: &str) -> Vec<Mark> {
     marks
 }
 
-fn mark(report: &Assembled, f: &Found) -> Option<Mark> {
+fn mark(report: &Assembled, f: &CrossoverAnswer) -> Option<Mark> {
     let change = f.crossing.for_good()?;
     report.gpu_of(f)?;
     let at = format!("{} = {}", f.topic.symbol, f.topic.unit.from(change.size));
@@ -393,7 +394,7 @@ type Roof = (Device, String, Option<f64>);
 
 /// The peaks of the number formats that are drawn, at the highest clock; formats with one peak
 /// share a line.
-fn peaks(machine: &Machine, drawn: &[Drawn]) -> Vec<Roof> {
+fn peaks(machine: &MachineResults, drawn: &[Drawn]) -> Vec<Roof> {
     let gpu = drawn
         .iter()
         .filter(|d| std::ptr::eq(d.machine, machine) && d.series.device == Device::Gpu);

@@ -8,12 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::assemble::{self, Assembled, Options, ReportError};
-use crate::beside::day;
 use crate::page::group::Section;
+use crate::reference_banner::day;
 use crossover_results::analysis::crossover::pairs::headlines;
 use crossover_results::analysis::crossover::words;
 use crossover_results::store::files::{self, FileError};
-use crossover_results::store::machine::Machine;
+use crossover_results::store::machine::MachineResults;
 
 /// Line after which the results stand.
 pub const BEGIN: &str = "<!-- crossover:begin -->";
@@ -66,8 +66,9 @@ pub fn refresh(
     options: &Options,
 ) -> Result<(), ReadmeError> {
     let report = assemble::alone(root, out, options)?;
-    let recorded =
-        |machine: &&Machine| (machine.runs.iter()).any(|(run, _)| run.environment.recorded());
+    let recorded = |machine: &&MachineResults| {
+        (machine.runs.iter()).any(|(run, _)| run.environment.recorded())
+    };
     if let Some(machine) = report.machines().find(recorded) {
         return Err(ReadmeError::Recorded {
             machine: machine.name.clone(),

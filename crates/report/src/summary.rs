@@ -5,18 +5,18 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 use crate::assemble::Assembled;
-use crossover_results::analysis::crossover::pairs::Found;
+use crossover_results::analysis::crossover::pairs::CrossoverAnswer;
 use crossover_results::analysis::crossover::search::Answer;
 use crossover_results::analysis::findings::finding::Finding;
 use crossover_results::analysis::limits::Share;
 use crossover_results::analysis::reuse::Reuse;
 use crossover_results::analysis::{limits, telemetry};
 use crossover_results::model::environment::Environment;
+use crossover_results::model::group_info::GroupInfo;
 use crossover_results::model::record::{BandwidthCurve, Ceiling};
 use crossover_results::model::role::{Data, Role};
-use crossover_results::model::topic::Topic;
-use crossover_results::store::machine::{Machine, NOT_REACHED};
-use crossover_results::store::problem::Problem;
+use crossover_results::store::machine::{MachineResults, NOT_REACHED};
+use crossover_results::store::unreadable::Unreadable;
 
 /// Version of the form. A field may be added without raising it; none changes its meaning.
 pub(super) const SCHEMA: u32 = 1;
@@ -39,7 +39,7 @@ pub(super) struct Summary {
     /// Bandwidth over the working set by name: gpu_read, gpu_copy, cpu_read, cpu_copy.
     bandwidth: BTreeMap<String, BandwidthCurve>,
     /// The groups in their order, as each describes itself.
-    groups: Vec<Topic>,
+    groups: Vec<GroupInfo>,
     benchmarks: Vec<Row>,
     crossovers: Vec<Crossover>,
     break_even: Vec<BreakEven>,
@@ -233,7 +233,7 @@ pub(super) fn summary(report: &Assembled) -> Summary {
     }
 }
 
-fn other((machine, found): &(Machine, Vec<Found>)) -> Other {
+fn other((machine, found): &(MachineResults, Vec<CrossoverAnswer>)) -> Other {
     Other {
         machine: machine.name.clone(),
         environment: machine.environment.clone(),
@@ -246,7 +246,7 @@ fn other((machine, found): &(Machine, Vec<Found>)) -> Other {
 }
 
 /// JSON has no NaN, and a limit that is not a number is no limit.
-fn sound(machine: &Machine) -> BTreeMap<String, Ceiling> {
+fn sound(machine: &MachineResults) -> BTreeMap<String, Ceiling> {
     let limits = &machine.limits;
     let mut ceilings = limits.ceilings.clone();
     ceilings.retain(|name, _| limits.ceiling(name).is_some());
@@ -254,7 +254,7 @@ fn sound(machine: &Machine) -> BTreeMap<String, Ceiling> {
 }
 
 /// Likewise, without the points that are no rate.
-fn bandwidth(machine: &Machine) -> BTreeMap<String, BandwidthCurve> {
+fn bandwidth(machine: &MachineResults) -> BTreeMap<String, BandwidthCurve> {
     let mut curves = machine.limits.curves.clone();
     for curve in curves.values_mut() {
         let sound = |rate: f64| rate.is_finite() && rate > 0.0;
@@ -263,7 +263,7 @@ fn bandwidth(machine: &Machine) -> BTreeMap<String, BandwidthCurve> {
     curves
 }
 
-fn rows(machine: &Machine) -> Vec<Row> {
+fn rows(machine: &MachineResults) -> Vec<Row> {
     let finite = |n: Option<f64>| n.filter(|n| n.is_finite());
     let mut rows = Vec::new();
     for series in machine.groups.iter().flat_map(|g| &g.series) {
@@ -310,8 +310,8 @@ fn rows(machine: &Machine) -> Vec<Row> {
     rows
 }
 
-fn crossovers(found: &[Found]) -> Vec<Crossover> {
-    let one = |f: &Found| {
+fn crossovers(found: &[CrossoverAnswer]) -> Vec<Crossover> {
+    let one = |f: &CrossoverAnswer| {
         let change = f.crossing.for_good();
         Crossover {
             group: f.group.clone(),
@@ -355,14 +355,14 @@ fn break_even(reuse: &Reuse) -> BreakEven {
     }
 }
 
-fn left_out(machine: &Machine) -> Vec<LeftOut> {
+fn left_out(machine: &MachineResults) -> Vec<LeftOut> {
     let one = |what: &str, reason: &str| LeftOut {
         what: what.into(),
         reason: reason.into(),
     };
     let problems = machine.problems.iter();
     problems
-        .map(|Problem { what, reason }| one(what, reason))
+        .map(|Unreadable { what, reason }| one(what, reason))
         .chain(machine.failed().iter().map(|f| one(&f.id, &f.error)))
         .chain(
             machine

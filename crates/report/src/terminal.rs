@@ -3,7 +3,7 @@
 use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::assemble::Assembled;
-use crate::beside;
+use crate::reference_banner;
 use crossover_results::analysis::crossover::pairs::headlines;
 use crossover_results::analysis::crossover::words::{BRIEFLY, at_largest_in_brief, wins_in_brief};
 
@@ -37,7 +37,7 @@ pub(super) fn table(report: &Assembled) -> String {
             at_largest_in_brief(f),
         ]);
     }
-    let banner = beside::banner(report).map_or(String::new(), |words| words + "\n");
+    let banner = reference_banner::banner(report).map_or(String::new(), |words| words + "\n");
     match any {
         true => format!("{banner}{table}\n{}", BRIEFLY.join("\n")),
         false => String::new(),

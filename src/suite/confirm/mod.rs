@@ -57,7 +57,7 @@ pub(super) struct Task {
 
 /// What a process prints, a line of JSON per task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Said {
+struct TaskResult {
     group: String,
     size: u64,
     /// Median time of an iteration of each implementation, ns, or why there is none.

@@ -8,7 +8,7 @@ use crate::page::answers::Answered;
 use crate::page::runs::when;
 use crate::page::table;
 use crossover_results::analysis::crossover::words;
-use crossover_results::model::record::Duel;
+use crossover_results::model::record::PairedTimes;
 use crossover_words::units;
 
 pub(super) fn section(report: &Assembled, all: &[Answered]) -> Markup {
@@ -96,7 +96,7 @@ fn processes(answer: &Answered) -> Markup {
     let mut sizes: Vec<u64> = all.iter().flatten().map(|duel| duel.size).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let ratio = |duel: &Duel| match duel.cpu_ns / duel.gpu_ns {
+    let ratio = |duel: &PairedTimes| match duel.cpu_ns / duel.gpu_ns {
         ratio if ratio.is_finite() => units::factor_fine(ratio),
         _ => "unknown".to_owned(),
     };

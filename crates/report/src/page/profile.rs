@@ -13,7 +13,7 @@ use crate::page::link;
 use crate::page::table::scroll;
 use crate::profile::{Rows, calls, device, ranges, source, summary};
 use crossover_draw::timeline::{self, Iteration};
-use crossover_results::store::machine::Machine;
+use crossover_results::store::machine::MachineResults;
 use crossover_results::store::profiles::Profiled;
 
 /// Profiles of one group and machine that are drawn: each adds some ten kilobytes to the page.
@@ -48,7 +48,7 @@ pub(super) fn profiles(report: &Assembled, group: &str, out: &Path) -> Markup {
 type BySize<'a> = BTreeMap<u64, Vec<&'a Profiled>>;
 
 /// The newest profiles of a group by size, in the order of its rows, and how many more there are.
-fn of_group<'a>(machine: &'a Machine, group: &str) -> (BySize<'a>, usize) {
+fn of_group<'a>(machine: &'a MachineResults, group: &str) -> (BySize<'a>, usize) {
     let is_one = |p: &&Rc<Profiled>| p.group == group;
     let mut all: Vec<&Profiled> = machine
         .profiles
@@ -74,7 +74,7 @@ fn of_size(
     group: &str,
     size: u64,
     profiled: &[&Profiled],
-    machine: &Machine,
+    machine: &MachineResults,
     out: &Path,
 ) -> Markup {
     html! {
@@ -114,7 +114,7 @@ fn scales<'a>(profiled: &[&'a Profiled]) -> Vec<Vec<&'a Profiled>> {
     scales
 }
 
-fn tables(profiled: &Profiled, machine: &Machine, out: &Path) -> Markup {
+fn tables(profiled: &Profiled, machine: &MachineResults, out: &Path) -> Markup {
     let profile = &profiled.profile;
     let lines = summary(profile);
     let trace = (!machine.other)

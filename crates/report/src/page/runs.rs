@@ -5,10 +5,10 @@ use maud::{Markup, html};
 use crate::page::table;
 use crossover_results::model::record::RunRecord;
 use crossover_results::store::curves::Benchmark;
-use crossover_results::store::machine::Machine;
+use crossover_results::store::machine::MachineResults;
 
 /// The runs that the results are from, where there are several.
-pub(super) fn runs(machine: &Machine) -> Markup {
+pub(super) fn runs(machine: &MachineResults) -> Markup {
     let runs: Vec<_> = (machine.runs.iter())
         .filter(|(_, results)| *results > 0)
         .collect();
@@ -52,7 +52,7 @@ pub(super) fn when(run: &RunRecord) -> String {
 }
 
 /// When the run was that a result is of, where it is not the newest.
-pub(super) fn earlier_run(b: &Benchmark, machine: &Machine) -> Option<String> {
+pub(super) fn earlier_run(b: &Benchmark, machine: &MachineResults) -> Option<String> {
     let own = b.run.as_ref()?;
     if machine
         .run

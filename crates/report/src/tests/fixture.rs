@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crossover_results::model::{
     BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, Cost, Cpu, DeviceState, Environment,
-    Failure, GpuInfo, Role, RunRecord, SCHEMA, Sidecar, Skip, Telemetry, Topic, Verified,
+    Failure, GpuInfo, GroupInfo, Role, RunRecord, SCHEMA, Sidecar, Skip, Telemetry, Verified,
 };
 use crossover_results::store::{runs, sidecar};
 use crossover_words::Clock;
@@ -18,7 +18,7 @@ use crossover_words::Clock;
 #[derive(Deserialize)]
 struct Suite {
     /// In the order in which they are shown.
-    groups: Vec<Topic>,
+    groups: Vec<GroupInfo>,
     /// By group, then by function.
     roles: BTreeMap<String, BTreeMap<String, Role>>,
 }
@@ -143,7 +143,8 @@ impl Fixture {
 
     fn write_run(&self) {
         let mut run = self.run.clone();
-        let is_own = |topic: &&Topic| self.run.groups.iter().any(|own| own.group == topic.group);
+        let is_own =
+            |topic: &&GroupInfo| self.run.groups.iter().any(|own| own.group == topic.group);
         let others = self.suite.groups.iter().filter(|topic| !is_own(topic));
         run.groups.extend(others.cloned());
         runs::write(&run, &self.root).expect("run record");
@@ -160,7 +161,7 @@ impl Fixture {
     }
 
     /// A group says this of itself.
-    pub(crate) fn topic(&mut self, topic: Topic) {
+    pub(crate) fn topic(&mut self, topic: GroupInfo) {
         self.run.groups.push(topic);
         self.write_run();
     }

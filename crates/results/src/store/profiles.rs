@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use crate::model::id;
 use crate::store::files::{FileError, read_json_up_to};
 use crate::store::layout::{PROFILE, PROFILE_FILE, TRACE};
-use crate::store::problem::Problem;
 use crate::store::stored::walk;
+use crate::store::unreadable::Unreadable;
 use crossover_profile::{Profile, SCHEMA};
 
 /// Upper bound on the bytes of a file that is read; the recorder writes far less.
@@ -59,7 +59,7 @@ pub fn read(dir: &Path) -> Result<Profile, FileError> {
 }
 
 /// Every profile under `root`, in order of the folders, and what could not be read.
-pub fn read_all(root: &Path) -> (Vec<Profiled>, Vec<Problem>) {
+pub fn read_all(root: &Path) -> (Vec<Profiled>, Vec<Unreadable>) {
     let mut first: BTreeMap<String, PathBuf> = BTreeMap::new();
     let (mut profiles, mut problems) = (Vec::new(), Vec::new());
     // Folders that cannot be read are named by the reader of results.
@@ -76,7 +76,7 @@ pub fn read_all(root: &Path) -> (Vec<Profiled>, Vec<Problem>) {
                         profiled.profile.benchmark,
                         path(first).display()
                     );
-                    problems.push(Problem::new(path(dir).display(), reason));
+                    problems.push(Unreadable::new(path(dir).display(), reason));
                 }
                 None => {
                     first.insert(profiled.profile.benchmark.clone(), dir.to_owned());
@@ -89,15 +89,15 @@ pub fn read_all(root: &Path) -> (Vec<Profiled>, Vec<Problem>) {
     (profiles, problems)
 }
 
-fn profiled(dir: &Path) -> Result<Profiled, Problem> {
-    let profile = read(dir).map_err(|error| Problem::of_file(&path(dir), &error))?;
+fn profiled(dir: &Path) -> Result<Profiled, Unreadable> {
+    let profile = read(dir).map_err(|error| Unreadable::of_file(&path(dir), &error))?;
     let (group, function, size) = parts(&profile.benchmark).ok_or_else(|| {
         let reason = format!(
             "is of {}, which is not <group>/<cpu|gpu>/<implementation>/<size>; name the benchmark \
              so to have its profile in the report",
             profile.benchmark
         );
-        Problem::new(path(dir).display(), reason)
+        Unreadable::new(path(dir).display(), reason)
     })?;
     Ok(Profiled {
         group,
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     /// What is read of a root with one profile, after its file was changed.
-    fn changed(change: impl Fn(&Path)) -> (Vec<Profiled>, Vec<Problem>) {
+    fn changed(change: impl Fn(&Path)) -> (Vec<Profiled>, Vec<Unreadable>) {
         let root = tempfile::tempdir().unwrap();
         let dir = plant(root.path(), &eager("chain/gpu/each/64"));
         change(&path(&dir));

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use crate::model::record::RunRecord;
 use crate::store::files::{FileError, read_json, write_json};
 use crate::store::layout::RUNS;
-use crate::store::problem::Problem;
+use crate::store::unreadable::Unreadable;
 
 /// Name of a run of this process that starts at this moment, such as `20260102T030405Z-417`.
 pub fn name(started: SystemTime) -> String {
@@ -53,7 +53,7 @@ pub fn read(root: &Path, run: &str) -> Result<RunRecord, FileError> {
 }
 
 /// Every record, oldest first, and what could not be read.
-pub fn read_all(root: &Path) -> (Vec<RunRecord>, Vec<Problem>) {
+pub fn read_all(root: &Path) -> (Vec<RunRecord>, Vec<Unreadable>) {
     let (mut runs, mut problems) = (Vec::new(), Vec::new());
     let Ok(entries) = fs::read_dir(root.join(RUNS)) else {
         return (runs, problems);
@@ -67,7 +67,7 @@ pub fn read_all(root: &Path) -> (Vec<RunRecord>, Vec<Problem>) {
         }
         match read_json::<RunRecord>(&path) {
             Ok(run) => runs.push(run),
-            Err(error) => problems.push(Problem::of_file(&path, &error)),
+            Err(error) => problems.push(Unreadable::of_file(&path, &error)),
         }
     }
     runs.sort_by(|a, b| (&a.started, &a.run).cmp(&(&b.started, &b.run)));

@@ -14,8 +14,8 @@ use walkdir::{DirEntry, WalkDir};
 use crate::model::record::Sidecar;
 use crate::store::files::{is_temporary, read_json_as_it_stands};
 use crate::store::layout::{BENCHMARK, ESTIMATES, SAMPLE, SIDECAR, earlier, keeps};
-use crate::store::problem::Problem;
 use crate::store::sidecar;
+use crate::store::unreadable::Unreadable;
 use crossover_words::text::{is_plain, visible};
 
 /// `<group>/<function>/<value>/<baseline>` lies at depth 4; a little more for odd names.
@@ -37,23 +37,23 @@ pub(crate) struct Stored {
     /// Where its files are: the baseline's folder, or what an unfinished attempt put aside.
     pub dir: PathBuf,
     /// Times of an iteration, ns, one per sample in the order they were taken.
-    pub samples: Result<Vec<f64>, Problem>,
+    pub samples: Result<Vec<f64>, Unreadable>,
     /// What Criterion estimated.
-    pub estimates: Result<Estimates, Problem>,
+    pub estimates: Result<Estimates, Unreadable>,
     /// What lies beside it; `None` without the file, a problem where it describes something
     /// else.
-    pub sidecar: Result<Option<Sidecar>, Problem>,
+    pub sidecar: Result<Option<Sidecar>, Unreadable>,
 }
 
 impl Stored {
     /// Why it is not read: the folder `first` has the same id.
-    pub(crate) fn duplicate_of(&self, first: &Path) -> Problem {
+    pub(crate) fn duplicate_of(&self, first: &Path) -> Unreadable {
         let reason = format!(
             "has the id {} of {}, which is read; delete one of the two",
             self.id,
             first.display()
         );
-        Problem::new(self.folder.display(), reason)
+        Unreadable::new(self.folder.display(), reason)
     }
 }
 
@@ -76,9 +76,9 @@ pub(crate) struct Contents {
     /// In order of their folders. Two folders may have one id.
     pub results: Vec<Stored>,
     /// Folders of results whose id could not be read, and why.
-    pub(crate) nameless: Vec<(PathBuf, Problem)>,
+    pub(crate) nameless: Vec<(PathBuf, Unreadable)>,
     /// Folders that could not be read.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Unreadable>,
 }
 
 impl Contents {
@@ -94,7 +94,7 @@ impl Contents {
                     if root.exists() {
                         let path = error.path().unwrap_or(root).display();
                         let reason = "cannot be read; check its permissions, and where it is a link, what it leads to";
-                        this.problems.push(Problem::new(path, reason));
+                        this.problems.push(Unreadable::new(path, reason));
                     }
                     continue;
                 }
@@ -137,11 +137,11 @@ pub(super) fn is_whole(dir: &Path) -> bool {
 }
 
 /// Without an id there is only the folder, and why.
-fn result(dir: &Path) -> Result<Stored, (PathBuf, Problem)> {
+fn result(dir: &Path) -> Result<Stored, (PathBuf, Unreadable)> {
     let folder = dir.parent().unwrap_or(dir).to_owned();
     if is_nothing(dir) {
         let reason = "a run was cut short here before it left a result; run the benchmark again";
-        let problem = Problem::new(folder.display(), reason);
+        let problem = Unreadable::new(folder.display(), reason);
         return Err((folder, problem));
     }
     let file: BenchmarkFile = match json(&dir.join(BENCHMARK)) {
@@ -171,7 +171,7 @@ fn result(dir: &Path) -> Result<Stored, (PathBuf, Problem)> {
 
 /// Ids are compared, filtered by and printed as they stand, so none is taken that would act on
 /// a terminal.
-fn fit_to_show(dir: &Path, id: &str) -> Result<(), Problem> {
+fn fit_to_show(dir: &Path, id: &str) -> Result<(), Unreadable> {
     if is_plain(id) {
         return Ok(());
     }
@@ -179,18 +179,18 @@ fn fit_to_show(dir: &Path, id: &str) -> Result<(), Problem> {
         "its id, {}, holds a character that cannot be shown; rename the benchmark and run it again",
         visible(id)
     );
-    Err(Problem::new(dir.join(BENCHMARK).display(), reason))
+    Err(Unreadable::new(dir.join(BENCHMARK).display(), reason))
 }
 
-fn sidecar(dir: &Path, id: &str) -> Result<Option<Sidecar>, Problem> {
+fn sidecar(dir: &Path, id: &str) -> Result<Option<Sidecar>, Unreadable> {
     let path = dir.join(SIDECAR);
     match sidecar::read(dir) {
         Ok(Some(sidecar)) if sidecar.id != id => {
             let reason = format!("describes {}, not {id}", sidecar.id);
-            Err(Problem::new(path.display(), reason))
+            Err(Unreadable::new(path.display(), reason))
         }
         Ok(sidecar) => Ok(sidecar),
-        Err(error) => Err(Problem::of_file(&path, &error)),
+        Err(error) => Err(Unreadable::of_file(&path, &error)),
     }
 }
 
@@ -267,13 +267,13 @@ struct SampleFile {
     times: Vec<Option<f64>>,
 }
 
-fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Problem> {
-    read_json_as_it_stands(path).map_err(|error| Problem::of_file(path, &error))
+fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Unreadable> {
+    read_json_as_it_stands(path).map_err(|error| Unreadable::of_file(path, &error))
 }
 
-pub(super) fn samples(path: &Path) -> Result<Vec<f64>, Problem> {
+pub(super) fn samples(path: &Path) -> Result<Vec<f64>, Unreadable> {
     let file: SampleFile = json(path)?;
-    let bad = |reason: &str| Problem::new(path.display(), reason);
+    let bad = |reason: &str| Unreadable::new(path.display(), reason);
     if file.iters.len() != file.times.len() {
         return Err(bad(
             "its times and its iteration counts are not equally many; run the benchmark again",
@@ -289,11 +289,11 @@ pub(super) fn samples(path: &Path) -> Result<Vec<f64>, Problem> {
     ns.ok_or_else(|| bad("a time is not a positive number; run the benchmark again"))
 }
 
-pub(super) fn estimates(path: &Path) -> Result<Estimates, Problem> {
+pub(super) fn estimates(path: &Path) -> Result<Estimates, Unreadable> {
     let file: EstimatesFile = json(path)?;
     let Some(median) = sound(file.median.point_estimate) else {
         let reason = "the median is not a positive number; run the benchmark again";
-        return Err(Problem::new(path.display(), reason));
+        return Err(Unreadable::new(path.display(), reason));
     };
     Ok(Estimates {
         median,

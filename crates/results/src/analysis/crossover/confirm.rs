@@ -14,7 +14,7 @@
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::analysis::crossover::one_process::{Seen, crossing, gap};
-use crate::model::record::{Confirmation, Duel};
+use crate::model::record::{Confirmation, PairedTimes};
 use crate::statistics::median::median;
 use crate::statistics::spread::{CLASS_FREEDOM, Spread, freedom_of_sum};
 
@@ -91,7 +91,7 @@ impl Confirmed {
 }
 
 /// What a question's processes say, before the spread is known.
-struct Said<'a> {
+struct QuestionSamples<'a> {
     asked: &'a Confirmation,
     /// Logarithms of the sizes of the crossings; infinite where the GPU always or never wins.
     roots: Vec<f64>,
@@ -107,11 +107,11 @@ struct Said<'a> {
 /// The answers to a run's questions; `None` for one that too few processes answered, or whose range
 /// of sizes descends.
 pub fn answers(confirmations: &[Confirmation]) -> Vec<Option<Confirmed>> {
-    let said: Vec<Option<Said>> = confirmations.iter().map(said).collect();
+    let said: Vec<Option<QuestionSamples>> = confirmations.iter().map(said).collect();
     said.iter()
         .map(|one| {
             let one = one.as_ref()?;
-            let is_alike = |other: &&Said| {
+            let is_alike = |other: &&QuestionSamples| {
                 other.asked.question == one.asked.question && !std::ptr::eq(*other, one)
             };
             let others = || said.iter().flatten().filter(is_alike);
@@ -121,7 +121,7 @@ pub fn answers(confirmations: &[Confirmation]) -> Vec<Option<Confirmed>> {
                 f64::NEG_INFINITY => WinsFrom::Always,
                 f64::INFINITY => WinsFrom::Never,
                 root => {
-                    let crossings = others().map(Said::around_the_crossing);
+                    let crossings = others().map(QuestionSamples::around_the_crossing);
                     let reach = reach(one.around_the_crossing(), crossings, one.finite().count());
                     let reach = reach / one.slope.map_or(1.0, f64::abs);
                     let (smallest, largest) = one.asked.range;
@@ -162,7 +162,7 @@ pub(super) struct AtSize {
 }
 
 /// The speedup at each size that enough processes measured, by size.
-pub(super) fn by_size(processes: &[Vec<Duel>]) -> Vec<AtSize> {
+pub(super) fn by_size(processes: &[Vec<PairedTimes>]) -> Vec<AtSize> {
     let mut sizes: Vec<u64> = processes.iter().flatten().map(|duel| duel.size).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -187,16 +187,16 @@ pub(super) fn by_size(processes: &[Vec<Duel>]) -> Vec<AtSize> {
     sizes.into_iter().filter_map(at).collect()
 }
 
-fn said(asked: &Confirmation) -> Option<Said<'_>> {
+fn said(asked: &Confirmation) -> Option<QuestionSamples<'_>> {
     // A damaged record may have it so.
     if asked.range.0 > asked.range.1 {
         return None;
     }
-    let sound = |duel: &Duel| {
+    let sound = |duel: &PairedTimes| {
         let ns = [duel.cpu_ns, duel.gpu_ns];
         duel.size > 0 && ns.iter().all(|ns| ns.is_finite() && *ns > 0.0)
     };
-    let ascending = |p: &&Vec<Duel>| p.windows(2).all(|pair| pair[0].size < pair[1].size);
+    let ascending = |p: &&Vec<PairedTimes>| p.windows(2).all(|pair| pair[0].size < pair[1].size);
     let processes = (asked.processes.iter())
         .filter(|p| p.iter().all(sound))
         .filter(ascending);
@@ -204,7 +204,7 @@ fn said(asked: &Confirmation) -> Option<Said<'_>> {
         .clone()
         .filter_map(|p| Some(p.last()?.size))
         .max()?;
-    let processes: Vec<&Vec<Duel>> = processes
+    let processes: Vec<&Vec<PairedTimes>> = processes
         .filter(|p| p.last().is_some_and(|duel| duel.size == largest))
         .collect();
     if processes.len() < FEWEST_PROCESSES {
@@ -218,7 +218,7 @@ fn said(asked: &Confirmation) -> Option<Said<'_>> {
         }
     }
     let speedups: Vec<f64> = processes.iter().map(|p| -gap(&p[p.len() - 1])).collect();
-    Some(Said {
+    Some(QuestionSamples {
         asked,
         root: middle(&roots),
         slope: median(slopes),
@@ -247,7 +247,7 @@ fn middle(roots: &[f64]) -> Option<f64> {
     }
 }
 
-impl Said<'_> {
+impl QuestionSamples<'_> {
     /// The crossings that were seen.
     fn finite(&self) -> impl Iterator<Item = f64> {
         self.roots.iter().copied().filter(|root| root.is_finite())
@@ -295,7 +295,7 @@ mod tests {
 
     const RANGE: (u64, u64) = (8, 4096);
 
-    fn asked(processes: Vec<Vec<Duel>>) -> Confirmation {
+    fn asked(processes: Vec<Vec<PairedTimes>>) -> Confirmation {
         Confirmation {
             group: "a".into(),
             question: Data::Queued,
@@ -309,8 +309,8 @@ mod tests {
     }
 
     /// The GPU takes 10 µs at each size, the CPU as long at `at` and `steep` powers of the size.
-    fn process(sizes: &[u64], at: f64, steep: f64, shift: impl Fn(u64) -> f64) -> Vec<Duel> {
-        let duel = |&size: &u64| Duel {
+    fn process(sizes: &[u64], at: f64, steep: f64, shift: impl Fn(u64) -> f64) -> Vec<PairedTimes> {
+        let duel = |&size: &u64| PairedTimes {
             size,
             cpu: "c".into(),
             cpu_ns: 10_000.0 * (size as f64 / at).powf(steep) * shift(size).exp(),
@@ -341,9 +341,9 @@ mod tests {
         fn any_durations_give_an_answer(
             durations in proptest::collection::vec((1u64..1 << 40, any::<f64>(), any::<f64>()), 0..12),
         ) {
-            let duel = |(size, cpu_ns, gpu_ns)| Duel { size, cpu: "c".into(), cpu_ns, gpu_ns };
-            let duels: Vec<Duel> = durations.into_iter().map(duel).collect();
-            let processes = duels.chunks(3).map(<[Duel]>::to_vec).collect();
+            let duel = |(size, cpu_ns, gpu_ns)| PairedTimes { size, cpu: "c".into(), cpu_ns, gpu_ns };
+            let duels: Vec<PairedTimes> = durations.into_iter().map(duel).collect();
+            let processes = duels.chunks(3).map(<[PairedTimes]>::to_vec).collect();
             for confirmed in answers(&[asked(processes)]).into_iter().flatten() {
                 let (low, high) = confirmed.speedup_interval;
                 prop_assert!(low <= confirmed.speedup && confirmed.speedup <= high);
@@ -405,8 +405,9 @@ mod tests {
         let fast = process(&sizes(0.0, RANGE), 4.0, 2.0, |_| 0.0);
         let slow = process(&sizes(f64::INFINITY, RANGE), 9e4, 2.0, |_| 0.0);
         let at = |at: f64| process(&sizes(100.0, RANGE), at, 2.0, |_| 0.0);
-        let say =
-            |processes: &[&Vec<Duel>]| one(&asked(processes.iter().copied().cloned().collect()));
+        let say = |processes: &[&Vec<PairedTimes>]| {
+            one(&asked(processes.iter().copied().cloned().collect()))
+        };
         let (early, late) = (at(90.0), at(110.0));
         assert_eq!(say(&[&fast, &fast, &slow, &slow]).from, None);
         let mostly = say(&[&slow, &slow, &slow, &late]);

@@ -3,7 +3,7 @@
 //! Its crossing is the root of a straight line through the logarithms of its ratios at the sizes
 //! around it, between the sizes where their signs say that it lies.
 
-use crate::model::record::Duel;
+use crate::model::record::PairedTimes;
 use crate::statistics::median::median_of_sorted;
 
 /// Sizes that a process measures on either side of a crossing.
@@ -43,7 +43,7 @@ fn quarters((first, last): (u64, u64)) -> Vec<u64> {
 }
 
 /// The crossing in the processes so far, around which the next one measures.
-pub fn centre(processes: &[Vec<Duel>], range: (u64, u64)) -> Option<f64> {
+pub fn centre(processes: &[Vec<PairedTimes>], range: (u64, u64)) -> Option<f64> {
     let seen = processes
         .iter()
         .filter_map(|duels| match crossing(duels, range) {
@@ -74,17 +74,17 @@ pub(super) enum Seen {
 }
 
 /// Logarithm of GPU over CPU time.
-pub(super) fn gap(duel: &Duel) -> f64 {
+pub(super) fn gap(duel: &PairedTimes) -> f64 {
     // Each by itself: what a file holds may overflow as a ratio.
     duel.gpu_ns.ln() - duel.cpu_ns.ln()
 }
 
 /// Where the GPU begins to win for good, as these sizes show it.
-pub(super) fn crossing(duels: &[Duel], range: (u64, u64)) -> Seen {
+pub(super) fn crossing(duels: &[PairedTimes], range: (u64, u64)) -> Seen {
     let (Some(first), Some(largest)) = (duels.first(), duels.last()) else {
         return Seen::Nothing;
     };
-    let wins = |duel: &Duel| gap(duel) < 0.0;
+    let wins = |duel: &PairedTimes| gap(duel) < 0.0;
     if !wins(largest) {
         // Nothing beyond is known where the range goes on.
         return match largest.size >= range.1 {

@@ -21,20 +21,20 @@ use crate::analysis::crossover::confirm::{self, Confirmed, WinsFrom};
 use crate::analysis::crossover::search::{Answer, Crossing, Curve, Point, search};
 use crate::analysis::telemetry::{Capped, capped};
 use crate::model::environment::Environment;
+use crate::model::group_info::GroupInfo;
 use crate::model::id::Device;
-use crate::model::record::{Confirmation, Duel};
+use crate::model::record::{Confirmation, PairedTimes};
 use crate::model::role::Data;
-use crate::model::topic::Topic;
 use crate::store::curves::{Benchmark, Group, Series};
-use crate::store::machine::Machine;
+use crate::store::machine::MachineResults;
 
 /// The answer for one GPU implementation of one group.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct CrossoverAnswer {
     /// The group.
     pub group: String,
     /// What the group says of itself.
-    pub topic: Topic,
+    pub topic: GroupInfo,
     /// The best CPU implementation where the winner changes, or at the largest size.
     pub cpu: String,
     /// The GPU implementation.
@@ -58,14 +58,14 @@ pub struct Found {
     /// The answer of several processes; `None` where one process answers.
     pub confirmed: Option<Confirmed>,
     /// What each of those processes measured; empty where one process answers.
-    pub processes: Vec<Vec<Duel>>,
+    pub processes: Vec<Vec<PairedTimes>>,
     /// Clock and cap of the GPU's result at that size, where it ran under the power cap.
     pub capped: Option<Capped>,
     /// Ids that the answer rests on: both curves around each change and at the largest size.
     pub benchmarks: Vec<String>,
 }
 
-impl Found {
+impl CrossoverAnswer {
     /// Takes over the answer of several processes.
     fn confirm(&mut self, asked: &Confirmation, confirmed: Confirmed) {
         let (first, last) = asked.range;
@@ -178,7 +178,7 @@ pub fn best_at(group: &Group, size: f64) -> Option<String> {
 
 /// Every answer of a machine, and of this machine's CPU against the GPUs of `others` where
 /// it measured none itself in a group.
-pub fn find(machine: &Machine, others: &[Machine]) -> Vec<Found> {
+pub fn find(machine: &MachineResults, others: &[MachineResults]) -> Vec<CrossoverAnswer> {
     let mut found = Vec::new();
     let confirmed = confirmed(machine);
     for group in &machine.groups {
@@ -199,14 +199,14 @@ pub fn find(machine: &Machine, others: &[Machine]) -> Vec<Found> {
 }
 
 /// The runs that the GPU's results are of.
-fn runs_of(group: &Group, found: &Found) -> Vec<Option<String>> {
+fn runs_of(group: &Group, found: &CrossoverAnswer) -> Vec<Option<String>> {
     let points = found.gpu_series(group).into_iter().flat_map(|s| &s.points);
     points.map(|b| b.run.clone()).collect()
 }
 
 /// The answers of several processes to each question that a run put to them, where the results are
 /// still those of that run.
-fn confirmed(machine: &Machine) -> Vec<(&Confirmation, Confirmed)> {
+fn confirmed(machine: &MachineResults) -> Vec<(&Confirmation, Confirmed)> {
     let result = |asked: &Confirmation, device, implementation: &str, size| {
         let clock = (device == Device::Gpu).then_some(asked.clock);
         let series = machine.group(&asked.group)?.on(device).find(|series| {
@@ -224,14 +224,14 @@ fn confirmed(machine: &Machine) -> Vec<(&Confirmation, Confirmed)> {
         for (asked, answer) in confirmations.iter().zip(confirm::answers(confirmations)) {
             let largest = asked.processes.iter().flatten().last();
             // Where a later run measured any of it again, the answer is that of older code.
-            let is_older = |duel: &Duel| {
+            let is_older = |duel: &PairedTimes| {
                 let results = [
                     result(asked, Device::Cpu, &duel.cpu, duel.size),
                     result(asked, Device::Gpu, &asked.gpu, duel.size),
                 ];
                 results.iter().flatten().any(is_later)
             };
-            let is_there = |duel: &Duel| {
+            let is_there = |duel: &PairedTimes| {
                 let cpu = result(asked, Device::Cpu, &duel.cpu, duel.size);
                 cpu.is_some_and(|b| of_run(&b))
             };
@@ -253,7 +253,10 @@ fn confirmed(machine: &Machine) -> Vec<(&Confirmation, Confirmed)> {
 
 /// What the processes of the machine's other runs say to the same question, with the run of each,
 /// from the newest to the oldest.
-pub(crate) fn of_other_runs(machine: &Machine, found: &Found) -> Vec<(String, Confirmed)> {
+pub(crate) fn of_other_runs(
+    machine: &MachineResults,
+    found: &CrossoverAnswer,
+) -> Vec<(String, Confirmed)> {
     let same = |asked: &Confirmation| {
         (&asked.group, asked.question, &asked.gpu_machine)
             == (&found.group, found.question, &found.gpu_machine)
@@ -280,7 +283,7 @@ fn compare(
     gpu_machine: Option<String>,
     environment: Option<&Environment>,
     confirmed: &[(&Confirmation, Confirmed)],
-) -> Vec<Found> {
+) -> Vec<CrossoverAnswer> {
     let mut found = of_rows(ours, theirs, &gpu_machine);
     for question in Data::ALL {
         let answer = confirmed.iter().find(|(asked, _)| {
@@ -288,7 +291,7 @@ fn compare(
                 && asked.question == question
                 && asked.gpu_machine == gpu_machine
         });
-        let is_asked = |f: &Found| {
+        let is_asked = |f: &CrossoverAnswer| {
             answer.is_some_and(|(asked, _)| {
                 (f.question, &f.gpu, f.clock) == (question, &asked.gpu, asked.clock.name())
                     && (asked.gpu_run.is_none() || runs_of(theirs, f).contains(&asked.gpu_run))
@@ -325,9 +328,9 @@ fn compare(
 }
 
 /// The answer of each GPU implementation by itself.
-fn of_rows(ours: &Group, theirs: &Group, gpu_machine: &Option<String>) -> Vec<Found> {
+fn of_rows(ours: &Group, theirs: &Group, gpu_machine: &Option<String>) -> Vec<CrossoverAnswer> {
     let (best, names) = best_cpu(ours);
-    let mut found: Vec<Found> = theirs
+    let mut found: Vec<CrossoverAnswer> = theirs
         .on(Device::Gpu)
         .filter(|s| s.answers() && s.computes())
         .filter_map(|series| one(ours, series, &best, &names, gpu_machine))
@@ -342,7 +345,7 @@ fn one(
     best: &Curve,
     names: &[(f64, String)],
     gpu_machine: &Option<String>,
-) -> Option<Found> {
+) -> Option<CrossoverAnswer> {
     let gpu = curve(series);
     let crossing = search(best, &gpu)?;
     let largest = crossing.range.1;
@@ -354,7 +357,7 @@ fn one(
         .or(names.last())
         .map(|(_, name)| name.clone())?;
     let benchmarks = rests_on(group, series, names, &crossing, largest);
-    Some(Found {
+    Some(CrossoverAnswer {
         group: group.name.clone(),
         topic: group.topic.clone(),
         cpu,
@@ -419,8 +422,8 @@ const ALIKE: f64 = 1.1;
 
 /// Which of these answers, all of one group and GPU, answers the question: of those that win
 /// from about the smallest size on, the fastest at the largest.
-pub fn headline(found: &[Found], question: Data) -> Option<usize> {
-    let wins_from = |f: &Found| match (f.crossing.answer, f.crossing.for_good()) {
+pub fn headline(found: &[CrossoverAnswer], question: Data) -> Option<usize> {
+    let wins_from = |f: &CrossoverAnswer| match (f.crossing.answer, f.crossing.for_good()) {
         (Answer::Always, _) => f.crossing.range.0,
         (_, Some(change)) => change.size,
         (_, None) => f64::INFINITY,
@@ -444,6 +447,6 @@ pub fn headline(found: &[Found], question: Data) -> Option<usize> {
 }
 
 /// The headline answers.
-pub fn headlines(found: &[Found]) -> impl Iterator<Item = &Found> {
+pub fn headlines(found: &[CrossoverAnswer]) -> impl Iterator<Item = &CrossoverAnswer> {
     found.iter().filter(|f| f.headline)
 }

@@ -1,7 +1,7 @@
 //! By how much the GPU is ahead along the sizes: the curve that an answer is a point of.
 
 use crate::analysis::crossover::confirm::by_size;
-use crate::analysis::crossover::pairs::{Found, best_cpu, curve};
+use crate::analysis::crossover::pairs::{CrossoverAnswer, best_cpu, curve};
 use crate::analysis::crossover::search::gaps;
 use crate::store::curves::{Group, Series};
 
@@ -25,7 +25,7 @@ pub struct Speedup {
 ///
 /// Where processes of their own measured, around the crossing and at the largest size, their
 /// median stands in place of the run's own time: the curve passes through the answer.
-pub fn along(found: &Found, ours: &Group, gpu: &Series) -> Vec<Speedup> {
+pub fn along(found: &CrossoverAnswer, ours: &Group, gpu: &Series) -> Vec<Speedup> {
     let (best, _) = best_cpu(ours);
     let confirmed = by_size(&found.processes);
     // All but the largest size lie around the crossing.

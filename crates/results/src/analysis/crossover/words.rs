@@ -1,9 +1,9 @@
 //! An answer in words.
 
 use crate::analysis::crossover::confirm::{Confirmed, WinsFrom};
-use crate::analysis::crossover::pairs::Found;
+use crate::analysis::crossover::pairs::CrossoverAnswer;
 use crate::analysis::crossover::search::Answer;
-use crate::model::topic::Topic;
+use crate::model::group_info::GroupInfo;
 use crossover_words::units;
 
 /// What a table with answers in brief says below it.
@@ -13,12 +13,12 @@ pub const BRIEFLY: [&str; 2] = [
 ];
 
 /// `from N = 181 on; another run would find 160 to 205; the median of 5 processes`.
-pub fn wins(f: &Found) -> String {
+pub fn wins(f: &CrossoverAnswer) -> String {
     format!("{}; {}", where_it_wins(f, false), rests_on(f))
 }
 
 /// `from N = 181 on (160 to 205)`, for a table that ends with [`BRIEFLY`].
-pub fn wins_in_brief(f: &Found) -> String {
+pub fn wins_in_brief(f: &CrossoverAnswer) -> String {
     let wins = where_it_wins(f, true);
     match f.confirmed {
         Some(Confirmed {
@@ -38,7 +38,7 @@ fn another_run(interval: &str, in_brief: bool) -> String {
     }
 }
 
-fn where_it_wins(f: &Found, in_brief: bool) -> String {
+fn where_it_wins(f: &CrossoverAnswer, in_brief: bool) -> String {
     let (symbol, unit) = (&f.topic.symbol, f.topic.unit);
     if let Some(only) = only(f) {
         return match f.crossing.answer {
@@ -74,7 +74,7 @@ fn where_it_wins(f: &Found, in_brief: bool) -> String {
 }
 
 /// What another run answered: `from N = 181 on, 26× faster at N = 4,096`.
-pub fn of_another_run(topic: &Topic, answer: Confirmed) -> String {
+pub fn of_another_run(topic: &GroupInfo, answer: Confirmed) -> String {
     let wins = match answer.from {
         Some(WinsFrom::Always) => "always".to_owned(),
         Some(WinsFrom::Never) => "never".to_owned(),
@@ -105,7 +105,7 @@ pub fn or(confirmed: Confirmed) -> &'static str {
 }
 
 /// `the median of 5 processes`; `one process` where another one may say otherwise.
-fn rests_on(f: &Found) -> String {
+fn rests_on(f: &CrossoverAnswer) -> String {
     match f.confirmed {
         Some(Confirmed {
             processes, agree, ..
@@ -118,13 +118,13 @@ fn rests_on(f: &Found) -> String {
 }
 
 /// `at N = 1,024, the only size measured on both`, where that is all that an answer rests on.
-pub fn only(f: &Found) -> Option<String> {
+pub fn only(f: &CrossoverAnswer) -> Option<String> {
     let at = f.topic.at(f.crossing.only_size()? as u64);
     Some(format!("at {at}, the only size measured on both"))
 }
 
 /// `26× faster at N = 4,096 (median SM clock 1,365 MHz under the 700 W power cap)`.
-pub fn at_largest(f: &Found) -> String {
+pub fn at_largest(f: &CrossoverAnswer) -> String {
     let capped = f
         .capped
         .map_or(String::new(), |c| format!(" ({})", c.words()));
@@ -133,17 +133,17 @@ pub fn at_largest(f: &Found) -> String {
 
 /// `26× faster at N = 4,096 (24× to 28×); median SM clock 1,365 MHz under the 700 W power cap`, for a
 /// table that ends with [`BRIEFLY`].
-pub fn at_largest_in_brief(f: &Found) -> String {
+pub fn at_largest_in_brief(f: &CrossoverAnswer) -> String {
     let capped = (f.capped).map_or(String::new(), |c| format!("; {}", c.words()));
     largest_by(f, true) + &capped
 }
 
 /// `26× faster at N = 4,096; another run would find 24× to 28×`.
-pub fn largest(f: &Found) -> String {
+pub fn largest(f: &CrossoverAnswer) -> String {
     largest_by(f, false)
 }
 
-fn largest_by(f: &Found, in_brief: bool) -> String {
+fn largest_by(f: &CrossoverAnswer, in_brief: bool) -> String {
     let at = f.topic.at(f.speedup_size as u64);
     let said = format!("{} at {at}", units::speedup(f.speedup));
     let Some(confirmed) = f.confirmed else {

@@ -1,6 +1,6 @@
 //! From which size on the GPU wins, with and without transfers.
 
-use crate::analysis::crossover::pairs::{Found, headlines};
+use crate::analysis::crossover::pairs::{CrossoverAnswer, headlines};
 use crate::analysis::crossover::search::{Answer, Change};
 use crate::analysis::crossover::words;
 use crate::analysis::findings::finding::{Context, Finding};
@@ -25,7 +25,7 @@ pub(super) fn find(context: &Context) -> Vec<Finding> {
         .collect()
 }
 
-fn one(f: &Found) -> Finding {
+fn one(f: &CrossoverAnswer) -> Finding {
     let machine = match &f.gpu_machine {
         Some(machine) => format!(
             "With the {machine} (another machine's figures) beside this machine's CPU, {}",
@@ -60,7 +60,7 @@ fn one(f: &Found) -> Finding {
     finding
 }
 
-fn verdict(f: &Found) -> String {
+fn verdict(f: &CrossoverAnswer) -> String {
     let (symbol, unit) = (&f.topic.symbol, f.topic.unit);
     let range = f.crossing.range;
     let at_largest = words::largest(f);
@@ -106,7 +106,7 @@ fn verdict(f: &Found) -> String {
     }
 }
 
-fn how(f: &Found, change: &Change) -> String {
+fn how(f: &CrossoverAnswer, change: &Change) -> String {
     let interval = f.topic.unit.range(change.low, change.high);
     match (f.confirmed, change.measured) {
         (Some(confirmed), _) => format!(

@@ -15,7 +15,7 @@ use crossover_machine::nvml::Monitor;
 use crossover_machine::{fingerprint, memory};
 use crossover_protocol::settings::Settings;
 
-pub(super) struct Machine {
+pub(super) struct Host {
     settings: Settings,
     probed: OnceCell<Result<DeviceProperties, Absence>>,
     opened: OnceCell<Result<Rc<Gpu>, Absence>>,
@@ -25,7 +25,7 @@ pub(super) struct Machine {
     host_bytes: OnceCell<u64>,
 }
 
-impl Machine {
+impl Host {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             settings: settings.clone(),
@@ -162,7 +162,7 @@ mod tests {
             turns: None,
             results: "unused".into(),
         };
-        let machine = Machine::new(&settings);
+        let machine = Host::new(&settings);
         assert!(
             machine
                 .gpu_missing()

@@ -2,7 +2,7 @@
 
 use crate::assemble::Assembled;
 use crossover_results::analysis::crossover::pairs::headlines;
-use crossover_results::store::machine::Machine;
+use crossover_results::store::machine::MachineResults;
 
 /// `There is no GPU here. The GPU figures are of another machine: NVIDIA H200, measured 2026-11-21.`
 /// `None` where every answer is this machine's own.
@@ -30,6 +30,6 @@ pub(super) fn banner(report: &Assembled) -> Option<String> {
 }
 
 /// The day of the machine's newest run.
-pub(super) fn day(machine: &Machine) -> Option<&str> {
+pub(super) fn day(machine: &MachineResults) -> Option<&str> {
     machine.run.as_ref()?.started.get(..10)
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What a group is about, stored with the run so that a report has it without the group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Topic {
+pub struct GroupInfo {
     /// The group's name, the first part of its ids.
     pub group: String,
     /// Heading.
@@ -33,7 +33,7 @@ pub struct Topic {
     pub truth: Option<Truth>,
 }
 
-impl Topic {
+impl GroupInfo {
     /// A group that says nothing but its name.
     pub fn of(group: &str) -> Self {
         Self {
@@ -112,7 +112,7 @@ impl Unit {
     }
 }
 
-impl Topic {
+impl GroupInfo {
     /// `N = 64`, `size = 256 MiB`.
     pub fn at(&self, size: u64) -> String {
         format!("{} = {}", self.symbol, self.unit.write(size))

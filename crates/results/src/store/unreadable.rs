@@ -8,14 +8,14 @@ use crossover_words::text::visible;
 /// Something that was left out while reading, and why. Both texts are safe to show, whatever the
 /// name of the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct Unreadable {
     /// The file, folder or id.
     pub what: String,
     /// The cause, and the remedy where there is one.
     pub reason: String,
 }
 
-impl Problem {
+impl Unreadable {
     /// What could not be read, and why.
     pub fn new(what: impl ToString, reason: impl ToString) -> Self {
         Self {

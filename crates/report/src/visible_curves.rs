@@ -1,7 +1,7 @@
 //! Which curves of a group come first, in a plot and in a table: a person looks for an answer, and
 //! more than six lines of a plot are told apart by nobody.
 
-use crossover_results::analysis::crossover::pairs::Found;
+use crossover_results::analysis::crossover::pairs::CrossoverAnswer;
 use crossover_results::analysis::findings::finding::Finding;
 use crossover_results::model::id::Device;
 use crossover_results::store::curves::{Group, Series};
@@ -31,9 +31,9 @@ impl Place {
 
 /// The curves of the answers, then those that findings rest on, then the others: as many as there
 /// is room for, in the order of the group's rows.
-pub(super) fn front<'a>(
+pub(super) fn visible_curves<'a>(
     group: &'a Group,
-    found: &[Found],
+    found: &[CrossoverAnswer],
     findings: &[Finding],
     place: Place,
 ) -> Vec<&'a Series> {
@@ -53,7 +53,7 @@ pub(super) fn front<'a>(
     ranked.into_iter().map(|(_, series)| series).collect()
 }
 
-fn rank(group: &Group, series: &Series, found: &[Found], findings: &[Finding]) -> u8 {
+fn rank(group: &Group, series: &Series, found: &[CrossoverAnswer], findings: &[Finding]) -> u8 {
     let mut answers = (found.iter()).filter(|f| f.group == group.name && f.headline);
     let is_answer = answers.any(|f| match series.device {
         Device::Cpu => f.cpu == series.implementation,

@@ -78,7 +78,7 @@ mod tests {
     const ID: &str = "chain/gpu/each/64";
 
     fn folder(root: &Path) -> BenchmarkFolder {
-        BenchmarkFolder::new(root, "chain", "gpu/each", 64, true)
+        BenchmarkFolder::new(root, Id::new("chain", "gpu/each", 64), true)
     }
 
     #[test]

@@ -90,8 +90,7 @@ impl Session {
             return;
         }
         let known = (group.rows.iter()).flat_map(|row| {
-            let function = row.function();
-            let id = move |size| id::id(group.name, &function, size);
+            let id = move |size| group.id_of(row, size).to_string();
             group.sizes_of(row).all().into_iter().map(id)
         });
         self.known.extend(known);
@@ -99,7 +98,7 @@ impl Session {
         let expected: Vec<String> = (group.plan(self.profile()).iter())
             .flat_map(|(size, rows)| rows.iter().map(move |row| (size, row)))
             .filter(|(_, row)| !(row.is_gpu() && no_gpu))
-            .map(|(size, row)| id::id(group.name, &row.function(), size))
+            .map(|(size, row)| group.id_of(row, *size).to_string())
             .filter(|id| self.arguments.selects(id))
             .collect();
         self.expected.extend(expected);
@@ -145,8 +144,7 @@ impl Session {
         let profile = self.profile();
         for row in &group.rows {
             let function = row.function();
-            let id = |size: &u64| id::id(group.name, &function, size);
-            let wanted = |size: &u64| self.is_wanted(&id(size));
+            let wanted = |size: &u64| self.is_wanted(&group.id_of(row, *size).to_string());
             let sizes = group.sizes_of(row);
             let left_out: Vec<String> = sizes
                 .all()
@@ -188,7 +186,8 @@ impl Session {
             return;
         }
         let function = row.function();
-        let id = id::id(group.name, &function, size);
+        let named = group.id_of(row, size);
+        let id = named.to_string();
         if self.arguments.selects(&id) && !self.is_wanted(&id) {
             // Another process measures it, so Criterion need not keep it in its plots.
             return;
@@ -222,13 +221,7 @@ impl Session {
         }
         self.journal.selected = true;
         self.progress.begin(&id);
-        let folder = BenchmarkFolder::new(
-            &self.settings.results,
-            group.name,
-            &function,
-            size,
-            group.rate.is_some(),
-        );
+        let folder = BenchmarkFolder::new(&self.settings.results, named, group.rate.is_some());
         if self.arguments.value("load-baseline").is_some() {
             self.load(plots, criterion_id, &id, &folder);
             return;

@@ -29,7 +29,7 @@ impl<W: Workload> Group<W> {
         let own = row.sizes.as_ref().filter(|sizes| sizes.has_odd());
         let sizes = own.unwrap_or(&self.sizes).for_tests();
         let timed = sizes.iter().map(|&size| {
-            let id = id::id(self.name, &row.function(), size);
+            let id = self.id_of(row, size).to_string();
             (id, size, W::new(size))
         });
         let edge_cases = W::edge_cases().map(|problem| {

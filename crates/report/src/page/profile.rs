@@ -49,7 +49,7 @@ type BySize<'a> = BTreeMap<u64, Vec<&'a Profiled>>;
 
 /// The newest profiles of a group by size, in the order of its rows, and how many more there are.
 fn of_group<'a>(machine: &'a MachineResults, group: &str) -> (BySize<'a>, usize) {
-    let is_one = |p: &&Rc<Profiled>| p.group == group;
+    let is_one = |p: &&Rc<Profiled>| p.id.group == group;
     let mut all: Vec<&Profiled> = machine
         .profiles
         .iter()
@@ -60,11 +60,11 @@ fn of_group<'a>(machine: &'a MachineResults, group: &str) -> (BySize<'a>, usize)
     let left_out = all.len().saturating_sub(MOST);
     all.truncate(MOST);
     let rows = machine.group(group).map_or(&[][..], |group| &group.series);
-    let place = |p: &Profiled| rows.iter().position(|row| row.name() == p.function);
-    all.sort_by_key(|p| (place(p).unwrap_or(usize::MAX), &p.function));
+    let place = |p: &Profiled| rows.iter().position(|row| row.name() == p.id.function);
+    all.sort_by_key(|p| (place(p).unwrap_or(usize::MAX), &p.id.function));
     let mut sizes = BySize::new();
     for profiled in all {
-        sizes.entry(profiled.size).or_default().push(profiled);
+        sizes.entry(profiled.id.size).or_default().push(profiled);
     }
     (sizes, left_out)
 }
@@ -91,7 +91,7 @@ fn of_size(
 
 fn iteration(profiled: &Profiled) -> Iteration<'_> {
     Iteration {
-        name: profiled.function.clone(),
+        name: profiled.id.function.clone(),
         remark: profiled.profile.summary.sentence.clone(),
         timeline: &profiled.profile.timeline,
     }
@@ -123,7 +123,7 @@ fn tables(profiled: &Profiled, machine: &MachineResults, out: &Path) -> Markup {
     html! {
         details.profile {
             summary {
-                b.gpu { (profiled.function) }
+                b.gpu { (profiled.id.function) }
                 @if let Some((name, value)) = lines.first() { " " (name) " " (value) }
             }
             dl.facts { @for (name, value) in &lines { div { dt { (name) } dd { (value) } } } }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::model::id;
+use crate::model::id::{Id, NotAnId};
 use crate::store::files::{FileError, read_json_up_to};
 use crate::store::layout::{PROFILE, PROFILE_FILE, TRACE};
 use crate::store::stored::walk;
@@ -18,12 +18,8 @@ const LARGEST: u64 = 32 << 20;
 /// A benchmark with a profile in its folder. It may have no result.
 #[derive(Clone, Debug)]
 pub struct Profiled {
-    /// First part of the id.
-    pub group: String,
-    /// Device and implementation, `gpu/cublas`.
-    pub function: String,
-    /// Last part.
-    pub size: u64,
+    /// What it is of.
+    pub id: Id,
     /// Its folder.
     pub dir: PathBuf,
     /// What was recorded.
@@ -91,30 +87,18 @@ pub fn read_all(root: &Path) -> (Vec<Profiled>, Vec<Unreadable>) {
 
 fn profiled(dir: &Path) -> Result<Profiled, Unreadable> {
     let profile = read(dir).map_err(|error| Unreadable::of_file(&path(dir), &error))?;
-    let (group, function, size) = parts(&profile.benchmark).ok_or_else(|| {
+    let id = profile.benchmark.parse().map_err(|not: NotAnId| {
         let reason = format!(
-            "is of {}, which is not <group>/<cpu|gpu>/<implementation>/<size>; name the benchmark \
-             so to have its profile in the report",
+            "is of {}, which {not}; name the benchmark so to have its profile in the report",
             profile.benchmark
         );
         Unreadable::new(path(dir).display(), reason)
     })?;
     Ok(Profiled {
-        group,
-        function,
-        size,
+        id,
         dir: dir.to_owned(),
         profile,
     })
-}
-
-/// Group, function and size of an id of this suite's form.
-fn parts(id: &str) -> Option<(String, String, u64)> {
-    let (group, rest) = id.split_once('/')?;
-    let (function, size) = rest.rsplit_once('/')?;
-    id::function(function)?;
-    let group = (!group.is_empty()).then(|| group.to_owned())?;
-    Some((group, function.to_owned(), size.parse().ok()?))
 }
 
 /// Profiles for tests, of this crate and of those that show them.
@@ -147,10 +131,7 @@ mod tests {
             panic!("{profiles:?}")
         };
         assert_eq!(one.profile, eager("chain/gpu/each/64"));
-        assert_eq!(
-            (&*one.group, &*one.function, one.size),
-            ("chain", "gpu/each", 64)
-        );
+        assert_eq!(one.id.to_string(), "chain/gpu/each/64");
         assert_eq!(read_all(Path::new("/no such folder")).0.len(), 0);
     }
 

@@ -73,6 +73,7 @@ impl Profiles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::id::Id;
     use crossover_results::store::profiles::planted::{eager, plant};
 
     const ID: &str = "chain/gpu/each/64";

@@ -8,7 +8,6 @@ use std::rc::Rc;
 use criterion::{BenchmarkId, Throughput};
 
 use crate::model::group_info::GroupInfo;
-use crate::model::id;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::confirm::RunResults;
 use crate::suite::confirm::driver::{Confirming, When};

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use crate::device::gpu::Gpu;
 use crate::device::kernel::CompileError;
 use crate::model::group_info::Truth;
-use crate::model::id::{self, Device};
+use crate::model::id::Device;
 use crate::suite::group::{Group, Implementation, Make};
 use crate::suite::missing::with_causes;
 use crate::suite::sampling_plan::FEWEST_SAMPLES;

@@ -1,5 +1,6 @@
 //! From folders to everything that a report shows.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::analysis::crossover::pairs::{self, Found};
@@ -7,7 +8,7 @@ use crate::analysis::findings;
 use crate::analysis::findings::finding::{Context, Finding};
 use crate::analysis::reuse::{self, Reuse};
 use crate::model::topic::Topic;
-use crate::results::curves::{Group, Series};
+use crate::results::curves::{Benchmark, Group, Series};
 use crate::results::files::FileError;
 use crate::results::machine::Machine;
 
@@ -117,6 +118,7 @@ pub(crate) fn assemble(
     let machine = machines.remove(0);
     let mut others = others(out, options)?;
     others.splice(0..0, machines);
+    leave_out_copies(&machine, &mut others);
     if !machine.groups.is_empty() {
         return Ok(finish(machine, others));
     }
@@ -126,6 +128,31 @@ pub(crate) fn assemble(
     let mut first = others.remove(0);
     first.problems.splice(0..0, machine.problems);
     Ok(finish(first, others))
+}
+
+/// Leaves out the results that are drawn already: those of the folder itself, of a copy of it, and of
+/// one machine under two names.
+fn leave_out_copies(machine: &Machine, others: &mut Vec<Machine>) {
+    let results = |machine: &Machine| -> BTreeSet<_> {
+        let hardware = machine.hardware();
+        let result = |b: &Benchmark| (b.id.clone(), b.run.clone(), b.median_ns.to_bits());
+        let results = machine.benchmarks().map(result);
+        results.map(|result| (hardware.clone(), result)).collect()
+    };
+    let mut drawn = vec![(machine.name.clone(), results(machine))];
+    others.retain(|other| {
+        let own = results(other);
+        let same = drawn.iter().find(|(_, results)| own.is_subset(results));
+        if let Some((name, _)) = same {
+            eprintln!(
+                "note: the results of {} are those of {name} too and are drawn once",
+                other.name
+            );
+            return false;
+        }
+        drawn.push((other.name.clone(), own));
+        true
+    });
 }
 
 /// Of the other machines that with the most answers, or that of `root` where there is none, with

@@ -249,14 +249,9 @@ impl Comparison {
         .collect()
     }
 
-    /// For a terminal: what failed and what changed first, the rest as counts; with `all`, a row
-    /// for each benchmark.
+    /// For a terminal: what changed, the rest as counts; with `all`, a row for each benchmark.
     pub(crate) fn text(&self, all: bool) -> String {
-        let mut text = String::new();
-        for failure in &self.failures {
-            let _ = writeln!(text, "error: {failure}");
-        }
-        let _ = writeln!(text, "{}", self.summary());
+        let mut text = format!("{}\n", self.summary());
         let rows: Vec<&Row> = match all {
             true => self.rows.iter().collect(),
             false => self.loud(),

@@ -38,7 +38,8 @@ fn spell_out_quiet() -> io::Result<()> {
 }
 
 /// Runs the groups as the settings and the command line say, writes the report, and returns the
-/// exit code: 0; 1 if a benchmark or the GPU that was asked for failed; 2 where nothing could be
+/// exit code: 0; 1 if a benchmark or the GPU that was asked for failed, or what was printed could not
+/// be written; 2 where nothing could be
 /// done (a bad setting or option, a folder that cannot be written to, a group that contradicts
 /// itself); 128 plus the signal's number where one ended the run.
 ///
@@ -73,6 +74,10 @@ pub fn bench(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
         eprintln!("error: this executable cannot be started again for -q, use --quiet: {error}");
         return ExitCode::from(2);
     }
+    pipe::survive_a_full_disk(1, || run(groups))
+}
+
+fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
     let mut suite = match Suite::from_env() {
         Ok(suite) => suite,
         Err(error) => {

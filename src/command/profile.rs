@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
 
+use crate::command::pipe;
 use crate::suite::arguments::why_no_filter;
 
 /// Show where the time goes: kernels, copies and driver calls of GPU benchmarks
@@ -73,6 +74,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .args(&args.bench_args)
         .arg(&args.filter);
     // Signals reach the run alone, and its exit code is this command's.
+    pipe::finish();
     let error = command.exec();
     let program = command.get_program().display();
     Err(error).with_context(|| format!("{program} could not be started; {advice}"))

@@ -2,6 +2,7 @@
 
 use crate::device::absence::Absence;
 use crate::device::kernel::CompileError;
+use crate::presentation::text::with_causes;
 use crate::results::files::FileError;
 use crate::timing::{CudaError, TimingError};
 use crate::workload::routine::RoutineError;
@@ -51,18 +52,6 @@ impl From<TimingError> for Missing {
             text: with_causes(&error),
         }
     }
-}
-
-/// An error and what caused it, in one line.
-pub(super) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 pub(super) fn skipped(absence: Absence) -> Missing {

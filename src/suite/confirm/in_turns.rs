@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::presentation::text::with_causes;
 use crate::statistics::median::median;
 use crate::suite::confirm::Task;
 use crate::suite::group::{Group, Make};
 use crate::suite::machine::Machine;
-use crate::suite::missing::with_causes;
 use crate::suite::sampler::on_cpu;
 use crate::suite::settings::Settings;
 use crate::suite::verify::passes;

@@ -4,9 +4,9 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use crate::device::compiled;
+use crate::presentation::text::with_causes;
 use crate::suite::confirm::in_turns::TakingTurns;
 use crate::suite::confirm::{ORDER, Order, Said};
-use crate::suite::missing::with_causes;
 use crate::suite::runner::AnyGroup;
 use crate::suite::settings::Settings;
 use crate::timing::catch_panic;

@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use crossover::model::RunRecord;
 use serde_json::{Value, json};
 
-use crate::faults::run::{SOUND, bench, crossover, expect, files, measured, shown};
+use crate::faults::cut_short::full_disk_library;
+use crate::faults::run::{SOUND, bench, crossover, expect, files, measured, said, shown, summary};
 
 pub(crate) fn unwritable_folder() {
     let dir = tempfile::tempdir().unwrap();
@@ -39,6 +40,89 @@ pub(crate) fn two_runs() {
     expect(&mut bench(&root, &["--list"]), 0, "sound/cpu/fill/4");
     lock.unlock().unwrap();
     expect(&mut run(), 0, "");
+}
+
+pub(crate) fn no_locks() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = bench(dir.path(), &["--bench", "--quick", "sound"]);
+    run.env("LD_PRELOAD", full_disk_library())
+        .env("NO_LOCKS", "1");
+    let said = expect(&mut run, 0, "cannot be locked (No locks available");
+    assert_eq!(said.matches("cannot be locked").count(), 1, "{said}");
+}
+
+/// Files may have 4 KiB, which the record of a run exceeds.
+pub(crate) fn limited_files() {
+    let (_dir, root) = measured();
+    let before = files(&root);
+    for (blocks, code, words) in [
+        (8, 1, "raise the limit (`ulimit -f`)"),
+        (2, 2, "raise the limit (`ulimit -f`); set CRITERION_HOME"),
+    ] {
+        let run = bench(&root, &["--bench", "--quick", "sound"]);
+        let mut limited = Command::new("sh");
+        limited
+            .args(["-c", &format!("ulimit -f {blocks}; exec \"$0\" \"$@\"")])
+            .arg(run.get_program())
+            .args(run.get_args());
+        for (name, value) in run.get_envs() {
+            limited.env(name, value.unwrap());
+        }
+        expect(&mut limited, code, words);
+        assert_eq!(files(&root), before, "nothing is left, and nothing lost");
+    }
+}
+
+/// Whatever the disk that the log goes to, what was measured is kept.
+pub(crate) fn unwritable_output() {
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    for (stream, words) in [
+        (
+            0,
+            "error: standard output could not be written: No space left",
+        ),
+        (
+            1,
+            "error: standard error could not be written: No space left",
+        ),
+        (2, ""),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut run = bench(dir.path(), &["--bench", "--quick", "sound"]);
+        let mut report = crossover(dir.path(), &["report", "--no-reference"]);
+        for (command, code) in [(&mut run, 1), (&mut report, 2)] {
+            let lost = |of: i32| stream == of || stream == 2;
+            let to = |of: i32| {
+                if lost(of) {
+                    full().into()
+                } else {
+                    Stdio::piped()
+                }
+            };
+            let output = command.stdout(to(0)).stderr(to(1)).output().unwrap();
+            // The report has nothing to say on standard error.
+            let code = if code == 2 && stream == 1 { 0 } else { code };
+            assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+            let said = said(&output);
+            assert!(code == 0 || said.contains(words), "{said}");
+            assert!(!said.contains("could not compare"), "{said}");
+        }
+        assert_eq!(shown(dir.path()), SOUND);
+    }
+}
+
+pub(crate) fn run_of_the_future() {
+    let (_dir, root) = measured();
+    let runs = root.join("runs");
+    let first = fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path();
+    let mut later: RunRecord = serde_json::from_slice(&fs::read(first).unwrap()).unwrap();
+    let now = later.run.clone();
+    later.run = "29991231T235959Z-1".to_owned();
+    later.started = "2999-12-31T23:59:59Z".to_owned();
+    let path = runs.join(format!("{}.json", later.run));
+    fs::write(path, json!(later).to_string()).unwrap();
+    let summary = summary(&root);
+    assert_eq!(summary["run"], now.as_str());
 }
 
 pub(crate) fn later_failure() {

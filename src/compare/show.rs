@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use comfy_table::{Attribute, Cell, CellAlignment, Color, Table, presets};
+use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use crate::compare::class::Class;
@@ -11,6 +11,7 @@ use crate::compare::comparison::{Comparison, FailOn};
 use crate::compare::judge::{CHANGE_ERROR, Drift, SAME_ERROR};
 use crate::compare::rows::{Judgement, Row};
 use crate::compare::verdict::Verdict;
+use crate::presentation::text::{columns, wants_colours};
 use crate::presentation::units::{change, counted, percent_fine, time_fine};
 use crate::statistics::median::median;
 
@@ -352,8 +353,16 @@ fn differ(deviation: f64) -> String {
 
 fn terminal_table(rows: &[&Row]) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(HEADER);
+    table
+        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_header(HEADER);
+    if let Some(columns) = columns() {
+        table.set_width(columns);
+    }
+    if wants_colours() {
+        table.enforce_styling();
+    }
     for row in rows {
         let mut line: Vec<Cell> = cells(row).into_iter().map(Cell::new).collect();
         let colour = match row.verdict {

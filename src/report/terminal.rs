@@ -4,6 +4,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::analysis::crossover::pairs::headlines;
 use crate::analysis::crossover::words::{BRIEFLY, at_largest_in_brief, wins_in_brief};
+use crate::presentation::text::columns;
 use crate::report::assemble::Assembled;
 use crate::report::beside;
 
@@ -16,8 +17,8 @@ pub(super) fn table(report: &Assembled) -> String {
     table
         .load_style(presets::UTF8_HORIZONTAL_ONLY)
         .set_content_arrangement(ContentArrangement::Dynamic);
-    if !table.is_tty() {
-        table.set_width(WIDTH_OF_A_LOG);
+    if let Some(width) = columns().or((!table.is_tty()).then_some(WIDTH_OF_A_LOG)) {
+        table.set_width(width);
     }
     table.set_header([
         "group",

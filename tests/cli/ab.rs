@@ -267,6 +267,26 @@ fn a_side_that_fails_is_an_error_whatever_the_verdict() {
     assert!(text.contains("failed (exit status: 1)"), "{text}");
 }
 
+#[test]
+fn much_that_is_untracked_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path();
+    repository(top);
+    fs::File::create(top.join("large"))
+        .unwrap()
+        .set_len(64 << 20)
+        .unwrap();
+    let builds = cargo(top, "exit 0");
+    let said = || shown(&crossover(top).env("CARGO", &builds).output().unwrap());
+    assert!(!said().contains("untracked"), "{}", said());
+    fs::write(top.join("small"), "x").unwrap();
+    assert!(
+        said().contains("the largest is large with 64 MiB"),
+        "{}",
+        said()
+    );
+}
+
 /// The second pair leaves no room for a third, and none for the files of the comparison.
 #[test]
 fn complete_pairs_are_compared_where_nothing_more_can_be_written() {
@@ -288,7 +308,10 @@ fn complete_pairs_are_compared_where_nothing_more_can_be_written() {
     assert_eq!(json["counts"]["slower"], 20, "{json:#}");
     let text = text(&output.stderr);
     for file in ["a3: ", "compare.html: "] {
-        assert!(text.contains(file) && !text.contains("CRITERION_HOME"), "{text}");
+        assert!(
+            text.contains(file) && !text.contains("CRITERION_HOME"),
+            "{text}"
+        );
     }
     assert_eq!(fs::read_to_string(&log).unwrap().lines().count(), 4);
 }

@@ -12,6 +12,7 @@ use crate::command::ab::child;
 use crate::command::ab::subject::Prepared;
 use crate::command::ab::turns;
 use crate::compare::comparison::{Comparison, Options, compare};
+use crate::presentation::text::with_causes;
 use crate::presentation::units;
 use crate::results::baseline::Baseline;
 use crate::results::files::try_to_write;
@@ -74,7 +75,8 @@ impl<'a> Pairs<'a> {
         match self.try_to_run(only) {
             Err(error) if self.compares() && !child::interrupted() => {
                 self.over = true;
-                self.failed.push(format!("no more pairs were run: {error:#}"));
+                let why = with_causes(error.as_ref());
+                self.failed.push(format!("no more pairs were run: {why}"));
                 Ok(())
             }
             other => other,
@@ -222,7 +224,7 @@ impl<'a> Pairs<'a> {
                 self.results.display()
             ),
             Err(error) => {
-                eprintln!("error: {error:#}");
+                eprintln!("error: {}", with_causes(error.as_ref()));
                 code = ExitCode::FAILURE;
             }
         }

@@ -261,7 +261,9 @@ fn a_machine_is_drawn_once_whatever_its_folders_are_called() {
     full(&folder("the-same-server/criterion"), "Another GPU");
     let root = folder("own/criterion");
     let options = Options {
-        with: ["own", "copy", "server", "the-same-server"].map(folder).into(),
+        with: ["own", "copy", "server", "the-same-server"]
+            .map(folder)
+            .into(),
         no_reference: true,
     };
     let report = assemble(&root, dir.path(), &options).unwrap();

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use crate::command::pipe;
+use crate::machine::{Package, commit};
 use crate::presentation::text::visible_lines;
 use crate::report::assemble::Options;
 use crate::report::{profile, write};
@@ -43,7 +44,8 @@ fn spell_out_quiet() -> io::Result<()> {
 /// done (a bad setting or option, a folder that cannot be written to, a group that contradicts
 /// itself); 128 plus the signal's number where one ended the run.
 ///
-/// `groups` is called once, and not at all in the child processes that the executable starts to
+/// `package` is the one that the executable belongs to, [`package!()`](crate::package): the results
+/// carry its commit. `groups` is called once, and not at all in the child processes that the executable starts to
 /// measure the start of a process. Call this first in `main`, since these must not do anything
 /// before:
 ///
@@ -57,10 +59,11 @@ fn spell_out_quiet() -> io::Result<()> {
 /// }
 ///
 /// fn main() -> ExitCode {
-///     crossover::command::bench(groups)
+///     crossover::command::bench(crossover::package!(), groups)
 /// }
 /// ```
-pub fn bench(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
+pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
+    commit::measures(package);
     if let Some(code) = run_child() {
         return code;
     }

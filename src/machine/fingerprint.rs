@@ -33,8 +33,10 @@ pub(crate) fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: usize)
         for_editing: cfg!(debug_assertions),
         launch_blocking: std::env::var_os("CUDA_LAUNCH_BLOCKING").is_some_and(|v| v != "0"),
     };
-    let (commit, dirty) = commit::of_this_build();
+    let (commit, dirty) = commit::of_what_is_measured();
+    let package = commit::measured().map(|package| format!("{} {}", package.name, package.version));
     Environment {
+        package,
         crossover: env!("CARGO_PKG_VERSION").to_owned(),
         commit,
         dirty,

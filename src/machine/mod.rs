@@ -3,7 +3,7 @@
 
 pub(crate) mod ceilings;
 mod cgroup;
-mod commit;
+pub(crate) mod commit;
 mod cpu;
 mod disturbances;
 pub(crate) mod fingerprint;
@@ -14,5 +14,6 @@ pub(crate) mod nvml;
 mod peak;
 
 pub use ceilings::kernels::{CEILINGS, fma_rate};
+pub use commit::Package;
 pub use nvml::Monitor;
 pub use peak::flop_per_clock;

@@ -19,7 +19,7 @@ mod suite;
 fn main() -> ExitCode {
     match std::env::var(TASK).as_deref() {
         // The processes that the suite starts inherit the task.
-        Ok("bench") => return crossover::command::bench(suite::groups),
+        Ok("bench") => return crossover::command::bench(crossover::package!(), suite::groups),
         Ok("crossover") => return crossover::command::run(),
         Ok("clocks") => return clocks::measure(),
         Ok("rows") => return rows::run(),

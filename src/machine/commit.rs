@@ -42,14 +42,14 @@ pub(crate) fn measures(package: Package) {
 }
 
 /// Whose code this process measures; `None` where it is this package's own.
-pub(super) fn measured() -> Option<&'static Package> {
+pub(crate) fn measured() -> Option<&'static Package> {
     let own = env!("CARGO_MANIFEST_DIR");
     MEASURED.get().filter(|package| package.folder != own)
 }
 
 /// The commit of what this process measures, and whether its code had changes that were not
 /// committed; `None` each where that is not known.
-pub(super) fn of_what_is_measured() -> (Option<String>, Option<bool>) {
+pub(crate) fn of_what_is_measured() -> (Option<String>, Option<bool>) {
     let Some(package) = measured() else {
         return of_this_build();
     };

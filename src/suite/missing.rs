@@ -1,11 +1,11 @@
 //! Why a benchmark has no result: skipped, or failed.
 
-use crate::device::absence::Absence;
 use crate::device::kernel::CompileError;
-use crate::presentation::text::with_causes;
-use crate::results::files::FileError;
 use crate::timing::{CudaError, TimingError};
 use crate::workload::routine::RoutineError;
+use crossover_machine::absence::Absence;
+use crossover_results::store::files::FileError;
+use crossover_words::text::with_causes;
 
 /// Why a benchmark has no result.
 pub(super) enum Missing {

@@ -1,20 +1,20 @@
 //! Compares every implementation of a group with float64, at small and odd sizes, so that a group
 //! needs no test of its own for that.
 
+use crossover_words::text::with_causes;
 use std::rc::Rc;
 
-use crate::device::absence::Absence;
 use crate::device::gpu::Gpu;
 use crate::device::kernel::CompileError;
-use crate::device::recorded;
 use crate::model::id::{self, Device};
 use crate::model::topic::Truth;
-use crate::presentation::text::with_causes;
 use crate::suite::group::{Group, Implementation, Make};
 use crate::suite::sampling_plan::FEWEST_SAMPLES;
 use crate::timing::Launch;
 use crate::workload::routine::{Routine, RoutineError, Workload};
 use crate::workload::timing_methods::SPIN;
+use crossover_machine::absence::Absence;
+use crossover_machine::recorded;
 
 impl<W: Workload> Group<W> {
     /// Verifies one implementation at each of the group's sizes for tests.

@@ -1,17 +1,17 @@
 //! The child process that answers.
 
+use crossover_words::text::with_causes;
 use std::io::Write;
 use std::process::ExitCode;
 
 use crate::device::compiled;
-use crate::presentation::text::with_causes;
 use crate::suite::confirm::in_turns::TakingTurns;
 use crate::suite::confirm::{ORDER, Order, Said};
 use crate::suite::runner::AnyGroup;
-use crate::suite::settings::Settings;
 use crate::timing::catch_panic;
 use crate::workload::calibrate;
 use crate::workload::routine::RoutineError;
+use crossover_protocol::settings::Settings;
 
 /// Carries out the order in the environment, and prints the answer; `None` in a process without an
 /// order.

@@ -19,8 +19,8 @@ mod suite;
 fn main() -> ExitCode {
     match std::env::var(TASK).as_deref() {
         // The processes that the suite starts inherit the task.
-        Ok("bench") => return crossover::command::bench(crossover::package!(), suite::groups),
-        Ok("crossover") => return crossover::command::run(),
+        Ok("bench") => return crossover::suite::bench(crossover::package!(), suite::groups),
+        Ok("crossover") => return crossover_command::run(),
         Ok("clocks") => return clocks::measure(),
         Ok("rows") => return rows::run(),
         Ok("corrupts") => return rows::corrupt(),

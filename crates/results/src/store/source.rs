@@ -1,0 +1,159 @@
+//! What a user may name as one side of a comparison: a baseline, or a folder of results.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::store::layout::NEW;
+use crate::store::stored::baselines;
+use crossover_words::text::visible;
+
+/// One baseline in one results folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Folder of the results.
+    pub root: PathBuf,
+    /// Name of the baseline in it.
+    pub baseline: String,
+    /// How the user named it, fit to be shown.
+    pub label: String,
+}
+
+/// Why there is nothing to read.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// There are no results.
+    #[error(
+        "{label}: no results in {root}; run `cargo bench -- --save-baseline NAME` first, or point \
+         CRITERION_HOME at the results"
+    )]
+    NoResults {
+        /// What was asked for.
+        label: String,
+        /// Where it was looked for.
+        root: PathBuf,
+    },
+    /// Results, but not that baseline.
+    #[error("{label}: no baseline `{baseline}` in {root}; there are: {there}")]
+    NoBaseline {
+        /// What was asked for.
+        label: String,
+        /// The baseline.
+        baseline: String,
+        /// Where it was looked for.
+        root: PathBuf,
+        /// Those that are there.
+        there: Names,
+    },
+}
+
+/// Names in a sentence, where another one was looked for.
+#[derive(Debug)]
+pub struct Names {
+    /// All, or of many those nearest to that one.
+    shown: Vec<String>,
+    others: usize,
+}
+
+impl Names {
+    /// More names than this are not listed.
+    const MANY: usize = 12;
+    const NEAREST: usize = 3;
+
+    /// Those of `names` to show to whoever looked for `wanted`.
+    pub fn near(wanted: &str, names: BTreeSet<String>) -> Self {
+        let mut shown = Vec::from_iter(names);
+        let all = shown.len();
+        if all > Self::MANY {
+            shown.sort_by_cached_key(|name| strsim::damerau_levenshtein(wanted, name));
+            shown.truncate(Self::NEAREST);
+        }
+        Self {
+            others: all - shown.len(),
+            shown,
+        }
+    }
+}
+
+impl fmt::Display for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.shown.is_empty() {
+            return f.write_str("none");
+        }
+        for (i, name) in self.shown.iter().enumerate() {
+            write!(f, "{}`{name}`", if i == 0 { "" } else { ", " })?;
+        }
+        match self.others {
+            0 => Ok(()),
+            others => write!(f, " and {others} others"),
+        }
+    }
+}
+
+impl Source {
+    /// Resolves what a user wrote, in this order: `DIR:NAME` is baseline NAME of folder DIR;
+    /// a plain name is a baseline under `root`, if there is one; an existing folder stands
+    /// for its `new`. A folder may hold the results themselves or hold them under
+    /// `target-reports/criterion` or `criterion`. Write `./name` for a folder with the name
+    /// of a baseline.
+    ///
+    /// # Errors
+    /// Where there are no results, or not that baseline; the baselines there are.
+    pub fn resolve(text: &str, root: &Path) -> Result<Self, SourceError> {
+        if let Some((dir, name)) = text.rsplit_once(':')
+            && Path::new(dir).is_dir()
+            && !name.is_empty()
+        {
+            return Self::there(text, &results_in(Path::new(dir)), name);
+        }
+        let path = Path::new(text);
+        let is_name = path.components().count() == 1 && !text.contains(['/', '\\', '.']);
+        if path.is_dir() && !(is_name && baselines(root).contains(text)) {
+            return Self::there(text, &results_in(path), NEW);
+        }
+        Self::there(text, root, text)
+    }
+
+    fn there(label: &str, root: &Path, baseline: &str) -> Result<Self, SourceError> {
+        let there = baselines(root);
+        let label = visible(label);
+        if there.contains(baseline) {
+            Ok(Self {
+                root: root.to_owned(),
+                baseline: baseline.to_owned(),
+                label,
+            })
+        } else if there.is_empty() {
+            let root = root.to_owned();
+            Err(SourceError::NoResults { label, root })
+        } else {
+            Err(SourceError::NoBaseline {
+                label,
+                baseline: baseline.to_owned(),
+                root: root.to_owned(),
+                there: Names::near(baseline, there),
+            })
+        }
+    }
+}
+
+fn results_in(dir: &Path) -> PathBuf {
+    ["target-reports/criterion", "criterion"]
+        .iter()
+        .map(|inner| dir.join(inner))
+        .find(|inner| inner.is_dir())
+        .unwrap_or_else(|| dir.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_names_the_nearest_are_shown() {
+        let names = |n: u32| (0..n).map(|i| format!("v{i}")).collect();
+        assert_eq!(Names::near("v9", names(2)).to_string(), "`v0`, `v1`");
+        let of_many = "`v123`, `v1230`, `v1231` and 9997 others";
+        assert_eq!(Names::near("v123x", names(10_000)).to_string(), of_many);
+    }
+}

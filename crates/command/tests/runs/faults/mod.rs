@@ -109,6 +109,11 @@ pub(crate) const TESTS: &[Test] = &[
         files::run_of_the_future,
     ),
     Test::Beside("a_folder_without_locks", files::no_locks),
+    Test::Alone("a_busy_host", files::busy_host),
+    Test::Beside(
+        "ceilings_below_those_of_an_earlier_run",
+        files::low_ceilings,
+    ),
     Test::Beside("files_that_are_too_large", files::limited_files),
     Test::Beside("output_that_cannot_be_written", files::unwritable_output),
     Test::Beside("a_run_that_is_compared_with_itself", settings::repeated_run),

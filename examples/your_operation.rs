@@ -123,5 +123,5 @@ pub(crate) fn group() -> Group<Sigmoid> {
 }
 
 fn main() -> ExitCode {
-    crossover::suite::bench(|| vec![group().into()])
+    crossover::suite::bench(crossover::package!(), || vec![group().into()])
 }

@@ -9,7 +9,8 @@
 //!    compared with a reference. [`workload::simple`] makes one of closures.
 //! 3. A [`Group`](suite::Group) is a table of [`Implementation`](suite::Implementation)s, each with
 //!    its [clock](timing::Clock), its sizes, and what it says of itself in the words of [`model`].
-//! 4. A bench executable (`harness = false`) hands its groups to [`suite::bench`].
+//! 4. A bench executable (`harness = false`) hands its groups to [`suite::bench`], and
+//!    says with [`package!`] whose code they measure.
 //!
 //! The whole of it, as in `examples/your_operation.rs`:
 //!

@@ -127,8 +127,10 @@ impl Host {
     pub(super) fn environment(&self) -> &Environment {
         self.environment.get_or_init(|| {
             let partners = usize::from(self.settings.turns.is_some());
-            let (commit, dirty) = commit::of_this_build();
+            let (commit, dirty) = commit::of_what_is_measured();
+            let package = commit::measured();
             Environment {
+                package: package.map(|it| format!("{} {}", it.name, it.version)),
                 commit,
                 dirty,
                 ..fingerprint::collect(self.device(), partners)

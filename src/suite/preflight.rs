@@ -143,9 +143,9 @@ pub(super) fn options(arguments: &Arguments, results: &Path) -> Result<(), Refus
             if !there.contains(&name) {
                 return Err(Refused::NoBaseline {
                     option,
+                    there: Names::near(&name, there),
                     name,
                     root: results.to_owned(),
-                    there: Names::of(there),
                 });
             }
         }
@@ -162,7 +162,7 @@ fn is_baseline_name(name: &str) -> bool {
 }
 
 /// Makes the results folder, tries to write there, and keeps other runs out of it for as long as
-/// the file is held. A file system without locks keeps nobody out.
+/// the file is held. A file system without locks keeps nobody out, which is said.
 pub(super) fn results_folder(root: &Path) -> Result<File, Refused> {
     let folder = |source| Refused::Folder {
         root: root.to_owned(),
@@ -176,8 +176,13 @@ pub(super) fn results_folder(root: &Path) -> Result<File, Refused> {
         .write(true)
         .open(root.join(LOCK))
         .map_err(folder)?;
-    if let Err(TryLockError::WouldBlock) = file.try_lock() {
-        return Err(Refused::Locked(root.to_owned()));
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(Refused::Locked(root.to_owned())),
+        Err(TryLockError::Error(error)) => eprintln!(
+            "note: {} cannot be locked ({error}): start no other run that writes there",
+            root.display()
+        ),
     }
     sweep(root);
     Ok(file)

@@ -25,6 +25,7 @@ use crate::suite::sampling_plan::SamplingPlan;
 use crate::suite::turns::Turns;
 use crate::timing::{CudaTime, catch_panic};
 use crate::workload::{Workload, calibrate};
+use crossover_machine::load::Load;
 use crossover_protocol::nearest::nearest_id;
 use crossover_protocol::settings::{Profile, Settings};
 use crossover_protocol::turns::TurnMessage;
@@ -232,6 +233,7 @@ impl Session {
             size,
             cost: group.cost_of(row, size),
             folder,
+            begun: self.turns.is_none().then(Load::now).flatten(),
         };
         if let Some(rate) = &group.rate {
             self.time.set_rate(rate.clone());

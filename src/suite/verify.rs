@@ -1,6 +1,7 @@
 //! Compares every implementation of a group with float64, at small and odd sizes, so that a group
 //! needs no test of its own for that.
 
+use crossover_words::text::with_causes;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -9,7 +10,6 @@ use crate::device::kernel::CompileError;
 use crate::model::group_info::Truth;
 use crate::model::id::Device;
 use crate::suite::group::{Group, Implementation, Make};
-use crate::suite::missing::with_causes;
 use crate::suite::sampling_plan::FEWEST_SAMPLES;
 use crate::timing::Launch;
 use crate::workload::calibrate;

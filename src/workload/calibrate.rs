@@ -90,6 +90,11 @@ pub(crate) fn take_recent() -> BTreeMap<String, String> {
     std::mem::take(&mut choices().recent)
 }
 
+/// Forgets these choices, which were made in a bad moment: what needs them next chooses again.
+pub(crate) fn forget(bad: &BTreeMap<String, String>) {
+    choices().made.retain(|choice, _| !bad.contains_key(choice));
+}
+
 /// The candidate that is chosen already, or else the one with the shortest typical time of one
 /// iteration; `run` runs a candidate a number of times. Takes a second, or [`FEWEST_ROUNDS`] rounds
 /// where those take longer.
@@ -245,6 +250,17 @@ mod tests {
         assert_eq!(chosen, 2);
         assert_eq!(made()["handed over"], "2");
         assert!(!made().contains_key("never asked for"));
+    }
+
+    #[test]
+    fn a_choice_that_is_forgotten_is_made_again() {
+        let mut measured = 0;
+        let mut choose = || fastest(&Threads::One, "forgotten", &[1, 2], |_, _| measured += 1);
+        let chosen = choose();
+        forget(&[("forgotten".to_owned(), chosen.to_string())].into());
+        assert!(!made().contains_key("forgotten"));
+        choose();
+        assert!(measured > 0 && made().contains_key("forgotten"));
     }
 
     #[test]

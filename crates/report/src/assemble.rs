@@ -1,5 +1,6 @@
 //! From folders to everything that a report shows.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crossover_results::analysis::crossover::pairs::{self, CrossoverAnswer};
@@ -7,7 +8,7 @@ use crossover_results::analysis::findings;
 use crossover_results::analysis::findings::finding::{Context, Finding};
 use crossover_results::analysis::reuse::{self, Reuse};
 use crossover_results::model::group_info::GroupInfo;
-use crossover_results::store::curves::{Group, Series};
+use crossover_results::store::curves::{Benchmark, Group, Series};
 use crossover_results::store::files::FileError;
 use crossover_results::store::machine::MachineResults;
 
@@ -113,6 +114,7 @@ pub fn assemble(root: &Path, out: &Path, options: &Options) -> Result<Assembled,
     let machine = machines.remove(0);
     let mut others = others(out, options)?;
     others.splice(0..0, machines);
+    leave_out_copies(&machine, &mut others);
     if !machine.groups.is_empty() {
         return Ok(finish(machine, others));
     }
@@ -122,6 +124,31 @@ pub fn assemble(root: &Path, out: &Path, options: &Options) -> Result<Assembled,
     let mut first = others.remove(0);
     first.problems.splice(0..0, machine.problems);
     Ok(finish(first, others))
+}
+
+/// Leaves out the results that are drawn already: those of the folder itself, of a copy of it, and of
+/// one machine under two names.
+fn leave_out_copies(machine: &MachineResults, others: &mut Vec<MachineResults>) {
+    let results = |machine: &MachineResults| -> BTreeSet<_> {
+        let hardware = machine.hardware();
+        let result = |b: &Benchmark| (b.id.clone(), b.run.clone(), b.median_ns.to_bits());
+        let results = machine.benchmarks().map(result);
+        results.map(|result| (hardware.clone(), result)).collect()
+    };
+    let mut drawn = vec![(machine.name.clone(), results(machine))];
+    others.retain(|other| {
+        let own = results(other);
+        let same = drawn.iter().find(|(_, results)| own.is_subset(results));
+        if let Some((name, _)) = same {
+            eprintln!(
+                "note: the results of {} are those of {name} too and are drawn once",
+                other.name
+            );
+            return false;
+        }
+        drawn.push((other.name.clone(), own));
+        true
+    });
 }
 
 /// Of the other machines that with the most answers, or that of `root` where there is none, with

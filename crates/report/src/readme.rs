@@ -45,6 +45,14 @@ pub enum ReadmeError {
         /// The README.
         path: PathBuf,
     },
+    /// An empty table would replace a good one.
+    #[error(
+        "the results of {machine} answer no question: an operation needs rows on the CPU and on a GPU"
+    )]
+    NoAnswers {
+        /// The machine.
+        machine: String,
+    },
     /// Results of a device that executed nothing.
     #[error(
         "the results of {machine} were recorded, not measured: a driver that executes nothing stood in for the GPU's; run `cargo bench` on a GPU"
@@ -73,6 +81,10 @@ pub fn refresh(
         return Err(ReadmeError::Recorded {
             machine: machine.name.clone(),
         });
+    }
+    if headlines(&report.found).next().is_none() {
+        let machine = report.machine.hardware();
+        return Err(ReadmeError::NoAnswers { machine });
     }
     let text = fs::read_to_string(readme).map_err(|source| ReadmeError::Read {
         path: readme.into(),

@@ -1,5 +1,6 @@
 //! Implementations of one operation that take turns in one process.
 
+use crossover_words::text::with_causes;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
@@ -7,7 +8,6 @@ use std::time::Duration;
 use crate::suite::confirm::Task;
 use crate::suite::group::{Group, Make};
 use crate::suite::host::Host;
-use crate::suite::missing::with_causes;
 use crate::suite::sampler::on_cpu;
 use crate::suite::verify::passes;
 use crate::timing::{Clock, CudaTime};

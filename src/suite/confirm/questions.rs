@@ -94,7 +94,9 @@ fn question(found: &CrossoverAnswer, others: &[MachineResults]) -> Option<Questi
             Some(curve(series))
         }
     };
-    let near = match (found.crossing.answer, found.crossing.for_good()) {
+    // Also where it is not decided.
+    let change = found.crossing.changes.last().filter(|c| c.to_gpu);
+    let near = match (found.crossing.answer, change) {
         // There is more than one crossing, so only the speedup is asked about.
         (Answer::CrossesBack, _) => f64::NAN,
         (Answer::Always, None) => 0.0,

@@ -155,23 +155,8 @@ fn environment(machine: &MachineResults) -> Markup {
         .collect();
         facts.push(("Software", software.join(", ")));
     }
-    let commit = e.commit.as_ref().map(|c| {
-        let dirty = match e.dirty {
-            Some(true) => ", with uncommitted changes",
-            _ => "",
-        };
-        let short: String = c.chars().take(10).collect();
-        format!(", commit {short}{dirty}")
-    });
     let os = e.os.as_ref().map_or(String::new(), |os| format!(", {os}"));
-    facts.push((
-        "Code",
-        format!(
-            "crossover {}{}{os}",
-            e.crossover,
-            commit.unwrap_or_default()
-        ),
-    ));
+    facts.push(("Code", e.code() + &os));
     html! {
         dl.facts { @for (name, fact) in facts { div { dt { (name) } dd { (fact) } } } }
         (runs::runs(machine))

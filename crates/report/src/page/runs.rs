@@ -12,14 +12,6 @@ pub(super) fn runs(machine: &MachineResults) -> Markup {
     let runs: Vec<_> = (machine.runs.iter())
         .filter(|(_, results)| *results > 0)
         .collect();
-    let commit = |run: &RunRecord| {
-        let commit = run.environment.commit.as_ref().map_or("", |commit| commit);
-        let short: String = commit.chars().take(10).collect();
-        match run.environment.dirty {
-            Some(true) => short + " with changes",
-            _ => short,
-        }
-    };
     html! {
         @if runs.len() > 1 {
             details {
@@ -31,7 +23,7 @@ pub(super) fn runs(machine: &MachineResults) -> Markup {
                             @for (run, results) in runs {
                                 tr {
                                     td { (when(run)) }
-                                    td { (commit(run)) }
+                                    td { (run.environment.commit_in_words().unwrap_or_default()) }
                                     td { (run.profile) }
                                     td { @for argument in run.arguments.iter().filter(|a| *a != "--bench") { code { (argument) } " " } }
                                     td { @if run.finished.is_some() { "finished" } @else { "interrupted, or not finished yet" } }

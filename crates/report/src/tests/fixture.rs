@@ -96,6 +96,7 @@ impl Fixture {
             arguments: vec!["--bench".into()],
             environment: Environment {
                 crossover: "0.1.0".into(),
+                package: None,
                 commit: Some("0123456789abcdef".into()),
                 dirty: Some(false),
                 os: Some("Linux 6.18".into()),

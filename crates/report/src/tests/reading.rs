@@ -252,6 +252,26 @@ fn results_of_a_second_board_are_another_machines() {
 }
 
 #[test]
+fn a_machine_is_drawn_once_whatever_its_folders_are_called() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = |name: &str| dir.path().join(name);
+    two(&folder("own/criterion"));
+    two(&folder("copy/criterion"));
+    full(&folder("server/criterion"), "Another GPU");
+    full(&folder("the-same-server/criterion"), "Another GPU");
+    let root = folder("own/criterion");
+    let options = Options {
+        with: ["own", "copy", "server", "the-same-server"]
+            .map(folder)
+            .into(),
+        no_reference: true,
+    };
+    let report = assemble(&root, dir.path(), &options).unwrap();
+    let names: Vec<&str> = report.others.iter().map(|(m, _)| m.name.as_str()).collect();
+    assert_eq!(names, ["server"]);
+}
+
+#[test]
 fn no_result_says_what_to_run() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");

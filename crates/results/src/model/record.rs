@@ -56,6 +56,7 @@ pub struct Sidecar {
     ///
     /// | key | what |
     /// | --- | --- |
+    /// | `processors_busy_with_other_work` | processors that other work kept busy while its code was chosen and measured, where that was enough to show |
     /// | `device_busy` | share of the wall time in which a kernel ran on the device, by events around each, in iterations of their own after the samples |
     /// | `pool_reserved_bytes` | device memory that the memory pool holds after the samples |
     /// | `pool_peak_bytes` | the most that it held |

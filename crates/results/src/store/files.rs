@@ -60,7 +60,7 @@ impl FileError {
     pub fn io(path: &Path, source: std::io::Error) -> Self {
         Self::Io {
             path: path.into(),
-            source,
+            source: with_remedy(source),
         }
     }
 
@@ -72,16 +72,16 @@ impl FileError {
         }
     }
 
-    /// Whether nothing can be written any more: the disk is full, a quota is used up, or the file
-    /// system became read-only.
+    /// Whether nothing can be written any more: the disk is full, a quota or the limit of a file is
+    /// used up, or the file system became read-only.
     pub fn is_no_room(&self) -> bool {
-        use std::io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         let Self::Io { source, .. } = self else {
             return false;
         };
         matches!(
             source.kind(),
-            StorageFull | QuotaExceeded | ReadOnlyFilesystem
+            StorageFull | QuotaExceeded | ReadOnlyFilesystem | FileTooLarge
         )
     }
 
@@ -127,12 +127,12 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let path = target.as_path();
     let dir = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(dir).map_err(io)?;
-    let mut file = tempfile::Builder::new()
+    let file = tempfile::Builder::new()
         .prefix(TEMPORARY)
         .permissions(world_readable())
         .tempfile_in(dir)
         .map_err(io)?;
-    file.write_all(bytes).map_err(io)?;
+    file.as_file().write_all(bytes).map_err(io)?;
     file.persist(path).map_err(|e| io(e.error))?;
     Ok(())
 }
@@ -146,10 +146,21 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), FileError> {
 /// Tries whether anything can be written to a folder: a full disk makes an empty file without
 /// complaint.
 pub fn try_to_write(dir: &Path) -> std::io::Result<()> {
-    let mut probe = tempfile::Builder::new()
+    let probe = tempfile::Builder::new()
         .prefix(TEMPORARY)
         .tempfile_in(dir)?;
-    probe.write_all(&[0; 4096])
+    let mut file = probe.as_file();
+    file.write_all(&[0; 4096]).map_err(with_remedy)
+}
+
+/// Of errors for which there is room on the disk.
+fn with_remedy(error: std::io::Error) -> std::io::Error {
+    match error.kind() {
+        kind @ std::io::ErrorKind::FileTooLarge => {
+            std::io::Error::new(kind, "the file is too large, raise the limit (`ulimit -f`)")
+        }
+        _ => error,
+    }
 }
 
 /// Whether this is the name of a file that is being written.

@@ -52,7 +52,8 @@ pub fn read(root: &Path, run: &str) -> Result<RunRecord, FileError> {
     }
 }
 
-/// Every record, oldest first, and what could not be read.
+/// Every record, oldest first, and what could not be read. Those dated in the future come before all
+/// others.
 pub fn read_all(root: &Path) -> (Vec<RunRecord>, Vec<Unreadable>) {
     let (mut runs, mut problems) = (Vec::new(), Vec::new());
     let Ok(entries) = fs::read_dir(root.join(RUNS)) else {
@@ -70,6 +71,9 @@ pub fn read_all(root: &Path) -> (Vec<RunRecord>, Vec<Unreadable>) {
             Err(error) => problems.push(Unreadable::of_file(&path, &error)),
         }
     }
-    runs.sort_by(|a, b| (&a.started, &a.run).cmp(&(&b.started, &b.run)));
+    // A clock that was ahead must not make its run the newest for good.
+    let now = moment(SystemTime::now());
+    let age = |run: &RunRecord| (run.started <= now, run.started.clone(), run.run.clone());
+    runs.sort_by_cached_key(age);
     (runs, problems)
 }

@@ -72,10 +72,12 @@ impl CrossoverAnswer {
         self.crossing.range = (first as f64, last as f64);
         self.speedup = confirmed.speedup;
         self.speedup_size = confirmed.largest as f64;
+        let wins = confirmed.wins_at_the_largest();
         match confirmed.from {
             // The processes were not asked about each of its changes.
-            _ if self.crossing.answer == Answer::CrossesBack => {}
-            None => self.crossing.decide(Answer::Undecided),
+            _ if self.crossing.answer == Answer::CrossesBack
+                && wins == Some(self.crossing.for_good().is_some()) => {}
+            None => self.crossing.leave_open(last as f64),
             Some(WinsFrom::Always) => self.crossing.decide(Answer::Always),
             Some(WinsFrom::Never) => self.crossing.decide(Answer::Never),
             Some(WinsFrom::Size {

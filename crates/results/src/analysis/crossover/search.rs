@@ -6,7 +6,8 @@
 //! are of independent measurements, so their halves add as squares) and the medians differ by at
 //! least [`MINIMUM_EFFECT`]; otherwise it is open. The decided sizes alone
 //! make the answer, so that noise where the curves nearly touch is not taken for crossing
-//! back. The crossing itself is where the medians cross last between the last size decided
+//! back. There is none while the largest size is open, or, for the CPU to win everywhere, the smallest.
+//! The crossing itself is where the medians cross last between the last size decided
 //! for one side and the first decided for the other; its interval runs from the first size
 //! at which the intervals allow the change to the last at which they do not force it.
 
@@ -100,13 +101,13 @@ impl Curve {
 pub enum Answer {
     /// The CPU wins below one size, the GPU from there on.
     At,
-    /// The GPU wins at every measured size that shows a difference.
+    /// The GPU wins at the smallest size, at the largest, and at all between that show a difference.
     Always,
-    /// The GPU wins at no measured size.
+    /// The CPU does.
     Never,
     /// The GPU wins somewhere and loses again at a larger size.
     CrossesBack,
-    /// No measured size shows a difference.
+    /// The largest size shows no difference, or the smallest where otherwise the CPU wins.
     Undecided,
 }
 
@@ -136,6 +137,9 @@ pub struct Crossing {
     pub changes: Vec<Change>,
     /// Smallest and largest size that both curves cover.
     pub range: (f64, f64),
+    /// Smallest and largest of the sizes that would have to show a difference; `None` where the answer
+    /// is decided.
+    pub open: Option<(f64, f64)>,
 }
 
 impl Crossing {
@@ -147,19 +151,26 @@ impl Crossing {
 
     /// The change from which on the GPU wins for good; `None` where it does not.
     pub fn for_good(&self) -> Option<&Change> {
-        self.changes.last().filter(|c| c.to_gpu)
+        let decided = self.answer != Answer::Undecided;
+        self.changes.last().filter(|c| c.to_gpu && decided)
     }
 
     /// Nothing crosses.
     pub(super) fn decide(&mut self, answer: Answer) {
         self.answer = answer;
         self.changes.clear();
+        self.open = None;
+    }
+
+    /// The largest size shows no difference.
+    pub(super) fn leave_open(&mut self, largest: f64) {
+        self.decide(Answer::Undecided);
+        self.open = Some((largest, largest));
     }
 
     /// The GPU wins from `size` on, measured between `low` and `high`.
     pub(super) fn move_to(&mut self, size: f64, low: f64, high: f64) {
-        self.answer = Answer::At;
-        self.changes.clear();
+        self.decide(Answer::At);
         self.changes.push(Change {
             size,
             low,
@@ -203,11 +214,9 @@ pub fn search(cpu: &Curve, gpu: &Curve) -> Option<Crossing> {
         .filter_map(|(i, g)| Some((i, g.winner()?)))
         .collect();
     let mut changes: Vec<Change> = Vec::new();
-    // Open sizes before the first decided one, with a median for the other side: the
-    // crossing is there, and its interval reaches down to the smallest size.
-    if let Some(&(i, true)) = decided.first()
-        && gaps[..i].iter().any(|g| g.median >= 0.0)
-    {
+    // Open sizes before the first decided one: a crossing may be there, and its interval reaches down
+    // to the smallest size.
+    if let Some(&(i @ 1.., true)) = decided.first() {
         changes.push(change(&gaps[..=i], true, cpu, gpu));
     }
     for pair in decided.windows(2) {
@@ -218,17 +227,27 @@ pub fn search(cpu: &Curve, gpu: &Curve) -> Option<Crossing> {
             changes.push(change(&gaps[i..=j], after, cpu, gpu));
         }
     }
-    let answer = match (changes.as_slice(), decided.last()) {
-        (_, None) => Answer::Undecided,
-        ([], Some((_, false))) => Answer::Never,
-        ([], Some((_, true))) => Answer::Always,
-        ([only], _) if only.to_gpu => Answer::At,
+    let before = decided.first().map_or(gaps.len(), |(i, _)| *i);
+    let after = decided.last().map_or(0, |(i, _)| i + 1);
+    let never = changes.is_empty() && !decided.last().is_some_and(|(_, gpu)| *gpu);
+    let open = match (never && before > 0, after < gaps.len()) {
+        (true, true) => Some(range),
+        (true, false) => Some((first.size, gaps[before - 1].size)),
+        (false, true) => Some((gaps[after].size, last.size)),
+        (false, false) => None,
+    };
+    let answer = match changes.as_slice() {
+        _ if open.is_some() => Answer::Undecided,
+        [] if never => Answer::Never,
+        [] => Answer::Always,
+        [only] if only.to_gpu => Answer::At,
         _ => Answer::CrossesBack,
     };
     Some(Crossing {
         answer,
         changes,
         range,
+        open,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::analysis::crossover::search::{Answer, Curve, Point, search};
+use crate::analysis::crossover::search::{Answer, Curve, Gap, Point, gaps, search};
 
 fn curve(sizes: &[u64], noise: f64, time: impl Fn(f64) -> f64) -> Curve {
     Curve::new(sizes.iter().map(|&size| {
@@ -143,10 +143,32 @@ proptest! {
         let last = found.changes.last().map(|change| change.to_gpu);
         let expected = match found.answer {
             Answer::At => last == Some(true) && found.changes.len() == 1,
-            Answer::Always | Answer::Never | Answer::Undecided => last.is_none(),
+            Answer::Always | Answer::Never => last.is_none(),
             Answer::CrossesBack => last.is_some(),
+            Answer::Undecided => found.for_good().is_none(),
         };
         prop_assert!(expected, "{found:?}");
+    }
+
+    /// Whoever wins for good is ahead at the largest size, and nobody always or never wins who is not
+    /// shown to at both ends.
+    #[test]
+    fn an_answer_does_not_contradict_the_speedup(cpu in any_curve(), gpu in any_curve()) {
+        let (cpu, gpu) = (Curve::new(cpu), Curve::new(gpu));
+        let found = search(&cpu, &gpu).expect("both curves cover the sizes between their ends");
+        let at = |size| gaps(&cpu, &gpu).into_iter().find(|gap| gap.size == size).unwrap();
+        let (smallest, largest) = (at(found.range.0), at(found.range.1));
+        let ends = |of: fn(&Gap) -> bool| of(&smallest) && of(&largest);
+        let holds = match found.answer {
+            Answer::Always => ends(|gap| gap.high < 0.0),
+            Answer::Never => ends(|gap| gap.low > 0.0),
+            Answer::At => largest.high < 0.0,
+            Answer::CrossesBack if found.for_good().is_some() => largest.high < 0.0,
+            Answer::CrossesBack => largest.low > 0.0,
+            Answer::Undecided => found.open.is_some(),
+        };
+        prop_assert!(holds, "{found:?}, {} to {}", largest.low, largest.high);
+        prop_assert_eq!(found.answer == Answer::Undecided, found.open.is_some());
     }
 
     /// What no benchmark can give is left out, and never panics.

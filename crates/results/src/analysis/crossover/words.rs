@@ -66,10 +66,23 @@ fn where_it_wins(f: &CrossoverAnswer, in_brief: bool) -> String {
     match (f.crossing.answer, from) {
         (Answer::Always, _) => format!("always ({range})"),
         (Answer::Never, _) => format!("never ({range})"),
-        (Answer::Undecided, _) => format!("undecided ({range})"),
+        (Answer::Undecided, _) => format!("undecided ({range}; {} would decide it)", open(f)),
         (Answer::At, Some(from)) => from,
         (_, Some(from)) => format!("crosses back; for good {from}"),
         (_, None) => format!("crosses back, not for good ({range})"),
+    }
+}
+
+/// The sizes that would decide an answer: `N = 2,048 to 4,096`.
+pub fn open(f: &CrossoverAnswer) -> String {
+    let (first, last) = f.crossing.open.unwrap_or(f.crossing.range);
+    let (first, last) = (
+        f.topic.unit.write(first as u64),
+        f.topic.unit.write(last as u64),
+    );
+    match first == last {
+        true => format!("{} = {last}", f.topic.symbol),
+        false => format!("{} = {first} to {last}", f.topic.symbol),
     }
 }
 

@@ -79,9 +79,8 @@ fn verdict(f: &CrossoverAnswer) -> String {
             unit.write(range.1 as u64)
         ),
         Answer::Undecided => format!(
-            "cannot be told from the best CPU code at any measured size, {symbol} = {} to {}; {at_largest}",
-            unit.write(range.0 as u64),
-            unit.write(range.1 as u64)
+            "cannot be told from the best CPU code at {}; {at_largest}",
+            words::open(f)
         ),
         Answer::Never => format!(
             "never beats the best CPU code in the measured range, {symbol} = {} to {}; {at_largest}",

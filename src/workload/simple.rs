@@ -9,7 +9,7 @@ use crate::device::calls::{copy_to_device, copy_to_host};
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::Launch;
-use crate::workload::host_memory::{Buffer, HostMemory};
+use crate::workload::prepare::host_memory::{Buffer, HostMemory};
 use crate::workload::routine::{Routine, RoutineError};
 
 /// Compares every element with a float64 reference. The error is the largest one relative to the

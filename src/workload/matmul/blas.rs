@@ -7,8 +7,8 @@ use cblas_sys::{CBLAS_LAYOUT, CBLAS_TRANSPOSE, cblas_sgemm};
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::rectangular;
 use crate::workload::matmul::shape::Shape;
+use crate::workload::prepare::threads::Threads;
 use crate::workload::routine::Made;
-use crate::workload::threads::Threads;
 
 /// `cblas_sgemm` of the BLAS that was linked, with the number of threads that it chooses.
 pub fn blas(problem: &Rc<Matmul>) -> Made {

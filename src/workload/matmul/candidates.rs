@@ -1,10 +1,10 @@
 //! The methods that `cpu/best` chooses from.
 
-use crate::workload::calibrate;
 use crate::workload::matmul::blocks::{Grid, Library};
 use crate::workload::matmul::method::Method;
 use crate::workload::matmul::problem::Matmul;
-use crate::workload::threads::Threads;
+use crate::workload::prepare::calibrate;
+use crate::workload::prepare::threads::Threads;
 
 /// Larger products are calibrated on a corner of this order: by then the methods have
 /// settled, and the calibration takes a second or two where the product takes minutes.

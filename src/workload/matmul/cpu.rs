@@ -10,8 +10,8 @@ use crate::workload::matmul::method::Method;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::rectangular;
 use crate::workload::matmul::shape::Shape;
+use crate::workload::prepare::threads::Threads;
 use crate::workload::routine::{Made, Routine};
-use crate::workload::threads::Threads;
 
 #[cfg(feature = "blas")]
 pub use crate::workload::matmul::blas::blas;

@@ -5,12 +5,12 @@ use std::fmt;
 
 use ndarray::{ArrayView2, ArrayViewMut2};
 
-use crate::workload::calibrate;
 use crate::workload::matmul::blocks::{Grid, Library};
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::rectangular::views;
 use crate::workload::matmul::shape::Shape;
-use crate::workload::threads::Threads;
+use crate::workload::prepare::calibrate;
+use crate::workload::prepare::threads::Threads;
 
 /// How the products of a batch are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

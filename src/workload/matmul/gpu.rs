@@ -9,14 +9,14 @@ use crate::device::gpu::Gpu;
 use crate::device::graph::Graph;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
-use crate::workload::launches::launches;
 use crate::workload::matmul::operands::Inputs;
 use crate::workload::matmul::output::Output;
 use crate::workload::matmul::problem::{MATMUL, Matmul};
 use crate::workload::matmul::sgemm::Sgemm;
 use crate::workload::matmul::tiles::{TILES, Tile, tile};
+use crate::workload::prepare::launches::launches;
+use crate::workload::prepare::trial;
 use crate::workload::routine::{Made, Routine, RoutineError};
-use crate::workload::trial;
 
 pub use crate::workload::matmul::pinned::{transfer_pinned, transfer_pinned_ways};
 pub use crate::workload::matmul::staged::{transfer_staged, transfer_staged_ways};
@@ -84,7 +84,7 @@ pub enum Calls {
 /// The faster of [`tiled`] and [`cublas`] at this order, launched or replayed as a graph, by a
 /// trial on the host's clock with calls as they will be timed. Above order 1024 it is cuBLAS
 /// without a trial. The routine itself does not wait: for awaited calls, wrap it in
-/// [`awaited`](fn@crate::workload::awaited).
+/// [`awaited`](fn@crate::workload::prepare::awaited).
 ///
 /// # Errors
 /// Errors of CUDA and cuBLAS, out of memory included.

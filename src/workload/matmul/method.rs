@@ -5,7 +5,7 @@ use std::fmt;
 use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
 
 use crate::workload::matmul::blocks::{Grid, Library};
-use crate::workload::threads::Threads;
+use crate::workload::prepare::threads::Threads;
 
 /// How a product is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

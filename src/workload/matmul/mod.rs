@@ -2,7 +2,7 @@
 
 #[cfg(feature = "blas")]
 mod blas;
-pub(in crate::workload) mod blocks;
+pub(crate) mod blocks;
 mod candidates;
 pub mod cpu;
 mod cpu_ways;

@@ -10,7 +10,7 @@ use crate::workload::matmul::schedule::{Schedule, even};
 use crate::workload::matmul::sgemm::{Matrix, Sgemm};
 use crate::workload::matmul::shape::Shape;
 use crate::workload::matmul::transfer::Matrices;
-use crate::workload::queue::{On, Queue};
+use crate::workload::prepare::queue::{On, Queue};
 use crate::workload::routine::RoutineError;
 
 /// A product by cuBLAS, cut as `schedule` says: it begins when a first panel has arrived, and rows

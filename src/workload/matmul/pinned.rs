@@ -8,7 +8,6 @@ use crate::device::calls::mapped_address;
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::Launch;
-use crate::workload::host_memory::{HostMemory, fill};
 use crate::workload::matmul::overlap;
 use crate::workload::matmul::problem::{MATMUL, Matmul};
 use crate::workload::matmul::sgemm::Sgemm;
@@ -16,9 +15,10 @@ use crate::workload::matmul::shape::Shape;
 use crate::workload::matmul::tiles::tile;
 use crate::workload::matmul::transfer::{Copies, HostSide, Matrices};
 use crate::workload::matmul::ways::{Given, Multiply, Way, ways};
-use crate::workload::queue::{On, Queue};
+use crate::workload::prepare::host_memory::{HostMemory, fill};
+use crate::workload::prepare::queue::{On, Queue};
+use crate::workload::prepare::trial;
 use crate::workload::routine::{Made, Routine, RoutineError, Ways};
-use crate::workload::trial;
 
 /// Uploads the operands from pinned memory, multiplies, and downloads the result to pinned memory,
 /// in the way that is fastest in a trial. A small product may be one graph, or read and write the

@@ -20,7 +20,7 @@ use crate::workload::routine::{Workload, visit_f32};
 /// The kernels of this module.
 pub(super) static MATMUL: Source = Source {
     name: "matmul.cu",
-    text: include_str!("../../../kernels/matmul.cu"),
+    text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/matmul.cu")),
     options: &[],
     oldest: (7, 5),
 };
@@ -34,7 +34,7 @@ const SEED_BLOCK: usize = 1 << 16;
 
 /// Workspace that cuBLAS keeps on Hopper, 32 MiB; that on other devices is smaller.
 /// <https://docs.nvidia.com/cuda/cublas/#cublassetworkspace>
-pub(in crate::workload) const CUBLAS_WORKSPACE: u64 = 32 << 20;
+pub(crate) const CUBLAS_WORKSPACE: u64 = 32 << 20;
 
 /// The inputs of C = A B of one shape, and what its result is checked against.
 pub struct Matmul {
@@ -150,7 +150,7 @@ impl Matmul {
 }
 
 /// Unit roundoff of f32, 2^-24.
-pub(in crate::workload) const UNIT_ROUNDOFF: f64 = f32::EPSILON as f64 / 2.0;
+pub(crate) const UNIT_ROUNDOFF: f64 = f32::EPSILON as f64 / 2.0;
 
 /// The largest error that is accepted of sums of `k` terms.
 pub(super) fn bound(k: usize) -> f64 {
@@ -183,7 +183,7 @@ impl Workload for Matmul {
 }
 
 /// Values uniform in [-1, 1), the same in every run; another `stream` gives others.
-pub(in crate::workload) fn uniform(len: usize, stream: u64) -> Vec<f32> {
+pub(crate) fn uniform(len: usize, stream: u64) -> Vec<f32> {
     let mut values = vec![0.0; len];
     values
         .par_chunks_mut(SEED_BLOCK)
@@ -209,13 +209,13 @@ pub fn cost_transfer(n: u64) -> Cost {
 
 /// Host memory that an implementation at order `n` without transfers needs, in bytes: the
 /// three matrices.
-pub(in crate::workload) fn host_bytes(n: u64) -> u64 {
+pub(crate) fn host_bytes(n: u64) -> u64 {
     12 * n * n
 }
 
 /// Device memory that an implementation at order `n` without transfers needs, in bytes: the
 /// three matrices and the library's workspace.
-pub(in crate::workload) fn device_bytes(n: u64) -> u64 {
+pub(crate) fn device_bytes(n: u64) -> u64 {
     12 * n * n + CUBLAS_WORKSPACE
 }
 

@@ -10,8 +10,8 @@ use crate::model::verified::Verified;
 use crate::workload::matmul::blocks::{Grid, Library, gemm};
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::shape::Shape;
+use crate::workload::prepare::threads::Threads;
 use crate::workload::routine::{Routine, RoutineError};
-use crate::workload::threads::Threads;
 
 /// A product by `multiply`, which is given the threads, the shape, A and B, and writes C. `notes`
 /// are remarks on how.

@@ -8,16 +8,16 @@ use cudarc::driver::sys::CUdeviceptr;
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
-use crate::workload::host_memory::fill;
 use crate::workload::matmul::pinned::FromPinned;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::schedule::{Schedule, even};
 use crate::workload::matmul::sgemm::{Matrix, Sgemm};
 use crate::workload::matmul::shape::Shape;
 use crate::workload::matmul::transfer::Copies;
+use crate::workload::prepare::host_memory::fill;
+use crate::workload::prepare::staging::{Block, Downloads, Stage, Staging, Through, block_bytes};
+use crate::workload::prepare::trial;
 use crate::workload::routine::{Made, Routine, RoutineError, Ways};
-use crate::workload::staging::{Block, Downloads, Stage, Staging, Through, block_bytes};
-use crate::workload::trial;
 
 /// From this order on a product is cut as from pinned memory; below it, into a half and blocks.
 const PANELS_FROM: usize = 2048;

@@ -8,11 +8,11 @@ use crate::device::calls::{copy_to_device, copy_to_host};
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
-use crate::workload::host_memory::{Buffer, HostMemory, Input, fill};
 use crate::workload::matmul::operands::address;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::sgemm::Sgemm;
 use crate::workload::matmul::shape::Shape;
+use crate::workload::prepare::host_memory::{Buffer, HostMemory, Input, fill};
 use crate::workload::routine::{Made, Routine, RoutineError};
 
 /// Two uploads, cuBLAS SGEMM (as [`cublas`](crate::workload::matmul::gpu::cublas)) and one

@@ -15,9 +15,9 @@ use crate::workload::network::operations::{
     GRAIN, add_bias, add_bias_relu, relu_backward, sum_rows,
 };
 use crate::workload::network::product::{Way, matrix, matrix_mut};
-use crate::workload::network::wide::wide;
+use crate::workload::prepare::threads::Threads;
+use crate::workload::prepare::wide::wide;
 use crate::workload::routine::{Made, Routine, RoutineError};
-use crate::workload::threads::Threads;
 
 /// On all cores: each product in the way that is fastest in a short calibration, the rest in the
 /// widest vectors, shared out among the threads.

@@ -1,7 +1,7 @@
 //! The source of the kernels.
 
 use crate::device::kernel::Source;
-use crate::workload::source::with_header;
+use crate::workload::prepare::source::with_header;
 
 /// The kernels of the loss and the update.
 pub(super) static MLP_TRAINING: Source = Source {

@@ -7,12 +7,12 @@ use rayon::prelude::*;
 
 use crate::machine::isa::Isa;
 use crate::model::verified::Verified;
-use crate::workload::calibrate;
 use crate::workload::nested_sine::problem::NestedSine;
 use crate::workload::nested_sine::sine::Stores;
 use crate::workload::nested_sine::verify::{POISON, Tolerance};
+use crate::workload::prepare::calibrate;
+use crate::workload::prepare::threads::Threads;
 use crate::workload::routine::{Made, Routine, RoutineError};
-use crate::workload::threads::Threads;
 
 /// Accuracy assumed of a C library's `sinf`: glibc documents 1 ulp.
 /// <https://www.gnu.org/software/libc/manual/html_node/Errors-in-Math-Functions.html>

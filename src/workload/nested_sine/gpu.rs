@@ -10,9 +10,9 @@ use crate::device::gpu::Gpu;
 use crate::device::graph::Graph;
 use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
-use crate::workload::host_memory::{Buffer, HostMemory, Input, fill};
 use crate::workload::nested_sine::problem::{NESTED_SINE, NestedSine, PASSES};
 use crate::workload::nested_sine::verify::{POISON, POISON_BYTE, Tolerance};
+use crate::workload::prepare::host_memory::{Buffer, HostMemory, Input, fill};
 use crate::workload::routine::{Made, Routine, RoutineError};
 
 /// Threads per block: `THREADS` in the source.
@@ -121,7 +121,7 @@ fn one_kernel(
 }
 
 /// The fused kernel on `n` elements from and to device addresses that are multiples of 16.
-pub(in crate::workload) fn fused_launch(
+pub(crate) fn fused_launch(
     gpu: &Gpu,
     from: sys::CUdeviceptr,
     to: sys::CUdeviceptr,

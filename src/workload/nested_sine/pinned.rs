@@ -9,13 +9,13 @@ use crate::device::calls::{mapped_address, pinned, pinned_mut};
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
-use crate::workload::host_memory::{fill, pinned_copy};
 use crate::workload::nested_sine::gpu::fused_launch;
 use crate::workload::nested_sine::problem::NestedSine;
 use crate::workload::nested_sine::verify::POISON;
-use crate::workload::queue::{On, Queue};
+use crate::workload::prepare::host_memory::{fill, pinned_copy};
+use crate::workload::prepare::queue::{On, Queue};
+use crate::workload::prepare::trial;
 use crate::workload::routine::{Made, Routine, RoutineError, Ways};
-use crate::workload::trial;
 
 /// Pieces start at multiples of this many values, so that vector loads stay aligned.
 const ALIGNMENT: usize = 1 << 10;
@@ -204,7 +204,7 @@ impl FromPinned {
 }
 
 /// First value and length of at most `pieces` pieces of `n` values.
-pub(in crate::workload) fn cut(n: usize, pieces: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(crate) fn cut(n: usize, pieces: usize) -> impl Iterator<Item = (usize, usize)> {
     let len = n.div_ceil(pieces).next_multiple_of(ALIGNMENT);
     (0..n)
         .step_by(len)

@@ -11,7 +11,10 @@ use crate::workload::routine::{Workload, visit_f32};
 /// The kernels.
 pub static NESTED_SINE: Source = Source {
     name: "nested_sine.cu",
-    text: include_str!("../../../kernels/nested_sine.cu"),
+    text: include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/kernels/nested_sine.cu"
+    )),
     options: &[],
     oldest: (7, 5),
 };
@@ -37,7 +40,7 @@ impl NestedSine {
 
     /// n inputs of which one in 256, at most 4,096 of them, is adversarial, at the start, in the
     /// order of [`adversarial`](Self::adversarial).
-    pub(in crate::workload) fn mixed(n: u64) -> Self {
+    pub(crate) fn mixed(n: u64) -> Self {
         Self::of(input::mixed(n as usize))
     }
 

@@ -6,14 +6,14 @@ use cudarc::driver::{CudaSlice, DevicePtr, sys};
 
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
-use crate::workload::host_memory::fill;
 use crate::workload::nested_sine::gpu::fused_launch;
 use crate::workload::nested_sine::pinned::{FromPinned, cut};
 use crate::workload::nested_sine::problem::NestedSine;
 use crate::workload::nested_sine::verify::POISON;
+use crate::workload::prepare::host_memory::fill;
+use crate::workload::prepare::staging::{Block, Downloads, Stage, Staging, Through, block_bytes};
+use crate::workload::prepare::trial;
 use crate::workload::routine::{Made, Routine, RoutineError, Ways};
-use crate::workload::staging::{Block, Downloads, Stage, Staging, Through, block_bytes};
-use crate::workload::trial;
 
 /// From ordinary memory to ordinary memory by the fused kernel: through a copy in pinned memory, or
 /// in pieces by several threads through pinned buffers. A trial chooses between these and the

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 /// Bytes in device memory, all of them from the beginning of an iteration to its end.
-pub(in crate::workload) struct Kept {
+pub(crate) struct Kept {
     /// Parameters and what belongs to them: copies, moments, gradients.
-    pub(in crate::workload) parameters: usize,
+    pub(crate) parameters: usize,
     /// Inputs and what lies between the kernels.
-    pub(in crate::workload) activations: usize,
+    pub(crate) activations: usize,
     /// What the library may use.
-    pub(in crate::workload) workspace: usize,
+    pub(crate) workspace: usize,
 }
 
 impl Kept {
     /// The figures under the names with which a result stores them. All of it is allocated at once,
     /// so the peak is the sum.
-    pub(in crate::workload) fn figures(&self) -> BTreeMap<String, f64> {
+    pub(crate) fn figures(&self) -> BTreeMap<String, f64> {
         let [parameters, activations, workspace] =
             [self.parameters, self.activations, self.workspace].map(|bytes| bytes as f64);
         [

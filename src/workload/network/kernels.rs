@@ -6,11 +6,11 @@ use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
 use crate::timing::Launch;
 use crate::workload::network::tensor::Tensor;
+use crate::workload::prepare::source::with_header;
 use crate::workload::routine::RoutineError;
-use crate::workload::source::with_header;
 
 /// The kernels of this module.
-pub(in crate::workload) static NETWORK: Source = Source {
+pub(crate) static NETWORK: Source = Source {
     name: "network.cu",
     text: with_header!("values.cuh", "network.cu"),
     options: &[],
@@ -28,7 +28,7 @@ const SUM_ROWS: usize = 256;
 ///
 /// # Errors
 /// A number of values that is not a multiple of four or too large, and errors of the compilation.
-pub(in crate::workload) fn on_fours(
+pub(crate) fn on_fours(
     gpu: &Gpu,
     source: &Source,
     name: &str,
@@ -45,7 +45,7 @@ pub(in crate::workload) fn on_fours(
 }
 
 /// Adds the bias at `bias`, of the type of `y`, to each row of `width` values.
-pub(in crate::workload) fn add_bias(
+pub(crate) fn add_bias(
     gpu: &Gpu,
     y: &Tensor,
     bias: CUdeviceptr,
@@ -58,14 +58,14 @@ pub(in crate::workload) fn add_bias(
 }
 
 /// ReLU in place.
-pub(in crate::workload) fn relu(gpu: &Gpu, y: &Tensor) -> Result<Launch, RoutineError> {
+pub(crate) fn relu(gpu: &Gpu, y: &Tensor) -> Result<Launch, RoutineError> {
     let name = format!("relu_{}", y.element().suffix());
     let (launch, count) = on_fours(gpu, &NETWORK, &name, y.len())?;
     Ok(launch.arg(y.address()).arg(count))
 }
 
 /// The derivative of ReLU in place, given its output; both f32.
-pub(in crate::workload) fn relu_backward(
+pub(crate) fn relu_backward(
     gpu: &Gpu,
     gradient: &Tensor,
     y: &Tensor,
@@ -76,30 +76,26 @@ pub(in crate::workload) fn relu_backward(
 
 /// Sums over rows, one for each of `width` columns, to f32 at `to`.
 #[derive(Clone, Copy)]
-pub(in crate::workload) struct Sums {
-    pub(in crate::workload) width: usize,
-    pub(in crate::workload) to: CUdeviceptr,
+pub(crate) struct Sums {
+    pub(crate) width: usize,
+    pub(crate) to: CUdeviceptr,
     /// Room for [`partial_sums`] rows of f32.
-    pub(in crate::workload) partial: CUdeviceptr,
+    pub(crate) partial: CUdeviceptr,
 }
 
 /// Rows of partial sums for `rows` rows: one for each row of blocks.
-pub(in crate::workload) fn partial_sums(rows: usize) -> usize {
+pub(crate) fn partial_sums(rows: usize) -> usize {
     rows.div_ceil(SUM_ROWS)
 }
 
 /// The sums over the rows of `x`: two kernels where `x` has more rows than a block sums.
-pub(in crate::workload) fn sum_rows(
-    gpu: &Gpu,
-    x: &Tensor,
-    sums: Sums,
-) -> Result<Vec<Launch>, RoutineError> {
+pub(crate) fn sum_rows(gpu: &Gpu, x: &Tensor, sums: Sums) -> Result<Vec<Launch>, RoutineError> {
     let name = format!("sum_rows_{}", x.element().suffix());
     summed(gpu, &name, |launch| launch.arg(x.address()), x, sums)
 }
 
 /// The derivative of ReLU in place, given its output, and the sums over the rows of that, likewise.
-pub(in crate::workload) fn relu_backward_sums(
+pub(crate) fn relu_backward_sums(
     gpu: &Gpu,
     gradient: &Tensor,
     y: &Tensor,

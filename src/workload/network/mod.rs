@@ -3,7 +3,6 @@
 
 pub(super) mod chosen;
 pub(super) mod compared;
-pub(super) mod exponential;
 pub(super) mod format;
 pub(super) mod kept;
 pub(super) mod kernels;
@@ -13,6 +12,4 @@ pub(super) mod part;
 pub(super) mod product;
 pub(super) mod tensor;
 pub(super) mod tile;
-pub(super) mod timed;
 pub(super) mod transpose;
-pub(super) mod wide;

@@ -6,7 +6,7 @@ use crate::timing::{CudaError, Launch};
 use crate::workload::network::chosen::ChosenProduct;
 
 /// A product or a kernel that a network enqueues.
-pub(in crate::workload) enum Part {
+pub(crate) enum Part {
     Product(ChosenProduct),
     Kernel(Launch),
 }
@@ -18,7 +18,7 @@ impl Part {
     /// The memory that the part was made for must live until it has run, nothing else may use that
     /// meanwhile, and the context must be current on this thread. A kernel's arguments must be those
     /// that it declares.
-    pub(in crate::workload) unsafe fn enqueue(&self, stream: &CudaStream) -> Result<(), CudaError> {
+    pub(crate) unsafe fn enqueue(&self, stream: &CudaStream) -> Result<(), CudaError> {
         // SAFETY: the caller's promise.
         unsafe {
             match self {
@@ -29,7 +29,7 @@ impl Part {
     }
 
     /// Upper bound on the places that it takes in the stream's queue.
-    pub(in crate::workload) fn launches(&self) -> u32 {
+    pub(crate) fn launches(&self) -> u32 {
         match self {
             Part::Product(product) => product.launches(),
             Part::Kernel(_) => 1,

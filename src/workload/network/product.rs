@@ -4,21 +4,18 @@ use std::fmt;
 
 use ndarray::{ArrayView2, ArrayViewMut2};
 
-use crate::workload::calibrate;
 use crate::workload::matmul::blocks::{Grid, Library};
 use crate::workload::network::transpose::transpose;
-use crate::workload::threads::Threads;
+use crate::workload::prepare::calibrate;
+use crate::workload::prepare::threads::Threads;
 
 /// Values as a row-major matrix of `columns` columns.
-pub(in crate::workload) fn matrix(values: &[f32], columns: usize) -> ArrayView2<'_, f32> {
+pub(crate) fn matrix(values: &[f32], columns: usize) -> ArrayView2<'_, f32> {
     ArrayView2::from_shape((values.len() / columns, columns), values).expect("whole rows")
 }
 
 /// Values as a row-major matrix of `columns` columns, to write to.
-pub(in crate::workload) fn matrix_mut(
-    values: &mut [f32],
-    columns: usize,
-) -> ArrayViewMut2<'_, f32> {
+pub(crate) fn matrix_mut(values: &mut [f32], columns: usize) -> ArrayViewMut2<'_, f32> {
     ArrayViewMut2::from_shape((values.len() / columns, columns), values).expect("whole rows")
 }
 
@@ -40,7 +37,7 @@ fn row_major<'a>(
 
 /// How a product is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::workload) struct Way {
+pub(crate) struct Way {
     by: By,
     /// Transposed operands are copied into row-major order first: blocks then read rows of both,
     /// and pack less.
@@ -72,7 +69,7 @@ impl Way {
     ///
     /// # Panics
     /// Where `spare` is shorter than these operands.
-    pub(in crate::workload) fn multiply(
+    pub(crate) fn multiply(
         self,
         threads: &Threads,
         a: ArrayView2<'_, f32>,
@@ -97,7 +94,7 @@ impl Way {
     ///
     /// # Panics
     /// As [`Self::multiply`].
-    pub(in crate::workload) fn fastest(
+    pub(crate) fn fastest(
         threads: &Threads,
         name: &str,
         a: ArrayView2<'_, f32>,

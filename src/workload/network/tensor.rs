@@ -9,7 +9,7 @@ use crate::timing::CudaError;
 
 /// How a value is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::workload) enum Element {
+pub(crate) enum Element {
     F32,
     /// The upper half of an f32.
     Bf16,
@@ -17,14 +17,14 @@ pub(in crate::workload) enum Element {
 
 impl Element {
     /// How the names of the kernels for it end.
-    pub(in crate::workload) fn suffix(self) -> &'static str {
+    pub(crate) fn suffix(self) -> &'static str {
         match self {
             Element::F32 => "f32",
             Element::Bf16 => "bf16",
         }
     }
 
-    pub(in crate::workload) fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         match self {
             Element::F32 => 4,
             Element::Bf16 => 2,
@@ -34,7 +34,7 @@ impl Element {
 
 /// Values in device memory. The address stays as long as this lives; ordering the work on it is up
 /// to those who enqueue it.
-pub(in crate::workload) struct Tensor {
+pub(crate) struct Tensor {
     gpu: Rc<Gpu>,
     memory: CudaSlice<u8>,
     element: Element,
@@ -46,11 +46,7 @@ impl Tensor {
     ///
     /// # Errors
     /// The driver's, out of memory included.
-    pub(in crate::workload) fn zeros(
-        gpu: &Rc<Gpu>,
-        element: Element,
-        len: usize,
-    ) -> Result<Self, CudaError> {
+    pub(crate) fn zeros(gpu: &Rc<Gpu>, element: Element, len: usize) -> Result<Self, CudaError> {
         let memory = gpu.alloc(len * element.bytes())?;
         let tensor = Self {
             gpu: gpu.clone(),
@@ -66,11 +62,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`zeros`](Self::zeros).
-    pub(in crate::workload) fn of(
-        gpu: &Rc<Gpu>,
-        element: Element,
-        values: &[f32],
-    ) -> Result<Self, CudaError> {
+    pub(crate) fn of(gpu: &Rc<Gpu>, element: Element, values: &[f32]) -> Result<Self, CudaError> {
         let bytes: Vec<u8> = match element {
             Element::F32 => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
             Element::Bf16 => {
@@ -86,25 +78,25 @@ impl Tensor {
         })
     }
 
-    pub(in crate::workload) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    pub(in crate::workload) fn element(&self) -> Element {
+    pub(crate) fn element(&self) -> Element {
         self.element
     }
 
     /// Bytes of device memory.
-    pub(in crate::workload) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.memory.num_bytes()
     }
 
-    pub(in crate::workload) fn address(&self) -> CUdeviceptr {
+    pub(crate) fn address(&self) -> CUdeviceptr {
         self.memory.device_ptr(self.gpu.stream()).0
     }
 
     /// The address of the value with this index.
-    pub(in crate::workload) fn at(&self, place: usize) -> CUdeviceptr {
+    pub(crate) fn at(&self, place: usize) -> CUdeviceptr {
         assert!(place < self.len, "{place} of {} values", self.len);
         self.address() + (place * self.element.bytes()) as CUdeviceptr
     }
@@ -113,7 +105,7 @@ impl Tensor {
     ///
     /// # Errors
     /// The driver's.
-    pub(in crate::workload) fn poison(&self) -> Result<(), CudaError> {
+    pub(crate) fn poison(&self) -> Result<(), CudaError> {
         self.fill(0xFF)
     }
 
@@ -128,7 +120,7 @@ impl Tensor {
     ///
     /// # Errors
     /// The driver's.
-    pub(in crate::workload) fn copy_from(&self, from: &Tensor) -> Result<(), CudaError> {
+    pub(crate) fn copy_from(&self, from: &Tensor) -> Result<(), CudaError> {
         assert_eq!(self.bytes(), from.bytes(), "bytes of a copy");
         let stream = self.gpu.stream().cu_stream();
         // SAFETY: both ranges are the tensors' own memory, whose freeing waits for its turn on
@@ -141,7 +133,7 @@ impl Tensor {
     ///
     /// # Errors
     /// The driver's.
-    pub(in crate::workload) fn values(&self) -> Result<Vec<f32>, CudaError> {
+    pub(crate) fn values(&self) -> Result<Vec<f32>, CudaError> {
         let bytes = self.gpu.download(&self.memory)?;
         let (fours, _) = bytes.as_chunks::<4>();
         let (twos, _) = bytes.as_chunks::<2>();
@@ -156,7 +148,7 @@ impl Tensor {
 }
 
 /// Rounds to BF16, to nearest, ties to even, as the kernels do.
-pub(in crate::workload) fn bf16(value: f32) -> u16 {
+pub(crate) fn bf16(value: f32) -> u16 {
     let bits = value.to_bits();
     ((bits.wrapping_add(0x7fff + (bits >> 16 & 1))) >> 16) as u16
 }

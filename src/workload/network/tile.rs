@@ -12,7 +12,7 @@ use crate::workload::network::tensor::Element;
 use crate::workload::routine::RoutineError;
 
 /// The kernels of this module.
-pub(in crate::workload) static LINEAR: Source = Source {
+pub(crate) static LINEAR: Source = Source {
     name: "linear.cu",
     text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/linear.cu")),
     options: &[],
@@ -27,7 +27,7 @@ const FOUR: usize = 4;
 
 /// How a kernel divides a product: the numbers of a line `LINEAR(...)` of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::workload) struct Tile {
+pub(crate) struct Tile {
     /// Rows and columns of a block.
     block: [u32; 2],
     /// Rows and columns of a thread.
@@ -204,10 +204,7 @@ impl Layer {
 ///
 /// # Errors
 /// Those of the compiler and the driver.
-pub(in crate::workload) fn launches(
-    gpu: &Gpu,
-    product: &Product,
-) -> Result<Vec<(Tile, Launch)>, RoutineError> {
+pub(crate) fn launches(gpu: &Gpu, product: &Product) -> Result<Vec<(Tile, Launch)>, RoutineError> {
     let Some(layer) = Layer::of(product) else {
         return Ok(Vec::new());
     };

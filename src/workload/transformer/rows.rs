@@ -1,8 +1,8 @@
 //! The steps of a transformer that take each token's row by itself, on the CPU.
 
 use crate::workload::network::operations::rows_per_task;
-use crate::workload::network::wide::wide;
-use crate::workload::threads::Threads;
+use crate::workload::prepare::threads::Threads;
+use crate::workload::prepare::wide::wide;
 use crate::workload::transformer::model::{EPSILON, WIDTH};
 
 /// Values that go through a step together.

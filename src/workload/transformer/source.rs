@@ -1,7 +1,7 @@
 //! The sources of the kernels.
 
 use crate::device::kernel::Source;
-use crate::workload::source::with_header;
+use crate::workload::prepare::source::with_header;
 
 /// What lies between the products.
 pub(super) static TRANSFORMER: Source = Source {

@@ -8,7 +8,6 @@ use crate::device::absence::Absence;
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
-use crate::workload::launches::launches;
 use crate::workload::matmul::operands::address;
 use crate::workload::matmul::output::Output;
 use crate::workload::matmul::precision::convert::converted;
@@ -16,6 +15,7 @@ use crate::workload::matmul::precision::format::{Format, INT8_SCALE};
 use crate::workload::matmul::precision::gemm_ex::{Call, GemmEx};
 use crate::workload::matmul::precision::lt::LtMatmul;
 use crate::workload::matmul::problem::Matmul;
+use crate::workload::prepare::launches::launches;
 use crate::workload::routine::{Made, Routine, RoutineError};
 
 /// A product of operands in one format by cuBLAS, or in FP8 by cuBLASLt.

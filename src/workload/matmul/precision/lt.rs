@@ -10,10 +10,10 @@ use cudarc::driver::{CudaSlice, CudaStream, sys::CUdeviceptr};
 
 use crate::device::gpu::Gpu;
 use crate::timing::CudaError;
-use crate::workload::cublaslt::{self, Description, Layout, NO_CUBLASLT, Preference};
 use crate::workload::matmul::operands::address;
 use crate::workload::matmul::precision::format::FP8_SCALE;
 use crate::workload::matmul::problem::CUBLAS_WORKSPACE;
+use crate::workload::prepare::cublaslt::{self, Description, Layout, NO_CUBLASLT, Preference};
 use crate::workload::routine::RoutineError;
 
 /// One product by cuBLASLt, its algorithm chosen and everything else fixed.

@@ -9,7 +9,7 @@ use crate::workload::matmul::shaped::Family;
 /// The kernels of this module.
 pub static PRECISION: Source = Source {
     name: "precision.cu",
-    text: include_str!("../../../../kernels/precision.cu"),
+    text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/precision.cu")),
     options: &[],
     oldest: (7, 5),
 };

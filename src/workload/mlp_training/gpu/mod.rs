@@ -13,9 +13,9 @@ use std::rc::Rc;
 
 use crate::device::gpu::Gpu;
 use crate::model::role::Launches;
-use crate::workload::host_memory::HostMemory;
 use crate::workload::mlp_training::problem::Training;
 use crate::workload::network::format::Format;
+use crate::workload::prepare::host_memory::HostMemory;
 use crate::workload::routine::Made;
 
 /// A step in f32 in one kernel per operation, as code without fusion launches them: the library's

@@ -15,7 +15,7 @@ use crate::workload::network::chosen::ChosenProduct;
 use crate::workload::network::lt::{Arithmetic, Epilogue, Operand, Product, Workspace};
 use crate::workload::network::part::Part;
 use crate::workload::network::tensor::{Element, Tensor};
-use crate::workload::network::timed;
+use crate::workload::prepare::timed;
 use crate::workload::routine::RoutineError;
 
 /// Where in a step a part runs.

@@ -7,10 +7,10 @@ use crate::device::calls::{copy_to_device, copy_to_host};
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
-use crate::workload::host_memory::{Buffer, HostMemory, Input};
 use crate::workload::mlp_training::gpu::resident::Resident;
 use crate::workload::mlp_training::problem::Training;
 use crate::workload::network::format::Format;
+use crate::workload::prepare::host_memory::{Buffer, HostMemory, Input};
 use crate::workload::routine::{Made, Routine, RoutineError};
 
 /// Two uploads, the graph of a step in f32, one download.

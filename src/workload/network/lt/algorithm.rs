@@ -6,14 +6,14 @@ use std::mem::MaybeUninit;
 use cudarc::cublaslt::result::CublasError;
 use cudarc::cublaslt::sys;
 
-use crate::workload::cublaslt::{Description, Layout, Preference};
+use crate::workload::prepare::cublaslt::{Description, Layout, Preference};
 
 /// Number of algorithms that the library is asked for.
 const ALGORITHMS: usize = 24;
 
 /// An algorithm with all its settings.
 #[derive(Clone, Copy)]
-pub(in crate::workload) struct Algorithm {
+pub(crate) struct Algorithm {
     pub(super) algo: sys::cublasLtMatmulAlgo_t,
 }
 

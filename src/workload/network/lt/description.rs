@@ -4,12 +4,12 @@ use cudarc::cublaslt::result::CublasError;
 use cudarc::cublaslt::sys;
 use cudarc::driver::sys::CUdeviceptr;
 
-use crate::workload::cublaslt::{Description, Layout};
 use crate::workload::network::tensor::Element;
+use crate::workload::prepare::cublaslt::{Description, Layout};
 
 /// How products of f32 operands are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::workload) enum Arithmetic {
+pub(crate) enum Arithmetic {
     /// In the format of the operands, f32 or BF16. Sums are in f32.
     Plain,
     /// f32 on tensor cores, which use 10 bits of its fraction.
@@ -18,19 +18,19 @@ pub(in crate::workload) enum Arithmetic {
 
 /// A row-major matrix without gaps in device memory, used as it is or transposed.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::workload) struct Operand {
-    pub(in crate::workload) address: CUdeviceptr,
-    pub(in crate::workload) element: Element,
+pub(crate) struct Operand {
+    pub(crate) address: CUdeviceptr,
+    pub(crate) element: Element,
     /// Rows as stored.
-    pub(in crate::workload) rows: usize,
+    pub(crate) rows: usize,
     /// Columns as stored.
-    pub(in crate::workload) columns: usize,
-    pub(in crate::workload) transposed: bool,
+    pub(crate) columns: usize,
+    pub(crate) transposed: bool,
 }
 
 impl Operand {
     /// Its transpose.
-    pub(in crate::workload) fn t(self) -> Self {
+    pub(crate) fn t(self) -> Self {
         Self {
             transposed: !self.transposed,
             ..self
@@ -38,7 +38,7 @@ impl Operand {
     }
 
     /// Rows and columns as used.
-    pub(in crate::workload) fn shape(self) -> (usize, usize) {
+    pub(crate) fn shape(self) -> (usize, usize) {
         match self.transposed {
             true => (self.columns, self.rows),
             false => (self.rows, self.columns),
@@ -49,7 +49,7 @@ impl Operand {
 /// What is done to the product before it is stored. A bias has a value for each column, of the
 /// result's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::workload) enum Epilogue {
+pub(crate) enum Epilogue {
     Nothing,
     Bias(CUdeviceptr),
     ReluBias(CUdeviceptr),
@@ -57,22 +57,22 @@ pub(in crate::workload) enum Epilogue {
 
 /// C = A B, or several such products of equal sizes, and what follows.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::workload) struct Product {
+pub(crate) struct Product {
     /// What it is, in words, for notes and choices.
-    pub(in crate::workload) name: &'static str,
-    pub(in crate::workload) a: Operand,
-    pub(in crate::workload) b: Operand,
-    pub(in crate::workload) c: Operand,
-    pub(in crate::workload) arithmetic: Arithmetic,
-    pub(in crate::workload) epilogue: Epilogue,
+    pub(crate) name: &'static str,
+    pub(crate) a: Operand,
+    pub(crate) b: Operand,
+    pub(crate) c: Operand,
+    pub(crate) arithmetic: Arithmetic,
+    pub(crate) epilogue: Epilogue,
     /// A matrix of the type and size of C, but elsewhere, that is added to the product.
-    pub(in crate::workload) added: Option<CUdeviceptr>,
+    pub(crate) added: Option<CUdeviceptr>,
     /// Number of products. The matrices of each operand lie one after the other without gaps, the
     /// first at the operand's address.
-    pub(in crate::workload) count: usize,
+    pub(crate) count: usize,
     /// Whether kernels of our own may compute it, where they can. Code that leaves all products to
     /// the library is measured too.
-    pub(in crate::workload) own: bool,
+    pub(crate) own: bool,
 }
 
 /// The library's description of a product and its epilogue.

@@ -5,6 +5,6 @@ mod algorithm;
 mod description;
 mod product;
 
-pub(in crate::workload) use algorithm::Algorithm;
-pub(in crate::workload) use description::{Arithmetic, Epilogue, Operand, Product};
-pub(in crate::workload) use product::{LtProduct, Workspace};
+pub(crate) use algorithm::Algorithm;
+pub(crate) use description::{Arithmetic, Epilogue, Operand, Product};
+pub(crate) use product::{LtProduct, Workspace};

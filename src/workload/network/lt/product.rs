@@ -9,15 +9,15 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, sys::CUdeviceptr};
 
 use crate::device::gpu::Gpu;
 use crate::timing::CudaError;
-use crate::workload::cublaslt::{self, Description, Layout, NO_CUBLASLT};
 use crate::workload::matmul::CUBLAS_WORKSPACE;
 use crate::workload::network::lt::algorithm::{Algorithm, algorithms};
 use crate::workload::network::lt::description::{Product, description, layout};
+use crate::workload::prepare::cublaslt::{self, Description, Layout, NO_CUBLASLT};
 use crate::workload::routine::RoutineError;
 
 /// The library, and memory that its products may use on one stream. Two products that run at the
 /// same time need one each.
-pub(in crate::workload) struct Workspace {
+pub(crate) struct Workspace {
     // An LT handle as well: https://docs.nvidia.com/cuda/cublas/#cublaslthandle-t
     blas: Rc<CudaBlas>,
     memory: CudaSlice<u8>,
@@ -29,7 +29,7 @@ impl Workspace {
     ///
     /// # Errors
     /// cuBLASLt is not installed, or the device has too little memory.
-    pub(in crate::workload) fn new(gpu: &Gpu) -> Result<Rc<Self>, RoutineError> {
+    pub(crate) fn new(gpu: &Gpu) -> Result<Rc<Self>, RoutineError> {
         let blas = gpu.blas()?;
         if !cublaslt::is_present() {
             return Err(NO_CUBLASLT.into());
@@ -44,7 +44,7 @@ impl Workspace {
     }
 
     /// Bytes of device memory.
-    pub(in crate::workload) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.memory.num_bytes()
     }
 
@@ -54,7 +54,7 @@ impl Workspace {
 }
 
 /// One product with everything fixed but the algorithm.
-pub(in crate::workload) struct LtProduct {
+pub(crate) struct LtProduct {
     workspace: Rc<Workspace>,
     product: Product,
     description: Description,
@@ -71,7 +71,7 @@ impl LtProduct {
     /// # Safety
     /// The addresses must be device memory of matrices of these sizes and number as long as this
     /// lives, and C must not overlap A, B or what is added.
-    pub(in crate::workload) unsafe fn new(
+    pub(crate) unsafe fn new(
         workspace: &Rc<Workspace>,
         product: Product,
     ) -> Result<(Self, Vec<Algorithm>), RoutineError> {
@@ -102,7 +102,7 @@ impl LtProduct {
     /// # Safety
     /// Nothing else may use C or the workspace at the same time, and A, B and what is added must
     /// stay as they are until the product has run.
-    pub(in crate::workload) unsafe fn enqueue(
+    pub(crate) unsafe fn enqueue(
         &self,
         algorithm: &Algorithm,
         stream: &CudaStream,

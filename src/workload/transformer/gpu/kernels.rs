@@ -10,7 +10,7 @@ use crate::timing::Launch;
 use crate::workload::network::format::Format;
 use crate::workload::network::kernels::on_fours;
 use crate::workload::network::tensor::{Element, Tensor};
-use crate::workload::network::timed;
+use crate::workload::prepare::timed;
 use crate::workload::routine::RoutineError;
 use crate::workload::transformer::gpu::memory::{Matrices, Memory};
 use crate::workload::transformer::model::{HEADS, Norm, SEQUENCE};

@@ -13,8 +13,8 @@ use std::rc::Rc;
 
 use crate::device::gpu::Gpu;
 use crate::model::role::Launches;
-use crate::workload::host_memory::HostMemory;
 use crate::workload::network::format::Format;
+use crate::workload::prepare::host_memory::HostMemory;
 use crate::workload::routine::Made;
 use crate::workload::transformer::problem::Inference;
 

@@ -1,0 +1,320 @@
+//! A pipeline of many small steps on the device, and what the host's waiting between them
+//! costs: never waiting, waiting after each step, reading a value back after each, doing
+//! every eighth step on the CPU, and replaying the whole as one graph.
+//!
+//! The size is the number of f32 values; each of the 64 steps computes y = a x + b.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use cudarc::driver::{CudaSlice, DevicePtr, PinnedHostSlice};
+use rand::{RngExt, SeedableRng};
+
+use crate::device::calls::{copy_to_device, copy_to_host, pinned_mut};
+use crate::device::gpu::Gpu;
+use crate::device::graph::Graph;
+use crate::device::kernel::Source;
+use crate::model::cost::Cost;
+use crate::model::role::Launches;
+use crate::model::verified::Verified;
+use crate::timing::{CudaError, Launch};
+use crate::workload::prepare::elementwise;
+use crate::workload::prepare::source::with_header;
+use crate::workload::prepare::threads::Threads;
+use crate::workload::prepare::wide::wide;
+use crate::workload::routine::{Made, Routine, RoutineError, Workload, visit_f32};
+use crate::workload::simple;
+
+/// The kernel of a step.
+pub static HOST_SYNC: Source = Source {
+    name: "host_sync.cu",
+    text: with_header!("elementwise.cuh", "host_sync.cu"),
+    options: &[],
+    oldest: (7, 5),
+};
+
+/// Steps of the pipeline.
+pub const STEPS: usize = 64;
+/// The hybrid does each step whose number is a multiple of this on the CPU.
+const CPU_EVERY: usize = 8;
+/// Values per task of the CPU's step: some 2 µs of work, within a level-1 cache.
+const GRAIN: usize = 1 << 13;
+/// A contraction towards 1: the values stay of the size of the inputs.
+const A: f32 = 0.96875;
+const B: f32 = 0.03125;
+
+/// The inputs of the pipeline and its result in float64.
+pub struct Pipeline {
+    x: Vec<f32>,
+    /// Computed when something is first compared with it.
+    reference: OnceCell<Vec<f64>>,
+}
+
+impl Workload for Pipeline {
+    fn new(size: u64) -> Self {
+        let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(size);
+        let x = (0..size).map(|_| random.random_range(-1.0..1.0)).collect();
+        let reference = OnceCell::new();
+        Self { x, reference }
+    }
+
+    fn host_bytes(size: u64) -> u64 {
+        24 * size
+    }
+
+    fn device_bytes(size: u64) -> u64 {
+        12 * size
+    }
+
+    fn kernels() -> &'static [&'static Source] {
+        const { &[&HOST_SYNC] }
+    }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        visit_f32(&self.x, visit);
+    }
+}
+
+impl Pipeline {
+    fn reference(&self) -> &[f64] {
+        self.reference.get_or_init(|| {
+            let step = |v: f64| f64::from(A) * v + f64::from(B);
+            let steps = |&x: &f32| (0..STEPS).fold(f64::from(x), |v, _| step(v));
+            self.x.iter().map(steps).collect()
+        })
+    }
+}
+
+/// Each step reads and writes every value.
+pub fn cost(size: u64) -> Cost {
+    Cost {
+        flop: Some(2.0 * (STEPS as f64) * size as f64),
+        bytes: Some(8.0 * (STEPS as f64) * size as f64),
+        link_bytes: None,
+        launches: Some(STEPS as u32),
+    }
+}
+
+/// As [`cost`], with every value downloaded and uploaded again for each step on the CPU.
+pub fn cost_hybrid(size: u64) -> Cost {
+    let on_cpu = STEPS / CPU_EVERY;
+    Cost {
+        link_bytes: Some(8.0 * (on_cpu as f64) * size as f64),
+        launches: Some((STEPS - on_cpu) as u32),
+        ..cost(size)
+    }
+}
+
+/// The pipeline: launched one by one with a wait at the end, with a wait after each step, with
+/// one value read back after each (as a convergence test does), with every eighth step on the
+/// CPU (which downloads the values, computes, and uploads the result), or as one graph.
+///
+/// # Errors
+/// A way to launch that the pipeline does not have, errors of CUDA and of the kernel's
+/// compilation.
+pub fn pipeline(gpu: &Rc<Gpu>, problem: &Rc<Pipeline>, launching: Launches) -> Made {
+    if launching == Launches::Fused {
+        return Err("the steps of the pipeline are not fused".into());
+    }
+    Ok(Box::new(Steps::new(gpu, problem, launching)?))
+}
+
+struct Steps {
+    /// Dropped before the memory that it uses.
+    graph: Option<Graph>,
+    gpu: Rc<Gpu>,
+    problem: Rc<Pipeline>,
+    launching: Launches,
+    // Only read by the first step, through its address.
+    _source: CudaSlice<f32>,
+    /// The steps alternate between these.
+    buffers: [CudaSlice<f32>; 2],
+    launches: Vec<Launch>,
+    /// For values that are read back, and for the steps on the CPU.
+    host: PinnedHostSlice<f32>,
+    /// For the steps on the CPU.
+    threads: Threads,
+}
+
+impl Steps {
+    fn new(
+        gpu: &Rc<Gpu>,
+        problem: &Rc<Pipeline>,
+        launching: Launches,
+    ) -> Result<Self, RoutineError> {
+        gpu.bind()?;
+        let n = problem.x.len();
+        let function = gpu.function(&HOST_SYNC, "step")?;
+        let source = gpu.upload(&problem.x)?;
+        let buffers = [gpu.alloc(n)?, gpu.alloc(n)?];
+        let address = |slice: &CudaSlice<f32>| slice.device_ptr(gpu.stream()).0;
+        let grid = elementwise::blocks(n as u64)?;
+        let block = (elementwise::THREADS, 1, 1);
+        let launches = (0..STEPS)
+            .map(|step| {
+                let from = if step == 0 {
+                    address(&source)
+                } else {
+                    address(&buffers[(step - 1) % 2])
+                };
+                Launch::new(function.clone(), (grid, 1, 1), block)
+                    .arg(address(&buffers[step % 2]))
+                    .arg(from)
+                    .arg(A)
+                    .arg(B)
+                    .arg(n as u64)
+            })
+            .collect();
+        let mut this = Self {
+            gpu: gpu.clone(),
+            problem: problem.clone(),
+            launching,
+            _source: source,
+            buffers,
+            launches,
+            host: gpu.alloc_pinned(n)?,
+            threads: match launching {
+                Launches::PartlyOnCpu => Threads::all(),
+                _ => Threads::One,
+            },
+            graph: None,
+        };
+        if launching == Launches::Graph {
+            this.graph = Some(Graph::capture(gpu.stream(), || {
+                (0..STEPS).try_for_each(|step| this.enqueue(step))
+            })?);
+        }
+        Ok(this)
+    }
+
+    fn enqueue(&self, step: usize) -> Result<(), CudaError> {
+        // SAFETY: the arguments are those the kernel declares; the buffers live in `self`
+        // and hold `n` values each.
+        unsafe { self.launches[step].launch(self.gpu.stream()) }
+    }
+
+    /// Copies values of the step's output to the host and waits for them.
+    fn read(&mut self, step: usize, values: usize) -> Result<(), CudaError> {
+        let stream = self.gpu.stream();
+        let from = self.buffers[step % 2].device_ptr(stream).0;
+        let host = pinned_mut(&mut self.host)?;
+        // SAFETY: both sides hold at least so many values, and the stream is synchronised
+        // before either is touched.
+        unsafe { copy_to_host(from, &mut host[..values], stream) }?;
+        self.gpu.synchronize()
+    }
+
+    /// The step on the CPU: downloads, computes, uploads.
+    fn on_cpu(&mut self, step: usize) -> Result<(), CudaError> {
+        let n = self.problem.x.len();
+        self.read(step - 1, n)?;
+        let stream = self.gpu.stream();
+        let to = self.buffers[step % 2].device_ptr(stream).0;
+        let host = pinned_mut(&mut self.host)?;
+        let tasks = host.chunks_mut(GRAIN).collect();
+        self.threads.each(tasks, step_of_values);
+        // SAFETY: both sides hold `n` values; the next read of `host` comes after a
+        // synchronisation of the same stream.
+        unsafe { copy_to_device(host, to, stream) }
+    }
+
+    fn steps(&mut self) -> Result<(), CudaError> {
+        for step in 0..STEPS {
+            match self.launching {
+                Launches::PartlyOnCpu if step % CPU_EVERY == CPU_EVERY - 1 => self.on_cpu(step)?,
+                _ => self.enqueue(step)?,
+            }
+            match self.launching {
+                Launches::Synchronised => self.gpu.synchronize()?,
+                Launches::ReadBack => self.read(step, 1)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+wide! {
+    /// A step in place. It rounds twice, where the device rounds once.
+    fn step_of_values(values: &mut [f32]) {
+        for value in values {
+            *value = A * *value + B;
+        }
+    }
+}
+
+impl Routine for Steps {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        for buffer in &mut self.buffers {
+            self.gpu.poison(buffer)?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        match &self.graph {
+            // SAFETY: the buffers that the graph uses live in `self`; the context is current
+            // since the routine was made, on this thread.
+            Some(graph) => unsafe { graph.launch() }?,
+            None => self.steps()?,
+        }
+        Ok(self.gpu.synchronize()?)
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        let output = self.gpu.download(&self.buffers[(STEPS - 1) % 2])?;
+        Ok(verify(&output, self.problem.reference()))
+    }
+
+    fn park(&mut self) {
+        self.threads.park();
+    }
+
+    fn launches(&self) -> u32 {
+        STEPS as u32
+    }
+}
+
+/// Compares with float64. A step rounds once, to a value of at most 1, and multiplies the error so
+/// far by less than 1, so the error is at most one half-ulp of 1 per step. A step on the CPU rounds
+/// twice, to values below 1, whose half-ulps are half as large.
+fn verify(output: &[f32], reference: &[f64]) -> Verified {
+    let bound = STEPS as f64 * f64::from(f32::EPSILON) / 2.0;
+    simple::compare(output, reference.iter().copied(), 1.0, bound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn computed(problem: &Pipeline, steps: usize) -> Vec<f32> {
+        problem
+            .x
+            .iter()
+            .map(|&x| (0..steps).fold(x, |v, _| A.mul_add(v, B)))
+            .collect()
+    }
+
+    /// The CPU's steps, in every task of its threads, are within the tolerance of all.
+    #[test]
+    fn the_cpu_computes_a_step() {
+        let problem = Pipeline::new(3 * GRAIN as u64 + 17);
+        let mut values = problem.x.clone();
+        for _ in 0..STEPS {
+            Threads::up_to(2).each(values.chunks_mut(GRAIN).collect(), step_of_values);
+        }
+        assert!(verify(&values, problem.reference()).passed());
+    }
+
+    #[test]
+    fn float32_passes_and_a_missing_step_does_not() {
+        let problem = Pipeline::new(1000);
+        assert!(verify(&computed(&problem, STEPS), problem.reference()).passed());
+        for steps in [STEPS - 1, STEPS + 1] {
+            assert!(!verify(&computed(&problem, steps), problem.reference()).passed());
+        }
+        let mut unwritten = computed(&problem, STEPS);
+        unwritten[17] = f32::NAN;
+        assert!(!verify(&unwritten, problem.reference()).passed());
+    }
+}

@@ -24,5 +24,7 @@ pub use lessons::{
 pub use prepare::awaited::awaited;
 pub(crate) use prepare::calibrate;
 pub use prepare::host_memory::HostMemory;
+pub use prepare::prepared::{Device, Memory, Prepared, Value};
+pub use prepare::steps::Steps;
 pub use routine::{Routine, RoutineError, Workload, visit_f32};
 pub use run_child::run_child;

@@ -7,22 +7,22 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use cudarc::driver::{CudaSlice, DevicePtr, PinnedHostSlice};
 use rand::{RngExt, SeedableRng};
 
-use crate::device::calls::{copy_to_device, copy_to_host, pinned_mut};
 use crate::device::gpu::Gpu;
-use crate::device::graph::Graph;
 use crate::device::kernel::Source;
 use crate::model::cost::Cost;
 use crate::model::role::Launches;
 use crate::model::verified::Verified;
-use crate::timing::{CudaError, Launch};
+use crate::timing::Launch;
 use crate::workload::prepare::elementwise;
+use crate::workload::prepare::host_memory::HostMemory;
+use crate::workload::prepare::prepared::{Device, Prepared};
 use crate::workload::prepare::source::with_header;
+use crate::workload::prepare::steps::{On, Steps};
 use crate::workload::prepare::threads::Threads;
 use crate::workload::prepare::wide::wide;
-use crate::workload::routine::{Made, Routine, RoutineError, Workload, visit_f32};
+use crate::workload::routine::{Made, Workload, visit_f32};
 use crate::workload::simple;
 
 /// The kernel of a step.
@@ -116,122 +116,72 @@ pub fn pipeline(gpu: &Rc<Gpu>, problem: &Rc<Pipeline>, launching: Launches) -> M
     if launching == Launches::Fused {
         return Err("the steps of the pipeline are not fused".into());
     }
-    Ok(Box::new(Steps::new(gpu, problem, launching)?))
-}
-
-struct Steps {
-    /// Dropped before the memory that it uses.
-    graph: Option<Graph>,
-    gpu: Rc<Gpu>,
-    problem: Rc<Pipeline>,
-    launching: Launches,
-    // Only read by the first step, through its address.
-    _source: CudaSlice<f32>,
-    /// The steps alternate between these.
-    buffers: [CudaSlice<f32>; 2],
-    launches: Vec<Launch>,
-    /// For values that are read back, and for the steps on the CPU.
-    host: PinnedHostSlice<f32>,
-    /// For the steps on the CPU.
-    threads: Threads,
-}
-
-impl Steps {
-    fn new(
-        gpu: &Rc<Gpu>,
-        problem: &Rc<Pipeline>,
-        launching: Launches,
-    ) -> Result<Self, RoutineError> {
-        gpu.bind()?;
-        let n = problem.x.len();
-        let function = gpu.function(&HOST_SYNC, "step")?;
-        let source = gpu.upload(&problem.x)?;
-        let buffers = [gpu.alloc(n)?, gpu.alloc(n)?];
-        let address = |slice: &CudaSlice<f32>| slice.device_ptr(gpu.stream()).0;
-        let grid = elementwise::blocks(n as u64)?;
-        let block = (elementwise::THREADS, 1, 1);
-        let launches = (0..STEPS)
-            .map(|step| {
-                let from = if step == 0 {
-                    address(&source)
-                } else {
-                    address(&buffers[(step - 1) % 2])
-                };
-                Launch::new(function.clone(), (grid, 1, 1), block)
-                    .arg(address(&buffers[step % 2]))
-                    .arg(from)
-                    .arg(A)
-                    .arg(B)
-                    .arg(n as u64)
-            })
-            .collect();
-        let mut this = Self {
-            gpu: gpu.clone(),
-            problem: problem.clone(),
-            launching,
-            _source: source,
-            buffers,
-            launches,
-            host: gpu.alloc_pinned(n)?,
-            threads: match launching {
-                Launches::PartlyOnCpu => Threads::all(),
-                _ => Threads::One,
-            },
-            graph: None,
+    let mut work = Prepared::new(gpu)?;
+    let n = problem.x.len();
+    let function = gpu.function(&HOST_SYNC, "step")?;
+    let source = work.upload(&problem.x)?;
+    // The steps alternate between these.
+    let buffers = [work.output::<f32>(n)?, work.output::<f32>(n)?];
+    // For values that are read back, and for the steps on the CPU.
+    let host = work.host_output(HostMemory::Pinned, f32::NAN, n)?;
+    let grid = (elementwise::blocks(n as u64)?, 1, 1);
+    let threads = Rc::new(match launching {
+        Launches::PartlyOnCpu => Threads::all(),
+        _ => Threads::One,
+    });
+    let steps = &mut work.steps;
+    // SAFETY: the arguments are those that the kernel declares; all memory is the routine's, `n`
+    // values each, and the copies are waited for before the host's memory is used.
+    let read = |steps: &mut Steps, from: Device<f32>, values| unsafe {
+        let to = std::ptr::slice_from_raw_parts_mut(host.values.cast::<f32>(), values);
+        steps.download(On::Compute, from.address, to);
+        steps.wait(On::Compute);
+    };
+    for step in 0..STEPS {
+        let to = buffers[step % 2];
+        let from = if step == 0 {
+            source
+        } else {
+            buffers[(step - 1) % 2]
         };
-        if launching == Launches::Graph {
-            this.graph = Some(Graph::capture(gpu.stream(), || {
-                (0..STEPS).try_for_each(|step| this.enqueue(step))
-            })?);
-        }
-        Ok(this)
-    }
-
-    fn enqueue(&self, step: usize) -> Result<(), CudaError> {
-        // SAFETY: the arguments are those the kernel declares; the buffers live in `self`
-        // and hold `n` values each.
-        unsafe { self.launches[step].launch(self.gpu.stream()) }
-    }
-
-    /// Copies values of the step's output to the host and waits for them.
-    fn read(&mut self, step: usize, values: usize) -> Result<(), CudaError> {
-        let stream = self.gpu.stream();
-        let from = self.buffers[step % 2].device_ptr(stream).0;
-        let host = pinned_mut(&mut self.host)?;
-        // SAFETY: both sides hold at least so many values, and the stream is synchronised
-        // before either is touched.
-        unsafe { copy_to_host(from, &mut host[..values], stream) }?;
-        self.gpu.synchronize()
-    }
-
-    /// The step on the CPU: downloads, computes, uploads.
-    fn on_cpu(&mut self, step: usize) -> Result<(), CudaError> {
-        let n = self.problem.x.len();
-        self.read(step - 1, n)?;
-        let stream = self.gpu.stream();
-        let to = self.buffers[step % 2].device_ptr(stream).0;
-        let host = pinned_mut(&mut self.host)?;
-        let tasks = host.chunks_mut(GRAIN).collect();
-        self.threads.each(tasks, step_of_values);
-        // SAFETY: both sides hold `n` values; the next read of `host` comes after a
-        // synchronisation of the same stream.
-        unsafe { copy_to_device(host, to, stream) }
-    }
-
-    fn steps(&mut self) -> Result<(), CudaError> {
-        for step in 0..STEPS {
-            match self.launching {
-                Launches::PartlyOnCpu if step % CPU_EVERY == CPU_EVERY - 1 => self.on_cpu(step)?,
-                _ => self.enqueue(step)?,
+        if launching == Launches::PartlyOnCpu && step % CPU_EVERY == CPU_EVERY - 1 {
+            read(steps, from, n);
+            let threads = threads.clone();
+            // SAFETY: as above.
+            unsafe {
+                steps.call(move |_| {
+                    let tasks = (*host.values).chunks_mut(GRAIN).collect();
+                    threads.each(tasks, step_of_values);
+                    Ok(())
+                });
+                steps.upload(On::Compute, host.values, to.address);
             }
-            match self.launching {
-                Launches::Synchronised => self.gpu.synchronize()?,
-                Launches::ReadBack => self.read(step, 1)?,
-                _ => {}
-            }
+        } else {
+            let launch = Launch::new(function.clone(), grid, (elementwise::THREADS, 1, 1))
+                .arg(to.address)
+                .arg(from.address)
+                .arg(A)
+                .arg(B)
+                .arg(n as u64);
+            // SAFETY: as above.
+            unsafe { steps.kernel(launch) };
         }
-        Ok(())
+        match launching {
+            Launches::Synchronised => steps.wait(On::Compute),
+            Launches::ReadBack => read(steps, to, 1),
+            _ => {}
+        }
     }
+    if launching == Launches::Graph {
+        steps.replay()?;
+    }
+    (work.waits, work.threads) = (true, Some(threads));
+    let problem = problem.clone();
+    work.check_by(move |memory| {
+        let output = memory.read(buffers[(STEPS - 1) % 2])?;
+        Ok(verify(&output, problem.reference()))
+    });
+    Ok(Box::new(work))
 }
 
 wide! {
@@ -240,38 +190,6 @@ wide! {
         for value in values {
             *value = A * *value + B;
         }
-    }
-}
-
-impl Routine for Steps {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        for buffer in &mut self.buffers {
-            self.gpu.poison(buffer)?;
-        }
-        Ok(())
-    }
-
-    fn run(&mut self) -> Result<(), RoutineError> {
-        match &self.graph {
-            // SAFETY: the buffers that the graph uses live in `self`; the context is current
-            // since the routine was made, on this thread.
-            Some(graph) => unsafe { graph.launch() }?,
-            None => self.steps()?,
-        }
-        Ok(self.gpu.synchronize()?)
-    }
-
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        let output = self.gpu.download(&self.buffers[(STEPS - 1) % 2])?;
-        Ok(verify(&output, self.problem.reference()))
-    }
-
-    fn park(&mut self) {
-        self.threads.park();
-    }
-
-    fn launches(&self) -> u32 {
-        STEPS as u32
     }
 }
 

@@ -5,24 +5,16 @@
 //! the longer one-way copy: the link carries both directions at once.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
-use cudarc::driver::{
-    CudaEvent, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, PinnedHostSlice, sys,
-};
-
-use crate::device::calls::{
-    copy_to_device, copy_to_host, pinned, pinned_mut, record, synchronize, wait,
-};
 use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
 use crate::model::cost::Cost;
 use crate::model::role::Launches;
-use crate::model::verified::Verified;
-use crate::timing::{CudaError, Launch};
 use crate::workload::nested_sine::{self, NestedSine, cut};
-use crate::workload::prepare::host_memory::{fill, pinned_copy};
-use crate::workload::routine::{Made, Routine, RoutineError, Workload};
+use crate::workload::prepare::host_memory::HostMemory;
+use crate::workload::prepare::prepared::Prepared;
+use crate::workload::prepare::steps::{On, Steps};
+use crate::workload::routine::{Made, Workload};
 
 /// The inputs. They are those on which nested sine was timed before adversarial ones had a run of
 /// their own: here copies take the time, whatever the values, and ids keep their meaning.
@@ -72,138 +64,46 @@ pub fn pieces(gpu: &Rc<Gpu>, problem: &Rc<Streams>, pieces: u32, launching: Laun
         Launches::Synchronised => true,
         other => return Err(format!("pieces are not launched {other:?}").into()),
     };
-    let pieces = pieces as usize;
-    Ok(Box::new(Overlap::new(gpu, &problem.0, pieces, waits)?))
-}
-
-/// Each stage has a stream of its own, and an event makes the next stage of a piece wait for it.
-struct Overlap {
-    gpu: Rc<Gpu>,
-    problem: Rc<NestedSine>,
-    /// Whether the host waits after each stage of each piece.
-    waits: bool,
-    up: Arc<CudaStream>,
-    down: Arc<CudaStream>,
-    pieces: Vec<Piece>,
-    x: CudaSlice<f32>,
-    y: CudaSlice<f32>,
-    from: PinnedHostSlice<f32>,
-    to: PinnedHostSlice<f32>,
-}
-
-struct Piece {
-    first: usize,
-    len: usize,
-    kernel: Launch,
-    uploaded: CudaEvent,
-    computed: CudaEvent,
-}
-
-impl Overlap {
-    fn new(
-        gpu: &Rc<Gpu>,
-        problem: &Rc<NestedSine>,
-        pieces: usize,
-        waits: bool,
-    ) -> Result<Self, RoutineError> {
-        gpu.bind()?;
-        let n = problem.len();
-        let x: CudaSlice<f32> = gpu.alloc(n)?;
-        let mut y: CudaSlice<f32> = gpu.alloc(n)?;
-        let device = (
-            x.device_ptr(gpu.stream()).0,
-            y.device_ptr_mut(gpu.stream()).0,
-        );
-        let pieces = cut(n, pieces)
-            .map(|(first, len)| Piece::new(gpu, device, first, len))
-            .collect::<Result<_, _>>()?;
-        Ok(Self {
-            gpu: gpu.clone(),
-            problem: problem.clone(),
-            waits,
-            up: gpu.new_stream()?,
-            down: gpu.new_stream()?,
-            pieces,
-            x,
-            y,
-            from: pinned_copy(gpu, problem.input())?,
-            to: gpu.alloc_pinned(n)?,
-        })
-    }
-
-    fn enqueue(&mut self) -> Result<(), CudaError> {
-        let compute = self.gpu.stream();
-        let x = self.x.device_ptr(compute).0;
-        let y = self.y.device_ptr(compute).0;
-        let from = pinned(&self.from)?;
-        let to = pinned_mut(&mut self.to)?;
-        let each_stage = |stream: &CudaStream| match self.waits {
-            true => synchronize(stream),
-            false => Ok(()),
-        };
-        for piece in &self.pieces {
-            let range = piece.first..piece.first + piece.len;
-            let offset = (piece.first * size_of::<f32>()) as sys::CUdeviceptr;
-            // SAFETY: the piece lies within both sides, which live in `self`; `run` waits
-            // for the last stream before either is touched again.
-            unsafe { copy_to_device(&from[range.clone()], x + offset, &self.up) }?;
-            record(&piece.uploaded, &self.up)?;
-            wait(compute, &piece.uploaded)?;
-            each_stage(&self.up)?;
-            // SAFETY: the arguments are those of the kernel, and x and y live in `self`.
-            unsafe { piece.kernel.launch(compute) }?;
-            record(&piece.computed, compute)?;
-            wait(&self.down, &piece.computed)?;
-            each_stage(compute)?;
-            // SAFETY: as for the upload.
-            unsafe { copy_to_host(y + offset, &mut to[range], &self.down) }?;
-            each_stage(&self.down)?;
+    let problem = &problem.0;
+    let mut work = Prepared::new(gpu)?;
+    work.steps = Steps::with_streams(gpu)?;
+    let n = problem.len();
+    let x = work.output::<f32>(n)?;
+    let y = work.output::<f32>(n)?;
+    let from = work.host_input(HostMemory::Pinned, problem, |problem| problem.input())?;
+    let to = work.host_output(HostMemory::Pinned, nested_sine::POISON, n)?;
+    let steps = &mut work.steps;
+    for (first, len) in cut(n, pieces as usize) {
+        let [from, to] = [from, to].map(|host| {
+            let first = host.values.cast::<f32>().wrapping_add(first);
+            std::ptr::slice_from_raw_parts_mut(first, len)
+        });
+        let [x, y] = [x.at(first), y.at(first)];
+        let kernel = nested_sine::gpu::fused_launch(gpu, x, y, len as u64)?;
+        // SAFETY: the piece lies within all four, which are the routine's.
+        unsafe {
+            steps.upload(On::Up, from, x);
+            steps.order(On::Up, On::Compute)?;
+            if waits {
+                steps.wait(On::Up);
+            }
+            steps.kernel(kernel);
+            steps.order(On::Compute, On::Down)?;
+            if waits {
+                steps.wait(On::Compute);
+            }
+            steps.download(On::Down, y, to);
+            if waits {
+                steps.wait(On::Down);
+            }
         }
-        Ok(())
     }
-}
-
-impl Piece {
-    fn new(
-        gpu: &Gpu,
-        (x, y): (sys::CUdeviceptr, sys::CUdeviceptr),
-        first: usize,
-        len: usize,
-    ) -> Result<Self, RoutineError> {
-        let offset = (first * size_of::<f32>()) as sys::CUdeviceptr;
-        Ok(Self {
-            first,
-            len,
-            kernel: nested_sine::gpu::fused_launch(gpu, x + offset, y + offset, len as u64)?,
-            uploaded: gpu.new_event()?,
-            computed: gpu.new_event()?,
-        })
+    for stream in [On::Up, On::Compute, On::Down] {
+        steps.wait(stream);
     }
-}
-
-impl Routine for Overlap {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        fill(pinned_mut(&mut self.to)?, nested_sine::POISON);
-        self.gpu.poison(&mut self.x)?;
-        self.gpu.poison(&mut self.y)?;
-        // The other streams are not ordered behind this one.
-        Ok(self.gpu.synchronize()?)
-    }
-
-    fn run(&mut self) -> Result<(), RoutineError> {
-        let enqueued = self.enqueue();
-        // Waits even after an error: what was enqueued before it still uses the memory.
-        let waited = [&self.up, self.gpu.stream(), &self.down]
-            .into_iter()
-            .try_for_each(|stream| synchronize(stream));
-        Ok(enqueued.and(waited)?)
-    }
-
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        self.problem.check_output(pinned(&self.to)?)
-    }
-
-    fn launches(&self) -> u32 {
-        self.pieces.len() as u32
-    }
+    // The other streams are not ordered behind the GPU's.
+    work.poison(|memory| Ok(memory.gpu().synchronize()?));
+    let problem = problem.clone();
+    work.check_by(move |memory| problem.check_output(memory.values(to)?));
+    Ok(Box::new(work))
 }

@@ -15,8 +15,6 @@
 
 use std::rc::Rc;
 
-use cudarc::driver::{CudaSlice, DevicePtr};
-
 use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
 use crate::model::cost::Cost;
@@ -24,6 +22,7 @@ use crate::model::verified::Verified;
 use crate::timing::Launch;
 use crate::workload::matmul::{self, Matmul};
 use crate::workload::prepare::child_process::{PhaseTime, Processes, Report, Task};
+use crate::workload::prepare::prepared::Prepared;
 use crate::workload::routine::{Made, Routine, RoutineError, Workload};
 
 /// Kernels of known duration: `empty()`, `spin(unsigned long long nanoseconds)`, and
@@ -113,7 +112,7 @@ impl Product {
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation.
 pub fn spin(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Made {
-    Ok(Box::new(Spinning::new(gpu, problem.nanoseconds)?))
+    spinning(gpu, problem.nanoseconds)
 }
 
 /// The first launch of a process, awaited, measured in child processes.
@@ -148,7 +147,7 @@ pub fn first_product(gpu: &Rc<Gpu>, problem: &Rc<Product>) -> Made {
 /// Times the first launch of this process.
 pub(crate) fn time_first_spin(device: usize, nanoseconds: u64) -> Result<Report, RoutineError> {
     let gpu = Rc::new(Gpu::open(device)?);
-    first_call(&gpu, &mut Spinning::new(&gpu, nanoseconds)?)
+    first_call(&gpu, &mut *spinning(&gpu, nanoseconds)?)
 }
 
 /// Times the first product of this process.
@@ -172,44 +171,15 @@ fn first_call(gpu: &Gpu, routine: &mut dyn Routine) -> Result<Report, RoutineErr
     Ok(report)
 }
 
-struct Spinning {
-    gpu: Rc<Gpu>,
-    nanoseconds: u64,
-    launch: Launch,
-    spun: CudaSlice<u64>,
-}
-
-impl Spinning {
-    fn new(gpu: &Rc<Gpu>, nanoseconds: u64) -> Result<Self, RoutineError> {
-        gpu.bind()?;
-        let function = gpu.function(&SPIN, "spin_timed")?;
-        let spun: CudaSlice<u64> = gpu.alloc(1)?;
-        let address = spun.device_ptr(gpu.stream()).0;
-        Ok(Self {
-            launch: Launch::new(function, (1, 1, 1), (1, 1, 1))
-                .arg(nanoseconds)
-                .arg(address),
-            gpu: gpu.clone(),
-            nanoseconds,
-            spun,
-        })
-    }
-}
-
-impl Routine for Spinning {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        Ok(self.gpu.poison(&mut self.spun)?)
-    }
-
-    fn run(&mut self) -> Result<(), RoutineError> {
-        // SAFETY: the kernel takes a time and the address of one 64-bit number, which lives
-        // in `self`; the context was made current when the routine was.
-        Ok(unsafe { self.launch.launch(self.gpu.stream()) }?)
-    }
-
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        Ok(verify(self.gpu.download(&self.spun)?[0], self.nanoseconds))
-    }
+fn spinning(gpu: &Rc<Gpu>, nanoseconds: u64) -> Made {
+    let mut work = Prepared::new(gpu)?;
+    let function = gpu.function(&SPIN, "spin_timed")?;
+    let spun = work.output::<u64>(1)?;
+    let launch = Launch::new(function, (1, 1, 1), (1, 1, 1));
+    // SAFETY: the kernel takes a time and the address of one 64-bit number.
+    unsafe { work.steps.kernel(launch.arg(nanoseconds).arg(spun.address)) };
+    work.check_values(None, spun, 0, move |spun| verify(spun[0], nanoseconds))?;
+    Ok(Box::new(work))
 }
 
 /// Compares the time that a kernel spun with the time asked for. The kernel leaves its loop at the

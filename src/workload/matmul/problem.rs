@@ -13,8 +13,9 @@ use crate::model::cost::Cost;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
 use crate::workload::matmul::operands::Inputs;
-use crate::workload::matmul::reference::Reference;
+use crate::workload::matmul::reference::{Reference, worse};
 use crate::workload::matmul::shape::Shape;
+use crate::workload::prepare::prepared::{Device, Memory};
 use crate::workload::routine::{Workload, visit_f32};
 
 /// The kernels of this module.
@@ -128,6 +129,27 @@ impl Matmul {
             bound: bound(self.shape.k),
             method: self.reference().method().to_owned(),
         }
+    }
+
+    /// The largest error of a result in device memory, whose values `decode` first turns into those of
+    /// C. It is fetched in pieces of about 64 MiB: at the largest order the whole would take 4 GiB
+    /// more of host memory.
+    pub(super) fn error_of(
+        &self,
+        memory: &Memory,
+        c: Device<f32>,
+        decode: fn(&mut [f32]),
+    ) -> Result<f64, CudaError> {
+        const VALUES: usize = 1 << 24;
+        let (total, n) = (self.shape.rows(), self.shape.n);
+        let rows = (VALUES / n).clamp(1, total);
+        let mut error = 0.0;
+        for first in (0..total).step_by(rows) {
+            let mut values = memory.read_part(c, first * n..(first + rows).min(total) * n)?;
+            decode(&mut values);
+            error = worse(error, self.error_of_rows(first, &values));
+        }
+        Ok(error)
     }
 
     /// A and B in device memory, uploaded once for all implementations without transfers.

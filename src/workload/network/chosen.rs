@@ -7,11 +7,11 @@ use cudarc::driver::CudaStream;
 
 use crate::device::gpu::Gpu;
 use crate::timing::{CudaError, Launch};
-use crate::workload::network::lt::{
-    Algorithm, Arithmetic, Epilogue, LtProduct, Product, Workspace,
-};
 use crate::workload::network::tensor::Element;
 use crate::workload::network::tile::{self, Tile};
+use crate::workload::prepare::cublaslt::{
+    Algorithm, Arithmetic, Epilogue, LtProduct, Product, Workspace,
+};
 use crate::workload::prepare::launches::launches;
 use crate::workload::prepare::timed;
 use crate::workload::routine::RoutineError;
@@ -80,10 +80,10 @@ unsafe fn ways(
 /// The name of the choice.
 fn choice(gpu: &Gpu, product: &Product, ways: &[Way]) -> String {
     let ((m, k), (_, n)) = (product.a.shape(), product.b.shape());
-    let element = match (product.a.element, product.arithmetic) {
-        (Element::Bf16, _) => "BF16",
-        (Element::F32, Arithmetic::Tf32) => "TF32",
-        (Element::F32, Arithmetic::Plain) => "f32",
+    let element = match product.arithmetic {
+        Arithmetic::Tf32 => "TF32",
+        _ if product.a.element == Element::F32.data_type() => "f32",
+        Arithmetic::Plain => "BF16",
     };
     let epilogue = match product.epilogue {
         Epilogue::Nothing => "",

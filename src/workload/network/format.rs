@@ -4,8 +4,8 @@ use crate::device::absence::Absence;
 use crate::device::gpu::Gpu;
 use crate::model::role;
 use crate::workload::matmul::UNIT_ROUNDOFF;
-use crate::workload::network::lt::Arithmetic;
 use crate::workload::network::tensor::Element;
+use crate::workload::prepare::cublaslt::Arithmetic;
 
 /// What the products of a network read. All sums are in f32, and so are the parameters that an
 /// update reads and writes.

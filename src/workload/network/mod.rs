@@ -6,7 +6,6 @@ pub(super) mod compared;
 pub(super) mod format;
 pub(super) mod kept;
 pub(super) mod kernels;
-pub(super) mod lt;
 pub(super) mod operations;
 pub(super) mod part;
 pub(super) mod product;

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use cudarc::cublaslt::sys::cudaDataType;
 use cudarc::driver::{CudaSlice, DevicePtr, result, sys::CUdeviceptr};
 
 use crate::device::gpu::Gpu;
@@ -16,6 +17,14 @@ pub(crate) enum Element {
 }
 
 impl Element {
+    /// cuBLASLt's name of it.
+    pub(crate) fn data_type(self) -> cudaDataType {
+        match self {
+            Element::F32 => cudaDataType::CUDA_R_32F,
+            Element::Bf16 => cudaDataType::CUDA_R_16BF,
+        }
+    }
+
     /// How the names of the kernels for it end.
     pub(crate) fn suffix(self) -> &'static str {
         match self {

@@ -7,8 +7,8 @@ use cudarc::driver::sys::{CUdevice_attribute, CUdeviceptr, CUfunction_attribute}
 use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
 use crate::timing::{CudaError, Launch};
-use crate::workload::network::lt::{Arithmetic, Epilogue, Product};
 use crate::workload::network::tensor::Element;
+use crate::workload::prepare::cublaslt::{Arithmetic, Epilogue, Product};
 use crate::workload::routine::RoutineError;
 
 /// The kernels of this module.
@@ -143,7 +143,9 @@ impl Layer {
     fn of(product: &Product) -> Option<Self> {
         let ((m, k), (_, n)) = (product.a.shape(), product.b.shape());
         let operands = [product.a, product.b, product.c];
-        let plain = operands.iter().all(|o| o.element == Element::F32)
+        let plain = operands
+            .iter()
+            .all(|o| o.element == Element::F32.data_type())
             && product.arithmetic == Arithmetic::Plain
             && product.count == 1;
         let rows = !product.a.transposed && product.b.transposed && !product.c.transposed;

@@ -1,12 +1,10 @@
 //! Chooses among several ways to do the same from start to end the fastest, on the host's clock.
 
-use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use crate::timing::CudaError;
 use crate::workload::prepare::calibrate;
-use crate::workload::prepare::queue::Queue;
-use crate::workload::routine::{Routine, RoutineError};
+use crate::workload::routine::RoutineError;
 
 /// Time that a way that fails is taken to need: so long that it is never chosen.
 const FAILED: Duration = Duration::from_secs(1);
@@ -64,45 +62,6 @@ pub(crate) fn fastest<W: Copy, M>(
             Ok((chosen.to_owned(), made))
         }
     }
-}
-
-/// As [`fastest`], where a routine is made for each way.
-///
-/// # Errors
-/// As [`fastest`].
-///
-/// # Panics
-/// If there is no way.
-pub(crate) fn fastest_routine<W: Copy, R: Routine>(
-    choice: &str,
-    ways: &[W],
-    name: impl Fn(W) -> String,
-    make: impl FnMut(W) -> Result<R, RoutineError>,
-) -> Result<R, RoutineError> {
-    let run = |made: &mut R, times| (0..times).try_for_each(|_| made.run());
-    fastest(choice, ways, name, make, run).map(|(_, made)| made)
-}
-
-/// As [`fastest`], where a queue is made for each way.
-///
-/// # Errors
-/// As [`fastest`].
-///
-/// # Safety
-/// That of [`Queue::run`], for the queues that `make` makes.
-///
-/// # Panics
-/// If there is no way.
-pub(crate) unsafe fn fastest_queue<W: Copy + Display>(
-    choice: &str,
-    ways: &[W],
-    make: impl FnMut(W) -> Result<Queue, RoutineError>,
-) -> Result<(String, Queue), RoutineError> {
-    let run = |queue: &mut Queue, times| {
-        // SAFETY: the caller's promise.
-        (0..times).try_for_each(|_| Ok(unsafe { queue.run() }?))
-    };
-    fastest(choice, ways, |way| way.to_string(), make, run)
 }
 
 fn is_sticky(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {

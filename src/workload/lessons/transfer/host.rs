@@ -8,6 +8,7 @@ use cudarc::driver::{result, sys};
 use crate::device::gpu::Gpu;
 use crate::model::role::Data;
 use crate::timing::CudaError;
+use crate::workload::prepare::prepared::Prepared;
 
 /// How a piece of host memory is known to the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,11 +50,11 @@ pub(super) struct HostBuffer {
     address: NonNull<u8>,
     len: usize,
     /// The memory of `Pageable` and `Registered`.
-    owned: Vec<u8>,
+    _owned: Vec<u8>,
 }
 
 impl HostBuffer {
-    pub(super) fn new(gpu: &Rc<Gpu>, kind: Kind, len: usize) -> Result<Self, CudaError> {
+    fn new(gpu: &Rc<Gpu>, kind: Kind, len: usize) -> Result<Self, CudaError> {
         gpu.bind()?;
         let mut owned = Vec::new();
         let address = match kind {
@@ -101,18 +102,24 @@ impl HostBuffer {
             kind,
             address,
             len,
-            owned,
+            _owned: owned,
         })
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
-        // SAFETY: `len` initialised bytes that live as long as `self`.
-        unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.len) }
+    /// Memory that `work` keeps.
+    pub(super) fn owned(
+        work: &mut Prepared,
+        kind: Kind,
+        len: usize,
+    ) -> Result<Rc<Self>, CudaError> {
+        let host = Rc::new(Self::new(work.memory.gpu(), kind, len)?);
+        work.keep(&host);
+        Ok(host)
     }
 
-    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`, and `self` is borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.address.as_ptr(), self.len) }
+    /// Initialised bytes that live as long as `self`.
+    pub(super) fn bytes(&self) -> *mut [u8] {
+        std::ptr::slice_from_raw_parts_mut(self.address.as_ptr(), self.len)
     }
 
     /// The address at which a kernel reads this memory.
@@ -130,7 +137,7 @@ impl HostBuffer {
 
     /// Writes one byte of each page from the host, so that managed memory is on the host again and
     /// the next kernel has to fetch it. Does nothing to other kinds.
-    pub(super) fn touch(&mut self) {
+    pub(super) fn touch(&self) {
         const PAGE: usize = 4096;
         if self.kind.is_managed() {
             for i in (0..self.len).step_by(PAGE) {
@@ -143,9 +150,7 @@ impl HostBuffer {
             }
         }
     }
-}
 
-impl HostBuffer {
     /// Makes the driver move the memory to the device, where it is of the kind for that.
     pub(super) fn prefetch(&self) -> Result<(), CudaError> {
         if self.kind != Kind::ManagedPrefetch {
@@ -173,9 +178,7 @@ impl Drop for HostBuffer {
         let _ = unsafe {
             match self.kind {
                 Kind::Pageable => Ok(()),
-                Kind::Registered => {
-                    sys::cuMemHostUnregister(self.owned.as_mut_ptr().cast()).result()
-                }
+                Kind::Registered => sys::cuMemHostUnregister(self.address.as_ptr().cast()).result(),
                 Kind::Pinned | Kind::WriteCombined => result::free_host(pointer.cast()),
                 Kind::ManagedFaults | Kind::ManagedPrefetch => {
                     result::free_sync(pointer as sys::CUdeviceptr)

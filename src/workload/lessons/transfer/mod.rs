@@ -7,25 +7,26 @@
 
 mod host;
 mod problem;
-mod staged;
 
 use std::rc::Rc;
-use std::sync::Arc;
 
-use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, sys};
+use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::calls::{copy_to_device, copy_to_host, synchronize};
 use crate::device::gpu::Gpu;
 use crate::model::role::Way;
-use crate::model::verified::Verified;
 use crate::timing::{CudaError, Launch};
 use crate::workload::lessons::transfer::host::HostBuffer;
 use crate::workload::lessons::transfer::problem::verified;
+use crate::workload::prepare::block::Block;
+use crate::workload::prepare::host_memory::HostMemory;
+use crate::workload::prepare::prepared::{Device, Memory, Prepared};
+use crate::workload::prepare::staging::{Downloads, Staging, block_bytes, threads_to_try};
+use crate::workload::prepare::steps::{On, Stage, Steps};
+use crate::workload::prepare::trial;
 use crate::workload::routine::{Made, Routine, RoutineError};
 
 pub use host::Kind;
 pub use problem::{TRANSFER, Transfer, cost, cost_both_ways};
-pub use staged::staged;
 
 /// A copy of every byte, from or to one kind of host memory; with [`Way::ToDevice`] also in several
 /// pieces, each copied by itself. Managed memory is written by the host in each iteration, a byte
@@ -38,179 +39,131 @@ pub fn copy(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Way, kind: Kind, pieces:
     if pieces == 0 || pieces > 1 && way != Way::ToDevice {
         return Err(format!("no copy {way:?} has {pieces} pieces").into());
     }
-    Ok(Box::new(Copy::new(
-        gpu,
-        problem,
-        way,
-        kind,
-        pieces as usize,
-    )?))
-}
-
-struct Copy {
-    gpu: Rc<Gpu>,
-    problem: Rc<Transfer>,
-    way: Way,
-    pieces: usize,
-    host: HostBuffer,
-    device: CudaSlice<u8>,
-    /// The other direction of `Both`: device memory with the pattern, and where it is copied to.
-    back: Option<Back>,
-    read: Option<Launch>,
-}
-
-struct Back {
-    stream: Arc<CudaStream>,
-    host: HostBuffer,
-    device: CudaSlice<u8>,
-}
-
-impl Copy {
-    fn new(
-        gpu: &Rc<Gpu>,
-        problem: &Rc<Transfer>,
-        way: Way,
-        kind: Kind,
-        pieces: usize,
-    ) -> Result<Self, RoutineError> {
-        let pattern = &problem.pattern;
-        let mut host = HostBuffer::new(gpu, kind, pattern.len())?;
-        let device = if way == Way::ToHost {
-            gpu.upload(pattern)?
-        } else {
-            host.bytes_mut().copy_from_slice(pattern);
-            gpu.alloc(pattern.len())?
-        };
-        let back = if way == Way::Both {
-            Some(Back {
-                stream: gpu.new_stream()?,
-                host: HostBuffer::new(gpu, kind, pattern.len())?,
-                device: gpu.upload(pattern)?,
-            })
-        } else {
-            None
-        };
-        let read = if way == Way::InPlace {
-            let blocks = 4 * gpu.properties().multiprocessors;
-            Some(
-                Launch::new(
-                    gpu.function(&TRANSFER, "copy_bytes")?,
-                    (blocks, 1, 1),
-                    (256, 1, 1),
-                )
-                .arg(device.device_ptr(gpu.stream()).0)
-                .arg(host.device_address()?)
-                .arg(pattern.len() as u64),
-            )
-        } else {
-            None
-        };
-        Ok(Self {
-            gpu: gpu.clone(),
-            problem: problem.clone(),
-            way,
-            pieces,
-            host,
-            device,
-            back,
-            read,
-        })
+    let pattern = &problem.pattern;
+    let len = pattern.len();
+    let mut work = Prepared::new(gpu)?;
+    if way == Way::Both {
+        work.steps = Steps::with_streams(gpu)?;
     }
-
-    fn upload(&mut self) -> Result<(), CudaError> {
-        let stream = self.gpu.stream();
-        let (to, _to) = self.device.device_ptr_mut(stream);
-        // SAFETY: both sides hold as many bytes; `run` synchronises before either is touched.
-        unsafe { copy_to_device(self.host.bytes(), to, stream) }
-    }
-
-    fn download(&mut self) -> Result<(), CudaError> {
-        let stream = self.gpu.stream();
-        let (from, _from) = self.device.device_ptr(stream);
-        // SAFETY: as in `upload`.
-        unsafe { copy_to_host(from, self.host.bytes_mut(), stream) }
-    }
-
-    fn upload_in_pieces(&mut self) -> Result<(), CudaError> {
-        let stream = self.gpu.stream();
-        let (to, _to) = self.device.device_ptr_mut(stream);
-        let piece = self.host.bytes().len().div_ceil(self.pieces);
-        for (i, bytes) in self.host.bytes().chunks(piece).enumerate() {
-            let to = to + (i * piece) as sys::CUdeviceptr;
-            // SAFETY: as in `upload`, a piece of it at the same offset on both sides.
-            unsafe { copy_to_device(bytes, to, stream) }?;
-        }
-        Ok(())
-    }
-}
-
-impl Copy {
-    /// `run` waits for what this enqueues, whether it fails or not.
-    fn enqueue(&mut self) -> Result<(), CudaError> {
-        match self.way {
-            Way::ToDevice if self.pieces > 1 => self.upload_in_pieces(),
-            Way::ToDevice => self.upload(),
-            Way::ToHost => self.download(),
-            Way::Both => {
-                if let Some(back) = &mut self.back {
-                    back.start()?;
+    work.waits = true;
+    let host = HostBuffer::owned(&mut work, kind, len)?;
+    let (device, wrong) = there(&mut work, problem, way, host.bytes())?;
+    let mut wrong = vec![wrong];
+    // SAFETY: both sides hold as many bytes, and live in the routine.
+    unsafe {
+        match way {
+            Way::ToDevice => {
+                let piece = len.div_ceil(pieces as usize);
+                for (i, bytes) in (*host.bytes()).chunks(piece).enumerate() {
+                    let to = device.address + (i * piece) as CUdeviceptr;
+                    work.steps.upload(On::Compute, bytes, to);
                 }
-                self.upload()
+            }
+            Way::ToHost => work
+                .steps
+                .download(On::Compute, device.address, host.bytes()),
+            Way::Both => {
+                let back = HostBuffer::owned(&mut work, kind, len)?.bytes();
+                let (from, wrong_there) = there(&mut work, problem, Way::ToHost, back)?;
+                wrong.push(wrong_there);
+                work.steps.download(On::Down, from.address, back);
+                work.steps.upload(On::Compute, host.bytes(), device.address);
+                work.steps.wait(On::Down);
             }
             Way::InPlace => {
-                self.host.touch();
-                self.host.prefetch()?;
-                match &self.read {
-                    // SAFETY: both addresses hold the number of bytes the kernel is given.
-                    Some(read) => unsafe { read.launch(self.gpu.stream()) },
-                    None => Ok(()),
-                }
+                let read = gpu.function(&TRANSFER, "copy_bytes")?;
+                let blocks = 4 * gpu.properties().multiprocessors;
+                let read = Launch::new(read, (blocks, 1, 1), (256, 1, 1))
+                    .arg(device.address)
+                    .arg(host.device_address()?)
+                    .arg(len as u64);
+                work.steps.call(move |_| {
+                    host.touch();
+                    host.prefetch()
+                });
+                work.steps.kernel(read);
             }
         }
     }
+    work.check_by(move |memory| {
+        let wrong = wrong.iter().map(|wrong| wrong(memory));
+        Ok(verified(wrong.sum::<Result<_, _>>()?))
+    });
+    Ok(Box::new(work))
 }
 
-impl Back {
-    fn start(&mut self) -> Result<(), CudaError> {
-        let (from, _from) = self.device.device_ptr(&self.stream);
-        // SAFETY: both sides hold as many bytes; `wait` comes before either is touched.
-        unsafe { copy_to_host(from, self.host.bytes_mut(), &self.stream) }
-    }
-
-    fn wait(&self) -> Result<(), CudaError> {
-        synchronize(&self.stream)
-    }
-}
-
-impl Routine for Copy {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        let problem = &self.problem;
-        match self.way {
-            Way::ToHost => problem.poison_host(self.host.bytes_mut()),
-            _ => problem.poison_device(&self.gpu, &mut self.device)?,
-        }
-        if let Some(back) = &mut self.back {
-            problem.poison_host(back.host.bytes_mut());
-        }
-        Ok(())
-    }
-
-    fn run(&mut self) -> Result<(), RoutineError> {
-        let enqueued = self.enqueue();
-        // Waits even after an error: what was enqueued before it may still use the memory.
-        let waited = self.back.as_ref().map_or(Ok(()), Back::wait);
-        let idle = self.gpu.synchronize();
-        Ok(enqueued.and(waited).and(idle)?)
-    }
-
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        let problem = &self.problem;
-        let there = match self.way {
-            Way::ToHost => problem.differences(self.host.bytes()),
-            _ => problem.differences_on_device(&self.gpu, &self.device)?,
+/// A copy of every byte from or to ordinary memory, by the number of threads that is fastest in a
+/// trial.
+///
+/// # Errors
+/// Errors of CUDA, and any direction but [`Way::ToDevice`] and [`Way::ToHost`].
+pub fn staged(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Way) -> Made {
+    let words = match way {
+        Way::ToDevice => "to the device",
+        Way::ToHost => "to the host",
+        _ => return Err(format!("no copy {way:?} is staged").into()),
+    };
+    let bytes = problem.pattern.len();
+    let choice = format!("copy of {bytes} bytes of ordinary memory {words}");
+    let name = |threads: usize| format!("{threads} threads");
+    let make = |threads: usize| {
+        let mut work = Prepared::new(gpu)?;
+        let host = work
+            .host_copy(HostMemory::Pageable, &problem.pattern)?
+            .values;
+        let (device, wrong) = there(&mut work, problem, way, host)?;
+        work.check_by(move |memory| Ok(verified(wrong(memory)?)));
+        let block = Block::whole(host, device.address);
+        let (uploads, downloads) = match way {
+            Way::ToHost => (Vec::new(), vec![block]),
+            _ => (vec![block], Vec::new()),
         };
-        let back = self.back.iter();
-        let back = back.map(|back| problem.differences(back.host.bytes()));
-        Ok(verified(there + back.sum::<usize>()))
+        let stages = vec![Stage {
+            uploads,
+            compute: None,
+            downloads,
+        }];
+        let block = block_bytes(bytes, threads);
+        // SAFETY: both sides hold as many bytes, and live in the routine.
+        let staging = unsafe { Staging::new(gpu, stages, Downloads::Last, threads, block) }?;
+        work.run_staging(staging);
+        Ok(work)
+    };
+    let run = |work: &mut Prepared, times| (0..times).try_for_each(|_| work.run());
+    let (chosen, mut work) = trial::fastest(&choice, &threads_to_try(bytes), name, make, run)?;
+    work.notes.push(chosen);
+    Ok(Box::new(work))
+}
+
+/// The number of bytes that are wrong where a copy ends.
+type Wrong = Box<dyn Fn(&Memory) -> Result<usize, CudaError>>;
+
+/// The device's side of a copy. The pattern lies where the copy starts, and is poisoned and compared
+/// where it ends.
+fn there(
+    work: &mut Prepared,
+    problem: &Rc<Transfer>,
+    way: Way,
+    host: *mut [u8],
+) -> Result<(Device<u8>, Wrong), RoutineError> {
+    let (poisoned, judge) = (problem.clone(), problem.clone());
+    if way == Way::ToHost {
+        let device = work.upload(&problem.pattern)?;
+        work.poison(move |_| {
+            // SAFETY, here and below: the memory is the routine's, and idle.
+            poisoned.poison_host(unsafe { &mut *host });
+            Ok(())
+        });
+        // SAFETY: as above.
+        return Ok((
+            device,
+            Box::new(move |_| Ok(judge.differences(unsafe { &*host }))),
+        ));
     }
+    // SAFETY: as above.
+    unsafe { (*host).copy_from_slice(&problem.pattern) };
+    let device = work.alloc(problem.pattern.len())?;
+    work.poison(move |memory| Ok(poisoned.poison_device(memory, device)?));
+    let wrong = move |memory: &Memory| judge.differences_on_device(memory, device);
+    Ok((device, Box::new(wrong)))
 }

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use cudarc::driver::CudaSlice;
 use rayon::prelude::*;
 
-use crate::device::gpu::Gpu;
+use crate::device::calls::copy_to_device;
 use crate::device::kernel::Source;
 use crate::model::cost::Cost;
 use crate::model::verified::Verified;
 use crate::timing::CudaError;
+use crate::workload::prepare::prepared::{Device, Memory};
 use crate::workload::routine::Workload;
 
 /// The source of the kernel that reads host memory itself.
@@ -41,18 +41,16 @@ impl Transfer {
     /// As [`Self::poison_host`], device memory. Waits.
     pub(super) fn poison_device(
         &self,
-        gpu: &Gpu,
-        device: &mut CudaSlice<u8>,
+        memory: &Memory,
+        device: Device<u8>,
     ) -> Result<(), CudaError> {
         let mut wrong = Vec::new();
         for (range, pattern) in self.pieces() {
             wrong.resize(pattern.len(), 0);
             make_wrong(&mut wrong, pattern);
-            gpu.stream()
-                .memcpy_htod(&wrong, &mut device.slice_mut(range))
-                .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))?;
-            // The next piece is written to the same memory.
-            gpu.synchronize()?;
+            // SAFETY: the piece lies within the device's memory, and the wait keeps it alive.
+            unsafe { copy_to_device(&wrong, device.at(range.start), memory.gpu().stream()) }?;
+            memory.gpu().synchronize()?;
         }
         Ok(())
     }
@@ -67,22 +65,13 @@ impl Transfer {
     /// As [`Self::differences`], of device memory. Waits.
     pub(super) fn differences_on_device(
         &self,
-        gpu: &Gpu,
-        device: &CudaSlice<u8>,
+        memory: &Memory,
+        device: Device<u8>,
     ) -> Result<usize, CudaError> {
-        let mut arrived = Vec::new();
-        let mut different = 0;
-        for (range, pattern) in self.pieces() {
-            arrived.resize(pattern.len(), 0);
-            // A piece that was not copied must not pass, whatever the pattern.
-            make_wrong(&mut arrived, pattern);
-            gpu.stream()
-                .memcpy_dtoh(&device.slice(range), &mut arrived)
-                .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;
-            gpu.synchronize()?;
-            different += differences(&arrived, pattern);
-        }
-        Ok(different)
+        let each = |(range, pattern): (Range<usize>, &[u8])| {
+            Ok(differences(&memory.read_part(device, range)?, pattern))
+        };
+        self.pieces().map(each).sum()
     }
 
     /// The pieces of the pattern, each with its place.

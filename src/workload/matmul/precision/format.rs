@@ -98,6 +98,12 @@ impl Format {
         }
     }
 
+    /// The byte that C is filled with before a run: NaN, or four times an integer that no sum at the
+    /// suite's sizes reaches.
+    pub(super) fn poison(self) -> u8 {
+        if self == Format::Int8 { 0x7f } else { 0xFF }
+    }
+
     /// Bytes of an element.
     pub(super) fn bytes(self) -> usize {
         match self {

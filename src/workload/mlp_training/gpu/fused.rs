@@ -7,7 +7,7 @@ use crate::workload::mlp_training::gpu::memory::Memory;
 use crate::workload::mlp_training::gpu::step::{Branch, Phase, Products, Step, Which};
 use crate::workload::mlp_training::model::{CLASSES, HIDDEN};
 use crate::workload::network::kernels::{add_bias, relu, relu_backward_sums, sum_rows};
-use crate::workload::network::lt::{Epilogue, Workspace};
+use crate::workload::prepare::cublaslt::{Epilogue, Workspace};
 use crate::workload::routine::RoutineError;
 
 /// Nine kernels: two products with what follows them, the loss with its gradient, three products

@@ -13,7 +13,8 @@ use crate::workload::mlp_training::problem::Training;
 use crate::workload::mlp_training::verify::{Outputs, verified};
 use crate::workload::network::format::Format;
 use crate::workload::network::kernels::{Sums, partial_sums};
-use crate::workload::network::tensor::{Element, Tensor};
+use crate::workload::network::tensor::Element;
+use crate::workload::network::tensor::Tensor;
 
 /// Places of f32 that the counter takes after the parameters and their moments.
 const COUNTER_PLACES: usize = 16;

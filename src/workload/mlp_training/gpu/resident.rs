@@ -13,7 +13,7 @@ use crate::workload::mlp_training::gpu::{fused as few, unfused};
 use crate::workload::mlp_training::problem::Training;
 use crate::workload::network::format::Format;
 use crate::workload::network::kept::Kept;
-use crate::workload::network::lt::Workspace;
+use crate::workload::prepare::cublaslt::Workspace;
 use crate::workload::routine::{Made, Routine, RoutineError};
 
 /// In a kernel for each part.

@@ -12,9 +12,10 @@ use crate::timing::{CudaError, Launch, Range, range};
 use crate::workload::mlp_training::gpu::memory::Memory;
 use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN, INPUTS, W1, W2};
 use crate::workload::network::chosen::ChosenProduct;
-use crate::workload::network::lt::{Arithmetic, Epilogue, Operand, Product, Workspace};
 use crate::workload::network::part::Part;
-use crate::workload::network::tensor::{Element, Tensor};
+use crate::workload::network::tensor::Element;
+use crate::workload::network::tensor::Tensor;
+use crate::workload::prepare::cublaslt::{Arithmetic, Epilogue, Operand, Product, Workspace};
 use crate::workload::prepare::timed;
 use crate::workload::routine::RoutineError;
 
@@ -262,21 +263,21 @@ impl Products<'_> {
         let memory = self.memory;
         let rows = |tensor: &Tensor, columns| Operand {
             address: tensor.address(),
-            element: tensor.element(),
+            element: tensor.element().data_type(),
             rows: memory.batch(),
             columns,
             transposed: false,
         };
         let weights = |first: usize, rows, columns| Operand {
             address: memory.operands(first),
-            element: memory.inputs.element(),
+            element: memory.inputs.element().data_type(),
             rows,
             columns,
             transposed: false,
         };
         let gradient = |first: usize, rows, columns| Operand {
             address: memory.gradients.at(first),
-            element: Element::F32,
+            element: Element::F32.data_type(),
             rows,
             columns,
             transposed: false,
@@ -307,6 +308,7 @@ impl Products<'_> {
             b,
             c,
             arithmetic: self.arithmetic,
+            factor: 1.0,
             epilogue,
             added: None,
             count: 1,

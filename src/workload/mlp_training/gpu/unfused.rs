@@ -7,7 +7,7 @@ use crate::workload::mlp_training::gpu::memory::Memory;
 use crate::workload::mlp_training::gpu::step::{Branch, Phase, Products, Step, Which};
 use crate::workload::mlp_training::model::{CLASSES, HIDDEN};
 use crate::workload::network::kernels::{add_bias, relu, relu_backward, sum_rows};
-use crate::workload::network::lt::{Arithmetic, Workspace};
+use crate::workload::prepare::cublaslt::{Arithmetic, Workspace};
 use crate::workload::routine::RoutineError;
 
 /// 22 kernels in f32, one after the other.

@@ -3,8 +3,8 @@
 use super::*;
 use crate::device::gpu::Gpu;
 use crate::workload::matmul::UNIT_ROUNDOFF;
-use crate::workload::network::lt::Operand;
 use crate::workload::network::tensor::Tensor;
+use crate::workload::prepare::cublaslt::Operand;
 
 /// A linear layer, or one without what a flag leaves out.
 #[derive(Clone, Copy)]
@@ -62,7 +62,7 @@ impl Layer {
         let [a, w, bias, added] = &self.tensors;
         let operand = |tensor: &Tensor, rows, columns| Operand {
             address: tensor.address(),
-            element: Element::F32,
+            element: Element::F32.data_type(),
             rows,
             columns,
             transposed: false,
@@ -73,6 +73,7 @@ impl Layer {
             b: operand(w, n, k).t(),
             c: operand(&self.c, m, n),
             arithmetic: Arithmetic::Plain,
+            factor: 1.0,
             epilogue: match (self.shape.bias, self.shape.relu) {
                 (false, _) => Epilogue::Nothing,
                 (true, false) => Epilogue::Bias(bias.address()),

@@ -18,13 +18,12 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaStream, PinnedHostSlice};
 use crate::device::calls::{pinned_mut, record, synchronize, wait};
 use crate::device::gpu::Gpu;
 use crate::timing::{CudaError, bind};
-use crate::workload::prepare::staging::block::Direction;
+use crate::workload::prepare::block::{Block, Direction};
 use crate::workload::prepare::staging::through::SLOTS;
+use crate::workload::prepare::steps::{Call, Stage};
 
-mod block;
 mod through;
 
-pub(crate) use block::Block;
 pub(crate) use through::{Through, block_bytes, threads_to_try};
 
 /// A block that a thread takes.
@@ -32,16 +31,6 @@ struct Job {
     block: Block,
     way: Direction,
     stage: usize,
-}
-
-/// Enqueues what a stage computes, on the GPU's stream.
-type Compute = Box<dyn Fn() -> Result<(), CudaError>>;
-
-/// Uploads, what is computed once they have arrived, and downloads of the result.
-pub(crate) struct Stage {
-    pub(crate) uploads: Vec<Block>,
-    pub(crate) compute: Option<Compute>,
-    pub(crate) downloads: Vec<Block>,
 }
 
 /// The buffers of a thread and the stream of its downloads.
@@ -66,7 +55,7 @@ pub(crate) struct Staging {
     up: Arc<CudaStream>,
     lanes: Vec<Lane>,
     jobs: Vec<Job>,
-    computes: Vec<Option<Compute>>,
+    computes: Vec<Option<Call>>,
     /// Number of uploads of each stage.
     uploads: Vec<usize>,
     uploaded: Vec<CudaEvent>,
@@ -85,7 +74,11 @@ pub(crate) enum Downloads {
 
 impl Staging {
     /// Prepares `stages` for `threads` threads, in blocks of at most `bytes` bytes.
-    pub(crate) fn new(
+    ///
+    /// # Safety
+    /// As long as this lives, the blocks must be valid in host and device memory, and used by nothing
+    /// else while it runs; those of downloads must be distinct on the host.
+    pub(crate) unsafe fn new(
         gpu: &Rc<Gpu>,
         stages: Vec<Stage>,
         downloads: Downloads,
@@ -144,13 +137,8 @@ impl Staging {
     }
 
     /// Does all the work and waits for its end, also after an error.
-    ///
-    /// # Safety
-    /// The blocks must be valid in host and device memory and used by nothing else until this
-    /// returns, those of downloads be distinct on the host, and the context be current.
-    pub(crate) unsafe fn run(&mut self) -> Result<(), CudaError> {
-        // SAFETY: the caller's promise.
-        let done = unsafe { self.work() };
+    pub(crate) fn run(&mut self) -> Result<(), CudaError> {
+        let done = self.work();
         // Without an error the threads have waited for all their downloads. After one, copies to and
         // from the buffers may still be in flight.
         let others = match &done {
@@ -164,9 +152,7 @@ impl Staging {
         done.and(others).and(waited)
     }
 
-    /// # Safety
-    /// As [`run`](Self::run).
-    unsafe fn work(&mut self) -> Result<(), CudaError> {
+    fn work(&mut self) -> Result<(), CudaError> {
         let timed = self.gpu.stream();
         record(&self.begun, timed)?;
         wait(&self.up, &self.begun)?;
@@ -195,8 +181,7 @@ impl Staging {
         };
         match &mut self.lanes[..] {
             [lane] => {
-                // SAFETY: the caller's promise.
-                let outcome = unsafe { lane.work(&shared, || stages.go_on(&shared)) };
+                let outcome = lane.work(&shared, || stages.go_on(&shared));
                 shared.note(outcome.and_then(|()| stages.go_on(&shared)));
             }
             lanes => rayon::in_place_scope(|scope| {
@@ -204,11 +189,8 @@ impl Staging {
                     let shared = &shared;
                     scope.spawn(move |_| {
                         let _guard = FailsOnPanic(shared);
-                        let outcome = bind(shared.context).and_then(|()| {
-                            // SAFETY: the caller's promise.
-                            unsafe { lane.work(shared, || Ok(())) }
-                        });
-                        shared.note(outcome);
+                        let outcome = bind(shared.context);
+                        shared.note(outcome.and_then(|()| lane.work(shared, || Ok(()))));
                     });
                 }
                 while !stages.are_done() && !shared.has_failed() {
@@ -303,7 +285,7 @@ impl Drop for FailsOnPanic<'_> {
 struct Stages<'a> {
     timed: &'a CudaStream,
     up: &'a CudaStream,
-    computes: &'a [Option<Compute>],
+    computes: &'a [Option<Call>],
     uploaded: &'a [CudaEvent],
     computed: &'a [CudaEvent],
     next: usize,
@@ -321,7 +303,9 @@ impl Stages<'_> {
         {
             record(&self.uploaded[self.next], self.up)?;
             wait(self.timed, &self.uploaded[self.next])?;
-            compute.as_ref().map_or(Ok(()), |compute| compute())?;
+            compute
+                .as_ref()
+                .map_or(Ok(()), |compute| compute(self.timed))?;
             record(&self.computed[self.next], self.timed)?;
             shared.ready[self.next].store(true, Ordering::Release);
             self.next += 1;
@@ -332,10 +316,7 @@ impl Stages<'_> {
 
 impl Lane {
     /// Takes blocks until none is left. `between` is called before each and after the last.
-    ///
-    /// # Safety
-    /// As [`Staging::run`].
-    unsafe fn work(
+    fn work(
         &mut self,
         shared: &Shared<'_>,
         mut between: impl FnMut() -> Result<(), CudaError>,
@@ -345,17 +326,16 @@ impl Lane {
             between()?;
             let slot = &mut self.slots[at];
             at = (at + 1) % SLOTS;
-            // SAFETY: the caller's promise.
-            unsafe { slot.settle() }?;
+            slot.settle()?;
             match job.way {
                 Direction::Up => {
                     let buffer = pinned_mut(&mut slot.memory)?;
-                    // SAFETY: the caller's promise; the buffer is this thread's, and idle. It
+                    // SAFETY: promised to `Staging::new`; the buffer is this thread's, and idle. It
                     // stays as it is until `done`, which the next `settle` waits for.
                     unsafe {
                         job.block.pack(buffer);
-                        job.block
-                            .enqueue(buffer.as_mut_ptr(), Direction::Up, shared.up)?;
+                        let packed = job.block.packed(buffer.as_mut_ptr());
+                        packed.enqueue(job.way, shared.up.cu_stream())?;
                     }
                     record(&slot.done, shared.up)?;
                     shared.left[job.stage].fetch_sub(1, Ordering::Release);
@@ -368,9 +348,9 @@ impl Lane {
                         std::thread::yield_now();
                     }
                     wait(&self.stream, &shared.computed[job.stage])?;
-                    let buffer = pinned_mut(&mut slot.memory)?.as_mut_ptr();
+                    let packed = (job.block).packed(pinned_mut(&mut slot.memory)?.as_mut_ptr());
                     // SAFETY: as for an upload.
-                    unsafe { job.block.enqueue(buffer, Direction::Down, &self.stream) }?;
+                    unsafe { packed.enqueue(job.way, self.stream.cu_stream()) }?;
                     record(&slot.done, &self.stream)?;
                     slot.pending = Some(job.block);
                 }
@@ -381,8 +361,7 @@ impl Lane {
         }
         between()?;
         for _ in 0..SLOTS {
-            // SAFETY: the caller's promise.
-            unsafe { self.slots[at].settle() }?;
+            self.slots[at].settle()?;
             at = (at + 1) % SLOTS;
         }
         Ok(())
@@ -391,15 +370,12 @@ impl Lane {
 
 impl Slot {
     /// Waits until the device is done with the buffer, and copies a download to its place.
-    ///
-    /// # Safety
-    /// As [`Staging::run`].
-    unsafe fn settle(&mut self) -> Result<(), CudaError> {
+    fn settle(&mut self) -> Result<(), CudaError> {
         self.done
             .synchronize()
             .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
         if let Some(block) = self.pending.take() {
-            // SAFETY: the caller's promise; the device is done with the buffer.
+            // SAFETY: promised to `Staging::new`; the device is done with the buffer.
             unsafe { block.unpack(pinned_mut(&mut self.memory)?) };
         }
         Ok(())
@@ -413,7 +389,8 @@ mod tests {
     #[test]
     fn a_download_comes_after_the_uploads_of_its_stage() {
         let of = |stage| {
-            let block = Block::whole(std::ptr::null_mut(), 0, 1);
+            let mut byte = [0u8];
+            let block = Block::whole(&raw mut byte[..], 0);
             [Direction::Up, Direction::Down].map(|way| vec![Job { block, way, stage }])
         };
         let order = |downloads| -> Vec<(Direction, usize)> {

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use crate::workload::network::lt::Workspace;
 use crate::workload::network::tensor::Element;
+use crate::workload::prepare::cublaslt::Workspace;
 use crate::workload::routine::RoutineError;
 use crate::workload::transformer::gpu::kernels::{attention, embed_norm, layer_norm, narrow};
 use crate::workload::transformer::gpu::memory::Memory;

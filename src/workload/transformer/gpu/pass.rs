@@ -7,9 +7,10 @@ use cudarc::driver::sys::CUdeviceptr;
 use crate::timing::{CudaError, Launch};
 use crate::workload::network::chosen::ChosenProduct;
 use crate::workload::network::kernels::{add_bias, relu};
-use crate::workload::network::lt::{Arithmetic, Epilogue, Operand, Product, Workspace};
 use crate::workload::network::part::Part;
-use crate::workload::network::tensor::{Element, Tensor};
+use crate::workload::network::tensor::Element;
+use crate::workload::network::tensor::Tensor;
+use crate::workload::prepare::cublaslt::{Arithmetic, Epilogue, Operand, Product, Workspace};
 use crate::workload::routine::RoutineError;
 use crate::workload::transformer::gpu::memory::{Matrices, Memory};
 use crate::workload::transformer::model::{HEAD, HEADS, Linear, SEQUENCE, WIDTH};
@@ -102,14 +103,14 @@ impl<'a> Pass<'a> {
     ) -> Result<(), RoutineError> {
         let rows = |tensor: &Tensor, columns| Operand {
             address: tensor.address(),
-            element: tensor.element(),
+            element: tensor.element().data_type(),
             rows: self.memory.problem.rows(),
             columns,
             transposed: false,
         };
         let weights = Operand {
             address: self.memory.parameters(x.element(), &linear.weights),
-            element: x.element(),
+            element: x.element().data_type(),
             rows: linear.outputs(),
             columns: linear.inputs(),
             transposed: false,
@@ -122,6 +123,7 @@ impl<'a> Pass<'a> {
             b: weights.t(),
             c: rows(y, linear.outputs()),
             arithmetic: self.arithmetic,
+            factor: 1.0,
             epilogue,
             added: added.map(Tensor::address),
             count: 1,
@@ -197,6 +199,7 @@ impl<'a> Pass<'a> {
             b,
             c,
             arithmetic: self.arithmetic,
+            factor: 1.0,
             epilogue: Epilogue::Nothing,
             added: None,
             count: self.memory.problem.batch * HEADS,
@@ -214,7 +217,7 @@ impl<'a> Pass<'a> {
     fn matrices(&self, address: CUdeviceptr, columns: usize) -> Operand {
         Operand {
             address,
-            element: Element::F32,
+            element: Element::F32.data_type(),
             rows: SEQUENCE,
             columns,
             transposed: false,

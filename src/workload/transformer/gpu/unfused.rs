@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::workload::network::lt::Workspace;
+use crate::workload::prepare::cublaslt::Workspace;
 use crate::workload::routine::RoutineError;
 use crate::workload::transformer::gpu::kernels::{
     add, embed, layer_norm, merge_heads, softmax, split_heads,

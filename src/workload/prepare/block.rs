@@ -1,7 +1,7 @@
 //! Blocks of memory that are copied between ordinary host memory and the device, cut into pieces
 //! that fit a buffer.
 
-use cudarc::driver::{CudaStream, sys};
+use cudarc::driver::sys;
 
 use crate::timing::CudaError;
 
@@ -26,9 +26,10 @@ unsafe impl Sync for Block {}
 
 impl Block {
     /// Memory without gaps.
-    pub(crate) fn whole(host: *mut u8, device: sys::CUdeviceptr, bytes: usize) -> Self {
+    pub(crate) fn whole<T>(host: *mut [T], device: sys::CUdeviceptr) -> Self {
+        let bytes = host.len() * size_of::<T>();
         Self {
-            host,
+            host: host.cast(),
             host_pitch: bytes,
             device,
             device_pitch: bytes,
@@ -38,7 +39,7 @@ impl Block {
     }
 
     /// The block in pieces of at most `bytes` bytes, or of one row where that is more.
-    pub(super) fn cut(self, bytes: usize) -> Vec<Self> {
+    pub(crate) fn cut(self, bytes: usize) -> Vec<Self> {
         if self.width == 0 || self.rows == 0 {
             return Vec::new();
         }
@@ -65,13 +66,13 @@ impl Block {
             .collect()
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.width * self.rows
     }
 
     /// # Safety
     /// The rows must be readable on the host, and nothing may write them meanwhile.
-    pub(super) unsafe fn pack(&self, to: &mut [u8]) {
+    pub(crate) unsafe fn pack(&self, to: &mut [u8]) {
         for (row, to) in to[..self.bytes()].chunks_exact_mut(self.width).enumerate() {
             let from = self.host.wrapping_add(row * self.host_pitch);
             // SAFETY: the caller's promise; a buffer of the driver overlaps with nothing.
@@ -81,7 +82,7 @@ impl Block {
 
     /// # Safety
     /// The rows must be writable on the host, and nothing else may use them meanwhile.
-    pub(super) unsafe fn unpack(&self, from: &[u8]) {
+    pub(crate) unsafe fn unpack(&self, from: &[u8]) {
         for (row, from) in from[..self.bytes()].chunks_exact(self.width).enumerate() {
             let to = self.host.wrapping_add(row * self.host_pitch);
             // SAFETY: as in `pack`.
@@ -89,31 +90,67 @@ impl Block {
         }
     }
 
-    /// The copy between a buffer and the device, in either direction.
-    fn copy(&self, buffer: *mut u8, way: Direction) -> sys::CUDA_MEMCPY2D {
+    /// The same block where its rows lie on the host in a buffer, one behind the other.
+    pub(crate) fn packed(self, buffer: *mut u8) -> Self {
+        Self {
+            host: buffer,
+            host_pitch: self.width,
+            ..self
+        }
+    }
+
+    /// Enqueues the copy between host and device.
+    ///
+    /// # Safety
+    /// The rows must be valid on both sides, and neither may be used until the copy is done.
+    pub(crate) unsafe fn enqueue(
+        &self,
+        way: Direction,
+        stream: sys::CUstream,
+    ) -> Result<(), CudaError> {
+        let (host, device) = (self.host.cast(), self.device);
+        // SAFETY: the caller's promise.
+        unsafe {
+            match (self.rows, way) {
+                (1, Direction::Up) => CudaError::check(
+                    "cuMemcpyHtoDAsync",
+                    sys::cuMemcpyHtoDAsync_v2(device, host, self.width, stream),
+                ),
+                (1, Direction::Down) => CudaError::check(
+                    "cuMemcpyDtoHAsync",
+                    sys::cuMemcpyDtoHAsync_v2(host, device, self.width, stream),
+                ),
+                _ => CudaError::check(
+                    "cuMemcpy2DAsync",
+                    sys::cuMemcpy2DAsync_v2(&self.of_rows(way), stream),
+                ),
+            }
+        }
+    }
+
+    /// The copy of more than one row.
+    fn of_rows(&self, way: Direction) -> sys::CUDA_MEMCPY2D {
         use sys::CUmemorytype::{CU_MEMORYTYPE_DEVICE as DEVICE, CU_MEMORYTYPE_HOST as HOST};
         let up = way == Direction::Up;
-        let (from, to) = if up { (HOST, DEVICE) } else { (DEVICE, HOST) };
-        let (from_pitch, to_pitch) = match up {
-            true => (self.width, self.device_pitch),
-            false => (self.device_pitch, self.width),
+        let host = (HOST, self.host_pitch);
+        let device = (DEVICE, self.device_pitch);
+        let ((from, from_pitch), (to, to_pitch)) = match up {
+            true => (host, device),
+            false => (device, host),
         };
+        let null = std::ptr::null_mut();
         sys::CUDA_MEMCPY2D {
             srcXInBytes: 0,
             srcY: 0,
             srcMemoryType: from,
-            srcHost: if up { buffer.cast() } else { std::ptr::null() },
+            srcHost: if up { self.host.cast() } else { null },
             srcDevice: if up { 0 } else { self.device },
             srcArray: std::ptr::null_mut(),
             srcPitch: from_pitch,
             dstXInBytes: 0,
             dstY: 0,
             dstMemoryType: to,
-            dstHost: if up {
-                std::ptr::null_mut()
-            } else {
-                buffer.cast()
-            },
+            dstHost: if up { null } else { self.host.cast() },
             dstDevice: if up { self.device } else { 0 },
             dstArray: std::ptr::null_mut(),
             dstPitch: to_pitch,
@@ -121,41 +158,10 @@ impl Block {
             Height: self.rows,
         }
     }
-
-    /// Enqueues the copy between the device and a buffer.
-    ///
-    /// # Safety
-    /// The block must lie in device memory, the buffer must hold as many bytes, and neither may be
-    /// used until the copy is done.
-    pub(super) unsafe fn enqueue(
-        &self,
-        buffer: *mut u8,
-        way: Direction,
-        stream: &CudaStream,
-    ) -> Result<(), CudaError> {
-        let stream = stream.cu_stream();
-        // SAFETY: the caller's promise.
-        unsafe {
-            match (self.rows, way) {
-                (1, Direction::Up) => CudaError::check(
-                    "cuMemcpyHtoDAsync",
-                    sys::cuMemcpyHtoDAsync_v2(self.device, buffer.cast(), self.width, stream),
-                ),
-                (1, Direction::Down) => CudaError::check(
-                    "cuMemcpyDtoHAsync",
-                    sys::cuMemcpyDtoHAsync_v2(buffer.cast(), self.device, self.width, stream),
-                ),
-                _ => CudaError::check(
-                    "cuMemcpy2DAsync",
-                    sys::cuMemcpy2DAsync_v2(&self.copy(buffer, way), stream),
-                ),
-            }
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(crate) enum Direction {
     Up,
     Down,
 }
@@ -179,7 +185,7 @@ mod tests {
     #[test]
     fn pieces_cover_a_block_once() {
         let mut host = vec![0; 1000];
-        let whole = Block::whole(host.as_mut_ptr(), 4096, 1000);
+        let whole = Block::whole(&raw mut host[..], 4096);
         for bytes in [1, 7, 64, 1000, 4000] {
             let pieces = whole.cut(bytes);
             assert_eq!(pieces.iter().map(Block::bytes).sum::<usize>(), 1000);
@@ -196,7 +202,7 @@ mod tests {
             let begun = (10 - last.rows) * 200;
             assert_eq!(last.device, (1 << 20) + begun as sys::CUdeviceptr);
         }
-        assert!(Block::whole(host.as_mut_ptr(), 0, 0).cut(64).is_empty());
+        assert!(Block::whole(&raw mut host[..0], 0).cut(64).is_empty());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod algorithm;
 mod description;
+mod handles;
 mod product;
 
 pub(crate) use algorithm::Algorithm;

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use cudarc::cublaslt::result::CublasError;
 use cudarc::cublaslt::sys;
 
-use crate::workload::prepare::cublaslt::{Description, Layout, Preference};
+use crate::workload::prepare::cublaslt::handles::{Description, Layout, Preference};
 
 /// Number of algorithms that the library is asked for.
 const ALGORITHMS: usize = 24;

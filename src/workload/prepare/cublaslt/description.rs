@@ -4,8 +4,7 @@ use cudarc::cublaslt::result::CublasError;
 use cudarc::cublaslt::sys;
 use cudarc::driver::sys::CUdeviceptr;
 
-use crate::workload::network::tensor::Element;
-use crate::workload::prepare::cublaslt::{Description, Layout};
+use crate::workload::prepare::cublaslt::handles::{Description, Layout};
 
 /// How products of f32 operands are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +19,8 @@ pub(crate) enum Arithmetic {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operand {
     pub(crate) address: CUdeviceptr,
-    pub(crate) element: Element,
+    /// How a value is stored.
+    pub(crate) element: sys::cudaDataType,
     /// Rows as stored.
     pub(crate) rows: usize,
     /// Columns as stored.
@@ -64,6 +64,8 @@ pub(crate) struct Product {
     pub(crate) b: Operand,
     pub(crate) c: Operand,
     pub(crate) arithmetic: Arithmetic,
+    /// What the product is multiplied by.
+    pub(crate) factor: f32,
     pub(crate) epilogue: Epilogue,
     /// A matrix of the type and size of C, but elsewhere, that is added to the product.
     pub(crate) added: Option<CUdeviceptr>,
@@ -108,12 +110,8 @@ pub(super) fn description(product: &Product) -> Result<Description, CublasError>
 /// columns change places.
 pub(super) fn layout(matrix: Operand, count: usize) -> Result<Layout, CublasError> {
     use sys::cublasLtMatrixLayoutAttribute_t as Attribute;
-    let data_type = match matrix.element {
-        Element::F32 => sys::cudaDataType::CUDA_R_32F,
-        Element::Bf16 => sys::cudaDataType::CUDA_R_16BF,
-    };
     let (rows, columns) = (matrix.columns as u64, matrix.rows as u64);
-    let layout = Layout::new(data_type, rows, columns)?;
+    let layout = Layout::new(matrix.element, rows, columns)?;
     if count > 1 {
         let (count, distance) = (count as i32, (rows * columns) as i64);
         // SAFETY: the attributes are a 32-bit and a 64-bit number:

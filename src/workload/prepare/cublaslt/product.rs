@@ -10,9 +10,9 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, sys::CUdeviceptr};
 use crate::device::gpu::Gpu;
 use crate::timing::CudaError;
 use crate::workload::matmul::CUBLAS_WORKSPACE;
-use crate::workload::network::lt::algorithm::{Algorithm, algorithms};
-use crate::workload::network::lt::description::{Product, description, layout};
-use crate::workload::prepare::cublaslt::{self, Description, Layout, NO_CUBLASLT};
+use crate::workload::prepare::cublaslt::algorithm::{Algorithm, algorithms};
+use crate::workload::prepare::cublaslt::description::{Product, description, layout};
+use crate::workload::prepare::cublaslt::handles::{self, Description, Layout, NO_CUBLASLT};
 use crate::workload::routine::RoutineError;
 
 /// The library, and memory that its products may use on one stream. Two products that run at the
@@ -31,7 +31,7 @@ impl Workspace {
     /// cuBLASLt is not installed, or the device has too little memory.
     pub(crate) fn new(gpu: &Gpu) -> Result<Rc<Self>, RoutineError> {
         let blas = gpu.blas()?;
-        if !cublaslt::is_present() {
+        if !handles::is_present() {
             return Err(NO_CUBLASLT.into());
         }
         let memory = gpu.alloc(usize::try_from(CUBLAS_WORKSPACE)?)?;
@@ -75,7 +75,7 @@ impl LtProduct {
         workspace: &Rc<Workspace>,
         product: Product,
     ) -> Result<(Self, Vec<Algorithm>), RoutineError> {
-        let (description, layouts, algorithms) = cublaslt::made(|| {
+        let (description, layouts, algorithms) = handles::made(|| {
             let description = description(&product)?;
             let [a, b, c] =
                 [product.a, product.b, product.c].map(|matrix| layout(matrix, product.count));
@@ -107,9 +107,10 @@ impl LtProduct {
         algorithm: &Algorithm,
         stream: &CudaStream,
     ) -> Result<(), CudaError> {
-        let Product { a, b, c, .. } = self.product;
-        let one = 1.0f32;
-        let (added, factor) = match self.product.added {
+        let Product {
+            a, b, c, factor, ..
+        } = self.product;
+        let (added, share) = match self.product.added {
             Some(added) => (added, 1.0f32),
             None => (c.address, 0.0),
         };
@@ -122,8 +123,8 @@ impl LtProduct {
             result::matmul(
                 self.workspace.handle(),
                 self.description.handle(),
-                (&raw const one).cast(),
                 (&raw const factor).cast(),
+                (&raw const share).cast(),
                 b.address as *const c_void,
                 of_b.handle(),
                 a.address as *const c_void,
@@ -138,6 +139,6 @@ impl LtProduct {
                 stream.cu_stream().cast(),
             )
         }
-        .map_err(cublaslt::error)
+        .map_err(handles::error)
     }
 }

@@ -51,16 +51,16 @@ pub(crate) fn add_bias(
     bias: CUdeviceptr,
     width: usize,
 ) -> Result<Launch, RoutineError> {
-    let name = format!("add_bias_{}", y.element().suffix());
-    let (launch, count) = on_fours(gpu, &NETWORK, &name, y.len())?;
+    let name = format!("add_bias_{}", y.element.suffix());
+    let (launch, count) = on_fours(gpu, &NETWORK, &name, y.len)?;
     let fours = u32::try_from(width / 4)?;
     Ok(launch.arg(y.address()).arg(bias).arg(fours).arg(count))
 }
 
 /// ReLU in place.
 pub(crate) fn relu(gpu: &Gpu, y: &Tensor) -> Result<Launch, RoutineError> {
-    let name = format!("relu_{}", y.element().suffix());
-    let (launch, count) = on_fours(gpu, &NETWORK, &name, y.len())?;
+    let name = format!("relu_{}", y.element.suffix());
+    let (launch, count) = on_fours(gpu, &NETWORK, &name, y.len)?;
     Ok(launch.arg(y.address()).arg(count))
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn relu_backward(
     gradient: &Tensor,
     y: &Tensor,
 ) -> Result<Launch, RoutineError> {
-    let (launch, count) = on_fours(gpu, &NETWORK, "relu_backward_f32", y.len())?;
+    let (launch, count) = on_fours(gpu, &NETWORK, "relu_backward_f32", y.len)?;
     Ok(launch.arg(gradient.address()).arg(y.address()).arg(count))
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn partial_sums(rows: usize) -> usize {
 
 /// The sums over the rows of `x`: two kernels where `x` has more rows than a block sums.
 pub(crate) fn sum_rows(gpu: &Gpu, x: &Tensor, sums: Sums) -> Result<Vec<Launch>, RoutineError> {
-    let name = format!("sum_rows_{}", x.element().suffix());
+    let name = format!("sum_rows_{}", x.element.suffix());
     summed(gpu, &name, |launch| launch.arg(x.address()), x, sums)
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn relu_backward_sums(
     y: &Tensor,
     sums: Sums,
 ) -> Result<Vec<Launch>, RoutineError> {
-    let name = format!("relu_backward_sums_{}", gradient.element().suffix());
+    let name = format!("relu_backward_sums_{}", gradient.element.suffix());
     let operands = |launch: Launch| launch.arg(gradient.address()).arg(y.address());
     summed(gpu, &name, operands, gradient, sums)
 }
@@ -121,8 +121,8 @@ fn summed(
         u32::try_from(width / SUM_COLUMNS)?,
         u32::try_from(width / 4)?,
     );
-    let rows = u32::try_from(x.len() / width)?;
-    let of_rows = u32::try_from(partial_sums(x.len() / width))?;
+    let rows = u32::try_from(x.len / width)?;
+    let of_rows = u32::try_from(partial_sums(x.len / width))?;
     let on = |name: &str, rows_of_blocks: u32| -> Result<Launch, RoutineError> {
         let function = gpu.function(&NETWORK, name)?;
         let blocks = (columns, rows_of_blocks, 1);

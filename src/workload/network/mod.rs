@@ -4,10 +4,10 @@
 pub(super) mod chosen;
 pub(super) mod compared;
 pub(super) mod format;
-pub(super) mod kept;
+pub(super) mod gpu;
 pub(super) mod kernels;
+pub(super) mod linear;
 pub(super) mod operations;
-pub(super) mod part;
 pub(super) mod product;
 pub(super) mod tensor;
 pub(super) mod tile;

@@ -75,44 +75,8 @@ impl<T: Copy + Send + Sync + DeviceRepr + ValidAsZeroBits> Buffer<T> {
     }
 }
 
-/// A problem's input in host memory of one kind: the problem's own, which is pageable, or a
-/// pinned copy.
-pub(crate) struct Input<T>(Option<PinnedHostSlice<T>>);
-
-impl<T: Copy + Send + Sync + DeviceRepr + ValidAsZeroBits> Input<T> {
-    /// The problem's own `values`, or a pinned copy of them.
-    pub(crate) fn new(gpu: &Gpu, memory: HostMemory, values: &[T]) -> Result<Self, CudaError> {
-        Ok(Self(match memory {
-            HostMemory::Pageable => None,
-            HostMemory::Pinned => Some(pinned_copy(gpu, values)?),
-        }))
-    }
-
-    /// Copies the problem's `own` values to the pinned copy once more, if there is one. By the calling
-    /// thread alone: it is part of what is timed.
-    pub(crate) fn refill(&mut self, own: &[T]) -> Result<(), CudaError> {
-        if let Some(copy) = &mut self.0 {
-            pinned_mut(copy)?.copy_from_slice(own);
-        }
-        Ok(())
-    }
-
-    /// Overwrites the pinned copy, if there is one.
-    pub(crate) fn fill(&mut self, value: T) -> Result<(), CudaError> {
-        if let Some(copy) = &mut self.0 {
-            fill(pinned_mut(copy)?, value);
-        }
-        Ok(())
-    }
-
-    /// The values to copy from, given the problem's `own`.
-    pub(crate) fn values<'a>(&'a self, own: &'a [T]) -> Result<&'a [T], CudaError> {
-        self.0.as_ref().map_or(Ok(own), pinned)
-    }
-}
-
 /// A copy of `values` in pinned memory.
-pub(crate) fn pinned_copy<T: Copy + Send + Sync + DeviceRepr + ValidAsZeroBits>(
+fn pinned_copy<T: Copy + Send + Sync + DeviceRepr + ValidAsZeroBits>(
     gpu: &Gpu,
     values: &[T],
 ) -> Result<PinnedHostSlice<T>, CudaError> {

@@ -89,6 +89,10 @@ impl Steps {
         Ok(steps)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
     /// Launches a kernel.
     ///
     /// # Safety

@@ -3,6 +3,7 @@
 
 pub(super) mod chosen;
 pub(super) mod compared;
+pub(super) mod cpu;
 pub(super) mod format;
 pub(super) mod gpu;
 pub(super) mod kernels;

@@ -8,8 +8,9 @@ use cudarc::driver::sys::CUdeviceptr;
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
 use crate::timing::Launch;
-use crate::workload::prepare::host_memory::HostMemory;
+use crate::workload::prepare::host_memory::{HostMemory, fill};
 use crate::workload::prepare::prepared::Prepared;
+use crate::workload::prepare::threads::Threads;
 use crate::workload::routine::{Routine, RoutineError};
 
 /// Compares every element with a float64 reference. The error is the largest one relative to the
@@ -44,10 +45,14 @@ pub fn on_cpu(
     compute: impl FnMut(&mut [f32]) + 'static,
     check: impl Fn(&[f32]) -> Verified + 'static,
 ) -> Box<dyn Routine> {
+    let mut compute = compute;
     Box::new(OnCpu {
         output: vec![f32::NAN; len],
-        compute,
-        check,
+        poison: f32::NAN,
+        threads: Threads::Rayon,
+        compute: move |_: &Threads, output: &mut [f32]| compute(output),
+        check: move |output: &[f32]| Ok(check(output)),
+        notes: Vec::new(),
     })
 }
 
@@ -117,25 +122,46 @@ unsafe fn by_a_launch(
     Ok(Box::new(work))
 }
 
-struct OnCpu<F, C> {
-    output: Vec<f32>,
-    compute: F,
-    check: C,
+/// A routine on the CPU: `compute` writes the output, by the threads.
+pub(crate) struct OnCpu<F, C> {
+    pub(crate) output: Vec<f32>,
+    /// What the output holds before a run whose result is compared.
+    pub(crate) poison: f32,
+    pub(crate) threads: Threads,
+    pub(crate) compute: F,
+    pub(crate) check: C,
+    pub(crate) notes: Vec<String>,
 }
 
-impl<F: FnMut(&mut [f32]), C: Fn(&[f32]) -> Verified> Routine for OnCpu<F, C> {
+impl<F, C> Routine for OnCpu<F, C>
+where
+    F: FnMut(&Threads, &mut [f32]),
+    C: Fn(&[f32]) -> Result<Verified, RoutineError>,
+{
     fn poison(&mut self) -> Result<(), RoutineError> {
-        self.output.fill(f32::NAN);
+        fill(&mut self.output, self.poison);
         Ok(())
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {
-        (self.compute)(&mut self.output);
+        (self.compute)(&self.threads, &mut self.output);
         Ok(())
     }
 
+    fn park(&mut self) {
+        self.threads.park();
+    }
+
     fn check(&mut self) -> Result<Verified, RoutineError> {
-        Ok((self.check)(&self.output))
+        (self.check)(&self.output)
+    }
+
+    fn launches(&self) -> u32 {
+        0
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
     }
 }
 

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use cblas_sys::{CBLAS_LAYOUT, CBLAS_TRANSPOSE, cblas_sgemm};
 
+use crate::workload::matmul::cpu::product;
 use crate::workload::matmul::problem::Matmul;
-use crate::workload::matmul::rectangular;
 use crate::workload::matmul::shape::Shape;
 use crate::workload::prepare::threads::Threads;
 use crate::workload::routine::Made;
@@ -16,7 +16,7 @@ pub fn blas(problem: &Rc<Matmul>) -> Made {
     let multiply = |_: &Threads, shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]| {
         multiply(shape, a, b, c);
     };
-    Ok(rectangular::product(problem, Threads::One, multiply, notes))
+    Ok(product(problem, Threads::One, multiply, notes))
 }
 
 fn multiply(shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {

@@ -97,6 +97,18 @@ pub(crate) fn gemm(
     }
 }
 
+/// Blocks, or parts of a batch, per thread that keep all threads busy. One is the least work in all;
+/// with several, the others take over those of a thread that the system holds up, which on a shared
+/// host is worth more.
+pub(crate) const PER_THREAD: [usize; 3] = [1, 4, 8];
+
+/// Half of the threads, a quarter, and so on down to two: hyper-threads and a second socket can slow a
+/// product down, and a small one has work for a few threads only.
+pub(crate) fn fewer_threads(threads: usize) -> impl Iterator<Item = usize> {
+    let fewer = std::iter::successors(Some(threads / 2), |&fewer| Some(fewer / 2));
+    fewer.take_while(|&fewer| fewer > 1)
+}
+
 /// How many blocks C is cut into each way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grid {

@@ -3,9 +3,7 @@
 #[cfg(feature = "blas")]
 mod blas;
 pub(crate) mod blocks;
-mod candidates;
 pub mod cpu;
-mod cpu_ways;
 mod direct;
 mod end_to_end;
 pub mod gpu;
@@ -13,7 +11,6 @@ mod method;
 mod operands;
 pub mod precision;
 mod problem;
-mod rectangular;
 mod reference;
 mod schedule;
 mod sgemm;

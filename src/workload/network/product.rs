@@ -4,7 +4,7 @@ use std::fmt;
 
 use ndarray::{ArrayView2, ArrayViewMut2};
 
-use crate::workload::matmul::blocks::{Grid, Library};
+use crate::workload::matmul::blocks::{Grid, Library, PER_THREAD, fewer_threads};
 use crate::workload::network::transpose::transpose;
 use crate::workload::prepare::calibrate;
 use crate::workload::prepare::threads::Threads;
@@ -117,10 +117,6 @@ impl Way {
     }
 }
 
-/// Blocks per thread, as for square products. With several, the others take over blocks of a thread
-/// that the system holds up.
-const BLOCKS_PER_THREAD: [usize; 3] = [1, 4, 8];
-
 /// The ways that are worth a try for A B into a row-major C.
 fn candidates(a: &ArrayView2<'_, f32>, b: &ArrayView2<'_, f32>, threads: usize) -> Vec<Way> {
     let (m, n, k) = (a.nrows(), b.ncols(), a.ncols());
@@ -145,10 +141,8 @@ fn candidates_by(libraries: &[Library], m: usize, n: usize, threads: usize) -> V
     if threads == 1 {
         return ways;
     }
-    // A small product has work for a few threads only.
-    let fewer = std::iter::successors(Some(threads / 2), |&fewer| Some(fewer / 2));
-    let all = BLOCKS_PER_THREAD.map(|blocks| blocks * threads);
-    let counts = all.into_iter().chain(fewer.take_while(|&fewer| fewer > 1));
+    let all = PER_THREAD.map(|blocks| blocks * threads);
+    let counts = all.into_iter().chain(fewer_threads(threads));
     for grid in counts.filter_map(|blocks| Grid::for_shape(m, n, blocks)) {
         let by = libraries.iter().map(|&library| By::Blocks(library, grid));
         ways.extend(by);

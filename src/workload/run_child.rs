@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::workload::prepare::child_process::{ORDER, Order, Task};
+use crate::workload::prepare::{ORDER, Order, Task};
 use crate::workload::routine::RoutineError;
 use crate::workload::{cold_start, timing_methods};
 

@@ -5,12 +5,10 @@ use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::gpu::Gpu;
-use crate::model::verified::Verified;
+use crate::device::Gpu;
+use crate::model::Verified;
 use crate::timing::Launch;
-use crate::workload::prepare::host_memory::{HostMemory, fill};
-use crate::workload::prepare::prepared::Prepared;
-use crate::workload::prepare::threads::Threads;
+use crate::workload::prepare::{HostMemory, Prepared, Threads, fill};
 use crate::workload::routine::{Routine, RoutineError};
 
 /// Compares every element with a float64 reference. The error is the largest one relative to the

@@ -9,29 +9,17 @@ use std::rc::Rc;
 
 use rand::{RngExt, SeedableRng};
 
-use crate::device::gpu::Gpu;
-use crate::device::kernel::Source;
-use crate::model::cost::Cost;
-use crate::model::role::Launches;
-use crate::model::verified::Verified;
+use crate::device::{Gpu, kernel::Source};
+use crate::model::{Cost, Launches, Verified};
 use crate::timing::Launch;
-use crate::workload::prepare::elementwise;
-use crate::workload::prepare::host_memory::HostMemory;
-use crate::workload::prepare::prepared::{Device, Prepared};
-use crate::workload::prepare::source::with_header;
-use crate::workload::prepare::steps::{On, Steps};
-use crate::workload::prepare::threads::Threads;
-use crate::workload::prepare::wide::wide;
+use crate::workload::prepare::{
+    Device, HostMemory, On, Prepared, Steps, Threads, elementwise, kernels, wide,
+};
 use crate::workload::routine::{Made, Workload, visit_f32};
 use crate::workload::simple;
 
 /// The kernel of a step.
-pub static HOST_SYNC: Source = Source {
-    name: "host_sync.cu",
-    text: with_header!("elementwise.cuh", "host_sync.cu"),
-    options: &[],
-    oldest: (7, 5),
-};
+pub static HOST_SYNC: Source = kernels!("elementwise.cuh", "host_sync.cu");
 
 /// Steps of the pipeline.
 pub const STEPS: usize = 64;

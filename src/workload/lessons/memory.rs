@@ -11,10 +11,8 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result, sys};
 
-use crate::device::gpu::Gpu;
-use crate::model::cost::Cost;
-use crate::model::role::Allocator;
-use crate::model::verified::Verified;
+use crate::device::Gpu;
+use crate::model::{Allocator, Cost, Verified};
 use crate::timing::CudaError;
 use crate::workload::routine::{Made, Routine, RoutineError, Workload};
 

@@ -6,14 +6,10 @@
 
 use std::rc::Rc;
 
-use crate::device::gpu::Gpu;
-use crate::device::kernel::Source;
-use crate::model::cost::Cost;
-use crate::model::role::Launches;
+use crate::device::{Gpu, kernel::Source};
+use crate::model::{Cost, Launches};
 use crate::workload::nested_sine::{self, NestedSine, cut};
-use crate::workload::prepare::host_memory::HostMemory;
-use crate::workload::prepare::prepared::Prepared;
-use crate::workload::prepare::steps::{On, Steps};
+use crate::workload::prepare::{HostMemory, On, Prepared, Steps};
 use crate::workload::routine::{Made, Workload};
 
 /// The inputs. They are those on which nested sine was timed before adversarial ones had a run of

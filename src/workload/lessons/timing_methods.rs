@@ -15,25 +15,17 @@
 
 use std::rc::Rc;
 
-use crate::device::gpu::Gpu;
-use crate::device::kernel::Source;
-use crate::model::cost::Cost;
-use crate::model::verified::Verified;
+use crate::device::{Gpu, kernel::Source};
+use crate::model::{Cost, Verified};
 use crate::timing::Launch;
 use crate::workload::matmul::{self, Matmul};
-use crate::workload::prepare::child_process::{PhaseTime, Processes, Report, Task};
-use crate::workload::prepare::prepared::Prepared;
+use crate::workload::prepare::{PhaseTime, Prepared, Processes, Report, Task, kernels};
 use crate::workload::routine::{Made, Routine, RoutineError, Workload};
 
 /// Kernels of known duration: `empty()`, `spin(unsigned long long nanoseconds)`, and
 /// `spin_timed(unsigned long long nanoseconds, unsigned long long *spun)`, each for a grid of
 /// one block of one thread.
-pub static SPIN: Source = Source {
-    name: "spin.cu",
-    text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/spin.cu")),
-    options: &[],
-    oldest: (7, 5),
-};
+pub static SPIN: Source = kernels!("spin.cu");
 
 /// The phase that the [`Processes`] report.
 const FIRST_CALL: &str = "first-call";

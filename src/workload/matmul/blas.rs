@@ -7,7 +7,7 @@ use cblas_sys::{CBLAS_LAYOUT, CBLAS_TRANSPOSE, cblas_sgemm};
 use crate::workload::matmul::cpu::product;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::shape::Shape;
-use crate::workload::prepare::threads::Threads;
+use crate::workload::prepare::Threads;
 use crate::workload::routine::Made;
 
 /// `cblas_sgemm` of the BLAS that was linked, with the number of threads that it chooses.

@@ -6,7 +6,7 @@ use gemm_common::Parallelism;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, linalg::general_mat_mul, s};
 
 use crate::workload::matmul::direct;
-use crate::workload::prepare::threads::Threads;
+use crate::workload::prepare::Threads;
 
 /// A library, or code of our own, that multiplies on one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use crate::workload::matmul::blocks::{Grid, Library, gemm as multiply_by_gemm};
 use crate::workload::matmul::method::{Method, fastest_of_order, fastest_of_shape, products};
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::shape::Shape;
-use crate::workload::prepare::threads::Threads;
+use crate::workload::prepare::Threads;
 use crate::workload::routine::{Made, Routine};
 use crate::workload::simple::OnCpu;
 
@@ -132,7 +132,7 @@ fn over_batch(_: &Threads, shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {
 }
 
 /// The products of a batch one after the other, each on all cores.
-fn within(_: &Threads, shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {
+pub(super) fn within(_: &Threads, shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {
     let all = match rayon::current_num_threads() {
         1 => Parallelism::None,
         threads => Parallelism::Rayon(threads),
@@ -209,7 +209,8 @@ mod tests {
             Method::Blocks(Library::Gemm, Grid::of(6)),
         ] {
             let mut c = vec![f32::NAN; 40 * 40];
-            method.multiply(&threads, 33, 40, problem.a(), problem.b(), &mut c);
+            let [part, whole] = [33, 40].map(Shape::square);
+            method.multiply(&threads, part, whole, problem.a(), problem.b(), &mut c);
             for (i, row) in c.chunks(40).enumerate() {
                 for (j, &c) in row.iter().enumerate() {
                     if i >= 33 || j >= 33 {

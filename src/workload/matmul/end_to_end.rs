@@ -5,20 +5,18 @@ use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::gpu::Gpu;
-use crate::model::verified::Verified;
+use crate::device::Gpu;
+use crate::model::Verified;
 use crate::timing::Launch;
+use crate::workload::matmul::gemm::{Gemm, Matrix};
 use crate::workload::matmul::problem::{MATMUL, Matmul};
 use crate::workload::matmul::schedule::{Schedule, even};
-use crate::workload::matmul::sgemm::{Matrix, Sgemm};
 use crate::workload::matmul::shape::Shape;
 use crate::workload::matmul::tiles::tile;
 use crate::workload::matmul::ways::{Given, Multiply, Way, ways};
-use crate::workload::prepare::block::Block;
-use crate::workload::prepare::end_to_end::{self, EndToEnd, Places};
-use crate::workload::prepare::host_memory::HostMemory;
-use crate::workload::prepare::staging::Downloads;
-use crate::workload::prepare::steps::{Stage, Steps};
+use crate::workload::prepare::{
+    Block, Downloads, EndToEnd, HostMemory, Places, Stage, Steps, end_to_end,
+};
 use crate::workload::routine::{Made, RoutineError, Ways};
 
 /// From this order on a product from ordinary memory is cut as from pinned memory; below it, into a
@@ -214,9 +212,9 @@ fn multiply(
             unsafe { steps.kernel(tile.launch(gpu, shape.n, [a, b, c])?) };
         }
         Multiply::Cublas => {
-            let sgemm = Sgemm::new(gpu, shape, a, b, c)?;
+            let gemm = Gemm::whole(gpu, shape, [a, b, c])?;
             // SAFETY: as above; C is distinct from A and B.
-            steps.call(move |_| unsafe { sgemm.enqueue() });
+            steps.call(move |_| unsafe { gemm.enqueue() });
         }
     }
     Ok(())
@@ -237,14 +235,15 @@ fn batch_stages(
             ..shape
         };
         let at = |place: &Place, rows: usize| place.device.at(products.start * rows, 0).address;
-        let sgemm = Sgemm::new(gpu, part, at(&a, shape.m), at(&b, shape.k), at(&c, shape.m))?;
+        let addresses = [at(&a, shape.m), at(&b, shape.k), at(&c, shape.m)];
+        let gemm = Gemm::whole(gpu, part, addresses)?;
         Ok(Stage {
             uploads: vec![
                 a.block(&of(shape.m), &(0..shape.k)),
                 b.block(&of(shape.k), &(0..shape.n)),
             ],
             // SAFETY: the piece lies within the places, which whoever runs the stages vouches for.
-            compute: Some(Box::new(move |_| unsafe { sgemm.enqueue() })),
+            compute: Some(Box::new(move |_| unsafe { gemm.enqueue() })),
             downloads: vec![c.block(&of(shape.m), &(0..shape.n))],
         })
     };
@@ -269,11 +268,10 @@ fn cut_stages(
             k: terms.len(),
             ..shape
         };
-        let beta = if terms.start == 0 { 0.0 } else { 1.0 };
         let of_a = a.device.at(rows.start, terms.start);
         let of_b = b.device.at(terms.start, 0);
         let of_c = c.device.at(rows.start, 0);
-        let sgemm = Sgemm::blocks(gpu, part, of_a, of_b, of_c, beta)?;
+        let gemm = Gemm::new(gpu, None, part, [of_a, of_b, of_c], terms.start > 0)?;
         let mut uploads = vec![a.block(rows, terms)];
         if rows.start == 0 {
             uploads.insert(0, b.block(terms, &all));
@@ -281,7 +279,7 @@ fn cut_stages(
         Ok(Stage {
             uploads,
             // SAFETY: as in `batch_stages`.
-            compute: Some(Box::new(move |_| unsafe { sgemm.enqueue() })),
+            compute: Some(Box::new(move |_| unsafe { gemm.enqueue() })),
             downloads: match at < schedule.panels.len() {
                 true => Vec::new(),
                 false => vec![c.block(rows, &all)],

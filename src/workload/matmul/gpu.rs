@@ -5,15 +5,13 @@ use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::gpu::Gpu;
-use crate::model::verified::Verified;
+use crate::device::Gpu;
+use crate::model::Verified;
 use crate::timing::{CudaError, Launch};
+use crate::workload::matmul::gemm::Gemm;
 use crate::workload::matmul::problem::{MATMUL, Matmul};
-use crate::workload::matmul::sgemm::Sgemm;
 use crate::workload::matmul::tiles::{TILES, Tile, tile};
-use crate::workload::prepare::prepared::{Device, Prepared};
-use crate::workload::prepare::steps::Steps;
-use crate::workload::prepare::trial;
+use crate::workload::prepare::{Device, Prepared, Steps, trial};
 use crate::workload::routine::{Made, RoutineError};
 
 pub use crate::workload::matmul::end_to_end::{
@@ -200,10 +198,10 @@ fn by_tiles(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, tile: &Tile) -> Result<Prepared
 }
 
 fn by_cublas(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Prepared, RoutineError> {
-    resident(gpu, problem, |steps, [a, b, c]| {
-        let sgemm = Sgemm::new(gpu, problem.shape, a, b, c)?;
+    resident(gpu, problem, |steps, addresses| {
+        let gemm = Gemm::whole(gpu, problem.shape, addresses)?;
         // SAFETY: the addresses are those of the matrices, which have the lengths of the shape.
-        Ok(steps.counted_call(move |_| unsafe { sgemm.enqueue() })?)
+        Ok(steps.counted_call(move |_| unsafe { gemm.enqueue() })?)
     })
 }
 

@@ -7,8 +7,7 @@ use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
 use crate::workload::matmul::blocks::{Grid, Library, PER_THREAD, fewer_threads};
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::shape::Shape;
-use crate::workload::prepare::calibrate;
-use crate::workload::prepare::threads::Threads;
+use crate::workload::prepare::{Threads, calibrate};
 
 /// How a product, or each of a batch, is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,24 +7,17 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
-use crate::device::gpu::Gpu;
-use crate::device::kernel::Source;
-use crate::model::cost::Cost;
-use crate::model::verified::Verified;
+use crate::device::{Gpu, kernel::Source};
+use crate::model::{Cost, Verified};
 use crate::timing::CudaError;
 use crate::workload::matmul::operands::Inputs;
 use crate::workload::matmul::reference::{Reference, worse};
 use crate::workload::matmul::shape::Shape;
-use crate::workload::prepare::prepared::{Device, Memory};
+use crate::workload::prepare::{Device, Memory, kernels};
 use crate::workload::routine::{Workload, visit_f32};
 
 /// The kernels of this module.
-pub(super) static MATMUL: Source = Source {
-    name: "matmul.cu",
-    text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/matmul.cu")),
-    options: &[],
-    oldest: (7, 5),
-};
+pub(super) static MATMUL: Source = kernels!("matmul.cu");
 
 /// Largest order: at 2^15 each matrix takes 4 GiB.
 pub const LARGEST: u64 = 1 << 15;

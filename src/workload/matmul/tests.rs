@@ -5,7 +5,7 @@ use crate::workload::matmul::method::Method;
 use crate::workload::matmul::problem::{LARGEST, Matmul, bound};
 use crate::workload::matmul::reference::{Reference, worse};
 use crate::workload::matmul::shape::Shape;
-use crate::workload::prepare::threads::Threads;
+use crate::workload::prepare::Threads;
 
 type Make = fn(Shape, &[f32], &[f32]) -> Reference;
 const BOTH: [(Make, &str); 2] = [

@@ -4,20 +4,17 @@ use std::rc::Rc;
 
 use rayon::prelude::*;
 
-use crate::model::verified::Verified;
+use crate::model::Verified;
 use crate::workload::mlp_training::adamw::{BETA_1, BETA_2, Counter, DECAY, EPSILON, RATE};
 use crate::workload::mlp_training::loss::cross_entropy;
 use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN, INPUTS, PARAMETERS, W1, W2};
 use crate::workload::mlp_training::problem::Training;
 use crate::workload::mlp_training::verify::{Outputs, verified};
-use crate::workload::network::cpu::Products;
-use crate::workload::network::format::Format;
-use crate::workload::network::operations::{
-    GRAIN, add_bias, add_bias_relu, relu_backward, sum_rows,
+use crate::workload::network::{
+    Format, Products, matrix, matrix_mut,
+    operations::{GRAIN, add_bias, add_bias_relu, relu_backward, sum_rows},
 };
-use crate::workload::network::product::{matrix, matrix_mut};
-use crate::workload::prepare::threads::Threads;
-use crate::workload::prepare::wide::wide;
+use crate::workload::prepare::{Threads, wide};
 use crate::workload::routine::{Made, Routine, RoutineError};
 
 /// On all cores: each product in the way that is fastest in a short calibration, the rest in the

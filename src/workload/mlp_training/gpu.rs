@@ -5,25 +5,21 @@ use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::gpu::Gpu;
-use crate::model::role::{self, Launches};
-use crate::model::verified::Verified;
+use crate::device::Gpu;
+use crate::model::{Launches, Verified, role};
 use crate::timing::Launch;
 use crate::workload::mlp_training::model::{
     B1, B2, CLASSES, HIDDEN, INPUTS, PARAMETERS, W1, W2, layers,
 };
+use crate::workload::mlp_training::problem::MLP_TRAINING;
 use crate::workload::mlp_training::problem::Training;
-use crate::workload::mlp_training::source::MLP_TRAINING;
 use crate::workload::mlp_training::verify::{Outputs, verified};
-use crate::workload::network::format::Format;
-use crate::workload::network::gpu::{Network, Order, Then, operand};
-use crate::workload::network::kernels::{
-    Sums, on_fours, partial_sums, relu_backward, relu_backward_sums, sum_rows,
+use crate::workload::network::{
+    Element, Format, Network, Order, Tensor, Then, bytes_of,
+    kernels::{Sums, on_fours, partial_sums, relu_backward, relu_backward_sums, sum_rows},
+    operand,
 };
-use crate::workload::network::tensor::{Element, Tensor, bytes_of};
-use crate::workload::prepare::host_memory::HostMemory;
-use crate::workload::prepare::prepared::{Device, Memory, Prepared};
-use crate::workload::prepare::steps::On;
+use crate::workload::prepare::{Device, HostMemory, Memory, On, Prepared};
 use crate::workload::routine::{Made, RoutineError};
 
 /// Threads of a block: `THREADS` in the source.

@@ -2,9 +2,7 @@
 
 use crate::workload::mlp_training::model::CLASSES;
 use crate::workload::network::operations::rows_per_task;
-use crate::workload::prepare::exponential::exp;
-use crate::workload::prepare::threads::Threads;
-use crate::workload::prepare::wide::wide;
+use crate::workload::prepare::{Threads, exp, wide};
 
 /// Values that go through a step together.
 const LANES: usize = 16;

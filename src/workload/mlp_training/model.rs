@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::workload::network::linear::Linear;
+use crate::workload::network::Linear;
 
 /// Values of one input.
 pub(super) const INPUTS: usize = 1024;

@@ -10,10 +10,12 @@ use crate::workload::matmul::{CUBLAS_WORKSPACE, uniform};
 use crate::workload::mlp_training::adamw::Counter;
 use crate::workload::mlp_training::model::{CLASSES, HIDDEN, INPUTS, PARAMETERS, layers};
 use crate::workload::mlp_training::reference::Reference;
-use crate::workload::mlp_training::source::MLP_TRAINING;
-use crate::workload::network::kernels::NETWORK;
-use crate::workload::network::tile::LINEAR;
+use crate::workload::network::{LINEAR, kernels::NETWORK};
+use crate::workload::prepare::kernels;
 use crate::workload::routine::{Workload, visit_f32};
+
+/// The kernels of the loss and the update.
+pub(super) static MLP_TRAINING: Source = kernels!("values.cuh", "mlp_training.cu");
 
 /// Steps before the one that is verified. In the first step of all, AdamW moves each parameter by
 /// the sign of its gradient alone, and a wrong moment or correction would hardly show.

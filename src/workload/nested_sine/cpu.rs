@@ -9,8 +9,7 @@ use crate::machine::isa::Isa;
 use crate::workload::nested_sine::problem::NestedSine;
 use crate::workload::nested_sine::sine::Stores;
 use crate::workload::nested_sine::verify::{POISON, Tolerance};
-use crate::workload::prepare::calibrate;
-use crate::workload::prepare::threads::Threads;
+use crate::workload::prepare::{Threads, calibrate};
 use crate::workload::routine::{Made, Routine};
 use crate::workload::simple::OnCpu;
 
@@ -208,17 +207,13 @@ mod tests {
         let problem = Rc::new(NestedSine::new(n as u64));
         for plan in plans(n, 3) {
             for isa in Isa::available() {
-                let mut routine = Cpu {
-                    problem: problem.clone(),
-                    y: vec![POISON; n],
-                    threads: Threads::up_to(3),
-                    plan,
-                    compute: move |x: &[f32], y: &mut [f32], stores| {
-                        isa.nested_sine_stored(x, y, stores)
-                    },
-                    tolerance: Tolerance::UlpPerPass(SIMD_ULP),
-                    note: String::new(),
+                let compute = move |x: &[f32], y: &mut [f32], stores| {
+                    isa.nested_sine_stored(x, y, stores);
                 };
+                let threads = Threads::up_to(3);
+                let tolerance = Tolerance::UlpPerPass(SIMD_ULP);
+                let mut routine = routine(&problem, threads, plan, compute, tolerance, isa.name());
+                routine.poison().unwrap();
                 routine.run().unwrap();
                 let verified = routine.check().unwrap();
                 assert!(verified.passed(), "{plan}, {}: {verified:?}", isa.name());

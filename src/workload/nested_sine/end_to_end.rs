@@ -5,16 +5,14 @@ use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::gpu::Gpu;
-use crate::model::verified::Verified;
+use crate::device::Gpu;
+use crate::model::Verified;
 use crate::workload::nested_sine::gpu::fused_launch;
 use crate::workload::nested_sine::problem::NestedSine;
 use crate::workload::nested_sine::verify::POISON;
-use crate::workload::prepare::block::Block;
-use crate::workload::prepare::end_to_end::{self, EndToEnd, Places};
-use crate::workload::prepare::host_memory::HostMemory;
-use crate::workload::prepare::staging::Downloads;
-use crate::workload::prepare::steps::{Stage, Steps};
+use crate::workload::prepare::{
+    Block, Downloads, EndToEnd, HostMemory, Places, Stage, Steps, end_to_end,
+};
 use crate::workload::routine::{Made, RoutineError, Ways};
 
 /// Pieces start at multiples of this many values, so that vector loads stay aligned.

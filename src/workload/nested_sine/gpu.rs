@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::gpu::Gpu;
+use crate::device::Gpu;
 use crate::timing::Launch;
 use crate::workload::nested_sine::problem::{NESTED_SINE, NestedSine, PASSES};
 use crate::workload::nested_sine::verify::{POISON_BYTE, Tolerance};
-use crate::workload::prepare::prepared::Prepared;
+use crate::workload::prepare::Prepared;
 use crate::workload::routine::{Made, RoutineError};
 
 pub use crate::workload::nested_sine::end_to_end::transfer;

@@ -4,20 +4,13 @@ use std::cell::OnceCell;
 use std::ops::Range;
 
 use crate::device::kernel::Source;
-use crate::model::cost::Cost;
+use crate::model::Cost;
 use crate::workload::nested_sine::input;
+use crate::workload::prepare::kernels;
 use crate::workload::routine::{Workload, visit_f32};
 
 /// The kernels.
-pub static NESTED_SINE: Source = Source {
-    name: "nested_sine.cu",
-    text: include_str!(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/kernels/nested_sine.cu"
-    )),
-    options: &[],
-    oldest: (7, 5),
-};
+pub static NESTED_SINE: Source = kernels!("nested_sine.cu");
 
 /// Sines per element.
 pub(super) const PASSES: u32 = 4;

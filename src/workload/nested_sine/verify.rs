@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::model::verified::Verified;
+use crate::model::Verified;
 use crate::workload::nested_sine::problem::{NestedSine, PASSES};
 use crate::workload::routine::RoutineError;
 

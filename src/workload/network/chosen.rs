@@ -5,15 +5,13 @@ use std::rc::Rc;
 
 use cudarc::driver::CudaStream;
 
-use crate::device::gpu::Gpu;
+use crate::device::Gpu;
 use crate::timing::{CudaError, Launch};
 use crate::workload::network::tensor::Element;
 use crate::workload::network::tile::{self, Tile};
-use crate::workload::prepare::cublaslt::{
-    Algorithm, Arithmetic, Epilogue, LtProduct, Product, Workspace,
+use crate::workload::prepare::{
+    Algorithm, Arithmetic, Epilogue, LtProduct, Product, Workspace, launches, timed,
 };
-use crate::workload::prepare::launches::launches;
-use crate::workload::prepare::timed;
 use crate::workload::routine::RoutineError;
 
 /// A way to compute a product.

@@ -4,7 +4,7 @@
 use ndarray::{ArrayView2, ArrayViewMut2};
 
 use crate::workload::network::product::Way;
-use crate::workload::prepare::threads::Threads;
+use crate::workload::prepare::Threads;
 
 /// What computes a network: threads, and the way of each product.
 pub(crate) struct Products {

@@ -1,11 +1,10 @@
 //! The number formats of a network's products, and their errors.
 
-use crate::device::absence::Absence;
-use crate::device::gpu::Gpu;
+use crate::device::{Absence, Gpu};
 use crate::model::role;
 use crate::workload::matmul::UNIT_ROUNDOFF;
 use crate::workload::network::tensor::Element;
-use crate::workload::prepare::cublaslt::Arithmetic;
+use crate::workload::prepare::Arithmetic;
 
 /// What the products of a network read. All sums are in f32, and so are the parameters that an
 /// update reads and writes.

@@ -6,17 +6,14 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaStream, sys::CUdeviceptr};
 
-use crate::device::gpu::Gpu;
+use crate::device::Gpu;
 use crate::timing::{CudaError, Launch};
 use crate::workload::network::chosen::ChosenProduct;
 use crate::workload::network::format::Format;
 use crate::workload::network::kernels::{add_bias, relu};
 use crate::workload::network::linear::Linear;
 use crate::workload::network::tensor::{Element, Tensor};
-use crate::workload::prepare::cublaslt::{Epilogue, Operand, Product, Workspace};
-use crate::workload::prepare::prepared::Prepared;
-use crate::workload::prepare::steps::{On, Steps};
-use crate::workload::prepare::timed;
+use crate::workload::prepare::{Epilogue, On, Operand, Prepared, Product, Steps, Workspace, timed};
 use crate::workload::routine::RoutineError;
 
 /// What follows the product of a linear layer.

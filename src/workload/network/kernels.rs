@@ -2,20 +2,14 @@
 
 use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::gpu::Gpu;
-use crate::device::kernel::Source;
+use crate::device::{Gpu, kernel::Source};
 use crate::timing::Launch;
 use crate::workload::network::tensor::Tensor;
-use crate::workload::prepare::source::with_header;
+use crate::workload::prepare::kernels;
 use crate::workload::routine::RoutineError;
 
 /// The kernels of this module.
-pub(crate) static NETWORK: Source = Source {
-    name: "network.cu",
-    text: with_header!("values.cuh", "network.cu"),
-    options: &[],
-    oldest: (7, 5),
-};
+pub(crate) static NETWORK: Source = kernels!("values.cuh", "network.cu");
 
 /// Threads per block of each kernel: `SUM_THREADS` in the source.
 const THREADS: u32 = 256;

@@ -1,7 +1,6 @@
 //! The small steps between products, on the CPU.
 
-use crate::workload::prepare::threads::Threads;
-use crate::workload::prepare::wide::wide;
+use crate::workload::prepare::{Threads, wide};
 
 /// Values per task: some 20 µs of work, within a level-2 cache.
 pub(crate) const GRAIN: usize = 1 << 14;

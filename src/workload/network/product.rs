@@ -6,8 +6,7 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 
 use crate::workload::matmul::blocks::{Grid, Library, PER_THREAD, fewer_threads};
 use crate::workload::network::transpose::transpose;
-use crate::workload::prepare::calibrate;
-use crate::workload::prepare::threads::Threads;
+use crate::workload::prepare::{Threads, calibrate};
 
 /// Values as a row-major matrix of `columns` columns.
 pub(crate) fn matrix(values: &[f32], columns: usize) -> ArrayView2<'_, f32> {

@@ -4,7 +4,7 @@ use cudarc::cublaslt::sys::cudaDataType;
 use cudarc::driver::sys::CUdeviceptr;
 
 use crate::timing::CudaError;
-use crate::workload::prepare::prepared::{Device, Memory, Prepared};
+use crate::workload::prepare::{Device, Memory, Prepared};
 
 /// How a value is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

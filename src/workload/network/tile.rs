@@ -4,21 +4,15 @@ use std::fmt;
 
 use cudarc::driver::sys::{CUdevice_attribute, CUdeviceptr, CUfunction_attribute};
 
-use crate::device::gpu::Gpu;
-use crate::device::kernel::Source;
+use crate::device::{Gpu, kernel::Source};
 use crate::timing::{CudaError, Launch};
 use crate::workload::network::tensor::Element;
-use crate::workload::prepare::cublaslt::{Arithmetic, Epilogue, Product};
+use crate::workload::prepare::{Arithmetic, Epilogue, Product, kernels};
 use crate::workload::routine::RoutineError;
 
 /// The kernels of this module.
-pub(crate) static LINEAR: Source = Source {
-    name: "linear.cu",
-    text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/linear.cu")),
-    options: &[],
-    // For asynchronous copies to shared memory.
-    oldest: (8, 0),
-};
+// For asynchronous copies to shared memory.
+pub(crate) static LINEAR: Source = kernels!("linear.cu", oldest(8, 0));
 
 /// Terms of the sum per stage: `DEPTH` in the source.
 const DEPTH: usize = 32;

@@ -1,7 +1,6 @@
 //! Transposing a matrix on the CPU.
 
-use crate::workload::prepare::threads::Threads;
-use crate::workload::prepare::wide::wide;
+use crate::workload::prepare::{Threads, wide};
 
 /// Floats of a cache line.
 const LINE: usize = 16;

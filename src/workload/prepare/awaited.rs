@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::device::gpu::Gpu;
-use crate::model::verified::Verified;
+use crate::device::Gpu;
+use crate::model::Verified;
 use crate::workload::routine::{Routine, RoutineError};
 
 /// The routine `inner`, after each run of which the host waits until the GPU's stream is idle.

@@ -8,7 +8,9 @@ use std::fmt::Display;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::timing::CudaError;
 use crate::workload::prepare::threads::Threads;
+use crate::workload::routine::RoutineError;
 
 /// A measurement takes at least this long, so that the clock's own cost does not count.
 const SHORTEST: Duration = Duration::from_micros(200);
@@ -127,6 +129,48 @@ pub(crate) fn fastest_by<T: Copy + Display>(
     let chosen = fastest_of(candidates, run);
     choices().note(choice, chosen);
     chosen
+}
+
+/// As [`fastest_by`], where a candidate may fail: it is then taken to need `failed` per iteration, so
+/// long that it is never chosen.
+///
+/// # Errors
+/// That of a candidate that poisons the context, or of one where none works.
+///
+/// # Panics
+/// Without a candidate.
+pub(crate) fn fastest_that_works<T: Copy + Display>(
+    choice: &str,
+    candidates: &[T],
+    failed: Duration,
+    mut run: impl FnMut(T, u32) -> Result<Duration, RoutineError>,
+) -> Result<T, RoutineError> {
+    let mut worked = candidates.len() == 1;
+    let mut failure: Option<RoutineError> = None;
+    let chosen = fastest_by(choice, candidates, |candidate, times| {
+        match run(candidate, times) {
+            Ok(took) => {
+                worked = true;
+                took
+            }
+            Err(error) => {
+                // The first one that says why the context is lost stays.
+                if !failure.as_deref().is_some_and(is_sticky) {
+                    failure = Some(error);
+                }
+                failed * times
+            }
+        }
+    });
+    match failure {
+        Some(error) if !worked || is_sticky(&*error) => Err(error),
+        _ => Ok(chosen),
+    }
+}
+
+fn is_sticky(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    let error = error.downcast_ref::<CudaError>();
+    error.is_some_and(|error| error.sticky)
 }
 
 /// The candidate that is chosen already, if it is one of these, and notes that it was asked for. What

@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::gpu::Gpu;
-use crate::model::verified::Verified;
+use crate::device::Gpu;
+use crate::model::Verified;
 use crate::workload::routine::{Routine, RoutineError};
 
 /// Set in a process that is to measure something: an [`Order`] as JSON.

@@ -8,8 +8,8 @@ use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::gpu::Gpu;
-use crate::model::verified::Verified;
+use crate::device::Gpu;
+use crate::model::Verified;
 use crate::workload::prepare::host_memory::HostMemory;
 use crate::workload::prepare::prepared::{Host, Prepared};
 use crate::workload::prepare::staging::{Downloads, Staging, Through, block_bytes};

@@ -3,9 +3,11 @@
 use cudarc::driver::{DeviceRepr, PinnedHostSlice, ValidAsZeroBits};
 use rayon::prelude::*;
 
-use crate::device::calls::{pinned, pinned_mut};
-use crate::device::gpu::Gpu;
-use crate::model::role::Data;
+use crate::device::{
+    Gpu,
+    calls::{pinned, pinned_mut},
+};
+use crate::model::Data;
 use crate::timing::CudaError;
 
 /// How host memory is known to the driver.

@@ -1,8 +1,7 @@
 //! Counts the kernels, copies and memory sets that a call of a library enqueues, which libraries do
 //! not document.
 
-use crate::device::gpu::Gpu;
-use crate::device::graph::Graph;
+use crate::device::{Gpu, graph::Graph};
 use crate::timing::CudaError;
 
 /// Launches of one call of a library. A product of a few rows, for example, may clear counters,

@@ -19,3 +19,21 @@ pub(crate) mod threads;
 pub(crate) mod timed;
 pub(crate) mod trial;
 pub(crate) mod wide;
+
+pub(crate) use block::Block;
+pub(crate) use child_process::{ORDER, Order, PhaseTime, Processes, Report, Task};
+pub(crate) use cublaslt::{
+    Algorithm, Arithmetic, Epilogue, LtProduct, Operand, Product, Workspace,
+};
+pub(crate) use end_to_end::{EndToEnd, Places};
+pub(crate) use exponential::exp;
+pub use host_memory::HostMemory;
+pub(crate) use host_memory::{Buffer, fill};
+pub(crate) use launches::launches;
+pub use prepared::{Device, Memory, Prepared, Value};
+pub(crate) use source::kernels;
+pub(crate) use staging::{Downloads, Staging, block_bytes, threads_to_try};
+pub use steps::Steps;
+pub(crate) use steps::{On, Stage};
+pub(crate) use threads::Threads;
+pub(crate) use wide::wide;

@@ -10,9 +10,8 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaSlice, DeviceRepr, ValidAsZeroBits, result, sys::CUdeviceptr};
 
-use crate::device::calls::mapped_address;
-use crate::device::gpu::Gpu;
-use crate::model::verified::Verified;
+use crate::device::{Gpu, calls::mapped_address};
+use crate::model::Verified;
 use crate::timing::CudaError;
 use crate::workload::prepare::host_memory::{Buffer, HostMemory, fill};
 use crate::workload::prepare::steps::{On, Steps};

@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaStream, result, sys};
 
-use crate::device::calls::synchronize;
-use crate::device::gpu::Gpu;
-use crate::device::graph::Graph;
+use crate::device::{Gpu, calls::synchronize, graph::Graph};
 use crate::timing::{CudaError, Launch, Range, range};
 use crate::workload::prepare::block::{Block, Direction};
 use crate::workload::prepare::launches::launches;

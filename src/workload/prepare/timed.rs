@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use cudarc::driver::{CudaEvent, sys::CUevent_flags};
 
-use crate::device::calls::record;
-use crate::device::gpu::Gpu;
-use crate::device::graph::Graph;
+use crate::device::{Gpu, calls::record, graph::Graph};
 use crate::timing::CudaError;
 use crate::workload::prepare::calibrate;
 use crate::workload::routine::RoutineError;
@@ -31,24 +29,9 @@ pub(crate) fn fastest<T: Copy + Display>(
     mut enqueue: impl FnMut(T) -> Result<(), CudaError>,
 ) -> Result<T, RoutineError> {
     let mut replays = Replays::new(gpu)?;
-    let mut failure: Option<CudaError> = None;
-    let mut worked = false;
-    let chosen = calibrate::fastest_by(choice, candidates, |candidate, times| {
-        match replays.measure(candidate, times, &mut enqueue) {
-            Ok(took) => {
-                worked = true;
-                took
-            }
-            Err(error) => {
-                failure = Some(error);
-                FAILED * times
-            }
-        }
-    });
-    match failure {
-        Some(error) if !worked || error.sticky => Err(error.into()),
-        _ => Ok(chosen),
-    }
+    calibrate::fastest_that_works(choice, candidates, FAILED, |candidate, times| {
+        Ok(replays.measure(candidate, times, &mut enqueue)?)
+    })
 }
 
 /// Device time of iterations that are replayed as a graph.

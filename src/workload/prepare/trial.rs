@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use crate::timing::CudaError;
 use crate::workload::prepare::calibrate;
 use crate::workload::routine::RoutineError;
 
@@ -37,37 +36,13 @@ pub(crate) fn fastest<W: Copy, M>(
     for &way in ways {
         made.push(make(way)?);
     }
-    let mut worked = names.len() == 1;
-    let mut failure: Option<RoutineError> = None;
-    let chosen = calibrate::fastest_by(choice, &names, |name, times| {
+    let chosen = calibrate::fastest_that_works(choice, &names, FAILED, |name, times| {
         let start = Instant::now();
-        match run(&mut made[at(name).unwrap_or_default()], times) {
-            Ok(()) => {
-                worked = true;
-                start.elapsed()
-            }
-            Err(error) => {
-                // The first one that says why the context is lost stays.
-                if !failure.as_deref().is_some_and(is_sticky) {
-                    failure = Some(error);
-                }
-                FAILED * times
-            }
-        }
-    });
-    match failure {
-        Some(error) if !worked || is_sticky(&*error) => Err(error),
-        _ => {
-            let made = made.swap_remove(at(chosen).unwrap_or_default());
-            Ok((chosen.to_owned(), made))
-        }
-    }
-}
-
-fn is_sticky(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
-    error
-        .downcast_ref::<CudaError>()
-        .is_some_and(|error| error.sticky)
+        run(&mut made[at(name).unwrap_or_default()], times)?;
+        Ok(start.elapsed())
+    })?;
+    let made = made.swap_remove(at(chosen).unwrap_or_default());
+    Ok((chosen.to_owned(), made))
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use rayon::prelude::*;
 
-use crate::model::verified::Verified;
-use crate::workload::network::cpu::Products;
-use crate::workload::network::format::Format;
-use crate::workload::network::operations::{add_bias, add_bias_relu};
-use crate::workload::network::product::{matrix, matrix_mut};
-use crate::workload::network::transpose::transpose;
-use crate::workload::prepare::threads::Threads;
+use crate::model::Verified;
+use crate::workload::network::{
+    Format, Products, matrix, matrix_mut,
+    operations::{add_bias, add_bias_relu},
+    transpose,
+};
+use crate::workload::prepare::Threads;
 use crate::workload::routine::{Made, Routine, RoutineError};
 use crate::workload::transformer::attention::attention;
 use crate::workload::transformer::model::{HIDDEN, Linear, Norm, QKV, VOCABULARY, WIDTH};

@@ -6,25 +6,19 @@ use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::gpu::Gpu;
-use crate::device::kernel::Source;
-use crate::model::role::{self, Launches};
+use crate::device::{Gpu, kernel::Source};
+use crate::model::{Launches, role};
 use crate::timing::Launch;
-use crate::workload::network::format::Format;
-use crate::workload::network::gpu::{Network, Order, Then, operand};
-use crate::workload::network::kernels::on_fours;
-use crate::workload::network::linear::Linear;
-use crate::workload::network::tensor::{Element, Tensor};
-use crate::workload::prepare::host_memory::HostMemory;
-use crate::workload::prepare::prepared::{Device, Prepared};
-use crate::workload::prepare::steps::On;
-use crate::workload::prepare::timed;
+use crate::workload::network::{
+    Element, Format, Linear, Network, Order, Tensor, Then, kernels::on_fours, operand,
+};
+use crate::workload::prepare::{Device, HostMemory, On, Prepared, timed};
 use crate::workload::routine::{Made, RoutineError};
 use crate::workload::transformer::model::{
     HEAD, HEADS, HIDDEN, Norm, QKV, SEQUENCE, VOCABULARY, WIDTH,
 };
 use crate::workload::transformer::problem::Inference;
-use crate::workload::transformer::source::{ATTENTION, TRANSFORMER};
+use crate::workload::transformer::problem::{ATTENTION, TRANSFORMER};
 use crate::workload::transformer::verify::verified;
 
 /// Threads of a block, but of attention in f32: `THREADS` in both sources.

@@ -7,12 +7,17 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::device::kernel::Source;
 use crate::workload::matmul::{CUBLAS_WORKSPACE, uniform};
-use crate::workload::network::kernels::NETWORK;
-use crate::workload::network::tile::LINEAR;
+use crate::workload::network::{LINEAR, kernels::NETWORK};
+use crate::workload::prepare::kernels;
 use crate::workload::routine::{Workload, visit_f32};
 use crate::workload::transformer::model::{HEADS, HIDDEN, Model, QKV, SEQUENCE, VOCABULARY, WIDTH};
 use crate::workload::transformer::reference::sequences;
-use crate::workload::transformer::source::{ATTENTION, TRANSFORMER};
+
+/// What lies between the products.
+pub(super) static TRANSFORMER: Source = kernels!("values.cuh", "transformer.cu");
+
+/// Attention of TF32 and BF16, on tensor cores.
+pub(super) static ATTENTION: Source = kernels!("values.cuh", "attention.cu", oldest(8, 0));
 
 /// Upper bound on the sequences that are compared with float64. Sequences are independent, so of a
 /// larger batch these suffice: the first, the last, and others at even distances. Of all others

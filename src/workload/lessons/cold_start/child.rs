@@ -7,12 +7,11 @@ use cudarc::cublas::{result as cublas, sys::cublasOperation_t};
 use cudarc::driver::{result, sys};
 use cudarc::nvrtc::result as nvrtc;
 
-use crate::device::gpu::cublas_error;
-use crate::device::libraries;
-use crate::model::role::Phase;
+use crate::device::{gpu::cublas_error, libraries};
+use crate::model::Phase;
 use crate::timing::CudaError;
 use crate::workload::lessons::cold_start::problem::COLD_START;
-use crate::workload::prepare::child_process::Report;
+use crate::workload::prepare::Report;
 use crate::workload::routine::RoutineError;
 
 /// Repetitions of a warm phase; their median counts.

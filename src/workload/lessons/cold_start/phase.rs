@@ -2,13 +2,10 @@
 
 use std::rc::Rc;
 
-use crate::device::absence::Absence;
-use crate::device::gpu::Gpu;
-use crate::device::kernel::NO_NVRTC;
-use crate::device::libraries;
-use crate::model::role::Phase;
+use crate::device::{Absence, Gpu, kernel::NO_NVRTC, libraries};
+use crate::model::Phase;
 use crate::workload::lessons::cold_start::problem::ColdStart;
-use crate::workload::prepare::child_process::PhaseTime;
+use crate::workload::prepare::PhaseTime;
 use crate::workload::routine::Made;
 
 impl Phase {

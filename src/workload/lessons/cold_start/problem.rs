@@ -3,20 +3,12 @@
 use std::rc::Rc;
 
 use crate::device::kernel::Source;
-use crate::model::cost::Cost;
-use crate::workload::prepare::child_process::{Processes, Task};
+use crate::model::Cost;
+use crate::workload::prepare::{Processes, Task, kernels};
 use crate::workload::routine::Workload;
 
 /// The kernel of the first launch.
-pub static COLD_START: Source = Source {
-    name: "cold_start.cu",
-    text: include_str!(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/kernels/cold_start.cu"
-    )),
-    options: &[],
-    oldest: (7, 5),
-};
+pub static COLD_START: Source = kernels!("cold_start.cu");
 
 /// The measured processes.
 pub struct ColdStart {

@@ -3,8 +3,7 @@
 use std::cell::OnceCell;
 
 use crate::device::kernel::Source;
-use crate::model::cost::Cost;
-use crate::model::verified::Verified;
+use crate::model::{Cost, Verified};
 use crate::workload::lessons::graph_replay::link::{LINKS, Link, draw};
 use crate::workload::lessons::graph_replay::source;
 use crate::workload::matmul::worse;

@@ -2,14 +2,12 @@
 
 use std::rc::Rc;
 
-use crate::device::gpu::Gpu;
-use crate::model::role::Launches;
+use crate::device::Gpu;
+use crate::model::Launches;
 use crate::timing::Launch;
 use crate::workload::lessons::graph_replay::chain::Chain;
 use crate::workload::lessons::graph_replay::source::{CHAIN, FUSED};
-use crate::workload::prepare::elementwise;
-use crate::workload::prepare::prepared::Prepared;
-use crate::workload::prepare::steps::On;
+use crate::workload::prepare::{On, Prepared, elementwise};
 use crate::workload::routine::{Made, RoutineError};
 
 /// The chain on the GPU: its links as launched one by one, synchronised, or as one graph, or all

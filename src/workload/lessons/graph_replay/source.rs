@@ -7,15 +7,10 @@ use std::sync::LazyLock;
 
 use crate::device::kernel::Source;
 use crate::workload::lessons::graph_replay::link::{self, Link};
-use crate::workload::prepare::source::with_header;
+use crate::workload::prepare::kernels;
 
 /// The kernel of a link.
-pub static CHAIN: Source = Source {
-    name: "chain.cu",
-    text: with_header!("elementwise.cuh", "chain.cu"),
-    options: &[],
-    oldest: (7, 5),
-};
+pub static CHAIN: Source = kernels!("elementwise.cuh", "chain.cu");
 
 /// All links in one kernel. NVRTC compiles it when it is first asked for, as every source.
 pub(super) static FUSED: LazyLock<Source> = LazyLock::new(|| Source {

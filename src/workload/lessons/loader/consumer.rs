@@ -4,9 +4,8 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaEvent, CudaSlice, DevicePtr, sys};
 
-use crate::device::calls::record;
-use crate::device::gpu::Gpu;
-use crate::model::verified::Verified;
+use crate::device::{Gpu, calls::record};
+use crate::model::Verified;
 use crate::timing::{CudaError, Launch};
 use crate::workload::lessons::loader::expected::{COSINE, Expected, SINE, STEPS, verify};
 use crate::workload::lessons::loader::images::BATCHES;

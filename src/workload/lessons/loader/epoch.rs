@@ -8,16 +8,18 @@ use std::time::Instant;
 
 use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtr};
 
-use crate::device::calls::{copy_to_device, record, wait};
-use crate::device::gpu::Gpu;
-use crate::model::verified::Verified;
+use crate::device::{
+    Gpu,
+    calls::{copy_to_device, record, wait},
+};
+use crate::model::Verified;
 use crate::statistics::median::median;
 use crate::timing::CudaError;
 use crate::workload::lessons::loader::consumer::Consumer;
 use crate::workload::lessons::loader::images::BATCHES;
 use crate::workload::lessons::loader::problem::Loader;
 use crate::workload::lessons::loader::worker::Worker;
-use crate::workload::prepare::host_memory::{Buffer, HostMemory};
+use crate::workload::prepare::{Buffer, HostMemory};
 use crate::workload::routine::{Made, Routine, RoutineError};
 
 /// Epochs that the figure for how busy the device was rests on; their median counts.

@@ -1,6 +1,6 @@
 //! The consumer's results in float64, and how far its own may be off.
 
-use crate::model::verified::Verified;
+use crate::model::Verified;
 use crate::workload::lessons::loader::images::Images;
 use crate::workload::matmul::worse;
 

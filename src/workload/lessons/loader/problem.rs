@@ -6,18 +6,14 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::device::kernel::Source;
-use crate::model::cost::Cost;
+use crate::model::Cost;
 use crate::workload::lessons::loader::expected::{Expected, FLOP_PER_BYTE};
 use crate::workload::lessons::loader::images::{BATCHES, Images};
+use crate::workload::prepare::kernels;
 use crate::workload::routine::Workload;
 
 /// The consumer's kernel.
-pub static LOADER: Source = Source {
-    name: "loader.cu",
-    text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/loader.cu")),
-    options: &[],
-    oldest: (7, 5),
-};
+pub static LOADER: Source = kernels!("loader.cu");
 
 /// The images of an epoch, their order, and what the consumer makes of each batch.
 pub struct Loader {

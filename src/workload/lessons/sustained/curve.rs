@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::machine::monitor::{Reading, Recorder};
-use crate::model::telemetry::{Energy, Telemetry};
+use crate::model::{Energy, Telemetry};
 
 /// Number of groups of products that are the samples of a size.
 pub(super) const SAMPLES: usize = 10;

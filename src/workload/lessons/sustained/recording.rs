@@ -6,14 +6,10 @@ use std::time::{Duration, Instant};
 
 use cudarc::driver::{CudaEvent, sys};
 
-use crate::device::calls::record;
-use crate::device::gpu::Gpu;
-use crate::device::kernel::Source;
-use crate::device::recorded;
+use crate::device::{Gpu, calls::record, kernel::Source, recorded};
 use crate::machine::Monitor;
 use crate::machine::monitor::reading::Source as _;
-use crate::model::telemetry::Telemetry;
-use crate::model::verified::Verified;
+use crate::model::{Telemetry, Verified};
 use crate::presentation::units;
 use crate::timing::{CudaError, Launch};
 use crate::workload::lessons::sustained::curve::{Curve, SAMPLES};

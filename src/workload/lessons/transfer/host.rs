@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use cudarc::driver::{result, sys};
 
-use crate::device::gpu::Gpu;
-use crate::model::role::Data;
+use crate::device::Gpu;
+use crate::model::Data;
 use crate::timing::CudaError;
-use crate::workload::prepare::prepared::Prepared;
+use crate::workload::prepare::Prepared;
 
 /// How a piece of host memory is known to the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

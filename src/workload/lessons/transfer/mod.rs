@@ -12,17 +12,15 @@ use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::gpu::Gpu;
-use crate::model::role::Way;
+use crate::device::Gpu;
+use crate::model::Way;
 use crate::timing::{CudaError, Launch};
 use crate::workload::lessons::transfer::host::HostBuffer;
 use crate::workload::lessons::transfer::problem::verified;
-use crate::workload::prepare::block::Block;
-use crate::workload::prepare::host_memory::HostMemory;
-use crate::workload::prepare::prepared::{Device, Memory, Prepared};
-use crate::workload::prepare::staging::{Downloads, Staging, block_bytes, threads_to_try};
-use crate::workload::prepare::steps::{On, Stage, Steps};
-use crate::workload::prepare::trial;
+use crate::workload::prepare::{
+    Block, Device, Downloads, HostMemory, Memory, On, Prepared, Stage, Staging, Steps, block_bytes,
+    threads_to_try, trial,
+};
 use crate::workload::routine::{Made, Routine, RoutineError};
 
 pub use host::Kind;

@@ -4,21 +4,14 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::device::calls::copy_to_device;
-use crate::device::kernel::Source;
-use crate::model::cost::Cost;
-use crate::model::verified::Verified;
+use crate::device::{calls::copy_to_device, kernel::Source};
+use crate::model::{Cost, Verified};
 use crate::timing::CudaError;
-use crate::workload::prepare::prepared::{Device, Memory};
+use crate::workload::prepare::{Device, Memory, kernels};
 use crate::workload::routine::Workload;
 
 /// The source of the kernel that reads host memory itself.
-pub static TRANSFER: Source = Source {
-    name: "transfer.cu",
-    text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/transfer.cu")),
-    options: &[],
-    oldest: (7, 5),
-};
+pub static TRANSFER: Source = kernels!("transfer.cu");
 
 /// Bytes that a thread writes or compares at once, and that are brought to the device at once where
 /// nothing is timed.

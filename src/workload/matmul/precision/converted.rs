@@ -5,18 +5,16 @@ use std::rc::Rc;
 use cudarc::cublaslt::sys::cudaDataType::{CUDA_R_8F_E4M3 as FP8, CUDA_R_32F as F32};
 use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::absence::Absence;
-use crate::device::gpu::Gpu;
+use crate::device::{Absence, Gpu};
 use crate::timing::Launch;
+use crate::workload::matmul::gemm::{Gemm, Matrix};
 use crate::workload::matmul::gpu::check_by_rows;
 use crate::workload::matmul::precision::format::{FP8_SCALE, Format, INT8_SCALE};
-use crate::workload::matmul::precision::gemm_ex::{Call, GemmEx};
 use crate::workload::matmul::precision::problem::PRECISION;
 use crate::workload::matmul::problem::Matmul;
-use crate::workload::prepare::cublaslt::{
-    Algorithm, Arithmetic, Epilogue, LtProduct, Operand, Product, Workspace,
+use crate::workload::prepare::{
+    Algorithm, Arithmetic, Device, Epilogue, LtProduct, Operand, Prepared, Product, Workspace,
 };
-use crate::workload::prepare::prepared::{Device, Prepared};
 use crate::workload::routine::{Made, RoutineError};
 
 /// Threads of a block; each block works on one row.
@@ -29,7 +27,7 @@ pub(super) const THREADS: u32 = 256;
 /// ([`Absence::DeviceLacks`](crate::device::Absence::DeviceLacks)), and errors of CUDA and
 /// cuBLAS.
 pub fn product(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, format: Format) -> Made {
-    gpu.require(format.oldest(), format.tensor_cores())?;
+    format.require(gpu)?;
     let n = problem.shape().n;
     if !n.is_multiple_of(format.multiple()) {
         let takes = format!(
@@ -50,18 +48,9 @@ pub fn product(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, format: Format) -> Made {
         let (product, best) = fp8(gpu, n, [a, b, c.address])?;
         (work.steps).counted_call(move |stream| unsafe { product.enqueue(&best, stream) })?;
     } else {
-        let call = Call {
-            m: n,
-            n,
-            k: n,
-            a,
-            a_pitch: n,
-            b,
-            b_pitch: n,
-            c: c.address,
-            accumulates: false,
-        };
-        let product = GemmEx::new(gpu, format, call)?;
+        let whole = |address| Matrix { address, pitch: n };
+        let matrices = [a, b, c.address].map(whole);
+        let product = Gemm::new(gpu, Some(format), problem.shape(), matrices, false)?;
         work.steps
             .counted_call(move |_| unsafe { product.enqueue() })?;
     }

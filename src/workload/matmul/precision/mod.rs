@@ -3,7 +3,6 @@
 
 mod converted;
 mod format;
-mod gemm_ex;
 mod problem;
 mod split;
 

@@ -6,16 +6,16 @@ use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::gpu::Gpu;
+use crate::device::Gpu;
 use crate::timing::Launch;
+use crate::workload::matmul::gemm::{Gemm, Matrix};
 use crate::workload::matmul::gpu::check_by_rows;
 use crate::workload::matmul::precision::converted::THREADS;
 use crate::workload::matmul::precision::format::Format;
-use crate::workload::matmul::precision::gemm_ex::{Call, GemmEx};
 use crate::workload::matmul::precision::problem::{PRECISION, accumulation_bound};
 use crate::workload::matmul::problem::Matmul;
-use crate::workload::prepare::prepared::Prepared;
-use crate::workload::prepare::steps::On;
+use crate::workload::matmul::shape::Shape;
+use crate::workload::prepare::{On, Prepared};
 use crate::workload::routine::{Made, RoutineError};
 
 /// The parts of each operand, and which of their products are computed.
@@ -121,7 +121,7 @@ pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, scheme: Scheme, chunk: usize) 
         return Err("a run of 0 terms makes no sum; choose 1 or more".into());
     }
     let format = scheme.format();
-    gpu.require(format.oldest(), format.tensor_cores())?;
+    format.require(gpu)?;
     let n = problem.shape().n;
     let parts = scheme.parts();
     let inputs = problem.device_inputs(gpu)?;
@@ -159,18 +159,17 @@ pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, scheme: Scheme, chunk: usize) 
         terms.len()
     )];
     for (i, terms) in terms.into_iter().enumerate() {
-        let call = Call {
-            m: n,
-            n,
+        let part = Shape {
             k: terms.a.len(),
-            a: at(to_a, terms.a.start),
-            a_pitch: parts * n,
-            b: at(to_b, terms.b.start * n),
-            b_pitch: n,
-            c: c.address,
-            accumulates: i > 0,
+            ..problem.shape()
         };
-        let product = GemmEx::new(gpu, format, call)?;
+        let matrices = [
+            (at(to_a, terms.a.start), parts * n),
+            (at(to_b, terms.b.start * n), n),
+            (c.address, n),
+        ]
+        .map(|(address, pitch)| Matrix { address, pitch });
+        let product = Gemm::new(gpu, Some(format), part, matrices, i > 0)?;
         // A product is at most a kernel and one that adds up its pieces.
         // SAFETY: each takes columns of the parts of A and rows of those of B, within both, and
         // writes the whole of C, which is distinct from them.

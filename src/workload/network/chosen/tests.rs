@@ -1,11 +1,10 @@
 //! Ways to compute a linear layer, on a device: our own against float64, and what each takes.
 
 use super::*;
-use crate::device::gpu::Gpu;
+use crate::device::Gpu;
 use crate::workload::matmul::UNIT_ROUNDOFF;
 use crate::workload::network::tensor::Tensor;
-use crate::workload::prepare::cublaslt::Operand;
-use crate::workload::prepare::prepared::Prepared;
+use crate::workload::prepare::{Operand, Prepared};
 
 /// A linear layer, or one without what a flag leaves out.
 #[derive(Clone, Copy)]

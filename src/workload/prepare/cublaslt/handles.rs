@@ -3,7 +3,7 @@
 use cudarc::cublaslt::result::{self, CublasError};
 use cudarc::cublaslt::sys;
 
-use crate::device::absence::Absence;
+use crate::device::Absence;
 use crate::timing::{CudaError, catch_panic};
 use crate::workload::routine::RoutineError;
 
@@ -35,48 +35,68 @@ pub(crate) fn error(error: CublasError) -> CudaError {
     CudaError::with_message("cuBLASLt", format!("{:?}", error.0))
 }
 
-/// How a product is computed, and what follows it.
-pub(crate) struct Description(sys::cublasLtMatmulDesc_t);
+/// A handle of the library, which is destroyed when dropped; one function sets any attribute of it.
+macro_rules! handle {
+    ($(#[$meta:meta])* $name:ident($raw:ty), $attribute:ty, $set:ident, $destroy:ident) => {
+        $(#[$meta])*
+        pub(crate) struct $name($raw);
+
+        impl $name {
+            /// # Safety
+            /// The attribute must have the type `T`.
+            pub(crate) unsafe fn set<T>(
+                &self,
+                attribute: $attribute,
+                value: &T,
+            ) -> Result<(), CublasError> {
+                let value = (&raw const *value).cast();
+                // SAFETY: the handle lives; the rest is the caller's promise.
+                unsafe { result::$set(self.0, attribute, value, size_of::<T>()) }
+            }
+
+            /// The library's handle, which lives as long as `self`.
+            pub(crate) fn handle(&self) -> $raw {
+                self.0
+            }
+        }
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                // SAFETY: made by `new` and destroyed once.
+                let _ = unsafe { result::$destroy(self.0) };
+            }
+        }
+    };
+}
+
+handle!(
+    /// How a product is computed, and what follows it.
+    Description(sys::cublasLtMatmulDesc_t),
+    sys::cublasLtMatmulDescAttributes_t,
+    set_matmul_desc_attribute,
+    destroy_matmul_desc
+);
+handle!(
+    /// The type and the sizes of a matrix.
+    Layout(sys::cublasLtMatrixLayout_t),
+    sys::cublasLtMatrixLayoutAttribute_t,
+    set_matrix_layout_attribute,
+    destroy_matrix_layout
+);
+handle!(
+    /// How much workspace an algorithm may use.
+    Preference(sys::cublasLtMatmulPreference_t),
+    sys::cublasLtMatmulPreferenceAttributes_t,
+    set_matmul_pref_attribute,
+    destroy_matmul_pref
+);
 
 impl Description {
     /// Sums as `compute` says, scalars in f32, no operand transposed, nothing that follows.
     pub(crate) fn new(compute: sys::cublasComputeType_t) -> Result<Self, CublasError> {
         result::create_matmul_desc(compute, sys::cudaDataType::CUDA_R_32F).map(Self)
     }
-
-    /// # Safety
-    /// The attribute must have the type `T`.
-    pub(crate) unsafe fn set<T>(
-        &self,
-        attribute: sys::cublasLtMatmulDescAttributes_t,
-        value: &T,
-    ) -> Result<(), CublasError> {
-        // SAFETY: the description lives; the rest is the caller's promise.
-        unsafe {
-            result::set_matmul_desc_attribute(
-                self.0,
-                attribute,
-                (&raw const *value).cast(),
-                size_of::<T>(),
-            )
-        }
-    }
-
-    /// The library's handle, which lives as long as `self`.
-    pub(crate) fn handle(&self) -> sys::cublasLtMatmulDesc_t {
-        self.0
-    }
 }
-
-impl Drop for Description {
-    fn drop(&mut self) {
-        // SAFETY: made by `new` and destroyed once.
-        let _ = unsafe { result::destroy_matmul_desc(self.0) };
-    }
-}
-
-/// The type and the sizes of a matrix.
-pub(crate) struct Layout(sys::cublasLtMatrixLayout_t);
 
 impl Layout {
     /// A matrix that lies by columns without gaps.
@@ -87,66 +107,15 @@ impl Layout {
     ) -> Result<Self, CublasError> {
         result::create_matrix_layout(data_type, rows, columns, rows as i64).map(Self)
     }
-
-    /// # Safety
-    /// The attribute must have the type `T`.
-    pub(crate) unsafe fn set<T>(
-        &self,
-        attribute: sys::cublasLtMatrixLayoutAttribute_t,
-        value: &T,
-    ) -> Result<(), CublasError> {
-        // SAFETY: the layout lives; the rest is the caller's promise.
-        unsafe {
-            result::set_matrix_layout_attribute(
-                self.0,
-                attribute,
-                (&raw const *value).cast(),
-                size_of::<T>(),
-            )
-        }
-    }
-
-    /// The library's handle, which lives as long as `self`.
-    pub(crate) fn handle(&self) -> sys::cublasLtMatrixLayout_t {
-        self.0
-    }
 }
-
-impl Drop for Layout {
-    fn drop(&mut self) {
-        // SAFETY: made by `new` and destroyed once.
-        let _ = unsafe { result::destroy_matrix_layout(self.0) };
-    }
-}
-
-/// How much workspace an algorithm may use.
-pub(crate) struct Preference(sys::cublasLtMatmulPreference_t);
 
 impl Preference {
     /// At most `workspace` bytes.
     pub(crate) fn new(workspace: usize) -> Result<Self, CublasError> {
+        use sys::cublasLtMatmulPreferenceAttributes_t::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
         let preference = Self(result::create_matmul_pref()?);
-        // SAFETY: the preference was just made; the attribute is a `size_t`.
-        unsafe {
-            result::set_matmul_pref_attribute(
-                preference.0,
-                sys::cublasLtMatmulPreferenceAttributes_t::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                (&raw const workspace).cast(),
-                size_of::<usize>(),
-            )
-        }?;
+        // SAFETY: the attribute is a `size_t`.
+        unsafe { preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace) }?;
         Ok(preference)
-    }
-
-    /// The library's handle, which lives as long as `self`.
-    pub(crate) fn handle(&self) -> sys::cublasLtMatmulPreference_t {
-        self.0
-    }
-}
-
-impl Drop for Preference {
-    fn drop(&mut self) {
-        // SAFETY: made by `new` and destroyed once.
-        let _ = unsafe { result::destroy_matmul_pref(self.0) };
     }
 }

@@ -7,7 +7,7 @@ use cudarc::cublas::CudaBlas;
 use cudarc::cublaslt::{result, sys};
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, sys::CUdeviceptr};
 
-use crate::device::gpu::Gpu;
+use crate::device::Gpu;
 use crate::timing::CudaError;
 use crate::workload::matmul::CUBLAS_WORKSPACE;
 use crate::workload::prepare::cublaslt::algorithm::{Algorithm, algorithms};

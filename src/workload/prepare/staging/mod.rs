@@ -15,8 +15,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, PinnedHostSlice};
 
-use crate::device::calls::{pinned_mut, record, synchronize, wait};
-use crate::device::gpu::Gpu;
+use crate::device::{
+    Gpu,
+    calls::{pinned_mut, record, synchronize, wait},
+};
 use crate::timing::{CudaError, bind};
 use crate::workload::prepare::block::{Block, Direction};
 use crate::workload::prepare::staging::through::SLOTS;

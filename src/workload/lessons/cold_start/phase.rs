@@ -2,32 +2,31 @@
 
 use std::rc::Rc;
 
-use crate::device::{Absence, Gpu, kernel::NO_NVRTC, libraries};
+use crate::device::libraries::{self, NO_NVRTC};
+use crate::device::{Absence, Gpu};
 use crate::model::Phase;
 use crate::workload::lessons::cold_start::problem::ColdStart;
 use crate::workload::prepare::PhaseTime;
 use crate::workload::routine::Made;
 
-impl Phase {
-    /// Requires the library that the phase needs.
-    fn needs(self, gpu: &Gpu) -> Result<(), Absence> {
-        match self {
-            Phase::DriverInit
-            | Phase::Context
-            | Phase::FirstStream
-            | Phase::WarmStream
-            | Phase::FirstAlloc
-            | Phase::WarmAlloc
-            | Phase::FirstCall => Ok(()),
-            // These load and launch what the same process has compiled.
-            Phase::NvrtcCompile
-            | Phase::WarmNvrtcCompile
-            | Phase::PtxJit
-            | Phase::CubinLoad
-            | Phase::FirstLaunch
-            | Phase::WarmLaunch => libraries::nvrtc().then_some(()).ok_or(NO_NVRTC),
-            Phase::FirstGemm | Phase::WarmGemm => gpu.blas().map(drop),
-        }
+/// Requires the library that the phase needs.
+fn require(phase: Phase, gpu: &Gpu) -> Result<(), Absence> {
+    match phase {
+        Phase::DriverInit
+        | Phase::Context
+        | Phase::FirstStream
+        | Phase::WarmStream
+        | Phase::FirstAlloc
+        | Phase::WarmAlloc
+        | Phase::FirstCall => Ok(()),
+        // These load and launch what the same process has compiled.
+        Phase::NvrtcCompile
+        | Phase::WarmNvrtcCompile
+        | Phase::PtxJit
+        | Phase::CubinLoad
+        | Phase::FirstLaunch
+        | Phase::WarmLaunch => libraries::nvrtc().then_some(()).ok_or(NO_NVRTC),
+        Phase::FirstGemm | Phase::WarmGemm => gpu.blas().map(drop),
     }
 }
 
@@ -36,7 +35,7 @@ impl Phase {
 /// # Errors
 /// The [`Absence`] of the library that the phase needs.
 pub fn phase(gpu: &Rc<Gpu>, problem: &Rc<ColdStart>, phase: Phase) -> Made {
-    phase.needs(gpu)?;
+    require(phase, gpu)?;
     Ok(Box::new(PhaseTime::new(
         gpu,
         &problem.processes,

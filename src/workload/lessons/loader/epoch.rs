@@ -13,7 +13,6 @@ use crate::device::{
     calls::{copy_to_device, record, wait},
 };
 use crate::model::Verified;
-use crate::statistics::median::median;
 use crate::timing::CudaError;
 use crate::workload::lessons::loader::consumer::Consumer;
 use crate::workload::lessons::loader::images::BATCHES;
@@ -21,6 +20,7 @@ use crate::workload::lessons::loader::problem::Loader;
 use crate::workload::lessons::loader::worker::Worker;
 use crate::workload::prepare::{Buffer, HostMemory};
 use crate::workload::routine::{Made, Routine, RoutineError};
+use crossover_results::statistics::median::median;
 
 /// Epochs that the figure for how busy the device was rests on; their median counts.
 const BUSY_EPOCHS: usize = 3;

@@ -2,28 +2,21 @@
 
 #[cfg(feature = "blas")]
 mod blas;
-pub(in crate::workload) mod blocks;
-mod candidates;
+pub(crate) mod blocks;
 pub mod cpu;
-mod cpu_ways;
 mod direct;
+mod end_to_end;
+mod gemm;
 pub mod gpu;
 mod method;
 mod operands;
-mod output;
-mod overlap;
-mod pinned;
 pub mod precision;
 mod problem;
-mod rectangular;
 mod reference;
 mod schedule;
-mod sgemm;
 mod shape;
 mod shaped;
-mod staged;
 mod tiles;
-mod transfer;
 mod ways;
 
 pub(super) use problem::{CUBLAS_WORKSPACE, UNIT_ROUNDOFF, device_bytes, host_bytes, uniform};

@@ -4,21 +4,15 @@ use std::fmt;
 
 use cudarc::driver::sys::{CUdevice_attribute, CUdeviceptr, CUfunction_attribute};
 
-use crate::device::gpu::Gpu;
-use crate::device::kernel::Source;
+use crate::device::{Gpu, kernel::Source};
 use crate::timing::{CudaError, Launch};
-use crate::workload::network::lt::{Arithmetic, Epilogue, Product};
 use crate::workload::network::tensor::Element;
+use crate::workload::prepare::{Arithmetic, Epilogue, Product, kernels};
 use crate::workload::routine::RoutineError;
 
 /// The kernels of this module.
-pub(in crate::workload) static LINEAR: Source = Source {
-    name: "linear.cu",
-    text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/linear.cu")),
-    options: &[],
-    // For asynchronous copies to shared memory.
-    oldest: (8, 0),
-};
+// For asynchronous copies to shared memory.
+pub(crate) static LINEAR: Source = kernels!("linear.cu", oldest(8, 0));
 
 /// Terms of the sum per stage: `DEPTH` in the source.
 const DEPTH: usize = 32;
@@ -27,7 +21,7 @@ const FOUR: usize = 4;
 
 /// How a kernel divides a product: the numbers of a line `LINEAR(...)` of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::workload) struct Tile {
+pub(crate) struct Tile {
     /// Rows and columns of a block.
     block: [u32; 2],
     /// Rows and columns of a thread.
@@ -143,7 +137,9 @@ impl Layer {
     fn of(product: &Product) -> Option<Self> {
         let ((m, k), (_, n)) = (product.a.shape(), product.b.shape());
         let operands = [product.a, product.b, product.c];
-        let plain = operands.iter().all(|o| o.element == Element::F32)
+        let plain = operands
+            .iter()
+            .all(|o| o.element == Element::F32.data_type())
             && product.arithmetic == Arithmetic::Plain
             && product.count == 1;
         let rows = !product.a.transposed && product.b.transposed && !product.c.transposed;
@@ -204,10 +200,7 @@ impl Layer {
 ///
 /// # Errors
 /// Those of the compiler and the driver.
-pub(in crate::workload) fn launches(
-    gpu: &Gpu,
-    product: &Product,
-) -> Result<Vec<(Tile, Launch)>, RoutineError> {
+pub(crate) fn launches(gpu: &Gpu, product: &Product) -> Result<Vec<(Tile, Launch)>, RoutineError> {
     let Some(layer) = Layer::of(product) else {
         return Ok(Vec::new());
     };

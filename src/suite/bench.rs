@@ -16,8 +16,8 @@ use crate::workload::run_child;
 use crossover_protocol::pipe;
 use crossover_report::assemble::Options;
 use crossover_report::{profile, write};
+use crossover_results::store::criterion_files::baselines;
 use crossover_results::store::layout::NEW;
-use crossover_results::store::stored::baselines;
 use crossover_words::text::visible_lines;
 
 /// Criterion reads the command line itself and has no short form of `--quiet`: where `-q` was given,

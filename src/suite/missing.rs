@@ -4,7 +4,7 @@ use crate::device::kernel::CompileError;
 use crate::timing::{CudaError, TimingError};
 use crate::workload::routine::RoutineError;
 use crossover_machine::absence::Absence;
-use crossover_results::store::files::FileError;
+use crossover_results::store::whole_file::FileError;
 use crossover_words::text::with_causes;
 
 /// Why a benchmark has no result.

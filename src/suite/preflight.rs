@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use crate::suite::arguments::Arguments;
 use crossover_protocol::settings::SettingsError;
-use crossover_results::store::files::{sweep, try_to_write};
+use crossover_results::store::criterion_files::baselines;
 use crossover_results::store::layout::{CHANGE, LOCK, NEW, PROFILE, REPORT};
 use crossover_results::store::source::Names;
-use crossover_results::store::stored::baselines;
+use crossover_results::store::whole_file::{sweep, try_to_write};
 
 /// Why a run does not start.
 #[derive(Debug, thiserror::Error)]

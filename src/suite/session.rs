@@ -29,8 +29,8 @@ use crossover_machine::load::Load;
 use crossover_protocol::nearest::nearest_id;
 use crossover_protocol::settings::{Profile, Settings};
 use crossover_protocol::turns::TurnMessage;
-use crossover_results::store::files::sweep;
 use crossover_results::store::folder::BenchmarkFolder;
+use crossover_results::store::whole_file::sweep;
 
 /// A run, except for Criterion itself.
 pub(super) struct Session {

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crossover_results::analysis::crossover::pairs::{self, CrossoverAnswer};
+use crossover_results::analysis::answer::pairs::{self, CrossoverAnswer};
 use crossover_results::analysis::findings;
 use crossover_results::analysis::findings::finding::{Context, Finding};
 use crossover_results::analysis::reuse::{self, Reuse};
 use crossover_results::model::group_info::GroupInfo;
 use crossover_results::store::curves::{Benchmark, Group, Series};
-use crossover_results::store::files::FileError;
 use crossover_results::store::machine::MachineResults;
+use crossover_results::store::whole_file::FileError;
 
 /// What to draw beside the results of this machine.
 #[derive(Clone, Debug, Default)]

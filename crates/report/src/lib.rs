@@ -2,11 +2,11 @@
 //! terminal and the text in a README. Nothing here opens a GPU or changes a result.
 
 pub mod assemble;
-mod charts;
 mod page;
 pub mod profile;
 pub mod readme;
 mod reference_banner;
+mod static_plots;
 mod summary;
 mod terminal;
 pub mod thresholds;

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use crate::assemble::{self, Assembled, Options, ReportError};
 use crate::page::group::Section;
 use crate::reference_banner::day;
-use crossover_results::analysis::crossover::pairs::headlines;
-use crossover_results::analysis::crossover::words;
-use crossover_results::store::files::{self, FileError};
+use crossover_results::analysis::answer::answer_in_words;
+use crossover_results::analysis::answer::pairs::headlines;
 use crossover_results::store::machine::MachineResults;
+use crossover_results::store::whole_file::{self, FileError};
 
 /// Line after which the results stand.
 pub const BEGIN: &str = "<!-- crossover:begin -->";
@@ -96,9 +96,9 @@ pub fn refresh(
         path: readme.into(),
     })?;
     for (name, svg) in plots {
-        files::write_atomic(&dir.join(PLOTS).join(name), svg.as_bytes())?;
+        whole_file::write_atomic(&dir.join(PLOTS).join(name), svg.as_bytes())?;
     }
-    files::write_atomic(readme, text.as_bytes())?;
+    whole_file::write_atomic(readme, text.as_bytes())?;
     Ok(())
 }
 
@@ -155,12 +155,12 @@ fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
             text += &format!(
                 "| {title} | {} | {} | {} |\n",
                 f.question.label(),
-                cell(&words::wins_in_brief(f)),
-                cell(&words::at_largest_in_brief(f)),
+                cell(&answer_in_words::wins_in_brief(f)),
+                cell(&answer_in_words::at_largest_in_brief(f)),
             );
         }
     }
-    text += &format!("\n{}\n", words::BRIEFLY.join(" "));
+    text += &format!("\n{}\n", answer_in_words::BRIEFLY.join(" "));
     let plots = plot.map(|(_, plot)| (plot.file, plot.svg));
     (text, plots.into_iter().collect())
 }

@@ -1,7 +1,7 @@
 //! Whose GPU it is, where this machine has none: said once, above everything that rests on it.
 
 use crate::assemble::Assembled;
-use crossover_results::analysis::crossover::pairs::headlines;
+use crossover_results::analysis::answer::pairs::headlines;
 use crossover_results::store::machine::MachineResults;
 
 /// `There is no GPU here. The GPU figures are of another machine: NVIDIA H200, measured 2026-11-21.`

@@ -5,8 +5,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 use crate::assemble::Assembled;
-use crossover_results::analysis::crossover::pairs::CrossoverAnswer;
-use crossover_results::analysis::crossover::search::Answer;
+use crossover_results::analysis::answer::crossing::Answer;
+use crossover_results::analysis::answer::pairs::CrossoverAnswer;
 use crossover_results::analysis::findings::finding::Finding;
 use crossover_results::analysis::limits::Share;
 use crossover_results::analysis::reuse::Reuse;

@@ -4,8 +4,10 @@ use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::assemble::Assembled;
 use crate::reference_banner;
-use crossover_results::analysis::crossover::pairs::headlines;
-use crossover_results::analysis::crossover::words::{BRIEFLY, at_largest_in_brief, wins_in_brief};
+use crossover_results::analysis::answer::answer_in_words::{
+    BRIEFLY, at_largest_in_brief, wins_in_brief,
+};
+use crossover_results::analysis::answer::pairs::headlines;
 use crossover_words::text::columns;
 
 /// Where there is no terminal to ask: a log is read in an editor or a browser.

@@ -1,7 +1,7 @@
 //! Which curves of a group come first, in a plot and in a table: a person looks for an answer, and
 //! more than six lines of a plot are told apart by nobody.
 
-use crossover_results::analysis::crossover::pairs::CrossoverAnswer;
+use crossover_results::analysis::answer::pairs::CrossoverAnswer;
 use crossover_results::analysis::findings::finding::Finding;
 use crossover_results::model::id::Device;
 use crossover_results::store::curves::{Group, Series};

@@ -12,7 +12,7 @@ use crate::suite::confirm::questions::{OpenQuestions, Question};
 use crate::suite::confirm::{Order, RunResults, Task};
 use crate::suite::interrupt;
 use crate::workload::calibrate;
-use crossover_results::analysis::crossover::confirm::{self, FEWEST_PROCESSES, WinsFrom};
+use crossover_results::analysis::answer::several_processes::{self, FEWEST_PROCESSES, WinsFrom};
 use crossover_words::units;
 
 /// Time between two processes during the groups: those that follow each other at once meet the
@@ -216,7 +216,7 @@ impl Confirming {
 fn too_wide(questions: &[Question]) -> Vec<bool> {
     let asked: Vec<Confirmation> = questions.iter().map(|q| q.asked.clone()).collect();
     let is_wide = |(low, high): (f64, f64), useful: f64| high / low > useful;
-    confirm::answers(&asked)
+    several_processes::answers(&asked)
         .into_iter()
         .zip(questions)
         .map(|(answer, question)| {

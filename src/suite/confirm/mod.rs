@@ -6,7 +6,7 @@
 //! around where the processes so far saw the crossing (`questions`), decides how many to ask
 //! (`driver`), starts each and listens to it (`ask`), and keeps what they said in its record. What
 //! follows from it is in
-//! [`analysis::crossover::confirm`](crossover_results::analysis::crossover::confirm).
+//! [`analysis::answer::several_processes`](crossover_results::analysis::answer::several_processes).
 
 mod ask;
 pub(super) mod driver;

@@ -4,11 +4,11 @@ use crate::model::id::Device;
 use crate::model::record::Confirmation;
 use crate::suite::confirm::RunResults;
 use crate::timing::Clock;
-use crossover_results::analysis::crossover::one_process;
-use crossover_results::analysis::crossover::pairs::{
+use crossover_results::analysis::answer::crossing::{Answer, Curve};
+use crossover_results::analysis::answer::one_process;
+use crossover_results::analysis::answer::pairs::{
     CrossoverAnswer, best_at, curve, find, headlines,
 };
-use crossover_results::analysis::crossover::search::{Answer, Curve};
 use crossover_results::store::machine::MachineResults;
 
 /// A question, and the run's own answer to it.

@@ -21,8 +21,8 @@ use crate::ab::pairs::Pairs;
 use crate::ab::subject::Subject;
 use crossover_compare::comparison::{Comparison, Options};
 use crossover_compare::plan::{self, Open};
-use crossover_results::store::files::try_to_write;
 use crossover_results::store::runs;
+use crossover_results::store::whole_file::try_to_write;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {

@@ -14,9 +14,9 @@ use crate::ab::turns;
 use crossover_compare::comparison::{Comparison, Options, compare};
 use crossover_protocol::turns::Instructions;
 use crossover_results::store::baseline::Baseline;
-use crossover_results::store::files::try_to_write;
 use crossover_results::store::layout::NEW;
 use crossover_results::store::source::Source;
+use crossover_results::store::whole_file::try_to_write;
 use crossover_words::text::with_causes;
 use crossover_words::units;
 

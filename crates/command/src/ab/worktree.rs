@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use tempfile::TempDir;
 
 use crate::ab::{child, git};
-use crossover_results::store::files::try_to_write;
+use crossover_results::store::whole_file::try_to_write;
 use crossover_words::units;
 
 /// Bytes of untracked files that are copied without a word.

@@ -25,7 +25,7 @@ use crossover_compare::comparison::{FailOn, Options as Judging, compare};
 use crossover_report::assemble::{Options, ReportError};
 use crossover_report::readme::{self, ReadmeError};
 use crossover_report::{profile, write};
-use crossover_results::analysis::crossover::pairs;
+use crossover_results::analysis::answer::pairs;
 use crossover_results::model::record::{Confirmation, Failure, PairedTimes, Sidecar, Skip};
 use crossover_results::model::role::Data;
 use crossover_results::store::baseline::Baseline;

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::assemble::Assembled;
-use crate::charts;
 use crate::page::answers::Answered;
 use crate::page::group::{one_size, remarks};
 use crate::page::runs::earlier_run;
+use crate::static_plots;
 use crossover_draw::ink::{self, Family};
+use crossover_results::analysis::answer::pairs::best_cpu;
 use crossover_results::analysis::bottleneck::{self, Bottleneck};
-use crossover_results::analysis::crossover::pairs::best_cpu;
 use crossover_results::analysis::limits::Kind;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::analysis::telemetry;
@@ -47,13 +47,13 @@ fn group(report: &Assembled, name: &str, answers: &[Answered]) -> Value {
     }
     let of_group = answers.iter().filter(|a| a.found.group == name);
     let place = |series: &Series| all.iter().position(|(_, s)| std::ptr::eq(*s, series));
-    let coloured = charts::coloured(report, name);
+    let coloured = static_plots::coloured(report, name);
     let class = |series: &Series| {
         let drawn = coloured.iter().find(|d| std::ptr::eq(d.series, series))?;
         Some(drawn.role().class())
     };
     let roofs = |work| -> Vec<Value> {
-        let limits = charts::limits(report, name, work);
+        let limits = static_plots::limits(report, name, work);
         limits
             .iter()
             .map(|l| json!({ "label": l.label, "value": l.value, "cpu": l.family == Family::Cpu }))

@@ -7,7 +7,7 @@ use crate::assemble::Assembled;
 use crate::page::answers::Answered;
 use crate::page::runs::when;
 use crate::page::table;
-use crossover_results::analysis::crossover::words;
+use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::model::record::PairedTimes;
 use crossover_words::units;
 
@@ -48,7 +48,7 @@ fn one(report: &Assembled, answer: &Answered) -> Markup {
     };
     let others: Vec<String> = (trust.other_runs.iter())
         .map(|(other, answer)| {
-            let said = words::of_another_run(&f.topic, *answer);
+            let said = answer_in_words::of_another_run(&f.topic, *answer);
             format!("{said} ({})", run(other))
         })
         .collect();
@@ -56,8 +56,8 @@ fn one(report: &Assembled, answer: &Answered) -> Markup {
         article.proof id=(answer.anchor()) {
             h3 { (f.question.phrase()) }
             dl.facts {
-                div { dt { "answer" } dd { (words::wins(f)) } }
-                div { dt { "at the largest size" } dd { (words::at_largest(f)) } }
+                div { dt { "answer" } dd { (answer_in_words::wins(f)) } }
+                div { dt { "at the largest size" } dd { (answer_in_words::at_largest(f)) } }
                 div { dt { "compared" } dd { span.gpu { (f.gpu_label()) } " on the clock " (f.clock) ", against " span.cpu { "cpu/" (f.cpu) } } }
                 div { dt { "how sure" } dd { (answer.grade()) ": " (answer.marks().join(", ")) } }
                 div {

@@ -5,15 +5,15 @@ use std::path::Path;
 use maud::{Markup, PreEscaped, html};
 
 use crate::assemble::Assembled;
-use crate::charts;
 use crate::page::link::safe;
 use crate::page::runs::earlier_run;
 use crate::page::{findings, link, profile, table, waterfall};
+use crate::static_plots;
 use crate::visible_curves::{self, Place};
 use crossover_draw::ink::Paint;
 use crossover_draw::plot::figure::Quantity;
-use crossover_results::analysis::crossover::pairs::CrossoverAnswer;
-use crossover_results::analysis::crossover::words;
+use crossover_results::analysis::answer::answer_in_words;
+use crossover_results::analysis::answer::pairs::CrossoverAnswer;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::analysis::reuse::Reuse;
 use crossover_results::analysis::{limits, telemetry};
@@ -73,7 +73,7 @@ impl Section {
                 left_out: 0,
             };
         }
-        let plots = charts::charts(report, group)
+        let plots = static_plots::charts(report, group)
             .into_iter()
             .filter_map(|(kind, plot)| {
                 let wide = plot.drawing(Wide)?;
@@ -90,7 +90,7 @@ impl Section {
         Self {
             group: group.into(),
             plots,
-            left_out: charts::left_out(report, group),
+            left_out: static_plots::left_out(report, group),
         }
     }
 
@@ -197,8 +197,8 @@ fn answers(report: &Assembled, name: &str) -> Markup {
                                     " against " span.cpu { "cpu/" (f.cpu) }
                                 }
                             }
-                            td { (words::wins(f)) }
-                            td { (words::at_largest(f)) }
+                            td { (answer_in_words::wins(f)) }
+                            td { (answer_in_words::at_largest(f)) }
                             td.rest { @if let Some(c) = f.crossing.for_good() { (f.topic.unit.range(c.low, c.high)) } }
                             td.rest { (f.clock) }
                         }
@@ -396,7 +396,7 @@ fn bars(report: &Assembled, group: &Group, machine: &MachineResults, out: &Path)
                         td.n data-v=(table::full(b.median_ns)) { (linked(&units::time(b.median_ns), b, machine, out)) (slowed(b, machine)) (unsteady(b)) }
                         @if drawn {
                         td.bar aria-hidden="true" {
-                            @let role = Paint::Shade(charts::family(group, s.device), 0);
+                            @let role = Paint::Shade(static_plots::family(group, s.device), 0);
                             svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" {
                                 rect width=(format!("{:.1}", 100.0 * (decades(b) - from) / span)) height="6"
                                     class={ "f-" (role.class()) } fill=(role.light());

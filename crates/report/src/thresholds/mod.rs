@@ -20,15 +20,15 @@ use crossover_advice::{Advice, Choice, Question};
 
 use self::form::{data, rounded};
 use crate::assemble::Assembled;
-use crossover_results::analysis::crossover::pairs::{self, CrossoverAnswer};
-use crossover_results::analysis::crossover::search::{self, Answer, Curve};
-use crossover_results::analysis::crossover::speedup::{Speedup, along};
+use crossover_results::analysis::answer::crossing::{self, Answer, Curve};
+use crossover_results::analysis::answer::pairs::{self, CrossoverAnswer};
+use crossover_results::analysis::answer::speedup::{Speedup, along};
 use crossover_results::analysis::{bottleneck, cold_start};
 use crossover_results::model::id::Device;
 use crossover_results::statistics::median::median;
 use crossover_results::store::curves::{Group, Series};
-use crossover_results::store::files::{self, FileError};
 use crossover_results::store::machine::MachineResults;
+use crossover_results::store::whole_file::{self, FileError};
 
 /// Writes the thresholds of a report; `false` where it answers nothing.
 ///
@@ -40,7 +40,7 @@ pub fn write(report: &Assembled, path: &Path) -> Result<bool, FileError> {
     };
     let mut text = serde_json::to_string(&thresholds).map_err(|e| FileError::io(path, e.into()))?;
     text.push('\n');
-    files::write_atomic(path, text.as_bytes())?;
+    whole_file::write_atomic(path, text.as_bytes())?;
     Ok(true)
 }
 
@@ -133,7 +133,7 @@ fn place(
     let points = points(found, ours, series);
     let last = series.at(points.last()?.size as u64);
     let crossing = &found.crossing;
-    let change = |c: &search::Change| Change {
+    let change = |c: &crossing::Change| Change {
         size: rounded(c.size),
         low: rounded(c.low),
         high: rounded(c.high),

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::analysis::crossover::confirm::Confirmed;
-use crate::analysis::crossover::pairs::{CrossoverAnswer, of_other_runs};
+use crate::analysis::answer::pairs::{CrossoverAnswer, of_other_runs};
+use crate::analysis::answer::several_processes::Confirmed;
 use crate::analysis::telemetry;
 use crate::store::curves::Benchmark;
 use crate::store::machine::MachineResults;

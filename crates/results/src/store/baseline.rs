@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use crate::model::record::{RunRecord, Sidecar};
+use crate::store::criterion_files::Contents;
 use crate::store::runs;
 use crate::store::source::Source;
-use crate::store::stored::Contents;
 use crate::store::unreadable::Unreadable;
 use crossover_words::Clock;
 use crossover_words::clock_file::stored_clock;

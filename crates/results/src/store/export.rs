@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::store::files::{self, FileError};
+use crate::store::criterion_files::Contents;
 use crate::store::layout::{BENCHMARK, ESTIMATES, NEW, SAMPLE, SIDECAR};
 use crate::store::profiles;
 use crate::store::runs;
-use crate::store::stored::Contents;
 use crate::store::unreadable::Unreadable;
+use crate::store::whole_file::{self, FileError};
 
 /// The files that a reader of results needs.
 const FILES: [&str; 4] = [BENCHMARK, ESTIMATES, SAMPLE, SIDECAR];
@@ -95,7 +95,7 @@ pub fn export(root: &Path, destination: &Path) -> Result<Exported, ExportError> 
             Ok(Some(sidecar)) => {
                 let place = to.join(relative(root, &stored.folder)).join(NEW);
                 for file in FILES {
-                    files::copy(&dir.join(file), &place.join(file))?;
+                    whole_file::copy(&dir.join(file), &place.join(file))?;
                 }
                 // The trace beside it is large, and no report reads it.
                 let profile = profiles::path(&stored.folder);
@@ -132,7 +132,7 @@ pub fn export(root: &Path, destination: &Path) -> Result<Exported, ExportError> 
 
 /// Copies a file under `root` to the same place under `to`.
 fn copy(root: &Path, to: &Path, path: &Path) -> Result<(), FileError> {
-    files::copy(path, &to.join(relative(root, path)))
+    whole_file::copy(path, &to.join(relative(root, path)))
 }
 
 fn relative<'a>(root: &Path, path: &'a Path) -> &'a Path {

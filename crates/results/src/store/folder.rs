@@ -8,13 +8,13 @@ use serde_json::json;
 
 use crate::model::id::Id;
 use crate::model::record::Sidecar;
+use crate::statistics::unsteady::unsteady;
 use crate::store::attempt::Attempt;
-use crate::store::files::{FileError, copy, try_to_write, write_json};
+use crate::store::criterion_files::{estimates, is_whole, samples};
 use crate::store::layout::{BENCHMARK, ESTIMATES, NEW, SAMPLE, SIDECAR, TUKEY};
 use crate::store::profiles;
 use crate::store::sidecar;
-use crate::store::steadiness;
-use crate::store::stored::{estimates, is_whole, samples};
+use crate::store::whole_file::{FileError, copy, try_to_write, write_json};
 
 /// The folder of one benchmark under the results root.
 pub struct BenchmarkFolder {
@@ -71,7 +71,7 @@ impl BenchmarkFolder {
         let new = self.new_dir();
         let ns = samples(&new.join(SAMPLE)).ok()?;
         let estimates = estimates(&new.join(ESTIMATES)).ok()?;
-        steadiness::unsteady(&ns, &estimates)
+        unsteady(&ns, estimates.median, estimates.interval)
     }
 
     /// Criterion saves samples and estimates, then compares and draws, and only then writes

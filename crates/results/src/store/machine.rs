@@ -13,11 +13,11 @@ use crate::model::id::{self, Device};
 use crate::model::record::{BandwidthCurve, Ceiling, Confirmation, Failure, RunRecord, Skip};
 use crate::model::role::Role;
 use crate::store::between_processes::BetweenProcesses;
+use crate::store::criterion_files::{Contents, Stored};
 use crate::store::curves::{Benchmark, Group, gather};
 use crate::store::layout::NEW;
 use crate::store::profiles::{self, Profiled};
 use crate::store::runs;
-use crate::store::stored::{Contents, Stored};
 use crate::store::unreadable::Unreadable;
 use crossover_words::text::visible;
 

@@ -4,9 +4,9 @@
 pub mod attempt;
 pub mod baseline;
 mod between_processes;
+pub mod criterion_files;
 pub mod curves;
 pub mod export;
-pub mod files;
 pub mod folder;
 pub mod layout;
 pub mod machine;
@@ -14,6 +14,5 @@ pub mod profiles;
 pub mod runs;
 pub mod sidecar;
 pub mod source;
-mod steadiness;
-pub mod stored;
 pub mod unreadable;
+pub mod whole_file;

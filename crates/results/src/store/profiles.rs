@@ -6,10 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::model::id::{Id, NotAnId};
-use crate::store::files::{FileError, read_json_up_to};
+use crate::store::criterion_files::walk;
 use crate::store::layout::{PROFILE, PROFILE_FILE, TRACE};
-use crate::store::stored::walk;
 use crate::store::unreadable::Unreadable;
+use crate::store::whole_file::{FileError, read_json_up_to};
 use crossover_profile::{Profile, SCHEMA};
 
 /// Upper bound on the bytes of a file that is read; the recorder writes far less.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::model::record::RunRecord;
-use crate::store::files::{FileError, read_json, write_json};
 use crate::store::layout::RUNS;
 use crate::store::unreadable::Unreadable;
+use crate::store::whole_file::{FileError, read_json, write_json};
 
 /// Name of a run of this process that starts at this moment, such as `20260102T030405Z-417`.
 pub fn name(started: SystemTime) -> String {

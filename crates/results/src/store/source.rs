@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::store::criterion_files::baselines;
 use crate::store::layout::NEW;
-use crate::store::stored::baselines;
 use crossover_words::text::visible;
 
 /// One baseline in one results folder.

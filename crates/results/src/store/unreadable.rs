@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::store::files::FileError;
+use crate::store::whole_file::FileError;
 use crossover_words::text::visible;
 
 /// Something that was left out while reading, and why. Both texts are safe to show, whatever the

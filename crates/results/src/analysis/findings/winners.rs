@@ -1,8 +1,8 @@
 //! From which size on the GPU wins, with and without transfers.
 
-use crate::analysis::crossover::pairs::{CrossoverAnswer, headlines};
-use crate::analysis::crossover::search::{Answer, Change};
-use crate::analysis::crossover::words;
+use crate::analysis::answer::answer_in_words;
+use crate::analysis::answer::crossing::{Answer, Change};
+use crate::analysis::answer::pairs::{CrossoverAnswer, headlines};
 use crate::analysis::findings::finding::{Context, Finding};
 use crate::analysis::findings::technique::Technique;
 
@@ -63,8 +63,8 @@ fn one(f: &CrossoverAnswer) -> Finding {
 fn verdict(f: &CrossoverAnswer) -> String {
     let (symbol, unit) = (&f.topic.symbol, f.topic.unit);
     let range = f.crossing.range;
-    let at_largest = words::largest(f);
-    if let Some(only) = words::only(f) {
+    let at_largest = answer_in_words::largest(f);
+    if let Some(only) = answer_in_words::only(f) {
         let does = match f.crossing.answer {
             Answer::Always => "beats",
             Answer::Undecided => "cannot be told from",
@@ -80,7 +80,7 @@ fn verdict(f: &CrossoverAnswer) -> String {
         ),
         Answer::Undecided => format!(
             "cannot be told from the best CPU code at {}; {at_largest}",
-            words::open(f)
+            answer_in_words::open(f)
         ),
         Answer::Never => format!(
             "never beats the best CPU code in the measured range, {symbol} = {} to {}; {at_largest}",
@@ -111,7 +111,7 @@ fn how(f: &CrossoverAnswer, change: &Change) -> String {
         (Some(confirmed), _) => format!(
             "the median of {} processes; another run would find {interval}{}",
             confirmed.processes,
-            words::or(confirmed)
+            answer_in_words::or(confirmed)
         ),
         (None, true) => format!("one process, measured, {interval}"),
         (None, false) => format!("one process, interpolated, {interval}"),

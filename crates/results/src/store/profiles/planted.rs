@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::model::id::Id;
-use crate::store::files::write_json;
 use crate::store::layout::{PROFILE, PROFILE_FILE};
+use crate::store::whole_file::write_json;
 use crossover_profile::{
     CallRow, DeviceRow, Lane, LaneKind, Place, Profile, SCHEMA, Span, Summary, Timeline, Work,
 };

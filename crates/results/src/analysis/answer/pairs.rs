@@ -17,8 +17,8 @@
 //!
 //! `submit` never takes part, nor what its group declares to be no answer.
 
-use crate::analysis::crossover::confirm::{self, Confirmed, WinsFrom};
-use crate::analysis::crossover::search::{Answer, Crossing, Curve, Point, search};
+use crate::analysis::answer::crossing::{Answer, Crossing, Curve, Point, search};
+use crate::analysis::answer::several_processes::{self, Confirmed, WinsFrom};
 use crate::analysis::telemetry::{Capped, capped};
 use crate::model::environment::Environment;
 use crate::model::group_info::GroupInfo;
@@ -223,7 +223,10 @@ fn confirmed(machine: &MachineResults) -> Vec<(&Confirmation, Confirmed)> {
         let runs = machine.runs.iter().map(|(record, _)| &record.run);
         let until_it: Vec<&String> = runs.skip_while(|name| *name != run).collect();
         let is_later = |b: &&Benchmark| !b.run.iter().any(|name| until_it.contains(&name));
-        for (asked, answer) in confirmations.iter().zip(confirm::answers(confirmations)) {
+        for (asked, answer) in confirmations
+            .iter()
+            .zip(several_processes::answers(confirmations))
+        {
             let largest = asked.processes.iter().flatten().last();
             // Where a later run measured any of it again, the answer is that of older code.
             let is_older = |duel: &PairedTimes| {
@@ -265,7 +268,7 @@ pub(crate) fn of_other_runs(
     };
     let mut others = Vec::new();
     for (run, confirmations) in &machine.confirmations {
-        let answers = confirm::answers(confirmations);
+        let answers = several_processes::answers(confirmations);
         let answered = confirmations.iter().zip(answers);
         let other = |(asked, answer): (&Confirmation, Option<Confirmed>)| {
             answer.filter(|_| same(asked) && asked.processes != found.processes)

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::analysis::crossover::search::{Answer, Curve, Gap, Point, gaps, search};
+use crate::analysis::answer::crossing::{Answer, Curve, Gap, Point, gaps, search};
 
 fn curve(sizes: &[u64], noise: f64, time: impl Fn(f64) -> f64) -> Curve {
     Curve::new(sizes.iter().map(|&size| {

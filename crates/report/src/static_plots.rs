@@ -5,7 +5,7 @@ use crate::assemble::Assembled;
 use crate::visible_curves::{self, MOST, Place};
 use crossover_draw::ink::{self, Family, Paint};
 use crossover_draw::plot::figure::{Curve, Dot, Limit, Mark, Plot, Quantity};
-use crossover_results::analysis::crossover::pairs::{self, CrossoverAnswer};
+use crossover_results::analysis::answer::pairs::{self, CrossoverAnswer};
 use crossover_results::analysis::limits;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::model::id::Device;

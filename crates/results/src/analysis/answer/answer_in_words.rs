@@ -1,8 +1,8 @@
 //! An answer in words.
 
-use crate::analysis::crossover::confirm::{Confirmed, WinsFrom};
-use crate::analysis::crossover::pairs::CrossoverAnswer;
-use crate::analysis::crossover::search::Answer;
+use crate::analysis::answer::crossing::Answer;
+use crate::analysis::answer::pairs::CrossoverAnswer;
+use crate::analysis::answer::several_processes::{Confirmed, WinsFrom};
 use crate::model::group_info::GroupInfo;
 use crossover_words::units;
 

@@ -1,8 +1,8 @@
 //! By how much the GPU is ahead along the sizes: the curve that an answer is a point of.
 
-use crate::analysis::crossover::confirm::by_size;
-use crate::analysis::crossover::pairs::{CrossoverAnswer, best_cpu, curve};
-use crate::analysis::crossover::search::gaps;
+use crate::analysis::answer::crossing::gaps;
+use crate::analysis::answer::pairs::{CrossoverAnswer, best_cpu, curve};
+use crate::analysis::answer::several_processes::by_size;
 use crate::store::curves::{Group, Series};
 
 /// CPU over GPU time at one size.

@@ -2,7 +2,6 @@
 //! is a time that the benchmark rarely takes.
 
 use crate::statistics::median::{median, median_of_sorted};
-use crate::store::stored::Estimates;
 use crossover_words::units;
 
 /// Fewer samples are not judged: the spread within a mode would be a guess.
@@ -19,17 +18,16 @@ const OVER_SPREAD: f64 = 4.0;
 const WIDE: f64 = 0.1;
 
 /// What is unsteady about samples (ns per iteration), in words; `None` where they are steady.
-pub(super) fn unsteady(ns: &[f64], estimates: &Estimates) -> Option<String> {
+pub fn unsteady(ns: &[f64], median: f64, interval: Option<(f64, f64)>) -> Option<String> {
     if ns.len() < FEWEST_SAMPLES {
         return None;
     }
     let modes = two_modes(ns).map(|modes| modes.words());
-    modes.or_else(|| wide_interval(estimates))
+    modes.or_else(|| wide_interval(median, interval?))
 }
 
-fn wide_interval(estimates: &Estimates) -> Option<String> {
-    let (low, high) = estimates.interval?;
-    let wide = (high - low) / estimates.median;
+fn wide_interval(median: f64, (low, high): (f64, f64)) -> Option<String> {
+    let wide = (high - low) / median;
     (wide > WIDE).then(|| {
         format!(
             "the interval of its median is {} wide",
@@ -199,25 +197,15 @@ mod tests {
 
     #[test]
     fn a_wide_interval_and_few_samples() {
-        let estimates = |low, high| Estimates {
-            median: 100.0,
-            interval: Some((low, high)),
-            mean: None,
-            median_abs_dev: None,
-        };
         let one = [100.0; 30];
-        assert_eq!(unsteady(&one, &estimates(95.1, 105.0)), None);
-        let why = unsteady(&one, &estimates(95.0, 109.0)).unwrap();
+        assert_eq!(unsteady(&one, 100.0, Some((95.1, 105.0))), None);
+        let why = unsteady(&one, 100.0, Some((95.0, 109.0))).unwrap();
         assert_eq!(why, "the interval of its median is 14 % wide");
-        assert_eq!(unsteady(&one[..9], &estimates(95.0, 109.0)), None);
-        let none = Estimates {
-            interval: None,
-            ..estimates(1.0, 1e3)
-        };
-        assert_eq!(unsteady(&one, &none), None);
+        assert_eq!(unsteady(&one[..9], 100.0, Some((95.0, 109.0))), None);
+        assert_eq!(unsteady(&one, 100.0, None), None);
         // Two modes say more than the interval that they make.
         let two: Vec<f64> = (0..30).map(|i| 100.0 + 100.0 * f64::from(i % 2)).collect();
-        let why = unsteady(&two, &estimates(95.0, 205.0)).unwrap();
+        let why = unsteady(&two, 100.0, Some((95.0, 205.0))).unwrap();
         assert!(why.starts_with("two modes"), "{why}");
     }
 

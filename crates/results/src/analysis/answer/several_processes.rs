@@ -13,7 +13,7 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::analysis::crossover::one_process::{Seen, crossing, gap};
+use crate::analysis::answer::one_process::{Seen, crossing, gap};
 use crate::model::record::{Confirmation, PairedTimes};
 use crate::statistics::median::median;
 use crate::statistics::spread::{CLASS_FREEDOM, Spread, freedom_of_sum};
@@ -303,7 +303,7 @@ mod tests {
     use rand_xoshiro::Xoshiro256PlusPlus;
 
     use super::*;
-    use crate::analysis::crossover::one_process::{centre, sizes};
+    use crate::analysis::answer::one_process::{centre, sizes};
     use crate::model::role::Data;
     use crossover_words::Clock;
 

@@ -12,10 +12,10 @@ use serde::Deserialize;
 use walkdir::{DirEntry, WalkDir};
 
 use crate::model::record::Sidecar;
-use crate::store::files::{is_temporary, read_json_as_it_stands};
 use crate::store::layout::{BENCHMARK, ESTIMATES, SAMPLE, SIDECAR, earlier, keeps};
 use crate::store::sidecar;
 use crate::store::unreadable::Unreadable;
+use crate::store::whole_file::{is_temporary, read_json_as_it_stands};
 use crossover_words::text::{is_plain, visible};
 
 /// `<group>/<function>/<value>/<baseline>` lies at depth 4; a little more for odd names.

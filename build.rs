@@ -9,7 +9,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-#[path = "src/command/ab/local_variables.rs"]
+#[path = "crates/protocol/src/local_variables.rs"]
+#[allow(unreachable_pub, reason = "a crate has it as a module too")]
 mod local_variables;
 
 /// What a measurement is made of.

@@ -123,5 +123,5 @@ pub(crate) fn group() -> Group<Sigmoid> {
 }
 
 fn main() -> ExitCode {
-    crossover::command::bench(|| vec![group().into()])
+    crossover::suite::bench(|| vec![group().into()])
 }

@@ -9,7 +9,7 @@
 //!    compared with a reference. [`workload::simple`] makes one of closures.
 //! 3. A [`Group`](suite::Group) is a table of [`Implementation`](suite::Implementation)s, each with
 //!    its [clock](timing::Clock), its sizes, and what it says of itself in the words of [`model`].
-//! 4. A bench executable (`harness = false`) hands its groups to [`command::bench`].
+//! 4. A bench executable (`harness = false`) hands its groups to [`suite::bench`].
 //!
 //! The whole of it, as in `examples/your_operation.rs`:
 //!
@@ -26,8 +26,7 @@
 //! | [`model`] | costs, verdicts, and the words for what a row measures |
 //! | [`device`] | an opened GPU: memory, kernels compiled at run time, graphs |
 //! | [`workload`] | the traits, routines made of closures, and the suite's own operations |
-//! | [`suite`] | groups, their sizes, and tests of them |
-//! | [`command`] | the `main` of a bench executable |
+//! | [`suite`] | groups, their sizes, tests of them, and the `main` of a bench executable |
 //! | [`machine`] | NVML, the watch over a device, and the peak of an architecture |
 //!
 //! The suite's own operations, the submodules of [`workload`], are public for the benchmarks and
@@ -37,27 +36,10 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("crossover runs on Linux alone, on x86-64 and AArch64");
 
+pub use crossover_results::model;
 pub use crossover_timing as timing;
 
-pub mod model;
-
-mod presentation;
-
-mod statistics;
-
 pub mod device;
-
 pub mod machine;
-
-mod results;
-
-mod analysis;
-
-pub mod workload;
-
 pub mod suite;
-
-mod compare;
-mod report;
-
-pub mod command;
+pub mod workload;

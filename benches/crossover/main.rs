@@ -24,7 +24,7 @@ mod transfer;
 mod transformer;
 
 fn main() -> ExitCode {
-    crossover::command::bench(groups)
+    crossover::suite::bench(groups)
 }
 
 /// In the order in which they run.

@@ -12,18 +12,12 @@ use cudarc::driver::{
     result,
 };
 
-use crate::device::absence::Absence;
 use crate::device::calls;
 use crate::device::compiled;
 use crate::device::kernel::{Module, Source};
-use crate::device::libraries;
 use crate::timing::{BoxError, CudaError, DeviceProperties, bind, catch_panic, open};
-
-/// Why products by cuBLAS are left out on a machine without it.
-pub const NO_CUBLAS: Absence = Absence::NoLibrary {
-    library: "cuBLAS",
-    remedy: "install the CUDA toolkit's cuBLAS (libcublas) to run its products",
-};
+use crossover_machine::absence::Absence;
+use crossover_machine::libraries::{self, NO_CUBLAS};
 
 /// An opened GPU: one context, the stream that the clock times, and what is loaded on
 /// demand. Everything runs on one stream, in order.

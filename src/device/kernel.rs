@@ -6,9 +6,10 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, CudaFunction};
 use cudarc::nvrtc::{Ptx, result as nvrtc};
 
-use crate::device::absence::Absence;
 use crate::device::{libraries, resources};
 use crate::timing::CudaError;
+use crossover_machine::absence::Absence;
+use crossover_machine::libraries::NO_NVRTC;
 
 pub use crate::device::resources::Resources;
 
@@ -80,12 +81,6 @@ impl std::fmt::Display for CompileError {
 }
 
 impl std::error::Error for CompileError {}
-
-/// Why kernels are left out on a machine without NVRTC.
-pub const NO_NVRTC: Absence = Absence::NoLibrary {
-    library: "NVRTC",
-    remedy: "install the CUDA toolkit's NVRTC (libnvrtc) to run kernels that are compiled at run time",
-};
 
 impl Source {
     /// Compiles the source to machine code for the compute capability `arch` (major, minor). Needs

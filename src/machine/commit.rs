@@ -12,7 +12,7 @@ const SOURCES: &str = include_str!("sources.txt");
 
 /// The commit, and whether its code had changes that were not committed; `None` each where it was
 /// built outside a checkout.
-pub(super) fn of_this_build() -> (Option<String>, Option<bool>) {
+pub(crate) fn of_this_build() -> (Option<String>, Option<bool>) {
     let commit = option_env!("CROSSOVER_COMMIT");
     let dirty = option_env!("CROSSOVER_DIRTY").map(|dirty| dirty == "true");
     if dirty == Some(true)

@@ -1,18 +1,10 @@
-//! What this machine is and can do: its fingerprint, what disturbs a measurement, the device as
-//! NVML sees it, its measured ceilings, and its peak arithmetic.
+//! What this machine can do: its measured ceilings, its peak arithmetic, the vector instructions of its
+//! CPU, and the device as NVML sees it.
 
 pub(crate) mod ceilings;
-mod cgroup;
-mod commit;
-mod cpu;
-mod disturbances;
-pub(crate) mod fingerprint;
+pub(crate) mod commit;
 pub(crate) mod isa;
-pub(crate) mod memory;
-pub mod monitor;
-pub(crate) mod nvml;
-mod peak;
 
 pub use ceilings::kernels::{CEILINGS, fma_rate};
-pub use nvml::Monitor;
-pub use peak::flop_per_clock;
+pub use crossover_machine::{Monitor, monitor};
+pub use crossover_results::analysis::peak::flop_per_clock;

@@ -109,7 +109,12 @@ impl Arguments {
             .filter_map(|(name, _)| Some((*name, value(name)?.clone())))
             .collect();
         let regex = value("FILTER").filter(|_| !flag("exact"));
-        let bad_filter = regex.and_then(|text| Some((text.clone(), why_no_filter(text)?)));
+        let bad_filter = regex.and_then(|text| {
+            Some((
+                text.clone(),
+                crossover_protocol::filter::why_no_filter(text)?,
+            ))
+        });
         let saves =
             mode == Mode::Bench && !flag("discard-baseline") && value("load-baseline").is_none();
         Self {
@@ -169,13 +174,6 @@ impl Arguments {
             Filter::Matching(regex) => regex.is_match(id),
         }
     }
-}
-
-/// Why a text is not a regular expression; `None` where it is one.
-pub(crate) fn why_no_filter(text: &str) -> Option<String> {
-    let error = Regex::new(text).err()?.to_string();
-    let why = error.lines().last().unwrap_or_default();
-    Some(why.trim_start_matches("error: ").to_owned())
 }
 
 fn command() -> Command {

@@ -5,12 +5,12 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::results::files::{sweep, try_to_write};
-use crate::results::layout::{CHANGE, LOCK, NEW, PROFILE, REPORT};
-use crate::results::source::Names;
-use crate::results::stored::baselines;
 use crate::suite::arguments::Arguments;
-use crate::suite::settings::SettingsError;
+use crossover_protocol::settings::SettingsError;
+use crossover_results::store::files::{sweep, try_to_write};
+use crossover_results::store::layout::{CHANGE, LOCK, NEW, PROFILE, REPORT};
+use crossover_results::store::source::Names;
+use crossover_results::store::stored::baselines;
 
 /// Why a run does not start.
 #[derive(Debug, thiserror::Error)]

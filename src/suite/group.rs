@@ -9,10 +9,10 @@ use crate::model::id::{self, Device};
 use crate::model::role::{Data, Does, Format, Launches, Library, Role, Split, Threads};
 use crate::model::topic::{Topic, Truth, Unit};
 use crate::suite::plan::Planned;
-use crate::suite::settings::Profile;
 use crate::timing::{Clock, Rate};
 use crate::workload::awaited;
 use crate::workload::routine::{Made, Routine, Workload};
+use crossover_protocol::settings::Profile;
 
 type MakeCpu<W> = Box<dyn Fn(&Rc<W>) -> Made>;
 type MakeGpu<W> = Box<dyn Fn(&Rc<Gpu>, &Rc<W>) -> Made>;

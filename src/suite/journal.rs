@@ -11,15 +11,15 @@ use crate::model::environment::Environment;
 use crate::model::record::{Confirmation, Failure, RunRecord, SCHEMA, Skip};
 use crate::model::role::Threads;
 use crate::model::topic::Topic;
-use crate::presentation::text::visible_lines;
-use crate::presentation::units;
-use crate::results::runs;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::interrupt;
 use crate::suite::machine::Machine;
 use crate::suite::missing::{Missing, skipped};
-use crate::suite::settings::{Profile, Settings};
 use crate::timing::{CudaTime, TimingError};
+use crossover_protocol::settings::{Profile, Settings};
+use crossover_results::store::runs;
+use crossover_words::text::visible_lines;
+use crossover_words::units;
 
 pub(super) struct Journal {
     record: RunRecord,

@@ -5,14 +5,15 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::device::absence::Absence;
 use crate::device::gpu::Gpu;
-use crate::machine::nvml::Monitor;
-use crate::machine::{fingerprint, memory};
+use crate::machine::commit;
 use crate::model::environment::Environment;
 use crate::suite::plan::Memory;
-use crate::suite::settings::Settings;
 use crate::timing::{CudaTime, DeviceProperties};
+use crossover_machine::absence::Absence;
+use crossover_machine::nvml::Monitor;
+use crossover_machine::{fingerprint, memory};
+use crossover_protocol::settings::Settings;
 
 pub(super) struct Machine {
     settings: Settings,
@@ -126,7 +127,12 @@ impl Machine {
     pub(super) fn environment(&self) -> &Environment {
         self.environment.get_or_init(|| {
             let partners = usize::from(self.settings.turns.is_some());
-            fingerprint::collect(self.device(), partners)
+            let (commit, dirty) = commit::of_this_build();
+            Environment {
+                commit,
+                dirty,
+                ..fingerprint::collect(self.device(), partners)
+            }
         })
     }
 
@@ -147,7 +153,7 @@ mod tests {
     #[test]
     fn the_gpu_can_be_switched_off_and_lost() {
         let settings = Settings {
-            profile: crate::suite::settings::Profile::Quick,
+            profile: crossover_protocol::settings::Profile::Quick,
             device: None,
             device_named: false,
             gate: crate::timing::GateMode::Auto,

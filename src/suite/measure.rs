@@ -7,13 +7,9 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput};
 
-use crate::device::recorded;
-use crate::machine::monitor::watch::Watch;
 use crate::model::cost::Cost;
 use crate::model::record::{SCHEMA, Sidecar};
 use crate::model::verified::Verified;
-use crate::results::attempt::Aside;
-use crate::results::folder::BenchmarkFolder;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::group::{Group, Implementation, Make};
 use crate::suite::instance::{Plots, instance, plots};
@@ -24,11 +20,16 @@ use crate::suite::missing::{Missing, failed, skipped};
 use crate::suite::pace::{Forecast, Pace};
 use crate::suite::sampler::{Progress, Sampler};
 use crate::suite::sampling_plan::{FEWEST_SAMPLES, Samples, SamplingPlan};
-use crate::suite::settings::Settings;
-use crate::suite::turns::{Said, Turns};
+use crate::suite::turns::Turns;
 use crate::timing::{Clock, CudaError, CudaTime, TimingError, catch_panic};
 use crate::workload::calibrate;
 use crate::workload::routine::{Routine, Workload};
+use crossover_machine::monitor::watch::Watch;
+use crossover_machine::recorded;
+use crossover_protocol::settings::Settings;
+use crossover_protocol::turns::TurnMessage;
+use crossover_results::store::attempt::Aside;
+use crossover_results::store::folder::BenchmarkFolder;
 
 /// The parts of a run that one benchmark needs.
 pub(super) struct Measuring<'s> {
@@ -133,7 +134,7 @@ impl Measuring<'_> {
         }
         if let Some(turns) = self.turns {
             let id = bench.id.to_owned();
-            turns.say(&Said::Ready { id });
+            turns.say(&TurnMessage::Ready { id });
         }
         let judged = self.arguments.saves && self.turns.is_none();
         let unsteady = match sampling.timing {

@@ -1,10 +1,10 @@
 //! Why a benchmark has no result: skipped, or failed.
 
-use crate::device::absence::Absence;
 use crate::device::kernel::CompileError;
-use crate::results::files::FileError;
 use crate::timing::{CudaError, TimingError};
 use crate::workload::routine::RoutineError;
+use crossover_machine::absence::Absence;
+use crossover_results::store::files::FileError;
 
 /// Why a benchmark has no result.
 pub(super) enum Missing {

@@ -1,10 +1,11 @@
 //! Running benchmark groups: which sizes fit, verified before and after timing, each result
 //! written with its sidecar, and what was left out named with its reason.
 //!
-//! A bench executable makes [`Group`]s and hands them to [`bench`](crate::command::bench).
+//! A bench executable makes [`Group`]s and hands them to [`bench`](bench()).
 
 pub(crate) mod arguments;
 pub(crate) mod before;
+mod bench;
 pub(crate) mod confirm;
 pub(crate) mod group;
 mod instance;
@@ -13,7 +14,6 @@ pub(crate) mod journal;
 pub(crate) mod machine;
 pub(crate) mod measure;
 pub(crate) mod missing;
-pub(crate) mod nearest;
 mod pace;
 pub(crate) mod plan;
 pub(crate) mod profiles;
@@ -22,11 +22,11 @@ pub(crate) mod runner;
 mod sampler;
 pub(crate) mod sampling_plan;
 pub(crate) mod session;
-pub(crate) mod settings;
 pub(crate) mod turns;
 mod verify;
 
+pub use bench::bench;
+pub use crossover_protocol::settings::Profile;
 pub use group::{Group, Implementation, Sizes};
 pub use plan::{Memory, Planned};
 pub use runner::AnyGroup;
-pub use settings::Profile;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::model::cost::Cost;
-use crate::presentation::units;
+use crossover_words::units;
 
 /// How long an iteration of each implementation of a group took, at the largest size so far. The
 /// profile `full` leaves sizes out by it.

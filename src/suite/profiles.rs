@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::results::folder::BenchmarkFolder;
-use crate::results::profiles::{path, read};
 use crate::suite::instance::RECORDS;
-use crate::timing::profile::Profile;
+use crossover_profile::Profile;
+use crossover_results::store::folder::BenchmarkFolder;
+use crossover_results::store::profiles::{path, read};
 
 /// The profiles of a run.
 #[derive(Debug, Default)]
@@ -73,7 +73,7 @@ impl Profiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::profiles::planted::{eager, plant};
+    use crossover_results::store::profiles::planted::{eager, plant};
 
     const ID: &str = "chain/gpu/each/64";
 

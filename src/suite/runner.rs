@@ -25,10 +25,10 @@ use crate::suite::plan::Planned;
 use crate::suite::profiles::Profiles;
 use crate::suite::sampling_plan::SamplingPlan;
 use crate::suite::session::Session;
-use crate::suite::settings::{Profile, Settings, unknown_variables};
 use crate::suite::turns::Turns;
 use crate::timing::CudaTime;
 use crate::workload::{RoutineError, Workload};
+use crossover_protocol::settings::{Profile, Settings, unknown_variables};
 
 /// A run of benchmark groups: settings, command line, machine and results.
 pub(crate) struct Suite {

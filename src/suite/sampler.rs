@@ -2,12 +2,13 @@
 
 use std::time::Instant;
 
-use crate::machine::monitor::watch::Watch;
 use crate::suite::machine::Machine;
 use crate::suite::sampling_plan::SamplingPlan;
-use crate::suite::turns::{Said, Turns};
+use crate::suite::turns::Turns;
 use crate::timing::{Clock, CudaTime, TimingError};
 use crate::workload::routine::{Routine, RoutineError};
+use crossover_machine::monitor::watch::Watch;
+use crossover_protocol::turns::TurnMessage;
 
 /// Times a routine, one sample after the other.
 pub(super) struct Sampler<'a> {
@@ -76,7 +77,7 @@ impl Sampler<'_> {
         // The other side is next.
         self.routine.park();
         let id = self.id.to_owned();
-        turns.say(&Said::Sampled { id });
+        turns.say(&TurnMessage::Sampled { id });
         Ok(ns)
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use criterion::SamplingMode;
 
-use crate::suite::settings::Profile;
+use crossover_protocol::settings::Profile;
 
 /// How long and how often a benchmark is sampled.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,8 +9,6 @@ use criterion::{BenchmarkId, Throughput};
 
 use crate::model::id;
 use crate::model::topic::Topic;
-use crate::results::files::sweep;
-use crate::results::folder::BenchmarkFolder;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::confirm::RunResults;
 use crate::suite::confirm::driver::{Confirming, When};
@@ -21,15 +19,18 @@ use crate::suite::journal::Journal;
 use crate::suite::machine::Machine;
 use crate::suite::measure::{Bench, Measuring};
 use crate::suite::missing::Missing;
-use crate::suite::nearest::nearest_id;
 use crate::suite::pace::Pace;
 use crate::suite::profiles::Profiles;
 use crate::suite::progress::Progress;
 use crate::suite::sampling_plan::SamplingPlan;
-use crate::suite::settings::{Profile, Settings};
-use crate::suite::turns::{Said, Turns};
+use crate::suite::turns::Turns;
 use crate::timing::{CudaTime, catch_panic};
 use crate::workload::{Workload, calibrate};
+use crossover_protocol::nearest::nearest_id;
+use crossover_protocol::settings::{Profile, Settings};
+use crossover_protocol::turns::TurnMessage;
+use crossover_results::store::files::sweep;
+use crossover_results::store::folder::BenchmarkFolder;
 
 /// A run, except for Criterion itself.
 pub(super) struct Session {
@@ -123,7 +124,7 @@ impl Session {
     pub(super) fn tell_choices(&self) {
         if let Some(turns) = &self.turns {
             let choices = calibrate::made();
-            turns.say(&Said::Chose { choices });
+            turns.say(&TurnMessage::Chose { choices });
         }
     }
 

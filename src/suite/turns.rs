@@ -1,97 +1,21 @@
 //! Taking turns with another process, so that both meet the same host: `crossover ab` starts two
 //! revisions together and lets one run at a time.
 //!
-//! The process connects to the socket that `CROSSOVER_TURNS` names and says ([`Said`]), a line of
+//! The process connects to the socket that `CROSSOVER_TURNS` names and says ([`TurnMessage`]), a line of
 //! JSON each, what it could run, and then wherever it can stand still: before the first sample of
-//! a benchmark, after each sample, and at its end. It goes on when it is answered ([`Told`], a
+//! a benchmark, after each sample, and at its end. It goes on when it is answered ([`TurnReply`], a
 //! line of JSON too). Whatever it does between, such as analysis and the next set-up, the other
 //! side stands still for.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
-use serde::{Deserialize, Serialize};
 
-/// Version of the protocol. A process can be driven only by its own version.
-pub(crate) const PROTOCOL: u32 = 2;
-
-/// What a process says. It waits for the answer to each.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Said {
-    /// First of all.
-    Plan {
-        /// [`PROTOCOL`].
-        protocol: u32,
-        /// What it could run, in order, before it is told to run only some of it.
-        ids: Vec<String>,
-    },
-    /// A benchmark is set up, and verified where it is told to; the first sample is next.
-    Ready {
-        /// The benchmark.
-        id: String,
-    },
-    /// A sample was taken.
-    Sampled {
-        /// The benchmark.
-        id: String,
-    },
-    /// Last of all.
-    Chose {
-        /// What calibrations chose, or took from [`Instructions::choices`], by the name of the
-        /// choice.
-        choices: BTreeMap<String, String>,
-    },
-}
-
-/// The answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Told {
-    /// To [`Said::Plan`]: go on, in this way.
-    Run(Instructions),
-    /// To everything else: go on.
-    Go,
-}
-
-/// How a process is to run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Instructions {
-    /// Where what one thread drives is sampled, on both sides: a core whose sibling is busy is
-    /// slow for as long as that lasts, and two processes on two cores would differ by it.
-    pub(crate) core: Option<usize>,
-    /// The benchmarks to run; nothing else is set up, timed or recorded. `None` runs everything.
-    pub(crate) only: Option<BTreeSet<String>>,
-    /// Compare with float64 before and after the samples. Needed once per executable, not in
-    /// each of its processes.
-    pub(crate) verify: bool,
-    /// Choices of an earlier process, which are taken instead of calibrating again.
-    pub(crate) choices: BTreeMap<String, String>,
-}
-
-impl Default for Instructions {
-    /// Runs everything, as without turns.
-    fn default() -> Self {
-        Self {
-            core: None,
-            only: None,
-            verify: true,
-            choices: BTreeMap::new(),
-        }
-    }
-}
-
-impl Instructions {
-    /// Whether this benchmark is to be run.
-    pub(crate) fn wants(&self, id: &str) -> bool {
-        self.only.as_ref().is_none_or(|only| only.contains(id))
-    }
-}
+use crossover_protocol::turns::{Instructions, PROTOCOL, TurnMessage, TurnReply};
 
 /// A process's link to whoever drives it.
 pub(super) struct Turns {
@@ -135,8 +59,8 @@ impl Turns {
     /// Says what it could run, and waits to be told how.
     pub(super) fn announce(&mut self, ids: Vec<String>) {
         let protocol = PROTOCOL;
-        match self.ask(&Said::Plan { protocol, ids }) {
-            Some(Told::Run(instructions)) => self.told = instructions,
+        match self.ask(&TurnMessage::Plan { protocol, ids }) {
+            Some(TurnReply::Run(instructions)) => self.told = instructions,
             _ => crate::suite::interrupt::end(),
         }
     }
@@ -147,14 +71,14 @@ impl Turns {
     }
 
     /// Says it and waits for the turn. Ends the run where nobody answers.
-    pub(super) fn say(&self, said: &Said) {
-        if self.ask(said) != Some(Told::Go) {
+    pub(super) fn say(&self, said: &TurnMessage) {
+        if self.ask(said) != Some(TurnReply::Go) {
             crate::suite::interrupt::end();
         }
     }
 
     /// Says it and reads the answer; `None` where there is none, or none that is understood.
-    fn ask(&self, said: &Said) -> Option<Told> {
+    fn ask(&self, said: &TurnMessage) -> Option<TurnReply> {
         let mut link = self.link.borrow_mut();
         let line = serde_json::to_string(said).ok()? + "\n";
         link.get_mut().write_all(line.as_bytes()).ok()?;
@@ -166,6 +90,7 @@ impl Turns {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::os::unix::net::UnixListener;
 
     use super::*;
@@ -173,9 +98,9 @@ mod tests {
     #[test]
     fn what_is_told_is_a_line_of_json() {
         for told in [
-            Told::Go,
-            Told::Run(Instructions::default()),
-            Told::Run(Instructions {
+            TurnReply::Go,
+            TurnReply::Run(Instructions::default()),
+            TurnReply::Run(Instructions {
                 core: Some(5),
                 only: Some(["a/cpu/b/1".to_owned()].into()),
                 verify: false,
@@ -184,7 +109,7 @@ mod tests {
         ] {
             let line = serde_json::to_string(&told).unwrap();
             assert!(!line.contains('\n'), "{line}");
-            assert_eq!(serde_json::from_str::<Told>(&line).unwrap(), told);
+            assert_eq!(serde_json::from_str::<TurnReply>(&line).unwrap(), told);
         }
     }
 
@@ -201,23 +126,23 @@ mod tests {
             verify: false,
             ..Instructions::default()
         };
-        let answer = serde_json::to_string(&Told::Run(told.clone())).unwrap();
+        let answer = serde_json::to_string(&TurnReply::Run(told.clone())).unwrap();
         let driver = std::thread::spawn(move || {
             let mut link = BufReader::new(listener.accept().unwrap().0);
             let mut said = String::new();
             link.read_line(&mut said).unwrap();
             writeln!(link.get_mut(), "{answer}").unwrap();
-            serde_json::from_str::<Said>(&said).unwrap()
+            serde_json::from_str::<TurnMessage>(&said).unwrap()
         });
         let ids = vec!["a/cpu/b/1".to_owned(), "a/cpu/b/2".to_owned()];
         turns.announce(ids.clone());
         let protocol = PROTOCOL;
-        assert_eq!(driver.join().unwrap(), Said::Plan { protocol, ids });
+        assert_eq!(driver.join().unwrap(), TurnMessage::Plan { protocol, ids });
         assert_eq!(*turns.told(), told);
         assert!(turns.told().wants("a/cpu/b/1") && !turns.told().wants("a/cpu/b/2"));
         // Nobody answers any more.
         assert_eq!(
-            turns.ask(&Said::Chose {
+            turns.ask(&TurnMessage::Chose {
                 choices: BTreeMap::new()
             }),
             None

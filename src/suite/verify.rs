@@ -4,10 +4,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::device::absence::Absence;
 use crate::device::gpu::Gpu;
 use crate::device::kernel::CompileError;
-use crate::device::recorded;
 use crate::model::id::{self, Device};
 use crate::model::topic::Truth;
 use crate::suite::group::{Group, Implementation, Make};
@@ -17,6 +15,8 @@ use crate::timing::Launch;
 use crate::workload::calibrate;
 use crate::workload::routine::{Routine, RoutineError, Workload};
 use crate::workload::timing_methods::SPIN;
+use crossover_machine::absence::Absence;
+use crossover_machine::recorded;
 
 impl<W: Workload> Group<W> {
     /// Verifies one implementation at each of the group's sizes for tests.

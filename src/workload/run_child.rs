@@ -7,7 +7,7 @@ use crate::workload::routine::RoutineError;
 use crate::workload::{cold_start, timing_methods};
 
 /// In a process that was started to measure the start of a process, measures it, prints the result
-/// and returns the exit code; `None` in any other. [`bench`](crate::command::bench) calls this
+/// and returns the exit code; `None` in any other. [`bench`](crate::suite::bench) calls this
 /// itself; another executable that runs groups calls it first in `main`, since what it measures
 /// must be the first of its kind.
 pub fn run_child() -> Option<ExitCode> {

@@ -1,13 +1,10 @@
-//! What must not change by accident: the benchmarks of every profile, what is said of results
-//! of stored results, and the README's list of groups.
+//! What must not change by accident: the benchmarks of every profile, their inputs, the
+//! kernels' machine code, and the README's list of groups.
 //!
 //! | file | holds |
 //! | --- | --- |
 //! | `benchmarks.tsv` | a line per benchmark: profiles, memories that it fits, clock, throughput, cost, Criterion's folder, role |
 //! | `inputs.tsv` | SHA-256 of the inputs of each group and size |
-//! | `stored/` | results of a real machine |
-//! | `summary.json` | what `crossover report` says of them |
-//! | `compare.json` | what `crossover compare` says of them against the same, some of it made slower or faster |
 //!
 //! New benchmarks, groups and fields may be added without touching any of these. A change that
 //! is meant is written by `CROSSOVER_GOLDEN=write cargo test --test golden`, and its diff is
@@ -16,8 +13,6 @@
 mod benchmarks;
 mod kernels;
 mod readme;
-mod renamed;
-mod results;
 
 use std::path::{Path, PathBuf};
 

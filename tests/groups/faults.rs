@@ -2,7 +2,7 @@
 //! holds, libraries that are missing, a device that is lost. Each with its exit code and sentence,
 //! the earlier results unharmed. Needs a device.
 
-#[path = "../runs/faults/run.rs"]
+#[path = "../../crates/command/tests/runs/faults/run.rs"]
 #[allow(dead_code)]
 pub(crate) mod run;
 
@@ -138,11 +138,11 @@ fn on_device(root: &Path, filter: &str) -> Command {
     command
 }
 
-/// A library that is preloaded, built from `tests/preloaded`.
+/// A library that is preloaded, built from `lost_device.c`.
 fn preloaded() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let (source, library) = (dir.path().join("lost.c"), dir.path().join("lost.so"));
-    std::fs::write(&source, include_str!("../preloaded/lost_device.c")).unwrap();
+    std::fs::write(&source, include_str!("lost_device.c")).unwrap();
     let built = Command::new("cc")
         .args(["-shared", "-fPIC", "-O1", "-o"])
         .args([library.as_os_str(), source.as_os_str(), "-ldl".as_ref()])

@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn the_gate_is_read_from_its_ptx() {
-        let image = Image::parse(include_str!("../../../timing/src/gate.ptx")).unwrap();
+        let image = Image::parse(include_str!("../../timing/src/gate.ptx")).unwrap();
         let names: Vec<_> = image.kernels.iter().map(|k| k.name.as_str()).collect();
         assert_eq!(
             names,

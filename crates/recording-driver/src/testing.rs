@@ -73,7 +73,7 @@ pub(crate) fn launched(state: &mut State, stream: u64) {
 /// Closes the gate of the timing crate.
 pub(crate) fn launch_gate(state: &mut State, stream: u64, words: u64, timeout: u64) {
     let module = state
-        .load_module(include_str!("../../../timing/src/gate.ptx"))
+        .load_module(include_str!("../../timing/src/gate.ptx"))
         .unwrap();
     let gate = state.function(module, "crossover_gate").unwrap();
     let arguments = [(&raw const words).cast::<u8>(), (&raw const timeout).cast()];

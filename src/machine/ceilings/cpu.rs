@@ -8,7 +8,7 @@ use crate::machine::ceilings::measured::Measured;
 use crate::machine::ceilings::vector::CHAINS;
 use crate::machine::isa::Isa;
 use crate::model::role::Threads;
-use crate::presentation::units;
+use crossover_words::units;
 
 /// Rounds of the loop between two readings of the clock: about 0.1 ms.
 const ROUNDS: u64 = 40_000;

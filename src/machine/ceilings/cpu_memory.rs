@@ -8,8 +8,8 @@ use crate::machine::ceilings::effort::Effort;
 use crate::machine::ceilings::measured::Measured;
 use crate::machine::ceilings::vector::BLOCK_BYTES;
 use crate::machine::isa::Isa;
-use crate::machine::memory;
 use crate::model::record::{BandwidthCurve, BandwidthPoint};
+use crossover_machine::memory;
 
 /// The smallest working set of all threads together: that of an L1 cache.
 const SMALLEST: usize = 32 << 10;

@@ -1,7 +1,7 @@
 //! One measurement on the GPU.
 
-use crate::statistics::median::median;
 use crate::timing::{Clock, CudaError, CudaTime, TimingError};
+use crossover_results::statistics::median::median;
 
 /// Repetitions; the median counts.
 pub(super) const REPEATS: usize = 7;

@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::analysis::crossover::confirm::{self, FEWEST_PROCESSES, WinsFrom};
 use crate::device::compiled;
 use crate::model::record::{Confirmation, Duel};
-use crate::presentation::units;
 use crate::suite::confirm::ask::{Choices, Times, ask};
 use crate::suite::confirm::questions::{Asking, Question};
 use crate::suite::confirm::{Order, RunResults, Task};
 use crate::suite::interrupt;
 use crate::workload::calibrate;
+use crossover_results::analysis::crossover::confirm::{self, FEWEST_PROCESSES, WinsFrom};
+use crossover_words::units;
 
 /// Time between two processes during the groups: those that follow each other at once meet the
 /// same neighbours of a shared host, whose memory traffic comes and goes within minutes.

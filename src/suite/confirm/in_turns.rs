@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::statistics::median::median;
 use crate::suite::confirm::Task;
 use crate::suite::group::{Group, Make};
 use crate::suite::machine::Machine;
 use crate::suite::missing::with_causes;
 use crate::suite::sampler::on_cpu;
-use crate::suite::settings::Settings;
 use crate::suite::verify::passes;
 use crate::timing::{Clock, CudaTime};
 use crate::workload::routine::{Routine, RoutineError, Workload};
+use crossover_protocol::settings::Settings;
+use crossover_results::statistics::median::median;
 
 /// A sample takes at least this long, so that occasional work of the host is spread over all of
 /// them.

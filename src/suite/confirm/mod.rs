@@ -6,7 +6,7 @@
 //! around where the processes so far saw the crossing (`questions`), decides how many to ask
 //! (`driver`), starts each and listens to it (`ask`), and keeps what they said in its record. What
 //! follows from it is in
-//! [`analysis::crossover::confirm`](crate::analysis::crossover::confirm).
+//! [`analysis::crossover::confirm`](crossover_results::analysis::crossover::confirm).
 
 mod ask;
 pub(super) mod driver;

@@ -8,10 +8,10 @@ use crate::suite::confirm::in_turns::TakingTurns;
 use crate::suite::confirm::{ORDER, Order, Said};
 use crate::suite::missing::with_causes;
 use crate::suite::runner::AnyGroup;
-use crate::suite::settings::Settings;
 use crate::timing::catch_panic;
 use crate::workload::calibrate;
 use crate::workload::routine::RoutineError;
+use crossover_protocol::settings::Settings;
 
 /// Carries out the order in the environment, and prints the answer; `None` in a process without an
 /// order.

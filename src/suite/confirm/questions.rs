@@ -1,13 +1,13 @@
 //! The questions of a run.
 
-use crate::analysis::crossover::one_process;
-use crate::analysis::crossover::pairs::{Found, best_at, curve, find, headlines};
-use crate::analysis::crossover::search::{Answer, Curve};
 use crate::model::id::Device;
 use crate::model::record::Confirmation;
-use crate::results::machine::Machine;
 use crate::suite::confirm::RunResults;
 use crate::timing::Clock;
+use crossover_results::analysis::crossover::one_process;
+use crossover_results::analysis::crossover::pairs::{Found, best_at, curve, find, headlines};
+use crossover_results::analysis::crossover::search::{Answer, Curve};
+use crossover_results::store::machine::Machine;
 
 /// A question, and the run's own answer to it.
 pub(super) struct Question {

@@ -4,33 +4,30 @@ use std::rc::Rc;
 
 use crate::device::absence::Absence;
 use crate::device::gpu::Gpu;
-use crate::device::kernel::NO_NVRTC;
-use crate::device::libraries;
+use crate::device::libraries::{self, NO_NVRTC};
 use crate::model::role::Phase;
 use crate::workload::child_process::PhaseTime;
 use crate::workload::cold_start::problem::ColdStart;
 use crate::workload::routine::Made;
 
-impl Phase {
-    /// Requires the library that the phase needs.
-    fn needs(self, gpu: &Gpu) -> Result<(), Absence> {
-        match self {
-            Phase::DriverInit
-            | Phase::Context
-            | Phase::FirstStream
-            | Phase::WarmStream
-            | Phase::FirstAlloc
-            | Phase::WarmAlloc
-            | Phase::FirstCall => Ok(()),
-            // These load and launch what the same process has compiled.
-            Phase::NvrtcCompile
-            | Phase::WarmNvrtcCompile
-            | Phase::PtxJit
-            | Phase::CubinLoad
-            | Phase::FirstLaunch
-            | Phase::WarmLaunch => libraries::nvrtc().then_some(()).ok_or(NO_NVRTC),
-            Phase::FirstGemm | Phase::WarmGemm => gpu.blas().map(drop),
-        }
+/// Requires the library that the phase needs.
+fn require(phase: Phase, gpu: &Gpu) -> Result<(), Absence> {
+    match phase {
+        Phase::DriverInit
+        | Phase::Context
+        | Phase::FirstStream
+        | Phase::WarmStream
+        | Phase::FirstAlloc
+        | Phase::WarmAlloc
+        | Phase::FirstCall => Ok(()),
+        // These load and launch what the same process has compiled.
+        Phase::NvrtcCompile
+        | Phase::WarmNvrtcCompile
+        | Phase::PtxJit
+        | Phase::CubinLoad
+        | Phase::FirstLaunch
+        | Phase::WarmLaunch => libraries::nvrtc().then_some(()).ok_or(NO_NVRTC),
+        Phase::FirstGemm | Phase::WarmGemm => gpu.blas().map(drop),
     }
 }
 
@@ -39,7 +36,7 @@ impl Phase {
 /// # Errors
 /// The [`Absence`] of the library that the phase needs.
 pub fn phase(gpu: &Rc<Gpu>, problem: &Rc<ColdStart>, phase: Phase) -> Made {
-    phase.needs(gpu)?;
+    require(phase, gpu)?;
     Ok(Box::new(PhaseTime::new(
         gpu,
         &problem.processes,

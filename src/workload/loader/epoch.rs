@@ -11,7 +11,6 @@ use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtr};
 use crate::device::calls::{copy_to_device, record, wait};
 use crate::device::gpu::Gpu;
 use crate::model::verified::Verified;
-use crate::statistics::median::median;
 use crate::timing::CudaError;
 use crate::workload::host_memory::{Buffer, HostMemory};
 use crate::workload::loader::consumer::Consumer;
@@ -19,6 +18,7 @@ use crate::workload::loader::images::BATCHES;
 use crate::workload::loader::problem::Loader;
 use crate::workload::loader::worker::Worker;
 use crate::workload::routine::{Made, Routine, RoutineError};
+use crossover_results::statistics::median::median;
 
 /// Epochs that the figure for how busy the device was rests on; their median counts.
 const BUSY_EPOCHS: usize = 3;

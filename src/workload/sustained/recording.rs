@@ -14,13 +14,13 @@ use crate::machine::Monitor;
 use crate::machine::monitor::reading::Source as _;
 use crate::model::telemetry::Telemetry;
 use crate::model::verified::Verified;
-use crate::presentation::units;
 use crate::timing::{CudaError, Launch};
 use crate::workload::matmul::precision::{PRECISION, Precision};
 use crate::workload::matmul::{Family, Matmul};
 use crate::workload::routine::{Made, Routine, RoutineError, Workload};
 use crate::workload::sustained::curve::{Curve, SAMPLES};
 use crate::workload::timing_methods::SPIN;
+use crossover_words::units;
 
 /// Order of the product: large enough to fill a device, small enough for groups of 10 ms.
 pub const ORDER: u64 = 4096;

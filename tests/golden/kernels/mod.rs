@@ -10,8 +10,9 @@ mod table;
 
 use std::sync::OnceLock;
 
-use crossover::device::kernel::{Cubin, NO_NVRTC, Source};
+use crossover::device::kernel::{Cubin, Source};
 use crossover::device::libraries;
+use crossover::device::libraries::NO_NVRTC;
 use crossover::machine::CEILINGS;
 
 use crate::suite;

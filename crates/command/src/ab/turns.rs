@@ -1,0 +1,422 @@
+//! Two processes that run one at a time: sample by sample in the order A B B A, so that both meet
+//! the same host. What they say is in [`crossover_protocol::turns`].
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use nix::sched::{CpuSet, sched_getaffinity};
+
+use crate::ab::child;
+use crossover_protocol::turns::{Instructions, PROTOCOL, TurnMessage, TurnReply};
+
+/// Time between two checks for an interrupt.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// What became of a side.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// `None` where it hung and was ended.
+    pub(super) status: Option<ExitStatus>,
+    /// It said what it runs, and waited where it should.
+    pub(super) took_turns: bool,
+    /// What its calibrations chose, by the name of the choice.
+    pub(super) choices: BTreeMap<String, String>,
+    /// How long it ran for each benchmark.
+    pub(super) seconds: BTreeMap<String, f64>,
+}
+
+/// The core that both sides of a pair of processes share: another one for each pair, far from the
+/// last one, since cores differ by what else the host has them do.
+pub(super) fn core(pair: u32) -> Option<usize> {
+    const GOLDEN_RATIO: f64 = 0.618_033_988_75;
+    let cores = usable_cores();
+    let at = (f64::from(pair) * GOLDEN_RATIO).fract() * cores.len() as f64;
+    cores.get(at as usize).copied()
+}
+
+fn usable_cores() -> Vec<usize> {
+    let Ok(set) = sched_getaffinity(nix::unistd::Pid::from_raw(0)) else {
+        return Vec::new();
+    };
+    let usable = |core: &usize| set.is_set(*core).unwrap_or(false);
+    (0..CpuSet::count()).filter(usable).collect()
+}
+
+/// Runs both to their ends, in turns, A and B as `told`; `b_first` says who begins. One that does
+/// not know how to take turns, or speaks another version of the protocol, runs alone and as it
+/// wants while the other stands still; one that dies, or takes longer than `limit` for one turn,
+/// lets the other go on.
+///
+/// # Errors
+/// An interrupt, which ends both, or a side that cannot be started.
+pub(super) fn take(
+    a: Command,
+    b: Command,
+    b_first: bool,
+    told: [&Instructions; 2],
+    limit: Duration,
+) -> anyhow::Result<[Ended; 2]> {
+    let sockets = tempfile::tempdir()?;
+    let start = |command, name, told: &Instructions| {
+        Side::start(command, &sockets.path().join(name), told.clone(), limit)
+    };
+    // One that does not take turns has run to its end when the other is started.
+    let (mut a, mut b) = if b_first {
+        let b = start(b, "b", told[1])?;
+        (start(a, "a", told[0])?, b)
+    } else {
+        (start(a, "a", told[0])?, start(b, "b", told[1])?)
+    };
+    let mut turn_of_b = b_first;
+    loop {
+        match (&a.at, &b.at) {
+            (At::Ended, At::Ended) => break,
+            (At::Ended, _) => b.go_on()?,
+            (_, At::Ended) => a.go_on()?,
+            // Whose context is made first, and so lies first in memory, changes from pair to pair.
+            (At::Start, At::Start) if b_first => b.go_on()?,
+            (At::Start, _) => a.go_on()?,
+            (_, At::Start) => b.go_on()?,
+            (At::Benchmark(x), At::Benchmark(y)) if x == y => {
+                let id = x.clone();
+                let (first, second) = match turn_of_b {
+                    true => (&mut b, &mut a),
+                    false => (&mut a, &mut b),
+                };
+                first.go_on()?;
+                // Who samples more goes on alone.
+                if second.at == At::Benchmark(id) {
+                    second.go_on()?;
+                }
+                turn_of_b = !turn_of_b;
+            }
+            // The other will never come to this one, or has it at another place.
+            (At::Benchmark(x), At::Benchmark(y)) => match b.comes_to(x) && !a.comes_to(y) {
+                true => b.go_on()?,
+                false => a.go_on()?,
+            },
+        }
+    }
+    Ok([a.ended(), b.ended()])
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum At {
+    /// Connected, nothing set up.
+    Start,
+    /// Stands still before or between samples of it.
+    Benchmark(String),
+    Ended,
+}
+
+struct Side {
+    command: Command,
+    child: Child,
+    listener: UnixListener,
+    link: Option<BufReader<UnixStream>>,
+    /// What it runs after where it is.
+    ahead: Vec<String>,
+    at: At,
+    took_turns: bool,
+    status: Option<ExitStatus>,
+    choices: BTreeMap<String, String>,
+    seconds: BTreeMap<String, f64>,
+    /// How it is to run.
+    told: Instructions,
+    /// What a turn may take.
+    limit: Duration,
+}
+
+impl Side {
+    /// Starts it, and waits until it stands still or, without knowing how, is through.
+    fn start(
+        mut command: Command,
+        socket: &Path,
+        told: Instructions,
+        limit: Duration,
+    ) -> anyhow::Result<Self> {
+        let listener = UnixListener::bind(socket)?;
+        listener.set_nonblocking(true)?;
+        command.env("CROSSOVER_TURNS", socket);
+        let mut this = Self {
+            child: child::start_quietly(&mut command)?,
+            command,
+            listener,
+            link: None,
+            ahead: Vec::new(),
+            at: At::Start,
+            took_turns: false,
+            status: None,
+            choices: BTreeMap::new(),
+            seconds: BTreeMap::new(),
+            told,
+            limit,
+        };
+        this.arrive()?;
+        Ok(this)
+    }
+
+    /// Waits for the next executable of this side, or for its end.
+    fn arrive(&mut self) -> anyhow::Result<()> {
+        self.link = None;
+        loop {
+            child::check()?;
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    stream.set_nonblocking(false)?;
+                    stream.set_read_timeout(Some(GLANCE))?;
+                    self.link = Some(BufReader::new(stream));
+                    return self.hear();
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error).context("the sides could not be connected"),
+            }
+            if let Some(status) = self.child.try_wait()? {
+                self.status = Some(status);
+                self.at = At::Ended;
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Lets it run until it stands still again.
+    fn go_on(&mut self) -> anyhow::Result<()> {
+        let start = Instant::now();
+        self.answer()?;
+        // What led up to where it is now, such as its set-up.
+        if let At::Benchmark(id) = &self.at {
+            *self.seconds.entry(id.clone()).or_default() += start.elapsed().as_secs_f64();
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self) -> anyhow::Result<()> {
+        match self.at {
+            At::Start => self.tell(&TurnReply::Run(self.told.clone()))?,
+            _ => self.tell(&TurnReply::Go)?,
+        }
+        self.hear()
+    }
+
+    fn tell(&mut self, told: &TurnReply) -> anyhow::Result<()> {
+        let line = serde_json::to_string(told)? + "\n";
+        let link = self.link.as_mut().context("it has ended")?;
+        // Where this fails it has died, which is heard next.
+        let _ = link.get_mut().write_all(line.as_bytes());
+        Ok(())
+    }
+
+    fn hear(&mut self) -> anyhow::Result<()> {
+        let start = Instant::now();
+        let mut line = Vec::new();
+        loop {
+            child::check()?;
+            let link = self.link.as_mut().context("it has ended")?;
+            match link.read_until(b'\n', &mut line) {
+                Ok(_) => break,
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                // Its process died.
+                Err(_) => line.clear(),
+            }
+            if start.elapsed() > self.limit {
+                self.link = None;
+                child::end(&mut self.child);
+                self.at = At::Ended;
+                return Ok(());
+            }
+        }
+        match serde_json::from_slice(&line) {
+            Ok(TurnMessage::Plan { protocol, ids }) if protocol == PROTOCOL => {
+                self.took_turns = true;
+                let told = &self.told;
+                self.ahead = ids.iter().filter(|id| told.wants(id)).cloned().collect();
+                self.at = At::Start;
+                Ok(())
+            }
+            Ok(TurnMessage::Ready { id } | TurnMessage::Sampled { id }) => {
+                if let Some(here) = self.ahead.iter().position(|ahead| *ahead == id) {
+                    self.ahead.drain(..=here);
+                }
+                self.at = At::Benchmark(id);
+                Ok(())
+            }
+            Ok(TurnMessage::Chose { choices }) => {
+                self.choices.extend(choices);
+                self.tell(&TurnReply::Go)?;
+                self.hear()
+            }
+            // A whole line, and not the first one of this version.
+            _ if !self.took_turns && line.ends_with(b"\n") => self.run_alone(),
+            // The end of an executable.
+            _ => self.arrive(),
+        }
+    }
+
+    /// Starts it once more, without turns: nothing was measured yet, and it waits for an answer
+    /// that is not known here.
+    fn run_alone(&mut self) -> anyhow::Result<()> {
+        child::kill(&mut self.child);
+        self.command.env_remove("CROSSOVER_TURNS");
+        self.child = child::start_quietly(&mut self.command)?;
+        self.arrive()
+    }
+
+    fn comes_to(&self, id: &str) -> bool {
+        self.ahead.iter().any(|ahead| ahead == id)
+    }
+
+    fn ended(&mut self) -> Ended {
+        Ended {
+            status: self.status,
+            took_turns: self.took_turns,
+            choices: std::mem::take(&mut self.choices),
+            seconds: std::mem::take(&mut self.seconds),
+        }
+    }
+}
+
+impl Drop for Side {
+    fn drop(&mut self) {
+        // One that stands still learns so that nobody drives it any more.
+        self.link = None;
+        if self.at != At::Ended {
+            child::end(&mut self.child);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const SIDE: &str = "ab::turns::tests::side";
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// A side with its protocol, that runs `ids` in two executables and writes down what it does.
+    fn command(log: &Path, protocol: u32, ids: [&str; 2]) -> Command {
+        let mut command = Command::new("sh");
+        let this = std::env::current_exe().unwrap();
+        let run = |ids| {
+            format!(
+                "SIDE_IDS='{ids}' {} --exact {SIDE} --ignored",
+                this.display()
+            )
+        };
+        command
+            .arg("-c")
+            .arg(ids.map(run).join(" && "))
+            .env("SIDE_LOG", log)
+            .env("SIDE_PROTOCOL", protocol.to_string());
+        command
+    }
+
+    fn instructions(only: &[&str]) -> Instructions {
+        Instructions {
+            only: Some(only.iter().copied().map(str::to_owned).collect()),
+            choices: [("how".to_owned(), "as before".to_owned())].into(),
+            ..Instructions::default()
+        }
+    }
+
+    /// No test, but the process at the other end of the socket.
+    #[test]
+    #[ignore = "started by the tests below"]
+    fn side() {
+        let Ok(log) = std::env::var("SIDE_LOG") else {
+            return;
+        };
+        let write = |text: &str| {
+            let mut log = fs::File::options()
+                .create(true)
+                .append(true)
+                .open(&log)
+                .unwrap();
+            log.write_all(format!("{text}\n").as_bytes()).unwrap();
+        };
+        let Some(socket) = std::env::var_os("CROSSOVER_TURNS") else {
+            write("alone");
+            return;
+        };
+        let mut link = BufReader::new(UnixStream::connect(socket).unwrap());
+        let mut say = |said: &TurnMessage| -> TurnReply {
+            let line = serde_json::to_string(said).unwrap() + "\n";
+            link.get_mut().write_all(line.as_bytes()).unwrap();
+            let mut answer = String::new();
+            link.read_line(&mut answer).unwrap();
+            serde_json::from_str(&answer).unwrap()
+        };
+        let ids = std::env::var("SIDE_IDS").unwrap();
+        let ids: Vec<String> = ids.split_whitespace().map(str::to_owned).collect();
+        let protocol = std::env::var("SIDE_PROTOCOL").unwrap().parse().unwrap();
+        let TurnReply::Run(told) = say(&TurnMessage::Plan {
+            protocol,
+            ids: ids.clone(),
+        }) else {
+            panic!("not told how to run");
+        };
+        for id in ids.into_iter().filter(|id| told.wants(id)) {
+            assert_eq!(say(&TurnMessage::Ready { id: id.clone() }), TurnReply::Go);
+            write(&id);
+            assert_eq!(say(&TurnMessage::Sampled { id: id.clone() }), TurnReply::Go);
+            write(&id);
+            let mut choices = told.choices.clone();
+            choices.insert(id, "made".to_owned());
+            assert_eq!(say(&TurnMessage::Chose { choices }), TurnReply::Go);
+        }
+    }
+
+    #[test]
+    fn each_side_runs_what_it_is_told_to_and_says_what_it_chose() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let a = command(&log, PROTOCOL, ["x y", "z"]);
+        let b = command(&log, PROTOCOL, ["x y", "z"]);
+        let told = [instructions(&["x", "z"]), instructions(&["z"])];
+        let [a, b] = take(a, b, false, [&told[0], &told[1]], LONG).unwrap();
+        for (side, chose) in [(a, &["how", "x", "z"][..]), (b, &["how", "z"])] {
+            assert!(side.status.unwrap().success() && side.took_turns);
+            assert_eq!(Vec::from_iter(side.choices.keys()), chose);
+            assert_eq!(side.choices["how"], "as before");
+        }
+        assert_eq!(fs::read_to_string(log).unwrap(), "x\nx\nz\nz\nz\nz\n");
+    }
+
+    #[test]
+    fn a_side_with_nothing_to_run_ends_and_the_other_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let logs = ["a", "b"].map(|name| dir.path().join(name));
+        let [a, b] = logs
+            .each_ref()
+            .map(|log| command(log, PROTOCOL, ["x", "y"]));
+        let (nothing, some) = (instructions(&[]), instructions(&["y"]));
+        let [a, b] = take(a, b, true, [&nothing, &some], LONG).unwrap();
+        for side in [a, b] {
+            assert!(side.status.unwrap().success() && side.took_turns);
+        }
+        assert!(!logs[0].exists());
+        assert_eq!(fs::read_to_string(&logs[1]).unwrap(), "y\ny\n");
+    }
+
+    #[test]
+    fn a_side_of_another_version_runs_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let logs = ["a", "b"].map(|name| dir.path().join(name));
+        let a = command(&logs[0], PROTOCOL - 1, ["x", "y"]);
+        let b = command(&logs[1], PROTOCOL, ["x", "y"]);
+        let told = Instructions::default();
+        let [a, b] = take(a, b, false, [&told, &told], LONG).unwrap();
+        assert!(a.status.unwrap().success() && !a.took_turns);
+        assert!(b.status.unwrap().success() && b.took_turns);
+        assert_eq!(fs::read_to_string(&logs[0]).unwrap(), "alone\nalone\n");
+        assert_eq!(fs::read_to_string(&logs[1]).unwrap(), "x\nx\ny\ny\n");
+    }
+}

@@ -1,0 +1,319 @@
+//! Work trees of our own, gone again when dropped. Each belongs to a repository of its own, which
+//! reads the objects of the user's: whatever runs in it, nothing is written to the user's.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use tempfile::TempDir;
+
+use crate::ab::{child, git};
+
+/// Begins the names of our folders.
+const PREFIX: &str = "crossover-ab-";
+
+/// The repository around the current folder, or one of its submodules.
+#[derive(Clone)]
+pub(super) struct Repository {
+    top: PathBuf,
+    /// Where the current folder lies in it.
+    prefix: PathBuf,
+    /// What all its worktrees share: objects, refs, settings.
+    common: PathBuf,
+}
+
+/// A work tree in a temporary folder.
+pub(super) struct Worktree {
+    dir: TempDir,
+    /// Where the user's current folder lies in it.
+    prefix: PathBuf,
+    /// The folder, locked for as long as it is in use; `None` where folders cannot be locked.
+    _lock: Option<File>,
+}
+
+impl Repository {
+    pub(super) fn here() -> anyhow::Result<Self> {
+        Self::around(Path::new("."))
+    }
+
+    fn around(dir: &Path) -> anyhow::Result<Self> {
+        let path = |what: &str| {
+            git::line(git::around(dir).args(["rev-parse", "--path-format=absolute", what]))
+        };
+        Ok(Self {
+            top: path("--show-toplevel")?.into(),
+            prefix: path("--show-prefix")?.into(),
+            common: path("--git-common-dir")?.into(),
+        })
+    }
+
+    /// The commit that a revision names.
+    pub(super) fn commit(&self, revision: &str) -> anyhow::Result<String> {
+        let revision = format!("{revision}^{{commit}}");
+        let args = ["rev-parse", "--verify", "--end-of-options", &revision];
+        git::line(git::around(&self.top).args(args))
+    }
+
+    /// Target folder of one side. It is kept: the next build finds its dependencies there.
+    pub(super) fn target(&self, side: &str) -> PathBuf {
+        let target = std::env::var_os("CARGO_TARGET_DIR")
+            .map_or_else(|| self.top.join("target"), PathBuf::from);
+        let target = std::path::absolute(&target).unwrap_or(target);
+        target.join("ab").join(side)
+    }
+
+    /// A work tree at `commit`.
+    pub(super) fn checkout(&self, commit: &str) -> anyhow::Result<Worktree> {
+        let tree = Worktree::new(&self.prefix)?;
+        self.check_out(commit, tree.dir.path())?;
+        Ok(tree)
+    }
+
+    /// A work tree that holds what the user's holds now: committed, changed and new files, without
+    /// those that git ignores.
+    pub(super) fn snapshot(&self) -> anyhow::Result<Worktree> {
+        let tree = Worktree::new(&self.prefix)?;
+        self.copy_to(tree.dir.path())?;
+        Ok(tree)
+    }
+
+    fn check_out(&self, commit: &str, dir: &Path) -> anyhow::Result<()> {
+        self.borrow(commit, dir)?;
+        reset(dir, "--hard")?;
+        for (path, entry) in listed(&mut git::within(dir), &[])? {
+            let Some(commit) = entry.submodule else {
+                continue;
+            };
+            if let Some(submodule) = self.submodule(&path)? {
+                submodule.commit(&commit).with_context(|| {
+                    let path = path.display();
+                    format!("the submodule {path} has no commit {commit}: `git -C {path} fetch`")
+                })?;
+                submodule.check_out(&commit, &dir.join(&path))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn copy_to(&self, dir: &Path) -> anyhow::Result<()> {
+        self.borrow(&self.commit("HEAD")?, dir)?;
+        let mut not_here = Vec::new();
+        let new = ["--others", "--exclude-standard"];
+        for (path, entry) in listed(&mut git::around(&self.top), &new)? {
+            let (from, to) = (self.top.join(&path), dir.join(&path));
+            let Some(kind) = self.kind(&path) else {
+                // Deleted in the work tree, or left out of it by a sparse checkout.
+                if entry.sparse {
+                    not_here.extend_from_slice(path.as_os_str().as_encoded_bytes());
+                    not_here.push(0);
+                }
+                continue;
+            };
+            if !kind.is_dir() {
+                copy(&from, &to, kind)
+                    .with_context(|| format!("{} could not be copied", path.display()))?;
+            } else if entry.submodule.is_some() {
+                fs::create_dir_all(&to)?;
+                if let Some(submodule) = self.submodule(&path)? {
+                    submodule.copy_to(&to)?;
+                }
+            }
+        }
+        // The index of HEAD, so that git and a build script see what is changed.
+        reset(dir, "--mixed")?;
+        if !not_here.is_empty() {
+            let list = dir.join(".git").join("left-out-by-a-sparse-checkout");
+            fs::write(&list, not_here)?;
+            let mut checkout = git::within(dir);
+            checkout.args(["checkout-index", "-z", "--stdin"]);
+            git::output(checkout.stdin(File::open(list)?))?;
+        }
+        Ok(())
+    }
+
+    /// What lies at `path` in the work tree. Behind a link that took the place of a folder lie other
+    /// files, perhaps outside the repository, and the copy of the link would lead to them too.
+    fn kind(&self, path: &Path) -> Option<fs::FileType> {
+        let mut folders = path.ancestors().skip(1);
+        // The last one is empty.
+        if folders.any(|folder| folder != "" && self.top.join(folder).is_symlink()) {
+            return None;
+        }
+        Some(fs::symlink_metadata(self.top.join(path)).ok()?.file_type())
+    }
+
+    /// Makes `dir` a repository at `commit`, without files, that has the refs and the settings of
+    /// this one and reads its objects. `git worktree add` would write to this one, and leave the
+    /// entry there after a kill.
+    fn borrow(&self, commit: &str, dir: &Path) -> anyhow::Result<()> {
+        let format = ["rev-parse", "--show-object-format"];
+        let format = git::line(git::around(&self.top).args(format))?;
+        let mut init = git::around(Path::new("."));
+        init.args(["init", "--quiet", "--template="])
+            .arg(format!("--object-format={format}"))
+            .arg(dir)
+            // The form of `packed-refs`.
+            .env("GIT_DEFAULT_REF_FORMAT", "files");
+        git::output(&mut init)?;
+        let own = dir.join(".git");
+        let refs = ["for-each-ref", "--format=%(objectname) %(refname)"];
+        let refs = git::output(git::around(&self.top).args(refs))?;
+        fs::write(own.join("packed-refs"), refs)?;
+        fs::write(own.join("HEAD"), format!("{commit}\n"))?;
+        fs::create_dir_all(own.join("info"))?;
+        for name in ["shallow", "info/attributes", "info/exclude"] {
+            match fs::copy(self.common.join(name), own.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+        }
+        let objects = self.common.join("objects");
+        let objects = [objects.as_os_str().as_encoded_bytes(), b"\n"].concat();
+        fs::write(own.join("objects/info/alternates"), objects)?;
+        // Its settings, such as filters, without those that name its own files or leave some out.
+        let mut config = fs::read(own.join("config"))?;
+        config.extend(b"[include]\n\tpath = ");
+        config.extend(quoted(&self.common.join("config")));
+        config.extend(b"[core]\n\tworktree = ");
+        config.extend(quoted(dir));
+        config.extend(b"\tbare = false\n\tsparseCheckout = false\n");
+        config.extend(b"\thooksPath = /dev/null\n\tfsmonitor = false\n");
+        fs::write(own.join("config"), config)?;
+        Ok(())
+    }
+
+    /// The submodule at `path`, if it is checked out.
+    fn submodule(&self, path: &Path) -> anyhow::Result<Option<Self>> {
+        let dir = self.top.join(path);
+        if dir.is_dir() {
+            let found = Self::around(&dir)?;
+            // Where there is none, git finds the repository above.
+            if found.prefix.as_os_str().is_empty() {
+                return Ok(Some(found));
+            }
+        }
+        let path = path.display();
+        eprintln!(
+            "note: the submodule {path} is not checked out and stays empty: \
+             `git submodule update --init {path}`"
+        );
+        Ok(None)
+    }
+}
+
+/// Sets the index, and with `--hard` the files, to those of HEAD.
+fn reset(dir: &Path, how: &str) -> anyhow::Result<()> {
+    let status = child::run(git::within(dir).args(["reset", "--quiet", how]))?;
+    if !status.success() {
+        bail!("the files of a commit could not be written ({status}), as git says above");
+    }
+    Ok(())
+}
+
+/// What git lists of a file.
+struct Entry {
+    /// Left out of the work tree by a sparse checkout.
+    sparse: bool,
+    /// The commit of a submodule.
+    submodule: Option<String>,
+}
+
+/// The files of the index, and what `options` add to them; a file with conflicts only once.
+fn listed(git: &mut Command, options: &[&str]) -> anyhow::Result<BTreeMap<PathBuf, Entry>> {
+    let list = git::output(git.args(["ls-files", "-z", "-t", "--stage"]).args(options))?;
+    list.split(|byte| *byte == 0)
+        .filter(|entry| !entry.is_empty())
+        .map(|entry| {
+            // `? path` for a new file, else `H mode object stage<tab>path`.
+            let (tag, mut path) = entry.split_at_checked(2).context("git listed no file")?;
+            let mut submodule = None;
+            if tag != b"? " {
+                let tab = path.iter().position(|byte| *byte == b'\t');
+                let (staged, after) = path.split_at(tab.context("git listed no file")?);
+                path = &after[1..];
+                let commit = str::from_utf8(staged)?.strip_prefix("160000 ");
+                submodule = commit.and_then(|commit| Some(commit.split_once(' ')?.0.to_owned()));
+            }
+            let sparse = tag == b"S ";
+            let path = PathBuf::from(OsStr::from_bytes(path));
+            Ok((path, Entry { sparse, submodule }))
+        })
+        .collect()
+}
+
+/// A path as the value of a setting.
+fn quoted(path: &Path) -> Vec<u8> {
+    let mut value = vec![b'"'];
+    for byte in path.as_os_str().as_encoded_bytes() {
+        if matches!(byte, b'"' | b'\\') {
+            value.push(b'\\');
+        }
+        value.push(*byte);
+    }
+    value.extend(b"\"\n");
+    value
+}
+
+fn copy(from: &Path, to: &Path, kind: fs::FileType) -> io::Result<()> {
+    if let Some(parent) = to.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    if kind.is_symlink() {
+        return std::os::unix::fs::symlink(fs::read_link(from)?, to);
+    }
+    fs::copy(from, to).map(drop)
+}
+
+impl Worktree {
+    fn new(prefix: &Path) -> anyhow::Result<Self> {
+        loop {
+            // Outside the repository: cargo would take a manifest above for the workspace.
+            let dir = tempfile::Builder::new().prefix(PREFIX).tempdir()?;
+            let lock = File::open(dir.path()).and_then(|folder| {
+                folder.lock()?;
+                Ok(folder)
+            });
+            // Before it was locked, another process may have taken it for abandoned.
+            if dir.path().exists() {
+                return Ok(Self {
+                    dir,
+                    prefix: prefix.to_owned(),
+                    _lock: lock.ok(),
+                });
+            }
+        }
+    }
+
+    /// Where the user's current folder lies in it.
+    pub(super) fn package(&self) -> PathBuf {
+        self.dir.path().join(&self.prefix)
+    }
+}
+
+/// Removes the work trees of processes that were killed before they could. Where a folder cannot
+/// be locked, nothing is removed: it may be in use.
+pub(super) fn remove_abandoned() {
+    let Ok(entries) = fs::read_dir(std::env::temp_dir()) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if !entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(PREFIX.as_bytes())
+        {
+            continue;
+        }
+        if let Ok(folder) = File::open(entry.path())
+            && folder.try_lock().is_ok()
+        {
+            // One of another user stays, and does no harm.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}

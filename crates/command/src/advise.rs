@@ -1,0 +1,155 @@
+//! `crossover advise`: whether an operation, or work that was never measured, belongs on the GPU.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use crossover_advice::{Advice, Data, Here, Question, Size, Work};
+
+use crossover_protocol::nearest::nearest;
+use crossover_protocol::settings::Settings;
+use crossover_report::assemble::{Options, assemble};
+use crossover_report::thresholds::{thresholds, words};
+use crossover_words::text::{visible, visible_lines};
+
+/// Say whether an operation belongs on the GPU, by what was measured
+///
+/// Of a measured operation (`crossover advise matmul 1000`) it answers with both times; without an
+/// operation it lists them. For work that was never measured give its amounts (`crossover advise
+/// --flop 2e9 --bytes 3e6 --upload 4e6 --download 4e6 --launches 12`): the limits of this machine
+/// say what it would take at best and typically.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("amounts").multiple(true).conflicts_with("operation"))]
+pub(crate) struct Arguments {
+    /// The operation, a group of the report
+    operation: Option<String>,
+    /// Its size; of a matrix product also M N K, for M x K times K x N
+    #[arg(num_args = 1..=3, requires = "operation")]
+    size: Vec<u64>,
+    /// Where the data start and end
+    #[arg(
+        long,
+        default_value = "ordinary",
+        value_parser = PossibleValuesParser::new(Data::ALL.map(Data::name)).map(|name| data(&name))
+    )]
+    data: Data,
+    /// Operations on the same data, which are moved once
+    #[arg(long, value_name = "TIMES", default_value_t = 1)]
+    reuse: u32,
+    /// As the first call to the device of its process
+    #[arg(long)]
+    cold: bool,
+    /// Floating-point operations of the work
+    #[arg(long, value_name = "COUNT", group = "amounts")]
+    flop: Option<f64>,
+    /// Bytes that the work must move through memory
+    #[arg(long, value_name = "BYTES", group = "amounts")]
+    bytes: Option<f64>,
+    /// Bytes to the device
+    #[arg(long, value_name = "BYTES", group = "amounts")]
+    upload: Option<f64>,
+    /// Bytes back to the host
+    #[arg(long, value_name = "BYTES", group = "amounts")]
+    download: Option<f64>,
+    /// Kernels
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    launches: u32,
+    /// What the work takes on the CPU now
+    #[arg(long, value_name = "MS", requires = "amounts")]
+    cpu_ms: Option<f64>,
+    /// Ask this file of thresholds [default: the results]
+    #[arg(long, value_name = "FILE", env = "CROSSOVER_THRESHOLDS")]
+    thresholds: Option<PathBuf>,
+}
+
+fn data(name: &str) -> Data {
+    let named = Data::ALL.into_iter().find(|data| data.name() == name);
+    named.unwrap_or_default()
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let advice = match &arguments.thresholds {
+        Some(file) => Advice::open(file)?,
+        None => of_the_results()?,
+    };
+    let amounts = [
+        arguments.flop,
+        arguments.bytes,
+        arguments.upload,
+        arguments.download,
+    ];
+    let said = match &arguments.operation {
+        Some(operation) => measured(&advice, operation, arguments)?,
+        None if amounts.iter().any(Option::is_some) => unmeasured(&advice, arguments)?,
+        None => words::operations(advice.thresholds()),
+    };
+    println!("{}", visible_lines(&said));
+    println!("{}", visible_lines(&words::holds_for(advice.thresholds())));
+    for concern in advice.clone().check(&Here::detect()).concerns() {
+        eprintln!("note: {}", visible(&concern.to_string()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Those of this machine; without a GPU here, of its CPU and a reference machine's GPU.
+fn of_the_results() -> anyhow::Result<Advice> {
+    let settings = Settings::from_env()?;
+    let out = settings.report_folder();
+    let report = assemble(&settings.results, out, &Options::default())?;
+    let thresholds = thresholds(&report).context(
+        "the results answer no question: an operation needs rows on the CPU and on a GPU",
+    )?;
+    Ok(Advice::new(thresholds)?)
+}
+
+fn measured(advice: &Advice, name: &str, arguments: &Arguments) -> anyhow::Result<String> {
+    let operations = &advice.thresholds().operations;
+    let Some(operation) = operations.iter().find(|operation| operation.name == name) else {
+        let names = || operations.iter().map(|operation| operation.name.as_str());
+        let meant = nearest(name, names()).map(|near| format!(", is {near} meant?"));
+        bail!(
+            "no operation {name}{} There are: {}",
+            meant.unwrap_or_else(|| ".".into()),
+            names().collect::<Vec<_>>().join(", ")
+        );
+    };
+    let size: Size = match arguments.size[..] {
+        [size] => size.into(),
+        [m, n, k] => (m, n, k).into(),
+        _ => bail!(
+            "name a size of {name}: {}; or of a product M N K",
+            operation.size
+        ),
+    };
+    let question = Question {
+        operation: name,
+        size,
+        data: arguments.data,
+        reuse: arguments.reuse,
+        warm: !arguments.cold,
+    };
+    Ok(words::measured(advice, operation, &question))
+}
+
+fn unmeasured(advice: &Advice, arguments: &Arguments) -> anyhow::Result<String> {
+    let amount = |amount: Option<f64>| amount.unwrap_or(0.0);
+    let work = Work {
+        flop: amount(arguments.flop),
+        bytes: amount(arguments.bytes),
+        upload: amount(arguments.upload),
+        download: amount(arguments.download),
+        launches: arguments.launches,
+        cpu_ns: arguments.cpu_ms.map(|ms| ms * 1e6),
+    };
+    let data = match work.upload + work.download > 0.0 {
+        true => arguments.data,
+        // Nothing is moved.
+        false => Data::Awaited,
+    };
+    let moved = advice.moved(&work, data).context(
+        "amounts are numbers from zero on, and the limits of the machine have to be known: run \
+         the groups transfer and cold_start with a GPU, or name a file with --thresholds",
+    )?;
+    Ok(words::unmeasured(&work, data, &moved, arguments.reuse))
+}

@@ -1,0 +1,77 @@
+//! The command `crossover` ([`run`]), one file per subcommand: it reports, compares, profiles and
+//! exports what a bench executable measured. It has no statistics and no page of its own, and knows
+//! no workload.
+
+mod ab;
+mod advise;
+mod compare;
+mod env;
+mod export;
+mod profile;
+mod report;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crossover_words::text::visible_lines;
+
+/// Show when a GPU beats the CPU, by how much, and where the time goes.
+///
+/// The benchmarks themselves run with `cargo bench`; this command reports, compares, profiles and
+/// exports what they measured.
+#[derive(Parser)]
+#[command(version, after_help = VARIABLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Ab(ab::Args),
+    Advise(advise::Arguments),
+    Compare(compare::Args),
+    Env(env::Arguments),
+    Export(export::Arguments),
+    Profile(profile::Args),
+    Report(report::Args),
+}
+
+const VARIABLES: &str = "\
+Environment variables:
+  CROSSOVER_DEVICE  index of the GPU, or `none`             [default: 0]
+  CRITERION_HOME    folder of the results                   [default: target-reports/criterion]
+  CROSSOVER_THRESHOLDS
+                    file that `advise` and programs ask     [default: the results]
+  RUST_BACKTRACE    1 shows an error with all its details
+
+Exit codes: 0 success, 1 a comparison found what it was told to fail on, or a run failed,
+2 nothing could be done (settings, files), 130 interrupted";
+
+/// The `main` of the command `crossover`: runs the subcommand that the command line names, and
+/// returns the exit code: 0, 1 where a comparison found what it was told to fail on or a run
+/// failed, 2 where nothing could be done, 130 where the user interrupted.
+pub fn run() -> ExitCode {
+    crossover_protocol::pipe::end_with_the_reader();
+    let outcome = match Arguments::parse().command {
+        Command::Ab(arguments) => ab::run(&arguments),
+        Command::Advise(arguments) => advise::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
+        Command::Env(arguments) => env::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
+        Command::Profile(arguments) => profile::run(&arguments),
+        Command::Report(arguments) => report::run(arguments).map(|()| ExitCode::SUCCESS),
+    };
+    outcome.unwrap_or_else(|error| {
+        let text = match std::env::var("RUST_BACKTRACE").is_ok_and(|v| v == "1") {
+            true => format!("{error:?}"),
+            false => format!("{error:#}"),
+        };
+        eprintln!("crossover: {}", visible_lines(&text));
+        ExitCode::from(2)
+    })
+}

@@ -1,0 +1,7 @@
+//! The `crossover` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    crossover_command::run()
+}

@@ -1,0 +1,57 @@
+//! `crossover report`: the page, the plots and `summary.json` from stored results.
+
+use std::path::PathBuf;
+
+use crossover_protocol::settings;
+use crossover_report::assemble::Options;
+use crossover_report::{readme, write};
+use crossover_words::text::visible;
+
+/// Make the report from stored results: answers, findings, plots and summary.json.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Folder of Criterion's results.
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "CRITERION_HOME",
+        default_value = "target-reports/criterion"
+    )]
+    root: PathBuf,
+    /// Where index.html, plots/ and summary.json go [default: beside the results].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Folder of another machine's results, to draw beside these; may be given several times.
+    #[arg(long, value_name = "DIR")]
+    with: Vec<PathBuf>,
+    /// Leave out the reference machines in <OUT>/reference/.
+    #[arg(long)]
+    no_reference: bool,
+    /// Also refresh the results in a README, between `<!-- crossover:begin -->` and
+    /// `<!-- crossover:end -->`. They are those of the machines named with `--with`; without it,
+    /// those of the reference machine with the most answers; without a reference, these.
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "README.md"
+    )]
+    readme: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+    let options = Options {
+        with: args.with,
+        no_reference: args.no_reference,
+    };
+    let beside = || settings::report_folder(&args.root).to_owned();
+    let out = args.out.unwrap_or_else(beside);
+    let written = write::refresh(&args.root, &out, &options)?;
+    print!("{written}");
+    if let Some(readme) = &args.readme {
+        readme::refresh(readme, &args.root, &out, &options)?;
+        println!("refreshed: {}", visible(&readme.to_string_lossy()));
+    }
+    Ok(())
+}

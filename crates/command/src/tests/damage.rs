@@ -1,0 +1,276 @@
+//! Damages to a file: to its JSON values, and to its bytes.
+
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+use serde_json::Value;
+
+use crossover_report::readme;
+
+/// One damage. Numbers pick a value of the file, a text of [`TEXTS`] or a byte.
+#[derive(Clone, Debug)]
+pub(super) enum Edit {
+    /// Any JSON in place of a value.
+    Put(Index, Index),
+    /// A number times a power of ten.
+    Scale(Index, i32),
+    /// A key or an element is gone.
+    Remove(Index),
+    /// A key has another name.
+    Rename(Index, Index),
+    /// Two values change places.
+    Swap(Index, Index),
+    /// An array holds its elements many times.
+    Repeat(Index, usize),
+    /// A byte is another.
+    Flip(Index, u8),
+    /// Bytes are gone.
+    Drop(Index, usize),
+    /// Bytes come in between.
+    Insert(Index, Vec<u8>),
+    /// The rest is missing.
+    Cut(Index),
+}
+
+/// Any damage, more often of a value than of bytes.
+pub(super) fn edit() -> impl Strategy<Value = Edit> {
+    let at = any::<Index>;
+    prop_oneof![
+        8 => (at(), at()).prop_map(|(at, text)| Edit::Put(at, text)),
+        4 => (at(), -330i32..330).prop_map(|(at, by)| Edit::Scale(at, by)),
+        2 => at().prop_map(Edit::Remove),
+        1 => (at(), at()).prop_map(|(at, text)| Edit::Rename(at, text)),
+        2 => (at(), at()).prop_map(|(a, b)| Edit::Swap(a, b)),
+        1 => (at(), 0usize..300).prop_map(|(at, times)| Edit::Repeat(at, times)),
+        1 => (at(), any::<u8>()).prop_map(|(at, byte)| Edit::Flip(at, byte)),
+        1 => (at(), 1usize..40).prop_map(|(at, bytes)| Edit::Drop(at, bytes)),
+        1 => (at(), bytes()).prop_map(|(at, bytes)| Edit::Insert(at, bytes)),
+        1 => at().prop_map(Edit::Cut),
+    ]
+}
+
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        proptest::collection::vec(any::<u8>(), 1..8),
+        Just(b"\xef\xbb\xbf".to_vec()),
+        Just(b"\xff\xfe".to_vec()),
+        Just(readme::BEGIN.as_bytes().to_vec()),
+        Just(readme::END.as_bytes().to_vec()),
+    ]
+}
+
+/// JSON that a reader may not expect.
+static TEXTS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let mut texts: Vec<String> = [
+        "0",
+        "-0.0",
+        "1",
+        "2",
+        "-1",
+        "-1.5",
+        "0.5",
+        "1e6",
+        "1e18",
+        "1e308",
+        "-1e308",
+        "1.7976931348623157e308",
+        "1e309",
+        "1e-300",
+        "5e-324",
+        "4294967295",
+        "4294967296",
+        "9223372036854775807",
+        "9223372036854775808",
+        "18446744073709551615",
+        "18446744073709551616",
+        "-9223372036854775808",
+        "NaN",
+        "null",
+        "true",
+        "[]",
+        "{}",
+        "[0]",
+        "[null]",
+        "[[], {}]",
+        "{\"schema\": 99}",
+        "\"\"",
+        "\" \"",
+        "\"/\"",
+        "\"..\"",
+        "\"../../x\"",
+        "\"/tmp/x\"",
+        "\"cpu\"",
+        "\"cpu/\"",
+        "\"gpu/../../x\"",
+        "\"NaN\"",
+        "\"-1\"",
+        "\"1e308\"",
+        "\"0\"",
+        "\"1\"",
+        "\"18446744073709551615\"",
+        "\"18446744073709551616\"",
+        "\"2026\"",
+        "\"<script>alert(1)</script>\"",
+        "\"</script><!--\"",
+        "\"a|b`c`*d*_e_&amp;\"",
+        "\"<!-- crossover:end -->\"",
+        "\"\\u0000\"",
+        "\"\\u001b[31mred\\u001b[0m\"",
+        "\"\\u009b31m\"",
+        "\"one\\ntwo\\rthree\\tfour\\u2028five\"",
+        "\"\\u202eright to left\\u2066\"",
+        "\"\\ufeff\\ufffe\\uffff\"",
+        "\"\\ud83d\\ude00 \\u00e9\\u0301 \\u4e2d\"",
+        "\"\\ud800\"",
+        "\"events\"",
+        "\"events-gated\"",
+        "\"wall\"",
+        "\"submit\"",
+        "\"device\"",
+        "\"time\"",
+        "\"bytes\"",
+    ]
+    .map(str::to_owned)
+    .into();
+    texts.push(format!("\"{}\"", "long ".repeat(2000)));
+    texts.push(format!("\"{}\"", "x".repeat(5000)));
+    texts.push("[".repeat(100) + &"]".repeat(100));
+    texts.push("[".repeat(5000) + &"]".repeat(5000));
+    texts.push("{\"a\":".repeat(200) + "1" + &"}".repeat(200));
+    texts.push(format!("[{}1]", "1e308,".repeat(3000)));
+    texts.push(format!("[{}0]", "0,".repeat(3000)));
+    texts.push(format!("[{}null]", "null,".repeat(300)));
+    texts.push(format!("[{}\"x\"]", "\"x\",".repeat(300)));
+    texts
+});
+
+/// The file with all damages; those of bytes come last, so that the others find JSON.
+pub(super) fn damaged(sound: &[u8], edits: &[Edit]) -> Vec<u8> {
+    let mut text = sound.to_vec();
+    if let Ok(mut value) = serde_json::from_slice::<Value>(sound) {
+        edits.iter().for_each(|edit| damage_value(&mut value, edit));
+        let mut json = value.to_string();
+        for edit in edits {
+            if let Edit::Put(_, text) = edit {
+                let place = Value::from(place_of(text)).to_string();
+                json = json.replace(&place, text_of(text));
+            }
+        }
+        text = json.into_bytes();
+    }
+    edits.iter().for_each(|edit| damage_bytes(&mut text, edit));
+    text
+}
+
+fn text_of(index: &Index) -> &'static str {
+    &TEXTS[index.index(TEXTS.len())]
+}
+
+/// Stands for a text that no [`Value`] can hold, until all is text.
+fn place_of(text: &Index) -> String {
+    format!("@{}@", text.index(TEXTS.len()))
+}
+
+fn damage_value(value: &mut Value, edit: &Edit) {
+    let all = pointers(value);
+    let at = |index: &Index| index.get(&all).as_str();
+    match edit {
+        Edit::Put(index, text) => {
+            if let Some(found) = value.pointer_mut(at(index)) {
+                *found = place_of(text).into();
+            }
+        }
+        Edit::Scale(index, by) => {
+            if let Some(found) = value.pointer_mut(at(index))
+                && let Some(number) = found.as_f64()
+            {
+                *found = (number * 10f64.powi(*by)).into();
+            }
+        }
+        Edit::Remove(index) => drop(taken(value, at(index))),
+        Edit::Rename(index, text) => {
+            let pointer = at(index);
+            let Ok(name) = serde_json::from_str::<String>(text_of(text)) else {
+                return;
+            };
+            if let Some(inner) = taken(value, pointer)
+                && let Some((parent, _)) = pointer.rsplit_once('/')
+                && let Some(Value::Object(fields)) = value.pointer_mut(parent)
+            {
+                fields.insert(name, inner);
+            }
+        }
+        Edit::Swap(a, b) => {
+            let both = [at(a), at(b)].map(|pointer| value.pointer(pointer).cloned());
+            if let [Some(first), Some(second)] = both {
+                for (pointer, inner) in [(at(a), second), (at(b), first)] {
+                    // The first may have taken the place of what held the second.
+                    if let Some(found) = value.pointer_mut(pointer) {
+                        *found = inner;
+                    }
+                }
+            }
+        }
+        Edit::Repeat(index, times) => {
+            if let Some(Value::Array(elements)) = value.pointer_mut(at(index)) {
+                *elements = vec![std::mem::take(elements); *times].concat();
+            }
+        }
+        Edit::Flip(..) | Edit::Drop(..) | Edit::Insert(..) | Edit::Cut(_) => {}
+    }
+}
+
+fn damage_bytes(text: &mut Vec<u8>, edit: &Edit) {
+    let at = |index: &Index| index.index(text.len() + 1);
+    match edit {
+        Edit::Flip(index, byte) => {
+            let at = at(index);
+            if let Some(found) = text.get_mut(at) {
+                *found = *byte;
+            }
+        }
+        Edit::Drop(index, bytes) => {
+            let from = at(index);
+            text.drain(from..(from + bytes).min(text.len()));
+        }
+        Edit::Insert(index, bytes) => {
+            let at = at(index);
+            text.splice(at..at, bytes.iter().copied());
+        }
+        Edit::Cut(index) => text.truncate(at(index)),
+        _ => {}
+    }
+}
+
+/// Takes a field or an element out.
+fn taken(value: &mut Value, pointer: &str) -> Option<Value> {
+    let (parent, name) = pointer.rsplit_once('/')?;
+    match value.pointer_mut(parent)? {
+        Value::Object(fields) => fields.remove(name),
+        Value::Array(elements) => {
+            let at = name.parse().ok().filter(|at| *at < elements.len())?;
+            Some(elements.remove(at))
+        }
+        _ => None,
+    }
+}
+
+/// The place of each value, of long arrays that of the first elements: the keys of these files
+/// hold no `/`.
+fn pointers(value: &Value) -> Vec<String> {
+    fn walk(value: &Value, here: &str, all: &mut Vec<String>) {
+        all.push(here.to_owned());
+        match value {
+            Value::Object(fields) => fields
+                .iter()
+                .for_each(|(key, inner)| walk(inner, &format!("{here}/{key}"), all)),
+            Value::Array(elements) => (elements.iter().take(3).enumerate())
+                .for_each(|(at, inner)| walk(inner, &format!("{here}/{at}"), all)),
+            _ => {}
+        }
+    }
+    let mut all = Vec::new();
+    walk(value, "", &mut all);
+    all
+}

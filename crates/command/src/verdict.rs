@@ -1,0 +1,89 @@
+//! What `compare` and `ab` share: how a comparison is judged, shown and turned into an exit
+//! code.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use regex::Regex;
+
+use crossover_compare::comparison::{Comparison, FailOn, Options};
+use crossover_results::store::files::write_atomic;
+
+/// How to judge and show a comparison.
+#[derive(Debug, clap::Args)]
+pub(crate) struct VerdictArgs {
+    /// Only benchmarks whose id matches this regular expression
+    #[arg(long, value_name = "REGEX")]
+    filter: Option<Regex>,
+    /// Smallest change worth a verdict, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    threshold: f64,
+    /// Which verdicts make the exit code 1
+    #[arg(long, value_enum, default_value_t)]
+    fail_on: FailOn,
+    /// List every benchmark, not only what changed
+    #[arg(long)]
+    all: bool,
+    /// Print Markdown for a pull request instead of the table
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+    /// Print JSON instead of the table (docs/comparing.md describes it)
+    #[arg(long)]
+    json: bool,
+    /// Write a page with both curves and the change at each size
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+impl VerdictArgs {
+    /// The options of the comparison.
+    pub(crate) fn options(&self) -> anyhow::Result<Options> {
+        if !(self.threshold > 0.0 && self.threshold < 100.0) {
+            bail!(
+                "--threshold {}: give a percentage between 0 and 100",
+                self.threshold
+            );
+        }
+        Ok(Options {
+            filter: self.filter.clone(),
+            threshold: self.threshold / 100.0,
+            ..Options::default()
+        })
+    }
+
+    /// Prints the comparison and says how the command ends.
+    pub(crate) fn show(&self, comparison: &Comparison) -> anyhow::Result<ExitCode> {
+        if let Some(path) = &self.html {
+            write(path, &comparison.page())?;
+        }
+        if self.json {
+            print!("{}", comparison.json(self.fail_on));
+        } else if self.markdown {
+            print!("{}", comparison.markdown());
+        } else {
+            print!("{}", comparison.text(self.all));
+        }
+        let code = comparison.exit_code(self.fail_on);
+        if code == 2 {
+            eprintln!(
+                "error: nothing could be compared: no benchmark{} has comparable results on both sides",
+                self.filter
+                    .as_ref()
+                    .map_or(String::new(), |f| format!(" that matches `{f}`"))
+            );
+        }
+        Ok(ExitCode::from(code))
+    }
+
+    /// Writes all three forms into a folder, named `compare`.
+    pub(crate) fn keep(&self, comparison: &Comparison, dir: &Path) -> anyhow::Result<()> {
+        write(&dir.join("compare.html"), &comparison.page())?;
+        write(&dir.join("compare.md"), &comparison.markdown())?;
+        write(&dir.join("compare.json"), &comparison.json(self.fail_on))
+    }
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    write_atomic(path, text.as_bytes()).with_context(|| "the comparison could not be written")
+}

@@ -1,0 +1,487 @@
+//! `crossover ab` in hooks, aliases and repositories of all kinds: what the user has is left alone,
+//! and what is compared is what lies in the work tree.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+use crate::baselines::suite;
+use crate::repositories::{self, alone, executable, git, shown, text};
+
+/// What becomes of a comparison, by what its first build does.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    Succeeds,
+    Fails,
+    Interrupted,
+    Killed,
+}
+
+impl Fate {
+    fn build(self) -> &'static str {
+        match self {
+            Fate::Succeeds => "exit 0",
+            Fate::Fails => "exit 1",
+            Fate::Interrupted => "kill -INT $PPID; sleep 600",
+            Fate::Killed => "kill -KILL $PPID; exit 0",
+        }
+    }
+
+    fn code(self) -> &'static str {
+        match self {
+            Fate::Succeeds => "0\n",
+            Fate::Fails => "2\n",
+            Fate::Interrupted => "130\n",
+            Fate::Killed => "137\n",
+        }
+    }
+}
+
+/// A folder with a repository in `main` and one more worktree in `linked`, which was made from a
+/// third and is on no branch. Hooks and logs lie beside them.
+struct House {
+    dir: TempDir,
+}
+
+impl House {
+    fn new(fate: Fate) -> Self {
+        let this = Self {
+            dir: tempfile::tempdir().unwrap(),
+        };
+        let main = this.path("main");
+        repositories::repository(&main);
+        fs::write(main.join("second"), "committed\n").unwrap();
+        git(&main, &["add", "second"]);
+        git(&main, &["commit", "--quiet", "-m", "second"]);
+        fs::write(main.join("file"), "stashed\n").unwrap();
+        git(&main, &["stash", "--quiet"]);
+        git(&main, &["tag", "v1"]);
+        let add = ["worktree", "add", "--quiet", "--detach"];
+        git(&main, &[&add[..], &["../third"]].concat());
+        git(&this.path("third"), &[&add[..], &["../linked"]].concat());
+        fs::create_dir_all(this.path("tmp")).unwrap();
+        fs::create_dir_all(this.path("made")).unwrap();
+        this.cargo(fate.build());
+        this.hooks();
+        this
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn made(&self, name: &str) -> String {
+        fs::read_to_string(self.path("made").join(name)).unwrap_or_default()
+    }
+
+    /// Stands in for cargo. It builds by doing to its repository what a build script could, and
+    /// logs what it sees.
+    fn cargo(&self, build: &str) {
+        for (seed, name) in ["a1", "b1"].into_iter().enumerate() {
+            suite(&self.path("made").join(name), "new", seed as u64, |_| 1.0);
+        }
+        let body = format!(
+            r#"made={made}
+case "$*" in *--no-run*)
+  env | grep ^GIT_ | sed s/=.*// >> $made/environment || true
+  echo "$(cat file) | $(git status --porcelain | tr '\n' ' ')| $(git log -1 --format=%s) | $(git describe --tags 2>/dev/null)" >> $made/seen
+  cat submodule/file >> $made/seen 2>/dev/null || true
+  git -c user.name=B -c user.email=b@example.com commit --quiet --allow-empty --all -m build
+  git tag built-in-$(basename "$PWD")
+  git stash clear
+  {build};;
+esac
+mkdir -p "$CRITERION_HOME"
+cp -r $made/$(basename "$CRITERION_HOME")/. "$CRITERION_HOME""#,
+            made = self.path("made").display(),
+        );
+        executable(&self.path("made").join("cargo"), &body);
+    }
+
+    /// `compare` runs `ab`, and notes the state of everything before and after; as does the hook
+    /// `pre-commit`. Other hooks only log that they run.
+    fn hooks(&self) {
+        let body = format!(
+            r#"dir={dir}
+# All files of the repository and of its worktrees: index, HEAD, refs, logs, stashes, objects.
+state() (
+  cd $dir
+  find main third linked -name 'target*' -prune -o -type f -exec cksum {{}} + | sort -k 3
+)
+state > $dir/made/before
+: > $dir/made/hooks-ran
+code=0
+TMPDIR=$dir/tmp CARGO=$dir/made/cargo {crossover} ab --pairs 1 --budget 0 > $dir/made/output 2>&1 || code=$?
+echo $code > $dir/made/code
+cp $dir/made/hooks-ran $dir/made/hooks-of-ab
+state > $dir/made/after"#,
+            dir = self.dir.path().display(),
+            crossover = env!("CARGO_BIN_EXE_crossover"),
+        );
+        let hooks = self.path("hooks");
+        executable(&self.path("made").join("compare"), &body);
+        executable(&hooks.join("pre-commit"), &body);
+        let logs = format!("echo $0 >> {}", self.path("made/hooks-ran").display());
+        for name in [
+            "post-checkout",
+            "post-index-change",
+            "reference-transaction",
+        ] {
+            executable(&hooks.join(name), &logs);
+        }
+        let hooks = hooks.to_str().unwrap().to_owned();
+        git(&self.path("main"), &["config", "core.hooksPath", &hooks]);
+    }
+
+    /// Nothing of the user's changed while `ab` ran, no hook of theirs ran, and nothing is left.
+    fn left_alone(&self, fate: Fate, way: &str) {
+        let way = format!("{way}, {fate:?}: {}", self.made("output"));
+        assert_eq!(self.made("code"), fate.code(), "{way}");
+        let before = self.made("before");
+        for file in ["main/.git/index", "main/.git/refs/stash", "linked/file"] {
+            assert!(before.contains(file), "{way}");
+        }
+        assert_eq!(before, self.made("after"), "{way}");
+        assert_eq!(self.made("hooks-of-ab"), "", "{way}");
+        let names = text(
+            &alone(&mut Command::new("git"))
+                .args(["rev-parse", "--local-env-vars"])
+                .output()
+                .unwrap()
+                .stdout,
+        );
+        let environment = self.made("environment");
+        // The user's settings arrive.
+        assert!(environment.contains("GIT_CONFIG_PARAMETERS"), "{way}");
+        for name in environment.lines() {
+            let settings = ["GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"].contains(&name);
+            assert!(
+                settings || !names.lines().any(|n| n == name),
+                "{way} {name}"
+            );
+        }
+        if let Fate::Killed = fate {
+            assert_ne!(repositories::work_trees(self.dir.path()), 0, "{way}");
+            // The next one clears up.
+            self.cargo("exit 1");
+            let output = self.ab(&self.path("main"), &[]);
+            assert_eq!(output.status.code(), Some(2), "{way}{}", shown(&output));
+        }
+        assert_eq!(repositories::work_trees(self.dir.path()), 0, "{way}");
+        let worktrees = git(&self.path("main"), &["worktree", "list"]);
+        assert_eq!(worktrees.lines().count(), 3, "{way}");
+    }
+
+    /// `crossover ab` in a folder, outside a hook.
+    fn ab(&self, cwd: &Path, environment: &[(&str, &str)]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_crossover"));
+        alone(&mut command)
+            .args(["ab", "--pairs", "1", "--budget", "0"])
+            .current_dir(cwd)
+            .env("TMPDIR", self.path("tmp"))
+            .env("CARGO", self.path("made/cargo"))
+            .envs(environment.iter().copied())
+            .env_remove("RUST_BACKTRACE")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    }
+
+    /// What the builds of both sides saw there.
+    fn seen(&self, cwd: &Path) -> String {
+        let _ = fs::remove_file(self.path("made/seen"));
+        let output = self.ab(cwd, &[]);
+        assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+        self.made("seen") + &text(&output.stderr)
+    }
+}
+
+#[test]
+fn a_commit_holds_what_was_staged() {
+    for (place, fates) in [
+        ("main", [Fate::Succeeds, Fate::Killed].as_slice()),
+        ("linked", &[Fate::Succeeds, Fate::Fails, Fate::Interrupted]),
+    ] {
+        for &fate in fates {
+            let house = House::new(fate);
+            let top = house.path(place);
+            fs::write(top.join("file"), "staged\n").unwrap();
+            fs::write(top.join("added"), "staged\n").unwrap();
+            git(&top, &["add", "file", "added"]);
+            fs::write(top.join("file"), "not staged\n").unwrap();
+            git(&top, &["commit", "--quiet", "-m", "third"]);
+            let way = format!("commit in {place}");
+            house.left_alone(fate, &way);
+            let changed = git(&top, &["show", "--format=%s", "--name-status", "HEAD"]);
+            assert_eq!(changed, "third\n\nA\tadded\nM\tfile\n", "{way}");
+            assert_eq!(git(&top, &["show", "HEAD:file"]), "staged\n", "{way}");
+            assert_eq!(git(&top, &["status", "--porcelain"]), " M file\n", "{way}");
+            if let Fate::Succeeds = fate {
+                // HEAD against the files as they lie in the work tree.
+                assert_eq!(
+                    house.made("seen"),
+                    "committed | | second | v1\n\
+                     not staged |  M file ?? added | second | v1\n",
+                    "{way}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_commit_of_all_changes_holds_them() {
+    let house = House::new(Fate::Succeeds);
+    let top = house.path("main");
+    fs::write(top.join("file"), "changed\n").unwrap();
+    fs::write(top.join("new"), "new\n").unwrap();
+    git(&top, &["commit", "--quiet", "-a", "-m", "third"]);
+    house.left_alone(Fate::Succeeds, "commit -a");
+    let changed = git(&top, &["show", "--format=%s", "--name-status", "HEAD"]);
+    assert_eq!(changed, "third\n\nM\tfile\n");
+    assert_eq!(git(&top, &["show", "HEAD:file"]), "changed\n");
+    assert_eq!(git(&top, &["status", "--porcelain"]), "?? new\n");
+    assert!(house.made("seen").contains("changed |  M file ?? new "));
+}
+
+#[test]
+fn a_rebase_goes_on() {
+    let house = House::new(Fate::Succeeds);
+    let top = house.path("linked");
+    let compare = house.path("made/compare");
+    let head = git(&top, &["rev-parse", "HEAD"]);
+    let rebase = ["rebase", "--quiet", "-x", compare.to_str().unwrap()];
+    git(&top, &[&rebase[..], &["HEAD~1"]].concat());
+    house.left_alone(Fate::Succeeds, "rebase");
+    assert_eq!(git(&top, &["rev-parse", "HEAD"]), head);
+    assert_eq!(git(&top, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn an_alias_leaves_the_index_alone() {
+    let house = House::new(Fate::Succeeds);
+    let top = house.path("linked");
+    let alias = format!("!{}", house.path("made/compare").display());
+    git(&top, &["config", "alias.judge", &alias]);
+    fs::write(top.join("file"), "staged\n").unwrap();
+    git(&top, &["add", "file"]);
+    fs::create_dir(top.join("below")).unwrap();
+    git(&top.join("below"), &["judge"]);
+    house.left_alone(Fate::Succeeds, "alias");
+    assert_eq!(git(&top, &["status", "--porcelain"]), "M  file\n");
+}
+
+#[test]
+fn a_repository_of_another_user_needs_the_users_consent() {
+    let house = House::new(Fate::Succeeds);
+    let top = house.path("linked");
+    // git's own tests pretend in this way.
+    let foreign = ("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
+    let output = house.ab(&top, &[foreign]);
+    assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
+    let said = shown(&output);
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("dubious ownership"), "{said}");
+    assert!(
+        said.contains("git config --global --add safe.directory"),
+        "{said}"
+    );
+    // Settings of one call, as `git -c` hands them on.
+    let consent = [
+        foreign,
+        ("GIT_CONFIG_COUNT", "1"),
+        ("GIT_CONFIG_KEY_0", "safe.directory"),
+        ("GIT_CONFIG_VALUE_0", "*"),
+    ];
+    let output = house.ab(&top, &consent);
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+}
+
+#[test]
+fn submodules_are_compared_too() {
+    let house = House::new(Fate::Succeeds);
+    let (main, other) = (house.path("main"), house.path("other"));
+    repositories::repository(&other);
+    let local = ["-c", "protocol.file.allow=always", "submodule", "--quiet"];
+    git(
+        &main,
+        &[&local[..], &["add", "../other", "submodule"]].concat(),
+    );
+    git(&main, &["commit", "--quiet", "--no-verify", "-m", "third"]);
+    let file = main.join("submodule/file");
+    fs::write(&file, "changed\n").unwrap();
+    assert_eq!(
+        house
+            .seen(&main)
+            .split_inclusive('\n')
+            .take(4)
+            .collect::<String>(),
+        "committed | | third | v1-1-gHEAD\ncommitted\n\
+         committed |  M submodule | third | v1-1-gHEAD\nchanged\n"
+            .replace(
+                "gHEAD",
+                &format!("g{}", git(&main, &["rev-parse", "--short", "HEAD"]).trim())
+            )
+    );
+    // One that is not checked out is named.
+    git(
+        &main,
+        &["submodule", "--quiet", "deinit", "--force", "submodule"],
+    );
+    let seen = house.seen(&main);
+    assert!(
+        seen.contains("git submodule update --init submodule"),
+        "{seen}"
+    );
+    // So is a commit that was never fetched.
+    git(&main, &[&local[..], &["update", "--init"]].concat());
+    let entry = format!("160000,{},submodule", "1".repeat(40));
+    git(&main, &["update-index", "--cacheinfo", &entry]);
+    git(&main, &["commit", "--quiet", "--no-verify", "-m", "fourth"]);
+    let output = house.ab(&main, &[]);
+    assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
+    assert!(
+        shown(&output).contains("git -C submodule fetch"),
+        "{}",
+        shown(&output)
+    );
+    assert_eq!(repositories::work_trees(house.dir.path()), 0);
+}
+
+#[test]
+fn what_lies_behind_a_link_is_not_touched() {
+    let house = House::new(Fate::Succeeds);
+    let (main, outside) = (house.path("main"), house.path("outside"));
+    for folder in [&outside, &main.join("folder")] {
+        fs::create_dir(folder).unwrap();
+        fs::write(folder.join("deep"), "precious\n").unwrap();
+    }
+    git(&main, &["add", "folder"]);
+    git(&main, &["commit", "--quiet", "--no-verify", "-m", "third"]);
+    fs::remove_dir_all(main.join("folder")).unwrap();
+    std::os::unix::fs::symlink(&outside, main.join("folder")).unwrap();
+    let seen = house.seen(&main);
+    assert!(
+        seen.contains("committed |  D folder/deep ?? folder "),
+        "{seen}"
+    );
+    let deep = fs::read_to_string(outside.join("deep")).unwrap();
+    assert_eq!(deep, "precious\n");
+}
+
+#[test]
+fn repositories_of_all_kinds_are_compared() {
+    let house = House::new(Fate::Succeeds);
+    let main = house.path("main");
+    git(&main, &["config", "uploadpack.allowFilter", "true"]);
+    git(&main, &["config", "uploadpack.allowAnySHA1InWant", "true"]);
+    fs::create_dir(main.join("folder")).unwrap();
+    fs::write(main.join("folder/deep"), "committed\n").unwrap();
+    git(&main, &["add", "folder"]);
+    git(&main, &["commit", "--quiet", "--no-verify", "-m", "third"]);
+    git(&main, &["tag", "v2"]);
+    let url = format!("file://{}", main.display());
+    let clone = |name: &str, options: &[&str]| {
+        let path = house.path(name);
+        let end = [&url, path.to_str().unwrap()];
+        git(
+            house.dir.path(),
+            &[&["clone", "--quiet"], options, &end[..]].concat(),
+        );
+        path
+    };
+    let bare = clone("bare", &["--bare"]);
+    git(&bare, &["worktree", "add", "--quiet", "../of-bare", "HEAD"]);
+    let sparse = clone("sparse", &[]);
+    git(
+        &sparse,
+        &["sparse-checkout", "set", "--no-cone", "file", ".gitignore"],
+    );
+    assert!(!sparse.join("folder").exists());
+    let places = [
+        clone("shallow", &["--depth", "1"]),
+        clone("partial", &["--filter=blob:none"]),
+        clone("with \"quotes\" \\ and #", &[]),
+        house.path("of-bare"),
+        sparse,
+    ];
+    for place in places {
+        let before = git(&place, &["status", "--porcelain"]);
+        assert_eq!(
+            house
+                .seen(&place)
+                .split_inclusive('\n')
+                .take(2)
+                .collect::<String>(),
+            "committed | | third | v2\n".repeat(2),
+            "{}",
+            place.display()
+        );
+        assert_eq!(git(&place, &["status", "--porcelain"]), before);
+    }
+    let sha256 = house.path("sha256");
+    fs::create_dir(&sha256).unwrap();
+    git(&sha256, &["init", "--quiet", "--object-format=sha256"]);
+    let output = house.ab(&sha256, &[]);
+    assert!(
+        shown(&output).contains("make a first commit"),
+        "{}",
+        shown(&output)
+    );
+    fs::write(sha256.join("file"), "committed\n").unwrap();
+    fs::write(sha256.join(".gitignore"), "target*\n").unwrap();
+    git(&sha256, &["add", "."]);
+    git(&sha256, &["commit", "--quiet", "-m", "first"]);
+    assert!(house.seen(&sha256).starts_with("committed | | first | \n"));
+    let output = house.ab(&bare, &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        shown(&output).contains("must be run in a work tree"),
+        "{}",
+        shown(&output)
+    );
+}
+
+/// A build in a hook of another repository must not be stamped with that one's commit, and none
+/// may write the index, which a hook's git holds.
+#[test]
+fn a_build_is_stamped_with_the_commit_of_its_own_repository() {
+    let house = House::new(Fate::Succeeds);
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../build.rs");
+    let build = house.path("made/build");
+    let built = Command::new(option_env!("RUSTC").unwrap_or("rustc"))
+        .args(["--edition", "2024", source, "-o"])
+        .arg(&build)
+        .status()
+        .unwrap();
+    assert!(built.success());
+    let hooks = house.path("main/.git");
+    let run = |dir: &Path| {
+        let mut command = Command::new(&build);
+        alone(&mut command)
+            .current_dir(dir)
+            .env("GIT_DIR", &hooks)
+            .env("GIT_INDEX_FILE", hooks.join("index"));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", shown(&output));
+        text(&output.stdout)
+    };
+    let other = house.path("other");
+    repositories::repository(&other);
+    let commit = git(&other, &["rev-parse", "HEAD"]);
+    // Written again: the index does not know it as unchanged.
+    fs::write(other.join("file"), "committed\n").unwrap();
+    let index = fs::read(other.join(".git/index")).unwrap();
+    let stamped = run(&other);
+    let want = format!(
+        "cargo::rustc-env=CROSSOVER_COMMIT={commit}cargo::rustc-env=CROSSOVER_DIRTY=false\n"
+    );
+    assert!(stamped.ends_with(&want), "{stamped}");
+    assert_eq!(fs::read(other.join(".git/index")).unwrap(), index);
+    let none = house.path("none");
+    fs::create_dir(&none).unwrap();
+    let stamped = run(&none);
+    assert!(!stamped.contains("CROSSOVER_COMMIT"), "{stamped}");
+}

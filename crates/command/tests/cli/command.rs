@@ -1,0 +1,278 @@
+//! The `crossover` command as a user meets it.
+
+use std::process::{Command, Output};
+
+use crossover::model::Environment;
+
+/// The command without the caller's own settings.
+fn crossover(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_crossover"));
+    command.args(arguments);
+    for variable in [
+        "CROSSOVER_DEVICE",
+        "CROSSOVER_PROFILE",
+        "CROSSOVER_GATE",
+        "CROSSOVER_MONITOR",
+        "CROSSOVER_THRESHOLDS",
+        "CRITERION_HOME",
+        "RUST_BACKTRACE",
+    ] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+fn output(command: &mut Command) -> (Output, String, String) {
+    let output = command
+        .output()
+        .expect("the command was built for this test");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    (output, out, err)
+}
+
+#[test]
+fn env_lists_the_machine_with_or_without_a_gpu() {
+    let (result, out, err) = output(crossover(&["env"]).env("CRITERION_HOME", "elsewhere/results"));
+    assert_eq!(result.status.code(), Some(0), "{err}");
+    for name in ["crossover", "CPU", "GPU", "NVRTC", "cuBLAS", "disturbances"] {
+        assert!(
+            out.lines().any(|line| line.starts_with(name)),
+            "no {name} in\n{out}"
+        );
+    }
+    assert!(out.contains("elsewhere/results"), "{out}");
+}
+
+#[test]
+fn env_as_json_is_what_results_store() {
+    let (result, out, err) = output(&mut crossover(&["env", "--json"]));
+    assert_eq!(result.status.code(), Some(0), "{err}");
+    let environment: Environment = serde_json::from_str(&out).expect(&out);
+    assert_eq!(environment.crossover, env!("CARGO_PKG_VERSION"));
+    assert!(environment.gpu.is_some() != environment.gpu_absent.is_some());
+}
+
+#[test]
+fn a_gpu_switched_off_is_named_as_such() {
+    let (_, out, _) = output(crossover(&["env", "--json"]).env("CROSSOVER_DEVICE", "none"));
+    let environment: Environment = serde_json::from_str(&out).expect(&out);
+    assert_eq!(environment.gpu, None);
+    let reason = environment.gpu_absent.expect("a reason");
+    assert!(reason.contains("CROSSOVER_DEVICE=none"), "{reason}");
+}
+
+#[test]
+fn a_bad_setting_is_an_error_with_the_good_values() {
+    let (result, out, err) = output(crossover(&["env"]).env("CROSSOVER_DEVICE", "first"));
+    assert_eq!(result.status.code(), Some(2));
+    assert_eq!(out, "");
+    assert!(
+        err.starts_with("crossover: ") && err.contains("CROSSOVER_DEVICE") && err.contains("none"),
+        "{err}"
+    );
+}
+
+/// `crossover profile` with an executable in place of cargo that tells how it was called.
+mod profile {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    fn executable(path: &Path) {
+        let text = "#!/bin/sh\nprintf '<%s>' \"$(basename \"$0\")\" \"$@\"\nexit 3\n";
+        fs::write(path, text).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    #[test]
+    fn in_a_checkout_cargo_runs_it_and_the_exit_code_is_the_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let cargo = dir.path().join("cargo");
+        executable(&cargo);
+        let called = |arguments: &[&str]| {
+            let mut command = crossover(&[&["profile"], arguments].concat());
+            let (result, out, err) = output(command.env("CARGO", &cargo));
+            assert_eq!((result.status.code(), &*err), (Some(3), ""));
+            out
+        };
+        assert_eq!(
+            called(&["a/gpu/.*/64"]),
+            "<cargo><bench><--><--profile-time><2><a/gpu/.*/64>"
+        );
+        assert_eq!(
+            called(&["a(", "--time", "1.5", "--bench", "own", "--", "--exact"]),
+            "<cargo><bench><--bench><own><--><--profile-time><1.5><--exact><a(>"
+        );
+    }
+
+    #[test]
+    fn in_a_bundle_its_launcher_runs_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let bin = dir.path().join("bin");
+        fs::create_dir(&bin).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_crossover"), bin.join("crossover")).unwrap();
+        executable(&bin.join("bench"));
+        let launcher = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/launcher");
+        fs::copy(launcher, dir.path().join("run")).unwrap();
+        let mut command = Command::new(dir.path().join("run"));
+        command
+            .args(["profile", "a/gpu"])
+            .env_remove("CRITERION_HOME");
+        let (result, out, err) = output(&mut command);
+        assert_eq!((result.status.code(), &*err), (Some(3), ""));
+        assert_eq!(out, "<bench><--bench><--profile-time><2><a/gpu>");
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_said_before_anything_is_built() {
+        for (arguments, why) in [
+            (
+                &["profile", "a("][..],
+                "the filter `a(`: it is not a regular expression: unclosed",
+            ),
+            (
+                &["profile", "a", "--time", "0.5"],
+                "give seconds, 1 or more",
+            ),
+            (&["profile"], "<FILTER>"),
+        ] {
+            let mut command = crossover(arguments);
+            let (result, out, err) = output(command.env("CARGO", "/no such cargo"));
+            assert_eq!((result.status.code(), &*out), (Some(2), ""));
+            assert!(err.contains(why), "{err}");
+        }
+        let mut command = crossover(&["profile", "a"]);
+        let (result, _, err) = output(command.env("CARGO", "/no such cargo"));
+        assert_eq!(result.status.code(), Some(2));
+        let says = err.contains("/no such cargo could not be started; run it in a checkout");
+        assert!(says && err.contains("./run profile"), "{err}");
+    }
+}
+
+#[test]
+fn an_unknown_subcommand_fails() {
+    let (result, out, err) = output(&mut crossover(&["fly"]));
+    assert_eq!(result.status.code(), Some(2));
+    assert_eq!(out, "");
+    assert!(err.contains("fly"), "{err}");
+}
+
+/// A library in front of the machine's own, if it has one, hides it: the loader stops at the
+/// first file of that name.
+mod libraries {
+    use super::*;
+    use crossover_machine::Absence;
+    use crossover_machine::libraries::{NO_CUBLAS, NO_NVRTC};
+    use cudarc::get_lib_name_candidates;
+    use std::path::Path;
+
+    /// Fills `dir` with `content` under every name that the libraries are looked for.
+    fn hide(dir: &Path, libraries: &[&str], content: &[u8]) {
+        for name in libraries.iter().flat_map(|l| get_lib_name_candidates(l)) {
+            std::fs::write(dir.join(name), content).unwrap();
+        }
+    }
+
+    #[test]
+    fn absent_libraries_are_named_with_the_remedy() {
+        let dir = tempfile::tempdir().unwrap();
+        hide(dir.path(), &["cuda", "nvcuda", "nvrtc", "cublas"], b"");
+        let (result, out, err) = output(crossover(&["env"]).env("LD_LIBRARY_PATH", dir.path()));
+        assert_eq!(result.status.code(), Some(0), "{err}");
+        for absence in [
+            Absence::Device(crossover::timing::Absence::NoDriver),
+            NO_NVRTC,
+            NO_CUBLAS,
+        ] {
+            assert!(
+                out.contains(&absence.to_string()),
+                "{absence} not in\n{out}"
+            );
+        }
+    }
+
+    /// A library that opens but has none of the functions, as a broken installation leaves.
+    #[test]
+    fn empty_libraries_are_an_absence_and_no_panic() {
+        let dir = tempfile::tempdir().unwrap();
+        let empty = dir.path().join("empty.so");
+        let built = Command::new(option_env!("RUSTC").unwrap_or("rustc"))
+            .args(["--crate-type=cdylib", "--crate-name=empty", "-o"])
+            .arg(&empty)
+            .arg("-")
+            .stdin(std::process::Stdio::null())
+            .output()
+            .expect("rustc built this test");
+        assert!(built.status.success(), "{built:?}");
+        let content = std::fs::read(&empty).unwrap();
+        hide(dir.path(), &["cuda", "nvcuda", "nvrtc", "cublas"], &content);
+        let (result, out, err) = output(crossover(&["env"]).env("LD_LIBRARY_PATH", dir.path()));
+        assert_eq!(result.status.code(), Some(0), "{err}");
+        assert_eq!(err, "");
+        assert!(
+            out.contains("the NVIDIA driver library cannot be used"),
+            "{out}"
+        );
+        for absence in [NO_NVRTC, NO_CUBLAS] {
+            assert!(
+                out.contains(&absence.to_string()),
+                "{absence} not in\n{out}"
+            );
+        }
+    }
+}
+
+/// With the results of the committed machine, whose GPU this one need not have.
+#[test]
+fn advise_answers_with_the_record_of_another_machine_and_says_whose_it_is() {
+    let record = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../target-reports/reference/nvidia-h200/criterion"
+    );
+    if !std::path::Path::new(record).is_dir() {
+        println!("skipped: the committed records belong to a checkout, and a package has none");
+        return;
+    }
+    let advise = |arguments: &[&str]| {
+        output(crossover(&[&["advise"], arguments].concat()).env("CRITERION_HOME", record))
+    };
+    let (result, out, err) = advise(&["matmul", "2048", "--data", "pinned"]);
+    assert_eq!(result.status.code(), Some(0), "{err}");
+    assert!(
+        out.starts_with("matmul, N = 2,048, in pinned host memory: use the GPU; "),
+        "{out}"
+    );
+    assert!(out.contains("an NVIDIA H200 at 700 W, 2026-11-22"), "{out}");
+    assert!(err.contains("note: the thresholds were measured"), "{err}");
+    let (result, out, err) = advise(&[
+        "--bytes",
+        "3e8",
+        "--upload",
+        "2e8",
+        "--download",
+        "1e8",
+        "--cpu-ms",
+        "4",
+    ]);
+    assert_eq!(result.status.code(), Some(0), "{err}");
+    assert!(
+        out.contains("the GPU cannot win: the link alone takes longer than the CPU"),
+        "{out}"
+    );
+    let (result, _, err) = advise(&["matmull", "3"]);
+    assert_eq!(result.status.code(), Some(2));
+    assert!(
+        err.contains("no operation matmull, is matmul meant? There are: matmul, "),
+        "{err}"
+    );
+    for wrong in [
+        &["matmul"][..],
+        &["matmul", "3", "4"],
+        &["matmul", "3", "--flop", "1"],
+        &["--cpu-ms", "3"],
+    ] {
+        assert_eq!(advise(wrong).0.status.code(), Some(2), "{wrong:?}");
+    }
+}

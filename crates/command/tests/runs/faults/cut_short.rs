@@ -1,0 +1,190 @@
+//! Runs that are cut short in the middle: the earlier results are still there and still shown,
+//! nothing is torn, and a rerun works. `FAULT_ROUNDS` says how often each is tried.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::faults::run::{SOUND, bench, expect, measured, said, shown};
+
+/// A run that replaces what `measured` left, with its copy in a baseline.
+const AGAIN: [&str; 5] = ["--bench", "--quick", "--save-baseline", "main", "sound"];
+
+pub(crate) fn rounds() -> u32 {
+    let rounds = std::env::var("FAULT_ROUNDS");
+    rounds.map_or(1, |text| text.parse().expect("FAULT_ROUNDS is a number"))
+}
+
+/// The library that fills the disk.
+fn full_disk_library() -> &'static Path {
+    static BUILT: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
+    let (_, path) = BUILT.get_or_init(|| {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("full_disk.so");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runs/full_disk.c");
+        // The compiler that Rust links with, so it is there.
+        let built = Command::new("cc")
+            .args(["-shared", "-fPIC", "-O1", "-o"])
+            .args([path.as_os_str(), source.as_os_str(), "-ldl".as_ref()])
+            .status();
+        assert!(built.unwrap().success());
+        (dir, path)
+    });
+    path
+}
+
+/// Results of a run, with a baseline.
+fn with_baseline() -> (tempfile::TempDir, PathBuf) {
+    let (dir, root) = measured();
+    expect(&mut bench(&root, &AGAIN), 0, "");
+    (dir, root)
+}
+
+fn is_json(path: &Path) -> bool {
+    let text = fs::read(path).unwrap();
+    serde_json::from_slice::<serde_json::Value>(&text).is_ok()
+}
+
+fn hidden(path: &Path, prefix: &str) -> bool {
+    let parts = path.iter().map(|part| part.to_string_lossy().into_owned());
+    parts.into_iter().any(|part| part.starts_with(prefix))
+}
+
+/// No file is torn. Where a killed process left `.earlier-<name>`, that holds the result, and the
+/// folder `<name>` may be incomplete.
+fn assert_nothing_torn(root: &Path, killed: bool) {
+    for entry in walkdir::WalkDir::new(root) {
+        let entry = entry.unwrap();
+        let path = entry.path();
+        let below = path.strip_prefix(root).unwrap();
+        let temporary = hidden(below, ".crossover-");
+        let earlier = hidden(below, ".earlier-");
+        assert!(
+            killed || !temporary && !earlier,
+            "{} is left",
+            path.display()
+        );
+        if temporary || !entry.file_type().is_file() || entry.file_name() == "crossover.lock" {
+            continue;
+        }
+        let dir = path.parent().unwrap();
+        let name = dir.file_name().unwrap().to_string_lossy().into_owned();
+        if dir.with_file_name(format!(".earlier-{name}")).exists() {
+            assert!(killed);
+            continue;
+        }
+        let in_pages = hidden(below, "report");
+        let empty = entry.metadata().unwrap().len() == 0;
+        assert!(!empty || killed && in_pages, "{} is empty", path.display());
+        let is_json_file = path.extension().is_some_and(|e| e == "json");
+        // Nothing reads Criterion's own record of the change.
+        if is_json_file && !hidden(below, "change") {
+            assert!(is_json(path), "{} is torn", path.display());
+        }
+    }
+}
+
+/// The earlier results are shown, nothing is torn, and a rerun clears what was left.
+fn assert_unharmed(root: &Path, killed: bool) {
+    assert_nothing_torn(root, killed);
+    assert_eq!(shown(root), SOUND);
+    expect(&mut bench(root, &AGAIN), 0, "");
+    assert_nothing_torn(root, false);
+    assert_eq!(shown(root), SOUND);
+}
+
+/// About as many bytes as such a run writes.
+fn written(root: &Path) -> u64 {
+    let files = walkdir::WalkDir::new(root).into_iter().map(Result::unwrap);
+    files.map(|entry| entry.metadata().unwrap().len()).sum()
+}
+
+fn random() -> Xoshiro256PlusPlus {
+    Xoshiro256PlusPlus::seed_from_u64(16)
+}
+
+pub(crate) fn full_disk() {
+    let (_dir, root) = with_baseline();
+    let most = written(&root);
+    let mut random = random();
+    for _ in 0..rounds() {
+        let room = random.random_range(0..most);
+        let output = bench(&root, &AGAIN)
+            .env("LD_PRELOAD", full_disk_library())
+            .env("FULL_AFTER", room.to_string())
+            .output()
+            .unwrap();
+        let said = said(&output);
+        // Nothing was lost where only Criterion's pages did not fit.
+        let pages_only = output.status.success() && said.contains("Criterion.rs ERROR");
+        let told = said.contains("nothing more can be written") && output.status.code() == Some(1);
+        let before = output.status.code() == Some(2)
+            && said.contains("set CRITERION_HOME to a folder where they can");
+        let record = said.contains("FAILED the run's record") && output.status.code() == Some(1);
+        let report = output.status.success() && said.contains("no report was written");
+        assert!(
+            pages_only || told || before || record || report,
+            "after {room} bytes of {most}: {:?}\n{said}",
+            output.status
+        );
+        assert!(!said.contains("panicked"), "{said}");
+        assert_unharmed(&root, false);
+    }
+}
+
+pub(crate) fn killed_at_a_byte() {
+    let (_dir, root) = with_baseline();
+    let most = written(&root);
+    let mut random = random();
+    for _ in 0..rounds() {
+        let status = bench(&root, &AGAIN)
+            .env("LD_PRELOAD", full_disk_library())
+            .env("FULL_AFTER", random.random_range(0..most).to_string())
+            .env("KILLED", "1")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(status.success() || status.signal() == Some(9), "{status}");
+        assert_unharmed(&root, true);
+    }
+}
+
+/// Sends a signal at random moments of a run, and looks at what it left.
+fn signalled(signal: Signal, codes: &[Option<i32>], killed: bool) {
+    let (_dir, root) = with_baseline();
+    let start = Instant::now();
+    expect(&mut bench(&root, &AGAIN), 0, "");
+    let whole = start.elapsed().as_secs_f64();
+    let mut random = random();
+    for _ in 0..rounds() {
+        let mut child = bench(&root, &AGAIN)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_secs_f64(whole * random.random::<f64>()));
+        let _ = kill(Pid::from_raw(child.id() as i32), signal);
+        let status = child.wait().unwrap();
+        let ended = codes.contains(&status.code()) || status.success();
+        // A signal that comes before the process catches signals ends it.
+        assert!(ended || status.signal() == Some(signal as i32), "{status}");
+        assert_unharmed(&root, killed);
+    }
+}
+
+pub(crate) fn killed_at_a_moment() {
+    signalled(Signal::SIGKILL, &[None], true);
+}
+
+pub(crate) fn interrupted_at_a_moment() {
+    signalled(Signal::SIGINT, &[Some(130)], false);
+}

@@ -1,0 +1,110 @@
+//! Runs of the groups in `mod`, and what became of their results.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+/// Says that a process is a run of the suite and not the test.
+pub(crate) const RUN: &str = "CROSSOVER_TEST_FAULTS";
+
+/// A run of the groups above, with results in `root`.
+pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(arguments)
+        .env(RUN, "1")
+        .env("CRITERION_HOME", root)
+        .env("CROSSOVER_PROFILE", "quick")
+        .env("CROSSOVER_DEVICE", "none");
+    command
+}
+
+pub(crate) fn crossover(root: &Path, arguments: &[&str]) -> Command {
+    // The tests of the package with the suite compile this file too, and ask for no command.
+    let built = option_env!("CARGO_BIN_EXE_crossover").unwrap_or("crossover");
+    let mut command = Command::new(built);
+    command.args(arguments).env("CRITERION_HOME", root);
+    command
+}
+
+pub(crate) fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+/// Runs it and holds the exit code and words against what it should be.
+pub(crate) fn expect(command: &mut Command, code: i32, words: &str) -> String {
+    let output = command.output().unwrap();
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    assert!(said.contains(words), "{words:?} is not in:\n{said}");
+    assert!(!said.contains("panicked"), "{said}");
+    said
+}
+
+/// Results of one sound run, in a folder of the caller's own.
+pub(crate) fn measured() -> (tempfile::TempDir, PathBuf) {
+    static MEASURED: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let once = MEASURED.get_or_init(|| {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("criterion");
+        expect(&mut bench(&root, &["--bench", "--quick", "sound"]), 0, "");
+        dir
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    for entry in walkdir::WalkDir::new(once).into_iter().map(Result::unwrap) {
+        let to = dir.path().join(entry.path().strip_prefix(once).unwrap());
+        match entry.file_type().is_dir() {
+            true => fs::create_dir_all(to).unwrap(),
+            false => drop(fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+    (dir, root)
+}
+
+/// Every file of a folder but the lock, with its bytes.
+pub(crate) fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    walkdir::WalkDir::new(root)
+        .into_iter()
+        .map(Result::unwrap)
+        .filter(|entry| entry.file_type().is_file() && entry.file_name() != "crossover.lock")
+        .map(|entry| (entry.path().to_owned(), fs::read(entry.path()).unwrap()))
+        .collect()
+}
+
+/// What a report says.
+pub(crate) fn summary(root: &Path) -> Value {
+    let out = tempfile::tempdir().unwrap();
+    let to = out.path().to_str().unwrap();
+    expect(
+        &mut crossover(root, &["report", "--no-reference", "--out", to]),
+        0,
+        "",
+    );
+    let summary = fs::read(out.path().join("summary.json")).unwrap();
+    serde_json::from_slice(&summary).unwrap()
+}
+
+/// The ids that a report shows.
+pub(crate) fn shown(root: &Path) -> Vec<String> {
+    let summary = summary(root);
+    let rows = summary["benchmarks"].as_array().unwrap();
+    let mut ids: Vec<String> = rows
+        .iter()
+        .map(|row| row["id"].as_str().unwrap().to_owned())
+        .collect();
+    ids.sort();
+    ids
+}
+
+pub(crate) const SOUND: [&str; 4] = [
+    "sound/cpu/fill/16",
+    "sound/cpu/fill/32",
+    "sound/cpu/fill/4",
+    "sound/cpu/fill/8",
+];

@@ -1,0 +1,23 @@
+//! Whole runs of suites of their own, each in a process of its own. This executable is the test
+//! and, when it is started by one, a bench executable with the groups of that test; so it has a
+//! main function of its own.
+
+mod faults;
+mod suite;
+mod test;
+
+use std::process::ExitCode;
+
+use libtest_mimic::Arguments;
+
+fn main() -> ExitCode {
+    if std::env::var_os(faults::run::RUN).is_some() {
+        return crossover::suite::bench(faults::groups);
+    }
+    if std::env::var_os(suite::run::SUITE).is_some() {
+        return crossover::suite::bench(suite::groups::groups);
+    }
+    let faults = faults::TESTS.iter().map(|test| test.trial("faults"));
+    let suite = suite::TESTS.iter().map(|test| test.trial("suite"));
+    libtest_mimic::run(&Arguments::from_args(), faults.chain(suite).collect()).exit_code()
+}

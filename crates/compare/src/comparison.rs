@@ -1,0 +1,190 @@
+//! Everything said about two sides.
+
+use regex::Regex;
+
+use crate::environment;
+use crate::judge::{self, Drift, Question};
+use crate::multiple::is_analysed_at;
+use crate::rows::{self, Judgement, Row};
+use crate::verdict::Verdict;
+use crossover_results::store::baseline::Baseline;
+
+/// What to compare, and from what size on a change counts.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Only benchmarks whose id matches. The others still teach the drift.
+    pub filter: Option<Regex>,
+    /// Smallest change worth a verdict, as a fraction.
+    pub threshold: f64,
+    /// Number of the first pairs of runs that only choose what is tested for a change in the later
+    /// ones; 0 where all count.
+    pub screened: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            filter: None,
+            threshold: judge::THRESHOLD,
+            screened: 0,
+        }
+    }
+}
+
+/// Everything said about two sides.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// Runs that failed, a sentence each: said before anything else.
+    pub failures: Vec<String>,
+    /// Labels of the runs of the base, each once.
+    pub base: Vec<String>,
+    /// Labels of the runs of the new side.
+    pub new: Vec<String>,
+    /// Smallest change worth a verdict, as a fraction.
+    pub threshold: f64,
+    /// Pairs of runs that chose what was tested in the later ones.
+    pub screened: usize,
+    /// The benchmarks: slower ones first, the largest change on top.
+    pub rows: Vec<Row>,
+    /// What was learnt of each class.
+    pub drifts: Vec<Drift>,
+    /// Differences between the two sides that can cause a change by themselves, and doubts.
+    pub warnings: Vec<String>,
+    /// The commits.
+    pub notes: Vec<String>,
+    /// What could not be read.
+    pub problems: Vec<String>,
+}
+
+/// When a comparison fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum FailOn {
+    /// A benchmark is slower.
+    #[default]
+    Slower,
+    /// A benchmark is slower, faster, gone or new.
+    Any,
+    /// Never: only where nothing could be compared.
+    None,
+}
+
+/// Compares the runs of two sides pair by pair; both have as many.
+pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Comparison {
+    let all = rows::rows(base, new);
+    let shown = |id: &str| options.filter.as_ref().is_none_or(|f| f.is_match(id));
+    let (cases, tested): (Vec<_>, Vec<_>) = all
+        .iter()
+        .filter_map(|(row, case)| Some((case.clone()?, shown(&row.id))))
+        .unzip();
+    let question = Question {
+        threshold: options.threshold,
+        screened: options.screened,
+    };
+    let (judged, drifts) = judge::judge(&cases, &tested, &question);
+    let mut judged = judged.into_iter();
+    let mut rows: Vec<Row> = all
+        .into_iter()
+        .filter_map(|(mut row, case)| {
+            if case.is_some()
+                && let Some(judged) = judged.next().flatten()
+            {
+                row.verdict = judged.verdict;
+                row.judgement = Some(Judgement::of(&judged));
+                row.reason = judged.reason.map(str::to_owned);
+            }
+            shown(&row.id).then_some(row)
+        })
+        .collect();
+    let size = |row: &Row| row.judgement.map_or(0.0, |j| -j.ratio.ln().abs());
+    rows.sort_by(|a, b| {
+        (a.verdict.cmp(&b.verdict))
+            .then(size(a).total_cmp(&size(b)))
+            .then(a.id.cmp(&b.id))
+    });
+
+    let remarks = environment::remarks(base, new);
+    let mut warnings = remarks.warnings;
+    for (name, side) in [("base", base), ("new", new)] {
+        for baseline in side.iter().filter(|b| b.runs.len() > 1) {
+            warnings.push(format!(
+                "{name} ({}) holds results of {} runs: benchmarks that the last one did not run are older",
+                baseline.label,
+                baseline.runs.len()
+            ));
+        }
+    }
+    warnings.extend(
+        drifts
+            .iter()
+            .filter_map(|d| Some(format!("{}: {}", d.class, d.doubt.as_ref()?))),
+    );
+    Comparison {
+        failures: Vec::new(),
+        base: labels(base),
+        new: labels(new),
+        screened: options.screened,
+        threshold: options.threshold,
+        rows,
+        drifts,
+        warnings,
+        notes: remarks.notes,
+        problems: base
+            .iter()
+            .chain(new)
+            .flat_map(|b| b.problems.iter().cloned())
+            .collect(),
+    }
+}
+
+fn labels(side: &[Baseline]) -> Vec<String> {
+    let mut labels: Vec<String> = side.iter().map(|b| b.label.clone()).collect();
+    labels.dedup();
+    labels
+}
+
+impl Comparison {
+    /// Ids that are decided, where that may be said: after the pairs that chose, and at each interim
+    /// analysis of the later ones.
+    pub fn decided(&self) -> impl Iterator<Item = String> {
+        let is_decided = |row: &&Row| {
+            let confirmed = row.base_samples.len().saturating_sub(self.screened);
+            row.verdict != Verdict::Unsure && (confirmed == 0 || is_analysed_at(confirmed))
+        };
+        self.rows
+            .iter()
+            .filter(is_decided)
+            .map(|row| row.id.clone())
+    }
+
+    /// Ids that more pairs could decide, and how many pairs that would take.
+    pub fn open(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.rows
+            .iter()
+            .filter(|row| row.reason.is_none())
+            .filter_map(|row| Some((row.id.as_str(), row.judgement?.more_pairs)))
+    }
+
+    /// How many benchmarks have that verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.rows.iter().filter(|r| r.verdict == verdict).count()
+    }
+
+    /// 0 clean, 1 where a verdict that `fail_on` names was given, 2 where no benchmark could
+    /// be compared.
+    pub fn exit_code(&self, fail_on: FailOn) -> u8 {
+        if self.rows.iter().all(|r| r.judgement.is_none()) {
+            return 2;
+        }
+        let failing: &[Verdict] = match fail_on {
+            FailOn::Slower => &[Verdict::Slower],
+            FailOn::Any => &[
+                Verdict::Slower,
+                Verdict::Faster,
+                Verdict::Gone,
+                Verdict::New,
+            ],
+            FailOn::None => &[],
+        };
+        u8::from(failing.iter().any(|v| self.count(*v) > 0))
+    }
+}

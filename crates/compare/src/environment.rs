@@ -1,0 +1,123 @@
+//! What differs between the machines, the software and the code of two sides.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crossover_results::model::record::RunRecord;
+use crossover_results::store::baseline::Baseline;
+
+/// What a reader must know of the two sides.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Remarks {
+    /// Differences that can cause a change by themselves.
+    pub(super) warnings: Vec<String>,
+    /// Commits and what else is expected to differ.
+    pub(super) notes: Vec<String>,
+}
+
+type Facts = BTreeMap<&'static str, BTreeSet<String>>;
+
+pub(super) fn remarks(base: &[Baseline], new: &[Baseline]) -> Remarks {
+    let mut remarks = Remarks::default();
+    let sides = [base, new].map(|side| side.iter().flat_map(|b| b.runs.values()).collect());
+    let [base_runs, new_runs]: [Vec<&RunRecord>; 2] = sides;
+    for (name, runs) in [("base", &base_runs), ("new", &new_runs)] {
+        if runs.is_empty() {
+            remarks.warnings.push(format!(
+                "the machine of {name} is unknown: no record of a run lies beside its results"
+            ));
+        }
+    }
+    if base_runs.is_empty() || new_runs.is_empty() {
+        return remarks;
+    }
+    let (before, after) = (facts(&base_runs), facts(&new_runs));
+    let none = BTreeSet::new();
+    for name in before.keys().chain(after.keys()).collect::<BTreeSet<_>>() {
+        let (a, b) = (
+            before.get(name).unwrap_or(&none),
+            after.get(name).unwrap_or(&none),
+        );
+        if a != b {
+            remarks
+                .warnings
+                .push(format!("{name} differs: base {}, new {}", list(a), list(b)));
+        }
+    }
+    for (name, runs) in [("base", base_runs), ("new", new_runs)] {
+        let commits: BTreeSet<String> = runs.iter().map(|r| commit(r)).collect();
+        remarks.notes.push(format!("{name}: {}", list(&commits)));
+        let disturbances: BTreeSet<&String> = runs
+            .iter()
+            .flat_map(|r| &r.environment.disturbances)
+            .collect();
+        for d in disturbances {
+            remarks.warnings.push(format!("{name}: {d}"));
+        }
+    }
+    remarks
+}
+
+fn list(values: &BTreeSet<String>) -> String {
+    if values.is_empty() {
+        return "unknown".to_owned();
+    }
+    values.iter().cloned().collect::<Vec<_>>().join(" and ")
+}
+
+fn commit(run: &RunRecord) -> String {
+    let e = &run.environment;
+    match &e.commit {
+        Some(commit) => {
+            let short = commit.get(..12).unwrap_or(commit);
+            match e.dirty {
+                Some(true) => format!("commit {short} with uncommitted changes"),
+                _ => format!("commit {short}"),
+            }
+        }
+        None => "commit unknown".to_owned(),
+    }
+}
+
+fn facts(runs: &[&RunRecord]) -> Facts {
+    let mut facts = Facts::new();
+    let mut add = |name, value: Option<String>| {
+        if let Some(value) = value {
+            facts.entry(name).or_default().insert(value);
+        }
+    };
+    for run in runs {
+        let e = &run.environment;
+        add("crossover version", Some(e.crossover.clone()));
+        add("profile", Some(run.profile.clone()));
+        add("operating system", e.os.clone());
+        add("CPU", Some(e.cpu.model.clone()));
+        add("usable cores", Some(e.cpu.usable_cores.to_string()));
+        add("CPU quota", Some(or_none(e.cpu.quota_cores)));
+        add("CPU governor", e.cpu.governor.clone());
+        let Some(gpu) = &e.gpu else {
+            add("GPU", Some("none".to_owned()));
+            continue;
+        };
+        let version = |v: Option<(u32, u32)>| v.map(|(a, b)| format!("{a}.{b}"));
+        add("GPU", Some(gpu.name.clone()));
+        add("GPU board", gpu.uuid.clone());
+        add("GPU driver", gpu.driver.clone());
+        add("CUDA version", version(gpu.cuda));
+        add("NVRTC version", version(gpu.nvrtc));
+        add("cuBLAS version", gpu.cublas.clone());
+        let mhz = |v: Option<u32>| v.map(|v| format!("{v} MHz"));
+        add("highest SM clock", mhz(gpu.max_sm_clock_mhz));
+        add("highest memory clock", mhz(gpu.max_memory_clock_mhz));
+        add("power limit", gpu.power_limit_w.map(|v| format!("{v} W")));
+        add("MIG mode", gpu.mig.map(|v| v.to_string()));
+        let pcie = gpu
+            .pcie
+            .map(|p| format!("gen {} x{}", p.generation, p.width));
+        add("PCIe link", pcie);
+    }
+    facts
+}
+
+fn or_none(value: Option<f64>) -> String {
+    value.map_or("none".to_owned(), |v| v.to_string())
+}

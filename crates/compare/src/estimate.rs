@@ -1,0 +1,385 @@
+//! One benchmark's change and how far it can be trusted.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::case::{Case, Pair};
+use crate::learn::Learnt;
+use crossover_results::statistics::spread::{Spread, freedom_of_sum};
+
+/// Pairs of processes from which on a benchmark is also judged by its own alone.
+const ENOUGH_PAIRS: usize = 8;
+
+/// Resolution is the change that is found with this probability.
+pub(super) const FOUND: f64 = 0.95;
+
+/// The change of one benchmark, as a logarithm, seen in some of its pairs.
+#[derive(Clone, Debug)]
+pub(super) struct Estimate {
+    pub(super) pairs: usize,
+    /// By what is learnt of its class.
+    modelled: Distribution,
+    /// By its own pairs alone, where there are enough of them.
+    own: Option<Distribution>,
+    /// Standard deviation of one pair's change.
+    pub(super) deviation: f64,
+}
+
+/// Student's t around `centre`, of several scales and degrees of freedom.
+#[derive(Clone, Debug)]
+struct Distribution {
+    centre: f64,
+    /// The class may have done anything of this alike.
+    common: f64,
+    parts: Vec<Scaled>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Scaled {
+    weight: f64,
+    /// Standard error.
+    error: f64,
+    freedom: f64,
+}
+
+impl Estimate {
+    /// From the pairs of `case` that `wanted` names by their rounds; `None` without any.
+    ///
+    /// `member` is its place in the class that was learnt from.
+    pub(super) fn of(
+        case: &Case,
+        learnt: &Learnt,
+        member: usize,
+        wanted: impl Fn(usize) -> bool,
+    ) -> Option<Self> {
+        let changes: Vec<f64> = (case.pairs.iter())
+            .filter(|pair| wanted(pair.round))
+            .map(Pair::change)
+            .collect();
+        let k = changes.len() as f64;
+        if changes.is_empty() {
+            return None;
+        }
+        let noise = case.pair_noise();
+        let own = learnt.own[member].map_or(Spread::default(), |own| {
+            Spread::known(own.square, own.freedom)
+        });
+        let common = learnt.common.variance();
+        let mut variance = 0.0;
+        let parts = learnt.hypotheses.iter().map(|hypothesis| {
+            let class = Spread::known(
+                hypothesis.variance + noise,
+                hypothesis.freedom * learnt.others,
+            );
+            let all = own.and(class);
+            let square = all.variance().unwrap_or(f64::INFINITY);
+            let freedom = match common {
+                Some(common) => {
+                    freedom_of_sum(&[(square, all.freedom), (common, learnt.common.freedom)])
+                }
+                None => all.freedom,
+            };
+            let sum = square + common.unwrap_or(0.0);
+            variance += hypothesis.weight * sum;
+            Scaled {
+                weight: hypothesis.weight,
+                error: (sum / k).sqrt(),
+                freedom,
+            }
+        });
+        let parts: Vec<Scaled> = parts.collect();
+        Some(Self {
+            pairs: changes.len(),
+            modelled: Distribution {
+                centre: changes.iter().sum::<f64>() / k,
+                common: learnt.centre,
+                parts,
+            },
+            own: (changes.len() >= ENOUGH_PAIRS).then(|| Distribution::of_trimmed_mean(changes)),
+            deviation: variance.sqrt(),
+        })
+    }
+
+    fn ways(&self) -> impl Iterator<Item = &Distribution> {
+        std::iter::once(&self.modelled).chain(&self.own)
+    }
+
+    /// Each way of two gets half of the error, so that the better one may be chosen.
+    fn share(&self) -> f64 {
+        1.0 / self.ways().count() as f64
+    }
+
+    /// The change, by the mean over the pairs.
+    pub(super) fn centre(&self) -> f64 {
+        self.modelled.centre
+    }
+
+    /// The change that is shown at least, by the way that speaks for one most: a process that was
+    /// far off can turn the sign of the mean.
+    pub(super) fn change(&self) -> f64 {
+        self.speaks_most().change()
+    }
+
+    fn speaks_most(&self) -> &Distribution {
+        let unlikely = |d: &&Distribution| d.tail(d.change().abs());
+        self.ways()
+            .min_by(|a, b| unlikely(a).total_cmp(&unlikely(b)))
+            .expect("there is always one way")
+    }
+
+    /// Probability of seeing this much of a change or more where there is none.
+    pub(super) fn if_unchanged(&self) -> f64 {
+        let least = self.ways().map(|d| 2.0 * d.tail(d.change().abs()));
+        (least.fold(1.0, f64::min) / self.share()).min(1.0)
+    }
+
+    /// Probability of seeing so little of a change where there is one of `edge` or more: two
+    /// one-sided tests (Schuirmann, "A comparison of the two one-sided tests procedure and the
+    /// power approach for assessing the equivalence of average bioavailability", Journal of
+    /// Pharmacokinetics and Biopharmaceutics 15, 1987).
+    pub(super) fn if_changed(&self, edge: f64) -> f64 {
+        let least = self.ways().map(|d| d.tail(edge - d.largest()));
+        (least.fold(1.0, f64::min) / self.share()).min(1.0)
+    }
+
+    /// Centre of the way that speaks for a change most, and the ends of its interval that misses
+    /// with this probability.
+    pub(super) fn interval_of_change(&self, error: f64) -> [f64; 3] {
+        self.speaks_most().interval(error * self.share())
+    }
+
+    /// Centre and ends of the interval that misses with this probability; the narrower of the two
+    /// ways.
+    pub(super) fn interval(&self, error: f64) -> [f64; 3] {
+        let width = |[_, low, high]: &[f64; 3]| high - low;
+        self.ways()
+            .map(|d| d.interval(error * self.share()))
+            .min_by(|a, b| width(a).total_cmp(&width(b)))
+            .expect("there is always one way")
+    }
+
+    /// The smallest change that is found with the probability [`FOUND`] from `pairs` of
+    /// processes, where what is found has this error.
+    pub(super) fn resolution(&self, error: f64, pairs: usize) -> f64 {
+        let more = pairs as f64 - self.pairs as f64;
+        let parts = self.modelled.parts.iter().map(|part| Scaled {
+            weight: part.weight,
+            error: part.error * (self.pairs as f64 / pairs.max(1) as f64).sqrt(),
+            // Each pair tells more of what its kind differ by.
+            freedom: (part.freedom + more).max(1.0),
+        });
+        let then = Distribution {
+            centre: 0.0,
+            common: 0.0,
+            parts: parts.collect(),
+        };
+        then.reach(error) + then.reach(2.0 * (1.0 - FOUND))
+    }
+}
+
+impl Distribution {
+    /// Without a quarter of the pairs at either end: on a machine where some processes are far
+    /// off, the others still tell (Tukey and McLaughlin, "Less vulnerable confidence and
+    /// significance procedures for location based on a single sample", Sankhya A 25, 1963).
+    fn of_trimmed_mean(mut changes: Vec<f64>) -> Self {
+        changes.sort_unstable_by(f64::total_cmp);
+        let cut = changes.len() / 4;
+        let last = changes.len() - 1 - cut;
+        let kept = (last + 1 - cut) as f64;
+        let centre = changes[cut..=last].iter().sum::<f64>() / kept;
+        for i in 0..cut {
+            changes[i] = changes[cut];
+            changes[last + 1 + i] = changes[last];
+        }
+        let mean = changes.iter().sum::<f64>() / changes.len() as f64;
+        let squares: f64 = changes.iter().map(|c| (c - mean).powi(2)).sum();
+        Self {
+            centre,
+            common: 0.0,
+            parts: vec![Scaled {
+                weight: 1.0,
+                error: (squares / (kept * (kept - 1.0))).sqrt(),
+                freedom: kept - 1.0,
+            }],
+        }
+    }
+
+    /// What is left of the change nearest to zero, whatever the class did alike.
+    fn change(&self) -> f64 {
+        let (low, high) = (self.common.min(0.0), self.common.max(0.0));
+        (self.centre - high).max(0.0) + (self.centre - low).min(0.0)
+    }
+
+    /// The size of the change that is left farthest from zero.
+    fn largest(&self) -> f64 {
+        self.centre.abs().max((self.centre - self.common).abs())
+    }
+
+    /// Centre and ends of the interval that misses with this probability, whatever the class did
+    /// alike.
+    fn interval(&self, error: f64) -> [f64; 3] {
+        let reach = self.reach(error);
+        let low = self.centre - self.common.max(0.0) - reach;
+        [self.centre, low, self.centre - self.common.min(0.0) + reach]
+    }
+
+    /// Probability of more than `distance` on one side of the centre.
+    fn tail(&self, distance: f64) -> f64 {
+        let parts = self.parts.iter().map(|part| {
+            let t = distance / part.error;
+            // Times too far apart for a variance, and pairs that agree to the last bit, as on a
+            // coarse clock, tell nothing.
+            if !(part.error > 0.0 && part.error.is_finite() && t.is_finite()) {
+                return part.weight;
+            }
+            let student = StudentsT::new(0.0, 1.0, part.freedom)
+                .expect("the scale is 1 and the degrees of freedom are at least 0.5");
+            part.weight * student.sf(t)
+        });
+        parts.sum::<f64>().min(1.0)
+    }
+
+    /// The distance from the centre that has half of `error` beyond it on each side.
+    fn reach(&self, error: f64) -> f64 {
+        let largest = self.parts.iter().map(|part| part.error).fold(0.0, f64::max);
+        let mut high = largest;
+        while self.tail(high) > error / 2.0 {
+            high *= 2.0;
+            // A ratio of more than 10^300 in either direction.
+            if high.is_nan() || high > 700.0 || high <= 0.0 {
+                return f64::INFINITY;
+            }
+        }
+        let mut low = 0.0;
+        for _ in 0..40 {
+            let middle = (low + high) / 2.0;
+            if self.tail(middle) > error / 2.0 {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        high
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::class::Class;
+    use crate::median::Median;
+
+    #[test]
+    fn a_mixture_lies_between_its_parts() {
+        let of = |freedoms: &[f64]| Distribution {
+            centre: 0.0,
+            common: 0.0,
+            parts: freedoms
+                .iter()
+                .map(|&freedom| Scaled {
+                    weight: 1.0 / freedoms.len() as f64,
+                    error: 0.01,
+                    freedom,
+                })
+                .collect(),
+        };
+        let reach = |freedoms: &[f64]| of(freedoms).reach(0.01);
+        assert!((reach(&[1e6]) / 0.025_758 - 1.0).abs() < 1e-3);
+        assert!((reach(&[4.0]) / 0.046_041 - 1.0).abs() < 1e-3);
+        assert!(reach(&[1e6]) < reach(&[4.0, 1e6]) && reach(&[4.0, 1e6]) < reach(&[4.0]));
+    }
+
+    #[test]
+    fn eight_pairs_also_speak_for_themselves() {
+        let median = |ns| Median::of(&[ns; 5]).unwrap();
+        let pair = |round| Pair {
+            round,
+            base: median(100.0),
+            new: median(100.0 + round as f64),
+        };
+        let of = |pairs| {
+            let case = Case {
+                class: Class::of("g/cpu/i/1", None, 1e3),
+                pairs: (0..pairs).map(pair).collect(),
+            };
+            let learnt = Learnt::of(&[&case]);
+            Estimate::of(&case, &learnt, 0, |_| true).unwrap()
+        };
+        assert!(of(7).own.is_none() && of(8).own.is_some());
+    }
+
+    #[test]
+    fn the_outer_quarters_do_not_count() {
+        let trimmed = Distribution::of_trimmed_mean(vec![
+            -99.0, -9.0, -8.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 20.0, 30.0, 99.0,
+        ]);
+        assert_eq!((trimmed.centre, trimmed.parts[0].freedom), (3.5, 5.0));
+        // The outer ones are taken to be as far as the next: four times 1 and four times 6.
+        let squares = 8.0 * 2.5_f64.powi(2) + 2.0 * (1.5_f64.powi(2) + 0.5_f64.powi(2));
+        let error = (squares / (6.0 * 5.0)).sqrt();
+        assert!((trimmed.parts[0].error - error).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_resolution_is_found_in_95_of_100() {
+        let estimate = Estimate {
+            pairs: 4,
+            modelled: Distribution {
+                centre: 0.0,
+                common: 0.0,
+                parts: vec![Scaled {
+                    weight: 1.0,
+                    error: 0.01,
+                    freedom: 1e6,
+                }],
+            },
+            own: None,
+            deviation: 0.02,
+        };
+        let wanted = 0.01 * (2.5758 + 1.6449);
+        assert!((estimate.resolution(0.01, 4) / wanted - 1.0).abs() < 1e-3);
+        assert!((estimate.resolution(0.01, 16) / wanted - 0.5).abs() < 1e-3);
+    }
+
+    #[test]
+    fn what_the_class_may_have_done_is_no_change_and_no_proof_of_none() {
+        let of = |centre, common| Distribution {
+            centre,
+            common,
+            parts: vec![Scaled {
+                weight: 1.0,
+                error: 0.01,
+                freedom: 1e6,
+            }],
+        };
+        for sign in [1.0, -1.0] {
+            let of = |centre: f64, common: f64| of(sign * centre, sign * common);
+            for (centre, change, largest) in
+                [(0.05, 0.02, 0.05), (0.02, 0.0, 0.02), (-0.04, -0.04, 0.07)]
+            {
+                let seen = of(centre, 0.03);
+                assert!((seen.change() - sign * change).abs() < 1e-12);
+                assert!((seen.largest() - largest).abs() < 1e-12);
+                let [_, low, high] = seen.interval(0.05);
+                assert!((high - low - 0.03 - 2.0 * 0.0196).abs() < 1e-4);
+                assert!(low < sign * centre && sign * centre < high);
+            }
+        }
+    }
+
+    #[test]
+    fn pairs_that_tell_nothing_reach_everywhere() {
+        for error in [0.0, f64::NAN, f64::INFINITY] {
+            let nothing = Distribution {
+                centre: 0.5,
+                common: 0.0,
+                parts: vec![Scaled {
+                    weight: 1.0,
+                    error,
+                    freedom: 3.0,
+                }],
+            };
+            assert_eq!(nothing.tail(0.5), 1.0);
+            assert_eq!(nothing.reach(0.01), f64::INFINITY);
+        }
+    }
+}

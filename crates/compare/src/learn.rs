@@ -1,0 +1,197 @@
+//! What two processes differ by when they run the same code, learnt from a comparison itself.
+//!
+//! The change seen in pair `j` of processes of benchmark `i` is taken to be
+//!
+//! ```text
+//! d(i,j) = true change(i) + c(j) + e(i,j)
+//! ```
+//!
+//! with `c` common to a class in that pair (a process whose launches all cost more) and `e` its
+//! own (where its memory fell). With two pairs or more both are learnt from how the pairs
+//! disagree, which no true change touches. With one pair a benchmark is held against the others of
+//! its class: they cannot tell `c` from a change that most of them share, so the true `c` is taken
+//! to lie anywhere between nothing and their centre.
+
+use crate::case::{Case, Pair};
+use crossover_results::statistics::drift::{self, Evidence, Hypothesis, LARGE};
+use crossover_results::statistics::median::median;
+use crossover_results::statistics::spread::Spread;
+
+/// Least number of benchmarks that tell what is common to them, and of one pair by how much they
+/// differ.
+pub(super) const ENOUGH_BENCHMARKS: usize = 4;
+
+/// Times that the common and the own part are fitted in turn.
+const FITS: usize = 4;
+
+/// What is known of one class.
+#[derive(Clone, Debug)]
+pub(super) struct Learnt {
+    pub(super) hypotheses: Vec<Hypothesis>,
+    /// What the benchmarks do alike, with two pairs or more.
+    pub(super) common: Spread,
+    /// What they may have done alike in one pair.
+    pub(super) centre: f64,
+    /// What each benchmark shows of its own, in the order of the cases.
+    pub(super) own: Vec<Option<Evidence>>,
+    /// Share of the class that is not the benchmark itself; 0 where the class tells nothing.
+    pub(super) others: f64,
+}
+
+impl Learnt {
+    /// From the benchmarks of one class.
+    pub(super) fn of(cases: &[&Case]) -> Self {
+        let others = match cases.len() {
+            n if n < ENOUGH_BENCHMARKS => 0.0,
+            n => 1.0 - 1.0 / n as f64,
+        };
+        if cases.iter().all(|case| case.pairs.len() < 2) {
+            let (hypotheses, centre) = of_one_pair(cases);
+            return Self {
+                hypotheses,
+                common: Spread::default(),
+                centre,
+                own: vec![None; cases.len()],
+                others,
+            };
+        }
+        let rounds = (cases.iter().flat_map(|case| &case.pairs))
+            .map(|pair| pair.round + 1)
+            .max()
+            .unwrap_or(0);
+        let (common_by_round, own) = apart(cases, rounds);
+        let known: Vec<f64> = common_by_round.into_iter().flatten().collect();
+        let common = Spread {
+            squares: known.iter().map(|c| c * c).sum(),
+            freedom: (known.len() as f64 - 1.0).max(0.0),
+        };
+        let own: Vec<Option<Evidence>> = (cases.iter().zip(own))
+            .map(|(case, squares)| {
+                let mut freedom = (case.pairs.len() as f64 - 1.0).max(0.0);
+                if known.len() > 1 {
+                    // The common change was fitted to these very squares.
+                    freedom *= 1.0 - 1.0 / cases.len() as f64;
+                }
+                let evidence = Evidence {
+                    square: squares / freedom,
+                    freedom,
+                    noise: case.pair_noise(),
+                };
+                (freedom > 0.0 && evidence.noise.is_finite()).then_some(evidence)
+            })
+            .collect();
+        let seen: Vec<Evidence> = own.iter().flatten().copied().collect();
+        Self {
+            hypotheses: drift::of_disagreements(&seen),
+            common,
+            centre: 0.0,
+            own,
+            others,
+        }
+    }
+
+    /// Standard deviation of a change between two processes of the same code.
+    pub(super) fn deviation(&self) -> f64 {
+        let common = self.common.variance().unwrap_or(0.0);
+        (drift::deviation(&self.hypotheses).powi(2) + common).sqrt()
+    }
+}
+
+/// What one pair of runs shows of a class, and the centre of its changes: the median, and then the
+/// median of those that are not [`LARGE`], which a share of true changes does not move.
+fn of_one_pair(cases: &[&Case]) -> (Vec<Hypothesis>, f64) {
+    let seen: Vec<(f64, f64)> = (cases.iter())
+        .map(|case| (case.mean_change(), case.pair_noise()))
+        .filter(|(_, noise)| noise.is_finite())
+        .collect();
+    if seen.len() < ENOUGH_BENCHMARKS {
+        return (drift::of_changes(&[]), 0.0);
+    }
+    let centre_of = |seen: &mut dyn Iterator<Item = &(f64, f64)>| {
+        median(seen.map(|(change, _)| *change)).expect("there are enough")
+    };
+    let around = |centre: f64| {
+        let evidence = seen.iter().map(|&(change, noise)| Evidence {
+            square: (change - centre).powi(2),
+            freedom: 1.0,
+            noise,
+        });
+        drift::of_changes(&evidence.collect::<Vec<_>>())
+    };
+    let first = centre_of(&mut seen.iter());
+    let deviation = drift::deviation(&around(first));
+    let is_near = |(change, noise): &&(f64, f64)| {
+        (change - first).abs() < LARGE * deviation.hypot(noise.sqrt())
+    };
+    let centre = centre_of(&mut seen.iter().filter(is_near));
+    (around(centre), centre)
+}
+
+/// What the benchmarks did alike in each round, `None` where too few took part, and the sum of
+/// the squares of what each did on its own.
+fn apart(cases: &[&Case], rounds: usize) -> (Vec<Option<f64>>, Vec<f64>) {
+    let mut common: Vec<Option<f64>> = vec![None; rounds];
+    let mut means: Vec<f64> = cases.iter().map(|case| case.mean_change()).collect();
+    let own =
+        |pair: &Pair, common: &[Option<f64>]| pair.change() - common[pair.round].unwrap_or(0.0);
+    for _ in 0..FITS {
+        for (round, common) in common.iter_mut().enumerate() {
+            let of_round: Vec<f64> = (cases.iter().zip(&means))
+                .filter(|(case, _)| case.pairs.len() > 1)
+                .filter_map(|(case, mean)| {
+                    let pair = case.pairs.iter().find(|pair| pair.round == round)?;
+                    Some(pair.change() - mean)
+                })
+                .collect();
+            *common = (of_round.len() >= ENOUGH_BENCHMARKS)
+                .then(|| median(of_round))
+                .flatten();
+        }
+        for (mean, case) in means.iter_mut().zip(cases) {
+            let sum: f64 = (case.pairs.iter()).map(|pair| own(pair, &common)).sum();
+            *mean = sum / case.pairs.len() as f64;
+        }
+    }
+    let squares = (cases.iter().zip(&means)).map(|(case, mean)| {
+        let squares = (case.pairs.iter()).map(|pair| (own(pair, &common) - mean).powi(2));
+        squares.sum()
+    });
+    let squares = squares.collect();
+    (common, squares)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::class::Class;
+    use crate::median::Median;
+
+    #[test]
+    fn what_all_did_alike_is_told_from_what_each_did() {
+        let median = |ns: f64| Median::of(&[ns; 5]).unwrap();
+        let common = [0.0_f64, 0.1, 0.3, 0.2];
+        // Each truly changed by an amount of its own, and most ran in the first two rounds only.
+        let case = |i: usize| Case {
+            class: Class::of("g/cpu/i/1", None, 1e3),
+            pairs: (0..if i < 4 { 4 } else { 2 })
+                .map(|round| Pair {
+                    round,
+                    base: median(100.0),
+                    new: median(100.0 * (common[round] + 0.01 * i as f64).exp()),
+                })
+                .collect(),
+        };
+        let cases: Vec<Case> = (0..12).map(case).collect();
+        let cases: Vec<&Case> = cases.iter().collect();
+        let (found, squares) = apart(&cases, 4);
+        let found: Vec<f64> = found.into_iter().flatten().collect();
+        // Each fit in turn halves what the rounds of few benchmarks are off by.
+        for (found, wanted) in found.iter().zip([-0.05, 0.05, 0.2375, 0.1375]) {
+            assert!((found - wanted).abs() < 1e-9, "{found}");
+        }
+        for (i, square) in squares.iter().enumerate() {
+            let wanted = if i < 4 { 0.0125_f64.powi(2) } else { 0.0 };
+            assert!((square - wanted).abs() < 1e-9, "{square}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! A comparison as one self-contained HTML page: the table, then for each implementation both
+//! curves and the change at each size.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, PreEscaped, html};
+
+use crate::comparison::Comparison;
+use crate::rows::Row;
+use crate::show;
+use crate::verdict::Verdict;
+use crossover_draw::ink::Family;
+use crossover_draw::page::shell;
+use crossover_draw::plot::figure::{Curve, Dot, Limit, Plot, Quantity, Shape};
+use crossover_results::model::topic::Unit;
+use crossover_words::units;
+
+// Shades of `Family::Alone`, whose hues do not mean CPU or GPU.
+/// Orange.
+const BASE: usize = 0;
+/// Blue.
+const NEW: usize = 8;
+/// Green.
+const FASTER: usize = 1;
+/// Red.
+const SLOWER: usize = 9;
+/// Grey.
+const CHANGE: usize = 10;
+
+/// The sizes of one implementation.
+type Sizes<'a> = Vec<(f64, &'a Row)>;
+
+impl Comparison {
+    /// The page.
+    pub fn page(&self) -> String {
+        let title = format!("{} against {}", self.new.join(", "), self.base.join(", "));
+        let body = html! {
+            header { div.wrap {
+                p.brand { "crossover compare" }
+                h1 { (title) }
+                p.machine { b { (self.summary()) } ". " (self.promise()) "." }
+            } }
+            main {
+                @if !self.failures.is_empty() { section {
+                    h2 { "Failed" }
+                    ul { @for failure in &self.failures { li { (failure) } } }
+                } }
+                @for (heading, lines) in self.remarks() {
+                    section {
+                        h2 { (heading) }
+                        ul { @for line in lines { li { (line) } } }
+                    }
+                }
+                section {
+                    h2 { "Benchmarks" }
+                    div.scroll tabindex="0" role="region" aria-label="Benchmarks" { (self.table()) }
+                }
+                @for (name, sizes) in self.curves() {
+                    section id=(name) {
+                        h2 { (name) }
+                        div.plots {
+                            figure { (drawn(&times(&sizes))) }
+                            figure { (drawn(&changes(&sizes, self.threshold))) }
+                        }
+                    }
+                }
+            }
+        };
+        shell(&title, &[], body).into_string()
+    }
+
+    fn table(&self) -> Markup {
+        html! {
+            table {
+                thead { tr {
+                    th { "benchmark" } th { "clock" } th.n { "base" } th.n { "new" }
+                    th.n { "change" } th.n { "interval" }
+                    th.n { "samples" } th { "verdict" }
+                } }
+                tbody { @for row in &self.rows { tr {
+                    td { (row.id) }
+                    td { (row.clock.map_or("unknown", |c| c.name())) }
+                    td.n { (row.base_ns.map_or_else(String::new, units::time_fine)) }
+                    td.n { (row.new_ns.map_or_else(String::new, units::time_fine)) }
+                    td.n { (row.judgement.as_ref().map_or_else(String::new, show::ratio)) }
+                    td.n { (row.judgement.as_ref().map_or_else(String::new, show::interval)) }
+                    td.n { (show::samples(row)) }
+                    td class=(row.verdict.name()) { (show::verdict(row)) }
+                } } }
+            }
+        }
+    }
+
+    /// Implementations with at least two sizes on either side.
+    fn curves(&self) -> BTreeMap<&str, Sizes<'_>> {
+        let mut curves: BTreeMap<&str, Sizes<'_>> = BTreeMap::new();
+        for row in &self.rows {
+            if let Some((name, size)) = row.id.rsplit_once('/')
+                && let Ok(size) = size.parse::<u64>()
+                && size > 0
+            {
+                curves.entry(name).or_default().push((size as f64, row));
+            }
+        }
+        curves.retain(|_, curve| curve.len() > 1);
+        for curve in curves.values_mut() {
+            curve.sort_by(|a, b| a.0.total_cmp(&b.0));
+        }
+        curves
+    }
+}
+
+fn drawn(plot: &Plot) -> Markup {
+    html! {
+        @for (class, shape) in [("wide", Shape::Wide), ("narrow", Shape::Narrow)] {
+            div class=(class) {
+                @match plot.svg(shape) {
+                    Some(svg) => { (PreEscaped(svg)) }
+                    None => { p.note { (plot.title) ": no size was measured on both sides." } }
+                }
+            }
+        }
+    }
+}
+
+fn times(sizes: &Sizes<'_>) -> Plot {
+    let curve = |label: &str, index, of: fn(&Row) -> Option<f64>| {
+        let dots = sizes.iter().filter_map(|&(size, row)| {
+            let value = of(row)?;
+            Some(Dot {
+                size,
+                value,
+                low: value,
+                high: value,
+            })
+        });
+        Curve {
+            // The base hollow, so that the new side shows where the two agree.
+            other: index == BASE,
+            ..series(label, index, sizes, dots.collect())
+        }
+    };
+    plot(
+        "median time",
+        Quantity::Time,
+        vec![
+            curve("base", BASE, |row| row.base_ns),
+            curve("new", NEW, |row| row.new_ns),
+        ],
+    )
+}
+
+fn changes(sizes: &Sizes<'_>, threshold: f64) -> Plot {
+    let dots = |wanted: &dyn Fn(Verdict) -> bool| -> Vec<Dot> {
+        let judged = sizes.iter().filter(|(_, row)| wanted(row.verdict));
+        judged
+            .filter_map(|&(size, row)| {
+                let judgement = row.judgement?;
+                Some(Dot {
+                    size,
+                    value: judgement.ratio,
+                    low: judgement.low,
+                    high: judgement.high,
+                })
+            })
+            .collect()
+    };
+    let mut curves = vec![series(
+        "change, with its interval",
+        CHANGE,
+        sizes,
+        dots(&|_| true),
+    )];
+    for (verdict, index) in [(Verdict::Slower, SLOWER), (Verdict::Faster, FASTER)] {
+        let dots = dots(&|v| v == verdict);
+        if !dots.is_empty() {
+            curves.push(Curve {
+                joined: false,
+                ..series(verdict.name(), index, sizes, dots)
+            });
+        }
+    }
+    let limit = |value: f64| Limit {
+        label: "threshold".into(),
+        value,
+        family: Family::Alone,
+    };
+    Plot {
+        // A change counts by its logarithm: the threshold lies as far below 1 as above.
+        limits: vec![limit(1.0 + threshold), limit(1.0 / (1.0 + threshold))],
+        ..plot("change of the median", Quantity::Ratio, curves)
+    }
+}
+
+fn series(label: &str, index: usize, sizes: &Sizes<'_>, dots: Vec<Dot>) -> Curve {
+    Curve {
+        label: label.into(),
+        family: Family::Alone,
+        index,
+        clock: sizes.iter().find_map(|(_, row)| row.clock),
+        other: false,
+        joined: true,
+        dots,
+    }
+}
+
+fn plot(title: &str, quantity: Quantity, curves: Vec<Curve>) -> Plot {
+    Plot {
+        title: title.into(),
+        size_label: "size".into(),
+        size_unit: Unit::Count,
+        quantity,
+        curves,
+        rows: 0,
+        clocks: true,
+        marks: Vec::new(),
+        limits: Vec::new(),
+    }
+}

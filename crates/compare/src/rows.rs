@@ -1,0 +1,370 @@
+//! The benchmarks of two sides, matched by id.
+
+use std::collections::BTreeSet;
+
+use crate::case::{Case, Pair};
+use crate::class::Class;
+use crate::judge::Judged;
+use crate::median::{FEWEST_SAMPLES, Median};
+use crate::verdict::Verdict;
+use crossover_results::statistics::median::median;
+use crossover_results::store::baseline::{Baseline, Sampled};
+use crossover_words::Clock;
+
+/// Ratio and interval of one benchmark.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Judgement {
+    /// Median time of the new side over that of the base: geometric mean over the pairs, of a
+    /// verdict over those that confirmed it; from eight on without the outer quarters where that
+    /// tells more.
+    pub ratio: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// The change that would be found with 95 % probability, as a fraction.
+    pub resolution: f64,
+    /// Pairs of runs behind the ratio.
+    pub pairs: usize,
+    /// Number of further pairs that would decide it, where it is open; infinite where none would.
+    pub(crate) more_pairs: f64,
+}
+
+impl Judgement {
+    pub(super) fn of(judged: &Judged) -> Self {
+        let [ratio, low, high] = judged.ratio();
+        Self {
+            ratio,
+            low,
+            high,
+            resolution: judged.resolution(),
+            pairs: judged.estimate.pairs,
+            more_pairs: judged.more_pairs,
+        }
+    }
+}
+
+/// One benchmark of a comparison.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Full id.
+    pub id: String,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The clock of both sides, where it is known and one.
+    pub clock: Option<Clock>,
+    /// Median time before, nanoseconds, of the median run.
+    pub(crate) base_ns: Option<f64>,
+    /// Median time now, nanoseconds, of the median run.
+    pub(crate) new_ns: Option<f64>,
+    /// What it drifts with, where the two can be compared.
+    pub class: Option<Class>,
+    /// Ratio and interval, where the two can be compared.
+    pub(crate) judgement: Option<Judgement>,
+    /// Samples of each run of the base.
+    pub base_samples: Vec<usize>,
+    /// Samples of each run of the new side.
+    pub(crate) new_samples: Vec<usize>,
+    /// Why there is no verdict, or why a benchmark is gone.
+    pub reason: Option<String>,
+    /// What disturbed it: throttling, another SM clock.
+    pub marks: Vec<String>,
+}
+
+/// A pair of runs: its number, and what each side holds of a benchmark.
+type Sides<'a> = (usize, Option<&'a Sampled>, Option<&'a Sampled>);
+
+/// Matches the runs of both sides, pair by pair. A row with a case is still to be judged.
+pub(super) fn rows(base: &[Baseline], new: &[Baseline]) -> Vec<(Row, Option<Case>)> {
+    let ids: BTreeSet<&String> = base
+        .iter()
+        .chain(new)
+        .flat_map(|b| b.results.keys())
+        .collect();
+    ids.into_iter()
+        .filter_map(|id| row(id, base, new))
+        .collect()
+}
+
+fn row(id: &str, base: &[Baseline], new: &[Baseline]) -> Option<(Row, Option<Case>)> {
+    let pairs: Vec<Sides<'_>> = base
+        .iter()
+        .zip(new)
+        .enumerate()
+        .map(|(round, (b, n))| (round, b.results.get(id), n.results.get(id)))
+        .collect();
+    let befores: Vec<&Sampled> = pairs.iter().filter_map(|p| p.1).collect();
+    let afters: Vec<&Sampled> = pairs.iter().filter_map(|p| p.2).collect();
+    let both = || befores.iter().chain(&afters);
+
+    let clocks: BTreeSet<Option<Clock>> = both().map(|s| s.clock).collect();
+    let mut row = Row {
+        id: id.to_owned(),
+        verdict: Verdict::Unsure,
+        clock: clocks
+            .first()
+            .copied()
+            .flatten()
+            .filter(|_| clocks.len() == 1),
+        base_ns: centre(&counted(&pairs, |pair| pair.1)),
+        new_ns: centre(&counted(&pairs, |pair| pair.2)),
+        class: None,
+        judgement: None,
+        base_samples: befores.iter().map(|s| s.ns.len()).collect(),
+        new_samples: afters.iter().map(|s| s.ns.len()).collect(),
+        reason: None,
+        marks: marks(&befores, &afters)
+            .into_iter()
+            .chain(unlike_choices(&pairs))
+            .collect(),
+    };
+    let broken = |side: &[Baseline], other: &[Baseline]| {
+        side.iter()
+            .any(|s| other.iter().any(|o| s.is_broken(id, o)))
+    };
+    if afters.is_empty() || befores.is_empty() {
+        // A result that could not be read is named among the problems; it is not gone.
+        if (afters.is_empty() && broken(new, base)) || (befores.is_empty() && broken(base, new)) {
+            return None;
+        }
+        if afters.is_empty() {
+            row.verdict = Verdict::Gone;
+            row.reason = new.iter().find_map(|b| b.why_absent(id));
+        } else {
+            row.verdict = Verdict::New;
+        }
+        return Some((row, None));
+    }
+    match case(id, &pairs, &clocks, row.clock) {
+        Ok(case) => {
+            row.class = Some(case.class.clone());
+            Some((row, Some(case)))
+        }
+        Err(reason) => {
+            row.reason = Some(reason);
+            Some((row, None))
+        }
+    }
+}
+
+fn case(
+    id: &str,
+    pairs: &[Sides<'_>],
+    clocks: &BTreeSet<Option<Clock>>,
+    clock: Option<Clock>,
+) -> Result<Case, String> {
+    if clocks.len() > 1 {
+        let names: Vec<&str> = clocks
+            .iter()
+            .map(|c| c.map_or("an unknown clock", Clock::name))
+            .collect();
+        return Err(format!(
+            "timed on {}: different quantities",
+            names.join(" and ")
+        ));
+    }
+    let (mut alike, mut unlike) = (Vec::new(), Vec::new());
+    for (round, before, after) in pairs {
+        let (Some(before), Some(after)) = (before, after) else {
+            continue;
+        };
+        if before.ns == after.ns {
+            return Err("both sides hold the same samples: one measurement, saved twice".into());
+        }
+        let (Some(base), Some(new)) = (Median::of(&before.ns), Median::of(&after.ns)) else {
+            return Err(format!("fewer than {FEWEST_SAMPLES} samples"));
+        };
+        let pairs = match different_choices(before, after).is_empty() {
+            true => &mut alike,
+            false => &mut unlike,
+        };
+        pairs.push(Pair {
+            round: *round,
+            base,
+            new,
+        });
+    }
+    // Where a calibration chose differently on the two sides of a pair, they ran different code of
+    // a revision.
+    let judged = if alike.is_empty() { unlike } else { alike };
+    let Some(first) = judged.first() else {
+        return Err("no pair of runs has it on both sides".to_owned());
+    };
+    let launches = pairs
+        .iter()
+        .filter_map(|(_, before, _)| before.as_ref()?.sidecar.as_ref()?.cost.launches)
+        .next()
+        .unwrap_or(1);
+    let ns_per_launch = first.base.ns / f64::from(launches.max(1));
+    Ok(Case {
+        class: Class::of(id, clock, ns_per_launch),
+        pairs: judged,
+    })
+}
+
+/// What calibrations chose differently, where both were asked: the choice, and what each chose.
+fn different_choices<'a>(base: &'a Sampled, new: &'a Sampled) -> Vec<(&'a str, [&'a str; 2])> {
+    let choices = |side: &'a Sampled| side.sidecar.as_ref().map(|sidecar| &sidecar.choices);
+    let (Some(base), Some(new)) = (choices(base), choices(new)) else {
+        return Vec::new();
+    };
+    base.iter()
+        .filter_map(|(choice, base)| Some((choice.as_str(), [base.as_str(), new.get(choice)?])))
+        .filter(|(_, [base, new])| base != new)
+        .collect()
+}
+
+fn chose_alike((_, base, new): &Sides<'_>) -> bool {
+    base.zip(*new)
+        .is_some_and(|(base, new)| different_choices(base, new).is_empty())
+}
+
+/// What one side holds in the pairs that count: where any pair chose alike, those that did.
+fn counted<'a>(
+    pairs: &[Sides<'a>],
+    side: impl Fn(&Sides<'a>) -> Option<&'a Sampled>,
+) -> Vec<&'a Sampled> {
+    let any = pairs.iter().any(chose_alike);
+    let counts = |pair: &&Sides<'a>| !any || chose_alike(pair);
+    pairs.iter().filter(counts).filter_map(side).collect()
+}
+
+/// What was chosen differently, and how many pairs do not count for it.
+fn unlike_choices(pairs: &[Sides<'_>]) -> Option<String> {
+    let both = pairs.iter().filter_map(|(_, b, n)| b.zip(*n));
+    let different: Vec<_> = both.map(|(b, n)| different_choices(b, n)).collect();
+    let unlike = different.iter().filter(|different| !different.is_empty());
+    let (choice, [base, new]) = unlike.clone().next()?.first()?;
+    let text = format!("{choice}: base chose {base}, new {new}");
+    let (unlike, all) = (unlike.count(), different.len());
+    Some(match unlike < all {
+        true => format!("{text} in {unlike} of {all} pairs, which do not count"),
+        false => text,
+    })
+}
+
+/// The median run: one that was far off must not contradict the ratio.
+fn centre(runs: &[&Sampled]) -> Option<f64> {
+    median((runs.iter()).filter_map(|run| median(run.ns.iter().copied())))
+}
+
+/// Two runs whose SM clocks differ by more than this are marked.
+const CLOCK_DIFFERENCE: f64 = 0.02;
+
+fn marks(befores: &[&Sampled], afters: &[&Sampled]) -> Vec<String> {
+    let mut marks = Vec::new();
+    let mut clocks = Vec::new();
+    for (side, runs) in [("base", befores), ("new", afters)] {
+        let states = || {
+            runs.iter()
+                .filter_map(|s| s.sidecar.as_ref()?.device_state.as_ref())
+        };
+        let reasons: BTreeSet<&str> = states()
+            .flat_map(|s| s.throttle_reasons.iter().flatten().map(String::as_str))
+            .collect();
+        if !reasons.is_empty() {
+            let reasons: Vec<&str> = reasons.into_iter().collect();
+            marks.push(format!("{side} throttled ({})", reasons.join(", ")));
+        }
+        let seen: Vec<f64> = states()
+            .filter_map(|s| s.sm_clock_mhz.map(f64::from))
+            .collect();
+        if !seen.is_empty() {
+            clocks.push(seen.iter().sum::<f64>() / seen.len() as f64);
+        }
+    }
+    if let [before, after] = clocks[..]
+        && (after / before - 1.0).abs() > CLOCK_DIFFERENCE
+    {
+        marks.push(format!("SM clock {before:.0} → {after:.0} MHz"));
+    }
+    marks
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crossover_results::model::cost::Cost;
+    use crossover_results::model::record::{SCHEMA, Sidecar};
+    use crossover_results::model::role::Role;
+
+    const ID: &str = "a/cpu/b/1";
+    const CHOICE: &str = "of what";
+
+    /// A run whose median is `ns`, and what its calibration chose.
+    fn run(ns: f64, chose: Option<&str>) -> Baseline {
+        let choices = chose.map(|chose| (CHOICE.to_owned(), chose.to_owned()));
+        let sidecar = Sidecar {
+            schema: SCHEMA,
+            id: ID.to_owned(),
+            samples_sha256: String::new(),
+            clock: Clock::Wall,
+            cost: Cost::default(),
+            role: Role::cpu(),
+            verified: None,
+            device_state: None,
+            monitor: None,
+            extra: BTreeMap::new(),
+            unsteady: None,
+            choices: choices.into_iter().collect(),
+            notes: Vec::new(),
+            run: String::new(),
+        };
+        let sampled = Sampled {
+            ns: (0..20).map(|i| ns + f64::from(i) * 1e-3).collect(),
+            clock: Some(sidecar.clock),
+            sidecar: Some(sidecar),
+        };
+        let mut run = Baseline::default();
+        run.results.insert(ID.to_owned(), sampled);
+        run
+    }
+
+    fn rounds_and_marks(base: &[Baseline], new: &[Baseline]) -> (Vec<usize>, Vec<String>) {
+        let (row, case) = rows(base, new).remove(0);
+        let rounds = case.unwrap().pairs.iter().map(|pair| pair.round).collect();
+        (rounds, row.marks)
+    }
+
+    #[test]
+    fn a_pair_whose_sides_chose_differently_does_not_count() {
+        let base = [run(10.0, Some("x")), run(10.5, Some("y"))];
+        let new = [run(14.0, Some("y")), run(10.6, Some("y"))];
+        let said = "of what: base chose x, new y in 1 of 2 pairs, which do not count".to_owned();
+        assert_eq!(rounds_and_marks(&base, &new), (vec![1], vec![said]));
+        let (row, _) = rows(&base, &new).remove(0);
+        assert!((row.base_ns.unwrap() - 10.5).abs() < 0.1, "{row:?}");
+    }
+
+    #[test]
+    fn where_all_pairs_chose_differently_they_count_and_it_is_said() {
+        let base = [run(10.0, Some("x")), run(10.5, Some("x"))];
+        let new = [run(14.0, Some("y")), run(14.6, Some("y"))];
+        let said = "of what: base chose x, new y".to_owned();
+        assert_eq!(rounds_and_marks(&base, &new), (vec![0, 1], vec![said]));
+    }
+
+    #[test]
+    fn a_choice_that_one_side_alone_made_is_no_difference() {
+        let base = [run(10.0, None), run(10.5, Some("x"))];
+        let new = [run(14.0, Some("y")), run(14.6, Some("x"))];
+        assert_eq!(rounds_and_marks(&base, &new), (vec![0, 1], vec![]));
+    }
+
+    #[test]
+    fn two_clocks_are_not_compared_also_without_a_sidecar() {
+        let on = |clock| {
+            let mut run = run(10.0, None);
+            let sampled = run.results.get_mut(ID).unwrap();
+            sampled.sidecar = None;
+            sampled.clock = Some(clock);
+            run
+        };
+        let (row, case) = rows(&[on(Clock::EventsGated)], &[on(Clock::Events)]).remove(0);
+        assert!(case.is_none());
+        let reason = "timed on events and events-gated: different quantities";
+        assert_eq!(row.reason.as_deref(), Some(reason));
+    }
+}

@@ -1,0 +1,523 @@
+//! A comparison as text: the terminal's table, Markdown for a pull request, JSON.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use comfy_table::{Attribute, Cell, CellAlignment, Color, Table, presets};
+use serde::Serialize;
+
+use crate::class::Class;
+use crate::comparison::{Comparison, FailOn};
+use crate::judge::{CHANGE_ERROR, Drift, SAME_ERROR};
+use crate::rows::{Judgement, Row};
+use crate::verdict::Verdict;
+use crossover_results::statistics::median::median;
+use crossover_words::units::{change, counted, percent_fine, time_fine};
+
+/// Version of the JSON.
+pub(crate) const SCHEMA: u32 = 1;
+
+const HEADER: [&str; 8] = [
+    "benchmark",
+    "clock",
+    "base",
+    "new",
+    "change",
+    "interval",
+    "samples",
+    "verdict",
+];
+
+const VERDICTS: [Verdict; 6] = [
+    Verdict::Slower,
+    Verdict::Faster,
+    Verdict::Unsure,
+    Verdict::Same,
+    Verdict::Gone,
+    Verdict::New,
+];
+
+/// An interval with ends further apart than this factor tells nothing.
+const TOO_WIDE: f64 = 1.5;
+
+/// A resolution beyond this has no figure.
+const LARGEST_RESOLUTION: f64 = 0.5;
+
+/// Undecided benchmarks that the terminal lists.
+const LISTED: usize = 10;
+
+pub(super) fn interval(j: &Judgement) -> String {
+    if j.high / j.low > TOO_WIDE {
+        return "too wide to tell".to_owned();
+    }
+    format!("[{}, {}]", change(j.low), change(j.high))
+}
+
+/// The change, unless nothing can be said of it.
+pub(super) fn ratio(j: &Judgement) -> String {
+    match j.high / j.low > TOO_WIDE {
+        true => "–".to_owned(),
+        false => change(j.ratio),
+    }
+}
+
+/// Samples of both sides, `2×30 | 2×30`.
+pub(super) fn samples(row: &Row) -> String {
+    format!("{} | {}", runs(&row.base_samples), runs(&row.new_samples))
+}
+
+/// `30` for one run, `2×30` for two alike, `50×10…12` for many that differ.
+fn runs(samples: &[usize]) -> String {
+    let runs = samples.len();
+    match (samples.iter().min(), samples.iter().max()) {
+        (Some(least), Some(most)) if least < most => format!("{runs}×{least}…{most}"),
+        (Some(count), _) if runs > 1 => format!("{runs}×{count}"),
+        (Some(count), _) => count.to_string(),
+        _ => "–".to_owned(),
+    }
+}
+
+/// The verdict with what disturbed it: a throttled benchmark is never just `slower`.
+pub(super) fn verdict(row: &Row) -> String {
+    let mut text = row.verdict.name().to_owned();
+    if let (Verdict::Unsure, None, Some(judgement)) = (row.verdict, &row.reason, &row.judgement) {
+        text.push_str("; ");
+        text.push_str(&more_pairs(judgement));
+    }
+    for remark in row.reason.iter().chain(&row.marks) {
+        text.push_str("; ");
+        text.push_str(remark);
+    }
+    text
+}
+
+fn cells(row: &Row) -> [String; 8] {
+    let dash = || "–".to_owned();
+    [
+        row.id.clone(),
+        row.clock.map_or("unknown", |c| c.name()).to_owned(),
+        row.base_ns.map_or_else(dash, time_fine),
+        row.new_ns.map_or_else(dash, time_fine),
+        row.judgement.as_ref().map_or_else(dash, ratio),
+        row.judgement.as_ref().map_or_else(dash, interval),
+        samples(row),
+        verdict(row),
+    ]
+}
+
+/// What would decide it.
+fn more_pairs(judgement: &Judgement) -> String {
+    /// More than anybody runs.
+    const TOO_MANY: f64 = 1000.0;
+    match judgement.more_pairs {
+        n if n <= 1.0 => "one more pair of processes may decide it".to_owned(),
+        n if n <= TOO_MANY => format!("about {n:.0} more pairs of processes would decide it"),
+        _ => format!("more than {TOO_MANY:.0} pairs of processes would be needed"),
+    }
+}
+
+impl Comparison {
+    /// `2 slower, 1 faster, 40 same`.
+    pub fn summary(&self) -> String {
+        let counts: Vec<String> = VERDICTS
+            .into_iter()
+            .filter(|v| self.count(*v) > 0)
+            .map(|v| format!("{} {}", self.count(v), v.name()))
+            .collect();
+        if counts.is_empty() {
+            "no benchmark".to_owned()
+        } else {
+            counts.join(", ")
+        }
+    }
+
+    /// What the verdicts promise.
+    pub fn promise(&self) -> String {
+        format!(
+            "change of the median time; in the long run {0} of the verdicts 'slower' and 'faster' are \
+             false, and where nothing changed the probability of any such verdict is {0}; changes \
+             under {1} get no verdict",
+            percent_fine(CHANGE_ERROR),
+            percent_fine(self.threshold),
+        )
+    }
+
+    /// What changed, or is there on one side only.
+    fn loud(&self) -> Vec<&Row> {
+        self.of(&[
+            Verdict::Slower,
+            Verdict::Faster,
+            Verdict::Gone,
+            Verdict::New,
+        ])
+    }
+
+    fn of(&self, verdicts: &[Verdict]) -> Vec<&Row> {
+        let rows = self.rows.iter();
+        rows.filter(|row| verdicts.contains(&row.verdict)).collect()
+    }
+
+    /// A line for each reason why benchmarks are undecided, then those that the fewest pairs of
+    /// processes would decide.
+    fn undecided(&self) -> Vec<String> {
+        let rows = self.of(&[Verdict::Unsure]);
+        let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for row in &rows {
+            if let Some(reason) = &row.reason {
+                reasons.entry(reason).or_default().push(&row.id);
+            }
+        }
+        let mut lines: Vec<String> = reasons
+            .into_iter()
+            .map(|(reason, ids)| match ids[..] {
+                [id] => format!("{id}: {reason}"),
+                _ => format!("{} benchmarks: {reason}", ids.len()),
+            })
+            .collect();
+        let mut noisy: Vec<(&str, &Judgement)> = rows
+            .iter()
+            .filter(|row| row.reason.is_none())
+            .filter_map(|row| Some((row.id.as_str(), row.judgement.as_ref()?)))
+            .collect();
+        noisy.sort_by(|a, b| a.1.more_pairs.total_cmp(&b.1.more_pairs));
+        for (id, judgement) in noisy.iter().take(LISTED) {
+            lines.push(format!(
+                "{id}: {}, {}; {}",
+                ratio(judgement),
+                interval(judgement),
+                more_pairs(judgement)
+            ));
+        }
+        if noisy.len() > LISTED {
+            let more = noisy.len() - LISTED;
+            lines.push(format!(
+                "{more} more, which would take even more pairs: `--all` lists them"
+            ));
+        }
+        lines
+    }
+
+    /// The change that is found in the typical benchmark of a class with 95 % probability, as a
+    /// fraction.
+    fn resolution(&self, class: &Class) -> Option<f64> {
+        let of_class = self
+            .rows
+            .iter()
+            .filter(|row| row.class.as_ref() == Some(class));
+        let resolutions = of_class.filter_map(|row| Some(row.judgement.as_ref()?.resolution));
+        median(resolutions).filter(|resolution| resolution.is_finite())
+    }
+
+    /// A line for each class: the change that is found there, and what processes differ by.
+    pub(crate) fn class_lines(&self) -> Vec<String> {
+        let line = |drift: &Drift| {
+            let finds = match self.resolution(&drift.class) {
+                Some(resolution) if resolution <= LARGEST_RESOLUTION => {
+                    format!("changes from {} on are detected", percent_fine(resolution))
+                }
+                Some(_) => format!(
+                    "only changes of more than {} are detected",
+                    percent_fine(LARGEST_RESOLUTION)
+                ),
+                None => "no change is detected".to_owned(),
+            };
+            format!(
+                "{}: {finds}; {} ({}, {})",
+                drift.class,
+                differ(drift.deviation),
+                counted(drift.benchmarks, "benchmark"),
+                counted(drift.pairs, "pair"),
+            )
+        };
+        self.drifts.iter().map(line).collect()
+    }
+
+    /// The lists under the table, each with its heading.
+    pub(super) fn remarks(&self) -> Vec<(&'static str, Vec<String>)> {
+        [
+            ("Warnings", self.warnings.clone()),
+            ("Left out or doubtful files", self.problems.clone()),
+            ("Undecided", self.undecided()),
+            (
+                "Resolution for the typical benchmark of a class, with a probability of 95 %",
+                self.class_lines(),
+            ),
+            ("Code", self.notes.clone()),
+        ]
+        .into_iter()
+        .filter(|(_, lines)| !lines.is_empty())
+        .collect()
+    }
+
+    /// For a terminal: what failed and what changed first, the rest as counts; with `all`, a row
+    /// for each benchmark.
+    pub fn text(&self, all: bool) -> String {
+        let mut text = String::new();
+        for failure in &self.failures {
+            let _ = writeln!(text, "error: {failure}");
+        }
+        let _ = writeln!(text, "{}", self.summary());
+        let rows: Vec<&Row> = match all {
+            true => self.rows.iter().collect(),
+            false => self.loud(),
+        };
+        if !rows.is_empty() {
+            let _ = writeln!(text, "{}", terminal_table(&rows));
+        }
+        let _ = writeln!(text, "{}", self.promise());
+        for (heading, lines) in self.remarks() {
+            let _ = writeln!(text, "\n{heading}:");
+            for line in lines {
+                let _ = writeln!(text, "  {line}");
+            }
+        }
+        text
+    }
+
+    /// Markdown for a pull request: what changed on top, the rest folded.
+    pub fn markdown(&self) -> String {
+        let mut text = String::new();
+        for failure in &self.failures {
+            let _ = writeln!(text, "**Error: {}**\n", escape(failure));
+        }
+        let _ = write!(
+            text,
+            "### Benchmarks: {}\n\n{} against {}; {}.\n",
+            self.summary(),
+            code_list(&self.new),
+            code_list(&self.base),
+            self.promise()
+        );
+        let loud = self.loud();
+        let quiet = self.of(&[Verdict::Same, Verdict::Unsure]);
+        if !loud.is_empty() {
+            let _ = write!(text, "\n{}", markdown_table(&loud));
+        }
+        if !quiet.is_empty() {
+            let _ = write!(
+                text,
+                "\n<details><summary>{} without a detected change</summary>\n\n{}\n</details>\n",
+                counted(quiet.len(), "benchmark"),
+                markdown_table(&quiet)
+            );
+        }
+        for (heading, lines) in self.remarks() {
+            let _ = writeln!(text, "\n**{heading}**\n");
+            for line in lines {
+                let _ = writeln!(text, "- {}", escape(&line));
+            }
+        }
+        text
+    }
+
+    /// The comparison as JSON, described in `docs/comparing.md`.
+    pub fn json(&self, fail_on: FailOn) -> String {
+        let json = Json {
+            schema: SCHEMA,
+            base: &self.base,
+            new: &self.new,
+            threshold: self.threshold,
+            change_error: CHANGE_ERROR,
+            same_error: SAME_ERROR,
+            screened: self.screened,
+            failures: &self.failures,
+            exit_code: self.exit_code(fail_on),
+            counts: VERDICTS
+                .into_iter()
+                .map(|v| (v.name(), self.count(v)))
+                .collect(),
+            benchmarks: self.rows.iter().map(Benchmark::of).collect(),
+            classes: (self.drifts.iter())
+                .map(|drift| ClassOut {
+                    class: drift.class.name(),
+                    benchmarks: drift.benchmarks,
+                    pairs: drift.pairs,
+                    deviation: drift.deviation,
+                    resolution: self.resolution(&drift.class),
+                })
+                .collect(),
+            warnings: &self.warnings,
+            notes: &self.notes,
+            problems: &self.problems,
+        };
+        let mut text =
+            serde_json::to_string_pretty(&json).expect("strings, numbers and maps with text keys");
+        text.push('\n');
+        text
+    }
+}
+
+/// By how much two processes of the same code differ, as a standard deviation.
+fn differ(deviation: f64) -> String {
+    match deviation.is_finite() {
+        true => format!("processes differ by {}", percent_fine(deviation)),
+        false => "nothing tells by how much processes differ".to_owned(),
+    }
+}
+
+fn terminal_table(rows: &[&Row]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(HEADER);
+    for row in rows {
+        let mut line: Vec<Cell> = cells(row).into_iter().map(Cell::new).collect();
+        let colour = match row.verdict {
+            Verdict::Slower => Some(Color::Red),
+            Verdict::Faster => Some(Color::Green),
+            Verdict::Unsure => Some(Color::Yellow),
+            _ => None,
+        };
+        if let (Some(colour), Some(last)) = (colour, line.pop()) {
+            line.push(last.fg(colour).add_attribute(Attribute::Bold));
+        }
+        table.add_row(line);
+    }
+    for column in 2..7 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+fn code_list(labels: &[String]) -> String {
+    let quoted: Vec<String> = labels.iter().map(|l| format!("`{l}`")).collect();
+    quoted.join(", ")
+}
+
+/// Text that cannot break out of a Markdown table cell or list item.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '|' | '*' | '_' | '`' | '[' | ']' | '\\' => out.extend(['\\', c]),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '\n' | '\r' => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn markdown_table(rows: &[&Row]) -> String {
+    let mut text = format!("| {} |\n|", HEADER.join(" | "));
+    for column in 0..HEADER.len() {
+        text.push_str(if (2..7).contains(&column) {
+            " ---: |"
+        } else {
+            " --- |"
+        });
+    }
+    text.push('\n');
+    for row in rows {
+        let line = cells(row).map(|c| escape(&c));
+        let _ = writeln!(text, "| {} |", line.join(" | "));
+    }
+    text
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    schema: u32,
+    base: &'a [String],
+    new: &'a [String],
+    threshold: f64,
+    change_error: f64,
+    same_error: f64,
+    screened: usize,
+    failures: &'a [String],
+    exit_code: u8,
+    counts: BTreeMap<&'static str, usize>,
+    benchmarks: Vec<Benchmark<'a>>,
+    classes: Vec<ClassOut>,
+    warnings: &'a [String],
+    notes: &'a [String],
+    problems: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Benchmark<'a> {
+    id: &'a str,
+    verdict: Verdict,
+    clock: Option<&'static str>,
+    base_ns: Option<f64>,
+    new_ns: Option<f64>,
+    ratio: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    resolution: Option<f64>,
+    pairs: Option<usize>,
+    more_pairs: Option<f64>,
+    base_samples: &'a [usize],
+    new_samples: &'a [usize],
+    reason: Option<&'a str>,
+    marks: &'a [String],
+}
+
+impl<'a> Benchmark<'a> {
+    fn of(row: &'a Row) -> Self {
+        // What is infinite has no number in JSON.
+        let of = |what: fn(&Judgement) -> f64| {
+            row.judgement
+                .as_ref()
+                .map(what)
+                .filter(|value| value.is_finite())
+        };
+        Self {
+            id: &row.id,
+            verdict: row.verdict,
+            clock: row.clock.map(|c| c.name()),
+            base_ns: row.base_ns,
+            new_ns: row.new_ns,
+            ratio: of(|j| j.ratio),
+            low: of(|j| j.low),
+            high: of(|j| j.high),
+            resolution: of(|j| j.resolution),
+            pairs: row.judgement.map(|j| j.pairs),
+            more_pairs: of(|j| j.more_pairs).filter(|_| row.verdict == Verdict::Unsure),
+            base_samples: &row.base_samples,
+            new_samples: &row.new_samples,
+            reason: row.reason.as_deref(),
+            marks: &row.marks,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ClassOut {
+    class: String,
+    benchmarks: usize,
+    pairs: usize,
+    deviation: f64,
+    resolution: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_changes_read_well() {
+        assert_eq!(time_fine(1.38), "1.380 ns");
+        assert_eq!(time_fine(15_234.0), "15.23 µs");
+        assert_eq!(time_fine(2.5e9), "2.500 s");
+        assert_eq!(change(1.0312), "+3.12 %");
+        assert_eq!(change(0.5), "-50.0 %");
+        assert_eq!(change(12.0), "×12.00");
+        assert_eq!(change(0.99999), "0.00 %");
+        assert_eq!(percent_fine(0.01), "1 %");
+        assert_eq!(percent_fine(0.00075), "0.075 %");
+        assert_eq!(runs(&[]), "–");
+        assert_eq!(runs(&[30]), "30");
+        assert_eq!(runs(&[30, 30]), "2×30");
+        assert_eq!(runs(&[12, 10, 12]), "3×10…12");
+        assert_eq!(differ(0.003), "processes differ by 0.3 %");
+        assert!(differ(f64::INFINITY).starts_with("nothing tells"));
+    }
+
+    #[test]
+    fn nothing_breaks_out_of_a_table() {
+        assert_eq!(escape("a|b <i>\n`x`"), "a\\|b &lt;i&gt; \\`x\\`");
+    }
+}

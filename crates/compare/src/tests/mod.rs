@@ -1,0 +1,476 @@
+//! How often a verdict is false and how often a true change is found, in simulated comparisons with
+//! known truth.
+
+mod redrawn;
+mod simulated;
+
+use crate::case::{Case, Pair};
+use crate::class::Class;
+use crate::judge::{Judged, Question, THRESHOLD, TOO_FEW, judge};
+use crate::median::Median;
+use crate::tests::simulated::{
+    BENCHMARKS, EVENTS, GATED, Machine, Noise, Random, SHARED, Simulated, Tally, WALL, compare,
+    tally, tally_of,
+};
+use crate::verdict::Verdict;
+use crossover_results::model::id::Device;
+use crossover_words::Clock;
+
+/// Every twentieth benchmark truly changes.
+const CHANGED: usize = 20;
+
+/// The machines that must not cause false verdicts.
+fn machines() -> Vec<(&'static str, Machine)> {
+    let two = |m: Machine| Machine { pairs: 2, ..m };
+    let turns = |m: Machine| Machine {
+        pairs: 14,
+        screened: 2,
+        ..m
+    };
+    let outliers = Machine {
+        noise: Noise::Outliers(0.1),
+        ..WALL
+    };
+    let following = Machine {
+        noise: Noise::Following,
+        ..EVENTS
+    };
+    let few = Machine {
+        samples: 10,
+        common: 0.01,
+        ..WALL
+    };
+    let uneven = Machine {
+        drift: 0.003,
+        unlike: 0.5,
+        ..GATED
+    };
+    let seldom = Machine {
+        busy: 0.01,
+        ..SHARED
+    };
+    let at_times = Machine {
+        busy: 0.05,
+        ..SHARED
+    };
+    vec![
+        ("gated, one pair", GATED),
+        ("gated, two pairs", two(GATED)),
+        ("gated, turns", turns(GATED)),
+        (
+            "gated, ten samples, one pair",
+            Machine {
+                samples: 10,
+                ..GATED
+            },
+        ),
+        ("gated, uneven drift, one pair", uneven),
+        ("gated, uneven drift, two pairs", two(uneven)),
+        ("gated, uneven drift, turns", turns(uneven)),
+        ("events, one pair", EVENTS),
+        ("events, turns", turns(EVENTS)),
+        ("events, samples follow each other, one pair", following),
+        (
+            "events, samples follow each other, two pairs",
+            two(following),
+        ),
+        ("wall, heavy tails, one pair", WALL),
+        ("wall, heavy tails, two pairs", two(WALL)),
+        ("wall, heavy tails, turns", turns(WALL)),
+        ("wall, outliers, one pair", outliers),
+        ("wall, outliers, two pairs", two(outliers)),
+        ("wall, ten samples, common drift, one pair", few),
+        ("wall, ten samples, common drift, two pairs", two(few)),
+        ("wall, ten samples, common drift, turns", turns(few)),
+        ("shared host, seldom busy, two pairs", two(seldom)),
+        ("shared host, seldom busy, turns", turns(seldom)),
+        ("shared host, at times busy, two pairs", two(at_times)),
+        ("shared host, at times busy, turns", turns(at_times)),
+        ("shared host, two pairs", two(SHARED)),
+        ("shared host, eight pairs", Machine { pairs: 8, ..SHARED }),
+        ("shared host, turns", turns(SHARED)),
+    ]
+}
+
+fn no_false_verdicts(families: usize) {
+    let mut unchanged = Tally::default();
+    println!(
+        "machine | any verdict where nothing changed | false share | 3 % found | shown the same"
+    );
+    for (name, m) in machines() {
+        let nothing = tally(&m, families, 1.0, 1);
+        // One benchmark in twenty truly changes.
+        let some = tally(&m, families, 1.03, CHANGED);
+        println!(
+            "{name} | {:.2} % | {:.2} % | {:.0} % | {:.0} %",
+            100.0 * nothing.false_families as f64 / families as f64,
+            100.0 * some.false_rate(),
+            100.0 * some.power(),
+            100.0 * some.same as f64 / some.unchanged as f64,
+        );
+        // Of a few comparisons, one weighs much.
+        assert!(
+            nothing.false_families * 100 <= 3 * families + 100,
+            "{name}: {} of {families} comparisons had a verdict where nothing changed",
+            nothing.false_families
+        );
+        // Of a few comparisons, one with a single verdict and that one false weighs much.
+        let allowed = 0.02 + 1.0 / families as f64;
+        assert!(some.false_rate() <= allowed, "{name}: {some:?}");
+        assert!(some.missed * 100 <= some.changed, "{name}: {some:?}");
+        unchanged.families += nothing.families;
+        unchanged.false_families += nothing.false_families;
+    }
+    assert!(
+        unchanged.false_families * 100 <= unchanged.families,
+        "{unchanged:?}"
+    );
+}
+
+#[test]
+fn verdicts_are_rarely_false() {
+    no_false_verdicts(12);
+}
+
+#[test]
+#[ignore = "takes minutes: the same with 500 comparisons per machine"]
+fn verdicts_are_rarely_false_at_length() {
+    no_false_verdicts(500);
+}
+
+/// The test above can fail: an interval from the samples of the two processes alone, as
+/// correct as any within one process, is wrong in nearly every comparison.
+#[test]
+fn samples_of_one_process_alone_would_give_false_verdicts() {
+    let mut random = Random::seeded(7);
+    let wrong = (0..20)
+        .filter(|_| {
+            (0..BENCHMARKS).any(|_| {
+                let [base, new] = [0, 1].map(|_| {
+                    let process = (WALL.drift * random.normal()).exp();
+                    Median::of(&random.samples(1e5 * process, &WALL, WALL.spread.0))
+                        .expect("enough samples")
+                });
+                let change = (new.ns / base.ns).ln();
+                // 6: Student's t at 2.5e-5 with 11 degrees of freedom.
+                change.abs() > f64::max(6.0 * (base.variance + new.variance).sqrt(), THRESHOLD)
+            })
+        })
+        .count();
+    assert!(wrong >= 15, "only {wrong} of 20");
+}
+
+/// Sixty benchmarks over one pair of baselines, one of `every` so many changed.
+fn one_pair_of_sixty(m: &Machine, effect: f64, every: usize, families: usize) -> Tally {
+    let of = |i: usize| if i.is_multiple_of(every) { effect } else { 1.0 };
+    let truths: Vec<f64> = (0..60).map(of).collect();
+    tally_of(m, families, &truths)
+}
+
+/// Of each kind of results: the machine, the size of the change, and how many benchmarks hold one
+/// that changed.
+fn pairs_of_baselines() -> [(&'static str, Machine, f64, usize); 5] {
+    let of = |spread, drift| Machine {
+        spread: (spread, 0.0),
+        drift,
+        noise: Noise::Normal,
+        unlike: 0.0,
+        common: 0.0,
+        ..WALL
+    };
+    let plain = Machine {
+        clock: None,
+        spread: (0.001, 0.004),
+        noise: Noise::Outliers(0.04),
+        ..of(0.0, 0.003)
+    };
+    let gpu = Machine {
+        device: Device::Gpu,
+        ..plain
+    };
+    [
+        ("2 %, 0.6 %, 12 by 10 %", of(0.02, 0.006), 1.10, 5),
+        ("0.3 %, 0.3 %, 12 by 3 %", of(0.003, 0.003), 1.03, 5),
+        ("no sidecars, 12 by 3 %", plain, 1.03, 5),
+        ("no sidecars, GPU, 12 by -3 %", gpu, 1.0 / 1.03, 5),
+        ("no sidecars, 20 by 3 %", plain, 1.03, 3),
+    ]
+}
+
+fn one_pair_finds_what_stands_out(families: usize) {
+    for (name, machine, effect, every) in pairs_of_baselines() {
+        let found = one_pair_of_sixty(&machine, effect, every, families);
+        let nothing = one_pair_of_sixty(&machine, 1.0, 1, families);
+        println!(
+            "{name} | {:.1} % | {} and {} of {families} with a false verdict",
+            100.0 * found.power(),
+            found.false_families,
+            nothing.false_families,
+        );
+        assert!(found.power() >= 11.0 / 12.0 - 0.02, "{name}: {found:?}");
+        let allowed = 1 + families / 100;
+        assert!(found.false_families <= allowed, "{name}: {found:?}");
+        assert!(nothing.false_families <= allowed, "{name}: {nothing:?}");
+    }
+}
+
+#[test]
+fn one_pair_of_baselines_finds_what_stands_out() {
+    one_pair_finds_what_stands_out(40);
+}
+
+#[test]
+#[ignore = "takes minutes: the same with 500 comparisons per kind"]
+fn one_pair_of_baselines_finds_what_stands_out_at_length() {
+    one_pair_finds_what_stands_out(500);
+}
+
+/// What a user sees who runs a few benchmarks: the false verdicts of small classes, in one pair of
+/// runs, two, and in turns.
+#[test]
+fn a_few_benchmarks_cause_no_false_verdicts() {
+    for (pairs, screened) in [(1, 0), (2, 0), (14, 2)] {
+        for count in [1, 2, 4, 6, 10] {
+            let m = Machine {
+                pairs,
+                screened,
+                ..WALL
+            };
+            let nothing = tally_of(&m, 200, &vec![1.0; count]);
+            assert!(nothing.false_families <= 5, "{count}: {nothing:?}");
+        }
+    }
+}
+
+#[test]
+fn two_percent_is_found_on_gated_kernels_from_one_pair() {
+    for samples in [10, 30, 100] {
+        for effect in [1.02, 1.0 / 1.02] {
+            let t = tally(&Machine { samples, ..GATED }, 10, effect, 10);
+            assert!(t.power() >= 0.95, "{samples} samples: {t:?}");
+        }
+    }
+}
+
+#[test]
+fn two_percent_is_found_on_ungated_kernels_from_four_pairs() {
+    let t = tally(&Machine { pairs: 4, ..EVENTS }, 10, 1.02, 10);
+    assert!(t.power() >= 0.95, "{t:?}");
+}
+
+/// Half of all pairs are off by up to a half there.
+#[test]
+fn many_pairs_find_ten_percent_on_a_shared_host() {
+    let m = Machine {
+        pairs: 60,
+        ..SHARED
+    };
+    let t = tally(&m, 3, 1.10, 10);
+    assert!(t.power() >= 0.8 && t.false_families == 0, "{t:?}");
+}
+
+#[test]
+fn equivalence_is_shown_on_gated_kernels_from_two_pairs() {
+    let t = tally(&Machine { pairs: 2, ..GATED }, 10, 1.03, 10);
+    assert!(t.same * 100 >= 95 * t.unchanged, "{t:?}");
+}
+
+#[test]
+fn a_third_of_the_benchmarks_may_change_and_is_still_found() {
+    let t = tally(&GATED, 10, 1.05, 3);
+    assert!(t.power() >= 0.95 && t.false_rate() <= 0.02, "{t:?}");
+}
+
+#[test]
+fn what_is_run_once_more_is_judged_by_that_alone() {
+    let m = Machine {
+        pairs: 8,
+        screened: 2,
+        ..GATED
+    };
+    let mut simulated = Simulated::new(&m, 1, vec![1.0; 40]);
+    for round in 0..8 {
+        simulated.run(round, |i| round < 2 || i < 10);
+    }
+    // Ten that seemed slower by far when they were chosen, and then do not.
+    for case in &mut simulated.cases[..10] {
+        for pair in &mut case.pairs[..2] {
+            pair.new.ns *= 1.5;
+        }
+    }
+    for judged in simulated.judge().0 {
+        assert!(matches!(judged.verdict, Verdict::Same | Verdict::Unsure));
+    }
+}
+
+#[test]
+fn a_process_that_was_far_off_does_not_turn_a_change_around() {
+    let m = Machine { pairs: 12, ..GATED };
+    let mut simulated = Simulated::new(&m, 1, vec![1.05; 10]);
+    for round in 0..12 {
+        simulated.run(round, |_| true);
+    }
+    for case in &mut simulated.cases {
+        case.pairs[3].new.ns *= 0.3;
+    }
+    for judged in simulated.judge().0 {
+        assert_eq!(judged.verdict, Verdict::Slower);
+        let [ratio, low, _] = judged.ratio();
+        assert!((ratio / 1.05 - 1.0).abs() < 0.01 && low > 1.0);
+    }
+}
+
+#[test]
+fn a_change_in_most_benchmarks_is_named_when_one_pair_cannot_tell() {
+    let (_, drifts) = compare(&GATED, 1, |i| if i % 5 == 0 { 1.0 } else { 1.03 });
+    let doubt = drifts[0].doubt.as_deref().expect("most moved");
+    assert!(doubt.contains("crossover ab"), "{doubt}");
+    // Two pairs can tell.
+    let m = Machine { pairs: 2, ..GATED };
+    let t = tally(&m, 5, 1.03, 1);
+    assert!(t.power() >= 0.95, "{t:?}");
+    let (_, drifts) = compare(&m, 1, |_| 1.03);
+    assert_eq!(drifts[0].doubt, None);
+    // And a machine at the same speed raises no doubt.
+    let wall = Machine {
+        common: 0.0,
+        ..WALL
+    };
+    for seed in 0..10 {
+        for machine in [GATED, wall, EVENTS] {
+            let (_, drifts) = compare(&machine, seed, |_| 1.0);
+            assert_eq!(drifts[0].doubt, None, "{machine:?}");
+        }
+    }
+}
+
+fn judged(cases: &[Case], tested: &[bool]) -> Vec<Option<Judged>> {
+    let question = Question {
+        threshold: THRESHOLD,
+        screened: 0,
+    };
+    judge(cases, tested, &question).0
+}
+
+#[test]
+fn one_benchmark_alone_is_held_against_its_own_pairs() {
+    let alone = |m: &Machine, seed: u64| {
+        let mut simulated = Simulated::new(m, seed, vec![1.0]);
+        for round in 0..m.pairs {
+            simulated.run(round, |_| true);
+        }
+        simulated.judge().0.remove(0)
+    };
+    let called = |j: &Judged| matches!(j.verdict, Verdict::Slower | Verdict::Faster);
+    let wrong = |m: Machine| (0..300).filter(|seed| called(&alone(&m, *seed))).count();
+    for pairs in [2, 4] {
+        let wrong = wrong(Machine { pairs, ..WALL });
+        assert!(wrong <= 6, "{pairs} pairs: {wrong} of 300");
+    }
+    // Nothing is assumed of how much a machine drifts.
+    let restless = Machine {
+        drift: 0.04,
+        pairs: 4,
+        ..WALL
+    };
+    let wrong = wrong(restless);
+    assert!(wrong <= 9, "{wrong} of 300");
+}
+
+#[test]
+fn fewer_than_four_benchmarks_are_not_called_from_one_pair() {
+    let of = |count: usize| {
+        let mut truths = vec![1.0; count];
+        truths[0] = 3.0;
+        let mut simulated = Simulated::new(&GATED, 1, truths);
+        simulated.run(0, |_| true);
+        simulated.judge().0
+    };
+    for count in 1..4 {
+        for judged in of(count) {
+            assert_eq!(
+                (judged.verdict, judged.reason),
+                (Verdict::Unsure, Some(TOO_FEW))
+            );
+            let [ratio, low, high] = judged.ratio();
+            assert!(ratio > 0.9 && low == 0.0 && high == f64::INFINITY);
+        }
+    }
+    assert_eq!(of(4)[0].verdict, Verdict::Slower);
+}
+
+/// All benchmarks of one pair of runs moved alike, and some by more: the machine may have done that,
+/// or a change in code that they share.
+#[test]
+fn what_a_class_does_alike_in_one_pair_is_nobodys_change() {
+    let (judged, _) = compare(&GATED, 1, |i| match i {
+        0 => 1.08,
+        1 => 0.95,
+        2 => 1.0,
+        _ => 1.03,
+    });
+    // Beyond what all did, beyond nothing, and in between.
+    assert_eq!(judged[0].verdict, Verdict::Slower);
+    assert_eq!(judged[1].verdict, Verdict::Faster);
+    assert_eq!(judged[2].verdict, Verdict::Unsure);
+    let [ratio, low, high] = judged[0].ratio();
+    assert!(
+        (ratio - 1.08).abs() < 0.002 && low < 1.05 && high < 1.085,
+        "{low} {high}"
+    );
+    assert!(judged[3..].iter().all(|j| j.verdict == Verdict::Unsure));
+    // By less than the threshold beyond what all did.
+    let (judged, _) = compare(&GATED, 1, |i| if i == 0 { 1.035 } else { 1.03 });
+    assert_eq!(judged[0].verdict, Verdict::Unsure);
+}
+
+#[test]
+fn benchmarks_that_are_not_asked_about_teach_the_drift_and_cost_nothing() {
+    let m = Machine {
+        drift: 0.02,
+        ..WALL
+    };
+    let mut simulated = Simulated::new(&m, 3, vec![1.0; 60]);
+    simulated.run(0, |_| true);
+    let cases = simulated.cases;
+    let mut one = [false; 60];
+    one[0] = true;
+    let resolution = |tested: &[bool]| judged(&cases, tested)[0].as_ref().unwrap().resolution();
+    assert!(resolution(&one) < resolution(&[true; 60]));
+}
+
+/// As a damaged file has them, or a clock that is coarser than what it times.
+#[test]
+fn samples_without_a_finite_spread_or_any_give_no_verdict_and_no_panic() {
+    let case = |base: &[f64], new: &[f64], pairs: usize| {
+        let pair = |round| Pair {
+            round,
+            base: Median::of(base).expect("sound times"),
+            new: Median::of(new).expect("sound times"),
+        };
+        Case {
+            class: Class::of("g/cpu/i/1", Some(Clock::Wall), 1e3),
+            pairs: (0..pairs).map(pair).collect(),
+        }
+    };
+    for far in [1e80, 1e160, 1e300] {
+        let apart = [1.0, 1.0, 1.0, 1.0, far, far, far];
+        assert!(Median::of(&apart).unwrap().variance > 1.0);
+        for pairs in [1, 2, 8] {
+            let cases = [case(&apart, &apart, pairs), case(&apart, &[1.0; 6], pairs)];
+            for judged in judged(&cases, &[true; 2]).into_iter().flatten() {
+                assert_ne!(
+                    judged.verdict,
+                    Verdict::Same,
+                    "{far:e}, {pairs} pairs {judged:?}"
+                );
+                let [ratio, low, high] = judged.ratio();
+                assert!(low <= ratio && ratio <= high);
+            }
+        }
+    }
+    let alike = [case(&[1e3; 6], &[1e3; 6], 8)];
+    let [ratio, low, high] = judged(&alike, &[true])[0].as_ref().unwrap().ratio();
+    assert_eq!(ratio, 1.0);
+    assert!(low < 1.0 && high > 1.0);
+}

@@ -1,0 +1,111 @@
+//! Comparisons of one code with itself, redrawn from real processes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::case::{Case, Pair};
+use crate::class::Class;
+use crate::judge::{Question, THRESHOLD, judge};
+use crate::tests::simulated::Random;
+use crate::verdict::Verdict;
+use crossover_results::store::baseline::Baseline;
+use crossover_results::store::source::Source;
+
+/// Draws comparisons at random from the processes that `crossover ab` left: in each pair either
+/// process may be the new one, and any pairs may be the first. The results are those of an
+/// executable against itself, all benchmarks, at least six pairs (`--pairs 6`):
+///
+/// `CROSSOVER_AB_RESULTS=<folder> cargo test --lib redrawn -- --ignored --nocapture`
+#[test]
+#[ignore = "needs the results of `crossover ab`, in CROSSOVER_AB_RESULTS"]
+fn redrawn_from_real_processes_of_one_code() {
+    const DRAWN: usize = 500;
+    let folder =
+        std::env::var("CROSSOVER_AB_RESULTS").expect("CROSSOVER_AB_RESULTS names a folder");
+    let read = |side: char, pair: usize| {
+        let root = Path::new(&folder).join(format!("{side}{pair}"));
+        root.is_dir().then(|| {
+            Baseline::read(&Source {
+                label: root.display().to_string(),
+                baseline: "new".to_owned(),
+                root,
+            })
+        })
+    };
+    let pairs: Vec<(Baseline, Baseline)> = (1..)
+        .map_while(|pair| Some((read('a', pair)?, read('b', pair)?)))
+        .collect();
+    let sides: [Vec<Baseline>; 2] = pairs.iter().cloned().unzip::<_, _, Vec<_>, Vec<_>>().into();
+    let (ids, cases): (Vec<String>, Vec<Case>) = crate::rows::rows(&sides[0], &sides[1])
+        .into_iter()
+        .filter_map(|(row, case)| Some((row.id, case?)))
+        .filter(|(_, case)| case.pairs.len() == pairs.len())
+        .unzip();
+    println!(
+        "{} benchmarks in {} pairs of processes",
+        cases.len(),
+        pairs.len()
+    );
+    assert!(pairs.len() >= 6 && !cases.is_empty());
+    let mut random = Random::seeded(14);
+    for (name, of, screened) in [
+        ("turns, two pairs and then the others", pairs.len(), 2),
+        ("all pairs at once", pairs.len(), 0),
+        ("two pairs", 2, 0),
+        ("one pair", 1, 0),
+        ("one pair, one after the other", 1, 0),
+    ] {
+        let mut wrong: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut same: BTreeMap<&Class, (usize, usize)> = BTreeMap::new();
+        let mut with_verdict = 0;
+        for _ in 0..DRAWN {
+            let mut order: Vec<usize> = (0..pairs.len()).collect();
+            for i in (1..order.len()).rev() {
+                order.swap(i, (random.uniform() * (i + 1) as f64) as usize);
+            }
+            let swapped: Vec<bool> = order.iter().map(|_| random.uniform() < 0.5).collect();
+            let drawn: Vec<Case> = (cases.iter())
+                .map(|case| Case {
+                    class: case.class.clone(),
+                    pairs: (0..of)
+                        .map(|round| {
+                            let Pair { base, mut new, .. } = case.pairs[order[round]];
+                            if name.ends_with("other") {
+                                new = case.pairs[order[round + 1]].new;
+                            }
+                            let (base, new) = match swapped[round] {
+                                true => (new, base),
+                                false => (base, new),
+                            };
+                            Pair { round, base, new }
+                        })
+                        .collect(),
+                })
+                .collect();
+            let question = Question {
+                threshold: THRESHOLD,
+                screened,
+            };
+            let (judged, _) = judge(&drawn, &vec![true; drawn.len()], &question);
+            let mut any = false;
+            for (i, judged) in judged.iter().enumerate() {
+                let Some(judged) = judged else { continue };
+                let of_class = same.entry(&cases[i].class).or_default();
+                of_class.0 += usize::from(judged.verdict == Verdict::Same);
+                of_class.1 += 1;
+                if matches!(judged.verdict, Verdict::Slower | Verdict::Faster) {
+                    *wrong.entry(&ids[i]).or_default() += 1;
+                    any = true;
+                }
+            }
+            with_verdict += usize::from(any);
+        }
+        println!("{name}: {with_verdict} of {DRAWN} with any verdict: {wrong:?}");
+        for (class, (same, all)) in same {
+            println!(
+                "    {class}: {:.0} % the same",
+                100.0 * same as f64 / all as f64
+            );
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Simulated comparisons: machines of several kinds, and how often their verdicts are true.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use rayon::prelude::*;
+
+use crate::case::{Case, Pair};
+use crate::class::Class;
+use crate::judge::{Drift, Judged, Question, THRESHOLD, judge};
+use crate::median::Median;
+use crate::multiple::is_analysed_at;
+use crate::verdict::Verdict;
+use crossover_results::model::id::Device;
+use crossover_words::Clock;
+
+/// As many as a whole run of the suite judges.
+pub(super) const BENCHMARKS: usize = 200;
+
+/// Shape of the samples within one process.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Noise {
+    Normal,
+    /// Student's t with 3 degrees of freedom: heavy tails on both sides.
+    Heavy,
+    /// Normal, and this share of the samples slower by up to five times.
+    Outliers(f64),
+    /// Each sample is correlated with the one before it, by 0.7.
+    Following,
+}
+
+/// How a simulated machine behaves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Machine {
+    /// `None` for results without a sidecar.
+    pub(super) clock: Option<Clock>,
+    pub(super) device: Device,
+    pub(super) samples: usize,
+    /// Standard deviation of the samples of one process: of the first benchmark, and how much more
+    /// of the last.
+    pub(super) spread: (f64, f64),
+    pub(super) noise: Noise,
+    /// Standard deviation between processes, each benchmark on its own.
+    pub(super) drift: f64,
+    /// By how much (a standard deviation of the logarithm) that differs between benchmarks.
+    pub(super) unlike: f64,
+    /// Standard deviation between processes, all benchmarks alike.
+    pub(super) common: f64,
+    /// How likely a busy neighbour slows a benchmark in one process, by up to half.
+    pub(super) busy: f64,
+    /// Pairs of processes.
+    pub(super) pairs: usize,
+    /// The first so many pairs choose what is run in the others.
+    pub(super) screened: usize,
+}
+
+pub(super) const GATED: Machine = Machine {
+    clock: Some(Clock::EventsGated),
+    device: Device::Gpu,
+    samples: 30,
+    spread: (0.0005, 0.0),
+    noise: Noise::Normal,
+    drift: 0.0005,
+    unlike: 0.0,
+    common: 0.0,
+    busy: 0.0,
+    pairs: 1,
+    screened: 0,
+};
+
+pub(super) const EVENTS: Machine = Machine {
+    clock: Some(Clock::Events),
+    samples: 100,
+    spread: (0.02, 0.0),
+    noise: Noise::Normal,
+    drift: 0.001,
+    ..GATED
+};
+
+pub(super) const WALL: Machine = Machine {
+    clock: Some(Clock::Wall),
+    device: Device::Cpu,
+    samples: 30,
+    spread: (0.02, 0.0),
+    noise: Noise::Heavy,
+    drift: 0.01,
+    unlike: 0.3,
+    common: 0.005,
+    busy: 0.0,
+    pairs: 1,
+    screened: 0,
+};
+
+/// A virtual machine on a shared host.
+pub(super) const SHARED: Machine = Machine { busy: 0.3, ..WALL };
+
+pub(super) struct Random(Xoshiro256PlusPlus);
+
+impl Random {
+    pub(super) fn seeded(seed: u64) -> Self {
+        Self(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    pub(super) fn uniform(&mut self) -> f64 {
+        ((self.0.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    }
+
+    pub(super) fn normal(&mut self) -> f64 {
+        (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
+    /// How far a process is off, as a logarithm.
+    fn process(&mut self, m: &Machine, drift: f64) -> f64 {
+        let busy = if self.uniform() < m.busy {
+            (1.0 + 0.5 * self.uniform()).ln()
+        } else {
+            0.0
+        };
+        busy + drift * self.normal()
+    }
+
+    pub(super) fn samples(&mut self, centre: f64, m: &Machine, spread: f64) -> Vec<f64> {
+        let mut last = self.normal();
+        (0..m.samples)
+            .map(|_| {
+                let z = self.normal();
+                let deviation = match m.noise {
+                    Noise::Normal => z,
+                    Noise::Heavy => {
+                        let chi: f64 = (0..3).map(|_| self.normal().powi(2)).sum();
+                        z / (chi / 3.0).sqrt()
+                    }
+                    Noise::Outliers(share) if self.uniform() < share => {
+                        z + 4.0 * self.uniform() / spread
+                    }
+                    Noise::Outliers(_) => z,
+                    Noise::Following => {
+                        last = 0.7 * last + (1.0_f64 - 0.49).sqrt() * z;
+                        last
+                    }
+                };
+                centre * (spread * deviation).max(-0.9).mul_add(1.0, 1.0)
+            })
+            .collect()
+    }
+}
+
+/// All benchmarks of one comparison, pair by pair.
+pub(super) struct Simulated<'m> {
+    machine: &'m Machine,
+    random: Random,
+    /// What each benchmark's processes differ by.
+    drifts: Vec<f64>,
+    truths: Vec<f64>,
+    pub(super) cases: Vec<Case>,
+}
+
+impl<'m> Simulated<'m> {
+    pub(super) fn new(machine: &'m Machine, seed: u64, truths: Vec<f64>) -> Self {
+        let mut random = Random::seeded(seed);
+        let drifts = truths
+            .iter()
+            .map(|_| machine.drift * (machine.unlike * random.normal()).exp())
+            .collect();
+        let class = Class {
+            clock: machine.clock,
+            device: Some(machine.device),
+            short: false,
+        };
+        let case = |_| Case {
+            class: class.clone(),
+            pairs: Vec::new(),
+        };
+        Self {
+            machine,
+            random,
+            drifts,
+            cases: truths.iter().map(case).collect(),
+            truths,
+        }
+    }
+
+    /// One more pair of processes, of these benchmarks.
+    pub(super) fn run(&mut self, round: usize, wanted: impl Fn(usize) -> bool) {
+        let m = self.machine;
+        let common = [0, 1].map(|_| m.common * self.random.normal());
+        for i in (0..self.cases.len()).filter(|i| wanted(*i)) {
+            // In an order of its own: the changed ones are every so many.
+            let place = (i * 7 % self.cases.len()) as f64 / self.cases.len() as f64;
+            let spread = m.spread.0 + place * m.spread.1;
+            let [base, new] = [0, 1].map(|side| {
+                let ratio = if side == 1 { self.truths[i] } else { 1.0 };
+                let process = common[side] + self.random.process(m, self.drifts[i]);
+                let samples = self.random.samples(1e5 * ratio * process.exp(), m, spread);
+                Median::of(&samples).expect("enough samples")
+            });
+            self.cases[i].pairs.push(Pair { round, base, new });
+        }
+    }
+
+    pub(super) fn judge(&self) -> (Vec<Judged>, Vec<Drift>) {
+        let question = Question {
+            threshold: THRESHOLD,
+            screened: self.machine.screened,
+        };
+        let (judged, drifts) = judge(&self.cases, &vec![true; self.cases.len()], &question);
+        (judged.into_iter().flatten().collect(), drifts)
+    }
+
+    /// As `ab` does: what an interim analysis decides is not run any more.
+    pub(super) fn compare(mut self) -> (Vec<Judged>, Vec<Drift>) {
+        let mut done = vec![false; self.cases.len()];
+        for round in 0..self.machine.pairs {
+            self.run(round, |i| !done[i]);
+            let screened = self.machine.screened;
+            let confirmed = (round + 1).saturating_sub(screened);
+            if screened > 0
+                && round + 1 >= screened
+                && (confirmed == 0 || is_analysed_at(confirmed))
+            {
+                for (done, judged) in done.iter_mut().zip(self.judge().0) {
+                    *done |= judged.verdict != Verdict::Unsure;
+                }
+            }
+        }
+        self.judge()
+    }
+}
+
+/// One comparison on that machine; `truth` gives the true ratio of each of 200 benchmarks.
+pub(super) fn compare(
+    m: &Machine,
+    seed: u64,
+    truth: impl Fn(usize) -> f64,
+) -> (Vec<Judged>, Vec<Drift>) {
+    Simulated::new(m, seed, (0..BENCHMARKS).map(truth).collect()).compare()
+}
+
+/// Verdicts over many simulated comparisons.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) families: usize,
+    /// Comparisons with any false 'slower' or 'faster'.
+    pub(super) false_families: usize,
+    /// Sum over the comparisons of the share of false ones among 'slower' and 'faster'.
+    pub(super) false_share: f64,
+    pub(super) changed: usize,
+    pub(super) found: usize,
+    /// Changed, and called the same.
+    pub(super) missed: usize,
+    pub(super) unchanged: usize,
+    pub(super) same: usize,
+}
+
+impl Tally {
+    pub(super) fn power(&self) -> f64 {
+        self.found as f64 / self.changed as f64
+    }
+
+    /// Expected share of false ones among the verdicts given.
+    pub(super) fn false_rate(&self) -> f64 {
+        self.false_share / self.families as f64
+    }
+
+    fn count(&mut self, judged: &[Judged], truths: &[f64]) {
+        let (mut called, mut wrong) = (0_usize, 0_usize);
+        for (judged, truth) in judged.iter().zip(truths) {
+            let right = match judged.verdict {
+                Verdict::Slower => Some(*truth > 1.0),
+                Verdict::Faster => Some(*truth < 1.0),
+                _ => None,
+            };
+            called += usize::from(right.is_some());
+            wrong += usize::from(right == Some(false));
+            let is_same = judged.verdict == Verdict::Same;
+            if *truth == 1.0 {
+                self.unchanged += 1;
+                self.same += usize::from(is_same);
+            } else {
+                self.changed += 1;
+                self.found += usize::from(right == Some(true));
+                self.missed += usize::from(is_same);
+            }
+        }
+        self.families += 1;
+        self.false_families += usize::from(wrong > 0);
+        self.false_share += wrong as f64 / called.max(1) as f64;
+    }
+}
+
+/// Compares `families` times; one benchmark in `every` has a true ratio of `effect`.
+pub(super) fn tally(m: &Machine, families: usize, effect: f64, every: usize) -> Tally {
+    let of = |i: usize| if i.is_multiple_of(every) { effect } else { 1.0 };
+    let truths: Vec<f64> = (0..BENCHMARKS).map(of).collect();
+    tally_of(m, families, &truths)
+}
+
+pub(super) fn tally_of(m: &Machine, families: usize, truths: &[f64]) -> Tally {
+    let simulated = |seed| Simulated::new(m, seed as u64, truths.to_vec()).compare().0;
+    let all: Vec<Vec<Judged>> = (0..families).into_par_iter().map(simulated).collect();
+    let mut tally = Tally::default();
+    for judged in all {
+        tally.count(&judged, truths);
+    }
+    tally
+}

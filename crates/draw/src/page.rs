@@ -1,0 +1,40 @@
+//! The frame of every page: head, style sheet and colours.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::ink;
+
+/// Nothing may be fetched, whatever a file that was read may contain.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
+                      img-src data:; base-uri 'none'; form-action 'none'";
+
+/// The whole style, in the order in which it applies.
+const STYLES: [&str; 3] = [
+    include_str!("page.css"),
+    include_str!("tables.css"),
+    include_str!("findings.css"),
+];
+
+/// The page around a body: head, style sheet, colours, and styles of its own. For any page of the
+/// report.
+pub fn shell(heading: &str, styles: &[&str], body: Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="color-scheme" content="light dark";
+                title { (heading) }
+                style {
+                    @for sheet in STYLES { (PreEscaped(sheet)) }
+                    (PreEscaped(ink::properties()))
+                    (PreEscaped(ink::css()))
+                    @for style in styles { (PreEscaped(style)) }
+                }
+            }
+            body { (body) }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What the operating system says of the processor.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
+
+use crate::cgroup;
+use crossover_results::model::environment::Cpu;
+
+/// Collects what is known of this machine's processor.
+pub(super) fn collect() -> Cpu {
+    let system = System::new_with_specifics(
+        RefreshKind::nothing()
+            .with_cpu(CpuRefreshKind::nothing())
+            .with_memory(MemoryRefreshKind::nothing().with_ram()),
+    );
+    let usable_cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Cpu {
+        model: system
+            .cpus()
+            .first()
+            .map(|cpu| cpu.brand().trim().to_owned())
+            .filter(|model| !model.is_empty())
+            .unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+        physical_cores: System::physical_core_count().filter(|&cores| cores > 0),
+        logical_cores: system.cpus().len().max(usable_cores),
+        usable_cores,
+        allowed_cores: fs::read_to_string("/proc/self/status")
+            .ok()
+            .and_then(|status| allowed_cores(&status)),
+        quota_cores: cgroup::quota(),
+        vector_extensions: vector_extensions(),
+        memory_bytes: Some(system.total_memory()).filter(|&bytes| bytes > 0),
+        governor: governor(Path::new("/sys/devices/system/cpu")),
+    }
+}
+
+/// Processors in the affinity mask, from the text of `/proc/self/status`.
+fn allowed_cores(status: &str) -> Option<usize> {
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    list.trim()
+        .split(',')
+        .map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+            last.checked_sub(first)?.checked_add(1)
+        })
+        .try_fold(0usize, |sum, cores| sum.checked_add(cores?))
+}
+
+/// The frequency governors of the processors under `root`, joined by commas where they differ.
+/// `None` where the kernel does not govern the frequency, as in most virtual machines.
+fn governor(root: &Path) -> Option<String> {
+    let found: BTreeSet<String> = fs::read_dir(root)
+        .ok()?
+        .flatten()
+        .filter_map(|cpu| fs::read_to_string(cpu.path().join("cpufreq/scaling_governor")).ok())
+        .map(|text| text.trim().to_owned())
+        .collect();
+    (!found.is_empty()).then(|| found.into_iter().collect::<Vec<_>>().join(", "))
+}
+
+/// Names of the extensions detected at run time, from a list that numerical code here uses.
+fn vector_extensions() -> Vec<String> {
+    #[allow(unused_mut, reason = "stays empty on other architectures")]
+    let mut found: Vec<String> = Vec::new();
+    macro_rules! detect {
+        ($detected:ident: $($name:tt),*) => {
+            $(if std::arch::$detected!($name) { found.push($name.to_owned()); })*
+        };
+    }
+    #[cfg(target_arch = "x86_64")]
+    detect!(is_x86_feature_detected: "sse4.2", "avx", "avx2", "fma", "avx512f", "avx512bw",
+        "avx512dq", "avx512vl", "avx512vnni", "avx512bf16", "avx512fp16");
+    #[cfg(target_arch = "aarch64")]
+    detect!(is_aarch64_feature_detected: "neon", "fp16", "bf16", "dotprod", "i8mm", "sve", "sve2");
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_affinity_mask_is_counted() {
+        let cores = |list: &str| allowed_cores(&format!("Name:\tx\nCpus_allowed_list:\t{list}\n"));
+        assert_eq!(cores("0"), Some(1));
+        assert_eq!(cores("0-15"), Some(16));
+        assert_eq!(cores("0-3,8,10-11"), Some(7));
+        assert_eq!(cores("3-1"), None);
+        assert_eq!(cores(""), None);
+        assert_eq!(cores("0-18446744073709551615"), None);
+        assert_eq!(cores("0-18446744073709551614,0"), None);
+        assert_eq!(allowed_cores("Name:\tx\n"), None);
+    }
+
+    #[test]
+    fn unlike_governors_are_all_named() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(governor(root.path()), None);
+        for (cpu, text) in [("cpu0", "powersave\n"), ("cpu1", "performance\n")] {
+            let dir = root.path().join(cpu).join("cpufreq");
+            fs::create_dir_all(&dir).unwrap();
+            fs::write(dir.join("scaling_governor"), text).unwrap();
+        }
+        fs::create_dir(root.path().join("cpufreq")).unwrap();
+        assert_eq!(
+            governor(root.path()).as_deref(),
+            Some("performance, powersave")
+        );
+    }
+
+    #[test]
+    fn this_machine_has_a_processor() {
+        let cpu = collect();
+        assert!(!cpu.model.is_empty());
+        assert!(cpu.usable_cores >= 1 && cpu.usable_cores <= cpu.logical_cores);
+        assert!(cpu.memory_bytes.is_none_or(|bytes| bytes > 1 << 20));
+        #[cfg(target_arch = "aarch64")]
+        assert!(cpu.vector_extensions.iter().any(|e| e == "neon"));
+    }
+}

@@ -1,0 +1,187 @@
+//! What on this machine makes a measurement slower or less steady than it need be.
+
+use crossover_results::model::environment::{Cpu, GpuInfo};
+
+/// What can disturb a measurement beside the processor and the GPU themselves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Surroundings {
+    /// Processes of others with a compute context on the GPU.
+    pub(super) other_processes: usize,
+    /// The executable was built to be built soon.
+    pub(super) for_editing: bool,
+    /// `CUDA_LAUNCH_BLOCKING` is set.
+    pub(super) launch_blocking: bool,
+}
+
+/// What disturbs measurements here, each in a sentence with its remedy.
+pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, around: Surroundings) -> Vec<String> {
+    let mut found = Vec::new();
+    if around.for_editing {
+        found.push(
+            "this executable was built for editing, with little optimisation, and its times on the host are not \
+             those of the code: measure with `cargo bench`"
+                .to_owned(),
+        );
+    }
+    let allowed = cpu.allowed_cores.unwrap_or(cpu.logical_cores);
+    if let Some(quota) = cpu.quota_cores
+        && quota < allowed as f64
+    {
+        found.push(format!(
+            "a CPU quota of {quota:.1} cores on {allowed} processors stops all threads for part of each period: \
+             raise the container's CPU limit, or pin it to whole processors (cpuset) instead"
+        ));
+    }
+    if let Some(governor) = &cpu.governor
+        && governor != "performance"
+    {
+        found.push(format!(
+            "the CPU's frequency governor is {governor}, so its clock depends on what ran before: \
+             set `performance` (`sudo cpupower frequency-set -g performance`)"
+        ));
+    }
+    let Some(gpu) = gpu else {
+        return found;
+    };
+    if gpu.recorded {
+        found.push(
+            "recorded, not measured: a driver that executes nothing stands in for the GPU's, so every time on the \
+             device is made up and no output was verified; take it off LD_LIBRARY_PATH"
+                .to_owned(),
+        );
+    }
+    match around.other_processes {
+        0 => {}
+        1 => found.push(
+            "another process has a context on the GPU and may run kernels in between: \
+             see `nvidia-smi` and end it, or choose another GPU with CROSSOVER_DEVICE"
+                .to_owned(),
+        ),
+        n => found.push(format!(
+            "{n} other processes have a context on the GPU and may run kernels in between: \
+             see `nvidia-smi` and end them, or choose another GPU with CROSSOVER_DEVICE"
+        )),
+    }
+    if gpu.mig == Some(true) {
+        found.push(
+            "MIG mode is on: results are those of a slice, which shares the GPU's clock and power with the others; \
+             `sudo nvidia-smi -mig 0` gives the whole GPU"
+                .to_owned(),
+        );
+    }
+    if let (Some(limit), Some(default)) = (gpu.power_limit_w, gpu.power_limit_default_w)
+        && limit < default - 0.5
+    {
+        found.push(format!(
+            "the GPU's power limit is {limit:.0} W, below its default of {default:.0} W, so its clock falls earlier: \
+             `sudo nvidia-smi -i {} -pl {default:.0}` restores it",
+            gpu.uuid.as_deref().unwrap_or("0")
+        ));
+    }
+    if around.launch_blocking {
+        found.push(
+            "CUDA_LAUNCH_BLOCKING makes each launch wait for its kernel, so times include the launch: unset it"
+                .to_owned(),
+        );
+    }
+    found
+}
+
+/// How many of the processes `listed` on the GPU are not this one. In a container NVML lists
+/// ids of the host, among which this process's own is not recognised: where it has a context
+/// (`own_context`), one of them is its own.
+pub(super) fn count_others(listed: &[u32], own: u32, own_context: bool) -> usize {
+    if listed.contains(&own) || own_context {
+        listed.len().saturating_sub(1)
+    } else {
+        listed.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quiet() -> (Cpu, GpuInfo) {
+        let cpu = Cpu {
+            logical_cores: 64,
+            usable_cores: 16,
+            allowed_cores: Some(16),
+            quota_cores: Some(16.0),
+            governor: Some("performance".to_owned()),
+            ..Cpu::default()
+        };
+        let gpu = GpuInfo {
+            mig: Some(false),
+            power_limit_w: Some(700.0),
+            power_limit_default_w: Some(700.0),
+            ..GpuInfo::default()
+        };
+        (cpu, gpu)
+    }
+
+    #[test]
+    fn a_quiet_machine_has_none() {
+        let (cpu, gpu) = quiet();
+        let around = Surroundings::default();
+        assert_eq!(find(&cpu, Some(&gpu), around), [""; 0]);
+        assert_eq!(
+            find(&Cpu::default(), Some(&GpuInfo::default()), around),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn each_disturbance_is_named_once() {
+        type Change = fn(&mut Cpu, &mut GpuInfo, &mut Surroundings);
+        let cases: [(&str, Change); 8] = [
+            ("built for editing", |_, _, a| a.for_editing = true),
+            ("CPU quota of 2.5 cores on 16", |c, _, _| {
+                c.quota_cores = Some(2.5)
+            }),
+            ("governor is powersave", |c, _, _| {
+                c.governor = Some("powersave".to_owned())
+            }),
+            ("another process", |_, _, a| a.other_processes = 1),
+            ("3 other processes", |_, _, a| a.other_processes = 3),
+            ("MIG mode is on", |_, g, _| g.mig = Some(true)),
+            ("power limit is 400 W", |_, g, _| {
+                g.power_limit_w = Some(400.0)
+            }),
+            ("CUDA_LAUNCH_BLOCKING", |_, _, a| a.launch_blocking = true),
+        ];
+        for (text, change) in cases {
+            let (mut cpu, mut gpu) = quiet();
+            let mut around = Surroundings::default();
+            change(&mut cpu, &mut gpu, &mut around);
+            let found = find(&cpu, Some(&gpu), around);
+            assert!(
+                found.len() == 1 && found[0].contains(text),
+                "{text}: {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_a_gpu_only_the_processor_counts() {
+        let (mut cpu, _) = quiet();
+        cpu.quota_cores = Some(1.0);
+        let around = Surroundings {
+            other_processes: 2,
+            launch_blocking: true,
+            for_editing: false,
+        };
+        let found = find(&cpu, None, around);
+        assert!(found.len() == 1 && found[0].contains("quota"), "{found:?}");
+    }
+
+    #[test]
+    fn this_process_is_not_another() {
+        assert_eq!(count_others(&[], 7, false), 0);
+        assert_eq!(count_others(&[], 7, true), 0);
+        assert_eq!(count_others(&[7], 7, true), 0);
+        assert_eq!(count_others(&[7, 8], 7, true), 1);
+        assert_eq!(count_others(&[8, 9], 7, false), 2);
+        assert_eq!(count_others(&[4711], 7, true), 0, "a container's own id");
+    }
+}

@@ -1,0 +1,170 @@
+//! The fingerprint of the machine that results come from.
+
+use std::fs;
+
+use cudarc::driver::{result, sys};
+
+use crate::absence::Absence;
+use crate::cpu;
+use crate::disturbances::{self, Surroundings};
+use crate::nvml::{self, Monitor};
+use crate::{libraries, recorded};
+use crossover_results::model::environment::{Environment, GpuInfo};
+use crossover_timing::{DeviceProperties, catch_panic};
+
+/// Collects the fingerprint of this machine. `gpu` is what [`probe`](crossover_timing::probe) said;
+/// no context is created. `partners` is the number of other processes that belong to the run and
+/// stand still while this one measures.
+pub fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: usize) -> Environment {
+    let cpu = cpu::collect();
+    let monitor = gpu.ok().and_then(Monitor::open);
+    let gpu_info = gpu.ok().map(|device| gpu_info(device, monitor.as_ref()));
+    let around = Surroundings {
+        other_processes: match (gpu, &monitor) {
+            (Ok(device), Some(monitor)) => disturbances::count_others(
+                &monitor.compute_processes(),
+                std::process::id(),
+                has_context(device.ordinal),
+            )
+            .saturating_sub(partners),
+            _ => 0,
+        },
+        for_editing: cfg!(debug_assertions),
+        launch_blocking: std::env::var_os("CUDA_LAUNCH_BLOCKING").is_some_and(|v| v != "0"),
+    };
+    Environment {
+        crossover: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: None,
+        dirty: None,
+        os: operating_system(),
+        disturbances: disturbances::find(&cpu, gpu_info.as_ref(), around),
+        cpu,
+        gpu: gpu_info,
+        gpu_absent: gpu.err().map(Absence::to_string),
+    }
+}
+
+fn gpu_info(device: &DeviceProperties, monitor: Option<&Monitor>) -> GpuInfo {
+    let (max_sm_clock_mhz, max_memory_clock_mhz) =
+        monitor.map(Monitor::max_clocks_mhz).unwrap_or_default();
+    let (power_limit_w, power_limit_default_w) =
+        monitor.map(Monitor::power_limits_w).unwrap_or_default();
+    GpuInfo {
+        ordinal: device.ordinal,
+        name: device.name.clone(),
+        uuid: Some(device.uuid.clone()),
+        compute_capability: device.compute_capability,
+        multiprocessors: device.multiprocessors,
+        memory_bytes: device.memory_bytes,
+        l2_bytes: Some(device.l2_bytes).filter(|&bytes| bytes > 0),
+        max_sm_clock_mhz,
+        max_memory_clock_mhz,
+        pcie: monitor.and_then(Monitor::max_pcie),
+        pcie_current: monitor.and_then(Monitor::current_pcie),
+        driver: nvml::driver_version().or_else(|| {
+            fs::read_to_string("/proc/driver/nvidia/version")
+                .ok()
+                .and_then(|text| driver_version(&text))
+        }),
+        cuda: Some(device.cuda),
+        nvrtc: libraries::nvrtc_version(),
+        cublas: libraries::cublas_version(),
+        power_limit_w,
+        power_limit_default_w,
+        temperature_c: monitor.and_then(Monitor::temperature_c),
+        mig: monitor.and_then(Monitor::mig),
+        recorded: recorded::recorded(),
+    }
+}
+
+/// Name and version of the system, and the kernel's, for example
+/// `Debian GNU/Linux 13, Linux 6.12.57`.
+fn operating_system() -> Option<String> {
+    use sysinfo::System;
+    let name = System::name().map(|name| match System::os_version() {
+        Some(version) => format!("{name} {version}"),
+        None => name,
+    });
+    let kernel = System::kernel_version().map(|version| format!("Linux {version}"));
+    match (name, kernel) {
+        (Some(name), Some(kernel)) => Some(format!("{name}, {kernel}")),
+        (name, kernel) => name.or(kernel),
+    }
+}
+
+/// The version in `/proc/driver/nvidia/version`, which exists without NVML too. Its first
+/// line is `NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  <date>`, with words
+/// that differ between the driver's flavours.
+fn driver_version(text: &str) -> Option<String> {
+    text.lines()
+        .next()?
+        .split_whitespace()
+        .find(|word| {
+            word.contains('.')
+                && word
+                    .split('.')
+                    .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+        })
+        .map(str::to_owned)
+}
+
+/// Whether this process has a primary context on the device.
+fn has_context(ordinal: usize) -> bool {
+    catch_panic(|| {
+        let Ok(device) = result::device::get(ordinal as i32) else {
+            return false;
+        };
+        let (mut flags, mut active) = (0, 0);
+        // SAFETY: the driver returned `device` just above; both pointers are valid for the
+        // call.
+        let status = unsafe { sys::cuDevicePrimaryCtxGetState(device, &mut flags, &mut active) };
+        status.result().is_ok() && active != 0
+    })
+    .unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_driver_version_is_found_in_both_flavours() {
+        for text in [
+            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Tue Sep 23 09:55:41 UTC 2025\nGCC version:  gcc version 13.3.0\n",
+            "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (dvs-builder)\n",
+        ] {
+            assert_eq!(driver_version(text).as_deref(), Some("580.95.05"));
+        }
+        assert_eq!(driver_version("NVRM version: unknown\n"), None);
+        assert_eq!(driver_version(""), None);
+    }
+
+    #[test]
+    fn an_absent_gpu_is_told_and_the_rest_collected() {
+        let environment = collect(
+            Err(&Absence::Device(crossover_timing::Absence::NoDriver)),
+            0,
+        );
+        assert_eq!(environment.gpu, None);
+        assert_eq!(
+            environment.gpu_absent,
+            Some(Absence::Device(crossover_timing::Absence::NoDriver).to_string())
+        );
+        assert_eq!(environment.crossover, env!("CARGO_PKG_VERSION"));
+        assert!(environment.cpu.usable_cores >= 1);
+        assert!(environment.os.is_some());
+    }
+
+    #[test]
+    fn an_environment_survives_its_file() {
+        let environment = collect(
+            Err(&Absence::Device(crossover_timing::Absence::NoDevice)),
+            0,
+        );
+        let text = serde_json::to_string(&environment).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Environment>(&text).unwrap(),
+            environment
+        );
+    }
+}

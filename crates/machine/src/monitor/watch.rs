@@ -1,0 +1,191 @@
+//! Reads the state of the device ten times per second while a benchmark runs, from a thread of its
+//! own.
+//!
+//! A reading takes the host tens to hundreds of microseconds in the driver, and the device nothing:
+//! at ten per second that is about a thousandth of one core. More readings would tell little more,
+//! since NVML renews most of its values a few times per second. PCIe throughput is left out on
+//! purpose: NVML measures it over 20 ms per call. `tests/gpu/monitor.rs` compares a kernel's time
+//! with and without all this.
+
+use std::cell::RefCell;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::monitor::reading::{INTERVAL, Source};
+use crate::monitor::recorder::Recorder;
+use crossover_results::model::telemetry::{Energy, Telemetry};
+
+/// Time between two readings of the energy counter, between samples.
+const ENERGY_INTERVAL: Duration = Duration::from_millis(50);
+/// Shortest time over which energy is told: devices renew the counter in steps of up to 100 ms,
+/// which is a third of it.
+const SHORTEST_ENERGY: Duration = Duration::from_millis(300);
+
+/// Reads a device until it is finished or dropped.
+pub struct Watch {
+    source: Arc<dyn Source>,
+    start: Instant,
+    stop: Sender<()>,
+    thread: JoinHandle<Recorder>,
+    progress: RefCell<Progress>,
+}
+
+/// What the benchmark has done so far.
+struct Progress {
+    energy_before: Option<f64>,
+    iterations: u64,
+    /// End of the last sample.
+    sampled_until: Duration,
+    read_at: Duration,
+    energy: Option<Energy>,
+}
+
+impl Watch {
+    /// Starts reading.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(source: Arc<dyn Source>) -> io::Result<Self> {
+        let (stop, stopped) = channel();
+        let energy_before = source.energy_j();
+        let start = Instant::now();
+        let read_by_thread = source.clone();
+        let thread = Builder::new().name("monitor".to_owned()).spawn(move || {
+            let mut recorder = Recorder::default();
+            loop {
+                recorder.add(start.elapsed(), read_by_thread.read());
+                if stopped.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
+                    return recorder;
+                }
+            }
+        })?;
+        Ok(Self {
+            source,
+            start,
+            stop,
+            thread,
+            progress: RefCell::new(Progress {
+                energy_before,
+                iterations: 0,
+                sampled_until: Duration::ZERO,
+                read_at: Duration::ZERO,
+                energy: None,
+            }),
+        })
+    }
+
+    /// Notes that a sample of `iterations` has just ended and the device is idle. Call it outside
+    /// the timed window.
+    pub fn sampled(&self, iterations: u64) {
+        let mut progress = self.progress.borrow_mut();
+        let now = self.start.elapsed();
+        progress.iterations += iterations;
+        progress.sampled_until = now;
+        let Some(before) = progress.energy_before else {
+            return;
+        };
+        if now >= SHORTEST_ENERGY && now - progress.read_at >= ENERGY_INTERVAL {
+            progress.read_at = now;
+            // A counter that went back was reset when the driver was reloaded, and tells nothing.
+            progress.energy = self
+                .source
+                .energy_j()
+                .map(|joules| joules - before)
+                .filter(|joules| *joules > 0.0)
+                .map(|joules| Energy {
+                    joules,
+                    seconds: now.as_secs_f64(),
+                    iterations: progress.iterations,
+                });
+        }
+    }
+
+    /// Stops reading. Returns the telemetry up to the end of the last sample.
+    pub fn finish(self) -> Telemetry {
+        let Progress {
+            sampled_until,
+            energy,
+            ..
+        } = self.progress.into_inner();
+        drop(self.stop);
+        // Of a thread that panicked there are no readings.
+        let recorder = self.thread.join().unwrap_or_default();
+        let mut telemetry = recorder.telemetry(sampled_until);
+        telemetry.energy = energy;
+        telemetry
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::monitor::reading::Reading;
+
+    /// A device that takes ten joules a reading.
+    #[derive(Default)]
+    struct Fake {
+        readings: AtomicU64,
+        counts: bool,
+    }
+
+    impl Source for Fake {
+        fn read(&self) -> Reading {
+            Reading {
+                sm_clock_mhz: Some(1980),
+                temperature_c: Some(40),
+                ..Reading::default()
+            }
+        }
+
+        fn energy_j(&self) -> Option<f64> {
+            let before = self.readings.fetch_add(1, Ordering::Relaxed);
+            self.counts.then_some(10.0 * before as f64)
+        }
+    }
+
+    #[test]
+    fn a_watch_looks_at_once_and_leaves_out_what_is_not_reported() {
+        let watch = Watch::start(Arc::new(Fake::default())).unwrap();
+        watch.sampled(5);
+        let telemetry = watch.finish();
+        assert_eq!(telemetry.time_ms.len(), telemetry.sm_clock_mhz.len());
+        assert_eq!(telemetry.sm_clock_mhz[0], Some(1980));
+        assert_eq!(telemetry.temperature_c[0], Some(40));
+        assert!(telemetry.power_w.is_empty() && telemetry.memory_clock_mhz.is_empty());
+        assert_eq!(telemetry.energy, None, "no counter");
+    }
+
+    #[test]
+    fn energy_is_that_of_the_iterations_between_the_readings() {
+        let fake = Fake {
+            counts: true,
+            ..Fake::default()
+        };
+        let watch = Watch::start(Arc::new(fake)).unwrap();
+        watch.sampled(3);
+        assert_eq!(watch.progress.borrow().energy, None, "too early to tell");
+        std::thread::sleep(SHORTEST_ENERGY);
+        watch.sampled(2);
+        let energy = watch.progress.borrow().energy.unwrap();
+        assert_eq!((energy.joules, energy.iterations), (10.0, 5));
+        assert_eq!(energy.per_iteration(), 2.0);
+        assert!(energy.seconds >= SHORTEST_ENERGY.as_secs_f64());
+        drop(watch);
+    }
+
+    #[test]
+    fn a_watch_that_is_dropped_lets_its_source_go() {
+        let source: Arc<dyn Source> = Arc::new(Fake::default());
+        let thread = {
+            let watch = Watch::start(source.clone()).unwrap();
+            watch.thread
+        };
+        thread.join().unwrap();
+        assert_eq!(Arc::strong_count(&source), 1);
+    }
+}

@@ -1,0 +1,193 @@
+//! What NVML, the management library beside the driver, knows of a device: clocks, power,
+//! temperature, throttling, and who else uses it. Without it every value is absent.
+
+use std::sync::OnceLock;
+
+use nvml_wrapper::bitmasks::device::ThrottleReasons;
+use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+use nvml_wrapper::{Device, Nvml};
+
+use crate::monitor::reading::{Reading, Source};
+use crossover_results::model::environment::PcieLink;
+use crossover_results::model::telemetry::DeviceState;
+use crossover_timing::DeviceProperties;
+
+/// One device as NVML sees it.
+pub struct Monitor {
+    device: Device<'static>,
+}
+
+/// The library, opened at the first call and kept: opening it takes milliseconds, and
+/// devices borrow from it.
+fn library() -> Option<&'static Nvml> {
+    static NVML: OnceLock<Option<Nvml>> = OnceLock::new();
+    NVML.get_or_init(|| Nvml::init().ok()).as_ref()
+}
+
+/// Version of the kernel driver.
+pub(super) fn driver_version() -> Option<String> {
+    library()?.sys_driver_version().ok()
+}
+
+impl Monitor {
+    /// The device in NVML; `None` where NVML is absent or does not know it.
+    pub fn open(device: &DeviceProperties) -> Option<Self> {
+        let nvml = library()?;
+        // The bus id comes first: CUDA and NVML number devices differently, and under MIG
+        // CUDA's UUID is that of a slice.
+        let device = nvml
+            .device_by_pci_bus_id(device.pci_bus_id.as_str())
+            .or_else(|_| nvml.device_by_uuid(device.uuid.as_str()))
+            .ok()?;
+        Some(Self { device })
+    }
+
+    /// SM clock and throttle reasons at this moment. Takes microseconds to
+    /// milliseconds on the host and nothing on the device. Call it outside the timed window.
+    pub fn state(&self) -> DeviceState {
+        DeviceState {
+            sm_clock_mhz: self.device.clock_info(Clock::SM).ok(),
+            throttle_reasons: self
+                .device
+                .current_throttle_reasons()
+                .map(|reasons| slowing(reasons).into_iter().map(str::to_owned).collect())
+                .ok(),
+        }
+    }
+
+    pub(super) fn temperature_c(&self) -> Option<u32> {
+        self.device.temperature(TemperatureSensor::Gpu).ok()
+    }
+
+    /// Highest SM and memory clock, MHz.
+    pub(super) fn max_clocks_mhz(&self) -> (Option<u32>, Option<u32>) {
+        let max = |clock| self.device.max_clock_info(clock).ok();
+        (max(Clock::SM), max(Clock::Memory))
+    }
+
+    /// The fastest link that device and slot agree on.
+    pub(super) fn max_pcie(&self) -> Option<PcieLink> {
+        Some(PcieLink {
+            generation: self.device.max_pcie_link_gen().ok()?,
+            width: self.device.max_pcie_link_width().ok()?,
+        })
+    }
+
+    /// The link at this moment; an idle one falls back to a lower generation.
+    pub(super) fn current_pcie(&self) -> Option<PcieLink> {
+        Some(PcieLink {
+            generation: self.device.current_pcie_link_gen().ok()?,
+            width: self.device.current_pcie_link_width().ok()?,
+        })
+    }
+
+    /// The power limit in force and the one the board ships with, watts.
+    pub(super) fn power_limits_w(&self) -> (Option<f64>, Option<f64>) {
+        (
+            self.device.enforced_power_limit().ok().map(watts),
+            self.device.power_management_limit_default().ok().map(watts),
+        )
+    }
+
+    /// Free and total device memory, bytes.
+    pub fn memory_bytes(&self) -> Option<(u64, u64)> {
+        let memory = self.device.memory_info().ok()?;
+        Some((memory.free, memory.total))
+    }
+
+    /// Whether MIG mode is on; `None` on a device without it.
+    pub(super) fn mig(&self) -> Option<bool> {
+        self.device.mig_mode().ok().map(|mode| mode.current == 1)
+    }
+
+    /// Process ids with a compute context on the device, this process's own among them.
+    pub(super) fn compute_processes(&self) -> Vec<u32> {
+        self.device
+            .running_compute_processes()
+            .map(|list| list.iter().map(|process| process.pid).collect())
+            .unwrap_or_default()
+    }
+}
+
+impl Source for Monitor {
+    fn read(&self) -> Reading {
+        let device = &self.device;
+        let reasons = device.current_throttle_reasons().ok();
+        Reading {
+            sm_clock_mhz: device.clock_info(Clock::SM).ok(),
+            memory_clock_mhz: device.clock_info(Clock::Memory).ok(),
+            utilisation_percent: device.utilization_rates().ok().map(|share| share.gpu),
+            power_w: device.power_usage().ok().map(watts),
+            temperature_c: self.temperature_c(),
+            pcie: self.current_pcie(),
+            idle: reasons.is_some_and(|r| r.contains(ThrottleReasons::GPU_IDLE)),
+            throttle_reasons: reasons.map(slowing),
+        }
+    }
+
+    fn energy_j(&self) -> Option<f64> {
+        let millijoules = self.device.total_energy_consumption().ok()?;
+        Some(millijoules as f64 / 1e3)
+    }
+}
+
+fn watts(milliwatts: u32) -> f64 {
+    f64::from(milliwatts) / 1e3
+}
+
+/// The reasons for which the clock is lower than the device could hold. An idle GPU and clocks that
+/// the user set are no throttling.
+fn slowing(reasons: ThrottleReasons) -> Vec<&'static str> {
+    [
+        (ThrottleReasons::SW_POWER_CAP, "power cap"),
+        (ThrottleReasons::HW_SLOWDOWN, "hardware slowdown"),
+        (ThrottleReasons::SYNC_BOOST, "sync boost group"),
+        (
+            ThrottleReasons::SW_THERMAL_SLOWDOWN,
+            "software thermal slowdown",
+        ),
+        (
+            ThrottleReasons::HW_THERMAL_SLOWDOWN,
+            "hardware thermal slowdown",
+        ),
+        (
+            ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN,
+            "hardware power brake",
+        ),
+    ]
+    .into_iter()
+    .filter(|(reason, _)| reasons.contains(*reason))
+    .map(|(_, name)| name)
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_and_user_settings_are_no_throttling() {
+        assert!(slowing(ThrottleReasons::empty()).is_empty());
+        let harmless = ThrottleReasons::GPU_IDLE
+            | ThrottleReasons::APPLICATIONS_CLOCKS_SETTING
+            | ThrottleReasons::DISPLAY_CLOCK_SETTING;
+        assert!(slowing(harmless).is_empty());
+    }
+
+    #[test]
+    fn every_other_reason_is_named() {
+        assert_eq!(
+            slowing(ThrottleReasons::GPU_IDLE | ThrottleReasons::SW_POWER_CAP),
+            ["power cap"]
+        );
+        assert_eq!(slowing(ThrottleReasons::all()).len(), 6);
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_has_no_monitor() {
+        let mut nowhere = DeviceProperties::default();
+        nowhere.uuid = "GPU-00000000-0000-0000-0000-000000000000".to_owned();
+        nowhere.pci_bus_id = "ffff:ff:1f.0".to_owned();
+        assert!(Monitor::open(&nowhere).is_none());
+    }
+}

@@ -1,0 +1,45 @@
+//! The driver of the tests, which records what it is asked to do and executes nothing.
+
+use std::sync::OnceLock;
+
+use cudarc::driver::sys;
+
+use crossover_results::model::verified::Verified;
+
+/// Exported by that driver and by no other.
+const SYMBOL: &[u8] = b"crossover_recording_driver\0";
+
+/// Whether the loaded driver is the one that the tests put in place of NVIDIA's. What a kernel should
+/// have written is then not there, so that nothing can be compared, and every time on the device is
+/// the driver's own invention. No setting says this: the driver does, by what it exports.
+pub fn recorded() -> bool {
+    static RECORDED: OnceLock<bool> = OnceLock::new();
+    // SAFETY: opens the library, whose initialisers are the vendor's, and looks a name up without
+    // calling what it finds.
+    *RECORDED.get_or_init(|| unsafe {
+        sys::is_culib_present() && sys::culib().get::<unsafe extern "C" fn()>(SYMBOL).is_ok()
+    })
+}
+
+/// What is wrong with an output, in words; nothing where no device has written it.
+pub fn failure(verified: &Verified, on_gpu: bool) -> Option<String> {
+    verified.failure().filter(|_| !(on_gpu && recorded()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tests of this executable run without that driver; `crates/recording-driver` has those
+    /// that run with it.
+    #[test]
+    fn a_wrong_output_is_wrong_on_either_side() {
+        let verified = Verified {
+            error: 2.0,
+            bound: 1.0,
+            method: "max error".to_owned(),
+        };
+        assert!(failure(&verified, true).is_some());
+        assert!(failure(&verified, false).is_some());
+    }
+}

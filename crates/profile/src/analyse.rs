@@ -1,0 +1,431 @@
+//! Makes a profile of a recording.
+
+use std::collections::BTreeMap;
+
+use super::intervals::{Interval, difference, intersection, length, union};
+use super::recording::{Part, Recording};
+use super::report::{Place, Profile, SCHEMA, Summary, Work};
+use super::sentence::{CallKind, Facts, Idle, kind, sentence};
+use super::{rows, timeline};
+
+/// What a profile says of its benchmark and machine, beside what was recorded.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// The benchmark's id.
+    pub benchmark: String,
+    /// The clock it is timed on, by its name.
+    pub clock: String,
+    /// Name of the device.
+    pub gpu: String,
+    /// Version of the CUPTI library.
+    pub cupti: String,
+    /// When it was recorded, in RFC 3339.
+    pub recorded: String,
+    /// What a reader should know of this recording, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// The reader is told where recording makes an iteration longer by more than this factor.
+const SLOWED: f64 = 1.2;
+/// The reader is told where the clocks of device and host disagree by more than this.
+const DISAGREE_NS: u64 = 1_000;
+
+/// Makes the profile of a recording.
+pub fn analyse(recording: &Recording, about: About) -> Profile {
+    let part = recording.part(&recording.steady);
+    let facts = Measured::of(&part);
+    let summary = facts.summary(recording, &part);
+    let mut notes = about.notes;
+    notes.extend(warnings(recording, &summary));
+    let timeline = timeline::timeline(recording);
+    if timeline.left_out > 0 {
+        notes.push(format!(
+            "the timeline has room for {} spans and leaves the shortest {} out",
+            timeline::SPANS,
+            timeline.left_out
+        ));
+    }
+    Profile {
+        schema: SCHEMA,
+        benchmark: about.benchmark,
+        clock: about.clock,
+        gpu: about.gpu,
+        cupti: about.cupti,
+        recorded: about.recorded,
+        iterations: part.iterations as u64,
+        records: part.work.len() as u64,
+        notes,
+        device: rows::device(&part),
+        calls: rows::calls(&part),
+        ranges: rows::ranges(recording, &part),
+        summary,
+        timeline,
+    }
+}
+
+/// Notes on how the recording distorts the numbers.
+fn warnings(recording: &Recording, summary: &Summary) -> Vec<String> {
+    let mut notes = Vec::new();
+    let raw = &recording.raw;
+    if recording.limited_by_records {
+        notes.push(format!(
+            "the limit of records was reached after {} iterations, before that of time",
+            recording.steady.iterations.len()
+        ));
+    }
+    if raw.dropped > 0 {
+        notes.push(format!(
+            "CUPTI lost {} records, so the counts are too low; record a shorter window",
+            raw.dropped
+        ));
+    }
+    if raw.untimed > 0 {
+        notes.push(format!(
+            "CUPTI could not time {} pieces of work, which are left out",
+            raw.untimed
+        ));
+    }
+    let (count, ahead) = recording.ahead_of_calls();
+    if ahead > DISAGREE_NS {
+        notes.push(format!(
+            "the clocks of device and host disagree by up to {:.1} µs: {count} pieces of work \
+             start before the calls that launched them",
+            ahead as f64 / 1e3
+        ));
+    }
+    if summary.unrecorded_ns > 0.0 && summary.iteration_ns > SLOWED * summary.unrecorded_ns {
+        notes.push(format!(
+            "recording makes an iteration {:.1} times as long: driver calls, and the gaps that \
+             they leave, are shorter without it",
+            summary.iteration_ns / summary.unrecorded_ns
+        ));
+    }
+    notes
+}
+
+/// Which parts of a window work of each kind covers.
+struct Measured {
+    window: Vec<Interval>,
+    busy: Vec<Interval>,
+    idle: Vec<Interval>,
+    kernels: Vec<Interval>,
+    copies: Vec<Interval>,
+    sets: Vec<Interval>,
+}
+
+impl Measured {
+    fn of(part: &Part<'_>) -> Self {
+        let window = union(part.spans.iter().copied());
+        // Where the clocks disagree, work may begin before its iteration does.
+        let covered = |these: &dyn Fn(&Work) -> bool| {
+            let all = (part.work.iter())
+                .filter(|w| these(&w.work))
+                .map(|w| (w.start, w.end));
+            intersection(&union(all), &window)
+        };
+        let busy = covered(&|_| true);
+        Self {
+            idle: difference(&window, &busy),
+            kernels: covered(&|w| matches!(w, Work::Kernel { .. })),
+            copies: covered(&|w| matches!(w, Work::Copy { .. })),
+            sets: covered(&|w| matches!(w, Work::Set { .. })),
+            window,
+            busy,
+        }
+    }
+
+    /// Lengths of the gaps between one piece of work and the next, sorted.
+    fn gaps(&self) -> Vec<u64> {
+        let mut gaps: Vec<u64> = (self.window.iter())
+            .flat_map(|&span| {
+                let work = intersection(&self.busy, &[span]);
+                let between: Vec<u64> = work.windows(2).map(|w| w[1].0 - w[0].1).collect();
+                between
+            })
+            .collect();
+        gaps.sort_unstable();
+        gaps
+    }
+
+    fn summary(&self, recording: &Recording, part: &Part<'_>) -> Summary {
+        let each = |ns: u64| ns as f64 / part.iterations.max(1) as f64;
+        let (total, busy) = (length(&self.window), length(&self.busy));
+        let gaps = self.gaps();
+        Summary {
+            iteration_ns: each(total),
+            unrecorded_ns: recording.unrecorded_ns,
+            busy_ns: each(busy),
+            idle_ns: each(total - busy),
+            gaps: each(gaps.len() as u64),
+            median_gap_ns: if gaps.is_empty() {
+                0.0
+            } else {
+                rows::median(&gaps)
+            },
+            kernels_ns: each(length(&self.kernels)),
+            copies_ns: each(length(&self.copies)),
+            hidden_ns: each(length(&intersection(&self.kernels, &self.copies))),
+            first_kernel_ns: first_kernel(recording),
+            sentence: sentence(&self.facts(recording, part)),
+        }
+    }
+
+    fn facts(&self, recording: &Recording, part: &Part<'_>) -> Facts {
+        let mut kernels: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut copies: BTreeMap<(Place, Place), u64> = BTreeMap::new();
+        let mut all = 0;
+        for record in &part.work {
+            let time = record.end - record.start;
+            all += time;
+            match &record.work {
+                Work::Kernel { name, .. } => *kernels.entry(name).or_default() += time,
+                Work::Copy { from, to, .. } => *copies.entry((*from, *to)).or_default() += time,
+                Work::Set { .. } => {}
+            }
+        }
+        // Recording makes the host's part of an iteration longer, and leaves the device's.
+        let recorded = length(&self.window) as f64;
+        let total_ns = match recording.unrecorded_ns * part.iterations as f64 {
+            unrecorded if unrecorded > 0.0 => unrecorded.min(recorded),
+            _ => recorded,
+        };
+        // Copies of ordinary memory may be slower while they are recorded.
+        let total_ns = total_ns.max(length(&self.busy) as f64);
+        let longest = kernels.values().copied().max().unwrap_or(0);
+        Facts {
+            total_ns,
+            busy_ns: length(&self.busy) as f64,
+            kernels_ns: length(&self.kernels) as f64,
+            copies_ns: length(&self.copies) as f64,
+            hidden_ns: length(&intersection(&self.kernels, &self.copies)) as f64,
+            sets_ns: length(&self.sets) as f64,
+            longest_kernel: longest as f64 / (all.max(1)) as f64,
+            kernels: kernels.len(),
+            copied: (copies.into_iter())
+                .max_by_key(|(_, time)| *time)
+                .map(|(places, _)| places),
+            idle: self.while_idle(part),
+        }
+    }
+
+    /// How the host spends the time in which the device is idle. Where its threads do several
+    /// things at once, launching counts before waiting, and a driver call before other code.
+    fn while_idle(&self, part: &Part<'_>) -> Idle {
+        let mut left = self.idle.clone();
+        let mut take = |what: CallKind| {
+            let calls = (part.calls.iter())
+                .filter(|c| kind(&c.name) == what)
+                .map(|c| (c.start, c.end));
+            let calls = union(calls);
+            let taken = length(&intersection(&left, &calls)) as f64;
+            left = difference(&left, &calls);
+            taken
+        };
+        Idle {
+            launching_ns: take(CallKind::Launch),
+            allocating_ns: take(CallKind::Allocate),
+            other_calls_ns: take(CallKind::Other),
+            waiting_ns: take(CallKind::Wait),
+            own_code_ns: length(&left) as f64,
+        }
+    }
+}
+
+/// Median over the single iterations of the time until their first kernel starts.
+fn first_kernel(recording: &Recording) -> Option<f64> {
+    let mut times: Vec<u64> = (recording.singles.iter())
+        .filter_map(|single| {
+            let part = recording.part(single);
+            let first = (part.work.iter()).find(|w| matches!(w.work, Work::Kernel { .. }))?;
+            Some(first.start.saturating_sub(part.spans[0].0))
+        })
+        .collect();
+    times.sort_unstable();
+    (!times.is_empty()).then(|| rows::median(&times))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::recording::Raw;
+    use super::super::recording::planted::{call, kernel, upload, window, work};
+    use super::*;
+
+    /// Two iterations back to back: a copy and a kernel in each, the second copy behind the first
+    /// kernel.
+    fn overlapped() -> Recording {
+        Recording {
+            steady: window(&[(0, 50, None), (50, 100, Some(2000))]),
+            singles: vec![
+                window(&[(3000, 3010, Some(3400))]),
+                window(&[(4000, 4010, Some(4500))]),
+                window(&[(5000, 5010, Some(5300))]),
+            ],
+            raw: Raw {
+                calls: vec![
+                    call("cuMemcpyHtoDAsync", 2, 20, 1),
+                    call("cuLaunchKernel", 22, 40, 2),
+                    call("cuMemcpyHtoDAsync", 52, 70, 3),
+                    call("cuLaunchKernel", 72, 90, 4),
+                    call("cuLaunchKernel", 3001, 3005, 5),
+                    call("cuLaunchKernel", 4001, 4005, 6),
+                    call("cuLaunchKernel", 5001, 5005, 7),
+                ],
+                work: vec![
+                    work(upload(10), 30, 130, 1),
+                    work(kernel("k"), 150, 350, 2),
+                    work(upload(10), 200, 300, 3),
+                    work(kernel("k"), 360, 560, 4),
+                    work(kernel("k"), 3010, 3200, 5),
+                    work(kernel("k"), 4030, 4200, 6),
+                    work(kernel("k"), 5020, 5200, 7),
+                ],
+                ..Raw::default()
+            },
+            unrecorded_ns: 250.0,
+            ..Recording::default()
+        }
+    }
+
+    #[test]
+    fn the_summary_of_a_recording_with_overlap() {
+        let profile = analyse(&overlapped(), About::default());
+        assert_eq!((profile.iterations, profile.records), (2, 4));
+        let s = &profile.summary;
+        assert_eq!(s.iteration_ns, 280.0);
+        assert_eq!(s.busy_ns, 250.0);
+        assert_eq!(s.idle_ns, 30.0);
+        assert_eq!((s.gaps, s.median_gap_ns), (1.0, 15.0));
+        assert_eq!(
+            (s.kernels_ns, s.copies_ns, s.hidden_ns),
+            (200.0, 100.0, 50.0)
+        );
+        assert_eq!(s.first_kernel_ns, Some(20.0));
+        // Shares are of the 250 ns that an iteration takes when it is not recorded.
+        assert_eq!(s.length_ns(), 250.0);
+        assert_eq!(s.sentence, "one kernel, 67 %; copies 20 %");
+        assert!(profile.notes.is_empty(), "{:?}", profile.notes);
+        assert_eq!(profile.timeline.length_ns, 200.0, "the median of the three");
+    }
+
+    #[test]
+    fn no_share_is_over_one_where_the_recorded_iterations_were_the_slower_ones() {
+        let mut recording = overlapped();
+        recording.unrecorded_ns = 60.0;
+        recording
+            .raw
+            .work
+            .retain(|w| matches!(w.work, Work::Copy { .. }));
+        let profile = analyse(&recording, About::default());
+        let s = &profile.summary;
+        assert_eq!(
+            (s.copies_ns, s.busy_ns, s.length_ns()),
+            (100.0, 100.0, 100.0)
+        );
+        assert!(s.sentence.starts_with("100 % copies"), "{}", s.sentence);
+    }
+
+    #[test]
+    fn what_the_reader_must_know_is_noted() {
+        let mut recording = overlapped();
+        recording.limited_by_records = true;
+        recording.raw.dropped = 3;
+        recording.raw.untimed = 2;
+        recording.unrecorded_ns = 140.0;
+        recording.raw.calls[0].start = 50;
+        recording.raw.calls[0].end = 51;
+        let about = About {
+            notes: vec!["first".to_owned()],
+            ..About::default()
+        };
+        let notes = analyse(&recording, about.clone()).notes;
+        assert_eq!(notes[0], "first");
+        assert!(notes[1].contains("after 2 iterations"), "{notes:?}");
+        assert!(notes[2].contains("lost 3 records"), "{notes:?}");
+        assert!(notes[3].contains("could not time 2"), "{notes:?}");
+        assert!(notes[4].contains("2.0 times as long"), "{notes:?}");
+        assert_eq!(notes.len(), 5, "20 ns are within what clocks may differ by");
+        recording.raw.calls[6].start = 5009;
+        recording.raw.calls[6].end = 5010;
+        recording.raw.work[6].start = 2000;
+        let notes = analyse(&recording, about).notes;
+        assert!(notes[4].contains("disagree by up to 3.0 µs"), "{notes:?}");
+    }
+
+    #[test]
+    fn idle_time_goes_to_what_the_host_does_in_it() {
+        let recording = Recording {
+            steady: window(&[(0, 1000, Some(1010))]),
+            raw: Raw {
+                calls: vec![
+                    call("cuLaunchKernel", 0, 100, 1),
+                    call("cuStreamSynchronize", 100, 700, 2),
+                    call("cuMemAlloc", 750, 950, 3),
+                ],
+                work: vec![work(kernel("k"), 150, 400, 1)],
+                ..Raw::default()
+            },
+            ..Recording::default()
+        };
+        let part = recording.part(&recording.steady);
+        let idle = Measured::of(&part).while_idle(&part);
+        assert_eq!(
+            idle,
+            Idle {
+                launching_ns: 100.0,
+                waiting_ns: 350.0,
+                allocating_ns: 200.0,
+                other_calls_ns: 0.0,
+                own_code_ns: 100.0,
+            }
+        );
+        let profile = analyse(&recording, About::default());
+        assert_eq!(
+            profile.summary.sentence,
+            "idle 75 %: bound by synchronisation"
+        );
+    }
+
+    #[test]
+    fn a_recording_without_work_has_a_profile_too() {
+        let recording = Recording {
+            steady: window(&[(0, 10, Some(20))]),
+            singles: vec![window(&[(30, 40, Some(50))])],
+            ..Recording::default()
+        };
+        let profile = analyse(&recording, About::default());
+        assert_eq!(profile.summary.sentence, "nothing ran on the device");
+        assert_eq!(profile.summary.first_kernel_ns, None);
+        assert_eq!(profile.summary.gaps, 0.0);
+        // Neither may the form lose anything on its way through a file.
+        let text = serde_json::to_string(&profile).unwrap();
+        assert_eq!(serde_json::from_str::<Profile>(&text).unwrap(), profile);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_make_the_whole(
+            pieces in prop::collection::vec((0u64..500, 1u64..80, prop::bool::ANY), 0..30),
+        ) {
+            let recording = Recording {
+                steady: window(&[(0, 400, None), (400, 700, Some(800))]),
+                raw: Raw {
+                    work: (pieces.iter())
+                        .map(|&(start, long, copy)| {
+                            let what = if copy { upload(1) } else { kernel("k") };
+                            work(what, start, start + long, 0)
+                        })
+                        .collect(),
+                    ..Raw::default()
+                },
+                ..Recording::default()
+            };
+            let s = analyse(&recording, About::default()).summary;
+            prop_assert!((s.busy_ns + s.idle_ns - s.iteration_ns).abs() < 1e-9);
+            prop_assert!((s.kernels_ns + s.copies_ns - s.hidden_ns - s.busy_ns).abs() < 1e-9);
+            prop_assert!(s.hidden_ns <= s.copies_ns.min(s.kernels_ns));
+            prop_assert!(s.gaps * s.median_gap_ns <= 2.0 * s.idle_ns + 1e-9);
+        }
+    }
+}

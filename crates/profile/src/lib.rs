@@ -1,0 +1,33 @@
+//! Where the time of a benchmark goes: a [`Profile`], as the profiler of `crossover-timing` records it
+//! and `profile.json` beside the benchmark's results holds it. Needs no GPU: `serde` reads a profile
+//! from the file. The feature `analysis` makes a profile of what was recorded.
+//!
+//! Times are nanoseconds: durations, unless a field's name says start or end.
+
+#[cfg(feature = "analysis")]
+mod analyse;
+#[cfg(feature = "analysis")]
+mod intervals;
+#[cfg(feature = "analysis")]
+pub mod name;
+#[cfg(feature = "analysis")]
+pub mod recording;
+mod report;
+#[cfg(feature = "analysis")]
+mod rows;
+#[cfg(feature = "analysis")]
+mod sentence;
+mod table;
+#[cfg(feature = "analysis")]
+mod timeline;
+#[cfg(feature = "analysis")]
+mod trace;
+
+#[cfg(feature = "analysis")]
+pub use analyse::{About, analyse};
+pub use report::{
+    CallRow, DeviceRow, Lane, LaneKind, Place, Profile, RangeRow, SCHEMA, Span, Summary, Timeline,
+    Work,
+};
+#[cfg(feature = "analysis")]
+pub use trace::{SPANS as TRACE_SPANS, trace};

@@ -1,0 +1,443 @@
+//! What was recorded of a benchmark, before anything is made of it. All times are nanoseconds of
+//! the recording's own clock, which device and host share.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::intervals::Interval;
+use super::report::Work;
+
+/// Everything recorded of one benchmark.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// Iterations as the benchmark queues them: the table is of these.
+    pub steady: Window,
+    /// Single iterations, each from an idle device and awaited: the timeline is one of these.
+    pub singles: Vec<Window>,
+    /// All windows' records.
+    pub raw: Raw,
+    /// The ranges of the code, by their numbers.
+    pub ranges: Vec<RangeRecord>,
+    /// Nanoseconds per iteration, measured just before with nothing recorded.
+    pub unrecorded_ns: f64,
+    /// The window is shorter than asked for, since more iterations would exceed the number of
+    /// records asked for.
+    pub limited_by_records: bool,
+}
+
+/// CUPTI's records of all windows together.
+#[derive(Clone, Debug, Default)]
+pub struct Raw {
+    /// What ran on devices.
+    pub work: Vec<WorkRecord>,
+    /// What the host called.
+    pub calls: Vec<CallRecord>,
+    /// Which range a call was made in: the call's correlation id and the range's number.
+    pub in_range: Vec<(u32, u64)>,
+    /// When CUPTI itself held up the host.
+    pub overhead: Vec<Interval>,
+    /// Records that were lost.
+    pub dropped: u64,
+    /// Work whose time could not be taken, left out of `work`.
+    pub untimed: u64,
+}
+
+impl Raw {
+    /// Adds the records of another window.
+    pub fn append(&mut self, mut more: Raw) {
+        self.work.append(&mut more.work);
+        self.calls.append(&mut more.calls);
+        self.in_range.append(&mut more.in_range);
+        self.overhead.append(&mut more.overhead);
+        self.dropped += more.dropped;
+        self.untimed += more.untimed;
+    }
+
+    /// Adds those calls of the CUDA runtime that made no driver call. The others are left out:
+    /// their time is that of the driver calls in them.
+    pub fn add_outer(&mut self, outer: Vec<CallRecord>) {
+        let mut starts: HashMap<u32, Vec<u64>> = HashMap::new();
+        for call in &self.calls {
+            starts.entry(call.thread).or_default().push(call.start);
+        }
+        for starts in starts.values_mut() {
+            starts.sort_unstable();
+        }
+        let is_empty = |call: &CallRecord| {
+            let of_thread = starts.get(&call.thread).map_or(&[][..], Vec::as_slice);
+            let first = of_thread.partition_point(|start| *start < call.start);
+            of_thread.get(first).is_none_or(|start| *start >= call.end)
+        };
+        let empty: Vec<CallRecord> = outer.into_iter().filter(is_empty).collect();
+        self.calls.extend(empty);
+    }
+}
+
+/// A piece of work on the device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkRecord {
+    /// What it was.
+    pub work: Work,
+    /// When it began on the device.
+    pub start: u64,
+    /// When it was done.
+    pub end: u64,
+    /// Correlation id of the call that launched it; all nodes of a graph have that of the graph's
+    /// launch.
+    pub correlation: u32,
+    /// Index of the device.
+    pub device: u32,
+    /// Number of the stream.
+    pub stream: u32,
+}
+
+/// A driver call, or a call of the CUDA runtime that makes none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallRecord {
+    /// The function's name.
+    pub name: Arc<str>,
+    /// When it was called.
+    pub start: u64,
+    /// When it returned.
+    pub end: u64,
+    /// The calling thread.
+    pub thread: u32,
+    /// Its correlation id, by which work names the call that launched it.
+    pub correlation: u32,
+}
+
+/// A range of the code. Its number is its index in [`Recording::ranges`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct RangeRecord {
+    /// What the code calls it.
+    pub name: String,
+    /// The range around it, on the same thread.
+    pub within: Option<usize>,
+    /// When it was entered.
+    pub start: u64,
+    /// `None` when it had not ended by the end of the recording.
+    pub end: Option<u64>,
+}
+
+/// Iterations one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct Window {
+    /// In their order.
+    pub iterations: Vec<Iteration>,
+}
+
+/// One iteration, as the host saw it.
+#[derive(Clone, Copy, Debug)]
+pub struct Iteration {
+    /// When its first call began.
+    pub start: u64,
+    /// When its last call returned.
+    pub end: u64,
+    /// When the host knew the device idle after it; `None` where the next one followed at once.
+    pub idle: Option<u64>,
+}
+
+/// The records of one window.
+#[derive(Debug, Default)]
+pub struct Part<'a> {
+    /// How many.
+    pub iterations: usize,
+    /// From the start of an iteration on an idle device until it is idle again.
+    pub spans: Vec<Interval>,
+    /// In the order of their starts.
+    pub work: Vec<&'a WorkRecord>,
+    /// In the order of their starts.
+    pub calls: Vec<&'a CallRecord>,
+    /// Numbers of ranges.
+    pub ranges: Vec<usize>,
+}
+
+impl Recording {
+    /// What belongs to the iterations of a window: calls and ranges that begin in one, and the
+    /// work which those calls launch, however late it runs. Work whose call was not recorded
+    /// belongs to the window in whose time it starts.
+    pub fn part(&self, window: &Window) -> Part<'_> {
+        let launched: HashMap<u32, u64> = (self.raw.calls.iter())
+            .map(|c| (c.correlation, c.start))
+            .collect();
+        let of = |t: u64| window.iteration_at(t);
+        let span_of = window.span_of_each();
+        let awaited = window.spans(|i| i.idle.unwrap_or(i.end));
+        let mut part = Part {
+            iterations: window.iterations.len(),
+            spans: window.spans(|i| i.end),
+            work: Vec::new(),
+            calls: (self.raw.calls.iter())
+                .filter(|c| of(c.start).is_some())
+                .collect(),
+            ranges: (self.ranges.iter().enumerate())
+                .filter(|(_, r)| of(r.start).is_some())
+                .map(|(i, _)| i)
+                .collect(),
+        };
+        for record in &self.raw.work {
+            let span = match launched.get(&record.correlation) {
+                Some(&call) => of(call).map(|i| span_of[i]),
+                None => (awaited.iter())
+                    .position(|&(start, end)| start <= record.start && record.start <= end),
+            };
+            if let Some(span) = span {
+                part.spans[span].1 = part.spans[span].1.max(record.end);
+                part.work.push(record);
+            }
+        }
+        part.work.sort_by_key(|r| (r.start, r.end));
+        part.calls.sort_by_key(|c| (c.start, c.end));
+        part
+    }
+
+    /// How many pieces of work start before the call that launched them, and by how much at most.
+    /// CUPTI aligns the clocks of device and host; this is how well.
+    pub(crate) fn ahead_of_calls(&self) -> (usize, u64) {
+        let calls: HashMap<u32, u64> = (self.raw.calls.iter())
+            .map(|c| (c.correlation, c.start))
+            .collect();
+        (self.raw.work.iter())
+            .filter_map(|w| calls.get(&w.correlation)?.checked_sub(w.start))
+            .filter(|&ahead| ahead > 0)
+            .fold((0, 0), |(n, most), ahead| (n + 1, most.max(ahead)))
+    }
+
+    /// Names of the ranges around a range and its own, outermost first, with ` / ` between.
+    pub fn path(&self, range: usize) -> String {
+        let mut names: Vec<&str> = (self.and_around(range))
+            .map(|r| self.ranges[r].name.as_str())
+            .collect();
+        names.reverse();
+        names.join(" / ")
+    }
+
+    /// The outermost range around a range, or the range itself.
+    pub fn outermost(&self, range: usize) -> usize {
+        self.and_around(range).last().unwrap_or(range)
+    }
+
+    /// A range and those around it, innermost first.
+    pub(crate) fn and_around(&self, range: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(Some(range), |&r| self.ranges[r].within)
+    }
+}
+
+impl Window {
+    /// The iteration that runs on the host at that time.
+    fn iteration_at(&self, time: u64) -> Option<usize> {
+        let next = self.iterations.partition_point(|i| i.start <= time);
+        let at = next.checked_sub(1)?;
+        (time <= self.iterations[at].end).then_some(at)
+    }
+
+    /// Runs of iterations after which the host waited for the device, from the start of the first
+    /// to what `end` says of the last.
+    pub fn spans(&self, end: impl Fn(&Iteration) -> u64) -> Vec<Interval> {
+        let mut spans = Vec::new();
+        let mut start = None;
+        for (at, iteration) in self.iterations.iter().enumerate() {
+            let from = *start.get_or_insert(iteration.start);
+            if iteration.idle.is_some() || at + 1 == self.iterations.len() {
+                spans.push((from, end(iteration)));
+                start = None;
+            }
+        }
+        spans
+    }
+
+    /// In which of the [spans](Self::spans) each iteration lies.
+    fn span_of_each(&self) -> Vec<usize> {
+        let mut span = 0;
+        (self.iterations.iter())
+            .map(|i| {
+                let own = span;
+                span += usize::from(i.idle.is_some());
+                own
+            })
+            .collect()
+    }
+}
+
+impl Window {
+    /// Total time of its iterations, from an idle device until the host knew it idle again.
+    pub fn nanoseconds(&self) -> f64 {
+        let spans = self.spans(|i| i.idle.unwrap_or(i.end));
+        spans.iter().map(|(start, end)| (end - start) as f64).sum()
+    }
+}
+
+/// Records for tests, of this crate and of the one that records.
+#[cfg(any(test, feature = "planted"))]
+pub mod planted {
+    use super::*;
+    use crate::report::Place;
+
+    /// A range of the code.
+    pub fn range(
+        name: &str,
+        within: Option<usize>,
+        start: u64,
+        end: impl Into<Option<u64>>,
+    ) -> RangeRecord {
+        RangeRecord {
+            name: name.to_owned(),
+            within,
+            start,
+            end: end.into(),
+        }
+    }
+
+    /// A kernel of four blocks.
+    pub fn kernel(name: &str) -> Work {
+        Work::Kernel {
+            name: name.to_owned(),
+            grid: [4, 1, 1],
+            block: [128, 1, 1],
+            registers: 32,
+            shared_bytes: 0,
+        }
+    }
+
+    /// A copy from pinned memory to the device.
+    pub fn upload(bytes: u64) -> Work {
+        Work::Copy {
+            from: Place::Pinned,
+            to: Place::Device,
+            bytes,
+        }
+    }
+
+    /// What ran on the device.
+    pub fn work(work: Work, start: u64, end: u64, correlation: u32) -> WorkRecord {
+        WorkRecord {
+            work,
+            start,
+            end,
+            correlation,
+            device: 0,
+            stream: 7,
+        }
+    }
+
+    /// A driver call.
+    pub fn call(name: &str, start: u64, end: u64, correlation: u32) -> CallRecord {
+        CallRecord {
+            name: name.into(),
+            start,
+            end,
+            thread: 1,
+            correlation,
+        }
+    }
+
+    /// Iterations: start, end, and when the device was known idle.
+    pub fn window(iterations: &[(u64, u64, Option<u64>)]) -> Window {
+        Window {
+            iterations: (iterations.iter())
+                .map(|&(start, end, idle)| Iteration { start, end, idle })
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::planted::{call, kernel, window, work};
+    use super::*;
+
+    #[test]
+    fn a_call_of_the_runtime_counts_only_without_driver_calls_in_it() {
+        let on = |thread, call: CallRecord| CallRecord { thread, ..call };
+        let mut raw = Raw {
+            calls: vec![
+                on(1, call("cuMemcpyAsync", 15, 20, 1)),
+                on(1, call("cuLaunchKernel", 40, 45, 2)),
+            ],
+            ..Raw::default()
+        };
+        raw.add_outer(vec![
+            on(1, call("cudaMemcpyAsync", 10, 21, 1)),
+            on(1, call("cudaLaunchKernelExC", 25, 35, 3)),
+            // Of another thread.
+            on(2, call("cudaLaunchKernel", 38, 46, 4)),
+            on(1, call("cudaGetLastError", 45, 50, 5)),
+        ]);
+        let names: Vec<&str> = raw.calls.iter().map(|c| &*c.name).collect();
+        assert_eq!(
+            names,
+            [
+                "cuMemcpyAsync",
+                "cuLaunchKernel",
+                "cudaLaunchKernelExC",
+                "cudaLaunchKernel",
+                "cudaGetLastError"
+            ]
+        );
+    }
+
+    #[test]
+    fn work_belongs_where_it_was_launched_however_late_it_runs() {
+        let recording = Recording {
+            steady: window(&[(100, 120, None), (120, 140, Some(400))]),
+            singles: vec![window(&[(500, 520, Some(600))])],
+            raw: Raw {
+                calls: vec![
+                    call("cuLaunchKernel", 130, 135, 2),
+                    call("cuLaunchKernel", 105, 110, 1),
+                    call("cuCtxSynchronize", 141, 399, 9),
+                    call("cuLaunchKernel", 505, 510, 3),
+                ],
+                work: vec![
+                    work(kernel("b"), 300, 390, 2),
+                    work(kernel("a"), 112, 300, 1),
+                    work(kernel("c"), 515, 590, 3),
+                    work(kernel("nobody's"), 350, 360, 77),
+                    work(kernel("before"), 50, 99, 78),
+                ],
+                ..Raw::default()
+            },
+            ..Recording::default()
+        };
+        let part = recording.part(&recording.steady);
+        let names: Vec<_> = part.work.iter().map(|w| w.start).collect();
+        assert_eq!(names, [112, 300, 350]);
+        assert_eq!(part.spans, [(100, 390)]);
+        assert_eq!(part.iterations, 2);
+        assert_eq!(part.calls.len(), 2, "our own wait is not the benchmark's");
+        let single = recording.part(&recording.singles[0]);
+        assert_eq!(single.work.len(), 1);
+        assert_eq!(single.spans, [(500, 590)]);
+    }
+
+    #[test]
+    fn iterations_that_are_awaited_are_spans_of_their_own() {
+        let recording = Recording {
+            steady: window(&[(100, 110, Some(130)), (200, 210, Some(240))]),
+            raw: Raw {
+                calls: vec![call("launch", 101, 105, 1), call("launch", 201, 205, 2)],
+                work: vec![
+                    work(kernel("a"), 108, 128, 1),
+                    work(kernel("a"), 208, 235, 2),
+                ],
+                ..Raw::default()
+            },
+            ..Recording::default()
+        };
+        assert_eq!(
+            recording.part(&recording.steady).spans,
+            [(100, 128), (200, 235)]
+        );
+    }
+
+    #[test]
+    fn a_clock_that_disagrees_is_seen() {
+        let mut recording = Recording::default();
+        recording.raw.calls = vec![call("launch", 100, 110, 1), call("launch", 200, 210, 2)];
+        recording.raw.work = vec![
+            work(kernel("a"), 97, 120, 1),
+            work(kernel("a"), 200, 220, 2),
+        ];
+        assert_eq!(recording.ahead_of_calls(), (1, 3));
+    }
+}

@@ -1,0 +1,246 @@
+//! The rows of a profile's tables.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::recording::{Part, Recording};
+use super::report::{CallRow, DeviceRow, RangeRow, Work};
+
+/// Work on the device, longest first.
+pub(super) fn device(part: &Part<'_>) -> Vec<DeviceRow> {
+    let mut times: BTreeMap<&Work, Vec<u64>> = BTreeMap::new();
+    for record in &part.work {
+        let time = record.end - record.start;
+        times.entry(&record.work).or_default().push(time);
+    }
+    let total: u64 = times.values().flatten().sum();
+    let each = per(part.iterations);
+    let mut rows: Vec<DeviceRow> = (times.into_iter())
+        .map(|(work, mut times)| {
+            times.sort_unstable();
+            let sum: u64 = times.iter().sum();
+            DeviceRow {
+                work: work.clone(),
+                per_iteration: each(times.len() as f64),
+                ns_per_iteration: each(sum as f64),
+                share: share(sum, total),
+                median_ns: median(&times),
+                shortest_ns: times[0] as f64,
+                longest_ns: times[times.len() - 1] as f64,
+            }
+        })
+        .collect();
+    rows.sort_by(|a, b| b.ns_per_iteration.total_cmp(&a.ns_per_iteration));
+    rows
+}
+
+/// Driver calls, longest first.
+pub(super) fn calls(part: &Part<'_>) -> Vec<CallRow> {
+    let mut calls: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for call in &part.calls {
+        let (count, time) = calls.entry(&call.name).or_default();
+        *count += 1;
+        *time += call.end - call.start;
+    }
+    let each = per(part.iterations);
+    let mut rows: Vec<CallRow> = (calls.into_iter())
+        .map(|(name, (count, time))| CallRow {
+            name: name.to_owned(),
+            per_iteration: each(count as f64),
+            ns_per_iteration: each(time as f64),
+        })
+        .collect();
+    rows.sort_by(|a, b| b.ns_per_iteration.total_cmp(&a.ns_per_iteration));
+    rows
+}
+
+/// Ranges in the order in which they began. Work that is launched in a range counts for those
+/// around it too.
+pub(super) fn ranges(recording: &Recording, part: &Part<'_>) -> Vec<RangeRow> {
+    let range_of: HashMap<u32, u64> = recording.raw.in_range.iter().copied().collect();
+    let mut on_device: HashMap<usize, u64> = HashMap::new();
+    let mut total = 0;
+    for work in &part.work {
+        let time = work.end - work.start;
+        total += time;
+        let Some(&range) = range_of.get(&work.correlation) else {
+            continue;
+        };
+        let range = usize::try_from(range).unwrap_or(usize::MAX);
+        if range < recording.ranges.len() {
+            for range in recording.and_around(range) {
+                *on_device.entry(range).or_default() += time;
+            }
+        }
+    }
+    let mut order: Vec<String> = Vec::new();
+    // By name: how often, on the host, on the device.
+    let mut sums: HashMap<String, (u64, u64, u64)> = HashMap::new();
+    for &range in &part.ranges {
+        let record = &recording.ranges[range];
+        let name = recording.path(range);
+        let (count, host, device) = sums.entry(name.clone()).or_insert_with(|| {
+            order.push(name);
+            (0, 0, 0)
+        });
+        *count += 1;
+        *host += record.end.unwrap_or(record.start) - record.start;
+        *device += on_device.get(&range).copied().unwrap_or(0);
+    }
+    let each = per(part.iterations);
+    (order.into_iter())
+        .map(|name| {
+            let (count, host, device) = sums[&name];
+            RangeRow {
+                per_iteration: each(count as f64),
+                host_ns_per_iteration: each(host as f64),
+                device_ns_per_iteration: each(device as f64),
+                share: share(device, total),
+                name,
+            }
+        })
+        .collect()
+}
+
+fn per(iterations: usize) -> impl Fn(f64) -> f64 {
+    move |sum| sum / iterations.max(1) as f64
+}
+
+fn share(part: u64, total: u64) -> f64 {
+    if total == 0 {
+        0.0
+    } else {
+        part as f64 / total as f64
+    }
+}
+
+/// Median of sorted numbers, of which there must be one.
+pub(super) fn median(sorted: &[u64]) -> f64 {
+    let (low, high) = ((sorted.len() - 1) / 2, sorted.len() / 2);
+    (sorted[low] as f64 + sorted[high] as f64) / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::recording::Raw;
+    use super::super::recording::planted::{call, kernel, range, upload, window, work};
+    use super::*;
+
+    #[test]
+    fn rows_count_times_and_shares_per_iteration() {
+        let recording = Recording {
+            steady: window(&[(0, 10, None), (10, 20, Some(500))]),
+            raw: Raw {
+                calls: vec![
+                    call("cuLaunchKernel", 1, 4, 1),
+                    call("cuLaunchKernel", 11, 13, 2),
+                    call("cuMemcpyHtoDAsync", 5, 9, 3),
+                ],
+                work: vec![
+                    work(kernel("a"), 100, 130, 1),
+                    work(kernel("a"), 200, 240, 2),
+                    work(upload(64), 130, 160, 3),
+                ],
+                ..Raw::default()
+            },
+            ..Recording::default()
+        };
+        let part = recording.part(&recording.steady);
+        let rows = device(&part);
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[0].work, kernel("a"));
+        assert_eq!(
+            (rows[0].per_iteration, rows[0].ns_per_iteration),
+            (1.0, 35.0)
+        );
+        assert_eq!(
+            (rows[0].median_ns, rows[0].shortest_ns, rows[0].longest_ns),
+            (35.0, 30.0, 40.0)
+        );
+        assert_eq!((rows[0].share, rows[1].share), (0.7, 0.3));
+        assert_eq!(rows[1].per_iteration, 0.5);
+        let calls = calls(&part);
+        assert_eq!(calls[0].name, "cuLaunchKernel");
+        assert_eq!(
+            (calls[0].per_iteration, calls[0].ns_per_iteration),
+            (1.0, 2.5)
+        );
+        assert_eq!(calls[1].ns_per_iteration, 2.0);
+    }
+
+    #[test]
+    fn a_range_has_the_work_launched_in_it_and_in_those_within() {
+        let recording = Recording {
+            steady: window(&[(0, 100, Some(500))]),
+            ranges: vec![
+                range("step", None, 1, 90),
+                range("forward", Some(0), 2, 30),
+                range("backward", Some(0), 40, 60),
+                range("forward", Some(0), 70, 80),
+                range("later", None, 300, 310),
+            ],
+            raw: Raw {
+                calls: (1..=4)
+                    .map(|i| call("launch", 10 * u64::from(i), 10 * u64::from(i) + 1, i))
+                    .collect(),
+                work: vec![
+                    work(kernel("a"), 100, 110, 1),
+                    work(kernel("a"), 110, 130, 2),
+                    work(kernel("a"), 130, 160, 3),
+                    work(kernel("a"), 160, 200, 4),
+                ],
+                in_range: vec![(1, 1), (2, 2), (3, 3), (4, 99)],
+                ..Raw::default()
+            },
+            ..Recording::default()
+        };
+        let rows = ranges(&recording, &recording.part(&recording.steady));
+        let seen: Vec<_> = (rows.iter())
+            .map(|r| {
+                (
+                    r.name.as_str(),
+                    r.per_iteration,
+                    r.host_ns_per_iteration,
+                    r.device_ns_per_iteration,
+                )
+            })
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("step", 1.0, 89.0, 60.0),
+                ("step / forward", 2.0, 38.0, 40.0),
+                ("step / backward", 1.0, 20.0, 20.0),
+            ]
+        );
+        assert_eq!(rows[0].share, 0.6);
+    }
+
+    proptest! {
+        #[test]
+        fn no_record_is_lost_and_shares_make_one(
+            times in prop::collection::vec((0u8..4, 1u64..1000), 1..60),
+        ) {
+            let recording = Recording {
+                steady: window(&[(0, 10, Some(1_000_000))]),
+                raw: Raw {
+                    work: (times.iter().enumerate())
+                        .map(|(i, &(name, t))| {
+                            work(kernel(&name.to_string()), i as u64, i as u64 + t, 0)
+                        })
+                        .collect(),
+                    ..Raw::default()
+                },
+                ..Recording::default()
+            };
+            let rows = device(&recording.part(&recording.steady));
+            let count: f64 = rows.iter().map(|r| r.per_iteration).sum();
+            let time: f64 = rows.iter().map(|r| r.ns_per_iteration).sum();
+            prop_assert_eq!(count, times.len() as f64);
+            prop_assert_eq!(time, times.iter().map(|t| t.1).sum::<u64>() as f64);
+            prop_assert!((rows.iter().map(|r| r.share).sum::<f64>() - 1.0).abs() < 1e-9);
+            prop_assert!(rows.windows(2).all(|w| w[0].ns_per_iteration >= w[1].ns_per_iteration));
+        }
+    }
+}

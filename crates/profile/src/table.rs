@@ -1,0 +1,362 @@
+//! A profile as text for a terminal.
+
+use std::fmt;
+
+use super::report::{Place, Profile, Summary, Work};
+use crossover_words::units::{self, rate, time};
+
+/// Columns of a terminal, where no width is given to the formatter.
+const WIDTH: usize = 80;
+/// A name in fewer letters says nothing.
+const SHORTEST: usize = 16;
+
+/// A table of text: the first column is aligned left, the others right.
+struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    fn new(head: &[&str]) -> Self {
+        Self {
+            rows: vec![head.iter().map(|&h| h.to_owned()).collect()],
+        }
+    }
+
+    /// The columns but the first take what they need, and the names what is left of the width.
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.rows.len() == 1 {
+            return Ok(());
+        }
+        let columns = self.rows[0].len();
+        let width = |c: usize| {
+            let cells = self.rows.iter().map(|r| r[c].chars().count());
+            cells.max().unwrap_or(0)
+        };
+        let others: Vec<usize> = (1..columns).map(width).collect();
+        let taken: usize = others.iter().map(|width| width + 2).sum();
+        let room = (f.width().unwrap_or(WIDTH).saturating_sub(taken + 2)).max(SHORTEST);
+        let names = width(0).min(room);
+        writeln!(f)?;
+        for row in &self.rows {
+            let mut line = format!("  {:<names$}", shortened(&row[0], names));
+            for (cell, &width) in row[1..].iter().zip(&others) {
+                line += &format!("  {cell:>width$}");
+            }
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+/// Tables for a terminal, several lines long, in as many columns as the formatter has for its width
+/// (`{profile:120}`), or 80.
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {}", self.benchmark, self.summary.sentence)?;
+        self.device_table().write(f)?;
+        let mut calls = Table::new(&["driver call", "calls", "host time"]);
+        for row in &self.calls {
+            let name = row.name.clone();
+            let cells = vec![name, count(row.per_iteration), time(row.ns_per_iteration)];
+            calls.rows.push(cells);
+        }
+        calls.write(f)?;
+        let head = ["ranges", "calls", "host time", "device time", "share"];
+        let mut ranges = Table::new(&head);
+        for row in &self.ranges {
+            ranges.rows.push(vec![
+                row.name.clone(),
+                count(row.per_iteration),
+                time(row.host_ns_per_iteration),
+                time(row.device_ns_per_iteration),
+                percent(row.share),
+            ]);
+        }
+        ranges.write(f)?;
+        writeln!(f)?;
+        self.summary.write(f)?;
+        writeln!(
+            f,
+            "  {} iterations, {} records of work; {}, CUPTI {}",
+            self.iterations, self.records, self.gpu, self.cupti
+        )?;
+        for note in &self.notes {
+            writeln!(f, "  note: {note}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Profile {
+    /// What ran on the device, without the columns in which no row has anything.
+    fn device_table(&self) -> Table {
+        let is_kernel = |work: &Work| matches!(work, Work::Kernel { .. });
+        let kernels = self.device.iter().any(|row| is_kernel(&row.work));
+        let moves = self.device.iter().any(|row| !is_kernel(&row.work));
+        let mut head = vec!["on the device", "calls", "time", "share"];
+        if kernels {
+            head.extend(["grid", "block", "regs"]);
+        }
+        if moves {
+            head.push("rate");
+        }
+        let mut table = Table::new(&head);
+        for row in &self.device {
+            let mut cells = vec![
+                row.work.to_string(),
+                count(row.per_iteration),
+                time(row.ns_per_iteration),
+                percent(row.share),
+            ];
+            if kernels {
+                cells.extend(row.work.launch());
+            }
+            if moves {
+                cells.push(row.work.rate(row.median_ns).unwrap_or_default());
+            }
+            table.rows.push(cells);
+        }
+        table
+    }
+}
+
+impl Summary {
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "  iteration {} ({} when not recorded): device busy {}, idle {}",
+            time(self.iteration_ns),
+            time(self.unrecorded_ns),
+            time(self.busy_ns),
+            time(self.idle_ns)
+        )?;
+        if self.gaps > 0.0 {
+            writeln!(
+                f,
+                "  gaps between work: {} per iteration, median {}",
+                count(self.gaps),
+                time(self.median_gap_ns)
+            )?;
+        }
+        if self.copies_ns > 0.0 {
+            writeln!(
+                f,
+                "  copies {}, of which {} behind kernels",
+                time(self.copies_ns),
+                time(self.hidden_ns)
+            )?;
+        }
+        if let Some(first) = self.first_kernel_ns {
+            writeln!(f, "  the first kernel starts after {}", time(first))?;
+        }
+        Ok(())
+    }
+}
+
+impl Work {
+    /// The rate of a copy or a memory set that takes `ns` nanoseconds, such as `24.3 GB/s`;
+    /// `None` for a kernel, or where `ns` is not positive.
+    pub fn rate(&self, ns: f64) -> Option<String> {
+        let (Work::Copy { bytes, .. } | Work::Set { bytes }) = self else {
+            return None;
+        };
+        (ns > 0.0).then(|| rate(*bytes as f64 / (ns * 1e-9), "B/s"))
+    }
+
+    /// Grid, block and registers of a kernel, else nothing.
+    fn launch(&self) -> [String; 3] {
+        match self {
+            Work::Kernel {
+                grid,
+                block,
+                registers,
+                ..
+            } => [dimensions(*grid), dimensions(*block), registers.to_string()],
+            Work::Copy { .. } | Work::Set { .. } => Default::default(),
+        }
+    }
+}
+
+/// A kernel's name, a copy with its direction and size.
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Work::Kernel { name, .. } => f.write_str(name),
+            Work::Copy { from, to, bytes } => {
+                write!(f, "copy {from} to {to}, {}", units::bytes(*bytes as f64))
+            }
+            Work::Set { bytes } => write!(f, "memory set, {}", units::bytes(*bytes as f64)),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Place::Device => "device",
+            Place::Pinned => "pinned",
+            Place::Pageable => "pageable",
+            Place::Managed => "managed",
+            Place::Peer => "peer",
+            Place::Unknown => "unknown",
+        })
+    }
+}
+
+/// `16×8`: trailing dimensions of one are left out.
+fn dimensions([x, y, z]: [u32; 3]) -> String {
+    match (y, z) {
+        (1, 1) => x.to_string(),
+        (y, 1) => format!("{x}×{y}"),
+        (y, z) => format!("{x}×{y}×{z}"),
+    }
+}
+
+/// The name in at most so many letters: a longer one is cut in the middle, since the names of
+/// templates differ at both ends.
+fn shortened(name: &str, most: usize) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= most {
+        return name.to_owned();
+    }
+    let (front, back) = (most / 2, most - most / 2 - 1);
+    let text = |letters: &[char]| letters.iter().collect::<String>();
+    let tail = &letters[letters.len() - back..];
+    format!("{}…{}", text(&letters[..front]), text(tail))
+}
+
+fn count(per_iteration: f64) -> String {
+    if (per_iteration - per_iteration.round()).abs() < 5e-3 {
+        format!("{per_iteration:.0}")
+    } else {
+        format!("{per_iteration:.2}")
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::{CallRow, DeviceRow, RangeRow, SCHEMA, Timeline};
+    use super::*;
+
+    fn profile() -> Profile {
+        let row = |work, ns, share| DeviceRow {
+            work,
+            per_iteration: 2.0,
+            ns_per_iteration: 2.0 * ns,
+            share,
+            median_ns: ns,
+            shortest_ns: ns,
+            longest_ns: ns,
+        };
+        Profile {
+            schema: SCHEMA,
+            benchmark: "matmul/gpu/transfer/2048".to_owned(),
+            clock: "wall".to_owned(),
+            gpu: "NVIDIA H200".to_owned(),
+            cupti: "13.0".to_owned(),
+            recorded: "2026-11-22T10:00:00Z".to_owned(),
+            iterations: 25,
+            records: 100,
+            notes: vec!["the gate is off".to_owned()],
+            device: vec![
+                row(
+                    Work::Copy {
+                        from: Place::Pinned,
+                        to: Place::Device,
+                        bytes: 16_777_216,
+                    },
+                    301_750.0,
+                    0.61,
+                ),
+                row(
+                    Work::Kernel {
+                        name: "sgemm<128>".to_owned(),
+                        grid: [16, 16, 1],
+                        block: [256, 1, 1],
+                        registers: 90,
+                        shared_bytes: 0,
+                    },
+                    190_000.0,
+                    0.39,
+                ),
+            ],
+            calls: vec![CallRow {
+                name: "cuLaunchKernel".to_owned(),
+                per_iteration: 2.0,
+                ns_per_iteration: 4_100.0,
+            }],
+            ranges: vec![RangeRow {
+                name: "step / forward".to_owned(),
+                per_iteration: 1.0,
+                host_ns_per_iteration: 5_000.0,
+                device_ns_per_iteration: 380_000.0,
+                share: 0.39,
+            }],
+            summary: Summary {
+                iteration_ns: 1e6,
+                unrecorded_ns: 0.99e6,
+                busy_ns: 0.98e6,
+                idle_ns: 2e4,
+                gaps: 1.96,
+                median_gap_ns: 1_200.0,
+                kernels_ns: 3.8e5,
+                copies_ns: 6e5,
+                hidden_ns: 0.0,
+                first_kernel_ns: Some(312_000.0),
+                sentence: "61 % copies: bound by the link".to_owned(),
+            },
+            timeline: Timeline::default(),
+        }
+    }
+
+    #[test]
+    fn a_profile_reads_as_tables() {
+        let expected = "\
+matmul/gpu/transfer/2048: 61 % copies: bound by the link
+
+  on the device                   calls    time   share   grid  block  regs       rate
+  copy pinned to device, 16.8 MB      2  604 µs  61.0 %                      55.6 GB/s
+  sgemm<128>                          2  380 µs  39.0 %  16×16    256    90
+
+  driver call     calls  host time
+  cuLaunchKernel      2    4.10 µs
+
+  ranges          calls  host time  device time   share
+  step / forward      1    5.00 µs       380 µs  39.0 %
+
+  iteration 1.00 ms (990 µs when not recorded): device busy 980 µs, idle 20.0 µs
+  gaps between work: 1.96 per iteration, median 1.20 µs
+  copies 600 µs, of which 0 ns behind kernels
+  the first kernel starts after 312 µs
+  25 iterations, 100 records of work; NVIDIA H200, CUPTI 13.0
+  note: the gate is off
+";
+        assert_eq!(format!("{:96}", profile()), expected);
+    }
+
+    #[test]
+    fn long_names_are_cut_in_the_middle_and_give_way_to_the_width() {
+        let name = format!("cutlass::{}::end", "x".repeat(100));
+        let short = shortened(&name, 20);
+        assert_eq!(short.chars().count(), 20);
+        assert!(
+            short.starts_with("cutlass::") && short.ends_with("::end"),
+            "{short}"
+        );
+        let mut profile = profile();
+        if let Work::Kernel { name: of, .. } = &mut profile.device[1].work {
+            *of = name;
+        }
+        for width in [96, 120] {
+            let text = format!("{profile:width$}");
+            let device = text.split("\n\n").nth(1).unwrap();
+            let widest = device.lines().map(|line| line.chars().count()).max();
+            assert_eq!(widest, Some(width), "{text}");
+        }
+        assert_eq!(dimensions([2, 3, 4]), "2×3×4");
+    }
+}

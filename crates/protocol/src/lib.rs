@@ -1,0 +1,9 @@
+//! What the processes of a run tell each other: the [`settings`] of the environment, and the messages
+//! of a process that takes [`turns`] with another. The suite and the command both know these.
+
+pub mod filter;
+pub mod local_variables;
+pub mod nearest;
+pub mod pipe;
+pub mod settings;
+pub mod turns;

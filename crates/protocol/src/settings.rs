@@ -1,0 +1,278 @@
+//! Settings from the environment, checked before anything runs.
+//!
+//! | variable | values | default |
+//! | --- | --- | --- |
+//! | `CROSSOVER_PROFILE` | `quick`, `default`, `full` | `default` |
+//! | `CROSSOVER_DEVICE` | index of the GPU, or `none` | `0` |
+//! | `CROSSOVER_GATE` | `auto`, `off` | `auto` |
+//! | `CROSSOVER_MONITOR` | `on`, `off` | `on` |
+//! | `CROSSOVER_PROCESSES` | processes that each answer is put to, 0 to 99 | 6, of `quick` 0 |
+//! | `CRITERION_HOME` | folder of the results | `target-reports/criterion` |
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use crate::nearest::nearest;
+use crossover_machine::absence::Absence;
+use crossover_timing::{DeviceProperties, GateMode, probe};
+
+/// How many sizes are run, and for how long each is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// A few sizes, about a minute.
+    Quick,
+    /// The sizes that answer the suite's questions within a few minutes.
+    #[default]
+    Default,
+    /// All sizes that fit in memory.
+    Full,
+}
+
+impl Profile {
+    const ALL: [Profile; 3] = [Profile::Quick, Profile::Default, Profile::Full];
+
+    /// The name that `CROSSOVER_PROFILE` takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Profile::Quick => "quick",
+            Profile::Default => "default",
+            Profile::Full => "full",
+        }
+    }
+}
+
+/// What the environment asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// `CROSSOVER_PROFILE`.
+    pub profile: Profile,
+    /// `CROSSOVER_DEVICE`; `None` switches the GPU off.
+    pub device: Option<usize>,
+    /// Whether `CROSSOVER_DEVICE` names a GPU by its index.
+    pub device_named: bool,
+    /// `CROSSOVER_GATE`.
+    pub gate: GateMode,
+    /// `CROSSOVER_MONITOR`: NVML is asked ten times per second while a GPU benchmark runs.
+    pub monitor: bool,
+    /// `CROSSOVER_PROCESSES`: how many processes of their own each answer is put to.
+    pub processes: usize,
+    /// `CROSSOVER_TURNS`: the socket of whoever drives this process and another in turns.
+    pub turns: Option<PathBuf>,
+    /// `CRITERION_HOME`: where Criterion's files and ours lie.
+    pub results: PathBuf,
+}
+
+/// Every variable of ours that a run or its tests read.
+const VARIABLES: [&str; 8] = [
+    "CROSSOVER_PROFILE",
+    "CROSSOVER_DEVICE",
+    "CROSSOVER_GATE",
+    "CROSSOVER_MONITOR",
+    "CROSSOVER_PROCESSES",
+    // Set by `crossover ab`.
+    "CROSSOVER_TURNS",
+    // Read by programs that ask, and by `crossover advise`.
+    "CROSSOVER_THRESHOLDS",
+    // At build time.
+    "CROSSOVER_BLAS_LIB",
+];
+
+/// A remark on each variable with our prefix that is not a setting, with the setting that may be
+/// meant.
+pub fn unknown_variables(names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut names: Vec<String> = names
+        .into_iter()
+        .filter(|name| name.starts_with("CROSSOVER_") && !VARIABLES.contains(&name.as_str()))
+        .collect();
+    names.sort();
+    let remark = |name: &String| {
+        let known = nearest(name, VARIABLES)?;
+        Some(format!(
+            "{name} is no setting and does nothing; is {known} meant?"
+        ))
+    };
+    names.iter().filter_map(remark).collect()
+}
+
+/// A variable with a value it cannot have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{variable}={value:?} is not valid; good values are {good}")]
+pub struct SettingsError {
+    variable: &'static str,
+    value: String,
+    good: &'static str,
+}
+
+impl Settings {
+    /// What the driver says of the device that the settings name; creates no context.
+    ///
+    /// # Errors
+    /// The [`Absence`] that keeps it from being used.
+    pub fn probe(&self) -> Result<DeviceProperties, Absence> {
+        match self.device {
+            Some(ordinal) => Ok(probe(ordinal)?),
+            None => Err(Absence::SwitchedOff {
+                setting: "CROSSOVER_DEVICE=none",
+            }),
+        }
+    }
+
+    /// Where the page goes.
+    pub fn report_folder(&self) -> &Path {
+        report_folder(&self.results)
+    }
+
+    /// Reads the environment.
+    ///
+    /// # Errors
+    /// The first variable with a bad value, and the values it can have.
+    pub fn from_env() -> Result<Self, SettingsError> {
+        Self::from_lookup(|name| {
+            env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+        })
+    }
+
+    fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
+        // An empty variable is how shells unset one for a single command.
+        let value = |name| lookup(name).filter(|v| !v.is_empty());
+        let bad = |variable, value: &str, good| SettingsError {
+            variable,
+            value: value.to_owned(),
+            good,
+        };
+        let profile = match value("CROSSOVER_PROFILE") {
+            None => Profile::default(),
+            Some(v) => Profile::ALL
+                .into_iter()
+                .find(|p| p.name() == v)
+                .ok_or_else(|| bad("CROSSOVER_PROFILE", &v, "quick, default and full"))?,
+        };
+        let named = value("CROSSOVER_DEVICE");
+        let device = match named.as_deref() {
+            None => Some(0),
+            Some("none") => None,
+            Some(v) => Some(
+                v.parse()
+                    .map_err(|_| bad("CROSSOVER_DEVICE", v, "a device index (0, 1, …) and none"))?,
+            ),
+        };
+        let gate = match value("CROSSOVER_GATE").as_deref() {
+            None | Some("auto") => GateMode::Auto,
+            Some("off") => GateMode::Off,
+            Some(v) => return Err(bad("CROSSOVER_GATE", v, "auto and off")),
+        };
+        let monitor = match value("CROSSOVER_MONITOR").as_deref() {
+            None | Some("on") => true,
+            Some("off") => false,
+            Some(v) => return Err(bad("CROSSOVER_MONITOR", v, "on and off")),
+        };
+        let processes = match value("CROSSOVER_PROCESSES") {
+            None if profile == Profile::Quick => 0,
+            None => 6,
+            Some(v) => v
+                .parse()
+                .ok()
+                .filter(|n| *n < 100)
+                .ok_or_else(|| bad("CROSSOVER_PROCESSES", &v, "whole numbers from 0 to 99"))?,
+        };
+        let results = value("CRITERION_HOME")
+            .unwrap_or_else(|| "target-reports/criterion".to_owned())
+            .into();
+        Ok(Self {
+            profile,
+            device,
+            device_named: named.is_some() && device.is_some(),
+            gate,
+            monitor,
+            processes,
+            turns: value("CROSSOVER_TURNS").map(PathBuf::from),
+            results,
+        })
+    }
+}
+
+/// Where the page of a results folder goes: beside one named `criterion`, else into it.
+pub fn report_folder(results: &Path) -> &Path {
+    match results.parent() {
+        Some(parent) if results.ends_with("criterion") => parent,
+        _ => results,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(pairs: &[(&str, &str)]) -> Result<Settings, SettingsError> {
+        Settings::from_lookup(|name| {
+            pairs
+                .iter()
+                .find(|(n, _)| *n == name)
+                .map(|(_, v)| (*v).to_owned())
+        })
+    }
+
+    #[test]
+    fn an_empty_environment_gives_the_defaults() {
+        let defaults = settings(&[]).unwrap();
+        assert_eq!(defaults.profile, Profile::Default);
+        assert_eq!(defaults.device, Some(0));
+        assert_eq!(defaults.gate, GateMode::Auto);
+        assert!(defaults.monitor);
+        assert_eq!(defaults.results, PathBuf::from("target-reports/criterion"));
+        assert_eq!(settings(&[("CROSSOVER_PROFILE", "")]).unwrap(), defaults);
+    }
+
+    #[test]
+    fn good_values_are_taken() {
+        let s = settings(&[
+            ("CROSSOVER_PROFILE", "full"),
+            ("CROSSOVER_DEVICE", "3"),
+            ("CROSSOVER_GATE", "off"),
+            ("CROSSOVER_MONITOR", "off"),
+            ("CRITERION_HOME", "/tmp/x"),
+        ])
+        .unwrap();
+        assert_eq!(s.profile, Profile::Full);
+        assert_eq!(s.device, Some(3));
+        assert_eq!(s.gate, GateMode::Off);
+        assert!(!s.monitor);
+        assert_eq!(s.results, PathBuf::from("/tmp/x"));
+        assert_eq!(
+            settings(&[("CROSSOVER_DEVICE", "none")]).unwrap().device,
+            None
+        );
+    }
+
+    #[test]
+    fn a_slip_in_a_name_is_told() {
+        let names = [
+            "CROSSOVER_PROFIL",
+            "CROSSOVER_GATE",
+            "PATH",
+            "CROSSOVER_TEST_SUITE",
+        ];
+        let said = unknown_variables(names.map(str::to_owned));
+        assert_eq!(
+            said,
+            ["CROSSOVER_PROFIL is no setting and does nothing; is CROSSOVER_PROFILE meant?"]
+        );
+    }
+
+    #[test]
+    fn a_bad_value_is_named_with_the_good_ones() {
+        for (variable, value, good) in [
+            ("CROSSOVER_PROFILE", "fast", "quick, default and full"),
+            ("CROSSOVER_DEVICE", "-1", "none"),
+            ("CROSSOVER_DEVICE", "gpu", "none"),
+            ("CROSSOVER_GATE", "on", "auto and off"),
+            ("CROSSOVER_MONITOR", "auto", "on and off"),
+        ] {
+            let text = settings(&[(variable, value)]).unwrap_err().to_string();
+            assert!(
+                text.contains(variable) && text.contains(value) && text.contains(good),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! From folders to everything that a report shows.
+
+use std::path::{Path, PathBuf};
+
+use crossover_results::analysis::crossover::pairs::{self, Found};
+use crossover_results::analysis::findings;
+use crossover_results::analysis::findings::finding::{Context, Finding};
+use crossover_results::analysis::reuse::{self, Reuse};
+use crossover_results::model::topic::Topic;
+use crossover_results::store::curves::{Group, Series};
+use crossover_results::store::files::FileError;
+use crossover_results::store::machine::Machine;
+
+/// What to draw beside the results of this machine.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Folders of other machines: each a results root, or a folder with one in `criterion/`.
+    pub with: Vec<PathBuf>,
+    /// Leave out the committed machines of `<out>/reference/`.
+    pub no_reference: bool,
+}
+
+/// Everything a report shows.
+#[derive(Debug)]
+pub struct Assembled {
+    /// The machine that the report is about.
+    pub machine: Machine,
+    /// Its answers; where it has no GPU, of its CPU against the GPUs of `others`.
+    pub found: Vec<Found>,
+    /// Its break-even tables.
+    pub reuse: Vec<Reuse>,
+    /// Its findings.
+    pub findings: Vec<Finding>,
+    /// Machines drawn beside it, with their own answers.
+    pub others: Vec<(Machine, Vec<Found>)>,
+}
+
+impl Assembled {
+    /// The machine, then those beside it.
+    pub(crate) fn machines(&self) -> impl Iterator<Item = &Machine> {
+        std::iter::once(&self.machine).chain(self.others.iter().map(|(m, _)| m))
+    }
+
+    /// Groups of any machine, those that compare CPU and GPU first, then in their own order.
+    pub(crate) fn group_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self
+            .machines()
+            .flat_map(|m| m.groups.iter().map(|g| g.name.clone()))
+            .collect();
+        names.sort();
+        names.dedup();
+        names.sort_by_key(|name| {
+            let compares = self.found.iter().any(|f| f.group == *name);
+            (!compares, self.groups(name).next().map(|group| group.place))
+        });
+        names
+    }
+
+    /// The group of that name of each machine that has it.
+    pub(crate) fn groups(&self, name: &str) -> impl Iterator<Item = &Group> {
+        self.machines().filter_map(move |m| m.group(name))
+    }
+
+    /// The machine of an answer's GPU code, and the curve of that code.
+    pub(crate) fn gpu_of(&self, found: &Found) -> Option<(&Machine, &Series)> {
+        let is_its = |machine: &&Machine| match &found.gpu_machine {
+            Some(name) => machine.hardware() == *name,
+            None => true,
+        };
+        self.machines().filter(is_its).find_map(|machine| {
+            let series = found.gpu_series(machine.group(&found.group)?)?;
+            Some((machine, series))
+        })
+    }
+
+    /// What the group of that name says of itself.
+    pub(crate) fn topic(&self, name: &str) -> Topic {
+        let known = self.groups(name).next();
+        known.map_or_else(|| Topic::of(name), |group| group.topic.clone())
+    }
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// Nothing to report on.
+    #[error(
+        "no results under {}: run `cargo bench` first, or name a folder of results with `--with`",
+        root.display()
+    )]
+    NoResults {
+        /// The results root.
+        root: PathBuf,
+    },
+    /// A folder named with `--with` has none.
+    #[error(
+        "no results under {}: name a folder that holds Criterion's output or a `criterion` \
+         folder with it",
+        dir.display()
+    )]
+    NothingThere {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// A file could not be written.
+    #[error("{0}; check the folder's permissions; `crossover report --out DIR` writes elsewhere")]
+    Write(#[from] FileError),
+}
+
+/// Reads the results under `root` and those to show beside them.
+pub fn assemble(root: &Path, out: &Path, options: &Options) -> Result<Assembled, ReportError> {
+    let mut machines = Machine::read_all(root, "this machine", false);
+    let machine = machines.remove(0);
+    let mut others = others(out, options)?;
+    others.splice(0..0, machines);
+    if !machine.groups.is_empty() {
+        return Ok(finish(machine, others));
+    }
+    if others.is_empty() {
+        return Err(ReportError::NoResults { root: root.into() });
+    }
+    let mut first = others.remove(0);
+    first.problems.splice(0..0, machine.problems);
+    Ok(finish(first, others))
+}
+
+/// Of the other machines that with the most answers, or that of `root` where there is none, with
+/// nothing beside it.
+pub(super) fn alone(root: &Path, out: &Path, options: &Options) -> Result<Assembled, ReportError> {
+    let answers = |machine: &Machine| pairs::headlines(&pairs::find(machine, &[])).count();
+    // The first of several that have as many.
+    let others = others(out, options)?.into_iter().rev();
+    let machine = match others.max_by_key(answers) {
+        Some(other) => other,
+        None => Machine::read(root, "this machine", false),
+    };
+    match machine.groups.is_empty() {
+        true => Err(ReportError::NoResults { root: root.into() }),
+        false => Ok(finish(machine, Vec::new())),
+    }
+}
+
+/// Machines named, then the committed ones.
+fn others(out: &Path, options: &Options) -> Result<Vec<Machine>, ReportError> {
+    let mut others = Vec::new();
+    for dir in &options.with {
+        let there = Machine::read_folder(dir);
+        if there.iter().all(|other| other.groups.is_empty()) {
+            return Err(ReportError::NothingThere { dir: dir.clone() });
+        }
+        others.extend(there.into_iter().filter(|other| !other.groups.is_empty()));
+    }
+    if !options.no_reference {
+        others.extend(Machine::read_folders(&out.join("reference")));
+    }
+    Ok(others)
+}
+
+fn finish(machine: Machine, others: Vec<Machine>) -> Assembled {
+    let found = pairs::find(&machine, &others);
+    let reuse = reuse::find(&machine, &found);
+    // What is unsteady is shown and decides nothing.
+    let findings = findings::find(&Context {
+        machine: &machine.steady(),
+        found: &found,
+        reuse: &reuse,
+    });
+    let others = others
+        .into_iter()
+        .map(|other| {
+            let found = pairs::find(&other, &[]);
+            (other, found)
+        })
+        .collect();
+    Assembled {
+        machine,
+        found,
+        reuse,
+        findings,
+        others,
+    }
+}

@@ -1,0 +1,132 @@
+//! What each answer rests on: what every process measured, the runs, the board, what disturbed it,
+//! and the benchmarks.
+
+use maud::{Markup, html};
+
+use crate::assemble::Assembled;
+use crate::page::answers::Answered;
+use crate::page::runs::when;
+use crate::page::table;
+use crossover_results::analysis::crossover::words;
+use crossover_results::model::record::Duel;
+use crossover_words::units;
+
+pub(super) fn section(report: &Assembled, all: &[Answered]) -> Markup {
+    html! {
+        @if !all.is_empty() {
+            section #evidence {
+                h2 { "How sure the answers are" }
+                p {
+                    "An answer is firm if several processes agree on it, if another run would find a speedup \
+                     within 25 % of it, if what other runs of this machine found lies in its range, and if nothing held \
+                     the GPU's clock down. Each of these processes is \
+                     started for this purpose, and lets the best CPU code and the GPU code take turns. One \
+                     process is not enough: processes of the same code differ by where their memory lies, by \
+                     what else the host runs, and by what a launch costs in each of them."
+                }
+                @for group in all.chunk_by(|a, b| a.found.group == b.found.group) {
+                    details {
+                        summary { (report.topic(&group[0].found.group).title) }
+                        @for answer in group { (one(report, answer)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn one(report: &Assembled, answer: &Answered) -> Markup {
+    let (f, trust) = (answer.found, &answer.trust);
+    let environment = answer.machine.environment.as_ref();
+    let uuid = environment.and_then(|e| e.gpu.as_ref()?.uuid.as_ref());
+    let run = |name: &String| {
+        let known = report.machines().flat_map(|m| &m.runs);
+        let mut known = known.filter(|(run, _)| run.run == *name);
+        known
+            .next()
+            .map_or_else(|| name.clone(), |(run, _)| when(run))
+    };
+    let others: Vec<String> = (trust.other_runs.iter())
+        .map(|(other, answer)| {
+            let said = words::of_another_run(&f.topic, *answer);
+            format!("{said} ({})", run(other))
+        })
+        .collect();
+    html! {
+        article.proof id=(answer.anchor()) {
+            h3 { (f.question.phrase()) }
+            dl.facts {
+                div { dt { "answer" } dd { (words::wins(f)) } }
+                div { dt { "at the largest size" } dd { (words::at_largest(f)) } }
+                div { dt { "compared" } dd { span.gpu { (f.gpu_label()) } " on the clock " (f.clock) ", against " span.cpu { "cpu/" (f.cpu) } } }
+                div { dt { "how sure" } dd { (answer.grade()) ": " (answer.marks().join(", ")) } }
+                div {
+                    dt { "board" }
+                    dd {
+                        (answer.machine.hardware())
+                        @if let Some(uuid) = uuid { ", " code { (uuid) } }
+                        @if trust.boards == 1 { "; another board of this model may differ" }
+                    }
+                }
+                @if !others.is_empty() {
+                    div { dt { "other runs found" } dd { (others.join("; ")) } }
+                }
+                div { dt { "runs" } dd { (trust.runs.iter().map(run).collect::<Vec<_>>().join("; ")) } }
+            }
+            (processes(answer))
+            details {
+                summary { (units::counted(f.benchmarks.len(), "benchmark")) }
+                p.ids { @for id in &f.benchmarks { code { (id) } " " } }
+            }
+            @if f.processes.is_empty() {
+                p.note {
+                    "No further processes confirmed this answer. A run of "
+                    code { "cargo bench" } " starts them after its groups."
+                }
+            } @else {
+                p.note { "The processes searched from " (f.topic.at(f.crossing.range.0 as u64)) " to " (f.topic.at(f.crossing.range.1 as u64)) "." }
+            }
+        }
+    }
+}
+
+/// Speedup by size, a column per process.
+fn processes(answer: &Answered) -> Markup {
+    let all = &answer.found.processes;
+    let mut sizes: Vec<u64> = all.iter().flatten().map(|duel| duel.size).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let ratio = |duel: &Duel| match duel.cpu_ns / duel.gpu_ns {
+        ratio if ratio.is_finite() => units::factor_fine(ratio),
+        _ => "unknown".to_owned(),
+    };
+    let found = answer.found;
+    let what = format!(
+        "Speedup in each process: {}, {}",
+        found.topic.title,
+        found.question.phrase()
+    );
+    html! {
+        @if !all.is_empty() {
+            (table::scroll(&what, html! {
+                table.matrix {
+                    caption { "CPU time over GPU time in each process" }
+                    thead { tr {
+                        th scope="col" { (answer.found.topic.symbol) }
+                        @for at in 1..=all.len() { th.n scope="col" { (at) } }
+                    } }
+                    tbody {
+                        @for size in sizes {
+                            tr {
+                                th scope="row" { (answer.found.topic.unit.write(size)) }
+                                @for process in all {
+                                    td.n { @if let Some(duel) = process.iter().find(|d| d.size == size) { (ratio(duel)) } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }))
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What the results say: on top what each technique gained here, and in the section of each group
+//! what was found there, beside the charts that show it.
+
+use std::collections::BTreeSet;
+
+use maud::{Markup, html};
+
+use crate::assemble::Assembled;
+use crate::page::link::safe;
+use crate::page::table;
+use crossover_results::analysis::findings::finding::{Finding, Gain, Rows};
+use crossover_results::analysis::findings::gains::gains;
+use crossover_results::analysis::findings::technique::Technique;
+use crossover_words::units;
+
+/// Places of a technique that are listed; the others are counted.
+const MOST_PLACES: usize = 5;
+
+/// A link to where a reader is, to be passed on.
+pub(super) fn permalink(anchor: &str, what: &str) -> Markup {
+    html! { " " a.permalink href={ "#" (anchor) } aria-label={ "Link to: " (what) } { "#" } }
+}
+
+fn anchor(finding: &Finding) -> String {
+    match finding.in_a_table {
+        // Said by the table of answers already.
+        true => format!("answers-{}", safe(&finding.group)),
+        false => format!("finding-{}-{}", safe(&finding.group), safe(&finding.id)),
+    }
+}
+
+/// One table: each thing that may be done, how much it gained at best, and where.
+pub(super) fn techniques(report: &Assembled) -> Markup {
+    let gains = gains(&report.findings);
+    html! {
+        section #findings {
+            h2 { "What each technique gained here" (permalink("findings", "what each technique gained")) }
+            @if gains.is_empty() {
+                p { "No technique was measured on this machine's own GPU yet." }
+            } @else {
+                (table::table("What each technique gained", "techniques", None, html! {
+                    table.plain.techniques.wrap-text {
+                        thead { tr { th { "technique" } th.n { "at best" } th { "where, by how much" } } }
+                        tbody { @for (technique, gains) in &gains { (line(report, *technique, gains)) } }
+                    }
+                }))
+            }
+        }
+    }
+}
+
+fn line(report: &Assembled, technique: Technique, gains: &[(&Finding, &Gain)]) -> Markup {
+    let best = gains
+        .iter()
+        .map(|(_, gain)| gain.factor)
+        .fold(f64::NAN, f64::max);
+    html! {
+        tr {
+            th scope="row" { (technique.words()) small { (technique.against()) } }
+            td.n.factor.loss[best < 1.0] { (faster(best)) }
+            td {
+                @for (i, (finding, gain)) in gains.iter().take(MOST_PLACES).enumerate() {
+                    @if i > 0 { "; " }
+                    // Of an answer the chart has the whole curve, where there is a script.
+                    a href={ "#" (anchor(finding)) } data-group=[finding.in_a_table.then_some(&finding.group)] { (report.topic(&finding.group).title) }
+                    " " (faster(gain.factor)) " at " (gain.at)
+                }
+                @if gains.len() > MOST_PLACES { "; and " (gains.len() - MOST_PLACES) " more" }
+            }
+        }
+    }
+}
+
+/// `4.9× faster`, `1.6× slower`, `as fast`.
+fn faster(factor: f64) -> String {
+    match factor {
+        f if (f - 1.0).abs() < 0.005 => "as fast".to_owned(),
+        f if f >= 1.0 => format!("{} faster", units::factor_fine(f)),
+        f => format!("{} slower", units::factor_fine(1.0 / f)),
+    }
+}
+
+/// The findings of a group that its answers do not say.
+pub(super) fn beside(report: &Assembled, group: &str) -> Markup {
+    let all = report.findings.iter();
+    let here: Vec<&Finding> = all.filter(|f| f.group == group && !f.in_a_table).collect();
+    let title = report.topic(group).title;
+    html! {
+        @if !here.is_empty() {
+            h3 { "What the measurements say" }
+            div.findings { @for findings in together(&here) { (one(&findings, &title)) } }
+        }
+    }
+}
+
+/// Those whose tables say the same of several implementations are one table.
+fn together<'a>(findings: &[&'a Finding]) -> Vec<Vec<&'a Finding>> {
+    let heading = |f: &Finding| {
+        f.table
+            .as_ref()
+            .map(|t| (t.caption.clone(), t.head.clone()))
+    };
+    let mut all: Vec<Vec<&Finding>> = Vec::new();
+    for finding in findings {
+        let like =
+            |of: &&mut Vec<&Finding>| finding.table.is_some() && heading(of[0]) == heading(finding);
+        match all.iter_mut().find(like) {
+            Some(findings) => findings.push(finding),
+            None => all.push(vec![finding]),
+        }
+    }
+    all
+}
+
+/// At least one.
+fn one(findings: &[&Finding], title: &str) -> Markup {
+    let first = findings[0];
+    let anchor = anchor(first);
+    let rows = first.table.as_ref().map(|table| {
+        let mut table = table.clone();
+        for other in findings[1..].iter().filter_map(|f| f.table.as_ref()) {
+            table.rows.extend(other.rows.iter().cloned());
+            let new = other
+                .notes
+                .iter()
+                .filter(|note| !table.notes.contains(note));
+            let new: Vec<String> = new.cloned().collect();
+            table.notes.extend(new);
+        }
+        table
+    });
+    let benchmarks: BTreeSet<&String> = findings.iter().flat_map(|f| &f.benchmarks).collect();
+    html! {
+        article.finding id=(anchor) {
+            // Each keeps the address under which it may have been passed on.
+            @for other in &findings[1..] { span id=(self::anchor(other)) {} }
+            @match &rows {
+                Some(rows) => { (small(rows, &anchor, title)) }
+                None => { p { (coloured(&first.text)) (permalink(&anchor, &first.text)) } }
+            }
+            details {
+                summary {
+                    "the "
+                    @if benchmarks.len() == 1 { "benchmark" }
+                    @else { (benchmarks.len()) " benchmarks" }
+                    " behind it"
+                }
+                p.ids { @for id in &benchmarks { code { (id) } " " } }
+            }
+        }
+    }
+}
+
+fn small(rows: &Rows, anchor: &str, title: &str) -> Markup {
+    html! {
+        p { (coloured(&rows.caption)) (permalink(anchor, &rows.caption)) }
+        (table::table(&format!("{title}: {}", rows.caption), anchor, None, html! {
+            table.plain {
+                thead { tr { @for (i, head) in rows.head.iter().enumerate() { th.n[i > 0] { (head) } } } }
+                tbody {
+                    @for row in &rows.rows {
+                        tr {
+                            @for (i, cell) in row.iter().enumerate() {
+                                @if i == 0 { th scope="row" { (coloured(cell)) } }
+                                @else { td.n { (cell) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }))
+        @for note in &rows.notes { p.note { (coloured(note)) } }
+    }
+}
+
+/// Names of implementations in the colour of their device.
+fn coloured(text: &str) -> Markup {
+    html! {
+        @for word in text.split_inclusive(' ') {
+            @let begin = word.find(|c| c != '(').unwrap_or(0);
+            @let (before, name) = word.split_at(begin);
+            @let kept = name.trim_end_matches([' ', ',', ':', '.', ';', ')']).len();
+            @let (name, rest) = name.split_at(kept);
+            (before)
+            @match name.get(..4) {
+                Some("gpu/") => { b.gpu { (table::breakable(name)) } (rest) }
+                Some("cpu/") => { b.cpu { (table::breakable(name)) } (rest) }
+                _ => { (name) (rest) }
+            }
+        }
+    }
+}

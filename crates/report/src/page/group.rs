@@ -1,0 +1,551 @@
+//! The section of one group: plots, answers, break-even and tables.
+
+use std::path::Path;
+
+use maud::{Markup, PreEscaped, html};
+
+use crate::assemble::Assembled;
+use crate::charts;
+use crate::front::{self, Place};
+use crate::page::link::safe;
+use crate::page::runs::earlier_run;
+use crate::page::{findings, link, profile, table, waterfall};
+use crossover_draw::ink::Role;
+use crossover_draw::plot::figure::Quantity;
+use crossover_results::analysis::crossover::pairs::Found;
+use crossover_results::analysis::crossover::words;
+use crossover_results::analysis::rate::{self, Work};
+use crossover_results::analysis::reuse::Reuse;
+use crossover_results::analysis::{limits, telemetry};
+use crossover_results::model::id::Device;
+use crossover_results::model::role::Does;
+use crossover_results::store::curves::{Benchmark, Group, Series};
+use crossover_results::store::machine::Machine;
+use crossover_words::units;
+
+/// One plot in the two shapes a page needs, and as a file.
+pub(crate) struct Drawn {
+    /// What it is of, and of which group.
+    title: String,
+    /// File name under `plots/`.
+    pub(crate) file: String,
+    /// With size and background.
+    pub(crate) svg: String,
+    /// Whether it is that of the answers.
+    pub(crate) shows_speedup: bool,
+    wide: String,
+    /// For a phone; none where there are too many groups.
+    narrow: Option<String>,
+}
+
+/// Beyond so many groups a page holds each plot in one shape, and a phone scrolls.
+const MANY: usize = 40;
+
+/// One group of any machine, drawn.
+pub(crate) struct Section {
+    /// Name of the group.
+    pub(crate) group: String,
+    /// Speedup, time and throughput, as far as there are any.
+    pub(crate) plots: Vec<Drawn>,
+    /// Curves that are in no plot.
+    left_out: usize,
+}
+
+impl Section {
+    /// Draws each group.
+    pub(crate) fn all(report: &Assembled) -> Vec<Self> {
+        let names = report.group_names();
+        let few = names.len() <= MANY;
+        names
+            .iter()
+            .map(|name| Self::draw(report, name, few))
+            .collect()
+    }
+
+    /// Draws a group, where they are `few` for a phone too.
+    pub(crate) fn draw(report: &Assembled, group: &str, few: bool) -> Self {
+        use crossover_draw::plot::figure::Shape::{Narrow, Wide};
+        if one_size(report, group) {
+            // A curve of one point is none: the section has bars instead.
+            return Self {
+                group: group.into(),
+                plots: Vec::new(),
+                left_out: 0,
+            };
+        }
+        let plots = charts::charts(report, group)
+            .into_iter()
+            .filter_map(|(kind, plot)| {
+                let wide = plot.drawing(Wide)?;
+                Some(Drawn {
+                    title: plot.title.clone(),
+                    file: format!("{}-{kind}.svg", safe(group)),
+                    svg: wide.file(),
+                    shows_speedup: plot.quantity == Quantity::Speedup,
+                    wide: wide.inline(),
+                    narrow: few.then(|| plot.svg(Narrow)).flatten(),
+                })
+            })
+            .collect();
+        Self {
+            group: group.into(),
+            plots,
+            left_out: charts::left_out(report, group),
+        }
+    }
+
+    pub(super) fn anchor(&self) -> String {
+        format!("group-{}", safe(&self.group))
+    }
+}
+
+/// Whether a group was measured at one size alone.
+pub(super) fn one_size(report: &Assembled, name: &str) -> bool {
+    let mut sizes = report
+        .groups(name)
+        .flat_map(Group::benchmarks)
+        .map(|b| b.size);
+    let first = sizes.next();
+    sizes.all(|size| Some(size) == first)
+}
+
+pub(super) fn section(report: &Assembled, section: &Section, out: &Path) -> Markup {
+    let name = &section.group;
+    let topic = report.topic(name);
+    html! {
+        section.group id=(section.anchor()) {
+            h2 { (topic.title) code.id { (name) } (findings::permalink(&section.anchor(), &topic.title)) }
+            @if !topic.question.is_empty() { p { (topic.question) } }
+            @if !section.plots.is_empty() {
+                div.plots {
+                    @for plot in &section.plots {
+                        @match &plot.narrow {
+                            Some(narrow) => {
+                                figure {
+                                    div.wide { (PreEscaped(&plot.wide)) }
+                                    div.narrow { (PreEscaped(narrow)) }
+                                }
+                            }
+                            None => {
+                                figure.scroll tabindex="0" role="region" aria-label={ "Plot of " (plot.title) } {
+                                    (PreEscaped(&plot.wide))
+                                }
+                            }
+                        }
+                    }
+                }
+                @if section.left_out > 0 {
+                    p.note {
+                        "The plots show the curves that the answers and findings are about; the table of times has "
+                        (section.left_out) " more."
+                    }
+                }
+            }
+            (waterfall::of_group(report, name))
+            (findings::beside(report, name))
+            (answers(report, name))
+            (break_even(report, name))
+            @if let Some(group) = report.machine.group(name) {
+                @if one_size(report, name) { (bars(report, group, &report.machine, out)) }
+                @else { (times(report, group, &report.machine, out)) }
+            }
+            (profile::profiles(report, name, out))
+            @for machine in report.machines() {
+                @if let Some(group) = machine.group(name) {
+                    (details(report, group, machine, out))
+                }
+            }
+        }
+    }
+}
+
+/// The answers first; those of every implementation on demand.
+fn answers(report: &Assembled, name: &str) -> Markup {
+    let own = report.found.iter().map(|f| (None, f));
+    let others =
+        (report.others.iter()).flat_map(|(m, found)| found.iter().map(move |f| (Some(m), f)));
+    let all: Vec<(Option<&Machine>, &Found)> =
+        own.chain(others).filter(|(_, f)| f.group == name).collect();
+    if all.is_empty() {
+        return html! {};
+    }
+    // Where this machine has no answer, the other's are the answer.
+    let first = |machine: Option<&Machine>, f: &Found| {
+        f.headline && (machine.is_none() || all.iter().all(|(m, _)| m.is_some()))
+    };
+    let more = format!(
+        "show all {} implementations, with clock and interval",
+        all.len()
+    );
+    let title = report.topic(name).title;
+    html! {
+        h3 id={ "answers-" (safe(name)) } { "Where the GPU overtakes the best CPU code" }
+        (table::table(&format!("{title}: where the GPU overtakes the best CPU code"), &format!("{}-answers", safe(name)), Some(&more), html! {
+            table.plain.answers.wrap-text {
+                thead { tr {
+                    th { "data" } th { "GPU wins" } th { "at the largest size" }
+                    th.rest { "interval" } th.rest { "clock" }
+                } }
+                tbody {
+                    @for (machine, f) in &all {
+                        tr.rest[!first(*machine, f)] {
+                            td {
+                                (f.question.phrase())
+                                small {
+                                    span.gpu { (f.gpu_label()) }
+                                    @if let Some(machine) = machine { ", " (machine.hardware()) }
+                                    " against " span.cpu { "cpu/" (f.cpu) }
+                                }
+                            }
+                            td { (words::wins(f)) }
+                            td { (words::at_largest(f)) }
+                            td.rest { @if let Some(c) = f.crossing.for_good() { (f.topic.unit.range(c.low, c.high)) } }
+                            td.rest { (f.clock) }
+                        }
+                    }
+                }
+            }
+        }))
+    }
+}
+
+/// A row per size, so that a phone shows it whole.
+fn break_even(report: &Assembled, group: &str) -> Markup {
+    let tables: Vec<&Reuse> = report.reuse.iter().filter(|r| r.group == group).collect();
+    let Some(first) = tables.first() else {
+        return html! {};
+    };
+    let mut sizes: Vec<u64> = tables
+        .iter()
+        .flat_map(|t| t.rows.iter().map(|r| r.size))
+        .collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let topic = report.topic(group);
+    let row = |t: &Reuse, size: u64| t.rows.iter().find(|r| r.size == size).copied();
+    let calls = |size: u64| tables.iter().find_map(|t| row(t, size)?.calls);
+    let any_calls = sizes.iter().any(|size| calls(*size).is_some());
+    let cell = |n: Option<f64>| html! { td.n data-v=[n.map(raw_count)] { (n.map_or(String::new(), operations)) } };
+    html! {
+        h3 { "How often data must be used to pay for moving it" }
+        p.note {
+            "Data are moved once and then used by several operations of gpu/" (first.resident) ": how many does it \
+             take until the GPU is ahead of the best CPU code? 1: a single operation is enough. Never: the CPU \
+             is faster even when the data are on the device already."
+            @if any_calls { " The last column says after how many calls, with the data on the device, a new process has made up for its cold start." }
+        }
+        (table::table(&format!("{}: operations until moving the data is paid", topic.title), &format!("{}-reuse", safe(group)), None, html! {
+            table.matrix {
+                thead { tr {
+                    th { (topic.symbol) }
+                    @for t in &tables { th.n { "moved by " (table::breakable(&format!("gpu/{}", t.transfer))) } }
+                    @if any_calls { th.n { "calls until the cold start is paid" } }
+                } }
+                tbody {
+                    @for size in &sizes {
+                        tr {
+                            th scope="row" data-v=(size) { (topic.unit.write(*size)) }
+                            @for t in &tables { (cell(row(t, *size).map(|r| r.operations))) }
+                            @if any_calls { (cell(calls(*size))) }
+                        }
+                    }
+                }
+            }
+        }))
+    }
+}
+
+fn operations(n: f64) -> String {
+    match n {
+        n if n.is_infinite() => "never".into(),
+        n => units::count(n.ceil().max(1.0)),
+    }
+}
+
+fn raw_count(n: f64) -> String {
+    match n {
+        n if n.is_infinite() => "never".into(),
+        n => table::full(n.ceil().max(1.0)),
+    }
+}
+
+/// Link to Criterion's own page where it is there.
+fn linked(text: &str, benchmark: &Benchmark, machine: &Machine, out: &Path) -> Markup {
+    let page = benchmark.dir.join("report").join("index.html");
+    let link = (!machine.other)
+        .then(|| link::relative(out, &page))
+        .flatten();
+    html! {
+        @match link {
+            Some(link) => { a href=(link) title={ "Criterion's page of " (benchmark.id) } { (text) } }
+            None => { (text) }
+        }
+    }
+}
+
+/// Medians: a row per size, a column per implementation, the fastest of a row marked.
+fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Markup {
+    let mut sizes: Vec<u64> = group.benchmarks().map(|b| b.size).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let topic = &group.topic;
+    // None where something unsteady may be faster, or something that was not run at this size.
+    let fastest = |size: u64| {
+        let work = group.series.iter().filter(|s| s.measures_work());
+        if work.clone().any(|s| s.skips(size)) {
+            return None;
+        }
+        let here: Vec<&Benchmark> = work.filter_map(|s| s.at(size)).collect();
+        let shortest = |times: &mut dyn Iterator<Item = f64>| times.fold(f64::INFINITY, f64::min);
+        let unsteady = |b: &&&Benchmark| b.unsteady.is_some();
+        let steady = shortest(&mut here.iter().filter(|b| !unsteady(b)).map(|b| b.median_ns));
+        let doubt = shortest(&mut here.iter().filter(unsteady).map(|b| b.low_ns()));
+        (steady <= doubt).then_some(steady)
+    };
+    let front = front::front(group, &report.found, &report.findings, Place::Table);
+    let early = front::front(group, &report.found, &report.findings, Place::Phone);
+    let is_late = |s: &Series| !early.iter().any(|f| std::ptr::eq(*f, s));
+    let is_front = |s: &Series| front.iter().any(|f| std::ptr::eq(*f, s));
+    let (first, rest): (Vec<&Series>, Vec<&Series>) =
+        group.series.iter().partition(|s| is_front(s));
+    let is_short = !rest.is_empty() || first.len() > early.len();
+    let more = is_short.then(|| format!("show all {} implementations", group.series.len()));
+    let of_rest = |at: usize| at >= first.len();
+    let columns: Vec<&Series> = first.iter().chain(&rest).copied().collect();
+    let title = format!("{}: times", topic.title);
+    html! {
+        h3 { "Times" @if !report.others.is_empty() { ", " (machine.hardware()) } }
+        p.note {
+            "Median time per iteration"
+            @if topic.compares { "; the fastest of each size is marked" }
+            "." (any_slowed(group)) (any_unsteady(group))
+        }
+        (table::table(&title, &format!("{}-times", safe(&group.name)), more.as_deref(), html! {
+            table.matrix {
+                thead { tr {
+                    th { (topic.symbol) }
+                    @for (at, s) in columns.iter().enumerate() {
+                        th.n.rest[of_rest(at)].late[is_late(s)] data-v={ (s.name()) " (" (s.clock_name()) "), ns" } {
+                            (table::breakable(&s.name())) small { (s.clock_name()) }
+                        }
+                    }
+                } }
+                tbody {
+                    @for size in sizes {
+                        @let best = fastest(size);
+                        tr.rest[first.iter().all(|s| s.at(size).is_none())] {
+                            th scope="row" data-v=(size) { (topic.unit.write(size)) }
+                            @for (at, s) in columns.iter().enumerate() {
+                                @match s.at(size) {
+                                    Some(b) => {
+                                        td.n.rest[of_rest(at)].late[is_late(s)].best[topic.compares && s.measures_work() && b.unsteady.is_none() && best == Some(b.median_ns)] data-v=(table::full(b.median_ns)) {
+                                            (linked(&units::time(b.median_ns), b, machine, out))
+                                            (slowed(b, machine)) (unsteady(b))
+                                            @if let Some(run) = earlier_run(b, machine) {
+                                                small title={ "of the run of " (run) } { "↶" }
+                                            }
+                                        }
+                                    }
+                                    None => { td.n.none.rest[of_rest(at)].late[is_late(s)] data-v="" { "·" } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }))
+    }
+}
+
+/// Medians at the only size, longest first, as bars on a logarithmic scale.
+fn bars(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Markup {
+    let mut all: Vec<(&Series, &Benchmark)> = group
+        .series
+        .iter()
+        .flat_map(|s| s.points.iter().map(move |b| (s, b)))
+        .collect();
+    all.sort_by(|a, b| b.1.median_ns.total_cmp(&a.1.median_ns));
+    let decades = |b: &Benchmark| b.median_ns.log10();
+    let (Some(longest), Some(shortest)) = (all.first(), all.last()) else {
+        return html! {};
+    };
+    // Phases have their waterfall.
+    let drawn = !group
+        .series
+        .iter()
+        .all(|s| matches!(s.role.does, Does::Starts(_)));
+    // The shortest keeps a bar, and equal ones fill the width.
+    let from = decades(shortest.1).floor() - 0.2;
+    let span = decades(longest.1) - from;
+    html! {
+        h3 { "Times" @if !report.others.is_empty() { ", " (machine.hardware()) } }
+        p.note {
+            @if drawn { "Median time per iteration, longest first; the bars are logarithmic." }
+            @else { "Median time of each phase, in a new process and again in the same process, longest first." }
+            (any_slowed(group)) (any_unsteady(group))
+        }
+        (table::table(&format!("{}: times", group.topic.title), &format!("{}-times", safe(&group.name)), None, html! { table.bars.undrawn[!drawn] {
+            thead hidden { tr { th { "implementation" } th { "clock" } th { "median, ns" } } }
+            tbody {
+                @for (s, b) in all {
+                    tr {
+                        th scope="row" { (table::breakable(&s.name())) }
+                        td { small { (s.clock_name()) } }
+                        td.n data-v=(table::full(b.median_ns)) { (linked(&units::time(b.median_ns), b, machine, out)) (slowed(b, machine)) (unsteady(b)) }
+                        @if drawn {
+                        td.bar aria-hidden="true" {
+                            @let role = Role::Shade(charts::family(group, s.device), 0);
+                            svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" {
+                                rect width=(format!("{:.1}", 100.0 * (decades(b) - from) / span)) height="6"
+                                    class={ "f-" (role.class()) } fill=(role.light());
+                            }
+                        }
+                        }
+                    }
+                }
+            }
+        } }))
+    }
+}
+
+/// Every figure of every benchmark, folded away.
+fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Markup {
+    let work = rate::work(&[group]);
+    let counted = group.benchmarks().any(|b| telemetry::energy_j(b).is_some());
+    let unit = work.map_or(String::new(), |work| format!(", {}", work.unit()));
+    html! {
+        details.all {
+            summary {
+                "All figures: " (units::counted(group.benchmarks().count(), "benchmark"))
+                @if !std::ptr::eq(machine, &report.machine) { ", " (machine.hardware()) " (another machine)" }
+            }
+            (table::table(&format!("{}: all figures, {}", group.topic.title, machine.hardware()), &format!("{}-figures", safe(&group.name)), Some("show all columns"), html! {
+                table.plain.figures {
+                    thead { tr {
+                        th { "benchmark" } th data-v="median, ns" { "median" } th data-v={ "rate" (unit) } { "rate" } th { "share of the limit" }
+                        th { "clock" } th { "interval" } th { "spread" }
+                        @if counted { th { "energy" } }
+                        th { "error" } th { "samples" } th { "remarks" }
+                    } }
+                    tbody {
+                        @for series in &group.series {
+                            @for (i, b) in series.points.iter().enumerate() {
+                                tr {
+                                    td.gpu[series.device == Device::Gpu].cpu[series.device == Device::Cpu] {
+                                        (linked(&b.id, b, machine, out))
+                                    }
+                                    td data-v=(table::full(b.median_ns)) { (units::time(b.median_ns)) }
+                                    @let amount = work.filter(|_| series.measures_work()).and_then(|w| Some((w, w.amount(series, i)?)));
+                                    td data-v=[amount.map(|(_, amount)| table::full(b.rate(amount)))] {
+                                        @if let Some((work, amount)) = amount { (units::rate(b.rate(amount), work.unit())) }
+                                    }
+                                    td {
+                                        @if let Some(share) = limits::share(series, b, machine) {
+                                            (share.words())
+                                        }
+                                    }
+                                    td { (series.clock_name()) }
+                                    td { (units::time(b.low_ns())) " to " (units::time(b.high_ns())) }
+                                    td { @if let Some(spread) = b.spread { (units::percent(spread)) } }
+                                    @if counted { td { (energy(series, i, work)) } }
+                                    td { @if let Some(v) = &b.verified { (format!("{:.1e}", v.error)) } }
+                                    td { @if let Some(n) = b.samples { (n) } }
+                                    td {
+                                        @if let Some(run) = earlier_run(b, machine) { "of the run of " (run) "; " }
+                                        (b.unsteady.iter().map(|why| format!("unsteady: {why}")).chain(happened(b, machine)).chain(remarks(b)).collect::<Vec<_>>().join("; "))
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }))
+        }
+    }
+}
+
+/// Of an iteration, and what a joule of it computes.
+fn energy(series: &Series, index: usize, work: Option<Work>) -> String {
+    let Some(joules) = telemetry::energy_j(&series.points[index]) else {
+        return String::new();
+    };
+    let flop = work.filter(|w| *w == Work::Flop);
+    let of_work = flop.and_then(|w| w.amount(series, index));
+    let each = of_work.map_or(String::new(), |flop| {
+        format!(", {}", units::rate(flop / joules, "FLOP/J"))
+    });
+    units::energy(joules) + &each
+}
+
+/// The mark of a benchmark whose clock was held down, and what did it.
+fn slowed(b: &Benchmark, machine: &Machine) -> Markup {
+    let words = telemetry::slowed(b).join(", ");
+    let capped = telemetry::capped(b, machine.environment.as_ref());
+    let all = capped.map_or(words.clone(), |capped| {
+        format!("{words}: {}", capped.words())
+    });
+    html! {
+        @if !words.is_empty() {
+            small.slowed title=(all) {
+                "▾ "
+                @match capped.and_then(|capped| capped.sm_clock_mhz) {
+                    Some(mhz) => (units::megahertz(mhz)),
+                    None => (words),
+                }
+            }
+        }
+    }
+}
+
+fn any_slowed(group: &Group) -> Markup {
+    let count = group
+        .benchmarks()
+        .filter(|b| !telemetry::slowed(b).is_empty());
+    html! {
+        @match count.count() {
+            0 => {}
+            n => {
+                " ▾ marks times during which the GPU's clock was held down (" (n) " of "
+                (group.benchmarks().count()) "), with the median SM clock where the power cap did it; the \
+                table of all figures says when and why."
+            }
+        }
+    }
+}
+
+/// The mark of a benchmark that decides nothing, and why.
+fn unsteady(b: &Benchmark) -> Markup {
+    html! { @if let Some(why) = &b.unsteady { small.unsteady title=(why) { "± unsteady" } } }
+}
+
+fn any_unsteady(group: &Group) -> Markup {
+    let count = group.benchmarks().filter(|b| b.unsteady.is_some()).count();
+    html! {
+        @if count > 0 {
+            " ± marks times with unsteady samples (" (count) " here), which are shown but left out of \
+             answers and findings."
+        }
+    }
+}
+
+/// What happened to the clock while a benchmark ran, and when.
+fn happened(b: &Benchmark, machine: &Machine) -> Vec<String> {
+    let mut words: Vec<String> = telemetry::events(b)
+        .map(|e| format!("at {} ms {}", e.time_ms, telemetry::words(e)))
+        .collect();
+    if words.is_empty() {
+        words.extend(telemetry::slowed(b).into_iter().map(str::to_owned));
+    }
+    let capped = telemetry::capped(b, machine.environment.as_ref());
+    words.extend(capped.map(|c| c.words()));
+    words
+}
+
+/// Figures beside the time, and notes.
+pub(super) fn remarks(b: &Benchmark) -> Vec<String> {
+    let figures = b
+        .extra
+        .iter()
+        .map(|(key, value)| units::figure(key, *value));
+    figures.chain(b.notes.iter().cloned()).collect()
+}

@@ -1,0 +1,261 @@
+//! `index.html`: one self-contained page, nothing fetched.
+
+mod answers;
+mod cards;
+mod data;
+mod evidence;
+mod findings;
+pub(super) mod group;
+mod headline;
+mod limits;
+mod link;
+pub(super) mod packed;
+mod profile;
+mod runs;
+mod table;
+mod waterfall;
+
+use maud::{Markup, PreEscaped, html};
+
+use crate::assemble::Assembled;
+use crate::beside;
+use crossover_draw::ink;
+use crossover_draw::page::shell;
+use crossover_results::analysis::telemetry;
+use crossover_results::store::machine::{Machine, NOT_REACHED};
+use crossover_words::Clock;
+use crossover_words::units;
+
+pub(super) use crate::page::group::Section;
+
+/// The page of a report. Links are relative to `out`, where it will lie.
+pub(super) fn page(report: &Assembled, sections: &[Section], out: &std::path::Path) -> String {
+    let machine = &report.machine;
+    let answers = answers::answered(report);
+    let body = html! {
+        (masthead(report, sections))
+        main {
+            @if machine.other {
+                p.notice {
+                    "Nothing was measured here yet. These are the committed figures of another \
+                     machine, " strong { (machine.hardware()) } ". Run " code { "cargo bench" }
+                    " to put this machine's own beside them."
+                }
+            }
+            @if let Some(words) = beside::banner(report) { p.banner role="note" { (words) } }
+            (headline::section())
+            (cards::section(report, &answers))
+            (findings::techniques(report))
+            @for section in sections { (group::section(report, section, out)) }
+            (limits::section(report))
+            (evidence::section(report, &answers))
+            (reading(report))
+            (left_out(machine))
+        }
+        footer {
+            "Made by " code { "crossover report" } ". The figures as data: "
+            a href="summary.json" { "summary.json" } "; each plot as a file: " code { "plots/" } "."
+        }
+        (headline::scripts(&data::json(report, &answers)))
+        script { (PreEscaped(table::SCRIPT)) }
+    };
+    let title = format!("crossover: {}", machine.hardware());
+    shell(&title, &headline::STYLES, body).into_string()
+}
+
+fn masthead(report: &Assembled, sections: &[Section]) -> Markup {
+    let machine = &report.machine;
+    let gpu = machine.environment.as_ref().and_then(|e| e.gpu.as_ref());
+    html! {
+        header {
+            div.wrap {
+                h1 { span.brand { "crossover" } " When does the GPU win?" }
+                p.machine {
+                    @match (&machine.environment, gpu) {
+                        (Some(e), Some(gpu)) => { b.gpu { (gpu.name) } " against " b.cpu { (e.cpu.model) } }
+                        (Some(e), None) => {
+                            b.cpu { (e.cpu.model) } ", no GPU"
+                            @if let Some(why) = &e.gpu_absent { " (" (why) ")" }
+                        }
+                        (None, _) => { "an unknown machine: these results carry no run record" }
+                    }
+                }
+                details.environment {
+                    summary { "The machine and the run" }
+                    (environment(machine))
+                }
+                @for disturbance in machine.environment.iter().flat_map(|e| &e.disturbances) {
+                    p.notice { (disturbance) }
+                }
+            }
+        }
+        nav {
+            div.wrap {
+                a.scripted href="#chart" hidden { "Chart" }
+                a href="#answers" { "Answers" }
+                a href="#findings" { "Techniques" }
+                @for section in sections { a href={ "#" (section.anchor()) } { (report.topic(&section.group).title) } }
+                a href="#limits" { "Limits" }
+                @if !report.found.is_empty() { a href="#evidence" { "How sure" } }
+            }
+        }
+    }
+}
+
+fn environment(machine: &Machine) -> Markup {
+    let Some(e) = &machine.environment else {
+        return html! {};
+    };
+    let mut facts: Vec<(&str, String)> = Vec::new();
+    if let Some(run) = &machine.run {
+        facts.push((
+            "Measured",
+            format!("{}, profile {}", runs::when(run), run.profile),
+        ));
+        if run.finished.is_none() {
+            facts.push(("Run", "interrupted, or not finished yet".into()));
+        }
+    }
+    let memory = |bytes: Option<u64>| bytes.map(|b| format!(", {}", units::bytes(b as f64)));
+    let cores = match e.cpu.usable_cores {
+        0 => String::new(),
+        1 => "1 usable processor".into(),
+        n => format!("{n} usable processors"),
+    };
+    let quota = e.cpu.quota_cores.map_or(String::new(), |q| {
+        format!(", quota {} cores", units::number(q))
+    });
+    facts.push((
+        "CPU",
+        format!(
+            "{cores}{quota}{}; {}",
+            memory(e.cpu.memory_bytes).unwrap_or_default(),
+            e.cpu.vector_extensions.join(" ")
+        ),
+    ));
+    if let Some(gpu) = &e.gpu {
+        let (major, minor) = gpu.compute_capability;
+        facts.push((
+            "GPU",
+            format!(
+                "compute capability {major}.{minor}, {} SMs{}",
+                gpu.multiprocessors,
+                memory(Some(gpu.memory_bytes)).unwrap_or_default()
+            ),
+        ));
+        let version = |name: &str, v: Option<(u32, u32)>| v.map(|(a, b)| format!("{name} {a}.{b}"));
+        let software: Vec<String> = [
+            gpu.driver.as_ref().map(|d| format!("driver {d}")),
+            version("CUDA", gpu.cuda),
+            version("NVRTC", gpu.nvrtc),
+            gpu.cublas.as_ref().map(|c| format!("cuBLAS {c}")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        facts.push(("Software", software.join(", ")));
+    }
+    let commit = e.commit.as_ref().map(|c| {
+        let dirty = match e.dirty {
+            Some(true) => ", with uncommitted changes",
+            _ => "",
+        };
+        let short: String = c.chars().take(10).collect();
+        format!(", commit {short}{dirty}")
+    });
+    let os = e.os.as_ref().map_or(String::new(), |os| format!(", {os}"));
+    facts.push((
+        "Code",
+        format!(
+            "crossover {}{}{os}",
+            e.crossover,
+            commit.unwrap_or_default()
+        ),
+    ));
+    html! {
+        dl.facts { @for (name, fact) in facts { div { dt { (name) } dd { (fact) } } } }
+        (runs::runs(machine))
+    }
+}
+
+fn reading(report: &Assembled) -> Markup {
+    let counted = |m: &Machine| m.benchmarks().any(|b| telemetry::energy_j(b).is_some());
+    html! {
+        section #reading {
+            h2 { "How to read this" }
+            dl.clocks {
+                @for clock in Clock::ALL.iter().copied() {
+                    div { dt { (clock_line(Some(clock))) (clock.name()) } dd { (clock.meaning()) } }
+                }
+                div { dt { (clock_line(None)) "unknown" } dd { "the result has no crossover.json, so its clock is unknown; a GPU time like this counts for no answer" } }
+            }
+            p {
+                "Times are medians with Criterion's confidence interval. The CPU side of an answer is the \
+                 fastest CPU code at each size. Where the data are on the device, answers rest on times that \
+                 include the launch; gated times are device time alone. \
+                 At a given size one side counts as faster if the interval of the ratio excludes 1 and the medians \
+                 differ by 2 % or more. Between sizes, curves are interpolated linearly on logarithmic axes."
+            }
+            p {
+                "A benchmark whose samples lie in two modes, or whose median has an interval wider than 10 % \
+                 of it, is measured again; if it is still unsteady (±), no answer and no finding uses it. "
+                em { "Partly from the L2 cache" }
+                " stands in place of a share where a kernel finds data in the L2 cache that the kernel before \
+                 it left there, so that no single bandwidth is its limit."
+            }
+            @if report.machines().any(counted) {
+                p {
+                    "The energy of an iteration is that of the whole device, read from the device's own counter \
+                     over at least 0.3 s of iterations; it is absent where something else ran between them. \
+                     Some devices update the counter only ten times per second, so it may be off by a third."
+                }
+            }
+        }
+    }
+}
+
+/// A sample of a clock's line.
+fn clock_line(clock: Option<Clock>) -> Markup {
+    let dash = ink::dash(clock).map(|lengths| {
+        let lengths: Vec<String> = lengths.iter().map(u32::to_string).collect();
+        lengths.join(" ")
+    });
+    html! {
+        svg.sample viewBox="0 0 34 8" aria-hidden="true" {
+            line x1="0" x2="34" y1="4" y2="4" class="s-muted" stroke-width="2" stroke-dasharray=[dash];
+        }
+    }
+}
+
+fn left_out(machine: &Machine) -> Markup {
+    let unsteady: Vec<_> = machine
+        .benchmarks()
+        .filter_map(|b| Some((&*b.id, b.unsteady.as_deref()?)))
+        .collect();
+    let none = machine.problems.is_empty()
+        && machine.failed().is_empty()
+        && machine.skipped().is_empty()
+        && machine.not_reached().is_empty()
+        && unsteady.is_empty();
+    html! {
+        @if !none {
+            section #left-out {
+                h2 { "What was left out" }
+                @for (heading, items) in [
+                    ("Failed", machine.failed().iter().map(|f| (&*f.id, &*f.error)).collect::<Vec<_>>()),
+                    ("Not shown", machine.problems.iter().map(|p| (&*p.what, &*p.reason)).collect()),
+                    ("Not reached", machine.not_reached().into_iter().map(|id| (id, NOT_REACHED)).collect()),
+                    ("Unsteady, so left out of answers", unsteady),
+                    ("Skipped", machine.skipped().iter().map(|s| (&*s.id, &*s.reason)).collect()),
+                ] {
+                    @if !items.is_empty() {
+                        details open[heading != "Skipped" && items.len() <= 12] {
+                            summary { (heading) ": " (items.len()) }
+                            dl.out { @for (what, reason) in items { div { dt { code { (what) } } dd { (reason) } } } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

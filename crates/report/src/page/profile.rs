@@ -1,0 +1,163 @@
+//! Where the time goes: of each profiled benchmark of a group one iteration as a timeline, and
+//! its table.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+
+use maud::{Markup, html};
+
+use crate::assemble::Assembled;
+use crate::page::link;
+use crate::page::table::scroll;
+use crate::profile::{Rows, calls, device, ranges, source, summary};
+use crossover_draw::timeline::{self, Iteration};
+use crossover_results::store::machine::Machine;
+use crossover_results::store::profiles::Profiled;
+
+/// Profiles of one group and machine that are drawn: each adds some ten kilobytes to the page.
+const MOST: usize = 24;
+
+/// Of two timelines on one scale the longer one is at most this many times as long.
+const FARTHEST: f64 = 20.0;
+
+/// The profiles of a group, for each machine that has any.
+pub(super) fn profiles(report: &Assembled, group: &str, out: &Path) -> Markup {
+    let several = !report.others.is_empty();
+    html! {
+        @for machine in report.machines() {
+            @let (sizes, left_out) = of_group(machine, group);
+            @if !sizes.is_empty() {
+                h3 { "Where the time goes" @if several { ", " (machine.hardware()) } }
+                p.note {
+                    "One iteration, from an idle device until it is idle again, and below it the totals of \
+                     many iterations back to back. CUPTI recorded them, which makes every call longer, and \
+                     without a gate: where the host launches kernels one by one, the device looks idler \
+                     than it is."
+                }
+                @for (size, profiled) in &sizes { (of_size(report, group, *size, profiled, machine, out)) }
+                @if left_out > 0 {
+                    p.note { (left_out) " older profiles are not drawn; each lies in its benchmark's folder as profile.json." }
+                }
+            }
+        }
+    }
+}
+
+type BySize<'a> = BTreeMap<u64, Vec<&'a Profiled>>;
+
+/// The newest profiles of a group by size, in the order of its rows, and how many more there are.
+fn of_group<'a>(machine: &'a Machine, group: &str) -> (BySize<'a>, usize) {
+    let is_one = |p: &&Rc<Profiled>| p.group == group;
+    let mut all: Vec<&Profiled> = machine
+        .profiles
+        .iter()
+        .filter(is_one)
+        .map(|p| &**p)
+        .collect();
+    all.sort_by_key(|p| Reverse(&p.profile.recorded));
+    let left_out = all.len().saturating_sub(MOST);
+    all.truncate(MOST);
+    let rows = machine.group(group).map_or(&[][..], |group| &group.series);
+    let place = |p: &Profiled| rows.iter().position(|row| row.name() == p.function);
+    all.sort_by_key(|p| (place(p).unwrap_or(usize::MAX), &p.function));
+    let mut sizes = BySize::new();
+    for profiled in all {
+        sizes.entry(profiled.size).or_default().push(profiled);
+    }
+    (sizes, left_out)
+}
+
+fn of_size(
+    report: &Assembled,
+    group: &str,
+    size: u64,
+    profiled: &[&Profiled],
+    machine: &Machine,
+    out: &Path,
+) -> Markup {
+    html! {
+        h4 { (report.topic(group).at(size)) }
+        @for scale in scales(profiled) {
+            @let iterations: Vec<Iteration> = scale.iter().map(|p| iteration(p)).collect();
+            @if let Some(svg) = timeline::svg(&iterations) {
+                figure.timeline.scroll tabindex="0" role="region" aria-label="Timelines of one iteration" { (svg) }
+            }
+        }
+        @for one in profiled { (tables(one, machine, out)) }
+    }
+}
+
+fn iteration(profiled: &Profiled) -> Iteration<'_> {
+    Iteration {
+        name: profiled.function.clone(),
+        remark: profiled.profile.summary.sentence.clone(),
+        timeline: &profiled.profile.timeline,
+    }
+}
+
+/// Those that share a scale, each in the order of the rows: one so short that nothing would be
+/// seen of it beside the longest has a scale of its own, with others like it.
+fn scales<'a>(profiled: &[&'a Profiled]) -> Vec<Vec<&'a Profiled>> {
+    let length = |p: &Profiled| p.profile.timeline.length_ns;
+    let mut rest: Vec<&Profiled> = (profiled.iter().copied())
+        .filter(|p| iteration(p).is_drawn())
+        .collect();
+    let mut scales = Vec::new();
+    while !rest.is_empty() {
+        let longest = rest.iter().map(|p| length(p)).fold(0.0, f64::max);
+        let (near, far) = (rest.into_iter()).partition(|p| length(p) * FARTHEST >= longest);
+        scales.push(near);
+        rest = far;
+    }
+    scales
+}
+
+fn tables(profiled: &Profiled, machine: &Machine, out: &Path) -> Markup {
+    let profile = &profiled.profile;
+    let lines = summary(profile);
+    let trace = (!machine.other)
+        .then(|| link::relative(out, &profiled.trace()))
+        .flatten();
+    html! {
+        details.profile {
+            summary {
+                b.gpu { (profiled.function) }
+                @if let Some((name, value)) = lines.first() { " " (name) " " (value) }
+            }
+            dl.facts { @for (name, value) in &lines { div { dt { (name) } dd { (value) } } } }
+            @for rows in [device(profile), calls(profile), ranges(profile)] { (table(&rows)) }
+            p.note {
+                (source(profile)) "."
+                @if let Some(trace) = trace {
+                    " " a href=(trace) download { "trace.json" } " has every call, kernel and copy; \
+                    Perfetto (ui.perfetto.dev) opens it."
+                }
+            }
+        }
+    }
+}
+
+fn table(rows: &Rows) -> Markup {
+    html! {
+        @if !rows.lines.is_empty() {
+            (scroll(rows.head.first().unwrap_or(&"where the time goes"), html! {
+                table.plain {
+                    thead { tr {
+                        @for (at, head) in rows.head.iter().enumerate() { th.n[at > 0] { (head) } }
+                    } }
+                    tbody {
+                        @for line in &rows.lines {
+                            tr {
+                                td.kernel { (line.name) }
+                                @for cell in &line.cells { td.n { (cell) } }
+                            }
+                        }
+                        @if rows.more > 0 { tr { td.none { "and " (rows.more) " more" } } }
+                    }
+                }
+            }))
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! A real plot and a real table in a README, spliced in between markers.
+//!
+//! Of the machines named (else the committed reference, else this one) that with the most answers
+//! is shown, alone, so that the text does not depend on who refreshes it. The plot goes to
+//! `docs/plots/` beside the README.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::assemble::{self, Assembled, Options, ReportError};
+use crate::beside::day;
+use crate::page::group::Section;
+use crossover_results::analysis::crossover::pairs::headlines;
+use crossover_results::analysis::crossover::words;
+use crossover_results::store::files::{self, FileError};
+use crossover_results::store::machine::Machine;
+
+/// Line after which the results stand.
+pub const BEGIN: &str = "<!-- crossover:begin -->";
+/// Line before which they end.
+pub const END: &str = "<!-- crossover:end -->";
+/// Folder of the plots, beside the README.
+const PLOTS: &str = "docs/plots";
+
+/// Why a README was not refreshed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadmeError {
+    /// Nothing to show.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// The README cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The README.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It has no place for the results.
+    #[error(
+        "{}: needs one line {BEGIN} and after it one line {END}; put them where the results \
+         should stand", path.display()
+    )]
+    Markers {
+        /// The README.
+        path: PathBuf,
+    },
+    /// Results of a device that executed nothing.
+    #[error(
+        "the results of {machine} were recorded, not measured: a driver that executes nothing stood in for the GPU's; run `cargo bench` on a GPU"
+    )]
+    Recorded {
+        /// The machine.
+        machine: String,
+    },
+    /// A file could not be written.
+    #[error(transparent)]
+    Write(#[from] FileError),
+}
+
+/// Replaces what stands between the markers of `readme` and writes its plots.
+pub fn refresh(
+    readme: &Path,
+    root: &Path,
+    out: &Path,
+    options: &Options,
+) -> Result<(), ReadmeError> {
+    let report = assemble::alone(root, out, options)?;
+    let recorded =
+        |machine: &&Machine| (machine.runs.iter()).any(|(run, _)| run.environment.recorded());
+    if let Some(machine) = report.machines().find(recorded) {
+        return Err(ReadmeError::Recorded {
+            machine: machine.name.clone(),
+        });
+    }
+    let text = fs::read_to_string(readme).map_err(|source| ReadmeError::Read {
+        path: readme.into(),
+        source,
+    })?;
+    let dir = readme.parent().unwrap_or(Path::new("."));
+    let (body, plots) = body(&report);
+    let text = splice(&text, &body).ok_or_else(|| ReadmeError::Markers {
+        path: readme.into(),
+    })?;
+    for (name, svg) in plots {
+        files::write_atomic(&dir.join(PLOTS).join(name), svg.as_bytes())?;
+    }
+    files::write_atomic(readme, text.as_bytes())?;
+    Ok(())
+}
+
+/// `None` unless each marker stands once, in order.
+fn splice(text: &str, body: &str) -> Option<String> {
+    let (before, rest) = text.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    let once = !after.contains(BEGIN) && !after.contains(END) && !before.contains(END);
+    once.then(|| format!("{before}{BEGIN}\n{body}{END}{after}"))
+}
+
+/// The results as Markdown, and the plots they show: one picture, the speedup by size, of the first
+/// operation that has any, and every answer in words.
+fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
+    let machine = &report.machine;
+    let environment = machine.environment.as_ref();
+    let cpu = environment
+        .filter(|e| e.gpu.is_some())
+        .map_or(String::new(), |e| format!(" against {}", e.cpu.model));
+    let day = day(machine).map_or(String::new(), |day| format!(", measured {day}"));
+    let mut text = format!(
+        "<!-- Written by `crossover report --readme`. -->\n{}{}{day}:\n",
+        cell(&machine.hardware()),
+        cell(&cpu),
+    );
+    let groups = report.group_names();
+    let speedup = |name: &String| {
+        let plots = Section::draw(report, name, false).plots;
+        let drawn = plots.into_iter().find(|plot| plot.shows_speedup)?;
+        Some((name.clone(), drawn))
+    };
+    let plot = groups.iter().find_map(speedup);
+    if let Some((group, plot)) = &plot {
+        let title = cell(&report.topic(group).title);
+        text += &format!(
+            "\n<img src=\"{PLOTS}/{}\" alt=\"{title}: speedup of the GPU over the best CPU code by \
+             size, a curve for each place where the data may be\">\n",
+            plot.file
+        );
+    }
+    text += "\n| operation | the data are | the GPU wins | at the largest size |\n\
+             | --- | --- | --- | --- |\n";
+    for of_group in headlines(&report.found)
+        .collect::<Vec<_>>()
+        .chunk_by(|a, b| a.group == b.group)
+    {
+        for (i, f) in of_group.iter().enumerate() {
+            // A title once, as in a table with joined cells.
+            let title = if i == 0 {
+                cell(&f.topic.title)
+            } else {
+                String::new()
+            };
+            text += &format!(
+                "| {title} | {} | {} | {} |\n",
+                f.question.label(),
+                cell(&words::wins_in_brief(f)),
+                cell(&words::at_largest_in_brief(f)),
+            );
+        }
+    }
+    text += &format!("\n{}\n", words::BRIEFLY.join(" "));
+    let plots = plot.map(|(_, plot)| (plot.file, plot.svg));
+    (text, plots.into_iter().collect())
+}
+
+/// Text of a file in Markdown: nothing in it is markup.
+fn cell(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '|' | '<' | '>' | '`' | '"' | '\n' => ' ',
+            c => c,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splices_between_the_markers_alone() {
+        let text = format!("a\n{BEGIN}\nold\n{END}\nb\n");
+        let new = splice(&text, "new\n").unwrap();
+        assert_eq!(new, format!("a\n{BEGIN}\nnew\n{END}\nb\n"));
+        assert_eq!(splice(&new, "new\n").unwrap(), new, "again is the same");
+        for bad in ["", BEGIN, END, "x"] {
+            assert_eq!(splice(bad, "new"), None);
+        }
+        assert_eq!(splice(&format!("{END}{BEGIN}"), "new"), None);
+        assert_eq!(splice(&format!("{BEGIN}{END}{BEGIN}{END}"), "new"), None);
+    }
+}

@@ -1,0 +1,255 @@
+//! Answers that rest on several processes.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::tests::fixture::{Fixture, Planted, full};
+use crate::tests::refreshed;
+use crossover_results::model::record::{Confirmation, Duel};
+use crossover_results::model::role::Data;
+use crossover_results::store::export::export;
+use crossover_words::Clock;
+
+/// Five processes, whose CPU is so many percent slower than it should be: the crossing is at 96 and
+/// the GPU 16 times faster at 1,536.
+pub(super) fn confirmation(question: Data, gpu: &str, percent: [f64; 5]) -> Confirmation {
+    let process = |percent: f64| {
+        let duel = |size: u64| Duel {
+            size,
+            cpu: "best".into(),
+            cpu_ns: 1e4 * (size as f64 / 96.0) * (1.0 + percent / 100.0),
+            gpu_ns: 1e4,
+        };
+        [80, 96, 112, 128, 1536].map(duel).into()
+    };
+    Confirmation {
+        group: "matmul".into(),
+        question,
+        gpu: gpu.into(),
+        clock: match question {
+            Data::Queued => Clock::Events,
+            _ => Clock::Wall,
+        },
+        gpu_machine: None,
+        gpu_run: None,
+        range: (8, 1536),
+        processes: percent.map(process).into(),
+    }
+}
+
+/// The run's own process sees the crossing at 48.
+pub(super) fn planted(f: &Fixture) {
+    for n in [8, 48, 96, 192, 1536] {
+        let ns = 1e4 * (f64::from(n) / 48.0);
+        f.plant(&Planted::new(
+            &format!("matmul/cpu/best/{n}"),
+            Clock::Wall,
+            ns,
+        ));
+        let eager = format!("matmul/gpu/cublas-eager/{n}");
+        f.plant(&Planted::new(&eager, Clock::Events, 1e4));
+    }
+}
+
+#[test]
+fn the_answer_is_that_of_the_processes_with_an_interval() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = Fixture::new(&root, Some("Example GPU"));
+    planted(&f);
+    let said = || {
+        let (page, _, summary) = refreshed(&root, dir.path());
+        (summary["crossovers"][0].clone(), page)
+    };
+    let (alone, page) = said();
+    assert_eq!(alone["processes"], Value::Null);
+    assert!((alone["size"].as_f64().unwrap() - 48.0).abs() < 1e-6);
+    assert!(page.contains("on (interpolated); one process"));
+
+    f.confirm(confirmation(
+        Data::Queued,
+        "cublas-eager",
+        [-4.0, -2.0, 0.0, 2.0, 4.0],
+    ));
+    let (confirmed, page) = said();
+    assert_eq!(confirmed["processes"], 5);
+    let number = |name: &str| confirmed[name].as_f64().unwrap();
+    assert!((number("size") - 96.0).abs() < 1e-6);
+    assert!((number("speedup") - 16.0).abs() < 1e-6);
+    // Processes 4 % apart, and what is assumed of a run.
+    for (name, least, most) in [
+        ("size_low", 75.0, 90.0),
+        ("size_high", 102.0, 125.0),
+        ("speedup_low", 12.5, 15.0),
+        ("speedup_high", 17.0, 20.5),
+    ] {
+        let end = number(name);
+        assert!((least..most).contains(&end), "{name} is {end}");
+    }
+    for text in [
+        "from N = 96 on; another run would find ",
+        "; the median of 5 processes",
+        "16× faster at N = 1,536; another run would find ",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn what_other_runs_found_stands_beside_an_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = Fixture::new(&root, Some("Example GPU"));
+    let run = |f: &mut Fixture, spread: f64, by: f64| {
+        planted(f);
+        f.confirm(confirmation(
+            Data::Queued,
+            "cublas-eager",
+            [-4.0, -2.0, 0.0, 2.0, 4.0].map(|percent| percent * spread + by),
+        ));
+        refreshed(&root, dir.path()).0
+    };
+    let page = run(&mut f, 1.0, 0.0);
+    assert!(!page.contains("other runs found") && page.contains("one run"));
+    f.next_run(30);
+    let page = run(&mut f, 1.5, 0.0);
+    let said = "from N = 96 on, 16× faster at N = 1,536 (";
+    assert!(page.contains("other runs found") && page.contains(said));
+    assert!(page.contains("1 other run within this range") && !page.contains("one run"));
+
+    let shared = dir.path().join("shared");
+    export(&root, &shared).unwrap();
+    let (page, ..) = refreshed(&shared.join("criterion"), &shared);
+    assert!(page.contains("other runs found") && page.contains(said));
+
+    f.next_run(60);
+    let page = run(&mut f, 1.0, 80.0);
+    assert!(page.contains("0 of 2 other runs within this range") && page.contains("Uncertain"));
+
+    f.next_run(90);
+    planted(&f);
+    let (page, ..) = refreshed(&root, dir.path());
+    assert!(page.contains("one process") && page.contains("other runs found"));
+    assert!(!page.contains("within this range"), "it has no range");
+}
+
+/// A damaged record may name a file of another folder, or none.
+#[test]
+fn the_record_of_a_run_is_exported_by_its_own_name_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = Fixture::new(&root, Some("Example GPU"));
+    planted(&f);
+    f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
+    let record = root.join("runs/20260102T030405Z-1.json");
+    let text = fs::read_to_string(&record).unwrap();
+    for (file, name) in [("odd", "../../elsewhere"), ("lost", "missing")] {
+        let text = text.replace("20260102T030405Z-1", name);
+        fs::write(root.join(format!("runs/{file}.json")), text).unwrap();
+    }
+    fs::write(dir.path().join("elsewhere.json"), "private").unwrap();
+    let shared = dir.path().join("shared");
+    assert_eq!(export(&root, &shared).unwrap().runs, 1);
+    let there = fs::read_dir(&shared).unwrap().count();
+    assert_eq!(there, 1, "only `criterion`");
+    let runs = fs::read_dir(shared.join("criterion/runs")).unwrap().count();
+    assert_eq!(runs, 1);
+}
+
+/// Where the run's own process was unsteady at everything that an answer would rest on, the processes
+/// still have one.
+#[test]
+fn processes_answer_where_the_run_itself_was_unsteady() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = Fixture::new(&root, Some("Example GPU"));
+    planted(&f);
+    for n in [8, 48, 96, 192, 1536] {
+        let ns = 1e4 * (f64::from(n) / 48.0);
+        let id = format!("matmul/cpu/best/{n}");
+        let mut unsteady = Planted::new(&id, Clock::Wall, ns);
+        unsteady.unsteady = Some("two modes".to_owned());
+        f.plant(&unsteady);
+    }
+    let answers = || {
+        let (_, _, summary) = refreshed(&root, dir.path());
+        summary["crossovers"].as_array().unwrap().clone()
+    };
+    assert!(answers().is_empty());
+    f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
+    let [answer] = &answers()[..] else {
+        panic!("{:?}", answers())
+    };
+    assert_eq!(
+        (&answer["headline"], &answer["processes"]),
+        (&true.into(), &5.into())
+    );
+    assert_eq!(answer["range"], serde_json::json!([8.0, 1536.0]));
+    assert!((answer["size"].as_f64().unwrap() - 96.0).abs() < 1e-6);
+}
+
+#[test]
+fn results_of_a_later_run_are_not_those_that_were_confirmed() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = full(&root, "Example GPU");
+    f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
+    planted(&f);
+    let processes = || {
+        let (_, _, summary) = refreshed(&root, dir.path());
+        let answers = summary["crossovers"].as_array().unwrap().clone();
+        let ours = |c: &&Value| c["group"] == "matmul" && c["gpu"] == "cublas-eager";
+        answers.iter().find(ours).unwrap()["processes"].clone()
+    };
+    assert_eq!(processes(), 5);
+    f.next_run(45);
+    f.plant(&Planted::new(
+        "matmul/gpu/cublas-eager/1536",
+        Clock::Events,
+        9e3,
+    ));
+    assert_eq!(processes(), Value::Null);
+}
+
+/// A run that confirms its answers may follow one that measured sizes between its own.
+#[test]
+fn results_of_an_earlier_run_take_nothing_from_an_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = Fixture::new(&root, Some("Example GPU"));
+    // The processes measure this size too.
+    f.plant(&Planted::new("matmul/cpu/best/112", Clock::Wall, 2.3e4));
+    f.next_run(45);
+    planted(&f);
+    f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
+    let (_, _, summary) = refreshed(&root, dir.path());
+    assert_eq!(summary["crossovers"][0]["processes"], 5);
+}
+
+/// A larger size that a later run added is no part of the answer, nor are its clock and power.
+#[test]
+fn a_confirmed_answer_rests_on_the_sizes_that_it_is_about() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = Fixture::new(&root, Some("Example GPU"));
+    planted(&f);
+    f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
+    f.next_run(45);
+    for (id, clock) in [
+        ("matmul/cpu/best/12288", Clock::Wall),
+        ("matmul/gpu/cublas-eager/12288", Clock::Events),
+    ] {
+        f.plant(&Planted::new(id, clock, 1e6));
+    }
+    let (_, _, summary) = refreshed(&root, dir.path());
+    let findings = summary["findings"].as_array().unwrap();
+    let winner = |finding: &&Value| finding["id"] == "winner.matmul.queued";
+    let winner = findings.iter().find(winner).unwrap();
+    assert_eq!(winner["figures"]["speedup_size"], 1536.0);
+    let ids = ["cpu/best/", "gpu/cublas-eager/"]
+        .into_iter()
+        .flat_map(|function| [1536, 192, 48, 96].map(|n| format!("matmul/{function}{n}")));
+    let ids: Vec<String> = ids.collect();
+    assert_eq!(winner["benchmarks"], serde_json::json!(ids));
+}

@@ -1,0 +1,94 @@
+//! A page in a browser, without an error and with nothing fetched, for the tests that look at one.
+//!
+//! Needs Chromium (`CHROMIUM` names it where it is not on the path). Without it the tests
+//! say so and pass, unless `CROSSOVER_REQUIRE_CHROMIUM=1`. Screenshots stay in
+//! `target/screenshots/`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::assemble::Options;
+use crate::tests::cdp::{Browser, Driven, chromium};
+use crate::write;
+
+/// A report of its own, for a test in the browser: `plant` fills the folder of results. The page is
+/// opened on a desktop.
+pub(super) fn with_page(
+    plant: impl FnOnce(&Path),
+    test: impl FnOnce(&mut Browser, &Page) -> Driven,
+) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    plant(&root);
+    let page = write::refresh(&root, dir.path(), &Options::default())
+        .unwrap()
+        .page;
+    with_browser(|browser| {
+        browser.look(1400, 900, false)?;
+        browser.open(&page)?;
+        test(browser, &Page { root, page })?;
+        clean(browser);
+        Ok(())
+    });
+}
+
+/// Where the results of a test are, and the page made of them.
+pub(super) struct Page {
+    pub(super) root: PathBuf,
+    pub(super) page: PathBuf,
+}
+
+/// Runs `test` with a browser, or says why not.
+pub(super) fn with_browser(test: impl FnOnce(&mut Browser) -> Driven) {
+    let Some(program) = chromium() else {
+        let required = std::env::var("CROSSOVER_REQUIRE_CHROMIUM").is_ok_and(|v| v == "1");
+        assert!(
+            !required,
+            "CROSSOVER_REQUIRE_CHROMIUM=1 and there is no Chromium"
+        );
+        eprintln!("skipped: there is no Chromium; install one or name it with CHROMIUM");
+        return;
+    };
+    let profile = tempfile::tempdir().unwrap();
+    let mut browser = Browser::start(&program, profile.path()).unwrap();
+    test(&mut browser).unwrap();
+}
+
+pub(super) fn screenshots() -> PathBuf {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/screenshots");
+    fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+/// Screenshots of a page on a desktop, light and dark, and on a phone.
+pub(super) fn photograph(browser: &mut Browser, name: &str) -> Driven {
+    let dir = screenshots();
+    browser.eval("scrollTo(0, 0)")?;
+    for (kind, width, height, dark) in [
+        ("desktop", 1400, 900, false),
+        ("dark", 1400, 900, true),
+        ("phone", 390, 844, false),
+        ("phone-dark", 390, 844, true),
+    ] {
+        browser.look(width, height, dark)?;
+        let wide = browser.eval("document.documentElement.scrollWidth")?;
+        assert!(
+            wide.as_u64().is_some_and(|wide| wide <= width.into()),
+            "{kind}: the page is {wide} wide on a screen of {width}"
+        );
+        browser.screenshot(&dir.join(format!("{name}-{kind}.png")))?;
+    }
+    browser.look(1400, 900, false)
+}
+
+/// No error, and nothing fetched.
+pub(super) fn clean(browser: &Browser) {
+    assert_eq!(browser.errors(), Vec::<String>::new());
+    assert_eq!(browser.fetched(), Vec::<String>::new());
+}
+
+/// The text of the element that a selector names.
+pub(super) fn text(browser: &mut Browser, selector: &str) -> Driven<String> {
+    let text = browser.eval(&format!("document.querySelector('{selector}').textContent"))?;
+    Ok(text.as_str().unwrap_or_default().to_owned())
+}

@@ -1,0 +1,607 @@
+//! Folders as Criterion and the suite leave them, with planted times.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::json;
+
+use crossover_results::model::{
+    BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, Cost, Cpu, DeviceState, Environment,
+    Failure, GpuInfo, Role, RunRecord, SCHEMA, Sidecar, Skip, Telemetry, Topic, Verified,
+};
+use crossover_results::store::{runs, sidecar};
+use crossover_words::Clock;
+
+/// What the groups and the rows that tests plant by their names say of themselves.
+#[derive(Deserialize)]
+struct Suite {
+    /// In the order in which they are shown.
+    groups: Vec<Topic>,
+    /// By group, then by function.
+    roles: BTreeMap<String, BTreeMap<String, Role>>,
+}
+
+impl Suite {
+    fn read() -> Self {
+        serde_json::from_str(include_str!("planted.json")).expect("the table of planted rows")
+    }
+
+    /// CPU or GPU code that computes, where the table does not know the row.
+    fn role(&self, group: &str, function: &str) -> Role {
+        let known = self.roles.get(group).and_then(|rows| rows.get(function));
+        known
+            .cloned()
+            .unwrap_or_else(|| match function.starts_with("gpu") {
+                true => Role::gpu(),
+                false => Role::cpu(),
+            })
+    }
+}
+
+/// A results root in the making.
+pub(crate) struct Fixture {
+    root: PathBuf,
+    run: RunRecord,
+    suite: Suite,
+}
+
+/// One planted result.
+pub(crate) struct Planted<'a> {
+    pub id: &'a str,
+    pub clock: Option<Clock>,
+    pub median_ns: f64,
+    /// Half the confidence interval over the median.
+    pub noise: f64,
+    pub cost: Cost,
+    pub error: f64,
+    pub telemetry: Option<Telemetry>,
+    pub extra: BTreeMap<String, f64>,
+    /// `None` for that of the row of this name in the suite.
+    pub role: Option<Role>,
+    pub unsteady: Option<String>,
+}
+
+impl<'a> Planted<'a> {
+    pub(crate) fn new(id: &'a str, clock: Clock, median_ns: f64) -> Self {
+        Self {
+            id,
+            clock: Some(clock),
+            median_ns,
+            noise: 0.004,
+            cost: Cost::default(),
+            error: 1.5e-7,
+            telemetry: None,
+            extra: BTreeMap::new(),
+            role: None,
+            unsteady: None,
+        }
+    }
+
+    pub(crate) fn cost(mut self, cost: Cost) -> Self {
+        self.cost = cost;
+        self
+    }
+}
+
+impl Fixture {
+    pub(crate) fn new(root: &Path, gpu: Option<&str>) -> Self {
+        let run = RunRecord {
+            schema: SCHEMA,
+            run: "20260102T030405Z-1".into(),
+            started: "2026-01-02T03:04:05Z".into(),
+            finished: Some("2026-01-02T03:09:05Z".into()),
+            profile: "default".into(),
+            arguments: vec!["--bench".into()],
+            environment: Environment {
+                crossover: "0.1.0".into(),
+                commit: Some("0123456789abcdef".into()),
+                dirty: Some(false),
+                os: Some("Linux 6.18".into()),
+                cpu: Cpu {
+                    model: "Example CPU 9000".into(),
+                    physical_cores: Some(8),
+                    logical_cores: 16,
+                    usable_cores: 16,
+                    vector_extensions: vec!["avx2".into(), "fma".into()],
+                    memory_bytes: Some(64_000_000_000),
+                    ..Cpu::default()
+                },
+                gpu: gpu.map(|name| GpuInfo {
+                    name: name.into(),
+                    compute_capability: (9, 0),
+                    multiprocessors: 132,
+                    memory_bytes: 143_000_000_000,
+                    l2_bytes: Some(50_000_000),
+                    max_sm_clock_mhz: Some(1980),
+                    driver: Some("580.1".into()),
+                    power_limit_w: Some(700.0),
+                    cuda: Some((13, 0)),
+                    ..GpuInfo::default()
+                }),
+                gpu_absent: gpu.is_none().then(|| "no NVIDIA driver found".into()),
+                disturbances: vec![],
+            },
+            confirmations: Vec::new(),
+            groups: vec![],
+            ceilings: BTreeMap::new(),
+            planned: vec![],
+            curves: BTreeMap::new(),
+            skipped: vec![],
+            failed: vec![],
+        };
+        fs::create_dir_all(root).expect("a temporary folder can be written");
+        let fixture = Self {
+            root: root.into(),
+            run,
+            suite: Suite::read(),
+        };
+        fixture.write_run();
+        fixture
+    }
+
+    fn write_run(&self) {
+        let mut run = self.run.clone();
+        let is_own = |topic: &&Topic| self.run.groups.iter().any(|own| own.group == topic.group);
+        let others = self.suite.groups.iter().filter(|topic| !is_own(topic));
+        run.groups.extend(others.cloned());
+        runs::write(&run, &self.root).expect("run record");
+    }
+
+    pub(crate) fn ceiling(&mut self, name: &str, value: f64, unit: &str) {
+        let ceiling = Ceiling {
+            value,
+            unit: unit.into(),
+            method: format!("{name}, planted"),
+        };
+        self.run.ceilings.insert(name.into(), ceiling);
+        self.write_run();
+    }
+
+    /// A group says this of itself.
+    pub(crate) fn topic(&mut self, topic: Topic) {
+        self.run.groups.push(topic);
+        self.write_run();
+    }
+
+    /// Processes of their own answered this.
+    pub(crate) fn confirm(&mut self, confirmation: Confirmation) {
+        self.run.confirmations.push(confirmation);
+        self.write_run();
+    }
+
+    /// The run planned this, and did not get to its end.
+    pub(crate) fn unfinished(&mut self, planned: &[&str]) {
+        self.run.finished = None;
+        self.run.planned = planned.iter().map(|id| id.to_string()).collect();
+        self.write_run();
+    }
+
+    /// Bandwidth over the working set, B/s by bytes.
+    pub(crate) fn bandwidth(&mut self, name: &str, points: &[(u64, f64)]) {
+        let points = points.iter();
+        let curve = BandwidthCurve {
+            points: points
+                .map(|&(bytes, rate)| BandwidthPoint { bytes, rate })
+                .collect(),
+            method: format!("{name}, planted"),
+        };
+        self.run.curves.insert(name.into(), curve);
+        self.write_run();
+    }
+
+    /// Has what follows be of another run, which has measured nothing yet, some seconds later.
+    pub(crate) fn next_run(&mut self, seconds: u32) {
+        self.run.run = format!("20260102T0304{seconds:02}Z-1");
+        self.run.started = format!("2026-01-02T03:04:{seconds:02}Z");
+        self.run.ceilings.clear();
+        self.run.curves.clear();
+        self.run.confirmations.clear();
+        self.write_run();
+    }
+
+    /// Changes the GPU.
+    pub(crate) fn gpu(&mut self, change: impl FnOnce(&mut GpuInfo)) {
+        change(self.run.environment.gpu.as_mut().expect("there is one"));
+        self.write_run();
+    }
+
+    pub(crate) fn skip(&mut self, id: &str, reason: &str) {
+        self.run.skipped.push(Skip {
+            id: id.into(),
+            reason: reason.into(),
+        });
+        self.write_run();
+    }
+
+    pub(crate) fn fail(&mut self, id: &str, error: &str) {
+        self.run.failed.push(Failure {
+            id: id.into(),
+            error: error.into(),
+        });
+        self.write_run();
+    }
+
+    /// The `new` folder of an id.
+    pub(crate) fn dir(&self, id: &str) -> PathBuf {
+        let (group, rest) = id.split_once('/').expect("an id has a group");
+        let (function, value) = rest.rsplit_once('/').expect("an id has a size");
+        let safe = |s: &str| s.replace(['?', '"', '/', '\\', '*', '<', '>', ':', '|', '^'], "_");
+        self.root
+            .join(safe(group))
+            .join(safe(function))
+            .join(safe(value))
+            .join("new")
+    }
+
+    pub(crate) fn plant(&self, p: &Planted) {
+        let dir = self.dir(p.id);
+        fs::create_dir_all(&dir).expect("folder");
+        let (group, rest) = p.id.split_once('/').expect("an id has a group");
+        let (function, value) = rest.rsplit_once('/').expect("an id has a size");
+        let write = |name: &str, value: serde_json::Value| {
+            fs::write(dir.join(name), value.to_string()).expect("file");
+        };
+        write(
+            "benchmark.json",
+            json!({
+                "group_id": group, "function_id": function, "value_str": value,
+                "throughput": null, "full_id": p.id, "directory_name": "ignored",
+                "title": p.id, "a_field_of_tomorrow": true
+            }),
+        );
+        let estimate = |point: f64, half: f64| {
+            json!({
+                "confidence_interval": {
+                    "confidence_level": 0.95,
+                    "lower_bound": point - half, "upper_bound": point + half
+                },
+                "point_estimate": point, "standard_error": half / 2.0
+            })
+        };
+        let half = p.median_ns * p.noise;
+        write(
+            "estimates.json",
+            json!({
+                "mean": estimate(p.median_ns * 1.001, half),
+                "median": estimate(p.median_ns, half),
+                "median_abs_dev": estimate(half, half / 4.0),
+                "slope": null,
+                "std_dev": estimate(half, half / 4.0)
+            }),
+        );
+        let times: Vec<f64> = (0..30)
+            .map(|i| p.median_ns * 10.0 * (1.0 + p.noise * f64::from(i - 15) / 15.0))
+            .collect();
+        write(
+            "sample.json",
+            json!({"sampling_mode": "Flat", "iters": vec![10.0; 30], "times": times}),
+        );
+        if let Some(clock) = p.clock {
+            let gpu = function.starts_with("gpu");
+            let mut sidecar = Sidecar {
+                schema: SCHEMA,
+                id: p.id.into(),
+                samples_sha256: String::new(),
+                clock,
+                cost: p.cost,
+                role: (p.role.clone()).unwrap_or_else(|| self.suite.role(group, function)),
+                verified: Some(Verified {
+                    error: p.error,
+                    bound: 10.0 * p.error,
+                    method: "max relative error".into(),
+                }),
+                device_state: gpu.then(|| DeviceState {
+                    sm_clock_mhz: Some(1980),
+                    throttle_reasons: p.telemetry.is_none().then(Vec::new),
+                }),
+                monitor: p.telemetry.clone(),
+                unsteady: p.unsteady.clone(),
+                extra: p.extra.clone(),
+                choices: Default::default(),
+                notes: vec![],
+                run: self.run.run.clone(),
+            };
+            sidecar::write(&mut sidecar, &dir).expect("sidecar");
+        }
+    }
+
+    /// A curve over sizes.
+    pub(crate) fn curve(
+        &self,
+        series: &str,
+        clock: Clock,
+        sizes: &[u64],
+        time_ns: impl Fn(f64) -> f64,
+        cost: impl Fn(f64) -> Cost,
+    ) {
+        for &size in sizes {
+            let id = format!("{series}/{size}");
+            let x = size as f64;
+            self.plant(&Planted::new(&id, clock, time_ns(x)).cost(cost(x)));
+        }
+    }
+}
+
+pub(crate) fn powers(from: u32, to: u32, step: usize) -> Vec<u64> {
+    (from..=to).step_by(step).map(|e| 1u64 << e).collect()
+}
+
+/// The CPU curves of a machine like the ones this suite is for.
+pub(crate) fn plant_cpu(f: &mut Fixture, scale: f64) {
+    use Clock::Wall;
+    f.ceiling("cpu_fma_1", 0.24e12 / scale, "FLOP/s");
+    f.ceiling("cpu_fma_all", 3.0e12 / scale, "FLOP/s");
+    for (name, rate) in [("cpu_read", 200e9), ("cpu_copy", 180e9)] {
+        let rate = rate / scale;
+        f.bandwidth(
+            name,
+            &[
+                (1 << 20, 10.0 * rate),
+                (32 << 20, 2.0 * rate),
+                (256 << 20, rate),
+            ],
+        );
+    }
+    let product = |n: f64| Cost {
+        flop: Some(2.0 * n * n * n),
+        bytes: Some(12.0 * n * n),
+        ..Cost::default()
+    };
+    let flop = |n: f64| 2.0 * n * n * n;
+    let sizes = powers(2, 13, 1);
+    let curve = |f: &Fixture, name: &str, sizes: &[u64], peak: f64, fixed: f64| {
+        f.curve(
+            name,
+            Wall,
+            sizes,
+            |n| fixed + scale * flop(n) / peak * 1e9,
+            product,
+        );
+    };
+    curve(f, "matmul/cpu/naive", &powers(2, 9, 1), 1.6e9, 4.0);
+    curve(f, "matmul/cpu/ndarray", &sizes, 1.9e11, 90.0);
+    curve(f, "matmul/cpu/rayon", &sizes, 6.0e11, 9e3);
+    f.curve(
+        "matmul/cpu/best",
+        Wall,
+        &sizes,
+        |n| {
+            let one = 60.0 + scale * flop(n) / 2.2e11 * 1e9;
+            let all = 7e3 + scale * flop(n) / 2.3e12 * 1e9;
+            one.min(all)
+        },
+        product,
+    );
+    let wave = |n: f64| Cost {
+        bytes: Some(8.0 * n),
+        ..Cost::default()
+    };
+    let sizes = powers(10, 28, 2);
+    f.curve(
+        "nested_sine/cpu/std",
+        Wall,
+        &sizes,
+        |n| 20.0 + scale * n * 7.0,
+        wave,
+    );
+    f.curve(
+        "nested_sine/cpu/simd",
+        Wall,
+        &sizes,
+        |n| 30.0 + scale * (n * 0.5).min(6e3 + n * 0.06),
+        wave,
+    );
+}
+
+/// The GPU curves of one.
+pub(crate) fn plant_gpu(f: &mut Fixture) {
+    use Clock::{Events, EventsGated, Submit, Wall};
+    for (name, value, unit) in [
+        ("gpu_fma", 66.7e12, "FLOP/s"),
+        ("gpu_copy", 4.26e12, "B/s"),
+        ("gpu_sgemm", 51.3e12, "FLOP/s"),
+        ("h2d_pinned", 55.6e9, "B/s"),
+        ("d2h_pinned", 55.4e9, "B/s"),
+        ("launch_latency", 2450.0, "ns"),
+        ("empty_kernel", 1380.0, "ns"),
+    ] {
+        f.ceiling(name, value, unit);
+    }
+    for (name, rate) in [("gpu_read", 4.4e12), ("gpu_copy", 4.26e12)] {
+        f.bandwidth(
+            name,
+            &[
+                (1 << 20, 1.4 * rate),
+                (32 << 20, 1.3 * rate),
+                (2 << 30, rate),
+            ],
+        );
+    }
+    let product = |launches| {
+        move |n: f64| Cost {
+            flop: Some(2.0 * n * n * n),
+            bytes: Some(12.0 * n * n),
+            link_bytes: None,
+            launches: Some(launches),
+        }
+    };
+    let moved = |n: f64| Cost {
+        link_bytes: Some(12.0 * n * n),
+        ..product(1)(n)
+    };
+    let flop = |n: f64| 2.0 * n * n * n;
+    let sizes = powers(2, 13, 1);
+    let sgemm = |n: f64| 1.9e3 + flop(n) / 50.5e12 * 1e9;
+    f.curve("matmul/gpu/cublas", EventsGated, &sizes, sgemm, product(1));
+    f.curve(
+        "matmul/gpu/cublas-eager",
+        Events,
+        &sizes,
+        |n| sgemm(n).max(4.4e3),
+        product(1),
+    );
+    f.curve(
+        "matmul/gpu/tiled",
+        EventsGated,
+        &sizes,
+        |n| 2.2e3 + flop(n) / 36e3,
+        product(1),
+    );
+    f.curve(
+        "matmul/gpu/naive",
+        EventsGated,
+        &powers(2, 12, 1),
+        |n| 1.8e3 + flop(n) / 5e3,
+        product(1),
+    );
+    let link = |n: f64, rate: f64| 12.0 * n * n / rate * 1e9;
+    f.curve(
+        "matmul/gpu/transfer",
+        Wall,
+        &sizes,
+        |n| 26e3 + sgemm(n) + link(n, 12e9),
+        moved,
+    );
+    f.curve(
+        "matmul/gpu/transfer-pinned",
+        Wall,
+        &sizes,
+        |n| 21e3 + sgemm(n) + link(n, 55e9),
+        moved,
+    );
+    f.curve("matmul/gpu/submit", Submit, &sizes, |_| 3.1e3, product(1));
+
+    let passes = |k: f64, launches| {
+        move |n: f64| Cost {
+            bytes: Some(8.0 * n * k),
+            launches: Some(launches),
+            ..Cost::default()
+        }
+    };
+    let sizes = powers(10, 28, 2);
+    let pass = |n: f64| 1.38e3 + 8.0 * n / 4.2e12 * 1e9;
+    let fused = |n: f64| 1.5e3 + 8.0 * n / 4.05e12 * 1e9;
+    f.curve(
+        "nested_sine/gpu/per-kernel",
+        Events,
+        &sizes,
+        |n| (4.0 * pass(n)).max(10.1e3),
+        passes(4.0, 4),
+    );
+    f.curve(
+        "nested_sine/gpu/per-kernel-gated",
+        EventsGated,
+        &sizes,
+        |n| 4.0 * pass(n),
+        passes(4.0, 4),
+    );
+    f.curve(
+        "nested_sine/gpu/fused",
+        Events,
+        &sizes,
+        |n| fused(n).max(2.6e3),
+        passes(1.0, 1),
+    );
+    f.curve(
+        "nested_sine/gpu/fused-gated",
+        EventsGated,
+        &sizes,
+        fused,
+        passes(1.0, 1),
+    );
+    f.curve(
+        "nested_sine/gpu/graph",
+        Events,
+        &sizes,
+        |n| 5.6e3 + 3.9 * (pass(n) - 1.38e3),
+        passes(4.0, 1),
+    );
+    f.curve(
+        "nested_sine/gpu/transfer-pinned",
+        Wall,
+        &sizes,
+        |n| 18e3 + fused(n) + 8.0 * n / 55.5,
+        |n| Cost {
+            link_bytes: Some(8.0 * n),
+            ..passes(1.0, 1)(n)
+        },
+    );
+
+    let chain = |launches| {
+        move |n: f64| Cost {
+            bytes: Some(8.0 * 32.0 * n),
+            launches: Some(launches),
+            ..Cost::default()
+        }
+    };
+    let sizes = [1 << 10, 1 << 16, 1 << 20];
+    f.curve(
+        "graph_replay/gpu/eager",
+        Wall,
+        &sizes,
+        |n| 82e3 + n / 20.0,
+        chain(32),
+    );
+    f.curve(
+        "graph_replay/gpu/sync-each",
+        Wall,
+        &sizes,
+        |n| 290e3 + n / 20.0,
+        chain(32),
+    );
+    f.curve(
+        "graph_replay/gpu/graph",
+        Wall,
+        &sizes,
+        |n| 47e3 + n / 20.0,
+        chain(1),
+    );
+    f.curve(
+        "graph_replay/gpu/eager-events",
+        Events,
+        &sizes,
+        |n| 76e3 + n / 20.0,
+        chain(32),
+    );
+    f.curve(
+        "graph_replay/gpu/graph-events",
+        Events,
+        &sizes,
+        |n| 43e3 + n / 20.0,
+        chain(1),
+    );
+}
+
+/// A machine with a GPU, all groups.
+pub(crate) fn full(root: &Path, gpu: &str) -> Fixture {
+    let mut f = Fixture::new(root, Some(gpu));
+    plant_cpu(&mut f, 1.0);
+    plant_gpu(&mut f);
+    f
+}
+
+/// A laptop: CPU curves alone.
+pub(crate) fn laptop(root: &Path) -> Fixture {
+    let mut f = Fixture::new(root, None);
+    plant_cpu(&mut f, 3.0);
+    f.skip("matmul/gpu", "no NVIDIA driver found; install one");
+    f
+}
+
+/// Times and sizes as a damaged file has them, or a routine that measures itself: `least` at
+/// size 1, `most` from there to the largest size that an id can have.
+pub(crate) fn absurd(root: &Path, least: f64, most: f64) {
+    let f = Fixture::new(root, Some("Example GPU"));
+    let cost = |size: f64| Cost {
+        flop: Some(1e300),
+        bytes: Some(size),
+        ..Cost::default()
+    };
+    let sizes = [1, 1 << 40, u64::MAX];
+    let time = |size: f64| if size < 2.0 { least } else { most };
+    f.curve("matmul/cpu/best", Clock::Wall, &sizes, time, cost);
+    let turned = |size: f64| 1e3 / time(size);
+    f.curve("matmul/gpu/cublas", Clock::Events, &sizes, turned, cost);
+}

@@ -1,0 +1,138 @@
+//! The page and the plots as files.
+
+use std::fs;
+
+use crate::assemble::Options;
+use crate::tests::fixture::{full, laptop};
+use crate::{readme, write};
+
+#[test]
+fn the_page_holds_plots_tables_and_links() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let f = full(&root, "Example GPU");
+    // Criterion's own page of one benchmark.
+    let own = f.dir("matmul/cpu/best/64").parent().unwrap().join("report");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("index.html"), "").unwrap();
+    let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+    let html = fs::read_to_string(&written.page).unwrap();
+    assert!(html.contains("href=\"criterion/matmul/cpu_best/64/report/index.html\""));
+    assert_eq!(
+        html.matches("report/index.html").count(),
+        2,
+        "only where it is there"
+    );
+    for text in [
+        "Example GPU",
+        "Example CPU 9000",
+        "Matrix product",
+        "f32 peak",
+        "Bandwidth over the working set",
+        "events-gated",
+    ] {
+        assert!(html.contains(text), "{text}");
+    }
+    assert_eq!(written.plots().len(), 8, "{:?}", written.plots());
+    assert!(written.table.contains("cublas-eager"), "{}", written.table);
+}
+
+#[test]
+fn plots_stand_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    laptop(&root);
+    full(&dir.path().join("reference/big/criterion"), "R&D <GPU>");
+    let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+    for plot in &written.plots() {
+        let svg = fs::read_to_string(plot).unwrap();
+        assert!(svg.starts_with("<svg width="), "{}", plot.display());
+        assert!(svg.trim_end().ends_with("</svg>"));
+        assert!(svg.contains("prefers-color-scheme:dark"));
+        assert!(
+            !svg.contains("#0000"),
+            "a colour's number is left in {}",
+            plot.display()
+        );
+        assert!(!svg.contains("R&D"), "unescaped");
+    }
+    let time = fs::read_to_string(dir.path().join("plots/matmul-time.svg")).unwrap();
+    assert!(time.contains("gpu/cublas-eager, R&amp;D &lt;GPU&gt;"));
+    assert!(time.contains("clock: events") && !time.contains("clock: submit"));
+    // Bands, a dashed line, hollow markers.
+    assert!(time.contains("<polygon") && time.contains("stroke-dasharray"));
+    let off = Options {
+        no_reference: true,
+        ..Options::default()
+    };
+    write::refresh(&root, dir.path(), &off).unwrap();
+    let time = fs::read_to_string(dir.path().join("plots/matmul-time.svg")).unwrap();
+    assert!(!time.contains("GPU"), "the reference is switched off");
+}
+
+#[test]
+fn the_readme_shows_the_reference() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    laptop(&root);
+    full(&dir.path().join("reference/big/criterion"), "Example GPU");
+    let path = dir.path().join("README.md");
+    let options = Options::default();
+    let refresh = || readme::refresh(&path, &root, dir.path(), &options);
+    assert!(refresh().unwrap_err().to_string().contains("README.md"));
+    fs::write(&path, "# a\n").unwrap();
+    let error = refresh().unwrap_err().to_string();
+    assert!(error.contains(readme::BEGIN), "{error}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "# a\n");
+    let (begin, end) = (readme::BEGIN, readme::END);
+    fs::write(&path, format!("# a\n{begin}\n{end}\nz\n")).unwrap();
+    refresh().unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.starts_with("# a\n") && text.ends_with("\nz\n"));
+    assert!(text.contains("Example GPU against Example CPU 9000, measured 2026-01-02"));
+    assert!(
+        text.contains("| on the device, queued | from N = 88 on (interpolated); one process |"),
+        "{text}"
+    );
+    assert_eq!(text.matches("<img ").count(), 1);
+    assert!(text.contains("docs/plots/matmul-speedup.svg"));
+    let plot = fs::read_to_string(dir.path().join("docs/plots/matmul-speedup.svg")).unwrap();
+    assert!(plot.contains("on the device, queued<") || plot.contains("on the device, queued\n"));
+    assert!(!plot.contains("Example GPU"), "no other machine beside it");
+}
+
+/// Prints how long the report takes; asserts only that all of it is there.
+#[test]
+fn five_hundred_benchmarks() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let f = full(&root, "Example GPU");
+    let mut planted = 0;
+    for group in 0..14 {
+        for name in ["cpu/a", "cpu/b", "gpu/a", "gpu/b"] {
+            let clock = crossover_words::Clock::Wall;
+            let sizes = crate::tests::fixture::powers(4, 8, 1);
+            let steep = if name.starts_with("gpu") { 1.0 } else { 2.0 };
+            f.curve(
+                &format!("group{group}/{name}"),
+                clock,
+                &sizes,
+                |n| 50.0 + n.powf(steep),
+                |n| crossover_results::model::Cost {
+                    bytes: Some(n),
+                    ..Default::default()
+                },
+            );
+            planted += sizes.len();
+        }
+    }
+    let start = std::time::Instant::now();
+    let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+    let took = start.elapsed();
+    let text = fs::read_to_string(written.summary()).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let all = summary["benchmarks"].as_array().unwrap().len();
+    eprintln!("{all} benchmarks in {took:?}");
+    assert!(all >= 500 && planted == 280, "{all}");
+    assert_eq!(written.plots().len(), 50);
+}

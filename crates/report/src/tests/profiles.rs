@@ -1,0 +1,241 @@
+//! The page and the table of profiled benchmarks.
+
+use std::fs;
+use std::path::Path;
+
+use crate::assemble::Options;
+use crate::tests::fixture::{Fixture, Planted, laptop};
+use crate::{profile, write};
+use crossover_profile::{Place, RangeRow};
+use crossover_results::model::Cost;
+use crossover_results::store::export::export;
+use crossover_results::store::profiles::planted::{eager, graph, pieces, plant, product};
+use crossover_words::Clock;
+
+/// Groups of any names, with profiles that are worth comparing.
+pub(crate) fn profiled(root: &Path) -> Fixture {
+    let f = Fixture::new(root, Some("NVIDIA H200"));
+    for (id, ns) in [
+        ("chain/cpu/all-at-once/1024", 20e3),
+        ("chain/gpu/each/1024", 82e3),
+        ("chain/gpu/replayed/1024", 44e3),
+        ("chain/gpu/each/65536", 84e3),
+        ("parts/gpu/part-1/16777216", 2.9e6),
+        ("parts/gpu/part-4/16777216", 1.6e6),
+        ("parts/gpu/part-16/16777216", 1.4e6),
+        ("product/gpu/from-ordinary/2048", 4.0e6),
+        ("product/gpu/from-pinned/2048", 1.3e6),
+    ] {
+        let clock = Clock::Wall;
+        f.plant(&Planted::new(id, clock, ns).cost(Cost::default()));
+    }
+    for profile in [
+        eager("chain/gpu/each/1024"),
+        graph("chain/gpu/replayed/1024"),
+        pieces("parts/gpu/part-1/16777216", 1),
+        pieces("parts/gpu/part-4/16777216", 4),
+        pieces("parts/gpu/part-16/16777216", 16),
+        product("product/gpu/from-ordinary/2048", Place::Pageable),
+        product("product/gpu/from-pinned/2048", Place::Pinned),
+    ] {
+        plant(root, &profile);
+    }
+    f
+}
+
+fn page(root: &Path, out: &Path) -> String {
+    let written = write::refresh(root, out, &Options::default()).unwrap();
+    fs::read_to_string(&written.page).unwrap()
+}
+
+/// The part of the page with what was recorded of a group.
+fn part<'a>(page: &'a str, group: &str) -> &'a str {
+    let section = page.split(&format!("id=\"group-{group}\"")).nth(1);
+    let section = section.expect(group).split("</section>").next().unwrap();
+    section.split("Where the time goes").nth(1).expect(group)
+}
+
+#[test]
+fn those_of_one_size_are_drawn_on_one_scale_in_the_order_of_the_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    profiled(&root);
+    let page = page(&root, dir.path());
+    for (group, names, lanes) in [
+        ("chain", &["gpu/each", "gpu/replayed"][..], 4),
+        (
+            "parts",
+            &["gpu/part-1", "gpu/part-4", "gpu/part-16"],
+            4 + 6 + 6,
+        ),
+        ("product", &["gpu/from-ordinary", "gpu/from-pinned"], 8),
+    ] {
+        let part = part(&page, group);
+        assert_eq!(
+            part.matches("<figure class=\"timeline").count(),
+            1,
+            "{group}"
+        );
+        let drawn = part.split("</svg>").next().unwrap();
+        let heading = |name: &&str| drawn.find(&format!(">{name}</tspan>")).expect(name);
+        let places: Vec<usize> = names.iter().map(heading).collect();
+        assert!(places.is_sorted(), "{group}: {places:?}");
+        assert_eq!(
+            drawn.matches("text-anchor=\"end\"").count(),
+            lanes,
+            "{group}"
+        );
+        assert_eq!(
+            part.matches("<details class=\"profile\"").count(),
+            names.len()
+        );
+    }
+    assert!(
+        page.contains("cutlass_80_simt_sgemm"),
+        "whole names in the tables"
+    );
+    // What was not profiled has nothing of it, and neither has a page without profiles.
+    assert!(!part(&page, "chain").contains("65,536"));
+    fs::remove_dir_all(root.join("chain/gpu_each/1024/profile")).unwrap();
+    fs::remove_dir_all(root.join("chain/gpu_replayed/1024/profile")).unwrap();
+    let page = self::page(&root, dir.path());
+    assert_eq!(page.matches("Where the time goes").count(), 2);
+}
+
+#[test]
+fn what_would_not_be_seen_beside_the_longest_has_a_scale_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    profiled(&root);
+    plant(&root, &pieces("chain/gpu/pieces/1024", 1));
+    let page = page(&root, dir.path());
+    let part = part(&page, "chain");
+    let figures: Vec<&str> = part.split("<figure class=\"timeline").skip(1).collect();
+    assert_eq!(figures.len(), 2);
+    let [long, short] = [figures[0], figures[1]].map(|f| f.split("</svg>").next().unwrap());
+    assert!(long.contains(">gpu/pieces<") && !long.contains(">gpu/each<"));
+    assert!(short.contains(">gpu/each<") && short.contains(">gpu/replayed<"));
+}
+
+#[test]
+fn the_trace_is_linked_where_it_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    profiled(&root);
+    assert!(!page(&root, dir.path()).contains("trace.json"));
+    fs::write(root.join("chain/gpu_each/1024/profile/trace.json"), "{}").unwrap();
+    let page = page(&root, dir.path());
+    assert!(page.contains("href=\"criterion/chain/gpu_each/1024/profile/trace.json\""));
+    assert_eq!(page.matches("ui.perfetto.dev").count(), 1);
+}
+
+#[test]
+fn a_profile_that_cannot_be_read_is_left_out_and_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    profiled(&root);
+    fs::write(root.join("chain/gpu_each/1024/profile/profile.json"), "{").unwrap();
+    let page = page(&root, dir.path());
+    let left_out = page.split("id=\"left-out\"").nth(1).unwrap();
+    assert!(
+        left_out.contains("gpu_each/1024/profile/profile.json"),
+        "{left_out}"
+    );
+    assert!(!part(&page, "chain").contains(">gpu/each<"));
+}
+
+#[test]
+fn many_profiles_do_not_swell_the_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let f = profiled(&root);
+    let before = page(&root, dir.path()).len();
+    for size in 1..=100 {
+        let id = format!("chain/gpu/each/{size}");
+        f.plant(&Planted::new(&id, Clock::Wall, 82e3));
+    }
+    let without = page(&root, dir.path()).len();
+    for size in 1..=100 {
+        let mut profile = eager(&format!("chain/gpu/each/{size}"));
+        profile.recorded = format!("2026-11-23T10:{:02}:{:02}Z", size / 60, size % 60);
+        plant(&root, &profile);
+    }
+    let page = page(&root, dir.path());
+    assert!(page.contains("78 older profiles are not drawn"));
+    assert!(
+        page.len() - without < 400_000,
+        "{before} {without} {}",
+        page.len()
+    );
+    assert!(part(&page, "chain").contains("n = 100<"));
+}
+
+#[test]
+fn an_export_carries_profiles_and_another_machines_are_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    profiled(&root);
+    fs::write(root.join("chain/gpu_each/1024/profile/trace.json"), "{}").unwrap();
+    let to = dir.path().join("here/reference/big");
+    export(&root, &to).unwrap();
+    assert!(
+        !to.join("criterion/chain/gpu_each/1024/profile/trace.json")
+            .exists()
+    );
+    let own = dir.path().join("here/criterion");
+    laptop(&own);
+    let page = page(&own, &dir.path().join("here"));
+    assert_eq!(page.matches("Where the time goes, NVIDIA H200").count(), 3);
+}
+
+#[test]
+fn each_column_and_line_is_on_the_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let f = Fixture::new(&root, Some("Example GPU"));
+    let mut profile = eager("chain/gpu/each/1024");
+    profile.ranges = ["step", "step / forward"]
+        .map(|name| RangeRow {
+            name: name.to_owned(),
+            per_iteration: 1.0,
+            host_ns_per_iteration: 5e3,
+            device_ns_per_iteration: 1.2e3,
+            share: 0.25,
+        })
+        .into();
+    profile.notes = vec!["the gate was off".to_owned()];
+    let call = profile.calls[0].clone();
+    profile.calls = vec![call; 15];
+    plant(&root, &profile);
+    plant(&root, &product("chain/gpu/product/2048", Place::Pinned));
+    f.plant(&Planted::new("chain/gpu/each/1024", Clock::Wall, 75.6e3));
+    let page = page(&root, &dir.path().join("here"));
+    for words in [
+        // Grid, block and registers of a kernel that copies nothing, then a copy with its rate.
+        "<td class=\"n\">4</td><td class=\"n\">256</td><td class=\"n\">16</td></tr>",
+        "pinned → device, 16 MiB",
+        "55.0 GB/s",
+        "16×8",
+        "step / forward",
+        "<dt>device busy</dt><dd>37.8 µs of 75.6 µs (50 %)</dd>",
+        "37.8 µs; while recorded 46.2 µs in 32 gaps (median 1.44 µs)",
+        "<dt>first kernel</dt><dd>starts after 6.40 µs</dd>",
+        "84.0 µs per iteration, 75.6 µs without it (+11.1 %)",
+        "<dt>note</dt><dd>the gate was off</dd>",
+        "<dt>in short</dt><dd>idle 55 %: bound by launches</dd>",
+        "and 3 more",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn the_terminal_has_the_recorders_table_and_the_folder() {
+    let profile = eager("chain/gpu/each/1024");
+    let text = profile::text(&profile, Path::new("results/profile"));
+    assert!(text.starts_with("chain/gpu/each/1024: idle 55 %"), "{text}");
+    assert!(
+        text.contains("\n  files in results/profile; trace.json"),
+        "{text}"
+    );
+}

@@ -1,0 +1,516 @@
+//! Broken, foreign and half-written files are named, and the rest is read.
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use crate::assemble::{Options, ReportError, assemble};
+use crate::tests::fixture::{Fixture, Planted, absurd, full, laptop};
+use crate::write;
+use crossover_results::model::{Cost, GpuInfo};
+use crossover_results::store::layout::SIDECAR;
+use crossover_results::store::machine::Machine;
+use crossover_words::Clock;
+use crossover_words::text::is_plain;
+
+const GOOD: &str = "matmul/gpu/cublas/64";
+const BAD: &str = "matmul/gpu/tiled/64";
+
+fn two(root: &Path) -> Fixture {
+    let f = Fixture::new(root, Some("Example GPU"));
+    f.plant(&Planted::new(GOOD, Clock::EventsGated, 1000.0));
+    f.plant(&Planted::new(BAD, Clock::EventsGated, 2000.0));
+    f
+}
+
+fn ids(machine: &Machine) -> Vec<&str> {
+    machine.benchmarks().map(|b| b.id.as_str()).collect()
+}
+
+/// Breaks one file of the second benchmark; the first must stay and the file be named.
+fn broken(file: &str, content: &[u8]) -> Machine {
+    let dir = tempfile::tempdir().unwrap();
+    let f = two(dir.path());
+    fs::write(f.dir(BAD).join(file), content).unwrap();
+    let machine = Machine::read(dir.path(), "here", false);
+    assert!(
+        ids(&machine).contains(&GOOD),
+        "{file}: the sound one is gone"
+    );
+    machine
+}
+
+fn names(machine: &Machine, file: &str) -> bool {
+    machine
+        .problems
+        .iter()
+        .any(|p| p.what.ends_with(file) && !p.reason.is_empty())
+}
+
+#[test]
+fn ids_come_from_benchmark_json_and_clocks_from_the_sidecar() {
+    let dir = tempfile::tempdir().unwrap();
+    full(dir.path(), "Example GPU");
+    let machine = Machine::read(dir.path(), "here", false);
+    assert_eq!(machine.problems, []);
+    let group = machine.group("matmul").unwrap();
+    let cublas = group.find("gpu/cublas").unwrap();
+    assert_eq!(cublas.clock, Some(Clock::EventsGated));
+    assert_eq!(cublas.at(64).unwrap().samples, Some(30));
+    assert_eq!(machine.limits.ceiling("gpu_copy"), Some(4.26e12));
+    assert!(cublas.points.windows(2).all(|w| w[0].size < w[1].size));
+}
+
+#[test]
+fn truncated_empty_and_foreign_files_are_named() {
+    for file in ["benchmark.json", "estimates.json"] {
+        for content in [
+            &b""[..],
+            b"{",
+            b"[1, 2]",
+            b"\xff\xfe",
+            b"{\"median\": 3}",
+            b"null",
+        ] {
+            let machine = broken(file, content);
+            assert_eq!(ids(&machine), [GOOD], "{file} as {content:?}");
+            assert!(names(&machine, file), "{file} as {content:?} is not named");
+        }
+    }
+    // Without its sidecar a result is shown, on an unknown clock.
+    let machine = broken(SIDECAR, b"{\"schema\": 1}");
+    assert!(names(&machine, SIDECAR));
+    let series = machine.group("matmul").unwrap().find("gpu/tiled").unwrap();
+    assert_eq!(series.clock, None);
+    assert!(!series.measures_work());
+    let machine = broken(SIDECAR, b"{\"schema\": 99}");
+    assert!(machine.problems[0].reason.contains("update crossover"));
+}
+
+#[test]
+fn a_stale_sidecar_is_rejected() {
+    let machine = broken("sample.json", br#"{"iters": [1.0], "times": [5.0]}"#);
+    assert!(names(&machine, SIDECAR));
+    let series = machine.group("matmul").unwrap().find("gpu/tiled").unwrap();
+    assert_eq!(series.clock, None);
+}
+
+#[test]
+fn nan_and_zero_medians_are_left_out() {
+    for median in ["null", "0.0", "-3.0"] {
+        let text = format!(r#"{{"median": {{"point_estimate": {median}}}}}"#);
+        let machine = broken("estimates.json", text.as_bytes());
+        assert_eq!(ids(&machine), [GOOD]);
+        assert!(names(&machine, "estimates.json"));
+    }
+    // A bad interval costs the interval alone.
+    let text = r#"{"median": {"point_estimate": 5.0, "confidence_interval":
+        {"lower_bound": null, "upper_bound": 6.0}}}"#;
+    let machine = broken("estimates.json", text.as_bytes());
+    let series = machine.group("matmul").unwrap().find("gpu/tiled").unwrap();
+    assert_eq!(series.points[0].interval_ns, None);
+    assert_eq!(series.points[0].mean_ns, None);
+}
+
+#[test]
+fn missing_and_foreign_ids_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let f = two(dir.path());
+    fs::create_dir_all(dir.path().join("fib/20/new")).unwrap();
+    let foreign = dir.path().join("sort/quick/10/new");
+    fs::create_dir_all(&foreign).unwrap();
+    fs::write(
+        foreign.join("benchmark.json"),
+        r#"{"group_id": "sort", "function_id": "quick", "value_str": "10"}"#,
+    )
+    .unwrap();
+    // A copy of a folder has the id of the original.
+    let copy = dir.path().join("matmul/copy/64/new");
+    fs::create_dir_all(&copy).unwrap();
+    for file in ["benchmark.json", "estimates.json", "sample.json", SIDECAR] {
+        fs::copy(f.dir(BAD).join(file), copy.join(file)).unwrap();
+    }
+    let machine = Machine::read(dir.path(), "here", false);
+    assert_eq!(ids(&machine).len(), 2);
+    assert_eq!(machine.problems.len(), 3, "{:#?}", machine.problems);
+    assert!(
+        machine
+            .problems
+            .iter()
+            .any(|p| p.reason.contains("<group>/<cpu|gpu>"))
+    );
+    assert!(
+        machine
+            .problems
+            .iter()
+            .any(|p| p.reason.contains("has the id"))
+    );
+}
+
+#[test]
+fn wrong_failed_and_foreign_machine_results_are_not_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut f = two(dir.path());
+    let path = f.dir(BAD).join(SIDECAR);
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("1.5e-7", "0.5")).unwrap();
+    let machine = Machine::read(dir.path(), "here", false);
+    assert_eq!(ids(&machine), [GOOD]);
+    assert!(machine.problems[0].reason.contains("wrong"));
+
+    fs::write(&path, text).unwrap();
+    f.fail(BAD, "CUDA_ERROR_ILLEGAL_ADDRESS");
+    let machine = Machine::read(dir.path(), "here", false);
+    assert_eq!(ids(&machine), [GOOD]);
+    assert!(machine.problems[0].reason.contains("ILLEGAL_ADDRESS"));
+
+    // A later run on another machine, in the same folder.
+    let run = dir.path().join("runs/20260102T030405Z-1.json");
+    let later = fs::read_to_string(&run)
+        .unwrap()
+        .replace("2026-01-02", "2026-02-02")
+        .replace("20260102T", "20260202T")
+        .replace("Example CPU 9000", "Another CPU");
+    fs::write(dir.path().join("runs/20260202T030405Z-1.json"), later).unwrap();
+    let machine = Machine::read(dir.path(), "here", false);
+    assert!(ids(&machine).is_empty());
+    let machines = Machine::read_all(dir.path(), "here", false);
+    assert_eq!(machines.len(), 2);
+    assert_eq!(ids(&machines[1]), [GOOD]);
+    assert!(machines[1].other);
+}
+
+#[test]
+fn results_of_a_second_board_are_another_machines() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = Fixture::new(&root, Some("Example GPU"));
+    let uuid = |uuid: &'static str| move |gpu: &mut GpuInfo| gpu.uuid = Some(uuid.into());
+    f.gpu(uuid("GPU-11111111-2222"));
+    for n in [64, 128] {
+        f.plant(&Planted::new(
+            &format!("matmul/cpu/best/{n}"),
+            Clock::Wall,
+            1e5,
+        ));
+        f.plant(&Planted::new(
+            &format!("matmul/gpu/cublas-eager/{n}"),
+            Clock::Events,
+            1e4,
+        ));
+    }
+    f.next_run(30);
+    f.gpu(uuid("GPU-33333333-4444"));
+    // The CPU of the second one is fifty times as fast.
+    for n in [64, 128] {
+        f.plant(&Planted::new(
+            &format!("matmul/cpu/best/{n}"),
+            Clock::Wall,
+            2e3,
+        ));
+    }
+    let report = assemble(&root, dir.path(), &Options::default()).unwrap();
+    assert_eq!(
+        ids(&report.machine),
+        ["matmul/cpu/best/64", "matmul/cpu/best/128"]
+    );
+    let (first, _) = &report.others[0];
+    assert_eq!(
+        ids(first),
+        ["matmul/gpu/cublas-eager/64", "matmul/gpu/cublas-eager/128"]
+    );
+    assert_eq!(first.hardware(), "Example GPU (GPU-11111111)");
+    // Its GPU is not taken for this one's.
+    let [found] = &report.found[..] else {
+        panic!("{:?}", report.found)
+    };
+    assert_eq!(
+        found.gpu_label(),
+        "gpu/cublas-eager (Example GPU (GPU-11111111))"
+    );
+
+    // The first board again: one machine with two runs.
+    f.next_run(45);
+    f.gpu(uuid("GPU-11111111-2222"));
+    f.plant(&Planted::new("matmul/cpu/best/64", Clock::Wall, 1e5));
+    let report = assemble(&root, dir.path(), &Options::default()).unwrap();
+    assert_eq!(
+        ids(&report.machine),
+        [
+            "matmul/cpu/best/64",
+            "matmul/gpu/cublas-eager/64",
+            "matmul/gpu/cublas-eager/128"
+        ]
+    );
+    let results: Vec<usize> = report.machine.runs.iter().map(|(_, n)| *n).collect();
+    assert_eq!(results, [1, 2]);
+    let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+    let page = fs::read_to_string(written.page).unwrap();
+    assert!(page.contains("Results of 2 runs"));
+    assert!(page.contains("of the run of 2026-01-02 03:04:05 UTC"));
+}
+
+#[test]
+fn no_result_says_what_to_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let error = write::refresh(&dir.path().join("none"), &out, &Options::default()).unwrap_err();
+    assert!(matches!(error, ReportError::NoResults { .. }));
+    assert!(error.to_string().contains("cargo bench"));
+    assert!(!out.exists(), "nothing is written");
+    let with = Options {
+        with: vec![dir.path().join("nowhere")],
+        no_reference: false,
+    };
+    let error = write::refresh(&dir.path().join("none"), &out, &with).unwrap_err();
+    assert!(error.to_string().contains("nowhere"));
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_an_error_with_its_path() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    two(&root);
+    // A file where the folder should be stops every user, root included.
+    let out = dir.path().join("out");
+    fs::write(&out, "in the way").unwrap();
+    let error = write::refresh(&root, &out, &Options::default()).unwrap_err();
+    assert!(error.to_string().contains("out"), "{error}");
+    assert!(error.to_string().contains("--out"), "{error}");
+}
+
+#[test]
+fn one_size_and_no_cpu_still_make_a_report() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    two(&root);
+    let out = dir.path().join("out");
+    let written = write::refresh(&root, &out, &Options::default()).unwrap();
+    assert!(written.summary().exists());
+    assert_eq!(written.table, "");
+}
+
+/// A terminal obeys what follows an escape, and XML knows no control character at all.
+#[test]
+fn an_id_that_acts_on_a_terminal_is_named_and_left_out() {
+    let evil = ["\u{1b}[31m", "\n", "\0", "\u{9b}2J", "\u{202e}"];
+    for evil in evil {
+        let id = serde_json::json!({
+            "group_id": "matmul", "function_id": format!("gpu/{evil}x"), "value_str": "64",
+        });
+        let machine = broken("benchmark.json", id.to_string().as_bytes());
+        assert_eq!(ids(&machine), [GOOD]);
+        let problem = machine
+            .problems
+            .iter()
+            .find(|p| p.reason.contains("its id"));
+        let problem = problem.expect("it is named");
+        assert!(problem.what.ends_with("benchmark.json"));
+        assert!(!problem.reason.contains(evil), "{:?}", problem.reason);
+        assert!(problem.reason.contains("rename the benchmark"));
+    }
+}
+
+#[test]
+fn other_text_of_files_and_folders_is_written_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = full(&root, "GPU\u{1b}[2J\u{202e}\0 9000");
+    f.fail(
+        "matmul/gpu/lost/64",
+        "first line\nand \u{1b}]0;title\u{7} more",
+    );
+    let other = dir.path().join("reference/a\u{1b}[31mname");
+    laptop(&other.join("criterion"));
+    let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+    let html = fs::read_to_string(&written.page).unwrap();
+    assert!(html.contains("GPU\\u{1b}[2J\\u{202e}\\u{0} 9000"));
+    assert!(html.contains("first line and \\u{1b}]0;title\\u{7} more"));
+    let mut texts = vec![html, written.to_string()];
+    texts.extend(
+        written
+            .plots()
+            .iter()
+            .map(|p| fs::read_to_string(p).unwrap()),
+    );
+    for text in texts {
+        let acts = text.lines().find(|line| !is_plain(line));
+        assert_eq!(acts, None);
+    }
+    let name = &Machine::read_folder(&other)[0].name;
+    assert_eq!(name, "a\\u{1b}[31mname");
+}
+
+/// As a damaged file has them, or a routine that measures itself.
+#[test]
+fn absurd_times_and_sizes_are_drawn_and_written_short() {
+    for (least, most) in [
+        (1e-300, 1e303),
+        (1.0, 1e6),
+        (1e-300, 1e-300),
+        (1e303, 1e303),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("criterion");
+        absurd(&root, least, most);
+        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+        let page = fs::read_to_string(&written.page).unwrap();
+        let (shown, _) = page.split_once("<script").unwrap();
+        let digits = |c: char| c.is_ascii_digit() || c == ',' || c == '.';
+        let longest = shown.split(|c| !digits(c)).max_by_key(|n| n.len()).unwrap();
+        assert!(longest.len() < 32, "{least:e} to {most:e}: {longest}");
+        for plot in &written.plots() {
+            let svg = fs::read_to_string(plot).unwrap();
+            let lines = svg.matches("<polyline").count();
+            assert!(lines < 80, "{least:e} to {most:e}: {lines} lines");
+        }
+    }
+}
+
+#[test]
+fn one_size_in_common_is_no_answer_for_others() {
+    for (gpu_ns, wins, finding) in [
+        (
+            500.0,
+            "at N = 64, the only size measured on both",
+            "beats the best",
+        ),
+        (
+            5e4,
+            "not at N = 64, the only size measured on both",
+            "does not beat",
+        ),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("criterion");
+        let f = Fixture::new(&root, Some("Example GPU"));
+        for size in [32, 64, 128] {
+            let id = format!("matmul/cpu/best/{size}");
+            f.plant(&Planted::new(&id, Clock::Wall, 1e3));
+        }
+        f.plant(&Planted::new("matmul/gpu/x/64", Clock::Events, gpu_ns));
+        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+        let page = fs::read_to_string(&written.page).unwrap();
+        assert!(page.contains(wins), "{wins}");
+        let summary = fs::read_to_string(written.summary()).unwrap();
+        assert!(summary.contains(finding), "{finding}");
+        for text in ["always", "never", "64 to 64"] {
+            let at = page.find(&format!(">{text}")).or(written.table.find(text));
+            assert_eq!(at, None, "{text}");
+        }
+    }
+}
+
+/// What the Criterion in use really writes.
+#[test]
+fn reads_a_run_of_criterion_itself() {
+    use criterion::{BenchmarkId, Criterion};
+    use std::time::Duration;
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut criterion = Criterion::default()
+        .output_directory(&root)
+        .without_plots()
+        .sample_size(10)
+        .nresamples(1_000)
+        .warm_up_time(Duration::from_millis(1))
+        .measurement_time(Duration::from_millis(5));
+    let mut group = criterion.benchmark_group("sums");
+    for n in [1_000u64, 4_000] {
+        group.bench_with_input(BenchmarkId::new("cpu/fold", n), &n, |b, &n| {
+            b.iter(|| (0..std::hint::black_box(n)).fold(0, |a: u64, i| a ^ i.wrapping_mul(a | 1)));
+        });
+    }
+    group.finish();
+    let machine = Machine::read(&root, "here", false);
+    assert_eq!(machine.problems, []);
+    assert_eq!(ids(&machine), ["sums/cpu/fold/1000", "sums/cpu/fold/4000"]);
+    for b in machine.benchmarks() {
+        assert_eq!((b.clock, b.samples), (None, Some(10)));
+        assert!(b.interval_ns.is_some() && b.mean_ns.is_some() && b.spread.is_some());
+    }
+}
+
+/// A few with every `cargo test`, as many as `PROPTEST_CASES` says where it is set.
+fn cases() -> ProptestConfig {
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => ProptestConfig::default(),
+        None => ProptestConfig::with_cases(24),
+    }
+}
+
+proptest! {
+    #![proptest_config(cases())]
+    #[test]
+    fn any_bytes_in_any_file_never_panic(
+        file in 0usize..5,
+        content in prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..200),
+            // Sound JSON with a wrong value or a cut is where a reader trips.
+            (0usize..4000, any::<u8>()).prop_map(|(at, byte)| {
+                let mut marker = at.to_le_bytes().to_vec();
+                marker.push(byte);
+                marker
+            }),
+        ],
+        cut in any::<bool>(),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("criterion");
+        let f = two(&root);
+        let cpu = Planted::new("matmul/cpu/best/64", Clock::Wall, 900.0)
+            .cost(Cost { flop: Some(1e5), ..Cost::default() });
+        f.plant(&cpu);
+        let path = match file {
+            0 => f.dir(BAD).join("benchmark.json"),
+            1 => f.dir(BAD).join("estimates.json"),
+            2 => f.dir(BAD).join("sample.json"),
+            3 => f.dir(BAD).join(SIDECAR),
+            _ => root.join("runs/20260102T030405Z-1.json"),
+        };
+        let mut bytes = content;
+        if cut {
+            let at = bytes.iter().map(|b| usize::from(*b)).sum::<usize>();
+            let sound = fs::read(&path).unwrap();
+            let keep = at % sound.len();
+            let mut mangled = sound[..keep].to_vec();
+            if let Some(last) = bytes.last() && at.is_multiple_of(2) {
+                // A changed byte in an otherwise whole file.
+                mangled = sound.clone();
+                mangled[keep] = *last;
+            }
+            bytes = mangled;
+        }
+        fs::write(&path, &bytes).unwrap();
+        let out = dir.path().join("out");
+        let written = write::refresh(&root, &out, &Options::default()).unwrap();
+        prop_assert!(written.summary().exists());
+    }
+}
+
+#[test]
+fn what_an_unfinished_run_did_not_reach_is_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = laptop(&root);
+    f.skip("matmul/cpu/rayon/3", "does not fit");
+    f.fail("matmul/cpu/rayon/5", "wrong result");
+    let page = || {
+        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+        fs::read_to_string(written.page).unwrap()
+    };
+    assert!(!page().contains("Not reached"));
+    f.unfinished(&[
+        "matmul/cpu/best/64",
+        "matmul/cpu/rayon/3",
+        "matmul/cpu/rayon/5",
+        "matmul/cpu/rayon/7",
+    ]);
+    let html = page();
+    assert!(
+        html.contains("Not reached: 1"),
+        "one has a result, one was skipped, one failed"
+    );
+    assert!(html.contains("<code>matmul/cpu/rayon/7</code></dt><dd>the run ended before it"));
+}

@@ -1,0 +1,176 @@
+//! The whole page on screens of several kinds: with odd names, many groups, timelines, and as the
+//! committed reference has it.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::assemble::Options;
+use crate::tests::browser::{clean, photograph, text, with_browser, with_page};
+use crate::tests::chart::{address, choose_group, labels_are_apart};
+use crate::tests::fixture::{Fixture, full, laptop, powers};
+use crate::tests::profiles::profiled;
+use crate::write;
+use crossover_results::model::Cost;
+use crossover_words::Clock;
+
+fn laptop_beside_a_reference(root: &Path) {
+    laptop(root);
+    let reference = root.with_file_name("reference/example-gpu/criterion");
+    full(&reference, "Example GPU");
+}
+
+#[test]
+fn a_laptop_beside_the_reference() {
+    with_page(laptop_beside_a_reference, |browser, _| {
+        let text = browser.eval("document.body.textContent")?;
+        assert!(text.as_str().unwrap().contains("another machine"), "{text}");
+        let others = "document.querySelectorAll('#c-answers .key.hollow').length";
+        assert!(browser.eval(others)?.as_u64() >= Some(2));
+        labels_are_apart(browser)?;
+        photograph(browser, "laptop")?;
+        Ok(())
+    });
+}
+
+/// A group, an implementation and a GPU whose names are HTML.
+fn odd_names(root: &Path) {
+    let f = full(root, "<script>alert(1)</script>");
+    let id = "</script><img src=x onerror=alert(2)>/gpu/\"><b>/64";
+    let new = root.join("odd/new");
+    fs::create_dir_all(&new).unwrap();
+    let from = f.dir("matmul/cpu/best/64");
+    fs::copy(from.join("estimates.json"), new.join("estimates.json")).unwrap();
+    let benchmark = json!({
+        "group_id": "</script><img src=x onerror=alert(2)>",
+        "function_id": "cpu/\"><b>", "value_str": "64", "full_id": id,
+    });
+    fs::write(new.join("benchmark.json"), benchmark.to_string()).unwrap();
+}
+
+#[test]
+fn names_from_files_stay_text() {
+    with_page(odd_names, |browser, _| {
+        assert_eq!(
+            browser.eval("document.querySelectorAll('img, b b').length")?,
+            0
+        );
+        assert_eq!(
+            browser.eval("document.querySelectorAll('#c-group option').length")?,
+            3
+        );
+        Ok(())
+    });
+}
+
+/// The committed machines, where there are any.
+#[test]
+fn the_committed_reference() {
+    let reports = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target-reports");
+    let Ok(machines) = fs::read_dir(reports.join("reference")) else {
+        eprintln!("skipped: no reference is committed");
+        return;
+    };
+    let options = Options {
+        with: machines.flatten().map(|e| e.path()).collect(),
+        no_reference: true,
+    };
+    let out = tempfile::tempdir().unwrap();
+    let written = write::refresh(&out.path().join("none"), out.path(), &options).unwrap();
+    with_browser(|browser| {
+        browser.look(1400, 900, false)?;
+        browser.open(&written.page)?;
+        let took = "performance.getEntriesByType('navigation')[0].duration";
+        let ms = browser.eval(took)?.as_f64().unwrap_or_default();
+        let bytes = fs::metadata(&written.page)?.len();
+        eprintln!(
+            "{:.2} MB, drawn {ms:.0} ms after it was asked for",
+            bytes as f64 * 1e-6
+        );
+        // Beside other tests: by itself on two cores it takes a quarter of that.
+        assert!(ms < 2000.0, "{ms}");
+        let labels = labels_are_apart(browser)?;
+        assert!(labels >= 3, "{labels}");
+        let cards = browser.eval("document.querySelectorAll('.card').length")?;
+        assert!(cards.as_u64() >= Some(1), "{cards}");
+        photograph(browser, "reference")?;
+        clean(browser);
+        Ok(())
+    });
+}
+
+/// Also for whoever wants to look: light and dark, wide and narrow.
+#[test]
+fn timelines_fit_every_screen() {
+    with_page(
+        |root| drop(profiled(root)),
+        |browser, _| {
+            // Every text that is drawn stays within its drawing, and a name within its block.
+            let outside = browser.eval(
+            "[...document.querySelectorAll('.timeline svg')].flatMap(svg => {
+               const box = svg.getBoundingClientRect();
+               return [...svg.querySelectorAll('text,rect')].filter(t => {
+                 const b = t.getBoundingClientRect();
+                 return b.left < box.left - 1 || b.right > box.right + 1 || b.bottom > box.bottom + 1;
+               }).map(t => t.textContent)})",
+        )?;
+            assert_eq!(outside, json!([]));
+            let drawn = browser.eval("document.querySelectorAll('.timeline svg rect').length")?;
+            assert!(drawn.as_u64().is_some_and(|n| n > 150), "{drawn}");
+            photograph(browser, "profiles")?;
+            Ok(())
+        },
+    );
+}
+
+/// So many groups that a phone gets no plots of its own.
+#[test]
+fn a_page_of_many_groups() {
+    const GROUPS: usize = 45;
+    let plant = |root: &Path| {
+        let f = Fixture::new(root, Some("Example GPU"));
+        let name = |group: usize| format!("group_{group:02}_with_a_name_that_is_rather_long");
+        for group in 0..GROUPS {
+            for (row, steep) in [("cpu/a", 1.2), ("gpu/a", 1.0), ("gpu/b", 0.9)] {
+                let series = format!("{}/{row}", name(group));
+                let time = |n: f64| 3e3 * (n / 256.0).powf(steep);
+                f.curve(&series, Clock::Wall, &powers(4, 12, 2), time, |_| {
+                    Cost::default()
+                });
+            }
+        }
+    };
+    with_page(plant, |browser, planted| {
+        let groups = "document.querySelectorAll('section.group').length";
+        assert_eq!(browser.eval(groups)?, GROUPS);
+        let options = "document.querySelectorAll('#c-group option').length";
+        assert_eq!(browser.eval(options)?, GROUPS);
+        for (width, height) in [(1400, 900), (390, 844)] {
+            browser.look(width, height, false)?;
+            browser.open(&planted.page)?;
+            // Each link above the page leads to its group, which is then seen.
+            let links = "[...document.querySelectorAll('nav a')].filter(a => a.hash.startsWith('#group-')).length";
+            assert_eq!(browser.eval(links)?, GROUPS, "at {width}");
+            browser.eval("document.querySelector('nav a[href*=group_44]').click()")?;
+            browser.until("(r => r.top >= 0 && r.top < innerHeight)(document.querySelector(':target').getBoundingClientRect())")?;
+            // Everything unfolded, no section lies on another, and none is wider than the screen.
+            browser.eval("document.querySelectorAll('details').forEach(d => d.open = true)")?;
+            browser.drawn()?;
+            let overlaps = "[...document.querySelectorAll('main > section')].map(s => s.getBoundingClientRect())\
+                .filter((r, i, all) => i > 0 && r.top < all[i - 1].bottom - 1).length";
+            assert_eq!(browser.eval(overlaps)?, 0, "at {width}");
+            let wide = format!(
+                "[...document.querySelectorAll('main *')].filter(e => !e.parentElement.closest('.scroll') \
+                && e.getBoundingClientRect().right > {width} + 1).map(e => e.outerHTML.slice(0, 99))"
+            );
+            assert_eq!(browser.eval(&wide)?, json!([]), "at {width}");
+            // The chart takes the group that is chosen.
+            choose_group(browser, "group_44_with_a_name_that_is_rather_long")?;
+            assert!(address(browser)?.contains("group=group_44_"));
+            assert!(text(browser, "#c-answers")?.contains("gpu/b"));
+            assert!(labels_are_apart(browser)? >= 2, "at {width}");
+        }
+        Ok(())
+    });
+}

@@ -1,0 +1,192 @@
+//! `summary.json` and its schema, which is generated from the types that it is written from.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::assemble::Options;
+use crate::summary::Summary;
+use crate::tests::fixture::{full, laptop};
+use crate::write;
+
+fn schema() -> Value {
+    let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
+    settings
+        .into_generator()
+        .into_root_schema_for::<Summary>()
+        .into()
+}
+
+/// The differences between a value and what a schema asks of it, each with its place: all the
+/// keywords that schemars writes for the types of a summary.
+fn differences(schema: &Value, root: &Value, value: &Value, at: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let say = |what: &str, than: &Value| format!("{at} is {value}, and {what} is {than}");
+    for (keyword, than) in schema.as_object().into_iter().flatten() {
+        let inner = |schema: &Value| differences(schema, root, value, at);
+        let list = || than.as_array().into_iter().flatten();
+        match keyword.as_str() {
+            "$ref" => {
+                let pointer = than.as_str().unwrap().trim_start_matches('#');
+                found.extend(inner(root.pointer(pointer).unwrap()));
+            }
+            "type" => {
+                let names = list().chain(than.is_string().then_some(than));
+                if !names.into_iter().any(|name| is_of(value, name)) {
+                    found.push(say("its type", than));
+                }
+            }
+            "const" if value != than => found.push(say("its value", than)),
+            "enum" if !list().any(|one| one == value) => found.push(say("one of its values", than)),
+            "anyOf" if !list().any(|one| inner(one).is_empty()) => {
+                found.push(say("one of its forms", than));
+            }
+            "oneOf" if list().filter(|one| inner(one).is_empty()).count() != 1 => {
+                found.push(say("just one of its forms", than));
+            }
+            "minimum" if value.as_f64() < than.as_f64() && value.is_number() => {
+                found.push(say("the least", than));
+            }
+            "exclusiveMinimum" if value.as_f64() <= than.as_f64() && value.is_number() => {
+                found.push(say("less than all", than));
+            }
+            "required" => {
+                let lacks = |key: &&Value| value.get(key.as_str().unwrap()).is_none();
+                found.extend(list().filter(lacks).map(|key| say("what it lacks", key)));
+            }
+            "properties" => {
+                for (key, asked) in than.as_object().into_iter().flatten() {
+                    if let Some(one) = value.get(key) {
+                        found.extend(differences(asked, root, one, &format!("{at}/{key}")));
+                    }
+                }
+            }
+            "additionalProperties" => {
+                let named = |key: &str| schema["properties"].get(key).is_some();
+                let values = value.as_object().into_iter().flatten();
+                for (key, one) in values.filter(|(key, _)| !named(key)) {
+                    match than {
+                        Value::Bool(false) => found.push(say("too much", &key.as_str().into())),
+                        asked => {
+                            found.extend(differences(asked, root, one, &format!("{at}/{key}")));
+                        }
+                    }
+                }
+            }
+            "items" => {
+                for (i, one) in value.as_array().into_iter().flatten().enumerate() {
+                    found.extend(differences(than, root, one, &format!("{at}/{i}")));
+                }
+            }
+            "prefixItems" => {
+                for (asked, one) in list().zip(value.as_array().into_iter().flatten()) {
+                    found.extend(differences(asked, root, one, at));
+                }
+            }
+            "minItems" | "maxItems" => {
+                let fits = |count: u64| match keyword.as_str() {
+                    "minItems" => count >= than.as_u64().unwrap(),
+                    _ => count <= than.as_u64().unwrap(),
+                };
+                if !value.as_array().is_none_or(|list| fits(list.len() as u64)) {
+                    found.push(say("its length", than));
+                }
+            }
+            "const" | "enum" | "anyOf" | "oneOf" | "minimum" | "exclusiveMinimum" => {}
+            "$schema" | "$defs" | "title" | "description" | "format" => {}
+            "default" | "writeOnly" | "readOnly" => {}
+            unknown => panic!("this test does not know the keyword {unknown}"),
+        }
+    }
+    found
+}
+
+fn is_of(value: &Value, name: &Value) -> bool {
+    match name.as_str().unwrap() {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "string" => value.is_string(),
+        "number" => value.is_number(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        unknown => panic!("there is no type {unknown}"),
+    }
+}
+
+fn differences_of(summary: &Value) -> Vec<String> {
+    let schema = schema();
+    differences(&schema, &schema, summary, "")
+}
+
+/// `CROSSOVER_GOLDEN=write cargo test --lib schema` writes it.
+#[test]
+fn the_committed_schema_is_current() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/summary.schema.json"
+    );
+    let now = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
+    if std::env::var_os("CROSSOVER_GOLDEN").is_some_and(|v| v == "write") {
+        fs::write(path, &now).unwrap();
+    }
+    let committed = fs::read_to_string(path).unwrap();
+    assert!(
+        committed == now,
+        "CROSSOVER_GOLDEN=write cargo test --lib schema writes docs/summary.schema.json"
+    );
+}
+
+/// No number became null on the way, as one that is not finite does, and none is out of its range.
+#[test]
+fn the_summary_matches_its_schema() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    laptop(&root);
+    full(
+        &dir.path().join("reference/big-gpu/criterion"),
+        "Example GPU",
+    );
+    let options = Options {
+        with: vec![dir.path().join("reference/big-gpu")],
+        ..Options::default()
+    };
+    for root in [root, dir.path().join("none")] {
+        let written = write::refresh(&root, dir.path(), &options).unwrap();
+        let text = fs::read_to_string(written.summary()).unwrap();
+        let summary: Value = serde_json::from_str(&text).unwrap();
+        let differences = differences_of(&summary);
+        assert!(differences.is_empty(), "{differences:#?}");
+        assert!(!summary["benchmarks"].as_array().unwrap().is_empty());
+        assert!(!summary["crossovers"].as_array().unwrap().is_empty());
+        assert_eq!(summary["others"][0]["machine"], "big-gpu");
+    }
+}
+
+#[test]
+fn the_schema_rejects_what_is_not_a_summary() {
+    let dir = tempfile::tempdir().unwrap();
+    full(&dir.path().join("criterion"), "Example GPU");
+    let written = write::refresh(
+        &dir.path().join("criterion"),
+        dir.path(),
+        &Options::default(),
+    )
+    .unwrap();
+    let text = fs::read_to_string(written.summary()).unwrap();
+    let sound: Value = serde_json::from_str(&text).unwrap();
+    assert!(differences_of(&sound).is_empty());
+    let spoil = |path: &str, value: Value| {
+        let mut summary = sound.clone();
+        *summary.pointer_mut(path).unwrap() = value;
+        !differences_of(&summary).is_empty()
+    };
+    assert!(spoil("/schema", 2.into()));
+    assert!(spoil("/benchmarks/0/device", "tpu".into()));
+    assert!(spoil("/benchmarks/0/clock", "sundial".into()));
+    assert!(spoil("/benchmarks/0/median_ns", Value::Null));
+    assert!(spoil("/benchmarks/0/median_ns", 0.into()));
+    assert!(spoil("/crossovers/0/answer", "perhaps".into()));
+    assert!(spoil("/crossovers/0/range", serde_json::json!([1.0])));
+    assert!(spoil("/findings/0/text", Value::Null));
+}

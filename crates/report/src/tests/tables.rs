@@ -1,0 +1,246 @@
+//! Findings beside their charts, the table of techniques, tables that fit, the banner of a machine
+//! without a GPU, the waterfall of a cold start: in the page, and in a browser.
+
+use serde_json::json;
+
+use crate::tests::browser::with_page;
+use crate::tests::fixture::{Fixture, Planted, full, laptop};
+use crate::tests::refreshed;
+use crossover_words::Clock;
+
+/// The phases of a start, ms.
+const PHASES: [(&str, f64); 9] = [
+    ("driver-init", 10.0),
+    ("context", 100.0),
+    ("first-stream", 0.02),
+    ("first-alloc", 0.05),
+    ("nvrtc-compile", 30.0),
+    ("ptx-jit", 9.0),
+    ("first-launch", 0.93),
+    ("warm-launch", 0.009),
+    ("cubin-load", 0.03),
+];
+
+/// Everything that the page shows, with a cold start.
+fn planted(root: &std::path::Path) -> Fixture {
+    let f = full(root, "Example GPU");
+    for (name, ms) in PHASES {
+        let id = format!("cold_start/gpu/{name}/1");
+        f.plant(&Planted::new(&id, Clock::Wall, ms * 1e6));
+    }
+    f
+}
+
+fn section<'p>(page: &'p str, id: &str) -> &'p str {
+    let begin = page.find(&format!("id=\"{id}\"")).unwrap();
+    let end = page[begin..].find("</section>").unwrap();
+    &page[begin..begin + end]
+}
+
+#[test]
+fn each_finding_stands_in_its_group_and_each_technique_leads_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    planted(&root);
+    let (page, _, summary) = refreshed(&root, dir.path());
+    let techniques = section(&page, "findings");
+    assert!(
+        techniques.contains("Move the work to the GPU"),
+        "{techniques}"
+    );
+    assert!(
+        techniques.contains("Keep the data on the device"),
+        "{techniques}"
+    );
+    let links: Vec<&str> = techniques
+        .split("<td><a href=\"#")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .collect();
+    assert!(links.len() >= 2, "{techniques}");
+    for link in links {
+        assert!(
+            page.contains(&format!("id=\"{link}\"")),
+            "{link} leads nowhere"
+        );
+    }
+    // What an answer says stands with the answers alone.
+    let findings = summary["findings"].as_array().unwrap();
+    assert!(findings.iter().any(|f| f["id"] == "winner.matmul.queued"));
+    assert!(!page.contains("id=\"finding-matmul-winner"));
+    let share = "finding-matmul-transfers.matmul.transfer";
+    assert!(section(&page, "group-matmul").contains(&format!("id=\"{share}\"")));
+    assert!(page.contains(&format!("href=\"#{share}\"")));
+    assert!(!techniques.contains("NaN") && !page.contains("rests on"));
+}
+
+#[test]
+fn a_cold_start_is_a_waterfall() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    planted(&root);
+    let (page, _, _) = refreshed(&root, dir.path());
+    let start = section(&page, "group-cold_start");
+    let waterfall = &start[start.find("class=\"waterfall\"").unwrap()..];
+    // Each begins where the one before ends, on one linear axis.
+    let of = |attribute: &str| -> Vec<f64> {
+        let rects = waterfall.split("<rect ").skip(1).take(7);
+        let value = |rect: &str| {
+            let at = rect.find(&format!("{attribute}=\"")).unwrap() + attribute.len() + 2;
+            rect[at..].split('"').next().unwrap().parse().unwrap()
+        };
+        rects.map(value).collect()
+    };
+    let (x, width) = (of("x"), of("width"));
+    assert_eq!(x.len(), 7);
+    assert!((x[1] - width[0]).abs() < 0.02 && (width[1] - 10.0 * width[0]).abs() < 0.2);
+    assert!((x[4] + width[4] - x[5]).abs() < 0.02, "{x:?} {width:?}");
+    assert!(x.windows(2).all(|w| w[0] <= w[1]), "{x:?}");
+    assert!(waterfall.contains("150 ms") && waterfall.contains("once warm: 9.00 µs"));
+}
+
+#[test]
+fn whose_gpu_it_is_stands_above_everything() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    laptop(&root);
+    full(
+        &dir.path().join("reference/example-gpu/criterion"),
+        "Example GPU",
+    );
+    let (page, table, _) = refreshed(&root, dir.path());
+    let words = "There is no GPU here. The GPU figures are of another machine: Example GPU, \
+                 measured 2026-01-02.";
+    assert!(page.contains(words));
+    assert!(page.find(words) < page.find("id=\"answers\""));
+    assert!(table.starts_with(words), "{table}");
+    // With a GPU of one's own there is nothing to say.
+    let own = tempfile::tempdir().unwrap();
+    let root = own.path().join("criterion");
+    full(&root, "Example GPU");
+    let (page, table, _) = refreshed(&root, own.path());
+    assert!(!page.contains("class=\"banner\"") && !table.contains("another machine"));
+}
+
+#[test]
+fn tables_are_read_on_a_phone_by_keyboard_and_as_csv() {
+    with_page(
+        |root| drop(planted(root)),
+        |browser, page| {
+            browser.look(390, 844, false)?;
+            browser.open(&page.page)?;
+            // No table is wider than its region until more is asked for.
+            let wide = "[...document.querySelectorAll('.table .scroll')].filter(s => \
+                    s.offsetParent && s.scrollWidth > s.clientWidth + 1).map(s => s.ariaLabel)";
+            assert_eq!(browser.eval(wide)?, json!([]));
+            let values = "[...document.querySelectorAll('#group-matmul .matrix td')].filter(c => { \
+                      const r = c.getBoundingClientRect(); \
+                      return r.width && r.right <= innerWidth && c.textContent.trim().length > 1; }).length";
+            let first = browser.eval(values)?.as_u64();
+            assert!(first >= Some(20), "{first:?}");
+            let columns = "[...document.querySelectorAll('#group-matmul .matrix')].pop().rows[0]\
+                       .querySelectorAll('th:not(.rest)').length";
+            assert!(browser.eval(columns)?.as_u64() <= Some(7));
+            browser.eval(
+                "document.querySelectorAll('#group-matmul .tools input').forEach(i => i.click())",
+            )?;
+            let shown = "[...[...document.querySelectorAll('#group-matmul .matrix')].pop().rows[0].cells]\
+                     .filter(c => c.getBoundingClientRect().width).length";
+            assert_eq!(
+                browser.eval(shown)?,
+                12,
+                "each implementation, and the size"
+            );
+
+            // The keyboard reaches and scrolls what scrolls.
+            let regions = "[...document.querySelectorAll('.scroll')].every(s => s.tabIndex === 0 && \
+                       s.getAttribute('role') === 'region' && s.ariaLabel)";
+            assert_eq!(browser.eval(regions)?, true);
+            browser.eval(
+            "{const s = [...document.querySelectorAll('#group-matmul .matrix')].pop().closest('.scroll'); \
+                       s.scrollIntoView(); s.focus()}",
+        )?;
+            browser.press("ArrowRight")?;
+            browser.until("document.activeElement.scrollLeft > 0")?;
+
+            // The CSV of the times has all columns and figures in full.
+            browser.eval(
+            "window.made = []; URL.createObjectURL = blob => { window.made.push(blob); return 'about:blank#'; };
+             HTMLAnchorElement.prototype.click = function () { window.named = this.download; };
+             [...document.querySelectorAll('#group-matmul .csv')].find(b => b.dataset.file === 'matmul-times.csv').click()",
+        )?;
+            assert_eq!(browser.eval("window.named")?, "matmul-times.csv");
+            let csv = browser.eval("window.made[0].text()")?;
+            let csv = csv.as_str().unwrap_or_default();
+            let lines: Vec<&str> = csv.lines().collect();
+            assert!(
+                lines[0].starts_with("N,") && lines[0].matches(", ns").count() == 11,
+                "{csv}"
+            );
+            assert!(lines.len() > 8 && lines[1].starts_with("4,"), "{csv}");
+            Ok(())
+        },
+    );
+}
+
+#[test]
+fn a_permalink_opens_where_it_was_taken() {
+    with_page(
+        |root| drop(planted(root)),
+        |browser, _| {
+            browser.eval("document.querySelector('#group-matmul .finding .permalink').click()")?;
+            let address = browser.eval("location.hash")?;
+            assert!(
+                address
+                    .as_str()
+                    .is_some_and(|a| a.starts_with("#finding-matmul-"))
+            );
+            browser.reload()?;
+            browser.until("(r => r.top >= 0 && r.top < innerHeight)(document.querySelector(':target').getBoundingClientRect())")?;
+            // Every link within the page leads somewhere.
+            let lost = "[...document.querySelectorAll('a[href^=\"#\"]')].map(a => a.getAttribute('href'))\
+                    .filter(h => h.startsWith('#chart:') \
+                      ? ![...document.querySelectorAll('#c-group option')].some(o => \
+                          o.value === new URLSearchParams(h.slice(7)).get('group')) \
+                      : !document.getElementById(decodeURIComponent(h.slice(1))))";
+            assert_eq!(browser.eval(lost)?, json!([]));
+            Ok(())
+        },
+    );
+}
+
+/// By what the browser draws, whatever face it has.
+#[test]
+fn no_label_of_a_plot_lies_on_another_or_is_cut() {
+    let overlaps = "[...document.querySelectorAll('.plots svg')].flatMap(svg => { \
+        const boxes = [...svg.querySelectorAll('text')].map(t => [t.getBoundingClientRect(), t.textContent.trim()]); \
+        const frame = svg.getBoundingClientRect(); \
+        const cut = boxes.filter(([b]) => b.width && (b.left < frame.left - 1 || b.right > frame.right + 1)).map(b => 'cut: ' + b[1]); \
+        return cut.concat(boxes.flatMap(([a, x], i) => boxes.slice(i + 1).filter(([b]) => a.width && b.width && \
+          Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && \
+          Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3).map(([, y]) => x + ' on ' + y))); })";
+    with_page(
+        |root| drop(planted(root)),
+        |browser, page| {
+            for (width, shown) in [(1400, ".wide"), (390, ".narrow")] {
+                browser.look(width, 900, false)?;
+                browser.open(&page.page)?;
+                let drawn = format!("document.querySelectorAll('.plots {shown} svg').length");
+                assert!(browser.eval(&drawn)?.as_u64() >= Some(8));
+                assert_eq!(browser.eval(overlaps)?, json!([]), "at {width}");
+            }
+            // A curve has one colour, in the plots and in the interactive chart.
+            let colours = "unpacked().then(({ groups }) => groups.flatMap(g => \
+            [...document.querySelectorAll(`#group-${g.name} .plots .wide text[font-weight=bold]`)].map(t => \
+              [t, g.series.find(s => s.name === t.textContent.trim())]).filter(([, s]) => s) \
+              .map(([t, s]) => t.classList.contains(`f-${s.class}`))))";
+            let same = browser.eval(colours)?;
+            let same = same.as_array().cloned().unwrap_or_default();
+            assert!(
+                same.len() >= 6 && same.iter().all(|s| *s == true),
+                "{same:?}"
+            );
+            Ok(())
+        },
+    );
+}

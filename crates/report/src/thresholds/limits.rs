@@ -1,0 +1,179 @@
+//! What the machine can do at most, and what code on it reaches, for work that was not measured.
+
+use crossover_advice::thresholds::{Bandwidth, Data, Limits, Link, OneWay, Reached};
+use crossover_advice::{Range, Work};
+
+use super::form::{data, rounded};
+use crossover_results::analysis::{cold_start, limits};
+use crossover_results::model::id::Device;
+use crossover_results::model::role::{Does, Format, Phase, Threads, Way};
+use crossover_results::store::curves::{Benchmark, Series};
+use crossover_results::store::machine::{self, Machine};
+use crossover_words::Clock;
+
+/// The share of measured code that is faster than the best.
+const BEST: f64 = 0.10;
+/// The share that is faster than the typical.
+const TYPICAL: f64 = 0.85;
+/// Fewer benchmarks say nothing about what code reaches.
+const FEWEST: usize = 3;
+
+/// The limits of a CPU and of a GPU, which may be another machine's; `None` where one of them was
+/// not measured.
+pub(super) fn limits(cpu: &Machine, gpu: &Machine) -> Option<Limits> {
+    let (ours, theirs) = (&cpu.limits, &gpu.limits);
+    let launch = cold_start::phase(gpu, Phase::WarmLaunch)?;
+    let rounded_ceiling = |limits: &machine::Limits, name| limits.ceiling(name).map(rounded);
+    let mut limits = Limits {
+        gpu_flop: rounded(limits::peak(Format::F32, None, theirs)?),
+        cpu_flop: rounded_ceiling(ours, "cpu_fma_all")?,
+        core_flop: rounded_ceiling(ours, "cpu_fma_1")?,
+        gpu_bandwidth: bandwidth(theirs, Device::Gpu)?,
+        cpu_bandwidth: bandwidth(ours, Device::Cpu)?,
+        launch_ns: rounded_ceiling(theirs, "launch_latency")?,
+        kernel_ns: rounded_ceiling(theirs, "empty_kernel")?,
+        awaited_ns: rounded(launch.median_ns),
+        links: links(gpu),
+        reached: Vec::new(),
+    };
+    let mut samples = samples(cpu, Device::Cpu);
+    samples.extend(self::samples(gpu, Device::Gpu));
+    limits.reached = reached(&samples, &limits);
+    Some(limits)
+}
+
+fn bandwidth(limits: &machine::Limits, device: Device) -> Option<Vec<Bandwidth>> {
+    let name = match device {
+        Device::Cpu => "cpu_read",
+        Device::Gpu => "gpu_read",
+    };
+    let points = limits.curves.get(name)?.points.iter();
+    points
+        .map(|point| {
+            let rate = limits::bandwidth(limits, device, point.bytes as f64)?;
+            let (bytes, rate) = (point.bytes as f64, rounded(rate));
+            Some(Bandwidth { bytes, rate })
+        })
+        .collect()
+}
+
+/// Copies of whole buffers by one plain call, and those that several threads stage.
+fn links(gpu: &Machine) -> Vec<Link> {
+    let series = || gpu.groups.iter().flat_map(|group| &group.series);
+    let one_way = |at: Data, way: Way| {
+        let is_it = |s: &&Series| {
+            let plain = s.role.method.is_none() || s.role.threads == Some(Threads::All);
+            s.role.does == Does::Copies(way) && data(&s.role) == at && s.role.pieces == 1 && plain
+        };
+        let series = series().find(|s| is_it(s) && s.clock == Some(Clock::Wall))?;
+        let (small, large) = (series.points.first()?, series.points.last()?);
+        Some(OneWay {
+            latency_ns: rounded(small.median_ns),
+            rate: rounded(large.rate(large.size as f64)),
+        })
+    };
+    let link = |data| {
+        Some(Link {
+            data,
+            upload: one_way(data, Way::ToDevice)?,
+            download: one_way(data, Way::ToHost)?,
+        })
+    };
+    let places = [Data::Pinned, Data::Ordinary, Data::OrdinaryStaged];
+    places.into_iter().filter_map(link).collect()
+}
+
+/// A benchmark with its work: the fastest of its group with its data there.
+#[derive(Clone, Debug)]
+pub(crate) struct Sample {
+    /// The group.
+    pub group: String,
+    /// Where the data are; `None` on the CPU.
+    pub data: Option<Data>,
+    /// Its size.
+    pub size: u64,
+    /// The measured time.
+    pub ns: f64,
+    /// Its amounts, taken to cross the link half in each direction.
+    pub work: Work,
+}
+
+/// For each group of work, place of the data and size the fastest code that may be an answer, on a
+/// clock that a caller would see.
+pub(crate) fn samples(machine: &Machine, device: Device) -> Vec<Sample> {
+    let mut samples: Vec<Sample> = Vec::new();
+    // Where rows time the same work on several clocks, the clocks are what is measured.
+    let groups = machine
+        .groups
+        .iter()
+        .filter(|group| group.topic.truth.is_none());
+    for series in groups.flat_map(|group| group.on(device)) {
+        let seen = series
+            .clock
+            .is_none_or(|clock| matches!(clock, Clock::Wall | Clock::Events));
+        let is_work = series.answers() && series.computes() && series.role.format == Format::F32;
+        if !seen || !is_work {
+            continue;
+        }
+        for benchmark in series.steady_points() {
+            let Some(sample) = sample(series, benchmark) else {
+                continue;
+            };
+            let key = |s: &Sample| (s.group.clone(), s.data, s.size);
+            match samples.iter_mut().find(|other| key(other) == key(&sample)) {
+                Some(other) if other.ns > sample.ns => *other = sample,
+                Some(_) => {}
+                None => samples.push(sample),
+            }
+        }
+    }
+    samples
+}
+
+fn sample(series: &Series, benchmark: &Benchmark) -> Option<Sample> {
+    let cost = benchmark.cost;
+    let amount = |n: Option<f64>| n.filter(|n| n.is_finite() && *n >= 0.0).unwrap_or(0.0);
+    cost.flop.or(cost.bytes)?;
+    Some(Sample {
+        group: benchmark.group.clone(),
+        data: (series.device == Device::Gpu).then(|| data(&series.role)),
+        size: benchmark.size,
+        ns: benchmark.median_ns,
+        work: Work {
+            flop: amount(cost.flop),
+            bytes: amount(cost.bytes),
+            upload: amount(cost.link_bytes) / 2.0,
+            download: amount(cost.link_bytes) / 2.0,
+            launches: cost.launches.unwrap_or(1),
+            cpu_ns: None,
+        },
+    })
+}
+
+/// What these benchmarks reach of the limits.
+pub(crate) fn reached(samples: &[Sample], limits: &Limits) -> Vec<Reached> {
+    let of = |data: Option<Data>| {
+        let here = samples.iter().filter(|sample| sample.data == data);
+        let over = here.filter_map(|sample| {
+            let Range { best, typical } = limits.allow(data, &sample.work)?;
+            let shares = (sample.ns / best, sample.ns / typical);
+            (shares.0.is_finite() && shares.1.is_finite()).then_some(shares)
+        });
+        let (mut best, mut typical): (Vec<f64>, Vec<f64>) = over.unzip();
+        (best.len() >= FEWEST).then(|| Reached {
+            data,
+            // A limit is the least time, unless code shows that it is not.
+            best: rounded(quantile(&mut best, BEST).min(1.0)),
+            typical: rounded(quantile(&mut typical, TYPICAL).max(1.0)),
+        })
+    };
+    let places = std::iter::once(None).chain(Data::ALL.map(Some));
+    places.filter_map(of).collect()
+}
+
+/// The smallest value that so large a share does not exceed.
+fn quantile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let rank = (share * values.len() as f64).ceil() as usize;
+    values[rank.clamp(1, values.len()) - 1]
+}

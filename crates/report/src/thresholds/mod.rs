@@ -1,0 +1,294 @@
+//! The thresholds that a program can ask ([`crossover_advice`]), made of what a report shows.
+//!
+//! An operation has one answer per place of the data, with the points of the curve that the page
+//! draws: where several processes measured, theirs. Ordinary memory has two, one for a plain copy
+//! and one for copies that several threads stage.
+
+mod form;
+mod limits;
+#[cfg(test)]
+mod tests;
+pub mod words;
+
+use std::path::Path;
+
+use crossover_advice::thresholds::{
+    Binding, Change, Crossing, Data, Kind, Machine as Held, Operation, Place, Point, SCHEMA, Shape,
+    Thresholds,
+};
+use crossover_advice::{Advice, Choice, Question};
+
+use self::form::{data, rounded};
+use crate::assemble::Assembled;
+use crossover_results::analysis::crossover::pairs::{self, Found};
+use crossover_results::analysis::crossover::search::{self, Answer, Curve};
+use crossover_results::analysis::crossover::speedup::{Speedup, along};
+use crossover_results::analysis::{bottleneck, cold_start};
+use crossover_results::model::id::Device;
+use crossover_results::statistics::median::median;
+use crossover_results::store::curves::{Group, Series};
+use crossover_results::store::files::{self, FileError};
+use crossover_results::store::machine::Machine;
+
+/// Writes the thresholds of a report; `false` where it answers nothing.
+///
+/// # Errors
+/// A file that cannot be written.
+pub fn write(report: &Assembled, path: &Path) -> Result<bool, FileError> {
+    let Some(thresholds) = thresholds(report) else {
+        return Ok(false);
+    };
+    let mut text = serde_json::to_string(&thresholds).map_err(|e| FileError::io(path, e.into()))?;
+    text.push('\n');
+    files::write_atomic(path, text.as_bytes())?;
+    Ok(true)
+}
+
+/// The thresholds of the machine that a report is about; `None` where it answers nothing. Without a
+/// GPU of its own they are those of its CPU and the first of the others' GPUs that it is compared
+/// with.
+pub fn thresholds(report: &Assembled) -> Option<Thresholds> {
+    let whose = |found: &Found| found.gpu_machine.clone();
+    let of = report.found.iter().map(whose).min()?;
+    let found: Vec<&Found> = (report.found.iter()).filter(|f| whose(f) == of).collect();
+    let (gpu, _) = report.gpu_of(found[0])?;
+    let groups = report.machine.groups.iter();
+    let operations = groups.filter_map(|ours| operation(ours, &found, gpu, &report.machine));
+    let environment = report.machine.environment.as_ref()?;
+    let device = gpu.environment.as_ref()?.gpu.as_ref()?;
+    Some(Thresholds {
+        schema: SCHEMA,
+        crossover: environment.crossover.clone(),
+        commit: environment.commit.clone(),
+        date: report.machine.run.as_ref()?.started.clone(),
+        machine: Held {
+            cpu: environment.cpu.model.clone(),
+            threads: environment.cpu.usable_cores,
+            numa_node: None,
+            gpu: device.name.clone(),
+            gpu_of_another_machine: of.is_some(),
+            driver: device.driver.clone(),
+            power_limit_w: device.power_limit_w,
+        },
+        limits: limits::limits(&report.machine, gpu),
+        operations: operations.collect(),
+    })
+}
+
+fn operation(ours: &Group, found: &[&Found], gpu: &Machine, cpu: &Machine) -> Option<Operation> {
+    let theirs = gpu.group(&ours.name)?;
+    let series = |f: &&Found| Some(((*f).clone(), f.gpu_series(theirs)?));
+    let of_group = found.iter().filter(|f| f.group == ours.name);
+    let of_group: Vec<(Found, &Series)> = of_group.filter_map(series).collect();
+    let place = |at: Data| {
+        let here = of_group
+            .iter()
+            .filter(|(_, series)| data(&series.role) == at);
+        let (here, series): (Vec<Found>, Vec<&Series>) = here.cloned().unzip();
+        let question = here.first()?.question;
+        let headline = here.iter().position(|f| f.headline);
+        let best = headline.or_else(|| pairs::headline(&here, question))?;
+        place(at, &here[best], ours, series[best], cpu, gpu)
+    };
+    let places: Vec<Place> = Data::ALL.into_iter().filter_map(place).collect();
+    let (_, first) = of_group.first()?;
+    let start = cold_start::start(gpu, cold_start::First::of(first));
+    let first_call = start.map(|start| start.total_ns() - start.warm.map_or(0.0, |b| b.median_ns));
+    (!places.is_empty()).then(|| Operation {
+        name: ours.name.clone(),
+        title: ours.topic.title.clone(),
+        format: first.role.format.name().to_owned(),
+        size: ours.topic.axis.clone(),
+        shape: shape(ours),
+        first_call_ns: first_call.filter(|ns| *ns > 0.0).map(rounded),
+        places,
+    })
+}
+
+/// A group whose every row does the arithmetic of N by N matrices is their product.
+fn shape(group: &Group) -> Shape {
+    let computes = |s: &&Series| s.answers() && s.computes();
+    let mut points = group.series.iter().filter(computes).flat_map(|s| &s.points);
+    let is_product = points.all(|b| b.cost.flop == Some(2.0 * (b.size as f64).powi(3)));
+    if is_product {
+        Shape::SquareProduct
+    } else {
+        Shape::Size
+    }
+}
+
+fn place(
+    at: Data,
+    found: &Found,
+    ours: &Group,
+    series: &Series,
+    cpu: &Machine,
+    gpu: &Machine,
+) -> Option<Place> {
+    let points = points(found, ours, series);
+    let last = series.at(points.last()?.size as u64);
+    let crossing = &found.crossing;
+    let change = |c: &search::Change| Change {
+        size: rounded(c.size),
+        low: rounded(c.low),
+        high: rounded(c.high),
+        to_gpu: c.to_gpu,
+    };
+    let mut place = Place {
+        data: at,
+        cpu: found.cpu.clone(),
+        gpu: found.gpu.clone(),
+        clock: found.clock.to_owned(),
+        launches: last.and_then(|b| b.cost.launches),
+        crossing: Crossing {
+            kind: match crossing.answer {
+                Answer::At => Kind::From,
+                Answer::Always => Kind::Always,
+                Answer::Never => Kind::Never,
+                Answer::CrossesBack => Kind::BothWays,
+                Answer::Undecided => Kind::Undecided,
+            },
+            changes: crossing.changes.iter().map(change).collect(),
+            range: crossing.range,
+            processes: found.confirmed.map_or(1, |confirmed| confirmed.processes),
+        },
+        limits: bindings(&points, ours, series, cpu, gpu),
+        below: steady(points.iter()),
+        above: steady(points.iter().rev()),
+        points,
+        answers: Vec::new(),
+    };
+    place.answers = place.decide_all()?;
+    Some(place)
+}
+
+/// The sizes at which the CPU's code was measured, and the GPU's or some on either side of them.
+/// The curve of the page has others too, where the CPU's time is interpolated.
+fn points(found: &Found, ours: &Group, series: &Series) -> Vec<Point> {
+    let of_processes = |size: u64| {
+        let duels = found.processes.iter().flatten();
+        median(
+            duels
+                .filter(|duel| duel.size == size)
+                .map(|duel| duel.gpu_ns),
+        )
+    };
+    let (best, _) = pairs::best_cpu(ours);
+    let gpu = pairs::curve(series);
+    let times = between(&gpu);
+    let point = |at: &Speedup| {
+        let size = at.size as u64;
+        let mut cpus = (ours.on(Device::Cpu)).filter(|s| s.answers() && s.computes());
+        let is_measured = cpus.any(|s| s.at(size).is_some());
+        let gpu_at = || gpu.at(at.size).filter(|_| is_measured);
+        let (gpu_ns, low, high, processes) = match at.processes {
+            1 if gpu.has(at.size) => (gpu_at()?.median, at.low, at.high, 1),
+            1 => {
+                let (gpu, cpu) = (gpu_at()?, best.at(at.size)?);
+                let times = times
+                    .as_ref()?
+                    .decide(&Question::new("", at.size))
+                    .estimate?;
+                // The rule for sizes in between widens the interval of the GPU's time.
+                (gpu.median, cpu.low / times.high, cpu.high / times.low, 0)
+            }
+            processes => (of_processes(size)?, at.low, at.high, processes),
+        };
+        Some(Point {
+            size: at.size,
+            cpu_ns: rounded(gpu_ns * at.ratio),
+            gpu_ns: rounded(gpu_ns),
+            low: rounded(low.min(at.ratio)),
+            high: rounded(high.max(at.ratio)),
+            processes,
+            link_bytes: (series.at(size))
+                .and_then(|b| b.cost.link_bytes)
+                .filter(|b| *b > 0.0),
+        })
+    };
+    along(found, ours, series)
+        .iter()
+        .filter_map(point)
+        .collect()
+}
+
+/// A curve of times that can be asked in between: times over one nanosecond.
+fn between(curve: &Curve) -> Option<Advice> {
+    let points = curve.points().iter().map(|point| Point {
+        size: point.size,
+        cpu_ns: point.median,
+        gpu_ns: 1.0,
+        low: point.low,
+        high: point.high,
+        ..Point::default()
+    });
+    let place = Place {
+        points: points.collect(),
+        ..Place::default()
+    };
+    let operation = Operation {
+        places: vec![place],
+        ..Operation::default()
+    };
+    let thresholds = Thresholds {
+        operations: vec![operation],
+        ..Thresholds::default()
+    };
+    Advice::new(thresholds).ok()
+}
+
+/// The sizes from an end on that tell how the speedup goes on there.
+const TELLING: usize = 3;
+
+/// The answer beyond the end that `points` begin with: where the first of them all have it, and the
+/// speedup moves away from 1 towards the end, or stays, as far as the intervals tell.
+fn steady<'a>(points: impl Iterator<Item = &'a Point>) -> Option<Choice> {
+    let points: Vec<&Point> = points.take(TELLING).collect();
+    let first = points.first()?.choice();
+    let goes_on = |pair: &[&Point]| {
+        let speedup = pair[0].cpu_ns / pair[0].gpu_ns;
+        match first {
+            Choice::Gpu => speedup >= pair[1].low,
+            Choice::Cpu => speedup <= pair[1].high,
+            Choice::Unsure => false,
+        }
+    };
+    let is_steady = points.len() == TELLING
+        && points.iter().all(|point| point.choice() == first)
+        && points.windows(2).all(goes_on);
+    is_steady.then_some(first)
+}
+
+/// What is nearest to its limit along the sizes, from each change on.
+fn bindings(
+    points: &[Point],
+    ours: &Group,
+    gpu_series: &Series,
+    cpu: &Machine,
+    gpu: &Machine,
+) -> Vec<Binding> {
+    let mut bindings: Vec<Binding> = Vec::new();
+    for point in points {
+        let nearest = |series: &Series, machine: &Machine| {
+            let benchmark = series.at(point.size as u64)?;
+            let kind = bottleneck::of(series, benchmark, machine)?.kind;
+            Some(kind.name().to_owned())
+        };
+        let best = pairs::best_at(ours, point.size);
+        let cpu_series = ours
+            .on(Device::Cpu)
+            .find(|s| Some(&s.implementation) == best.as_ref());
+        let binding = Binding {
+            from: point.size,
+            cpu: cpu_series.and_then(|series| nearest(series, cpu)),
+            gpu: nearest(gpu_series, gpu),
+        };
+        // A size that only other processes measured has no cost.
+        let known = binding.cpu.is_some() || binding.gpu.is_some();
+        let is_new = |last: &Binding| (&last.cpu, &last.gpu) != (&binding.cpu, &binding.gpu);
+        if known && bindings.last().is_none_or(is_new) {
+            bindings.push(binding);
+        }
+    }
+    bindings
+}

@@ -1,0 +1,386 @@
+//! How often decisions are right: every measured size is left out in turn and predicted from the
+//! others, and for work that was not measured the whole group. The tables are those of
+//! docs/method.md.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use crossover_advice::thresholds::{Limits, Operation, Place, Point, Thresholds};
+use crossover_advice::{Advice, Answer, Choice, Data, Question, Size};
+
+use super::limits::{Sample, reached, samples};
+use super::{steady, thresholds};
+use crate::assemble::{Assembled, Options, assemble};
+use crossover_results::model::id::Device;
+use crossover_words::units;
+
+const BEGIN: &str = "<!-- backtest:begin -->\n";
+const END: &str = "<!-- backtest:end -->\n";
+
+/// Groups whose work is a network: amounts say little about dozens of unlike layers.
+const NETWORKS: [&str; 2] = ["mlp_training", "transformer"];
+
+/// What predictions came to.
+#[derive(Clone, Default)]
+struct Tally {
+    right: usize,
+    wrong: usize,
+    unsure: usize,
+    /// Measured speedups inside the predicted interval.
+    inside: usize,
+    /// Logarithms of predicted over measured speedup, without their signs.
+    off: Vec<f64>,
+}
+
+impl Tally {
+    fn add(&mut self, predicted: Choice, measured: Choice) {
+        match predicted {
+            // Without a winner there is nothing to predict.
+            _ if measured == Choice::Unsure => {}
+            Choice::Unsure => self.unsure += 1,
+            _ if predicted == measured => self.right += 1,
+            _ => self.wrong += 1,
+        }
+    }
+
+    /// What was predicted for a measured size.
+    fn hold(&mut self, answer: &Answer, point: &Point) {
+        self.add(answer.choice, point.choice());
+        if let Some(estimate) = answer.estimate {
+            let speedup = point.cpu_ns / point.gpu_ns;
+            self.inside += usize::from((estimate.low..=estimate.high).contains(&speedup));
+            self.off.push((estimate.speedup / speedup).ln().abs());
+        }
+    }
+
+    fn all(&self) -> usize {
+        self.right + self.wrong + self.unsure
+    }
+
+    fn merge(&mut self, other: &Tally) {
+        self.right += other.right;
+        self.wrong += other.wrong;
+        self.unsure += other.unsure;
+        self.inside += other.inside;
+        self.off.extend(&other.off);
+    }
+
+    fn row(&self, name: &str) -> String {
+        let factor = |share: f64| {
+            let log = quantile(&self.off, share);
+            log.map_or("-".into(), |log| units::factor_fine(log.exp()))
+        };
+        format!(
+            "| {name} | {} | {} | {} | {} | {} | {} | {} |\n",
+            self.all(),
+            self.right,
+            self.wrong,
+            self.unsure,
+            share(self.inside, self.off.len()),
+            factor(0.5),
+            factor(0.9)
+        )
+    }
+}
+
+const HEADER: &str = "sizes with a winner | right | wrong | `Unsure` | speedup in the interval | off by, median | 90 % |\n\
+                      | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+
+fn quantile(values: &[f64], share: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.max(1) - 1).copied()
+}
+
+fn share(part: usize, of: usize) -> String {
+    format!(
+        "{part} of {of} ({})",
+        units::percent(part as f64 / of as f64)
+    )
+}
+
+fn record(name: &str) -> Option<Assembled> {
+    let machine = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../target-reports")
+        .join(name);
+    let root = machine.join("nvidia-h200/criterion");
+    let options = Options {
+        no_reference: true,
+        ..Options::default()
+    };
+    root.is_dir()
+        .then(|| assemble(&root, &machine, &options).unwrap())
+}
+
+/// One place of an operation without one of its points.
+fn without(operation: &Operation, place: &Place, left_out: usize) -> Option<Advice> {
+    let mut place = place.clone();
+    place.points.remove(left_out);
+    place.below = steady(place.points.iter());
+    place.above = steady(place.points.iter().rev());
+    let operation = Operation {
+        places: vec![place],
+        ..operation.clone()
+    };
+    let thresholds = Thresholds {
+        operations: vec![operation],
+        ..Thresholds::default()
+    };
+    Advice::new(thresholds).ok()
+}
+
+/// Inside the measured range, and at its ends.
+fn each_size_left_out(operation: &Operation) -> (Tally, Tally) {
+    let (mut inside, mut ends) = (Tally::default(), Tally::default());
+    for place in &operation.places {
+        let mut place = place.clone();
+        // Those that rest on their neighbours would tell what was left out.
+        place.points.retain(|point| point.processes > 0);
+        for (i, point) in place.points.iter().enumerate() {
+            let Some(advice) = without(operation, &place, i) else {
+                continue;
+            };
+            let answer =
+                advice.decide(&Question::new(&operation.name, point.size).data(place.data));
+            let is_end = i == 0 || i + 1 == place.points.len();
+            let tally = if is_end { &mut ends } else { &mut inside };
+            tally.hold(&answer, point);
+        }
+    }
+    (inside, ends)
+}
+
+/// `matmul_skinny`, M rows times a square matrix, as the square products of `matmul` predict it.
+fn skinny_from_square(thresholds: &Thresholds) -> Tally {
+    let advice = Advice::new(thresholds.clone()).unwrap();
+    let skinny = thresholds
+        .operations
+        .iter()
+        .find(|o| o.name == "matmul_skinny")
+        .unwrap();
+    let mut tally = Tally::default();
+    for place in &skinny.places {
+        for point in place.points.iter().filter(|point| point.processes > 0) {
+            let size = Size::Product {
+                m: point.size as u64,
+                n: 4096,
+                k: 4096,
+            };
+            let answer = advice.decide(&Question::new("matmul", size).data(place.data));
+            tally.hold(&answer, point);
+        }
+    }
+    tally
+}
+
+/// Work whose group is left out.
+#[derive(Default)]
+struct Ranges {
+    all: usize,
+    inside: usize,
+    faster: usize,
+    /// Typical over best.
+    widths: Vec<f64>,
+}
+
+/// What the other groups say of each benchmark of a group.
+fn each_group_left_out(
+    report: &Assembled,
+    limits: &Limits,
+) -> (Vec<(Option<Data>, Ranges)>, Tally) {
+    let mut all = samples(&report.machine, Device::Cpu);
+    all.extend(samples(&report.machine, Device::Gpu));
+    let groups: BTreeSet<&String> = all.iter().map(|sample| &sample.group).collect();
+    let places = std::iter::once(None).chain(Data::ALL.map(Some));
+    let mut found: Vec<(Option<Data>, Ranges)> =
+        places.map(|data| (data, Ranges::default())).collect();
+    let mut winners = Tally::default();
+    for group in groups
+        .into_iter()
+        .filter(|group| !NETWORKS.contains(&group.as_str()))
+    {
+        let (own, others): (Vec<&Sample>, Vec<&Sample>) =
+            all.iter().partition(|s| s.group == *group);
+        let others: Vec<Sample> = others.into_iter().cloned().collect();
+        let limits = Limits {
+            reached: reached(&others, limits),
+            ..limits.clone()
+        };
+        let advice = Advice::new(Thresholds {
+            limits: Some(limits.clone()),
+            ..Thresholds::default()
+        });
+        let advice = advice.unwrap();
+        for sample in &own {
+            let Some(range) = limits.reach(sample.data, &sample.work) else {
+                continue;
+            };
+            let (_, ranges) = found
+                .iter_mut()
+                .find(|(data, _)| *data == sample.data)
+                .unwrap();
+            ranges.all += 1;
+            ranges.widths.push(range.typical / range.best);
+            match () {
+                () if sample.ns < range.best => ranges.faster += 1,
+                () if sample.ns <= range.typical => ranges.inside += 1,
+                () => {}
+            }
+            let on_cpu = own
+                .iter()
+                .find(|cpu| cpu.data.is_none() && cpu.size == sample.size);
+            if let (Some(data), Some(cpu)) = (sample.data, on_cpu) {
+                // The CPU code may count other amounts than the GPU's.
+                let moved = advice.moved(&sample.work, data).unwrap();
+                let measured = cpu.ns / sample.ns;
+                let choice = Point {
+                    cpu_ns: cpu.ns,
+                    gpu_ns: sample.ns,
+                    low: measured / 1.1,
+                    high: measured * 1.1,
+                    ..Point::default()
+                }
+                .choice();
+                winners.add(moved.choice, choice);
+                let (low, high) = (
+                    moved.cpu.best / moved.gpu.typical,
+                    moved.cpu.typical / moved.gpu.best,
+                );
+                winners
+                    .off
+                    .push(((low * high).sqrt().ln() - measured.ln()).abs());
+            }
+        }
+    }
+    (found, winners)
+}
+
+/// Both tables of a record, after its requirements are checked.
+fn tables(name: &str, report: &Assembled) -> String {
+    let thresholds = thresholds(report).unwrap();
+    let run = report.machine.run.as_ref().unwrap();
+    let commit = thresholds
+        .commit
+        .as_deref()
+        .and_then(|commit| commit.get(..8))
+        .unwrap_or("?");
+    let mut text = format!(
+        "**`target-reports/{name}`** (commit {commit}, {}). Each size left out:\n\n",
+        &run.started[..10]
+    );
+    text += &format!("| operation | {HEADER}");
+    let (mut inside, mut ends) = (Tally::default(), Tally::default());
+    for operation in &thresholds.operations {
+        let (here, at_ends) = each_size_left_out(operation);
+        text += &here.row(&format!("`{}`", operation.name));
+        inside.merge(&here);
+        ends.merge(&at_ends);
+    }
+    text += &inside.row("all, inside the measured range");
+    text += &ends.row("all, at an end, which is then outside");
+    let skinny = skinny_from_square(&thresholds);
+    text += &skinny.row("`matmul_skinny`, from the square products of `matmul`");
+    assert!(inside.wrong * 100 <= 3 * inside.all(), "{text}");
+    assert!(inside.unsure * 100 <= 20 * inside.all(), "{text}");
+    assert_eq!(skinny.wrong, 0, "{text}");
+
+    text += "\nEach group left out, for work that was not measured:\n\n\
+             | data | benchmarks | inside the range | faster than the best | typical over best, median |\n\
+             | --- | --- | --- | --- | --- |\n";
+    let (ranges, winners) = each_group_left_out(report, thresholds.limits.as_ref().unwrap());
+    let row = |name: &str, ranges: &Ranges| {
+        let width = quantile(&ranges.widths, 0.5).map_or("-".into(), units::factor_fine);
+        let inside = share(ranges.inside, ranges.all);
+        format!(
+            "| {name} | {} | {inside} | {} | {width} |\n",
+            ranges.all, ranges.faster
+        )
+    };
+    let mut all = Ranges::default();
+    for (data, ranges) in ranges {
+        text += &row(data.map_or("CPU code", Data::words), &ranges);
+        all.all += ranges.all;
+        all.inside += ranges.inside;
+        all.faster += ranges.faster;
+        all.widths.extend(ranges.widths);
+    }
+    text += &row("all", &all);
+    assert!(all.inside * 100 >= 80 * all.all, "{text}");
+    assert!(quantile(&all.widths, 0.5).unwrap() <= 3.0, "{text}");
+    writeln!(
+        text,
+        "\nWinners by these ranges: {} right, {} wrong, the rest `Unsure`; the middles of the ranges are off by {} in the median.",
+        share(winners.right, winners.all()),
+        share(winners.wrong, winners.all()),
+        units::factor_fine(quantile(&winners.off, 0.5).unwrap().exp()),
+    )
+    .unwrap();
+    text
+}
+
+#[test]
+fn the_documented_back_test_is_that_of_the_committed_records() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/method.md");
+    let records = ["reference", "full"].map(|name| Some((name, record(name)?)));
+    let [Some(reference), Some(full)] = records else {
+        println!("skipped: the committed records belong to a checkout, and a package has none");
+        return;
+    };
+    let tables: Vec<String> = [reference, full]
+        .iter()
+        .map(|(name, report)| tables(name, report))
+        .collect();
+    let tables = tables.join("\n");
+    let text = fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(BEGIN).unwrap();
+    let (documented, after) = rest.split_once(END).unwrap();
+    if std::env::var_os("CROSSOVER_GOLDEN").is_some_and(|v| v == "write") {
+        fs::write(&path, format!("{before}{BEGIN}{tables}{END}{after}")).unwrap();
+        return;
+    }
+    let hint = "CROSSOVER_GOLDEN=write cargo test --lib back_test writes it";
+    assert_eq!(documented, tables, "{hint}");
+}
+
+#[test]
+fn the_artefacts_of_the_committed_records_are_small_and_can_be_asked() {
+    for name in ["reference", "full"] {
+        let Some(report) = record(name) else {
+            println!("skipped: the committed records belong to a checkout, and a package has none");
+            return;
+        };
+        let thresholds = thresholds(&report).unwrap();
+        let text = serde_json::to_string(&thresholds).unwrap();
+        assert!(text.len() <= 60_000, "{name}: {} bytes", text.len());
+        assert!(
+            !text.contains("GPU-") && !text.contains('/'),
+            "a serial number or a path"
+        );
+        let advice = Advice::parse(text.as_bytes()).unwrap();
+        for operation in &thresholds.operations {
+            for place in &operation.places {
+                let (first, last) = (place.points[0].size, place.points.last().unwrap().size);
+                // What is stored is what is decided, at a thousand sizes.
+                for step in 0..1000 {
+                    let size = (first * (last / first).powf(f64::from(step) / 999.0)).round();
+                    let size = size.clamp(first, last);
+                    let stored = place
+                        .answers
+                        .iter()
+                        .rfind(|answer| answer.from <= size)
+                        .unwrap();
+                    let asked = Question::new(&operation.name, size).data(place.data);
+                    let choice = advice.decide(&asked).choice;
+                    assert_eq!(
+                        choice, stored.choice,
+                        "{} {:?} {size}",
+                        operation.name, place.data
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The written report: page, plots, summary and thresholds.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::assemble::{Assembled, Options, ReportError, assemble};
+use crate::page::group::Section;
+use crate::{page, summary, terminal, thresholds};
+use crossover_results::store::files;
+use crossover_words::text::visible;
+
+/// What was written, for the terminal.
+#[derive(Debug)]
+pub struct Written {
+    /// The page.
+    pub page: PathBuf,
+    /// The thresholds for programs, where there are answers.
+    pub thresholds: Option<PathBuf>,
+    /// The short table of answers; empty without any.
+    pub table: String,
+    /// How many things were left out; the page names them.
+    pub left_out: usize,
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.table.is_empty() {
+            writeln!(f, "{}", self.table)?;
+        }
+        match self.left_out {
+            0 => {}
+            1 => writeln!(
+                f,
+                "1 result or file was left out; the page says which and why"
+            )?,
+            n => writeln!(
+                f,
+                "{n} results or files were left out; the page says which and why"
+            )?,
+        }
+        if let Some(thresholds) = &self.thresholds {
+            writeln!(f, "thresholds: {}", visible(&thresholds.to_string_lossy()))?;
+        }
+        writeln!(f, "report: {}", visible(&self.page.to_string_lossy()))
+    }
+}
+
+/// Reads the results under `root` and writes the report into `out`: `index.html`,
+/// `plots/*.svg`, `summary.json` and `thresholds.json`.
+pub fn refresh(root: &Path, out: &Path, options: &Options) -> Result<Written, ReportError> {
+    let report = assemble(root, out, options)?;
+    write(&report, out)
+}
+
+fn write(report: &Assembled, out: &Path) -> Result<Written, ReportError> {
+    let summary = out.join("summary.json");
+    files::write_json(&summary, &summary::summary(report))?;
+    let sections = Section::all(report);
+    let folder = out.join("plots");
+    for drawn in sections.iter().flat_map(|s| &s.plots) {
+        let path = folder.join(&drawn.file);
+        files::write_atomic(&path, drawn.svg.as_bytes())?;
+    }
+    let page = out.join("index.html");
+    let html = page::page(report, &sections, out);
+    files::write_atomic(&page, html.as_bytes())?;
+    let path = out.join("thresholds.json");
+    let thresholds = thresholds::write(report, &path)?.then_some(path);
+    Ok(Written {
+        page,
+        thresholds,
+        table: terminal::table(report),
+        left_out: report.machine.problems.len(),
+    })
+}

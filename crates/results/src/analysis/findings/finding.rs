@@ -1,0 +1,200 @@
+//! One finding, what it is made from, and the words and lookups that several kinds share.
+
+use std::collections::BTreeMap;
+
+use crate::analysis::crossover::pairs::Found;
+use crate::analysis::findings::technique::Technique;
+use crate::analysis::reuse::Reuse;
+use crate::model::id::Device;
+use crate::model::role::{Format, Role};
+use crate::store::curves::{Benchmark, Group, Series};
+use crate::store::machine::Machine;
+use crossover_words::Clock;
+
+/// One sentence and what it rests on.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Finding {
+    /// Stable name of what is said, `transfers.matmul`. Two groups may say the same thing, each
+    /// of itself: the name and the group together are unique.
+    pub id: String,
+    /// The group that it is about.
+    pub group: String,
+    /// The sentence.
+    pub text: String,
+    /// Figures by name; the unit ends the name (`_ns`), ratios and sizes have none.
+    pub figures: BTreeMap<String, f64>,
+    /// Ids of the benchmarks.
+    pub benchmarks: Vec<String>,
+    /// What a technique gained, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gain: Option<Gain>,
+    /// What the sentence lists, as a table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table: Option<Rows>,
+    /// Whether a page with the answers and with how often data must be used says it already.
+    #[serde(skip)]
+    pub in_a_table: bool,
+}
+
+/// What one technique gained in one group.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Gain {
+    /// What was done.
+    pub technique: Technique,
+    /// Time without it over time with it.
+    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
+    pub factor: f64,
+    /// Where: `N = 8,192`.
+    pub at: String,
+}
+
+/// A small table in place of a list.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Rows {
+    /// What it shows, a sentence.
+    pub caption: String,
+    /// Its columns: the first names the row, the others are figures.
+    pub head: Vec<String>,
+    /// Its rows, each as long as the head.
+    pub rows: Vec<Vec<String>>,
+    /// Sentences below it.
+    pub notes: Vec<String>,
+}
+
+/// What a finding is made from.
+pub struct Context<'a> {
+    /// The machine that the report is about.
+    pub machine: &'a Machine,
+    /// Its answers.
+    pub found: &'a [Found],
+    /// Its break-even tables.
+    pub reuse: &'a [Reuse],
+}
+
+impl Finding {
+    pub(super) fn new(group: &str, id: impl Into<String>, text: String) -> Self {
+        Self {
+            id: id.into(),
+            group: group.to_owned(),
+            text,
+            figures: BTreeMap::new(),
+            benchmarks: Vec::new(),
+            gain: None,
+            table: None,
+            in_a_table: false,
+        }
+    }
+
+    /// Adds a figure; what is unknown or not finite is left out.
+    pub(super) fn figure(mut self, name: &str, value: impl Into<Option<f64>>) -> Self {
+        if let Some(value) = value.into().filter(|value| value.is_finite()) {
+            self.figures.insert(name.into(), value);
+        }
+        self
+    }
+
+    /// What `technique` gained; nothing where the factor is no number.
+    pub(super) fn gained(mut self, technique: Technique, factor: f64, at: String) -> Self {
+        self.gain = (factor.is_finite() && factor > 0.0).then_some(Gain {
+            technique,
+            factor,
+            at,
+        });
+        self
+    }
+
+    /// The same as a table.
+    pub(super) fn tabled(mut self, caption: String, head: &[&str], rows: Vec<Vec<String>>) -> Self {
+        self.table = (!rows.is_empty()).then(|| Rows {
+            caption,
+            head: head.iter().map(|h| (*h).to_owned()).collect(),
+            rows,
+            notes: Vec::new(),
+        });
+        self
+    }
+
+    /// A sentence below the table.
+    pub(super) fn note(mut self, words: &str) -> Self {
+        if let Some(table) = self.table.as_mut().filter(|_| !words.is_empty()) {
+            table.notes.push(words.to_owned());
+        }
+        self
+    }
+
+    pub(super) fn rests_on<'b>(
+        mut self,
+        benchmarks: impl IntoIterator<Item = &'b Benchmark>,
+    ) -> Self {
+        self.benchmarks
+            .extend(benchmarks.into_iter().map(|b| b.id.clone()));
+        self.benchmarks.sort();
+        self.benchmarks.dedup();
+        self
+    }
+}
+
+/// Benchmarks of two curves at the same size, ascending.
+pub(super) fn common<'a>(a: &'a Series, b: &'a Series) -> Vec<(&'a Benchmark, &'a Benchmark)> {
+    a.points
+        .iter()
+        .filter_map(|p| Some((p, b.at(p.size)?)))
+        .collect()
+}
+
+/// `a, b and c`.
+pub(super) fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// GPU curves of a group on a clock.
+pub(super) fn gpu(group: &Group, clock: Clock) -> impl Iterator<Item = &Series> {
+    let on = move |s: &&Series| s.clock == Some(clock);
+    group.on(Device::Gpu).filter(on)
+}
+
+/// The first two GPU curves on the same clock, the clocks tried in this order, whose roles are
+/// `this` and `that` and differ in nothing but what `blank` makes equal.
+pub(super) fn pair<'a>(
+    group: &'a Group,
+    clocks: &[Clock],
+    this: impl Fn(&Role) -> bool,
+    that: impl Fn(&Role) -> bool,
+    blank: impl Fn(&mut Role),
+) -> Option<(&'a Series, &'a Series)> {
+    let rest = |s: &Series| {
+        let mut role = s.role.clone();
+        blank(&mut role);
+        role
+    };
+    clocks.iter().find_map(|&clock| {
+        gpu(group, clock).filter(|a| this(&a.role)).find_map(|a| {
+            let like = |b: &&Series| that(&b.role) && rest(a) == rest(b);
+            Some((a, gpu(group, clock).find(like)?))
+        })
+    })
+}
+
+/// With a capital letter, for the beginning of a sentence.
+pub(super) fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().map(|c| c.to_uppercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
+}
+
+/// The fastest GPU result at `size` in this format, on data on the device.
+pub(super) fn fastest_resident(group: &Group, format: Format, size: u64) -> Option<&Benchmark> {
+    group
+        .on(Device::Gpu)
+        .filter(|s| s.measures_work() && s.computes())
+        .filter(|s| s.role.data.on_device() && s.role.format == format)
+        .filter_map(|s| s.at(size))
+        .min_by(|a, b| a.median_ns.total_cmp(&b.median_ns))
+}

@@ -1,0 +1,123 @@
+//! What pinning, prefetching and more threads bring to a loader, and how busy the device was.
+
+use crate::analysis::findings::finding::{Context, Finding, gpu, list};
+use crate::analysis::findings::technique::Technique;
+use crate::model::role::{Data, Does, Role};
+use crate::store::curves::{Benchmark, Group};
+use crossover_words::Clock::Wall;
+use crossover_words::units;
+
+const BUSY: &str = "device_busy";
+
+/// Threads that prefetch, where it is a loader.
+fn threads(role: &Role) -> Option<u32> {
+    match role.does {
+        Does::Loads(threads) => Some(threads),
+        _ => None,
+    }
+}
+
+/// What a loader has beside the plainest one.
+fn words(threads: u32) -> String {
+    match threads {
+        0 => "a pinned buffer".to_owned(),
+        1 => "a thread that prefetches".to_owned(),
+        n => format!("{n} threads that prefetch"),
+    }
+}
+
+pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
+    let plain =
+        gpu(group, Wall).find(|s| threads(&s.role) == Some(0) && s.role.data == Data::Ordinary)?;
+    let mut pinned: Vec<_> = gpu(group, Wall)
+        .filter(|s| s.role.data == Data::Pinned)
+        .filter_map(|s| Some((threads(&s.role)?, s)))
+        .collect();
+    pinned.sort_by_key(|(threads, _)| *threads);
+    let others = |size: u64| -> Vec<(&str, String, &Benchmark)> {
+        let of = pinned.iter().copied();
+        of.filter_map(|(threads, s)| Some((&*s.implementation, words(threads), s.at(size)?)))
+            .collect()
+    };
+    let plain = plain
+        .points
+        .iter()
+        .rev()
+        .find(|b| !others(b.size).is_empty())?;
+    let others = others(plain.size);
+    let batches = f64::from(plain.cost.launches.filter(|n| *n > 0)?);
+    let (name, _, best) = others
+        .iter()
+        .min_by(|a, b| a.2.median_ns.total_cmp(&b.2.median_ns))?;
+    let gains: Vec<String> = others
+        .iter()
+        .map(|(_, words, b)| {
+            let gain = units::factor(plain.median_ns / b.median_ns);
+            format!("{gain} with {words}")
+        })
+        .collect();
+    let busy = |b: &Benchmark| b.extra.get(BUSY).copied().filter(|b| b.is_finite());
+    let was_busy = match (busy(plain), busy(best)) {
+        (Some(plain), Some(best)) => format!(
+            " The device was busy {} of the time, and {} with gpu/{name}.",
+            units::percent(plain),
+            units::percent(best)
+        ),
+        _ => String::new(),
+    };
+    let rate = |b: &Benchmark| b.rate(batches);
+    let text = format!(
+        "Batches of {}, loaded in sequence from pageable memory, arrive at {} per second, at best {} per \
+         second (gpu/{name}): {}.{was_busy}",
+        units::binary(plain.size),
+        units::count(rate(plain)),
+        units::count(rate(best)),
+        list(&gains),
+    );
+    let mut finding = Finding::new(&group.name, format!("loading.{}", group.name), text)
+        .figure("size", plain.size as f64)
+        .figure("batches_a_second", rate(plain))
+        .figure("best_batches_a_second", rate(best))
+        .figure("ratio", plain.median_ns / best.median_ns);
+    for (name, value) in [("busy", busy(plain)), ("best_busy", busy(best))] {
+        finding = finding.figure(name, value);
+    }
+    let share = |b: &Benchmark| busy(b).map_or(String::new(), units::percent);
+    let row = |words: String, b: &Benchmark| {
+        let gain = units::factor(plain.median_ns / b.median_ns);
+        vec![words, units::count(rate(b)), gain, share(b)]
+    };
+    let first = row(
+        "pageable memory, one batch after the other".to_owned(),
+        plain,
+    );
+    let rows = others
+        .iter()
+        .map(|(name, words, b)| row(format!("{words} (gpu/{name})"), b));
+    let caption = format!(
+        "What a loader of batches of {} reaches; each line adds to the line above.",
+        units::binary(plain.size)
+    );
+    let finding = finding.tabled(
+        caption,
+        &["how it loads", "batches per second", "gain", "device busy"],
+        [first].into_iter().chain(rows).collect(),
+    );
+    // What the threads bring beyond the pinned buffer that they fill.
+    let alone =
+        (pinned.iter().find(|(threads, _)| *threads == 0)).and_then(|(_, s)| s.at(plain.size));
+    let threads = (pinned.iter().filter(|(threads, _)| *threads > 0))
+        .filter_map(|(_, s)| s.at(plain.size))
+        .map(|b| b.median_ns)
+        .reduce(f64::min);
+    let finding = match threads {
+        Some(ns) => finding.gained(
+            Technique::Prefetch,
+            alone.unwrap_or(plain).median_ns / ns,
+            group.topic.at(plain.size),
+        ),
+        None => finding,
+    };
+    let rests = others.iter().map(|o| o.2).chain([plain]);
+    Some(finding.rests_on(rests))
+}

@@ -1,0 +1,79 @@
+//! Findings: sentences with their measured figures and the benchmarks they rest on.
+//!
+//! [`TABLE`] lists them all. A finding whose benchmarks are missing is absent. It looks for roles,
+//! never for names, so it is made for every group that has the rows for it. What is said of two rows
+//! that differ in one thing is in `differences.rs`; each other kind has a file of its own.
+
+mod allocation;
+mod capped;
+mod cold_start;
+mod copies;
+mod device_memory;
+mod differences;
+mod loading;
+mod overlap;
+mod precision;
+mod submit;
+mod sustained;
+mod timing;
+mod transfers;
+mod winners;
+
+pub mod finding;
+pub mod gains;
+pub mod technique;
+
+use Kind::{All, Each};
+
+use crate::analysis::findings::finding::{Context, Finding};
+use crate::store::curves::Group;
+
+/// How findings of one kind are made.
+pub enum Kind {
+    /// Each of these for each group, in the order of the groups.
+    Each(&'static [fn(&Context, &Group) -> Option<Finding>]),
+    /// Of all groups.
+    All(fn(&Context) -> Vec<Finding>),
+}
+
+/// All kinds, in the order in which they are shown.
+pub const TABLE: &[Kind] = &[
+    All(winners::find),
+    All(transfers::share),
+    All(transfers::break_even),
+    Each(&[precision::formats]),
+    Each(&[precision::splits]),
+    Each(&[precision::energy]),
+    Each(&[sustained::find]),
+    All(submit::find),
+    Each(&[differences::fused_launches, differences::fused_traffic]),
+    Each(&[differences::replayed]),
+    Each(&[differences::synchronised, differences::read_back]),
+    Each(&[differences::pinned_to_device, differences::pinned_to_host]),
+    Each(&[copies::fixed]),
+    Each(&[differences::copied_in_pieces]),
+    Each(&[overlap::pieces]),
+    Each(&[differences::waited_pieces]),
+    Each(&[loading::find]),
+    Each(&[differences::partly_on_cpu]),
+    Each(&[allocation::find]),
+    Each(&[device_memory::find]),
+    Each(&[timing::find]),
+    All(cold_start::find),
+];
+
+/// All findings.
+pub fn find(context: &Context) -> Vec<Finding> {
+    let groups = &context.machine.groups;
+    let make = |kind: &Kind| -> Vec<Finding> {
+        match kind {
+            All(find) => find(context),
+            Each(kinds) => (groups.iter())
+                .flat_map(|group| kinds.iter().filter_map(move |find| find(context, group)))
+                .collect(),
+        }
+    };
+    let mut all: Vec<Finding> = TABLE.iter().flat_map(make).collect();
+    capped::add(context, &mut all);
+    all
+}

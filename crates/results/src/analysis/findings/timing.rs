@@ -1,0 +1,216 @@
+//! By how much each way of timing is wrong, and where.
+
+use crate::analysis::findings::finding::{Context, Finding, list, sentence};
+use crate::model::id::Device;
+use crate::model::role::{Does, Phase};
+use crate::model::topic::{Topic, Truth};
+use crate::store::curves::{Benchmark, Group, Series};
+use crossover_words::Clock;
+use crossover_words::units;
+
+/// An error that a reader may live with.
+const FAIR: f64 = 0.05;
+
+/// The true time of a size, ns, and the benchmark that holds it, where one does.
+fn truth(group: &Group, by: Truth, size: u64) -> Option<(f64, Option<String>)> {
+    match by {
+        Truth::Size => Some((size as f64, None)),
+        Truth::Gated => {
+            let gated = |s: &&Series| s.clock == Some(Clock::EventsGated);
+            let gated = group.on(Device::Gpu).find(gated)?.at(size)?;
+            Some((gated.median_ns, Some(gated.id.clone())))
+        }
+    }
+}
+
+/// One way at one size.
+struct Reading<'a> {
+    way: &'a str,
+    benchmark: &'a Benchmark,
+    /// Shown over true.
+    ratio: f64,
+    /// The benchmark that holds the truth, where one does.
+    truth: Option<String>,
+}
+
+/// In a group whose rows time the same work on different clocks.
+pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
+    let (name, topic) = (&group.name, &group.topic);
+    let by = topic.truth?;
+    let mut readings: Vec<Reading> = Vec::new();
+    for series in group.on(Device::Gpu).filter(|s| s.clock.is_some()) {
+        for benchmark in &series.points {
+            let Some((ns, id)) = truth(group, by, benchmark.size) else {
+                continue;
+            };
+            let way = way(series);
+            // Without a gate two rows are on one clock.
+            let again = |r: &Reading| r.way == way && r.benchmark.size == benchmark.size;
+            if id.as_ref() != Some(&benchmark.id) && !readings.iter().any(again) {
+                readings.push(Reading {
+                    way,
+                    benchmark,
+                    ratio: benchmark.median_ns / ns,
+                    truth: id,
+                });
+            }
+        }
+    }
+    // Whatever the curves are called.
+    readings.sort_by_key(|r| r.way);
+    let sizes = readings.iter().map(|r| r.benchmark.size);
+    let (smallest, largest) = (sizes.clone().min()?, sizes.max()?);
+    let against = match by {
+        Truth::Size => "the true time",
+        Truth::Gated => "the gated time",
+    };
+    let mut text = format!(
+        "{}: the time that each clock shows, over {against}. At {}: {}.",
+        sentence(&topic.work),
+        topic.at(smallest),
+        errors(&readings, smallest)
+    );
+    if largest > smallest {
+        text += &format!(
+            " At {}: {}. {}.",
+            topic.at(largest),
+            errors(&readings, largest),
+            where_fair(&readings, topic)
+        );
+    }
+    let seen = |r: &Reading, at: u64| {
+        readings
+            .iter()
+            .any(|other| other.way == r.way && other.benchmark.size == at)
+    };
+    for r in &readings {
+        if !seen(r, smallest) && !seen(r, largest) {
+            text += &format!(" At {}: {}.", topic.at(r.benchmark.size), shown(r));
+        }
+    }
+    let caption = format!(
+        "{}: the time that each clock shows, over {against}.",
+        sentence(&topic.work)
+    );
+    let small = format!("at {}", topic.at(smallest));
+    let large = format!("at {}", topic.at(largest));
+    let fair = format!("within {:.0} %", FAIR * 100.0);
+    let mut finding = Finding::new(name, format!("timing.{name}"), text)
+        .tabled(
+            caption,
+            &["clock", &small, &large, &fair],
+            rows(&readings, topic, (smallest, largest)),
+        )
+        .figure("smallest", smallest as f64)
+        .figure("largest", largest as f64);
+    for r in &readings {
+        for (size, at) in [(smallest, "smallest"), (largest, "largest")] {
+            if r.benchmark.size == size {
+                let name = format!("{}_ratio_{at}", r.way.replace('-', "_"));
+                finding = finding.figure(&name, r.ratio);
+            }
+        }
+    }
+    let mut finding = finding.rests_on(readings.iter().map(|r| r.benchmark));
+    finding
+        .benchmarks
+        .extend(readings.iter().filter_map(|r| r.truth.clone()));
+    finding.benchmarks.sort();
+    finding.benchmarks.dedup();
+    Some(finding)
+}
+
+/// A row per way of timing: what it shows over the truth at the ends, and from where on it is fair.
+fn rows(readings: &[Reading], topic: &Topic, (smallest, largest): (u64, u64)) -> Vec<Vec<String>> {
+    let mut ways: Vec<&str> = readings.iter().map(|r| r.way).collect();
+    ways.dedup();
+    ways.into_iter()
+        .map(|way| {
+            let of_way: Vec<&Reading> = readings.iter().filter(|r| r.way == way).collect();
+            let at = |size: u64| {
+                let here = of_way.iter().find(|r| r.benchmark.size == size);
+                here.map_or(String::new(), |r| over(r.ratio))
+            };
+            let is_fair = |r: &&&Reading| (r.ratio - 1.0).abs() < FAIR;
+            let from = of_way.iter().rev().take_while(is_fair).last();
+            let from = match from {
+                Some(r) if of_way.len() == 1 => format!("at {}", topic.at(r.benchmark.size)),
+                Some(r) if r.benchmark.size == smallest => "everywhere".to_owned(),
+                Some(r) => format!("from {} on", topic.at(r.benchmark.size)),
+                None => "nowhere".to_owned(),
+            };
+            vec![way.to_owned(), at(smallest), at(largest), from]
+        })
+        .collect()
+}
+
+/// Shown over true: `8.4×`, `1.002×`, `1/3,790`.
+fn over(ratio: f64) -> String {
+    match ratio {
+        r if (r - 1.0).abs() < FAIR => format!("{r:.3}×"),
+        r if r > 0.1 => units::factor(r),
+        r => format!("1/{}", units::count(1.0 / r)),
+    }
+}
+
+fn way(series: &Series) -> &'static str {
+    match series.role.does {
+        Does::Starts(Phase::FirstCall) => Phase::FirstCall.name(),
+        _ => series.clock_name(),
+    }
+}
+
+/// `wall 8.4×`, `submit 1/3,790`.
+fn shown(r: &Reading) -> String {
+    match r.ratio {
+        ratio if ratio > 0.1 => format!("{} {}", r.way, units::factor(ratio)),
+        ratio => format!("{} 1/{}", r.way, units::count(1.0 / ratio)),
+    }
+}
+
+/// The ways that are wrong at a size, worst first, then the others in one breath.
+fn errors(readings: &[Reading], size: u64) -> String {
+    let mut here: Vec<&Reading> = readings
+        .iter()
+        .filter(|r| r.benchmark.size == size)
+        .collect();
+    here.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
+    let (fair, wrong): (Vec<&Reading>, Vec<&Reading>) =
+        here.into_iter().partition(|r| (r.ratio - 1.0).abs() < FAIR);
+    let mut parts: Vec<String> = wrong.into_iter().map(shown).collect();
+    let worst = fair.iter().map(|r| (r.ratio - 1.0).abs());
+    if let Some(worst) = worst.reduce(f64::max) {
+        let ways: Vec<String> = fair.iter().map(|r| r.way.to_owned()).collect();
+        parts.push(format!("{} within {}", list(&ways), units::percent(worst)));
+    }
+    parts.join(", ")
+}
+
+/// From which size on each way is fair, up to the largest.
+fn where_fair(readings: &[Reading], topic: &Topic) -> String {
+    let mut ways: Vec<&str> = readings.iter().map(|r| r.way).collect();
+    ways.dedup();
+    let mut from: Vec<(Option<u64>, Vec<String>)> = Vec::new();
+    for way in ways {
+        let fair = readings
+            .iter()
+            .rev()
+            .filter(|r| r.way == way)
+            .take_while(|r| (r.ratio - 1.0).abs() < FAIR)
+            .last()
+            .map(|r| r.benchmark.size);
+        match from.iter_mut().find(|(size, _)| *size == fair) {
+            Some((_, names)) => names.push(way.into()),
+            None => from.push((fair, vec![way.into()])),
+        }
+    }
+    from.sort_by_key(|(size, _)| size.unwrap_or(u64::MAX));
+    let parts: Vec<String> = from
+        .iter()
+        .map(|(size, names)| match size {
+            Some(size) => format!("{} from {} on", list(names), topic.at(*size)),
+            None => format!("{} at no size", list(names)),
+        })
+        .collect();
+    format!("Within {:.0} %: {}", FAIR * 100.0, parts.join("; "))
+}

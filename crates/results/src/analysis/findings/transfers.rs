@@ -1,0 +1,127 @@
+//! The share of transfers in end-to-end time, and how often data must be used to pay for it.
+
+use crate::analysis::findings::finding::{Context, Finding, fastest_resident, sentence};
+use crate::analysis::findings::technique::Technique;
+use crate::model::id::Device;
+use crate::store::curves::Series;
+use crossover_words::units;
+
+/// The work alone is the fastest measured on data already on the device, in the same format.
+pub(super) fn share(context: &Context) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for group in &context.machine.groups {
+        let moving: Vec<&Series> = group
+            .on(Device::Gpu)
+            .filter(|s| s.measures_work() && s.computes() && !s.role.data.on_device())
+            .collect();
+        for series in &moving {
+            let pairs: Vec<_> = series
+                .points
+                .iter()
+                .filter_map(|total| {
+                    let alone = fastest_resident(group, series.role.format, total.size)?;
+                    Some((total, alone))
+                })
+                .filter(|(total, alone)| alone.median_ns < total.median_ns)
+                .collect();
+            let Some(&(total, alone)) = pairs.last() else {
+                continue;
+            };
+            let shares = pairs.iter().map(|(t, a)| 1.0 - a.median_ns / t.median_ns);
+            let least = shares.fold(f64::INFINITY, f64::min);
+            let fraction = 1.0 - alone.median_ns / total.median_ns;
+            let across = match pairs.len() {
+                1 => String::new(),
+                _ => format!(
+                    "; at every measured size at least {}",
+                    units::percent(least)
+                ),
+            };
+            let text = format!(
+                "{}, gpu/{} at {}: moving the data takes {} of the time from host memory and \
+                 back ({}, of which the work alone takes {}){across}.",
+                group.topic.title,
+                series.implementation,
+                group.topic.at(total.size),
+                units::percent(fraction),
+                units::time(total.median_ns),
+                units::time(alone.median_ns),
+            );
+            let id = format!("transfers.{}.{}", group.name, series.implementation);
+            let finding = Finding::new(&group.name, id, text)
+                .figure("size", total.size as f64)
+                .figure("share", fraction)
+                .figure("least_share", least)
+                .figure("total_ns", total.median_ns)
+                .figure("work_ns", alone.median_ns)
+                .tabled(
+                    format!(
+                        "{} from host memory and back: the share of the time that moving the data takes.",
+                        sentence(&group.topic.work)
+                    ),
+                    &["moved by", "at", "time", "share of moving", "least at any size"],
+                    vec![vec![
+                        format!("gpu/{}", series.implementation),
+                        group.topic.at(total.size),
+                        units::time(total.median_ns),
+                        units::percent(fraction),
+                        units::percent(least),
+                    ]],
+                )
+                .rests_on(pairs.iter().flat_map(|(t, a)| [*t, *a]));
+            // Against the best way of moving them, not against any.
+            let mut here = moving.iter().filter_map(|s| s.at(total.size));
+            let is_best = here.all(|b| b.median_ns >= total.median_ns);
+            findings.push(match is_best {
+                true => {
+                    let factor = total.median_ns / alone.median_ns;
+                    let at = group.topic.at(total.size);
+                    finding.gained(Technique::KeepOnDevice, factor, at)
+                }
+                false => finding,
+            });
+        }
+    }
+    findings
+}
+
+pub(super) fn break_even(context: &Context) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for table in context.reuse {
+        let Some(row) = table.rows.last().filter(|r| r.operations.is_finite()) else {
+            continue;
+        };
+        let Some(group) = context.machine.group(&table.group) else {
+            continue;
+        };
+        let size = group.topic.at(row.size);
+        let text = match row.operations {
+            o if o <= 1.0 => format!(
+                "{} at {size}: with the copies of gpu/{}, a single operation on the GPU saves more \
+                 than moving its data costs.",
+                group.topic.title, table.transfer
+            ),
+            o => format!(
+                "{} at {size}: with the copies of gpu/{}, moving the data pays once {} operations \
+                 use them.",
+                group.topic.title,
+                table.transfer,
+                units::count(o.ceil()),
+            ),
+        };
+        let at = group.benchmarks().filter(|b| {
+            b.size == row.size
+                && (b.device == Device::Cpu
+                    || b.implementation == table.transfer
+                    || b.implementation == table.resident)
+        });
+        let id = format!("break_even.{}.{}", table.group, table.transfer);
+        let mut finding = Finding::new(&group.name, id, text)
+            .figure("size", row.size as f64)
+            .figure("operations", row.operations)
+            .rests_on(at);
+        finding.in_a_table = true;
+        findings.push(finding);
+    }
+    findings
+}

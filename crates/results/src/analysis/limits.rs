@@ -1,0 +1,391 @@
+//! The share of the machine's limits that a benchmark reaches.
+//!
+//! A benchmark is compared with the limits that its own run measured ([`RunRecord::ceilings`],
+//! [`RunRecord::curves`]) on its own device. Of those that apply, the nearest binds:
+//!
+//! | work | against |
+//! | --- | --- |
+//! | GPU, nothing crosses the link | `flop` over the peak of its format, `bytes` over the bandwidth at its working set |
+//! | GPU, bytes cross the link | `link_bytes` over the mean of `h2d_pinned` and `d2h_pinned` |
+//! | CPU | `flop` over `cpu_fma_all`, `bytes` over the bandwidth at half its working set |
+//! | CPU, one thread, no answer | `flop` over `cpu_fma_1` |
+//!
+//! **Peak.** Multiprocessors times FLOP per clock of the format ([`flop_per_clock`]) times the
+//! SM clock: the median of NVML's readings while it ran, or the device's highest without telemetry,
+//! where the share is a lower bound. f32 on a device that the table does not know is compared with
+//! `gpu_fma`. Of emulated f32 the products in the narrower format count, over that format's peak. A
+//! row that is far above the peak of the format that it declares computes in another one, and has no
+//! share of that peak. A library's rate (`gpu_sgemm`) is not a limit.
+//!
+//! **Bandwidth.** The working set is `bytes` over the kernels of an iteration, each of which is
+//! taken to pass over an equal part. The limit is the highest rate, reading or copying, at that
+//! working set or a larger one: between two measured points that of the smaller. What the
+//! iterations leave in a cache is in the curve as it is in the benchmark.
+//!
+//! - Several kernels on one working set may go through it in an order that the cache serves
+//!   better. Within the L2 cache their limit is the bandwidth at half their working set; beyond,
+//!   up to `REUSED` times the cache, no limit is known and no share is given
+//!   ([`Share::Cached`]).
+//! - On the CPU the limit is the bandwidth at half the working set: code that stores past the caches
+//!   leaves them to what it reads.
+//! - On the cold clock the data come from the memory, whatever their size. What is written may
+//!   still stay in the cache: a rate above the memory's says that it did.
+//! - Versions before the curves measured one copy (`gpu_copy`), which bounds what is many times
+//!   the L2 cache and nothing else. Their `cpu_memory` bounds nothing: a loop that reads is faster.
+//!
+//! **Link.** A copy both ways at once is compared with the rate of both ways together. So is code that
+//! computes between its copies, if at some size it exceeds the rate one way (`BOTH_WAYS`): then it
+//! uploads while it downloads. Code on one thread that may be an answer stands for the whole
+//! CPU, and is compared with that.
+//!
+//! [`RunRecord::ceilings`]: crate::model::record::RunRecord::ceilings
+//! [`RunRecord::curves`]: crate::model::record::RunRecord::curves
+
+use crate::analysis::peak::flop_per_clock;
+use crate::analysis::telemetry::sm_clock_mhz;
+use crate::model::id::Device;
+use crate::model::role::{Does, Format, Threads, Way};
+use crate::store::curves::{Benchmark, Series};
+use crate::store::machine::{Limits, Machine};
+use crossover_words::Clock;
+use crossover_words::units;
+
+/// What a limit is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Giving the GPU its kernels.
+    Launch,
+    /// Moving data between host and device.
+    Link,
+    /// The caches of the CPU or the L2 cache of the GPU.
+    Cache,
+    /// The memory of the CPU or of the GPU.
+    Memory,
+    /// Arithmetic.
+    Compute,
+}
+
+impl Kind {
+    /// All of them, in the order in which they usually bind as the size grows.
+    pub const ALL: [Kind; 5] = [
+        Kind::Launch,
+        Kind::Link,
+        Kind::Cache,
+        Kind::Memory,
+        Kind::Compute,
+    ];
+
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Launch => "launch",
+            Kind::Link => "link",
+            Kind::Cache => "cache",
+            Kind::Memory => "memory",
+            Kind::Compute => "compute",
+        }
+    }
+}
+
+/// How a benchmark stands to its limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Share {
+    /// It reaches a share of the limit that binds.
+    Of {
+        /// What the limit is of.
+        kind: Kind,
+        /// What binds, in words.
+        limit: &'static str,
+        /// Achieved over limit.
+        fraction: f64,
+    },
+    /// The L2 cache serves part of its data, of which no limit is known.
+    Cached,
+}
+
+impl Share {
+    /// `98 % of memory bandwidth`.
+    pub fn words(&self) -> String {
+        match self {
+            Share::Of {
+                limit, fraction, ..
+            } => format!("{} of {limit}", units::percent(*fraction)),
+            Share::Cached => "partly from the L2 cache".to_owned(),
+        }
+    }
+
+    /// What binds, in words.
+    pub fn limit(&self) -> Option<&'static str> {
+        match self {
+            Share::Of { limit, .. } => Some(limit),
+            Share::Cached => None,
+        }
+    }
+
+    /// What the limit is of.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Share::Of { kind, .. } => *kind,
+            Share::Cached => Kind::Cache,
+        }
+    }
+
+    /// Achieved over limit.
+    pub fn fraction(&self) -> Option<f64> {
+        match self {
+            Share::Of { fraction, .. } => Some(*fraction),
+            Share::Cached => None,
+        }
+    }
+}
+
+/// One limit that may bind.
+#[derive(Clone, Copy)]
+struct Candidate {
+    share: Share,
+    /// By which the nearest is found.
+    fraction: f64,
+}
+
+impl Candidate {
+    fn of(kind: Kind, limit: &'static str, fraction: f64) -> Option<Self> {
+        fraction.is_finite().then_some(Self {
+            share: Share::Of {
+                kind,
+                limit,
+                fraction,
+            },
+            fraction,
+        })
+    }
+
+    fn cached(fraction: f64) -> Option<Self> {
+        fraction.is_finite().then_some(Self {
+            share: Share::Cached,
+            fraction,
+        })
+    }
+}
+
+/// How far noise may carry a rate above its limit.
+const NOISE: f64 = 1.03;
+
+/// How far above the link's rate one way code must be that copies both ways at once. One after the
+/// other, with work between them, its copies stay below that rate; on three H200 machines the copies
+/// alone reached at most 1.002 of it.
+const BOTH_WAYS: f64 = 1.01;
+
+/// How far above a peak a rate must be to be one of another format.
+const OTHER_FORMAT: f64 = 1.2;
+
+/// From this many times the L2 cache on, what it may keep from one pass over the data to the next
+/// is within [`NOISE`] of them.
+const REUSED: f64 = 32.0;
+
+/// From this many times the L2 cache on, a pass over the data reads the memory.
+const BEYOND: f64 = 8.0;
+
+/// A working set lies in the CPU's caches where its bandwidth is this factor above the memory's.
+const ABOVE_MEMORY: f64 = 1.25;
+
+/// The share that `benchmark` of `series` reaches; `None` where its cost or the limit is
+/// unknown, or its clock does not measure the work.
+pub fn share(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Option<Share> {
+    nearest(series, benchmark, machine).map(|(share, _)| share)
+}
+
+/// As [`share`], with the fraction that makes it the nearest; where a cache serves a part, that
+/// over the memory's rate.
+pub fn nearest(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Option<(Share, f64)> {
+    if !series.measures_work() {
+        return None;
+    }
+    let limits = machine.limits_of(benchmark)?;
+    let flop = |limit, name| {
+        let rate = rate(benchmark, benchmark.cost.flop)?;
+        Candidate::of(Kind::Compute, limit, rate / limits.ceiling(name)?)
+    };
+    let candidates = match (series.device, series.crosses_link()) {
+        (Device::Gpu, false) => [
+            arithmetic(series, benchmark, machine),
+            gpu_memory(benchmark, limits),
+        ],
+        (Device::Gpu, true) => [over_the_link(series, benchmark, machine), None],
+        (Device::Cpu, _) if series.role.threads == Some(Threads::One) && !series.role.answers => {
+            [flop("FMA peak of 1 core", "cpu_fma_1"), None]
+        }
+        (Device::Cpu, _) => [
+            flop("FMA peak", "cpu_fma_all"),
+            cpu_memory(benchmark, limits),
+        ],
+    };
+    candidates
+        .into_iter()
+        .flatten()
+        .max_by(|a, b| a.fraction.total_cmp(&b.fraction))
+        .map(|nearest| (nearest.share, nearest.fraction))
+}
+
+/// An amount of one iteration as a rate, where it is sound.
+fn rate(benchmark: &Benchmark, amount: Option<f64>) -> Option<f64> {
+    let amount = amount.filter(|amount| amount.is_finite() && *amount > 0.0)?;
+    Some(benchmark.rate(amount))
+}
+
+/// The share of the peak of its format, unless a point of the curve is far above it.
+fn arithmetic(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Option<Candidate> {
+    let fraction = |b: &Benchmark| -> Option<f64> {
+        let peak = peak(series.role.format, sm_clock_mhz(b), machine.limits_of(b)?)?;
+        let products = series.role.split.map_or(1, |split| split.products);
+        Some(f64::from(products) * rate(b, b.cost.flop)? / peak)
+    };
+    let exceeds = |b: &Benchmark| fraction(b).is_some_and(|fraction| fraction > OTHER_FORMAT);
+    if series.points.iter().any(exceeds) {
+        return None;
+    }
+    let limit = match series.role.format {
+        Format::F32 => "f32 peak",
+        Format::Tf32 => "TF32 peak",
+        Format::Fp16 => "FP16 peak",
+        Format::Bf16 => "BF16 peak",
+        Format::Fp8 => "FP8 peak",
+        Format::Int8 => "INT8 peak",
+    };
+    Candidate::of(Kind::Compute, limit, fraction(benchmark)?)
+}
+
+/// The peak of a format at an SM clock, or at the highest one, FLOP/s.
+pub fn peak(format: Format, clock_mhz: Option<f64>, limits: &Limits) -> Option<f64> {
+    let of_table = || {
+        let gpu = limits.gpu.as_ref()?;
+        let clock = clock_mhz.or(gpu.max_sm_clock_mhz.map(f64::from))?;
+        let per_clock = flop_per_clock(gpu.compute_capability, format)?;
+        Some(f64::from(gpu.multiprocessors) * per_clock * clock * 1e6)
+    };
+    let measured = || match format {
+        Format::F32 => limits.ceiling("gpu_fma"),
+        _ => None,
+    };
+    of_table().filter(|peak| *peak > 0.0).or_else(measured)
+}
+
+/// The share of the bandwidth of the L2 cache and the device's memory.
+fn gpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
+    let rate = rate(benchmark, benchmark.cost.bytes)?;
+    let kernels = benchmark.cost.launches.unwrap_or(1).max(1);
+    let set = benchmark.cost.bytes? / f64::from(kernels);
+    let cache = limits.gpu.as_ref()?.l2_bytes.filter(|bytes| *bytes > 0)? as f64;
+    // Without curves: no kernel could be compiled.
+    let copied = || limits.ceiling("gpu_copy");
+    let at = |set| bandwidth(limits, Device::Gpu, set);
+    let memory = || at(f64::INFINITY).or_else(copied);
+    if benchmark.clock == Some(Clock::EventsCold) {
+        let fraction = rate / memory()?;
+        return match fraction > NOISE && set <= cache {
+            true => Candidate::cached(fraction),
+            false => Candidate::of(Kind::Memory, "memory bandwidth", fraction),
+        };
+    }
+    if set <= cache {
+        let within = match kernels {
+            1 => at(set),
+            _ => at(set / 2.0),
+        };
+        return match within {
+            Some(limit) => Candidate::of(Kind::Cache, "L2 bandwidth", rate / limit),
+            None => Candidate::cached(rate / copied()?),
+        };
+    }
+    if kernels > 1 && set < REUSED * cache {
+        return Candidate::cached(rate / at(set).or_else(copied)?);
+    }
+    match set >= BEYOND * cache {
+        true => Candidate::of(
+            Kind::Memory,
+            "memory bandwidth",
+            rate / at(set).or_else(copied)?,
+        ),
+        false => Candidate::of(Kind::Memory, "L2 and memory bandwidth", rate / at(set)?),
+    }
+}
+
+/// The share of the bandwidth of the CPU's caches and memory.
+fn cpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
+    let rate = rate(benchmark, benchmark.cost.bytes)?;
+    let limit = bandwidth(limits, Device::Cpu, benchmark.cost.bytes? / 2.0)?;
+    let memory = bandwidth(limits, Device::Cpu, f64::INFINITY)?;
+    match limit > ABOVE_MEMORY * memory {
+        true => Candidate::of(Kind::Cache, "cache bandwidth", rate / limit),
+        false => Candidate::of(Kind::Memory, "memory bandwidth", rate / limit),
+    }
+}
+
+/// The highest rate, reading or copying, at a working set of so many bytes or a larger one, B/s;
+/// that of the largest measured one where it is larger still.
+pub fn bandwidth(limits: &Limits, device: Device, set: f64) -> Option<f64> {
+    let names = match device {
+        Device::Gpu => ["gpu_read", "gpu_copy"],
+        Device::Cpu => ["cpu_read", "cpu_copy"],
+    };
+    let curves = names.iter().filter_map(|name| limits.curves.get(*name));
+    let rates = curves.filter_map(|curve| {
+        let points = || {
+            let sound = |rate: f64| rate.is_finite() && rate > 0.0;
+            curve.points.iter().filter(move |point| sound(point.rate))
+        };
+        let below = points().filter(|point| point.bytes as f64 <= set);
+        let from = below.map(|point| point.bytes).max().unwrap_or(0);
+        let rates = points().filter(|point| point.bytes >= from);
+        rates.map(|point| point.rate).max_by(f64::total_cmp)
+    });
+    rates.max_by(f64::total_cmp)
+}
+
+/// The share of the link's rate.
+fn over_the_link(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Option<Candidate> {
+    let rate = rate(benchmark, benchmark.cost.link_bytes)?;
+    let link = link(machine.limits_of(benchmark)?)?;
+    match both_ways(series, machine) {
+        true => Candidate::of(Kind::Link, "PCIe rate, both ways", rate / (2.0 * link)),
+        false => Candidate::of(Kind::Link, "PCIe rate", rate / link),
+    }
+}
+
+/// Whether a curve's data cross the link both ways at once.
+pub fn both_ways(series: &Series, machine: &Machine) -> bool {
+    let exceeds = |b: &Benchmark| {
+        let link = machine.limits_of(b).and_then(link)?;
+        Some(b.rate(b.cost.link_bytes?) > BOTH_WAYS * link)
+    };
+    match series.role.does {
+        Does::Copies(way) => way == Way::Both,
+        // Batches go to the device alone.
+        Does::Loads(_) => false,
+        _ => series.points.iter().any(|b| exceeds(b) == Some(true)),
+    }
+}
+
+/// The link's rate one way at a time, B/s.
+pub fn link(limits: &Limits) -> Option<f64> {
+    let ways = ["h2d_pinned", "d2h_pinned"].map(|name| limits.ceiling(name));
+    let known: Vec<f64> = ways.into_iter().flatten().collect();
+    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+}
+
+/// A measured figure of the machine in words, for tables and plots; the name itself for later
+/// ones.
+pub fn words(name: &str) -> &str {
+    match name {
+        "gpu_fma" => "GPU f32 multiply-adds",
+        "gpu_copy" => "GPU memory copy",
+        "gpu_sgemm" => "cuBLAS SGEMM, the rate of a library",
+        "h2d_pinned" => "host to device, pinned",
+        "d2h_pinned" => "device to host, pinned",
+        "launch_latency" => "launch latency",
+        "empty_kernel" => "empty kernel",
+        "cpu_fma_1" => "CPU FMA, 1 core",
+        "cpu_fma_all" => "CPU FMA, all cores",
+        "cpu_memory" => "CPU memory copy",
+        other => other,
+    }
+}

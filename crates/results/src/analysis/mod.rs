@@ -1,0 +1,12 @@
+//! What follows from results, and nothing else: pure functions that open no file and no device.
+
+pub mod bottleneck;
+pub mod cold_start;
+pub mod crossover;
+pub mod findings;
+pub mod limits;
+pub mod peak;
+pub mod rate;
+pub mod reuse;
+pub mod telemetry;
+pub mod trust;

@@ -1,0 +1,93 @@
+//! Break-even reuse: how many operations pay for moving the data, how many calls for the
+//! cold start.
+//!
+//! With T the time end to end, D the work alone on data already on the device and C the
+//! best CPU time, moving costs T − D once and each operation saves C − D. From
+//! k = (T − D) / (C − D) operations on the same data on, the GPU is ahead. D is the
+//! headline answer's time with the data on the device and the calls queued.
+
+use crate::analysis::cold_start;
+use crate::analysis::crossover::pairs::{Found, best_cpu, curve};
+use crate::model::id::Device;
+use crate::model::role::Data;
+use crate::store::machine::Machine;
+
+/// One size of a table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row {
+    /// Problem size.
+    pub size: u64,
+    /// Operations on the same data that pay for moving it once; infinite where the CPU is
+    /// faster even on data already moved, at most 1 where one operation pays.
+    pub operations: f64,
+    /// Calls on data on the device that pay for the cold start, where that was measured.
+    pub calls: Option<f64>,
+}
+
+/// Break-even by size for one way of moving the data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reuse {
+    /// The group.
+    pub group: String,
+    /// The implementation that moves the data.
+    pub transfer: String,
+    /// The implementation on data already moved.
+    pub resident: String,
+    /// Sizes measured end to end, ascending.
+    pub rows: Vec<Row>,
+}
+
+/// All tables of a machine. `found` are its answers.
+pub fn find(machine: &Machine, found: &[Found]) -> Vec<Reuse> {
+    let mut tables = Vec::new();
+    for group in &machine.groups {
+        let resident = found.iter().find(|f| {
+            f.group == group.name
+                && f.headline
+                && f.question == Data::Queued
+                && f.gpu_machine.is_none()
+        });
+        let Some(resident) = resident else { continue };
+        let Some(series) = resident.gpu_series(group) else {
+            continue;
+        };
+        let first = cold_start::First::of(series);
+        let cold = cold_start::start(machine, first).map(|s| s.total_ns());
+        let device = curve(series);
+        let (cpu, _) = best_cpu(group);
+        let moving = group
+            .on(Device::Gpu)
+            .filter(|s| s.answers() && s.computes() && !s.role.data.on_device());
+        for series in moving {
+            let rows: Vec<Row> = series
+                .steady_points()
+                .filter_map(|b| {
+                    let size = b.size as f64;
+                    let (c, d) = (cpu.at(size)?.median, device.at(size)?.median);
+                    Some(Row {
+                        size: b.size,
+                        operations: pays((b.median_ns - d).max(0.0), c, d),
+                        calls: cold.map(|cold| pays(cold, c, d)),
+                    })
+                })
+                .collect();
+            if !rows.is_empty() {
+                tables.push(Reuse {
+                    group: group.name.clone(),
+                    transfer: series.implementation.clone(),
+                    resident: resident.gpu.clone(),
+                    rows,
+                });
+            }
+        }
+    }
+    tables
+}
+
+/// How many times `cpu - gpu` make up for `once`; infinite where the GPU saves nothing.
+fn pays(once: f64, cpu: f64, gpu: f64) -> f64 {
+    match cpu - gpu {
+        saved if saved > 0.0 => once / saved,
+        _ => f64::INFINITY,
+    }
+}

@@ -1,0 +1,116 @@
+//! The fingerprint of the machine that a result comes from.
+
+use serde::{Deserialize, Serialize};
+
+/// The machine and software a run was measured on. What cannot be known is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Environment {
+    /// Version of this crate.
+    pub crossover: String,
+    /// Git commit the executables were built from; `None` when built outside a checkout.
+    pub commit: Option<String>,
+    /// True where the work tree had uncommitted changes at build time.
+    pub dirty: Option<bool>,
+    /// Operating system and kernel, for example `Linux 6.18`.
+    pub os: Option<String>,
+    /// The processor.
+    pub cpu: Cpu,
+    /// The GPU that was used; `None` without one.
+    pub gpu: Option<GpuInfo>,
+    /// Why there is no GPU, in a sentence.
+    pub gpu_absent: Option<String>,
+    /// What disturbs measurements here: other processes on the GPU, a CPU quota, a
+    /// power-saving governor, each a sentence with its remedy.
+    pub disturbances: Vec<String>,
+}
+
+impl Environment {
+    /// Whether the GPU was [recorded](GpuInfo::recorded).
+    pub fn recorded(&self) -> bool {
+        self.gpu.as_ref().is_some_and(|gpu| gpu.recorded)
+    }
+}
+
+/// The processor of a machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Cpu {
+    /// Model name, for example `AMD EPYC 9575F`.
+    pub model: String,
+    /// Physical cores, where known.
+    pub physical_cores: Option<usize>,
+    /// Logical processors online.
+    pub logical_cores: usize,
+    /// Processors this process may use at once (affinity and cgroup quota counted in).
+    pub usable_cores: usize,
+    /// Processors in this process's affinity mask, where known.
+    pub allowed_cores: Option<usize>,
+    /// CPU quota of the cgroup in cores, `None` without one.
+    pub quota_cores: Option<f64>,
+    /// Vector extensions that matter here, such as `avx2`, `fma`, `avx512f`, `neon`.
+    pub vector_extensions: Vec<String>,
+    /// Memory in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Frequency governor, for example `performance`.
+    pub governor: Option<String>,
+}
+
+/// A GPU and the software that drives it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GpuInfo {
+    /// Index of the device among those that the driver shows.
+    pub ordinal: usize,
+    /// Name, for example `NVIDIA H200`.
+    pub name: String,
+    /// UUID as `nvidia-smi` prints it.
+    pub uuid: Option<String>,
+    /// Compute capability, `(9, 0)` for Hopper.
+    pub compute_capability: (u32, u32),
+    /// Number of streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// L2 cache in bytes.
+    pub l2_bytes: Option<u64>,
+    /// Highest SM clock, MHz.
+    pub max_sm_clock_mhz: Option<u32>,
+    /// Highest memory clock, MHz.
+    pub max_memory_clock_mhz: Option<u32>,
+    /// PCIe link, highest generation and width.
+    pub pcie: Option<PcieLink>,
+    /// PCIe link when the environment was collected. An idle link runs at a lower
+    /// generation; fewer lanes than `pcie` has are real.
+    pub pcie_current: Option<PcieLink>,
+    /// Version of the kernel driver, for example `580.159.04`.
+    pub driver: Option<String>,
+    /// CUDA version of the driver, `(13, 0)`.
+    pub cuda: Option<(u32, u32)>,
+    /// Version of NVRTC.
+    pub nvrtc: Option<(u32, u32)>,
+    /// Version of cuBLAS, for example `13.1.0`.
+    pub cublas: Option<String>,
+    /// Power limit in force, watts.
+    pub power_limit_w: Option<f64>,
+    /// Power limit the board ships with, watts.
+    pub power_limit_default_w: Option<f64>,
+    /// Temperature at the start, degrees Celsius.
+    pub temperature_c: Option<u32>,
+    /// Whether MIG mode is on; `None` on a device without it.
+    pub mig: Option<bool>,
+    /// Whether a driver that records calls and executes nothing stood in for the device's own, as in
+    /// tests: then no time on the device is a measurement, and no output was verified.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recorded: bool,
+}
+
+/// A PCIe link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PcieLink {
+    /// Generation, 5 for PCIe 5.0.
+    pub generation: u32,
+    /// Number of lanes.
+    pub width: u32,
+}

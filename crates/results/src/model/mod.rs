@@ -1,0 +1,30 @@
+//! Plain data: what a benchmark is called, what it costs, its role, how it was verified, on which
+//! machine, and the form of the files that the suite writes beside Criterion's. Nothing here reads
+//! a file, opens a device or prints.
+//!
+//! A group of your own uses [`Cost`], [`Verified`], [`Unit`] and the words for its rows ([`Data`],
+//! [`Launches`], [`Format`] and so on). [`Sidecar`] and [`RunRecord`] are the files, for tools that
+//! read results.
+
+pub mod clock;
+pub mod cost;
+pub mod environment;
+pub mod id;
+pub mod record;
+pub mod role;
+pub mod telemetry;
+pub mod topic;
+pub mod verified;
+
+pub use cost::Cost;
+pub use environment::{Cpu, Environment, GpuInfo, PcieLink};
+pub use record::{
+    BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, Duel, Failure, RunRecord, SCHEMA,
+    Sidecar, Skip,
+};
+pub use role::{
+    Allocator, Data, Does, Format, Launches, Library, Phase, Role, Split, Threads, Way,
+};
+pub use telemetry::{DeviceState, Energy, Telemetry, TelemetryEvent, TelemetryEventKind};
+pub use topic::{Topic, Truth, Unit};
+pub use verified::Verified;

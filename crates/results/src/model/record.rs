@@ -1,0 +1,216 @@
+//! What lies beside Criterion's files: the sidecar of a result and the record of a run.
+//!
+//! Criterion's files carry no clock, no cost and no machine. After each benchmark the suite
+//! writes a [`Sidecar`] next to `estimates.json`, and per run one [`RunRecord`].
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::clock;
+use crate::model::cost::Cost;
+use crate::model::environment::Environment;
+use crate::model::role::{Data, Role};
+use crate::model::telemetry::{DeviceState, Telemetry};
+use crate::model::topic::Topic;
+use crate::model::verified::Verified;
+use crossover_words::Clock;
+
+/// Version of the form of [`Sidecar`] and [`RunRecord`]. A reader should refuse a higher one.
+pub const SCHEMA: u32 = 1;
+
+/// What the suite knows about one result and Criterion does not: `crossover.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sidecar {
+    /// [`SCHEMA`] of the writer.
+    pub schema: u32,
+    /// Full id, `<group>/<cpu|gpu>/<implementation>/<size>`.
+    pub id: String,
+    /// SHA-256 of the `sample.json` beside it, in hex. A reader rejects a sidecar that does
+    /// not match: its samples come from another run.
+    pub samples_sha256: String,
+    /// The clock the samples were taken on, by its name.
+    #[serde(with = "clock")]
+    pub clock: Clock,
+    /// Cost of one iteration.
+    pub cost: Cost,
+    /// What the implementation does, and how.
+    pub role: Role,
+    /// Result of the check against float64; `None` where nothing is computed, where
+    /// `crossover ab` had an earlier process of the same executable verify, and where the device was
+    /// [recorded](crate::model::GpuInfo::recorded).
+    pub verified: Option<Verified>,
+    /// State of the GPU; `None` on the CPU, without NVML, and where the routine recorded its own
+    /// telemetry.
+    pub device_state: Option<DeviceState>,
+    /// What NVML saw while it was sampled; `None` on the CPU, without NVML, and with
+    /// `CROSSOVER_MONITOR=off`, unless the routine recorded its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub monitor: Option<Telemetry>,
+    /// What is unsteady about the samples, in words, where they were taken twice and unsteady both
+    /// times: they lie in two modes, or the interval of their median is wide. No answer and no
+    /// finding rests on such a result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsteady: Option<String>,
+    /// Figures beside the time, by name:
+    ///
+    /// | key | what |
+    /// | --- | --- |
+    /// | `device_busy` | share of the wall time in which a kernel ran on the device, by events around each, in iterations of their own after the samples |
+    /// | `pool_reserved_bytes` | device memory that the memory pool holds after the samples |
+    /// | `pool_peak_bytes` | the most that it held |
+    /// | `pool_used_peak_bytes` | the most that was allocated from it at once |
+    /// | `parameters_bytes` | device memory of a network's parameters, with copies in other formats, gradients and moments |
+    /// | `activations_bytes` | device memory of a batch and of the values between the layers, with gradients |
+    /// | `workspace_bytes` | device memory that the library may use |
+    /// | `peak_bytes` | the most device memory that a step has at once |
+    ///
+    /// A key ends in its unit; without one it is a number.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra: BTreeMap<String, f64>,
+    /// What calibrations chose for it, by the name of the choice. Results with different choices
+    /// are results of different code.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub choices: BTreeMap<String, String>,
+    /// Remarks for the reader, such as the number of threads chosen.
+    pub notes: Vec<String>,
+    /// Name of the run this came from: `<root>/runs/<run>.json`.
+    pub run: String,
+}
+
+/// A benchmark or implementation that was left out, and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Skip {
+    /// Id or prefix of ids.
+    pub id: String,
+    /// One sentence: the cause and the remedy.
+    pub reason: String,
+}
+
+impl Skip {
+    /// Whether it is about this benchmark.
+    pub fn covers(&self, id: &str) -> bool {
+        let rest = id.strip_prefix(&self.id);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+/// A benchmark that failed: wrong result, CUDA error, or a panic in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Full id.
+    pub id: String,
+    /// The error with its causes.
+    pub error: String,
+}
+
+/// A limit of the machine, or a rate that a library reaches, as the suite measured it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Ceiling {
+    /// Median of the measurement, in `unit`.
+    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
+    pub value: f64,
+    /// `B/s`, `FLOP/s` or `ns`.
+    pub unit: String,
+    /// How it was measured, in a sentence.
+    pub method: String,
+}
+
+/// One question of a group as several child processes answered it, in each of which the best CPU
+/// code and the GPU's took turns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Confirmation {
+    /// Name of the group.
+    pub group: String,
+    /// Where the data start and end.
+    pub question: Data,
+    /// Name of the GPU implementation.
+    pub gpu: String,
+    /// Clock of the GPU implementation.
+    #[serde(with = "clock")]
+    pub clock: Clock,
+    /// The machine that the GPU's times come from, where this one has no GPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_machine: Option<String>,
+    /// The run of that machine in which they were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_run: Option<String>,
+    /// The smallest and the largest size that were measured on both.
+    pub range: (u64, u64),
+    /// What each process measured, by size, ascending. The speedup is that at the largest size.
+    pub processes: Vec<Vec<Duel>>,
+}
+
+/// CPU and GPU at one size in one process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Duel {
+    /// Problem size.
+    pub size: u64,
+    /// Name of the CPU implementation: the fastest of the run at this size.
+    pub cpu: String,
+    /// Median time of its iterations, ns.
+    pub cpu_ns: f64,
+    /// Median time of the GPU's iterations, ns.
+    pub gpu_ns: f64,
+}
+
+/// The highest bandwidth of a memory and its caches, by the working set.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BandwidthCurve {
+    /// In the order of their working sets, ascending.
+    pub points: Vec<BandwidthPoint>,
+    /// How it was measured, in a sentence.
+    pub method: String,
+}
+
+/// One point of a [`BandwidthCurve`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BandwidthPoint {
+    /// The working set, bytes: everything that is read or written, once.
+    pub bytes: u64,
+    /// Bytes read plus bytes written, B/s.
+    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
+    pub rate: f64,
+}
+
+/// One run of the suite: the machine, its measured ceilings, and what was left out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// [`SCHEMA`] of the writer.
+    pub schema: u32,
+    /// Name of the run: its start time, `20261121T093000Z-4711`.
+    pub run: String,
+    /// Start, RFC 3339.
+    pub started: String,
+    /// End, RFC 3339; `None` while it runs or when it was interrupted.
+    pub finished: Option<String>,
+    /// Profile: `quick`, `default` or `full`.
+    pub profile: String,
+    /// Command-line arguments of the bench executable.
+    pub arguments: Vec<String>,
+    /// The machine.
+    pub environment: Environment,
+    /// The groups of the executable, in their order, whether or not they were run.
+    pub groups: Vec<Topic>,
+    /// Measured ceilings by name (`gpu_fma`, `gpu_sgemm`, `h2d_pinned`, …).
+    pub ceilings: BTreeMap<String, Ceiling>,
+    /// What child processes answered to the questions of the groups; empty where there were none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub confirmations: Vec<Confirmation>,
+    /// Ids of what the run is to measure, from its first benchmark to its end. In a run without an
+    /// end, a benchmark among them without a result of this run, and neither skipped nor failed,
+    /// was not reached. Empty in a finished run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub planned: Vec<String>,
+    /// Measured bandwidth over the working set by name (`gpu_read`, `gpu_copy`, `cpu_read`,
+    /// `cpu_copy`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub curves: BTreeMap<String, BandwidthCurve>,
+    /// What was left out.
+    pub skipped: Vec<Skip>,
+    /// What failed.
+    pub failed: Vec<Failure>,
+}

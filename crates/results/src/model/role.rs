@@ -1,0 +1,388 @@
+//! The role of an implementation: what it measures and how, so that whoever reads results need not
+//! know its name.
+//!
+//! Two implementations whose roles differ in one thing alone show what that thing gains: a graph
+//! against launching one by one, pinned host memory against ordinary. Findings are made of such
+//! pairs, in every group.
+
+use serde::{Deserialize, Serialize};
+
+/// What one implementation does, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Role {
+    /// Where the data of an iteration start and end.
+    pub data: Data,
+    /// How the GPU is given its work; `None` on the CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launches: Option<Launches>,
+    /// CPU threads that compute, or copy for the GPU; `None` where the GPU is driven by one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<Threads>,
+    /// Number format of the operands.
+    pub format: Format,
+    /// f32 emulated by products of operands in `format`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split: Option<Split>,
+    /// Pieces that the work is cut into, whether or not they overlap; 1 where it is whole.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub pieces: u32,
+    /// Which part of a machine's work is measured.
+    pub does: Does,
+    /// The library that does the work and must be installed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library: Option<Library>,
+    /// The algorithm, where the group has others for the same work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Whether it may be an answer: the best CPU code, or the GPU code that beats it.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub answers: bool,
+}
+
+impl Role {
+    /// Whether one thread of the host does all that the host does.
+    pub fn is_driven_by_one_thread(&self) -> bool {
+        let threads = matches!(self.does, Does::Loads(1..) | Does::Starts(_));
+        self.threads != Some(Threads::All) && !threads
+    }
+
+    /// CPU code on all cores, f32 in ordinary host memory.
+    pub fn cpu() -> Self {
+        Self {
+            data: Data::Ordinary,
+            launches: None,
+            threads: Some(Threads::All),
+            format: Format::F32,
+            split: None,
+            pieces: 1,
+            does: Does::Computes,
+            library: None,
+            method: None,
+            answers: true,
+        }
+    }
+
+    /// Whether its data start and end in device memory and leave it in between.
+    pub fn leaves_the_device(&self) -> bool {
+        self.launches == Some(Launches::PartlyOnCpu)
+    }
+
+    /// GPU code on f32 in device memory, its calls queued, its kernels launched one by one.
+    pub fn gpu() -> Self {
+        Self {
+            data: Data::Queued,
+            launches: Some(Launches::OneByOne),
+            threads: None,
+            ..Self::cpu()
+        }
+    }
+}
+
+/// Where the data of an iteration start and end, and whether the host waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Data {
+    /// In device memory; the host queues calls without waiting for each.
+    Queued,
+    /// In device memory; the host waits for each call.
+    Awaited,
+    /// In pinned (page-locked) host memory.
+    Pinned,
+    /// In ordinary (pageable) host memory.
+    Ordinary,
+}
+
+impl Data {
+    /// All of them: the questions that a group may answer.
+    pub const ALL: [Data; 4] = [Data::Queued, Data::Awaited, Data::Pinned, Data::Ordinary];
+
+    /// As a question: `data on the device, one call awaited`.
+    pub fn phrase(self) -> &'static str {
+        match self {
+            Data::Queued => "data on the device, a queue of calls",
+            Data::Awaited => "data on the device, one call awaited",
+            Data::Pinned => "data in pinned host memory",
+            Data::Ordinary => "data in ordinary host memory",
+        }
+    }
+
+    /// As a label: `on the device, queued`.
+    pub fn label(self) -> &'static str {
+        match self {
+            Data::Queued => "on the device, queued",
+            Data::Awaited => "on the device, awaited",
+            Data::Pinned => "pinned host memory",
+            Data::Ordinary => "ordinary host memory",
+        }
+    }
+
+    /// The name in files: `queued`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Data::Queued => "queued",
+            Data::Awaited => "awaited",
+            Data::Pinned => "pinned",
+            Data::Ordinary => "ordinary",
+        }
+    }
+
+    /// Whether they start and end in device memory.
+    pub fn on_device(self) -> bool {
+        matches!(self, Data::Queued | Data::Awaited)
+    }
+}
+
+/// How the kernels (or copies) of an iteration are launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Launches {
+    /// Each by itself, without a wait between them.
+    OneByOne,
+    /// Each by itself; the host synchronises after each.
+    Synchronised,
+    /// Each by itself; the host reads a value back after each, and so waits for it.
+    ReadBack,
+    /// Some are computed on the CPU instead, which downloads the data and uploads the result.
+    PartlyOnCpu,
+    /// All of them as one CUDA graph, which is replayed.
+    Graph,
+    /// All of them fused into one kernel, or few.
+    Fused,
+}
+
+/// CPU threads that compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Threads {
+    /// One thread.
+    One,
+    /// As many threads as there are usable cores, or fewer where those are faster.
+    All,
+}
+
+/// A number format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// IEEE 754 single precision.
+    #[default]
+    F32,
+    /// f32 with 10 bits of fraction, as tensor cores take it.
+    Tf32,
+    /// IEEE 754 half precision.
+    Fp16,
+    /// The upper 16 bits of f32.
+    Bf16,
+    /// 4 bits of exponent, 3 of fraction (e4m3).
+    Fp8,
+    /// Integers of 8 bits.
+    Int8,
+}
+
+impl Format {
+    /// The name as it is written: `TF32`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::F32 => "f32",
+            Format::Tf32 => "TF32",
+            Format::Fp16 => "FP16",
+            Format::Bf16 => "BF16",
+            Format::Fp8 => "FP8",
+            Format::Int8 => "INT8",
+        }
+    }
+}
+
+/// f32 emulated by several products in a narrower format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Split {
+    /// Number of products.
+    pub products: u32,
+    /// Terms of a partial sum in the narrower format's accumulator; partial sums are added in f32.
+    /// `None` where each sum is one run from end to end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<u32>,
+}
+
+/// A library that does the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Library {
+    /// cuBLAS, or cuBLASLt, which comes with it.
+    Cublas,
+    /// The CPU's BLAS that was linked.
+    Blas,
+}
+
+/// Which part of a machine's work is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Does {
+    /// An operation on data.
+    #[default]
+    Computes,
+    /// A copy between host and device, and nothing else.
+    Copies(Way),
+    /// Allocating, using and releasing device memory.
+    Allocates(Allocator),
+    /// Feeding batches to a consumer on the device, which this many threads prefetch; 0 where
+    /// gathering, copying and consuming take place one after the other.
+    Loads(u32),
+    /// What happens once in a process, measured in child processes.
+    Starts(Phase),
+    /// An operation on data, repeated without a pause. The size is the time since it began on an
+    /// idle device, and the result the time of one operation at that moment.
+    Sustains,
+}
+
+/// The direction of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// Host to device.
+    ToDevice,
+    /// Device to host.
+    ToHost,
+    /// Both ways at once.
+    Both,
+    /// No copy: a kernel reads host memory in place.
+    InPlace,
+}
+
+/// Where device memory comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Allocator {
+    /// One buffer, allocated beforehand and kept.
+    Reuse,
+    /// `cuMemAlloc` and `cuMemFree`.
+    Malloc,
+    /// `cuMemAllocAsync` from a pool that gives its memory back at each synchronisation, the
+    /// driver's default.
+    MallocAsync,
+    /// `cuMemAllocAsync` from a pool whose release threshold is raised, so that it keeps its memory.
+    MallocAsyncKept,
+}
+
+/// A part of the start of a process, or the same once the process is warm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// `cuInit`: the driver starts.
+    DriverInit,
+    /// Creating the context of the device.
+    Context,
+    /// Creating the first stream.
+    FirstStream,
+    /// Creating another stream.
+    WarmStream,
+    /// The first allocation, 1 MiB.
+    FirstAlloc,
+    /// Another allocation of 1 MiB.
+    WarmAlloc,
+    /// Compiling CUDA C++ to PTX with NVRTC, including the library's own start.
+    NvrtcCompile,
+    /// Compiling the same again.
+    WarmNvrtcCompile,
+    /// Compiling PTX to machine code with the driver's JIT, its cache off.
+    PtxJit,
+    /// Loading machine code.
+    CubinLoad,
+    /// The first launch, awaited.
+    FirstLaunch,
+    /// Another launch, awaited.
+    WarmLaunch,
+    /// Creating a cuBLAS handle, and its first product, awaited.
+    FirstGemm,
+    /// Another product, awaited.
+    WarmGemm,
+    /// The first call of the group's own work, where all it needs was made before.
+    FirstCall,
+}
+
+impl Phase {
+    /// The name in files: `first-launch`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::DriverInit => "driver-init",
+            Phase::Context => "context",
+            Phase::FirstStream => "first-stream",
+            Phase::WarmStream => "warm-stream",
+            Phase::FirstAlloc => "first-alloc",
+            Phase::WarmAlloc => "warm-alloc",
+            Phase::NvrtcCompile => "nvrtc-compile",
+            Phase::WarmNvrtcCompile => "warm-nvrtc-compile",
+            Phase::PtxJit => "ptx-jit",
+            Phase::CubinLoad => "cubin-load",
+            Phase::FirstLaunch => "first-launch",
+            Phase::WarmLaunch => "warm-launch",
+            Phase::FirstGemm => "first-gemm",
+            Phase::WarmGemm => "warm-gemm",
+            Phase::FirstCall => "first-call",
+        }
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(pieces: &u32) -> bool {
+    *pieces == 1
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(answers: &bool) -> bool {
+    *answers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_not_stored_and_come_back() {
+        let role = Role::gpu();
+        let text = serde_json::to_string(&role).unwrap();
+        let short = r#"{"data":"queued","launches":"one-by-one","format":"f32","does":"computes"}"#;
+        assert_eq!(text, short);
+        assert_eq!(serde_json::from_str::<Role>(&text).unwrap(), role);
+        let role = Role {
+            format: Format::Tf32,
+            split: Some(Split {
+                products: 3,
+                run: Some(1024),
+            }),
+            pieces: 8,
+            does: Does::Copies(Way::InPlace),
+            library: Some(Library::Cublas),
+            method: Some("another".to_owned()),
+            answers: false,
+            ..Role::cpu()
+        };
+        let text = serde_json::to_string(&role).unwrap();
+        assert_eq!(serde_json::from_str::<Role>(&text).unwrap(), role);
+    }
+
+    #[test]
+    fn a_phase_is_stored_by_its_name() {
+        for phase in [Phase::FirstAlloc, Phase::WarmNvrtcCompile, Phase::FirstCall] {
+            let text = serde_json::to_value(phase).unwrap();
+            assert_eq!(text, phase.name());
+        }
+    }
+}

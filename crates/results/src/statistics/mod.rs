@@ -1,0 +1,7 @@
+//! What several parts compute alike: medians, and by how much two processes of the same code
+//! differ. That is one idea everywhere: benchmarks of a class are taken to differ from process to
+//! process by a variance of the class, which a benchmark's own processes moderate.
+
+pub mod drift;
+pub mod median;
+pub mod spread;

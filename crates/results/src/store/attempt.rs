@@ -1,0 +1,243 @@
+//! An attempt at a benchmark writes several files, and may be cut short between any two of them:
+//! a kill, a full disk. Until it has left a whole result, the one that it replaces lies beside
+//! it in `.earlier-<baseline>/`, an empty folder where there was none.
+//!
+//! While that folder is there, `<baseline>/` counts only if it is whole, else what was kept does:
+//! a reader never sees half an attempt, and a failed one never takes a result away.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::store::files::{FileError, copy};
+use crate::store::layout::{TEMPORARY, earlier};
+use crate::store::stored::is_whole;
+
+/// Name of a result in the folder that it is set aside in.
+const RESULT: &str = "result";
+
+/// An attempt under way.
+#[must_use]
+pub struct Attempt {
+    places: Vec<Place>,
+}
+
+/// A whole result that is set aside while its benchmark is measured again. Dropping it removes it.
+#[must_use]
+pub struct Aside(Vec<(PathBuf, TempDir)>);
+
+/// One folder that the attempt may write to.
+struct Place {
+    dir: PathBuf,
+    earlier: PathBuf,
+}
+
+impl Attempt {
+    /// Puts what lies in `folder` under `new` aside, and keeps a copy of `copied`, a baseline that
+    /// Criterion reads before it replaces it. An attempt that was cut short is undone first.
+    ///
+    /// # Errors
+    /// The file that the system refuses to move; then everything is as it was.
+    pub(crate) fn begin(folder: &Path, new: &str, copied: Option<&str>) -> Result<Self, FileError> {
+        fs::create_dir_all(folder).map_err(|e| FileError::io(folder, e))?;
+        let mut this = Self { places: Vec::new() };
+        for (name, reads) in [(Some(new), false), (copied, true)] {
+            let Some(name) = name else { continue };
+            let place = Place::of(folder.join(name));
+            place.settle();
+            if let Err(error) = place.keep(reads) {
+                this.undo();
+                return Err(FileError::io(&place.dir, error));
+            }
+            this.places.push(place);
+        }
+        Ok(this)
+    }
+
+    /// Ends an attempt that left a whole result: what it replaced is removed.
+    pub fn done(self) {
+        for place in &self.places {
+            // What cannot be removed now is removed by the next attempt.
+            let _ = fs::remove_dir_all(&place.earlier);
+        }
+    }
+
+    /// Ends an attempt whose whole result is to be measured again: restores what was there before,
+    /// so that Criterion compares with that. The result may be [put back](Aside::put_back).
+    ///
+    /// # Errors
+    /// The file that the system refuses to move; then the result is lost.
+    pub fn set_aside(self) -> Result<Aside, FileError> {
+        let mut aside = Vec::new();
+        for place in self.places.iter().filter(|place| place.dir.is_dir()) {
+            let out_of_the_way = temporary_beside(&place.dir)
+                .and_then(|to| fs::rename(&place.dir, to.path().join(RESULT)).map(|()| to))
+                .map_err(|e| FileError::io(&place.dir, e));
+            aside.push((place.dir.clone(), out_of_the_way));
+        }
+        self.undo();
+        let all = aside.into_iter().map(|(dir, to)| Ok((dir, to?)));
+        all.collect::<Result<_, _>>().map(Aside)
+    }
+
+    /// Ends an attempt that failed: restores what was there before.
+    pub fn undo(self) {
+        for place in &self.places {
+            place.restore();
+        }
+    }
+}
+
+impl Aside {
+    /// Makes this the result again, where the second measurement failed.
+    ///
+    /// # Errors
+    /// The file that the system refuses to move.
+    pub fn put_back(self) -> Result<(), FileError> {
+        for (dir, from) in self.0 {
+            let put = || -> io::Result<()> {
+                if dir.is_dir() {
+                    fs::remove_dir_all(&dir)?;
+                }
+                fs::rename(from.path().join(RESULT), &dir)
+            };
+            put().map_err(|e| FileError::io(&dir, e))?;
+        }
+        Ok(())
+    }
+}
+
+fn temporary_beside(dir: &Path) -> io::Result<TempDir> {
+    tempfile::Builder::new()
+        .prefix(TEMPORARY)
+        .tempdir_in(dir.parent().unwrap_or(Path::new(".")))
+}
+
+impl Place {
+    fn of(dir: PathBuf) -> Self {
+        let earlier = earlier(&dir);
+        Self { dir, earlier }
+    }
+
+    /// Ends an attempt that was cut short.
+    fn settle(&self) {
+        if !self.earlier.exists() {
+            return;
+        }
+        match is_whole(&self.dir) {
+            true => drop(fs::remove_dir_all(&self.earlier)),
+            false => self.restore(),
+        }
+    }
+
+    /// Whatever fails here leaves a state that readers understand and the next attempt settles.
+    fn restore(&self) {
+        let _ = fs::remove_dir_all(&self.dir);
+        // An empty folder says that there was nothing.
+        if fs::remove_dir(&self.earlier).is_err() {
+            let _ = fs::rename(&self.earlier, &self.dir);
+        }
+    }
+
+    fn keep(&self, stays: bool) -> io::Result<()> {
+        if !self.dir.is_dir() {
+            return fs::create_dir(&self.earlier);
+        }
+        if !stays {
+            return fs::rename(&self.dir, &self.earlier);
+        }
+        let making = temporary_beside(&self.dir)?;
+        for entry in fs::read_dir(&self.dir)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                copy(&entry.path(), &making.path().join(entry.file_name()))
+                    .map_err(FileError::into_io)?;
+            }
+        }
+        // Whole from the moment it has the name.
+        fs::rename(making.path(), &self.earlier)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::layout::{NEW, SAMPLE};
+
+    fn write(dir: &Path, text: &str) {
+        fs::create_dir_all(dir).unwrap();
+        fs::write(dir.join(SAMPLE), text).unwrap();
+    }
+
+    fn sample(dir: &Path) -> String {
+        fs::read_to_string(dir.join(SAMPLE)).unwrap()
+    }
+
+    #[test]
+    fn a_failed_attempt_leaves_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        write(&folder.join(NEW), "earlier");
+        write(&folder.join("main"), "earlier");
+        let attempt = Attempt::begin(folder, NEW, Some("main")).unwrap();
+        assert_eq!(
+            sample(&folder.join("main")),
+            "earlier",
+            "Criterion reads it"
+        );
+        write(&folder.join(NEW), "torn");
+        write(&folder.join("main"), "torn");
+        attempt.undo();
+        for name in [NEW, "main"] {
+            assert_eq!(sample(&folder.join(name)), "earlier");
+        }
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn one_that_was_cut_short_is_undone_by_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        write(&folder.join(NEW), "earlier");
+        let _killed = Attempt::begin(folder, NEW, None).unwrap();
+        write(&folder.join(NEW), "torn");
+        let next = Attempt::begin(folder, NEW, None).unwrap();
+        assert_eq!(sample(&earlier(&folder.join(NEW))), "earlier");
+        next.undo();
+        assert_eq!(sample(&folder.join(NEW)), "earlier");
+    }
+
+    #[test]
+    fn a_result_that_is_measured_again_can_be_put_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let dirs = [NEW, "main"].map(|name| folder.join(name));
+        let write_both = |text| dirs.iter().for_each(|dir| write(dir, text));
+        write_both("earlier");
+        let first = || {
+            let attempt = Attempt::begin(folder, NEW, Some("main")).unwrap();
+            write_both("first");
+            attempt.set_aside().unwrap()
+        };
+        let aside = first();
+        let say = || dirs.each_ref().map(|dir| sample(dir));
+        assert_eq!(say(), ["earlier", "earlier"]);
+        aside.put_back().unwrap();
+        assert_eq!(say(), ["first", "first"]);
+
+        drop(first());
+        assert_eq!(say(), ["first", "first"]);
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn the_first_one_leaves_nothing_when_it_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let attempt = Attempt::begin(folder.path(), NEW, Some("base")).unwrap();
+        write(&folder.path().join(NEW), "torn");
+        attempt.undo();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,185 @@
+//! The spread between processes of the same code: more than the samples of one process show.
+//!
+//! A confidence interval from the samples of one process says where the median of that process
+//! lies. The next process has its memory elsewhere, other threads beside it, another launch
+//! constant. So an interval that is shown contains the spread between processes as well: as the
+//! run's own processes showed it where they answered questions of the same class, else what was
+//! measured on an H200 on a shared host.
+
+use std::collections::BTreeMap;
+
+use crate::model::id::Device;
+use crate::model::record::Confirmation;
+use crate::model::role::{Data, Does};
+use crate::statistics::spread::{SHORT_NS, Spread};
+use crate::store::curves::Benchmark;
+use crossover_words::Clock;
+
+/// Degrees of freedom that the assumption on a class counts for: five processes may all have met a
+/// quiet host, and the next one another.
+const ASSUMED_FREEDOM: f64 = 24.0;
+
+/// Benchmarks whose spread is learnt together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    Cpu {
+        short: bool,
+    },
+    Gpu {
+        data: Data,
+        gated: bool,
+        short: bool,
+    },
+}
+
+impl Class {
+    fn of(device: Device, data: Data, clock: Option<Clock>, median_ns: f64) -> Self {
+        let short = median_ns < SHORT_NS;
+        match device {
+            Device::Cpu => Class::Cpu { short },
+            Device::Gpu => Class::Gpu {
+                data,
+                gated: matches!(clock, Some(Clock::EventsGated | Clock::EventsCold)),
+                short,
+            },
+        }
+    }
+
+    /// Standard deviation of the logarithm of a process's median. From six pairs of processes one
+    /// after the other on an H200 on a shared host; that of CPU code, where one routine has 4 % and
+    /// the next 20 %, is in between.
+    fn assumed(self) -> f64 {
+        match self {
+            Class::Cpu { .. } => 0.13,
+            Class::Gpu { data, gated, short } => match (gated, data, short) {
+                (true, _, true) => 0.03,
+                (true, _, false) => 0.002,
+                (false, Data::Ordinary, _) => 0.10,
+                (false, Data::Pinned, true) => 0.06,
+                (false, Data::Pinned, false) => 0.004,
+                (false, Data::Awaited, true) => 0.08,
+                (false, Data::Awaited, false) => 0.01,
+                (false, Data::Queued, true) => 0.11,
+                (false, Data::Queued, false) => 0.003,
+            },
+        }
+    }
+}
+
+/// The spread between processes of a machine, by class, as far as its own processes showed it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct BetweenProcesses(BTreeMap<Class, f64>);
+
+impl BetweenProcesses {
+    /// The spread by what processes answered.
+    pub(super) fn of(confirmations: &[Confirmation]) -> Self {
+        /// Group, implementation, size, and whether it is the GPU's.
+        type Benchmark<'a> = (&'a str, &'a str, u64, bool);
+        // Several questions may share a measurement of one process: equal times count once.
+        let mut medians: BTreeMap<Benchmark<'_>, (Class, BTreeMap<u64, f64>)> = BTreeMap::new();
+        for asked in confirmations {
+            for duels in &asked.processes {
+                let mut add = |name, size, device, clock, ns: f64| {
+                    let class = Class::of(device, asked.question, clock, ns);
+                    let key = (asked.group.as_str(), name, size, device == Device::Gpu);
+                    let (_, logs) = medians.entry(key).or_insert((class, BTreeMap::new()));
+                    if ns.ln().is_finite() {
+                        logs.insert(ns.to_bits(), ns.ln());
+                    }
+                };
+                for duel in duels {
+                    add(&duel.cpu, duel.size, Device::Cpu, None, duel.cpu_ns);
+                    if asked.gpu_machine.is_none() {
+                        let clock = Some(asked.clock);
+                        add(&asked.gpu, duel.size, Device::Gpu, clock, duel.gpu_ns);
+                    }
+                }
+            }
+        }
+        let mut pooled: BTreeMap<Class, Spread> = BTreeMap::new();
+        for (class, logs) in medians.into_values() {
+            let logs: Vec<f64> = logs.into_values().collect();
+            let of_class = pooled.entry(class).or_default();
+            *of_class = of_class.and(Spread::of(&logs));
+        }
+        let known = pooled.into_iter().map(|(class, spread)| {
+            let assumed = Spread::known(class.assumed().powi(2), ASSUMED_FREEDOM);
+            let variance = spread.and(assumed).variance().unwrap_or_default();
+            (class, variance.sqrt())
+        });
+        Self(known.collect())
+    }
+
+    /// Standard deviation of the logarithm of another process's median of this benchmark.
+    pub(super) fn deviation(&self, benchmark: &Benchmark) -> f64 {
+        // Each of its samples is a process.
+        if matches!(benchmark.role.does, Does::Starts(_)) {
+            return 0.0;
+        }
+        let class = Class::of(
+            benchmark.device,
+            benchmark.role.data,
+            benchmark.clock,
+            benchmark.median_ns,
+        );
+        let known = self.0.get(&class).copied();
+        known.unwrap_or_else(|| class.assumed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::record::Duel;
+
+    fn asked(gpu_ns: [f64; 5]) -> Confirmation {
+        let duel = |size, gpu_ns: f64| Duel {
+            size,
+            cpu: "c".into(),
+            cpu_ns: 1e6 + gpu_ns.max(0.0) * 1e-6,
+            gpu_ns,
+        };
+        Confirmation {
+            group: "a".into(),
+            question: Data::Queued,
+            gpu: "b".into(),
+            clock: Clock::Events,
+            gpu_machine: None,
+            gpu_run: None,
+            range: (1, 64),
+            processes: gpu_ns
+                .map(|ns| vec![duel(1, ns), duel(2, ns), duel(64, ns)])
+                .into(),
+        }
+    }
+
+    #[test]
+    fn a_class_has_the_spread_that_its_processes_show_beside_what_is_assumed() {
+        let gated = |gpu_ns| Confirmation {
+            clock: Clock::EventsGated,
+            ..asked(gpu_ns)
+        };
+        // 30 % from process to process, where 3 % are assumed.
+        let spread = BetweenProcesses::of(&[gated([5e3, 7e3, 5e3, 7e3, 9e3])]);
+        let short = Class::of(Device::Gpu, Data::Queued, Some(Clock::EventsGated), 5e3);
+        // Three sizes with logarithms around their mean, six degrees of freedom; 24 are assumed.
+        let squares: f64 = [5e3_f64, 7e3, 9e3]
+            .map(|ns| (ns / 315e9_f64.cbrt()).ln().powi(2))
+            .iter()
+            .sum();
+        let wanted = ((3.0 * squares + 24.0 * 0.03_f64.powi(2)) / 30.0).sqrt();
+        assert!((spread.0[&short] / wanted - 1.0).abs() < 1e-6);
+        // As quiet as it was, the next process may meet another host.
+        let quiet = spread.0[&Class::Cpu { short: false }];
+        let wanted = 0.13 * (24.0_f64 / 30.0).sqrt();
+        assert!((quiet / wanted - 1.0).abs() < 1e-3, "{quiet}");
+        let pinned = Class::of(Device::Gpu, Data::Pinned, Some(Clock::Wall), 5e3);
+        assert!(!spread.0.contains_key(&pinned));
+    }
+
+    #[test]
+    fn times_that_are_none_are_left_out() {
+        let spread = BetweenProcesses::of(&[asked([f64::NAN, 0.0, -1.0, 5e3, 5e3])]);
+        assert!(spread.0.values().all(|deviation| deviation.is_finite()));
+    }
+}

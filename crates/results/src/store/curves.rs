@@ -1,0 +1,303 @@
+//! What the report computes on: benchmarks, gathered into curves and groups.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::model::cost::Cost;
+use crate::model::id::{self, Device};
+use crate::model::role::{Does, Role};
+use crate::model::telemetry::Telemetry;
+use crate::model::topic::{Topic, Unit};
+use crate::model::verified::Verified;
+use crossover_words::Clock;
+
+/// One result of Criterion with what our sidecar knows about it.
+#[derive(Clone, Debug)]
+pub struct Benchmark {
+    /// `<group>/<cpu|gpu>/<implementation>/<size>`.
+    pub id: String,
+    /// First part of the id.
+    pub group: String,
+    /// Second part of the id.
+    pub device: Device,
+    /// Third part of the id.
+    pub implementation: String,
+    /// Last part of the id.
+    pub size: u64,
+    /// The clock; `None` without a sound sidecar.
+    pub clock: Option<Clock>,
+    /// Median time of one iteration, ns: finite and above zero.
+    pub median_ns: f64,
+    /// Mean time of one iteration, ns.
+    pub mean_ns: Option<f64>,
+    /// Criterion's confidence interval of the median, ns, where it is sound.
+    pub interval_ns: Option<(f64, f64)>,
+    /// Standard deviation of the logarithm of the median between processes of its class.
+    pub(crate) between_processes: f64,
+    /// Spread of the samples: 1.4826 times the median absolute deviation, over the median.
+    pub spread: Option<f64>,
+    /// What is unsteady about its samples, in words. Such a result is shown, and no answer and no
+    /// finding rests on it.
+    pub unsteady: Option<String>,
+    /// Number of samples.
+    pub samples: Option<usize>,
+    /// Cost of one iteration.
+    pub cost: Cost,
+    /// What its implementation does, and how.
+    pub role: Role,
+    /// The check against float64.
+    pub verified: Option<Verified>,
+    /// Why the GPU's clock was held down right after the samples; `None` where it was not read.
+    pub throttle_reasons: Option<Vec<String>>,
+    /// What NVML saw while it was sampled.
+    pub telemetry: Option<Telemetry>,
+    /// Figures beside the time, by name: [`Sidecar::extra`](crate::model::record::Sidecar::extra).
+    pub extra: BTreeMap<String, f64>,
+    /// Remarks of the suite.
+    pub notes: Vec<String>,
+    /// The run it comes from.
+    pub run: Option<String>,
+    /// Its folder, the parent of `new/`.
+    pub dir: PathBuf,
+}
+
+impl Benchmark {
+    /// Lower end of the interval in which the median of another process lies with a probability of
+    /// 95 %, ns.
+    pub fn low_ns(&self) -> f64 {
+        self.median_ns * (-self.reach(|(low, _)| self.median_ns / low)).exp()
+    }
+
+    /// Upper end of that interval, ns.
+    pub fn high_ns(&self) -> f64 {
+        self.median_ns * self.reach(|(_, high)| high / self.median_ns).exp()
+    }
+
+    /// Half of the interval's width as a logarithm: the uncertainty of the samples on one side, and
+    /// the spread between processes.
+    fn reach(&self, of_samples: impl Fn((f64, f64)) -> f64) -> f64 {
+        // Student's t with four degrees of freedom: some benchmarks of a class spread more than
+        // others.
+        const TWO_SIDED_95: f64 = 2.776;
+        let samples = self.interval_ns.map_or(0.0, |i| of_samples(i).ln());
+        samples.hypot(TWO_SIDED_95 * self.between_processes)
+    }
+
+    /// `amount` of one iteration as a rate per second.
+    pub fn rate(&self, amount: f64) -> f64 {
+        amount / (self.median_ns * 1e-9)
+    }
+}
+
+/// All sizes of one implementation on one clock, smallest first: a curve. A gate that had
+/// to stay off at some sizes makes two curves of one implementation, since their times
+/// answer different questions.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// Where it runs.
+    pub device: Device,
+    /// Name of the implementation.
+    pub implementation: String,
+    /// The clock of each of its points.
+    pub clock: Option<Clock>,
+    /// What it does, and how.
+    pub role: Role,
+    /// At least one, sizes ascending and distinct.
+    pub points: Vec<Benchmark>,
+}
+
+impl Series {
+    /// `gpu/cublas`.
+    pub fn name(&self) -> String {
+        id::function_of(self.device, &self.implementation)
+    }
+
+    /// The result at exactly this size.
+    pub fn at(&self, size: u64) -> Option<&Benchmark> {
+        self.points
+            .binary_search_by_key(&size, |b| b.size)
+            .ok()
+            .map(|i| &self.points[i])
+    }
+
+    /// Whether it was measured at a smaller and at a larger size than this, but not here: it might
+    /// be the fastest.
+    pub fn skips(&self, size: u64) -> bool {
+        let sizes = || self.points.iter().map(|b| b.size);
+        self.at(size).is_none() && sizes().any(|s| s < size) && sizes().any(|s| s > size)
+    }
+
+    /// The clock's name, `unknown` without one.
+    pub fn clock_name(&self) -> &'static str {
+        self.clock.map_or("unknown", Clock::name)
+    }
+
+    /// Whether its times may take part in a speedup. A GPU time on an unknown clock may be
+    /// queueing alone, so it does not; CPU code has no such trap.
+    pub fn measures_work(&self) -> bool {
+        match self.clock {
+            Some(clock) => clock.measures_work(),
+            None => self.device == Device::Cpu,
+        }
+    }
+
+    /// Whether it may be an answer.
+    pub fn answers(&self) -> bool {
+        self.measures_work() && self.role.answers
+    }
+
+    /// Whether a time includes what a caller pays to launch the work.
+    pub fn includes_launch(&self) -> bool {
+        self.clock.is_some_and(Clock::includes_launch)
+    }
+
+    /// Whether it computes, and does not only copy, allocate or start something.
+    pub fn computes(&self) -> bool {
+        self.role.does == Does::Computes
+    }
+
+    /// Its steady points.
+    pub fn steady_points(&self) -> impl Iterator<Item = &Benchmark> {
+        self.points.iter().filter(|b| b.unsteady.is_none())
+    }
+
+    /// The curve of some of its points; `None` where it has none of them.
+    fn only(&self, keep: &impl Fn(&Benchmark) -> bool) -> Option<Self> {
+        let points: Vec<Benchmark> = self.points.iter().filter(|b| keep(b)).cloned().collect();
+        (!points.is_empty()).then(|| Self {
+            implementation: self.implementation.clone(),
+            role: self.role.clone(),
+            points,
+            ..*self
+        })
+    }
+
+    /// Whether bytes cross the link between host and device.
+    pub fn crosses_link(&self) -> bool {
+        let moves = |b: &Benchmark| b.cost.link_bytes.is_some_and(|bytes| bytes > 0.0);
+        self.device == Device::Gpu && (!self.role.data.on_device() || self.points.iter().any(moves))
+    }
+}
+
+/// All curves of one group, CPU first, then by name with numbers in their order.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// First part of the ids.
+    pub name: String,
+    /// What it says of itself.
+    pub topic: Topic,
+    /// Its place among the groups: those of the newest run first.
+    pub place: (usize, usize),
+    /// At least one.
+    pub series: Vec<Series>,
+}
+
+impl Group {
+    /// The curve of that name, `gpu/cublas`; the first of several clocks.
+    #[cfg(any(test, feature = "planted"))]
+    pub fn find(&self, name: &str) -> Option<&Series> {
+        self.series.iter().find(|s| s.name() == name)
+    }
+
+    /// All curves of a device.
+    pub fn on(&self, device: Device) -> impl Iterator<Item = &Series> {
+        self.series.iter().filter(move |s| s.device == device)
+    }
+
+    /// The group with all points taken to be steady, for those that several processes measured
+    /// again.
+    pub fn with_unsteady(&self) -> Self {
+        let mut all = self.clone();
+        for benchmark in all.series.iter_mut().flat_map(|series| &mut series.points) {
+            benchmark.unsteady = None;
+        }
+        all
+    }
+
+    /// The same with some of the benchmarks; `None` where nothing is left.
+    pub(super) fn only(&self, keep: &impl Fn(&Benchmark) -> bool) -> Option<Self> {
+        let series: Vec<Series> = self.series.iter().filter_map(|s| s.only(keep)).collect();
+        (!series.is_empty()).then(|| Self {
+            name: self.name.clone(),
+            topic: self.topic.clone(),
+            place: self.place,
+            series,
+        })
+    }
+
+    /// All benchmarks.
+    pub fn benchmarks(&self) -> impl Iterator<Item = &Benchmark> {
+        self.series.iter().flat_map(|s| &s.points)
+    }
+}
+
+/// From this size on a group has its powers of two written as such: all their digits would exceed a
+/// column of a table.
+const LARGE: u64 = 1 << 20;
+
+/// Curves and groups of loose benchmarks. `topic` knows a group and its place.
+pub fn gather(
+    benchmarks: Vec<Benchmark>,
+    topic: impl Fn(&str) -> ((usize, usize), Topic),
+) -> Vec<Group> {
+    let mut groups: BTreeMap<String, BTreeMap<_, Vec<Benchmark>>> = BTreeMap::new();
+    for benchmark in benchmarks {
+        let curve = (
+            benchmark.device,
+            benchmark.implementation.clone(),
+            benchmark.clock,
+        );
+        groups
+            .entry(benchmark.group.clone())
+            .or_default()
+            .entry(curve)
+            .or_default()
+            .push(benchmark);
+    }
+    let series = |((device, implementation, clock), mut points): (_, Vec<Benchmark>)| {
+        points.sort_by_key(|b| b.size);
+        points.dedup_by_key(|b| b.size);
+        Series {
+            device,
+            implementation,
+            clock,
+            role: role(&points),
+            points,
+        }
+    };
+    groups
+        .into_iter()
+        .map(|(name, curves)| {
+            let mut series: Vec<Series> = curves.into_iter().map(series).collect();
+            series.sort_by_cached_key(|s| (s.device, numbered(&s.implementation)));
+            let (place, mut topic) = topic(&name);
+            let sizes = series.iter().flat_map(|s| &s.points).map(|b| b.size);
+            // One way of writing in a group: 8,192 does not stand beside 2^14.
+            if topic.unit == Unit::Count && sizes.max() >= Some(LARGE) {
+                topic.unit = Unit::Powers;
+            }
+            Group {
+                name,
+                topic,
+                place,
+                series,
+            }
+        })
+        .collect()
+}
+
+/// The role of a curve: that of its newest result, since a declaration may have been corrected and
+/// not every size run again.
+fn role(points: &[Benchmark]) -> Role {
+    let newest = points.iter().max_by_key(|b| &b.run);
+    newest.expect("a curve has a point").role.clone()
+}
+
+/// A name and the number at its end, so that `chunks-8` comes before `chunks-16`.
+fn numbered(name: &str) -> (String, u64) {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    match name[stem.len()..].parse() {
+        Ok(number) => (stem.into(), number),
+        Err(_) => (name.into(), 0),
+    }
+}

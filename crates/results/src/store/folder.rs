@@ -1,0 +1,144 @@
+//! Where Criterion puts the files of a benchmark, and what the suite adds to them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde_json::json;
+
+use crate::model::id::{directory, id};
+use crate::model::record::Sidecar;
+use crate::store::attempt::Attempt;
+use crate::store::files::{FileError, copy, try_to_write, write_json};
+use crate::store::layout::{BENCHMARK, ESTIMATES, NEW, SAMPLE, SIDECAR, TUKEY};
+use crate::store::profiles;
+use crate::store::sidecar;
+use crate::store::steadiness;
+use crate::store::stored::{estimates, is_whole, samples};
+
+/// The folder of one benchmark under the results root.
+pub struct BenchmarkFolder {
+    path: PathBuf,
+    group: String,
+    function: String,
+    size: u64,
+    has_throughput: bool,
+}
+
+impl BenchmarkFolder {
+    /// The folder of a benchmark below `root`, as Criterion names it.
+    pub fn new(root: &Path, group: &str, function: &str, size: u64, has_throughput: bool) -> Self {
+        Self {
+            path: root.join(directory(group, function, size)),
+            group: group.to_owned(),
+            function: function.to_owned(),
+            size,
+            has_throughput,
+        }
+    }
+
+    fn new_dir(&self) -> PathBuf {
+        self.path.join(NEW)
+    }
+
+    /// When the samples of this benchmark were last written.
+    pub fn sampled_at(&self) -> Option<SystemTime> {
+        fs::metadata(self.new_dir().join(SAMPLE))
+            .and_then(|m| m.modified())
+            .ok()
+    }
+
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// When a profile of this benchmark was last written.
+    pub fn profiled_at(&self) -> Option<SystemTime> {
+        fs::metadata(profiles::path(&self.path))
+            .and_then(|m| m.modified())
+            .ok()
+    }
+
+    /// Whether a baseline has a result of this benchmark.
+    pub fn has(&self, baseline: &str) -> bool {
+        self.path.join(baseline).join(SAMPLE).is_file()
+    }
+
+    /// Sets aside what the benchmark is about to replace, in `new` and in the baseline.
+    pub fn begin(&self, baseline: Option<&str>) -> Result<Attempt, FileError> {
+        Attempt::begin(&self.path, NEW, baseline)
+    }
+
+    /// What is unsteady about the newest result, in words; `None` also where it cannot be read.
+    pub fn unsteady(&self) -> Option<String> {
+        let new = self.new_dir();
+        let ns = samples(&new.join(SAMPLE)).ok()?;
+        let estimates = estimates(&new.join(ESTIMATES)).ok()?;
+        steadiness::unsteady(&ns, &estimates)
+    }
+
+    /// Criterion saves samples and estimates, then compares and draws, and only then writes
+    /// `benchmark.json`. It panics in between when both sides of a comparison have no spread at
+    /// all (its p value is NaN). The measurement is sound: this writes what is missing.
+    pub fn rescue(&self) -> Result<(), FileError> {
+        let directory = directory(&self.group, &self.function, self.size);
+        let id = id(&self.group, &self.function, self.size);
+        write_json(
+            &self.new_dir().join(BENCHMARK),
+            &json!({
+                "group_id": self.group,
+                "function_id": self.function,
+                "value_str": self.size.to_string(),
+                "throughput": self.has_throughput.then(|| json!({ "Elements": self.size })),
+                "full_id": id,
+                "directory_name": directory.display().to_string(),
+                "title": id,
+            }),
+        )
+    }
+
+    /// Writes the sidecar beside the new result, and the whole result to the baseline. Criterion
+    /// goes on after an error of its own when it writes, so this looks at what it left.
+    pub fn finish(&self, sidecar: &mut Sidecar, baseline: Option<&str>) -> Result<(), FileError> {
+        let new = self.new_dir();
+        sidecar::write(sidecar, &new)?;
+        if !is_whole(&new) {
+            // On a full disk this fails as well, with the reason.
+            try_to_write(&new).map_err(|e| FileError::io(&new, e))?;
+            let torn = std::io::Error::other("Criterion could not write its files here");
+            return Err(FileError::io(&new, torn));
+        }
+        let Some(baseline) = baseline else {
+            return Ok(());
+        };
+        let to = self.path.join(baseline);
+        for file in [ESTIMATES, SAMPLE, TUKEY, BENCHMARK, SIDECAR] {
+            copy(&new.join(file), &to.join(file))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As Criterion 0.8.2 writes it.
+    const BENCHMARK: &str = r#"{"group_id":"sound","function_id":"cpu/double","value_str":"4","throughput":{"Elements":4},"full_id":"sound/cpu/double/4","directory_name":"sound/cpu_double/4","title":"sound/cpu/double/4"}"#;
+
+    #[test]
+    fn a_rescued_result_is_as_criterion_would_have_left_it() {
+        let root = tempfile::tempdir().unwrap();
+        let new = root.path().join("sound/cpu_double/4/new");
+        fs::create_dir_all(&new).unwrap();
+        fs::write(new.join(SAMPLE), "{}").unwrap();
+        let folder = BenchmarkFolder::new(root.path(), "sound", "cpu/double", 4, true);
+        assert!(folder.sampled_at().is_some());
+        folder.rescue().unwrap();
+        let text = fs::read(new.join("benchmark.json")).unwrap();
+        let ours: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        let theirs: serde_json::Value = serde_json::from_str(BENCHMARK).unwrap();
+        assert_eq!(ours, theirs);
+    }
+}

@@ -1,0 +1,521 @@
+//! One results root as the report sees it: its newest results as curves, the machine they were
+//! measured on, its limits, and what was left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::model::cost::Cost;
+use crate::model::environment::{Environment, GpuInfo};
+use crate::model::id::{self, Device};
+use crate::model::record::{BandwidthCurve, Ceiling, Confirmation, Failure, RunRecord, Skip};
+use crate::model::role::Role;
+use crate::model::topic::Topic;
+use crate::store::between_processes::BetweenProcesses;
+use crate::store::curves::{Benchmark, Group, gather};
+use crate::store::layout::NEW;
+use crate::store::problem::Problem;
+use crate::store::profiles::{self, Profiled};
+use crate::store::runs;
+use crate::store::stored::{Contents, Stored};
+use crossover_words::text::visible;
+
+/// Why a benchmark that an unfinished run planned has no result of it.
+pub const NOT_REACHED: &str = "the run ended before it, or is not over; run it again";
+
+/// One results root, read.
+#[derive(Clone, Debug, Default)]
+pub struct Machine {
+    /// `this machine`, or the name of another one's folder.
+    pub name: String,
+    /// The first part of its GPU's UUID, where the folder holds results of several machines.
+    pub board: Option<String>,
+    /// True for another machine's results, drawn beside the local ones.
+    pub other: bool,
+    /// The machine as its newest run recorded it.
+    pub environment: Option<Environment>,
+    /// Newest run that left a record.
+    pub run: Option<RunRecord>,
+    /// Every run, the newest first, and the number of results that come from it.
+    pub runs: Vec<(RunRecord, usize)>,
+    /// What child processes answered, by run, the newest first.
+    pub confirmations: Vec<(String, Vec<Confirmation>)>,
+    /// Measured limits to show: for each device those of the newest run that measured them.
+    pub limits: Limits,
+    /// Measured limits by run: a benchmark is compared with those of its own run.
+    pub(crate) limits_by_run: BTreeMap<String, Limits>,
+    /// The groups, by name.
+    pub groups: Vec<Group>,
+    /// Where the time of benchmarks goes, in order of their folders.
+    pub profiles: Vec<Rc<Profiled>>,
+    /// What was left out while reading.
+    pub problems: Vec<Problem>,
+}
+
+/// The machine's limits, as a run measured them.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    /// By name.
+    pub ceilings: BTreeMap<String, Ceiling>,
+    /// Bandwidth over the working set by name.
+    pub curves: BTreeMap<String, BandwidthCurve>,
+    /// The GPU that they are of.
+    pub gpu: Option<GpuInfo>,
+}
+
+impl Limits {
+    fn of(run: &RunRecord) -> Self {
+        Self {
+            ceilings: run.ceilings.clone(),
+            curves: run.curves.clone(),
+            gpu: run.environment.gpu.clone(),
+        }
+    }
+
+    /// A ceiling by name, where it is a sound number.
+    pub fn ceiling(&self, name: &str) -> Option<f64> {
+        let value = self.ceilings.get(name)?.value;
+        (value.is_finite() && value > 0.0).then_some(value)
+    }
+
+    /// What was measured on one device.
+    fn on(&self, device: Device) -> Self {
+        let of = |name: &str| name.starts_with("cpu_") == (device == Device::Cpu);
+        let mut limits = self.clone();
+        limits.ceilings.retain(|name, _| of(name));
+        limits.curves.retain(|name, _| of(name));
+        limits
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ceilings.is_empty() && self.curves.is_empty()
+    }
+}
+
+/// For each device the limits of the newest run that measured any.
+fn newest(runs: &[RunRecord]) -> Limits {
+    let of = |device| {
+        let mut all = runs.iter().rev().map(|run| Limits::of(run).on(device));
+        all.find(|limits| !limits.is_empty())
+    };
+    let mut limits = of(Device::Gpu).unwrap_or_default();
+    if let Some(cpu) = of(Device::Cpu) {
+        limits.ceilings.extend(cpu.ceilings);
+        limits.curves.extend(cpu.curves);
+    }
+    limits
+}
+
+impl Machine {
+    /// Reads everything under `root` that the newest run's machine measured. A root that is not
+    /// there gives a machine without groups.
+    pub fn read(root: &Path, name: &str, other: bool) -> Self {
+        Self::read_all(root, name, other).swap_remove(0)
+    }
+
+    /// Reads everything under `root`: first the machine of the newest run, then each other one that
+    /// has results there. Another board or CPU is another machine, whatever its model.
+    pub fn read_all(root: &Path, name: &str, other: bool) -> Vec<Self> {
+        let (runs, mut problems) = runs::read_all(root);
+        let contents = Contents::read(root, NEW);
+        problems.extend(contents.problems);
+        problems.extend(contents.nameless.into_iter().map(|(_, problem)| problem));
+        let mut benchmarks: Vec<Benchmark> = Vec::new();
+        for stored in contents.results {
+            let first = benchmarks.iter().find(|b| b.id == stored.id);
+            let benchmark = match first {
+                Some(first) => Err(stored.duplicate_of(&first.dir)),
+                None => benchmark(stored, &mut problems),
+            };
+            match benchmark {
+                Ok(benchmark) => match unfit(&benchmark, &runs) {
+                    Some(reason) => problems.push(Problem::new(&benchmark.id, reason)),
+                    None => benchmarks.push(benchmark),
+                },
+                Err(problem) => problems.push(problem),
+            }
+        }
+        let boards = boards(runs);
+        // A result of an unknown run is taken to be the newest machine's.
+        let board_of = |benchmark: &Benchmark| {
+            let of = |runs: &Vec<RunRecord>| {
+                let mut names = runs.iter().map(|run| Some(&run.run));
+                names.any(|run| run == benchmark.run.as_ref())
+            };
+            boards.iter().position(of).unwrap_or(0)
+        };
+        let mut measured: Vec<Vec<Benchmark>> = boards.iter().map(|_| Vec::new()).collect();
+        for benchmark in benchmarks {
+            measured[board_of(&benchmark)].push(benchmark);
+        }
+        let mut machines: Vec<Self> = Vec::new();
+        for (runs, benchmarks) in boards.into_iter().zip(measured) {
+            let is_first = machines.is_empty();
+            if is_first || !benchmarks.is_empty() {
+                let mut machine = Self::of(runs, benchmarks, name, other || !is_first);
+                if !is_first {
+                    machine.name = machine.hardware();
+                    machine.board = machine.board();
+                }
+                machines.push(machine);
+            }
+        }
+        let (profiles, unread) = profiles::read_all(root);
+        problems.extend(unread);
+        for profiled in profiles {
+            // A profile names no run: it belongs to the machine with its GPU.
+            let of = |machine: &Self| machine.gpu() == Some(&profiled.profile.gpu);
+            let at = machines.iter().position(of).unwrap_or(0);
+            machines[at].profiles.push(Rc::new(profiled));
+        }
+        machines[0].problems = problems;
+        machines
+    }
+
+    /// One machine, of its runs from the oldest to the newest.
+    fn of(
+        mut runs: Vec<RunRecord>,
+        mut benchmarks: Vec<Benchmark>,
+        name: &str,
+        other: bool,
+    ) -> Self {
+        let asked = runs
+            .iter()
+            .rev()
+            .filter(|run| !run.confirmations.is_empty());
+        let confirmations: Vec<(String, Vec<Confirmation>)> = asked
+            .map(|run| (run.run.clone(), run.confirmations.clone()))
+            .collect();
+        let newest_asked = confirmations.first();
+        let spread = newest_asked.map(|(_, said)| BetweenProcesses::of(said));
+        let spread = spread.unwrap_or_default();
+        for benchmark in &mut benchmarks {
+            benchmark.between_processes = spread.deviation(benchmark);
+        }
+        let limits = newest(&runs);
+        let by_run = runs.iter().map(|run| (run.run.clone(), Limits::of(run)));
+        let limits_by_run = by_run.collect();
+        let topics: Vec<Vec<Topic>> = runs.iter().map(|run| run.groups.clone()).collect();
+        let newest = runs.pop();
+        let mut environment = newest.as_ref().map(|r| r.environment.clone());
+        if let Some(environment) = &mut environment
+            && environment.gpu.is_none()
+        {
+            // A later run without the GPU does not invalidate what an earlier one measured on it.
+            environment.gpu = runs.iter().rev().find_map(|run| {
+                let used =
+                    |b: &Benchmark| b.device == Device::Gpu && b.run.as_ref() == Some(&run.run);
+                let gpu = run.environment.gpu.clone()?;
+                benchmarks.iter().any(used).then_some(gpu)
+            });
+        }
+        let of_run = |name: &str| {
+            let of = |b: &&Benchmark| b.run.as_deref() == Some(name);
+            benchmarks.iter().filter(of).count()
+        };
+        let all = newest.iter().chain(runs.iter().rev());
+        let runs = all.map(|run| (run.clone(), of_run(&run.run))).collect();
+        Self {
+            name: name.to_owned(),
+            board: None,
+            other,
+            environment,
+            run: newest,
+            runs,
+            confirmations,
+            limits,
+            limits_by_run,
+            groups: gather(benchmarks, |group| topic(group, &topics)),
+            profiles: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// The GPU's name.
+    pub fn gpu(&self) -> Option<&String> {
+        Some(&self.environment.as_ref()?.gpu.as_ref()?.name)
+    }
+
+    /// The first part of the GPU's UUID.
+    fn board(&self) -> Option<String> {
+        let uuid = self.environment.as_ref()?.gpu.as_ref()?.uuid.as_ref()?;
+        Some(uuid.chars().take("GPU-01234567".len()).collect())
+    }
+
+    /// Reads another machine's folder: a results root, or one in `criterion/`.
+    pub fn read_folder(dir: &Path) -> Vec<Self> {
+        let inner = dir.join("criterion");
+        let root = if inner.is_dir() { inner } else { dir.into() };
+        let name = dir
+            .file_name()
+            .or_else(|| dir.parent().and_then(Path::file_name))
+            .unwrap_or(dir.as_os_str());
+        Self::read_all(&root, &visible(&name.to_string_lossy()), true)
+    }
+
+    /// Reads each folder in `dir` that has results, by name.
+    pub fn read_folders(dir: &Path) -> Vec<Self> {
+        let Ok(entries) = fs::read_dir(dir) else {
+            return Vec::new();
+        };
+        let mut dirs: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
+        dirs.sort();
+        dirs.iter()
+            .filter(|d| d.is_dir())
+            .flat_map(|d| Self::read_folder(d))
+            .filter(|m| !m.groups.is_empty())
+            .collect()
+    }
+
+    /// The group of that name.
+    pub fn group(&self, name: &str) -> Option<&Group> {
+        self.groups.iter().find(|g| g.name == name)
+    }
+
+    /// All benchmarks.
+    pub fn benchmarks(&self) -> impl Iterator<Item = &Benchmark> {
+        self.groups.iter().flat_map(Group::benchmarks)
+    }
+
+    /// The machine with all results taken to be steady, for those that several processes measure
+    /// again.
+    pub fn with_unsteady(mut self) -> Self {
+        self.groups = self.groups.iter().map(Group::with_unsteady).collect();
+        self
+    }
+
+    /// The machine without unsteady results, for findings.
+    pub fn steady(&self) -> Self {
+        self.only(|b| b.unsteady.is_none())
+    }
+
+    /// The machine with the results of one run, by its name.
+    pub fn of_run(&self, run: &str) -> Self {
+        self.only(|b| b.run.as_deref() == Some(run))
+    }
+
+    fn only(&self, keep: impl Fn(&Benchmark) -> bool) -> Self {
+        let groups = self.groups.iter();
+        Self {
+            groups: groups.filter_map(|group| group.only(&keep)).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// What the newest run skipped.
+    pub fn skipped(&self) -> &[Skip] {
+        self.run.as_ref().map_or(&[], |r| &r.skipped)
+    }
+
+    /// What the newest run planned and did not reach, where it has no end.
+    pub fn not_reached(&self) -> Vec<&str> {
+        let Some(run) = self.run.as_ref().filter(|run| run.finished.is_none()) else {
+            return Vec::new();
+        };
+        let measured: BTreeSet<&str> = self
+            .benchmarks()
+            .filter(|b| b.run.as_ref() == Some(&run.run))
+            .map(|b| b.id.as_str())
+            .chain(self.problems.iter().map(|problem| problem.what.as_str()))
+            .collect();
+        let told = |id: &str| {
+            measured.contains(id)
+                || run.failed.iter().any(|failure| failure.id == id)
+                || run.skipped.iter().any(|skip| skip.id == id)
+        };
+        let planned = run.planned.iter().map(String::as_str);
+        planned.filter(|id| !told(id)).collect()
+    }
+
+    /// What failed in the newest run.
+    pub fn failed(&self) -> &[Failure] {
+        self.run.as_ref().map_or(&[], |r| &r.failed)
+    }
+
+    /// What the run of a benchmark measured of the machine's limits; `None` without a record of
+    /// that run.
+    pub(crate) fn limits_of(&self, benchmark: &Benchmark) -> Option<&Limits> {
+        self.limits_by_run.get(benchmark.run.as_ref()?)
+    }
+
+    /// A ceiling that the run of a benchmark measured.
+    pub(crate) fn ceiling_of(&self, benchmark: &Benchmark, name: &str) -> Option<f64> {
+        self.limits_of(benchmark)?.ceiling(name)
+    }
+
+    /// The GPU's name, else the CPU's, else the folder's; with the board where another one's results
+    /// lie in the same folder.
+    pub fn hardware(&self) -> String {
+        let name = self
+            .environment
+            .as_ref()
+            .and_then(|e| match &e.gpu {
+                Some(gpu) => Some(gpu.name.clone()),
+                None => (!e.cpu.model.is_empty()).then(|| e.cpu.model.clone()),
+            })
+            .unwrap_or_else(|| self.name.clone());
+        match &self.board {
+            Some(board) => format!("{name} ({board})"),
+            None => name,
+        }
+    }
+}
+
+/// What a group says of itself, and its place, by the newest run that has the group.
+fn topic(group: &str, runs: &[Vec<Topic>]) -> ((usize, usize), Topic) {
+    let mut newest_first = runs.iter().rev().enumerate();
+    newest_first
+        .find_map(|(age, topics)| {
+            let place = topics.iter().position(|topic| topic.group == group)?;
+            Some(((age, place), topics[place].clone()))
+        })
+        .unwrap_or_else(|| ((usize::MAX, 0), Topic::of(group)))
+}
+
+/// A result of this suite's form. Samples that cannot be read are named in `problems`: the
+/// median, which stands in another file, is shown without them.
+fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, Problem> {
+    let function = stored.function.as_deref().and_then(id::function);
+    let (Some((device, implementation)), Some(value), false) =
+        (function, &stored.value, stored.group.is_empty())
+    else {
+        return Err(Problem::new(
+            stored.folder.display(),
+            "its id is not <group>/<cpu|gpu>/<implementation>/<size>; \
+             name a benchmark so to have it in the report",
+        ));
+    };
+    let estimates = stored.estimates?;
+    let sidecar = stored.sidecar.unwrap_or_else(|mut problem| {
+        problem.reason += ": its clock is unknown";
+        problems.push(problem);
+        None
+    });
+    let Ok(size) = value.parse() else {
+        return Err(Problem::new(
+            stored.folder.display(),
+            "the last part of its id is not a size; end it with a whole number to have it in \
+             the report",
+        ));
+    };
+    let samples = stored
+        .samples
+        .map_err(|problem| problems.push(problem))
+        .ok()
+        .map(|ns| ns.len());
+    let mut benchmark = Benchmark {
+        implementation: implementation.to_owned(),
+        id: stored.id,
+        group: stored.group,
+        device,
+        size,
+        clock: None,
+        median_ns: estimates.median,
+        mean_ns: estimates.mean,
+        interval_ns: estimates.interval,
+        between_processes: 0.0,
+        spread: estimates.median_abs_dev.map(|d| d / estimates.median),
+        unsteady: None,
+        samples,
+        cost: Cost::default(),
+        role: match device {
+            Device::Cpu => Role::cpu(),
+            Device::Gpu => Role::gpu(),
+        },
+        verified: None,
+        throttle_reasons: None,
+        telemetry: None,
+        extra: BTreeMap::new(),
+        notes: Vec::new(),
+        run: None,
+        dir: stored.folder,
+    };
+    if let Some(sidecar) = sidecar {
+        benchmark.unsteady = sidecar.unsteady;
+        benchmark.clock = Some(sidecar.clock);
+        benchmark.cost = sidecar.cost;
+        benchmark.role = sidecar.role;
+        benchmark.verified = sidecar.verified;
+        benchmark.throttle_reasons = sidecar.device_state.and_then(|s| s.throttle_reasons);
+        benchmark.telemetry = sidecar.monitor;
+        benchmark.extra = sidecar.extra;
+        benchmark.notes = sidecar.notes;
+        benchmark.run = Some(sidecar.run);
+    }
+    Ok(benchmark)
+}
+
+/// Why a well-formed result must not be shown, if so.
+fn unfit(benchmark: &Benchmark, runs: &[RunRecord]) -> Option<String> {
+    if let Some(verified) = &benchmark.verified
+        && !verified.passed()
+    {
+        return Some(format!(
+            "its result is wrong: error {:.3e}, at most {:.3e} accepted ({})",
+            verified.error, verified.bound, verified.method
+        ));
+    }
+    let own = benchmark
+        .run
+        .as_ref()
+        .and_then(|name| runs.iter().position(|r| r.run == *name));
+    // An attempt that failed later is listed among the failures and invalidates nothing. Without a
+    // sidecar the run is unknown, and any failure may be this result's.
+    let own_runs = own.map_or(runs, |at| &runs[at..=at]);
+    if let Some(failure) = own_runs
+        .iter()
+        .flat_map(|r| &r.failed)
+        .rfind(|f| f.id == benchmark.id)
+    {
+        return Some(format!("failed: {}", failure.error));
+    }
+    None
+}
+
+/// The runs of each machine, from the oldest to the newest; first that of the newest run. A run
+/// without a GPU is one of the machine with its CPU, and so is one whose GPU did not say its UUID
+/// where the model is the same.
+fn boards(runs: Vec<RunRecord>) -> Vec<Vec<RunRecord>> {
+    struct Board {
+        cpu: (String, usize),
+        gpu: Option<GpuInfo>,
+        runs: Vec<RunRecord>,
+    }
+    let is_same = |a: &GpuInfo, b: &GpuInfo| match (&a.uuid, &b.uuid) {
+        (Some(a), Some(b)) => a == b,
+        _ => a.name == b.name,
+    };
+    let mut boards: Vec<Board> = Vec::new();
+    for run in runs.into_iter().rev() {
+        let environment = &run.environment;
+        let cpu = (environment.cpu.model.clone(), environment.cpu.usable_cores);
+        let gpu = environment.gpu.clone();
+        let same = |board: &&mut Board| {
+            let both = board.gpu.as_ref().zip(gpu.as_ref());
+            board.cpu == cpu && both.is_none_or(|(a, b)| is_same(a, b))
+        };
+        match boards.iter_mut().find(same) {
+            Some(board) => {
+                board.gpu = match board.gpu.take() {
+                    Some(known) if known.uuid.is_some() => Some(known),
+                    known => gpu.or(known),
+                };
+                board.runs.push(run);
+            }
+            None => boards.push(Board {
+                cpu,
+                gpu,
+                runs: vec![run],
+            }),
+        }
+    }
+    for board in &mut boards {
+        board.runs.reverse();
+    }
+    let mut boards: Vec<Vec<RunRecord>> = boards.into_iter().map(|board| board.runs).collect();
+    if boards.is_empty() {
+        boards.push(Vec::new());
+    }
+    boards
+}

@@ -1,0 +1,19 @@
+//! What is on disk: the one reader and the one writer of Criterion's files, our sidecars and
+//! the records of runs.
+
+pub mod attempt;
+pub mod baseline;
+mod between_processes;
+pub mod curves;
+pub mod export;
+pub mod files;
+pub mod folder;
+pub mod layout;
+pub mod machine;
+pub mod problem;
+pub mod profiles;
+pub mod runs;
+pub mod sidecar;
+pub mod source;
+mod steadiness;
+pub mod stored;

@@ -1,0 +1,201 @@
+//! Profiles of benchmarks: where the time goes, as a recorder of the device left it beside the
+//! results.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::model::id;
+use crate::store::files::{FileError, read_json_up_to};
+use crate::store::layout::{PROFILE, PROFILE_FILE, TRACE};
+use crate::store::problem::Problem;
+use crate::store::stored::walk;
+use crossover_profile::{Profile, SCHEMA};
+
+/// Upper bound on the bytes of a file that is read; the recorder writes far less.
+const LARGEST: u64 = 32 << 20;
+
+/// A benchmark with a profile in its folder. It may have no result.
+#[derive(Clone, Debug)]
+pub struct Profiled {
+    /// First part of the id.
+    pub group: String,
+    /// Device and implementation, `gpu/cublas`.
+    pub function: String,
+    /// Last part.
+    pub size: u64,
+    /// Its folder.
+    pub dir: PathBuf,
+    /// What was recorded.
+    pub profile: Profile,
+}
+
+impl Profiled {
+    /// The trace that was recorded with it; it may not be there.
+    pub fn trace(&self) -> PathBuf {
+        trace(&self.dir)
+    }
+}
+
+/// Where the profile of the benchmark in this folder lies.
+pub fn path(dir: &Path) -> PathBuf {
+    dir.join(PROFILE).join(PROFILE_FILE)
+}
+
+/// Where its trace lies.
+pub fn trace(dir: &Path) -> PathBuf {
+    dir.join(PROFILE).join(TRACE)
+}
+
+/// Reads the profile of the benchmark in this folder.
+pub fn read(dir: &Path) -> Result<Profile, FileError> {
+    let path = path(dir);
+    let bytes = fs::metadata(&path).map_err(|e| FileError::io(&path, e))?;
+    if bytes.len() > LARGEST {
+        let reason = format!("is larger than {} MiB; profile it again", LARGEST >> 20);
+        return Err(FileError::io(&path, std::io::Error::other(reason)));
+    }
+    read_json_up_to(SCHEMA, &path)
+}
+
+/// Every profile under `root`, in order of the folders, and what could not be read.
+pub fn read_all(root: &Path) -> (Vec<Profiled>, Vec<Problem>) {
+    let mut first: BTreeMap<String, PathBuf> = BTreeMap::new();
+    let (mut profiles, mut problems) = (Vec::new(), Vec::new());
+    // Folders that cannot be read are named by the reader of results.
+    for entry in walk(root).flatten() {
+        let is_one = entry.file_name() == PROFILE && entry.path().join(PROFILE_FILE).is_file();
+        let Some(dir) = entry.path().parent().filter(|_| is_one) else {
+            continue;
+        };
+        match profiled(dir) {
+            Ok(profiled) => match first.get(&profiled.profile.benchmark) {
+                Some(first) => {
+                    let reason = format!(
+                        "is of {}, as {} is, which is read; delete one of the two",
+                        profiled.profile.benchmark,
+                        path(first).display()
+                    );
+                    problems.push(Problem::new(path(dir).display(), reason));
+                }
+                None => {
+                    first.insert(profiled.profile.benchmark.clone(), dir.to_owned());
+                    profiles.push(profiled);
+                }
+            },
+            Err(problem) => problems.push(problem),
+        }
+    }
+    (profiles, problems)
+}
+
+fn profiled(dir: &Path) -> Result<Profiled, Problem> {
+    let profile = read(dir).map_err(|error| Problem::of_file(&path(dir), &error))?;
+    let (group, function, size) = parts(&profile.benchmark).ok_or_else(|| {
+        let reason = format!(
+            "is of {}, which is not <group>/<cpu|gpu>/<implementation>/<size>; name the benchmark \
+             so to have its profile in the report",
+            profile.benchmark
+        );
+        Problem::new(path(dir).display(), reason)
+    })?;
+    Ok(Profiled {
+        group,
+        function,
+        size,
+        dir: dir.to_owned(),
+        profile,
+    })
+}
+
+/// Group, function and size of an id of this suite's form.
+fn parts(id: &str) -> Option<(String, String, u64)> {
+    let (group, rest) = id.split_once('/')?;
+    let (function, size) = rest.rsplit_once('/')?;
+    id::function(function)?;
+    let group = (!group.is_empty()).then(|| group.to_owned())?;
+    Some((group, function.to_owned(), size.parse().ok()?))
+}
+
+/// Profiles for tests, of this crate and of those that show them.
+#[cfg(any(test, feature = "planted"))]
+pub mod planted;
+
+#[cfg(test)]
+mod tests {
+    use super::planted::{eager, plant};
+    use super::*;
+
+    /// What is read of a root with one profile, after its file was changed.
+    fn changed(change: impl Fn(&Path)) -> (Vec<Profiled>, Vec<Problem>) {
+        let root = tempfile::tempdir().unwrap();
+        let dir = plant(root.path(), &eager("chain/gpu/each/64"));
+        change(&path(&dir));
+        let (profiles, mut problems) = read_all(root.path());
+        for problem in &mut problems {
+            let root = root.path().display().to_string();
+            problem.what = problem.what.replace(&root, "");
+        }
+        (profiles, problems)
+    }
+
+    #[test]
+    fn a_profile_is_read_with_and_without_a_result() {
+        let (profiles, problems) = changed(|_| {});
+        assert_eq!(problems, []);
+        let [one] = &profiles[..] else {
+            panic!("{profiles:?}")
+        };
+        assert_eq!(one.profile, eager("chain/gpu/each/64"));
+        assert_eq!(
+            (&*one.group, &*one.function, one.size),
+            ("chain", "gpu/each", 64)
+        );
+        assert_eq!(read_all(Path::new("/no such folder")).0.len(), 0);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_a_problem_with_its_file() {
+        let json = |path: &Path, from: &str, to: &str| {
+            let text = fs::read_to_string(path).unwrap();
+            assert!(text.contains(from), "{from}");
+            fs::write(path, text.replacen(from, to, 1)).unwrap();
+        };
+        let newer = |path: &Path| json(path, "\"schema\": 1", "\"schema\": 2");
+        let torn = |path: &Path| fs::write(path, "{\"schema\": 1,").unwrap();
+        let foreign = |path: &Path| json(path, "chain/gpu/each/64", "a sort");
+        let large = |path: &Path| {
+            let file = fs::File::options().write(true).open(path).unwrap();
+            file.set_len(LARGEST + 1).unwrap();
+        };
+        type Change<'a> = (&'a dyn Fn(&Path), &'a str);
+        let changes: [Change; 4] = [
+            (&newer, "schema 2 is newer than 1"),
+            (&torn, "EOF"),
+            (&foreign, "is of a sort, which is not"),
+            (&large, "is larger than 32 MiB"),
+        ];
+        for (change, reason) in changes {
+            let (profiles, problems) = changed(change);
+            assert!(profiles.is_empty());
+            let [problem] = &problems[..] else {
+                panic!("{reason}: {problems:?}")
+            };
+            assert_eq!(problem.what, "/chain/gpu_each/64/profile/profile.json");
+            assert!(problem.reason.contains(reason), "{}", problem.reason);
+        }
+    }
+
+    #[test]
+    fn of_two_with_one_id_the_first_is_read() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = plant(root.path(), &eager("chain/gpu/each/64"));
+        let copy = root.path().join("chain/gpu_other/64");
+        fs::create_dir_all(copy.join(PROFILE)).unwrap();
+        fs::copy(path(&dir), path(&copy)).unwrap();
+        let (profiles, problems) = read_all(root.path());
+        assert_eq!((profiles.len(), problems.len()), (1, 1));
+        assert_eq!(profiles[0].dir, dir);
+        assert!(problems[0].reason.contains("delete one of the two"));
+    }
+}

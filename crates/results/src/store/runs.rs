@@ -1,0 +1,75 @@
+//! The records of runs: `<root>/runs/<run>.json`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::model::record::RunRecord;
+use crate::store::files::{FileError, read_json, write_json};
+use crate::store::layout::RUNS;
+use crate::store::problem::Problem;
+
+/// Name of a run of this process that starts at this moment, such as `20260102T030405Z-417`.
+pub fn name(started: SystemTime) -> String {
+    let time = moment(started).replace(['-', ':'], "");
+    format!("{time}-{}", std::process::id())
+}
+
+/// A moment as records hold it, such as `2026-01-02T03:04:05Z`.
+pub fn moment(time: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(time).to_string()
+}
+
+/// Where the record of a run lies.
+pub fn path(root: &Path, run: &str) -> PathBuf {
+    root.join(RUNS).join(format!("{run}.json"))
+}
+
+/// Whether the record is there, under a name that leads nowhere else.
+pub(crate) fn is_there(root: &Path, run: &str) -> bool {
+    is_name(run) && path(root, run).is_file()
+}
+
+fn is_name(run: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    !run.is_empty() && run.chars().all(plain)
+}
+
+/// Writes the record under the results root, replacing an earlier state of the same run.
+pub fn write(record: &RunRecord, root: &Path) -> Result<(), FileError> {
+    write_json(&path(root, &record.run), record)
+}
+
+/// Reads the record of a run that a sidecar names.
+pub fn read(root: &Path, run: &str) -> Result<RunRecord, FileError> {
+    let path = path(root, run);
+    match is_name(run) {
+        true => read_json(&path),
+        false => {
+            let error = std::io::Error::other("is not the name of a run; run the benchmark again");
+            Err(FileError::io(&path, error))
+        }
+    }
+}
+
+/// Every record, oldest first, and what could not be read.
+pub fn read_all(root: &Path) -> (Vec<RunRecord>, Vec<Problem>) {
+    let (mut runs, mut problems) = (Vec::new(), Vec::new());
+    let Ok(entries) = fs::read_dir(root.join(RUNS)) else {
+        return (runs, problems);
+    };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
+    paths.sort();
+    for path in paths {
+        // A benchmark group may be called `runs` as well: its entries are folders.
+        if path.extension().is_none_or(|e| e != "json") || path.is_dir() {
+            continue;
+        }
+        match read_json::<RunRecord>(&path) {
+            Ok(run) => runs.push(run),
+            Err(error) => problems.push(Problem::of_file(&path, &error)),
+        }
+    }
+    runs.sort_by(|a, b| (&a.started, &a.run).cmp(&(&b.started, &b.run)));
+    (runs, problems)
+}

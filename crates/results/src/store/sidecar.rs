@@ -1,0 +1,63 @@
+//! The sidecar beside Criterion's files of a result, bound to its samples by their digest.
+
+use std::path::Path;
+
+use crate::model::record::Sidecar;
+use crate::store::files::{FileError, digest, read_json, write_json};
+use crate::store::layout::{SAMPLE, SIDECAR};
+
+/// Writes the sidecar into `dir`, a folder with a `sample.json`, and binds it to that file.
+pub fn write(sidecar: &mut Sidecar, dir: &Path) -> Result<(), FileError> {
+    sidecar.samples_sha256 = digest(&dir.join(SAMPLE))?;
+    write_json(&dir.join(SIDECAR), sidecar)
+}
+
+/// Reads the sidecar of `dir`; `Ok(None)` where there is none.
+pub fn read(dir: &Path) -> Result<Option<Sidecar>, FileError> {
+    let path = dir.join(SIDECAR);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let sidecar: Sidecar = read_json(&path)?;
+    if sidecar.samples_sha256 != digest(&dir.join(SAMPLE))? {
+        return Err(FileError::Stale { path });
+    }
+    Ok(Some(sidecar))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::role::Role;
+    use crate::model::{Cost, SCHEMA};
+    use crossover_words::Clock;
+
+    #[test]
+    fn a_sidecar_of_other_samples_is_stale() {
+        let dir = tempfile::tempdir().unwrap();
+        let sample = dir.path().join(SAMPLE);
+        std::fs::write(&sample, "{}").unwrap();
+        assert!(read(dir.path()).unwrap().is_none());
+        let mut sidecar = Sidecar {
+            schema: SCHEMA,
+            id: "a/cpu/b/1".into(),
+            samples_sha256: String::new(),
+            clock: Clock::EventsGated,
+            cost: Cost::default(),
+            role: Role::gpu(),
+            verified: None,
+            device_state: None,
+            monitor: None,
+            unsteady: None,
+            extra: [("pool_peak_bytes".to_owned(), 1.5)].into(),
+            choices: Default::default(),
+            notes: vec!["a note".into()],
+            run: "r".into(),
+        };
+        write(&mut sidecar, dir.path()).unwrap();
+        assert_eq!(read(dir.path()).unwrap(), Some(sidecar));
+        std::fs::write(&sample, "{ }").unwrap();
+        let error = read(dir.path()).unwrap_err();
+        assert!(matches!(error, FileError::Stale { .. }), "{error}");
+    }
+}

@@ -1,0 +1,126 @@
+//! What a user may name as one side of a comparison: a baseline, or a folder of results.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::store::layout::NEW;
+use crate::store::stored::baselines;
+use crossover_words::text::visible;
+
+/// One baseline in one results folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Folder of the results.
+    pub root: PathBuf,
+    /// Name of the baseline in it.
+    pub baseline: String,
+    /// How the user named it, fit to be shown.
+    pub label: String,
+}
+
+/// Why there is nothing to read.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// There are no results.
+    #[error(
+        "{label}: no results in {root}; run `cargo bench -- --save-baseline NAME` first, or point \
+         CRITERION_HOME at the results"
+    )]
+    NoResults {
+        /// What was asked for.
+        label: String,
+        /// Where it was looked for.
+        root: PathBuf,
+    },
+    /// Results, but not that baseline.
+    #[error("{label}: no baseline `{baseline}` in {root}; there are: {there}")]
+    NoBaseline {
+        /// What was asked for.
+        label: String,
+        /// The baseline.
+        baseline: String,
+        /// Where it was looked for.
+        root: PathBuf,
+        /// Those that are there.
+        there: Names,
+    },
+}
+
+/// Names in a sentence.
+#[derive(Debug)]
+pub struct Names(BTreeSet<String>);
+
+impl Names {
+    /// The runs with these names.
+    pub fn of(names: BTreeSet<String>) -> Self {
+        Self(names)
+    }
+}
+
+impl fmt::Display for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("none");
+        }
+        for (i, name) in self.0.iter().enumerate() {
+            write!(f, "{}`{name}`", if i == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+impl Source {
+    /// Resolves what a user wrote, in this order: `DIR:NAME` is baseline NAME of folder DIR;
+    /// a plain name is a baseline under `root`, if there is one; an existing folder stands
+    /// for its `new`. A folder may hold the results themselves or hold them under
+    /// `target-reports/criterion` or `criterion`. Write `./name` for a folder with the name
+    /// of a baseline.
+    ///
+    /// # Errors
+    /// Where there are no results, or not that baseline; the baselines there are.
+    pub fn resolve(text: &str, root: &Path) -> Result<Self, SourceError> {
+        if let Some((dir, name)) = text.rsplit_once(':')
+            && Path::new(dir).is_dir()
+            && !name.is_empty()
+        {
+            return Self::there(text, &results_in(Path::new(dir)), name);
+        }
+        let path = Path::new(text);
+        let is_name = path.components().count() == 1 && !text.contains(['/', '\\', '.']);
+        if path.is_dir() && !(is_name && baselines(root).contains(text)) {
+            return Self::there(text, &results_in(path), NEW);
+        }
+        Self::there(text, root, text)
+    }
+
+    fn there(label: &str, root: &Path, baseline: &str) -> Result<Self, SourceError> {
+        let there = baselines(root);
+        let label = visible(label);
+        if there.contains(baseline) {
+            Ok(Self {
+                root: root.to_owned(),
+                baseline: baseline.to_owned(),
+                label,
+            })
+        } else if there.is_empty() {
+            let root = root.to_owned();
+            Err(SourceError::NoResults { label, root })
+        } else {
+            Err(SourceError::NoBaseline {
+                label,
+                baseline: baseline.to_owned(),
+                root: root.to_owned(),
+                there: Names(there),
+            })
+        }
+    }
+}
+
+fn results_in(dir: &Path) -> PathBuf {
+    ["target-reports/criterion", "criterion"]
+        .iter()
+        .map(|inner| dir.join(inner))
+        .find(|inner| inner.is_dir())
+        .unwrap_or_else(|| dir.to_owned())
+}

@@ -1,0 +1,218 @@
+//! The gate: a kernel of one thread that holds a stream until the host lets it go, so that a
+//! whole batch is queued before the first kernel of it runs.
+//!
+//! The pattern is nvbench's blocking kernel. Its caveats:
+//! - A stream's queue holds about a thousand launches (H200, driver 580). One more and the
+//!   host blocks inside the launch while the gate waits for the host: hence
+//!   [`LAUNCHES_PER_GATE`].
+//! - A routine that synchronises while the gate is closed waits for itself. The gate
+//!   therefore times the wait on the device and opens by itself, and the measurement is an
+//!   error.
+//! - Under `CUDA_LAUNCH_BLOCKING=1`, a profiler that serialises kernels, or a sanitizer,
+//!   launches wait for those before, the gate included. [`Gate::new`] tries the gate once with
+//!   a whole batch and switches it off where that happens.
+//! - Loading a kernel lazily may wait for the device: load everything first.
+
+use std::ptr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cudarc::driver::{CudaFunction, CudaStream, result, sys};
+use cudarc::nvrtc::Ptx;
+
+use crate::batch::LAUNCHES_PER_GATE;
+use crate::cuda_error::CudaError;
+use crate::error::TimingError;
+use crate::launch::Launch;
+use crossover_words::Clock;
+
+/// How long the gate waits for the host. Queueing a batch takes a few milliseconds.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long the trial at the start waits.
+const TRIAL: Duration = Duration::from_millis(200);
+
+/// Whether the gate, which holds the stream until a batch is queued, is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GateMode {
+    /// Used where it works: it is tried once when the measurement is made.
+    #[default]
+    Auto,
+    /// Never used: [`CudaTime::effective_clock`](crate::CudaTime::effective_clock) says which
+    /// clock takes its place.
+    Off,
+    /// Used, and where it does not work, a clock that needs it is an error
+    /// ([`TimingError::GateOff`](crate::TimingError::GateOff)): no result is ever of another clock.
+    Required,
+}
+
+pub(super) struct Gate {
+    stream: Arc<CudaStream>,
+    /// Two words of mapped host memory: open, and timed out.
+    words: *mut u32,
+    gate: Launch,
+    trial: Launch,
+    spin: CudaFunction,
+    empty: CudaFunction,
+    /// Whether nothing may take its place.
+    required: bool,
+    /// Why the gate is off.
+    off: Option<String>,
+}
+
+impl Gate {
+    pub(super) fn new(stream: &Arc<CudaStream>, mode: GateMode) -> Result<Self, CudaError> {
+        let context = stream.context();
+        let module = context
+            .load_module(Ptx::from_src(include_str!("gate.ptx")))
+            .map_err(|e| CudaError::new("cuModuleLoadData", e))?;
+        let function = |name| {
+            module
+                .load_function(name)
+                .map_err(|e| CudaError::new("cuModuleGetFunction", e))
+        };
+        let (gate, spin) = (function("crossover_gate")?, function("crossover_spin")?);
+        // SAFETY: the flag asks for memory that the device can address; freed in `drop`.
+        let words = unsafe { result::malloc_host(8, sys::CU_MEMHOSTALLOC_DEVICEMAP) }
+            .map_err(|e| CudaError::new("cuMemHostAlloc", e))?
+            .cast::<u32>();
+        let mut address = 0;
+        // SAFETY: `words` is mapped host memory, allocated just above.
+        CudaError::check("cuMemHostGetDevicePointer", unsafe {
+            sys::cuMemHostGetDevicePointer_v2(&mut address, words.cast(), 0)
+        })?;
+        let launch = |timeout: Duration| {
+            Launch::new(gate.clone(), (1, 1, 1), (1, 1, 1))
+                .arg::<u64>(address)
+                .arg(timeout.as_nanos() as u64)
+        };
+        let mut this = Self {
+            stream: stream.clone(),
+            words,
+            trial: launch(TRIAL),
+            gate: launch(TIMEOUT),
+            spin,
+            empty: function("crossover_empty")?,
+            required: mode == GateMode::Required,
+            off: None,
+        };
+        this.off = this.reason_to_stay_off(mode)?;
+        Ok(this)
+    }
+
+    /// Why the gate is off, `None` where it works.
+    pub(super) fn off(&self) -> Option<&str> {
+        self.off.as_deref()
+    }
+
+    /// An error where the gate is off and nothing may take its place.
+    pub(super) fn check(&self, clock: Clock) -> Result<(), TimingError> {
+        let needed = matches!(clock, Clock::EventsGated | Clock::EventsCold) && self.required;
+        match &self.off {
+            Some(reason) if needed => Err(TimingError::GateOff {
+                clock,
+                reason: reason.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn reason_to_stay_off(&mut self, mode: GateMode) -> Result<Option<String>, CudaError> {
+        if mode == GateMode::Off {
+            return Ok(Some("switched off".to_owned()));
+        }
+        if std::env::var_os("CUDA_LAUNCH_BLOCKING").is_some_and(|v| v != "0") {
+            return Ok(Some(
+                "CUDA_LAUNCH_BLOCKING makes each launch wait for its kernel; unset it".to_owned(),
+            ));
+        }
+        // Both kernels are loaded by this first, ungated use.
+        self.spin(Duration::ZERO)?;
+        self.write(1, 0);
+        self.launch(false)?;
+        self.synchronize()?;
+        // The trial: a whole batch behind the closed gate must return to the host. Under
+        // compute-sanitizer a few launches do and a batch does not.
+        let empty = self.empty();
+        self.write(0, 0);
+        self.launch(true)?;
+        for _ in 0..LAUNCHES_PER_GATE {
+            // SAFETY: the kernel takes no arguments.
+            unsafe { empty.launch(&self.stream) }?;
+        }
+        self.open();
+        self.synchronize()?;
+        Ok(self.take_timed_out().then(|| {
+            "launches wait for the kernels before them here (a profiler or a sanitizer is attached)"
+                .to_owned()
+        }))
+    }
+
+    /// Enqueues the gate.
+    pub(super) fn close(&mut self) -> Result<(), CudaError> {
+        self.write(0, 0);
+        self.launch(false)
+    }
+
+    /// Lets the stream pass.
+    pub(super) fn open(&mut self) {
+        // SAFETY: `words` is ours and mapped; the device polls it with system scope.
+        unsafe { ptr::write_volatile(self.words, 1) };
+    }
+
+    /// Whether the gate opened by itself since this was last asked. Valid once the gate has run.
+    pub(super) fn take_timed_out(&mut self) -> bool {
+        // SAFETY: as in `open`; a gate that has run writes no more.
+        unsafe {
+            let word = self.words.add(1);
+            let timed_out = ptr::read_volatile(word) != 0;
+            ptr::write_volatile(word, 0);
+            timed_out
+        }
+    }
+
+    /// A kernel of one thread that ends at once.
+    pub(super) fn empty(&self) -> Launch {
+        Launch::new(self.empty.clone(), (1, 1, 1), (1, 1, 1))
+    }
+
+    /// Enqueues a kernel of one thread that runs for `time`.
+    pub(super) fn spin(&self, time: Duration) -> Result<(), CudaError> {
+        let spin = Launch::new(self.spin.clone(), (1, 1, 1), (1, 1, 1)).arg(time.as_nanos() as u64);
+        // SAFETY: the kernel takes one 64-bit number; the driver copies it at the launch.
+        unsafe { spin.launch(&self.stream) }
+    }
+
+    fn launch(&self, trial: bool) -> Result<(), CudaError> {
+        let launch = if trial { &self.trial } else { &self.gate };
+        // SAFETY: the kernel takes the address of `words`, which live as long as `self`, and
+        // `drop` synchronises before freeing them.
+        unsafe { launch.launch(&self.stream) }
+    }
+
+    fn write(&mut self, open: u32, timed_out: u32) {
+        // SAFETY: as in `open`; no gate is in flight, each is waited for.
+        unsafe {
+            ptr::write_volatile(self.words.add(1), timed_out);
+            ptr::write_volatile(self.words, open);
+        }
+    }
+
+    fn synchronize(&self) -> Result<(), CudaError> {
+        self.stream
+            .synchronize()
+            .map_err(|e| CudaError::new("cuStreamSynchronize", e))
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.open();
+        // A gate in flight must have read the word before its memory goes. After a lost
+        // context both calls fail, and there is nothing left to release.
+        let _ = self.stream.synchronize();
+        // SAFETY: allocated by `malloc_host` in `new`, freed once.
+        let _ = unsafe { result::free_host(self.words.cast()) };
+    }
+}

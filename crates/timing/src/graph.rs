@@ -1,0 +1,69 @@
+//! The replay of a routine that was captured in a CUDA graph.
+
+use crate::capture::enqueued;
+use crate::cuda_error::CudaError;
+use crate::cuda_time::CudaTime;
+use crate::device::Routine;
+use crate::error::{BoxError, TimingError};
+use crate::sequence;
+use crossover_words::Clock;
+
+impl CudaTime {
+    /// Captures in a CUDA graph what one call of `routine` enqueues, replays the graph `iterations`
+    /// times, and returns the time of all replays together on `clock`, in nanoseconds. The capture
+    /// and the upload of the graph are not timed.
+    ///
+    /// With one iteration the routine runs once beforehand, as in [`measure`](Self::measure): in a
+    /// capture nothing may be loaded.
+    ///
+    /// ```no_run
+    /// use crossover_timing::{Clock, CudaTime};
+    ///
+    /// let time = CudaTime::new(0)?;
+    /// let empty = time.empty_kernel().expect("opened on a device");
+    /// let stream = time.stream().expect("opened on a device");
+    /// // SAFETY: the kernel takes no arguments.
+    /// let mut ten = || (0..10).try_for_each(|_| unsafe { empty.launch(stream) });
+    /// time.measure_graph(Clock::EventsGated, 1, &mut ten)?;
+    /// let ns = time.measure_graph(Clock::EventsGated, 100, &mut ten)? / 100.0;
+    /// println!("ten kernels in one graph: {ns:.0} ns");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`TimingError::NotCaptured`], [`TimingError::NothingEnqueued`], and those of
+    /// [`measure`](Self::measure).
+    pub fn measure_graph<E: Into<BoxError>>(
+        &self,
+        clock: Clock,
+        iterations: u64,
+        mut routine: impl FnMut() -> Result<(), E>,
+    ) -> Result<f64, TimingError> {
+        let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
+        self.measure_graph_erased(clock, iterations, &mut routine)
+    }
+
+    pub(crate) fn measure_graph_erased(
+        &self,
+        clock: Clock,
+        iterations: u64,
+        routine: Routine<'_>,
+    ) -> Result<f64, TimingError> {
+        let device = self.device().ok_or(TimingError::NoDevice { clock })?;
+        if iterations == 1 {
+            sequence::load(&mut device.window(routine)?)?;
+        } else {
+            device.bind()?;
+        }
+        let graph = device.capture(routine).map_err(TimingError::not_captured)?;
+        let made = enqueued(&graph)?;
+        if made.launches + made.others == 0 {
+            return Err(TimingError::NothingEnqueued { launches: 1 });
+        }
+        graph
+            .upload()
+            .map_err(|e| CudaError::new("cuGraphUpload", e))?;
+        device.synchronize()?;
+        self.measure_erased(clock, iterations, 1, &mut || Ok(device.replay(&graph)?))
+    }
+}

@@ -1,0 +1,57 @@
+#![cfg_attr(feature = "criterion", doc = include_str!("../README.md"))]
+#![cfg_attr(
+    not(feature = "criterion"),
+    doc = "Clocks for CUDA kernels; the feature `criterion` is off."
+)]
+#![warn(missing_debug_implementations)]
+
+mod absence;
+mod batch;
+mod capture;
+mod cuda_error;
+mod cuda_time;
+mod device;
+mod do_bench;
+mod error;
+mod gate;
+mod graph;
+mod launch;
+#[cfg(feature = "criterion")]
+mod on_criterion;
+mod panic;
+mod parts;
+mod probe;
+#[cfg(feature = "profiler")]
+pub mod profiler;
+mod range;
+mod rotating;
+mod sequence;
+
+pub use absence::{Absence, OLDEST_CUDA, OLDEST_DEVICE};
+pub use batch::LAUNCHES_PER_GATE;
+/// The version of Criterion that the measurement implements.
+#[cfg(feature = "criterion")]
+pub use criterion;
+/// What a profile says.
+#[cfg(feature = "profiler")]
+pub use crossover_profile as profile;
+pub use crossover_words::{Clock, UnknownClock};
+pub use cuda_error::CudaError;
+pub use cuda_time::CudaTime;
+/// The version of cudarc whose streams are timed.
+pub use cudarc;
+pub use do_bench::DoBench;
+pub use error::{BoxError, TimingError};
+pub use gate::GateMode;
+pub use launch::Launch;
+// What only the suite of this repository needs: no promise.
+#[doc(hidden)]
+pub use launch::bind;
+#[cfg(feature = "criterion")]
+pub use on_criterion::{CudaBencherExt, Rate, Started};
+#[doc(hidden)]
+pub use panic::catch_panic;
+pub use parts::Parts;
+pub use probe::{DeviceProperties, open, probe};
+pub use range::{Range, range};
+pub use rotating::Rotating;

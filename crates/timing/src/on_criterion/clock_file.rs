@@ -1,0 +1,259 @@
+//! The clock of a result, in a file beside Criterion's.
+//!
+//! Criterion's files name no clock, and it tells a measurement neither the id of a benchmark nor
+//! where it writes. The samples are therefore remembered until the [`CudaTime`](crate::CudaTime) is
+//! dropped; the folder whose `sample.json` holds them is the benchmark's.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use std::{env, fs};
+
+use serde_json::{Value, json};
+
+use super::write::write;
+use crossover_words::Clock;
+use crossover_words::clock_file::{FILE, SAMPLES, SCHEMA, digest, read};
+
+/// Criterion's name for the newest result.
+const NEW: &str = "new";
+/// `<group>/<function>/<value>/new`, and a little more for odd names.
+const MAX_DEPTH: usize = 8;
+/// Some file systems keep the time of a file in steps as long as this.
+const STEP: Duration = Duration::from_secs(2);
+
+/// A measurement of a benchmark.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    iterations: u64,
+    ns: f64,
+    clock: Clock,
+}
+
+/// The measurements of a run.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    begun: SystemTime,
+    taken: RefCell<Vec<Taken>>,
+    /// Criterion's output folder, where the program has set one.
+    root: RefCell<Option<PathBuf>>,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self {
+            begun: SystemTime::now() - STEP,
+            taken: RefCell::default(),
+            root: RefCell::default(),
+        }
+    }
+}
+
+impl Ledger {
+    pub(crate) fn note(&self, iterations: u64, ns: f64, clock: Clock) {
+        let taken = Taken {
+            iterations,
+            ns,
+            clock,
+        };
+        self.taken.borrow_mut().push(taken);
+    }
+
+    pub(crate) fn set_root(&self, root: PathBuf) {
+        *self.root.borrow_mut() = Some(root);
+    }
+
+    /// Writes the clock of each result that these measurements became. Returns what to say: where
+    /// the result that was replaced is of another clock, and what could not be written.
+    fn keep(&self) -> Vec<String> {
+        let taken = self.taken.take();
+        if taken.is_empty() {
+            return Vec::new();
+        }
+        let root = self.root.take().unwrap_or_else(default_root);
+        let mut said = Vec::new();
+        for folder in results(&root, self.begun, MAX_DEPTH) {
+            let Ok(samples) = fs::read(folder.join(NEW).join(SAMPLES)) else {
+                continue;
+            };
+            let Some(clock) = clock_among(&taken, &samples) else {
+                continue;
+            };
+            let name = folder.strip_prefix(&root).unwrap_or(&folder).display();
+            let before = read(&folder.join(NEW)).map(|(clock, _)| clock);
+            if let Some(before) = before.filter(|before| *before != clock) {
+                said.push(format!(
+                    "{name}: this result is of the clock {clock}, and the one before it of {before}; \
+                     Criterion compares them all the same"
+                ));
+            }
+            said.extend(write_beside(&folder, &samples, clock).err());
+        }
+        said
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        for line in self.keep() {
+            eprintln!("note: {line}");
+        }
+    }
+}
+
+/// Beside the newest result, and beside the baselines that Criterion copied it to.
+fn write_beside(folder: &Path, samples: &[u8], clock: Clock) -> Result<(), String> {
+    let of = digest(samples);
+    let text = json!({"schema": SCHEMA, "clock": clock.name(), "samples": of}).to_string();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let dir = entry.path();
+        if fs::read(dir.join(SAMPLES)).is_ok_and(|there| there == samples) {
+            write(&dir, FILE, &text)?;
+        }
+    }
+    Ok(())
+}
+
+/// The clock of the measurements that these samples are, if they are among them.
+fn clock_among(taken: &[Taken], samples: &[u8]) -> Option<Clock> {
+    let value: Value = serde_json::from_slice(samples).ok()?;
+    let numbers = |name: &str| -> Option<Vec<f64>> {
+        value[name].as_array()?.iter().map(Value::as_f64).collect()
+    };
+    let (iterations, times) = (numbers("iters")?, numbers("times")?);
+    let count = times.len();
+    if count == 0 || iterations.len() != count {
+        return None;
+    }
+    // The last digit of a number may be lost on the way through the file.
+    let same = |taken: &Taken, i: usize| {
+        taken.iterations as f64 == iterations[i] && (taken.ns / times[i] - 1.0).abs() < 1e-12
+    };
+    let found = (taken.windows(count)).find(|run| (0..count).all(|i| same(&run[i], i)))?;
+    Some(found[0].clock)
+}
+
+/// The folders under `root` whose newest result is not older than `since`.
+fn results(root: &Path, since: SystemTime, depth: usize) -> Vec<PathBuf> {
+    let newest = fs::metadata(root.join(NEW).join(SAMPLES)).and_then(|file| file.modified());
+    let mut found = Vec::new();
+    if newest.is_ok_and(|time| time >= since) {
+        found.push(root.to_owned());
+    }
+    if depth > 0 {
+        for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                found.extend(results(&entry.path(), since, depth - 1));
+            }
+        }
+    }
+    found
+}
+
+/// Where Criterion writes unless told otherwise. It asks cargo for the target folder; the
+/// executable lies in it.
+fn default_root() -> PathBuf {
+    if let Some(home) = env::var_os("CRITERION_HOME") {
+        return home.into();
+    }
+    let executable = env::current_exe().unwrap_or_default();
+    let target = env::var_os("CARGO_TARGET_DIR")
+        .map(PathBuf::from)
+        .or_else(|| {
+            let mut folders = executable.ancestors();
+            let target = folders.find(|folder| folder.join("CACHEDIR.TAG").is_file())?;
+            Some(target.to_owned())
+        });
+    target.unwrap_or_else(|| "target".into()).join("criterion")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crossover_words::clock_file::stored_clock;
+
+    struct Root(PathBuf);
+
+    impl Root {
+        fn new(name: &str) -> Self {
+            let name = format!("crossover-clock-{name}-{}", std::process::id());
+            let path = env::temp_dir().join(name);
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        /// As Criterion leaves a result: the newest, and a copy.
+        fn result(&self, id: &str, iterations: &[u64], times: &[f64]) -> PathBuf {
+            let folder = self.0.join(id);
+            let text = json!({"sampling_mode": "Linear", "iters": iterations, "times": times});
+            for name in [NEW, "base"] {
+                let dir = folder.join(name);
+                fs::create_dir_all(&dir).unwrap();
+                fs::write(dir.join(SAMPLES), text.to_string()).unwrap();
+            }
+            folder
+        }
+
+        fn ledger(&self, taken: &[(u64, f64)], clock: Clock) -> Ledger {
+            let ledger = Ledger::default();
+            ledger.set_root(self.0.clone());
+            for (iterations, ns) in taken {
+                ledger.note(*iterations, *ns, clock);
+            }
+            ledger
+        }
+    }
+
+    impl Drop for Root {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_result_is_known_by_its_samples_and_its_copy_with_it() {
+        let root = Root::new("kept");
+        let ours = root.result("group/gpu/64", &[2, 4], &[20.1, 40.3]);
+        let other = root.result("group/cpu/64", &[2, 4], &[20.1, 40.4]);
+        let warm_up_and_samples = [(1, 11.0), (2, 20.5), (2, 20.1), (4, 40.3)];
+        let ledger = root.ledger(&warm_up_and_samples, Clock::EventsGated);
+        assert_eq!(ledger.keep(), [""; 0]);
+        assert_eq!(stored_clock(&ours.join(NEW)), Some(Clock::EventsGated));
+        assert_eq!(stored_clock(&ours.join("base")), Some(Clock::EventsGated));
+        assert_eq!(stored_clock(&other.join(NEW)), None);
+        // Samples of another run, whose clock nobody wrote.
+        root.result("group/gpu/64", &[2, 4], &[1.0, 2.0]);
+        assert_eq!(stored_clock(&ours.join(NEW)), None);
+    }
+
+    #[test]
+    fn the_next_run_says_that_the_clock_is_another() {
+        let root = Root::new("changed");
+        root.result("group/gpu", &[2], &[20.0]);
+        assert_eq!(
+            root.ledger(&[(2, 20.0)], Clock::EventsGated).keep(),
+            [""; 0]
+        );
+        let folder = root.result("group/gpu", &[2], &[31.0]);
+        let said = root.ledger(&[(2, 31.0)], Clock::Events).keep();
+        let [line] = &said[..] else {
+            panic!("{said:?}");
+        };
+        let expected =
+            "group/gpu: this result is of the clock events, and the one before it of events-gated";
+        assert!(line.starts_with(expected), "{line}");
+        assert_eq!(stored_clock(&folder.join(NEW)), Some(Clock::Events));
+    }
+
+    #[test]
+    fn what_nobody_measured_here_is_left_alone() {
+        let root = Root::new("alone");
+        let folder = root.result("group/gpu", &[2], &[20.0]);
+        fs::write(folder.join(NEW).join(FILE), "{").unwrap();
+        assert_eq!(stored_clock(&folder.join(NEW)), None);
+        assert_eq!(root.ledger(&[], Clock::Wall).keep(), [""; 0]);
+        fs::write(folder.join(NEW).join(SAMPLES), "{}").unwrap();
+        assert_eq!(root.ledger(&[(2, 20.0)], Clock::Wall).keep(), [""; 0]);
+        assert_eq!(fs::read(folder.join(NEW).join(FILE)).unwrap(), b"{");
+    }
+}

@@ -1,0 +1,201 @@
+//! Times and rates as Criterion prints them.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+use criterion::Throughput;
+use criterion::measurement::ValueFormatter;
+
+/// What a benchmark's throughput counts, and how much of it one iteration does at a size.
+///
+/// Criterion's throughput number doubles as the x axis of its plots, so it is best the
+/// problem size; the work done at that size is computed from it here. For a matrix product
+/// of size N, `Throughput::Elements(N)` with `Rate::flop(|n| 2.0 * n.powi(3))` plots against
+/// N and prints FLOP/s.
+///
+/// ```
+/// use crossover_timing::{CudaTime, Rate};
+///
+/// let time = CudaTime::host_only();
+/// let rate = Rate::flop(|n| 2.0 * n.powi(3));
+/// assert_eq!((rate.amount(10.0), rate.unit()), (2000.0, "FLOP"));
+/// time.set_rate(rate);
+/// ```
+#[derive(Clone)]
+pub struct Rate {
+    unit: Unit,
+    work: Rc<dyn Fn(f64) -> f64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Unit {
+    Flop,
+    Bytes,
+    Elements,
+}
+
+impl Rate {
+    /// Floating-point operations per second; `work` gives those of one iteration at a size.
+    pub fn flop(work: impl Fn(f64) -> f64 + 'static) -> Self {
+        Self {
+            unit: Unit::Flop,
+            work: Rc::new(work),
+        }
+    }
+
+    /// Bytes per second, in decimal units (1 GB = 10⁹ bytes); `work` gives the bytes of one
+    /// iteration at a size.
+    pub fn bytes(work: impl Fn(f64) -> f64 + 'static) -> Self {
+        Self {
+            unit: Unit::Bytes,
+            work: Rc::new(work),
+        }
+    }
+
+    /// Elements per second; the size is the number of elements of one iteration.
+    pub fn elements() -> Self {
+        Self {
+            unit: Unit::Elements,
+            work: Rc::new(|n| n),
+        }
+    }
+
+    /// The work of one iteration at a size, in [`unit`](Self::unit)s.
+    pub fn amount(&self, size: f64) -> f64 {
+        (self.work)(size)
+    }
+
+    /// What is counted: `FLOP`, `B` or `elem`.
+    pub fn unit(&self) -> &'static str {
+        match self.unit {
+            Unit::Flop => "FLOP",
+            Unit::Bytes => "B",
+            Unit::Elements => "elem",
+        }
+    }
+}
+
+impl fmt::Debug for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rate")
+            .field("unit", &self.unit)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Prints times, and throughput in the unit of the [`Rate`] that is set.
+#[derive(Debug)]
+pub(crate) struct Formatter {
+    rate: RefCell<Rate>,
+}
+
+impl Default for Formatter {
+    fn default() -> Self {
+        Self {
+            rate: RefCell::new(Rate::elements()),
+        }
+    }
+}
+
+impl Formatter {
+    pub(crate) fn set(&self, rate: Rate) {
+        *self.rate.borrow_mut() = rate;
+    }
+}
+
+impl ValueFormatter for Formatter {
+    fn scale_values(&self, typical: f64, values: &mut [f64]) -> &'static str {
+        let (factor, unit) = scale(typical);
+        values.iter_mut().for_each(|v| *v *= factor);
+        unit
+    }
+
+    fn scale_throughputs(
+        &self,
+        typical: f64,
+        throughput: &Throughput,
+        values: &mut [f64],
+    ) -> &'static str {
+        let (work, unit) = match *throughput {
+            Throughput::Bits(n) => (n as f64 / 8.0, Unit::Bytes),
+            Throughput::Bytes(n) | Throughput::BytesDecimal(n) => (n as f64, Unit::Bytes),
+            Throughput::ElementsAndBytes { elements: n, .. } | Throughput::Elements(n) => {
+                let rate = self.rate.borrow();
+                (rate.amount(n as f64), rate.unit)
+            }
+        };
+        // Values are nanoseconds, so work / value is in units of 10⁹ per second.
+        let (factor, step) = match work / typical {
+            r if r < 1e-6 => (1e9, 0),
+            r if r < 1e-3 => (1e6, 1),
+            r if r < 1.0 => (1e3, 2),
+            r if r < 1e3 => (1.0, 3),
+            _ => (1e-3, 4),
+        };
+        for value in values {
+            *value = work / *value * factor;
+        }
+        let names = match unit {
+            Unit::Flop => ["FLOP/s", "KFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s"],
+            Unit::Bytes => ["B/s", "KB/s", "MB/s", "GB/s", "TB/s"],
+            Unit::Elements => ["elem/s", "Kelem/s", "Melem/s", "Gelem/s", "Telem/s"],
+        };
+        names[step]
+    }
+
+    fn scale_for_machines(&self, _values: &mut [f64]) -> &'static str {
+        "ns"
+    }
+}
+
+/// What nanoseconds are multiplied by to be in the unit that fits `typical` of them.
+fn scale(typical: f64) -> (f64, &'static str) {
+    if typical < 1e3 {
+        (1.0, "ns")
+    } else if typical < 1e6 {
+        (1e-3, "µs")
+    } else if typical < 1e9 {
+        (1e-6, "ms")
+    } else {
+        (1e-9, "s")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_scale() {
+        let f = Formatter::default();
+        for (ns, text) in [(1.5, "ns"), (1500.0, "µs"), (1.5e6, "ms"), (1.5e9, "s")] {
+            let mut values = [ns];
+            assert_eq!(f.scale_values(ns, &mut values), text);
+            assert!((values[0] - 1.5).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn throughput_is_in_the_unit_that_is_set() {
+        let f = Formatter::default();
+        let scaled = |throughput, ns| {
+            let mut values = [ns];
+            let unit = f.scale_throughputs(ns, &throughput, &mut values);
+            (values[0], unit)
+        };
+        // 1024³ multiply-adds in 1 ms: 2.147 TFLOP/s.
+        f.set(Rate::flop(|n| 2.0 * n.powi(3)));
+        let (value, unit) = scaled(Throughput::Elements(1024), 1e6);
+        assert!((value - 2.147_483_648).abs() < 1e-9);
+        assert_eq!(unit, "TFLOP/s");
+        // Eight bytes per element, decimal units.
+        f.set(Rate::bytes(|n| 8.0 * n));
+        assert_eq!(scaled(Throughput::Elements(1000), 1000.0), (8.0, "GB/s"));
+        f.set(Rate::elements());
+        assert_eq!(scaled(Throughput::Elements(5), 1000.0), (5.0, "Melem/s"));
+        // Bytes given as bytes need no rate.
+        assert_eq!(scaled(Throughput::Bytes(2000), 1e9), (2.0, "KB/s"));
+        assert_eq!(scaled(Throughput::Bytes(2), 1e9), (2.0, "B/s"));
+    }
+}

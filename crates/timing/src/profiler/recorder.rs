@@ -1,0 +1,362 @@
+//! The order in which a benchmark is recorded, apart from the CUDA and CUPTI calls that do it, so
+//! that it can be tested without a GPU.
+
+use std::time::Duration;
+
+use super::absence::NoProfile;
+use crate::error::TimingError;
+use crossover_profile::recording::{Iteration, RangeRecord, Raw, Recording, Window};
+
+/// What one recording may take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Limits {
+    /// How long iterations are recorded back to back.
+    pub(super) window: Duration,
+    /// Upper bound on the records of work on the device in that time.
+    pub(super) records: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            window: Duration::from_millis(100),
+            records: 10_000,
+        }
+    }
+}
+
+/// Iterations that are recorded whatever the limits, where they take no longer than [`ENOUGH`]:
+/// the median of fewer says little.
+const LEAST: u64 = 10;
+/// Single iterations, where they take no longer than [`ENOUGH`].
+const SINGLES: u64 = 5;
+/// Time that the two may take.
+const ENOUGH: Duration = Duration::from_secs(1);
+
+/// Why a recording ended early.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The benchmark failed, and ends.
+    Benchmark(TimingError),
+    /// The recording failed; the benchmark goes on without.
+    Recording(NoProfile),
+}
+
+impl From<NoProfile> for Stop {
+    fn from(reason: NoProfile) -> Self {
+        Stop::Recording(reason)
+    }
+}
+
+/// What the recording does with a benchmark and a device.
+pub(super) trait Bench {
+    /// Enqueues one iteration.
+    fn run(&mut self) -> Result<(), Stop>;
+    /// Waits until the device is idle.
+    fn synchronize(&mut self) -> Result<(), Stop>;
+    /// Evicts the L2 cache.
+    fn evict(&mut self) -> Result<(), Stop>;
+    /// Now, on the clock of the records.
+    fn now(&mut self) -> Result<u64, Stop>;
+    /// Switches recording on.
+    fn start(&mut self) -> Result<(), Stop>;
+    /// Hands over what was recorded since this was last called. The device must be idle.
+    fn collect(&mut self) -> Result<Raw, Stop>;
+    /// Switches recording off, also after a failure, and returns the ranges that were entered.
+    fn stop(&mut self) -> Vec<RangeRecord>;
+}
+
+/// How a benchmark is to be recorded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) limits: Limits,
+    /// Roughly what an iteration takes.
+    pub(super) expected_ns: f64,
+    /// Launches of an iteration.
+    pub(super) launches: u32,
+    /// Each iteration starts from an idle device and an evicted L2 cache.
+    pub(super) cold: bool,
+}
+
+/// Records a benchmark: some iterations without recording, so that its cost is known; single
+/// iterations from an idle device; and the window of iterations back to back.
+pub(super) fn record(bench: &mut impl Bench, plan: &Plan) -> Result<Recording, Stop> {
+    let recorded = recorded(bench, plan);
+    let ranges = bench.stop();
+    match recorded {
+        Ok(recording) => Ok(Recording {
+            ranges,
+            ..recording
+        }),
+        Err(stop) => {
+            // The device is left idle. The failure that led here is the one to report.
+            let _ = bench.synchronize();
+            Err(stop)
+        }
+    }
+}
+
+fn recorded(bench: &mut impl Bench, plan: &Plan) -> Result<Recording, Stop> {
+    let count = iterations(plan, plan.expected_ns, u64::from(plan.launches)).0;
+    let ns = several(bench, count, plan.cold)?.nanoseconds() / count as f64;
+    bench.start()?;
+    // CUPTI sets itself up at the first launches that it sees.
+    several(bench, 1, plan.cold)?;
+    let mut raw = Raw {
+        dropped: bench.collect()?.dropped,
+        ..Raw::default()
+    };
+    let mut singles = Vec::new();
+    for _ in 0..fitting(ENOUGH, ns).clamp(1, SINGLES) {
+        singles.push(several(bench, 1, plan.cold)?);
+    }
+    raw.append(bench.collect()?);
+    let of_each = (raw.work.len() / singles.len()) as u64;
+    let (count, limited_by_records) = iterations(plan, ns, of_each.max(plan.launches.into()));
+    let steady = several(bench, count, plan.cold)?;
+    raw.append(bench.collect()?);
+    Ok(Recording {
+        steady,
+        singles,
+        raw,
+        unrecorded_ns: ns,
+        limited_by_records,
+        ..Recording::default()
+    })
+}
+
+/// Runs `count` iterations back to back, from an idle device until it is idle again. Cold ones run
+/// each by itself, after the L2 cache was evicted.
+fn several(bench: &mut impl Bench, count: u64, cold: bool) -> Result<Window, Stop> {
+    let mut iterations = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
+    bench.synchronize()?;
+    let mut start = bench.now()?;
+    for i in 0..count {
+        if cold {
+            bench.evict()?;
+            bench.synchronize()?;
+            start = bench.now()?;
+        }
+        bench.run()?;
+        let end = bench.now()?;
+        let idle = if cold || i + 1 == count {
+            bench.synchronize()?;
+            Some(bench.now()?)
+        } else {
+            None
+        };
+        iterations.push(Iteration { start, end, idle });
+        start = end;
+    }
+    Ok(Window { iterations })
+}
+
+/// How many iterations of `ns` nanoseconds and `records` records each the limits allow, and whether
+/// it is the records that limit them.
+fn iterations(plan: &Plan, ns: f64, records: u64) -> (u64, bool) {
+    let by_time = fitting(plan.limits.window, ns).max(1);
+    let by_records = (plan.limits.records / records.max(1)).max(1);
+    let least = if fitting(ENOUGH, ns) >= LEAST {
+        LEAST
+    } else {
+        1
+    };
+    (by_time.min(by_records).max(least), by_records < by_time)
+}
+
+/// How many iterations of `ns` nanoseconds fit in `time`.
+fn fitting(time: Duration, ns: f64) -> u64 {
+    (time.as_nanos() as f64 / ns.max(1.0)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crossover_profile::recording::planted::{call, kernel, work};
+
+    /// A benchmark of two kernels of 1,000 ns each that takes 100 ns to queue, and a device that
+    /// runs them one after the other.
+    #[derive(Default)]
+    struct Fake {
+        now: u64,
+        busy_until: u64,
+        recording: bool,
+        recorded: Raw,
+        steps: Vec<&'static str>,
+        fail_at: Option<usize>,
+        correlation: u32,
+    }
+
+    impl Fake {
+        fn step(&mut self, name: &'static str) -> Result<(), Stop> {
+            self.steps.push(name);
+            if self.fail_at == Some(self.steps.len() - 1) {
+                return Err(Stop::Benchmark(TimingError::NotANumber));
+            }
+            Ok(())
+        }
+
+        fn count(&self, name: &str) -> usize {
+            self.steps.iter().filter(|s| **s == name).count()
+        }
+    }
+
+    impl Bench for Fake {
+        fn run(&mut self) -> Result<(), Stop> {
+            self.step("run")?;
+            for _ in 0..2 {
+                let called = self.now;
+                self.now += 50;
+                self.correlation += 1;
+                let start = self.busy_until.max(self.now);
+                self.busy_until = start + 1_000;
+                if self.recording {
+                    let call = call("cuLaunchKernel", called, self.now, self.correlation);
+                    self.recorded.calls.push(call);
+                    let kernel = work(kernel("k"), start, start + 1_000, self.correlation);
+                    self.recorded.work.push(kernel);
+                }
+            }
+            Ok(())
+        }
+        fn synchronize(&mut self) -> Result<(), Stop> {
+            self.step("synchronize")?;
+            self.now = self.now.max(self.busy_until) + 5;
+            Ok(())
+        }
+        fn evict(&mut self) -> Result<(), Stop> {
+            self.step("evict")?;
+            self.busy_until = self.busy_until.max(self.now) + 500;
+            Ok(())
+        }
+        fn now(&mut self) -> Result<u64, Stop> {
+            self.step("now")?;
+            Ok(self.now)
+        }
+        fn start(&mut self) -> Result<(), Stop> {
+            self.step("start")?;
+            self.recording = true;
+            Ok(())
+        }
+        fn collect(&mut self) -> Result<Raw, Stop> {
+            assert!(self.now >= self.busy_until, "collected from a busy device");
+            self.step("collect")?;
+            Ok(std::mem::take(&mut self.recorded))
+        }
+        fn stop(&mut self) -> Vec<RangeRecord> {
+            self.steps.push("stop");
+            self.recording = false;
+            Vec::new()
+        }
+    }
+
+    fn plan(window_ns: u64, records: u64) -> Plan {
+        Plan {
+            limits: Limits {
+                window: Duration::from_nanos(window_ns),
+                records,
+            },
+            expected_ns: 2_000.0,
+            launches: 2,
+            cold: false,
+        }
+    }
+
+    #[test]
+    fn a_window_of_whole_iterations_back_to_back_and_five_single_ones() {
+        let mut bench = Fake::default();
+        let recording = record(&mut bench, &plan(100_000, 10_000)).unwrap();
+        // 100,000 ns of 2,001 ns each.
+        assert_eq!(recording.steady.iterations.len(), 49);
+        assert!(!recording.limited_by_records);
+        assert_eq!(recording.singles.len(), 5);
+        let part = recording.part(&recording.steady);
+        assert_eq!((part.work.len(), part.calls.len()), (98, 98));
+        assert_eq!(part.spans.len(), 1);
+        assert_eq!(part.spans[0].1 - part.spans[0].0, 98 * 1_000 + 50);
+        for single in &recording.singles {
+            assert_eq!(recording.part(single).work.len(), 2);
+        }
+        // 50 iterations without recording, 1 to settle, 5 single ones, the window.
+        assert_eq!(bench.count("run"), 50 + 1 + 5 + 49);
+        assert!(
+            (recording.unrecorded_ns - 2_001.1).abs() < 0.01,
+            "{}",
+            recording.unrecorded_ns
+        );
+        // Nothing waits between iterations of the window.
+        let last = bench.steps.iter().rposition(|s| *s == "collect").unwrap();
+        assert_eq!(
+            &bench.steps[last - 6..],
+            [
+                "run",
+                "now",
+                "run",
+                "now",
+                "synchronize",
+                "now",
+                "collect",
+                "stop"
+            ]
+        );
+        assert!(!bench.recording);
+    }
+
+    #[test]
+    fn records_limit_the_window_by_what_came() {
+        let mut bench = Fake::default();
+        let few_launches = Plan {
+            launches: 1,
+            ..plan(100_000, 60)
+        };
+        let recording = record(&mut bench, &few_launches).unwrap();
+        assert_eq!(recording.steady.iterations.len(), 30);
+        assert!(recording.limited_by_records);
+    }
+
+    #[test]
+    fn slow_iterations_are_few() {
+        let of = |ns: f64| {
+            let plan = Plan {
+                expected_ns: ns,
+                ..plan(100_000_000, 10_000)
+            };
+            iterations(&plan, ns, 2).0
+        };
+        assert_eq!(of(1e3), 5_000);
+        assert_eq!(of(1e6), 100);
+        assert_eq!(of(5e7), 10, "at least ten within a second");
+        assert_eq!(of(3e8), 1);
+        assert_eq!(of(9e9), 1);
+    }
+
+    #[test]
+    fn cold_iterations_stand_alone_and_the_eviction_is_outside() {
+        let mut bench = Fake::default();
+        let cold = Plan {
+            cold: true,
+            ..plan(40_000, 10_000)
+        };
+        let recording = record(&mut bench, &cold).unwrap();
+        let part = recording.part(&recording.steady);
+        assert_eq!(part.spans.len(), recording.steady.iterations.len());
+        assert!(part.spans.iter().all(|(start, end)| end - start == 2_050));
+        assert_eq!(bench.count("evict"), bench.count("run"));
+    }
+
+    #[test]
+    fn a_failure_anywhere_switches_recording_off_and_leaves_the_device_idle() {
+        let mut clean = Fake::default();
+        record(&mut clean, &plan(20_000, 10_000)).unwrap();
+        let stop = clean.steps.len() - 1;
+        for at in 0..stop {
+            let mut bench = Fake {
+                fail_at: Some(at),
+                ..Fake::default()
+            };
+            record(&mut bench, &plan(20_000, 10_000)).unwrap_err();
+            assert!(!bench.recording);
+            assert_eq!(&bench.steps[at + 1..], ["stop", "synchronize"]);
+        }
+    }
+}

@@ -1,0 +1,584 @@
+//! CUPTI's activity records, read by their first fields.
+//!
+//! Which struct a record has depends on the version of the library: each release adds fields at
+//! the end of some. The fields that are read lie at the same places in all versions that
+//! [`version`](super::version) accepts, so one reader serves them all; the tests assert that of
+//! cudarc's bindings.
+
+use std::ffi::{CStr, c_char};
+
+use crossover_profile::recording::WorkRecord;
+use crossover_profile::{Place, Work, name};
+
+/// Kinds of activity, from `cupti_activity.h`.
+const MEMCPY: u32 = 1;
+const MEMSET: u32 = 2;
+const DRIVER: u32 = 4;
+/// Some libraries launch through internal functions of the driver, of which CUPTI has no records;
+/// of those only the call of the CUDA runtime is recorded.
+const RUNTIME: u32 = 5;
+/// Records kernels without keeping them from running at the same time. The kind `KERNEL` (3)
+/// would serialise them.
+const CONCURRENT_KERNEL: u32 = 10;
+const OVERHEAD: u32 = 17;
+/// Copies between devices.
+const MEMCPY2: u32 = 22;
+const EXTERNAL_CORRELATION: u32 = 39;
+
+/// The API that a called function belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Interface {
+    /// CUDA's driver: `cuLaunchKernel`.
+    Driver,
+    /// CUDA's runtime, which libraries use: `cudaLaunchKernel`.
+    Runtime,
+}
+
+/// Kinds of activity that are recorded.
+pub(super) const KINDS: [u32; 8] = [
+    DRIVER,
+    RUNTIME,
+    EXTERNAL_CORRELATION,
+    OVERHEAD,
+    MEMCPY,
+    MEMCPY2,
+    MEMSET,
+    CONCURRENT_KERNEL,
+];
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Kernel {
+    kind: u32,
+    cache: [u8; 2],
+    registers: u16,
+    partitioned: [u32; 2],
+    start: u64,
+    end: u64,
+    completed: u64,
+    device: u32,
+    context: u32,
+    stream: u32,
+    grid: [i32; 3],
+    block: [i32; 3],
+    static_shared: i32,
+    dynamic_shared: i32,
+    local: [u32; 2],
+    correlation: u32,
+    grid_id: i64,
+    name: *const c_char,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Copy {
+    kind: u32,
+    copy_kind: u8,
+    from: u8,
+    to: u8,
+    flags: u8,
+    bytes: u64,
+    start: u64,
+    end: u64,
+    device: u32,
+    context: u32,
+    stream: u32,
+    correlation: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct PeerCopy {
+    kind: u32,
+    kinds: [u8; 4],
+    bytes: u64,
+    start: u64,
+    end: u64,
+    device: u32,
+    context: u32,
+    stream: u32,
+    from_device: u32,
+    from_context: u32,
+    to_device: u32,
+    to_context: u32,
+    correlation: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Set {
+    kind: u32,
+    value: u32,
+    bytes: u64,
+    start: u64,
+    end: u64,
+    device: u32,
+    context: u32,
+    stream: u32,
+    correlation: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Call {
+    kind: u32,
+    function: u32,
+    start: u64,
+    end: u64,
+    process: u32,
+    thread: u32,
+    correlation: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Mark {
+    kind: u32,
+    external_kind: u32,
+    external: u64,
+    correlation: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Overhead {
+    kind: u32,
+    overhead_kind: u32,
+    object_kind: u32,
+    object: [u32; 3],
+    start: u64,
+    end: u64,
+}
+
+/// What a record says.
+#[derive(Debug, PartialEq)]
+pub(super) enum Record {
+    Work(WorkRecord),
+    /// A call of the driver or the CUDA runtime, by the number of its function.
+    Call {
+        interface: Interface,
+        function: u32,
+        start: u64,
+        end: u64,
+        thread: u32,
+        correlation: u32,
+    },
+    /// The call was made in a range.
+    InRange {
+        correlation: u32,
+        range: u64,
+    },
+    /// CUPTI itself held up the host.
+    Overhead {
+        start: u64,
+        end: u64,
+    },
+    /// A kind that is not recorded here.
+    Other,
+}
+
+/// Reads a record.
+///
+/// # Safety
+/// `record` must point to a whole activity record of one of the accepted versions, and a kernel's
+/// name in it to a string that ends in zero, as they do while its module is loaded.
+pub(super) unsafe fn read(record: *const u8) -> Record {
+    /// # Safety
+    /// As of `read`, and the record must be of the kind that `T` is for.
+    unsafe fn of<T: std::marker::Copy>(record: *const u8) -> T {
+        // SAFETY: `T` is a beginning of the record's struct, and any bits are a `T`.
+        unsafe { record.cast::<T>().read_unaligned() }
+    }
+    // SAFETY: every record begins with its kind, and each kind is read as its own struct.
+    unsafe {
+        match of::<u32>(record) {
+            CONCURRENT_KERNEL => Record::Work(kernel(&of(record))),
+            MEMCPY => Record::Work(copy(&of(record))),
+            MEMCPY2 => Record::Work(peer_copy(&of(record))),
+            MEMSET => Record::Work(set(&of(record))),
+            kind @ (DRIVER | RUNTIME) => {
+                let call: Call = of(record);
+                Record::Call {
+                    interface: match kind {
+                        DRIVER => Interface::Driver,
+                        _ => Interface::Runtime,
+                    },
+                    function: call.function,
+                    start: call.start,
+                    end: call.end,
+                    thread: call.thread,
+                    correlation: call.correlation,
+                }
+            }
+            EXTERNAL_CORRELATION => {
+                let mark: Mark = of(record);
+                Record::InRange {
+                    correlation: mark.correlation,
+                    range: mark.external,
+                }
+            }
+            OVERHEAD => {
+                let overhead: Overhead = of(record);
+                Record::Overhead {
+                    start: overhead.start,
+                    end: overhead.end,
+                }
+            }
+            _ => Record::Other,
+        }
+    }
+}
+
+/// # Safety
+/// As of [`read`].
+unsafe fn kernel(k: &Kernel) -> WorkRecord {
+    let three = |v: [i32; 3]| v.map(|n| n.max(0) as u32);
+    let symbol = match k.name.is_null() {
+        true => "(a kernel without a name)".into(),
+        // SAFETY: the caller's.
+        false => unsafe { CStr::from_ptr(k.name) }.to_string_lossy(),
+    };
+    WorkRecord {
+        work: Work::Kernel {
+            name: name::kernel(&symbol),
+            grid: three(k.grid),
+            block: three(k.block),
+            registers: u32::from(k.registers),
+            shared_bytes: (k.static_shared.max(0) + k.dynamic_shared.max(0)) as u32,
+        },
+        start: k.start,
+        end: k.end,
+        correlation: k.correlation,
+        device: k.device,
+        stream: k.stream,
+    }
+}
+
+fn copy(c: &Copy) -> WorkRecord {
+    WorkRecord {
+        work: Work::Copy {
+            from: place(c.from),
+            to: place(c.to),
+            bytes: c.bytes,
+        },
+        start: c.start,
+        end: c.end,
+        correlation: c.correlation,
+        device: c.device,
+        stream: c.stream,
+    }
+}
+
+fn peer_copy(c: &PeerCopy) -> WorkRecord {
+    // The other one of the two devices is the peer of the device that copies.
+    let place = |device| {
+        if device == c.device {
+            Place::Device
+        } else {
+            Place::Peer
+        }
+    };
+    WorkRecord {
+        work: Work::Copy {
+            from: place(c.from_device),
+            to: place(c.to_device),
+            bytes: c.bytes,
+        },
+        start: c.start,
+        end: c.end,
+        correlation: c.correlation,
+        device: c.device,
+        stream: c.stream,
+    }
+}
+
+fn set(s: &Set) -> WorkRecord {
+    WorkRecord {
+        work: Work::Set { bytes: s.bytes },
+        start: s.start,
+        end: s.end,
+        correlation: s.correlation,
+        device: s.device,
+        stream: s.stream,
+    }
+}
+
+/// `CUpti_ActivityMemoryKind`
+fn place(kind: u8) -> Place {
+    match kind {
+        1 => Place::Pageable,
+        2 => Place::Pinned,
+        // Memory, an array, a variable of a module.
+        3 | 4 | 6 => Place::Device,
+        5 | 7 => Place::Managed,
+        _ => Place::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::{offset_of, size_of};
+
+    use cudarc::cupti::sys;
+    use sys::CUpti_ActivityKind as Kind;
+
+    use super::*;
+
+    /// Asserts that our fields lie where those of cudarc's binding do.
+    macro_rules! same_places {
+        ($ours:ident as $theirs:ident: $($our:ident = $their:ident),* $(,)?) => {
+            const _: () = {
+                $(assert!(offset_of!($ours, $our) == offset_of!(sys::$theirs, $their));)*
+                assert!(size_of::<$ours>() <= size_of::<sys::$theirs>());
+            };
+        };
+    }
+
+    macro_rules! same_kernel {
+        ($($theirs:ident),*) => {$(
+            same_places!(Kernel as $theirs: kind = kind, registers = registersPerThread, start = start,
+                end = end, device = deviceId, stream = streamId, grid = gridX, block = blockX,
+                static_shared = staticSharedMemory, dynamic_shared = dynamicSharedMemory,
+                correlation = correlationId, name = name);
+        )*};
+    }
+
+    // CUDA 11 to 12.9, and 13.0.
+    same_kernel!(
+        CUpti_ActivityKernel7,
+        CUpti_ActivityKernel8,
+        CUpti_ActivityKernel9,
+        CUpti_ActivityKernel10
+    );
+
+    macro_rules! same_copy {
+        ($($theirs:ident),*) => {$(
+            same_places!(Copy as $theirs: kind = kind, copy_kind = copyKind, from = srcKind,
+                to = dstKind, bytes = bytes, start = start, end = end, device = deviceId,
+                stream = streamId, correlation = correlationId);
+        )*};
+    }
+
+    same_copy!(CUpti_ActivityMemcpy5, CUpti_ActivityMemcpy6);
+
+    same_places!(PeerCopy as CUpti_ActivityMemcpyPtoP4: kind = kind, bytes = bytes, start = start,
+        end = end, device = deviceId, stream = streamId, from_device = srcDeviceId,
+        to_device = dstDeviceId, correlation = correlationId);
+
+    macro_rules! same_set {
+        ($($theirs:ident),*) => {$(
+            same_places!(Set as $theirs: kind = kind, bytes = bytes, start = start, end = end,
+                device = deviceId, stream = streamId, correlation = correlationId);
+        )*};
+    }
+
+    same_set!(CUpti_ActivityMemset3, CUpti_ActivityMemset4);
+
+    same_places!(Call as CUpti_ActivityAPI: kind = kind, function = cbid, start = start, end = end,
+        thread = threadId, correlation = correlationId);
+    same_places!(Mark as CUpti_ActivityExternalCorrelation: kind = kind,
+        external_kind = externalKind, external = externalId, correlation = correlationId);
+
+    macro_rules! same_overhead {
+        ($($theirs:ident),*) => {$(
+            same_places!(Overhead as $theirs: kind = kind, start = start, end = end);
+        )*};
+    }
+
+    same_overhead!(
+        CUpti_ActivityOverhead,
+        CUpti_ActivityOverhead2,
+        CUpti_ActivityOverhead3
+    );
+
+    /// A record of a binding, all zero but for what `fill` writes.
+    fn record<T>(fill: impl FnOnce(*mut T)) -> Record {
+        // Larger than any record, as a buffer is.
+        let mut bytes = [0u64; 64];
+        assert!(size_of::<T>() <= size_of_val(&bytes));
+        fill(bytes.as_mut_ptr().cast());
+        // SAFETY: the bytes are a record of the binding.
+        unsafe { read(bytes.as_ptr().cast()) }
+    }
+
+    macro_rules! filled {
+        ($theirs:ident { $($field:ident: $value:expr),* $(,)? }) => {
+            // SAFETY: the fields lie within bytes that are ours.
+            record::<sys::$theirs>(|r| unsafe { $((&raw mut (*r).$field).write_unaligned($value);)* })
+        };
+    }
+
+    #[test]
+    fn a_kernel_of_either_version() {
+        let name = c"_Z4axpyIfEvT_PKS0_PS0_i".as_ptr();
+        macro_rules! kernel {
+            ($theirs:ident) => {
+                filled!($theirs {
+                    kind: Kind::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                    registersPerThread: 40,
+                    start: 1_000,
+                    end: 1_800,
+                    deviceId: 1,
+                    streamId: 13,
+                    gridX: 2,
+                    gridY: 3,
+                    gridZ: 4,
+                    blockX: 32,
+                    blockY: 8,
+                    blockZ: 1,
+                    staticSharedMemory: 1024,
+                    dynamicSharedMemory: 512,
+                    correlationId: 77,
+                    name: name,
+                })
+            };
+        }
+        let expected = Record::Work(WorkRecord {
+            work: Work::Kernel {
+                name: "axpy<float>".to_owned(),
+                grid: [2, 3, 4],
+                block: [32, 8, 1],
+                registers: 40,
+                shared_bytes: 1536,
+            },
+            start: 1_000,
+            end: 1_800,
+            correlation: 77,
+            device: 1,
+            stream: 13,
+        });
+        assert_eq!(kernel!(CUpti_ActivityKernel9), expected);
+        assert_eq!(kernel!(CUpti_ActivityKernel10), expected);
+    }
+
+    #[test]
+    fn copies_and_sets() {
+        let copy = filled!(CUpti_ActivityMemcpy6 {
+            kind: Kind::CUPTI_ACTIVITY_KIND_MEMCPY,
+            srcKind: 2,
+            dstKind: 3,
+            bytes: 4096,
+            start: 10,
+            end: 30,
+            streamId: 7,
+            correlationId: 5,
+        });
+        let Record::Work(copy) = copy else {
+            panic!("{copy:?}");
+        };
+        let (from, to) = (Place::Pinned, Place::Device);
+        let bytes = 4096;
+        assert_eq!(copy.work, Work::Copy { from, to, bytes });
+        assert_eq!(
+            (copy.start, copy.end, copy.stream, copy.correlation),
+            (10, 30, 7, 5)
+        );
+
+        let peer = filled!(CUpti_ActivityMemcpyPtoP4 {
+            kind: Kind::CUPTI_ACTIVITY_KIND_MEMCPY2,
+            bytes: 64,
+            deviceId: 1,
+            srcDeviceId: 1,
+            dstDeviceId: 2,
+            correlationId: 9,
+        });
+        let Record::Work(peer) = peer else {
+            panic!("{peer:?}");
+        };
+        let (from, to) = (Place::Device, Place::Peer);
+        assert_eq!(
+            peer.work,
+            Work::Copy {
+                from,
+                to,
+                bytes: 64
+            }
+        );
+        assert_eq!(peer.correlation, 9);
+
+        let set = filled!(CUpti_ActivityMemset4 {
+            kind: Kind::CUPTI_ACTIVITY_KIND_MEMSET,
+            bytes: 128,
+            end: 4,
+            correlationId: 3,
+        });
+        let Record::Work(set) = set else {
+            panic!("{set:?}");
+        };
+        assert_eq!(
+            (set.work, set.end, set.correlation),
+            (Work::Set { bytes: 128 }, 4, 3)
+        );
+    }
+
+    #[test]
+    fn calls_ranges_and_the_rest() {
+        let call = filled!(CUpti_ActivityAPI {
+            kind: Kind::CUPTI_ACTIVITY_KIND_DRIVER,
+            cbid: 307,
+            start: 3,
+            end: 9,
+            threadId: 4,
+            correlationId: 8,
+        });
+        let expected = Record::Call {
+            interface: Interface::Driver,
+            function: 307,
+            start: 3,
+            end: 9,
+            thread: 4,
+            correlation: 8,
+        };
+        assert_eq!(call, expected);
+        let call = filled!(CUpti_ActivityAPI {
+            kind: Kind::CUPTI_ACTIVITY_KIND_RUNTIME,
+            cbid: 211,
+        });
+        assert!(matches!(
+            call,
+            Record::Call {
+                interface: Interface::Runtime,
+                function: 211,
+                ..
+            }
+        ));
+        let mark = filled!(CUpti_ActivityExternalCorrelation {
+            kind: Kind::CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+            externalId: 6,
+            correlationId: 8,
+        });
+        assert_eq!(
+            mark,
+            Record::InRange {
+                correlation: 8,
+                range: 6
+            }
+        );
+        let overhead = filled!(CUpti_ActivityOverhead3 {
+            kind: Kind::CUPTI_ACTIVITY_KIND_OVERHEAD,
+            start: 1,
+            end: 2,
+        });
+        assert_eq!(overhead, Record::Overhead { start: 1, end: 2 });
+        let device = filled!(CUpti_ActivityAPI {
+            kind: Kind::CUPTI_ACTIVITY_KIND_DEVICE,
+        });
+        assert_eq!(device, Record::Other);
+    }
+
+    #[test]
+    fn the_kinds_are_those_of_the_bindings_and_none_serialises() {
+        let theirs = [
+            Kind::CUPTI_ACTIVITY_KIND_DRIVER,
+            Kind::CUPTI_ACTIVITY_KIND_RUNTIME,
+            Kind::CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+            Kind::CUPTI_ACTIVITY_KIND_OVERHEAD,
+            Kind::CUPTI_ACTIVITY_KIND_MEMCPY,
+            Kind::CUPTI_ACTIVITY_KIND_MEMCPY2,
+            Kind::CUPTI_ACTIVITY_KIND_MEMSET,
+            Kind::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+        ];
+        assert_eq!(KINDS, theirs.map(|k| k as u32));
+        assert!(!KINDS.contains(&(Kind::CUPTI_ACTIVITY_KIND_KERNEL as u32)));
+    }
+}

@@ -1,0 +1,65 @@
+//! The measurement without a device, as Criterion drives it.
+#![cfg(feature = "criterion")]
+
+use std::fs;
+use std::time::Duration;
+
+use crossover_timing::criterion::{BenchmarkId, Criterion, Throughput};
+use crossover_timing::{Clock, CudaBencherExt, CudaTime, Rate, TimingError};
+use crossover_words::clock_file::stored_clock;
+
+#[test]
+fn criterion_measures_on_the_wall_clock_and_another_clock_is_an_error_that_is_kept() {
+    let root = std::env::temp_dir().join(format!("crossover-timing-{}", std::process::id()));
+    let time = CudaTime::host_only();
+    time.set_output_directory(&root);
+    let mut criterion = Criterion::default()
+        .with_measurement(time.clone())
+        .output_directory(&root)
+        .without_plots()
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(1))
+        .measurement_time(Duration::from_millis(5));
+    let mut group = criterion.benchmark_group("sum");
+    time.set_rate(Rate::flop(|n| n));
+    let mut runs = 0u64;
+    for n in [1_000u64, 4_000] {
+        group.throughput(Throughput::Elements(n));
+        group.bench_with_input(BenchmarkId::new("fold", n), &n, |b, &n| {
+            b.iter_cpu(|| {
+                runs += 1;
+                (0..n).fold(0, |a, i| a ^ i)
+            });
+        });
+    }
+    assert!(runs > 20, "{runs}");
+    group.bench_function("wall", |b| {
+        b.iter_wall(&time, 1, || Ok::<(), TimingError>(()));
+    });
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        group.bench_function("gated", |b| {
+            b.iter_gated(&time, 1, || Ok::<(), TimingError>(()));
+        });
+    }));
+    assert!(outcome.is_err());
+    let failure = time.take_failure();
+    assert!(
+        matches!(
+            failure,
+            Some(TimingError::NoDevice {
+                clock: Clock::EventsGated
+            })
+        ),
+        "{failure:?}"
+    );
+    group.finish();
+    drop(criterion);
+    drop(time);
+    // Beside the samples of a benchmark that this measurement knows of, and of no other.
+    assert_eq!(stored_clock(&root.join("sum/wall/new")), Some(Clock::Wall));
+    assert_eq!(stored_clock(&root.join("sum/wall/base")), Some(Clock::Wall));
+    assert_eq!(stored_clock(&root.join("sum/fold/4000/new")), None);
+    let estimates = fs::read_to_string(root.join("sum/fold/4000/new/estimates.json")).unwrap();
+    fs::remove_dir_all(&root).unwrap();
+    assert!(estimates.contains("median"), "{estimates}");
+}

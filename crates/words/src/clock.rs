@@ -1,0 +1,156 @@
+//! The clocks and what each means.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What a measured time means. Every result carries its clock, because two times taken on
+/// different clocks answer different questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Clock {
+    /// The host clock; the device is idle at the start and synchronised at the end.
+    Wall,
+    /// CUDA events around a batch of asynchronous launches: the longer of launch rate and
+    /// device time.
+    Events,
+    /// CUDA events, the stream held at a gate until the whole batch is queued: device time
+    /// alone.
+    EventsGated,
+    /// One event pair per iteration, the L2 cache flushed before it: device time when the
+    /// data come from memory. Where the gate is off, it includes the wait for the launch.
+    EventsCold,
+    /// The host clock without synchronising: what queueing costs, and nothing else. It shows
+    /// why such a time is wrong and never takes part in a speedup.
+    Submit,
+}
+
+impl Clock {
+    /// Every clock.
+    pub const ALL: &[Clock] = &[
+        Clock::Wall,
+        Clock::Events,
+        Clock::EventsGated,
+        Clock::EventsCold,
+        Clock::Submit,
+    ];
+
+    /// The name used in results, tables and plots, such as `events-gated`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Clock::Wall => "wall",
+            Clock::Events => "events",
+            Clock::EventsGated => "events-gated",
+            Clock::EventsCold => "events-cold",
+            Clock::Submit => "submit",
+        }
+    }
+
+    /// One sentence for a reader who meets the clock for the first time.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Clock::Wall => "host clock; the device is idle before and synchronised after",
+            Clock::Events => {
+                "CUDA events around a batch of launches: the longer of launching and device time"
+            }
+            Clock::EventsGated => {
+                "CUDA events around a batch queued behind a gate: device time without launch latency"
+            }
+            Clock::EventsCold => {
+                "one CUDA event pair per iteration after an L2 flush: device time with the data in memory"
+            }
+            Clock::Submit => {
+                "host clock without synchronising: the time to queue the work, not to do it"
+            }
+        }
+    }
+
+    /// Whether a time on this clock says how long the work took, so that it may take part in
+    /// a speedup.
+    pub const fn measures_work(self) -> bool {
+        match self {
+            Clock::Wall | Clock::Events | Clock::EventsGated | Clock::EventsCold => true,
+            Clock::Submit => false,
+        }
+    }
+
+    /// Whether a time on this clock includes what a caller pays to launch the work.
+    pub const fn includes_launch(self) -> bool {
+        match self {
+            Clock::Wall | Clock::Events => true,
+            Clock::EventsGated | Clock::EventsCold | Clock::Submit => false,
+        }
+    }
+
+    /// The smallest step that this clock resolves, in nanoseconds. For CUDA events NVIDIA
+    /// documents about 0.5 µs (`cuEventElapsedTime`).
+    /// <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html>
+    pub const fn resolution_ns(self) -> f64 {
+        match self {
+            Clock::Wall | Clock::Submit => 1.0,
+            Clock::Events | Clock::EventsGated | Clock::EventsCold => 500.0,
+        }
+    }
+}
+
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The error of reading a [`Clock`] from a name that none has. Its text lists the names.
+#[derive(Clone, PartialEq, Eq)]
+pub struct UnknownClock(String);
+
+/// The sentence: it is what `main` prints of an error that it returns.
+impl fmt::Debug for UnknownClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for UnknownClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = Clock::ALL.iter().map(|clock| clock.name()).collect();
+        let names = names.join(", ");
+        write!(f, "there is no clock {:?}; the clocks are {names}", self.0)
+    }
+}
+
+impl std::error::Error for UnknownClock {}
+
+impl FromStr for Clock {
+    type Err = UnknownClock;
+
+    /// The clock with this [`name`](Clock::name).
+    fn from_str(name: &str) -> Result<Self, UnknownClock> {
+        (Clock::ALL.iter().copied())
+            .find(|clock| clock.name() == name)
+            .ok_or_else(|| UnknownClock(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_holds_every_clock_once_and_names_read_back() {
+        for (i, clock) in Clock::ALL.iter().copied().enumerate() {
+            // A new clock does not compile here until it has a place in the list.
+            let place = match clock {
+                Clock::Wall => 0,
+                Clock::Events => 1,
+                Clock::EventsGated => 2,
+                Clock::EventsCold => 3,
+                Clock::Submit => 4,
+            };
+            assert_eq!(place, i);
+            assert_eq!(clock.name().parse(), Ok(clock));
+        }
+        let error = "sundial".parse::<Clock>().unwrap_err().to_string();
+        assert!(
+            error.contains("sundial") && error.contains("events-gated"),
+            "{error}"
+        );
+    }
+}

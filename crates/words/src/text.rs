@@ -1,0 +1,83 @@
+//! Text from outside: ids, names and messages of files, names of folders, a command line.
+
+/// The text as it may stand in a terminal, a plot or a page: white space is a space, and a
+/// character that would act on what shows it is written as its escape, `\u{1b}`.
+pub fn visible(text: &str) -> String {
+    if !text.chars().any(|c| acts(c) || is_break(c)) {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            c if is_break(c) => out.push(' '),
+            c if acts(c) => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The same for a text of several lines, which stay lines.
+pub fn visible_lines(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(visible).collect();
+    lines.join("\n")
+}
+
+/// Whether a name holds what [`visible`] would change.
+pub fn is_plain(name: &str) -> bool {
+    !name.chars().any(|c| acts(c) || is_break(c))
+}
+
+/// The text in at most so many characters: of a longer one the middle is left out.
+pub fn shortened(text: &str, most: usize) -> String {
+    let all = text.chars().count();
+    if all <= most {
+        return text.to_owned();
+    }
+    let kept = most.saturating_sub(1);
+    let tail = kept / 2;
+    let begin = text.chars().take(kept - tail);
+    begin
+        .chain(['…'])
+        .chain(text.chars().skip(all - tail))
+        .collect()
+}
+
+/// Line breaks and tabs.
+fn is_break(c: char) -> bool {
+    matches!(c, '\t'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// Control characters, which a terminal obeys and XML forbids even as a reference, the two
+/// characters that XML forbids beside them, and those that turn the direction of writing, so
+/// that a text reads as another one (Unicode Standard Annex 9).
+fn acts(c: char) -> bool {
+    let turns = matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    c.is_control() || turns || matches!(c, '\u{fffe}' | '\u{ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_text_the_middle_is_left_out() {
+        assert_eq!(shortened("größer", 6), "größer");
+        assert_eq!(shortened("a longer text", 7), "a l…ext");
+        assert_eq!(shortened("größer", 4), "gr…r");
+        assert_eq!(shortened("größer", 1), "…");
+    }
+
+    #[test]
+    fn what_acts_on_a_terminal_is_written_out() {
+        assert_eq!(visible("gpu/cublas 2²⁰ µs"), "gpu/cublas 2²⁰ µs");
+        assert_eq!(visible("a\x1b[31mb\0"), "a\\u{1b}[31mb\\u{0}");
+        assert_eq!(visible("user\u{202e}txt"), "user\\u{202e}txt");
+        assert_eq!(visible("one\ntwo\tthree\u{2028}four"), "one two three four");
+        assert_eq!(visible_lines("a\x07\nb\r"), "a\\u{7}\nb ");
+        assert!(is_plain("größer") && !is_plain("a\nb") && !is_plain("\u{9b}31m"));
+    }
+}

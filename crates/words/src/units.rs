@@ -1,0 +1,353 @@
+//! Numbers for people: three significant digits, SI prefixes, decimal gigabytes.
+
+/// Three significant digits, no exponent from 0.001 to 999,999, thousands separated.
+pub fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return "?".into();
+    }
+    if value == 0.0 {
+        return "0".into();
+    }
+    let magnitude = value.abs().log10().floor();
+    if !(-4.0..15.0).contains(&magnitude) {
+        return format!("{value:.2e}");
+    }
+    // Rounding may carry into the next decade (999.6), so round first.
+    let scale = 10f64.powf(2.0 - magnitude);
+    let rounded = (value * scale).round() / scale;
+    let decimals = (2 - rounded.abs().log10().floor() as i32).max(0) as usize;
+    thousands(&format!("{rounded:.decimals$}"))
+}
+
+fn thousands(digits: &str) -> String {
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let (sign, whole) = match whole.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", whole),
+    };
+    let mut out = String::from(sign);
+    for (i, c) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    if !fraction.is_empty() {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    out
+}
+
+/// Nanoseconds as `1.38 µs`.
+pub fn time(ns: f64) -> String {
+    let (scale, unit) = time_unit(ns, 999.5);
+    format!("{} {unit}", number(ns / scale))
+}
+
+/// Nanoseconds to four digits, `1.382 µs`, where small differences count; to three beyond the
+/// times that a benchmark can have.
+pub fn time_fine(ns: f64) -> String {
+    if !(1e-3..1e15).contains(&ns.abs()) {
+        return time(ns);
+    }
+    let (scale, unit) = time_unit(ns, 999.95);
+    let value = ns / scale;
+    let decimals = match value.abs() {
+        v if v < 9.9995 => 3,
+        v if v < 99.995 => 2,
+        _ => 1,
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
+/// The unit in which a time is not above `most`, and its nanoseconds.
+fn time_unit(ns: f64, most: f64) -> (f64, &'static str) {
+    match ns.abs() {
+        t if t < most => (1.0, "ns"),
+        t if t < most * 1e3 => (1e3, "µs"),
+        t if t < most * 1e6 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    }
+}
+
+/// A ratio as a signed change, `+1.20 %`. Far changes read better as factors.
+pub fn change(ratio: f64) -> String {
+    let percent = 100.0 * (ratio - 1.0);
+    if ratio == f64::INFINITY {
+        "×∞".to_owned()
+    } else if !(1e-3..1e6).contains(&ratio) {
+        format!("×{}", number(ratio))
+    } else if ratio >= 3.0 {
+        format!("×{ratio:.2}")
+    } else if percent.abs() < 0.005 {
+        // No "-0.00 %".
+        "0.00 %".to_owned()
+    } else if percent.abs() < 10.0 {
+        format!("{percent:+.2} %")
+    } else {
+        format!("{percent:+.1} %")
+    }
+}
+
+/// A rate in `FLOP/s` or `B/s` as `51.3 TFLOP/s`.
+pub fn rate(value: f64, unit: &str) -> String {
+    let (scale, prefix) = match value.abs() {
+        v if v < 999.5 => (1.0, ""),
+        v if v < 999.5e3 => (1e3, "k"),
+        v if v < 999.5e6 => (1e6, "M"),
+        v if v < 999.5e9 => (1e9, "G"),
+        v if v < 999.5e12 => (1e12, "T"),
+        _ => (1e15, "P"),
+    };
+    format!("{} {prefix}{unit}", number(value / scale))
+}
+
+/// Joules as `146 mJ`.
+pub fn energy(joules: f64) -> String {
+    let (scale, unit) = match joules.abs() {
+        j if j < 999.5e-6 => (1e-6, "µJ"),
+        j if j < 999.5e-3 => (1e-3, "mJ"),
+        _ => (1.0, "J"),
+    };
+    format!("{} {unit}", number(joules / scale))
+}
+
+/// A figure beside the time, by the unit that ends its key, in words: `pool peak 32 MiB`.
+pub fn figure(key: &str, value: f64) -> String {
+    match key.strip_suffix("_bytes") {
+        Some(name) => {
+            let amount = match (0.0..u64::MAX as f64).contains(&value) {
+                true => binary(value as u64),
+                false => bytes(value),
+            };
+            format!("{} {amount}", name.replace('_', " "))
+        }
+        None if key == "device_busy" => format!("device busy {} of the time", percent(value)),
+        None => format!("{} {}", key.replace('_', " "), number(value)),
+    }
+}
+
+/// A measured limit in its own unit.
+pub fn ceiling(value: f64, unit: &str) -> String {
+    match unit {
+        "ns" => time(value),
+        _ => rate(value, unit),
+    }
+}
+
+/// A problem size: `16,384`.
+pub fn size(size: u64) -> String {
+    thousands(&size.to_string())
+}
+
+/// A size among others up to hundreds of millions: powers of two from 2^10 on as such, `2^20`.
+pub fn power(size: u64) -> String {
+    match size {
+        s if s >= 1 << 10 && s.is_power_of_two() => {
+            format!("2{}", superscript(s.trailing_zeros()))
+        }
+        s => self::size(s),
+    }
+}
+
+/// A number of bytes that names a size: `256 MiB`, or decimal where it is no whole number of
+/// binary units.
+pub fn binary(bytes: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    match units.iter().find(|(e, _)| bytes >= 1 << e) {
+        Some((e, unit)) if bytes.is_multiple_of(1 << e) => {
+            format!("{} {unit}", thousands(&(bytes >> e).to_string()))
+        }
+        Some(_) => self::bytes(bytes as f64),
+        None => format!("{bytes} B"),
+    }
+}
+
+/// A clock, `1,365 MHz`.
+pub fn megahertz(mhz: f64) -> String {
+    format!("{} MHz", thousands(&format!("{mhz:.0}")))
+}
+
+/// A whole number, rounded to three digits.
+pub fn count(value: f64) -> String {
+    match value.round() {
+        v if v.abs() < 100.0 => format!("{v:.0}"),
+        v => number(v),
+    }
+}
+
+/// `1 thread`, `16 threads`.
+pub fn counted(n: usize, what: &str) -> String {
+    match n {
+        1 => format!("1 {what}"),
+        n => format!("{} {what}s", size(n as u64)),
+    }
+}
+
+/// A number as an exponent.
+pub fn superscript(n: u32) -> String {
+    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    n.to_string()
+        .bytes()
+        .map(|b| DIGITS[usize::from(b - b'0')])
+        .collect()
+}
+
+/// A ratio as a factor: `26×`, `1.4×`.
+pub fn factor(ratio: f64) -> String {
+    match ratio {
+        r if r.abs() < 9.95 => format!("{r:.1}×").replace(".0×", "×"),
+        r => format!("{}×", count(r)),
+    }
+}
+
+/// A factor near one, `1.12×`.
+pub fn factor_fine(ratio: f64) -> String {
+    match ratio {
+        r if r.abs() < 1.995 => format!("{r:.2}×"),
+        r => factor(r),
+    }
+}
+
+/// A speedup in words: `2.5× faster`, or `1.2× slower` where it is below one.
+pub fn speedup(ratio: f64) -> String {
+    match ratio {
+        r if r >= 1.0 => format!("{} faster", factor(r)),
+        r => format!("{} slower", factor(1.0 / r)),
+    }
+}
+
+/// A fraction as `94 %`; finer near the ends.
+pub fn percent(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    match percent.abs() {
+        p if !p.is_finite() => "?".into(),
+        p if p >= 1e6 => format!("{} %", number(percent)),
+        p if p != 0.0 && p < 0.995 => {
+            let decimals = (1.0 - p.log10().floor()).min(12.0) as usize;
+            format!("{percent:.decimals$} %")
+        }
+        p if p < 9.95 || (99.0..99.95).contains(&p) => format!("{percent:.1} %"),
+        _ => format!("{percent:.0} %"),
+    }
+}
+
+/// A small fraction in percent, `0.075 %`, without zeros at its end.
+pub fn percent_fine(fraction: f64) -> String {
+    let percent = 100.0 * fraction;
+    if percent.abs() >= 1e6 {
+        return format!("{} %", number(percent));
+    }
+    let digits = if percent < 0.1 { 3 } else { 2 };
+    let text = format!("{percent:.digits$}");
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// Bytes, decimal.
+pub fn bytes(bytes: f64) -> String {
+    rate(bytes, "B")
+}
+
+/// A number and its unit without zeros behind the point: `20 µs` of `20.0 µs`.
+pub fn short(text: &str) -> String {
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            let (digits, exponent) = number.split_at(number.find('e').unwrap_or(number.len()));
+            let digits = digits.trim_end_matches('0').trim_end_matches('.');
+            format!("{digits}{exponent} {unit}")
+        }
+        _ => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_keep_three_digits_and_carry_into_the_next_unit() {
+        assert_eq!(time(1380.0), "1.38 µs");
+        assert_eq!(time(0.5), "0.500 ns");
+        assert_eq!(time(999.6), "1.00 µs");
+        assert_eq!(time(21.5e6), "21.5 ms");
+        assert_eq!(time(2.5e12), "2,500 s");
+        assert_eq!(time_fine(1380.04), "1.380 µs");
+        assert_eq!(time_fine(999.97), "1.000 µs");
+        assert_eq!(time_fine(34_567.0), "34.57 µs");
+        assert_eq!(change(1.012), "+1.20 %");
+        assert_eq!(change(0.99999), "0.00 %");
+        assert_eq!(change(4.0), "×4.00");
+    }
+
+    /// A damaged file, or a routine that measures itself, may say anything.
+    #[test]
+    fn absurd_numbers_stay_short() {
+        assert_eq!(time(1e308), "1.00e299 s");
+        assert_eq!(time_fine(1e308), "1.00e299 s");
+        assert_eq!(time_fine(1e-300), "1.00e-300 ns");
+        assert_eq!(time_fine(f64::NAN), "? s");
+        assert_eq!(change(1e300), "×1.00e300");
+        assert_eq!(change(f64::INFINITY), "×∞");
+        assert_eq!(change(2.5e7), "×25,000,000");
+        assert_eq!(change(1e-300), "×1.00e-300");
+        assert_eq!(percent(1e300), "1.00e302 %");
+        assert_eq!(percent_fine(1e300), "1.00e302 %");
+        assert_eq!(factor(1e300), "1.00e300×");
+        assert_eq!(rate(1e308, "B/s"), "1.00e293 PB/s");
+        assert_eq!(figure("pool_peak_bytes", 1e300), "pool peak 1.00e285 PB");
+        assert_eq!(figure("pool_peak_bytes", -1e3), "pool peak -1.00 kB");
+        let extremes = [f64::MAX, -f64::MAX, f64::MIN_POSITIVE, 5e-324, 1e15, 1e6];
+        for value in extremes.into_iter().chain([f64::INFINITY, f64::NAN, 0.0]) {
+            let texts = [
+                number(value),
+                time(value),
+                time_fine(value),
+                change(value),
+                rate(value, "FLOP/s"),
+                energy(value),
+                figure("misses", value),
+                count(value),
+                factor(value),
+                factor_fine(value),
+                percent(value),
+                percent_fine(value),
+                bytes(value),
+            ];
+            for text in texts {
+                assert!(text.chars().count() <= 32, "{value:e}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn rates_sizes_and_shares() {
+        assert_eq!(rate(51.3e12, "FLOP/s"), "51.3 TFLOP/s");
+        assert_eq!(size(1024), "1,024");
+        assert_eq!(size(1 << 14), "16,384");
+        assert_eq!(power(1 << 20), "2²⁰");
+        assert_eq!(power(1 << 10), "2¹⁰");
+        assert_eq!(power(64), "64");
+        assert_eq!(power((1 << 20) + 4), "1,048,580");
+        assert_eq!(binary(1 << 28), "256 MiB");
+        assert_eq!(binary(1536 << 10), "1.57 MB");
+        assert_eq!(binary(512), "512 B");
+        assert_eq!(count(3.0), "3");
+        assert_eq!(factor(25.6), "26×");
+        assert_eq!(factor(2.0), "2×");
+        assert_eq!(percent(0.94), "94 %");
+        assert_eq!(percent(0.9996), "100 %");
+        assert_eq!(percent(0.9994), "99.9 %");
+        assert_eq!(percent(0.0021), "0.21 %");
+        assert_eq!(percent(0.000264), "0.026 %");
+        assert_eq!(number(f64::NAN), "?");
+        assert_eq!(number(1234567.0), "1,230,000");
+        assert_eq!(energy(1.2451), "1.25 J");
+        assert_eq!(energy(0.9996), "1.00 J");
+        assert_eq!(energy(0.146), "146 mJ");
+        assert_eq!(energy(93.4e-6), "93.4 µJ");
+        assert_eq!(figure("pool_peak_bytes", 33554432.0), "pool peak 32 MiB");
+        assert_eq!(figure("device_busy", 0.3), "device busy 30 % of the time");
+        assert_eq!(figure("misses", 12.0), "misses 12.0");
+    }
+}

@@ -1,7 +1,0 @@
-//! The `crossover` command.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    crossover::command::run()
-}

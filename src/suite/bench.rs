@@ -1,0 +1,134 @@
+//! A bench executable: runs its groups, then refreshes the report.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use crate::suite::AnyGroup;
+use crate::suite::confirm::process;
+use crate::suite::profiles::Profiles;
+use crate::suite::runner::Suite;
+use crate::workload::run_child;
+use crossover_protocol::pipe;
+use crossover_report::assemble::Options;
+use crossover_report::{profile, write};
+use crossover_results::store::layout::NEW;
+use crossover_results::store::stored::baselines;
+use crossover_words::text::visible_lines;
+
+/// Criterion reads the command line itself and has no short form of `--quiet`: where `-q` was given,
+/// this process becomes one with the long form. Returns where `-q` was not given, or why that cannot
+/// be done.
+fn spell_out_quiet() -> io::Result<()> {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if !arguments.iter().any(|argument| argument == "-q") {
+        return Ok(());
+    }
+    let long = |argument: OsString| match argument == "-q" {
+        true => "--quiet".into(),
+        false => argument,
+    };
+    let arguments = arguments.into_iter().map(long);
+    Err(Command::new(std::env::current_exe()?)
+        .args(arguments)
+        .exec())
+}
+
+/// Runs the groups as the settings and the command line say, writes the report, and returns the
+/// exit code: 0; 1 if a benchmark or the GPU that was asked for failed; 2 where nothing could be
+/// done (a bad setting or option, a folder that cannot be written to, a group that contradicts
+/// itself); 128 plus the signal's number where one ended the run.
+///
+/// `groups` is called once, and not at all in the child processes that the executable starts to
+/// measure the start of a process. Call this first in `main`, since these must not do anything
+/// before:
+///
+/// ```no_run
+/// use std::process::ExitCode;
+///
+/// use crossover::suite::AnyGroup;
+///
+/// fn groups() -> Vec<AnyGroup> {
+///     Vec::new() // vec![my_group().into()]
+/// }
+///
+/// fn main() -> ExitCode {
+///     crossover::suite::bench(groups)
+/// }
+/// ```
+pub fn bench(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
+    if let Some(code) = run_child() {
+        return code;
+    }
+    let mut groups = Some(groups);
+    let mut groups = || groups.take().map_or_else(Vec::new, |groups| groups());
+    if let Some(code) = process::answer(&mut groups) {
+        return code;
+    }
+    pipe::end_with_the_reader();
+    if let Err(error) = spell_out_quiet() {
+        eprintln!("error: this executable cannot be started again for -q, use --quiet: {error}");
+        return ExitCode::from(2);
+    }
+    let mut suite = match Suite::from_env() {
+        Ok(suite) => suite,
+        Err(error) => {
+            eprintln!("error: {}", visible_lines(&error.to_string()));
+            return ExitCode::from(2);
+        }
+    };
+    let mut names = BTreeSet::new();
+    for group in groups() {
+        let twice = (!names.insert(group.name())).then(|| {
+            let name = group.name();
+            format!("the group {name} is there twice; give each a name of its own")
+        });
+        if let Some(contradiction) = group.contradictions().into_iter().chain(twice).next() {
+            eprintln!("error: {contradiction}");
+            return ExitCode::from(2);
+        }
+        suite.add(group);
+    }
+    let finished = suite.run();
+    if let Some((results, out)) = finished.results() {
+        // Results are on disk already: what fails here is said and loses nothing.
+        match write::refresh(results, out, &Options::default()) {
+            Ok(written) => println!("\n{written}"),
+            Err(error) => {
+                let error = visible_lines(&error.to_string());
+                eprintln!("note: no report was written: {error}");
+            }
+        }
+    }
+    if let Some((profiles, (results, out))) = finished.profiles() {
+        show(profiles, results, out);
+    }
+    finished.close()
+}
+
+/// Prints the table of each profile, and has the page show them where there are results.
+fn show(profiles: &Profiles, results: &Path, out: &Path) {
+    for (profile, dir) in profiles.made() {
+        println!("\n{}", profile::text(profile, dir));
+    }
+    for remark in profiles.remarks() {
+        eprintln!("note: {}", visible_lines(&remark));
+    }
+    if profiles.made().len() == 0 {
+        return;
+    }
+    if !baselines(results).contains(NEW) {
+        println!("`cargo bench` and then `crossover report` draw them as timelines on a page");
+        return;
+    }
+    match write::refresh(results, out, &Options::default()) {
+        Ok(written) => println!("report: {}", visible_lines(&written.page.to_string_lossy())),
+        Err(error) => {
+            let error = visible_lines(&error.to_string());
+            eprintln!("note: the report does not show them: {error}");
+        }
+    }
+}

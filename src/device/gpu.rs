@@ -210,6 +210,14 @@ impl Gpu {
     }
 }
 
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        // After the context was lost the library cannot destroy its handle, and cudarc panics then.
+        let blas = self.blas.take();
+        let _ = catch_panic(|| drop(blas));
+    }
+}
+
 /// By default the pool behind `cuMemAllocAsync` gives its memory back to the system at every
 /// synchronisation, and the next allocation pays for it again.
 fn keep_pool_memory(context: &CudaContext) -> Result<(), CudaError> {

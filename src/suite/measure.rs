@@ -334,7 +334,7 @@ impl Measuring<'_> {
 
     /// Waits for the device: errors of destructors surface on a later call, and must not be those of
     /// the next benchmark.
-    fn check_device(&self) -> Result<(), Missing> {
+    pub(super) fn check_device(&self) -> Result<(), Missing> {
         if let Some(gpu) = self.machine.opened() {
             gpu.context().check_err().map_err(|e| {
                 let error = CudaError::new("an earlier CUDA call", e);

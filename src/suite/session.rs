@@ -248,7 +248,9 @@ impl Session {
             turns: self.turns.as_ref(),
         };
         let profiled_before = bench.folder.profiled_at();
-        match measuring.measure(plots, criterion_id, &bench, problem, pace) {
+        let measured = measuring.measure(plots, criterion_id, &bench, problem, pace);
+        // The next benchmark is not to blame for what this one's routine could not give back.
+        match measured.and(measuring.check_device()) {
             Ok(()) if self.arguments.mode == Mode::Profile => {
                 self.profiles
                     .add(&id, row.is_gpu(), &bench.folder, profiled_before);

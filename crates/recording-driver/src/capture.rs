@@ -108,7 +108,7 @@ impl State {
             "end of capture: {graph} of {} nodes",
             nodes.len()
         ));
-        let handle = self.handle();
+        let handle = self.made();
         self.graphs.insert(handle, Graph { name: graph, nodes });
         Ok(handle)
     }

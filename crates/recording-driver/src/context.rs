@@ -56,7 +56,7 @@ impl State {
             self.contexts.entry(handle).and_modify(|c| c.retained += 1);
             return Ok(handle);
         }
-        let handle = self.handle();
+        let handle = self.made();
         let context = Context {
             device,
             retained: 1,

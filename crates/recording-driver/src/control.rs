@@ -10,15 +10,14 @@
 //! | `uint64_t crossover_recording_driver_now(void)` | the host's place on the virtual clock, in nanoseconds |
 
 use std::ffi::{CStr, CString, c_char};
-use std::fmt::Write;
 use std::sync::OnceLock;
 
 use crate::device::description;
 use crate::state::{State, lock, try_lock};
 use crate::{cublas, cublaslt, fault, log};
 
-/// Names a file that gets, when the process ends, how often each function was called: a line
-/// `function count` each. From it a test knows which faults there can be.
+/// Names a file that gets, when the process ends, how often each function was called in each phase: a
+/// line `phase function count` each, between tabs. From it a test knows which faults there can be.
 pub const CALLS: &str = "RECORDING_DRIVER_CALLS";
 
 /// # Safety
@@ -85,11 +84,7 @@ pub(crate) fn report() {
         }
     }
     if let Some(path) = std::env::var_os(CALLS) {
-        let mut text = String::new();
-        for (function, count) in fault::calls() {
-            let _ = writeln!(text, "{function} {count}");
-        }
         // Nobody is left to be told of an error.
-        let _ = std::fs::write(path, text);
+        let _ = std::fs::write(path, fault::calls());
     }
 }

@@ -47,9 +47,9 @@ impl State {
         if kind.on_device() {
             self.check_room(self.current_device()?, bytes)?;
         }
-        let allocation = self
-            .memory
-            .allocate(kind, bytes, context, &mut self.names)?;
+        let allocation =
+            self.memory
+                .allocate(kind, bytes, context, &mut self.names, self.given.take())?;
         log::call(format_args!(
             "allocate {} {bytes} B, awaited",
             allocation.name

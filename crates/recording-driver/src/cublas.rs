@@ -99,15 +99,14 @@ const COMPUTE_32F: c_int = 68;
 
 library! { CUBLAS:
     fn cublasCreate_v2(handle: *mut u64) = {
-        let new = HANDLES.insert(0);
-        CUBLAS.put(handle, new)?;
+        let new = CUBLAS.make(handle, &HANDLES, 0)?;
         log::call(format_args!("create {}", HANDLES.name_of(new)));
         Ok(())
     };
 
     fn cublasDestroy_v2(handle: u64) = {
-        HANDLES.remove(handle)?;
-        log::call(format_args!("destroy {}", HANDLES.name_of(handle)));
+        let name = HANDLES.remove(handle)?;
+        log::call(format_args!("destroy {name}"));
         Ok(())
     };
 

@@ -52,7 +52,7 @@ impl State {
         let name = self.names.next("e");
         let kind = if times { "" } else { ", which does not time" };
         log::call(format_args!("create {name}{kind}"));
-        let handle = self.handle();
+        let handle = self.made();
         let event = Event {
             name,
             context,

@@ -1,6 +1,6 @@
 //! What a call fails with: what the driver forbids, and faults that a test asks for.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Names a test's faults: `cuMemAllocAsync:3:2` lets the third call of that function return error 2.
@@ -75,7 +75,8 @@ pub fn is_sticky(code: i32) -> bool {
 struct Faults {
     planned: Vec<Planned>,
     phase: String,
-    calls: HashMap<String, u64>,
+    /// How often each function was called, by phase and name.
+    calls: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
 struct Planned {
@@ -124,11 +125,15 @@ pub(crate) fn enter(phase: &str) {
     faults().phase = phase.to_owned();
 }
 
-/// How often each function was called, by name.
-pub(crate) fn calls() -> Vec<(String, u64)> {
-    let mut calls: Vec<_> = faults().calls.clone().into_iter().collect();
-    calls.sort();
-    calls
+/// How often each function was called in each phase, a line `phase function count` each, between
+/// tabs.
+pub(crate) fn calls() -> String {
+    let faults = faults();
+    let lines = faults.calls.iter().flat_map(|(phase, calls)| {
+        let calls = calls.iter();
+        calls.map(move |(function, count)| format!("{phase}\t{function}\t{count}\n"))
+    });
+    lines.collect()
 }
 
 impl Faults {
@@ -146,11 +151,15 @@ impl Faults {
     }
 
     fn injected(&mut self, function: &str) -> Option<i32> {
-        match self.calls.get_mut(function) {
-            Some(count) => *count += 1,
-            None => drop(self.calls.insert(function.to_owned(), 1)),
-        }
         let phase = &self.phase;
+        if !self.calls.contains_key(phase) {
+            self.calls.insert(phase.clone(), BTreeMap::new());
+        }
+        let calls = self.calls.get_mut(phase).expect("it is there now");
+        match calls.get_mut(function) {
+            Some(count) => *count += 1,
+            None => drop(calls.insert(function.to_owned(), 1)),
+        }
         let mut found = None;
         for planned in &mut self.planned {
             let named = planned.function == function || planned.function == "*";
@@ -223,7 +232,10 @@ mod tests {
         faults.phase = "a/gpu/b/8: iteration".to_owned();
         assert_eq!(faults.injected("cuA"), Some(2));
         assert_eq!(faults.injected("cuA"), None);
-        assert_eq!(faults.calls["cuA"], 3);
+        assert_eq!(
+            (faults.calls[""]["cuA"], faults.calls[&faults.phase]["cuA"]),
+            (1, 2)
+        );
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl State {
     pub(crate) fn instantiate(&mut self, handle: u64) -> Answer<u64> {
         let graph = known(&mut self.graphs, handle, "graph")?.clone();
         log::call(format_args!("instantiate {}", graph.name));
-        let handle = self.handle();
+        let handle = self.made();
         let graph = Arc::new(graph);
         self.executables.insert(handle, Executable { graph });
         Ok(handle)

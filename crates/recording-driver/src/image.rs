@@ -95,6 +95,13 @@ impl Image {
     /// The line that is neither, in a sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut lines = text.lines();
+        if text.starts_with("\u{7f}ELF") {
+            return Err(
+                "a module in machine code, of which only the recording driver's own NVRTC knows the \
+                 kernels: put that in place of the real one too"
+                    .to_owned(),
+            );
+        }
         if lines.next() != Some(HEADER) {
             return from_ptx(text);
         }
@@ -228,7 +235,11 @@ mod tests {
 
     #[test]
     fn what_is_neither_is_refused_with_its_line() {
-        assert!(Image::parse("\u{7f}ELF").unwrap_err().contains("neither"));
+        assert!(
+            Image::parse("\u{7f}ELF")
+                .unwrap_err()
+                .contains("machine code")
+        );
         let error = Image::parse("crossover-image\nparam x 8 float *\nend").unwrap_err();
         assert!(error.contains("param x 8"), "{error}");
     }

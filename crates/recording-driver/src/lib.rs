@@ -38,6 +38,7 @@ pub mod nvrtc;
 mod pool;
 mod preprocess;
 mod product;
+pub mod real;
 mod signature;
 mod state;
 pub mod stream;

@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::fault::{Fault, injected};
 use crate::log;
-use crate::state::Answer;
+use crate::real;
+use crate::state::{Answer, follow};
 
 /// What the functions of a library return.
 pub(crate) struct Library {
@@ -20,6 +21,8 @@ pub(crate) struct Library {
     pub(crate) failed: i32,
     /// Whether refused calls are lines of the log.
     pub(crate) logged: bool,
+    /// Whether calls are passed through where those of the driver are.
+    pub(crate) passes: bool,
 }
 
 /// Exports functions of a library: each is counted and may be failed by a test.
@@ -29,7 +32,13 @@ macro_rules! library {
             #[unsafe(no_mangle)]
             #[allow(clippy::too_many_arguments, non_snake_case)]
             pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> i32 {
-                $library.call(stringify!($name), || $body)
+                let real = || {
+                    type Function = unsafe extern "C" fn($($type),*) -> i32;
+                    let real = $library.passed::<Function>(stringify!($name))?;
+                    // SAFETY: the caller's promise.
+                    Some(unsafe { real($($argument),*) })
+                };
+                $library.call(stringify!($name), real, || $body)
             }
         )*
     };
@@ -37,12 +46,35 @@ macro_rules! library {
 pub(crate) use library;
 
 impl Library {
+    /// Whether the real library answers, and this one only follows.
+    pub(crate) fn follows(&self) -> bool {
+        self.passes && real::passes()
+    }
+
+    /// The real library's function, where calls are passed through.
+    pub(crate) fn passed<F: Copy>(&self, function: &str) -> Option<F> {
+        real::function(function).filter(|_| self.follows())
+    }
+
     /// Makes a call: fails it where a test wants that, ends the process where the real library would
-    /// corrupt memory, and returns the status otherwise.
-    pub(crate) fn call(&self, function: &str, body: impl FnOnce() -> Answer) -> i32 {
+    /// corrupt memory, and returns the status otherwise. Where the real library has answered, `body`
+    /// only follows.
+    pub(crate) fn call(
+        &self,
+        function: &str,
+        real: impl FnOnce() -> Option<i32>,
+        body: impl FnOnce() -> Answer,
+    ) -> i32 {
         let answer = match injected(function) {
             Some(code) => Err(Fault::new(self.of_driver(code), "the test wants it")),
-            None => body(),
+            None => match real() {
+                Some(0) => {
+                    follow(function, body());
+                    return 0;
+                }
+                Some(code) => Err(Fault::new(code, "so the real library says")),
+                None => body(),
+            },
         };
         let Err(Fault {
             code,
@@ -81,9 +113,23 @@ impl Library {
         if to.is_null() {
             return Err(self.invalid("there is nowhere to write the answer"));
         }
-        // SAFETY: every function of a library has the caller promise that its pointers are valid.
-        unsafe { to.write_unaligned(value) };
+        if !self.follows() {
+            // SAFETY: every function of a library has the caller promise that its pointers are valid.
+            unsafe { to.write_unaligned(value) };
+        }
         Ok(())
+    }
+
+    /// Writes the handle of `value` through a pointer, or notes the one that the real library has
+    /// written there.
+    pub(crate) fn make<T>(&self, to: *mut u64, handles: &Handles<T>, value: T) -> Answer<u64> {
+        let given = match self.follows() {
+            true => Some(self.get(to)?),
+            false => None,
+        };
+        let handle = handles.insert(value, given);
+        self.put(to, handle)?;
+        Ok(handle)
     }
 
     /// Reads what a pointer points to.
@@ -127,22 +173,25 @@ struct Live<T> {
     given: u64,
     /// How many of these there were when names began at 1.
     earlier: u64,
-    values: BTreeMap<u64, T>,
+    /// The values with the number of their handles.
+    values: BTreeMap<u64, (u64, T)>,
+    destroyed: BTreeMap<u64, u64>,
 }
 
 impl<T> Handles<T> {
     /// Handles from `first` on, called `noun` in the log.
     pub(crate) const fn new(noun: &'static str, null: i32, first: u64) -> Self {
-        let values = BTreeMap::new();
+        let live = Live {
+            given: 0,
+            earlier: 0,
+            values: BTreeMap::new(),
+            destroyed: BTreeMap::new(),
+        };
         Self {
             noun,
             null,
             first,
-            live: Mutex::new(Live {
-                given: 0,
-                earlier: 0,
-                values,
-            }),
+            live: Mutex::new(live),
         }
     }
 
@@ -150,11 +199,14 @@ impl<T> Handles<T> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn insert(&self, value: T) -> u64 {
+    /// The handle of a value: the real library's, or a new one.
+    pub(crate) fn insert(&self, value: T, real: Option<u64>) -> u64 {
         let mut live = self.lock();
         live.given += 1;
-        let handle = self.first + live.given;
-        live.values.insert(handle, value);
+        let number = live.given;
+        let handle = real.unwrap_or(self.first + number);
+        live.values.insert(handle, (number, value));
+        live.destroyed.remove(&handle);
         handle
     }
 
@@ -163,7 +215,7 @@ impl<T> Handles<T> {
     pub(crate) fn with<R>(&self, handle: u64, use_it: impl FnOnce(&mut T) -> R) -> Answer<R> {
         let mut live = self.lock();
         match live.values.get_mut(&handle) {
-            Some(value) => Ok(use_it(value)),
+            Some((_, value)) => Ok(use_it(value)),
             None => Err(self.missing(handle, &live)),
         }
     }
@@ -175,21 +227,23 @@ impl<T> Handles<T> {
         self.with(handle, |value| value.clone())
     }
 
-    pub(crate) fn remove(&self, handle: u64) -> Answer {
+    pub(crate) fn remove(&self, handle: u64) -> Answer<String> {
         let mut live = self.lock();
-        match live.values.remove(&handle) {
-            Some(_) => Ok(()),
-            None => Err(self.missing(handle, &live)),
-        }
+        let Some((number, _)) = live.values.remove(&handle) else {
+            return Err(self.missing(handle, &live));
+        };
+        live.destroyed.insert(handle, number);
+        Ok(self.named(number, &live))
     }
 
     /// What the log calls the handle.
     pub(crate) fn name_of(&self, handle: u64) -> String {
-        self.named(handle, &self.lock())
+        let live = self.lock();
+        let number = live.values.get(&handle).map_or(0, |(number, _)| *number);
+        self.named(number, &live)
     }
 
-    fn named(&self, handle: u64, live: &Live<T>) -> String {
-        let number = handle.wrapping_sub(self.first);
+    fn named(&self, number: u64, live: &Live<T>) -> String {
         match number.checked_sub(live.earlier) {
             Some(number @ 1..) => format!("{}{number}", self.noun),
             _ => format!("earlier {}{number}", self.noun),
@@ -205,8 +259,8 @@ impl<T> Handles<T> {
     /// What was not destroyed.
     pub(crate) fn leaks(&self) -> Vec<String> {
         let live = self.lock();
-        let handles = live.values.keys();
-        handles.map(|&handle| self.named(handle, &live)).collect()
+        let numbers = live.values.values().map(|(number, _)| *number);
+        numbers.map(|number| self.named(number, &live)).collect()
     }
 
     fn missing(&self, handle: u64, live: &Live<T>) -> Fault {
@@ -214,9 +268,9 @@ impl<T> Handles<T> {
         if handle == 0 {
             return Fault::new(self.null, format!("the {noun} is null"));
         }
-        match (1..=live.given).contains(&handle.wrapping_sub(self.first)) {
-            true => Fault::corrupts(format!("{} was destroyed", self.named(handle, live))),
-            false => Fault::corrupts(format!("{handle:#x} is no {noun}")),
+        match live.destroyed.get(&handle) {
+            Some(&number) => Fault::corrupts(format!("{} was destroyed", self.named(number, live))),
+            None => Fault::corrupts(format!("{handle:#x} is no {noun}")),
         }
     }
 }
@@ -257,10 +311,10 @@ mod tests {
     #[test]
     fn a_handle_that_is_null_is_noticed_and_one_that_was_destroyed_ends_the_process() {
         let handles = Handles::new("thing", 7, 0x1000);
-        let one = handles.insert("one");
+        let one = handles.insert("one", None);
         assert_eq!((one, handles.leaks()), (0x1001, vec!["thing1".to_owned()]));
         assert_eq!(handles.copy(one), Ok("one"));
-        assert_eq!(handles.remove(one), Ok(()));
+        assert_eq!(handles.remove(one), Ok("thing1".to_owned()));
         assert!(handles.leaks().is_empty());
         let why = |handle| handles.copy(handle).unwrap_err();
         assert_eq!(why(0), Fault::new(7, "the thing is null"));
@@ -277,6 +331,7 @@ mod tests {
             no_memory: 3,
             failed: 13,
             logged: true,
+            passes: false,
         };
         assert_eq!(
             [14, 2, 719, 999].map(|code| LIBRARY.of_driver(code)),

@@ -6,6 +6,8 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::sync::OnceLock;
 
+use crate::real;
+
 /// Names the file that lines are appended to. Without it nothing is written.
 pub const LOG: &str = "RECORDING_DRIVER_LOG";
 
@@ -39,7 +41,7 @@ fn file() -> Option<&'static File> {
 
 /// Whether anybody reads what is written: a text that takes long to make need not be made.
 pub fn enabled() -> bool {
-    file().is_some() || catching(|caught| caught.is_some())
+    !real::is_real() && file().is_some() || catching(|caught| caught.is_some())
 }
 
 /// Writes one line.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::fault::{Fault, code};
 use crate::names::Names;
+use crate::real;
 use crate::state;
 
 /// The first address of device memory: above all that a process of this architecture may map.
@@ -116,14 +117,20 @@ pub fn check_device(address: u64, bytes: u64) -> Result<(), Fault> {
 }
 
 impl Memory {
-    /// Makes room for `bytes` bytes, whose content is undefined (here zero).
+    /// Makes room for `bytes` bytes, whose content is undefined (here zero), or notes the address
+    /// that the real driver has given.
     pub(crate) fn allocate(
         &mut self,
         kind: Kind,
         bytes: u64,
         context: u64,
         names: &mut Names,
+        given: Option<u64>,
     ) -> Result<&Allocation, Fault> {
+        if let Some(base) = given {
+            let content = base as usize;
+            return Ok(self.insert(kind, base, content, bytes, context, names));
+        }
         let content = map(bytes)?;
         let base = match kind {
             Kind::Device | Kind::Pool(_) => {
@@ -210,7 +217,7 @@ impl Memory {
     /// Gives the content back, once nothing that was enqueued uses it.
     pub(crate) fn release(&mut self, base: u64) {
         if let Some(allocation) = self.table.get_mut(&base) {
-            if allocation.kind != Kind::Registered {
+            if allocation.kind != Kind::Registered && !real::passes() {
                 unmap(allocation.content, allocation.bytes);
             }
             allocation.content = 0;
@@ -367,7 +374,7 @@ mod tests {
     fn memory() -> (Memory, Names, u64) {
         let (mut memory, mut names) = (Memory::default(), Names::default());
         let base = memory
-            .allocate(Kind::Device, 4096, 1, &mut names)
+            .allocate(Kind::Device, 4096, 1, &mut names, None)
             .unwrap()
             .base;
         (memory, names, base)
@@ -377,7 +384,7 @@ mod tests {
     fn an_address_is_named_after_its_allocation() {
         let (mut memory, mut names, d1) = memory();
         let pinned = memory
-            .allocate(Kind::Pinned, 64, 1, &mut names)
+            .allocate(Kind::Pinned, 64, 1, &mut names, None)
             .unwrap()
             .base;
         assert_eq!(memory.name_of(d1), "d1");

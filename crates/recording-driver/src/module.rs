@@ -39,7 +39,7 @@ impl State {
         };
         let kernels: Vec<&str> = image.kernels.iter().map(|k| k.name.as_str()).collect();
         log::call(format_args!("load the kernels{of}: {}", kernels.join(", ")));
-        let handle = self.handle();
+        let handle = self.made();
         self.modules.insert(handle, Module { context, image });
         Ok(handle)
     }
@@ -69,7 +69,7 @@ impl State {
         if let Some((&handle, _)) = found {
             return Ok(handle);
         }
-        let handle = self.handle();
+        let handle = self.made();
         let dynamic_shared = self.description.shared_per_block - kernel.shared as i32;
         let function = Function {
             module,

@@ -29,6 +29,7 @@ const NVML: Library = Library {
     no_memory: 20,
     failed: status::UNKNOWN,
     logged: false,
+    passes: false,
 };
 
 /// A device draws this share of its power limit, percent.

@@ -1,23 +1,20 @@
 //! Stands in for NVRTC: reads the kernels out of a source and hands them to the recording driver as
 //! an [`Image`]. <https://docs.nvidia.com/cuda/nvrtc/>
 //!
-//! Where [`REAL`] names the real library, each source is compiled by it too: its errors and its log
+//! Where there is a [real](crate::real) one, each source is compiled by it too: its errors and its log
 //! are returned, while the image stays the same, so that the log of the driver is the same on a
-//! machine with a toolkit and on one without.
+//! machine with a toolkit and on one without. The real machine code goes to a real driver alone.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::path::Path;
-use std::sync::OnceLock;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::sync::{Mutex, PoisonError};
 
 use crate::fault::Fault;
 use crate::image::{Image, Kernel};
 use crate::library::{Handles, Library, library, unknown};
 use crate::log;
+use crate::real::{self, function};
 use crate::signature;
 use crate::state::Answer;
-
-/// Names the real NVRTC, by its whole path: the stand-in has the name that a search would find.
-pub const REAL: &str = "CROSSOVER_DRIVER_NVRTC";
 
 /// nvrtcResult.
 mod status {
@@ -33,6 +30,7 @@ const NVRTC: Library = Library {
     no_memory: 1,
     failed: 11,
     logged: true,
+    passes: false,
 };
 
 /// The architectures that CUDA 13.0 compiles for.
@@ -62,9 +60,22 @@ struct Program {
 
 #[derive(Clone, Debug)]
 struct Compiled {
-    image: Vec<u8>,
-    /// Machine code is there only for a real architecture, `sm_90` and not `compute_90`.
-    machine_code: bool,
+    ptx: Vec<u8>,
+    /// Empty for a virtual architecture, such as `compute_90`.
+    cubin: Vec<u8>,
+}
+
+/// What the real library has made for a real driver, with the image of the same source.
+static FOR_REAL: Mutex<Vec<(Vec<u8>, String)>> = Mutex::new(Vec::new());
+
+/// The image of the source that the real library has compiled to what lies here.
+pub(crate) fn source_of(module: *const c_char) -> Option<String> {
+    let compiled = FOR_REAL.lock().unwrap_or_else(PoisonError::into_inner);
+    let same = compiled.iter().find(|(code, _)| {
+        // SAFETY: the caller's module ends no sooner than the first byte that differs.
+        unsafe { libc::memcmp(code.as_ptr().cast(), module.cast(), code.len()) == 0 }
+    });
+    same.map(|(_, image)| image.clone())
 }
 
 static PROGRAMS: Handles<Program> = Handles::new("program", status::INVALID_PROGRAM, 0x9274_0000);
@@ -120,10 +131,10 @@ fn compile(program: &mut Program, given: &[String]) -> Answer {
         Ok(options) => options,
         Err(sentence) => return refused(program, status::INVALID_OPTION, sentence),
     };
-    let mut real_log = None;
-    if let Some(real) = real() {
-        match real.compile(program, given) {
-            Ok(log) => real_log = Some(log),
+    let mut real = None;
+    if let Some(library) = Real::new() {
+        match library.compile(program, given) {
+            Ok(made) => real = Some(made),
             Err((code, log)) => return refused(program, code, log),
         }
     }
@@ -139,8 +150,8 @@ fn compile(program: &mut Program, given: &[String]) -> Answer {
             .iter()
             .map(|kernel| resources(kernel, options.architecture))
     };
-    program.log = match real_log {
-        Some(log) => log,
+    program.log = match &real {
+        Some(made) => made.log.clone(),
         None if options.verbose => stated().collect(),
         None => String::new(),
     };
@@ -148,9 +159,20 @@ fn compile(program: &mut Program, given: &[String]) -> Answer {
         source: program.name.clone(),
         kernels,
     };
-    program.compiled = Some(Compiled {
-        image: image.to_bytes(),
-        machine_code: options.machine_code,
+    let ptx = image.to_bytes();
+    let cubin = match options.machine_code {
+        true => ptx.clone(),
+        false => Vec::new(),
+    };
+    program.compiled = Some(match real.filter(|_| real::passes()) {
+        None => Compiled { ptx, cubin },
+        Some(MadeForReal { ptx, cubin, .. }) => {
+            let text = String::from_utf8_lossy(&image.to_bytes()).replace('\0', "");
+            let mut all = FOR_REAL.lock().unwrap_or_else(PoisonError::into_inner);
+            let codes = [&ptx, &cubin].into_iter().filter(|code| !code.is_empty());
+            all.extend(codes.map(|code| (code.clone(), text.clone())));
+            Compiled { ptx, cubin }
+        }
     });
     Ok(())
 }
@@ -178,15 +200,11 @@ fn compiled(program: &Program) -> Answer<&Compiled> {
 }
 
 fn ptx(program: &Program) -> Answer<Vec<u8>> {
-    compiled(program).map(|compiled| compiled.image.clone())
+    compiled(program).map(|compiled| compiled.ptx.clone())
 }
 
-/// Nothing for a virtual architecture.
 fn cubin(program: &Program) -> Answer<Vec<u8>> {
-    compiled(program).map(|compiled| match compiled.machine_code {
-        true => compiled.image.clone(),
-        false => Vec::new(),
-    })
+    compiled(program).map(|compiled| compiled.cubin.clone())
 }
 
 fn log_text(program: &Program) -> Answer<Vec<u8>> {
@@ -228,11 +246,13 @@ library! { NVRTC:
             source: NVRTC.text(source)?,
             ..Program::default()
         };
-        NVRTC.put(program, PROGRAMS.insert(new))
+        NVRTC.make(program, &PROGRAMS, new).map(drop)
     };
 
     // cudarc passes the address of a variable that is not to be written.
-    fn nvrtcDestroyProgram(program: *mut u64) = PROGRAMS.remove(NVRTC.get(program)?);
+    fn nvrtcDestroyProgram(program: *mut u64) = {
+        PROGRAMS.remove(NVRTC.get(program)?).map(drop)
+    };
 
     fn nvrtcCompileProgram(program: u64, count: c_int, options: *const *const c_char) = {
         let count = usize::try_from(count).unwrap_or(0);
@@ -255,117 +275,86 @@ library! { NVRTC:
 
 /// Functions of the real library.
 struct Real {
-    create: unsafe extern "C" fn(
-        *mut *mut c_void,
-        *const c_char,
-        *const c_char,
-        c_int,
-        *const *const c_char,
-        *const *const c_char,
-    ) -> c_int,
+    create: Create,
     compile: unsafe extern "C" fn(*mut c_void, c_int, *const *const c_char) -> c_int,
-    log_size: unsafe extern "C" fn(*mut c_void, *mut usize) -> c_int,
-    log: unsafe extern "C" fn(*mut c_void, *mut c_char) -> c_int,
     destroy: unsafe extern "C" fn(*mut *mut c_void) -> c_int,
 }
 
-fn real() -> Option<&'static Real> {
-    static REAL_LIBRARY: OnceLock<Option<Real>> = OnceLock::new();
-    let open = || {
-        let path = std::env::var(REAL).ok()?;
-        match Real::open(&path) {
-            Ok(real) => Some(real),
-            Err(what) => {
-                eprintln!("the recording NVRTC cannot use {REAL}={path}: {what}");
-                std::process::abort();
-            }
-        }
-    };
-    REAL_LIBRARY.get_or_init(open).as_ref()
+type Create = unsafe extern "C" fn(
+    *mut *mut c_void,
+    *const c_char,
+    *const c_char,
+    c_int,
+    *const *const c_char,
+    *const *const c_char,
+) -> c_int;
+
+/// What the real library makes of a source.
+struct MadeForReal {
+    log: String,
+    ptx: Vec<u8>,
+    cubin: Vec<u8>,
 }
 
-fn load(path: &str) -> Result<*mut c_void, String> {
-    let path = CString::new(path).map_err(|error| error.to_string())?;
-    // Its own calls must find itself, and not the stand-in.
-    let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_DEEPBIND;
-    // SAFETY: opens a library that the environment names; its initialisers are the vendor's.
-    let library = unsafe { libc::dlopen(path.as_ptr(), flags) };
-    if library.is_null() {
-        // SAFETY: the last call failed, so that there is a message.
-        let message = unsafe { CStr::from_ptr(libc::dlerror()) };
-        return Err(message.to_string_lossy().into_owned());
-    }
-    Ok(library)
-}
-
+/// What the two functions of these names give of a program.
+///
 /// # Safety
-/// `library` must be open and stay so, and the function be of type `F`.
-unsafe fn symbol<F: Copy>(library: *mut c_void, name: &CStr) -> Result<F, String> {
-    // SAFETY: the caller's promise.
-    let symbol = unsafe { libc::dlsym(library, name.as_ptr()) };
-    match symbol.is_null() {
-        true => Err(format!("it has no {}", name.to_string_lossy())),
-        // SAFETY: the caller's promise: `F` is a pointer to a function.
-        false => Ok(unsafe { std::mem::transmute_copy(&symbol) }),
+/// The program is one of the real library.
+unsafe fn part(program: *mut c_void, size: &str, bytes: &str) -> Vec<u8> {
+    type Size = unsafe extern "C" fn(*mut c_void, *mut usize) -> c_int;
+    type Bytes = unsafe extern "C" fn(*mut c_void, *mut u8) -> c_int;
+    let (Some(size), Some(bytes)) = (function::<Size>(size), function::<Bytes>(bytes)) else {
+        return Vec::new();
+    };
+    let mut length = 0;
+    // SAFETY: the caller's promise, and room for as many bytes as the library says.
+    unsafe {
+        if size(program, &mut length) != 0 || length == 0 {
+            return Vec::new();
+        }
+        let mut all = vec![0u8; length];
+        match bytes(program, all.as_mut_ptr()) {
+            0 => all,
+            _ => Vec::new(),
+        }
     }
 }
 
 impl Real {
-    fn open(path: &str) -> Result<Self, String> {
-        // The compiler looks for this library by its name, and takes the one that is loaded.
-        let folder = Path::new(path)
-            .parent()
-            .and_then(|folder| folder.read_dir().ok());
-        for file in folder
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|file| file.path())
-        {
-            if file.to_string_lossy().contains("libnvrtc-builtins.so") {
-                load(&file.to_string_lossy())?;
-            }
-        }
-        let library = load(path)?;
-        // SAFETY: the functions have these types: https://docs.nvidia.com/cuda/nvrtc/
-        unsafe {
-            Ok(Self {
-                create: symbol(library, c"nvrtcCreateProgram")?,
-                compile: symbol(library, c"nvrtcCompileProgram")?,
-                log_size: symbol(library, c"nvrtcGetProgramLogSize")?,
-                log: symbol(library, c"nvrtcGetProgramLog")?,
-                destroy: symbol(library, c"nvrtcDestroyProgram")?,
-            })
-        }
+    fn new() -> Option<Self> {
+        Some(Self {
+            create: function("nvrtcCreateProgram")?,
+            compile: function("nvrtcCompileProgram")?,
+            destroy: function("nvrtcDestroyProgram")?,
+        })
     }
 
-    /// The log, and the library's error with it where the source is rejected.
-    fn compile(&self, program: &Program, options: &[String]) -> Result<String, (i32, String)> {
+    /// What it makes, or the library's error and its log where the source is rejected.
+    fn compile(&self, program: &Program, options: &[String]) -> Result<MadeForReal, (i32, String)> {
         let text = |text: &str| CString::new(text).unwrap_or_default();
         let (source, name) = (text(&program.source), text(&program.name));
         let options: Vec<CString> = options.iter().map(|option| text(option)).collect();
         let options: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
         let (null, mut real) = (std::ptr::null(), std::ptr::null_mut());
-        // SAFETY: the strings live to the end of the calls, the log has room for what the library
-        // says, and the program is destroyed once.
+        // SAFETY: the strings live to the end of the calls, and the program is destroyed once.
         unsafe {
             let created = (self.create)(&mut real, source.as_ptr(), name.as_ptr(), 0, null, null);
             if created != 0 {
                 return Err((created, format!("nvrtcCreateProgram returns {created}")));
             }
             let result = (self.compile)(real, options.len() as c_int, options.as_ptr());
-            let mut size = 0;
-            (self.log_size)(real, &mut size);
-            let mut log = vec![0u8; size.max(1)];
-            (self.log)(real, log.as_mut_ptr().cast());
-            (self.destroy)(&mut real);
-            let log = String::from_utf8_lossy(&log)
-                .trim_end_matches('\0')
-                .to_owned();
-            match result {
-                0 => Ok(log),
+            let log = part(real, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog");
+            let log = String::from_utf8_lossy(&log).replace('\0', "");
+            let made = match result {
+                0 => Ok(MadeForReal {
+                    log,
+                    ptx: part(real, "nvrtcGetPTXSize", "nvrtcGetPTX"),
+                    cubin: part(real, "nvrtcGetCUBINSize", "nvrtcGetCUBIN"),
+                }),
                 code => Err((code, log)),
-            }
+            };
+            (self.destroy)(&mut real);
+            made
         }
     }
 }
@@ -496,12 +485,5 @@ mod tests {
                 status::INVALID_INPUT
             );
         }
-    }
-
-    #[test]
-    fn a_library_that_is_none_is_said() {
-        let error = |path| Real::open(path).err().unwrap();
-        assert!(error("/nonexistent/libnvrtc.so").contains("/nonexistent/libnvrtc.so"));
-        assert_eq!(error("libc.so.6"), "it has no nvrtcCreateProgram");
     }
 }

@@ -42,7 +42,7 @@ impl State {
     }
 
     fn insert_pool(&mut self, device: i32, name: String, is_default: bool) -> u64 {
-        let handle = self.handle();
+        let handle = self.made();
         let pool = Pool {
             name,
             device,
@@ -80,9 +80,13 @@ impl State {
         let needed = (held.used + bytes).next_multiple_of(PIECE);
         let (device, more) = (held.device, needed.saturating_sub(held.reserved));
         self.check_room(device, more.min(bytes))?;
-        let allocation = self
-            .memory
-            .allocate(Kind::Pool(pool), bytes, context, &mut self.names)?;
+        let allocation = self.memory.allocate(
+            Kind::Pool(pool),
+            bytes,
+            context,
+            &mut self.names,
+            self.given.take(),
+        )?;
         let (base, name) = (allocation.base, allocation.name.clone());
         let pool = known(&mut self.pools, pool, "memory pool")?;
         pool.used += bytes;

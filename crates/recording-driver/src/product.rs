@@ -28,6 +28,7 @@ pub(crate) const CUBLAS: Library = Library {
     no_memory: status::ALLOC_FAILED,
     failed: status::EXECUTION_FAILED,
     logged: true,
+    passes: true,
 };
 
 fn unsupported(why: impl Into<String>) -> Fault {

@@ -38,6 +38,8 @@ pub(crate) struct State {
     /// The error that stays, once there was one.
     pub(crate) lost: Option<i32>,
     handles: u64,
+    /// The handle or the address that the real driver has given for what this call makes.
+    pub(crate) given: Option<u64>,
 }
 
 impl State {
@@ -58,6 +60,7 @@ impl State {
             executables: BTreeMap::new(),
             lost: None,
             handles: 0x1000,
+            given: None,
         }
     }
 
@@ -66,6 +69,12 @@ impl State {
     pub(crate) fn handle(&mut self) -> u64 {
         self.handles += 0x10;
         self.handles
+    }
+
+    /// The handle of what a call makes: the real driver's, or a new one.
+    pub(crate) fn made(&mut self) -> u64 {
+        let new = self.handle();
+        self.given.take().unwrap_or(new)
     }
 
     /// What was not given back, a line each.
@@ -132,8 +141,13 @@ extern "C" fn at_exit() {
 }
 
 /// Makes a call of the driver: counts it, fails it where a test wants that or the context is lost,
-/// and turns what `body` answers into the driver's number.
-pub(crate) fn call(function: &str, body: impl FnOnce(&mut State) -> Answer) -> i32 {
+/// and turns what `body` answers into the driver's number. Where the real driver has answered, `body`
+/// only follows.
+pub(crate) fn call(
+    function: &str,
+    real: impl FnOnce() -> Option<i32>,
+    body: impl FnOnce(&mut State) -> Answer,
+) -> i32 {
     if let Some(code) = fault::injected(function) {
         if fault::is_sticky(code) {
             lock().lost = Some(code);
@@ -142,6 +156,20 @@ pub(crate) fn call(function: &str, body: impl FnOnce(&mut State) -> Answer) -> i
             function,
             &Fault::new(code, "a fault that the test asked for"),
         );
+    }
+    match real() {
+        None => {}
+        // A capture ends even if it becomes no graph.
+        Some(code) if code != 0 && function != "cuStreamEndCapture" => {
+            return refused(function, &Fault::new(code, "so the real driver says"));
+        }
+        Some(code) => {
+            let mut state = lock();
+            let followed = body(&mut state);
+            state.given = None;
+            follow(function, followed);
+            return code;
+        }
     }
     let mut state = lock();
     if let Some(code) = state.lost {
@@ -153,6 +181,17 @@ pub(crate) fn call(function: &str, body: impl FnOnce(&mut State) -> Answer) -> i
             drop(state);
             refused(function, &fault)
         }
+    }
+}
+
+/// Writes down that the recording driver would have refused what the real one accepts.
+pub(crate) fn follow(function: &str, followed: Answer) {
+    if let Err(Fault { code, why, .. }) = followed
+        && code != code::NOT_READY
+    {
+        log::call(format_args!(
+            "{function} is accepted, and would be refused here: {why}"
+        ));
     }
 }
 

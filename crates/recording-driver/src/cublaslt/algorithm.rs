@@ -23,6 +23,22 @@ const ID: u64 = 66;
 /// that a choice between them is too.
 const ALGORITHMS: [[u64; 3]; 3] = [[20, 11, 1], [15, 15, 1], [20, 11, 4]];
 
+/// Numbers of `cublasLtMatmulAlgoConfigAttributes_t`.
+const TILE: c_int = 1;
+const PARTS: c_int = 2;
+const STAGES: c_int = 6;
+
+/// Which word of an algorithm of this library has a setting.
+fn word(which: c_int) -> Option<usize> {
+    match which {
+        0 => Some(0),
+        TILE => Some(1),
+        STAGES => Some(2),
+        PARTS => Some(3),
+        _ => None,
+    }
+}
+
 impl Algorithm {
     /// All of them.
     pub(super) fn all() -> [Self; 3] {
@@ -34,7 +50,7 @@ impl Algorithm {
     /// # Errors
     /// The heuristic has not given it.
     pub(super) fn check(&self) -> Answer {
-        match Self::all().contains(self) {
+        match CUBLAS.follows() || Self::all().contains(self) {
             true => Ok(()),
             false => Err(CUBLAS.invalid("the algorithm is none that the heuristic gave")),
         }
@@ -43,13 +59,28 @@ impl Algorithm {
     /// Bytes of workspace for a result of `elements`: partial sums in f32.
     pub(super) fn workspace(&self, elements: u64) -> u64 {
         match self.data[3] {
+            // What a real algorithm needs, the real library checks.
+            _ if CUBLAS.follows() => 0,
             1 => 0,
             parts => parts * elements * 4,
         }
     }
 
+    /// Tile, stages or parts, by the library's number of the setting.
+    fn setting(&self, which: c_int) -> u32 {
+        type Get =
+            unsafe extern "C" fn(*const Algorithm, c_int, *mut u32, usize, *mut usize) -> c_int;
+        let (mut value, mut written) = (0, 0);
+        match CUBLAS.passed::<Get>("cublasLtMatmulAlgoConfigGetAttribute") {
+            // SAFETY: an algorithm of that library, and room for a number of four bytes.
+            Some(get) => drop(unsafe { get(self, which, &mut value, 4, &mut written) }),
+            None => value = self.data[word(which).unwrap_or(0)] as u32,
+        }
+        value
+    }
+
     pub(super) fn text(&self) -> String {
-        let [_, tile, stages, parts, ..] = self.data;
+        let [tile, stages, parts] = [TILE, STAGES, PARTS].map(|which| self.setting(which));
         format!(", algorithm tile {tile} stages {stages} pieces {parts}")
     }
 }
@@ -64,13 +95,7 @@ library! { CUBLAS:
     ) = {
         let algorithm = CUBLAS.get(algorithm)?;
         algorithm.check()?;
-        let word = match which {
-            0 => 0,
-            1 => 1,
-            2 => 3,
-            6 => 2,
-            other => return Err(unknown("the setting of an algorithm", other)),
-        };
+        let word = word(which).ok_or_else(|| unknown("the setting of an algorithm", which))?;
         if bytes != size_of::<u32>() {
             return Err(CUBLAS.invalid(format!("a setting of 4 B has room for {bytes}")));
         }

@@ -122,7 +122,7 @@ library! { CUBLAS:
             epilogue: Epilogue::Nothing,
             bias: 0,
         };
-        CUBLAS.put(description, DESCRIPTIONS.insert(new))
+        CUBLAS.make(description, &DESCRIPTIONS, new).map(drop)
     };
 
     fn cublasLtMatmulDescSetAttribute(
@@ -142,7 +142,7 @@ library! { CUBLAS:
         DESCRIPTIONS.with(description, |description| *description = changed)
     };
 
-    fn cublasLtMatmulDescDestroy(description: u64) = DESCRIPTIONS.remove(description);
+    fn cublasLtMatmulDescDestroy(description: u64) = DESCRIPTIONS.remove(description).map(drop);
 
     fn cublasLtMatrixLayoutCreate(
         layout: *mut u64,
@@ -159,7 +159,7 @@ library! { CUBLAS:
             batch: 1,
             stride: 0,
         };
-        CUBLAS.put(layout, LAYOUTS.insert(new))
+        CUBLAS.make(layout, &LAYOUTS, new).map(drop)
     };
 
     fn cublasLtMatrixLayoutSetAttribute(
@@ -177,10 +177,10 @@ library! { CUBLAS:
         LAYOUTS.with(layout, |layout| *layout = changed)
     };
 
-    fn cublasLtMatrixLayoutDestroy(layout: u64) = LAYOUTS.remove(layout);
+    fn cublasLtMatrixLayoutDestroy(layout: u64) = LAYOUTS.remove(layout).map(drop);
 
     fn cublasLtMatmulPreferenceCreate(preference: *mut u64) = {
-        CUBLAS.put(preference, PREFERENCES.insert(0))
+        CUBLAS.make(preference, &PREFERENCES, 0).map(drop)
     };
 
     fn cublasLtMatmulPreferenceSetAttribute(
@@ -196,5 +196,5 @@ library! { CUBLAS:
         PREFERENCES.with(preference, |workspace| *workspace = most)
     };
 
-    fn cublasLtMatmulPreferenceDestroy(preference: u64) = PREFERENCES.remove(preference);
+    fn cublasLtMatmulPreferenceDestroy(preference: u64) = PREFERENCES.remove(preference).map(drop);
 }

@@ -4,9 +4,10 @@ use std::ffi::c_char;
 
 use crate::context;
 use crate::device::description;
-use crate::driver::{driver, put, put_text};
+use crate::driver::{driver, given, put, put_text};
 use crate::fault::{self, Fault, code};
 use crate::log;
+use crate::real::function;
 use crate::state::refused;
 
 /// The driver's numbers of errors, with their names and what they say.
@@ -136,8 +137,15 @@ fn error(error: i32) -> Option<&'static (i32, &'static str, &'static str)> {
 }
 
 /// What a program asks before there is a context; works without the state.
-fn asked(function: &str, answer: impl FnOnce() -> crate::state::Answer) -> i32 {
+fn asked(
+    function: &str,
+    real: impl FnOnce() -> Option<i32>,
+    answer: impl FnOnce() -> crate::state::Answer,
+) -> i32 {
     let injected = fault::injected(function);
+    if let (None, Some(code)) = (injected, real()) {
+        return code;
+    }
     let injected = injected.map(|code| Fault::new(code, "a fault that the test asked for"));
     match injected.map_or_else(answer, Err) {
         Ok(()) => 0,
@@ -158,21 +166,30 @@ unsafe extern "C" fn cuGetErrorString(number: i32, to: *mut *const c_char) -> i3
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuInit(_flags: u32) -> i32 {
-    asked("cuInit", || match description().devices {
+unsafe extern "C" fn cuInit(flags: u32) -> i32 {
+    type Function = unsafe extern "C" fn(u32) -> i32;
+    // SAFETY: takes no pointer.
+    let real = || function::<Function>("cuInit").map(|real| unsafe { real(flags) });
+    asked("cuInit", real, || match description().devices {
         0 => Err(Fault::new(code::NO_DEVICE, "the description has no device")),
         _ => Ok(()),
     })
 }
 
+type Number = unsafe extern "C" fn(*mut i32) -> i32;
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDriverGetVersion(to: *mut i32) -> i32 {
-    asked("cuDriverGetVersion", || put(to, description().driver))
+    // SAFETY: the caller's promise.
+    let real = || function::<Number>("cuDriverGetVersion").map(|real| unsafe { real(to) });
+    asked("cuDriverGetVersion", real, || put(to, description().driver))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetCount(to: *mut i32) -> i32 {
-    asked("cuDeviceGetCount", || put(to, description().devices))
+    // SAFETY: the caller's promise.
+    let real = || function::<Number>("cuDeviceGetCount").map(|real| unsafe { real(to) });
+    asked("cuDeviceGetCount", real, || put(to, description().devices))
 }
 
 driver! {
@@ -254,6 +271,7 @@ driver! {
     };
 
     fn cuDevicePrimaryCtxRetain(to: *mut u64, device: i32) = |state| {
+        state.given = given(to);
         let context = state.retain(device)?;
         put(to, context)
     };

@@ -1,9 +1,10 @@
 //! Events.
 
-use crate::driver::{driver, put};
+use crate::driver::{driver, given, put};
 
 driver! {
     fn cuEventCreate(to: *mut u64, flags: u32) = |state| {
+        state.given = given(to);
         let event = state.create_event(flags)?;
         put(to, event)
     };

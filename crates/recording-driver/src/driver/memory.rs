@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use crate::copies::{Direction, Side};
-use crate::driver::{driver, put};
+use crate::driver::{driver, given, put};
 use crate::fault::{Fault, code};
 
 /// `CUDA_MEMCPY2D`.
@@ -82,16 +82,19 @@ driver! {
     };
 
     fn cuMemAlloc_v2(to: *mut u64, bytes: usize) = |state| {
+        state.given = given(to);
         let address = state.allocate(bytes as u64)?;
         put(to, address)
     };
 
     fn cuMemAllocManaged(to: *mut u64, bytes: usize, _flags: u32) = |state| {
+        state.given = given(to);
         let address = state.allocate_managed(bytes as u64)?;
         put(to, address)
     };
 
     fn cuMemHostAlloc(to: *mut u64, bytes: usize, _flags: u32) = |state| {
+        state.given = given(to);
         let address = state.allocate_host(bytes as u64)?;
         put(to, address)
     };
@@ -114,11 +117,13 @@ driver! {
     fn cuMemAllocAsync(to: *mut u64, bytes: usize, stream: u64) = |state| {
         let device = state.current_device()?;
         let pool = state.default_pool(device)?;
+        state.given = given(to);
         let address = state.allocate_async(pool, bytes as u64, stream)?;
         put(to, address)
     };
 
     fn cuMemAllocFromPoolAsync(to: *mut u64, bytes: usize, pool: u64, stream: u64) = |state| {
+        state.given = given(to);
         let address = state.allocate_async(pool, bytes as u64, stream)?;
         put(to, address)
     };
@@ -201,11 +206,13 @@ driver! {
     };
 
     fn cuDeviceGetDefaultMemPool(to: *mut u64, device: i32) = |state| {
+        state.given = given(to);
         let pool = state.default_pool(device)?;
         put(to, pool)
     };
 
     fn cuDeviceGetMemPool(to: *mut u64, device: i32) = |state| {
+        state.given = given(to);
         let pool = state.default_pool(device)?;
         put(to, pool)
     };
@@ -213,6 +220,7 @@ driver! {
     fn cuMemPoolCreate(to: *mut u64, properties: *const PoolProperties) = |state| {
         // SAFETY: the caller promises that the properties are valid.
         let location = unsafe { (*properties).location };
+        state.given = given(to);
         let pool = state.create_pool(location.id)?;
         put(to, pool)
     };

@@ -2,8 +2,9 @@
 
 use std::ffi::c_char;
 
-use crate::driver::{driver, put, text};
+use crate::driver::{driver, given, put, text};
 use crate::launch::Shape;
+use crate::nvrtc;
 
 /// `CUlaunchConfig`.
 #[repr(C)]
@@ -36,13 +37,16 @@ fn unknown(attribute: u32) -> crate::fault::Fault {
 
 driver! {
     fn cuModuleLoadData(to: *mut u64, image: *const c_char) = |state| {
-        let module = state.load_module(&text(image)?)?;
+        let compiled = nvrtc::source_of(image);
+        state.given = given(to);
+        let module = state.load_module(&compiled.map_or_else(|| text(image), Ok)?)?;
         put(to, module)
     };
 
     fn cuModuleUnload(module: u64) = |state| state.unload_module(module);
 
     fn cuModuleGetFunction(to: *mut u64, module: u64, name: *const c_char) = |state| {
+        state.given = given(to);
         let function = state.function(module, &text(name)?)?;
         put(to, function)
     };

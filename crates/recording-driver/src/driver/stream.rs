@@ -1,6 +1,6 @@
 //! Streams and captures.
 
-use crate::driver::{driver, put};
+use crate::driver::{driver, given, put};
 use crate::state::known;
 
 /// `CU_STREAM_NON_BLOCKING`.
@@ -8,11 +8,13 @@ const NON_BLOCKING: u32 = 1;
 
 driver! {
     fn cuStreamCreate(to: *mut u64, flags: u32) = |state| {
+        state.given = given(to);
         let stream = state.create_stream(flags & NON_BLOCKING != 0)?;
         put(to, stream)
     };
 
     fn cuStreamCreateWithPriority(to: *mut u64, flags: u32, _priority: i32) = |state| {
+        state.given = given(to);
         let stream = state.create_stream(flags & NON_BLOCKING != 0)?;
         put(to, stream)
     };
@@ -36,6 +38,7 @@ driver! {
 
     fn cuStreamEndCapture(stream: u64, to: *mut u64) = |state| {
         put(to, 0)?;
+        state.given = given(to);
         let graph = state.end_capture(stream)?;
         put(to, graph)
     };

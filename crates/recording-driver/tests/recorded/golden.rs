@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crossover::suite::{AnyGroup, Profile};
 
 use crate::fold::folded;
-use crate::stand_in::{StandIn, expect};
+use crate::stand_in::{StandIn, expect, library};
 use crate::suite;
 
 const HEAD: &str = "\
@@ -29,25 +30,24 @@ const WORTH_NAMING: usize = 3;
 
 /// A row at a size, and what it asks.
 #[derive(Clone, Debug, Default)]
-struct Section {
+pub(crate) struct Section {
     /// Its heading: the row, and a number where the row was there before with other choices.
-    name: String,
+    pub(crate) name: String,
     /// Such as `gpu/cublas/64`.
     row: String,
     /// The candidate of each choice.
-    chosen: BTreeMap<String, String>,
-    phases: Vec<Phase>,
+    pub(crate) chosen: BTreeMap<String, String>,
+    pub(crate) phases: Vec<Phase>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Phase {
-    name: String,
-    lines: Vec<String>,
+pub(crate) struct Phase {
+    pub(crate) name: String,
+    pub(crate) lines: Vec<String>,
 }
 
 /// Runs the rows of a group's sections in a process of their own.
-fn recorded(group: &str, sections: &[Section]) -> Vec<Section> {
-    let stand_in = StandIn::new();
+pub(crate) fn recorded(stand_in: &StandIn, group: &str, sections: &[Section]) -> Vec<Section> {
     let mut command = stand_in.logged("rows", "h200");
     // One thread copies through pinned buffers, wherever this runs.
     command.env("RAYON_NUM_THREADS", "2");
@@ -82,7 +82,7 @@ fn recorded(group: &str, sections: &[Section]) -> Vec<Section> {
                 Some(chosen) => section.choose(chosen),
                 None => section.phases.push(Phase {
                     name: phase.to_owned(),
-                    lines: folded(&lines),
+                    lines,
                 }),
             },
             (_, None) => panic!("a phase before the first row"),
@@ -103,8 +103,16 @@ impl Section {
     }
 }
 
+/// With each block of lines that repeats told once.
+fn all_folded(mut sections: Vec<Section>) -> Vec<Section> {
+    for phase in sections.iter_mut().flat_map(|section| &mut section.phases) {
+        phase.lines = folded(&phase.lines);
+    }
+    sections
+}
+
 /// The text of a group.
-fn text(group: &str, sections: &[Section]) -> String {
+pub(crate) fn text(group: &str, sections: &[Section]) -> String {
     let mut text = format!("{HEAD}\n# {group}\n");
     for (at, section) in sections.iter().enumerate() {
         let before = &sections[..at];
@@ -205,23 +213,61 @@ fn wanted(group: &AnyGroup, known: &[(usize, Section)]) -> Vec<Section> {
 }
 
 fn file(group: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    // Where the sources are not, such as on a machine with a GPU, a variable says where the texts are.
+    let folder = std::env::var("RECORDED_GOLDEN").map_or_else(
+        |_| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden"),
+        PathBuf::from,
+    );
     folder.join(format!("{group}.txt"))
+}
+
+/// The sections of a group's file.
+pub(crate) fn known(group: &str) -> Vec<Section> {
+    let golden = fs::read_to_string(file(group)).unwrap_or_default();
+    sections(&golden)
+        .into_iter()
+        .map(|(_, section)| section)
+        .collect()
 }
 
 /// Compares the text of a group with what its rows ask now, or writes it.
 pub(crate) fn group(at: usize) {
     let group = &suite::groups()[at];
     let name = group.name();
-    let golden = std::fs::read_to_string(file(name)).unwrap_or_default();
-    let known = sections(&golden);
-    let mut now = recorded(name, &wanted(group, &known));
+    let golden = fs::read_to_string(file(name)).unwrap_or_default();
+    let wanted = wanted(group, &sections(&golden));
+    let mut now = recorded(&StandIn::new(), name, &wanted);
     if std::env::var("CROSSOVER_GOLDEN").as_deref() == Ok("write") {
         // What was calibrated is handed over, so that the text has no calibration in it.
-        now = recorded(name, &now);
-        std::fs::write(file(name), text(name, &now)).expect("the folder is there");
+        now = recorded(&StandIn::new(), name, &now);
+        fs::write(file(name), text(name, &all_folded(now))).expect("the folder is there");
         return;
     }
+    compare(name, &golden, all_folded(now));
+}
+
+/// A copy of the recording driver in place of the real one: what is passed through is written down as
+/// what is recorded.
+pub(crate) fn passed_through() {
+    let folder = tempfile::tempdir().expect("a folder of its own");
+    let real = folder.path().join("real.so");
+    fs::copy(library(), &real).expect("there is room");
+    for group in [
+        "cold_start",
+        "graph_replay",
+        "precision",
+        "streams",
+        "transfer",
+    ] {
+        let stand_in = StandIn::passing_to(real.to_str().expect("a path"));
+        let now = recorded(&stand_in, group, &known(group));
+        let golden = fs::read_to_string(file(group)).expect("its rows have a text");
+        compare(group, &golden, all_folded(now));
+    }
+}
+
+fn compare(name: &str, golden: &str, now: Vec<Section>) {
+    let known = sections(golden);
     let mut differences: Vec<String> = Vec::new();
     for (at, now) in now.iter().enumerate() {
         let difference = match known.get(at) {

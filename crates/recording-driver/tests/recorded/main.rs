@@ -1,7 +1,9 @@
 //! The suite with the recording driver in place of NVIDIA's: this executable starts itself again with
 //! the driver's library on `LD_LIBRARY_PATH`.
 
+mod agree;
 mod clocks;
+mod faults;
 mod fold;
 mod golden;
 mod rows;
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
         // The processes that the suite starts inherit the task.
         Ok("bench") => return crossover::suite::bench(crossover::package!(), suite::groups),
         Ok("crossover") => return crossover_command::run(),
+        Ok("faults") => return faults::run(),
         Ok("clocks") => return clocks::measure(),
         Ok("rows") => return rows::run(),
         Ok("corrupts") => return rows::corrupt(),
@@ -40,14 +43,26 @@ fn main() -> ExitCode {
             "what_would_corrupt_memory_ends_the_process",
             rows::corrupted,
         ),
+        ("passing_through_writes_the_same", golden::passed_through),
+        ("a_call_that_fails_is_explained", faults::selected),
         ("rows_run_to_a_page", whole::page),
     ];
-    let trials = tests.iter().map(|&(name, test)| {
+    // The second stage of CI runs the first of these, and a machine with a GPU the other.
+    let at_length: &[(&str, fn())] = &[
+        ("every_call_that_fails_is_explained", faults::all),
+        ("agrees_with_a_real_driver", agree::with_a_real_driver),
+    ];
+    let trial = |&(name, test): &(&'static str, fn())| {
         Trial::test(name, move || {
             test();
             Ok(())
         })
-    });
+    };
+    let at_length = at_length
+        .iter()
+        .map(trial)
+        .map(|trial| trial.with_ignored_flag(true));
+    let trials = tests.iter().map(trial).chain(at_length);
     let golden = (suite::groups().into_iter().enumerate()).map(|(at, group)| {
         Trial::test(format!("golden::{}", group.name()), move || {
             golden::group(at);

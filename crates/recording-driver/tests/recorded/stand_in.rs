@@ -9,15 +9,15 @@ use std::process::{Command, Output};
 use crossover::timing::cudarc::driver::sys;
 use tempfile::TempDir;
 
-/// The names that cudarc and nvml-wrapper look for first.
-const LIBRARIES: [&str; 6] = [
+/// The names that cudarc looks for first. The real libraries ask for each other by other names.
+const PASSED: [&str; 4] = [
     "libcuda.so",
-    "libcuda.so.1",
     "libcublas.so",
     "libcublasLt.so",
     "libnvrtc.so",
-    "libnvidia-ml.so",
 ];
+/// Those that nvml-wrapper and the suite look for.
+const OTHERS: [&str; 2] = ["libcuda.so.1", "libnvidia-ml.so"];
 
 /// Says what a process that was started again is to do.
 pub(crate) const TASK: &str = "RECORDED_TASK";
@@ -26,18 +26,30 @@ pub(crate) const TASK: &str = "RECORDED_TASK";
 /// that use it.
 pub(crate) struct StandIn {
     folder: TempDir,
+    /// The real libraries that calls are passed through to, with colons between.
+    real: String,
+}
+
+/// The shared library, which lies beside the tests of its own package.
+pub(crate) fn library() -> PathBuf {
+    let here = std::env::current_exe().expect("this executable has a path");
+    here.with_file_name("libcrossover_recording_driver.so")
 }
 
 impl StandIn {
     pub(crate) fn new() -> Self {
-        // The shared library lies beside the tests of its own package.
-        let here = std::env::current_exe().expect("this executable has a path");
-        let built = here.with_file_name("libcrossover_recording_driver.so");
+        Self::passing_to("")
+    }
+
+    /// Passes calls through to these libraries; to none of them where there are none.
+    pub(crate) fn passing_to(real: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder of its own");
-        for name in LIBRARIES {
-            symlink(&built, folder.path().join(name)).expect("a link in a new folder");
+        let others = OTHERS.iter().filter(|_| real.is_empty());
+        for name in PASSED.iter().chain(others) {
+            symlink(library(), folder.path().join(name)).expect("a link in a new folder");
         }
-        Self { folder }
+        let real = real.to_owned();
+        Self { folder, real }
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -51,9 +63,12 @@ impl StandIn {
     /// This executable again, with `task` to do on `device`.
     pub(crate) fn command(&self, task: &str, device: &str) -> Command {
         let mut command = Command::new(std::env::current_exe().expect("as above"));
+        let others = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
+        let path = format!("{}:{others}", self.folder.path().display());
         command
             .env(TASK, task)
-            .env("LD_LIBRARY_PATH", self.folder.path())
+            .env("LD_LIBRARY_PATH", path)
+            .env("RECORDING_DRIVER_REAL", &self.real)
             .env("RECORDING_DRIVER_DEVICE", device)
             .env("CRITERION_HOME", self.folder.path().join("criterion"))
             .env("CROSSOVER_PROFILE", "quick");

@@ -177,8 +177,9 @@ trait Erased {
         function: &str,
         size: u64,
         gpu: &Rc<Gpu>,
+        choices: BTreeMap<String, String>,
         begin: &mut dyn FnMut(&'static str),
-    ) -> Result<(), RoutineError>;
+    ) -> Result<BTreeMap<String, String>, RoutineError>;
     fn contradictions(&self) -> Vec<String>;
     fn medians_in_turns(
         &self,
@@ -224,13 +225,15 @@ impl<W: Workload> Erased for Group<W> {
         function: &str,
         size: u64,
         gpu: &Rc<Gpu>,
+        choices: BTreeMap<String, String>,
         begin: &mut dyn FnMut(&'static str),
-    ) -> Result<(), RoutineError> {
+    ) -> Result<BTreeMap<String, String>, RoutineError> {
         let row = self.rows.iter().find(|row| row.function() == function);
         self.in_phases(
             row.ok_or("there is no such implementation")?,
             size,
             gpu,
+            choices,
             begin,
         )
     }
@@ -308,6 +311,9 @@ impl AnyGroup {
     /// `begin` with the name of each phase: `set-up`, `first run` (which poisons), `iteration`,
     /// `verification` and `drop`. For tests that look at what each of them asks of the driver.
     ///
+    /// What it would calibrate it takes from `choices`, by name, where that candidate exists. Returns
+    /// the choices that it asked for: handed over again, nothing is calibrated.
+    ///
     /// # Errors
     /// An implementation that fails or does not exist. A wrong result is none.
     pub fn in_phases(
@@ -315,9 +321,10 @@ impl AnyGroup {
         function: &str,
         size: u64,
         gpu: &Rc<Gpu>,
+        choices: BTreeMap<String, String>,
         begin: &mut dyn FnMut(&'static str),
-    ) -> Result<(), RoutineError> {
-        self.0.in_phases(function, size, gpu, begin)
+    ) -> Result<BTreeMap<String, String>, RoutineError> {
+        self.0.in_phases(function, size, gpu, choices, begin)
     }
 
     /// The median time of an iteration of each of these implementations, ns, taking turns.

@@ -1,7 +1,7 @@
 //! Compares every implementation of a group with float64, at small and odd sizes, so that a group
 //! needs no test of its own for that.
 
-use crossover_words::text::with_causes;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::device::gpu::Gpu;
@@ -11,10 +11,12 @@ use crate::model::topic::Truth;
 use crate::suite::group::{Group, Implementation, Make};
 use crate::suite::sampling_plan::FEWEST_SAMPLES;
 use crate::timing::Launch;
+use crate::workload::calibrate;
 use crate::workload::routine::{Routine, RoutineError, Workload};
 use crate::workload::timing_methods::SPIN;
 use crossover_machine::absence::Absence;
 use crossover_machine::recorded;
+use crossover_words::text::with_causes;
 
 impl<W: Workload> Group<W> {
     /// Verifies one implementation at each of the group's sizes for tests.
@@ -52,15 +54,18 @@ impl<W: Workload> Group<W> {
         Ok(absent)
     }
 
-    /// Goes through the phases of a benchmark, each of which `begin` is told of.
+    /// Goes through the phases of a benchmark with these choices, and `begin` is told of each phase.
+    /// Returns the choices that were asked for.
     pub(super) fn in_phases(
         &self,
         row: &Implementation<W>,
         size: u64,
         gpu: &Rc<Gpu>,
+        choices: BTreeMap<String, String>,
         begin: &mut dyn FnMut(&'static str),
-    ) -> Result<(), RoutineError> {
+    ) -> Result<BTreeMap<String, String>, RoutineError> {
         let problem = Rc::new(W::new(size));
+        calibrate::begin_anew(choices);
         begin("set-up");
         let mut routine = make(row, &problem, Some(gpu))?;
         begin("first run");
@@ -75,7 +80,8 @@ impl<W: Workload> Group<W> {
         routine.check()?;
         begin("drop");
         drop(routine);
-        Ok(gpu.context().check_err()?)
+        gpu.context().check_err()?;
+        Ok(calibrate::made())
     }
 
     /// Checks a routine that measures child processes, which poison and verify for themselves: each

@@ -71,6 +71,14 @@ pub(crate) fn hand_over(earlier: BTreeMap<String, String>) {
     choices().handed_over.extend(earlier);
 }
 
+/// As [`hand_over`], and forgets every choice that was made or handed over before.
+pub(crate) fn begin_anew(earlier: BTreeMap<String, String>) {
+    *choices() = Choices {
+        handed_over: earlier,
+        ..Choices::new()
+    };
+}
+
 /// The choices that were asked for in this process, by name: what to hand over to the next one.
 pub(crate) fn made() -> BTreeMap<String, String> {
     choices().made.clone()

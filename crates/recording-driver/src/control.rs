@@ -48,6 +48,8 @@ unsafe extern "C" fn crossover_recording_driver_mark(text: *const c_char) {
 #[unsafe(no_mangle)]
 extern "C" fn crossover_recording_driver_restart_names() {
     lock().restart_names();
+    cublas::HANDLES.restart_names();
+    cublaslt::restart_names();
 }
 
 #[unsafe(no_mangle)]

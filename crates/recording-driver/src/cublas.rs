@@ -232,7 +232,6 @@ mod tests {
     use super::*;
     use crate::fault::Fault;
     use crate::library::testing::{allocated, freed, stream};
-    use crate::memory::name_of;
 
     fn handle() -> u64 {
         let mut handle = 0;
@@ -281,31 +280,6 @@ mod tests {
         let fault = fault(change);
         assert!(fault.corrupts, "{fault:?}");
         fault.why
-    }
-
-    #[test]
-    fn a_product_is_a_line_with_all_that_it_uses() {
-        let [a, b, c] = [48, 24, 40].map(allocated);
-        let (alpha, beta) = (2.0f32, 1.0f32);
-        let ((), lines) = crate::log::lines_of(|| {
-            // SAFETY: the scalars live to the end of the call.
-            let status = unsafe {
-                let handle = handle();
-                let (alpha, beta) = ((&raw const alpha).cast(), (&raw const beta).cast());
-                cublasSgemm_v2(handle, 1, 0, 4, 2, 3, alpha, a, 3, b, 3, beta, c, 4)
-            };
-            assert_eq!(status, 0);
-        });
-        let names = [a, b, c].map(name_of);
-        let line = lines.last().expect("a line");
-        assert!(
-            line.starts_with(&format!(
-                "cublasSgemm_v2 4 x 2 x 3 32F: d = 2 a^T b + 1 d, a f32 3 x 4 ld 3 at {}, \
-                 b f32 3 x 2 ld 3 at {}, d f32 4 x 2 ld 4 at {} on ",
-                names[0], names[1], names[2]
-            )),
-            "{line}"
-        );
     }
 
     #[test]

@@ -125,6 +125,8 @@ pub(crate) struct Handles<T> {
 struct Live<T> {
     /// How many handles were given out.
     given: u64,
+    /// How many of these there were when names began at 1.
+    earlier: u64,
     values: BTreeMap<u64, T>,
 }
 
@@ -136,7 +138,11 @@ impl<T> Handles<T> {
             noun,
             null,
             first,
-            live: Mutex::new(Live { given: 0, values }),
+            live: Mutex::new(Live {
+                given: 0,
+                earlier: 0,
+                values,
+            }),
         }
     }
 
@@ -156,9 +162,10 @@ impl<T> Handles<T> {
     /// The handle is null, which libraries notice, or was destroyed, which they do not.
     pub(crate) fn with<R>(&self, handle: u64, use_it: impl FnOnce(&mut T) -> R) -> Answer<R> {
         let mut live = self.lock();
-        let given = live.given;
-        let value = live.values.get_mut(&handle);
-        value.map(use_it).ok_or_else(|| self.missing(handle, given))
+        match live.values.get_mut(&handle) {
+            Some(value) => Ok(use_it(value)),
+            None => Err(self.missing(handle, &live)),
+        }
     }
 
     pub(crate) fn copy(&self, handle: u64) -> Answer<T>
@@ -170,32 +177,45 @@ impl<T> Handles<T> {
 
     pub(crate) fn remove(&self, handle: u64) -> Answer {
         let mut live = self.lock();
-        let removed = live.values.remove(&handle);
-        let given = live.given;
-        removed.map(drop).ok_or_else(|| self.missing(handle, given))
+        match live.values.remove(&handle) {
+            Some(_) => Ok(()),
+            None => Err(self.missing(handle, &live)),
+        }
     }
 
     /// What the log calls the handle.
     pub(crate) fn name_of(&self, handle: u64) -> String {
-        format!("{}{}", self.noun, handle.wrapping_sub(self.first))
+        self.named(handle, &self.lock())
+    }
+
+    fn named(&self, handle: u64, live: &Live<T>) -> String {
+        let number = handle.wrapping_sub(self.first);
+        match number.checked_sub(live.earlier) {
+            Some(number @ 1..) => format!("{}{number}", self.noun),
+            _ => format!("earlier {}{number}", self.noun),
+        }
+    }
+
+    /// Names begin at 1 again.
+    pub(crate) fn restart_names(&self) {
+        let mut live = self.lock();
+        live.earlier = live.given;
     }
 
     /// What was not destroyed.
     pub(crate) fn leaks(&self) -> Vec<String> {
         let live = self.lock();
-        live.values
-            .keys()
-            .map(|&handle| self.name_of(handle))
-            .collect()
+        let handles = live.values.keys();
+        handles.map(|&handle| self.named(handle, &live)).collect()
     }
 
-    fn missing(&self, handle: u64, given: u64) -> Fault {
+    fn missing(&self, handle: u64, live: &Live<T>) -> Fault {
         let noun = self.noun;
         if handle == 0 {
             return Fault::new(self.null, format!("the {noun} is null"));
         }
-        match (1..=given).contains(&handle.wrapping_sub(self.first)) {
-            true => Fault::corrupts(format!("{} was destroyed", self.name_of(handle))),
+        match (1..=live.given).contains(&handle.wrapping_sub(self.first)) {
+            true => Fault::corrupts(format!("{} was destroyed", self.named(handle, live))),
             false => Fault::corrupts(format!("{handle:#x} is no {noun}")),
         }
     }

@@ -210,21 +210,19 @@ impl Matrix {
         Ok(())
     }
 
-    fn text(&self, name: &str, batch: i64) -> String {
-        let Self {
-            element,
-            rows,
-            columns,
-            pitch,
-            stride,
-            ..
-        } = self;
-        let stride = match batch {
-            1 => String::new(),
-            _ => format!(" stride {stride}"),
-        };
-        let place = name_of(self.address);
-        format!(", {name} {element} {rows} x {columns} ld {pitch}{stride} at {place}")
+    /// Where it lies, and what of its layout is not as dense as can be.
+    fn text(&self, batch: i64) -> String {
+        let mut text = name_of(self.address);
+        if self.transposed {
+            text += "^T";
+        }
+        if self.pitch != self.rows {
+            text += &format!(" ld {}", self.pitch);
+        }
+        if batch != 1 {
+            text += &format!(" every {}", self.stride);
+        }
+        text
     }
 }
 
@@ -333,41 +331,36 @@ impl Product {
         }
     }
 
+    /// Sizes m x n x k, types, and the matrices by where they lie; alpha only if it is not 1.
     fn text(&self) -> String {
         let Self {
             a, b, c, d, batch, ..
         } = self;
         let ((m, n), (_, k)) = (d.shape(), a.shape());
-        let batches = match batch {
-            1 => String::new(),
-            _ => format!(" batch {batch}"),
-        };
-        let of = |matrix: &Matrix| if matrix.transposed { "^T" } else { "" };
-        let added = match self.beta {
-            0.0 => String::new(),
-            beta => format!(" + {beta} {}", if self.adds_c() { "c" } else { "d" }),
-        };
-        let mut text = format!(
-            "{} {m} x {n} x {k}{batches} {}: d = {} a{} b{}{added}{}",
-            self.function,
-            self.compute.name(),
-            self.alpha,
-            of(a),
-            of(b),
-            self.notes
-        );
-        let mut matrices = vec![("a", a), ("b", b), ("d", d)];
-        matrices.extend(self.adds_c().then_some(("c", c)));
-        for (name, matrix) in matrices {
-            text += &matrix.text(name, *batch);
+        let mut text = format!("{} {m} x {n} x {k} {}", self.function, a.element);
+        if d.element != a.element {
+            text += &format!(" into {}", d.element);
         }
-        for used in &self.beside {
-            text += &format!(
-                ", {} {} B at {}",
-                used.name,
-                used.bytes,
-                name_of(used.address)
-            );
+        text += &format!(" in {}", self.compute.name());
+        if *batch != 1 {
+            text += &format!(", {batch} times");
+        }
+        text += &format!(": {} =", d.text(*batch));
+        if self.alpha != 1.0 {
+            text += &format!(" {}", self.alpha);
+        }
+        text += &format!(" {} {}", a.text(*batch), b.text(*batch));
+        if self.beta != 0.0 {
+            text += &format!(" + {} {}", self.beta, c.text(*batch));
+        }
+        text += &self.notes;
+        for Used {
+            name,
+            address,
+            bytes,
+        } in &self.beside
+        {
+            text += &format!(", {name} {bytes} B at {}", name_of(*address));
         }
         text
     }

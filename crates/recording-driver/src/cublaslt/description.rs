@@ -90,6 +90,12 @@ pub(crate) fn leaks() -> Vec<String> {
     [DESCRIPTIONS.leaks(), LAYOUTS.leaks(), PREFERENCES.leaks()].concat()
 }
 
+pub(crate) fn restart_names() {
+    DESCRIPTIONS.restart_names();
+    LAYOUTS.restart_names();
+    PREFERENCES.restart_names();
+}
+
 /// Reads an attribute of `bytes` bytes.
 fn attribute<T: Copy>(value: *const c_void, bytes: usize) -> Answer<T> {
     let right = size_of::<T>();

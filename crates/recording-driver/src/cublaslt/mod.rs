@@ -7,4 +7,4 @@ mod matmul;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use description::leaks;
+pub(crate) use description::{leaks, restart_names};

@@ -8,7 +8,6 @@ use super::matmul::*;
 use crate::cublas;
 use crate::fault::Fault;
 use crate::library::testing::{allocated, freed, stream};
-use crate::memory::name_of;
 use crate::product::status;
 use crate::state::lock;
 use crate::work::Used;
@@ -163,30 +162,6 @@ fn the_heuristic_gives_what_the_workspace_allows() {
     );
     assert_eq!(setting(0, 4), (0, 66, 4));
     assert_eq!(setting(0, 2).0, status::INVALID_VALUE);
-}
-
-#[test]
-fn a_product_is_a_line_with_its_epilogue_and_its_workspace() {
-    let mut call = call();
-    let (bias, workspace) = (allocated(64), allocated(1 << 20));
-    assert_eq!(describe(&call, 7, 6u32), 0);
-    assert_eq!(describe(&call, 8, bias), 0);
-    call.workspace = (workspace, 1 << 20);
-    call.algorithm = Algorithm::all()[2];
-    let (status, lines) = crate::log::lines_of(|| matmul(&call));
-    assert_eq!(status, 0);
-    let line = lines.last().unwrap();
-    let [a, b, d] = [0, 1, 3].map(|i| name_of(call.addresses[i]));
-    assert!(
-        line.starts_with(&format!(
-            "cublasLtMatmul 16 x 32 x 48 32F: d = 1 a b, then the bias and ReLU, algorithm \
-             tile 20 stages 11 pieces 4, a f32 16 x 48 ld 16 at {a}, b f32 48 x 32 ld 48 at {b}, \
-             d f32 16 x 32 ld 16 at {d}, bias 64 B at {}, workspace 1048576 B at {} on ",
-            name_of(bias),
-            name_of(workspace)
-        )),
-        "{line}"
-    );
 }
 
 /// Why the product of `call` is not enqueued with such a workspace.

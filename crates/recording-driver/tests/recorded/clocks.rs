@@ -1,5 +1,6 @@
 //! The clocks of the timing crate against the driver's virtual one, whose times are known.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use crossover::timing::{Clock, CudaTime, GateMode, Launch, TimingError, open};
@@ -87,7 +88,7 @@ pub(crate) fn exact() {
 pub(crate) fn order() {
     let stand_in = StandIn::new();
     measured(&stand_in);
-    let phases = stand_in.phases();
+    let phases: BTreeMap<_, _> = stand_in.phases().into_iter().collect();
     let empty = "launch crossover_empty grid (1,1,1) block (1,1,1) shared 0 on s1 ()";
     let gate =
         "launch crossover_gate grid (1,1,1) block (1,1,1) shared 0 on s1 (pinned1, 5000000000)";

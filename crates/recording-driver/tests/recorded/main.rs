@@ -2,6 +2,8 @@
 //! the driver's library on `LD_LIBRARY_PATH`.
 
 mod clocks;
+mod fold;
+mod golden;
 mod rows;
 mod stand_in;
 mod whole;
@@ -17,6 +19,9 @@ use stand_in::TASK;
 mod suite;
 
 fn main() -> ExitCode {
+    if let Some(code) = crossover::workload::run_child() {
+        return code;
+    }
     match std::env::var(TASK).as_deref() {
         // The processes that the suite starts inherit the task.
         Ok("bench") => return crossover::suite::bench(crossover::package!(), suite::groups),
@@ -30,7 +35,6 @@ fn main() -> ExitCode {
     let tests: &[(&str, fn())] = &[
         ("clocks_read_the_virtual_time", clocks::exact),
         ("a_gated_window_is_in_order", clocks::order),
-        ("what_a_row_does_is_a_text", rows::text),
         ("the_nth_call_fails", rows::fault),
         (
             "what_would_corrupt_memory_ends_the_process",
@@ -44,5 +48,12 @@ fn main() -> ExitCode {
             Ok(())
         })
     });
+    let golden = (suite::groups().into_iter().enumerate()).map(|(at, group)| {
+        Trial::test(format!("golden::{}", group.name()), move || {
+            golden::group(at);
+            Ok(())
+        })
+    });
+    let trials = golden.collect::<Vec<_>>().into_iter().chain(trials);
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }

@@ -1,5 +1,6 @@
 //! What a row asks of the driver, phase by phase.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::rc::Rc;
 
@@ -19,10 +20,19 @@ static FILL: Source = Source {
 };
 
 /// What the process that was started again does: runs each row that its arguments name, as
-/// `group/function/size`.
+/// `group/function/size`, with the choices that follow it, as `choice = candidate`.
 pub(crate) fn run() -> ExitCode {
     let groups = suite::groups();
-    for id in std::env::args().skip(1) {
+    // As in a run, a row takes what those before it chose.
+    let mut known: BTreeMap<String, String> = BTreeMap::new();
+    let mut arguments = std::env::args().skip(1).peekable();
+    while let Some(id) = arguments.next() {
+        let choices = std::iter::from_fn(|| {
+            let choice = arguments.next_if(|argument| argument.contains(" = "))?;
+            let (choice, candidate) = choice.split_once(" = ")?;
+            Some((choice.to_owned(), candidate.to_owned()))
+        });
+        let choices: Vec<(String, String)> = choices.collect();
         let (function, size) = id.rsplit_once('/').expect("an id");
         let (group, function) = function.split_once('/').expect("an id");
         let group = (groups.iter())
@@ -34,46 +44,21 @@ pub(crate) fn run() -> ExitCode {
         let gpu = Rc::new(Gpu::open(0).expect("the recording driver opens"));
         let mut begin = |phase| mark(&format!("{id}: {phase}"));
         let size = size.parse().expect("a size");
-        if let Err(error) = group.in_phases(function, size, &gpu, &mut begin) {
-            println!("{id}: {error}");
-        }
+        known.extend(choices);
+        let made = group.in_phases(function, size, &gpu, known.clone(), &mut begin);
         mark(&format!("{id}: after"));
+        drop(gpu);
+        match made {
+            Ok(made) => {
+                for (choice, candidate) in &made {
+                    mark(&format!("{id}: chosen {choice} = {candidate}"));
+                }
+                known.extend(made);
+            }
+            Err(error) => println!("{id}: {error}"),
+        }
     }
     ExitCode::SUCCESS
-}
-
-pub(crate) fn text() {
-    let stand_in = StandIn::new();
-    let rows = [
-        "nested_sine_uniform/gpu/per-kernel/1000",
-        "matmul/gpu/cublas/64",
-    ];
-    let said = expect(stand_in.logged("rows", "h200").args(rows), 0);
-    assert_eq!(said, "");
-    let phases = stand_in.phases();
-    let is = |row: usize, phase: &str, lines: &[&str]| {
-        assert_eq!(phases[&format!("{}: {phase}", rows[row])], lines, "{phase}");
-    };
-    let kernels = [
-        "launch sine_pass grid (2,1,1) block (128,1,1) shared 0 on s1 (d1, d2, 1000)",
-        "launch sine_pass_backwards grid (2,1,1) block (128,1,1) shared 0 on s1 (d2, d2, 1000)",
-        "launch sine_pass grid (2,1,1) block (128,1,1) shared 0 on s1 (d2, d2, 1000)",
-        "launch sine_pass_backwards grid (2,1,1) block (128,1,1) shared 0 on s1 (d2, d2, 1000)",
-    ];
-    is(0, "iteration", &kernels);
-    let checked = [
-        "wait for s1",
-        "copy D2H 4000 B d2 -> host on s1",
-        "wait for s1",
-    ];
-    is(0, "verification", &checked);
-    is(0, "drop", &["free d1 on s1", "free d2 on s1"]);
-    // The context ends with nothing in it.
-    is(0, "after", &["destroy s1"]);
-    let product = "cublasSgemm_v2 64 x 64 x 64 32F: d = 1 a b, a f32 64 x 64 ld 64 at d2, \
-                   b f32 64 x 64 ld 64 at d1, d f32 64 x 64 ld 64 at d3 on s1";
-    is(1, "iteration", &[product]);
-    is(1, "after", &["destroy blas1", "destroy s1"]);
 }
 
 pub(crate) fn fault() {

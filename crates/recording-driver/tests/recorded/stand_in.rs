@@ -1,7 +1,6 @@
 //! Starting this executable again with the recording driver in place of NVIDIA's libraries, and
 //! talking to it there.
 
-use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -68,15 +67,18 @@ impl StandIn {
         command
     }
 
-    /// What was written down, by the marks that it stands after.
-    pub(crate) fn phases(&self) -> BTreeMap<String, Vec<String>> {
+    /// What was written down, with the marks that it stands after.
+    pub(crate) fn phases(&self) -> Vec<(String, Vec<String>)> {
         let text = std::fs::read_to_string(self.log()).expect("the process has written it");
-        let mut phases: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        let mut at = String::new();
+        let mut phases = vec![(String::new(), Vec::new())];
         for line in text.lines() {
             match line.strip_prefix("== ") {
-                Some(mark) => mark.clone_into(&mut at),
-                None => phases.entry(at.clone()).or_default().push(line.to_owned()),
+                Some(mark) => phases.push((mark.to_owned(), Vec::new())),
+                None => phases
+                    .last_mut()
+                    .expect("it has one")
+                    .1
+                    .push(line.to_owned()),
             }
         }
         phases

@@ -368,8 +368,8 @@ impl Journal {
         }
         if let Some(not_run) = self.no_room {
             eprintln!(
-                "error: nothing more can be written to {}; not run: {}. Make room there, or raise the limit that \
-                 is named above, and run again: what was measured until then is kept",
+                "error: nothing more can be written to {}, and {} were not run. Make room there, or raise \
+                 the limit that is named above, and run again: what was measured until then is kept",
                 self.results.display(),
                 units::counted(not_run, "benchmark")
             );

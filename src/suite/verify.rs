@@ -1,7 +1,6 @@
 //! Compares every implementation of a group with float64, at small and odd sizes, so that a group
 //! needs no test of its own for that.
 
-use crossover_words::text::with_causes;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -17,6 +16,7 @@ use crate::workload::routine::{Routine, RoutineError, Workload};
 use crate::workload::timing_methods::SPIN;
 use crossover_machine::absence::Absence;
 use crossover_machine::recorded;
+use crossover_words::text::with_causes;
 
 impl<W: Workload> Group<W> {
     /// Verifies one implementation at each of the group's sizes for tests.

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use anyhow::Context;
+use anyhow::anyhow;
 
 pub(crate) use crate::ab::arguments::Args;
 use crate::ab::pairs::Pairs;
@@ -92,6 +92,11 @@ fn fresh_folder(parent: &Path) -> anyhow::Result<PathBuf> {
     let dir = parent.join(runs::name(SystemTime::now()));
     std::fs::create_dir_all(&dir)
         .and_then(|()| try_to_write(&dir))
-        .with_context(|| format!("{}: choose another folder with --results", dir.display()))?;
+        .map_err(|why| {
+            anyhow!(
+                "{}: {why}; choose another folder with --results",
+                dir.display()
+            )
+        })?;
     Ok(dir)
 }

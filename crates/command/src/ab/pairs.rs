@@ -90,9 +90,12 @@ impl<'a> Pairs<'a> {
     }
 
     fn try_to_run(&mut self, only: Option<BTreeSet<String>>) -> anyhow::Result<()> {
-        let advice = "make room there, or choose another folder with --results";
-        let results = self.results.display();
-        try_to_write(self.results).with_context(|| format!("{results}: {advice}"))?;
+        if let Err(why) = try_to_write(self.results) {
+            bail!(
+                "{}: {why}; make room there, or choose another folder with --results",
+                self.results.display()
+            );
+        }
         self.number += 1;
         let pair = self.number;
         let [a, b] = &self.subjects;

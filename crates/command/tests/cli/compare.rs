@@ -200,6 +200,8 @@ fn a_missing_baseline_lists_those_there_are() {
     let output = crossover(empty.path(), &["main", "mine"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(err(&output).contains("--save-baseline"), "{}", err(&output));
+    let nowhere = err(&crossover(root.path(), &["main", "no/where"]));
+    assert!(nowhere.contains("no/where: no such folder"), "{nowhere}");
 }
 
 #[test]

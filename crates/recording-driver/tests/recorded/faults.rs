@@ -147,7 +147,7 @@ fn groups() -> Vec<AnyGroup> {
 /// What the process that was started again does.
 pub(crate) fn run() -> ExitCode {
     mark("opening");
-    crossover::suite::bench(groups)
+    crossover::suite::bench(crossover::package!(), groups)
 }
 
 // ---- a run with a fault ----

@@ -274,7 +274,7 @@ impl Fixture {
             }),
         );
         let times: Vec<f64> = (0..30)
-            .map(|i| p.median_ns * 10.0 * (1.0 + p.noise * f64::from(i - 15) / 15.0))
+            .map(|i| p.median_ns * 10.0 * (1.0 + p.noise * (f64::from(i) - 14.5) / 15.0))
             .collect();
         write(
             "sample.json",

@@ -90,10 +90,26 @@ fn truncated_empty_and_foreign_files_are_named() {
 
 #[test]
 fn a_stale_sidecar_is_rejected() {
-    let machine = broken("sample.json", br#"{"iters": [1.0], "times": [5.0]}"#);
+    let dir = tempfile::tempdir().unwrap();
+    let f = two(dir.path());
+    for (file, content) in [
+        ("sample.json", r#"{"iters": [1.0], "times": [5.0]}"#),
+        ("estimates.json", r#"{"median": {"point_estimate": 5.0}}"#),
+    ] {
+        fs::write(f.dir(BAD).join(file), content).unwrap();
+    }
+    let machine = Machine::read(dir.path(), "here", false);
     assert!(names(&machine, SIDECAR));
     let series = machine.group("matmul").unwrap().find("gpu/tiled").unwrap();
     assert_eq!(series.clock, None);
+}
+
+#[test]
+fn estimates_of_other_samples_are_rejected() {
+    let dir = tempfile::tempdir().unwrap();
+    let good = fs::read(two(dir.path()).dir(GOOD).join("estimates.json")).unwrap();
+    let machine = broken("estimates.json", &good);
+    assert!(!ids(&machine).contains(&BAD) && names(&machine, "estimates.json"));
 }
 
 #[test]
@@ -105,8 +121,8 @@ fn nan_and_zero_medians_are_left_out() {
         assert!(names(&machine, "estimates.json"));
     }
     // A bad interval costs the interval alone.
-    let text = r#"{"median": {"point_estimate": 5.0, "confidence_interval":
-        {"lower_bound": null, "upper_bound": 6.0}}}"#;
+    let text = r#"{"median": {"point_estimate": 2000.0, "confidence_interval":
+        {"lower_bound": null, "upper_bound": 2001.0}}}"#;
     let machine = broken("estimates.json", text.as_bytes());
     let series = machine.group("matmul").unwrap().find("gpu/tiled").unwrap();
     assert_eq!(series.points[0].interval_ns, None);

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use walkdir::{DirEntry, WalkDir};
 
 use crate::model::record::Sidecar;
+use crate::statistics::median::median;
 use crate::store::layout::{BENCHMARK, ESTIMATES, SAMPLE, SIDECAR, earlier, keeps};
 use crate::store::sidecar;
 use crate::store::unreadable::Unreadable;
@@ -20,6 +21,9 @@ use crossover_words::text::{is_plain, visible};
 
 /// `<group>/<function>/<value>/<baseline>` lies at depth 4; a little more for odd names.
 const MAX_DEPTH: usize = 8;
+
+/// By how much a median of the same samples may differ.
+const ROUNDING: f64 = 1e-9;
 
 /// One result of Criterion, with what our sidecar knows about it.
 #[derive(Clone, Debug)]
@@ -156,9 +160,23 @@ fn result(dir: &Path) -> Result<Stored, (PathBuf, Unreadable)> {
     let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
     let id = parts.join("/");
     fit_to_show(dir, &id).map_err(|problem| (folder.clone(), problem))?;
+    let samples = samples(&dir.join(SAMPLE));
+    let of_these = |found: &Estimates| {
+        let own = samples
+            .as_ref()
+            .ok()
+            .and_then(|ns| median(ns.iter().copied()));
+        own.is_none_or(|own| (found.median / own - 1.0).abs() < ROUNDING)
+    };
+    let estimates = estimates(&dir.join(ESTIMATES)).and_then(|found| {
+        let reason =
+            "describes other samples than the sample.json beside it; run the benchmark again";
+        let stale = || Unreadable::new(dir.join(ESTIMATES).display(), reason);
+        of_these(&found).then_some(found).ok_or_else(stale)
+    });
     Ok(Stored {
-        samples: samples(&dir.join(SAMPLE)),
-        estimates: estimates(&dir.join(ESTIMATES)),
+        samples,
+        estimates,
         sidecar: sidecar(dir, &id),
         id,
         group: file.group_id,

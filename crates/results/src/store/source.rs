@@ -33,6 +33,12 @@ pub enum SourceError {
         /// Where it was looked for.
         root: PathBuf,
     },
+    /// A path that leads nowhere.
+    #[error("{label}: no such folder")]
+    NoFolder {
+        /// What was asked for.
+        label: String,
+    },
     /// Results, but not that baseline.
     #[error("{label}: no baseline `{baseline}` in {root}; there are: {there}")]
     NoBaseline {
@@ -110,6 +116,10 @@ impl Source {
         let is_name = path.components().count() == 1 && !text.contains(['/', '\\', '.']);
         if path.is_dir() && !(is_name && baselines(root).contains(text)) {
             return Self::there(text, &results_in(path), NEW);
+        }
+        if text.contains('/') {
+            let label = visible(text);
+            return Err(SourceError::NoFolder { label });
         }
         Self::there(text, root, text)
     }

@@ -148,17 +148,19 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), FileError> {
 pub fn try_to_write(dir: &Path) -> std::io::Result<()> {
     let probe = tempfile::Builder::new()
         .prefix(TEMPORARY)
-        .tempfile_in(dir)?;
+        .tempfile_in(dir)
+        .map_err(with_remedy)?;
     let mut file = probe.as_file();
     file.write_all(&[0; 4096]).map_err(with_remedy)
 }
 
-/// Of errors for which there is room on the disk.
+/// Of errors for which there is room on the disk, and without the names of temporary files.
 fn with_remedy(error: std::io::Error) -> std::io::Error {
-    match error.kind() {
-        kind @ std::io::ErrorKind::FileTooLarge => {
+    match (error.kind(), error.to_string().split_once(" at path ")) {
+        (kind @ std::io::ErrorKind::FileTooLarge, _) => {
             std::io::Error::new(kind, "the file is too large, raise the limit (`ulimit -f`)")
         }
+        (kind, Some((why, _))) => std::io::Error::new(kind, why),
         _ => error,
     }
 }

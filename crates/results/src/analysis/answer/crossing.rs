@@ -6,7 +6,8 @@
 //! are of independent measurements, so their halves add as squares) and the medians differ by at
 //! least [`MINIMUM_EFFECT`]; otherwise it is open. The decided sizes alone
 //! make the answer, so that noise where the curves nearly touch is not taken for crossing
-//! back. There is none while the largest size is open, or, for the CPU to win everywhere, the smallest.
+//! back. There is none while the largest size is open, nor does the CPU win everywhere while the GPU is ahead at
+//! an open size below.
 //! The crossing itself is where the medians cross last between the last size decided
 //! for one side and the first decided for the other; its interval runs from the first size
 //! at which the intervals allow the change to the last at which they do not force it.
@@ -101,13 +102,14 @@ impl Curve {
 pub enum Answer {
     /// The CPU wins below one size, the GPU from there on.
     At,
-    /// The GPU wins at the smallest size, at the largest, and at all between that show a difference.
+    /// The GPU wins at the largest size and at all that show a difference, and is ahead at the smallest.
     Always,
     /// The CPU does.
     Never,
     /// The GPU wins somewhere and loses again at a larger size.
     CrossesBack,
-    /// The largest size shows no difference, or the smallest where otherwise the CPU wins.
+    /// The largest size shows no difference; or the CPU wins at all that do, and the GPU is ahead at a
+    /// smaller one.
     Undecided,
 }
 
@@ -214,9 +216,11 @@ pub fn search(cpu: &Curve, gpu: &Curve) -> Option<Crossing> {
         .filter_map(|(i, g)| Some((i, g.winner()?)))
         .collect();
     let mut changes: Vec<Change> = Vec::new();
-    // Open sizes before the first decided one: a crossing may be there, and its interval reaches down
-    // to the smallest size.
-    if let Some(&(i @ 1.., true)) = decided.first() {
+    // Open sizes before the first decided one, with a median for the other side: the
+    // crossing is there, and its interval reaches down to the smallest size.
+    if let Some(&(i, true)) = decided.first()
+        && gaps[..i].iter().any(|g| g.median >= 0.0)
+    {
         changes.push(change(&gaps[..=i], true, cpu, gpu));
     }
     for pair in decided.windows(2) {
@@ -230,7 +234,8 @@ pub fn search(cpu: &Curve, gpu: &Curve) -> Option<Crossing> {
     let before = decided.first().map_or(gaps.len(), |(i, _)| *i);
     let after = decided.last().map_or(0, |(i, _)| i + 1);
     let never = changes.is_empty() && !decided.last().is_some_and(|(_, gpu)| *gpu);
-    let open = match (never && before > 0, after < gaps.len()) {
+    let may_win = never && gaps[..before].iter().any(|g| g.median < 0.0);
+    let open = match (may_win, after < gaps.len()) {
         (true, true) => Some(range),
         (true, false) => Some((first.size, gaps[before - 1].size)),
         (false, true) => Some((gaps[after].size, last.size)),

@@ -8,6 +8,7 @@ pub(crate) mod child_process;
 pub(crate) mod cublaslt;
 pub(crate) mod elementwise;
 pub(crate) mod end_to_end;
+pub(crate) mod events;
 pub(crate) mod exponential;
 pub(crate) mod host_memory;
 pub(crate) mod launches;
@@ -26,6 +27,7 @@ pub(crate) use cublaslt::{
     Algorithm, Arithmetic, Epilogue, LtProduct, Operand, Product, Workspace,
 };
 pub(crate) use end_to_end::{EndToEnd, Places};
+pub(crate) use events::{nanoseconds, timing_event};
 pub(crate) use exponential::exp;
 pub use host_memory::HostMemory;
 pub(crate) use host_memory::{Buffer, fill};

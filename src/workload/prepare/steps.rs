@@ -208,26 +208,28 @@ impl Steps {
         Ok(())
     }
 
-    /// Enqueues everything.
+    /// Enqueues everything. After an error it waits for what was enqueued before it, which may still
+    /// use the memory.
     pub(crate) fn enqueue(&self) -> Result<(), CudaError> {
-        match &self.graph {
+        let enqueued = match &self.graph {
             // SAFETY: promised for each step; the context is current since the steps were made on
             // this thread, which they cannot leave.
             Some(graph) => unsafe { graph.launch() },
             None => self.enqueue_each(),
+        };
+        if enqueued.is_err() {
+            // Errors of these calls are those of earlier ones, or less to the point.
+            for on in [On::Up, On::Down, On::Compute] {
+                let _ = synchronize(self.stream(on));
+            }
         }
+        enqueued
     }
 
-    /// Enqueues everything and waits until it is done, also after an error.
+    /// Enqueues everything and waits until it is done.
     pub(crate) fn run(&self) -> Result<(), CudaError> {
-        let enqueued = self.enqueue();
-        // After an error the GPU's stream may not wait for the others.
-        let others = match (&enqueued, &self.others) {
-            (Err(_), Some([up, down])) => synchronize(up).and(synchronize(down)),
-            _ => Ok(()),
-        };
-        let waited = self.gpu.synchronize();
-        enqueued.and(others).and(waited)
+        self.enqueue()?;
+        self.gpu.synchronize()
     }
 
     fn enqueue_each(&self) -> Result<(), CudaError> {

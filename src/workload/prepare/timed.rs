@@ -5,11 +5,12 @@ use std::fmt::Display;
 use std::rc::Rc;
 use std::time::Duration;
 
-use cudarc::driver::{CudaEvent, sys::CUevent_flags};
+use cudarc::driver::CudaEvent;
 
 use crate::device::{Gpu, calls::record, graph::Graph};
 use crate::timing::CudaError;
 use crate::workload::prepare::calibrate;
+use crate::workload::prepare::events::{nanoseconds, timing_event};
 use crate::workload::routine::RoutineError;
 
 /// Time that a candidate that fails is taken to need: so long that it is never chosen.
@@ -75,10 +76,8 @@ impl Replays {
         unsafe { graph.launch() }?;
         record(&self.last, stream)?;
         self.gpu.synchronize()?;
-        let ms = (self.first)
-            .elapsed_ms(&self.last)
-            .map_err(|e| CudaError::new("cuEventElapsedTime", e))?;
-        Ok(Duration::from_secs_f64(f64::from(ms.max(1e-4)) / 1e3))
+        let took = nanoseconds(&self.first, &self.last)?;
+        Ok(Duration::from_secs_f64(took.max(100.0) * 1e-9))
     }
 }
 
@@ -100,10 +99,4 @@ pub(crate) fn typical<T: Copy + Display>(
         .collect::<Result<Vec<_>, _>>()?;
     times.sort();
     Ok(times[REPLAYS / 2].as_secs_f64() / f64::from(ITERATIONS))
-}
-
-fn timing_event(gpu: &Gpu) -> Result<CudaEvent, CudaError> {
-    (gpu.context())
-        .new_event(Some(CUevent_flags::CU_EVENT_DEFAULT))
-        .map_err(|e| CudaError::new("cuEventCreate", e))
 }

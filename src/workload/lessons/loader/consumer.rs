@@ -10,6 +10,7 @@ use crate::timing::{CudaError, Launch};
 use crate::workload::lessons::loader::expected::{COSINE, Expected, SINE, STEPS, verify};
 use crate::workload::lessons::loader::images::BATCHES;
 use crate::workload::lessons::loader::problem::{LOADER, Loader};
+use crate::workload::prepare::{nanoseconds, timing_event};
 use crate::workload::routine::RoutineError;
 
 /// Threads per block, as the kernel declares.
@@ -53,13 +54,8 @@ impl Consumer {
                     .arg(bytes.device_ptr(stream).0 + result)
             })
             .collect();
-        let mark = || {
-            gpu.context()
-                .new_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT))
-                .map_err(|e| CudaError::new("cuEventCreate", e))
-        };
         let marks = (0..BATCHES)
-            .map(|_| Ok((mark()?, mark()?)))
+            .map(|_| Ok((timing_event(gpu)?, timing_event(gpu)?)))
             .collect::<Result<_, CudaError>>()?;
         Ok(Self {
             gpu: gpu.clone(),
@@ -95,14 +91,8 @@ impl Consumer {
 
     /// Nanoseconds that the kernels of the last timed epoch took together.
     pub(super) fn busy(&self) -> Result<f64, CudaError> {
-        let mut total = 0.0;
-        for (start, end) in &self.marks {
-            let ms = start
-                .elapsed_ms(end)
-                .map_err(|e| CudaError::new("cuEventElapsedTime", e))?;
-            total += f64::from(ms) * 1e6;
-        }
-        Ok(total)
+        let each = self.marks.iter();
+        each.map(|(start, end)| nanoseconds(start, end)).sum()
     }
 
     pub(super) fn check(&self, problem: &Loader) -> Result<Verified, CudaError> {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use cudarc::driver::{CudaEvent, sys};
+use cudarc::driver::CudaEvent;
 
 use crate::device::{Gpu, calls::record, kernel::Source, recorded};
 use crate::machine::Monitor;
@@ -15,6 +15,7 @@ use crate::workload::lessons::sustained::curve::{Curve, SAMPLES};
 use crate::workload::lessons::timing_methods::SPIN;
 use crate::workload::matmul::precision::{PRECISION, Precision};
 use crate::workload::matmul::{Family, Matmul};
+use crate::workload::prepare::{nanoseconds, timing_event};
 use crate::workload::routine::{Made, Routine, RoutineError, Workload};
 use crossover_words::units;
 
@@ -195,13 +196,10 @@ struct Marks(Vec<CudaEvent>);
 
 impl Marks {
     fn new(gpu: &Gpu) -> Result<Self, CudaError> {
-        let mark = |_| {
-            // Without flags cudarc creates an event that cannot time.
-            let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
-            let event = gpu.context().new_event(Some(flags));
-            event.map_err(|e| CudaError::new("cuEventCreate", e))
-        };
-        (0..=AHEAD).map(mark).collect::<Result<_, _>>().map(Self)
+        (0..=AHEAD)
+            .map(|_| timing_event(gpu))
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 
     /// Records the beginning of group 0.
@@ -229,10 +227,7 @@ impl Marks {
         let end = self.end(group);
         end.synchronize()
             .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
-        let ms = self.0[group % self.0.len()]
-            .elapsed_ms(end)
-            .map_err(|e| CudaError::new("cuEventElapsedTime", e))?;
-        Ok(f64::from(ms) * 1e6)
+        nanoseconds(&self.0[group % self.0.len()], end)
     }
 
     fn end(&self, group: usize) -> &CudaEvent {

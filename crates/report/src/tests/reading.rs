@@ -98,7 +98,7 @@ fn a_stale_sidecar_is_rejected() {
     ] {
         fs::write(f.dir(BAD).join(file), content).unwrap();
     }
-    let machine = Machine::read(dir.path(), "here", false);
+    let machine = MachineResults::read(dir.path(), "here", false);
     assert!(names(&machine, SIDECAR));
     let series = machine.group("matmul").unwrap().find("gpu/tiled").unwrap();
     assert_eq!(series.clock, None);

@@ -194,7 +194,6 @@ pub struct Group {
 
 impl Group {
     /// The curve of that name, `gpu/cublas`; the first of several clocks.
-    #[cfg(any(test, feature = "planted"))]
     pub fn find(&self, name: &str) -> Option<&Series> {
         self.series.iter().find(|s| s.name() == name)
     }

@@ -109,7 +109,8 @@ pub enum Share {
 /// A product of any shape, or a batch of them, by the crate gemm on all cores.
 pub fn gemm(problem: &Rc<Matmul>, share: Share) -> Made {
     let threads = rayon::current_num_threads();
-    let (multiply, way): (fn(&Threads, Shape, &[f32], &[f32], &mut [f32]), _) = match share {
+    type Multiply = fn(&Threads, Shape, &[f32], &[f32], &mut [f32]);
+    let (multiply, way): (Multiply, _) = match share {
         Share::Products => (over_batch, "one product per thread"),
         Share::EachProduct if problem.shape.batch > 1 => (within, "all threads in each product"),
         Share::EachProduct => (within, "all threads in the product"),

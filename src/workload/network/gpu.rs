@@ -13,6 +13,7 @@ use crate::workload::network::format::Format;
 use crate::workload::network::kernels::{add_bias, relu};
 use crate::workload::network::linear::Linear;
 use crate::workload::network::tensor::{Element, Tensor};
+use crate::workload::prepare::steps::Call;
 use crate::workload::prepare::{Epilogue, On, Operand, Prepared, Product, Steps, Workspace, timed};
 use crate::workload::routine::RoutineError;
 
@@ -42,7 +43,7 @@ struct Part {
     /// On a stream beside the GPU's.
     beside: bool,
     launches: u32,
-    run: Rc<dyn Fn(&CudaStream) -> Result<(), CudaError>>,
+    run: Rc<Call>,
 }
 
 /// A network while its routine is being prepared.
@@ -183,7 +184,7 @@ impl Network {
             phase: self.phase,
             beside: self.beside,
             launches,
-            run: Rc::new(run),
+            run: Rc::new(Box::new(run)),
         });
         Ok(())
     }
@@ -251,9 +252,9 @@ impl Network {
             },
             ..plain
         };
-        // SAFETY, here and below: the operands are the routine's, with these sizes; no product's result
-        // is one of its operands; the kernels' arguments are made with them.
         if self.fused {
+            // SAFETY: the operands are the routine's, with these sizes; no product's result is one of
+            // its operands.
             if unsafe { self.chosen(whole) }? {
                 return Ok(());
             }
@@ -261,6 +262,7 @@ impl Network {
                 "{name}: the library has no such epilogue here; kernels follow it"
             ));
         }
+        // SAFETY: as above.
         if !unsafe { self.chosen(plain) }? {
             return Err(format!("cuBLASLt has no algorithm for a product of {name}").into());
         }
@@ -268,7 +270,7 @@ impl Network {
         if then == Then::ReluBias {
             kernels.push(relu(&self.gpu, y)?);
         }
-        // SAFETY: as above.
+        // SAFETY: the kernels' arguments are made with them, of the same memory.
         Ok(unsafe { self.kernels(kernels) }?)
     }
 

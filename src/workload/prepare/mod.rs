@@ -35,7 +35,6 @@ pub(crate) use launches::launches;
 pub use prepared::{Device, Memory, Prepared, Value};
 pub(crate) use source::kernels;
 pub(crate) use staging::{Downloads, Staging, block_bytes, threads_to_try};
-pub use steps::Steps;
-pub(crate) use steps::{On, Stage};
+pub(crate) use steps::{On, Stage, Steps};
 pub(crate) use threads::Threads;
 pub(crate) use wide::wide;

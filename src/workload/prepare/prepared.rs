@@ -12,7 +12,7 @@ use cudarc::driver::{CudaSlice, DeviceRepr, ValidAsZeroBits, result, sys::CUdevi
 
 use crate::device::{Gpu, calls::mapped_address};
 use crate::model::Verified;
-use crate::timing::CudaError;
+use crate::timing::{CudaError, Launch};
 use crate::workload::prepare::host_memory::{Buffer, HostMemory, fill};
 use crate::workload::prepare::steps::{On, Steps};
 use crate::workload::prepare::threads::Threads;
@@ -48,7 +48,7 @@ impl<T> Device<T> {
 
 /// Values in the host memory of a [`Prepared`], or of a problem that it keeps.
 #[derive(Clone, Copy, Debug)]
-pub struct Host<T> {
+pub(crate) struct Host<T> {
     pub(crate) values: *mut [T],
     /// `None` for memory of a problem.
     place: Option<usize>,
@@ -116,7 +116,7 @@ impl Memory {
     ///
     /// # Panics
     /// On values of another routine, or of a problem.
-    pub fn values<T: Value>(&self, host: Host<T>) -> Result<&[T], CudaError> {
+    pub(crate) fn values<T: Value>(&self, host: Host<T>) -> Result<&[T], CudaError> {
         let buffer = host.place.and_then(|place| self.host[place].downcast_ref());
         Buffer::values(buffer.expect("the values are this routine's"))
     }
@@ -152,11 +152,11 @@ type Change = Box<dyn Fn(&mut Memory) -> Result<(), RoutineError>>;
 type Check = Box<dyn Fn(&Memory) -> Result<Verified, RoutineError>>;
 
 /// A routine of the GPU. Give it memory ([`upload`](Self::upload), [`output`](Self::output),
-/// [`input`](Self::input)), steps ([`Steps::kernel`]) and a [check](Self::check_by), in the order in
+/// [`input`](Self::input)), [kernels](Self::kernel) and a [check](Self::check_by), in the order in
 /// which they are to be done.
 pub struct Prepared {
     /// What an iteration does. Dropped before the memory that it uses.
-    pub steps: Steps,
+    pub(crate) steps: Steps,
     pub(crate) memory: Memory,
     /// Whether an iteration ends when the device is done with it.
     pub(crate) waits: bool,
@@ -192,6 +192,16 @@ impl Prepared {
             restores: Vec::new(),
             check: Box::new(|_| Err("nothing compares the result".into())),
         })
+    }
+
+    /// Launches a kernel in each iteration, after what was added before.
+    ///
+    /// # Safety
+    /// Its arguments must be those that it declares, and the memory that of this routine, or valid as
+    /// long as this lives and used by nothing else while it runs.
+    pub unsafe fn kernel(&mut self, launch: Launch) {
+        // SAFETY: the caller's promise.
+        unsafe { self.steps.kernel(launch) };
     }
 
     /// Device memory with a copy of `values`, which no step changes.

@@ -50,7 +50,7 @@ enum Step {
 /// Whoever adds a step promises, in an `unsafe` block, that its addresses are valid for what it does
 /// with them as long as the steps live, that nothing else uses them while the steps run, and that a
 /// kernel's arguments are those that it declares. So running them is safe.
-pub struct Steps {
+pub(crate) struct Steps {
     /// Dropped before the streams that it was captured from.
     graph: Option<Graph>,
     gpu: Rc<Gpu>,
@@ -96,7 +96,7 @@ impl Steps {
     /// # Safety
     /// Its arguments must be those that it declares, and its memory must be valid as long as the
     /// steps live and used by nothing else while they run.
-    pub unsafe fn kernel(&mut self, launch: Launch) {
+    pub(crate) unsafe fn kernel(&mut self, launch: Launch) {
         self.steps.push(Step::Kernel(launch, On::Compute));
     }
 

@@ -148,15 +148,17 @@ fn there(
     if way == Way::ToHost {
         let device = work.upload(&problem.pattern)?;
         work.poison(move |_| {
-            // SAFETY, here and below: the memory is the routine's, and idle.
-            poisoned.poison_host(unsafe { &mut *host });
+            // SAFETY: the memory is the routine's, and idle.
+            let host = unsafe { &mut *host };
+            poisoned.poison_host(host);
             Ok(())
         });
-        // SAFETY: as above.
-        return Ok((
-            device,
-            Box::new(move |_| Ok(judge.differences(unsafe { &*host }))),
-        ));
+        let wrong = move |_: &Memory| {
+            // SAFETY: as above.
+            let host = unsafe { &*host };
+            Ok(judge.differences(host))
+        };
+        return Ok((device, Box::new(wrong)));
     }
     // SAFETY: as above.
     unsafe { (*host).copy_from_slice(&problem.pattern) };

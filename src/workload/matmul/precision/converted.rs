@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use cudarc::cublaslt::sys::cudaDataType::{CUDA_R_8F_E4M3 as FP8, CUDA_R_32F as F32};
-use cudarc::driver::sys::CUdeviceptr;
+use cudarc::driver::{CudaStream, sys::CUdeviceptr};
 
 use crate::device::{Absence, Gpu};
 use crate::timing::Launch;
@@ -42,17 +42,20 @@ pub fn product(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, format: Format) -> Made {
     let b = converted(&mut work, format, inputs.b(), n, format.transposes_b())?.address;
     let c = work.alloc(problem.shape().c_len())?;
     work.poison_by(c, format.poison());
-    // SAFETY, of both: the operands are n x n elements of the format, C n x n of 32 bits; all live in
-    // the routine and are distinct.
     if format == Format::Fp8 {
         let (product, best) = fp8(gpu, n, [a, b, c.address])?;
-        (work.steps).counted_call(move |stream| unsafe { product.enqueue(&best, stream) })?;
+        (work.steps).counted_call(move |stream| {
+            // SAFETY: the operands are n x n elements of the format, C n x n of 32 bits; all live in the
+            // routine and are distinct.
+            unsafe { product.enqueue(&best, stream) }
+        })?;
     } else {
         let whole = |address| Matrix { address, pitch: n };
         let matrices = [a, b, c.address].map(whole);
         let product = Gemm::new(gpu, Some(format), problem.shape(), matrices, false)?;
-        work.steps
-            .counted_call(move |_| unsafe { product.enqueue() })?;
+        // SAFETY: as above.
+        let enqueue = move |_: &CudaStream| unsafe { product.enqueue() };
+        work.steps.counted_call(enqueue)?;
     }
     let decode = match format {
         Format::Int8 => from_integers,

@@ -19,8 +19,8 @@ mod shaped;
 mod tiles;
 mod ways;
 
-pub(super) use problem::{CUBLAS_WORKSPACE, UNIT_ROUNDOFF, device_bytes, host_bytes, uniform};
 pub use problem::{LARGEST, Matmul, cost, cost_transfer};
+pub(super) use problem::{UNIT_ROUNDOFF, device_bytes, host_bytes, uniform};
 pub(super) use reference::worse;
 pub use shape::Shape;
 pub use shaped::{Batched, Family, Shaped, Skinny};

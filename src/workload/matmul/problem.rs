@@ -13,7 +13,7 @@ use crate::timing::CudaError;
 use crate::workload::matmul::operands::Inputs;
 use crate::workload::matmul::reference::{Reference, worse};
 use crate::workload::matmul::shape::Shape;
-use crate::workload::prepare::{Device, Memory, kernels};
+use crate::workload::prepare::{CUBLAS_WORKSPACE, Device, Memory, kernels};
 use crate::workload::routine::{Workload, visit_f32};
 
 /// The kernels of this module.
@@ -25,10 +25,6 @@ pub const LARGEST: u64 = 1 << 15;
 /// Values drawn from one seed. Each block of values has a seed of its own, so that the inputs do
 /// not depend on the number of threads that draw them.
 const SEED_BLOCK: usize = 1 << 16;
-
-/// Workspace that cuBLAS keeps on Hopper, 32 MiB; that on other devices is smaller.
-/// <https://docs.nvidia.com/cuda/cublas/#cublassetworkspace>
-pub(crate) const CUBLAS_WORKSPACE: u64 = 32 << 20;
 
 /// The inputs of C = A B of one shape, and what its result is checked against.
 pub struct Matmul {

@@ -6,11 +6,12 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::device::kernel::Source;
-use crate::workload::matmul::{CUBLAS_WORKSPACE, uniform};
+use crate::workload::matmul::uniform;
 use crate::workload::mlp_training::adamw::Counter;
 use crate::workload::mlp_training::model::{CLASSES, HIDDEN, INPUTS, PARAMETERS, layers};
 use crate::workload::mlp_training::reference::Reference;
 use crate::workload::network::{LINEAR, kernels::NETWORK};
+use crate::workload::prepare::CUBLAS_WORKSPACE;
 use crate::workload::prepare::kernels;
 use crate::workload::routine::{Workload, visit_f32};
 

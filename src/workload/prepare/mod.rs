@@ -24,7 +24,7 @@ pub(crate) mod wide;
 pub(crate) use block::Block;
 pub(crate) use child_process::{ORDER, Order, PhaseTime, Processes, Report, Task};
 pub(crate) use cublaslt::{
-    Algorithm, Arithmetic, Epilogue, LtProduct, Operand, Product, Workspace,
+    Algorithm, Arithmetic, CUBLAS_WORKSPACE, Epilogue, LtProduct, Operand, Product, Workspace,
 };
 pub(crate) use end_to_end::{EndToEnd, Places};
 pub(crate) use events::{nanoseconds, timing_event};

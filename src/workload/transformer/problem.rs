@@ -6,8 +6,9 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::device::kernel::Source;
-use crate::workload::matmul::{CUBLAS_WORKSPACE, uniform};
+use crate::workload::matmul::uniform;
 use crate::workload::network::{LINEAR, kernels::NETWORK};
+use crate::workload::prepare::CUBLAS_WORKSPACE;
 use crate::workload::prepare::kernels;
 use crate::workload::routine::{Workload, visit_f32};
 use crate::workload::transformer::model::{HEADS, HIDDEN, Model, QKV, SEQUENCE, VOCABULARY, WIDTH};

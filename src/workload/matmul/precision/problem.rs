@@ -2,9 +2,10 @@
 
 use crate::device::kernel::Source;
 use crate::model::Cost;
-use crate::workload::matmul::problem::{self, CUBLAS_WORKSPACE, UNIT_ROUNDOFF};
+use crate::workload::matmul::problem::{self, UNIT_ROUNDOFF};
 use crate::workload::matmul::shape::Shape;
 use crate::workload::matmul::shaped::Family;
+use crate::workload::prepare::CUBLAS_WORKSPACE;
 use crate::workload::prepare::kernels;
 
 /// The kernels of this module.

@@ -8,4 +8,4 @@ mod product;
 
 pub(crate) use algorithm::Algorithm;
 pub(crate) use description::{Arithmetic, Epilogue, Operand, Product};
-pub(crate) use product::{LtProduct, Workspace};
+pub(crate) use product::{CUBLAS_WORKSPACE, LtProduct, Workspace};

@@ -9,11 +9,14 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, sys::CUdeviceptr};
 
 use crate::device::Gpu;
 use crate::timing::CudaError;
-use crate::workload::matmul::CUBLAS_WORKSPACE;
 use crate::workload::prepare::cublaslt::algorithm::{Algorithm, algorithms};
 use crate::workload::prepare::cublaslt::description::{Product, description, layout};
 use crate::workload::prepare::cublaslt::handles::{self, Description, Layout, NO_CUBLASLT};
 use crate::workload::routine::RoutineError;
+
+/// Workspace that cuBLAS keeps on Hopper, 32 MiB; that on other devices is smaller.
+/// <https://docs.nvidia.com/cuda/cublas/#cublassetworkspace>
+pub(crate) const CUBLAS_WORKSPACE: u64 = 32 << 20;
 
 /// The library, and memory that its products may use on one stream. Two products that run at the
 /// same time need one each.

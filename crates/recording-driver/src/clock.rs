@@ -69,11 +69,4 @@ mod tests {
         assert_eq!(times[..4], [3967, 3987, 4024, 4021]);
         assert_eq!(clock.vary(0), 0);
     }
-
-    #[test]
-    fn a_copy_takes_its_bytes_over_the_rate() {
-        let clock = Clock::new(description());
-        assert_eq!(clock.moved(55_000, 55_000_000_000), 1200 + 1000);
-        assert_eq!(clock.computed(50e12), 4000 + 1_000_000_000);
-    }
 }

@@ -57,9 +57,20 @@ unsafe extern "C" fn crossover_recording_driver_faults(text: *const c_char) {
     fault::plan(&unsafe { read(text) });
 }
 
-/// What was not given back, to the driver and to its libraries.
+/// What was not given back, to the driver and to its libraries, by name and number: addresses, which
+/// it is found by, are in no order.
 fn leaks(state: &State) -> Vec<String> {
-    [state.leaks(), cublas::HANDLES.leaks(), cublaslt::leaks()].concat()
+    let mut leaks = [state.leaks(), cublas::HANDLES.leaks(), cublaslt::leaks()].concat();
+    leaks.sort_by_cached_key(|leak| {
+        let digits = leak
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(leak.len());
+        let (noun, rest) = leak.split_at(digits);
+        let number = rest.split(|c: char| !c.is_ascii_digit()).next();
+        let number = number.and_then(|number| number.parse::<u64>().ok());
+        (noun.to_owned(), number)
+    });
+    leaks
 }
 
 #[unsafe(no_mangle)]

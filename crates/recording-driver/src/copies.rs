@@ -356,36 +356,6 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_copied_each_to_its_place() {
-        let (mut state, _) = opened();
-        let d1 = state.allocate(64).unwrap();
-        let host: Vec<u8> = (0..64).collect();
-        let side = |address, pitch| Side { address, pitch };
-        let ((), lines) = log::lines_of(|| {
-            let (to, from) = (side(d1, 4), side(host.as_ptr() as u64, 16));
-            state
-                .copy_rows(Direction::ToDevice, to, from, (4, 4), None)
-                .unwrap();
-        });
-        assert_eq!(
-            lines,
-            ["copy H2D 4 rows of 4 B host (every 16 B) -> d1 (every 4 B), awaited"]
-        );
-        let mut back = [0u8; 16];
-        state.copy(back.as_mut_ptr() as u64, d1, 16, None).unwrap();
-        assert_eq!(
-            back,
-            [0, 1, 2, 3, 16, 17, 18, 19, 32, 33, 34, 35, 48, 49, 50, 51]
-        );
-        let (to, from) = (side(d1, 2), side(host.as_ptr() as u64, 16));
-        assert!(
-            state
-                .copy_rows(Direction::ToDevice, to, from, (4, 4), None)
-                .is_err()
-        );
-    }
-
-    #[test]
     fn memory_is_given_back_the_way_it_was_made() {
         let (mut state, _) = opened();
         let (d1, pinned) = (state.allocate(8).unwrap(), state.allocate_host(8).unwrap());

@@ -356,49 +356,4 @@ mod tests {
         aligned.pitches[1] = 4;
         assert_eq!(aligned.enqueue(), Ok(()));
     }
-
-    #[test]
-    fn nothing_is_enqueued_for_an_empty_product() {
-        let (result, lines) = crate::log::lines_of(|| {
-            let empty = Gemm {
-                sizes: [0, 2, 3],
-                addresses: [0; 3],
-                ..gemm()
-            };
-            empty.enqueue()
-        });
-        assert_eq!(result, Ok(()));
-        assert!(
-            lines.iter().all(|line| !line.contains("GemmEx")),
-            "{lines:?}"
-        );
-    }
-
-    #[test]
-    fn a_handle_ends_when_it_is_destroyed() {
-        // SAFETY: no pointers.
-        let destroy = |handle| unsafe { cublasDestroy_v2(handle) };
-        let (code, _) = refusal(|gemm| gemm.handle = 0);
-        assert_eq!(code, status::NOT_INITIALIZED);
-        let why = corruption(|gemm| assert_eq!(destroy(gemm.handle), 0));
-        assert!(
-            why.starts_with("blas") && why.ends_with(" was destroyed"),
-            "{why}"
-        );
-        assert_eq!(destroy(0), status::NOT_INITIALIZED);
-    }
-
-    #[test]
-    fn the_version_is_stated_and_faults_are_the_librarys() {
-        let mut value = -1;
-        // SAFETY: the address of a number, or null.
-        let mut get = |property| unsafe { (cublasGetProperty(property, &mut value), value) };
-        assert_eq!(get(0), (0, 13));
-        assert_eq!(get(2), (0, 0));
-        assert_eq!(get(3).0, status::INVALID_VALUE);
-        crate::fault::plan("cublasGetProperty:1:719,cublasGetProperty:2:2");
-        assert_eq!(get(0).0, status::EXECUTION_FAILED);
-        assert_eq!(get(0).0, status::ALLOC_FAILED);
-        assert_eq!(get(0).0, 0);
-    }
 }

@@ -126,38 +126,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_behind_a_gate_runs_back_to_back_once_it_is_open() {
-        let (mut state, stream, words) = gated();
-        let (start, end) = (
-            state.create_event(0).unwrap(),
-            state.create_event(0).unwrap(),
-        );
-        state.record(start, stream).unwrap();
-        for _ in 0..100 {
-            launched(&mut state, stream);
-        }
-        state.record(end, stream).unwrap();
-        assert!(state.query_event(start).is_err(), "the gate is closed");
-        // SAFETY: the gate's first word.
-        unsafe { words.write_volatile(1) };
-        state.synchronize_event(end).unwrap();
-        let ns = 100 * state.description.kernel_ns;
-        assert_eq!(state.elapsed(start, end), Ok(ns as f32 / 1e6));
-        // SAFETY: the second word: it did not time out.
-        assert_eq!(unsafe { words.add(1).read_volatile() }, 0);
-    }
-
-    #[test]
-    fn a_gate_that_nobody_opens_times_out_and_says_so() {
-        let (mut state, stream, words) = gated();
-        let before = state.clock.host;
-        state.synchronize_stream(stream).unwrap();
-        assert_eq!(state.clock.host - before, 5_000_000_000);
-        // SAFETY: the second word.
-        assert_eq!(unsafe { words.add(1).read_volatile() }, 1);
-    }
-
-    #[test]
     fn more_than_a_queue_holds_behind_a_gate_waits_for_it() {
         let (mut state, stream, words) = gated();
         for _ in 0..state.description.queue_depth {

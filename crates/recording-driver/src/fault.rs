@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Names a test's faults: `cuMemAllocAsync:3:2` lets the third call of that function return error 2.
-/// Several are separated by commas; `*` as the number means every call, `%5` each fifth one. A
-/// fourth part, `cuLaunchKernel:1:719:iteration`, counts only calls after the mark of that name.
+/// Several are separated by commas; `*` as the number means every call, `%5` each fifth one, `5+` the
+/// fifth and all after it. A fourth part, `cuLaunchKernel:1:719:iteration`, counts only calls after the mark of that name.
 pub const FAULTS: &str = "RECORDING_DRIVER_FAULTS";
 
 /// Errors of the driver that this crate returns, with the driver's numbers.
@@ -91,6 +91,7 @@ struct Planned {
 enum When {
     Always,
     At(u64),
+    From(u64),
     Each(u64),
 }
 
@@ -170,6 +171,7 @@ impl Faults {
             let now = match planned.when {
                 When::Always => true,
                 When::At(n) => planned.seen == n,
+                When::From(n) => planned.seen >= n,
                 When::Each(n) => planned.seen.is_multiple_of(n),
             };
             if now {
@@ -186,9 +188,10 @@ fn planned(item: &str) -> Option<Planned> {
     let function = parts.next()?.to_owned();
     let when = match parts.next()? {
         "*" => When::Always,
-        n => match n.strip_prefix('%') {
-            Some(n) => When::Each(n.parse().ok().filter(|n| *n > 0)?),
-            None => When::At(n.parse().ok()?),
+        n => match (n.strip_prefix('%'), n.strip_suffix('+')) {
+            (Some(n), _) => When::Each(n.parse().ok().filter(|n| *n > 0)?),
+            (None, Some(n)) => When::From(n.parse().ok()?),
+            (None, None) => When::At(n.parse().ok()?),
         },
     };
     let code = parts.next()?.parse().ok()?;
@@ -221,6 +224,7 @@ mod tests {
             results("*:%2:999", &calls),
             [None, Some(999), None, Some(999)]
         );
+        assert_eq!(results("*:3+:46", &calls)[1..], [None, Some(46), Some(46)]);
         assert_eq!(results("cuA:1:2,cuB:1:3", &calls)[..2], [Some(2), Some(3)]);
     }
 

@@ -195,32 +195,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_image_comes_back_from_its_text() {
-        let parameter = |name: &str, size, type_name: &str| Parameter {
-            name: name.to_owned(),
-            size,
-            type_name: type_name.to_owned(),
-        };
-        let image = Image {
-            source: "a.cu".to_owned(),
-            kernels: vec![Kernel {
-                name: "k".to_owned(),
-                registers: 40,
-                shared: 2048,
-                local: 8,
-                threads: 256,
-                parameters: vec![
-                    parameter("x", 8, "float *"),
-                    parameter("n", 4, "unsigned int"),
-                ],
-            }],
-        };
-        let bytes = image.to_bytes();
-        let text = std::str::from_utf8(&bytes[..bytes.len() - 1]).unwrap();
-        assert_eq!(Image::parse(text), Ok(image));
-    }
-
-    #[test]
     fn the_gate_is_read_from_its_ptx() {
         let image = Image::parse(include_str!("../../timing/src/gate.ptx")).unwrap();
         let names: Vec<_> = image.kernels.iter().map(|k| k.name.as_str()).collect();

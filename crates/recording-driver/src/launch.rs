@@ -254,28 +254,6 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_is_a_line_that_reads() {
-        let mut sum = Sum::new();
-        let d1 = sum.d1;
-        let ((), lines) = log::lines_of(|| {
-            sum.launch(shape([4, 2, 1], [256, 1, 1], 16), d1 + 8)
-                .unwrap();
-            let programmatic = Shape {
-                programmatic: true,
-                ..shape([1; 3], [1; 3], 0)
-            };
-            sum.launch(programmatic, 0).unwrap();
-        });
-        assert_eq!(
-            lines,
-            [
-                "launch sum grid (4,2,1) block (256,1,1) shared 16 on s1 (d1+0x8, 0.5, -3)",
-                "launch sum grid (1,1,1) block (1,1,1) shared 0 programmatic on s1 (null, 0.5, -3)",
-            ]
-        );
-    }
-
-    #[test]
     fn what_no_device_takes_is_refused() {
         let mut sum = Sum::new();
         let d1 = sum.d1;

@@ -23,7 +23,6 @@ pub mod device;
 mod driver;
 mod effects;
 mod event;
-mod expression;
 pub mod fault;
 mod graph;
 pub mod image;

@@ -322,20 +322,4 @@ mod tests {
         assert_eq!(handles.remove(one), Err(why(one)));
         assert_eq!(why(one + 1), Fault::corrupts("0x1002 is no thing"));
     }
-
-    #[test]
-    fn an_error_of_the_driver_becomes_one_of_the_library() {
-        const LIBRARY: Library = Library {
-            statuses: &[1, 3, 13, 14],
-            invalid: 7,
-            no_memory: 3,
-            failed: 13,
-            logged: true,
-            passes: false,
-        };
-        assert_eq!(
-            [14, 2, 719, 999].map(|code| LIBRARY.of_driver(code)),
-            [14, 3, 13, 13]
-        );
-    }
 }

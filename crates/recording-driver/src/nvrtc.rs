@@ -363,127 +363,37 @@ impl Real {
 mod tests {
     use super::*;
 
-    const SOURCE: &str = "extern \"C\" __global__ void k(float *x, unsigned n) { }\n\
-                          #ifdef MORE\nextern \"C\" __global__ void more() { }\n#endif";
-
-    fn program(source: &str) -> u64 {
-        let (mut program, source) = (0, CString::new(source).unwrap());
-        let null = std::ptr::null();
-        // SAFETY: the address of a handle, and a string.
-        let status = unsafe {
-            nvrtcCreateProgram(
-                &mut program,
-                source.as_ptr(),
-                c"k.cu".as_ptr(),
-                0,
-                null,
-                null,
-            )
-        };
-        assert_eq!(status, 0);
-        program
-    }
-
-    fn compile(program: u64, options: &[&str]) -> c_int {
-        let options: Vec<CString> = options.iter().map(|o| CString::new(*o).unwrap()).collect();
-        let options: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
-        // SAFETY: as many strings as the count says.
-        unsafe { nvrtcCompileProgram(program, options.len() as c_int, options.as_ptr()) }
-    }
-
-    type Size = unsafe extern "C" fn(u64, *mut usize) -> c_int;
-    type Bytes = unsafe extern "C" fn(u64, *mut u8) -> c_int;
-
-    fn taken(program: u64, size: Size, bytes: Bytes) -> Result<String, c_int> {
-        let mut length = 0;
-        // SAFETY: the address of a number, and room for as many bytes.
-        unsafe {
-            match size(program, &mut length) {
-                0 => {}
-                status => return Err(status),
-            }
-            let mut out = vec![0u8; length];
-            assert_eq!(bytes(program, out.as_mut_ptr()), 0);
-            Ok(String::from_utf8(out)
-                .unwrap()
-                .trim_end_matches('\0')
-                .to_owned())
-        }
-    }
-
-    fn log_of(program: u64) -> String {
-        taken(program, nvrtcGetProgramLogSize, nvrtcGetProgramLog).unwrap()
-    }
-
-    fn names(program: u64) -> Vec<String> {
-        let text = taken(program, nvrtcGetPTXSize, nvrtcGetPTX).unwrap();
-        let kernels = Image::parse(&text).unwrap().kernels;
-        kernels.into_iter().map(|kernel| kernel.name).collect()
-    }
-
-    #[test]
-    fn a_source_becomes_an_image_of_its_kernels() {
-        let program = program(SOURCE);
-        assert_eq!(compile(program, &["--gpu-architecture=sm_90", "-DMORE"]), 0);
-        assert_eq!(names(program), ["k", "more"]);
-        let cubin = taken(program, nvrtcGetCUBINSize, nvrtcGetCUBIN).unwrap();
-        let image = Image::parse(&cubin).unwrap();
-        assert_eq!((image.source.as_str(), image.kernels.len()), ("k.cu", 2));
-        assert_eq!(log_of(program), "");
-        let given = ["-arch=compute_75", "--ptxas-options=-v", "--std=c++17"];
-        assert_eq!(compile(program, &given), 0, "again, with other options");
-        assert_eq!(names(program), ["k"]);
-        assert_eq!(
-            taken(program, nvrtcGetCUBINSize, nvrtcGetCUBIN),
-            Ok(String::new())
-        );
-        let log = log_of(program);
-        assert!(
-            log.contains("Compiling entry function 'k' for 'sm_75'"),
-            "{log}"
-        );
-        assert!(log.contains("Used 32 registers, 0 bytes smem"), "{log}");
-    }
-
     #[test]
     fn options_and_sources_that_are_wrong_are_refused_with_a_log() {
-        for (options, sentence) in [
+        let compiled = |source: &str, option: &str| {
+            let mut program = Program {
+                name: "k.cu".to_owned(),
+                source: source.to_owned(),
+                ..Program::default()
+            };
+            let answer = compile(&mut program, &[option.to_owned()]);
+            (answer.map_err(|fault| fault.code), program.log)
+        };
+        for (option, sentence) in [
             (
-                ["--gpu-architecture=sm_70"],
+                "--gpu-architecture=sm_70",
                 "invalid value for --gpu-architecture",
             ),
             (
-                ["--gpu-architecture=90"],
+                "--gpu-architecture=90",
                 "invalid value for --gpu-architecture",
             ),
             (
-                ["--use_fast_maths"],
+                "--use_fast_maths",
                 "unrecognized option --use_fast_maths found",
             ),
         ] {
-            let program = program(SOURCE);
-            assert_eq!(compile(program, &options), status::INVALID_OPTION);
-            assert!(log_of(program).contains(sentence), "{}", log_of(program));
+            let (answer, log) = compiled("", option);
+            assert_eq!(answer, Err(status::INVALID_OPTION));
+            assert!(log.contains(sentence), "{log}");
         }
-        let program = program("extern \"C\" __global__ void k(");
-        assert_eq!(compile(program, &["-arch=sm_90"]), status::COMPILATION);
-        assert_eq!(log_of(program), "k.cu: error: expected a \")\"\n");
-        let ptx = taken(program, nvrtcGetPTXSize, nvrtcGetPTX);
-        assert_eq!(ptx, Err(status::INVALID_PROGRAM), "nothing was compiled");
-    }
-
-    #[test]
-    fn a_program_ends_when_it_is_destroyed() {
-        let mut program = program(SOURCE);
-        // SAFETY: the addresses of handles, or null.
-        unsafe {
-            assert_eq!(nvrtcDestroyProgram(&mut program), 0);
-            assert!(PROGRAMS.copy(program).unwrap_err().corrupts);
-            assert_eq!(nvrtcDestroyProgram(&mut 0), status::INVALID_PROGRAM);
-            assert_eq!(
-                nvrtcDestroyProgram(std::ptr::null_mut()),
-                status::INVALID_INPUT
-            );
-        }
+        let (answer, log) = compiled("extern \"C\" __global__ void k(", "-arch=sm_90");
+        assert_eq!(answer, Err(status::COMPILATION));
+        assert_eq!(log, "k.cu: error: expected a \")\"\n");
     }
 }

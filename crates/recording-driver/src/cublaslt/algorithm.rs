@@ -95,11 +95,20 @@ library! { CUBLAS:
     ) = {
         let algorithm = CUBLAS.get(algorithm)?;
         algorithm.check()?;
-        let word = word(which).ok_or_else(|| unknown("the setting of an algorithm", which))?;
-        if bytes != size_of::<u32>() {
-            return Err(CUBLAS.invalid(format!("a setting of 4 B has room for {bytes}")));
+        let (size, value_of) = match (word(which), which) {
+            (Some(word), _) => (4, algorithm.data[word] as u32),
+            // Reduction, swizzle and option; the shapes inside and of a cluster.
+            (None, 3..=5) => (4, 0),
+            (None, 7 | 8) => (2, 0),
+            (None, other) => return Err(unknown("the setting of an algorithm", other)),
+        };
+        if bytes != size {
+            return Err(CUBLAS.invalid(format!("a setting of {size} B has room for {bytes}")));
         }
-        CUBLAS.put(value.cast(), algorithm.data[word] as u32)?;
+        match size {
+            2 => CUBLAS.put(value.cast(), value_of as u16)?,
+            _ => CUBLAS.put(value.cast(), value_of)?,
+        }
         CUBLAS.put(written, bytes)
     };
 }

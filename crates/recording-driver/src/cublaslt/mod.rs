@@ -4,7 +4,5 @@
 mod algorithm;
 mod description;
 mod matmul;
-#[cfg(test)]
-mod tests;
 
 pub(crate) use description::{leaks, restart_names};

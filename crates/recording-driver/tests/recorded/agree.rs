@@ -100,6 +100,9 @@ fn differences(recorded: &[Section], passed: &[Section]) -> Differences {
                 }
             }
         }
+        if !passed.failure.is_empty() {
+            let _ = writeln!(differences.others, "{}: {}", passed.name, passed.failure);
+        }
         if recorded.phases.len() != passed.phases.len() {
             let _ = writeln!(differences.others, "{}: it has other phases", passed.name);
         }

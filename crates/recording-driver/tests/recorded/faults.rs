@@ -18,7 +18,7 @@ use crossover::workload::memory::{self, Memory};
 use crossover::workload::nested_sine::{self, NestedSine};
 use crossover::workload::transfer::{self, Transfer};
 use crossover::workload::{Routine, RoutineError, Workload};
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -310,10 +310,11 @@ fn may_go_unsaid(function: &str, phase: &str) -> bool {
     }
 }
 
-/// A fault, and how the run does not end as it should with it.
-fn failing(phase: &str, function: &str, call: u64, error: i32) -> Option<String> {
-    let fault = format!("{function}:{call}:{error}:{phase}");
-    let ended = bench().with(&fault);
+/// How the run does not end as it should with a fault.
+fn failing(fault: &str) -> Option<String> {
+    let mut parts = fault.splitn(4, ':');
+    let (function, phase) = (parts.next()?, parts.nth(2).unwrap_or_default());
+    let ended = bench().with(fault);
     let wrong = ended.wrong(function, phase)?;
     Some(format!("{fault}: {wrong}\n{}", ended.said))
 }
@@ -394,6 +395,21 @@ pub(crate) fn selected() {
             ["skipped product/gpu/cublas/64: cublasCreate failed", ""],
         ),
         ("cublasDestroy_v2:1:719", 0, ["", ""]),
+        // A device that is lost, before anything and later, and one that was never there.
+        (
+            "*:1+:999",
+            1,
+            [
+                "cuInit failed: CUDA_ERROR_UNKNOWN",
+                "error: the GPU that was asked for",
+            ],
+        ),
+        ("*:5000+:46", 1, ["FAILED sine/gpu/", lost]),
+        (
+            "*:1+:100",
+            0,
+            ["skipped sine/gpu/fused: the NVIDIA driver sees no GPU", ""],
+        ),
     ] {
         let ended = bench().with(fault);
         assert_eq!(ended.code, Some(code), "{fault}: {}", ended.said);
@@ -410,20 +426,25 @@ pub(crate) fn selected() {
 }
 
 /// Every function of the driver and of the libraries, in each phase: its first call by each error, and
-/// later calls by one of them each.
+/// later calls by one of them each. And a device that is lost from some call on.
 pub(crate) fn all() {
     let mut faults = Vec::new();
     for (at, ((phase, function), &count)) in bench().calls.iter().enumerate() {
-        faults.extend(ERRORS.map(|error| (phase, function, 1, error)));
-        for (more, call) in [2, count / 2, count].into_iter().enumerate() {
-            if (2..=count).contains(&call) {
-                faults.push((phase, function, call, ERRORS[(at + more) % ERRORS.len()]));
-            }
-        }
+        let fault = |call, error| format!("{function}:{call}:{error}:{phase}");
+        faults.extend(ERRORS.map(|error| fault(1, error)));
+        let later = [2, count / 2, count]
+            .into_iter()
+            .filter(|call| (2..=count).contains(call));
+        let one_of = |(more, call)| fault(call, ERRORS[(at + more) % ERRORS.len()]);
+        faults.extend(later.enumerate().map(one_of));
+    }
+    for call in [1, 2, 11, 41, 101, 301, 1_001, 5_001, 30_001] {
+        faults.extend([999, 46, 214, 719].map(|error| format!("*:{call}+:{error}")));
     }
     println!("{} faults", faults.len());
-    let wrong: Vec<String> = (faults.into_par_iter())
-        .filter_map(|(phase, function, call, error)| failing(phase, function, call, error))
+    let wrong: Vec<String> = faults
+        .par_iter()
+        .filter_map(|fault| failing(fault))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

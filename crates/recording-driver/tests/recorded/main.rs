@@ -38,7 +38,6 @@ fn main() -> ExitCode {
     let tests: &[(&str, fn())] = &[
         ("clocks_read_the_virtual_time", clocks::exact),
         ("a_gated_window_is_in_order", clocks::order),
-        ("the_nth_call_fails", rows::fault),
         (
             "what_would_corrupt_memory_ends_the_process",
             rows::corrupted,
@@ -46,6 +45,10 @@ fn main() -> ExitCode {
         ("passing_through_writes_the_same", golden::passed_through),
         ("a_call_that_fails_is_explained", faults::selected),
         ("rows_run_to_a_page", whole::page),
+        ("other_cards_say_what_they_cannot", whole::cards),
+        ("answers_are_confirmed_by_processes", whole::confirmed),
+        ("ab_takes_turns", whole::in_turns),
+        ("a_profile_without_cupti_says_so", whole::profiled),
     ];
     // The second stage of CI runs the first of these, and a machine with a GPU the other.
     let at_length: &[(&str, fn())] = &[

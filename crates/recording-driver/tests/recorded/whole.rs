@@ -1,10 +1,11 @@
 //! Whole runs of the suite's own groups, from the bench executable to the page.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
-use crate::stand_in::{StandIn, expect};
+use crate::stand_in::{StandIn, TASK, expect};
 
 /// The rows of a run, and what is in their files.
 pub(crate) fn page() {
@@ -57,4 +58,120 @@ pub(crate) fn page() {
     let refused = expect(export.arg("export").arg(&to), 2);
     assert!(refused.contains("was recorded, not measured"), "{refused}");
     assert!(!to.exists());
+    let readme = stand_in.folder().join("README.md");
+    let text = "<!-- crossover:begin -->\n<!-- crossover:end -->\n";
+    fs::write(&readme, text).expect("a file in a new folder");
+    let mut report = stand_in.command("crossover", "h200");
+    let option = format!("--readme={}", readme.display());
+    let refused = expect(report.args(["report", "--no-reference", &option]), 2);
+    assert!(refused.contains("were recorded, not measured"), "{refused}");
+    assert_eq!(fs::read_to_string(&readme).expect("it is there"), text);
+}
+
+/// Other cards run what they can, and say what they cannot.
+pub(crate) fn cards() {
+    let run = |device: &str, profile: &str, filter: &str| {
+        let stand_in = StandIn::new();
+        let mut command = stand_in.command("bench", device);
+        expect(
+            command
+                .args(["--test", filter])
+                .env("CROSSOVER_PROFILE", profile),
+            0,
+        )
+    };
+    let filter = "^(precision/gpu/.*/256|(graph_replay|nested_sine_uniform)/gpu/.*/1024)$";
+    let said = run("t4", "quick", filter);
+    for sentence in [
+        "skipped precision/gpu/bf16/256: Tesla T4 (compute capability 7.5) has no BF16 tensor cores",
+        "skipped precision/gpu/fp8/256: Tesla T4 (compute capability 7.5) has no FP8 tensor cores",
+        "has no programmatic dependent launches; they came with 9.0",
+    ] {
+        assert!(said.contains(sentence), "{sentence}: {said}");
+    }
+    let ran = said.matches("Success").count();
+    assert!(ran > 20, "{ran} have run: {said}");
+    let said = run(
+        "little_memory",
+        "default",
+        "nested_sine_uniform/gpu/fused/(1024|268435456)$",
+    );
+    let skipped = "skipped nested_sine_uniform/gpu/fused/268435456: needs 2.0 GiB of device memory";
+    assert!(said.contains(skipped), "{said}");
+    assert_eq!(said.matches("Success").count(), 1, "{said}");
+}
+
+/// An answer is put to processes of its own, which take turns between CPU and GPU.
+pub(crate) fn confirmed() {
+    let stand_in = StandIn::new();
+    let mut command = stand_in.command("bench", "little_memory");
+    let rows = "nested_sine_uniform/(cpu/std|gpu/fused)/1024$";
+    command.args(["--bench", "--quick", "--noplot", rows]);
+    expect(command.env("CROSSOVER_PROCESSES", "2"), 0);
+    let runs = stand_in.folder().join("criterion/runs");
+    let run = fs::read_dir(runs).expect("a folder").next().expect("a run");
+    let run = fs::read(run.expect("it can be read").path()).expect("it is there");
+    let run: Value = serde_json::from_slice(&run).expect("JSON");
+    let processes = run["confirmations"][0]["processes"]
+        .as_array()
+        .expect("a list");
+    assert!(processes.len() >= 2, "{run:#}");
+    // By the clock of events: a kernel of the T4's description, and its share of a launch.
+    for process in processes {
+        let ns = process[0]["gpu_ns"].as_f64().expect("a time");
+        assert!((7_920.0..=8_250.0).contains(&ns), "{ns} ns");
+    }
+}
+
+/// `ab` lets two processes take turns, and sees that they are the same.
+pub(crate) fn in_turns() {
+    let stand_in = StandIn::new();
+    let exe = std::env::current_exe().expect("this executable has a path");
+    for side in ["a", "b"] {
+        let run = stand_in.folder().join(side).join("run");
+        fs::create_dir(run.parent().expect("a folder")).expect("a new folder");
+        let script = format!(
+            "#!/bin/sh\nshift\n{TASK}=bench exec '{}' --bench \"$@\"\n",
+            exe.display()
+        );
+        fs::write(&run, script).expect("a new file");
+        fs::set_permissions(&run, PermissionsExt::from_mode(0o755)).expect("it is our own");
+    }
+    let mut command = stand_in.command("crossover", "little_memory");
+    command
+        .current_dir(stand_in.folder())
+        .args(["ab", "a", "b", "--pairs", "1", "--budget", "0"]);
+    let rows = "nested_sine_uniform/gpu/(fused-gated|graph-gated)/1024$";
+    expect(command.args(["--results", "results", "--", rows]), 0);
+    let results = fs::read_dir(stand_in.folder().join("results")).expect("a folder");
+    let kept = results
+        .flatten()
+        .find(|kept| kept.path().is_dir())
+        .expect("a run");
+    let compared = fs::read(kept.path().join("compare.json")).expect("it is there");
+    let compared: Value = serde_json::from_slice(&compared).expect("JSON");
+    let benchmarks = compared["benchmarks"].as_array().expect("a list");
+    assert_eq!(benchmarks.len(), 2, "{compared:#}");
+    for benchmark in benchmarks {
+        let ratio = benchmark["ratio"].as_f64().expect("a number");
+        assert!((0.99..1.01).contains(&ratio), "{benchmark:#}");
+        assert_eq!(benchmark["base_samples"], benchmark["new_samples"]);
+    }
+}
+
+/// Without CUPTI a profile is absent, and the run says why.
+pub(crate) fn profiled() {
+    let stand_in = StandIn::new();
+    let mut command = stand_in.command("bench", "little_memory");
+    let row = "nested_sine_uniform/gpu/fused/1024";
+    command
+        .args(["--bench", "--profile-time", "1", &format!("{row}$")])
+        .env("CUDA_HOME", "/none");
+    let said = expect(&mut command, 0);
+    for sentence in [
+        "note: no profile of any benchmark: ",
+        &format!("note: no profile of {row}: "),
+    ] {
+        assert!(said.contains(sentence), "{sentence}: {said}");
+    }
 }

@@ -18,49 +18,57 @@ pub(crate) struct Algorithm {
 }
 
 impl Algorithm {
-    /// A setting of four bytes; `None` where the library does not say.
-    fn setting(&self, which: sys::cublasLtMatmulAlgoConfigAttributes_t) -> Option<u32> {
+    /// A setting of this many bytes, at most four; `None` where the library does not say.
+    fn setting(
+        &self,
+        which: sys::cublasLtMatmulAlgoConfigAttributes_t,
+        bytes: usize,
+    ) -> Option<u32> {
         let (mut value, mut written) = (0u32, 0usize);
-        // SAFETY: the algorithm is one that the library gave; the buffer has the size that is
-        // named.
+        // SAFETY: the algorithm is one that the library gave; the buffer has the size that is named.
         let status = unsafe {
             sys::cublasLtMatmulAlgoConfigGetAttribute(
                 &raw const self.algo,
                 which,
                 (&raw mut value).cast(),
-                size_of::<u32>(),
+                bytes.min(size_of::<u32>()),
                 &raw mut written,
             )
         };
-        (status == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS && written == size_of::<u32>())
-            .then_some(value)
-    }
-
-    /// Distinguishes it from any other: FNV-1a over the library's own description of it.
-    /// <http://www.isthe.com/chongo/tech/comp/fnv/>
-    fn digest(&self) -> u64 {
-        let bytes = self.algo.data.iter().flat_map(|word| word.to_le_bytes());
-        bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+        (status == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS && written == bytes).then_some(value)
     }
 }
 
+/// Names all its settings but those that are zero, so that a choice is found again in another process.
+/// The library's bytes of an algorithm do not tell: some of them differ from call to call.
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use sys::cublasLtMatmulAlgoConfigAttributes_t as Setting;
         write!(f, "algorithm")?;
-        for (name, which) in [
-            ("", Setting::CUBLASLT_ALGO_CONFIG_ID),
-            ("tile ", Setting::CUBLASLT_ALGO_CONFIG_TILE_ID),
-            ("stages ", Setting::CUBLASLT_ALGO_CONFIG_STAGES_ID),
-            ("pieces ", Setting::CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
+        for (name, which, bytes) in [
+            ("", Setting::CUBLASLT_ALGO_CONFIG_ID, 4),
+            ("tile ", Setting::CUBLASLT_ALGO_CONFIG_TILE_ID, 4),
+            ("stages ", Setting::CUBLASLT_ALGO_CONFIG_STAGES_ID, 4),
+            ("pieces ", Setting::CUBLASLT_ALGO_CONFIG_SPLITK_NUM, 4),
+            (
+                "reduction ",
+                Setting::CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME,
+                4,
+            ),
+            ("swizzle ", Setting::CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, 4),
+            ("option ", Setting::CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, 4),
+            ("shape ", Setting::CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, 2),
+            (
+                "cluster ",
+                Setting::CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID,
+                2,
+            ),
         ] {
-            if let Some(value) = self.setting(which) {
+            if let Some(value @ 1..) = self.setting(which, bytes) {
                 write!(f, " {name}{value}")?;
             }
         }
-        write!(f, " ({:016x})", self.digest())
+        Ok(())
     }
 }
 

@@ -41,14 +41,14 @@ impl Load {
         })
     }
 
-    /// How many processors others kept busy since `earlier`; `None` of less time than [`LOOK`].
+    /// How many processors others kept busy since `earlier`; `None` of less time than `LOOK`.
     pub fn of_others_since(self, earlier: Self) -> Option<f64> {
         let time = self.at - earlier.at;
         let others = (self.all - earlier.all) - (self.own - earlier.own);
         (time >= LOOK).then(|| (others / time.as_secs_f64()).max(0.0))
     }
 
-    /// Waits until [`LOOK`] is over since then.
+    /// Waits until `LOOK` is over since then.
     pub fn wait(self) {
         std::thread::sleep(LOOK.saturating_sub(self.at.elapsed()));
     }

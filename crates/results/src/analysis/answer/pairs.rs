@@ -10,7 +10,7 @@
 //! - *data on the device, one call awaited*, *data in pinned host memory*, *data in ordinary host
 //!   memory*: likewise, of the implementations whose role says so.
 //!
-//! Where the run put the question to several processes, their answer counts ([`confirm`]).
+//! Where the run put the question to several processes, their answer counts (`confirm`).
 //!
 //! No answer rests on unsteady results: the curves leave them out, and where one of them may be the
 //! fastest CPU code at a size, no slower code takes its place there.

@@ -89,10 +89,17 @@ pub(crate) fn in_turns() {
 /// Benchmarks that the first pairs leave undecided are run again, alone and in new processes,
 /// without being verified again; what was measured of the machine is kept.
 pub(crate) fn confirmed() {
+    // The least that a machine with other work needs for a third pair.
+    let enough = ["0.2", "1", "4"].into_iter().any(run_again_within);
+    assert!(enough, "no third pair within four minutes");
+}
+
+/// Whether there is a third pair within this budget in minutes.
+fn run_again_within(budget: &str) -> bool {
     let dir = tempfile::tempdir().unwrap();
     bundles(dir.path(), "exec");
     // A threshold so small that no two results can be shown to be the same.
-    let options = ["--budget", "0.2", "--threshold", "0.0001", "--json"];
+    let options = ["--budget", budget, "--threshold", "0.0001", "--json"];
     let output = ab(dir.path(), &options).output().unwrap();
     let said = said(&output);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
@@ -106,14 +113,11 @@ pub(crate) fn confirmed() {
         verified("a1") && verified("b1") && !verified("a2"),
         "{said}"
     );
-    assert!(
-        root.join("a3").is_dir() && root.join("b3").is_dir(),
-        "{said}"
-    );
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["screened"], 2);
     assert_eq!(json["failures"], serde_json::json!([]));
     assert_eq!(left(dir.path()), [""; 0]);
+    root.join("a3").is_dir() && root.join("b3").is_dir()
 }
 
 /// Later processes do not verify, and do not time what failed in the first one.

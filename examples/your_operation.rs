@@ -40,6 +40,10 @@ impl Workload for Sigmoid {
     fn device_bytes(n: u64) -> u64 {
         8 * n
     }
+    // The tests compile them for every architecture. A constant, since the list outlives the call.
+    fn kernels() -> &'static [&'static Source] {
+        const { &[&SIGMOID] }
+    }
 }
 
 impl Sigmoid {
@@ -123,5 +127,5 @@ pub(crate) fn group() -> Group<Sigmoid> {
 }
 
 fn main() -> ExitCode {
-    crossover::suite::bench(|| vec![group().into()])
+    crossover::suite::bench(crossover::package!(), || vec![group().into()])
 }

@@ -6,10 +6,12 @@
 //! 1. An operation at one size is a [`Workload`](workload::Workload): its inputs and the memory
 //!    that it needs.
 //! 2. Each implementation is a [`Routine`](workload::Routine), which can be poisoned, run and
-//!    compared with a reference. [`workload::simple`] makes one of closures.
+//!    compared with a reference. [`workload::simple`] makes one of closures,
+//!    [`workload::Prepared`] one of the GPU of any memory and any number of kernels.
 //! 3. A [`Group`](suite::Group) is a table of [`Implementation`](suite::Implementation)s, each with
 //!    its [clock](timing::Clock), its sizes, and what it says of itself in the words of [`model`].
-//! 4. A bench executable (`harness = false`) hands its groups to [`suite::bench`].
+//! 4. A bench executable (`harness = false`) hands its groups to [`suite::bench`], and
+//!    says with [`package!`] whose code they measure.
 //!
 //! The whole of it, as in `examples/your_operation.rs`:
 //!
@@ -25,7 +27,7 @@
 //! | [`timing`] | the clocks, behind which a kernel's time is free of its launch; the crate `crossover-timing` |
 //! | [`model`] | costs, verdicts, and the words for what a row measures |
 //! | [`device`] | an opened GPU: memory, kernels compiled at run time, graphs |
-//! | [`workload`] | the traits, routines made of closures, and the suite's own operations |
+//! | [`workload`] | the traits, routines made of closures or of steps, and the suite's own operations |
 //! | [`suite`] | groups, their sizes, tests of them, and the `main` of a bench executable |
 //! | [`machine`] | NVML, the watch over a device, and the peak of an architecture |
 //!

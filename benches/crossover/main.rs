@@ -24,7 +24,7 @@ mod transfer;
 mod transformer;
 
 fn main() -> ExitCode {
-    crossover::suite::bench(groups)
+    crossover::suite::bench(crossover::package!(), groups)
 }
 
 /// In the order in which they run.

@@ -141,9 +141,9 @@ impl Gpu {
     /// # Errors
     /// The driver's error, out of memory included.
     pub fn upload<T: DeviceRepr>(&self, values: &[T]) -> Result<CudaSlice<T>, CudaError> {
-        let copy = self
-            .stream
-            .clone_htod(values)
+        let mut copy = self.alloc(values.len())?;
+        self.stream
+            .memcpy_htod(values, &mut copy)
             .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))?;
         self.synchronize()?;
         Ok(copy)

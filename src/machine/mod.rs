@@ -6,5 +6,6 @@ pub(crate) mod commit;
 pub(crate) mod isa;
 
 pub use ceilings::kernels::{CEILINGS, fma_rate};
+pub use commit::Package;
 pub use crossover_machine::{Monitor, monitor};
 pub use crossover_results::analysis::peak::flop_per_clock;

@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
+use crate::machine::{Package, commit};
 use crate::suite::AnyGroup;
 use crate::suite::confirm::process;
 use crate::suite::profiles::Profiles;
@@ -15,8 +16,8 @@ use crate::workload::run_child;
 use crossover_protocol::pipe;
 use crossover_report::assemble::Options;
 use crossover_report::{profile, write};
+use crossover_results::store::criterion_files::baselines;
 use crossover_results::store::layout::NEW;
-use crossover_results::store::stored::baselines;
 use crossover_words::text::visible_lines;
 
 /// Criterion reads the command line itself and has no short form of `--quiet`: where `-q` was given,
@@ -38,11 +39,13 @@ fn spell_out_quiet() -> io::Result<()> {
 }
 
 /// Runs the groups as the settings and the command line say, writes the report, and returns the
-/// exit code: 0; 1 if a benchmark or the GPU that was asked for failed; 2 where nothing could be
+/// exit code: 0; 1 if a benchmark or the GPU that was asked for failed, or what was printed could not
+/// be written; 2 where nothing could be
 /// done (a bad setting or option, a folder that cannot be written to, a group that contradicts
 /// itself); 128 plus the signal's number where one ended the run.
 ///
-/// `groups` is called once, and not at all in the child processes that the executable starts to
+/// `package` is the one that the executable belongs to, [`package!()`](crate::package): the results
+/// carry its commit. `groups` is called once, and not at all in the child processes that the executable starts to
 /// measure the start of a process. Call this first in `main`, since these must not do anything
 /// before:
 ///
@@ -56,10 +59,11 @@ fn spell_out_quiet() -> io::Result<()> {
 /// }
 ///
 /// fn main() -> ExitCode {
-///     crossover::suite::bench(groups)
+///     crossover::suite::bench(crossover::package!(), groups)
 /// }
 /// ```
-pub fn bench(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
+pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
+    commit::measures(package);
     if let Some(code) = run_child() {
         return code;
     }
@@ -73,6 +77,10 @@ pub fn bench(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
         eprintln!("error: this executable cannot be started again for -q, use --quiet: {error}");
         return ExitCode::from(2);
     }
+    pipe::survive_a_full_disk(1, || run(groups))
+}
+
+fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
     let mut suite = match Suite::from_env() {
         Ok(suite) => suite,
         Err(error) => {

@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use crate::device::gpu::Gpu;
 use crate::model::cost::Cost;
-use crate::model::id::{self, Device};
+use crate::model::group_info::{GroupInfo, Truth, Unit};
+use crate::model::id::{self, Device, Id};
 use crate::model::role::{Data, Does, Format, Launches, Library, Role, Split, Threads};
-use crate::model::topic::{Topic, Truth, Unit};
 use crate::suite::plan::Planned;
 use crate::timing::{Clock, Rate};
 use crate::workload::awaited;
@@ -283,7 +283,7 @@ impl<W> Implementation<W> {
 /// A group of benchmarks: one operation `W`, its implementations, its sizes.
 pub struct Group<W> {
     pub(super) name: &'static str,
-    pub(super) topic: Topic,
+    pub(super) topic: GroupInfo,
     pub(super) rate: Option<Rate>,
     pub(super) sizes: Sizes,
     pub(super) cost: CostOf,
@@ -303,9 +303,9 @@ impl<W: Workload> Group<W> {
         let rate = rate.into();
         Self {
             name,
-            topic: Topic {
+            topic: GroupInfo {
                 rated: rate.is_some(),
-                ..Topic::of(name)
+                ..GroupInfo::of(name)
             },
             rate,
             sizes,
@@ -367,9 +367,9 @@ impl<W: Workload> Group<W> {
         plan.into_iter()
             .flat_map(|(size, rows)| rows.into_iter().map(move |row| (size, row)))
             .map(|(size, row)| {
-                let function = row.function();
+                let id = self.id_of(row, size);
                 Planned {
-                    id: id::id(self.name, &function, size),
+                    id: id.to_string(),
                     size,
                     clock: row.clock,
                     role: row.role.clone(),
@@ -380,10 +380,15 @@ impl<W: Workload> Group<W> {
                         .map(|rate| (rate.amount(size as f64), rate.unit())),
                     host_bytes: W::host_bytes(size),
                     device_bytes: row.is_gpu().then(|| W::device_bytes(size)),
-                    directory: id::directory(self.name, &function, size),
+                    directory: id.directory(),
                 }
             })
             .collect()
+    }
+
+    /// What a row at a size is called.
+    pub(super) fn id_of(&self, row: &Implementation<W>, size: u64) -> Id {
+        Id::new(self.name, &row.function(), size)
     }
 
     pub(super) fn cost_of(&self, row: &Implementation<W>, size: u64) -> Cost {

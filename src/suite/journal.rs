@@ -8,14 +8,15 @@ use std::time::SystemTime;
 use crate::machine::ceilings;
 use crate::machine::ceilings::effort::Effort;
 use crate::model::environment::Environment;
-use crate::model::record::{Confirmation, Failure, RunRecord, SCHEMA, Skip};
+use crate::model::group_info::GroupInfo;
+use crate::model::record::{Ceiling, Confirmation, Failure, RunRecord, SCHEMA, Skip};
 use crate::model::role::Threads;
-use crate::model::topic::Topic;
 use crate::suite::arguments::{Arguments, Mode};
+use crate::suite::host::Host;
 use crate::suite::interrupt;
-use crate::suite::machine::Machine;
 use crate::suite::missing::{Missing, skipped};
 use crate::timing::{CudaTime, TimingError};
+use crossover_machine::load::{self, Load};
 use crossover_protocol::settings::{Profile, Settings};
 use crossover_results::store::runs;
 use crossover_words::text::visible_lines;
@@ -48,7 +49,15 @@ pub(super) struct Journal {
     pub(super) device_failed: bool,
     /// What goes well is not said.
     is_quiet: bool,
+    /// When the load was last read; `None` where the system does not tell.
+    load: Option<Load>,
+    /// How many processors other work kept busy before the first benchmark, during the run, and after
+    /// the last benchmark.
+    others: Vec<f64>,
 }
+
+/// An earlier run that exceeds a ceiling by this factor met a machine that was less busy.
+const BY_FAR: f64 = 1.5;
 
 impl Journal {
     pub(super) fn new(settings: &Settings, arguments: &Arguments) -> Self {
@@ -86,11 +95,14 @@ impl Journal {
             no_room: None,
             device_failed: false,
             is_quiet: arguments.is_quiet(),
+            // The other side of a comparison stands still while this one measures, and counts.
+            load: settings.turns.is_none().then(Load::now).flatten(),
+            others: Vec::new(),
         }
     }
 
     /// Lists a group of the executable.
-    pub(super) fn list(&mut self, topic: &Topic) {
+    pub(super) fn list(&mut self, topic: &GroupInfo) {
         self.record.groups.push(topic.clone());
     }
 
@@ -155,12 +167,16 @@ impl Journal {
     pub(super) fn begin(
         &mut self,
         gpu: bool,
-        machine: &Machine,
+        machine: &Host,
         time: &CudaTime,
     ) -> Result<(), Missing> {
         if !self.begun {
             self.begun = true;
             self.record.environment = machine.environment().clone();
+            if let Some(load) = self.load {
+                load.wait();
+            }
+            self.look_around();
             for disturbance in &self.record.environment.disturbances {
                 eprintln!("note: {disturbance}");
             }
@@ -182,6 +198,59 @@ impl Journal {
             self.write()?;
         }
         Ok(())
+    }
+
+    /// Reads how busy other work was since the last time. Where it was, the record says so, and this
+    /// returns it.
+    fn look_around(&mut self) -> Option<String> {
+        let (now, last) = Load::now().zip(self.load)?;
+        let Environment {
+            cpu, disturbances, ..
+        } = &mut self.record.environment;
+        let processors = cpu.allowed_cores.unwrap_or(cpu.usable_cores);
+        let known = load::disturbance(&self.others, processors);
+        disturbances.retain(|disturbance| Some(disturbance) != known.as_ref());
+        self.others.extend(now.of_others_since(last));
+        self.load = Some(now);
+        let found = load::disturbance(&self.others, processors);
+        disturbances.extend(found.clone());
+        found
+    }
+
+    /// How many processors other work kept busy since `earlier`, where it shows.
+    pub(super) fn others_since(&self, earlier: Option<Load>) -> Option<f64> {
+        let cpu = &self.record.environment.cpu;
+        let others = Load::now()?.of_others_since(earlier?)?;
+        load::is_busy(others, cpu.allowed_cores.unwrap_or(cpu.usable_cores)).then_some(others)
+    }
+
+    /// The CPU's ceilings that an earlier run of this machine exceeds by far, a sentence each.
+    fn exceeded(&self) -> Vec<String> {
+        let cpu = |run: &RunRecord| {
+            let cpu = &run.environment.cpu;
+            (cpu.model.clone(), cpu.usable_cores)
+        };
+        let (mut runs, _) = runs::read_all(&self.results);
+        runs.retain(|run| run.run != self.record.run && cpu(run) == cpu(&self.record));
+        let of_cpu = self
+            .record
+            .ceilings
+            .iter()
+            .filter(|(name, _)| name.starts_with("cpu_"));
+        let exceeded = of_cpu.filter_map(|(name, Ceiling { value, unit, .. })| {
+            let of = |run: &RunRecord| Some((run.ceilings.get(name)?.value, run.run.clone()));
+            let earlier = runs.iter().filter_map(of);
+            let (best, run) = earlier.max_by(|a, b| a.0.total_cmp(&b.0))?;
+            (best > BY_FAR * value).then(|| {
+                format!(
+                    "{name} is {} and was {} in the run {run}, so shares of this limit are too high: run again when \
+                     the machine is idle",
+                    units::ceiling(*value, unit),
+                    units::ceiling(best, unit)
+                )
+            })
+        });
+        exceeded.collect()
     }
 
     /// Measures the peak of a CPU benchmark's threads right before it.
@@ -221,9 +290,25 @@ impl Journal {
             // A run that a signal ended has no end in its record, as one that was killed.
             let ended = interrupt::signal().is_none();
             if ended && !self.takes_turns && self.no_room.is_none() {
+                self.look_around();
                 // Other work on a shared host may have lowered them before.
                 self.say("measuring the CPU's ceilings again");
                 ceilings::cpu::measure(self.effort).raise(&mut self.record);
+                if !self.exceeded().is_empty() {
+                    self.say(
+                        "measuring the CPU's ceilings again, since an earlier run exceeds them",
+                    );
+                    ceilings::cpu::measure(self.effort).raise(&mut self.record);
+                }
+                let mut found = self.exceeded();
+                self.record
+                    .environment
+                    .disturbances
+                    .extend_from_slice(&found);
+                found.extend(self.look_around());
+                for disturbance in found {
+                    eprintln!("note: {disturbance}");
+                }
             }
             self.record.finished = ended.then(|| runs::moment(SystemTime::now()));
             if ended && self.no_room.is_none() {
@@ -283,8 +368,8 @@ impl Journal {
         }
         if let Some(not_run) = self.no_room {
             eprintln!(
-                "error: nothing more can be written to {}; not run: {}. Make room there and run again: \
-                 what was measured until then is kept",
+                "error: nothing more can be written to {}, and {} were not run. Make room there, or raise \
+                 the limit that is named above, and run again: what was measured until then is kept",
                 self.results.display(),
                 units::counted(not_run, "benchmark")
             );

@@ -12,10 +12,10 @@ use crate::model::record::{SCHEMA, Sidecar};
 use crate::model::verified::Verified;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::group::{Group, Implementation, Make};
+use crate::suite::host::Host;
 use crate::suite::instance::{Plots, instance, plots};
 use crate::suite::interrupt;
 use crate::suite::journal::Journal;
-use crate::suite::machine::Machine;
 use crate::suite::missing::{Missing, failed, skipped};
 use crate::suite::pace::{Forecast, Pace};
 use crate::suite::sampler::{Progress, Sampler};
@@ -24,6 +24,7 @@ use crate::suite::turns::Turns;
 use crate::timing::{Clock, CudaError, CudaTime, TimingError, catch_panic};
 use crate::workload::calibrate;
 use crate::workload::routine::{Routine, Workload};
+use crossover_machine::load::Load;
 use crossover_machine::monitor::watch::Watch;
 use crossover_machine::recorded;
 use crossover_protocol::settings::Settings;
@@ -37,7 +38,7 @@ pub(super) struct Measuring<'s> {
     pub(super) arguments: &'s Arguments,
     pub(super) sampling: &'s SamplingPlan,
     pub(super) time: &'s CudaTime,
-    pub(super) machine: &'s Machine,
+    pub(super) machine: &'s Host,
     pub(super) journal: &'s mut Journal,
     pub(super) turns: Option<&'s Turns>,
 }
@@ -50,6 +51,8 @@ pub(super) struct Bench<'a, W> {
     pub(super) size: u64,
     pub(super) cost: Cost,
     pub(super) folder: BenchmarkFolder,
+    /// When it was begun; `None` in turns with another process, whose work is none of others.
+    pub(super) begun: Option<Load>,
 }
 
 /// What times a routine.
@@ -250,7 +253,7 @@ impl Measuring<'_> {
                 sidecar.monitor = Some(own);
             }
             sidecar.unsteady.clone_from(&why);
-            sidecar.extra = routine.extra()?;
+            sidecar.extra.extend(routine.extra()?);
             self.check_device()?;
             let baseline = self.arguments.baseline.as_deref();
             bench.folder.finish(&mut sidecar, baseline)?;
@@ -533,6 +536,13 @@ impl Measuring<'_> {
         if bench.row.is_gpu() && recorded::recorded() {
             notes.push("recorded, not measured".to_owned());
         }
+        let choices = calibrate::take_recent();
+        let mut extra = BTreeMap::new();
+        if let Some(others) = self.journal.others_since(bench.begun) {
+            extra.insert("processors_busy_with_other_work".to_owned(), others);
+            // The next process chooses again.
+            calibrate::forget(&choices);
+        }
         Sidecar {
             schema: SCHEMA,
             id: bench.id.to_owned(),
@@ -549,8 +559,8 @@ impl Measuring<'_> {
                 .map(|monitor| monitor.state()),
             monitor: None,
             unsteady: None,
-            extra: BTreeMap::new(),
-            choices: calibrate::take_recent(),
+            extra,
+            choices,
             notes,
             run: self.journal.run().to_owned(),
         }

@@ -4,7 +4,8 @@ use crate::device::kernel::CompileError;
 use crate::timing::{CudaError, TimingError};
 use crate::workload::routine::RoutineError;
 use crossover_machine::absence::Absence;
-use crossover_results::store::files::FileError;
+use crossover_results::store::whole_file::FileError;
+use crossover_words::text::with_causes;
 
 /// Why a benchmark has no result.
 pub(super) enum Missing {
@@ -51,18 +52,6 @@ impl From<TimingError> for Missing {
             text: with_causes(&error),
         }
     }
-}
-
-/// An error and what caused it, in one line.
-pub(super) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 pub(super) fn skipped(absence: Absence) -> Missing {

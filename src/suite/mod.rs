@@ -4,18 +4,18 @@
 //! A bench executable makes [`Group`]s and hands them to [`bench`](bench()).
 
 pub(crate) mod arguments;
-pub(crate) mod before;
 mod bench;
 pub(crate) mod confirm;
 pub(crate) mod group;
+pub(crate) mod host;
 mod instance;
 mod interrupt;
 pub(crate) mod journal;
-pub(crate) mod machine;
 pub(crate) mod measure;
 pub(crate) mod missing;
 mod pace;
 pub(crate) mod plan;
+pub(crate) mod preflight;
 pub(crate) mod profiles;
 pub(crate) mod progress;
 pub(crate) mod runner;

@@ -73,12 +73,13 @@ impl Profiles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::id::Id;
     use crossover_results::store::profiles::planted::{eager, plant};
 
     const ID: &str = "chain/gpu/each/64";
 
     fn folder(root: &Path) -> BenchmarkFolder {
-        BenchmarkFolder::new(root, "chain", "gpu/each", 64, true)
+        BenchmarkFolder::new(root, Id::new("chain", "gpu/each", 64), true)
     }
 
     #[test]

@@ -11,9 +11,8 @@ use criterion::Criterion;
 
 use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
-use crate::model::topic::Topic;
+use crate::model::group_info::GroupInfo;
 use crate::suite::arguments::{Arguments, Mode};
-use crate::suite::before::{self, Refused};
 use crate::suite::confirm::Task;
 use crate::suite::confirm::driver::When;
 use crate::suite::confirm::in_turns::TakingTurns;
@@ -22,6 +21,7 @@ use crate::suite::instance::{instance, plots, profiled};
 use crate::suite::interrupt;
 use crate::suite::pace::Pace;
 use crate::suite::plan::Planned;
+use crate::suite::preflight::{self, Refused};
 use crate::suite::profiles::Profiles;
 use crate::suite::sampling_plan::SamplingPlan;
 use crate::suite::session::Session;
@@ -55,9 +55,9 @@ impl Suite {
             eprintln!("note: {remark}");
         }
         let arguments = Arguments::from_env();
-        before::options(&arguments, &settings.results)?;
+        preflight::options(&arguments, &settings.results)?;
         let lock = match arguments.saves || arguments.mode == Mode::Profile {
-            true => Some(before::results_folder(&settings.results)?),
+            true => Some(preflight::results_folder(&settings.results)?),
             false => None,
         };
         interrupt::catch();
@@ -166,7 +166,7 @@ pub struct AnyGroup(Box<dyn Erased>);
 /// What can be done with a group without knowing its operation.
 trait Erased {
     fn name(&self) -> &'static str;
-    fn topic(&self) -> &Topic;
+    fn topic(&self) -> &GroupInfo;
     fn planned(&self, profile: Profile) -> Vec<Planned>;
     fn visit_inputs(&self, size: u64, visit: &mut dyn FnMut(&[u8]));
     fn functions(&self) -> Vec<String>;
@@ -195,7 +195,7 @@ impl<W: Workload> Erased for Group<W> {
         self.name
     }
 
-    fn topic(&self) -> &Topic {
+    fn topic(&self) -> &GroupInfo {
         &self.topic
     }
 
@@ -272,7 +272,7 @@ impl AnyGroup {
     }
 
     /// What the group says of itself.
-    pub fn topic(&self) -> &Topic {
+    pub fn topic(&self) -> &GroupInfo {
         self.0.topic()
     }
 

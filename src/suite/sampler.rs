@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::suite::machine::Machine;
+use crate::suite::host::Host;
 use crate::suite::sampling_plan::SamplingPlan;
 use crate::suite::turns::Turns;
 use crate::timing::{Clock, CudaTime, TimingError};
@@ -15,7 +15,7 @@ pub(super) struct Sampler<'a> {
     /// Id of the benchmark.
     pub(super) id: &'a str,
     pub(super) time: &'a CudaTime,
-    pub(super) machine: &'a Machine,
+    pub(super) machine: &'a Host,
     pub(super) clock: Clock,
     /// Of an iteration; 0 on the CPU.
     pub(super) launches: u32,

@@ -7,16 +7,15 @@ use std::rc::Rc;
 
 use criterion::{BenchmarkId, Throughput};
 
-use crate::model::id;
-use crate::model::topic::Topic;
+use crate::model::group_info::GroupInfo;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::confirm::RunResults;
 use crate::suite::confirm::driver::{Confirming, When};
 use crate::suite::group::{Group, Implementation};
+use crate::suite::host::Host;
 use crate::suite::instance::Plots;
 use crate::suite::interrupt;
 use crate::suite::journal::Journal;
-use crate::suite::machine::Machine;
 use crate::suite::measure::{Bench, Measuring};
 use crate::suite::missing::Missing;
 use crate::suite::pace::Pace;
@@ -26,11 +25,12 @@ use crate::suite::sampling_plan::SamplingPlan;
 use crate::suite::turns::Turns;
 use crate::timing::{CudaTime, catch_panic};
 use crate::workload::{Workload, calibrate};
+use crossover_machine::load::Load;
 use crossover_protocol::nearest::nearest_id;
 use crossover_protocol::settings::{Profile, Settings};
 use crossover_protocol::turns::TurnMessage;
-use crossover_results::store::files::sweep;
 use crossover_results::store::folder::BenchmarkFolder;
+use crossover_results::store::whole_file::sweep;
 
 /// A run, except for Criterion itself.
 pub(super) struct Session {
@@ -38,7 +38,7 @@ pub(super) struct Session {
     arguments: Arguments,
     sampling: SamplingPlan,
     time: CudaTime,
-    machine: Machine,
+    machine: Host,
     progress: Progress,
     journal: Journal,
     confirming: Confirming,
@@ -60,7 +60,7 @@ impl Session {
     ) -> Self {
         let progress = Progress::new(arguments.is_quiet());
         Self {
-            machine: Machine::new(&settings),
+            machine: Host::new(&settings),
             journal: Journal::new(&settings, &arguments),
             confirming: Confirming::new(settings.processes, arguments.is_quiet()),
             settings,
@@ -80,7 +80,7 @@ impl Session {
     }
 
     /// Lists a group in the record of the run.
-    pub(super) fn list(&mut self, topic: &Topic) {
+    pub(super) fn list(&mut self, topic: &GroupInfo) {
         self.journal.list(topic);
     }
 
@@ -90,8 +90,7 @@ impl Session {
             return;
         }
         let known = (group.rows.iter()).flat_map(|row| {
-            let function = row.function();
-            let id = move |size| id::id(group.name, &function, size);
+            let id = move |size| group.id_of(row, size).to_string();
             group.sizes_of(row).all().into_iter().map(id)
         });
         self.known.extend(known);
@@ -99,7 +98,7 @@ impl Session {
         let expected: Vec<String> = (group.plan(self.profile()).iter())
             .flat_map(|(size, rows)| rows.iter().map(move |row| (size, row)))
             .filter(|(_, row)| !(row.is_gpu() && no_gpu))
-            .map(|(size, row)| id::id(group.name, &row.function(), size))
+            .map(|(size, row)| group.id_of(row, *size).to_string())
             .filter(|id| self.arguments.selects(id))
             .collect();
         self.expected.extend(expected);
@@ -145,8 +144,7 @@ impl Session {
         let profile = self.profile();
         for row in &group.rows {
             let function = row.function();
-            let id = |size: &u64| id::id(group.name, &function, size);
-            let wanted = |size: &u64| self.is_wanted(&id(size));
+            let wanted = |size: &u64| self.is_wanted(&group.id_of(row, *size).to_string());
             let sizes = group.sizes_of(row);
             let left_out: Vec<String> = sizes
                 .all()
@@ -188,7 +186,8 @@ impl Session {
             return;
         }
         let function = row.function();
-        let id = id::id(group.name, &function, size);
+        let named = group.id_of(row, size);
+        let id = named.to_string();
         if self.arguments.selects(&id) && !self.is_wanted(&id) {
             // Another process measures it, so Criterion need not keep it in its plots.
             return;
@@ -222,13 +221,7 @@ impl Session {
         }
         self.journal.selected = true;
         self.progress.begin(&id);
-        let folder = BenchmarkFolder::new(
-            &self.settings.results,
-            group.name,
-            &function,
-            size,
-            group.rate.is_some(),
-        );
+        let folder = BenchmarkFolder::new(&self.settings.results, named, group.rate.is_some());
         if self.arguments.value("load-baseline").is_some() {
             self.load(plots, criterion_id, &id, &folder);
             return;
@@ -240,6 +233,7 @@ impl Session {
             size,
             cost: group.cost_of(row, size),
             folder,
+            begun: self.turns.is_none().then(Load::now).flatten(),
         };
         if let Some(rate) = &group.rate {
             self.time.set_rate(rate.clone());

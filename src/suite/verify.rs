@@ -6,10 +6,9 @@ use std::rc::Rc;
 
 use crate::device::gpu::Gpu;
 use crate::device::kernel::CompileError;
-use crate::model::id::{self, Device};
-use crate::model::topic::Truth;
+use crate::model::group_info::Truth;
+use crate::model::id::Device;
 use crate::suite::group::{Group, Implementation, Make};
-use crate::suite::missing::with_causes;
 use crate::suite::sampling_plan::FEWEST_SAMPLES;
 use crate::timing::Launch;
 use crate::workload::calibrate;
@@ -17,6 +16,7 @@ use crate::workload::routine::{Routine, RoutineError, Workload};
 use crate::workload::timing_methods::SPIN;
 use crossover_machine::absence::Absence;
 use crossover_machine::recorded;
+use crossover_words::text::with_causes;
 
 impl<W: Workload> Group<W> {
     /// Verifies one implementation at each of the group's sizes for tests.
@@ -29,7 +29,7 @@ impl<W: Workload> Group<W> {
         let own = row.sizes.as_ref().filter(|sizes| sizes.has_odd());
         let sizes = own.unwrap_or(&self.sizes).for_tests();
         let timed = sizes.iter().map(|&size| {
-            let id = id::id(self.name, &row.function(), size);
+            let id = self.id_of(row, size).to_string();
             (id, size, W::new(size))
         });
         let edge_cases = W::edge_cases().map(|problem| {

@@ -3,39 +3,26 @@
 //! and tolerance, and its cost.
 //!
 //! An operation is a [`Workload`], an implementation a [`Routine`]. [`simple`] makes routines of
-//! closures.
+//! closures. `prepare` holds what all operations share, `lessons` those that show what one technique
+//! is worth.
 
-mod awaited;
-pub(crate) mod calibrate;
-mod child_process;
-pub mod cold_start;
-mod cublaslt;
-mod elementwise;
-pub mod graph_replay;
-mod host_memory;
-pub mod host_sync;
-mod launches;
-pub mod loader;
+mod lessons;
 pub mod matmul;
-pub mod memory;
 pub mod mlp_training;
 pub mod nested_sine;
 mod network;
-mod queue;
+mod prepare;
 pub(crate) mod routine;
 mod run_child;
 pub mod simple;
-mod source;
-mod staging;
-pub mod streams;
-pub mod sustained;
-mod threads;
-pub mod timing_methods;
-pub mod transfer;
 pub mod transformer;
-mod trial;
 
-pub use awaited::awaited;
-pub use host_memory::HostMemory;
+pub use lessons::{
+    cold_start, graph_replay, host_sync, loader, memory, streams, sustained, timing_methods,
+    transfer,
+};
+pub use prepare::awaited::awaited;
+pub(crate) use prepare::calibrate;
+pub use prepare::{Device, HostMemory, Memory, Prepared, Value};
 pub use routine::{Routine, RoutineError, Workload, visit_f32};
 pub use run_child::run_child;

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::device::kernel::Source;
-use crate::model::telemetry::Telemetry;
-use crate::model::verified::Verified;
+use crate::model::{Telemetry, Verified};
 
 /// What the code of an operation may fail with: a CUDA error, an allocation, a missing library. Its
 /// text should name the call and the remedy. An [`Absence`](crate::device::Absence) makes a skip of

@@ -1,8 +1,8 @@
-//! The other end of [`child_process`](crate::workload::child_process): what the child does.
+//! The other end of [`child_process`](crate::workload::prepare::child_process): what the child does.
 
 use std::process::ExitCode;
 
-use crate::workload::child_process::{ORDER, Order, Task};
+use crate::workload::prepare::{ORDER, Order, Task};
 use crate::workload::routine::RoutineError;
 use crate::workload::{cold_start, timing_methods};
 

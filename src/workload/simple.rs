@@ -3,13 +3,12 @@
 
 use std::rc::Rc;
 
-use cudarc::driver::{CudaSlice, DevicePtr, sys::CUdeviceptr};
+use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::calls::{copy_to_device, copy_to_host};
-use crate::device::gpu::Gpu;
-use crate::model::verified::Verified;
+use crate::device::Gpu;
+use crate::model::Verified;
 use crate::timing::Launch;
-use crate::workload::host_memory::{Buffer, HostMemory};
+use crate::workload::prepare::{HostMemory, Prepared, Threads, fill};
 use crate::workload::routine::{Routine, RoutineError};
 
 /// Compares every element with a float64 reference. The error is the largest one relative to the
@@ -44,16 +43,20 @@ pub fn on_cpu(
     compute: impl FnMut(&mut [f32]) + 'static,
     check: impl Fn(&[f32]) -> Verified + 'static,
 ) -> Box<dyn Routine> {
+    let mut compute = compute;
     Box::new(OnCpu {
         output: vec![f32::NAN; len],
-        compute,
-        check,
+        poison: f32::NAN,
+        threads: Threads::Rayon,
+        compute: move |_: &Threads, output: &mut [f32]| compute(output),
+        check: move |output: &[f32]| Ok(check(output)),
+        notes: Vec::new(),
     })
 }
 
 /// A GPU routine on data in device memory. `inputs` are uploaded once. `launch` is given their
 /// device addresses and that of `len` values of output, and prepares the kernel. `check` compares
-/// the output with the reference.
+/// the output with the reference. For several kernels, or other memory, see [`Prepared`].
 ///
 /// # Safety
 /// The launch's arguments must be those that its kernel declares, and the kernel must stay within
@@ -69,9 +72,7 @@ pub unsafe fn on_gpu(
     check: impl Fn(&[f32]) -> Verified + 'static,
 ) -> Result<Box<dyn Routine>, RoutineError> {
     // SAFETY: the caller's promise.
-    Ok(Box::new(unsafe {
-        OnGpu::new(gpu, inputs, len, launch, check)
-    }?))
+    unsafe { by_a_launch(gpu, None, inputs, len, launch, check) }
 }
 
 /// As [`on_gpu`], from host memory of one kind and back: each run copies the inputs to the device,
@@ -91,136 +92,74 @@ pub unsafe fn from_host(
     launch: impl FnOnce(&[CUdeviceptr], CUdeviceptr) -> Result<Launch, RoutineError>,
     check: impl Fn(&[f32]) -> Verified + 'static,
 ) -> Result<Box<dyn Routine>, RoutineError> {
-    let host = inputs
-        .iter()
-        .map(|values| Buffer::of(gpu, memory, values))
-        .collect::<Result<Vec<_>, _>>()?;
     // SAFETY: the caller's promise.
-    let device = unsafe { OnGpu::new(gpu, inputs, len, launch, check) }?;
-    Ok(Box::new(FromHost {
-        host,
-        output: Buffer::filled(gpu, memory, f32::NAN, len)?,
-        device,
-    }))
+    unsafe { by_a_launch(gpu, Some(memory), inputs, len, launch, check) }
 }
 
-struct OnCpu<F, C> {
-    output: Vec<f32>,
-    compute: F,
-    check: C,
-}
-
-impl<F: FnMut(&mut [f32]), C: Fn(&[f32]) -> Verified> Routine for OnCpu<F, C> {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        self.output.fill(f32::NAN);
-        Ok(())
-    }
-
-    fn run(&mut self) -> Result<(), RoutineError> {
-        (self.compute)(&mut self.output);
-        Ok(())
-    }
-
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        Ok((self.check)(&self.output))
-    }
-}
-
-struct OnGpu<C> {
-    gpu: Rc<Gpu>,
-    launch: Launch,
-    // This and `output` keep the memory alive whose addresses `launch` has.
-    inputs: Vec<CudaSlice<f32>>,
-    output: CudaSlice<f32>,
-    check: C,
-}
-
-impl<C> OnGpu<C> {
-    /// # Safety
-    /// As for [`on_gpu`].
-    unsafe fn new(
-        gpu: &Rc<Gpu>,
-        inputs: &[&[f32]],
-        len: usize,
-        launch: impl FnOnce(&[CUdeviceptr], CUdeviceptr) -> Result<Launch, RoutineError>,
-        check: C,
-    ) -> Result<Self, RoutineError> {
-        gpu.bind()?;
-        let inputs = inputs
-            .iter()
-            .map(|values| gpu.upload(values))
-            .collect::<Result<Vec<_>, _>>()?;
-        let output = gpu.alloc(len)?;
-        let address = |slice: &CudaSlice<f32>| slice.device_ptr(gpu.stream()).0;
-        let addresses: Vec<CUdeviceptr> = inputs.iter().map(address).collect();
-        Ok(Self {
-            launch: launch(&addresses, address(&output))?,
-            gpu: gpu.clone(),
-            inputs,
-            output,
-            check,
+/// # Safety
+/// As for [`on_gpu`].
+unsafe fn by_a_launch(
+    gpu: &Rc<Gpu>,
+    memory: Option<HostMemory>,
+    inputs: &[&[f32]],
+    len: usize,
+    launch: impl FnOnce(&[CUdeviceptr], CUdeviceptr) -> Result<Launch, RoutineError>,
+    check: impl Fn(&[f32]) -> Verified + 'static,
+) -> Result<Box<dyn Routine>, RoutineError> {
+    let mut work = Prepared::new(gpu)?;
+    let addresses = (inputs.iter())
+        .map(|values| {
+            let owner = Rc::new(values.to_vec());
+            Ok(work.input(memory, &owner, |values| values)?.address)
         })
-    }
+        .collect::<Result<Vec<_>, RoutineError>>()?;
+    let output = work.output(len)?;
+    // SAFETY: the caller's promise; the memory is the routine's.
+    unsafe { work.steps.kernel(launch(&addresses, output.address)?) };
+    work.check_values(memory, output, f32::NAN, check)?;
+    Ok(Box::new(work))
 }
 
-impl<C: Fn(&[f32]) -> Verified> Routine for OnGpu<C> {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        Ok(self.gpu.poison(&mut self.output)?)
-    }
+/// A routine on the CPU: `compute` writes the output, by the threads.
+pub(crate) struct OnCpu<F, C> {
+    pub(crate) output: Vec<f32>,
+    /// What the output holds before a run whose result is compared.
+    pub(crate) poison: f32,
+    pub(crate) threads: Threads,
+    pub(crate) compute: F,
+    pub(crate) check: C,
+    pub(crate) notes: Vec<String>,
+}
 
-    fn run(&mut self) -> Result<(), RoutineError> {
-        // SAFETY: promised to `on_gpu`; the memory lives in `self`.
-        unsafe { self.launch.launch(self.gpu.stream()) }?;
+impl<F, C> Routine for OnCpu<F, C>
+where
+    F: FnMut(&Threads, &mut [f32]),
+    C: Fn(&[f32]) -> Result<Verified, RoutineError>,
+{
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        fill(&mut self.output, self.poison);
         Ok(())
     }
 
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        Ok((self.check)(&self.gpu.download(&self.output)?))
-    }
-}
-
-struct FromHost<C> {
-    host: Vec<Buffer<f32>>,
-    output: Buffer<f32>,
-    device: OnGpu<C>,
-}
-
-impl<C: Fn(&[f32]) -> Verified> FromHost<C> {
-    fn enqueue(&mut self) -> Result<(), RoutineError> {
-        let gpu = self.device.gpu.clone();
-        let stream = gpu.stream();
-        for (host, device) in self.host.iter().zip(&self.device.inputs) {
-            let to = device.device_ptr(stream).0;
-            // SAFETY: both sides hold as many values, and `run` waits before either is touched.
-            unsafe { copy_to_device(host.values()?, to, stream) }?;
-        }
-        self.device.run()?;
-        let from = self.device.output.device_ptr(stream).0;
-        // SAFETY: as above.
-        Ok(unsafe { copy_to_host(from, self.output.values_mut()?, stream) }?)
-    }
-}
-
-impl<C: Fn(&[f32]) -> Verified> Routine for FromHost<C> {
-    // The inputs on the device as well, so that a copy that never happens shows.
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        for input in &mut self.device.inputs {
-            self.device.gpu.poison(input)?;
-        }
-        self.output.values_mut()?.fill(f32::NAN);
-        self.device.poison()
-    }
-
     fn run(&mut self) -> Result<(), RoutineError> {
-        let enqueued = self.enqueue();
-        // Waits even after an error: what was enqueued before it still uses the memory.
-        let waited = self.device.gpu.synchronize();
-        enqueued?;
-        Ok(waited?)
+        (self.compute)(&self.threads, &mut self.output);
+        Ok(())
+    }
+
+    fn park(&mut self) {
+        self.threads.park();
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
-        Ok((self.device.check)(self.output.values()?))
+        (self.check)(&self.output)
+    }
+
+    fn launches(&self) -> u32 {
+        0
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
     }
 }
 

@@ -3,27 +3,11 @@
 use std::rc::Rc;
 
 use crossover::device::Gpu;
-use crossover::model::Launches;
 use crossover::workload::HostMemory::{Pageable, Pinned};
 use crossover::workload::loader::{Feed, Loader, epoch};
-use crossover::workload::streams::{self, Streams};
 use crossover::workload::{RoutineError, Workload};
 
 use crate::device::one_at_a_time;
-
-#[test]
-#[ignore = "needs a CUDA device"]
-fn the_work_is_cut_into_the_pieces_asked_for() -> Result<(), RoutineError> {
-    let _one = one_at_a_time();
-    let gpu = Rc::new(Gpu::open(0)?);
-    // Pieces are multiples of 1,024 values.
-    let problem = Rc::new(Streams::new(64 * 1024));
-    for pieces in [1, 2, 8, 64] {
-        let routine = streams::pieces(&gpu, &problem, pieces, Launches::OneByOne)?;
-        assert_eq!(routine.launches(), pieces);
-    }
-    Ok(())
-}
 
 #[test]
 #[ignore = "needs a CUDA device"]

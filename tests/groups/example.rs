@@ -8,6 +8,7 @@ use std::process::Command;
 use std::rc::Rc;
 
 use crossover::device::Gpu;
+use crossover::device::kernel::CompileError;
 use crossover::model::{Data, GpuInfo, RunRecord, SCHEMA, Sidecar};
 use crossover::suite::{AnyGroup, Planned, Profile};
 use crossover_report::assemble::Options;
@@ -33,6 +34,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         the_page_has_all_that_it_declares();
         Ok(())
     }));
+    trials.push(Trial::test("the_kernels_that_it_declares_compile", || {
+        the_kernels_that_it_declares_compile();
+        Ok(())
+    }));
     for function in group().functions() {
         let on_gpu = function.starts_with("gpu/");
         let trial = Trial::test(format!("your_operation/{function}"), move || {
@@ -44,6 +49,21 @@ pub(crate) fn trials() -> Vec<Trial> {
         });
     }
     trials
+}
+
+/// For the oldest architecture that they are for, and for a new one. Without NVRTC nothing is
+/// compiled.
+fn the_kernels_that_it_declares_compile() {
+    let group = group();
+    assert!(!group.kernels().is_empty(), "the example has a kernel");
+    for source in group.kernels() {
+        for arch in [source.oldest, (9, 0)] {
+            match source.compile(arch) {
+                Ok(_) | Err(CompileError::Absent(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
 }
 
 fn verify(function: &str, on_gpu: bool) -> Result<(), Failed> {

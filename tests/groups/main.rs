@@ -21,10 +21,10 @@ fn main() -> ExitCode {
         return code;
     }
     if std::env::var_os(example::RUN).is_some() {
-        return crossover::suite::bench(|| vec![example::group()]);
+        return crossover::suite::bench(crossover::package!(), || vec![example::group()]);
     }
     if std::env::var_os(faults::run::RUN).is_some() {
-        return crossover::suite::bench(faults::groups);
+        return crossover::suite::bench(crossover::package!(), faults::groups);
     }
     if let Ok(leave) = std::env::var(faults::LEAVE) {
         return faults::hold(leave.parse().expect("a number of bytes"));

@@ -51,14 +51,7 @@ struct Libraries {
 
 fn listing(environment: &Environment, libraries: &Libraries, results: &Path) -> String {
     let mut rows = Rows::default();
-    let mut built = environment.crossover.clone();
-    if let Some(commit) = &environment.commit {
-        built += &format!(", commit {}", commit.get(..12).unwrap_or(commit));
-        if environment.dirty == Some(true) {
-            built += " with uncommitted changes";
-        }
-    }
-    rows.add("crossover", built);
+    rows.add("crossover", &environment.crossover);
     rows.maybe("system", environment.os.clone());
     cpu(&mut rows, &environment.cpu);
     match (&environment.gpu, &environment.gpu_absent) {
@@ -205,8 +198,9 @@ mod tests {
     fn a_machine_with_a_gpu_is_listed_whole() {
         let environment = Environment {
             crossover: "0.1.0".to_owned(),
-            commit: Some("0123456789abcdef".to_owned()),
-            dirty: Some(true),
+            package: None,
+            commit: None,
+            dirty: None,
             os: Some("Debian GNU/Linux 13, Linux 6.12".to_owned()),
             cpu: Cpu {
                 model: "Xeon".to_owned(),
@@ -253,7 +247,7 @@ mod tests {
         assert_eq!(
             text,
             "\
-crossover     0.1.0, commit 0123456789ab with uncommitted changes
+crossover     0.1.0
 system        Debian GNU/Linux 13, Linux 6.12
 
 CPU           Xeon

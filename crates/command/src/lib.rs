@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crossover_words::text::visible_lines;
+use crossover_words::text::{visible_lines, with_causes};
 
 /// Show when a GPU beats the CPU, by how much, and where the time goes.
 ///
@@ -57,6 +57,10 @@ Exit codes: 0 success, 1 a comparison found what it was told to fail on, or a ru
 /// failed, 2 where nothing could be done, 130 where the user interrupted.
 pub fn run() -> ExitCode {
     crossover_protocol::pipe::end_with_the_reader();
+    crossover_protocol::pipe::survive_a_full_disk(2, subcommand)
+}
+
+fn subcommand() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Ab(arguments) => ab::run(&arguments),
         Command::Advise(arguments) => advise::run(&arguments),
@@ -69,7 +73,7 @@ pub fn run() -> ExitCode {
     outcome.unwrap_or_else(|error| {
         let text = match std::env::var("RUST_BACKTRACE").is_ok_and(|v| v == "1") {
             true => format!("{error:?}"),
-            false => format!("{error:#}"),
+            false => with_causes(error.as_ref()),
         };
         eprintln!("crossover: {}", visible_lines(&text));
         ExitCode::from(2)

@@ -73,6 +73,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .args(&args.bench_args)
         .arg(&args.filter);
     // Signals reach the run alone, and its exit code is this command's.
+    crossover_protocol::pipe::finish();
     let error = command.exec();
     let program = command.get_program().display();
     Err(error).with_context(|| format!("{program} could not be started; {advice}"))

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use regex::Regex;
 
 use crossover_compare::comparison::{Comparison, FailOn, Options};
-use crossover_results::store::files::write_atomic;
+use crossover_results::store::whole_file::write_atomic;
 
 /// How to judge and show a comparison.
 #[derive(Debug, clap::Args)]

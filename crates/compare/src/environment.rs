@@ -65,17 +65,8 @@ fn list(values: &BTreeSet<String>) -> String {
 }
 
 fn commit(run: &RunRecord) -> String {
-    let e = &run.environment;
-    match &e.commit {
-        Some(commit) => {
-            let short = commit.get(..12).unwrap_or(commit);
-            match e.dirty {
-                Some(true) => format!("commit {short} with uncommitted changes"),
-                _ => format!("commit {short}"),
-            }
-        }
-        None => "commit unknown".to_owned(),
-    }
+    let commit = run.environment.commit_in_words();
+    format!("commit {}", commit.as_deref().unwrap_or("unknown"))
 }
 
 fn facts(runs: &[&RunRecord]) -> Facts {
@@ -88,6 +79,7 @@ fn facts(runs: &[&RunRecord]) -> Facts {
     for run in runs {
         let e = &run.environment;
         add("crossover version", Some(e.crossover.clone()));
+        add("package", e.package.clone());
         add("profile", Some(run.profile.clone()));
         add("operating system", e.os.clone());
         add("CPU", Some(e.cpu.model.clone()));

@@ -12,7 +12,7 @@ use crate::verdict::Verdict;
 use crossover_draw::ink::Family;
 use crossover_draw::page::shell;
 use crossover_draw::plot::figure::{Curve, Dot, Limit, Plot, Quantity, Shape};
-use crossover_results::model::topic::Unit;
+use crossover_results::model::group_info::Unit;
 use crossover_words::units;
 
 // Shades of `Family::Alone`, whose hues do not mean CPU or GPU.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use comfy_table::{Attribute, Cell, CellAlignment, Color, Table, presets};
+use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use crate::class::Class;
@@ -12,6 +12,7 @@ use crate::judge::{CHANGE_ERROR, Drift, SAME_ERROR};
 use crate::rows::{Judgement, Row};
 use crate::verdict::Verdict;
 use crossover_results::statistics::median::median;
+use crossover_words::text::{columns, wants_colours};
 use crossover_words::units::{change, counted, percent_fine, time_fine};
 
 /// Version of the JSON.
@@ -249,14 +250,9 @@ impl Comparison {
         .collect()
     }
 
-    /// For a terminal: what failed and what changed first, the rest as counts; with `all`, a row
-    /// for each benchmark.
+    /// For a terminal: what changed, the rest as counts; with `all`, a row for each benchmark.
     pub fn text(&self, all: bool) -> String {
-        let mut text = String::new();
-        for failure in &self.failures {
-            let _ = writeln!(text, "error: {failure}");
-        }
-        let _ = writeln!(text, "{}", self.summary());
+        let mut text = format!("{}\n", self.summary());
         let rows: Vec<&Row> = match all {
             true => self.rows.iter().collect(),
             false => self.loud(),
@@ -357,8 +353,16 @@ fn differ(deviation: f64) -> String {
 
 fn terminal_table(rows: &[&Row]) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(HEADER);
+    table
+        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_header(HEADER);
+    if let Some(columns) = columns() {
+        table.set_width(columns);
+    }
+    if wants_colours() {
+        table.enforce_styling();
+    }
     for row in rows {
         let mut line: Vec<Cell> = cells(row).into_iter().map(Cell::new).collect();
         let colour = match row.verdict {

@@ -82,7 +82,7 @@ const PAPER: Pair = ("#ffffff", "#161b22");
 
 /// What a colour is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum Paint {
     /// Text and marks.
     Ink,
     /// Secondary text, axes.
@@ -107,14 +107,14 @@ impl Family {
     }
 }
 
-impl Role {
+impl Paint {
     fn pair(self) -> Pair {
         match self {
-            Role::Ink => INK,
-            Role::Muted => MUTED,
-            Role::Grid => GRID,
-            Role::Paper => PAPER,
-            Role::Shade(family, i) => {
+            Paint::Ink => INK,
+            Paint::Muted => MUTED,
+            Paint::Grid => GRID,
+            Paint::Paper => PAPER,
+            Paint::Shade(family, i) => {
                 let (colours, _) = family.palette();
                 colours[i % colours.len()]
             }
@@ -124,11 +124,11 @@ impl Role {
     /// The class without its `f-` or `s-`.
     pub fn class(self) -> String {
         match self {
-            Role::Ink => "ink".into(),
-            Role::Muted => "muted".into(),
-            Role::Grid => "grid".into(),
-            Role::Paper => "paper".into(),
-            Role::Shade(family, i) => {
+            Paint::Ink => "ink".into(),
+            Paint::Muted => "muted".into(),
+            Paint::Grid => "grid".into(),
+            Paint::Paper => "paper".into(),
+            Paint::Shade(family, i) => {
                 let (colours, name) = family.palette();
                 format!("{name}{}", i % colours.len())
             }
@@ -140,12 +140,12 @@ impl Role {
         self.pair().0
     }
 
-    fn all() -> impl Iterator<Item = Role> {
+    fn all() -> impl Iterator<Item = Paint> {
         let families = [Family::Cpu, Family::Gpu, Family::Alone, Family::Answer];
         let shades = families
             .into_iter()
-            .flat_map(|family| (0..family.palette().0.len()).map(move |i| Role::Shade(family, i)));
-        [Role::Ink, Role::Muted, Role::Grid, Role::Paper]
+            .flat_map(|family| (0..family.palette().0.len()).map(move |i| Paint::Shade(family, i)));
+        [Paint::Ink, Paint::Muted, Paint::Grid, Paint::Paper]
             .into_iter()
             .chain(shades)
     }
@@ -172,7 +172,7 @@ pub fn dash(clock: Option<Clock>) -> Option<&'static [u32]> {
 /// Style sheet with the colours, light and dark, for one SVG or a whole page.
 pub fn css() -> String {
     let rules = |pick: fn(Pair) -> &'static str| -> String {
-        Role::all()
+        Paint::all()
             .map(|role| {
                 let (class, color) = (role.class(), pick(role.pair()));
                 format!(".s-{class}{{stroke:{color}}}.f-{class}{{fill:{color}}}")
@@ -186,11 +186,11 @@ pub fn css() -> String {
 /// `--gpu`, `--q-queued`.
 pub fn properties() -> String {
     let questions = Data::ALL.map(|data| {
-        let role = Role::Shade(Family::Answer, answer(data));
+        let role = Paint::Shade(Family::Answer, answer(data));
         (format!("q-{}", data.name()), role)
     });
     let devices = [("cpu", Family::Cpu), ("gpu", Family::Gpu)];
-    let devices = devices.map(|(name, family)| (name.to_owned(), Role::Shade(family, 0)));
+    let devices = devices.map(|(name, family)| (name.to_owned(), Paint::Shade(family, 0)));
     let root = |pick: fn(Pair) -> &'static str| -> String {
         let all = devices.iter().chain(&questions);
         let all = all.map(|(name, role)| format!("--{name}:{};", pick(role.pair())));
@@ -205,16 +205,16 @@ fn light_and_dark(light: String, dark: String) -> String {
 
 /// The numbers of the colours of one drawing.
 #[derive(Debug, Default)]
-pub(super) struct Inks(Vec<(Role, Option<String>)>);
+pub(super) struct Inks(Vec<(Paint, Option<String>)>);
 
 impl Inks {
     /// The number of a solid colour.
-    pub(super) fn solid(&mut self, role: Role) -> RGBColor {
+    pub(super) fn solid(&mut self, role: Paint) -> RGBColor {
         self.number(role, None)
     }
 
     /// The number of a line of that colour in a clock's style, lengths times `scale`.
-    pub(super) fn line(&mut self, role: Role, clock: Option<Clock>, scale: u32) -> RGBColor {
+    pub(super) fn line(&mut self, role: Paint, clock: Option<Clock>, scale: u32) -> RGBColor {
         let lengths = |d: &[u32]| {
             let scaled: Vec<String> = d.iter().map(|l| (l * scale).to_string()).collect();
             scaled.join(" ")
@@ -222,7 +222,7 @@ impl Inks {
         self.number(role, dash(clock).map(lengths))
     }
 
-    fn number(&mut self, role: Role, dash: Option<String>) -> RGBColor {
+    fn number(&mut self, role: Paint, dash: Option<String>) -> RGBColor {
         let entry = (role, dash);
         let at = self.0.iter().position(|e| *e == entry).unwrap_or_else(|| {
             self.0.push(entry);
@@ -272,8 +272,8 @@ mod tests {
     #[test]
     fn numbers_become_colours_classes_and_dashes() {
         let mut inks = Inks::default();
-        inks.solid(Role::Ink);
-        inks.line(Role::Shade(Family::Gpu, 0), Some(Clock::Events), 2);
+        inks.solid(Paint::Ink);
+        inks.line(Paint::Shade(Family::Gpu, 0), Some(Clock::Events), 2);
         let svg = "<text fill=\"#000000\">=\"#</text><polyline stroke=\"#000001\" points=\"\"/>";
         assert_eq!(
             inks.apply(svg, false),
@@ -322,7 +322,7 @@ mod tests {
             let (a, b) = (luminance(a), luminance(b));
             (a.max(b) + 0.05) / (a.min(b) + 0.05)
         };
-        for role in Role::all().filter(|role| !matches!(role, Role::Grid | Role::Paper)) {
+        for role in Paint::all().filter(|role| !matches!(role, Paint::Grid | Paint::Paper)) {
             let (light, dark) = role.pair();
             assert!(contrast(light, PAPER.0) >= 4.5, "{role:?}: {light}");
             assert!(contrast(dark, PAPER.1) >= 4.5, "{role:?}: {dark}");

@@ -33,6 +33,7 @@ pub fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: usize) -> Env
         launch_blocking: std::env::var_os("CUDA_LAUNCH_BLOCKING").is_some_and(|v| v != "0"),
     };
     Environment {
+        package: None,
         crossover: env!("CARGO_PKG_VERSION").to_owned(),
         commit: None,
         dirty: None,

@@ -7,6 +7,7 @@ mod cpu;
 mod disturbances;
 pub mod fingerprint;
 pub mod libraries;
+pub mod load;
 pub mod memory;
 pub mod monitor;
 pub mod nvml;

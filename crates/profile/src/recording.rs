@@ -268,7 +268,7 @@ impl Window {
 }
 
 /// Records for tests, of this crate and of the one that records.
-#[cfg(any(test, feature = "planted"))]
+#[doc(hidden)]
 pub mod planted {
     use super::*;
     use crate::report::Place;

@@ -1,7 +1,7 @@
 //! Stands in for NVRTC: reads the kernels out of a source and hands them to the recording driver as
 //! an [`Image`]. <https://docs.nvidia.com/cuda/nvrtc/>
 //!
-//! Where there is a [real](crate::real) one, each source is compiled by it too: its errors and its log
+//! Where there is a real one ([`crate::real`]), each source is compiled by it too: its errors and its log
 //! are returned, while the image stays the same, so that the log of the driver is the same on a
 //! machine with a toolkit and on one without. The real machine code goes to a real driver alone.
 

@@ -1,15 +1,16 @@
 //! From folders to everything that a report shows.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crossover_results::analysis::crossover::pairs::{self, Found};
+use crossover_results::analysis::answer::pairs::{self, CrossoverAnswer};
 use crossover_results::analysis::findings;
 use crossover_results::analysis::findings::finding::{Context, Finding};
 use crossover_results::analysis::reuse::{self, Reuse};
-use crossover_results::model::topic::Topic;
-use crossover_results::store::curves::{Group, Series};
-use crossover_results::store::files::FileError;
-use crossover_results::store::machine::Machine;
+use crossover_results::model::group_info::GroupInfo;
+use crossover_results::store::curves::{Benchmark, Group, Series};
+use crossover_results::store::machine::MachineResults;
+use crossover_results::store::whole_file::FileError;
 
 /// What to draw beside the results of this machine.
 #[derive(Clone, Debug, Default)]
@@ -24,20 +25,20 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Assembled {
     /// The machine that the report is about.
-    pub machine: Machine,
+    pub machine: MachineResults,
     /// Its answers; where it has no GPU, of its CPU against the GPUs of `others`.
-    pub found: Vec<Found>,
+    pub found: Vec<CrossoverAnswer>,
     /// Its break-even tables.
     pub reuse: Vec<Reuse>,
     /// Its findings.
     pub findings: Vec<Finding>,
     /// Machines drawn beside it, with their own answers.
-    pub others: Vec<(Machine, Vec<Found>)>,
+    pub others: Vec<(MachineResults, Vec<CrossoverAnswer>)>,
 }
 
 impl Assembled {
     /// The machine, then those beside it.
-    pub(crate) fn machines(&self) -> impl Iterator<Item = &Machine> {
+    pub(crate) fn machines(&self) -> impl Iterator<Item = &MachineResults> {
         std::iter::once(&self.machine).chain(self.others.iter().map(|(m, _)| m))
     }
 
@@ -62,8 +63,8 @@ impl Assembled {
     }
 
     /// The machine of an answer's GPU code, and the curve of that code.
-    pub(crate) fn gpu_of(&self, found: &Found) -> Option<(&Machine, &Series)> {
-        let is_its = |machine: &&Machine| match &found.gpu_machine {
+    pub(crate) fn gpu_of(&self, found: &CrossoverAnswer) -> Option<(&MachineResults, &Series)> {
+        let is_its = |machine: &&MachineResults| match &found.gpu_machine {
             Some(name) => machine.hardware() == *name,
             None => true,
         };
@@ -74,9 +75,9 @@ impl Assembled {
     }
 
     /// What the group of that name says of itself.
-    pub(crate) fn topic(&self, name: &str) -> Topic {
+    pub(crate) fn topic(&self, name: &str) -> GroupInfo {
         let known = self.groups(name).next();
-        known.map_or_else(|| Topic::of(name), |group| group.topic.clone())
+        known.map_or_else(|| GroupInfo::of(name), |group| group.topic.clone())
     }
 }
 
@@ -109,10 +110,11 @@ pub enum ReportError {
 
 /// Reads the results under `root` and those to show beside them.
 pub fn assemble(root: &Path, out: &Path, options: &Options) -> Result<Assembled, ReportError> {
-    let mut machines = Machine::read_all(root, "this machine", false);
+    let mut machines = MachineResults::read_all(root, "this machine", false);
     let machine = machines.remove(0);
     let mut others = others(out, options)?;
     others.splice(0..0, machines);
+    leave_out_copies(&machine, &mut others);
     if !machine.groups.is_empty() {
         return Ok(finish(machine, others));
     }
@@ -124,15 +126,40 @@ pub fn assemble(root: &Path, out: &Path, options: &Options) -> Result<Assembled,
     Ok(finish(first, others))
 }
 
+/// Leaves out the results that are drawn already: those of the folder itself, of a copy of it, and of
+/// one machine under two names.
+fn leave_out_copies(machine: &MachineResults, others: &mut Vec<MachineResults>) {
+    let results = |machine: &MachineResults| -> BTreeSet<_> {
+        let hardware = machine.hardware();
+        let result = |b: &Benchmark| (b.id.clone(), b.run.clone(), b.median_ns.to_bits());
+        let results = machine.benchmarks().map(result);
+        results.map(|result| (hardware.clone(), result)).collect()
+    };
+    let mut drawn = vec![(machine.name.clone(), results(machine))];
+    others.retain(|other| {
+        let own = results(other);
+        let same = drawn.iter().find(|(_, results)| own.is_subset(results));
+        if let Some((name, _)) = same {
+            eprintln!(
+                "note: the results of {} are those of {name} too and are drawn once",
+                other.name
+            );
+            return false;
+        }
+        drawn.push((other.name.clone(), own));
+        true
+    });
+}
+
 /// Of the other machines that with the most answers, or that of `root` where there is none, with
 /// nothing beside it.
 pub(super) fn alone(root: &Path, out: &Path, options: &Options) -> Result<Assembled, ReportError> {
-    let answers = |machine: &Machine| pairs::headlines(&pairs::find(machine, &[])).count();
+    let answers = |machine: &MachineResults| pairs::headlines(&pairs::find(machine, &[])).count();
     // The first of several that have as many.
     let others = others(out, options)?.into_iter().rev();
     let machine = match others.max_by_key(answers) {
         Some(other) => other,
-        None => Machine::read(root, "this machine", false),
+        None => MachineResults::read(root, "this machine", false),
     };
     match machine.groups.is_empty() {
         true => Err(ReportError::NoResults { root: root.into() }),
@@ -141,22 +168,22 @@ pub(super) fn alone(root: &Path, out: &Path, options: &Options) -> Result<Assemb
 }
 
 /// Machines named, then the committed ones.
-fn others(out: &Path, options: &Options) -> Result<Vec<Machine>, ReportError> {
+fn others(out: &Path, options: &Options) -> Result<Vec<MachineResults>, ReportError> {
     let mut others = Vec::new();
     for dir in &options.with {
-        let there = Machine::read_folder(dir);
+        let there = MachineResults::read_folder(dir);
         if there.iter().all(|other| other.groups.is_empty()) {
             return Err(ReportError::NothingThere { dir: dir.clone() });
         }
         others.extend(there.into_iter().filter(|other| !other.groups.is_empty()));
     }
     if !options.no_reference {
-        others.extend(Machine::read_folders(&out.join("reference")));
+        others.extend(MachineResults::read_folders(&out.join("reference")));
     }
     Ok(others)
 }
 
-fn finish(machine: Machine, others: Vec<Machine>) -> Assembled {
+fn finish(machine: MachineResults, others: Vec<MachineResults>) -> Assembled {
     let found = pairs::find(&machine, &others);
     let reuse = reuse::find(&machine, &found);
     // What is unsteady is shown and decides nothing.

@@ -2,15 +2,15 @@
 //! terminal and the text in a README. Nothing here opens a GPU or changes a result.
 
 pub mod assemble;
-mod beside;
-mod charts;
-mod front;
 mod page;
 pub mod profile;
 pub mod readme;
+mod reference_banner;
+mod static_plots;
 mod summary;
 mod terminal;
 pub mod thresholds;
+mod visible_curves;
 pub mod write;
 
 #[cfg(test)]

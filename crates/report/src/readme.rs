@@ -8,12 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::assemble::{self, Assembled, Options, ReportError};
-use crate::beside::day;
 use crate::page::group::Section;
-use crossover_results::analysis::crossover::pairs::headlines;
-use crossover_results::analysis::crossover::words;
-use crossover_results::store::files::{self, FileError};
-use crossover_results::store::machine::Machine;
+use crate::reference_banner::day;
+use crossover_results::analysis::answer::answer_in_words;
+use crossover_results::analysis::answer::pairs::headlines;
+use crossover_results::store::machine::MachineResults;
+use crossover_results::store::whole_file::{self, FileError};
 
 /// Line after which the results stand.
 pub const BEGIN: &str = "<!-- crossover:begin -->";
@@ -45,6 +45,14 @@ pub enum ReadmeError {
         /// The README.
         path: PathBuf,
     },
+    /// An empty table would replace a good one.
+    #[error(
+        "the results of {machine} answer no question: an operation needs rows on the CPU and on a GPU"
+    )]
+    NoAnswers {
+        /// The machine.
+        machine: String,
+    },
     /// Results of a device that executed nothing.
     #[error(
         "the results of {machine} were recorded, not measured: a driver that executes nothing stood in for the GPU's; run `cargo bench` on a GPU"
@@ -66,12 +74,17 @@ pub fn refresh(
     options: &Options,
 ) -> Result<(), ReadmeError> {
     let report = assemble::alone(root, out, options)?;
-    let recorded =
-        |machine: &&Machine| (machine.runs.iter()).any(|(run, _)| run.environment.recorded());
+    let recorded = |machine: &&MachineResults| {
+        (machine.runs.iter()).any(|(run, _)| run.environment.recorded())
+    };
     if let Some(machine) = report.machines().find(recorded) {
         return Err(ReadmeError::Recorded {
             machine: machine.name.clone(),
         });
+    }
+    if headlines(&report.found).next().is_none() {
+        let machine = report.machine.hardware();
+        return Err(ReadmeError::NoAnswers { machine });
     }
     let text = fs::read_to_string(readme).map_err(|source| ReadmeError::Read {
         path: readme.into(),
@@ -83,9 +96,9 @@ pub fn refresh(
         path: readme.into(),
     })?;
     for (name, svg) in plots {
-        files::write_atomic(&dir.join(PLOTS).join(name), svg.as_bytes())?;
+        whole_file::write_atomic(&dir.join(PLOTS).join(name), svg.as_bytes())?;
     }
-    files::write_atomic(readme, text.as_bytes())?;
+    whole_file::write_atomic(readme, text.as_bytes())?;
     Ok(())
 }
 
@@ -142,12 +155,12 @@ fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
             text += &format!(
                 "| {title} | {} | {} | {} |\n",
                 f.question.label(),
-                cell(&words::wins_in_brief(f)),
-                cell(&words::at_largest_in_brief(f)),
+                cell(&answer_in_words::wins_in_brief(f)),
+                cell(&answer_in_words::at_largest_in_brief(f)),
             );
         }
     }
-    text += &format!("\n{}\n", words::BRIEFLY.join(" "));
+    text += &format!("\n{}\n", answer_in_words::BRIEFLY.join(" "));
     let plots = plot.map(|(_, plot)| (plot.file, plot.svg));
     (text, plots.into_iter().collect())
 }

@@ -5,29 +5,29 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 use crate::assemble::Assembled;
-use crossover_results::analysis::crossover::pairs::Found;
-use crossover_results::analysis::crossover::search::Answer;
+use crossover_results::analysis::answer::crossing::Answer;
+use crossover_results::analysis::answer::pairs::CrossoverAnswer;
 use crossover_results::analysis::findings::finding::Finding;
 use crossover_results::analysis::limits::Share;
 use crossover_results::analysis::reuse::Reuse;
 use crossover_results::analysis::{limits, telemetry};
 use crossover_results::model::environment::Environment;
+use crossover_results::model::group_info::GroupInfo;
 use crossover_results::model::record::{BandwidthCurve, Ceiling};
 use crossover_results::model::role::{Data, Role};
-use crossover_results::model::topic::Topic;
-use crossover_results::store::machine::{Machine, NOT_REACHED};
-use crossover_results::store::problem::Problem;
+use crossover_results::store::machine::{MachineResults, NOT_REACHED};
+use crossover_results::store::unreadable::Unreadable;
 
 /// Version of the form. A field may be added without raising it; none changes its meaning.
 pub(super) const SCHEMA: u32 = 1;
 
 /// One report as data. Times are nanoseconds; null is what is not known.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(title = "crossover summary.json"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(title = "crossover summary.json"))]
 pub(super) struct Summary {
     /// Version of this form.
-    #[cfg_attr(test, schemars(extend("const" = SCHEMA)))]
+    #[cfg_attr(feature = "schema", schemars(extend("const" = SCHEMA)))]
     schema: u32,
     machine: String,
     /// These are another machine's committed results, for want of any measured here.
@@ -39,7 +39,7 @@ pub(super) struct Summary {
     /// Bandwidth over the working set by name: gpu_read, gpu_copy, cpu_read, cpu_copy.
     bandwidth: BTreeMap<String, BandwidthCurve>,
     /// The groups in their order, as each describes itself.
-    groups: Vec<Topic>,
+    groups: Vec<GroupInfo>,
     benchmarks: Vec<Row>,
     crossovers: Vec<Crossover>,
     break_even: Vec<BreakEven>,
@@ -50,7 +50,7 @@ pub(super) struct Summary {
 
 /// One benchmark.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Row {
     /// `<group>/<cpu|gpu>/<implementation>/<size>`
     id: String,
@@ -59,11 +59,11 @@ struct Row {
     implementation: String,
     size: u64,
     /// What the times mean; null for a result without a sidecar.
-    #[cfg_attr(test, schemars(extend("enum" = clocks([None]))))]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = clocks([None]))))]
     clock: Option<&'static str>,
     role: Role,
     /// Median time of one iteration.
-    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
+    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
     median_ns: f64,
     mean_ns: Option<f64>,
     /// Confidence interval of the median, as Criterion made it.
@@ -71,9 +71,9 @@ struct Row {
     ci_high_ns: Option<f64>,
     /// The median of another process lies between this and high_ns with a probability of 95 %;
     /// ci_low_ns and ci_high_ns hold that of this process.
-    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
+    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
     low_ns: f64,
-    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
+    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
     high_ns: f64,
     /// 1.4826 times the median absolute deviation of the samples, over the median.
     spread: Option<f64>,
@@ -96,15 +96,15 @@ struct Row {
     /// the clock fell.
     slowed: Vec<String>,
     /// Median of the SM clock while it was warmed up and sampled, MHz.
-    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
+    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
     sm_clock_mhz: Option<f64>,
     /// The power limit in force, watts, of a result that ran under it; null where the power cap
     /// held no clock down, or the limit is unknown.
-    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
+    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
     power_cap_w: Option<f64>,
     /// Energy of one iteration by the device's own counter, joules; null where it has none or
     /// something beside the iterations ran.
-    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
+    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
     energy_j: Option<f64>,
     /// The limit that binds.
     limit: Option<&'static str>,
@@ -121,7 +121,7 @@ struct Row {
 
 /// One answer.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Crossover {
     group: String,
     /// Best CPU implementation where the winner changes, else at the largest size.
@@ -132,7 +132,7 @@ struct Crossover {
     /// Where the data start and end, and whether each call is awaited.
     question: Data,
     /// Clock of the GPU's times.
-    #[cfg_attr(test, schemars(extend("enum" = clocks([Some("unknown")]))))]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = clocks([Some("unknown")]))))]
     clock: &'static str,
     /// Whether it answers its question for the group.
     headline: bool,
@@ -146,7 +146,7 @@ struct Crossover {
     /// Smallest and largest size that both curves cover.
     range: [f64; 2],
     /// CPU over GPU time at the largest such size.
-    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
+    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
     speedup: f64,
     /// That size.
     speedup_size: f64,
@@ -160,7 +160,7 @@ struct Crossover {
 
 /// How often data must be used on the device to pay for moving them there.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct BreakEven {
     group: String,
     transfer: String,
@@ -169,7 +169,7 @@ struct BreakEven {
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct BreakEvenRow {
     size: u64,
     /// Operations on data moved once that pay for moving it; null where none do.
@@ -179,7 +179,7 @@ struct BreakEvenRow {
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct LeftOut {
     what: String,
     reason: String,
@@ -187,7 +187,7 @@ struct LeftOut {
 
 /// Another machine.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Other {
     machine: String,
     environment: Option<Environment>,
@@ -200,7 +200,7 @@ struct Other {
 }
 
 /// Names of the clocks, and what else may stand in their place.
-#[cfg(test)]
+#[cfg(feature = "schema")]
 fn clocks<const N: usize>(others: [Option<&'static str>; N]) -> Vec<Option<&'static str>> {
     use crossover_words::Clock;
     let names = Clock::ALL.iter().map(|clock| Some(clock.name()));
@@ -233,7 +233,7 @@ pub(super) fn summary(report: &Assembled) -> Summary {
     }
 }
 
-fn other((machine, found): &(Machine, Vec<Found>)) -> Other {
+fn other((machine, found): &(MachineResults, Vec<CrossoverAnswer>)) -> Other {
     Other {
         machine: machine.name.clone(),
         environment: machine.environment.clone(),
@@ -246,7 +246,7 @@ fn other((machine, found): &(Machine, Vec<Found>)) -> Other {
 }
 
 /// JSON has no NaN, and a limit that is not a number is no limit.
-fn sound(machine: &Machine) -> BTreeMap<String, Ceiling> {
+fn sound(machine: &MachineResults) -> BTreeMap<String, Ceiling> {
     let limits = &machine.limits;
     let mut ceilings = limits.ceilings.clone();
     ceilings.retain(|name, _| limits.ceiling(name).is_some());
@@ -254,7 +254,7 @@ fn sound(machine: &Machine) -> BTreeMap<String, Ceiling> {
 }
 
 /// Likewise, without the points that are no rate.
-fn bandwidth(machine: &Machine) -> BTreeMap<String, BandwidthCurve> {
+fn bandwidth(machine: &MachineResults) -> BTreeMap<String, BandwidthCurve> {
     let mut curves = machine.limits.curves.clone();
     for curve in curves.values_mut() {
         let sound = |rate: f64| rate.is_finite() && rate > 0.0;
@@ -263,7 +263,7 @@ fn bandwidth(machine: &Machine) -> BTreeMap<String, BandwidthCurve> {
     curves
 }
 
-fn rows(machine: &Machine) -> Vec<Row> {
+fn rows(machine: &MachineResults) -> Vec<Row> {
     let finite = |n: Option<f64>| n.filter(|n| n.is_finite());
     let mut rows = Vec::new();
     for series in machine.groups.iter().flat_map(|g| &g.series) {
@@ -310,8 +310,8 @@ fn rows(machine: &Machine) -> Vec<Row> {
     rows
 }
 
-fn crossovers(found: &[Found]) -> Vec<Crossover> {
-    let one = |f: &Found| {
+fn crossovers(found: &[CrossoverAnswer]) -> Vec<Crossover> {
+    let one = |f: &CrossoverAnswer| {
         let change = f.crossing.for_good();
         Crossover {
             group: f.group.clone(),
@@ -355,14 +355,14 @@ fn break_even(reuse: &Reuse) -> BreakEven {
     }
 }
 
-fn left_out(machine: &Machine) -> Vec<LeftOut> {
+fn left_out(machine: &MachineResults) -> Vec<LeftOut> {
     let one = |what: &str, reason: &str| LeftOut {
         what: what.into(),
         reason: reason.into(),
     };
     let problems = machine.problems.iter();
     problems
-        .map(|Problem { what, reason }| one(what, reason))
+        .map(|Unreadable { what, reason }| one(what, reason))
         .chain(machine.failed().iter().map(|f| one(&f.id, &f.error)))
         .chain(
             machine

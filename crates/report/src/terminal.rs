@@ -3,9 +3,12 @@
 use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::assemble::Assembled;
-use crate::beside;
-use crossover_results::analysis::crossover::pairs::headlines;
-use crossover_results::analysis::crossover::words::{BRIEFLY, at_largest_in_brief, wins_in_brief};
+use crate::reference_banner;
+use crossover_results::analysis::answer::answer_in_words::{
+    BRIEFLY, at_largest_in_brief, wins_in_brief,
+};
+use crossover_results::analysis::answer::pairs::headlines;
+use crossover_words::text::columns;
 
 /// Where there is no terminal to ask: a log is read in an editor or a browser.
 const WIDTH_OF_A_LOG: u16 = 120;
@@ -16,8 +19,8 @@ pub(super) fn table(report: &Assembled) -> String {
     table
         .load_style(presets::UTF8_HORIZONTAL_ONLY)
         .set_content_arrangement(ContentArrangement::Dynamic);
-    if !table.is_tty() {
-        table.set_width(WIDTH_OF_A_LOG);
+    if let Some(width) = columns().or((!table.is_tty()).then_some(WIDTH_OF_A_LOG)) {
+        table.set_width(width);
     }
     table.set_header([
         "group",
@@ -37,7 +40,7 @@ pub(super) fn table(report: &Assembled) -> String {
             at_largest_in_brief(f),
         ]);
     }
-    let banner = beside::banner(report).map_or(String::new(), |words| words + "\n");
+    let banner = reference_banner::banner(report).map_or(String::new(), |words| words + "\n");
     match any {
         true => format!("{banner}{table}\n{}", BRIEFLY.join("\n")),
         false => String::new(),

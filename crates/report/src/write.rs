@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::assemble::{Assembled, Options, ReportError, assemble};
 use crate::page::group::Section;
 use crate::{page, summary, terminal, thresholds};
-use crossover_results::store::files;
+use crossover_results::store::whole_file;
 use crossover_words::text::visible;
 
 /// What was written, for the terminal.
@@ -54,16 +54,16 @@ pub fn refresh(root: &Path, out: &Path, options: &Options) -> Result<Written, Re
 
 fn write(report: &Assembled, out: &Path) -> Result<Written, ReportError> {
     let summary = out.join("summary.json");
-    files::write_json(&summary, &summary::summary(report))?;
+    whole_file::write_json(&summary, &summary::summary(report))?;
     let sections = Section::all(report);
     let folder = out.join("plots");
     for drawn in sections.iter().flat_map(|s| &s.plots) {
         let path = folder.join(&drawn.file);
-        files::write_atomic(&path, drawn.svg.as_bytes())?;
+        whole_file::write_atomic(&path, drawn.svg.as_bytes())?;
     }
     let page = out.join("index.html");
     let html = page::page(report, &sections, out);
-    files::write_atomic(&page, html.as_bytes())?;
+    whole_file::write_atomic(&page, html.as_bytes())?;
     let path = out.join("thresholds.json");
     let thresholds = thresholds::write(report, &path)?.then_some(path);
     Ok(Written {

@@ -73,6 +73,13 @@ pub(crate) fn enqueued(graph: &CudaGraph) -> Result<Enqueued, CudaError> {
     CudaError::check("cuGraphGetNodes", unsafe {
         sys::cuGraphGetNodes(graph.cu_graph(), ptr::null_mut(), &mut count)
     })?;
+    if count == 0 {
+        // The driver refuses a list without room.
+        return Ok(Enqueued {
+            launches: 0,
+            others: 0,
+        });
+    }
     let mut nodes = vec![ptr::null_mut(); count];
     // SAFETY: the list has room for as many nodes as it says.
     CudaError::check("cuGraphGetNodes", unsafe {

@@ -176,7 +176,7 @@ fn probe_driver(ordinal: usize) -> Result<DeviceProperties, Absence> {
 /// Whether the driver's library can be loaded. cudarc's own check exists only where cudarc loads the
 /// library at run time, and code that calls it does not compile beside `dynamic-linking`.
 fn is_driver_installed() -> bool {
-    ["libcuda.so.1", "libcuda.so", "nvcuda.dll"]
+    ["libcuda.so.1", "libcuda.so"]
         .into_iter()
         // SAFETY: opens the library and closes it again; its initialisers are the vendor's.
         .any(|name| unsafe { Library::new(name) }.is_ok())

@@ -23,6 +23,31 @@ pub fn visible_lines(text: &str) -> String {
     lines.join("\n")
 }
 
+/// An error and what caused it, in one line. What an error says of its cause itself is not repeated.
+pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let cause = error.to_string();
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+        source = error.source();
+    }
+    text
+}
+
+/// The width of a table that `COLUMNS` asks for.
+pub fn columns() -> Option<u16> {
+    let columns = std::env::var("COLUMNS").ok()?.parse().ok()?;
+    (columns > 0).then_some(columns)
+}
+
+/// Whether `CLICOLOR_FORCE` asks for colours where there is no terminal.
+pub fn wants_colours() -> bool {
+    std::env::var("CLICOLOR_FORCE").is_ok_and(|value| !matches!(&*value, "" | "0"))
+}
+
 /// Whether a name holds what [`visible`] would change.
 pub fn is_plain(name: &str) -> bool {
     !name.chars().any(|c| acts(c) || is_break(c))

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use crate::suite::confirm::{ORDER, Order, Said};
+use crate::suite::confirm::{ORDER, Order, TaskResult};
 use crate::suite::interrupt;
 
 /// A process that prints nothing for this long is taken to hang.
@@ -59,7 +59,7 @@ fn listen(child: &mut Child) -> Result<(Times, Choices), String> {
         match lines.recv_timeout(GLANCE) {
             Ok(line) => {
                 heard = Instant::now();
-                let said: Said = serde_json::from_str(&line).map_err(|error| {
+                let said: TaskResult = serde_json::from_str(&line).map_err(|error| {
                     format!(
                         "a line that it printed is no answer ({error}); a bench executable must \
                          print nothing of its own to standard output"

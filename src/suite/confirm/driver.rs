@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::device::compiled;
-use crate::model::record::{Confirmation, Duel};
+use crate::model::record::{Confirmation, PairedTimes};
 use crate::suite::confirm::ask::{Choices, Times, ask};
-use crate::suite::confirm::questions::{Asking, Question};
+use crate::suite::confirm::questions::{OpenQuestions, Question};
 use crate::suite::confirm::{Order, RunResults, Task};
 use crate::suite::interrupt;
 use crate::workload::calibrate;
-use crossover_results::analysis::crossover::confirm::{self, FEWEST_PROCESSES, WinsFrom};
+use crossover_results::analysis::answer::several_processes::{self, FEWEST_PROCESSES, WinsFrom};
 use crossover_words::units;
 
 /// Time between two processes during the groups: those that follow each other at once meet the
@@ -41,7 +41,7 @@ pub(in crate::suite) enum When {
 
 /// What a run has asked so far.
 pub(in crate::suite) struct Confirming {
-    asking: Asking,
+    asking: OpenQuestions,
     /// Processes that each question is put to.
     wanted: usize,
     /// What the processes so far chose, at sizes that the run itself does not measure.
@@ -67,7 +67,7 @@ impl Confirming {
             compiled::share_in(folder.path().into());
         }
         Self {
-            asking: Asking::default(),
+            asking: OpenQuestions::default(),
             wanted,
             choices: Choices::new(),
             kernels,
@@ -216,7 +216,7 @@ impl Confirming {
 fn too_wide(questions: &[Question]) -> Vec<bool> {
     let asked: Vec<Confirmation> = questions.iter().map(|q| q.asked.clone()).collect();
     let is_wide = |(low, high): (f64, f64), useful: f64| high / low > useful;
-    confirm::answers(&asked)
+    several_processes::answers(&asked)
         .into_iter()
         .zip(questions)
         .map(|(answer, question)| {
@@ -237,7 +237,7 @@ fn too_wide(questions: &[Question]) -> Vec<bool> {
 }
 
 /// What one process answers to a question; `None` where a time is missing.
-fn duels(asking: &Asking, question: &Question, times: &Times) -> Option<Vec<Duel>> {
+fn duels(asking: &OpenQuestions, question: &Question, times: &Times) -> Option<Vec<PairedTimes>> {
     let group = &question.asked.group;
     question
         .sizes()
@@ -249,7 +249,7 @@ fn duels(asking: &Asking, question: &Question, times: &Times) -> Option<Vec<Duel
                 Some(curve) => curve.at(size as f64)?.median,
                 None => *times.get(&format!("gpu/{}", question.asked.gpu))?,
             };
-            Some(Duel {
+            Some(PairedTimes {
                 size,
                 cpu_ns: *times.get(&format!("cpu/{cpu}"))?,
                 cpu,

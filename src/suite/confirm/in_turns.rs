@@ -1,13 +1,13 @@
 //! Implementations of one operation that take turns in one process.
 
+use crossover_words::text::with_causes;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use crate::suite::confirm::Task;
 use crate::suite::group::{Group, Make};
-use crate::suite::machine::Machine;
-use crate::suite::missing::with_causes;
+use crate::suite::host::Host;
 use crate::suite::sampler::on_cpu;
 use crate::suite::verify::passes;
 use crate::timing::{Clock, CudaTime};
@@ -27,7 +27,7 @@ const LONGEST: Duration = Duration::from_millis(250);
 
 /// What implementations that take turns need.
 pub(crate) struct TakingTurns {
-    machine: Machine,
+    machine: Host,
     time: CudaTime,
 }
 
@@ -97,7 +97,7 @@ impl TakingTurns {
     /// On the device that the settings name.
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
-            machine: Machine::new(settings),
+            machine: Host::new(settings),
             time: CudaTime::host_only(),
         }
     }

@@ -6,7 +6,7 @@
 //! around where the processes so far saw the crossing (`questions`), decides how many to ask
 //! (`driver`), starts each and listens to it (`ask`), and keeps what they said in its record. What
 //! follows from it is in
-//! [`analysis::crossover::confirm`](crossover_results::analysis::crossover::confirm).
+//! [`analysis::answer::several_processes`](crossover_results::analysis::answer::several_processes).
 
 mod ask;
 pub(super) mod driver;
@@ -57,7 +57,7 @@ pub(super) struct Task {
 
 /// What a process prints, a line of JSON per task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Said {
+struct TaskResult {
     group: String,
     size: u64,
     /// Median time of an iteration of each implementation, ns, or why there is none.

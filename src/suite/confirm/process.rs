@@ -1,12 +1,12 @@
 //! The child process that answers.
 
+use crossover_words::text::with_causes;
 use std::io::Write;
 use std::process::ExitCode;
 
 use crate::device::compiled;
 use crate::suite::confirm::in_turns::TakingTurns;
-use crate::suite::confirm::{ORDER, Order, Said};
-use crate::suite::missing::with_causes;
+use crate::suite::confirm::{ORDER, Order, TaskResult};
 use crate::suite::runner::AnyGroup;
 use crate::timing::catch_panic;
 use crate::workload::calibrate;
@@ -44,7 +44,7 @@ fn carry_out(order: &str, groups: &[AnyGroup]) -> Result<(), RoutineError> {
             }
             None => Err("there is no such group".to_owned()),
         };
-        let said = Said {
+        let said = TaskResult {
             group: task.group,
             size: task.size,
             medians,

@@ -4,10 +4,12 @@ use crate::model::id::Device;
 use crate::model::record::Confirmation;
 use crate::suite::confirm::RunResults;
 use crate::timing::Clock;
-use crossover_results::analysis::crossover::one_process;
-use crossover_results::analysis::crossover::pairs::{Found, best_at, curve, find, headlines};
-use crossover_results::analysis::crossover::search::{Answer, Curve};
-use crossover_results::store::machine::Machine;
+use crossover_results::analysis::answer::crossing::{Answer, Curve};
+use crossover_results::analysis::answer::one_process;
+use crossover_results::analysis::answer::pairs::{
+    CrossoverAnswer, best_at, curve, find, headlines,
+};
+use crossover_results::store::machine::MachineResults;
 
 /// A question, and the run's own answer to it.
 pub(super) struct Question {
@@ -31,35 +33,36 @@ impl Question {
 
 /// The results of a run and the questions that it answered with both sides measured.
 #[derive(Default)]
-pub(super) struct Asking {
-    machine: Machine,
+pub(super) struct OpenQuestions {
+    machine: MachineResults,
     pub(super) questions: Vec<Question>,
 }
 
-impl Asking {
+impl OpenQuestions {
     /// Reads the results again, and adds the questions that they newly answer.
     pub(super) fn renew(&mut self, of: RunResults<'_>) {
         // Also what was unsteady: the processes can decide it.
-        let all = Machine::read(of.results, "this machine", false).with_unsteady();
-        let others = Machine::read_folders(of.references);
+        let all = MachineResults::read(of.results, "this machine", false).with_unsteady();
+        let others = MachineResults::read_folders(of.references);
         self.machine = match of.is_whole {
             true => all.of_run(of.run),
             false => all.clone(),
         };
         let found = find(&self.machine, &others);
-        let of_this_run = |found: &&Found| {
+        let of_this_run = |found: &&CrossoverAnswer| {
             let mut own = (found.benchmarks.iter())
                 .filter_map(|id| self.machine.benchmarks().find(|b| b.id == *id))
                 .peekable();
             own.peek().is_some() && own.all(|b| b.run.as_deref() == Some(of.run))
         };
         // Where an earlier run used a GPU of this machine, another machine's is not asked about.
-        let has_gpu = |found: &Found| {
+        let has_gpu = |found: &CrossoverAnswer| {
             let group = all.group(&found.group);
             group.is_some_and(|group| group.on(Device::Gpu).next().is_some())
         };
-        let is_asked =
-            |found: &&Found| of_this_run(found) && !(found.gpu_machine.is_some() && has_gpu(found));
+        let is_asked = |found: &&CrossoverAnswer| {
+            of_this_run(found) && !(found.gpu_machine.is_some() && has_gpu(found))
+        };
         for found in headlines(&found).filter(is_asked) {
             let is_known = (self.questions.iter()).any(|known| {
                 (&known.asked.group, known.asked.question) == (&found.group, found.question)
@@ -76,7 +79,7 @@ impl Asking {
     }
 }
 
-fn question(found: &Found, others: &[Machine]) -> Option<Question> {
+fn question(found: &CrossoverAnswer, others: &[MachineResults]) -> Option<Question> {
     let clock: Clock = found.clock.parse().ok()?;
     let mut gpu_run = None;
     let gpu_times = match &found.gpu_machine {
@@ -91,7 +94,9 @@ fn question(found: &Found, others: &[Machine]) -> Option<Question> {
             Some(curve(series))
         }
     };
-    let near = match (found.crossing.answer, found.crossing.for_good()) {
+    // Also where it is not decided.
+    let change = found.crossing.changes.last().filter(|c| c.to_gpu);
+    let near = match (found.crossing.answer, change) {
         // There is more than one crossing, so only the speedup is asked about.
         (Answer::CrossesBack, _) => f64::NAN,
         (Answer::Always, None) => 0.0,

@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use cblas_sys::{CBLAS_LAYOUT, CBLAS_TRANSPOSE, cblas_sgemm};
 
+use crate::workload::matmul::cpu::product;
 use crate::workload::matmul::problem::Matmul;
-use crate::workload::matmul::rectangular;
 use crate::workload::matmul::shape::Shape;
+use crate::workload::prepare::Threads;
 use crate::workload::routine::Made;
-use crate::workload::threads::Threads;
 
 /// `cblas_sgemm` of the BLAS that was linked, with the number of threads that it chooses.
 pub fn blas(problem: &Rc<Matmul>) -> Made {
@@ -16,7 +16,7 @@ pub fn blas(problem: &Rc<Matmul>) -> Made {
     let multiply = |_: &Threads, shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]| {
         multiply(shape, a, b, c);
     };
-    Ok(rectangular::product(problem, Threads::One, multiply, notes))
+    Ok(product(problem, Threads::One, multiply, notes))
 }
 
 fn multiply(shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {

@@ -6,11 +6,11 @@ use gemm_common::Parallelism;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, linalg::general_mat_mul, s};
 
 use crate::workload::matmul::direct;
-use crate::workload::threads::Threads;
+use crate::workload::prepare::Threads;
 
 /// A library, or code of our own, that multiplies on one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::workload) enum Library {
+pub(crate) enum Library {
     Gemm,
     /// Through ndarray.
     Matrixmultiply,
@@ -35,7 +35,7 @@ impl fmt::Display for Library {
 impl Library {
     /// The ones to try for A B, given the elements of A and whether the rows of B and C lie in one
     /// piece.
-    pub(in crate::workload) fn for_product(a_len: usize, in_one_piece: bool) -> Vec<Self> {
+    pub(crate) fn for_product(a_len: usize, in_one_piece: bool) -> Vec<Self> {
         let mut libraries = vec![Library::Gemm, Library::Matrixmultiply];
         if a_len <= UNPACKED && in_one_piece && direct::is_available() {
             libraries.push(Library::Direct);
@@ -44,7 +44,7 @@ impl Library {
     }
 
     /// C = A B on this thread.
-    pub(in crate::workload) fn multiply(
+    pub(crate) fn multiply(
         self,
         a: ArrayView2<'_, f32>,
         b: ArrayView2<'_, f32>,
@@ -59,7 +59,7 @@ impl Library {
 }
 
 /// C = A B by the crate gemm.
-pub(in crate::workload) fn gemm(
+pub(crate) fn gemm(
     a: ArrayView2<'_, f32>,
     b: ArrayView2<'_, f32>,
     mut c: ArrayViewMut2<'_, f32>,
@@ -97,11 +97,23 @@ pub(in crate::workload) fn gemm(
     }
 }
 
+/// Blocks, or parts of a batch, per thread that keep all threads busy. One is the least work in all;
+/// with several, the others take over those of a thread that the system holds up, which on a shared
+/// host is worth more.
+pub(crate) const PER_THREAD: [usize; 3] = [1, 4, 8];
+
+/// Half of the threads, a quarter, and so on down to two: hyper-threads and a second socket can slow a
+/// product down, and a small one has work for a few threads only.
+pub(crate) fn fewer_threads(threads: usize) -> impl Iterator<Item = usize> {
+    let fewer = std::iter::successors(Some(threads / 2), |&fewer| Some(fewer / 2));
+    fewer.take_while(|&fewer| fewer > 1)
+}
+
 /// How many blocks C is cut into each way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::workload) struct Grid {
-    pub(in crate::workload) rows: usize,
-    pub(in crate::workload) columns: usize,
+pub(crate) struct Grid {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
 }
 
 impl fmt::Display for Grid {
@@ -116,7 +128,7 @@ const LINE: usize = 16;
 impl Grid {
     /// A grid of `blocks` blocks, as square as their number allows: a square block reads the least
     /// of A and B for what it computes.
-    pub(in crate::workload) fn of(blocks: usize) -> Self {
+    pub(crate) fn of(blocks: usize) -> Self {
         let rows = (1..=blocks.isqrt())
             .rev()
             .find(|rows| blocks.is_multiple_of(*rows))
@@ -129,7 +141,7 @@ impl Grid {
 
     /// A grid of `blocks` blocks for a C of `m` x `n`, each as square as the number allows; `None`
     /// where a block would have less than a row and a cache line.
-    pub(in crate::workload) fn for_shape(m: usize, n: usize, blocks: usize) -> Option<Self> {
+    pub(crate) fn for_shape(m: usize, n: usize, blocks: usize) -> Option<Self> {
         let height = |rows: usize| m as f64 / rows as f64;
         let width = |columns: usize| n as f64 / columns as f64;
         (1..=blocks)
@@ -146,16 +158,16 @@ impl Grid {
     }
 
     /// Whether a square C of order `n` has that many blocks.
-    pub(in crate::workload) fn fits(self, n: usize) -> bool {
+    pub(crate) fn fits(self, n: usize) -> bool {
         self.rows <= n && self.columns * LINE <= n
     }
 
-    pub(in crate::workload) fn blocks(self) -> usize {
+    pub(crate) fn blocks(self) -> usize {
         self.rows * self.columns
     }
 
     /// C = A B, each block by `library` on one of the threads, which meet once per product.
-    pub(in crate::workload) fn multiply(
+    pub(crate) fn multiply(
         self,
         library: Library,
         threads: &Threads,

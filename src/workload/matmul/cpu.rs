@@ -1,37 +1,37 @@
 //! Products on the CPU.
 
-use std::fmt;
 use std::rc::Rc;
 
-use crate::workload::matmul::blocks::Library;
-use crate::workload::matmul::candidates;
-use crate::workload::matmul::cpu_ways;
-use crate::workload::matmul::method::Method;
+use gemm_common::Parallelism;
+use rayon::prelude::*;
+
+use crate::workload::matmul::blocks::{Grid, Library, gemm as multiply_by_gemm};
+use crate::workload::matmul::method::{Method, fastest_of_order, fastest_of_shape, products};
 use crate::workload::matmul::problem::Matmul;
-use crate::workload::matmul::rectangular;
 use crate::workload::matmul::shape::Shape;
+use crate::workload::prepare::Threads;
 use crate::workload::routine::{Made, Routine};
-use crate::workload::threads::Threads;
+use crate::workload::simple::OnCpu;
 
 #[cfg(feature = "blas")]
 pub use crate::workload::matmul::blas::blas;
 
 /// Three nested loops on one thread, as a beginner writes them.
 pub fn naive(problem: &Rc<Matmul>) -> Made {
-    Ok(square(problem, Threads::One, Method::Naive, Vec::new()))
+    Ok(by(problem, Threads::One, Method::Naive, Vec::new()))
 }
 
 /// ndarray's product into an output that is allocated beforehand, on one thread. It calls
 /// matrixmultiply.
 pub fn ndarray(problem: &Rc<Matmul>) -> Made {
     let method = Method::OneThread(Library::Matrixmultiply);
-    Ok(square(problem, Threads::One, method, Vec::new()))
+    Ok(by(problem, Threads::One, method, Vec::new()))
 }
 
 /// matrixmultiply on one block of rows per thread, on all cores.
 pub fn rayon(problem: &Rc<Matmul>) -> Made {
     let method = Method::row_blocks(rayon::current_num_threads());
-    Ok(square(problem, Threads::Rayon, method, Vec::new()))
+    Ok(by(problem, Threads::Rayon, method, Vec::new()))
 }
 
 /// The fastest method at this order on this machine on up to `threads` threads. A short calibration
@@ -39,50 +39,60 @@ pub fn rayon(problem: &Rc<Matmul>) -> Made {
 /// on one thread, and these over grids of blocks of C that several threads share out. The threads
 /// spin for a moment before they sleep. [`Routine::notes`] says which method it is.
 pub fn best(problem: &Rc<Matmul>, threads: usize) -> Made {
-    let threads = Threads::up_to(threads);
-    let method = candidates::fastest(problem, &threads);
-    let notes = vec![said(&method, method.threads(threads.count()))];
-    // Threads that the method has no work for are not kept.
-    let threads = match method.threads(threads.count()) {
-        1 => Threads::One,
-        _ => threads,
-    };
-    Ok(square(problem, threads, method, notes))
-}
-
-/// The note that says what was chosen.
-fn said(method: &impl fmt::Display, threads: usize) -> String {
-    let plural = if threads == 1 { "" } else { "s" };
-    format!("{method} on {threads} thread{plural}, the fastest in calibration")
-}
-
-fn square(
-    problem: &Rc<Matmul>,
-    threads: Threads,
-    method: Method,
-    notes: Vec<String>,
-) -> Box<dyn Routine> {
-    let n = problem.order();
-    let multiply = move |threads: &Threads, _: Shape, a: &[f32], b: &[f32], c: &mut [f32]| {
-        method.multiply(threads, n, n, a, b, c);
-    };
-    rectangular::product(problem, threads, multiply, notes)
+    Ok(chosen(problem, Threads::up_to(threads), fastest_of_order))
 }
 
 /// The fastest for a product of any shape, or a batch of them, on all cores, chosen as [`best`]
 /// does.
 pub fn best_of_shape(problem: &Rc<Matmul>) -> Made {
-    let threads = Threads::all();
-    let way = cpu_ways::fastest(problem, &threads);
-    let notes = vec![said(&way, way.threads(problem.shape, threads.count()))];
-    let threads = match way.threads(problem.shape, threads.count()) {
-        1 => Threads::One,
-        _ => threads,
-    };
+    Ok(chosen(problem, Threads::all(), fastest_of_shape))
+}
+
+fn chosen(
+    problem: &Rc<Matmul>,
+    threads: Threads,
+    fastest: fn(&Matmul, &Threads) -> Method,
+) -> Box<dyn Routine> {
+    let method = fastest(problem, &threads);
+    let count = method.threads(problem.shape, threads.count());
+    let plural = if count == 1 { "" } else { "s" };
+    let note = format!("{method} on {count} thread{plural}, the fastest in calibration");
+    // Threads that the method has no work for are not kept.
+    let threads = if count == 1 { Threads::One } else { threads };
+    by(problem, threads, method, vec![note])
+}
+
+fn by(
+    problem: &Rc<Matmul>,
+    threads: Threads,
+    method: Method,
+    notes: Vec<String>,
+) -> Box<dyn Routine> {
     let multiply = move |threads: &Threads, shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]| {
-        way.multiply(threads, shape, a, b, c);
+        method.multiply(threads, shape, shape, a, b, c);
     };
-    Ok(rectangular::product(problem, threads, multiply, notes))
+    product(problem, threads, multiply, notes)
+}
+
+/// A product by `multiply`, which is given the threads, the shape, A and B, and writes C. `notes`
+/// are remarks on how.
+pub(super) fn product(
+    problem: &Rc<Matmul>,
+    threads: Threads,
+    multiply: impl Fn(&Threads, Shape, &[f32], &[f32], &mut [f32]) + 'static,
+    notes: Vec<String>,
+) -> Box<dyn Routine> {
+    let (input, judge) = (problem.clone(), problem.clone());
+    Box::new(OnCpu {
+        output: vec![f32::NAN; problem.shape.c_len()],
+        poison: f32::NAN,
+        threads,
+        compute: move |threads: &Threads, c: &mut [f32]| {
+            multiply(threads, input.shape, &input.a, &input.b, c);
+        },
+        check: move |c: &[f32]| Ok(judge.verified(judge.error_of_rows(0, c))),
+        notes,
+    })
 }
 
 /// What the threads share out.
@@ -99,32 +109,54 @@ pub enum Share {
 /// A product of any shape, or a batch of them, by the crate gemm on all cores.
 pub fn gemm(problem: &Rc<Matmul>, share: Share) -> Made {
     let threads = rayon::current_num_threads();
-    let product = |multiply: fn(Shape, &[f32], &[f32], &mut [f32]), way| {
-        let notes = vec![format!("gemm, {way}, {threads} threads")];
-        let multiply = move |_: &Threads, shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]| {
-            multiply(shape, a, b, c);
-        };
-        Ok(rectangular::product(
-            problem,
-            Threads::Rayon,
-            multiply,
-            notes,
-        ))
+    type Multiply = fn(&Threads, Shape, &[f32], &[f32], &mut [f32]);
+    let (multiply, way): (Multiply, _) = match share {
+        Share::Products => (over_batch, "one product per thread"),
+        Share::EachProduct if problem.shape.batch > 1 => (within, "all threads in each product"),
+        Share::EachProduct => (within, "all threads in the product"),
+        Share::Columns => (by_columns, "one block of columns per thread"),
     };
-    match share {
-        Share::Products => product(rectangular::over_batch, "one product per thread"),
-        Share::EachProduct if problem.shape.batch > 1 => {
-            product(rectangular::within, "all threads in each product")
-        }
-        Share::EachProduct => product(rectangular::within, "all threads in the product"),
-        Share::Columns => product(rectangular::by_columns, "one block of columns per thread"),
+    let notes = vec![format!("gemm, {way}, {threads} threads")];
+    Ok(product(problem, Threads::Rayon, multiply, notes))
+}
+
+/// The products of a batch, each on one thread, on all cores.
+fn over_batch(_: &Threads, shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {
+    let Shape { m, n, k, .. } = shape;
+    c.par_chunks_mut(m * n)
+        .zip(a.par_chunks(m * k).zip(b.par_chunks(k * n)))
+        .for_each(|(c, (a, b))| {
+            for (a, b, c) in products(shape, shape, a, b, c) {
+                Library::Gemm.multiply(a, b, c);
+            }
+        });
+}
+
+/// The products of a batch one after the other, each on all cores.
+pub(super) fn within(_: &Threads, shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {
+    let all = match rayon::current_num_threads() {
+        1 => Parallelism::None,
+        threads => Parallelism::Rayon(threads),
+    };
+    for (a, b, c) in products(shape, shape, a, b, c) {
+        multiply_by_gemm(a, b, c, all);
     }
+}
+
+/// Blocks of columns of one product, each on one thread, on all cores: every core reads its own
+/// part of B.
+fn by_columns(threads: &Threads, shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]) {
+    let blocks = Grid {
+        rows: 1,
+        columns: rayon::current_num_threads(),
+    };
+    Method::Blocks(Library::Gemm, blocks).multiply(threads, shape, shape, a, b, c);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::matmul::blocks::Grid;
+    use crate::workload::matmul::method::of_order;
 
     #[test]
     fn each_implementation_passes_its_check_and_repeats_itself() {
@@ -158,7 +190,7 @@ mod tests {
             let routine = best(&Rc::new(Matmul::new(n)), threads).unwrap();
             let notes = routine.notes();
             let said = notes[0].strip_suffix(", the fastest in calibration");
-            let methods = candidates::candidates(n as usize, threads);
+            let methods = of_order(n as usize, threads);
             let could: Vec<String> = methods.iter().map(Method::to_string).collect();
             let (said, _) = said.unwrap().split_once(" on ").unwrap();
             assert!(could.iter().any(|c| c == said), "{notes:?}, of {could:?}");
@@ -178,7 +210,8 @@ mod tests {
             Method::Blocks(Library::Gemm, Grid::of(6)),
         ] {
             let mut c = vec![f32::NAN; 40 * 40];
-            method.multiply(&threads, 33, 40, problem.a(), problem.b(), &mut c);
+            let [part, whole] = [33, 40].map(Shape::square);
+            method.multiply(&threads, part, whole, problem.a(), problem.b(), &mut c);
             for (i, row) in c.chunks(40).enumerate() {
                 for (j, &c) in row.iter().enumerate() {
                     if i >= 33 || j >= 33 {
@@ -194,6 +227,39 @@ mod tests {
                         (f64::from(c) - sum).abs() < 1e-5,
                         "{method}: ({i}, {j}) is {c}, not {sum}"
                     );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_way_passes_its_check_at_every_shape_that_it_takes() {
+        type Multiply = fn(&Threads, Shape, &[f32], &[f32], &mut [f32]);
+        let ways: [(&str, Multiply, bool); 3] = [
+            ("over batch", over_batch, true),
+            ("within", within, true),
+            ("by columns", by_columns, false),
+        ];
+        for (batch, m, n, k) in [
+            (1, 1, 1, 1),
+            (1, 1, 300, 70),
+            (1, 16, 257, 129),
+            (1, 64, 512, 512),
+            (5, 7, 9, 11),
+            (64, 17, 17, 17),
+        ] {
+            let problem = Rc::new(Matmul::of(Shape { batch, m, n, k }));
+            for (name, way, takes_batches) in ways {
+                if batch > 1 && !takes_batches {
+                    continue;
+                }
+                let mut routine = product(&problem, Threads::Rayon, way, Vec::new());
+                for _ in 0..2 {
+                    routine.poison().unwrap();
+                    assert!(!routine.check().unwrap().passed(), "{name}: poison passes");
+                    routine.run().unwrap();
+                    let verified = routine.check().unwrap();
+                    assert!(verified.passed(), "{name} of {:?}", problem.shape());
                 }
             }
         }

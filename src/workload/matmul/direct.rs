@@ -119,75 +119,59 @@ mod x86 {
 
     // SAFETY (all the arithmetic below): only reached from the functions at the end of this module,
     // whose callers vouch for the instruction set.
-    #[derive(Clone, Copy)]
-    struct Avx512(__m512);
+    macro_rules! lanes {
+        ($name:ident($register:ty), $width:literal, rows $rows:expr, mask $mask:ty, first($count:ident) $first:expr,
+         splat $splat:ident, load($source:ident, $of:ident) $load:expr, store $store:ident,
+         fmadd $fmadd:ident) => {
+            #[derive(Clone, Copy)]
+            struct $name($register);
 
-    impl Lanes for Avx512 {
-        const WIDTH: usize = 16;
-        const ROWS: [usize; VECTORS + 1] = [0, 12, 12, 8];
-        type Mask = __mmask16;
-        #[inline(always)]
-        fn first(count: usize) -> __mmask16 {
-            u16::MAX >> (16 - count)
-        }
-        #[inline(always)]
-        fn splat(value: f32) -> Self {
-            // SAFETY: see above.
-            Self(unsafe { _mm512_set1_ps(value) })
-        }
-        #[inline(always)]
-        unsafe fn load(source: *const f32, mask: __mmask16) -> Self {
-            // SAFETY: see above; the caller vouches for the address.
-            Self(unsafe { _mm512_maskz_loadu_ps(mask, source) })
-        }
-        #[inline(always)]
-        unsafe fn store(self, target: *mut f32, mask: __mmask16) {
-            // SAFETY: see above; the caller vouches for the address.
-            unsafe { _mm512_mask_storeu_ps(target, mask, self.0) }
-        }
-        #[inline(always)]
-        fn mul_add(self, factor: Self, term: Self) -> Self {
-            // SAFETY: see above.
-            Self(unsafe { _mm512_fmadd_ps(self.0, factor.0, term.0) })
-        }
-    }
-
-    #[derive(Clone, Copy)]
-    struct Avx2(__m256);
-
-    impl Lanes for Avx2 {
-        const WIDTH: usize = 8;
-        const ROWS: [usize; VECTORS + 1] = [0, 12, 6, 4];
-        type Mask = __m256i;
-        #[inline(always)]
-        fn first(count: usize) -> __m256i {
-            // SAFETY: see above.
-            unsafe {
-                let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-                _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), lanes)
+            impl Lanes for $name {
+                const WIDTH: usize = $width;
+                const ROWS: [usize; VECTORS + 1] = $rows;
+                type Mask = $mask;
+                #[inline(always)]
+                #[allow(unused_unsafe, reason = "the mask of AVX-512 is a number")]
+                fn first($count: usize) -> $mask {
+                    // SAFETY: see above.
+                    unsafe { $first }
+                }
+                #[inline(always)]
+                fn splat(value: f32) -> Self {
+                    // SAFETY: see above.
+                    Self(unsafe { $splat(value) })
+                }
+                #[inline(always)]
+                unsafe fn load($source: *const f32, $of: $mask) -> Self {
+                    // SAFETY: see above; the caller vouches for the address.
+                    Self(unsafe { $load })
+                }
+                #[inline(always)]
+                unsafe fn store(self, target: *mut f32, mask: $mask) {
+                    // SAFETY: see above; the caller vouches for the address.
+                    unsafe { $store(target, mask, self.0) }
+                }
+                #[inline(always)]
+                fn mul_add(self, factor: Self, term: Self) -> Self {
+                    // SAFETY: see above.
+                    Self(unsafe { $fmadd(self.0, factor.0, term.0) })
+                }
             }
-        }
-        #[inline(always)]
-        fn splat(value: f32) -> Self {
-            // SAFETY: see above.
-            Self(unsafe { _mm256_set1_ps(value) })
-        }
-        #[inline(always)]
-        unsafe fn load(source: *const f32, mask: __m256i) -> Self {
-            // SAFETY: see above; the caller vouches for the address.
-            Self(unsafe { _mm256_maskload_ps(source, mask) })
-        }
-        #[inline(always)]
-        unsafe fn store(self, target: *mut f32, mask: __m256i) {
-            // SAFETY: see above; the caller vouches for the address.
-            unsafe { _mm256_maskstore_ps(target, mask, self.0) }
-        }
-        #[inline(always)]
-        fn mul_add(self, factor: Self, term: Self) -> Self {
-            // SAFETY: see above.
-            Self(unsafe { _mm256_fmadd_ps(self.0, factor.0, term.0) })
-        }
+        };
     }
+
+    lanes!(Avx512(__m512), 16, rows [0, 12, 12, 8], mask __mmask16,
+    first(count) u16::MAX >> (16 - count),
+    splat _mm512_set1_ps, load(source, mask) _mm512_maskz_loadu_ps(mask, source),
+    store _mm512_mask_storeu_ps, fmadd _mm512_fmadd_ps);
+
+    lanes!(Avx2(__m256), 8, rows [0, 12, 6, 4], mask __m256i,
+    first(count) {
+        let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), lanes)
+    },
+    splat _mm256_set1_ps, load(source, mask) _mm256_maskload_ps(source, mask),
+    store _mm256_maskstore_ps, fmadd _mm256_fmadd_ps);
 
     /// # Safety
     /// The operands must be valid matrices of these sizes, and nothing else may use C.

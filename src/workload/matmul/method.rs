@@ -1,17 +1,23 @@
-//! How the CPU computes a square product.
+//! How the CPU computes products, and the choice among the methods.
 
 use std::fmt;
 
 use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
 
-use crate::workload::matmul::blocks::{Grid, Library};
-use crate::workload::threads::Threads;
+use crate::workload::matmul::blocks::{Grid, Library, PER_THREAD, fewer_threads};
+use crate::workload::matmul::problem::Matmul;
+use crate::workload::matmul::shape::Shape;
+use crate::workload::prepare::{Threads, calibrate};
 
-/// How a product is computed.
+/// How a product, or each of a batch, is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
+    /// Of square matrices.
     Naive,
     OneThread(Library),
+    /// The batch in this many parts, each on one thread. One part is a loop over all products.
+    Parts(Library, usize),
+    /// One product after the other, each over blocks of C.
     Blocks(Library, Grid),
 }
 
@@ -20,18 +26,19 @@ impl fmt::Display for Method {
         match self {
             Method::Naive => write!(f, "three nested loops"),
             Method::OneThread(library) => write!(f, "{library}"),
-            Method::Blocks(library, grid) => {
-                write!(f, "{library} over {grid} blocks of C")
-            }
+            Method::Parts(library, 1) => write!(f, "{library}, one product after the other"),
+            Method::Parts(library, parts) => write!(f, "{library} over {parts} parts of the batch"),
+            Method::Blocks(library, grid) => write!(f, "{library} over {grid} blocks of C"),
         }
     }
 }
 
 impl Method {
     /// How many of `threads` threads have work.
-    pub(super) fn threads(self, threads: usize) -> usize {
+    pub(super) fn threads(self, shape: Shape, threads: usize) -> usize {
         match self {
             Method::Naive | Method::OneThread(_) => 1,
+            Method::Parts(_, parts) => parts.min(shape.batch).min(threads),
             Method::Blocks(_, grid) => grid.blocks().min(threads),
         }
     }
@@ -45,48 +52,265 @@ impl Method {
         Self::Blocks(Library::Matrixmultiply, grid)
     }
 
-    /// C = A B for the leading `n` x `n` corners of row-major matrices whose rows are
-    /// `stride` elements apart. The threads share the blocks out.
+    /// C = A B of each product of the batch. What is computed are the leading corners, of the sizes
+    /// of `part`, of row-major matrices of the sizes of `whole`. The threads share the work out.
     pub(super) fn multiply(
         self,
         threads: &Threads,
-        n: usize,
-        stride: usize,
+        part: Shape,
+        whole: Shape,
         a: &[f32],
         b: &[f32],
         c: &mut [f32],
     ) {
-        let len = (n - 1) * stride + n;
-        assert!(n <= stride && a.len() >= len && b.len() >= len && c.len() >= len);
-        let corner = || (n, n).strides((stride, 1));
-        let fits = "the slices were found long enough above";
-        let views = |c| {
-            (
-                ArrayView2::from_shape(corner(), a).expect(fits),
-                ArrayView2::from_shape(corner(), b).expect(fits),
-                ArrayViewMut2::from_shape(corner(), c).expect(fits),
-            )
-        };
         match self {
-            Method::Naive => {
-                for i in 0..n {
-                    for j in 0..n {
-                        let mut sum = 0.0;
-                        for k in 0..n {
-                            sum += a[i * stride + k] * b[k * stride + j];
-                        }
-                        c[i * stride + j] = sum;
-                    }
+            Method::Naive => naive(part.n, whole.n, a, b, c),
+            Method::OneThread(library) => {
+                for (a, b, c) in products(part, whole, a, b, c) {
+                    library.multiply(a, b, c);
                 }
             }
-            Method::OneThread(library) => {
-                let (a, b, c) = views(c);
-                library.multiply(a, b, c);
+            Method::Parts(library, parts) => {
+                let Shape { batch, m, n, k } = whole;
+                let each = batch.div_ceil(parts);
+                let parts = (c.chunks_mut(each * m * n))
+                    .zip(a.chunks(each * m * k).zip(b.chunks(each * k * n)));
+                threads.each(parts.collect(), |(c, (a, b))| {
+                    for (a, b, c) in products(part, whole, a, b, c) {
+                        library.multiply(a, b, c);
+                    }
+                });
             }
             Method::Blocks(library, grid) => {
-                let (a, b, c) = views(c);
-                grid.multiply(library, threads, a, b, c);
+                for (a, b, c) in products(part, whole, a, b, c) {
+                    grid.multiply(library, threads, a, b, c);
+                }
             }
         }
+    }
+}
+
+/// As a beginner writes it.
+fn naive(n: usize, stride: usize, a: &[f32], b: &[f32], c: &mut [f32]) {
+    let len = (n - 1) * stride + n;
+    assert!(n <= stride && a.len() >= len && b.len() >= len && c.len() >= len);
+    for i in 0..n {
+        for j in 0..n {
+            let mut sum = 0.0;
+            for k in 0..n {
+                sum += a[i * stride + k] * b[k * stride + j];
+            }
+            c[i * stride + j] = sum;
+        }
+    }
+}
+
+/// The corners of A, B and C of each product of the batch.
+///
+/// # Panics
+/// Where a slice does not have as many elements as the products.
+pub(super) fn products<'a, 'c>(
+    part: Shape,
+    whole: Shape,
+    a: &'a [f32],
+    b: &'a [f32],
+    c: &'c mut [f32],
+) -> impl Iterator<
+    Item = (
+        ArrayView2<'a, f32>,
+        ArrayView2<'a, f32>,
+        ArrayViewMut2<'c, f32>,
+    ),
+> {
+    let Shape { m, n, k, .. } = whole;
+    assert!(part.m <= m && part.n <= n && part.k <= k);
+    let fits = "the lengths are those of one product";
+    (c.chunks_exact_mut(m * n))
+        .zip(a.chunks_exact(m * k).zip(b.chunks_exact(k * n)))
+        .map(move |(c, (a, b))| {
+            (
+                ArrayView2::from_shape((part.m, part.k).strides((k, 1)), a).expect(fits),
+                ArrayView2::from_shape((part.k, part.n).strides((n, 1)), b).expect(fits),
+                ArrayViewMut2::from_shape((part.m, part.n).strides((n, 1)), c).expect(fits),
+            )
+        })
+}
+
+/// Larger products are calibrated on a corner of this order: by then the methods have
+/// settled, and the calibration takes a second or two where the product takes minutes.
+const LARGEST_ORDER: usize = 2048;
+
+/// The fastest method for a square product on all or some of these threads.
+pub(super) fn fastest_of_order(problem: &Matmul, threads: &Threads) -> Method {
+    let (order, count) = (problem.order(), threads.count());
+    let choice = format!("product of order {order} on the CPU, {count} threads at most");
+    let part = Shape::square(order.min(LARGEST_ORDER));
+    fastest(problem, threads, &choice, part, &of_order(order, count))
+}
+
+/// The fastest method for a product of any shape, or a batch of them.
+pub(super) fn fastest_of_shape(problem: &Matmul, threads: &Threads) -> Method {
+    let (shape, count) = (problem.shape, threads.count());
+    let Shape { batch, m, n, k } = shape;
+    let choice = format!("{batch} products of {m} x {n} x {k} on the CPU, {count} threads at most");
+    fastest(problem, threads, &choice, shape, &of_shape(shape, count))
+}
+
+fn fastest(
+    problem: &Matmul,
+    threads: &Threads,
+    choice: &str,
+    part: Shape,
+    candidates: &[Method],
+) -> Method {
+    let shape = problem.shape;
+    // Allocated only where something is measured.
+    let mut c = Vec::new();
+    calibrate::fastest(threads, choice, candidates, |method, times| {
+        c.resize(shape.c_len(), f32::NAN);
+        for _ in 0..times {
+            method.multiply(threads, part, shape, &problem.a, &problem.b, &mut c);
+        }
+    })
+}
+
+/// The methods to try at order `n` on up to `threads` threads. One thread is left out for large
+/// products, and several for products that take less time than handing work over.
+pub(super) fn of_order(n: usize, threads: usize) -> Vec<Method> {
+    let libraries = Library::for_product(n * n, true);
+    let mut methods = Vec::new();
+    if n <= 32 {
+        methods.push(Method::Naive);
+    }
+    if n < 1024 || threads == 1 {
+        methods.extend(libraries.iter().copied().map(Method::OneThread));
+    }
+    if n >= 32 && threads > 1 {
+        methods.push(Method::row_blocks(threads));
+        let all = PER_THREAD.map(|blocks| blocks * threads);
+        for blocks in all.into_iter().chain(fewer_threads(threads)) {
+            // Rows of a block of all columns lie in one piece.
+            let bands = Grid {
+                rows: blocks,
+                columns: 1,
+            };
+            for &library in &libraries {
+                match library {
+                    Library::Matrixmultiply if blocks < threads => {}
+                    Library::Direct => {
+                        methods.push(Method::Blocks(library, Grid::of(blocks)));
+                        methods.push(Method::Blocks(library, bands));
+                    }
+                    _ => methods.push(Method::Blocks(library, Grid::of(blocks))),
+                }
+            }
+        }
+    }
+    methods.retain(|method| !matches!(method, Method::Blocks(_, grid) if !grid.fits(n)));
+    methods
+}
+
+/// From this many multiply-adds on one thread is not tried: the calibration would take seconds.
+const LONG: usize = 1 << 32;
+
+/// The methods to try at a shape.
+fn of_shape(shape: Shape, threads: usize) -> Vec<Method> {
+    let Shape { batch, m, n, k } = shape;
+    let libraries = Library::for_product(m * k, true);
+    let mut methods = Vec::new();
+    if threads == 1 || shape.multiply_adds() < LONG {
+        methods.extend(libraries.iter().map(|&library| Method::Parts(library, 1)));
+    }
+    if threads == 1 {
+        return methods;
+    }
+    for count in PER_THREAD.map(|each| each * threads) {
+        for &library in &libraries {
+            if count <= batch || count == threads && batch > 1 {
+                methods.push(Method::Parts(library, count));
+            }
+            let columns = Grid {
+                rows: 1,
+                columns: count,
+            };
+            // In small products of a batch the threads would wait for each other too often.
+            let shares = batch == 1 || m * n * k >= 1 << 21;
+            for grid in [Grid::for_shape(m, n, count), Some(columns)] {
+                let grid = grid.filter(|g| shares && g.rows <= m && g.columns <= n.div_ceil(16));
+                let method = grid.map(|grid| Method::Blocks(library, grid));
+                methods.extend(method.filter(|method| !methods.contains(method)));
+            }
+        }
+    }
+    methods
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::*;
+
+    #[test]
+    fn candidates_by_order_and_threads() {
+        let over = |blocks| Method::Blocks(Library::Gemm, Grid::of(blocks));
+        let several = |m: &Method| matches!(m, Method::Blocks(..));
+        let unpacked = |m: &Method| matches!(m, Method::OneThread(l) | Method::Blocks(l, _) if *l == Library::Direct);
+        assert!(of_order(4, 16).contains(&Method::Naive));
+        assert!(!of_order(4, 16).iter().any(several));
+        assert!(!of_order(2048, 16).contains(&Method::OneThread(Library::Gemm)));
+        for blocks in [128, 64, 16, 8, 4, 2] {
+            assert!(of_order(2048, 16).contains(&over(blocks)), "{blocks}");
+        }
+        assert!(of_order(64, 16).contains(&over(16)) && !of_order(64, 16).contains(&over(64)));
+        assert_eq!(
+            of_order(2048, 1),
+            [Library::Gemm, Library::Matrixmultiply].map(Method::OneThread)
+        );
+        assert!(!of_order(2048, 16).iter().any(unpacked));
+        if cfg!(target_arch = "x86_64") && Library::for_product(1, true).contains(&Library::Direct)
+        {
+            assert!(of_order(64, 16).iter().any(unpacked));
+        }
+    }
+
+    #[test]
+    fn every_candidate_is_right() {
+        for (batch, m, n, k) in [
+            (1, 1, 1, 1),
+            (1, 1, 300, 70),
+            (1, 16, 257, 129),
+            (5, 7, 9, 11),
+            (64, 17, 17, 17),
+            (3, 130, 128, 128),
+        ] {
+            let shape = Shape { batch, m, n, k };
+            let problem = Rc::new(Matmul::of(shape));
+            let threads = Threads::up_to(3);
+            let ways = of_shape(shape, 3);
+            assert!(ways.len() > 1, "{shape:?}");
+            for way in ways {
+                let mut c = vec![f32::NAN; shape.c_len()];
+                way.multiply(&threads, shape, shape, problem.a(), problem.b(), &mut c);
+                let verified = problem.verified(problem.error_of_rows(0, &c));
+                assert!(verified.passed(), "{way} of {shape:?}: {verified:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_loop_is_always_worth_a_try_where_it_is_short() {
+        let shape = |batch, n| Shape {
+            batch,
+            ..Shape::square(n)
+        };
+        for threads in [1, 2, 16] {
+            let ways = of_shape(shape(64, 8), threads);
+            assert!(ways.contains(&Method::Parts(Library::Gemm, 1)));
+            assert!(!ways.iter().any(|way| matches!(way, Method::Blocks(..))));
+        }
+        let long = of_shape(shape(64, 1024), 16);
+        assert!(!long.contains(&Method::Parts(Library::Gemm, 1)));
+        assert!(long.iter().any(|way| matches!(way, Method::Blocks(..))));
     }
 }

@@ -2,32 +2,25 @@
 
 #[cfg(feature = "blas")]
 mod blas;
-pub(in crate::workload) mod blocks;
-mod candidates;
+pub(crate) mod blocks;
 pub mod cpu;
-mod cpu_ways;
 mod direct;
+mod end_to_end;
+mod gemm;
 pub mod gpu;
 mod method;
 mod operands;
-mod output;
-mod overlap;
-mod pinned;
 pub mod precision;
 mod problem;
-mod rectangular;
 mod reference;
 mod schedule;
-mod sgemm;
 mod shape;
 mod shaped;
-mod staged;
 mod tiles;
-mod transfer;
 mod ways;
 
-pub(super) use problem::{CUBLAS_WORKSPACE, UNIT_ROUNDOFF, device_bytes, host_bytes, uniform};
 pub use problem::{LARGEST, Matmul, cost, cost_transfer};
+pub(super) use problem::{UNIT_ROUNDOFF, device_bytes, host_bytes, uniform};
 pub(super) use reference::worse;
 pub use shape::Shape;
 pub use shaped::{Batched, Family, Shaped, Skinny};

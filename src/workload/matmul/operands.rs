@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaSlice, DevicePtr, sys::CUdeviceptr};
 
-use crate::device::gpu::Gpu;
+use crate::device::Gpu;
 use crate::timing::CudaError;
 
 /// A and B of one problem, which all implementations without transfers read.

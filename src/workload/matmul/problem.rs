@@ -7,23 +7,17 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
-use crate::device::gpu::Gpu;
-use crate::device::kernel::Source;
-use crate::model::cost::Cost;
-use crate::model::verified::Verified;
+use crate::device::{Gpu, kernel::Source};
+use crate::model::{Cost, Verified};
 use crate::timing::CudaError;
 use crate::workload::matmul::operands::Inputs;
-use crate::workload::matmul::reference::Reference;
+use crate::workload::matmul::reference::{Reference, worse};
 use crate::workload::matmul::shape::Shape;
+use crate::workload::prepare::{CUBLAS_WORKSPACE, Device, Memory, kernels};
 use crate::workload::routine::{Workload, visit_f32};
 
 /// The kernels of this module.
-pub(super) static MATMUL: Source = Source {
-    name: "matmul.cu",
-    text: include_str!("../../../kernels/matmul.cu"),
-    options: &[],
-    oldest: (7, 5),
-};
+pub(super) static MATMUL: Source = kernels!("matmul.cu");
 
 /// Largest order: at 2^15 each matrix takes 4 GiB.
 pub const LARGEST: u64 = 1 << 15;
@@ -31,10 +25,6 @@ pub const LARGEST: u64 = 1 << 15;
 /// Values drawn from one seed. Each block of values has a seed of its own, so that the inputs do
 /// not depend on the number of threads that draw them.
 const SEED_BLOCK: usize = 1 << 16;
-
-/// Workspace that cuBLAS keeps on Hopper, 32 MiB; that on other devices is smaller.
-/// <https://docs.nvidia.com/cuda/cublas/#cublassetworkspace>
-pub(in crate::workload) const CUBLAS_WORKSPACE: u64 = 32 << 20;
 
 /// The inputs of C = A B of one shape, and what its result is checked against.
 pub struct Matmul {
@@ -130,6 +120,27 @@ impl Matmul {
         }
     }
 
+    /// The largest error of a result in device memory, whose values `decode` first turns into those of
+    /// C. It is fetched in pieces of about 64 MiB: at the largest order the whole would take 4 GiB
+    /// more of host memory.
+    pub(super) fn error_of(
+        &self,
+        memory: &Memory,
+        c: Device<f32>,
+        decode: fn(&mut [f32]),
+    ) -> Result<f64, CudaError> {
+        const VALUES: usize = 1 << 24;
+        let (total, n) = (self.shape.rows(), self.shape.n);
+        let rows = (VALUES / n).clamp(1, total);
+        let mut error = 0.0;
+        for first in (0..total).step_by(rows) {
+            let mut values = memory.read_part(c, first * n..(first + rows).min(total) * n)?;
+            decode(&mut values);
+            error = worse(error, self.error_of_rows(first, &values));
+        }
+        Ok(error)
+    }
+
     /// A and B in device memory, uploaded once for all implementations without transfers.
     pub(super) fn device_inputs(&self, gpu: &Rc<Gpu>) -> Result<Rc<Inputs>, CudaError> {
         let mut cached = self.inputs.borrow_mut();
@@ -150,7 +161,7 @@ impl Matmul {
 }
 
 /// Unit roundoff of f32, 2^-24.
-pub(in crate::workload) const UNIT_ROUNDOFF: f64 = f32::EPSILON as f64 / 2.0;
+pub(crate) const UNIT_ROUNDOFF: f64 = f32::EPSILON as f64 / 2.0;
 
 /// The largest error that is accepted of sums of `k` terms.
 pub(super) fn bound(k: usize) -> f64 {
@@ -183,7 +194,7 @@ impl Workload for Matmul {
 }
 
 /// Values uniform in [-1, 1), the same in every run; another `stream` gives others.
-pub(in crate::workload) fn uniform(len: usize, stream: u64) -> Vec<f32> {
+pub(crate) fn uniform(len: usize, stream: u64) -> Vec<f32> {
     let mut values = vec![0.0; len];
     values
         .par_chunks_mut(SEED_BLOCK)
@@ -209,13 +220,13 @@ pub fn cost_transfer(n: u64) -> Cost {
 
 /// Host memory that an implementation at order `n` without transfers needs, in bytes: the
 /// three matrices.
-pub(in crate::workload) fn host_bytes(n: u64) -> u64 {
+pub(crate) fn host_bytes(n: u64) -> u64 {
     12 * n * n
 }
 
 /// Device memory that an implementation at order `n` without transfers needs, in bytes: the
 /// three matrices and the library's workspace.
-pub(in crate::workload) fn device_bytes(n: u64) -> u64 {
+pub(crate) fn device_bytes(n: u64) -> u64 {
     12 * n * n + CUBLAS_WORKSPACE
 }
 

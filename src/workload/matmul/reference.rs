@@ -133,7 +133,7 @@ impl Reference {
 
 /// The larger of two errors. `f64::max` would drop a NaN, and with it elements that were never
 /// written.
-pub(in crate::workload) fn worse(x: f64, y: f64) -> f64 {
+pub(crate) fn worse(x: f64, y: f64) -> f64 {
     if x.is_nan() || y.is_nan() {
         f64::NAN
     } else {

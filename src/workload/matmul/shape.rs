@@ -1,6 +1,6 @@
 //! The lengths of a product, and what follows from them.
 
-use crate::model::cost::Cost;
+use crate::model::Cost;
 
 /// Sizes of a product C = A B of row-major matrices, or of `batch` independent ones that lie
 /// one after the other: A is `m` x `k`, B is `k` x `n`, C is `m` x `n`.

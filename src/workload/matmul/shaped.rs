@@ -5,8 +5,9 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 
 use crate::device::kernel::Source;
-use crate::workload::matmul::problem::{CUBLAS_WORKSPACE, MATMUL, Matmul};
+use crate::workload::matmul::problem::{MATMUL, Matmul};
 use crate::workload::matmul::shape::Shape;
+use crate::workload::prepare::CUBLAS_WORKSPACE;
 use crate::workload::routine::Workload;
 
 /// What a size means in a group of products.

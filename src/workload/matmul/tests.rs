@@ -5,7 +5,7 @@ use crate::workload::matmul::method::Method;
 use crate::workload::matmul::problem::{LARGEST, Matmul, bound};
 use crate::workload::matmul::reference::{Reference, worse};
 use crate::workload::matmul::shape::Shape;
-use crate::workload::threads::Threads;
+use crate::workload::prepare::Threads;
 
 type Make = fn(Shape, &[f32], &[f32]) -> Reference;
 const BOTH: [(Make, &str); 2] = [
@@ -15,7 +15,8 @@ const BOTH: [(Make, &str); 2] = [
 
 fn product(n: usize, a: &[f32], b: &[f32]) -> Vec<f32> {
     let mut c = vec![f32::NAN; n * n];
-    Method::OneThread(Library::Gemm).multiply(&Threads::One, n, n, a, b, &mut c);
+    let shape = Shape::square(n);
+    Method::OneThread(Library::Gemm).multiply(&Threads::One, shape, shape, a, b, &mut c);
     c
 }
 

@@ -2,7 +2,7 @@
 
 use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::gpu::Gpu;
+use crate::device::Gpu;
 use crate::timing::Launch;
 use crate::workload::matmul::problem::MATMUL;
 use crate::workload::routine::RoutineError;

@@ -7,7 +7,7 @@ use crate::workload::matmul::shape::Shape;
 
 /// A way from pinned memory through the product and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(crate) enum Way {
     /// Two uploads, the product and a download, one after the other.
     Copies(Multiply, Given),
     /// A kernel reads both operands from the host's memory, mapped into the device's address
@@ -24,21 +24,21 @@ pub(super) enum Way {
 
 /// What multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Multiply {
+pub(crate) enum Multiply {
     Cublas,
     Tiled,
 }
 
 /// How the work is launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Given {
+pub(crate) enum Given {
     OneByOne,
     Graph,
 }
 
 /// How an overlapped product is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(crate) enum Cut {
     /// Three panels of terms, each twice as wide as the one before it, and blocks of many rows.
     Panels,
     /// One half of the terms, then the other in this many blocks of rows: for products that take

@@ -90,7 +90,7 @@ impl Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::mlp_training::source::MLP_TRAINING;
+    use crate::workload::mlp_training::problem::MLP_TRAINING;
 
     /// The definition as PyTorch's page writes it down, step by step.
     #[test]

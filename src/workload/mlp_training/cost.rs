@@ -1,6 +1,6 @@
 //! What a step costs.
 
-use crate::model::cost::Cost;
+use crate::model::Cost;
 use crate::workload::mlp_training::model::{CLASSES, HIDDEN, INPUTS, PARAMETERS, W2};
 
 /// Bytes that a step moves, by the passes over each kind of value. Every kernel is taken to read

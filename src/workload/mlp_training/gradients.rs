@@ -7,8 +7,7 @@ use rayon::prelude::*;
 use crate::workload::matmul::worse;
 use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN, W1, W2, longest_sum};
 use crate::workload::mlp_training::problem::Training;
-use crate::workload::network::compared::{Part, largest_of, relative, rms};
-use crate::workload::network::format::Format;
+use crate::workload::network::{Format, Part, largest_of, relative, rms};
 
 /// Of activations, in units of [`Format::unit`].
 pub(super) const HIDDEN_BOUND: f64 = 9.0;

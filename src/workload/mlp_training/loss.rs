@@ -1,10 +1,8 @@
 //! Softmax, cross-entropy and their gradient on the CPU.
 
 use crate::workload::mlp_training::model::CLASSES;
-use crate::workload::network::exponential::exp;
 use crate::workload::network::operations::rows_per_task;
-use crate::workload::network::wide::wide;
-use crate::workload::threads::Threads;
+use crate::workload::prepare::{Threads, exp, wide};
 
 /// Values that go through a step together.
 const LANES: usize = 16;

@@ -9,7 +9,6 @@ mod loss;
 mod model;
 mod problem;
 mod reference;
-mod source;
 mod verify;
 
 pub use cost::{cost, cost_bf16, cost_eager, cost_transfer};

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::workload::network::Linear;
+
 /// Values of one input.
 pub(super) const INPUTS: usize = 1024;
 /// Values between the two layers.
@@ -21,6 +23,11 @@ pub(super) const W2: Range<usize> = B1.end..B1.end + CLASSES * HIDDEN;
 pub(super) const B2: Range<usize> = W2.end..W2.end + CLASSES;
 /// All of them.
 pub(super) const PARAMETERS: usize = B2.end;
+
+/// Both layers: the first has ReLU behind it.
+pub(super) fn layers() -> [Linear; 2] {
+    [(W1, B1), (W2, B2)].map(|(weights, bias)| Linear { weights, bias })
+}
 
 /// Terms of the longest sums of a step, which run over the hidden layer or over the batch.
 pub(super) fn longest_sum(batch: usize) -> usize {

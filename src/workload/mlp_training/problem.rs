@@ -6,14 +6,17 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::device::kernel::Source;
-use crate::workload::matmul::{CUBLAS_WORKSPACE, uniform};
+use crate::workload::matmul::uniform;
 use crate::workload::mlp_training::adamw::Counter;
-use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN, INPUTS, PARAMETERS, W1, W2};
+use crate::workload::mlp_training::model::{CLASSES, HIDDEN, INPUTS, PARAMETERS, layers};
 use crate::workload::mlp_training::reference::Reference;
-use crate::workload::mlp_training::source::MLP_TRAINING;
-use crate::workload::network::kernels::NETWORK;
-use crate::workload::network::tile::LINEAR;
+use crate::workload::network::{LINEAR, kernels::NETWORK};
+use crate::workload::prepare::CUBLAS_WORKSPACE;
+use crate::workload::prepare::kernels;
 use crate::workload::routine::{Workload, visit_f32};
+
+/// The kernels of the loss and the update.
+pub(super) static MLP_TRAINING: Source = kernels!("values.cuh", "mlp_training.cu");
 
 /// Steps before the one that is verified. In the first step of all, AdamW moves each parameter by
 /// the sign of its gradient alone, and a wrong moment or correction would hardly show.
@@ -53,10 +56,8 @@ impl Workload for Training {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(0x006d_6c70);
         let labels = (0..batch).map(|_| random.next_u32() % CLASSES as u32);
         let mut parameters = uniform(PARAMETERS, 0x10);
-        // As PyTorch initialises a linear layer of n inputs: uniform in ±1/sqrt(n).
-        for (range, terms) in [(W1, INPUTS), (B1, INPUTS), (W2, HIDDEN), (B2, HIDDEN)] {
-            let factor = (terms as f32).sqrt().recip();
-            parameters[range].iter_mut().for_each(|w| *w *= factor);
+        for layer in layers() {
+            layer.initialise(&mut parameters);
         }
         // About as large as the gradients and their squares.
         let mut first = uniform(PARAMETERS, 0x11);

@@ -11,7 +11,7 @@ use crate::workload::mlp_training::model::{B1, B2, CLASSES, HIDDEN, INPUTS, PARA
 use crate::workload::mlp_training::problem::Training;
 use crate::workload::mlp_training::reference::Reference;
 use crate::workload::mlp_training::verify::{Outputs, verified};
-use crate::workload::network::format::Format;
+use crate::workload::network::Format;
 use crate::workload::network::tensor::bf16;
 use crate::workload::routine::{Made, Workload};
 

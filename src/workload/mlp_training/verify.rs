@@ -41,14 +41,13 @@
 
 use rayon::prelude::*;
 
-use crate::model::verified::Verified;
+use crate::model::Verified;
 use crate::workload::matmul::{UNIT_ROUNDOFF, worse};
 use crate::workload::mlp_training::adamw::{DECAY, RATE, Value};
 use crate::workload::mlp_training::gradients::{HIDDEN_BOUND, gradients};
 use crate::workload::mlp_training::model::{CLASSES, HIDDEN, PARAMETERS, longest_sum};
 use crate::workload::mlp_training::problem::Training;
-use crate::workload::network::compared::{Part, largest, relative, rms};
-use crate::workload::network::format::Format;
+use crate::workload::network::{Format, Part, largest, relative, rms};
 
 /// Of the logits; and of the loss, relative to their root mean square.
 const LOGITS_BOUND: f64 = 12.0;

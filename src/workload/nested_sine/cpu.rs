@@ -6,13 +6,12 @@ use std::rc::Rc;
 use rayon::prelude::*;
 
 use crate::machine::isa::Isa;
-use crate::model::verified::Verified;
-use crate::workload::calibrate;
 use crate::workload::nested_sine::problem::NestedSine;
 use crate::workload::nested_sine::sine::Stores;
 use crate::workload::nested_sine::verify::{POISON, Tolerance};
-use crate::workload::routine::{Made, Routine, RoutineError};
-use crate::workload::threads::Threads;
+use crate::workload::prepare::{Threads, calibrate};
+use crate::workload::routine::{Made, Routine};
+use crate::workload::simple::OnCpu;
 
 /// Accuracy assumed of a C library's `sinf`: glibc documents 1 ulp.
 /// <https://www.gnu.org/software/libc/manual/html_node/Errors-in-Math-Functions.html>
@@ -29,18 +28,19 @@ pub fn std(problem: &Rc<NestedSine>) -> Made {
             *y = x.sin().sin().sin().sin();
         }
     };
-    Ok(Box::new(Cpu {
-        problem: problem.clone(),
-        y: vec![0.0; problem.len()],
-        threads: Threads::Rayon,
-        plan: Plan {
-            grain: GRAIN,
-            stores: Stores::Cached,
-        },
+    let plan = Plan {
+        grain: GRAIN,
+        stores: Stores::Cached,
+    };
+    let tolerance = Tolerance::UlpPerPass(SINF_ULP);
+    Ok(routine(
+        problem,
+        Threads::Rayon,
+        plan,
         compute,
-        tolerance: Tolerance::UlpPerPass(SINF_ULP),
-        note: "f32::sin".to_owned(),
-    }))
+        tolerance,
+        "f32::sin",
+    ))
 }
 
 /// Polynomials in the widest vectors that the CPU has. A short calibration chooses the threads,
@@ -65,15 +65,15 @@ pub fn simd(problem: &Rc<NestedSine>) -> Made {
         true => Threads::One,
         false => threads,
     };
-    Ok(Box::new(Cpu {
-        problem: problem.clone(),
-        y,
+    let tolerance = Tolerance::UlpPerPass(SIMD_ULP);
+    Ok(routine(
+        problem,
         threads,
         plan,
         compute,
-        tolerance: Tolerance::UlpPerPass(SIMD_ULP),
-        note: isa.name().to_owned(),
-    }))
+        tolerance,
+        isa.name(),
+    ))
 }
 
 /// How the elements are shared out and stored.
@@ -126,14 +126,34 @@ fn plans(n: usize, threads: usize) -> Vec<Plan> {
     plans
 }
 
-struct Cpu<F> {
-    problem: Rc<NestedSine>,
-    y: Vec<f32>,
+/// The sines by `compute`, shared out as planned.
+fn routine(
+    problem: &Rc<NestedSine>,
     threads: Threads,
     plan: Plan,
-    compute: F,
+    compute: impl Fn(&[f32], &mut [f32], Stores) + Sync + 'static,
     tolerance: Tolerance,
-    note: String,
+    by: &str,
+) -> Box<dyn Routine> {
+    let tasks = problem.len().div_ceil(plan.grain.max(1)).max(1);
+    let count = threads.count().min(tasks);
+    let plural = if count == 1 { "" } else { "s" };
+    let past = match plan.stores {
+        Stores::Cached => "",
+        Stores::Streamed => ", stored past the caches",
+    };
+    let (input, judge) = (problem.clone(), problem.clone());
+    Box::new(OnCpu {
+        // Its pages are written first where they are computed.
+        output: vec![0.0; problem.len()],
+        poison: POISON,
+        threads,
+        compute: move |threads: &Threads, y: &mut [f32]| {
+            share_out(threads, plan, input.input(), y, &compute);
+        },
+        check: move |y: &[f32]| judge.compare(tolerance, |window| Ok(y[window].to_vec())),
+        notes: vec![format!("{by}, {count} thread{plural}{past}")],
+    })
 }
 
 /// Each task by `compute` on one of the threads.
@@ -157,43 +177,6 @@ fn share_out(
             let tasks = x.chunks(grain).zip(y.chunks_mut(grain));
             threads.each(tasks.collect(), |(x, y)| compute(x, y, stores));
         }
-    }
-}
-
-impl<F: Fn(&[f32], &mut [f32], Stores) + Sync> Routine for Cpu<F> {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        self.y.par_iter_mut().for_each(|y| *y = POISON);
-        Ok(())
-    }
-
-    fn run(&mut self) -> Result<(), RoutineError> {
-        let x = self.problem.input();
-        share_out(&self.threads, self.plan, x, &mut self.y, &self.compute);
-        Ok(())
-    }
-
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        self.problem
-            .compare(self.tolerance, |window| Ok(self.y[window].to_vec()))
-    }
-
-    fn park(&mut self) {
-        self.threads.park();
-    }
-
-    fn launches(&self) -> u32 {
-        0
-    }
-
-    fn notes(&self) -> Vec<String> {
-        let tasks = self.problem.len().div_ceil(self.plan.grain.max(1)).max(1);
-        let threads = self.threads.count().min(tasks);
-        let plural = if threads == 1 { "" } else { "s" };
-        let past = match self.plan.stores {
-            Stores::Cached => "",
-            Stores::Streamed => ", stored past the caches",
-        };
-        vec![format!("{}, {threads} thread{plural}{past}", self.note)]
     }
 }
 
@@ -224,17 +207,13 @@ mod tests {
         let problem = Rc::new(NestedSine::new(n as u64));
         for plan in plans(n, 3) {
             for isa in Isa::available() {
-                let mut routine = Cpu {
-                    problem: problem.clone(),
-                    y: vec![POISON; n],
-                    threads: Threads::up_to(3),
-                    plan,
-                    compute: move |x: &[f32], y: &mut [f32], stores| {
-                        isa.nested_sine_stored(x, y, stores)
-                    },
-                    tolerance: Tolerance::UlpPerPass(SIMD_ULP),
-                    note: String::new(),
+                let compute = move |x: &[f32], y: &mut [f32], stores| {
+                    isa.nested_sine_stored(x, y, stores);
                 };
+                let threads = Threads::up_to(3);
+                let tolerance = Tolerance::UlpPerPass(SIMD_ULP);
+                let mut routine = routine(&problem, threads, plan, compute, tolerance, isa.name());
+                routine.poison().unwrap();
                 routine.run().unwrap();
                 let verified = routine.check().unwrap();
                 assert!(verified.passed(), "{plan}, {}: {verified:?}", isa.name());

@@ -1,19 +1,18 @@
-//! Nested sine on the GPU: one kernel per pass, the passes fused, the passes as a graph, and the
-//! fused kernel from and to host memory.
+//! Nested sine on data in device memory: one kernel per pass, the passes fused, the passes as a
+//! graph.
 
 use std::rc::Rc;
 
-use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result, sys};
+use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::calls::{copy_to_device, copy_to_host};
-use crate::device::gpu::Gpu;
-use crate::device::graph::Graph;
-use crate::model::verified::Verified;
-use crate::timing::{CudaError, Launch};
-use crate::workload::host_memory::{Buffer, HostMemory, Input, fill};
+use crate::device::Gpu;
+use crate::timing::Launch;
 use crate::workload::nested_sine::problem::{NESTED_SINE, NestedSine, PASSES};
-use crate::workload::nested_sine::verify::{POISON, POISON_BYTE, Tolerance};
-use crate::workload::routine::{Made, Routine, RoutineError};
+use crate::workload::nested_sine::verify::{POISON_BYTE, Tolerance};
+use crate::workload::prepare::Prepared;
+use crate::workload::routine::{Made, RoutineError};
+
+pub use crate::workload::nested_sine::end_to_end::transfer;
 
 /// Threads per block: `THREADS` in the source.
 const THREADS: u64 = 128;
@@ -55,12 +54,7 @@ const FAST: Tolerance = Tolerance::AbsolutePerPass(3.6e-7);
 
 /// Four launches of one sine each, through memory, alternately forwards and backwards.
 pub fn per_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
-    Ok(Box::new(Resident {
-        graph: None,
-        device: Device::passes(gpu, problem)?,
-        problem: problem.clone(),
-        tolerance: ACCURATE,
-    }))
+    Ok(Box::new(passes(gpu, problem)?))
 }
 
 /// One kernel: polynomials, with a range reduction in the first pass only.
@@ -81,26 +75,9 @@ pub fn fused_fast(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
 
 /// The four launches of [`per_kernel`], captured and replayed.
 pub fn graph(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
-    let device = Device::passes(gpu, problem)?;
-    // SAFETY: the graph lies beside the device memory that it uses, in one routine.
-    let graph = Graph::capture(gpu.stream(), || unsafe { device.enqueue() })?;
-    Ok(Box::new(Resident {
-        graph: Some(graph),
-        device,
-        problem: problem.clone(),
-        tolerance: ACCURATE,
-    }))
-}
-
-/// Upload, the fused kernel and download, one after the other, from and to host memory of one
-/// kind.
-pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, memory: HostMemory) -> Made {
-    Ok(Box::new(Transfer {
-        device: Device::new(gpu, problem, FUSED)?,
-        x: Input::new(gpu, memory, problem.input())?,
-        y: Buffer::filled(gpu, memory, POISON, problem.len())?,
-        problem: problem.clone(),
-    }))
+    let mut work = passes(gpu, problem)?;
+    work.steps.replay()?;
+    Ok(Box::new(work))
 }
 
 fn one_kernel(
@@ -109,22 +86,47 @@ fn one_kernel(
     kernel: Kernel,
     tolerance: Tolerance,
 ) -> Made {
-    let mut device = Device::new(gpu, problem, kernel)?;
-    device.upload(problem.input())?;
-    gpu.synchronize()?;
-    Ok(Box::new(Resident {
-        graph: None,
-        device,
-        problem: problem.clone(),
-        tolerance,
-    }))
+    Ok(Box::new(resident(gpu, problem, &[kernel], tolerance)?))
+}
+
+/// One launch per pass. Every other one goes backwards, and so begins with what the one before it has
+/// just left in the L2 cache.
+fn passes(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Prepared, RoutineError> {
+    let kernel = |pass| if pass % 2 == 1 { PASS_BACKWARDS } else { PASS };
+    let kernels: Vec<Kernel> = (0..PASSES).map(kernel).collect();
+    resident(gpu, problem, &kernels, ACCURATE)
+}
+
+/// Kernels on data that stays in device memory, those after the first in place, so that the input
+/// stays as it is.
+fn resident(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<NestedSine>,
+    kernels: &[Kernel],
+    tolerance: Tolerance,
+) -> Result<Prepared, RoutineError> {
+    let mut work = Prepared::new(gpu)?;
+    let x = work.upload(problem.input())?;
+    let y = work.alloc::<f32>(problem.len())?;
+    work.poison_by(y, POISON_BYTE);
+    for (pass, &kernel) in kernels.iter().enumerate() {
+        let from = if pass == 0 { x.address } else { y.address };
+        let kernel = launch(gpu, kernel, from, y.address, problem.len() as u64)?;
+        // SAFETY: the arguments are those of the kernels, and x and y hold n elements each.
+        unsafe { work.steps.kernel(kernel) };
+    }
+    let problem = problem.clone();
+    work.check_by(move |memory| {
+        problem.compare(tolerance, |window| Ok(memory.read_part(y, window)?))
+    });
+    Ok(work)
 }
 
 /// The fused kernel on `n` elements from and to device addresses that are multiples of 16.
-pub(in crate::workload) fn fused_launch(
+pub(crate) fn fused_launch(
     gpu: &Gpu,
-    from: sys::CUdeviceptr,
-    to: sys::CUdeviceptr,
+    from: CUdeviceptr,
+    to: CUdeviceptr,
     n: u64,
 ) -> Result<Launch, RoutineError> {
     launch(gpu, FUSED, from, to, n)
@@ -133,8 +135,8 @@ pub(in crate::workload) fn fused_launch(
 fn launch(
     gpu: &Gpu,
     kernel: Kernel,
-    from: sys::CUdeviceptr,
-    to: sys::CUdeviceptr,
+    from: CUdeviceptr,
+    to: CUdeviceptr,
     n: u64,
 ) -> Result<Launch, RoutineError> {
     let blocks = n.div_ceil(4 * kernel.vectors * THREADS).max(1);
@@ -143,193 +145,6 @@ fn launch(
         .filter(|&blocks| blocks <= i32::MAX as u32)
         .ok_or_else(|| format!("{n} elements need more blocks than a grid has"))?;
     let function = gpu.function(&NESTED_SINE, kernel.name)?;
-    Ok(
-        Launch::new(function, (blocks, 1, 1), (THREADS as u32, 1, 1))
-            .arg(from)
-            .arg(to)
-            .arg(n),
-    )
-}
-
-/// Input, output and the launches from one to the other.
-struct Device {
-    gpu: Rc<Gpu>,
-    launches: Vec<Launch>,
-    x: CudaSlice<f32>,
-    y: CudaSlice<f32>,
-}
-
-impl Device {
-    /// One launch of `kernel`. The input is not uploaded yet.
-    fn new(gpu: &Rc<Gpu>, problem: &NestedSine, kernel: Kernel) -> Result<Self, RoutineError> {
-        gpu.bind()?;
-        // The driver refuses to allocate nothing.
-        let len = problem.len().max(1);
-        let mut device = Self {
-            gpu: gpu.clone(),
-            launches: Vec::new(),
-            x: gpu.alloc(len)?,
-            y: gpu.alloc(len)?,
-        };
-        let (x, y) = (device.source(), device.target());
-        device.launches = vec![device.launch(kernel, x, y, problem.len() as u64)?];
-        Ok(device)
-    }
-
-    /// One launch per pass, the later ones in place, so that the input stays as it is. Every other
-    /// pass goes backwards, and so begins with what the one before it has just left in the L2 cache.
-    /// Uploads the input.
-    fn passes(gpu: &Rc<Gpu>, problem: &NestedSine) -> Result<Self, RoutineError> {
-        let mut device = Self::new(gpu, problem, PASS)?;
-        let y = device.target();
-        for pass in 1..PASSES {
-            let kernel = if pass % 2 == 1 { PASS_BACKWARDS } else { PASS };
-            let launch = device.launch(kernel, y, y, problem.len() as u64)?;
-            device.launches.push(launch);
-        }
-        device.upload(problem.input())?;
-        gpu.synchronize()?;
-        Ok(device)
-    }
-
-    fn source(&self) -> sys::CUdeviceptr {
-        self.x.device_ptr(self.gpu.stream()).0
-    }
-
-    fn target(&mut self) -> sys::CUdeviceptr {
-        self.y.device_ptr_mut(self.gpu.stream()).0
-    }
-
-    fn launch(
-        &self,
-        kernel: Kernel,
-        from: sys::CUdeviceptr,
-        to: sys::CUdeviceptr,
-        n: u64,
-    ) -> Result<Launch, RoutineError> {
-        launch(&self.gpu, kernel, from, to, n)
-    }
-
-    /// # Safety
-    /// `self` must live until the kernels have run.
-    unsafe fn enqueue(&self) -> Result<(), CudaError> {
-        for launch in &self.launches {
-            // SAFETY: the arguments are those of the kernels, x and y hold n elements each,
-            // and the context was made current when `self` was made on this thread, which
-            // it cannot leave.
-            unsafe { launch.launch(self.gpu.stream())? };
-        }
-        Ok(())
-    }
-
-    /// Enqueues the copy of the input; the caller synchronises before `input` is freed.
-    fn upload(&mut self, input: &[f32]) -> Result<(), CudaError> {
-        if input.is_empty() {
-            return Ok(());
-        }
-        let (x, _guard) = self.x.device_ptr_mut(self.gpu.stream());
-        // SAFETY: x holds as many elements as the problem's input.
-        unsafe { copy_to_device(input, x, self.gpu.stream()) }
-    }
-
-    /// Enqueues the copy of the output; the caller synchronises before it reads it.
-    fn download(&self, from: usize, output: &mut [f32]) -> Result<(), CudaError> {
-        if output.is_empty() {
-            return Ok(());
-        }
-        assert!(from + output.len() <= self.y.len());
-        let (y, _guard) = self.y.device_ptr(self.gpu.stream());
-        let y = y + (from * size_of::<f32>()) as u64;
-        // SAFETY: the range lies within y, as just checked.
-        unsafe { copy_to_host(y, output, self.gpu.stream()) }
-    }
-
-    fn poison(&mut self) -> Result<(), CudaError> {
-        let bytes = self.y.num_bytes();
-        let (y, _guard) = self.y.device_ptr_mut(self.gpu.stream());
-        // SAFETY: the range is y's own memory.
-        unsafe { result::memset_d8_async(y, POISON_BYTE, bytes, self.gpu.stream().cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemsetD8Async", e))
-    }
-}
-
-/// Kernels on data that stays in device memory.
-struct Resident {
-    /// The kernels as a graph, dropped before the memory that it uses.
-    graph: Option<Graph>,
-    device: Device,
-    problem: Rc<NestedSine>,
-    tolerance: Tolerance,
-}
-
-impl Routine for Resident {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        Ok(self.device.poison()?)
-    }
-
-    fn run(&mut self) -> Result<(), RoutineError> {
-        // SAFETY: the memory lies in `self`, and freeing it waits for its turn on the stream;
-        // the context is current on this thread since `Device::new`.
-        Ok(unsafe {
-            match &self.graph {
-                Some(graph) => graph.launch(),
-                None => self.device.enqueue(),
-            }
-        }?)
-    }
-
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        let device = &self.device;
-        self.problem.compare(self.tolerance, |window| {
-            let mut y = vec![0.0; window.len()];
-            device.download(window.start, &mut y)?;
-            device.gpu.synchronize()?;
-            Ok(y)
-        })
-    }
-
-    // A graph may take as many places in the stream's queue as it has kernels.
-    fn launches(&self) -> u32 {
-        self.device.launches.len() as u32
-    }
-}
-
-/// From host memory to host memory; [`run`](Routine::run) waits for the result.
-struct Transfer {
-    device: Device,
-    x: Input<f32>,
-    y: Buffer<f32>,
-    problem: Rc<NestedSine>,
-}
-
-impl Transfer {
-    fn enqueue(&mut self) -> Result<(), CudaError> {
-        self.device.upload(self.x.values(self.problem.input())?)?;
-        // SAFETY: `run` waits for the kernel.
-        unsafe { self.device.enqueue() }?;
-        self.device.download(0, self.y.values_mut()?)
-    }
-}
-
-impl Routine for Transfer {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        self.device.poison()?;
-        // Else an upload that never happens would go unnoticed.
-        self.device.gpu.poison(&mut self.device.x)?;
-        fill(self.y.values_mut()?, POISON);
-        Ok(())
-    }
-
-    fn run(&mut self) -> Result<(), RoutineError> {
-        let enqueued = self.enqueue();
-        // Waits even after an error: what was enqueued before it may still use the memory.
-        let waited = self.device.gpu.synchronize();
-        Ok(enqueued.and(waited)?)
-    }
-
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        let y = self.y.values()?;
-        self.problem
-            .compare(ACCURATE, |window| Ok(y[window].to_vec()))
-    }
+    let launch = Launch::new(function, (blocks, 1, 1), (THREADS as u32, 1, 1));
+    Ok(launch.arg(from).arg(to).arg(n))
 }

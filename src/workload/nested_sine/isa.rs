@@ -10,18 +10,7 @@ impl Isa {
     /// # Panics
     /// If the slices differ in length.
     pub fn sine(self, x: &[f32], y: &mut [f32]) {
-        match self.kind() {
-            // SAFETY: a value of `Isa` exists only where the CPU has the instruction set.
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => unsafe { x86::sine_avx512(x, y) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => unsafe { x86::sine_avx2(x, y) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "aarch64")]
-            Kind::Neon => unsafe { neon::sine(x, y) },
-            Kind::Portable => sine::sines::<Portable, 1>(x, y, Stores::Cached),
-        }
+        self.sines::<1>(x, y, Stores::Cached);
     }
 
     /// y = sin(sin(sin(sin x))) on the calling thread.
@@ -34,17 +23,21 @@ impl Isa {
 
     /// The same, and how results are stored.
     pub(super) fn nested_sine_stored(self, x: &[f32], y: &mut [f32], stores: Stores) {
+        self.sines::<4>(x, y, stores);
+    }
+
+    fn sines<const PASSES: usize>(self, x: &[f32], y: &mut [f32], stores: Stores) {
         match self.kind() {
             // SAFETY: a value of `Isa` exists only where the CPU has the instruction set.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => unsafe { x86::nested_avx512(x, y, stores) },
+            Kind::Avx512 => unsafe { x86::avx512::<PASSES>(x, y, stores) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => unsafe { x86::nested_avx2(x, y, stores) },
+            Kind::Avx2 => unsafe { x86::avx2::<PASSES>(x, y, stores) },
             // SAFETY: as above.
             #[cfg(target_arch = "aarch64")]
-            Kind::Neon => unsafe { neon::nested(x, y) },
-            Kind::Portable => sine::sines::<Portable, 4>(x, y, Stores::Cached),
+            Kind::Neon => unsafe { neon::sines::<PASSES>(x, y) },
+            Kind::Portable => sine::sines::<Portable, PASSES>(x, y, Stores::Cached),
         }
     }
 }
@@ -204,23 +197,13 @@ mod x86 {
     });
 
     #[target_feature(enable = "avx2,fma")]
-    pub(super) fn sine_avx2(x: &[f32], y: &mut [f32]) {
-        sine::sines::<Avx2, 1>(x, y, Stores::Cached);
-    }
-
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) fn nested_avx2(x: &[f32], y: &mut [f32], stores: Stores) {
-        sine::sines::<Avx2, 4>(x, y, stores);
+    pub(super) fn avx2<const PASSES: usize>(x: &[f32], y: &mut [f32], stores: Stores) {
+        sine::sines::<Avx2, PASSES>(x, y, stores);
     }
 
     #[target_feature(enable = "avx512f")]
-    pub(super) fn sine_avx512(x: &[f32], y: &mut [f32]) {
-        sine::sines::<Avx512, 1>(x, y, Stores::Cached);
-    }
-
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn nested_avx512(x: &[f32], y: &mut [f32], stores: Stores) {
-        sine::sines::<Avx512, 4>(x, y, stores);
+    pub(super) fn avx512<const PASSES: usize>(x: &[f32], y: &mut [f32], stores: Stores) {
+        sine::sines::<Avx512, PASSES>(x, y, stores);
     }
 }
 
@@ -283,12 +266,7 @@ mod neon {
     }
 
     #[target_feature(enable = "neon")]
-    pub(super) fn sine(x: &[f32], y: &mut [f32]) {
-        sine::sines::<Neon, 1>(x, y, Stores::Cached);
-    }
-
-    #[target_feature(enable = "neon")]
-    pub(super) fn nested(x: &[f32], y: &mut [f32]) {
-        sine::sines::<Neon, 4>(x, y, Stores::Cached);
+    pub(super) fn sines<const PASSES: usize>(x: &[f32], y: &mut [f32]) {
+        sine::sines::<Neon, PASSES>(x, y, Stores::Cached);
     }
 }

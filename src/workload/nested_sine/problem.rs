@@ -4,17 +4,13 @@ use std::cell::OnceCell;
 use std::ops::Range;
 
 use crate::device::kernel::Source;
-use crate::model::cost::Cost;
+use crate::model::Cost;
 use crate::workload::nested_sine::input;
+use crate::workload::prepare::kernels;
 use crate::workload::routine::{Workload, visit_f32};
 
 /// The kernels.
-pub static NESTED_SINE: Source = Source {
-    name: "nested_sine.cu",
-    text: include_str!("../../../kernels/nested_sine.cu"),
-    options: &[],
-    oldest: (7, 5),
-};
+pub static NESTED_SINE: Source = kernels!("nested_sine.cu");
 
 /// Sines per element.
 pub(super) const PASSES: u32 = 4;
@@ -37,7 +33,7 @@ impl NestedSine {
 
     /// n inputs of which one in 256, at most 4,096 of them, is adversarial, at the start, in the
     /// order of [`adversarial`](Self::adversarial).
-    pub(in crate::workload) fn mixed(n: u64) -> Self {
+    pub(crate) fn mixed(n: u64) -> Self {
         Self::of(input::mixed(n as usize))
     }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::model::verified::Verified;
+use crate::model::Verified;
 use crate::workload::nested_sine::problem::{NestedSine, PASSES};
 use crate::workload::routine::RoutineError;
 
@@ -12,7 +12,7 @@ use crate::workload::routine::RoutineError;
 /// sine is. NaN would not do, since some results are NaN.
 pub(super) const POISON_BYTE: u8 = 0x40;
 /// [`POISON_BYTE`] four times.
-pub(in crate::workload) const POISON: f32 = f32::from_bits(u32::from_ne_bytes([POISON_BYTE; 4]));
+pub(crate) const POISON: f32 = f32::from_bits(u32::from_ne_bytes([POISON_BYTE; 4]));
 
 /// The error that is accepted of an implementation.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +85,7 @@ impl NestedSine {
     }
 
     /// Compares an output in host memory with float64, each pass accurate to 2 ulp.
-    pub(in crate::workload) fn check_output(&self, y: &[f32]) -> Result<Verified, RoutineError> {
+    pub(crate) fn check_output(&self, y: &[f32]) -> Result<Verified, RoutineError> {
         self.compare(Tolerance::UlpPerPass(2.0), |window| Ok(y[window].to_vec()))
     }
 

@@ -5,15 +5,13 @@ use std::rc::Rc;
 
 use cudarc::driver::CudaStream;
 
-use crate::device::gpu::Gpu;
+use crate::device::Gpu;
 use crate::timing::{CudaError, Launch};
-use crate::workload::launches::launches;
-use crate::workload::network::lt::{
-    Algorithm, Arithmetic, Epilogue, LtProduct, Product, Workspace,
-};
 use crate::workload::network::tensor::Element;
 use crate::workload::network::tile::{self, Tile};
-use crate::workload::network::timed;
+use crate::workload::prepare::{
+    Algorithm, Arithmetic, Epilogue, LtProduct, Product, Workspace, launches, timed,
+};
 use crate::workload::routine::RoutineError;
 
 /// A way to compute a product.
@@ -80,10 +78,10 @@ unsafe fn ways(
 /// The name of the choice.
 fn choice(gpu: &Gpu, product: &Product, ways: &[Way]) -> String {
     let ((m, k), (_, n)) = (product.a.shape(), product.b.shape());
-    let element = match (product.a.element, product.arithmetic) {
-        (Element::Bf16, _) => "BF16",
-        (Element::F32, Arithmetic::Tf32) => "TF32",
-        (Element::F32, Arithmetic::Plain) => "f32",
+    let element = match product.arithmetic {
+        Arithmetic::Tf32 => "TF32",
+        _ if product.a.element == Element::F32.data_type() => "f32",
+        Arithmetic::Plain => "BF16",
     };
     let epilogue = match product.epilogue {
         Epilogue::Nothing => "",
@@ -111,7 +109,7 @@ fn choice(gpu: &Gpu, product: &Product, ways: &[Way]) -> String {
 }
 
 /// One product with everything fixed, so that running it is one call.
-pub(in crate::workload) struct ChosenProduct {
+pub(crate) struct ChosenProduct {
     name: &'static str,
     way: Way,
     launches: u32,
@@ -128,7 +126,7 @@ impl ChosenProduct {
     /// # Safety
     /// The addresses must be device memory of matrices of these sizes and number as long as this
     /// lives, and C must not overlap A, B or what is added.
-    pub(in crate::workload) unsafe fn fastest(
+    pub(crate) unsafe fn fastest(
         gpu: &Rc<Gpu>,
         workspace: &Rc<Workspace>,
         product: Product,
@@ -161,18 +159,18 @@ impl ChosenProduct {
     /// Nothing else may use C or the library's workspace at the same time, and A, B and what is
     /// added must stay as they are until the product has run. The context must be current on this
     /// thread.
-    pub(in crate::workload) unsafe fn enqueue(&self, stream: &CudaStream) -> Result<(), CudaError> {
+    pub(crate) unsafe fn enqueue(&self, stream: &CudaStream) -> Result<(), CudaError> {
         // SAFETY: the caller's promise.
         unsafe { self.way.enqueue(stream) }
     }
 
     /// Launches of the product, counted by capturing it.
-    pub(in crate::workload) fn launches(&self) -> u32 {
+    pub(crate) fn launches(&self) -> u32 {
         self.launches
     }
 
     /// What was chosen, for notes.
-    pub(in crate::workload) fn note(&self) -> String {
+    pub(crate) fn note(&self) -> String {
         format!("{}: {}", self.name, self.way)
     }
 }

@@ -1,11 +1,10 @@
 //! The number formats of a network's products, and their errors.
 
-use crate::device::absence::Absence;
-use crate::device::gpu::Gpu;
+use crate::device::{Absence, Gpu};
 use crate::model::role;
 use crate::workload::matmul::UNIT_ROUNDOFF;
-use crate::workload::network::lt::Arithmetic;
 use crate::workload::network::tensor::Element;
+use crate::workload::prepare::Arithmetic;
 
 /// What the products of a network read. All sums are in f32, and so are the parameters that an
 /// update reads and writes.
@@ -35,7 +34,7 @@ impl Format {
     ///
     /// # Errors
     /// [`Absence::DeviceLacks`] on an older device.
-    pub(in crate::workload) fn require(self, gpu: &Gpu) -> Result<(), Absence> {
+    pub(crate) fn require(self, gpu: &Gpu) -> Result<(), Absence> {
         match self {
             Format::F32 => Ok(()),
             Format::Tf32 => gpu.require((8, 0), "TF32 tensor cores"),
@@ -44,7 +43,7 @@ impl Format {
     }
 
     /// The type of what the products read.
-    pub(in crate::workload) fn element(self) -> Element {
+    pub(crate) fn element(self) -> Element {
         match self {
             Format::F32 | Format::Tf32 => Element::F32,
             Format::Bf16 => Element::Bf16,
@@ -52,7 +51,7 @@ impl Format {
     }
 
     /// How the products are computed.
-    pub(in crate::workload) fn arithmetic(self) -> Arithmetic {
+    pub(crate) fn arithmetic(self) -> Arithmetic {
         match self {
             Format::Tf32 => Arithmetic::Tf32,
             Format::F32 | Format::Bf16 => Arithmetic::Plain,
@@ -67,7 +66,7 @@ impl Format {
     /// [`Matmul::verified`](crate::workload::matmul::Matmul::verified), taken twice here for
     /// those whose terms have a common sign; tensor cores cut off up to 2 u of each block of 8
     /// terms. `terms` are those of the longest sums.
-    pub(in crate::workload) fn unit(self, terms: usize) -> f64 {
+    pub(crate) fn unit(self, terms: usize) -> f64 {
         let terms = terms as f64;
         let sums = 2.0 * UNIT_ROUNDOFF * terms.sqrt();
         let cut_off = 0.25 * UNIT_ROUNDOFF * terms;

@@ -2,20 +2,14 @@
 
 use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::gpu::Gpu;
-use crate::device::kernel::Source;
+use crate::device::{Gpu, kernel::Source};
 use crate::timing::Launch;
 use crate::workload::network::tensor::Tensor;
+use crate::workload::prepare::kernels;
 use crate::workload::routine::RoutineError;
-use crate::workload::source::with_header;
 
 /// The kernels of this module.
-pub(in crate::workload) static NETWORK: Source = Source {
-    name: "network.cu",
-    text: with_header!("values.cuh", "network.cu"),
-    options: &[],
-    oldest: (7, 5),
-};
+pub(crate) static NETWORK: Source = kernels!("values.cuh", "network.cu");
 
 /// Threads per block of each kernel: `SUM_THREADS` in the source.
 const THREADS: u32 = 256;
@@ -28,7 +22,7 @@ const SUM_ROWS: usize = 256;
 ///
 /// # Errors
 /// A number of values that is not a multiple of four or too large, and errors of the compilation.
-pub(in crate::workload) fn on_fours(
+pub(crate) fn on_fours(
     gpu: &Gpu,
     source: &Source,
     name: &str,
@@ -45,67 +39,63 @@ pub(in crate::workload) fn on_fours(
 }
 
 /// Adds the bias at `bias`, of the type of `y`, to each row of `width` values.
-pub(in crate::workload) fn add_bias(
+pub(crate) fn add_bias(
     gpu: &Gpu,
     y: &Tensor,
     bias: CUdeviceptr,
     width: usize,
 ) -> Result<Launch, RoutineError> {
-    let name = format!("add_bias_{}", y.element().suffix());
-    let (launch, count) = on_fours(gpu, &NETWORK, &name, y.len())?;
+    let name = format!("add_bias_{}", y.element.suffix());
+    let (launch, count) = on_fours(gpu, &NETWORK, &name, y.len)?;
     let fours = u32::try_from(width / 4)?;
     Ok(launch.arg(y.address()).arg(bias).arg(fours).arg(count))
 }
 
 /// ReLU in place.
-pub(in crate::workload) fn relu(gpu: &Gpu, y: &Tensor) -> Result<Launch, RoutineError> {
-    let name = format!("relu_{}", y.element().suffix());
-    let (launch, count) = on_fours(gpu, &NETWORK, &name, y.len())?;
+pub(crate) fn relu(gpu: &Gpu, y: &Tensor) -> Result<Launch, RoutineError> {
+    let name = format!("relu_{}", y.element.suffix());
+    let (launch, count) = on_fours(gpu, &NETWORK, &name, y.len)?;
     Ok(launch.arg(y.address()).arg(count))
 }
 
 /// The derivative of ReLU in place, given its output; both f32.
-pub(in crate::workload) fn relu_backward(
+pub(crate) fn relu_backward(
     gpu: &Gpu,
     gradient: &Tensor,
     y: &Tensor,
 ) -> Result<Launch, RoutineError> {
-    let (launch, count) = on_fours(gpu, &NETWORK, "relu_backward_f32", y.len())?;
+    let (launch, count) = on_fours(gpu, &NETWORK, "relu_backward_f32", y.len)?;
     Ok(launch.arg(gradient.address()).arg(y.address()).arg(count))
 }
 
 /// Sums over rows, one for each of `width` columns, to f32 at `to`.
 #[derive(Clone, Copy)]
-pub(in crate::workload) struct Sums {
-    pub(in crate::workload) width: usize,
-    pub(in crate::workload) to: CUdeviceptr,
+pub(crate) struct Sums {
+    pub(crate) width: usize,
+    pub(crate) to: CUdeviceptr,
     /// Room for [`partial_sums`] rows of f32.
-    pub(in crate::workload) partial: CUdeviceptr,
+    pub(crate) partial: CUdeviceptr,
 }
 
 /// Rows of partial sums for `rows` rows: one for each row of blocks.
-pub(in crate::workload) fn partial_sums(rows: usize) -> usize {
+pub(crate) fn partial_sums(rows: usize) -> usize {
     rows.div_ceil(SUM_ROWS)
 }
 
 /// The sums over the rows of `x`: two kernels where `x` has more rows than a block sums.
-pub(in crate::workload) fn sum_rows(
-    gpu: &Gpu,
-    x: &Tensor,
-    sums: Sums,
-) -> Result<Vec<Launch>, RoutineError> {
-    let name = format!("sum_rows_{}", x.element().suffix());
+pub(crate) fn sum_rows(gpu: &Gpu, x: &Tensor, sums: Sums) -> Result<Vec<Launch>, RoutineError> {
+    let name = format!("sum_rows_{}", x.element.suffix());
     summed(gpu, &name, |launch| launch.arg(x.address()), x, sums)
 }
 
 /// The derivative of ReLU in place, given its output, and the sums over the rows of that, likewise.
-pub(in crate::workload) fn relu_backward_sums(
+pub(crate) fn relu_backward_sums(
     gpu: &Gpu,
     gradient: &Tensor,
     y: &Tensor,
     sums: Sums,
 ) -> Result<Vec<Launch>, RoutineError> {
-    let name = format!("relu_backward_sums_{}", gradient.element().suffix());
+    let name = format!("relu_backward_sums_{}", gradient.element.suffix());
     let operands = |launch: Launch| launch.arg(gradient.address()).arg(y.address());
     summed(gpu, &name, operands, gradient, sums)
 }
@@ -125,8 +115,8 @@ fn summed(
         u32::try_from(width / SUM_COLUMNS)?,
         u32::try_from(width / 4)?,
     );
-    let rows = u32::try_from(x.len() / width)?;
-    let of_rows = u32::try_from(partial_sums(x.len() / width))?;
+    let rows = u32::try_from(x.len / width)?;
+    let of_rows = u32::try_from(partial_sums(x.len / width))?;
     let on = |name: &str, rows_of_blocks: u32| -> Result<Launch, RoutineError> {
         let function = gpu.function(&NETWORK, name)?;
         let blocks = (columns, rows_of_blocks, 1);

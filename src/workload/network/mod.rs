@@ -3,16 +3,23 @@
 
 pub(super) mod chosen;
 pub(super) mod compared;
-pub(super) mod exponential;
+pub(super) mod cpu;
 pub(super) mod format;
-pub(super) mod kept;
+pub(super) mod gpu;
 pub(super) mod kernels;
-pub(super) mod lt;
+pub(super) mod linear;
 pub(super) mod operations;
-pub(super) mod part;
 pub(super) mod product;
 pub(super) mod tensor;
 pub(super) mod tile;
-pub(super) mod timed;
 pub(super) mod transpose;
-pub(super) mod wide;
+
+pub(crate) use compared::{Part, largest, largest_of, relative, rms};
+pub(crate) use cpu::Products;
+pub(crate) use format::Format;
+pub(crate) use gpu::{Network, Order, Then, operand};
+pub(crate) use linear::Linear;
+pub(crate) use product::{matrix, matrix_mut};
+pub(crate) use tensor::{Element, Tensor, bytes_of};
+pub(crate) use tile::LINEAR;
+pub(crate) use transpose::transpose;

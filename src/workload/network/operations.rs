@@ -1,13 +1,12 @@
 //! The small steps between products, on the CPU.
 
-use crate::workload::network::wide::wide;
-use crate::workload::threads::Threads;
+use crate::workload::prepare::{Threads, wide};
 
 /// Values per task: some 20 µs of work, within a level-2 cache.
-pub(in crate::workload) const GRAIN: usize = 1 << 14;
+pub(crate) const GRAIN: usize = 1 << 14;
 
 /// Rows of `width` values that a task takes.
-pub(in crate::workload) fn rows_per_task(width: usize) -> usize {
+pub(crate) fn rows_per_task(width: usize) -> usize {
     (GRAIN / width).max(1)
 }
 
@@ -55,25 +54,25 @@ wide! {
 }
 
 /// Adds the bias to each row.
-pub(in crate::workload) fn add_bias(threads: &Threads, y: &mut [f32], bias: &[f32]) {
+pub(crate) fn add_bias(threads: &Threads, y: &mut [f32], bias: &[f32]) {
     let tasks = y.chunks_mut(rows_per_task(bias.len()) * bias.len());
     threads.each(tasks.collect(), |rows| bias_of_rows(rows, bias));
 }
 
 /// Adds the bias to each row, and applies ReLU.
-pub(in crate::workload) fn add_bias_relu(threads: &Threads, y: &mut [f32], bias: &[f32]) {
+pub(crate) fn add_bias_relu(threads: &Threads, y: &mut [f32], bias: &[f32]) {
     let tasks = y.chunks_mut(rows_per_task(bias.len()) * bias.len());
     threads.each(tasks.collect(), |rows| relu_of_rows(rows, bias));
 }
 
 /// The derivative of ReLU in place, given its output.
-pub(in crate::workload) fn relu_backward(threads: &Threads, gradient: &mut [f32], y: &[f32]) {
+pub(crate) fn relu_backward(threads: &Threads, gradient: &mut [f32], y: &[f32]) {
     let tasks = gradient.chunks_mut(GRAIN).zip(y.chunks(GRAIN));
     threads.each(tasks.collect(), |(gradient, y)| where_positive(gradient, y));
 }
 
 /// Sums over the rows, one for each column.
-pub(in crate::workload) fn sum_rows(threads: &Threads, rows: &[f32], sums: &mut [f32]) {
+pub(crate) fn sum_rows(threads: &Threads, rows: &[f32], sums: &mut [f32]) {
     /// Columns per task: whole cache lines, and enough tasks for many cores.
     const COLUMNS: usize = 64;
     let width = sums.len();

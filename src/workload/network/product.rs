@@ -4,21 +4,17 @@ use std::fmt;
 
 use ndarray::{ArrayView2, ArrayViewMut2};
 
-use crate::workload::calibrate;
-use crate::workload::matmul::blocks::{Grid, Library};
+use crate::workload::matmul::blocks::{Grid, Library, PER_THREAD, fewer_threads};
 use crate::workload::network::transpose::transpose;
-use crate::workload::threads::Threads;
+use crate::workload::prepare::{Threads, calibrate};
 
 /// Values as a row-major matrix of `columns` columns.
-pub(in crate::workload) fn matrix(values: &[f32], columns: usize) -> ArrayView2<'_, f32> {
+pub(crate) fn matrix(values: &[f32], columns: usize) -> ArrayView2<'_, f32> {
     ArrayView2::from_shape((values.len() / columns, columns), values).expect("whole rows")
 }
 
 /// Values as a row-major matrix of `columns` columns, to write to.
-pub(in crate::workload) fn matrix_mut(
-    values: &mut [f32],
-    columns: usize,
-) -> ArrayViewMut2<'_, f32> {
+pub(crate) fn matrix_mut(values: &mut [f32], columns: usize) -> ArrayViewMut2<'_, f32> {
     ArrayViewMut2::from_shape((values.len() / columns, columns), values).expect("whole rows")
 }
 
@@ -40,7 +36,7 @@ fn row_major<'a>(
 
 /// How a product is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::workload) struct Way {
+pub(crate) struct Way {
     by: By,
     /// Transposed operands are copied into row-major order first: blocks then read rows of both,
     /// and pack less.
@@ -72,7 +68,7 @@ impl Way {
     ///
     /// # Panics
     /// Where `spare` is shorter than these operands.
-    pub(in crate::workload) fn multiply(
+    pub(crate) fn multiply(
         self,
         threads: &Threads,
         a: ArrayView2<'_, f32>,
@@ -97,7 +93,7 @@ impl Way {
     ///
     /// # Panics
     /// As [`Self::multiply`].
-    pub(in crate::workload) fn fastest(
+    pub(crate) fn fastest(
         threads: &Threads,
         name: &str,
         a: ArrayView2<'_, f32>,
@@ -119,10 +115,6 @@ impl Way {
         )
     }
 }
-
-/// Blocks per thread, as for square products. With several, the others take over blocks of a thread
-/// that the system holds up.
-const BLOCKS_PER_THREAD: [usize; 3] = [1, 4, 8];
 
 /// The ways that are worth a try for A B into a row-major C.
 fn candidates(a: &ArrayView2<'_, f32>, b: &ArrayView2<'_, f32>, threads: usize) -> Vec<Way> {
@@ -148,10 +140,8 @@ fn candidates_by(libraries: &[Library], m: usize, n: usize, threads: usize) -> V
     if threads == 1 {
         return ways;
     }
-    // A small product has work for a few threads only.
-    let fewer = std::iter::successors(Some(threads / 2), |&fewer| Some(fewer / 2));
-    let all = BLOCKS_PER_THREAD.map(|blocks| blocks * threads);
-    let counts = all.into_iter().chain(fewer.take_while(|&fewer| fewer > 1));
+    let all = PER_THREAD.map(|blocks| blocks * threads);
+    let counts = all.into_iter().chain(fewer_threads(threads));
     for grid in counts.filter_map(|blocks| Grid::for_shape(m, n, blocks)) {
         let by = libraries.iter().map(|&library| By::Blocks(library, grid));
         ways.extend(by);

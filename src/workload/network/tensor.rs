@@ -1,30 +1,37 @@
 //! Values in device memory, in f32 or BF16.
 
-use std::rc::Rc;
+use cudarc::cublaslt::sys::cudaDataType;
+use cudarc::driver::sys::CUdeviceptr;
 
-use cudarc::driver::{CudaSlice, DevicePtr, result, sys::CUdeviceptr};
-
-use crate::device::gpu::Gpu;
 use crate::timing::CudaError;
+use crate::workload::prepare::{Device, Memory, Prepared};
 
 /// How a value is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::workload) enum Element {
+pub(crate) enum Element {
     F32,
     /// The upper half of an f32.
     Bf16,
 }
 
 impl Element {
+    /// cuBLASLt's name of it.
+    pub(crate) fn data_type(self) -> cudaDataType {
+        match self {
+            Element::F32 => cudaDataType::CUDA_R_32F,
+            Element::Bf16 => cudaDataType::CUDA_R_16BF,
+        }
+    }
+
     /// How the names of the kernels for it end.
-    pub(in crate::workload) fn suffix(self) -> &'static str {
+    pub(crate) fn suffix(self) -> &'static str {
         match self {
             Element::F32 => "f32",
             Element::Bf16 => "bf16",
         }
     }
 
-    pub(in crate::workload) fn bytes(self) -> usize {
+    fn bytes(self) -> usize {
         match self {
             Element::F32 => 4,
             Element::Bf16 => 2,
@@ -32,117 +39,62 @@ impl Element {
     }
 }
 
-/// Values in device memory. The address stays as long as this lives; ordering the work on it is up
-/// to those who enqueue it.
-pub(in crate::workload) struct Tensor {
-    gpu: Rc<Gpu>,
-    memory: CudaSlice<u8>,
-    element: Element,
-    len: usize,
+/// Values in the device memory of a routine.
+#[derive(Clone, Copy)]
+pub(crate) struct Tensor {
+    pub(crate) device: Device<u8>,
+    pub(crate) element: Element,
+    pub(crate) len: usize,
 }
 
 impl Tensor {
-    /// `len` zeros.
-    ///
-    /// # Errors
-    /// The driver's, out of memory included.
-    pub(in crate::workload) fn zeros(
-        gpu: &Rc<Gpu>,
+    /// `len` zeros, which are NaN before a run whose result is compared.
+    pub(crate) fn output(
+        work: &mut Prepared,
         element: Element,
         len: usize,
     ) -> Result<Self, CudaError> {
-        let memory = gpu.alloc(len * element.bytes())?;
-        let tensor = Self {
-            gpu: gpu.clone(),
-            memory,
+        let device = work.output(len * element.bytes())?;
+        work.memory.fill(device, 0)?;
+        Ok(Self {
+            device,
             element,
             len,
-        };
-        tensor.fill(0)?;
-        Ok(tensor)
+        })
     }
 
     /// A copy of `values`, rounded where the element has fewer bits. Waits until it has arrived.
-    ///
-    /// # Errors
-    /// As [`zeros`](Self::zeros).
-    pub(in crate::workload) fn of(
-        gpu: &Rc<Gpu>,
+    pub(crate) fn of(
+        work: &mut Prepared,
         element: Element,
         values: &[f32],
     ) -> Result<Self, CudaError> {
-        let bytes: Vec<u8> = match element {
-            Element::F32 => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        let device = match element {
+            Element::F32 => work.upload(bytes_of(values))?,
             Element::Bf16 => {
-                let halves = values.iter().map(|&v| bf16(v));
-                halves.flat_map(u16::to_le_bytes).collect()
+                let halves = values.iter().flat_map(|&v| bf16(v).to_le_bytes());
+                work.upload(&halves.collect::<Vec<u8>>())?
             }
         };
         Ok(Self {
-            gpu: gpu.clone(),
-            memory: gpu.upload(&bytes)?,
+            device,
             element,
             len: values.len(),
         })
     }
 
-    pub(in crate::workload) fn len(&self) -> usize {
-        self.len
-    }
-
-    pub(in crate::workload) fn element(&self) -> Element {
-        self.element
-    }
-
-    /// Bytes of device memory.
-    pub(in crate::workload) fn bytes(&self) -> usize {
-        self.memory.num_bytes()
-    }
-
-    pub(in crate::workload) fn address(&self) -> CUdeviceptr {
-        self.memory.device_ptr(self.gpu.stream()).0
+    pub(crate) fn address(&self) -> CUdeviceptr {
+        self.device.address
     }
 
     /// The address of the value with this index.
-    pub(in crate::workload) fn at(&self, place: usize) -> CUdeviceptr {
-        assert!(place < self.len, "{place} of {} values", self.len);
-        self.address() + (place * self.element.bytes()) as CUdeviceptr
-    }
-
-    /// Enqueues that each byte becomes 0xFF: NaN in either element.
-    ///
-    /// # Errors
-    /// The driver's.
-    pub(in crate::workload) fn poison(&self) -> Result<(), CudaError> {
-        self.fill(0xFF)
-    }
-
-    fn fill(&self, byte: u8) -> Result<(), CudaError> {
-        let stream = self.gpu.stream().cu_stream();
-        // SAFETY: the range is this tensor's own memory.
-        unsafe { result::memset_d8_async(self.address(), byte, self.bytes(), stream) }
-            .map_err(|e| CudaError::new("cuMemsetD8Async", e))
-    }
-
-    /// Enqueues a copy of all of `from`, which is as long.
-    ///
-    /// # Errors
-    /// The driver's.
-    pub(in crate::workload) fn copy_from(&self, from: &Tensor) -> Result<(), CudaError> {
-        assert_eq!(self.bytes(), from.bytes(), "bytes of a copy");
-        let stream = self.gpu.stream().cu_stream();
-        // SAFETY: both ranges are the tensors' own memory, whose freeing waits for its turn on
-        // the stream.
-        unsafe { result::memcpy_dtod_async(self.address(), from.address(), self.bytes(), stream) }
-            .map_err(|e| CudaError::new("cuMemcpyDtoDAsync", e))
+    pub(crate) fn at(&self, place: usize) -> CUdeviceptr {
+        self.device.at(place * self.element.bytes())
     }
 
     /// The values, as f32. Waits until they have arrived.
-    ///
-    /// # Errors
-    /// The driver's.
-    pub(in crate::workload) fn values(&self) -> Result<Vec<f32>, CudaError> {
-        let bytes = self.gpu.download(&self.memory)?;
+    pub(crate) fn values(&self, memory: &Memory) -> Result<Vec<f32>, CudaError> {
+        let bytes = memory.read(self.device)?;
         let (fours, _) = bytes.as_chunks::<4>();
         let (twos, _) = bytes.as_chunks::<2>();
         Ok(match self.element {
@@ -155,8 +107,14 @@ impl Tensor {
     }
 }
 
+/// The bytes of values, as they lie in memory.
+pub(crate) fn bytes_of(values: &[f32]) -> &[u8] {
+    // SAFETY: every byte of an f32 is initialised, and bytes need no alignment.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
+}
+
 /// Rounds to BF16, to nearest, ties to even, as the kernels do.
-pub(in crate::workload) fn bf16(value: f32) -> u16 {
+pub(crate) fn bf16(value: f32) -> u16 {
     let bits = value.to_bits();
     ((bits.wrapping_add(0x7fff + (bits >> 16 & 1))) >> 16) as u16
 }

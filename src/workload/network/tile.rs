@@ -4,21 +4,15 @@ use std::fmt;
 
 use cudarc::driver::sys::{CUdevice_attribute, CUdeviceptr, CUfunction_attribute};
 
-use crate::device::gpu::Gpu;
-use crate::device::kernel::Source;
+use crate::device::{Gpu, kernel::Source};
 use crate::timing::{CudaError, Launch};
-use crate::workload::network::lt::{Arithmetic, Epilogue, Product};
 use crate::workload::network::tensor::Element;
+use crate::workload::prepare::{Arithmetic, Epilogue, Product, kernels};
 use crate::workload::routine::RoutineError;
 
 /// The kernels of this module.
-pub(in crate::workload) static LINEAR: Source = Source {
-    name: "linear.cu",
-    text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/linear.cu")),
-    options: &[],
-    // For asynchronous copies to shared memory.
-    oldest: (8, 0),
-};
+// For asynchronous copies to shared memory.
+pub(crate) static LINEAR: Source = kernels!("linear.cu", oldest(8, 0));
 
 /// Terms of the sum per stage: `DEPTH` in the source.
 const DEPTH: usize = 32;
@@ -27,7 +21,7 @@ const FOUR: usize = 4;
 
 /// How a kernel divides a product: the numbers of a line `LINEAR(...)` of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::workload) struct Tile {
+pub(crate) struct Tile {
     /// Rows and columns of a block.
     block: [u32; 2],
     /// Rows and columns of a thread.
@@ -124,79 +118,50 @@ const TILES: [Tile; 10] = [
     Tile::new([32, 32], [8, 4], [4, 4], 4, 2),
 ];
 
-/// A product in the form that the kernels take: C = A W^T + added, + bias, with or without ReLU.
-struct Layer {
-    m: usize,
-    n: usize,
-    k: usize,
-    relu: bool,
-    a: CUdeviceptr,
-    w: CUdeviceptr,
-    /// Address of the bias; zero where there is none, as for what is added.
-    bias: CUdeviceptr,
-    added: CUdeviceptr,
-    c: CUdeviceptr,
+/// The address of the bias, zero where there is none, and whether ReLU follows.
+fn bias_and_relu(product: &Product) -> (CUdeviceptr, bool) {
+    match product.epilogue {
+        Epilogue::Nothing => (0, false),
+        Epilogue::Bias(bias) => (bias, false),
+        Epilogue::ReluBias(bias) => (bias, true),
+    }
 }
 
-impl Layer {
-    /// `None` where the product has another form, or rows whose length is not a multiple of a four.
-    fn of(product: &Product) -> Option<Self> {
-        let ((m, k), (_, n)) = (product.a.shape(), product.b.shape());
-        let operands = [product.a, product.b, product.c];
-        let plain = operands.iter().all(|o| o.element == Element::F32)
-            && product.arithmetic == Arithmetic::Plain
-            && product.count == 1;
-        let rows = !product.a.transposed && product.b.transposed && !product.c.transposed;
-        let (bias, relu) = match product.epilogue {
-            Epilogue::Nothing => (0, false),
-            Epilogue::Bias(bias) => (bias, false),
-            Epilogue::ReluBias(bias) => (bias, true),
-        };
-        let layer = Self {
-            m,
-            n,
-            k,
-            relu,
-            a: product.a.address,
-            w: product.b.address,
-            bias,
-            added: product.added.unwrap_or(0),
-            c: product.c.address,
-        };
-        let addresses = [layer.a, layer.w, layer.bias, layer.added, layer.c];
-        let aligned = k.is_multiple_of(DEPTH)
-            && n.is_multiple_of(FOUR)
-            && addresses.iter().all(|address| address.is_multiple_of(16));
-        (plain && rows && aligned).then_some(layer)
-    }
+/// Whether the product has the form that the kernels take, C = A W^T + added, + bias, with or without
+/// ReLU, in rows whose lengths are multiples of a four.
+fn is_layer(product: &Product) -> bool {
+    let Product { a, b, c, added, .. } = *product;
+    let plain = [a, b, c]
+        .iter()
+        .all(|o| o.element == Element::F32.data_type())
+        && product.arithmetic == Arithmetic::Plain
+        && product.count == 1;
+    let rows = !a.transposed && b.transposed && !c.transposed;
+    let (bias, _) = bias_and_relu(product);
+    let addresses = [a.address, b.address, bias, added.unwrap_or(0), c.address];
+    let aligned = addresses.iter().all(|address| address.is_multiple_of(16));
+    let ((_, k), (_, n)) = (a.shape(), b.shape());
+    plain && rows && aligned && k.is_multiple_of(DEPTH) && n.is_multiple_of(FOUR)
+}
 
-    fn launch(&self, gpu: &Gpu, tile: Tile) -> Result<Launch, RoutineError> {
-        let [m, n, k] = [self.m, self.n, self.k].map(u32::try_from);
-        let (m, n, k) = (m?, n?, k?);
-        let function = gpu.function(&LINEAR, &tile.kernel())?;
-        let bytes = tile.shared_bytes();
-        // More than 48 KB has to be asked for.
-        let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        function
-            .set_attribute(attribute, i32::try_from(bytes)?)
-            .map_err(|e| CudaError::new("cuFuncSetAttribute", e))?;
-        let grid = (
-            n.div_ceil(tile.block[1]),
-            m.div_ceil(tile.block[0]),
-            tile.pieces,
-        );
-        Ok(Launch::new(function, grid, (tile.threads(), 1, 1))
-            .shared_bytes(bytes)
-            .arg(self.a)
-            .arg(self.w)
-            .arg(self.bias)
-            .arg(self.added)
-            .arg(self.c)
-            .arg(m)
-            .arg(n)
-            .arg(k)
-            .arg(u32::from(self.relu)))
-    }
+fn launch(gpu: &Gpu, product: &Product, tile: Tile) -> Result<Launch, RoutineError> {
+    let Product { a, b, c, .. } = *product;
+    let ((m, k), (_, n)) = (a.shape(), b.shape());
+    let (m, n, k) = (u32::try_from(m)?, u32::try_from(n)?, u32::try_from(k)?);
+    let (bias, relu) = bias_and_relu(product);
+    let function = gpu.function(&LINEAR, &tile.kernel())?;
+    let bytes = tile.shared_bytes();
+    // More than 48 KB has to be asked for.
+    let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    function
+        .set_attribute(attribute, i32::try_from(bytes)?)
+        .map_err(|e| CudaError::new("cuFuncSetAttribute", e))?;
+    let [rows, columns] = tile.block;
+    let grid = (n.div_ceil(columns), m.div_ceil(rows), tile.pieces);
+    let launch = Launch::new(function, grid, (tile.threads(), 1, 1)).shared_bytes(bytes);
+    let launch = launch.arg(a.address).arg(b.address).arg(bias);
+    let launch = launch.arg(product.added.unwrap_or(0)).arg(c.address);
+    Ok(launch.arg(m).arg(n).arg(k).arg(u32::from(relu)))
 }
 
 /// The product by each tile that the device can run; none where it is not a linear layer in f32, or
@@ -204,13 +169,10 @@ impl Layer {
 ///
 /// # Errors
 /// Those of the compiler and the driver.
-pub(in crate::workload) fn launches(
-    gpu: &Gpu,
-    product: &Product,
-) -> Result<Vec<(Tile, Launch)>, RoutineError> {
-    let Some(layer) = Layer::of(product) else {
+pub(crate) fn launches(gpu: &Gpu, product: &Product) -> Result<Vec<(Tile, Launch)>, RoutineError> {
+    if !is_layer(product) {
         return Ok(Vec::new());
-    };
+    }
     let most = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
     let most =
         (gpu.context().attribute(most)).map_err(|e| CudaError::new("cuDeviceGetAttribute", e))?;
@@ -219,7 +181,7 @@ pub(in crate::workload) fn launches(
     let tiles = TILES.into_iter();
     tiles
         .filter(|tile| tile.oldest() <= found && tile.shared_bytes() <= most)
-        .map(|tile| Ok((tile, layer.launch(gpu, tile)?)))
+        .map(|tile| Ok((tile, launch(gpu, product, tile)?)))
         .collect()
 }
 

@@ -1,7 +1,6 @@
 //! Transposing a matrix on the CPU.
 
-use crate::workload::network::wide::wide;
-use crate::workload::threads::Threads;
+use crate::workload::prepare::{Threads, wide};
 
 /// Floats of a cache line.
 const LINE: usize = 16;
@@ -28,12 +27,7 @@ wide! {
 }
 
 /// The transposed of a row-major matrix of so many columns.
-pub(in crate::workload) fn transpose(
-    threads: &Threads,
-    from: &[f32],
-    columns: usize,
-    to: &mut [f32],
-) {
+pub(crate) fn transpose(threads: &Threads, from: &[f32], columns: usize, to: &mut [f32]) {
     let height = from.len() / columns;
     let tasks = to.chunks_mut(LINE * height).enumerate();
     threads.each(tasks.collect(), |(at, rows)| {

@@ -5,10 +5,8 @@ use std::cell::RefCell;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 
 use crate::workload::matmul::blocks::Library;
-use crate::workload::network::exponential::exp;
-use crate::workload::network::product::{matrix, matrix_mut};
-use crate::workload::network::wide::wide;
-use crate::workload::threads::Threads;
+use crate::workload::network::{matrix, matrix_mut};
+use crate::workload::prepare::{Threads, exp, wide};
 use crate::workload::transformer::model::{HEAD, HEADS, QKV, SEQUENCE, WIDTH};
 
 /// Queries of a task: with four tasks per head, even one sequence has work for 16 threads, and

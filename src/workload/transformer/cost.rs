@@ -1,6 +1,6 @@
 //! What a batch costs.
 
-use crate::model::cost::Cost;
+use crate::model::Cost;
 use crate::workload::transformer::model::{
     HEADS, HIDDEN, LAYERS, Model, QKV, SEQUENCE, VOCABULARY, WIDTH,
 };

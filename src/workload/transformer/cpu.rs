@@ -5,15 +5,16 @@ use std::rc::Rc;
 
 use rayon::prelude::*;
 
-use crate::model::verified::Verified;
-use crate::workload::network::format::Format;
-use crate::workload::network::operations::{add_bias, add_bias_relu};
-use crate::workload::network::product::{Way, matrix, matrix_mut};
-use crate::workload::network::transpose::transpose;
+use crate::model::Verified;
+use crate::workload::network::{
+    Format, Products, matrix, matrix_mut,
+    operations::{add_bias, add_bias_relu},
+    transpose,
+};
+use crate::workload::prepare::Threads;
 use crate::workload::routine::{Made, Routine, RoutineError};
-use crate::workload::threads::Threads;
 use crate::workload::transformer::attention::attention;
-use crate::workload::transformer::model::{HIDDEN, Linear, Model, Norm, QKV, VOCABULARY, WIDTH};
+use crate::workload::transformer::model::{HIDDEN, Linear, Norm, QKV, VOCABULARY, WIDTH};
 use crate::workload::transformer::problem::Inference;
 use crate::workload::transformer::rows::{add_with_bias, embed, layer_norm};
 use crate::workload::transformer::verify::verified;
@@ -29,39 +30,33 @@ pub fn one_thread(problem: &Rc<Inference>) -> Made {
     Ok(Box::new(OnCpu::new(problem, Threads::One)))
 }
 
-/// How each product is computed. Those of the layers have the same sizes.
-#[derive(Clone, Copy)]
-struct Ways {
-    qkv: Way,
-    projection: Way,
-    hidden: Way,
-    back: Way,
-    logits: Way,
-}
+/// The products of the network, in the names of choices and of notes. Those of the layers have the
+/// same sizes.
+const PRODUCTS: [(&str, &str); 5] = [
+    ("queries, keys, values", "queries, keys and values"),
+    ("projection", "projection"),
+    ("way in", "way into the feed-forward part"),
+    ("way back", "way back"),
+    ("logits", "logits"),
+];
 
+/// The network, and what lies between its steps, a row for each token.
 struct OnCpu {
     problem: Rc<Inference>,
     /// The parameters, of which the weights of each linear layer are transposed once and for all:
     /// a row for each input, so that a product reads rows of both operands.
     parameters: Vec<f32>,
-    threads: Threads,
-    memory: Memory,
-    ways: Ways,
-}
-
-impl OnCpu {
-    fn new(problem: &Rc<Inference>, threads: Threads) -> Self {
-        let mut memory = Memory::new(problem);
-        let parameters = with_transposed_weights(problem, &threads);
-        let ways = memory.calibrate(&threads, &problem.model, &parameters);
-        Self {
-            problem: problem.clone(),
-            parameters,
-            threads,
-            memory,
-            ways,
-        }
-    }
+    products: Products,
+    /// What each part of a layer adds to.
+    residual: Vec<f32>,
+    normed: Vec<f32>,
+    qkv: Vec<f32>,
+    /// What the heads give, side by side.
+    heads: Vec<f32>,
+    hidden: Vec<f32>,
+    /// What is added to the residual.
+    change: Vec<f32>,
+    logits: Vec<f32>,
 }
 
 fn with_transposed_weights(problem: &Inference, threads: &Threads) -> Vec<f32> {
@@ -77,61 +72,12 @@ fn with_transposed_weights(problem: &Inference, threads: &Threads) -> Vec<f32> {
     parameters
 }
 
-/// What lies between the steps, a row for each token.
-struct Memory {
-    /// What each part of a layer adds to.
-    residual: Vec<f32>,
-    normed: Vec<f32>,
-    qkv: Vec<f32>,
-    /// What the heads give, side by side.
-    heads: Vec<f32>,
-    hidden: Vec<f32>,
-    /// What is added to the residual.
-    change: Vec<f32>,
-    logits: Vec<f32>,
-}
-
-/// y = x W^T without the bias, where W^T is what lies in `parameters`.
-fn multiply(
-    threads: &Threads,
-    way: Way,
-    x: &[f32],
-    linear: &Linear,
-    parameters: &[f32],
-    y: &mut [f32],
-) {
-    let weights = matrix(&parameters[linear.weights.clone()], linear.outputs());
-    let x = matrix(x, linear.inputs());
-    way.multiply(
-        threads,
-        x,
-        weights,
-        matrix_mut(y, linear.outputs()),
-        &mut [],
-    );
-}
-
-fn fastest(
-    threads: &Threads,
-    name: &str,
-    x: &[f32],
-    linear: &Linear,
-    parameters: &[f32],
-    y: &mut [f32],
-) -> Way {
-    let weights = matrix(&parameters[linear.weights.clone()], linear.outputs());
-    let x = matrix(x, linear.inputs());
-    let name = format!("{name} of a transformer");
-    let y = matrix_mut(y, linear.outputs());
-    Way::fastest(threads, &name, x, weights, y, &mut [])
-}
-
-impl Memory {
-    fn new(problem: &Inference) -> Self {
-        // Numbers, since the products are calibrated on them: none may be chosen by how it
-        // multiplies NaN.
-        let rows = |width: usize| vec![0.5; problem.rows() * width];
-        Self {
+impl OnCpu {
+    fn new(problem: &Rc<Inference>, threads: Threads) -> Self {
+        let rows = |width: usize| vec![f32::NAN; problem.rows() * width];
+        let mut network = Self {
+            parameters: with_transposed_weights(problem, &threads),
+            products: Products::new(threads, "a transformer", &PRODUCTS, 0),
             residual: rows(WIDTH),
             normed: rows(WIDTH),
             qkv: rows(QKV),
@@ -139,123 +85,18 @@ impl Memory {
             hidden: rows(HIDDEN),
             change: rows(WIDTH),
             logits: rows(VOCABULARY),
-        }
-    }
-
-    fn calibrate(&mut self, threads: &Threads, model: &Model, p: &[f32]) -> Ways {
-        let layer = &model.layers[0];
-        let (qkv, change) = (&mut self.qkv, &mut self.change);
-        Ways {
-            qkv: fastest(
-                threads,
-                "queries, keys, values",
-                &self.normed,
-                &layer.qkv,
-                p,
-                qkv,
-            ),
-            projection: fastest(
-                threads,
-                "projection",
-                &self.heads,
-                &layer.projection,
-                p,
-                change,
-            ),
-            back: fastest(threads, "way back", &self.hidden, &layer.back, p, change),
-            hidden: fastest(
-                threads,
-                "way in",
-                &self.normed,
-                &layer.hidden,
-                p,
-                &mut self.hidden,
-            ),
-            logits: fastest(
-                threads,
-                "logits",
-                &self.residual,
-                &model.logits,
-                p,
-                &mut self.logits,
-            ),
-        }
-    }
-
-    fn run(&mut self, threads: &Threads, tokens: &[u32], model: &Model, p: &[f32], ways: Ways) {
-        let of = |range: &Range<usize>| &p[range.clone()];
-        let norm = |x: &[f32], norm: &Norm, to: &mut [f32]| {
-            layer_norm(threads, x, of(&norm.gain), of(&norm.bias), to);
+            problem: problem.clone(),
         };
-        embed(threads, tokens, of(&model.embedding), &mut self.residual);
-        for layer in &model.layers {
-            norm(&self.residual, &layer.before_attention, &mut self.normed);
-            multiply(
-                threads,
-                ways.qkv,
-                &self.normed,
-                &layer.qkv,
-                p,
-                &mut self.qkv,
-            );
-            add_bias(threads, &mut self.qkv, of(&layer.qkv.bias));
-            attention(threads, &self.qkv, &mut self.heads);
-            let projection = &layer.projection;
-            multiply(
-                threads,
-                ways.projection,
-                &self.heads,
-                projection,
-                p,
-                &mut self.change,
-            );
-            add_with_bias(
-                threads,
-                &mut self.residual,
-                &self.change,
-                of(&projection.bias),
-            );
-
-            norm(&self.residual, &layer.before_hidden, &mut self.normed);
-            multiply(
-                threads,
-                ways.hidden,
-                &self.normed,
-                &layer.hidden,
-                p,
-                &mut self.hidden,
-            );
-            add_bias_relu(threads, &mut self.hidden, of(&layer.hidden.bias));
-            multiply(
-                threads,
-                ways.back,
-                &self.hidden,
-                &layer.back,
-                p,
-                &mut self.change,
-            );
-            add_with_bias(
-                threads,
-                &mut self.residual,
-                &self.change,
-                of(&layer.back.bias),
-            );
-        }
-        multiply(
-            threads,
-            ways.logits,
-            &self.residual,
-            &model.logits,
-            p,
-            &mut self.logits,
-        );
-        add_bias(threads, &mut self.logits, of(&model.logits.bias));
+        // Chooses the ways.
+        network.pass();
+        network
     }
-}
 
-impl Routine for OnCpu {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        let Memory {
+    fn pass(&mut self) {
+        let Self {
+            problem,
+            parameters,
+            products,
             residual,
             normed,
             qkv,
@@ -263,32 +104,69 @@ impl Routine for OnCpu {
             hidden,
             change,
             logits,
-        } = &mut self.memory;
-        for values in [residual, normed, qkv, heads, hidden, change, logits] {
+        } = self;
+        let of = |range: &Range<usize>| &parameters[range.clone()];
+        let norm = |threads: &Threads, x: &[f32], norm: &Norm, to: &mut [f32]| {
+            layer_norm(threads, x, of(&norm.gain), of(&norm.bias), to);
+        };
+        // y = x W^T without the bias, where W^T is what lies in the parameters.
+        let multiply =
+            |products: &mut Products, place, x: &[f32], linear: &Linear, y: &mut [f32]| {
+                let weights = matrix(of(&linear.weights), linear.outputs());
+                let y = matrix_mut(y, linear.outputs());
+                products.multiply(place, matrix(x, linear.inputs()), weights, y);
+            };
+        let table = of(&problem.model.embedding);
+        embed(&products.threads, &problem.tokens, table, residual);
+        for layer in &problem.model.layers {
+            norm(&products.threads, residual, &layer.before_attention, normed);
+            multiply(products, 0, normed, &layer.qkv, qkv);
+            add_bias(&products.threads, qkv, of(&layer.qkv.bias));
+            attention(&products.threads, qkv, heads);
+            multiply(products, 1, heads, &layer.projection, change);
+            let bias = of(&layer.projection.bias);
+            add_with_bias(&products.threads, residual, change, bias);
+
+            norm(&products.threads, residual, &layer.before_hidden, normed);
+            multiply(products, 2, normed, &layer.hidden, hidden);
+            add_bias_relu(&products.threads, hidden, of(&layer.hidden.bias));
+            multiply(products, 3, hidden, &layer.back, change);
+            let bias = of(&layer.back.bias);
+            add_with_bias(&products.threads, residual, change, bias);
+        }
+        multiply(products, 4, residual, &problem.model.logits, logits);
+        let bias = of(&problem.model.logits.bias);
+        add_bias(&products.threads, logits, bias);
+    }
+}
+
+impl Routine for OnCpu {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        for values in [
+            &mut self.residual,
+            &mut self.normed,
+            &mut self.qkv,
+            &mut self.heads,
+            &mut self.hidden,
+            &mut self.change,
+            &mut self.logits,
+        ] {
             values.par_iter_mut().for_each(|v| *v = f32::NAN);
         }
         Ok(())
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {
-        let Self {
-            problem,
-            parameters,
-            threads,
-            memory,
-            ways,
-        } = self;
-        let Inference { tokens, model, .. } = &**problem;
-        memory.run(threads, tokens, model, parameters, *ways);
+        self.pass();
         Ok(())
     }
 
     fn park(&mut self) {
-        self.threads.park();
+        self.products.threads.park();
     }
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
-        Ok(verified(&self.problem, Format::F32, &self.memory.logits))
+        Ok(verified(&self.problem, Format::F32, &self.logits))
     }
 
     fn launches(&self) -> u32 {
@@ -296,15 +174,6 @@ impl Routine for OnCpu {
     }
 
     fn notes(&self) -> Vec<String> {
-        let ways = &self.ways;
-        [
-            ("queries, keys and values", ways.qkv),
-            ("projection", ways.projection),
-            ("way into the feed-forward part", ways.hidden),
-            ("way back", ways.back),
-            ("logits", ways.logits),
-        ]
-        .map(|(name, way)| format!("{name}: {way}"))
-        .into()
+        self.products.notes()
     }
 }

@@ -8,7 +8,6 @@ mod model;
 mod problem;
 mod reference;
 mod rows;
-mod source;
 mod verify;
 
 pub use cost::{cost, cost_bf16, cost_eager, cost_transfer};

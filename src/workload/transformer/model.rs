@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+pub(super) use crate::workload::network::linear::Linear;
+
 /// Different tokens, and logits of a position.
 pub(super) const VOCABULARY: usize = 1000;
 /// Values of a token between the layers.
@@ -21,24 +23,6 @@ pub(super) const SEQUENCE: usize = 128;
 /// What a layer norm adds to the variance, as PyTorch does:
 /// <https://docs.pytorch.org/docs/stable/generated/torch.nn.LayerNorm.html>
 pub(super) const EPSILON: f64 = 1e-5;
-
-/// A linear layer's parameters within the one buffer that holds all: the weights, a row for each
-/// output, and the bias.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Linear {
-    pub(super) weights: Range<usize>,
-    pub(super) bias: Range<usize>,
-}
-
-impl Linear {
-    pub(super) fn outputs(&self) -> usize {
-        self.bias.len()
-    }
-
-    pub(super) fn inputs(&self) -> usize {
-        self.weights.len() / self.bias.len()
-    }
-}
 
 /// A layer norm's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,15 +6,19 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::device::kernel::Source;
-use crate::workload::matmul::{CUBLAS_WORKSPACE, uniform};
-use crate::workload::network::kernels::NETWORK;
-use crate::workload::network::tile::LINEAR;
+use crate::workload::matmul::uniform;
+use crate::workload::network::{LINEAR, kernels::NETWORK};
+use crate::workload::prepare::CUBLAS_WORKSPACE;
+use crate::workload::prepare::kernels;
 use crate::workload::routine::{Workload, visit_f32};
-use crate::workload::transformer::model::{
-    HEADS, HIDDEN, Linear, Model, QKV, SEQUENCE, VOCABULARY, WIDTH,
-};
+use crate::workload::transformer::model::{HEADS, HIDDEN, Model, QKV, SEQUENCE, VOCABULARY, WIDTH};
 use crate::workload::transformer::reference::sequences;
-use crate::workload::transformer::source::{ATTENTION, TRANSFORMER};
+
+/// What lies between the products.
+pub(super) static TRANSFORMER: Source = kernels!("values.cuh", "transformer.cu");
+
+/// Attention of TF32 and BF16, on tensor cores.
+pub(super) static ATTENTION: Source = kernels!("values.cuh", "attention.cu", oldest(8, 0));
 
 /// Upper bound on the sequences that are compared with float64. Sequences are independent, so of a
 /// larger batch these suffice: the first, the last, and others at even distances. Of all others
@@ -65,16 +69,6 @@ impl Inference {
     }
 }
 
-/// As PyTorch initialises a linear layer of n inputs: uniform in ±1/sqrt(n).
-fn scale_linear(parameters: &mut [f32], linear: &Linear) {
-    let factor = (linear.inputs() as f32).sqrt().recip();
-    for range in [&linear.weights, &linear.bias] {
-        parameters[range.clone()]
-            .iter_mut()
-            .for_each(|w| *w *= factor);
-    }
-}
-
 /// The parameters: embeddings uniform in [-1, 1); linear layers as PyTorch initialises them, except
 /// for queries and keys; gains of norms in [0.5, 1.5), so that a wrong one shows, and their biases
 /// in [-0.1, 0.1).
@@ -82,7 +76,7 @@ fn parameters(model: &Model) -> Vec<f32> {
     let mut parameters = uniform(model.parameters, 0x20);
     for layer in &model.layers {
         for linear in [&layer.qkv, &layer.projection, &layer.hidden, &layer.back] {
-            scale_linear(&mut parameters, linear);
+            linear.initialise(&mut parameters);
         }
         let sharpened = layer.qkv.weights.start..layer.qkv.weights.start + 2 * WIDTH * WIDTH;
         parameters[sharpened]
@@ -97,7 +91,7 @@ fn parameters(model: &Model) -> Vec<f32> {
                 .for_each(|b| *b *= 0.1);
         }
     }
-    scale_linear(&mut parameters, &model.logits);
+    model.logits.initialise(&mut parameters);
     parameters
 }
 

@@ -1,8 +1,7 @@
 //! The steps of a transformer that take each token's row by itself, on the CPU.
 
 use crate::workload::network::operations::rows_per_task;
-use crate::workload::network::wide::wide;
-use crate::workload::threads::Threads;
+use crate::workload::prepare::{Threads, wide};
 use crate::workload::transformer::model::{EPSILON, WIDTH};
 
 /// Values that go through a step together.

@@ -4,11 +4,10 @@ use std::rc::Rc;
 
 use ndarray::{Array2, ArrayView2, linalg::general_mat_mul, s};
 
-use crate::workload::network::format::Format;
-use crate::workload::network::product::matrix;
 use crate::workload::network::tensor::bf16;
+use crate::workload::network::{Format, matrix};
+use crate::workload::prepare::Threads;
 use crate::workload::routine::{Made, Workload};
-use crate::workload::threads::Threads;
 use crate::workload::transformer::cpu;
 use crate::workload::transformer::model::{HEAD, HEADS, Linear, Norm, SEQUENCE, WIDTH};
 use crate::workload::transformer::problem::Inference;

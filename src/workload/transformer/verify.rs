@@ -21,10 +21,9 @@
 //! f32, 11.0 e in TF32 and 6.1 e in BF16. The bound leaves half as much again, and the next
 //! coarser format exceeds it by half.
 
-use crate::model::verified::Verified;
+use crate::model::Verified;
 use crate::workload::matmul::worse;
-use crate::workload::network::compared::{largest, rms};
-use crate::workload::network::format::Format;
+use crate::workload::network::{Format, largest, rms};
 use crate::workload::transformer::model::{HIDDEN, SEQUENCE, VOCABULARY};
 use crate::workload::transformer::problem::Inference;
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use anyhow::Context;
+use anyhow::anyhow;
 
 pub(crate) use crate::ab::arguments::Args;
 use crate::ab::pairs::Pairs;
@@ -22,6 +22,7 @@ use crate::ab::subject::Subject;
 use crossover_compare::comparison::{Comparison, Options};
 use crossover_compare::plan::{self, Open};
 use crossover_results::store::runs;
+use crossover_results::store::whole_file::try_to_write;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -47,10 +48,10 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
     let b = b.prepare("b", &args.benches)?;
 
     let mut pairs = Pairs::new(args, &results, [a, b]);
-    for _ in 0..args.pairs {
+    while pairs.number < args.pairs && !pairs.over {
         pairs.run(None)?;
     }
-    let confirms = args.budget > 0.0 && pairs.took_turns();
+    let confirms = args.budget > 0.0 && pairs.took_turns() && !pairs.over;
     options.screened = if confirms { args.pairs as usize } else { 0 };
     let comparison = match confirms {
         true => confirm(args, &options, &mut pairs)?,
@@ -77,7 +78,7 @@ fn confirm(args: &Args, options: &Options, pairs: &mut Pairs<'_>) -> anyhow::Res
             });
         let left = 60.0 * args.budget - pairs.seconds();
         let worth_it = plan::worth_it(open.collect(), pairs.start_of_pair, left);
-        if worth_it.is_empty() || pairs.hung {
+        if worth_it.is_empty() || pairs.over {
             return Ok(comparison);
         }
         let only = worth_it.into_iter().map(str::to_owned);
@@ -90,6 +91,12 @@ fn fresh_folder(parent: &Path) -> anyhow::Result<PathBuf> {
     let parent = std::path::absolute(parent)?;
     let dir = parent.join(runs::name(SystemTime::now()));
     std::fs::create_dir_all(&dir)
-        .with_context(|| format!("{}: choose another folder with --results", dir.display()))?;
+        .and_then(|()| try_to_write(&dir))
+        .map_err(|why| {
+            anyhow!(
+                "{}: {why}; choose another folder with --results",
+                dir.display()
+            )
+        })?;
     Ok(dir)
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 use crate::ab::arguments::Args;
+use crate::ab::child;
 use crate::ab::subject::Prepared;
 use crate::ab::turns;
 use crossover_compare::comparison::{Comparison, Options, compare};
@@ -15,6 +16,8 @@ use crossover_protocol::turns::Instructions;
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::layout::NEW;
 use crossover_results::store::source::Source;
+use crossover_results::store::whole_file::try_to_write;
+use crossover_words::text::with_causes;
 use crossover_words::units;
 
 /// The pairs of processes that have run.
@@ -27,14 +30,14 @@ pub(super) struct Pairs<'a> {
     /// What the calibrations of each side chose.
     choices: [BTreeMap<String, String>; 2],
     /// Pairs that have run.
-    number: u32,
+    pub(super) number: u32,
     /// Seconds that each benchmark took in the last pair that had it, both sides together.
     pub(super) seconds_of: BTreeMap<String, f64>,
     /// Seconds that the last pair took beside its benchmarks.
     pub(super) start_of_pair: f64,
     failed: Vec<String>,
-    /// Whether a side was ended as hung: no other pair is run, since it would hang too.
-    pub(super) hung: bool,
+    /// Whether no other pair is run: a side hung, or nothing more can be written.
+    pub(super) over: bool,
     one_after_the_other: BTreeSet<String>,
 }
 
@@ -51,7 +54,7 @@ impl<'a> Pairs<'a> {
             seconds_of: BTreeMap::new(),
             start_of_pair: 0.0,
             failed: Vec::new(),
-            hung: false,
+            over: false,
             one_after_the_other: BTreeSet::new(),
         }
     }
@@ -66,8 +69,33 @@ impl<'a> Pairs<'a> {
         self.start.elapsed().as_secs_f64()
     }
 
-    /// Runs another pair, of all benchmarks or of these.
+    /// Runs another pair, of all benchmarks or of these. What keeps it from running is a failure of
+    /// the comparison only if no pair has run before.
     pub(super) fn run(&mut self, only: Option<BTreeSet<String>>) -> anyhow::Result<()> {
+        match self.try_to_run(only) {
+            Err(error) if self.compares() && !child::interrupted() => {
+                self.over = true;
+                let why = with_causes(error.as_ref());
+                self.failed.push(format!("no more pairs were run: {why}"));
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Whether both sides have results.
+    fn compares(&self) -> bool {
+        let mut sides = self.sides.iter();
+        sides.all(|runs| runs.first().is_some_and(|run| !run.results.is_empty()))
+    }
+
+    fn try_to_run(&mut self, only: Option<BTreeSet<String>>) -> anyhow::Result<()> {
+        if let Err(why) = try_to_write(self.results) {
+            bail!(
+                "{}: {why}; make room there, or choose another folder with --results",
+                self.results.display()
+            );
+        }
         self.number += 1;
         let pair = self.number;
         let [a, b] = &self.subjects;
@@ -119,7 +147,7 @@ impl<'a> Pairs<'a> {
                 Some(status) => Some(format!("failed ({status}), as it says above")),
                 None => Some("hung and was ended".to_owned()),
             };
-            self.hung |= ended.status.is_none();
+            self.over |= ended.status.is_none();
             if let Some(how) = how {
                 self.failed.push(format!(
                     "run {name} of {label} {how}; what it lacks is not compared"
@@ -187,17 +215,22 @@ impl<'a> Pairs<'a> {
                 labels.join(" and ")
             ));
         }
-        self.args.verdict.keep(&comparison, self.results)?;
         let mut code = self.args.verdict.show(&comparison)?;
         // No change is worth a verdict where a side computes wrongly.
         for text in &self.failed {
             eprintln!("error: {text}");
             code = ExitCode::FAILURE;
         }
-        eprintln!(
-            "results of all runs, compare.html, compare.md and compare.json: {}",
-            self.results.display()
-        );
+        match self.args.verdict.keep(&comparison, self.results) {
+            Ok(()) => eprintln!(
+                "results of all runs, compare.html, compare.md and compare.json: {}",
+                self.results.display()
+            ),
+            Err(error) => {
+                eprintln!("error: {}", with_causes(error.as_ref()));
+                code = ExitCode::FAILURE;
+            }
+        }
         Ok(code)
     }
 

@@ -60,7 +60,7 @@ impl Subject {
             return Ok(Subject::Bundle(dir.canonicalize()?));
         }
         let repository = Repository::here().with_context(|| {
-            format!("{name}: no bundle folder, and git can read no repository here")
+            format!("{name} is no bundle folder, and git can read no repository here that has it")
         })?;
         let commit = repository.commit(name).with_context(|| {
             if dir.is_dir() {

@@ -13,6 +13,11 @@ use anyhow::{Context, bail};
 use tempfile::TempDir;
 
 use crate::ab::{child, git};
+use crossover_results::store::whole_file::try_to_write;
+use crossover_words::units;
+
+/// Bytes of untracked files that are copied without a word.
+const MUCH: u64 = 64 << 20;
 
 /// Begins the names of our folders.
 const PREFIX: &str = "crossover-ab-";
@@ -69,16 +74,25 @@ impl Repository {
 
     /// A work tree at `commit`.
     pub(super) fn checkout(&self, commit: &str) -> anyhow::Result<Worktree> {
-        let tree = Worktree::new(&self.prefix)?;
-        self.check_out(commit, tree.dir.path())?;
-        Ok(tree)
+        self.worktree(|dir| self.check_out(commit, dir))
     }
 
     /// A work tree that holds what the user's holds now: committed, changed and new files, without
     /// those that git ignores.
     pub(super) fn snapshot(&self) -> anyhow::Result<Worktree> {
+        self.worktree(|dir| self.copy_to(dir))
+    }
+
+    fn worktree(&self, fill: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<Worktree> {
         let tree = Worktree::new(&self.prefix)?;
-        self.copy_to(tree.dir.path())?;
+        let filled = fill(tree.dir.path());
+        filled.map_err(|error| match try_to_write(tree.dir.path()) {
+            Err(why) => error.context(format!(
+                "{}: {why}; name a folder with more room in TMPDIR",
+                std::env::temp_dir().display()
+            )),
+            Ok(()) => error,
+        })?;
         Ok(tree)
     }
 
@@ -104,7 +118,9 @@ impl Repository {
         self.borrow(&self.commit("HEAD")?, dir)?;
         let mut not_here = Vec::new();
         let new = ["--others", "--exclude-standard"];
-        for (path, entry) in listed(&mut git::around(&self.top), &new)? {
+        let files = listed(&mut git::around(&self.top), &new)?;
+        self.tell_large(&files);
+        for (path, entry) in files {
             let (from, to) = (self.top.join(&path), dir.join(&path));
             let Some(kind) = self.kind(&path) else {
                 // Deleted in the work tree, or left out of it by a sparse checkout.
@@ -134,6 +150,24 @@ impl Repository {
             git::output(checkout.stdin(File::open(list)?))?;
         }
         Ok(())
+    }
+
+    /// Says how much of what is copied git does not know, where that is much.
+    fn tell_large(&self, files: &BTreeMap<PathBuf, Entry>) {
+        let size = |path: &Path| Some(fs::symlink_metadata(self.top.join(path)).ok()?.len());
+        let new = files.iter().filter(|(_, entry)| entry.new);
+        let sizes: Vec<_> = new
+            .filter_map(|(path, _)| Some((size(path)?, path)))
+            .collect();
+        let all: u64 = sizes.iter().map(|(size, _)| size).sum();
+        if let Some((size, path)) = sizes.iter().max().filter(|_| all > MUCH) {
+            eprintln!(
+                "note: {} of untracked files are copied, the largest is {} with {}: let git ignore what no benchmark reads",
+                units::binary(all),
+                path.display(),
+                units::binary(*size)
+            );
+        }
     }
 
     /// What lies at `path` in the work tree. Behind a link that took the place of a folder lie other
@@ -217,6 +251,8 @@ fn reset(dir: &Path, how: &str) -> anyhow::Result<()> {
 
 /// What git lists of a file.
 struct Entry {
+    /// Untracked.
+    new: bool,
     /// Left out of the work tree by a sparse checkout.
     sparse: bool,
     /// The commit of a submodule.
@@ -239,9 +275,16 @@ fn listed(git: &mut Command, options: &[&str]) -> anyhow::Result<BTreeMap<PathBu
                 let commit = str::from_utf8(staged)?.strip_prefix("160000 ");
                 submodule = commit.and_then(|commit| Some(commit.split_once(' ')?.0.to_owned()));
             }
-            let sparse = tag == b"S ";
+            let (new, sparse) = (tag == b"? ", tag == b"S ");
             let path = PathBuf::from(OsStr::from_bytes(path));
-            Ok((path, Entry { sparse, submodule }))
+            Ok((
+                path,
+                Entry {
+                    new,
+                    sparse,
+                    submodule,
+                },
+            ))
         })
         .collect()
 }

@@ -25,15 +25,15 @@ use crossover_compare::comparison::{FailOn, Options as Judging, compare};
 use crossover_report::assemble::{Options, ReportError};
 use crossover_report::readme::{self, ReadmeError};
 use crossover_report::{profile, write};
-use crossover_results::analysis::crossover::pairs;
-use crossover_results::model::record::{Confirmation, Duel, Failure, Sidecar, Skip};
+use crossover_results::analysis::answer::pairs;
+use crossover_results::model::record::{Confirmation, Failure, PairedTimes, Sidecar, Skip};
 use crossover_results::model::role::Data;
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::export::{ExportError, export};
 use crossover_results::store::layout::{
     BENCHMARK, ESTIMATES, NEW, PROFILE_FILE, RUNS, SAMPLE, SIDECAR,
 };
-use crossover_results::store::machine::Machine;
+use crossover_results::store::machine::MachineResults;
 use crossover_results::store::profiles::planted::{eager, pieces, plant};
 use crossover_results::store::source::Source;
 use crossover_results::store::{runs, sidecar};
@@ -41,8 +41,8 @@ use crossover_words::Clock;
 use crossover_words::text::is_plain;
 
 /// What a process of its own measured.
-fn duel(size: u64) -> Duel {
-    Duel {
+fn duel(size: u64) -> PairedTimes {
+    PairedTimes {
         size,
         cpu: "over-batch".into(),
         cpu_ns: (size * size) as f64,
@@ -213,7 +213,10 @@ impl Results {
         )
         .unwrap();
         this.files = this.tree();
-        assert_eq!(Machine::read(&this.root(), "here", false).problems, []);
+        assert_eq!(
+            MachineResults::read(&this.root(), "here", false).problems,
+            []
+        );
         this
     }
 
@@ -261,7 +264,7 @@ impl Results {
     /// Reads the results as they are now, and in some cases makes of them all that there is.
     fn check(&self, case: u64) -> Result<(), String> {
         let root = self.root();
-        let here = Machine::read(&root, "here", false);
+        let here = MachineResults::read(&root, "here", false);
         let side = |name: &str| {
             Baseline::read(&Source {
                 root: root.clone(),

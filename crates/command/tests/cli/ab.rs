@@ -266,3 +266,52 @@ fn a_side_that_fails_is_an_error_whatever_the_verdict() {
     assert!(text.contains("error: run b1 of "), "{text}");
     assert!(text.contains("failed (exit status: 1)"), "{text}");
 }
+
+#[test]
+fn much_that_is_untracked_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path();
+    repository(top);
+    fs::File::create(top.join("large"))
+        .unwrap()
+        .set_len(64 << 20)
+        .unwrap();
+    let builds = cargo(top, "exit 0");
+    let said = || shown(&crossover(top).env("CARGO", &builds).output().unwrap());
+    assert!(!said().contains("untracked"), "{}", said());
+    fs::write(top.join("small"), "x").unwrap();
+    assert!(
+        said().contains("the largest is large with 64 MiB"),
+        "{}",
+        said()
+    );
+}
+
+/// The second pair leaves no room for a third, and none for the files of the comparison.
+#[test]
+fn complete_pairs_are_compared_where_nothing_more_can_be_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    bundle(&dir.path().join("old"), &log, 10, 1.0);
+    bundle(&dir.path().join("fresh"), &log, 20, 1.02);
+    let run = dir.path().join("old/run");
+    let fills = fs::read_to_string(&run).unwrap()
+        + "if [ $turn = 2 ]; then cd \"$CRITERION_HOME/..\"; touch a3; mkdir -p compare.html/full; fi\n";
+    fs::write(&run, fills).unwrap();
+    let output = crossover(dir.path())
+        .args(["old", "fresh", "--pairs", "3", "--json"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["classes"][0]["pairs"], 2, "{json:#}");
+    assert_eq!(json["counts"]["slower"], 20, "{json:#}");
+    let text = text(&output.stderr);
+    for file in ["a3: ", "compare.html: "] {
+        assert!(
+            text.contains(file) && !text.contains("CRITERION_HOME"),
+            "{text}"
+        );
+    }
+    assert_eq!(fs::read_to_string(&log).unwrap().lines().count(), 4);
+}

@@ -15,6 +15,7 @@ fn crossover(root: &Path, args: &[&str]) -> Output {
         .arg("compare")
         .args(args)
         .env("CRITERION_HOME", root)
+        .env_remove("RUST_BACKTRACE")
         .output()
         .unwrap()
 }
@@ -60,6 +61,45 @@ fn the_same_code_is_the_same() {
     }
     assert_eq!(json["schema"], 1);
     assert_eq!(json["warnings"], serde_json::json!([]));
+}
+
+#[test]
+fn a_table_is_as_wide_and_as_coloured_as_it_is_asked_to_be() {
+    let root = root();
+    suite(root.path(), "main", 1, |_| 1.0);
+    suite(root.path(), "mine", 2, |id| {
+        if id.contains("naive/64") { 1.1 } else { 1.0 }
+    });
+    let table = |name: &str, value: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_crossover"))
+            .args(["compare", "main", "mine", "--all"])
+            .env("CRITERION_HOME", root.path())
+            .env(name, value)
+            .output()
+            .unwrap();
+        let text = out(&output);
+        let rules = text.split_once('─').unwrap().1.rsplit_once('─').unwrap();
+        rules.0.to_owned()
+    };
+    let widest = |table: &str| table.lines().map(|line| line.chars().count()).max();
+    assert!(
+        widest(&table("COLUMNS", "70")) <= Some(70),
+        "{}",
+        table("COLUMNS", "70")
+    );
+    assert!(widest(&table("COLUMNS", "0")) > Some(90));
+    assert!(table("CLICOLOR_FORCE", "1").contains("\u{1b}["));
+    assert!(!table("CLICOLOR_FORCE", "0").contains("\u{1b}["));
+}
+
+#[test]
+fn an_error_is_said_once() {
+    let root = root();
+    suite(root.path(), "main", 1, |_| 1.0);
+    suite(root.path(), "mine", 2, |_| 1.0);
+    let html = root.path().join("matmul").display().to_string();
+    let said = err(&crossover(root.path(), &["main", "mine", "--html", &html]));
+    assert_eq!(said.matches("os error").count(), 1, "{said}");
 }
 
 #[test]
@@ -160,6 +200,8 @@ fn a_missing_baseline_lists_those_there_are() {
     let output = crossover(empty.path(), &["main", "mine"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(err(&output).contains("--save-baseline"), "{}", err(&output));
+    let nowhere = err(&crossover(root.path(), &["main", "no/where"]));
+    assert!(nowhere.contains("no/where: no such folder"), "{nowhere}");
 }
 
 #[test]

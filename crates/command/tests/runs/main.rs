@@ -12,10 +12,10 @@ use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
     if std::env::var_os(faults::run::RUN).is_some() {
-        return crossover::suite::bench(faults::groups);
+        return crossover::suite::bench(crossover::package!(), faults::groups);
     }
     if std::env::var_os(suite::run::SUITE).is_some() {
-        return crossover::suite::bench(suite::groups::groups);
+        return crossover::suite::bench(crossover::package!(), suite::groups::groups);
     }
     let faults = faults::TESTS.iter().map(|test| test.trial("faults"));
     let suite = suite::TESTS.iter().map(|test| test.trial("suite"));

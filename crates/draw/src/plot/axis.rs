@@ -1,7 +1,7 @@
 //! Ranges and ticks of logarithmic axes: sizes in powers of two, values in decades.
 
 use crate::plot::figure::{Plot, Quantity};
-use crossover_results::model::topic::Unit;
+use crossover_results::model::group_info::Unit;
 use crossover_words::units::{self, short};
 
 /// Logarithms of numbers that can be labelled: beyond are none of full precision.

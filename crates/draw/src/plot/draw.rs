@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::ink::{Inks, Role};
+use crate::ink::{Inks, Paint};
 use crate::plot::axis::{self, Axis};
 use crate::plot::ends::{self, Names};
 use crate::plot::figure::{Curve, Plot, Quantity, Shape};
@@ -170,7 +170,7 @@ impl Canvas<'_> {
     fn draw(&mut self, area: &Area, entries: &[Entry]) -> Drawn {
         let title = self.plot.title.clone();
         let size = title_size(&title, self.layout.width - 24);
-        self.text(area, &title, (12, 18), Role::Ink, size, HPos::Left, true)?;
+        self.text(area, &title, (12, 18), Paint::Ink, size, HPos::Left, true)?;
         self.grid(area)?;
         self.limits(area)?;
         let curves = &self.plot.curves;
@@ -221,7 +221,7 @@ impl Canvas<'_> {
         area: &Area,
         text: &str,
         at: (i32, i32),
-        role: Role,
+        role: Paint,
         size: i32,
         side: HPos,
         bold: bool,
@@ -241,7 +241,7 @@ impl Canvas<'_> {
         Ok(())
     }
 
-    fn stroke(&mut self, area: &Area, points: Vec<(i32, i32)>, role: Role, width: u32) -> Drawn {
+    fn stroke(&mut self, area: &Area, points: Vec<(i32, i32)>, role: Paint, width: u32) -> Drawn {
         let color = self.inks.solid(role);
         area.draw(&PathElement::new(points, color.stroke_width(width)))?;
         Ok(())
@@ -255,33 +255,33 @@ impl Canvas<'_> {
         let middle = (layout.left + layout.width - layout.right) / 2;
         for v in self.values.minor.clone() {
             let y = self.y(v);
-            self.stroke(area, vec![(left, y), (right, y)], Role::Grid, 2)?;
+            self.stroke(area, vec![(left, y), (right, y)], Paint::Grid, 2)?;
         }
         // All lines, then all labels: on a page like lines that follow each other are one.
         for v in self.values.ticks.clone() {
             let y = self.y(v);
-            self.stroke(area, vec![(left, y), (right, y)], Role::Grid, 4)?;
+            self.stroke(area, vec![(left, y), (right, y)], Paint::Grid, 4)?;
         }
         for v in self.sizes.ticks.clone() {
             let x = self.x(v);
-            self.stroke(area, vec![(x, top), (x, bottom)], Role::Grid, 4)?;
+            self.stroke(area, vec![(x, top), (x, bottom)], Paint::Grid, 4)?;
         }
         for v in self.values.ticks.clone() {
             let y = self.y(v);
             let label = axis::value_label(v, self.plot.quantity);
             let at = (self.layout.left - 8, y / SCALE);
-            self.text(area, &label, at, Role::Muted, font, HPos::Right, false)?;
+            self.text(area, &label, at, Paint::Muted, font, HPos::Right, false)?;
         }
         for v in self.sizes.ticks.clone() {
             let x = self.x(v);
             let label = axis::size_label(v, self.sizes.to, self.plot.size_unit);
             let at = (x / SCALE, bottom / SCALE + 13);
-            self.text(area, &label, at, Role::Muted, font, HPos::Center, false)?;
+            self.text(area, &label, at, Paint::Muted, font, HPos::Center, false)?;
         }
-        self.stroke(area, vec![(left, bottom), (right, bottom)], Role::Muted, 5)?;
+        self.stroke(area, vec![(left, bottom), (right, bottom)], Paint::Muted, 5)?;
         let at = (middle, bottom / SCALE + 32);
         let label = self.plot.size_label.clone();
-        self.text(area, &label, at, Role::Ink, font, HPos::Center, false)
+        self.text(area, &label, at, Paint::Ink, font, HPos::Center, false)
     }
 
     fn limits(&mut self, area: &Area) -> Drawn {
@@ -289,7 +289,7 @@ impl Canvas<'_> {
         let right = (self.layout.width - self.layout.right) * SCALE;
         for limit in &self.plot.limits {
             let y = self.y(limit.value.log10());
-            let role = Role::Shade(limit.family, 0);
+            let role = Paint::Shade(limit.family, 0);
             self.stroke(area, vec![(left, y), (right, y)], role, 5)?;
         }
         Ok(())
@@ -326,7 +326,7 @@ impl Canvas<'_> {
         for ((end, name, at), row) in ends.into_iter().zip(rows) {
             let (role, size) = match end {
                 End::Curve(i) => (role(&self.plot.curves[i]), 12),
-                End::Limit(i) => (Role::Shade(self.plot.limits[i].family, 0), 11),
+                End::Limit(i) => (Paint::Shade(self.plot.limits[i].family, 0), 11),
             };
             let to = ((edge + 10) * SCALE, row * SCALE);
             self.stroke(area, vec![at, to], role, 3)?;
@@ -373,7 +373,7 @@ impl Canvas<'_> {
     /// Markers that do not touch each other.
     fn markers(&mut self, area: &Area, curve: &Curve, at: &[(i32, i32)]) -> Drawn {
         let color = self.inks.solid(role(curve));
-        let paper = self.inks.solid(Role::Paper);
+        let paper = self.inks.solid(Paint::Paper);
         let fill = if curve.other { paper } else { color };
         let round = curve.index.is_multiple_of(5);
         for &at in at {
@@ -396,11 +396,11 @@ impl Canvas<'_> {
     fn marks(&mut self, area: &Area) -> Drawn {
         let bottom = (self.top + self.layout.height) * SCALE;
         let row = |i: usize| TITLE + MARK_ROW * i as i32 + MARK_ROW / 2;
-        let ink = self.inks.solid(Role::Ink);
-        let paper = self.inks.solid(Role::Paper);
+        let ink = self.inks.solid(Paint::Ink);
+        let paper = self.inks.solid(Paint::Paper);
         for (i, mark) in self.plot.marks.iter().enumerate() {
             let x = self.x(mark.size.log2());
-            self.stroke(area, vec![(x, row(i) * SCALE), (x, bottom)], Role::Ink, 4)?;
+            self.stroke(area, vec![(x, row(i) * SCALE), (x, bottom)], Paint::Ink, 4)?;
             if let Some(value) = mark.value {
                 let at = (x, self.y(value.log10()));
                 area.draw(&Circle::new(at, 22, ink.stroke_width(7)))?;
@@ -432,7 +432,7 @@ impl Canvas<'_> {
                 ((left + width) * SCALE, (y + 8) * SCALE),
             ];
             area.draw(&Rectangle::new(corners, paper.filled()))?;
-            self.text(area, label, (at, y), Role::Ink, 12, side, false)?;
+            self.text(area, label, (at, y), Paint::Ink, 12, side, false)?;
         }
         Ok(())
     }
@@ -453,19 +453,19 @@ impl Canvas<'_> {
                     let at = (x + legend::SAMPLE - 4, y);
                     self.text(area, &number, at, role(curve), 12, HPos::Left, true)?;
                 }
-                Role::Ink
+                Paint::Ink
             }
             Shows::Limit(i) => {
-                let role = Role::Shade(self.plot.limits[i].family, 0);
+                let role = Paint::Shade(self.plot.limits[i].family, 0);
                 self.stroke(area, sample, role, 5)?;
                 let at = (x + legend::SAMPLE - 4, y);
                 self.text(area, &ends::letter(i), at, role, 12, HPos::Left, true)?;
-                Role::Ink
+                Paint::Ink
             }
             Shows::Clock(clock) => {
-                let color = self.inks.line(Role::Muted, clock, SCALE as u32);
+                let color = self.inks.line(Paint::Muted, clock, SCALE as u32);
                 area.draw(&PathElement::new(sample, color.stroke_width(6)))?;
-                Role::Muted
+                Paint::Muted
             }
         };
         let number = match (self.names, entry.shows) {
@@ -483,6 +483,6 @@ fn title_size(title: &str, width: i32) -> i32 {
     (width * 100 / (62 * letters)).clamp(9, 15)
 }
 
-fn role(curve: &Curve) -> Role {
-    Role::Shade(curve.family, curve.index)
+fn role(curve: &Curve) -> Paint {
+    Paint::Shade(curve.family, curve.index)
 }

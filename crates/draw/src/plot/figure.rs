@@ -1,7 +1,7 @@
 //! What is drawn.
 
 use crate::ink::Family;
-use crossover_results::model::topic::Unit;
+use crossover_results::model::group_info::Unit;
 use crossover_words::Clock;
 
 /// One point of a curve, in the plot's units. `low` and `high` bound its confidence band.

@@ -1,6 +1,6 @@
 //! A drawn plot as SVG, for a page or as a file.
 
-use crate::ink::{Inks, Role, css};
+use crate::ink::{Inks, Paint, css};
 use crossover_words::text::visible;
 
 /// Plotters places on whole pixels: everything is drawn larger and shown smaller.
@@ -63,7 +63,7 @@ impl Drawing {
             height / SCALE,
             self.title,
             css(),
-            Role::Paper.light(),
+            Paint::Paper.light(),
             self.inks.apply(&self.body, true)
         )
     }

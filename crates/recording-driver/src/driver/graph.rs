@@ -10,6 +10,13 @@ driver! {
         if !nodes.is_null() {
             // SAFETY: the caller promises room for as many nodes as it says.
             let room = unsafe { count.read_unaligned() };
+            // As the driver of CUDA 13.0 answers on an H200.
+            if room == 0 {
+                return Err(crate::fault::Fault::new(
+                    crate::fault::code::INVALID_VALUE,
+                    "a list of nodes has no room",
+                ));
+            }
             for at in 0..room.min(there) {
                 put(nodes.wrapping_add(at), graph + 1 + at as u64)?;
             }

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     }
     match std::env::var(TASK).as_deref() {
         // The processes that the suite starts inherit the task.
-        Ok("bench") => return crossover::suite::bench(suite::groups),
+        Ok("bench") => return crossover::suite::bench(crossover::package!(), suite::groups),
         Ok("crossover") => return crossover_command::run(),
         Ok("faults") => return faults::run(),
         Ok("clocks") => return clocks::measure(),

@@ -3,21 +3,21 @@
 
 use crate::assemble::Assembled;
 use crate::page::link::safe;
+use crossover_results::analysis::answer::answer_in_words;
+use crossover_results::analysis::answer::crossing::Answer;
+use crossover_results::analysis::answer::pairs::{CrossoverAnswer, headlines};
+use crossover_results::analysis::answer::speedup::{Speedup, along};
 use crossover_results::analysis::bottleneck::{self, Bottleneck};
-use crossover_results::analysis::crossover::pairs::{Found, headlines};
-use crossover_results::analysis::crossover::search::Answer;
-use crossover_results::analysis::crossover::speedup::{Speedup, along};
-use crossover_results::analysis::crossover::words;
 use crossover_results::analysis::trust::{self, Grade, Trust};
 use crossover_results::store::curves::Series;
-use crossover_results::store::machine::Machine;
+use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
 
 /// The answer to one question of a group.
 pub(super) struct Answered<'a> {
-    pub(super) found: &'a Found,
+    pub(super) found: &'a CrossoverAnswer,
     /// The machine of its GPU code.
-    pub(super) machine: &'a Machine,
+    pub(super) machine: &'a MachineResults,
     /// Its GPU code.
     pub(super) series: &'a Series,
     /// By how much it is ahead along the sizes.
@@ -34,7 +34,7 @@ pub(super) fn answered(report: &Assembled) -> Vec<Answered<'_>> {
         .collect()
 }
 
-fn one<'a>(report: &'a Assembled, found: &'a Found) -> Option<Answered<'a>> {
+fn one<'a>(report: &'a Assembled, found: &'a CrossoverAnswer) -> Option<Answered<'a>> {
     let ours = report.machine.group(&found.group)?;
     let (machine, series) = report.gpu_of(found)?;
     let speedup = along(found, ours, series);
@@ -66,7 +66,7 @@ impl Answered<'_> {
     /// `N ≥ 89`, or a word where nothing crosses.
     pub(super) fn from(&self) -> String {
         let f = self.found;
-        let only = words::only(f).is_some();
+        let only = answer_in_words::only(f).is_some();
         match (f.crossing.answer, f.crossing.for_good()) {
             (Answer::Always, _) if only => "faster".to_owned(),
             (Answer::Never | Answer::CrossesBack, None) if only => "not faster".to_owned(),
@@ -83,7 +83,7 @@ impl Answered<'_> {
     /// `80 to 97`: where another run would see the crossing; else the sizes that were measured.
     pub(super) fn range(&self) -> String {
         let (f, unit) = (self.found, self.found.topic.unit);
-        if words::only(f).is_some() {
+        if answer_in_words::only(f).is_some() {
             return "one size".to_owned();
         }
         if let Some(change) = f.crossing.for_good() {

@@ -3,20 +3,20 @@
 use serde_json::{Value, json};
 
 use crate::assemble::Assembled;
-use crate::charts;
 use crate::page::answers::Answered;
 use crate::page::group::{one_size, remarks};
 use crate::page::runs::earlier_run;
+use crate::static_plots;
 use crossover_draw::ink::{self, Family};
+use crossover_results::analysis::answer::pairs::best_cpu;
 use crossover_results::analysis::bottleneck::{self, Bottleneck};
-use crossover_results::analysis::crossover::pairs::best_cpu;
 use crossover_results::analysis::limits::Kind;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::analysis::telemetry;
+use crossover_results::model::group_info::Unit;
 use crossover_results::model::telemetry::{Telemetry, TelemetryEvent};
-use crossover_results::model::topic::Unit;
 use crossover_results::store::curves::{Benchmark, Group, Series};
-use crossover_results::store::machine::Machine;
+use crossover_results::store::machine::MachineResults;
 
 pub(super) fn json(report: &Assembled, answers: &[Answered]) -> String {
     let groups: Vec<Value> = report
@@ -39,7 +39,7 @@ fn group(report: &Assembled, name: &str, answers: &[Answered]) -> Value {
     let topic = report.topic(name);
     let work = rate::work(&groups);
     // Each curve with its machine, in the order in which the script counts them.
-    let mut all: Vec<(&Machine, &Series)> = Vec::new();
+    let mut all: Vec<(&MachineResults, &Series)> = Vec::new();
     for machine in report.machines() {
         if let Some(group) = machine.group(name) {
             all.extend(group.series.iter().map(|series| (machine, series)));
@@ -47,13 +47,13 @@ fn group(report: &Assembled, name: &str, answers: &[Answered]) -> Value {
     }
     let of_group = answers.iter().filter(|a| a.found.group == name);
     let place = |series: &Series| all.iter().position(|(_, s)| std::ptr::eq(*s, series));
-    let coloured = charts::coloured(report, name);
+    let coloured = static_plots::coloured(report, name);
     let class = |series: &Series| {
         let drawn = coloured.iter().find(|d| std::ptr::eq(d.series, series))?;
         Some(drawn.role().class())
     };
     let roofs = |work| -> Vec<Value> {
-        let limits = charts::limits(report, name, work);
+        let limits = static_plots::limits(report, name, work);
         limits
             .iter()
             .map(|l| json!({ "label": l.label, "value": l.value, "cpu": l.family == Family::Cpu }))
@@ -87,7 +87,7 @@ fn sizes(unit: Unit) -> &'static str {
 
 fn series(
     report: &Assembled,
-    machine: &Machine,
+    machine: &MachineResults,
     series: &Series,
     class: Option<String>,
     work: Option<Work>,
@@ -123,7 +123,7 @@ fn series(
 }
 
 /// What else is known of a benchmark; what is not is left out, to keep the page small.
-fn facts(machine: &Machine, series: &Series, b: &Benchmark) -> Value {
+fn facts(machine: &MachineResults, series: &Series, b: &Benchmark) -> Value {
     let bottleneck = bottleneck::of(series, b, machine);
     let kind = |bottleneck: &Bottleneck| Kind::ALL.iter().position(|k| *k == bottleneck.kind);
     let mut facts = json!({

@@ -7,8 +7,8 @@ use crate::assemble::Assembled;
 use crate::page::answers::Answered;
 use crate::page::runs::when;
 use crate::page::table;
-use crossover_results::analysis::crossover::words;
-use crossover_results::model::record::Duel;
+use crossover_results::analysis::answer::answer_in_words;
+use crossover_results::model::record::PairedTimes;
 use crossover_words::units;
 
 pub(super) fn section(report: &Assembled, all: &[Answered]) -> Markup {
@@ -48,7 +48,7 @@ fn one(report: &Assembled, answer: &Answered) -> Markup {
     };
     let others: Vec<String> = (trust.other_runs.iter())
         .map(|(other, answer)| {
-            let said = words::of_another_run(&f.topic, *answer);
+            let said = answer_in_words::of_another_run(&f.topic, *answer);
             format!("{said} ({})", run(other))
         })
         .collect();
@@ -56,8 +56,8 @@ fn one(report: &Assembled, answer: &Answered) -> Markup {
         article.proof id=(answer.anchor()) {
             h3 { (f.question.phrase()) }
             dl.facts {
-                div { dt { "answer" } dd { (words::wins(f)) } }
-                div { dt { "at the largest size" } dd { (words::at_largest(f)) } }
+                div { dt { "answer" } dd { (answer_in_words::wins(f)) } }
+                div { dt { "at the largest size" } dd { (answer_in_words::at_largest(f)) } }
                 div { dt { "compared" } dd { span.gpu { (f.gpu_label()) } " on the clock " (f.clock) ", against " span.cpu { "cpu/" (f.cpu) } } }
                 div { dt { "how sure" } dd { (answer.grade()) ": " (answer.marks().join(", ")) } }
                 div {
@@ -96,7 +96,7 @@ fn processes(answer: &Answered) -> Markup {
     let mut sizes: Vec<u64> = all.iter().flatten().map(|duel| duel.size).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let ratio = |duel: &Duel| match duel.cpu_ns / duel.gpu_ns {
+    let ratio = |duel: &PairedTimes| match duel.cpu_ns / duel.gpu_ns {
         ratio if ratio.is_finite() => units::factor_fine(ratio),
         _ => "unknown".to_owned(),
     };

@@ -5,22 +5,22 @@ use std::path::Path;
 use maud::{Markup, PreEscaped, html};
 
 use crate::assemble::Assembled;
-use crate::charts;
-use crate::front::{self, Place};
 use crate::page::link::safe;
 use crate::page::runs::earlier_run;
 use crate::page::{findings, link, profile, table, waterfall};
-use crossover_draw::ink::Role;
+use crate::static_plots;
+use crate::visible_curves::{self, Place};
+use crossover_draw::ink::Paint;
 use crossover_draw::plot::figure::Quantity;
-use crossover_results::analysis::crossover::pairs::Found;
-use crossover_results::analysis::crossover::words;
+use crossover_results::analysis::answer::answer_in_words;
+use crossover_results::analysis::answer::pairs::CrossoverAnswer;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::analysis::reuse::Reuse;
 use crossover_results::analysis::{limits, telemetry};
 use crossover_results::model::id::Device;
 use crossover_results::model::role::Does;
 use crossover_results::store::curves::{Benchmark, Group, Series};
-use crossover_results::store::machine::Machine;
+use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
 
 /// One plot in the two shapes a page needs, and as a file.
@@ -73,7 +73,7 @@ impl Section {
                 left_out: 0,
             };
         }
-        let plots = charts::charts(report, group)
+        let plots = static_plots::charts(report, group)
             .into_iter()
             .filter_map(|(kind, plot)| {
                 let wide = plot.drawing(Wide)?;
@@ -90,7 +90,7 @@ impl Section {
         Self {
             group: group.into(),
             plots,
-            left_out: charts::left_out(report, group),
+            left_out: static_plots::left_out(report, group),
         }
     }
 
@@ -164,13 +164,13 @@ fn answers(report: &Assembled, name: &str) -> Markup {
     let own = report.found.iter().map(|f| (None, f));
     let others =
         (report.others.iter()).flat_map(|(m, found)| found.iter().map(move |f| (Some(m), f)));
-    let all: Vec<(Option<&Machine>, &Found)> =
+    let all: Vec<(Option<&MachineResults>, &CrossoverAnswer)> =
         own.chain(others).filter(|(_, f)| f.group == name).collect();
     if all.is_empty() {
         return html! {};
     }
     // Where this machine has no answer, the other's are the answer.
-    let first = |machine: Option<&Machine>, f: &Found| {
+    let first = |machine: Option<&MachineResults>, f: &CrossoverAnswer| {
         f.headline && (machine.is_none() || all.iter().all(|(m, _)| m.is_some()))
     };
     let more = format!(
@@ -197,8 +197,8 @@ fn answers(report: &Assembled, name: &str) -> Markup {
                                     " against " span.cpu { "cpu/" (f.cpu) }
                                 }
                             }
-                            td { (words::wins(f)) }
-                            td { (words::at_largest(f)) }
+                            td { (answer_in_words::wins(f)) }
+                            td { (answer_in_words::at_largest(f)) }
                             td.rest { @if let Some(c) = f.crossing.for_good() { (f.topic.unit.range(c.low, c.high)) } }
                             td.rest { (f.clock) }
                         }
@@ -270,7 +270,7 @@ fn raw_count(n: f64) -> String {
 }
 
 /// Link to Criterion's own page where it is there.
-fn linked(text: &str, benchmark: &Benchmark, machine: &Machine, out: &Path) -> Markup {
+fn linked(text: &str, benchmark: &Benchmark, machine: &MachineResults, out: &Path) -> Markup {
     let page = benchmark.dir.join("report").join("index.html");
     let link = (!machine.other)
         .then(|| link::relative(out, &page))
@@ -284,7 +284,7 @@ fn linked(text: &str, benchmark: &Benchmark, machine: &Machine, out: &Path) -> M
 }
 
 /// Medians: a row per size, a column per implementation, the fastest of a row marked.
-fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Markup {
+fn times(report: &Assembled, group: &Group, machine: &MachineResults, out: &Path) -> Markup {
     let mut sizes: Vec<u64> = group.benchmarks().map(|b| b.size).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -302,8 +302,10 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
         let doubt = shortest(&mut here.iter().filter(unsteady).map(|b| b.low_ns()));
         (steady <= doubt).then_some(steady)
     };
-    let front = front::front(group, &report.found, &report.findings, Place::Table);
-    let early = front::front(group, &report.found, &report.findings, Place::Phone);
+    let front =
+        visible_curves::visible_curves(group, &report.found, &report.findings, Place::Table);
+    let early =
+        visible_curves::visible_curves(group, &report.found, &report.findings, Place::Phone);
     let is_late = |s: &Series| !early.iter().any(|f| std::ptr::eq(*f, s));
     let is_front = |s: &Series| front.iter().any(|f| std::ptr::eq(*f, s));
     let (first, rest): (Vec<&Series>, Vec<&Series>) =
@@ -358,7 +360,7 @@ fn times(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Ma
 }
 
 /// Medians at the only size, longest first, as bars on a logarithmic scale.
-fn bars(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Markup {
+fn bars(report: &Assembled, group: &Group, machine: &MachineResults, out: &Path) -> Markup {
     let mut all: Vec<(&Series, &Benchmark)> = group
         .series
         .iter()
@@ -394,7 +396,7 @@ fn bars(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Mar
                         td.n data-v=(table::full(b.median_ns)) { (linked(&units::time(b.median_ns), b, machine, out)) (slowed(b, machine)) (unsteady(b)) }
                         @if drawn {
                         td.bar aria-hidden="true" {
-                            @let role = Role::Shade(charts::family(group, s.device), 0);
+                            @let role = Paint::Shade(static_plots::family(group, s.device), 0);
                             svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" {
                                 rect width=(format!("{:.1}", 100.0 * (decades(b) - from) / span)) height="6"
                                     class={ "f-" (role.class()) } fill=(role.light());
@@ -409,7 +411,7 @@ fn bars(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Mar
 }
 
 /// Every figure of every benchmark, folded away.
-fn details(report: &Assembled, group: &Group, machine: &Machine, out: &Path) -> Markup {
+fn details(report: &Assembled, group: &Group, machine: &MachineResults, out: &Path) -> Markup {
     let work = rate::work(&[group]);
     let counted = group.benchmarks().any(|b| telemetry::energy_j(b).is_some());
     let unit = work.map_or(String::new(), |work| format!(", {}", work.unit()));
@@ -478,7 +480,7 @@ fn energy(series: &Series, index: usize, work: Option<Work>) -> String {
 }
 
 /// The mark of a benchmark whose clock was held down, and what did it.
-fn slowed(b: &Benchmark, machine: &Machine) -> Markup {
+fn slowed(b: &Benchmark, machine: &MachineResults) -> Markup {
     let words = telemetry::slowed(b).join(", ");
     let capped = telemetry::capped(b, machine.environment.as_ref());
     let all = capped.map_or(words.clone(), |capped| {
@@ -529,7 +531,7 @@ fn any_unsteady(group: &Group) -> Markup {
 }
 
 /// What happened to the clock while a benchmark ran, and when.
-fn happened(b: &Benchmark, machine: &Machine) -> Vec<String> {
+fn happened(b: &Benchmark, machine: &MachineResults) -> Vec<String> {
     let mut words: Vec<String> = telemetry::events(b)
         .map(|e| format!("at {} ms {}", e.time_ms, telemetry::words(e)))
         .collect();

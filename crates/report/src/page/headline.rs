@@ -7,18 +7,18 @@ use crate::page::{packed, table};
 
 /// In one script element, each using those before it.
 const SCRIPTS: [&str; 12] = [
-    include_str!("dom.js"),
-    include_str!("telemetry.js"),
-    include_str!("numbers.js"),
-    include_str!("labels.js"),
-    include_str!("chart_axes.js"),
-    include_str!("chart_layout.js"),
-    include_str!("chart_marks.js"),
-    include_str!("chart.js"),
-    include_str!("limit_lanes.js"),
-    include_str!("roofline.js"),
-    include_str!("benchmark.js"),
-    include_str!("headline.js"),
+    include_str!("script/dom.js"),
+    include_str!("script/telemetry.js"),
+    include_str!("script/numbers.js"),
+    include_str!("script/labels.js"),
+    include_str!("script/chart_axes.js"),
+    include_str!("script/chart_layout.js"),
+    include_str!("script/chart_marks.js"),
+    include_str!("script/chart.js"),
+    include_str!("script/limit_lanes.js"),
+    include_str!("script/roofline.js"),
+    include_str!("script/benchmark.js"),
+    include_str!("script/headline.js"),
 ];
 
 const UPLOT: &str = include_str!("vendor/uplot/uPlot.iife.min.js");
@@ -27,8 +27,8 @@ const LICENSE: &str = include_str!("vendor/uplot/LICENSE");
 /// What the chart and the cards look like.
 pub(super) const STYLES: [&str; 3] = [
     include_str!("vendor/uplot/uPlot.min.css"),
-    include_str!("headline.css"),
-    include_str!("cards.css"),
+    include_str!("style/headline.css"),
+    include_str!("style/cards.css"),
 ];
 
 pub(super) fn section() -> Markup {

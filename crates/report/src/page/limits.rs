@@ -10,9 +10,9 @@ use crossover_draw::ink::Family;
 use crossover_draw::plot::figure::Shape::{Narrow, Wide};
 use crossover_draw::plot::figure::{Curve, Dot, Plot, Quantity};
 use crossover_results::analysis::limits::words;
+use crossover_results::model::group_info::Unit;
 use crossover_results::model::record::BandwidthPoint;
-use crossover_results::model::topic::Unit;
-use crossover_results::store::machine::{Limits, Machine};
+use crossover_results::store::machine::{Limits, MachineResults};
 use crossover_words::Clock;
 use crossover_words::units;
 
@@ -33,7 +33,7 @@ fn clock(family: Family) -> Clock {
 }
 
 pub(super) fn section(report: &Assembled) -> Markup {
-    let has = |m: &&Machine| !m.limits.ceilings.is_empty() || !m.limits.curves.is_empty();
+    let has = |m: &&MachineResults| !m.limits.ceilings.is_empty() || !m.limits.curves.is_empty();
     html! {
         section #limits {
             h2 { "Measured limits" }

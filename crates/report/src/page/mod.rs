@@ -18,11 +18,11 @@ mod waterfall;
 use maud::{Markup, PreEscaped, html};
 
 use crate::assemble::Assembled;
-use crate::beside;
+use crate::reference_banner;
 use crossover_draw::ink;
 use crossover_draw::page::shell;
 use crossover_results::analysis::telemetry;
-use crossover_results::store::machine::{Machine, NOT_REACHED};
+use crossover_results::store::machine::{MachineResults, NOT_REACHED};
 use crossover_words::Clock;
 use crossover_words::units;
 
@@ -42,7 +42,7 @@ pub(super) fn page(report: &Assembled, sections: &[Section], out: &std::path::Pa
                     " to put this machine's own beside them."
                 }
             }
-            @if let Some(words) = beside::banner(report) { p.banner role="note" { (words) } }
+            @if let Some(words) = reference_banner::banner(report) { p.banner role="note" { (words) } }
             (headline::section())
             (cards::section(report, &answers))
             (findings::techniques(report))
@@ -102,7 +102,7 @@ fn masthead(report: &Assembled, sections: &[Section]) -> Markup {
     }
 }
 
-fn environment(machine: &Machine) -> Markup {
+fn environment(machine: &MachineResults) -> Markup {
     let Some(e) = &machine.environment else {
         return html! {};
     };
@@ -155,23 +155,8 @@ fn environment(machine: &Machine) -> Markup {
         .collect();
         facts.push(("Software", software.join(", ")));
     }
-    let commit = e.commit.as_ref().map(|c| {
-        let dirty = match e.dirty {
-            Some(true) => ", with uncommitted changes",
-            _ => "",
-        };
-        let short: String = c.chars().take(10).collect();
-        format!(", commit {short}{dirty}")
-    });
     let os = e.os.as_ref().map_or(String::new(), |os| format!(", {os}"));
-    facts.push((
-        "Code",
-        format!(
-            "crossover {}{}{os}",
-            e.crossover,
-            commit.unwrap_or_default()
-        ),
-    ));
+    facts.push(("Code", e.code() + &os));
     html! {
         dl.facts { @for (name, fact) in facts { div { dt { (name) } dd { (fact) } } } }
         (runs::runs(machine))
@@ -179,7 +164,7 @@ fn environment(machine: &Machine) -> Markup {
 }
 
 fn reading(report: &Assembled) -> Markup {
-    let counted = |m: &Machine| m.benchmarks().any(|b| telemetry::energy_j(b).is_some());
+    let counted = |m: &MachineResults| m.benchmarks().any(|b| telemetry::energy_j(b).is_some());
     html! {
         section #reading {
             h2 { "How to read this" }
@@ -227,7 +212,7 @@ fn clock_line(clock: Option<Clock>) -> Markup {
     }
 }
 
-fn left_out(machine: &Machine) -> Markup {
+fn left_out(machine: &MachineResults) -> Markup {
     let unsteady: Vec<_> = machine
         .benchmarks()
         .filter_map(|b| Some((&*b.id, b.unsteady.as_deref()?)))

@@ -13,7 +13,7 @@ use crate::page::link;
 use crate::page::table::scroll;
 use crate::profile::{Rows, calls, device, ranges, source, summary};
 use crossover_draw::timeline::{self, Iteration};
-use crossover_results::store::machine::Machine;
+use crossover_results::store::machine::MachineResults;
 use crossover_results::store::profiles::Profiled;
 
 /// Profiles of one group and machine that are drawn: each adds some ten kilobytes to the page.
@@ -48,8 +48,8 @@ pub(super) fn profiles(report: &Assembled, group: &str, out: &Path) -> Markup {
 type BySize<'a> = BTreeMap<u64, Vec<&'a Profiled>>;
 
 /// The newest profiles of a group by size, in the order of its rows, and how many more there are.
-fn of_group<'a>(machine: &'a Machine, group: &str) -> (BySize<'a>, usize) {
-    let is_one = |p: &&Rc<Profiled>| p.group == group;
+fn of_group<'a>(machine: &'a MachineResults, group: &str) -> (BySize<'a>, usize) {
+    let is_one = |p: &&Rc<Profiled>| p.id.group == group;
     let mut all: Vec<&Profiled> = machine
         .profiles
         .iter()
@@ -60,11 +60,11 @@ fn of_group<'a>(machine: &'a Machine, group: &str) -> (BySize<'a>, usize) {
     let left_out = all.len().saturating_sub(MOST);
     all.truncate(MOST);
     let rows = machine.group(group).map_or(&[][..], |group| &group.series);
-    let place = |p: &Profiled| rows.iter().position(|row| row.name() == p.function);
-    all.sort_by_key(|p| (place(p).unwrap_or(usize::MAX), &p.function));
+    let place = |p: &Profiled| rows.iter().position(|row| row.name() == p.id.function);
+    all.sort_by_key(|p| (place(p).unwrap_or(usize::MAX), &p.id.function));
     let mut sizes = BySize::new();
     for profiled in all {
-        sizes.entry(profiled.size).or_default().push(profiled);
+        sizes.entry(profiled.id.size).or_default().push(profiled);
     }
     (sizes, left_out)
 }
@@ -74,7 +74,7 @@ fn of_size(
     group: &str,
     size: u64,
     profiled: &[&Profiled],
-    machine: &Machine,
+    machine: &MachineResults,
     out: &Path,
 ) -> Markup {
     html! {
@@ -91,7 +91,7 @@ fn of_size(
 
 fn iteration(profiled: &Profiled) -> Iteration<'_> {
     Iteration {
-        name: profiled.function.clone(),
+        name: profiled.id.function.clone(),
         remark: profiled.profile.summary.sentence.clone(),
         timeline: &profiled.profile.timeline,
     }
@@ -114,7 +114,7 @@ fn scales<'a>(profiled: &[&'a Profiled]) -> Vec<Vec<&'a Profiled>> {
     scales
 }
 
-fn tables(profiled: &Profiled, machine: &Machine, out: &Path) -> Markup {
+fn tables(profiled: &Profiled, machine: &MachineResults, out: &Path) -> Markup {
     let profile = &profiled.profile;
     let lines = summary(profile);
     let trace = (!machine.other)
@@ -123,7 +123,7 @@ fn tables(profiled: &Profiled, machine: &Machine, out: &Path) -> Markup {
     html! {
         details.profile {
             summary {
-                b.gpu { (profiled.function) }
+                b.gpu { (profiled.id.function) }
                 @if let Some((name, value)) = lines.first() { " " (name) " " (value) }
             }
             dl.facts { @for (name, value) in &lines { div { dt { (name) } dd { (value) } } } }

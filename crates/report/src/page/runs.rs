@@ -5,21 +5,13 @@ use maud::{Markup, html};
 use crate::page::table;
 use crossover_results::model::record::RunRecord;
 use crossover_results::store::curves::Benchmark;
-use crossover_results::store::machine::Machine;
+use crossover_results::store::machine::MachineResults;
 
 /// The runs that the results are from, where there are several.
-pub(super) fn runs(machine: &Machine) -> Markup {
+pub(super) fn runs(machine: &MachineResults) -> Markup {
     let runs: Vec<_> = (machine.runs.iter())
         .filter(|(_, results)| *results > 0)
         .collect();
-    let commit = |run: &RunRecord| {
-        let commit = run.environment.commit.as_ref().map_or("", |commit| commit);
-        let short: String = commit.chars().take(10).collect();
-        match run.environment.dirty {
-            Some(true) => short + " with changes",
-            _ => short,
-        }
-    };
     html! {
         @if runs.len() > 1 {
             details {
@@ -31,7 +23,7 @@ pub(super) fn runs(machine: &Machine) -> Markup {
                             @for (run, results) in runs {
                                 tr {
                                     td { (when(run)) }
-                                    td { (commit(run)) }
+                                    td { (run.environment.commit_in_words().unwrap_or_default()) }
                                     td { (run.profile) }
                                     td { @for argument in run.arguments.iter().filter(|a| *a != "--bench") { code { (argument) } " " } }
                                     td { @if run.finished.is_some() { "finished" } @else { "interrupted, or not finished yet" } }
@@ -52,7 +44,7 @@ pub(super) fn when(run: &RunRecord) -> String {
 }
 
 /// When the run was that a result is of, where it is not the newest.
-pub(super) fn earlier_run(b: &Benchmark, machine: &Machine) -> Option<String> {
+pub(super) fn earlier_run(b: &Benchmark, machine: &MachineResults) -> Option<String> {
     let own = b.run.as_ref()?;
     if machine
         .run

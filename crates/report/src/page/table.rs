@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 /// Makes the CSV of a table when it is asked for, out of what stands in the page: so the page need
 /// not hold everything twice, and it works from a file.
-pub(super) const SCRIPT: &str = include_str!("table.js");
+pub(super) const SCRIPT: &str = include_str!("script/table.js");
 
 /// A table that may be wider than the screen. `what` says what is in it, for whoever hears it.
 pub(super) fn scroll(what: &str, table: Markup) -> Markup {

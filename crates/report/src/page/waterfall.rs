@@ -7,9 +7,9 @@ use crate::assemble::Assembled;
 use crate::page::findings::permalink;
 use crate::page::link::safe;
 use crate::page::table;
-use crossover_draw::ink::{Family, Role};
+use crossover_draw::ink::{Family, Paint};
 use crossover_results::analysis::cold_start::{First, Start, start, words};
-use crossover_results::store::machine::Machine;
+use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
 
 /// Width of the drawing; its height is that of a row.
@@ -25,7 +25,7 @@ pub(super) fn of_group(report: &Assembled, name: &str) -> Markup {
         (First::Kernel, "kernel"),
         (First::Product, "cuBLAS product"),
     ];
-    let of = |machine: &Machine| -> Vec<Markup> {
+    let of = |machine: &MachineResults| -> Vec<Markup> {
         let all = firsts.into_iter().filter_map(|(first, what)| {
             let start = start(machine, first)?;
             let is_here = start.phases.last().is_some_and(|b| b.group == name);
@@ -38,7 +38,13 @@ pub(super) fn of_group(report: &Assembled, name: &str) -> Markup {
     html! { @for one in drawn.unwrap_or_default() { (one) } }
 }
 
-fn one(report: &Assembled, machine: &Machine, start: &Start, name: &str, what: &str) -> Markup {
+fn one(
+    report: &Assembled,
+    machine: &MachineResults,
+    start: &Start,
+    name: &str,
+    what: &str,
+) -> Markup {
     let total = start.total_ns();
     let anchor = format!("start-{}-{}", safe(name), safe(what));
     let title = format!("From the start of a process to its first {what}");
@@ -55,7 +61,7 @@ fn one(report: &Assembled, machine: &Machine, start: &Start, name: &str, what: &
             (words(b), b, begin)
         })
         .collect();
-    let bar = Role::Shade(Family::Gpu, 0);
+    let bar = Paint::Shade(Family::Gpu, 0);
     html! {
         h3 id=(anchor) { (title) @if !report.others.is_empty() { ", " (machine.hardware()) } (permalink(&anchor, &title)) }
         (table::table(&title, &anchor, None, html! {

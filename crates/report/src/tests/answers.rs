@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::tests::fixture::{Fixture, Planted, full};
 use crate::tests::refreshed;
-use crossover_results::model::record::{Confirmation, Duel};
+use crossover_results::model::record::{Confirmation, PairedTimes};
 use crossover_results::model::role::Data;
 use crossover_results::store::export::export;
 use crossover_words::Clock;
@@ -15,7 +15,7 @@ use crossover_words::Clock;
 /// the GPU 16 times faster at 1,536.
 pub(super) fn confirmation(question: Data, gpu: &str, percent: [f64; 5]) -> Confirmation {
     let process = |percent: f64| {
-        let duel = |size: u64| Duel {
+        let duel = |size: u64| PairedTimes {
             size,
             cpu: "best".into(),
             cpu_ns: 1e4 * (size as f64 / 96.0) * (1.0 + percent / 100.0),

@@ -415,7 +415,7 @@ fn a_step_of_several_kernels_has_findings_by_its_roles() {
             }),
             ..Planted::new("training/gpu/transfer-pinned/256", Wall, 80e3)
         });
-        let mut topic = crossover_results::model::Topic::of("training");
+        let mut topic = crossover_results::model::GroupInfo::of("training");
         topic.title = "Training step".to_owned();
         topic.work = "the training step".to_owned();
         topic.part = "kernel".to_owned();

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crossover_results::model::{
     BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, Cost, Cpu, DeviceState, Environment,
-    Failure, GpuInfo, Role, RunRecord, SCHEMA, Sidecar, Skip, Telemetry, Topic, Verified,
+    Failure, GpuInfo, GroupInfo, Role, RunRecord, SCHEMA, Sidecar, Skip, Telemetry, Verified,
 };
 use crossover_results::store::{runs, sidecar};
 use crossover_words::Clock;
@@ -18,7 +18,7 @@ use crossover_words::Clock;
 #[derive(Deserialize)]
 struct Suite {
     /// In the order in which they are shown.
-    groups: Vec<Topic>,
+    groups: Vec<GroupInfo>,
     /// By group, then by function.
     roles: BTreeMap<String, BTreeMap<String, Role>>,
 }
@@ -96,6 +96,7 @@ impl Fixture {
             arguments: vec!["--bench".into()],
             environment: Environment {
                 crossover: "0.1.0".into(),
+                package: None,
                 commit: Some("0123456789abcdef".into()),
                 dirty: Some(false),
                 os: Some("Linux 6.18".into()),
@@ -143,7 +144,8 @@ impl Fixture {
 
     fn write_run(&self) {
         let mut run = self.run.clone();
-        let is_own = |topic: &&Topic| self.run.groups.iter().any(|own| own.group == topic.group);
+        let is_own =
+            |topic: &&GroupInfo| self.run.groups.iter().any(|own| own.group == topic.group);
         let others = self.suite.groups.iter().filter(|topic| !is_own(topic));
         run.groups.extend(others.cloned());
         runs::write(&run, &self.root).expect("run record");
@@ -160,7 +162,7 @@ impl Fixture {
     }
 
     /// A group says this of itself.
-    pub(crate) fn topic(&mut self, topic: Topic) {
+    pub(crate) fn topic(&mut self, topic: GroupInfo) {
         self.run.groups.push(topic);
         self.write_run();
     }
@@ -272,7 +274,7 @@ impl Fixture {
             }),
         );
         let times: Vec<f64> = (0..30)
-            .map(|i| p.median_ns * 10.0 * (1.0 + p.noise * f64::from(i - 15) / 15.0))
+            .map(|i| p.median_ns * 10.0 * (1.0 + p.noise * (f64::from(i) - 14.5) / 15.0))
             .collect();
         write(
             "sample.json",

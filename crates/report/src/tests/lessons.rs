@@ -8,10 +8,10 @@ use crate::tests::fixture::{Fixture, Planted};
 use crossover_results::analysis::findings::finding::Finding;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::model::Cost;
-use crossover_results::store::machine::Machine;
+use crossover_results::store::machine::MachineResults;
 use crossover_words::Clock::{self, EventsGated, Submit, Wall};
 
-pub(crate) fn machine(plant: impl FnOnce(&mut Fixture)) -> (Machine, Vec<Finding>) {
+pub(crate) fn machine(plant: impl FnOnce(&mut Fixture)) -> (MachineResults, Vec<Finding>) {
     let dir = tempfile::tempdir().unwrap();
     let mut f = Fixture::new(dir.path(), Some("Example GPU"));
     // Something is always there, so that a report exists.

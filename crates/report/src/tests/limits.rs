@@ -6,15 +6,15 @@ use crate::tests::lessons::{machine, near};
 use crossover_results::analysis::limits::{self, Share};
 use crossover_results::model::role::Way;
 use crossover_results::model::{Cost, Does, Role, Telemetry};
-use crossover_results::store::machine::Machine;
+use crossover_results::store::machine::MachineResults;
 use crossover_words::Clock::{self, Events, EventsCold, EventsGated, Wall};
 
 /// The words for a planted benchmark; none where there is no share.
-fn words(machine: &Machine, id: &str) -> Option<String> {
+fn words(machine: &MachineResults, id: &str) -> Option<String> {
     share(machine, id).map(|share| share.words())
 }
 
-fn share(machine: &Machine, id: &str) -> Option<Share> {
+fn share(machine: &MachineResults, id: &str) -> Option<Share> {
     let (group, rest) = id.split_once('/').unwrap();
     let (name, size) = rest.rsplit_once('/').unwrap();
     let series = machine.group(group).unwrap().find(name).unwrap();

@@ -86,6 +86,12 @@ fn the_readme_shows_the_reference() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "# a\n");
     let (begin, end) = (readme::BEGIN, readme::END);
     fs::write(&path, format!("# a\n{begin}\n{end}\nz\n")).unwrap();
+    let alone = Options {
+        no_reference: true,
+        ..Options::default()
+    };
+    let error = readme::refresh(&path, &root, dir.path(), &alone).unwrap_err();
+    assert!(error.to_string().contains("answer no question"), "{error}");
     refresh().unwrap();
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.starts_with("# a\n") && text.ends_with("\nz\n"));

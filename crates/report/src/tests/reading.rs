@@ -10,7 +10,7 @@ use crate::tests::fixture::{Fixture, Planted, absurd, full, laptop};
 use crate::write;
 use crossover_results::model::{Cost, GpuInfo};
 use crossover_results::store::layout::SIDECAR;
-use crossover_results::store::machine::Machine;
+use crossover_results::store::machine::MachineResults;
 use crossover_words::Clock;
 use crossover_words::text::is_plain;
 
@@ -24,16 +24,16 @@ fn two(root: &Path) -> Fixture {
     f
 }
 
-fn ids(machine: &Machine) -> Vec<&str> {
+fn ids(machine: &MachineResults) -> Vec<&str> {
     machine.benchmarks().map(|b| b.id.as_str()).collect()
 }
 
 /// Breaks one file of the second benchmark; the first must stay and the file be named.
-fn broken(file: &str, content: &[u8]) -> Machine {
+fn broken(file: &str, content: &[u8]) -> MachineResults {
     let dir = tempfile::tempdir().unwrap();
     let f = two(dir.path());
     fs::write(f.dir(BAD).join(file), content).unwrap();
-    let machine = Machine::read(dir.path(), "here", false);
+    let machine = MachineResults::read(dir.path(), "here", false);
     assert!(
         ids(&machine).contains(&GOOD),
         "{file}: the sound one is gone"
@@ -41,7 +41,7 @@ fn broken(file: &str, content: &[u8]) -> Machine {
     machine
 }
 
-fn names(machine: &Machine, file: &str) -> bool {
+fn names(machine: &MachineResults, file: &str) -> bool {
     machine
         .problems
         .iter()
@@ -52,7 +52,7 @@ fn names(machine: &Machine, file: &str) -> bool {
 fn ids_come_from_benchmark_json_and_clocks_from_the_sidecar() {
     let dir = tempfile::tempdir().unwrap();
     full(dir.path(), "Example GPU");
-    let machine = Machine::read(dir.path(), "here", false);
+    let machine = MachineResults::read(dir.path(), "here", false);
     assert_eq!(machine.problems, []);
     let group = machine.group("matmul").unwrap();
     let cublas = group.find("gpu/cublas").unwrap();
@@ -90,10 +90,26 @@ fn truncated_empty_and_foreign_files_are_named() {
 
 #[test]
 fn a_stale_sidecar_is_rejected() {
-    let machine = broken("sample.json", br#"{"iters": [1.0], "times": [5.0]}"#);
+    let dir = tempfile::tempdir().unwrap();
+    let f = two(dir.path());
+    for (file, content) in [
+        ("sample.json", r#"{"iters": [1.0], "times": [5.0]}"#),
+        ("estimates.json", r#"{"median": {"point_estimate": 5.0}}"#),
+    ] {
+        fs::write(f.dir(BAD).join(file), content).unwrap();
+    }
+    let machine = MachineResults::read(dir.path(), "here", false);
     assert!(names(&machine, SIDECAR));
     let series = machine.group("matmul").unwrap().find("gpu/tiled").unwrap();
     assert_eq!(series.clock, None);
+}
+
+#[test]
+fn estimates_of_other_samples_are_rejected() {
+    let dir = tempfile::tempdir().unwrap();
+    let good = fs::read(two(dir.path()).dir(GOOD).join("estimates.json")).unwrap();
+    let machine = broken("estimates.json", &good);
+    assert!(!ids(&machine).contains(&BAD) && names(&machine, "estimates.json"));
 }
 
 #[test]
@@ -105,8 +121,8 @@ fn nan_and_zero_medians_are_left_out() {
         assert!(names(&machine, "estimates.json"));
     }
     // A bad interval costs the interval alone.
-    let text = r#"{"median": {"point_estimate": 5.0, "confidence_interval":
-        {"lower_bound": null, "upper_bound": 6.0}}}"#;
+    let text = r#"{"median": {"point_estimate": 2000.0, "confidence_interval":
+        {"lower_bound": null, "upper_bound": 2001.0}}}"#;
     let machine = broken("estimates.json", text.as_bytes());
     let series = machine.group("matmul").unwrap().find("gpu/tiled").unwrap();
     assert_eq!(series.points[0].interval_ns, None);
@@ -131,7 +147,7 @@ fn missing_and_foreign_ids_are_named() {
     for file in ["benchmark.json", "estimates.json", "sample.json", SIDECAR] {
         fs::copy(f.dir(BAD).join(file), copy.join(file)).unwrap();
     }
-    let machine = Machine::read(dir.path(), "here", false);
+    let machine = MachineResults::read(dir.path(), "here", false);
     assert_eq!(ids(&machine).len(), 2);
     assert_eq!(machine.problems.len(), 3, "{:#?}", machine.problems);
     assert!(
@@ -155,13 +171,13 @@ fn wrong_failed_and_foreign_machine_results_are_not_shown() {
     let path = f.dir(BAD).join(SIDECAR);
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("1.5e-7", "0.5")).unwrap();
-    let machine = Machine::read(dir.path(), "here", false);
+    let machine = MachineResults::read(dir.path(), "here", false);
     assert_eq!(ids(&machine), [GOOD]);
     assert!(machine.problems[0].reason.contains("wrong"));
 
     fs::write(&path, text).unwrap();
     f.fail(BAD, "CUDA_ERROR_ILLEGAL_ADDRESS");
-    let machine = Machine::read(dir.path(), "here", false);
+    let machine = MachineResults::read(dir.path(), "here", false);
     assert_eq!(ids(&machine), [GOOD]);
     assert!(machine.problems[0].reason.contains("ILLEGAL_ADDRESS"));
 
@@ -173,9 +189,9 @@ fn wrong_failed_and_foreign_machine_results_are_not_shown() {
         .replace("20260102T", "20260202T")
         .replace("Example CPU 9000", "Another CPU");
     fs::write(dir.path().join("runs/20260202T030405Z-1.json"), later).unwrap();
-    let machine = Machine::read(dir.path(), "here", false);
+    let machine = MachineResults::read(dir.path(), "here", false);
     assert!(ids(&machine).is_empty());
-    let machines = Machine::read_all(dir.path(), "here", false);
+    let machines = MachineResults::read_all(dir.path(), "here", false);
     assert_eq!(machines.len(), 2);
     assert_eq!(ids(&machines[1]), [GOOD]);
     assert!(machines[1].other);
@@ -249,6 +265,26 @@ fn results_of_a_second_board_are_another_machines() {
     let page = fs::read_to_string(written.page).unwrap();
     assert!(page.contains("Results of 2 runs"));
     assert!(page.contains("of the run of 2026-01-02 03:04:05 UTC"));
+}
+
+#[test]
+fn a_machine_is_drawn_once_whatever_its_folders_are_called() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = |name: &str| dir.path().join(name);
+    two(&folder("own/criterion"));
+    two(&folder("copy/criterion"));
+    full(&folder("server/criterion"), "Another GPU");
+    full(&folder("the-same-server/criterion"), "Another GPU");
+    let root = folder("own/criterion");
+    let options = Options {
+        with: ["own", "copy", "server", "the-same-server"]
+            .map(folder)
+            .into(),
+        no_reference: true,
+    };
+    let report = assemble(&root, dir.path(), &options).unwrap();
+    let names: Vec<&str> = report.others.iter().map(|(m, _)| m.name.as_str()).collect();
+    assert_eq!(names, ["server"]);
 }
 
 #[test]
@@ -338,7 +374,7 @@ fn other_text_of_files_and_folders_is_written_out() {
         let acts = text.lines().find(|line| !is_plain(line));
         assert_eq!(acts, None);
     }
-    let name = &Machine::read_folder(&other)[0].name;
+    let name = &MachineResults::read_folder(&other)[0].name;
     assert_eq!(name, "a\\u{1b}[31mname");
 }
 
@@ -423,7 +459,7 @@ fn reads_a_run_of_criterion_itself() {
         });
     }
     group.finish();
-    let machine = Machine::read(&root, "here", false);
+    let machine = MachineResults::read(&root, "here", false);
     assert_eq!(machine.problems, []);
     assert_eq!(ids(&machine), ["sums/cpu/fold/1000", "sums/cpu/fold/4000"]);
     for b in machine.benchmarks() {

@@ -34,6 +34,30 @@ fn a_laptop_beside_the_reference() {
     });
 }
 
+/// Without scripts the page says what is missing; every answer and every figure is there.
+#[test]
+fn without_scripts_the_answers_are_there() {
+    let plant = |root: &Path| drop(full(root, "Example GPU"));
+    with_page(plant, |browser, page| {
+        let off = json!({"value": true});
+        browser.call("Emulation.setScriptExecutionDisabled", off)?;
+        browser.open(&page.page)?;
+        // What is not shown is not in it.
+        let text = browser.eval("document.body.innerText")?;
+        let text = text.as_str().unwrap();
+        for words in ["needs scripts", "from N = 88 on", "on the device, queued"] {
+            assert!(text.contains(words), "{words} is not in:\n{text}");
+        }
+        let drawn = "[...document.querySelectorAll('main svg')].filter(svg => svg.checkVisibility()).length";
+        assert!(browser.eval(drawn)?.as_u64() >= Some(3));
+        browser.call(
+            "Emulation.setScriptExecutionDisabled",
+            json!({"value": false}),
+        )?;
+        Ok(())
+    });
+}
+
 /// A group, an implementation and a GPU whose names are HTML.
 fn odd_names(root: &Path) {
     let f = full(root, "<script>alert(1)</script>");

@@ -11,7 +11,7 @@ use crate::tests::refreshed;
 use crate::write;
 use crossover_results::analysis::telemetry;
 use crossover_results::model::{Cost, Energy, Telemetry, TelemetryEvent, TelemetryEventKind};
-use crossover_results::store::machine::Machine;
+use crossover_results::store::machine::MachineResults;
 use crossover_words::Clock::{Events, EventsGated, Submit, Wall};
 
 /// A telemetry of half a second in which the clock falls under the power cap.
@@ -211,7 +211,7 @@ fn energy_is_that_of_the_iterations_or_none() {
     // A launch before each gate is in the joules, but not among the iterations.
     plant("matmul/gpu/cublas/2", EventsGated, 2.5e6);
     plant("matmul/gpu/submit/1", Submit, 4.9e6);
-    let machine = Machine::read(dir.path(), "here", false);
+    let machine = MachineResults::read(dir.path(), "here", false);
     let of = |name: &str, size| {
         let series = machine.group("matmul").unwrap().find(name).unwrap();
         telemetry::energy_j(series.at(size).unwrap())

@@ -8,7 +8,7 @@ use crossover_results::analysis::{cold_start, limits};
 use crossover_results::model::id::Device;
 use crossover_results::model::role::{Does, Format, Phase, Threads, Way};
 use crossover_results::store::curves::{Benchmark, Series};
-use crossover_results::store::machine::{self, Machine};
+use crossover_results::store::machine::{self, MachineResults};
 use crossover_words::Clock;
 
 /// The share of measured code that is faster than the best.
@@ -20,7 +20,7 @@ const FEWEST: usize = 3;
 
 /// The limits of a CPU and of a GPU, which may be another machine's; `None` where one of them was
 /// not measured.
-pub(super) fn limits(cpu: &Machine, gpu: &Machine) -> Option<Limits> {
+pub(super) fn limits(cpu: &MachineResults, gpu: &MachineResults) -> Option<Limits> {
     let (ours, theirs) = (&cpu.limits, &gpu.limits);
     let launch = cold_start::phase(gpu, Phase::WarmLaunch)?;
     let rounded_ceiling = |limits: &machine::Limits, name| limits.ceiling(name).map(rounded);
@@ -58,7 +58,7 @@ fn bandwidth(limits: &machine::Limits, device: Device) -> Option<Vec<Bandwidth>>
 }
 
 /// Copies of whole buffers by one plain call, and those that several threads stage.
-fn links(gpu: &Machine) -> Vec<Link> {
+fn links(gpu: &MachineResults) -> Vec<Link> {
     let series = || gpu.groups.iter().flat_map(|group| &group.series);
     let one_way = |at: Data, way: Way| {
         let is_it = |s: &&Series| {
@@ -100,7 +100,7 @@ pub(crate) struct Sample {
 
 /// For each group of work, place of the data and size the fastest code that may be an answer, on a
 /// clock that a caller would see.
-pub(crate) fn samples(machine: &Machine, device: Device) -> Vec<Sample> {
+pub(crate) fn samples(machine: &MachineResults, device: Device) -> Vec<Sample> {
     let mut samples: Vec<Sample> = Vec::new();
     // Where rows time the same work on several clocks, the clocks are what is measured.
     let groups = machine

@@ -20,15 +20,15 @@ use crossover_advice::{Advice, Choice, Question};
 
 use self::form::{data, rounded};
 use crate::assemble::Assembled;
-use crossover_results::analysis::crossover::pairs::{self, Found};
-use crossover_results::analysis::crossover::search::{self, Answer, Curve};
-use crossover_results::analysis::crossover::speedup::{Speedup, along};
+use crossover_results::analysis::answer::crossing::{self, Answer, Curve};
+use crossover_results::analysis::answer::pairs::{self, CrossoverAnswer};
+use crossover_results::analysis::answer::speedup::{Speedup, along};
 use crossover_results::analysis::{bottleneck, cold_start};
 use crossover_results::model::id::Device;
 use crossover_results::statistics::median::median;
 use crossover_results::store::curves::{Group, Series};
-use crossover_results::store::files::{self, FileError};
-use crossover_results::store::machine::Machine;
+use crossover_results::store::machine::MachineResults;
+use crossover_results::store::whole_file::{self, FileError};
 
 /// Writes the thresholds of a report; `false` where it answers nothing.
 ///
@@ -40,7 +40,7 @@ pub fn write(report: &Assembled, path: &Path) -> Result<bool, FileError> {
     };
     let mut text = serde_json::to_string(&thresholds).map_err(|e| FileError::io(path, e.into()))?;
     text.push('\n');
-    files::write_atomic(path, text.as_bytes())?;
+    whole_file::write_atomic(path, text.as_bytes())?;
     Ok(true)
 }
 
@@ -48,9 +48,9 @@ pub fn write(report: &Assembled, path: &Path) -> Result<bool, FileError> {
 /// GPU of its own they are those of its CPU and the first of the others' GPUs that it is compared
 /// with.
 pub fn thresholds(report: &Assembled) -> Option<Thresholds> {
-    let whose = |found: &Found| found.gpu_machine.clone();
+    let whose = |found: &CrossoverAnswer| found.gpu_machine.clone();
     let of = report.found.iter().map(whose).min()?;
-    let found: Vec<&Found> = (report.found.iter()).filter(|f| whose(f) == of).collect();
+    let found: Vec<&CrossoverAnswer> = (report.found.iter()).filter(|f| whose(f) == of).collect();
     let (gpu, _) = report.gpu_of(found[0])?;
     let groups = report.machine.groups.iter();
     let operations = groups.filter_map(|ours| operation(ours, &found, gpu, &report.machine));
@@ -75,16 +75,21 @@ pub fn thresholds(report: &Assembled) -> Option<Thresholds> {
     })
 }
 
-fn operation(ours: &Group, found: &[&Found], gpu: &Machine, cpu: &Machine) -> Option<Operation> {
+fn operation(
+    ours: &Group,
+    found: &[&CrossoverAnswer],
+    gpu: &MachineResults,
+    cpu: &MachineResults,
+) -> Option<Operation> {
     let theirs = gpu.group(&ours.name)?;
-    let series = |f: &&Found| Some(((*f).clone(), f.gpu_series(theirs)?));
+    let series = |f: &&CrossoverAnswer| Some(((*f).clone(), f.gpu_series(theirs)?));
     let of_group = found.iter().filter(|f| f.group == ours.name);
-    let of_group: Vec<(Found, &Series)> = of_group.filter_map(series).collect();
+    let of_group: Vec<(CrossoverAnswer, &Series)> = of_group.filter_map(series).collect();
     let place = |at: Data| {
         let here = of_group
             .iter()
             .filter(|(_, series)| data(&series.role) == at);
-        let (here, series): (Vec<Found>, Vec<&Series>) = here.cloned().unzip();
+        let (here, series): (Vec<CrossoverAnswer>, Vec<&Series>) = here.cloned().unzip();
         let question = here.first()?.question;
         let headline = here.iter().position(|f| f.headline);
         let best = headline.or_else(|| pairs::headline(&here, question))?;
@@ -119,16 +124,16 @@ fn shape(group: &Group) -> Shape {
 
 fn place(
     at: Data,
-    found: &Found,
+    found: &CrossoverAnswer,
     ours: &Group,
     series: &Series,
-    cpu: &Machine,
-    gpu: &Machine,
+    cpu: &MachineResults,
+    gpu: &MachineResults,
 ) -> Option<Place> {
     let points = points(found, ours, series);
     let last = series.at(points.last()?.size as u64);
     let crossing = &found.crossing;
-    let change = |c: &search::Change| Change {
+    let change = |c: &crossing::Change| Change {
         size: rounded(c.size),
         low: rounded(c.low),
         high: rounded(c.high),
@@ -164,7 +169,7 @@ fn place(
 
 /// The sizes at which the CPU's code was measured, and the GPU's or some on either side of them.
 /// The curve of the page has others too, where the CPU's time is interpolated.
-fn points(found: &Found, ours: &Group, series: &Series) -> Vec<Point> {
+fn points(found: &CrossoverAnswer, ours: &Group, series: &Series) -> Vec<Point> {
     let of_processes = |size: u64| {
         let duels = found.processes.iter().flatten();
         median(
@@ -264,12 +269,12 @@ fn bindings(
     points: &[Point],
     ours: &Group,
     gpu_series: &Series,
-    cpu: &Machine,
-    gpu: &Machine,
+    cpu: &MachineResults,
+    gpu: &MachineResults,
 ) -> Vec<Binding> {
     let mut bindings: Vec<Binding> = Vec::new();
     for point in points {
-        let nearest = |series: &Series, machine: &Machine| {
+        let nearest = |series: &Series, machine: &MachineResults| {
             let benchmark = series.at(point.size as u64)?;
             let kind = bottleneck::of(series, benchmark, machine)?.kind;
             Some(kind.name().to_owned())

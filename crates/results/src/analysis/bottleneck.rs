@@ -9,7 +9,7 @@
 use crate::analysis::limits::{self, Kind};
 use crate::model::id::Device;
 use crate::store::curves::{Benchmark, Series};
-use crate::store::machine::Machine;
+use crate::store::machine::MachineResults;
 use crossover_words::Clock;
 use crossover_words::units;
 
@@ -25,7 +25,7 @@ pub struct Bottleneck {
 }
 
 /// What limits `benchmark` of `series`; `None` where no limit is known.
-pub fn of(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Option<Bottleneck> {
+pub fn of(series: &Series, benchmark: &Benchmark, machine: &MachineResults) -> Option<Bottleneck> {
     let nearest = limits::nearest(series, benchmark, machine);
     let launches = launches(series, benchmark, machine);
     match (nearest, launches) {
@@ -48,7 +48,7 @@ pub fn of(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Option<B
 }
 
 /// The time of an iteration's launches over its own, at most one.
-fn launches(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Option<f64> {
+fn launches(series: &Series, benchmark: &Benchmark, machine: &MachineResults) -> Option<f64> {
     if series.device != Device::Gpu || !series.measures_work() {
         return None;
     }

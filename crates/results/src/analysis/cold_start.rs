@@ -3,7 +3,7 @@
 
 use crate::model::role::{Does, Library, Phase};
 use crate::store::curves::{Benchmark, Series};
-use crate::store::machine::Machine;
+use crate::store::machine::MachineResults;
 use crossover_words::Clock;
 
 /// The first result that is awaited.
@@ -42,7 +42,7 @@ impl Start<'_> {
 }
 
 /// One measured phase.
-pub fn phase(machine: &Machine, phase: Phase) -> Option<&Benchmark> {
+pub fn phase(machine: &MachineResults, phase: Phase) -> Option<&Benchmark> {
     let mut series = machine.groups.iter().flat_map(|group| &group.series);
     let measured = |s: &&Series| s.role.does == Does::Starts(phase) && s.clock == Some(Clock::Wall);
     series.find(measured)?.points.last()
@@ -50,7 +50,7 @@ pub fn phase(machine: &Machine, phase: Phase) -> Option<&Benchmark> {
 
 /// The phases up to `first`; `None` where one of them was not measured. Source is compiled to
 /// PTX, which the driver compiles on loading; a CUBIN stands for both where they are missing.
-pub fn start(machine: &Machine, first: First) -> Option<Start<'_>> {
+pub fn start(machine: &MachineResults, first: First) -> Option<Start<'_>> {
     use Phase::{
         Context, CubinLoad, DriverInit, FirstAlloc, FirstGemm, FirstLaunch, FirstStream,
         NvrtcCompile, PtxJit, WarmGemm, WarmLaunch,

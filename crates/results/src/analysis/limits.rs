@@ -46,7 +46,7 @@ use crate::analysis::telemetry::sm_clock_mhz;
 use crate::model::id::Device;
 use crate::model::role::{Does, Format, Threads, Way};
 use crate::store::curves::{Benchmark, Series};
-use crate::store::machine::{Limits, Machine};
+use crate::store::machine::{Limits, MachineResults};
 use crossover_words::Clock;
 use crossover_words::units;
 
@@ -190,13 +190,17 @@ const ABOVE_MEMORY: f64 = 1.25;
 
 /// The share that `benchmark` of `series` reaches; `None` where its cost or the limit is
 /// unknown, or its clock does not measure the work.
-pub fn share(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Option<Share> {
+pub fn share(series: &Series, benchmark: &Benchmark, machine: &MachineResults) -> Option<Share> {
     nearest(series, benchmark, machine).map(|(share, _)| share)
 }
 
 /// As [`share`], with the fraction that makes it the nearest; where a cache serves a part, that
 /// over the memory's rate.
-pub fn nearest(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Option<(Share, f64)> {
+pub fn nearest(
+    series: &Series,
+    benchmark: &Benchmark,
+    machine: &MachineResults,
+) -> Option<(Share, f64)> {
     if !series.measures_work() {
         return None;
     }
@@ -233,7 +237,11 @@ fn rate(benchmark: &Benchmark, amount: Option<f64>) -> Option<f64> {
 }
 
 /// The share of the peak of its format, unless a point of the curve is far above it.
-fn arithmetic(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Option<Candidate> {
+fn arithmetic(
+    series: &Series,
+    benchmark: &Benchmark,
+    machine: &MachineResults,
+) -> Option<Candidate> {
     let fraction = |b: &Benchmark| -> Option<f64> {
         let peak = peak(series.role.format, sm_clock_mhz(b), machine.limits_of(b)?)?;
         let products = series.role.split.map_or(1, |split| split.products);
@@ -342,7 +350,11 @@ pub fn bandwidth(limits: &Limits, device: Device, set: f64) -> Option<f64> {
 }
 
 /// The share of the link's rate.
-fn over_the_link(series: &Series, benchmark: &Benchmark, machine: &Machine) -> Option<Candidate> {
+fn over_the_link(
+    series: &Series,
+    benchmark: &Benchmark,
+    machine: &MachineResults,
+) -> Option<Candidate> {
     let rate = rate(benchmark, benchmark.cost.link_bytes)?;
     let link = link(machine.limits_of(benchmark)?)?;
     match both_ways(series, machine) {
@@ -352,7 +364,7 @@ fn over_the_link(series: &Series, benchmark: &Benchmark, machine: &Machine) -> O
 }
 
 /// Whether a curve's data cross the link both ways at once.
-pub fn both_ways(series: &Series, machine: &Machine) -> bool {
+pub fn both_ways(series: &Series, machine: &MachineResults) -> bool {
     let exceeds = |b: &Benchmark| {
         let link = machine.limits_of(b).and_then(link)?;
         Some(b.rate(b.cost.link_bytes?) > BOTH_WAYS * link)

@@ -1,8 +1,8 @@
 //! What follows from results, and nothing else: pure functions that open no file and no device.
 
+pub mod answer;
 pub mod bottleneck;
 pub mod cold_start;
-pub mod crossover;
 pub mod findings;
 pub mod limits;
 pub mod peak;

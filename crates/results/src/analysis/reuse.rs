@@ -6,11 +6,11 @@
 //! k = (T − D) / (C − D) operations on the same data on, the GPU is ahead. D is the
 //! headline answer's time with the data on the device and the calls queued.
 
+use crate::analysis::answer::pairs::{CrossoverAnswer, best_cpu, curve};
 use crate::analysis::cold_start;
-use crate::analysis::crossover::pairs::{Found, best_cpu, curve};
 use crate::model::id::Device;
 use crate::model::role::Data;
-use crate::store::machine::Machine;
+use crate::store::machine::MachineResults;
 
 /// One size of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,7 +38,7 @@ pub struct Reuse {
 }
 
 /// All tables of a machine. `found` are its answers.
-pub fn find(machine: &Machine, found: &[Found]) -> Vec<Reuse> {
+pub fn find(machine: &MachineResults, found: &[CrossoverAnswer]) -> Vec<Reuse> {
     let mut tables = Vec::new();
     for group in &machine.groups {
         let resident = found.iter().find(|f| {

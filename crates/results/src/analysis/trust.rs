@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::analysis::crossover::confirm::Confirmed;
-use crate::analysis::crossover::pairs::{Found, of_other_runs};
+use crate::analysis::answer::pairs::{CrossoverAnswer, of_other_runs};
+use crate::analysis::answer::several_processes::Confirmed;
 use crate::analysis::telemetry;
 use crate::store::curves::Benchmark;
-use crate::store::machine::Machine;
+use crate::store::machine::MachineResults;
 
 /// A speedup whose interval reaches further than this on one side, as a factor, is rough.
 const ROUGH: f64 = 1.25;
@@ -75,10 +75,10 @@ impl Trust {
 /// its GPU code. `beside` has the answers of each other machine. `interval` is that of the speedup
 /// at the largest size.
 pub fn of(
-    found: &Found,
-    ours: &Machine,
-    theirs: &Machine,
-    beside: &[(Machine, Vec<Found>)],
+    found: &CrossoverAnswer,
+    ours: &MachineResults,
+    theirs: &MachineResults,
+    beside: &[(MachineResults, Vec<CrossoverAnswer>)],
     interval: Option<(f64, f64)>,
 ) -> Trust {
     let mut results: Vec<&Benchmark> = Vec::new();
@@ -98,7 +98,7 @@ pub fn of(
             slowed.push(words.to_owned());
         }
     }
-    let alike = |(machine, answers): &&(Machine, Vec<Found>)| {
+    let alike = |(machine, answers): &&(MachineResults, Vec<CrossoverAnswer>)| {
         !std::ptr::eq(machine, theirs)
             && machine.gpu().is_some()
             && machine.gpu() == theirs.gpu()

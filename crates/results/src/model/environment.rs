@@ -8,9 +8,14 @@ use serde::{Deserialize, Serialize};
 pub struct Environment {
     /// Version of this crate.
     pub crossover: String,
-    /// Git commit the executables were built from; `None` when built outside a checkout.
+    /// Name and version of the package whose benchmarks were run, such as `my-kernels 1.2.0`; `None`
+    /// for those of this crate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
+    /// Git commit of that package that the executables were built from; `None` when built outside a
+    /// checkout.
     pub commit: Option<String>,
-    /// True where the work tree had uncommitted changes at build time.
+    /// True where the work tree had uncommitted changes at build time; `None` where that is not known.
     pub dirty: Option<bool>,
     /// Operating system and kernel, for example `Linux 6.18`.
     pub os: Option<String>,
@@ -26,6 +31,31 @@ pub struct Environment {
 }
 
 impl Environment {
+    /// `0123456789ab with uncommitted changes`, where there is a commit.
+    pub fn commit_in_words(&self) -> Option<String> {
+        let commit = self.commit.as_ref()?;
+        let short = commit.get(..12).unwrap_or(commit);
+        Some(match self.dirty {
+            Some(false) => short.to_owned(),
+            Some(true) => format!("{short} with uncommitted changes"),
+            None => format!("{short}, perhaps with changes"),
+        })
+    }
+
+    /// `my-kernels 1.2.0, commit 0123456789ab; measured with crossover 0.1.0`.
+    pub fn code(&self) -> String {
+        let crossover = format!("crossover {}", self.crossover);
+        let commit = match (self.commit_in_words(), &self.package) {
+            (Some(commit), _) => format!(", commit {commit}"),
+            (None, Some(_)) => ", commit unknown".to_owned(),
+            (None, None) => String::new(),
+        };
+        match &self.package {
+            Some(package) => format!("{package}{commit}; measured with {crossover}"),
+            None => crossover + &commit,
+        }
+    }
+
     /// Whether the GPU was [recorded](GpuInfo::recorded).
     pub fn recorded(&self) -> bool {
         self.gpu.as_ref().is_some_and(|gpu| gpu.recorded)

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use serde::Serialize;
 
@@ -54,18 +55,60 @@ pub fn device(id: &str) -> Option<Device> {
     Device::of(id.split('/').nth(1)?)
 }
 
-/// The whole id.
-pub fn id(group: &str, function: &str, size: impl fmt::Display) -> String {
-    format!("{group}/{function}/{size}")
+/// What one benchmark is called, in this suite's form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Id {
+    /// The operation.
+    pub group: String,
+    /// Device and implementation, such as `gpu/cublas`.
+    pub function: String,
+    /// Problem size.
+    pub size: u64,
 }
 
-/// Criterion's folder of a benchmark, relative to the results. Criterion replaces `/` by `_`
-/// in each part of an id; our ids have no other character that it would change and no part
-/// near the 64 bytes at which it cuts.
-pub fn directory(group: &str, function: &str, size: u64) -> PathBuf {
-    Path::new(group)
-        .join(function.replace('/', "_"))
-        .join(size.to_string())
+impl Id {
+    /// The id of a function, such as `gpu/cublas`, at a size.
+    pub fn new(group: &str, function: &str, size: u64) -> Self {
+        Self {
+            group: group.to_owned(),
+            function: function.to_owned(),
+            size,
+        }
+    }
+
+    /// Criterion's folder of the benchmark, relative to the results. Criterion replaces `/` by `_`
+    /// in each part of an id; our ids have no other character that it would change and no part
+    /// near the 64 bytes at which it cuts.
+    pub fn directory(&self) -> PathBuf {
+        Path::new(&self.group)
+            .join(self.function.replace('/', "_"))
+            .join(self.size.to_string())
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.group, self.function, self.size)
+    }
+}
+
+/// The error of reading an [`Id`] from a text of another form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("is not <group>/<cpu|gpu>/<implementation>/<size>")]
+pub struct NotAnId;
+
+impl FromStr for Id {
+    type Err = NotAnId;
+
+    fn from_str(text: &str) -> Result<Self, NotAnId> {
+        let (group, rest) = text.split_once('/').ok_or(NotAnId)?;
+        let (name, size) = rest.rsplit_once('/').ok_or(NotAnId)?;
+        let size = size.parse().map_err(|_| NotAnId)?;
+        let has_form = !group.is_empty() && function(name).is_some();
+        has_form
+            .then(|| Self::new(group, name, size))
+            .ok_or(NotAnId)
+    }
 }
 
 #[cfg(test)]
@@ -74,14 +117,18 @@ mod tests {
 
     #[test]
     fn an_id_is_put_together_and_taken_apart() {
-        assert_eq!(id("matmul", "gpu/cublas", 64), "matmul/gpu/cublas/64");
+        let id = Id::new("matmul", "gpu/cublas", 64);
+        assert_eq!(id.to_string(), "matmul/gpu/cublas/64");
+        assert_eq!("matmul/gpu/cublas/64".parse(), Ok(id.clone()));
+        for bad in ["sort/quick/10", "/cpu/a/1", "a/cpu/b/many", "a"] {
+            assert_eq!(bad.parse::<Id>(), Err(NotAnId), "{bad}");
+        }
         assert_eq!(device("matmul/gpu/cublas/64"), Some(Device::Gpu));
         assert_eq!(device("sort/quick/10"), None);
         assert_eq!(function("cpu/a/b"), Some((Device::Cpu, "a/b")));
         for bad in ["cpu", "cpu/", "tpu/x", ""] {
             assert_eq!(function(bad), None, "{bad:?}");
         }
-        let path = directory("matmul", "gpu/cublas", 64);
-        assert_eq!(path, Path::new("matmul/gpu_cublas/64"));
+        assert_eq!(id.directory(), Path::new("matmul/gpu_cublas/64"));
     }
 }

@@ -9,22 +9,22 @@
 pub mod clock;
 pub mod cost;
 pub mod environment;
+pub mod group_info;
 pub mod id;
 pub mod record;
 pub mod role;
 pub mod telemetry;
-pub mod topic;
 pub mod verified;
 
 pub use cost::Cost;
 pub use environment::{Cpu, Environment, GpuInfo, PcieLink};
+pub use group_info::{GroupInfo, Truth, Unit};
 pub use record::{
-    BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, Duel, Failure, RunRecord, SCHEMA,
+    BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, Failure, PairedTimes, RunRecord, SCHEMA,
     Sidecar, Skip,
 };
 pub use role::{
     Allocator, Data, Does, Format, Launches, Library, Phase, Role, Split, Threads, Way,
 };
 pub use telemetry::{DeviceState, Energy, Telemetry, TelemetryEvent, TelemetryEventKind};
-pub use topic::{Topic, Truth, Unit};
 pub use verified::Verified;

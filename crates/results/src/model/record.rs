@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::model::clock;
 use crate::model::cost::Cost;
 use crate::model::environment::Environment;
+use crate::model::group_info::GroupInfo;
 use crate::model::role::{Data, Role};
 use crate::model::telemetry::{DeviceState, Telemetry};
-use crate::model::topic::Topic;
 use crate::model::verified::Verified;
 use crossover_words::Clock;
 
@@ -56,6 +56,7 @@ pub struct Sidecar {
     ///
     /// | key | what |
     /// | --- | --- |
+    /// | `processors_busy_with_other_work` | processors that other work kept busy while its code was chosen and measured, where that was enough to show |
     /// | `device_busy` | share of the wall time in which a kernel ran on the device, by events around each, in iterations of their own after the samples |
     /// | `pool_reserved_bytes` | device memory that the memory pool holds after the samples |
     /// | `pool_peak_bytes` | the most that it held |
@@ -139,12 +140,12 @@ pub struct Confirmation {
     /// The smallest and the largest size that were measured on both.
     pub range: (u64, u64),
     /// What each process measured, by size, ascending. The speedup is that at the largest size.
-    pub processes: Vec<Vec<Duel>>,
+    pub processes: Vec<Vec<PairedTimes>>,
 }
 
 /// CPU and GPU at one size in one process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Duel {
+pub struct PairedTimes {
     /// Problem size.
     pub size: u64,
     /// Name of the CPU implementation: the fastest of the run at this size.
@@ -194,7 +195,7 @@ pub struct RunRecord {
     /// The machine.
     pub environment: Environment,
     /// The groups of the executable, in their order, whether or not they were run.
-    pub groups: Vec<Topic>,
+    pub groups: Vec<GroupInfo>,
     /// Measured ceilings by name (`gpu_fma`, `gpu_sgemm`, `h2d_pinned`, …).
     pub ceilings: BTreeMap<String, Ceiling>,
     /// What child processes answered to the questions of the groups; empty where there were none.

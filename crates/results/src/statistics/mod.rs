@@ -5,3 +5,4 @@
 pub mod drift;
 pub mod median;
 pub mod spread;
+pub mod unsteady;

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::store::files::{FileError, copy};
+use crate::store::criterion_files::is_whole;
 use crate::store::layout::{TEMPORARY, earlier};
-use crate::store::stored::is_whole;
+use crate::store::whole_file::{FileError, copy};
 
 /// Name of a result in the folder that it is set aside in.
 const RESULT: &str = "result";

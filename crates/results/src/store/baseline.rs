@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use crate::model::record::{RunRecord, Sidecar};
-use crate::store::problem::Problem;
+use crate::store::criterion_files::Contents;
 use crate::store::runs;
 use crate::store::source::Source;
-use crate::store::stored::Contents;
+use crate::store::unreadable::Unreadable;
 use crossover_words::Clock;
 use crossover_words::clock_file::stored_clock;
 
@@ -52,7 +52,7 @@ impl Baseline {
             label: source.label.clone(),
             ..Self::default()
         };
-        let problem = |p: &Problem, so: &str| format!("{}: {}{so}", p.what, p.reason);
+        let problem = |p: &Unreadable, so: &str| format!("{}: {}{so}", p.what, p.reason);
         for p in contents.problems {
             this.problems.push(problem(&p, ""));
         }
@@ -100,7 +100,7 @@ impl Baseline {
                     this.runs.insert(name, run);
                 }
                 Err(e) => {
-                    let p = Problem::of_file(&runs::path(&source.root, &name), &e);
+                    let p = Unreadable::of_file(&runs::path(&source.root, &name), &e);
                     let so = format!(": the machine of run {name} is unknown");
                     this.problems.push(problem(&p, &so));
                 }

@@ -130,10 +130,10 @@ impl BetweenProcesses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::record::Duel;
+    use crate::model::record::PairedTimes;
 
     fn asked(gpu_ns: [f64; 5]) -> Confirmation {
-        let duel = |size, gpu_ns: f64| Duel {
+        let duel = |size, gpu_ns: f64| PairedTimes {
             size,
             cpu: "c".into(),
             cpu_ns: 1e6 + gpu_ns.max(0.0) * 1e-6,

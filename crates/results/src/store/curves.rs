@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::model::cost::Cost;
+use crate::model::group_info::{GroupInfo, Unit};
 use crate::model::id::{self, Device};
 use crate::model::role::{Does, Role};
 use crate::model::telemetry::Telemetry;
-use crate::model::topic::{Topic, Unit};
 use crate::model::verified::Verified;
 use crossover_words::Clock;
 
@@ -185,7 +185,7 @@ pub struct Group {
     /// First part of the ids.
     pub name: String,
     /// What it says of itself.
-    pub topic: Topic,
+    pub topic: GroupInfo,
     /// Its place among the groups: those of the newest run first.
     pub place: (usize, usize),
     /// At least one.
@@ -194,7 +194,6 @@ pub struct Group {
 
 impl Group {
     /// The curve of that name, `gpu/cublas`; the first of several clocks.
-    #[cfg(any(test, feature = "planted"))]
     pub fn find(&self, name: &str) -> Option<&Series> {
         self.series.iter().find(|s| s.name() == name)
     }
@@ -238,7 +237,7 @@ const LARGE: u64 = 1 << 20;
 /// Curves and groups of loose benchmarks. `topic` knows a group and its place.
 pub fn gather(
     benchmarks: Vec<Benchmark>,
-    topic: impl Fn(&str) -> ((usize, usize), Topic),
+    topic: impl Fn(&str) -> ((usize, usize), GroupInfo),
 ) -> Vec<Group> {
     let mut groups: BTreeMap<String, BTreeMap<_, Vec<Benchmark>>> = BTreeMap::new();
     for benchmark in benchmarks {

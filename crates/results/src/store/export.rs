@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::store::files::{self, FileError};
+use crate::store::criterion_files::Contents;
 use crate::store::layout::{BENCHMARK, ESTIMATES, NEW, SAMPLE, SIDECAR};
-use crate::store::problem::Problem;
 use crate::store::profiles;
 use crate::store::runs;
-use crate::store::stored::Contents;
+use crate::store::unreadable::Unreadable;
+use crate::store::whole_file::{self, FileError};
 
 /// The files that a reader of results needs.
 const FILES: [&str; 4] = [BENCHMARK, ESTIMATES, SAMPLE, SIDECAR];
@@ -27,7 +27,7 @@ pub struct Exported {
 }
 
 impl Exported {
-    fn leave_out(&mut self, problem: &Problem) {
+    fn leave_out(&mut self, problem: &Unreadable) {
         self.left_out
             .push(format!("{}: {}", problem.what, problem.reason));
     }
@@ -90,12 +90,12 @@ pub fn export(root: &Path, destination: &Path) -> Result<Exported, ExportError> 
                     "the record of its run, runs/{}.json, is missing; run it again",
                     sidecar.run.escape_debug()
                 );
-                exported.leave_out(&Problem::new(dir.display(), reason));
+                exported.leave_out(&Unreadable::new(dir.display(), reason));
             }
             Ok(Some(sidecar)) => {
                 let place = to.join(relative(root, &stored.folder)).join(NEW);
                 for file in FILES {
-                    files::copy(&dir.join(file), &place.join(file))?;
+                    whole_file::copy(&dir.join(file), &place.join(file))?;
                 }
                 // The trace beside it is large, and no report reads it.
                 let profile = profiles::path(&stored.folder);
@@ -106,7 +106,7 @@ pub fn export(root: &Path, destination: &Path) -> Result<Exported, ExportError> 
                 exported.benchmarks += 1;
             }
             Ok(None) => {
-                exported.leave_out(&Problem::new(dir.display(), format!("has no {SIDECAR}")))
+                exported.leave_out(&Unreadable::new(dir.display(), format!("has no {SIDECAR}")))
             }
             Err(problem) => exported.leave_out(&problem),
         }
@@ -132,7 +132,7 @@ pub fn export(root: &Path, destination: &Path) -> Result<Exported, ExportError> 
 
 /// Copies a file under `root` to the same place under `to`.
 fn copy(root: &Path, to: &Path, path: &Path) -> Result<(), FileError> {
-    files::copy(path, &to.join(relative(root, path)))
+    whole_file::copy(path, &to.join(relative(root, path)))
 }
 
 fn relative<'a>(root: &Path, path: &'a Path) -> &'a Path {

@@ -6,33 +6,29 @@ use std::time::SystemTime;
 
 use serde_json::json;
 
-use crate::model::id::{directory, id};
+use crate::model::id::Id;
 use crate::model::record::Sidecar;
+use crate::statistics::unsteady::unsteady;
 use crate::store::attempt::Attempt;
-use crate::store::files::{FileError, copy, try_to_write, write_json};
+use crate::store::criterion_files::{estimates, is_whole, samples};
 use crate::store::layout::{BENCHMARK, ESTIMATES, NEW, SAMPLE, SIDECAR, TUKEY};
 use crate::store::profiles;
 use crate::store::sidecar;
-use crate::store::steadiness;
-use crate::store::stored::{estimates, is_whole, samples};
+use crate::store::whole_file::{FileError, copy, try_to_write, write_json};
 
 /// The folder of one benchmark under the results root.
 pub struct BenchmarkFolder {
     path: PathBuf,
-    group: String,
-    function: String,
-    size: u64,
+    id: Id,
     has_throughput: bool,
 }
 
 impl BenchmarkFolder {
     /// The folder of a benchmark below `root`, as Criterion names it.
-    pub fn new(root: &Path, group: &str, function: &str, size: u64, has_throughput: bool) -> Self {
+    pub fn new(root: &Path, id: Id, has_throughput: bool) -> Self {
         Self {
-            path: root.join(directory(group, function, size)),
-            group: group.to_owned(),
-            function: function.to_owned(),
-            size,
+            path: root.join(id.directory()),
+            id,
             has_throughput,
         }
     }
@@ -75,25 +71,24 @@ impl BenchmarkFolder {
         let new = self.new_dir();
         let ns = samples(&new.join(SAMPLE)).ok()?;
         let estimates = estimates(&new.join(ESTIMATES)).ok()?;
-        steadiness::unsteady(&ns, &estimates)
+        unsteady(&ns, estimates.median, estimates.interval)
     }
 
     /// Criterion saves samples and estimates, then compares and draws, and only then writes
     /// `benchmark.json`. It panics in between when both sides of a comparison have no spread at
     /// all (its p value is NaN). The measurement is sound: this writes what is missing.
     pub fn rescue(&self) -> Result<(), FileError> {
-        let directory = directory(&self.group, &self.function, self.size);
-        let id = id(&self.group, &self.function, self.size);
+        let id = &self.id;
         write_json(
             &self.new_dir().join(BENCHMARK),
             &json!({
-                "group_id": self.group,
-                "function_id": self.function,
-                "value_str": self.size.to_string(),
-                "throughput": self.has_throughput.then(|| json!({ "Elements": self.size })),
-                "full_id": id,
-                "directory_name": directory.display().to_string(),
-                "title": id,
+                "group_id": id.group,
+                "function_id": id.function,
+                "value_str": id.size.to_string(),
+                "throughput": self.has_throughput.then(|| json!({ "Elements": id.size })),
+                "full_id": id.to_string(),
+                "directory_name": id.directory().display().to_string(),
+                "title": id.to_string(),
             }),
         )
     }
@@ -133,7 +128,7 @@ mod tests {
         let new = root.path().join("sound/cpu_double/4/new");
         fs::create_dir_all(&new).unwrap();
         fs::write(new.join(SAMPLE), "{}").unwrap();
-        let folder = BenchmarkFolder::new(root.path(), "sound", "cpu/double", 4, true);
+        let folder = BenchmarkFolder::new(root.path(), Id::new("sound", "cpu/double", 4), true);
         assert!(folder.sampled_at().is_some());
         folder.rescue().unwrap();
         let text = fs::read(new.join("benchmark.json")).unwrap();

@@ -8,17 +8,17 @@ use std::rc::Rc;
 
 use crate::model::cost::Cost;
 use crate::model::environment::{Environment, GpuInfo};
+use crate::model::group_info::GroupInfo;
 use crate::model::id::{self, Device};
 use crate::model::record::{BandwidthCurve, Ceiling, Confirmation, Failure, RunRecord, Skip};
 use crate::model::role::Role;
-use crate::model::topic::Topic;
 use crate::store::between_processes::BetweenProcesses;
+use crate::store::criterion_files::{Contents, Stored};
 use crate::store::curves::{Benchmark, Group, gather};
 use crate::store::layout::NEW;
-use crate::store::problem::Problem;
 use crate::store::profiles::{self, Profiled};
 use crate::store::runs;
-use crate::store::stored::{Contents, Stored};
+use crate::store::unreadable::Unreadable;
 use crossover_words::text::visible;
 
 /// Why a benchmark that an unfinished run planned has no result of it.
@@ -26,7 +26,7 @@ pub const NOT_REACHED: &str = "the run ended before it, or is not over; run it a
 
 /// One results root, read.
 #[derive(Clone, Debug, Default)]
-pub struct Machine {
+pub struct MachineResults {
     /// `this machine`, or the name of another one's folder.
     pub name: String,
     /// The first part of its GPU's UUID, where the folder holds results of several machines.
@@ -50,7 +50,7 @@ pub struct Machine {
     /// Where the time of benchmarks goes, in order of their folders.
     pub profiles: Vec<Rc<Profiled>>,
     /// What was left out while reading.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Unreadable>,
 }
 
 /// The machine's limits, as a run measured them.
@@ -107,7 +107,7 @@ fn newest(runs: &[RunRecord]) -> Limits {
     limits
 }
 
-impl Machine {
+impl MachineResults {
     /// Reads everything under `root` that the newest run's machine measured. A root that is not
     /// there gives a machine without groups.
     pub fn read(root: &Path, name: &str, other: bool) -> Self {
@@ -130,7 +130,7 @@ impl Machine {
             };
             match benchmark {
                 Ok(benchmark) => match unfit(&benchmark, &runs) {
-                    Some(reason) => problems.push(Problem::new(&benchmark.id, reason)),
+                    Some(reason) => problems.push(Unreadable::new(&benchmark.id, reason)),
                     None => benchmarks.push(benchmark),
                 },
                 Err(problem) => problems.push(problem),
@@ -196,7 +196,7 @@ impl Machine {
         let limits = newest(&runs);
         let by_run = runs.iter().map(|run| (run.run.clone(), Limits::of(run)));
         let limits_by_run = by_run.collect();
-        let topics: Vec<Vec<Topic>> = runs.iter().map(|run| run.groups.clone()).collect();
+        let topics: Vec<Vec<GroupInfo>> = runs.iter().map(|run| run.groups.clone()).collect();
         let newest = runs.pop();
         let mut environment = newest.as_ref().map(|r| r.environment.clone());
         if let Some(environment) = &mut environment
@@ -363,24 +363,24 @@ impl Machine {
 }
 
 /// What a group says of itself, and its place, by the newest run that has the group.
-fn topic(group: &str, runs: &[Vec<Topic>]) -> ((usize, usize), Topic) {
+fn topic(group: &str, runs: &[Vec<GroupInfo>]) -> ((usize, usize), GroupInfo) {
     let mut newest_first = runs.iter().rev().enumerate();
     newest_first
         .find_map(|(age, topics)| {
             let place = topics.iter().position(|topic| topic.group == group)?;
             Some(((age, place), topics[place].clone()))
         })
-        .unwrap_or_else(|| ((usize::MAX, 0), Topic::of(group)))
+        .unwrap_or_else(|| ((usize::MAX, 0), GroupInfo::of(group)))
 }
 
 /// A result of this suite's form. Samples that cannot be read are named in `problems`: the
 /// median, which stands in another file, is shown without them.
-fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, Problem> {
+fn benchmark(stored: Stored, problems: &mut Vec<Unreadable>) -> Result<Benchmark, Unreadable> {
     let function = stored.function.as_deref().and_then(id::function);
     let (Some((device, implementation)), Some(value), false) =
         (function, &stored.value, stored.group.is_empty())
     else {
-        return Err(Problem::new(
+        return Err(Unreadable::new(
             stored.folder.display(),
             "its id is not <group>/<cpu|gpu>/<implementation>/<size>; \
              name a benchmark so to have it in the report",
@@ -393,7 +393,7 @@ fn benchmark(stored: Stored, problems: &mut Vec<Problem>) -> Result<Benchmark, P
         None
     });
     let Ok(size) = value.parse() else {
-        return Err(Problem::new(
+        return Err(Unreadable::new(
             stored.folder.display(),
             "the last part of its id is not a size; end it with a whole number to have it in \
              the report",

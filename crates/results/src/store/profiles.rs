@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::model::id;
-use crate::store::files::{FileError, read_json_up_to};
+use crate::model::id::{Id, NotAnId};
+use crate::store::criterion_files::walk;
 use crate::store::layout::{PROFILE, PROFILE_FILE, TRACE};
-use crate::store::problem::Problem;
-use crate::store::stored::walk;
+use crate::store::unreadable::Unreadable;
+use crate::store::whole_file::{FileError, read_json_up_to};
 use crossover_profile::{Profile, SCHEMA};
 
 /// Upper bound on the bytes of a file that is read; the recorder writes far less.
@@ -18,12 +18,8 @@ const LARGEST: u64 = 32 << 20;
 /// A benchmark with a profile in its folder. It may have no result.
 #[derive(Clone, Debug)]
 pub struct Profiled {
-    /// First part of the id.
-    pub group: String,
-    /// Device and implementation, `gpu/cublas`.
-    pub function: String,
-    /// Last part.
-    pub size: u64,
+    /// What it is of.
+    pub id: Id,
     /// Its folder.
     pub dir: PathBuf,
     /// What was recorded.
@@ -59,7 +55,7 @@ pub fn read(dir: &Path) -> Result<Profile, FileError> {
 }
 
 /// Every profile under `root`, in order of the folders, and what could not be read.
-pub fn read_all(root: &Path) -> (Vec<Profiled>, Vec<Problem>) {
+pub fn read_all(root: &Path) -> (Vec<Profiled>, Vec<Unreadable>) {
     let mut first: BTreeMap<String, PathBuf> = BTreeMap::new();
     let (mut profiles, mut problems) = (Vec::new(), Vec::new());
     // Folders that cannot be read are named by the reader of results.
@@ -76,7 +72,7 @@ pub fn read_all(root: &Path) -> (Vec<Profiled>, Vec<Problem>) {
                         profiled.profile.benchmark,
                         path(first).display()
                     );
-                    problems.push(Problem::new(path(dir).display(), reason));
+                    problems.push(Unreadable::new(path(dir).display(), reason));
                 }
                 None => {
                     first.insert(profiled.profile.benchmark.clone(), dir.to_owned());
@@ -89,36 +85,24 @@ pub fn read_all(root: &Path) -> (Vec<Profiled>, Vec<Problem>) {
     (profiles, problems)
 }
 
-fn profiled(dir: &Path) -> Result<Profiled, Problem> {
-    let profile = read(dir).map_err(|error| Problem::of_file(&path(dir), &error))?;
-    let (group, function, size) = parts(&profile.benchmark).ok_or_else(|| {
+fn profiled(dir: &Path) -> Result<Profiled, Unreadable> {
+    let profile = read(dir).map_err(|error| Unreadable::of_file(&path(dir), &error))?;
+    let id = profile.benchmark.parse().map_err(|not: NotAnId| {
         let reason = format!(
-            "is of {}, which is not <group>/<cpu|gpu>/<implementation>/<size>; name the benchmark \
-             so to have its profile in the report",
+            "is of {}, which {not}; name the benchmark so to have its profile in the report",
             profile.benchmark
         );
-        Problem::new(path(dir).display(), reason)
+        Unreadable::new(path(dir).display(), reason)
     })?;
     Ok(Profiled {
-        group,
-        function,
-        size,
+        id,
         dir: dir.to_owned(),
         profile,
     })
 }
 
-/// Group, function and size of an id of this suite's form.
-fn parts(id: &str) -> Option<(String, String, u64)> {
-    let (group, rest) = id.split_once('/')?;
-    let (function, size) = rest.rsplit_once('/')?;
-    id::function(function)?;
-    let group = (!group.is_empty()).then(|| group.to_owned())?;
-    Some((group, function.to_owned(), size.parse().ok()?))
-}
-
 /// Profiles for tests, of this crate and of those that show them.
-#[cfg(any(test, feature = "planted"))]
+#[doc(hidden)]
 pub mod planted;
 
 #[cfg(test)]
@@ -127,7 +111,7 @@ mod tests {
     use super::*;
 
     /// What is read of a root with one profile, after its file was changed.
-    fn changed(change: impl Fn(&Path)) -> (Vec<Profiled>, Vec<Problem>) {
+    fn changed(change: impl Fn(&Path)) -> (Vec<Profiled>, Vec<Unreadable>) {
         let root = tempfile::tempdir().unwrap();
         let dir = plant(root.path(), &eager("chain/gpu/each/64"));
         change(&path(&dir));
@@ -147,10 +131,7 @@ mod tests {
             panic!("{profiles:?}")
         };
         assert_eq!(one.profile, eager("chain/gpu/each/64"));
-        assert_eq!(
-            (&*one.group, &*one.function, one.size),
-            ("chain", "gpu/each", 64)
-        );
+        assert_eq!(one.id.to_string(), "chain/gpu/each/64");
         assert_eq!(read_all(Path::new("/no such folder")).0.len(), 0);
     }
 

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::model::record::RunRecord;
-use crate::store::files::{FileError, read_json, write_json};
 use crate::store::layout::RUNS;
-use crate::store::problem::Problem;
+use crate::store::unreadable::Unreadable;
+use crate::store::whole_file::{FileError, read_json, write_json};
 
 /// Name of a run of this process that starts at this moment, such as `20260102T030405Z-417`.
 pub fn name(started: SystemTime) -> String {
@@ -52,8 +52,9 @@ pub fn read(root: &Path, run: &str) -> Result<RunRecord, FileError> {
     }
 }
 
-/// Every record, oldest first, and what could not be read.
-pub fn read_all(root: &Path) -> (Vec<RunRecord>, Vec<Problem>) {
+/// Every record, oldest first, and what could not be read. Those dated in the future come before all
+/// others.
+pub fn read_all(root: &Path) -> (Vec<RunRecord>, Vec<Unreadable>) {
     let (mut runs, mut problems) = (Vec::new(), Vec::new());
     let Ok(entries) = fs::read_dir(root.join(RUNS)) else {
         return (runs, problems);
@@ -67,9 +68,12 @@ pub fn read_all(root: &Path) -> (Vec<RunRecord>, Vec<Problem>) {
         }
         match read_json::<RunRecord>(&path) {
             Ok(run) => runs.push(run),
-            Err(error) => problems.push(Problem::of_file(&path, &error)),
+            Err(error) => problems.push(Unreadable::of_file(&path, &error)),
         }
     }
-    runs.sort_by(|a, b| (&a.started, &a.run).cmp(&(&b.started, &b.run)));
+    // A clock that was ahead must not make its run the newest for good.
+    let now = moment(SystemTime::now());
+    let age = |run: &RunRecord| (run.started <= now, run.started.clone(), run.run.clone());
+    runs.sort_by_cached_key(age);
     (runs, problems)
 }

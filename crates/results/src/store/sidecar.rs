@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::model::record::Sidecar;
-use crate::store::files::{FileError, digest, read_json, write_json};
 use crate::store::layout::{SAMPLE, SIDECAR};
+use crate::store::whole_file::{FileError, digest, read_json, write_json};
 
 /// Writes the sidecar into `dir`, a folder with a `sample.json`, and binds it to that file.
 pub fn write(sidecar: &mut Sidecar, dir: &Path) -> Result<(), FileError> {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::store::criterion_files::baselines;
 use crate::store::layout::NEW;
-use crate::store::stored::baselines;
 use crossover_words::text::visible;
 
 /// One baseline in one results folder.
@@ -33,6 +33,12 @@ pub enum SourceError {
         /// Where it was looked for.
         root: PathBuf,
     },
+    /// A path that leads nowhere.
+    #[error("{label}: no such folder")]
+    NoFolder {
+        /// What was asked for.
+        label: String,
+    },
     /// Results, but not that baseline.
     #[error("{label}: no baseline `{baseline}` in {root}; there are: {there}")]
     NoBaseline {
@@ -47,26 +53,46 @@ pub enum SourceError {
     },
 }
 
-/// Names in a sentence.
+/// Names in a sentence, where another one was looked for.
 #[derive(Debug)]
-pub struct Names(BTreeSet<String>);
+pub struct Names {
+    /// All, or of many those nearest to that one.
+    shown: Vec<String>,
+    others: usize,
+}
 
 impl Names {
-    /// The runs with these names.
-    pub fn of(names: BTreeSet<String>) -> Self {
-        Self(names)
+    /// More names than this are not listed.
+    const MANY: usize = 12;
+    const NEAREST: usize = 3;
+
+    /// Those of `names` to show to whoever looked for `wanted`.
+    pub fn near(wanted: &str, names: BTreeSet<String>) -> Self {
+        let mut shown = Vec::from_iter(names);
+        let all = shown.len();
+        if all > Self::MANY {
+            shown.sort_by_cached_key(|name| strsim::damerau_levenshtein(wanted, name));
+            shown.truncate(Self::NEAREST);
+        }
+        Self {
+            others: all - shown.len(),
+            shown,
+        }
     }
 }
 
 impl fmt::Display for Names {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
+        if self.shown.is_empty() {
             return f.write_str("none");
         }
-        for (i, name) in self.0.iter().enumerate() {
+        for (i, name) in self.shown.iter().enumerate() {
             write!(f, "{}`{name}`", if i == 0 { "" } else { ", " })?;
         }
-        Ok(())
+        match self.others {
+            0 => Ok(()),
+            others => write!(f, " and {others} others"),
+        }
     }
 }
 
@@ -91,6 +117,10 @@ impl Source {
         if path.is_dir() && !(is_name && baselines(root).contains(text)) {
             return Self::there(text, &results_in(path), NEW);
         }
+        if text.contains('/') {
+            let label = visible(text);
+            return Err(SourceError::NoFolder { label });
+        }
         Self::there(text, root, text)
     }
 
@@ -111,7 +141,7 @@ impl Source {
                 label,
                 baseline: baseline.to_owned(),
                 root: root.to_owned(),
-                there: Names(there),
+                there: Names::near(baseline, there),
             })
         }
     }
@@ -123,4 +153,17 @@ fn results_in(dir: &Path) -> PathBuf {
         .map(|inner| dir.join(inner))
         .find(|inner| inner.is_dir())
         .unwrap_or_else(|| dir.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_names_the_nearest_are_shown() {
+        let names = |n: u32| (0..n).map(|i| format!("v{i}")).collect();
+        assert_eq!(Names::near("v9", names(2)).to_string(), "`v0`, `v1`");
+        let of_many = "`v123`, `v1230`, `v1231` and 9997 others";
+        assert_eq!(Names::near("v123x", names(10_000)).to_string(), of_many);
+    }
 }

@@ -169,6 +169,9 @@ impl Session {
         };
         let mut bench = OnDevice::new(cupti, device, routine)?;
         let recorded = match record(&mut bench, &plan) {
+            Ok(recording) if recording.raw.work.is_empty() && recording.raw.calls.is_empty() => {
+                Err(NoProfile::NothingOnDevice)
+            }
             Ok(recording) => Ok(Recorded {
                 recording,
                 clock: asked.clock,

@@ -2,21 +2,23 @@
 
 use std::rc::Rc;
 
-use cudarc::driver::CudaSlice;
+use cudarc::cublaslt::sys::cudaDataType::{CUDA_R_8F_E4M3 as FP8, CUDA_R_32F as F32};
+use cudarc::driver::{CudaStream, sys::CUdeviceptr};
 
-use crate::device::absence::Absence;
-use crate::device::gpu::Gpu;
-use crate::model::verified::Verified;
-use crate::timing::CudaError;
-use crate::workload::launches::launches;
-use crate::workload::matmul::operands::address;
-use crate::workload::matmul::output::Output;
-use crate::workload::matmul::precision::convert::converted;
-use crate::workload::matmul::precision::format::{Format, INT8_SCALE};
-use crate::workload::matmul::precision::gemm_ex::{Call, GemmEx};
-use crate::workload::matmul::precision::lt::LtMatmul;
+use crate::device::{Absence, Gpu};
+use crate::timing::Launch;
+use crate::workload::matmul::gemm::{Gemm, Matrix};
+use crate::workload::matmul::gpu::check_by_rows;
+use crate::workload::matmul::precision::format::{FP8_SCALE, Format, INT8_SCALE};
+use crate::workload::matmul::precision::problem::PRECISION;
 use crate::workload::matmul::problem::Matmul;
-use crate::workload::routine::{Made, Routine, RoutineError};
+use crate::workload::prepare::{
+    Algorithm, Arithmetic, Device, Epilogue, LtProduct, Operand, Prepared, Product, Workspace,
+};
+use crate::workload::routine::{Made, RoutineError};
+
+/// Threads of a block; each block works on one row.
+pub(super) const THREADS: u32 = 256;
 
 /// A product of operands in one format by cuBLAS, or in FP8 by cuBLASLt.
 ///
@@ -25,7 +27,7 @@ use crate::workload::routine::{Made, Routine, RoutineError};
 /// ([`Absence::DeviceLacks`](crate::device::Absence::DeviceLacks)), and errors of CUDA and
 /// cuBLAS.
 pub fn product(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, format: Format) -> Made {
-    gpu.require(format.oldest(), format.tensor_cores())?;
+    format.require(gpu)?;
     let n = problem.shape().n;
     if !n.is_multiple_of(format.multiple()) {
         let takes = format!(
@@ -35,74 +37,99 @@ pub fn product(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, format: Format) -> Made {
         return Err(Absence::Size { takes }.into());
     }
     let inputs = problem.device_inputs(gpu)?;
-    // SAFETY: the inputs are n x n floats each.
-    let (a, b) = unsafe {
-        (
-            converted(gpu, format, inputs.a(), n, false)?,
-            converted(gpu, format, inputs.b(), n, format.transposes_b())?,
-        )
-    };
-    let output = Output::new(gpu, problem)?;
-    let call = Call {
-        m: n,
-        n,
-        k: n,
-        a: address(gpu, &a),
-        a_pitch: n,
-        b: address(gpu, &b),
-        b_pitch: n,
-        c: output.address(),
-        accumulates: false,
-    };
-    let product = match format {
-        Format::Fp8 => Product::Lt(LtMatmul::fp8(gpu, n, call.a, call.b, call.c)?),
-        _ => Product::GemmEx(GemmEx::new(gpu, format, call)?),
-    };
-    // SAFETY: the addresses are those of the slices above.
-    let launches = launches(gpu, || unsafe { product.enqueue() })?;
-    Ok(Box::new(Converted {
-        format,
-        product,
-        launches,
-        _operands: [a, b],
-        output,
-    }))
-}
-
-enum Product {
-    GemmEx(GemmEx),
-    Lt(LtMatmul),
-}
-
-impl Product {
-    /// # Safety
-    /// As for the library's call.
-    unsafe fn enqueue(&self) -> Result<(), CudaError> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            match self {
-                Product::GemmEx(gemm) => gemm.enqueue(),
-                Product::Lt(matmul) => matmul.enqueue(),
-            }
-        }
+    let mut work = Prepared::new(gpu)?;
+    let a = converted(&mut work, format, inputs.a(), n, false)?.address;
+    let b = converted(&mut work, format, inputs.b(), n, format.transposes_b())?.address;
+    let c = work.alloc(problem.shape().c_len())?;
+    work.poison_by(c, format.poison());
+    if format == Format::Fp8 {
+        let (product, best) = fp8(gpu, n, [a, b, c.address])?;
+        (work.steps).counted_call(move |stream| {
+            // SAFETY: the operands are n x n elements of the format, C n x n of 32 bits; all live in the
+            // routine and are distinct.
+            unsafe { product.enqueue(&best, stream) }
+        })?;
+    } else {
+        let whole = |address| Matrix { address, pitch: n };
+        let matrices = [a, b, c.address].map(whole);
+        let product = Gemm::new(gpu, Some(format), problem.shape(), matrices, false)?;
+        // SAFETY: as above.
+        let enqueue = move |_: &CudaStream| unsafe { product.enqueue() };
+        work.steps.counted_call(enqueue)?;
     }
+    let decode = match format {
+        Format::Int8 => from_integers,
+        _ => |_: &mut [f32]| {},
+    };
+    check_by_rows(&mut work, problem, c, decode, Some(format.bound(n)));
+    Ok(Box::new(work))
 }
 
-struct Converted {
+/// C = A B of order `n` by cuBLASLt, which alone takes FP8: A by rows, B by columns, both scaled, C in
+/// f32 by rows.
+fn fp8(
+    gpu: &Gpu,
+    n: usize,
+    [a, b, c]: [CUdeviceptr; 3],
+) -> Result<(LtProduct, Algorithm), RoutineError> {
+    let matrix = |address, element, transposed| Operand {
+        address,
+        element,
+        rows: n,
+        columns: n,
+        transposed,
+    };
+    let product = Product {
+        name: "FP8",
+        a: matrix(a, FP8, false),
+        b: matrix(b, FP8, true),
+        c: matrix(c, F32, false),
+        arithmetic: Arithmetic::Plain,
+        factor: 1.0 / (FP8_SCALE * FP8_SCALE),
+        epilogue: Epilogue::Nothing,
+        added: None,
+        count: 1,
+        own: false,
+    };
+    // SAFETY: the caller's matrices have these sizes.
+    let (product, algorithms) = unsafe { LtProduct::new(&Workspace::new(gpu)?, product) }?;
+    let best = algorithms.first().copied();
+    Ok((
+        product,
+        best.ok_or("cuBLASLt has no algorithm for FP8 here")?,
+    ))
+}
+
+/// The `n` x `n` f32 matrix at `from` in another format, transposed where asked to. Waits until it is
+/// done.
+fn converted(
+    work: &mut Prepared,
     format: Format,
-    product: Product,
-    launches: u32,
-    // These and `output` keep the memory alive whose addresses `product` has.
-    _operands: [CudaSlice<u8>; 2],
-    output: Output,
+    from: CUdeviceptr,
+    n: usize,
+    transposed: bool,
+) -> Result<Device<u8>, RoutineError> {
+    let gpu = work.memory.gpu().clone();
+    let function = gpu.function(&PRECISION, format.kernel())?;
+    let to = work.alloc(n * n * format.bytes())?;
+    let rows = u32::try_from(n)?;
+    let grid = (rows.div_ceil(THREADS), rows, 1);
+    let launch = Launch::new(function, grid, (THREADS, 1, 1))
+        .arg(from)
+        .arg(to.address)
+        .arg(n as u64)
+        .arg(n as u64)
+        .arg(u64::from(transposed));
+    // SAFETY: the arguments are those that every conversion declares; `to` has an element of
+    // the format for each of the matrix, and both outlive the wait.
+    unsafe { launch.launch(gpu.stream()) }?;
+    gpu.synchronize()?;
+    Ok(to)
 }
-
-/// Four of these bytes are an integer that no sum at the suite's sizes reaches.
-const INTEGER_POISON: u8 = 0x7f;
 
 /// Turns the bits of integers into the values of C.
 fn from_integers(values: &mut [f32]) {
-    let poison = i32::from_ne_bytes([INTEGER_POISON; 4]);
+    let poison = i32::from_ne_bytes([Format::Int8.poison(); 4]);
     for value in values {
         let sum = value.to_bits() as i32;
         *value = if sum == poison {
@@ -113,44 +140,13 @@ fn from_integers(values: &mut [f32]) {
     }
 }
 
-impl Routine for Converted {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        Ok(match self.format {
-            Format::Int8 => self.output.fill(INTEGER_POISON),
-            _ => self.output.poison(),
-        }?)
-    }
-
-    fn run(&mut self) -> Result<(), RoutineError> {
-        // SAFETY: operands and result live in `self`, are n x n elements of the format's types
-        // each, and are distinct.
-        Ok(unsafe { self.product.enqueue() }?)
-    }
-
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        let error = match self.format {
-            Format::Int8 => self.output.error(from_integers),
-            _ => self.output.error(|_| {}),
-        }?;
-        let problem = self.output.problem();
-        Ok(Verified {
-            bound: self.format.bound(problem.shape().n),
-            ..problem.verified(error)
-        })
-    }
-
-    fn launches(&self) -> u32 {
-        self.launches
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn integers_are_scaled_and_poison_is_no_number() {
-        let poison = i32::from_ne_bytes([INTEGER_POISON; 4]);
+        let poison = i32::from_ne_bytes([Format::Int8.poison(); 4]);
         let mut values = [0, 16_129, -32_258, poison].map(|sum: i32| f32::from_bits(sum as u32));
         from_integers(&mut values);
         assert_eq!(values[..3], [0.0, 1.0, -2.0]);

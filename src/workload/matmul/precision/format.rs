@@ -2,6 +2,7 @@
 
 use cudarc::cublas::sys::{cublasComputeType_t, cudaDataType_t};
 
+use crate::device::{Absence, Gpu};
 use crate::model::role;
 use crate::workload::matmul::precision::problem::accumulation_bound;
 
@@ -40,16 +41,39 @@ pub(super) const FP8_SCALE: f32 = 256.0;
 /// What INT8 operands are multiplied by, as in `kernels/precision.cu`.
 pub(super) const INT8_SCALE: f32 = 127.0;
 
-impl Format {
+/// What follows from a format.
+struct Facts {
     /// Half the distance of neighbouring numbers, relative to the number; for integers, relative to
     /// the largest operand.
-    fn unit_roundoff(self) -> f64 {
-        match self {
-            Format::Tf32 | Format::Fp16 => 1.0 / 2048.0,
-            Format::Bf16 => 1.0 / 256.0,
-            Format::Fp8 => 1.0 / 16.0,
-            Format::Int8 => 0.5 / f64::from(INT8_SCALE),
-        }
+    unit_roundoff: f64,
+    /// Oldest compute capability whose tensor cores take the format, and what an older device lacks.
+    oldest: (u32, u32),
+    tensor_cores: &'static str,
+    /// The kernel that converts f32 to it.
+    kernel: &'static str,
+    /// Bytes of an element.
+    bytes: usize,
+    /// The numbers of rows and columns must be multiples of this for cuBLAS to take the product.
+    multiple: usize,
+    /// The library's name of the operands' type.
+    data_type: cudaDataType_t,
+}
+
+impl Format {
+    #[rustfmt::skip]
+    fn facts(self) -> Facts {
+        use cudaDataType_t::*;
+        let (unit_roundoff, oldest, tensor_cores, kernel, bytes, multiple, data_type) = match self {
+            Format::Tf32 => (1.0 / 2048.0, (8, 0), "TF32 tensor cores", "to_tf32", 4, 1, CUDA_R_32F),
+            Format::Fp16 => (1.0 / 2048.0, (7, 5), "FP16 tensor cores", "to_f16", 2, 1, CUDA_R_16F),
+            Format::Bf16 => (1.0 / 256.0, (8, 0), "BF16 tensor cores", "to_bf16", 2, 1, CUDA_R_16BF),
+            Format::Fp8 => (1.0 / 16.0, (8, 9), "FP8 tensor cores", "to_e4m3", 1, 16, CUDA_R_8F_E4M3),
+            Format::Int8 => {
+                let half = 0.5 / f64::from(INT8_SCALE);
+                (half, (7, 5), "INT8 tensor cores", "to_i8", 1, 4, CUDA_R_8I)
+            }
+        };
+        Facts { unit_roundoff, oldest, tensor_cores, kernel, bytes, multiple, data_type }
     }
 
     /// The largest error that is accepted of a product of order `n`, relative to the root mean
@@ -62,78 +86,45 @@ impl Format {
     /// deviations: 3.1 u, bound 4 u; and 8.2 u, bound 9 u. Sums of integers are exact.
     pub(super) fn bound(self, n: usize) -> f64 {
         match self {
-            Format::Int8 => 9.0 * self.unit_roundoff(),
-            _ => 4.0 * self.unit_roundoff() + accumulation_bound(n, n),
+            Format::Int8 => 9.0 * self.facts().unit_roundoff,
+            _ => 4.0 * self.facts().unit_roundoff + accumulation_bound(n, n),
         }
     }
 
-    /// Oldest compute capability whose tensor cores take the format.
-    pub(super) fn oldest(self) -> (u32, u32) {
-        match self {
-            Format::Tf32 | Format::Bf16 => (8, 0),
-            Format::Fp16 | Format::Int8 => (7, 5),
-            Format::Fp8 => (8, 9),
-        }
+    /// Requires a device whose tensor cores take the format.
+    pub(super) fn require(self, gpu: &Gpu) -> Result<(), Absence> {
+        gpu.require(self.facts().oldest, self.facts().tensor_cores)
     }
 
-    /// What an older device lacks.
-    pub(super) fn tensor_cores(self) -> &'static str {
-        match self {
-            Format::Tf32 => "TF32 tensor cores",
-            Format::Fp16 => "FP16 tensor cores",
-            Format::Bf16 => "BF16 tensor cores",
-            Format::Fp8 => "FP8 tensor cores",
-            Format::Int8 => "INT8 tensor cores",
-        }
-    }
-
-    /// The kernel that converts f32 to it.
     pub(super) fn kernel(self) -> &'static str {
-        match self {
-            Format::Tf32 => "to_tf32",
-            Format::Fp16 => "to_f16",
-            Format::Bf16 => "to_bf16",
-            Format::Fp8 => "to_e4m3",
-            Format::Int8 => "to_i8",
-        }
+        self.facts().kernel
     }
 
-    /// Bytes of an element.
+    /// The byte that C is filled with before a run: NaN, or four times an integer that no sum at the
+    /// suite's sizes reaches.
+    pub(super) fn poison(self) -> u8 {
+        if self == Format::Int8 { 0x7f } else { 0xFF }
+    }
+
     pub(super) fn bytes(self) -> usize {
-        match self {
-            Format::Tf32 => 4,
-            Format::Fp16 | Format::Bf16 => 2,
-            Format::Fp8 | Format::Int8 => 1,
-        }
+        self.facts().bytes
     }
 
-    /// The numbers of rows and columns must be multiples of this for cuBLAS to take the product.
     pub(super) fn multiple(self) -> usize {
-        match self {
-            Format::Fp8 => 16,
-            Format::Int8 => 4,
-            _ => 1,
-        }
+        self.facts().multiple
     }
 
     /// Whether B is stored by columns: the library's 8-bit kernels sum along rows of both operands.
-    pub(super) fn transposes_b(self) -> bool {
+    pub(in crate::workload::matmul) fn transposes_b(self) -> bool {
         self.bytes() == 1
     }
 
-    /// The library's name of the operands' type.
-    pub(super) fn data_type(self) -> cudaDataType_t {
-        match self {
-            Format::Tf32 => cudaDataType_t::CUDA_R_32F,
-            Format::Fp16 => cudaDataType_t::CUDA_R_16F,
-            Format::Bf16 => cudaDataType_t::CUDA_R_16BF,
-            Format::Fp8 => cudaDataType_t::CUDA_R_8F_E4M3,
-            Format::Int8 => cudaDataType_t::CUDA_R_8I,
-        }
+    pub(in crate::workload::matmul) fn data_type(self) -> cudaDataType_t {
+        self.facts().data_type
     }
 
     /// The library's name of the type of C.
-    pub(super) fn result_type(self) -> cudaDataType_t {
+    pub(in crate::workload::matmul) fn result_type(self) -> cudaDataType_t {
         match self {
             Format::Int8 => cudaDataType_t::CUDA_R_32I,
             _ => cudaDataType_t::CUDA_R_32F,
@@ -141,7 +132,7 @@ impl Format {
     }
 
     /// How the library is to compute.
-    pub(super) fn compute_type(self) -> cublasComputeType_t {
+    pub(in crate::workload::matmul) fn compute_type(self) -> cublasComputeType_t {
         match self {
             Format::Tf32 => cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
             Format::Int8 => cublasComputeType_t::CUBLAS_COMPUTE_32I,
@@ -153,10 +144,11 @@ impl Format {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::matmul::cpu::within;
     use crate::workload::matmul::precision::problem::PRECISION;
     use crate::workload::matmul::problem::Matmul;
-    use crate::workload::matmul::rectangular;
     use crate::workload::matmul::shape::Shape;
+    use crate::workload::prepare::Threads;
 
     const ALL: [Format; 5] = [
         Format::Tf32,
@@ -189,7 +181,7 @@ mod tests {
         let round = |m: &[f32]| -> Vec<f32> { m.iter().map(|&v| rounded(format, v)).collect() };
         let mut c = vec![f32::NAN; problem.shape().c_len()];
         let (a, b) = (round(problem.a()), round(problem.b()));
-        rectangular::within(problem.shape(), &a, &b, &mut c);
+        within(&Threads::Rayon, problem.shape(), &a, &b, &mut c);
         problem.error_of_rows(0, &c)
     }
 

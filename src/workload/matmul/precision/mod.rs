@@ -1,11 +1,8 @@
 //! The same square product in ever fewer bits, and in f32 emulated in lower precision: what each
 //! halving gains and what it costs in error.
 
-mod convert;
 mod converted;
 mod format;
-mod gemm_ex;
-mod lt;
 mod problem;
 mod split;
 

@@ -1,18 +1,15 @@
 //! The memory of the group, its cost, and the error that tensor cores may add.
 
 use crate::device::kernel::Source;
-use crate::model::cost::Cost;
-use crate::workload::matmul::problem::{self, CUBLAS_WORKSPACE, UNIT_ROUNDOFF};
+use crate::model::Cost;
+use crate::workload::matmul::problem::{self, UNIT_ROUNDOFF};
 use crate::workload::matmul::shape::Shape;
 use crate::workload::matmul::shaped::Family;
+use crate::workload::prepare::CUBLAS_WORKSPACE;
+use crate::workload::prepare::kernels;
 
 /// The kernels of this module.
-pub static PRECISION: Source = Source {
-    name: "precision.cu",
-    text: include_str!("../../../../kernels/precision.cu"),
-    options: &[],
-    oldest: (7, 5),
-};
+pub static PRECISION: Source = kernels!("precision.cu");
 
 /// Square products whose operands are converted from f32 to other formats.
 pub struct Precision;

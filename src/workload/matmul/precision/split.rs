@@ -4,19 +4,19 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use cudarc::driver::{CudaSlice, sys::CUdeviceptr};
+use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::gpu::Gpu;
-use crate::model::verified::Verified;
+use crate::device::Gpu;
 use crate::timing::Launch;
-use crate::workload::matmul::operands::{Inputs, address};
-use crate::workload::matmul::output::Output;
-use crate::workload::matmul::precision::convert::THREADS;
+use crate::workload::matmul::gemm::{Gemm, Matrix};
+use crate::workload::matmul::gpu::check_by_rows;
+use crate::workload::matmul::precision::converted::THREADS;
 use crate::workload::matmul::precision::format::Format;
-use crate::workload::matmul::precision::gemm_ex::{Call, GemmEx};
 use crate::workload::matmul::precision::problem::{PRECISION, accumulation_bound};
 use crate::workload::matmul::problem::Matmul;
-use crate::workload::routine::{Made, Routine, RoutineError};
+use crate::workload::matmul::shape::Shape;
+use crate::workload::prepare::{On, Prepared};
+use crate::workload::routine::{Made, RoutineError};
 
 /// The parts of each operand, and which of their products are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,15 +121,14 @@ pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, scheme: Scheme, chunk: usize) 
         return Err("a run of 0 terms makes no sum; choose 1 or more".into());
     }
     let format = scheme.format();
-    gpu.require(format.oldest(), format.tensor_cores())?;
+    format.require(gpu)?;
     let n = problem.shape().n;
     let parts = scheme.parts();
     let inputs = problem.device_inputs(gpu)?;
-    let output = Output::new(gpu, problem)?;
-    let a: CudaSlice<u8> = gpu.alloc(parts * n * n * format.bytes())?;
-    let b: CudaSlice<u8> = gpu.alloc(parts * n * n * format.bytes())?;
-    let (to_a, to_b) = (address(gpu, &a), address(gpu, &b));
-    gpu.bind()?;
+    let mut work = Prepared::new(gpu)?;
+    let c = work.output(problem.shape().c_len())?;
+    let to_a = work.alloc::<u8>(parts * n * n * format.bytes())?.address;
+    let to_b = work.alloc::<u8>(parts * n * n * format.bytes())?.address;
 
     let splitting = |from: CUdeviceptr, to: CUdeviceptr, pitch: usize, first: usize, step: i64| {
         let aligned = n.is_multiple_of(4);
@@ -138,105 +137,48 @@ pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, scheme: Scheme, chunk: usize) 
         let rows = u32::try_from(n)?;
         let grid = (rows.div_ceil(per_block), rows, 1);
         let function = gpu.function(&PRECISION, kernel)?;
-        Ok::<_, RoutineError>(
-            Launch::new(function, grid, (THREADS, 1, 1))
-                .arg(from)
-                .arg(to)
-                .arg(n as u64)
-                .arg(pitch as u64)
-                .arg(first as u64)
-                .arg(step),
-        )
+        let launch = Launch::new(function, grid, (THREADS, 1, 1))
+            .arg(from)
+            .arg(to);
+        let (pitch, first) = (pitch as u64, first as u64);
+        Ok::<_, RoutineError>(launch.arg(n as u64).arg(pitch).arg(first).arg(step))
     };
     let matrix = i64::try_from(n * n)?;
     let splits = [
         splitting(inputs.a(), to_a, parts * n, 0, i64::try_from(n)?)?,
         splitting(inputs.b(), to_b, n, (parts - 1) * n * n, -matrix)?,
     ];
+    // SAFETY: the arguments are those that the splitting kernels declare; operands are n x n floats,
+    // and there is room for an element of the format for each of them in each part.
+    unsafe { work.steps.kernels(On::Compute, splits) };
     let at = |base: CUdeviceptr, elements: usize| base + (elements * format.bytes()) as CUdeviceptr;
-    let products = terms(scheme, n, chunk)
-        .into_iter()
-        .enumerate()
-        .map(|(i, terms)| {
-            let call = Call {
-                m: n,
-                n,
-                k: terms.a.len(),
-                a: at(to_a, terms.a.start),
-                a_pitch: parts * n,
-                b: at(to_b, terms.b.start * n),
-                b_pitch: n,
-                c: output.address(),
-                accumulates: i > 0,
-            };
-            GemmEx::new(gpu, format, call)
-        })
-        .collect::<Result<_, _>>()?;
-    Ok(Box::new(Split {
-        scheme,
-        chunk: chunk.min(n),
-        splits,
-        products,
-        _inputs: inputs,
-        _parts: [a, b],
-        output,
-    }))
-}
-
-struct Split {
-    scheme: Scheme,
-    chunk: usize,
-    splits: [Launch; 2],
-    products: Vec<GemmEx>,
-    // These and `output` keep the memory alive whose addresses the launches and products have.
-    _inputs: Rc<Inputs>,
-    _parts: [CudaSlice<u8>; 2],
-    output: Output,
-}
-
-impl Routine for Split {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        Ok(self.output.poison()?)
+    let terms = terms(scheme, n, chunk);
+    let chunk = chunk.min(n);
+    work.notes = vec![format!(
+        "{scheme:?}: 2 splitting kernels, {} products, {chunk} terms at a time in the tensor core",
+        terms.len()
+    )];
+    for (i, terms) in terms.into_iter().enumerate() {
+        let part = Shape {
+            k: terms.a.len(),
+            ..problem.shape()
+        };
+        let matrices = [
+            (at(to_a, terms.a.start), parts * n),
+            (at(to_b, terms.b.start * n), n),
+            (c.address, n),
+        ]
+        .map(|(address, pitch)| Matrix { address, pitch });
+        let product = Gemm::new(gpu, Some(format), part, matrices, i > 0)?;
+        // A product is at most a kernel and one that adds up its pieces.
+        // SAFETY: each takes columns of the parts of A and rows of those of B, within both, and
+        // writes the whole of C, which is distinct from them.
+        (work.steps).call_on(On::Compute, 2, move |_| unsafe { product.enqueue() });
     }
-
-    fn run(&mut self) -> Result<(), RoutineError> {
-        for split in &self.splits {
-            // SAFETY: the arguments are those that the splitting kernels declare; operands
-            // are n x n floats, and there is room for an element of the format for each of
-            // them in each part. All live in `self`, and the context was made current when
-            // the routine was.
-            unsafe { split.launch(self.output.gpu().stream()) }?;
-        }
-        for product in &self.products {
-            // SAFETY: each takes columns of the parts of A and rows of those of B, within
-            // both, and writes the whole of C, which is distinct from them.
-            unsafe { product.enqueue() }?;
-        }
-        Ok(())
-    }
-
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        let error = self.output.error(|_| {})?;
-        let problem = self.output.problem();
-        Ok(Verified {
-            bound: accumulation_bound(problem.shape().k, self.chunk),
-            ..problem.verified(error)
-        })
-    }
-
-    // A product is at most a kernel and one that adds up its pieces.
-    fn launches(&self) -> u32 {
-        (self.splits.len() + 2 * self.products.len()) as u32
-    }
-
-    fn notes(&self) -> Vec<String> {
-        vec![format!(
-            "{:?}: 2 splitting kernels, {} products, {} terms at a time in the tensor core",
-            self.scheme,
-            self.products.len(),
-            self.chunk
-        )]
-    }
+    work.keep(&inputs);
+    let bound = accumulation_bound(problem.shape().k, chunk);
+    check_by_rows(&mut work, problem, c, |_| {}, Some(bound));
+    Ok(Box::new(work))
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Ways to compute a linear layer, on a device: our own against float64, and what each takes.
 
 use super::*;
-use crate::device::gpu::Gpu;
+use crate::device::Gpu;
 use crate::workload::matmul::UNIT_ROUNDOFF;
-use crate::workload::network::lt::Operand;
 use crate::workload::network::tensor::Tensor;
+use crate::workload::prepare::{Operand, Prepared};
 
 /// A linear layer, or one without what a flag leaves out.
 #[derive(Clone, Copy)]
@@ -24,6 +24,7 @@ struct Layer {
     gpu: Rc<Gpu>,
     workspace: Rc<Workspace>,
     values: [Vec<f32>; 4],
+    work: Prepared,
     tensors: [Tensor; 4],
     /// With a margin behind it that nobody may write to.
     c: Tensor,
@@ -46,14 +47,17 @@ impl Layer {
                 .collect()
         };
         let values = [random(m * k), random(n * k), random(n), random(m * n)];
-        let tensors = std::array::from_fn(|i| Tensor::of(gpu, Element::F32, &values[i]).unwrap());
+        let mut work = Prepared::new(gpu).unwrap();
+        let tensors =
+            std::array::from_fn(|i| Tensor::of(&mut work, Element::F32, &values[i]).unwrap());
         Self {
             shape,
             gpu: gpu.clone(),
             workspace: Workspace::new(gpu).unwrap(),
             values,
             tensors,
-            c: Tensor::zeros(gpu, Element::F32, m * n + MARGIN).unwrap(),
+            c: Tensor::output(&mut work, Element::F32, m * n + MARGIN).unwrap(),
+            work,
         }
     }
 
@@ -62,7 +66,7 @@ impl Layer {
         let [a, w, bias, added] = &self.tensors;
         let operand = |tensor: &Tensor, rows, columns| Operand {
             address: tensor.address(),
-            element: Element::F32,
+            element: Element::F32.data_type(),
             rows,
             columns,
             transposed: false,
@@ -73,6 +77,7 @@ impl Layer {
             b: operand(w, n, k).t(),
             c: operand(&self.c, m, n),
             arithmetic: Arithmetic::Plain,
+            factor: 1.0,
             epilogue: match (self.shape.bias, self.shape.relu) {
                 (false, _) => Epilogue::Nothing,
                 (true, false) => Epilogue::Bias(bias.address()),
@@ -88,10 +93,10 @@ impl Layer {
     }
 
     fn run(&self, way: &Way) -> Vec<f32> {
-        self.c.poison().unwrap();
+        self.work.memory.fill(self.c.device, 0xFF).unwrap();
         // SAFETY: as above; nothing else is on the stream.
         unsafe { way.enqueue(self.gpu.stream()) }.unwrap();
-        self.c.values().unwrap()
+        self.c.values(&self.work.memory).unwrap()
     }
 
     /// Each value in float64, and by how much f32 may miss it: a sum in any order by the unit

@@ -23,8 +23,8 @@ pub(crate) fn rounds() -> u32 {
     rounds.map_or(1, |text| text.parse().expect("FAULT_ROUNDS is a number"))
 }
 
-/// The library that fills the disk.
-fn full_disk_library() -> &'static Path {
+/// The library that fills the disk, and has no locks.
+pub(crate) fn full_disk_library() -> &'static Path {
     static BUILT: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
     let (_, path) = BUILT.get_or_init(|| {
         let dir = tempfile::tempdir().unwrap();

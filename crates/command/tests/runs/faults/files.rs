@@ -1,13 +1,14 @@
 //! Folders and files that are not as they should be.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use crossover::model::RunRecord;
 use serde_json::{Value, json};
 
-use crate::faults::run::{SOUND, bench, crossover, expect, files, measured, shown};
+use crate::faults::cut_short::full_disk_library;
+use crate::faults::run::{SOUND, bench, crossover, expect, files, measured, said, shown, summary};
 
 pub(crate) fn unwritable_folder() {
     let dir = tempfile::tempdir().unwrap();
@@ -41,11 +42,170 @@ pub(crate) fn two_runs() {
     expect(&mut run(), 0, "");
 }
 
+pub(crate) fn no_locks() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = bench(dir.path(), &["--bench", "--quick", "sound"]);
+    run.env("LD_PRELOAD", full_disk_library())
+        .env("NO_LOCKS", "1");
+    let said = expect(&mut run, 0, "cannot be locked (No locks available");
+    assert_eq!(said.matches("cannot be locked").count(), 1, "{said}");
+}
+
+/// Files may have 4 KiB, which the record of a run exceeds.
+pub(crate) fn limited_files() {
+    let (_dir, root) = measured();
+    let before = files(&root);
+    for (blocks, code, words) in [
+        (8, 1, "raise the limit (`ulimit -f`)"),
+        (2, 2, "raise the limit (`ulimit -f`); set CRITERION_HOME"),
+    ] {
+        let run = bench(&root, &["--bench", "--quick", "sound"]);
+        let mut limited = Command::new("sh");
+        limited
+            .args(["-c", &format!("ulimit -f {blocks}; exec \"$0\" \"$@\"")])
+            .arg(run.get_program())
+            .args(run.get_args());
+        for (name, value) in run.get_envs() {
+            limited.env(name, value.unwrap());
+        }
+        expect(&mut limited, code, words);
+        assert_eq!(files(&root), before, "nothing is left, and nothing lost");
+    }
+}
+
+/// Whatever the disk that the log goes to, what was measured is kept.
+pub(crate) fn unwritable_output() {
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    for (stream, words) in [
+        (
+            0,
+            "error: standard output could not be written: No space left",
+        ),
+        (
+            1,
+            "error: standard error could not be written: No space left",
+        ),
+        (2, ""),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut run = bench(dir.path(), &["--bench", "--quick", "sound"]);
+        let mut report = crossover(dir.path(), &["report", "--no-reference"]);
+        for (command, code) in [(&mut run, 1), (&mut report, 2)] {
+            let lost = |of: i32| stream == of || stream == 2;
+            let to = |of: i32| {
+                if lost(of) {
+                    full().into()
+                } else {
+                    Stdio::piped()
+                }
+            };
+            let output = command.stdout(to(0)).stderr(to(1)).output().unwrap();
+            // The report has nothing to say on standard error.
+            let code = if code == 2 && stream == 1 { 0 } else { code };
+            assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+            let said = said(&output);
+            assert!(code == 0 || said.contains(words), "{said}");
+            assert!(!said.contains("could not compare"), "{said}");
+        }
+        assert_eq!(shown(dir.path()), SOUND);
+    }
+}
+
+/// Other work beside a run. Two processes for each processor, since the run has a share too.
+struct Busy(Vec<Child>);
+
+impl Busy {
+    fn new() -> Self {
+        let processors = std::thread::available_parallelism().unwrap().get();
+        let spin = || {
+            Command::new("sh")
+                .args(["-c", "while :; do :; done"])
+                .spawn()
+        };
+        Self((0..2 * processors).map(|_| spin().unwrap()).collect())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+}
+
+/// It is no disturbance to be busy oneself; that test would need a quiet machine.
+pub(crate) fn busy_host() {
+    let dir = tempfile::tempdir().unwrap();
+    let busy = Busy::new();
+    let mut run = bench(
+        dir.path(),
+        &["--bench", "--sample-size", "10", "sound/cpu/fill/4$"],
+    );
+    let said = expect(&mut run, 0, "note: other work kept some of the");
+    drop(busy);
+    let [record] = &records_in(dir.path())[..] else {
+        panic!("{said}")
+    };
+    let found = record.environment.disturbances.iter();
+    let found: Vec<_> = found.filter(|it| it.starts_with("other work")).collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    for when in ["before the first", "during the run"] {
+        assert!(found[0].contains(when), "{found:?}");
+    }
+    let sidecar = fs::read(dir.path().join("sound/cpu_fill/4/new/crossover.json")).unwrap();
+    let sidecar: Value = serde_json::from_slice(&sidecar).unwrap();
+    let others = &sidecar["extra"]["processors_busy_with_other_work"];
+    assert!(others.as_f64() >= Some(0.2), "{sidecar:#}");
+}
+
+fn records_in(root: &Path) -> Vec<RunRecord> {
+    let files = fs::read_dir(root.join("runs")).unwrap();
+    let text = files.map(|file| fs::read(file.unwrap().path()).unwrap());
+    text.map(|text| serde_json::from_slice(&text).unwrap())
+        .collect()
+}
+
+/// An earlier run of the same machine met ceilings ten times as high.
+pub(crate) fn low_ceilings() {
+    let (_dir, root) = measured();
+    let mut earlier = records_in(&root).remove(0);
+    earlier.run = "20260102T030405Z-1".to_owned();
+    earlier.started = "2026-01-02T03:04:05Z".to_owned();
+    earlier.ceilings.get_mut("cpu_fma_all").unwrap().value *= 10.0;
+    let path = root.join("runs/20260102T030405Z-1.json");
+    fs::write(path, json!(earlier).to_string()).unwrap();
+    let mut again = bench(&root, &["--bench", "--quick", "sound/cpu/fill/8"]);
+    let said = expect(&mut again, 0, "again, since an earlier run exceeds them");
+    assert!(said.contains("note: cpu_fma_all is "), "{said}");
+    let marked = |run: &RunRecord| {
+        let mut found = run.environment.disturbances.iter();
+        found.any(|it| it.contains("in the run 20260102T030405Z-1"))
+    };
+    assert_eq!(
+        records_in(&root).iter().filter(|run| marked(run)).count(),
+        1
+    );
+}
+
+pub(crate) fn run_of_the_future() {
+    let (_dir, root) = measured();
+    let runs = root.join("runs");
+    let mut later = records_in(&root).remove(0);
+    let now = later.run.clone();
+    later.run = "29991231T235959Z-1".to_owned();
+    later.started = "2999-12-31T23:59:59Z".to_owned();
+    let path = runs.join(format!("{}.json", later.run));
+    fs::write(path, json!(later).to_string()).unwrap();
+    let summary = summary(&root);
+    assert_eq!(summary["run"], now.as_str());
+}
+
 pub(crate) fn later_failure() {
     let (_dir, root) = measured();
     let runs = root.join("runs");
-    let first = fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path();
-    let mut later: RunRecord = serde_json::from_slice(&fs::read(first).unwrap()).unwrap();
+    let mut later = records_in(&root).remove(0);
     later.run = "29991231T235959Z-1".to_owned();
     later.started = "2999-12-31T23:59:59Z".to_owned();
     later.failed = vec![crossover::model::Failure {

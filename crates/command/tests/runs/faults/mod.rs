@@ -104,6 +104,18 @@ pub(crate) const TESTS: &[Test] = &[
     Test::Beside("a_filter_that_selects_nothing", settings::selects_nothing),
     Test::Beside("a_device_that_was_asked_for", settings::device_asked_for),
     Test::Beside("a_later_failure_hides_nothing", files::later_failure),
+    Test::Beside(
+        "a_run_of_the_future_is_not_the_newest",
+        files::run_of_the_future,
+    ),
+    Test::Beside("a_folder_without_locks", files::no_locks),
+    Test::Alone("a_busy_host", files::busy_host),
+    Test::Beside(
+        "ceilings_below_those_of_an_earlier_run",
+        files::low_ceilings,
+    ),
+    Test::Beside("files_that_are_too_large", files::limited_files),
+    Test::Beside("output_that_cannot_be_written", files::unwritable_output),
     Test::Beside("a_run_that_is_compared_with_itself", settings::repeated_run),
     Test::Beside("records_that_are_missing_or_lead_elsewhere", files::records),
     Test::Beside("the_page_of_results_elsewhere", files::page_elsewhere),

@@ -24,9 +24,11 @@ pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Command {
 }
 
 pub(crate) fn crossover(root: &Path, arguments: &[&str]) -> Command {
-    // The tests of the package with the suite compile this file too, and ask for no command.
-    let built = option_env!("CARGO_BIN_EXE_crossover").unwrap_or("crossover");
-    let mut command = Command::new(built);
+    // In a bundle it lies beside this executable, which else lies in a folder beside it.
+    let executable = std::env::current_exe().unwrap();
+    let places = executable.ancestors().skip(1).take(2);
+    let mut places = places.map(|folder| folder.join("crossover"));
+    let mut command = Command::new(places.find(|place| place.is_file()).expect("the command"));
     command.args(arguments).env("CRITERION_HOME", root);
     command
 }

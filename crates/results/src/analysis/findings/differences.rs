@@ -4,8 +4,8 @@ use crate::analysis::findings::copies::plain;
 use crate::analysis::findings::finding::{Context, Finding, common, pair, sentence};
 use crate::analysis::findings::overlap::in_sequence;
 use crate::analysis::findings::technique::Technique;
+use crate::model::group_info::GroupInfo;
 use crate::model::role::{Data, Launches, Way};
-use crate::model::topic::Topic;
 use crate::store::curves::{Benchmark, Group, Series};
 use crossover_words::Clock::{self, Events, EventsGated, Wall};
 use crossover_words::units;
@@ -13,7 +13,7 @@ use crossover_words::units;
 /// Both rows, and the results at one of their common sizes.
 struct Pair<'a> {
     group: &'a Group,
-    topic: &'a Topic,
+    topic: &'a GroupInfo,
     /// Pieces that the second row cuts the work into.
     pieces: u32,
     /// Every common size, ascending.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::crossover::pairs::Found;
+use crate::analysis::answer::pairs::CrossoverAnswer;
 use crate::analysis::findings::technique::Technique;
 use crate::analysis::reuse::Reuse;
 use crate::model::id::Device;
 use crate::model::role::{Format, Role};
 use crate::store::curves::{Benchmark, Group, Series};
-use crate::store::machine::Machine;
+use crate::store::machine::MachineResults;
 use crossover_words::Clock;
 
 /// One sentence and what it rests on.
@@ -67,9 +67,9 @@ pub struct Rows {
 /// What a finding is made from.
 pub struct Context<'a> {
     /// The machine that the report is about.
-    pub machine: &'a Machine,
+    pub machine: &'a MachineResults,
     /// Its answers.
-    pub found: &'a [Found],
+    pub found: &'a [CrossoverAnswer],
     /// Its break-even tables.
     pub reuse: &'a [Reuse],
 }

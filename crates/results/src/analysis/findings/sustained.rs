@@ -2,8 +2,8 @@
 
 use crate::analysis::findings::finding::{Context, Finding, gpu, sentence};
 use crate::analysis::telemetry::{power_w, sm_clock_mhz};
+use crate::model::group_info::GroupInfo;
 use crate::model::role::Does;
-use crate::model::topic::Topic;
 use crate::store::curves::{Benchmark, Group, Series};
 use crossover_words::Clock;
 use crossover_words::units;
@@ -45,7 +45,7 @@ impl<'a> Held<'a> {
     }
 
     /// The same as cells of a table.
-    fn row(&self, topic: &Topic) -> Vec<String> {
+    fn row(&self, topic: &GroupInfo) -> Vec<String> {
         vec![
             self.series.role.format.name().to_owned(),
             speed(self.burst),
@@ -57,7 +57,7 @@ impl<'a> Held<'a> {
         ]
     }
 
-    fn words(&self, topic: &Topic) -> String {
+    fn words(&self, topic: &GroupInfo) -> String {
         let at = |b: &Benchmark| {
             let (watts, clock) = (watts(b), sm_clock_mhz(b));
             let watts = watts.map(|w| format!("{w:.0} W"));

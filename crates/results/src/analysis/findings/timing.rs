@@ -1,9 +1,9 @@
 //! By how much each way of timing is wrong, and where.
 
 use crate::analysis::findings::finding::{Context, Finding, list, sentence};
+use crate::model::group_info::{GroupInfo, Truth};
 use crate::model::id::Device;
 use crate::model::role::{Does, Phase};
-use crate::model::topic::{Topic, Truth};
 use crate::store::curves::{Benchmark, Group, Series};
 use crossover_words::Clock;
 use crossover_words::units;
@@ -121,7 +121,11 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
 }
 
 /// A row per way of timing: what it shows over the truth at the ends, and from where on it is fair.
-fn rows(readings: &[Reading], topic: &Topic, (smallest, largest): (u64, u64)) -> Vec<Vec<String>> {
+fn rows(
+    readings: &[Reading],
+    topic: &GroupInfo,
+    (smallest, largest): (u64, u64),
+) -> Vec<Vec<String>> {
     let mut ways: Vec<&str> = readings.iter().map(|r| r.way).collect();
     ways.dedup();
     ways.into_iter()
@@ -187,7 +191,7 @@ fn errors(readings: &[Reading], size: u64) -> String {
 }
 
 /// From which size on each way is fair, up to the largest.
-fn where_fair(readings: &[Reading], topic: &Topic) -> String {
+fn where_fair(readings: &[Reading], topic: &GroupInfo) -> String {
     let mut ways: Vec<&str> = readings.iter().map(|r| r.way).collect();
     ways.dedup();
     let mut from: Vec<(Option<u64>, Vec<String>)> = Vec::new();

@@ -1,8 +1,8 @@
 //! From which size on the GPU wins, with and without transfers.
 
-use crate::analysis::crossover::pairs::{Found, headlines};
-use crate::analysis::crossover::search::{Answer, Change};
-use crate::analysis::crossover::words;
+use crate::analysis::answer::answer_in_words;
+use crate::analysis::answer::crossing::{Answer, Change};
+use crate::analysis::answer::pairs::{CrossoverAnswer, headlines};
 use crate::analysis::findings::finding::{Context, Finding};
 use crate::analysis::findings::technique::Technique;
 
@@ -25,7 +25,7 @@ pub(super) fn find(context: &Context) -> Vec<Finding> {
         .collect()
 }
 
-fn one(f: &Found) -> Finding {
+fn one(f: &CrossoverAnswer) -> Finding {
     let machine = match &f.gpu_machine {
         Some(machine) => format!(
             "With the {machine} (another machine's figures) beside this machine's CPU, {}",
@@ -60,11 +60,11 @@ fn one(f: &Found) -> Finding {
     finding
 }
 
-fn verdict(f: &Found) -> String {
+fn verdict(f: &CrossoverAnswer) -> String {
     let (symbol, unit) = (&f.topic.symbol, f.topic.unit);
     let range = f.crossing.range;
-    let at_largest = words::largest(f);
-    if let Some(only) = words::only(f) {
+    let at_largest = answer_in_words::largest(f);
+    if let Some(only) = answer_in_words::only(f) {
         let does = match f.crossing.answer {
             Answer::Always => "beats",
             Answer::Undecided => "cannot be told from",
@@ -79,9 +79,8 @@ fn verdict(f: &Found) -> String {
             unit.write(range.1 as u64)
         ),
         Answer::Undecided => format!(
-            "cannot be told from the best CPU code at any measured size, {symbol} = {} to {}; {at_largest}",
-            unit.write(range.0 as u64),
-            unit.write(range.1 as u64)
+            "cannot be told from the best CPU code at {}; {at_largest}",
+            answer_in_words::open(f)
         ),
         Answer::Never => format!(
             "never beats the best CPU code in the measured range, {symbol} = {} to {}; {at_largest}",
@@ -106,13 +105,13 @@ fn verdict(f: &Found) -> String {
     }
 }
 
-fn how(f: &Found, change: &Change) -> String {
+fn how(f: &CrossoverAnswer, change: &Change) -> String {
     let interval = f.topic.unit.range(change.low, change.high);
     match (f.confirmed, change.measured) {
         (Some(confirmed), _) => format!(
             "the median of {} processes; another run would find {interval}{}",
             confirmed.processes,
-            words::or(confirmed)
+            answer_in_words::or(confirmed)
         ),
         (None, true) => format!("one process, measured, {interval}"),
         (None, false) => format!("one process, interpolated, {interval}"),

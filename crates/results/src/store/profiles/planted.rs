@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::model::id;
-use crate::store::files::write_json;
+use crate::model::id::Id;
 use crate::store::layout::{PROFILE, PROFILE_FILE};
+use crate::store::whole_file::write_json;
 use crossover_profile::{
     CallRow, DeviceRow, Lane, LaneKind, Place, Profile, SCHEMA, Span, Summary, Timeline, Work,
 };
@@ -290,10 +290,8 @@ pub fn product(id: &str, memory: Place) -> Profile {
 
 /// Writes a profile to its place under `root`; gives the benchmark's folder.
 pub fn plant(root: &Path, profile: &Profile) -> PathBuf {
-    let (group, rest) = profile.benchmark.split_once('/').expect("an id");
-    let (function, size) = rest.rsplit_once('/').expect("an id");
-    let size = size.parse().expect("a size");
-    let dir = root.join(id::directory(group, function, size));
+    let id: Id = profile.benchmark.parse().expect("an id");
+    let dir = root.join(id.directory());
     let path = dir.join(PROFILE).join(PROFILE_FILE);
     write_json(&path, profile).expect("a temporary folder can be written");
     dir

@@ -1,0 +1,35 @@
+//! Whose GPU it is, where this machine has none: said once, above everything that rests on it.
+
+use crate::assemble::Assembled;
+use crossover_results::analysis::answer::pairs::headlines;
+use crossover_results::store::machine::MachineResults;
+
+/// `There is no GPU here. The GPU figures are of another machine: NVIDIA H200, measured 2026-11-21.`
+/// `None` where every answer is this machine's own.
+pub(super) fn banner(report: &Assembled) -> Option<String> {
+    let mut names: Vec<&str> = headlines(&report.found)
+        .filter_map(|f| f.gpu_machine.as_deref())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() {
+        return None;
+    }
+    let named = |name: &&str| {
+        let machine = (report.others.iter()).find(|(m, _)| m.hardware() == **name);
+        let day = machine.and_then(|(m, _)| day(m));
+        day.map_or((*name).to_owned(), |day| format!("{name}, measured {day}"))
+    };
+    let named: Vec<String> = names.iter().map(named).collect();
+    let of = format!("of another machine: {}", named.join("; "));
+    let environment = report.machine.environment.as_ref();
+    Some(match environment.is_some_and(|e| e.gpu.is_none()) {
+        true => format!("There is no GPU here. The GPU figures are {of}."),
+        false => format!("Where nothing was measured on the GPU here, the GPU figures are {of}."),
+    })
+}
+
+/// The day of the machine's newest run.
+pub(super) fn day(machine: &MachineResults) -> Option<&str> {
+    machine.run.as_ref()?.started.get(..10)
+}

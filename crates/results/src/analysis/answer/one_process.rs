@@ -1,0 +1,168 @@
+//! The crossing in one process, and the sizes at which the process measures.
+//!
+//! Its crossing is the root of a straight line through the logarithms of its ratios at the sizes
+//! around it, between the sizes where their signs say that it lies.
+
+use crate::model::record::PairedTimes;
+use crate::statistics::median::median_of_sorted;
+
+/// Sizes that a process measures on either side of a crossing.
+const ON_EITHER_SIDE: usize = 2;
+
+/// The sizes to ask about: `ON_EITHER_SIDE` of `near` on the grid of quarters between the powers
+/// of two, inside `range`; then the largest. Without a crossing those at the end of the range where
+/// one would be next: `near` below the range where the GPU always wins, above where it never does.
+/// With a NaN only the largest: there is no one crossing.
+pub fn sizes(near: f64, range: (u64, u64)) -> Vec<u64> {
+    if near.is_nan() {
+        return vec![range.1];
+    }
+    let grid = quarters(range);
+    let above = grid.partition_point(|size| (*size as f64) < near);
+    let window = above.saturating_sub(ON_EITHER_SIDE)..(above + ON_EITHER_SIDE).min(grid.len());
+    let mut sizes = grid[window].to_vec();
+    sizes.push(range.1);
+    sizes.dedup();
+    sizes
+}
+
+/// Powers of two and the whole quarters between them, so that alignment to large powers of two is
+/// kept, and the ends of the range.
+fn quarters((first, last): (u64, u64)) -> Vec<u64> {
+    let powers = (0..63).map(|e| 1u64 << e).take_while(|p| *p <= last);
+    let mut grid: Vec<u64> = powers
+        .flat_map(|power| (4..8).map(move |quarters| (power, quarters)))
+        .filter(|(power, quarters)| (power * quarters).is_multiple_of(4))
+        .map(|(power, quarters)| power / 4 * quarters + power % 4 * quarters / 4)
+        .chain([first, last])
+        .filter(|size| (first..=last).contains(size))
+        .collect();
+    grid.sort_unstable();
+    grid.dedup();
+    grid
+}
+
+/// The crossing in the processes so far, around which the next one measures.
+pub fn centre(processes: &[Vec<PairedTimes>], range: (u64, u64)) -> Option<f64> {
+    let seen = processes
+        .iter()
+        .filter_map(|duels| match crossing(duels, range) {
+            Seen::Nothing => None,
+            // It lies below what was asked: further down next time.
+            Seen::Below(size) => Some((size / 2.0).ln()),
+            Seen::Root { root, .. } => Some(root),
+        });
+    let mut sorted: Vec<f64> = seen.collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let lower = *sorted.get(sorted.len().checked_sub(1)? / 2)?;
+    let middle = median_of_sorted(&sorted).filter(|middle| middle.is_finite());
+    Some(middle.unwrap_or(lower).exp())
+}
+
+/// What one process sees of the crossing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Seen {
+    Root {
+        /// Logarithm of the size; infinite where the GPU always or never wins.
+        root: f64,
+        /// Change of the logarithm of GPU over CPU time per logarithm of the size: below zero.
+        slope: Option<f64>,
+    },
+    /// The GPU wins at all sizes from this on, and smaller ones were not asked about.
+    Below(f64),
+    Nothing,
+}
+
+/// Logarithm of GPU over CPU time.
+pub(super) fn gap(duel: &PairedTimes) -> f64 {
+    // Each by itself: what a file holds may overflow as a ratio.
+    duel.gpu_ns.ln() - duel.cpu_ns.ln()
+}
+
+/// Where the GPU begins to win for good, as these sizes show it.
+pub(super) fn crossing(duels: &[PairedTimes], range: (u64, u64)) -> Seen {
+    let (Some(first), Some(largest)) = (duels.first(), duels.last()) else {
+        return Seen::Nothing;
+    };
+    let wins = |duel: &PairedTimes| gap(duel) < 0.0;
+    if !wins(largest) {
+        // Nothing beyond is known where the range goes on.
+        return match largest.size >= range.1 {
+            true => Seen::Root {
+                root: f64::INFINITY,
+                slope: None,
+            },
+            false => Seen::Nothing,
+        };
+    }
+    let Some(last_lost) = duels.iter().rposition(|duel| !wins(duel)) else {
+        return match first.size <= range.0 {
+            true => Seen::Root {
+                root: f64::NEG_INFINITY,
+                slope: None,
+            },
+            false => Seen::Below(first.size as f64),
+        };
+    };
+    // The largest is there for the speedup. It is part of the line where it lies beside the others,
+    // and where those that were expected around the crossing are all lost.
+    let before = &duels[..duels.len() - 1];
+    let is_far = largest.size > before[before.len() - 1].size.saturating_mul(3) / 2;
+    let near = match (is_far, last_lost + 1 == before.len()) {
+        (true, true) => &duels[last_lost..],
+        (true, false) => before,
+        (false, _) => duels,
+    };
+    let (x, gaps): (Vec<f64>, Vec<f64>) = near
+        .iter()
+        .map(|duel| ((duel.size as f64).ln(), gap(duel)))
+        .unzip();
+    let slope = slope(&x, &gaps);
+    if slope < 0.0 {
+        let n = x.len() as f64;
+        let root = x.iter().sum::<f64>() / n - gaps.iter().sum::<f64>() / n / slope;
+        return Seen::Root {
+            // The signs say that it lies between them.
+            root: root.clamp(x[0], x[x.len() - 1]),
+            slope: Some(slope),
+        };
+    }
+    // On the whole the GPU does not gain with the size: the crossing lies between the last size that
+    // it lost and the next.
+    let (a, b) = (&duels[last_lost], &duels[last_lost + 1]);
+    let (from, to) = ((a.size as f64).ln(), (b.size as f64).ln());
+    let slope = (gap(b) - gap(a)) / (to - from);
+    Seen::Root {
+        root: (from - gap(a) / slope).clamp(from, to),
+        slope: Some(slope).filter(|slope| *slope < 0.0),
+    }
+}
+
+/// Slope of the line of least squares.
+fn slope(x: &[f64], y: &[f64]) -> f64 {
+    let n = x.len() as f64;
+    let (mx, my) = (x.iter().sum::<f64>() / n, y.iter().sum::<f64>() / n);
+    let (xx, xy) = x.iter().zip(y).fold((0.0, 0.0), |s, (x, y)| {
+        (s.0 + (x - mx).powi(2), s.1 + (x - mx) * (y - my))
+    });
+    xy / xx
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RANGE: (u64, u64) = (8, 4096);
+
+    #[test]
+    fn sizes_lie_around_the_crossing_and_at_the_end() {
+        assert_eq!(sizes(89.0, RANGE), [64, 80, 96, 112, 4096]);
+        assert_eq!(sizes(96.0, RANGE), [64, 80, 96, 112, 4096]);
+        assert_eq!(sizes(0.0, RANGE), [8, 10, 4096]);
+        assert_eq!(sizes(f64::NAN, RANGE), [4096]);
+        assert_eq!(sizes(f64::INFINITY, RANGE), [3584, 4096]);
+        assert_eq!(sizes(3.0, (1, 7)), [1, 2, 3, 4, 7]);
+        assert_eq!(sizes(64.0, (64, 64)), [64]);
+        assert_eq!(quarters((5, 11)), [5, 6, 7, 8, 10, 11]);
+    }
+}

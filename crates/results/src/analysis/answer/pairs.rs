@@ -1,0 +1,457 @@
+//! Which curves are compared: each GPU implementation with the best CPU code.
+//!
+//! The CPU side is the fastest CPU implementation at each size. On the GPU side each
+//! implementation has its own answer, and one per question is the headline:
+//!
+//! - *data on the device, a queue of calls*: of the implementations that leave the data in GPU
+//!   memory and are not waited for, those whose time includes the launch (clock `events`); of
+//!   these, the one that wins from the smallest size on, and of several that do, the fastest at
+//!   the largest. Gated times stand in, labelled as device time, only where no other was measured.
+//! - *data on the device, one call awaited*, *data in pinned host memory*, *data in ordinary host
+//!   memory*: likewise, of the implementations whose role says so.
+//!
+//! Where the run put the question to several processes, their answer counts (`confirm`).
+//!
+//! No answer rests on unsteady results: the curves leave them out, and where one of them may be the
+//! fastest CPU code at a size, no slower code takes its place there.
+//!
+//! `submit` never takes part, nor what its group declares to be no answer.
+
+use crate::analysis::answer::crossing::{Answer, Crossing, Curve, Point, search};
+use crate::analysis::answer::several_processes::{self, Confirmed, WinsFrom};
+use crate::analysis::telemetry::{Capped, capped};
+use crate::model::environment::Environment;
+use crate::model::group_info::GroupInfo;
+use crate::model::id::Device;
+use crate::model::record::{Confirmation, PairedTimes};
+use crate::model::role::Data;
+use crate::store::curves::{Benchmark, Group, Series};
+use crate::store::machine::MachineResults;
+
+/// The answer for one GPU implementation of one group.
+#[derive(Clone, Debug)]
+pub struct CrossoverAnswer {
+    /// The group.
+    pub group: String,
+    /// What the group says of itself.
+    pub topic: GroupInfo,
+    /// The best CPU implementation where the winner changes, or at the largest size.
+    pub cpu: String,
+    /// The GPU implementation.
+    pub gpu: String,
+    /// Clock of the GPU implementation.
+    pub clock: &'static str,
+    /// Where the data start and end.
+    pub question: Data,
+    /// Whether the GPU's time includes the launch.
+    pub includes_launch: bool,
+    /// Whether it answers its question for the group.
+    pub headline: bool,
+    /// Name of the machine whose GPU it is, when not the CPU's own.
+    pub gpu_machine: Option<String>,
+    /// The answer.
+    pub crossing: Crossing,
+    /// CPU over GPU time at the largest size that both cover, and that size.
+    pub speedup: f64,
+    /// The size of `speedup`.
+    pub speedup_size: f64,
+    /// The answer of several processes; `None` where one process answers.
+    pub confirmed: Option<Confirmed>,
+    /// What each of those processes measured; empty where one process answers.
+    pub processes: Vec<Vec<PairedTimes>>,
+    /// Clock and cap of the GPU's result at that size, where it ran under the power cap.
+    pub capped: Option<Capped>,
+    /// Ids that the answer rests on: both curves around each change and at the largest size.
+    pub benchmarks: Vec<String>,
+}
+
+impl CrossoverAnswer {
+    /// Takes over the answer of several processes.
+    fn confirm(&mut self, asked: &Confirmation, confirmed: Confirmed) {
+        let (first, last) = asked.range;
+        self.crossing.range = (first as f64, last as f64);
+        self.speedup = confirmed.speedup;
+        self.speedup_size = confirmed.largest as f64;
+        let wins = confirmed.wins_at_the_largest();
+        match confirmed.from {
+            // The processes were not asked about each of its changes.
+            _ if self.crossing.answer == Answer::CrossesBack
+                && wins == Some(self.crossing.for_good().is_some()) => {}
+            None => self.crossing.leave_open(last as f64),
+            Some(WinsFrom::Always) => self.crossing.decide(Answer::Always),
+            Some(WinsFrom::Never) => self.crossing.decide(Answer::Never),
+            Some(WinsFrom::Size {
+                size, low, high, ..
+            }) => self.crossing.move_to(size, low, high),
+        }
+        self.confirmed = Some(confirmed);
+        self.processes.clone_from(&asked.processes);
+    }
+
+    /// Whether this GPU curve is the one that it is about.
+    pub fn is_of(&self, series: &Series) -> bool {
+        series.implementation == self.gpu && series.clock_name() == self.clock
+    }
+
+    /// Its GPU curve among those of `theirs`, the group on the GPU's machine.
+    pub fn gpu_series<'a>(&self, theirs: &'a Group) -> Option<&'a Series> {
+        theirs.on(Device::Gpu).find(|series| self.is_of(series))
+    }
+
+    /// Machine and implementation, `gpu/cublas (NVIDIA H200)`.
+    pub fn gpu_label(&self) -> String {
+        match &self.gpu_machine {
+            Some(machine) => format!("gpu/{} ({machine})", self.gpu),
+            None => format!("gpu/{}", self.gpu),
+        }
+    }
+}
+
+/// A series as a curve for the search, without what is unsteady.
+pub fn curve(series: &Series) -> Curve {
+    Curve::new(series.steady_points().map(point))
+}
+
+fn point(b: &Benchmark) -> Point {
+    Point {
+        size: b.size as f64,
+        median: b.median_ns,
+        low: b.low_ns(),
+        high: b.high_ns(),
+        measured: true,
+    }
+}
+
+/// The fastest CPU implementation at each size that any has, with its name. Between the
+/// sizes of an implementation its curve is interpolated, so that a missing size does not
+/// put a slower one in its place.
+pub fn best_cpu(group: &Group) -> (Curve, Vec<(f64, String)>) {
+    let curves: Vec<(String, Curve)> = group
+        .on(Device::Cpu)
+        .filter(|s| s.answers() && s.computes())
+        .map(|s| (s.implementation.clone(), curve(s)))
+        .collect();
+    let mut sizes: Vec<f64> = curves
+        .iter()
+        .flat_map(|(_, c)| c.points().iter().map(|p| p.size))
+        .collect();
+    sizes.sort_by(f64::total_cmp);
+    sizes.dedup();
+    let unsteady: Vec<&Benchmark> = group
+        .on(Device::Cpu)
+        .filter(|s| s.answers() && s.computes())
+        .flat_map(|s| s.points.iter().filter(|b| b.unsteady.is_some()))
+        .collect();
+    let may_be_faster = |than: &Point| {
+        let mut here = unsteady.iter().filter(|b| b.size as f64 == than.size);
+        here.any(|b| b.low_ns() < than.median)
+    };
+    let mut points = Vec::new();
+    let mut names = Vec::new();
+    for size in sizes {
+        let best = curves
+            .iter()
+            .filter_map(|(name, c)| Some((name, c.at(size)?)))
+            .min_by(|a, b| a.1.median.total_cmp(&b.1.median))
+            .filter(|(_, point)| !may_be_faster(point));
+        // One that has ended at a smaller size was too slow to go on; one that only has no point
+        // here might have won.
+        let rivals_ran = || curves.iter().all(|(_, c)| !c.covers(size) || c.has(size));
+        if let Some((name, point)) = best {
+            let measured = point.measured && rivals_ran();
+            points.push(Point { measured, ..point });
+            names.push((size, name.clone()));
+        }
+    }
+    (Curve::new(points), names)
+}
+
+/// The fastest CPU implementation at a size by the curves, including unsteady results: it is to be
+/// measured again, by several processes.
+pub fn best_at(group: &Group, size: f64) -> Option<String> {
+    let curve = |series: &Series| Curve::new(series.points.iter().map(point));
+    group
+        .on(Device::Cpu)
+        .filter(|s| s.answers() && s.computes())
+        .filter_map(|s| Some((curve(s).at(size)?.median, &s.implementation)))
+        .min_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name.clone())
+}
+
+/// Every answer of a machine, and of this machine's CPU against the GPUs of `others` where
+/// it measured none itself in a group.
+pub fn find(machine: &MachineResults, others: &[MachineResults]) -> Vec<CrossoverAnswer> {
+    let mut found = Vec::new();
+    let confirmed = confirmed(machine);
+    for group in &machine.groups {
+        if group.on(Device::Gpu).next().is_some() {
+            let environment = machine.environment.as_ref();
+            found.extend(compare(group, group, None, environment, &confirmed));
+            continue;
+        }
+        for other in others {
+            if let Some(theirs) = other.group(&group.name) {
+                let environment = other.environment.as_ref();
+                let hardware = Some(other.hardware());
+                found.extend(compare(group, theirs, hardware, environment, &confirmed));
+            }
+        }
+    }
+    found
+}
+
+/// The runs that the GPU's results are of.
+fn runs_of(group: &Group, found: &CrossoverAnswer) -> Vec<Option<String>> {
+    let points = found.gpu_series(group).into_iter().flat_map(|s| &s.points);
+    points.map(|b| b.run.clone()).collect()
+}
+
+/// The answers of several processes to each question that a run put to them, where the results are
+/// still those of that run.
+fn confirmed(machine: &MachineResults) -> Vec<(&Confirmation, Confirmed)> {
+    let result = |asked: &Confirmation, device, implementation: &str, size| {
+        let clock = (device == Device::Gpu).then_some(asked.clock);
+        let series = machine.group(&asked.group)?.on(device).find(|series| {
+            series.implementation == implementation && (clock.is_none() || series.clock == clock)
+        })?;
+        series.at(size)
+    };
+    let mut confirmed: Vec<(&Confirmation, Confirmed)> = Vec::new();
+    for (run, confirmations) in &machine.confirmations {
+        let of_run = |benchmark: &&Benchmark| benchmark.run.as_ref() == Some(run);
+        // It and the earlier ones: the newest run is the first.
+        let runs = machine.runs.iter().map(|(record, _)| &record.run);
+        let until_it: Vec<&String> = runs.skip_while(|name| *name != run).collect();
+        let is_later = |b: &&Benchmark| !b.run.iter().any(|name| until_it.contains(&name));
+        for (asked, answer) in confirmations
+            .iter()
+            .zip(several_processes::answers(confirmations))
+        {
+            let largest = asked.processes.iter().flatten().last();
+            // Where a later run measured any of it again, the answer is that of older code.
+            let is_older = |duel: &PairedTimes| {
+                let results = [
+                    result(asked, Device::Cpu, &duel.cpu, duel.size),
+                    result(asked, Device::Gpu, &asked.gpu, duel.size),
+                ];
+                results.iter().flatten().any(is_later)
+            };
+            let is_there = |duel: &PairedTimes| {
+                let cpu = result(asked, Device::Cpu, &duel.cpu, duel.size);
+                cpu.is_some_and(|b| of_run(&b))
+            };
+            let is_current =
+                largest.is_some_and(is_there) && !asked.processes.iter().flatten().any(is_older);
+            let same = |(other, _): &(&Confirmation, Confirmed)| {
+                (&other.group, other.question, &other.gpu_machine)
+                    == (&asked.group, asked.question, &asked.gpu_machine)
+            };
+            if let Some(answer) = answer.filter(|_| is_current)
+                && !confirmed.iter().any(same)
+            {
+                confirmed.push((asked, answer));
+            }
+        }
+    }
+    confirmed
+}
+
+/// What the processes of the machine's other runs say to the same question, with the run of each,
+/// from the newest to the oldest.
+pub(crate) fn of_other_runs(
+    machine: &MachineResults,
+    found: &CrossoverAnswer,
+) -> Vec<(String, Confirmed)> {
+    let same = |asked: &Confirmation| {
+        (&asked.group, asked.question, &asked.gpu_machine)
+            == (&found.group, found.question, &found.gpu_machine)
+    };
+    let mut others = Vec::new();
+    for (run, confirmations) in &machine.confirmations {
+        let answers = several_processes::answers(confirmations);
+        let answered = confirmations.iter().zip(answers);
+        let other = |(asked, answer): (&Confirmation, Option<Confirmed>)| {
+            answer.filter(|_| same(asked) && asked.processes != found.processes)
+        };
+        others.extend(
+            answered
+                .filter_map(other)
+                .map(|answer| (run.clone(), answer)),
+        );
+    }
+    others
+}
+
+fn compare(
+    ours: &Group,
+    theirs: &Group,
+    gpu_machine: Option<String>,
+    environment: Option<&Environment>,
+    confirmed: &[(&Confirmation, Confirmed)],
+) -> Vec<CrossoverAnswer> {
+    let mut found = of_rows(ours, theirs, &gpu_machine);
+    for question in Data::ALL {
+        let answer = confirmed.iter().find(|(asked, _)| {
+            asked.group == ours.name
+                && asked.question == question
+                && asked.gpu_machine == gpu_machine
+        });
+        let is_asked = |f: &CrossoverAnswer| {
+            answer.is_some_and(|(asked, _)| {
+                (f.question, &f.gpu, f.clock) == (question, &asked.gpu, asked.clock.name())
+                    && (asked.gpu_run.is_none() || runs_of(theirs, f).contains(&asked.gpu_run))
+            })
+        };
+        let mut at = found.iter().position(is_asked);
+        if at.is_none() && answer.is_some() {
+            // All results that the answer would rest on were unsteady in the run's own process.
+            let all = of_rows(&ours.with_unsteady(), &theirs.with_unsteady(), &gpu_machine);
+            found.extend(all.into_iter().find(is_asked));
+            at = found.iter().position(is_asked);
+        }
+        if let Some(i) = at.or_else(|| headline(&found, question)) {
+            found[i].headline = true;
+            if let Some((asked, answer)) = answer.filter(|_| at.is_some()) {
+                found[i].confirm(asked, *answer);
+                // The processes' sizes may be others than those of all runs, and they decide also
+                // what was unsteady.
+                let (ours, theirs) = (ours.with_unsteady(), theirs.with_unsteady());
+                if let Some(gpu) = found[i].gpu_series(&theirs) {
+                    let (crossing, largest) = (&found[i].crossing, found[i].speedup_size);
+                    let names = best_cpu(&ours).1;
+                    found[i].benchmarks = rests_on(&ours, gpu, &names, crossing, largest);
+                }
+            }
+        }
+    }
+    for found in &mut found {
+        let series = found.gpu_series(theirs);
+        let largest = series.and_then(|series| series.at(found.speedup_size as u64));
+        found.capped = largest.and_then(|b| capped(b, environment));
+    }
+    found
+}
+
+/// The answer of each GPU implementation by itself.
+fn of_rows(ours: &Group, theirs: &Group, gpu_machine: &Option<String>) -> Vec<CrossoverAnswer> {
+    let (best, names) = best_cpu(ours);
+    let mut found: Vec<CrossoverAnswer> = theirs
+        .on(Device::Gpu)
+        .filter(|s| s.answers() && s.computes())
+        .filter_map(|series| one(ours, series, &best, &names, gpu_machine))
+        .collect();
+    found.sort_by_key(|f| f.question);
+    found
+}
+
+fn one(
+    group: &Group,
+    series: &Series,
+    best: &Curve,
+    names: &[(f64, String)],
+    gpu_machine: &Option<String>,
+) -> Option<CrossoverAnswer> {
+    let gpu = curve(series);
+    let crossing = search(best, &gpu)?;
+    let largest = crossing.range.1;
+    let speedup = best.at(largest)?.median / gpu.at(largest)?.median;
+    let at = crossing.for_good().map_or(largest, |c| c.bracket.1);
+    let cpu = names
+        .iter()
+        .find(|(size, _)| *size >= at)
+        .or(names.last())
+        .map(|(_, name)| name.clone())?;
+    let benchmarks = rests_on(group, series, names, &crossing, largest);
+    Some(CrossoverAnswer {
+        group: group.name.clone(),
+        topic: group.topic.clone(),
+        cpu,
+        gpu: series.implementation.clone(),
+        clock: series.clock_name(),
+        question: series.role.data,
+        includes_launch: series.includes_launch(),
+        headline: false,
+        gpu_machine: gpu_machine.clone(),
+        crossing,
+        speedup,
+        speedup_size: largest,
+        confirmed: None,
+        processes: Vec::new(),
+        capped: None,
+        benchmarks,
+    })
+}
+
+/// Ids of both curves around each change and at the largest size.
+fn rests_on(
+    ours: &Group,
+    gpu: &Series,
+    names: &[(f64, String)],
+    crossing: &Crossing,
+    largest: f64,
+) -> Vec<String> {
+    let around = crossing.changes.iter();
+    let around = around.flat_map(|change| [change.bracket.0, change.bracket.1]);
+    let mut benchmarks = Vec::new();
+    for size in around.chain([largest]) {
+        benchmarks.extend(ids_near(gpu, size));
+        let best_here = names.iter().find(|(s, _)| *s >= size).or(names.last());
+        if let Some((_, name)) = best_here
+            && let Some(cpu) = ours
+                .on(Device::Cpu)
+                .find(|s| s.implementation == *name && s.measures_work())
+        {
+            benchmarks.extend(ids_near(cpu, size));
+        }
+    }
+    benchmarks.sort();
+    benchmarks.dedup();
+    benchmarks
+}
+
+/// The result at `size`, or its two neighbours where the curve is interpolated there.
+fn ids_near(series: &Series, size: f64) -> Vec<String> {
+    let points: Vec<&Benchmark> = series.steady_points().collect();
+    let next = points.partition_point(|b| (b.size as f64) < size);
+    match points.get(next) {
+        Some(b) if b.size as f64 == size => vec![b.id.clone()],
+        _ => points[next.saturating_sub(1)..(next + 1).min(points.len())]
+            .iter()
+            .map(|b| b.id.clone())
+            .collect(),
+    }
+}
+
+/// Crossovers within this factor of each other count as equal.
+const ALIKE: f64 = 1.1;
+
+/// Which of these answers, all of one group and GPU, answers the question: of those that win
+/// from about the smallest size on, the fastest at the largest.
+pub fn headline(found: &[CrossoverAnswer], question: Data) -> Option<usize> {
+    let wins_from = |f: &CrossoverAnswer| match (f.crossing.answer, f.crossing.for_good()) {
+        (Answer::Always, _) => f.crossing.range.0,
+        (_, Some(change)) => change.size,
+        (_, None) => f64::INFINITY,
+    };
+    let best = |launch: bool| {
+        let candidates = || {
+            found
+                .iter()
+                .enumerate()
+                .filter(move |(_, f)| f.question == question && (f.includes_launch || !launch))
+        };
+        let first = candidates()
+            .map(|(_, f)| wins_from(f))
+            .min_by(f64::total_cmp)?;
+        candidates()
+            .filter(|(_, f)| wins_from(f) <= ALIKE * first)
+            .max_by(|a, b| a.1.speedup.total_cmp(&b.1.speedup))
+            .map(|(i, _)| i)
+    };
+    best(true).or_else(|| best(false))
+}
+
+/// The headline answers.
+pub fn headlines(found: &[CrossoverAnswer]) -> impl Iterator<Item = &CrossoverAnswer> {
+    found.iter().filter(|f| f.headline)
+}

@@ -1,0 +1,68 @@
+//! By how much the GPU is ahead along the sizes: the curve that an answer is a point of.
+
+use crate::analysis::answer::crossing::gaps;
+use crate::analysis::answer::pairs::{CrossoverAnswer, best_cpu, curve};
+use crate::analysis::answer::several_processes::by_size;
+use crate::store::curves::{Group, Series};
+
+/// CPU over GPU time at one size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speedup {
+    /// Problem size.
+    pub size: f64,
+    /// The time of the best CPU code over the GPU's.
+    pub ratio: f64,
+    /// Lower end of the interval in which another process, or another run of several, would put it.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Number of processes that it is the median of.
+    pub processes: usize,
+}
+
+/// The speedup of an answer at each size that its CPU code, of `ours`, and its GPU code both
+/// cover.
+///
+/// Where processes of their own measured, around the crossing and at the largest size, their
+/// median stands in place of the run's own time: the curve passes through the answer.
+pub fn along(found: &CrossoverAnswer, ours: &Group, gpu: &Series) -> Vec<Speedup> {
+    let (best, _) = best_cpu(ours);
+    let confirmed = by_size(&found.processes);
+    // All but the largest size lie around the crossing.
+    let around = confirmed.len().saturating_sub(1);
+    let asked = |size: f64| {
+        let inside = |first: u64, last: u64| (first as f64..=last as f64).contains(&size);
+        let crossing = confirmed[..around].first().zip(confirmed[..around].last());
+        crossing.is_some_and(|(first, last)| inside(first.size, last.size))
+            || confirmed.iter().any(|at| at.size as f64 == size)
+    };
+    let own = gaps(&best, &curve(gpu)).into_iter().map(|gap| Speedup {
+        size: gap.size,
+        ratio: (-gap.median).exp(),
+        low: (-gap.high).exp(),
+        high: (-gap.low).exp(),
+        processes: 1,
+    });
+    let mut all: Vec<Speedup> = own.filter(|own| !asked(own.size)).collect();
+    all.extend(confirmed.iter().map(|at| {
+        // The answer's own interval knows the spread of similar questions too.
+        let of_answer = found
+            .confirmed
+            .filter(|confirmed| confirmed.largest == at.size);
+        let (low, high) = of_answer.map_or(at.interval, |answer| answer.speedup_interval);
+        Speedup {
+            size: at.size as f64,
+            ratio: of_answer.map_or(at.ratio, |answer| answer.speedup),
+            low,
+            high,
+            processes: at.processes,
+        }
+    }));
+    all.retain(|at| {
+        [at.size, at.ratio, at.low, at.high]
+            .iter()
+            .all(|v| v.is_normal())
+    });
+    all.sort_by(|a, b| a.size.total_cmp(&b.size));
+    all
+}

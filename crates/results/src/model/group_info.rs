@@ -1,0 +1,143 @@
+//! What a group says of itself: its heading, its question, what its sizes count, and the words
+//! for its work.
+
+use crossover_words::units::{binary, bytes, count, power, size, time};
+use serde::{Deserialize, Serialize};
+
+/// What a group is about, stored with the run so that a report has it without the group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GroupInfo {
+    /// The group's name, the first part of its ids.
+    pub group: String,
+    /// Heading.
+    pub title: String,
+    /// What it asks, in a sentence.
+    pub question: String,
+    /// Symbol of the size, such as `N`.
+    pub symbol: String,
+    /// Label of the axis of sizes: what the size counts.
+    pub axis: String,
+    /// Unit of the size.
+    pub unit: Unit,
+    /// Whether all implementations do the same work, so that one of them is the fastest.
+    pub compares: bool,
+    /// Whether a rate (FLOP/s or B/s) is meaningful.
+    pub rated: bool,
+    /// Words for the work of an iteration, inside a sentence: `the chain`.
+    pub work: String,
+    /// The word for one of the things that the work is made of: `kernel`.
+    pub part: String,
+    /// Where each row times the same work on another clock: what the times are compared with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truth: Option<Truth>,
+}
+
+impl GroupInfo {
+    /// A group that says nothing but its name.
+    pub fn of(group: &str) -> Self {
+        Self {
+            group: group.to_owned(),
+            title: group.to_owned(),
+            question: String::new(),
+            symbol: "n".to_owned(),
+            axis: "size".to_owned(),
+            unit: Unit::Count,
+            compares: true,
+            rated: true,
+            work: "the work".to_owned(),
+            part: "kernel".to_owned(),
+            truth: None,
+        }
+    }
+}
+
+/// What the size in an id counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// A number of things.
+    Count,
+    /// A count whose sizes go so far that powers of two are written as such. It is stored as a
+    /// count, and readers tell by the sizes.
+    #[serde(rename = "count", skip_deserializing)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    Powers,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds.
+    Time,
+}
+
+/// What a clock's time is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Truth {
+    /// The size, which is the true time in nanoseconds.
+    Size,
+    /// The time of the row whose clock is gated.
+    Gated,
+}
+
+impl Unit {
+    /// A size in words: `1,024`, `256 MiB`, `10.0 ms`.
+    pub fn write(self, of: u64) -> String {
+        match self {
+            Unit::Count => size(of),
+            Unit::Powers => power(of),
+            Unit::Bytes => binary(of),
+            Unit::Time => time(of as f64),
+        }
+    }
+
+    /// A size between measured ones: the first whole one from it on, to three digits.
+    pub fn from(self, size: f64) -> String {
+        match self {
+            Unit::Count | Unit::Powers => count(size.ceil()),
+            Unit::Bytes => bytes(size.ceil()),
+            Unit::Time => time(size),
+        }
+    }
+
+    /// The whole sizes around an interval.
+    pub fn range(self, low: f64, high: f64) -> String {
+        match self {
+            Unit::Count | Unit::Powers => {
+                format!("{} to {}", count(low.floor()), count(high.ceil()))
+            }
+            _ => format!("{} to {}", self.from(low), self.from(high)),
+        }
+    }
+}
+
+impl GroupInfo {
+    /// `N = 64`, `size = 256 MiB`.
+    pub fn at(&self, size: u64) -> String {
+        format!("{} = {}", self.symbol, self.unit.write(size))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_between_measured_ones_are_rounded_outwards() {
+        assert_eq!(Unit::Count.from(181.4), "182");
+        assert_eq!(Unit::Count.from(64.0), "64");
+        assert_eq!(Unit::Count.range(87.5, 88.3), "87 to 89");
+        assert_eq!(Unit::Bytes.range(1.5e6, 2e6), "1.50 MB to 2.00 MB");
+    }
+
+    #[test]
+    fn absurd_sizes_stay_short() {
+        for unit in [Unit::Count, Unit::Powers, Unit::Bytes, Unit::Time] {
+            for size in [0, 1, u64::MAX - 1, u64::MAX, 1 << 63] {
+                assert!(unit.write(size).chars().count() <= 32, "{size}");
+            }
+            assert!(unit.range(1e-300, 1e308).chars().count() <= 32);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Whether the samples of a benchmark are those of one time. If they lie in two modes, their median
+//! is a time that the benchmark rarely takes.
+
+use crate::statistics::median::{median, median_of_sorted};
+use crossover_words::units;
+
+/// Fewer samples are not judged: the spread within a mode would be a guess.
+const FEWEST_SAMPLES: usize = 10;
+/// Least share of the samples in the smaller mode: fewer are outliers.
+const SMALLEST_MODE: f64 = 0.15;
+/// Least number of samples in the smaller mode: two may be close by chance.
+const FEWEST_OF_A_MODE: usize = 3;
+/// Least factor between the medians of two modes: a smaller one changes no answer.
+const APART: f64 = 1.1;
+/// Least distance between the medians of two modes, in spreads of the samples around them.
+const OVER_SPREAD: f64 = 4.0;
+/// A result is unsteady where the interval of its median is wider than this share of it.
+const WIDE: f64 = 0.1;
+
+/// What is unsteady about samples (ns per iteration), in words; `None` where they are steady.
+pub fn unsteady(ns: &[f64], median: f64, interval: Option<(f64, f64)>) -> Option<String> {
+    if ns.len() < FEWEST_SAMPLES {
+        return None;
+    }
+    let modes = two_modes(ns).map(|modes| modes.words());
+    modes.or_else(|| wide_interval(median, interval?))
+}
+
+fn wide_interval(median: f64, (low, high): (f64, f64)) -> Option<String> {
+    let wide = (high - low) / median;
+    (wide > WIDE).then(|| {
+        format!(
+            "the interval of its median is {} wide",
+            units::percent(wide)
+        )
+    })
+}
+
+/// Two clusters of samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Modes {
+    /// Median of the shorter times, ns.
+    short: f64,
+    /// Median of the longer ones, ns.
+    long: f64,
+    /// Share of the samples that are shorter ones.
+    share: f64,
+}
+
+impl Modes {
+    /// `two modes, 250 ns (40 % of the samples) and 560 ns`.
+    fn words(&self) -> String {
+        format!(
+            "two modes, {} ({} of the samples) and {}",
+            units::time(self.short),
+            units::percent(self.share),
+            units::time(self.long),
+        )
+    }
+}
+
+/// The split of the samples in two modes with the widest gap between them; `None` where they have
+/// one mode.
+///
+/// Times are compared by their logarithms. The longest gap between neighbours among n samples of
+/// one mode shrinks about as 1 / n, so few samples need a wider one. Of planted samples (10 to 40
+/// of them, 300 times each) at most 3 % were taken for two modes where there was one, log-normal
+/// with a spread of 5 to 20 % or drifting by 30 or 100 %; of modes 15 % apart with a spread of 1 %
+/// 96 % or more were found, a factor of 2.2 apart with 5 %, all.
+fn two_modes(ns: &[f64]) -> Option<Modes> {
+    let mut logs: Vec<f64> = ns.iter().map(|ns| ns.ln()).collect();
+    logs.sort_unstable_by(f64::total_cmp);
+    let n = logs.len();
+    let fewest = FEWEST_OF_A_MODE.max((SMALLEST_MODE * n as f64).ceil() as usize);
+    let empty = 0.25 + 4.5 / n as f64;
+    let gap = |at: usize| logs[at] - logs[at - 1];
+    let split = |at: usize| {
+        let (short, long) = logs.split_at(at);
+        let medians = (median_of_sorted(short)?, median_of_sorted(long)?);
+        let apart = medians.1 - medians.0;
+        let is_two = apart >= APART.ln()
+            && gap(at) >= empty * apart
+            && apart >= OVER_SPREAD * spread(short, long, medians)?;
+        is_two.then(|| Modes {
+            short: medians.0.exp(),
+            long: medians.1.exp(),
+            share: at as f64 / n as f64,
+        })
+    };
+    (fewest..=n.saturating_sub(fewest))
+        .filter_map(|at| Some((gap(at), split(at)?)))
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, modes)| modes)
+}
+
+/// The median absolute deviation of both clusters from their own medians, as a standard
+/// deviation of normal noise.
+fn spread(short: &[f64], long: &[f64], medians: (f64, f64)) -> Option<f64> {
+    let short = short.iter().map(|log| (log - medians.0).abs());
+    let long = long.iter().map(|log| (log - medians.1).abs());
+    Some(1.4826 * median(short.chain(long))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A normal deviate by Box and Muller, from a seed.
+    struct Noise(u64);
+
+    impl Noise {
+        fn uniform(&mut self) -> f64 {
+            // Steele, Lea and Flood's SplitMix64.
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = self.0;
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        }
+
+        fn normal(&mut self) -> f64 {
+            let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
+            radius * (std::f64::consts::TAU * self.uniform()).cos()
+        }
+    }
+
+    /// How many of 200 plantings of `n` samples are taken for two modes; `time` gives the true
+    /// time of a sample, `spread` is the noise around it.
+    fn found(n: usize, spread: f64, time: impl Fn(usize) -> f64) -> usize {
+        let mut noise = Noise(n as u64);
+        let mut planted = || -> Vec<f64> {
+            let sample = |i| time(i) * (spread * noise.normal()).exp();
+            (0..n).map(sample).collect()
+        };
+        (0..200).filter(|_| two_modes(&planted()).is_some()).count()
+    }
+
+    const COUNTS: [usize; 5] = [10, 12, 20, 30, 40];
+
+    #[test]
+    fn two_modes_are_found() {
+        for n in COUNTS {
+            let share = |share: f64| (share * n as f64).round() as usize;
+            for (short, apart, spread) in [
+                (0.4, 2.2, 0.05),
+                (0.3, 1.8, 0.04),
+                (0.5, 1.15, 0.008),
+                (0.7, 1.8, 0.04),
+            ] {
+                let time = |i| {
+                    if i < share(short) {
+                        250.0
+                    } else {
+                        250.0 * apart
+                    }
+                };
+                let found = found(n, spread, time);
+                assert!(
+                    found >= 190,
+                    "{found} of 200: {n} samples, {short}, {apart}"
+                );
+            }
+        }
+        let ns: Vec<f64> = (0..10)
+            .map(|i| if i % 5 < 2 { 250.0 } else { 560.0 })
+            .collect();
+        let modes = two_modes(&ns).unwrap();
+        assert_eq!(
+            modes.words(),
+            "two modes, 250 ns (40 % of the samples) and 560 ns"
+        );
+    }
+
+    #[test]
+    fn noise_drift_and_outliers_are_one_mode() {
+        for n in COUNTS {
+            for spread in [0.01, 0.02, 0.05, 0.1, 0.2] {
+                let found = found(n, spread, |_| 1e3);
+                assert!(
+                    found <= 10,
+                    "{found} of 200: {n} samples, noise of {spread}"
+                );
+            }
+            for drift in [0.1, 0.3, 1.0] {
+                let found = found(n, 0.02, |i| 1e3 * (1.0 + drift * i as f64 / n as f64));
+                assert!(
+                    found <= 10,
+                    "{found} of 200: {n} samples, a drift of {drift}"
+                );
+            }
+            for outliers in [1, 2] {
+                let found = found(n, 0.02, |i| if i < outliers { 4e3 } else { 1e3 });
+                assert_eq!(found, 0, "{n} samples, {outliers} outliers");
+            }
+        }
+    }
+
+    #[test]
+    fn a_wide_interval_and_few_samples() {
+        let one = [100.0; 30];
+        assert_eq!(unsteady(&one, 100.0, Some((95.1, 105.0))), None);
+        let why = unsteady(&one, 100.0, Some((95.0, 109.0))).unwrap();
+        assert_eq!(why, "the interval of its median is 14 % wide");
+        assert_eq!(unsteady(&one[..9], 100.0, Some((95.0, 109.0))), None);
+        assert_eq!(unsteady(&one, 100.0, None), None);
+        // Two modes say more than the interval that they make.
+        let two: Vec<f64> = (0..30).map(|i| 100.0 + 100.0 * f64::from(i % 2)).collect();
+        let why = unsteady(&two, 100.0, Some((95.0, 205.0))).unwrap();
+        assert!(why.starts_with("two modes"), "{why}");
+    }
+
+    #[test]
+    fn equal_and_absurd_samples_are_judged_without_a_panic() {
+        assert_eq!(two_modes(&[5.0; 40]), None);
+        assert_eq!(two_modes(&[]), None);
+        for ns in [[f64::MIN_POSITIVE; 12], [f64::MAX; 12], [f64::NAN; 12]] {
+            assert_eq!(two_modes(&ns), None);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! What could not be read, in the form that the report, the comparison and the export print.
+
+use std::path::Path;
+
+use crate::store::whole_file::FileError;
+use crossover_words::text::visible;
+
+/// Something that was left out while reading, and why. Both texts are safe to show, whatever the
+/// name of the folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The file, folder or id.
+    pub what: String,
+    /// The cause, and the remedy where there is one.
+    pub reason: String,
+}
+
+impl Unreadable {
+    /// What could not be read, and why.
+    pub fn new(what: impl ToString, reason: impl ToString) -> Self {
+        Self {
+            what: visible(&what.to_string()),
+            reason: visible(&reason.to_string()),
+        }
+    }
+
+    /// Of a file whose error begins with its path: the path becomes the subject.
+    pub(crate) fn of_file(path: &Path, error: &FileError) -> Self {
+        Self::new(path.display(), error.reason())
+    }
+}

@@ -1,0 +1,274 @@
+//! Reading and writing a file whole: no reader ever sees half of one, and an error names its
+//! path.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::model::record::SCHEMA;
+use crate::store::layout::{REPORT, TEMPORARY};
+use crossover_words::text::{is_plain, visible};
+
+/// A file that could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The file system refused.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Not JSON of the expected form.
+    #[error("{path}: {source}")]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// Where and why the parser stopped.
+        source: serde_json::Error,
+    },
+    /// Written by a newer crossover.
+    #[error(
+        "{path}: schema {found} is newer than {newest}, the newest this version reads; update crossover"
+    )]
+    Schema {
+        /// The file.
+        path: PathBuf,
+        /// Schema number found.
+        found: u64,
+        /// The newest that is read.
+        newest: u32,
+    },
+    /// The samples beside a sidecar are not the ones it describes.
+    #[error(
+        "{path}: describes other samples than the sample.json beside it; run the benchmark again"
+    )]
+    Stale {
+        /// The sidecar.
+        path: PathBuf,
+    },
+}
+
+impl FileError {
+    /// What the system says of the file at `path`.
+    pub fn io(path: &Path, source: std::io::Error) -> Self {
+        Self::Io {
+            path: path.into(),
+            source: with_remedy(source),
+        }
+    }
+
+    /// The error without its path, for a caller that names another.
+    pub(super) fn into_io(self) -> std::io::Error {
+        match self {
+            Self::Io { source, .. } => source,
+            other => std::io::Error::other(other),
+        }
+    }
+
+    /// Whether nothing can be written any more: the disk is full, a quota or the limit of a file is
+    /// used up, or the file system became read-only.
+    pub fn is_no_room(&self) -> bool {
+        use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        let Self::Io { source, .. } = self else {
+            return false;
+        };
+        matches!(
+            source.kind(),
+            StorageFull | QuotaExceeded | ReadOnlyFilesystem | FileTooLarge
+        )
+    }
+
+    /// The error without the path that it begins with.
+    pub fn reason(&self) -> String {
+        let text = self.to_string();
+        let prefix = format!("{}: ", self.path().display());
+        text.strip_prefix(&prefix).unwrap_or(&text).to_owned()
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            FileError::Io { path, .. }
+            | FileError::Parse { path, .. }
+            | FileError::Schema { path, .. }
+            | FileError::Stale { path } => path,
+        }
+    }
+}
+
+/// Writes `value` as JSON beside `path` and renames it, so that no reader ever sees half a
+/// file. Creates the folder.
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), FileError> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|source| FileError::Parse {
+        path: path.into(),
+        source,
+    })?;
+    text.push(b'\n');
+    write_atomic(path, &text)
+}
+
+/// Writes `bytes` beside `path` and renames. Creates the folder. A link stays one, and what it
+/// leads to is written; a device or a pipe is written to and not replaced.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let io = |source| FileError::io(path, source);
+    if let Ok(found) = fs::metadata(path)
+        && !found.is_file()
+        && !found.is_dir()
+    {
+        return fs::write(path, bytes).map_err(io);
+    }
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    let path = target.as_path();
+    let dir = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(dir).map_err(io)?;
+    let file = tempfile::Builder::new()
+        .prefix(TEMPORARY)
+        .permissions(world_readable())
+        .tempfile_in(dir)
+        .map_err(io)?;
+    file.as_file().write_all(bytes).map_err(io)?;
+    file.persist(path).map_err(|e| io(e.error))?;
+    Ok(())
+}
+
+/// Copies a file, as [`write_atomic`] writes one.
+pub(super) fn copy(from: &Path, to: &Path) -> Result<(), FileError> {
+    let bytes = fs::read(from).map_err(|e| FileError::io(from, e))?;
+    write_atomic(to, &bytes)
+}
+
+/// Tries whether anything can be written to a folder: a full disk makes an empty file without
+/// complaint.
+pub fn try_to_write(dir: &Path) -> std::io::Result<()> {
+    let probe = tempfile::Builder::new()
+        .prefix(TEMPORARY)
+        .tempfile_in(dir)
+        .map_err(with_remedy)?;
+    let mut file = probe.as_file();
+    file.write_all(&[0; 4096]).map_err(with_remedy)
+}
+
+/// Of errors for which there is room on the disk, and without the names of temporary files.
+fn with_remedy(error: std::io::Error) -> std::io::Error {
+    match (error.kind(), error.to_string().split_once(" at path ")) {
+        (kind @ std::io::ErrorKind::FileTooLarge, _) => {
+            std::io::Error::new(kind, "the file is too large, raise the limit (`ulimit -f`)")
+        }
+        (kind, Some((why, _))) => std::io::Error::new(kind, why),
+        _ => error,
+    }
+}
+
+/// Whether this is the name of a file that is being written.
+pub(super) fn is_temporary(name: &std::ffi::OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes())
+}
+
+/// Removes what was being written under `root` when a process was killed or the disk was full,
+/// with the empty files among Criterion's pages.
+pub fn sweep(root: &Path) {
+    let mut walk = walkdir::WalkDir::new(root).into_iter();
+    while let Some(entry) = walk.next() {
+        let Ok(entry) = entry else { continue };
+        let below = entry.path().strip_prefix(root).unwrap_or(entry.path());
+        let in_pages = || below.iter().any(|part| part == REPORT);
+        let empty = || entry.metadata().is_ok_and(|m| m.is_file() && m.len() == 0);
+        if !(is_temporary(entry.file_name()) || in_pages() && empty()) {
+            continue;
+        }
+        // A file that cannot be removed does no harm: readers ignore it.
+        let _ = if entry.file_type().is_dir() {
+            walk.skip_current_dir();
+            fs::remove_dir_all(entry.path())
+        } else {
+            fs::remove_file(entry.path())
+        };
+    }
+}
+
+/// Temporary files are private by default; results are for sharing.
+fn world_readable() -> fs::Permissions {
+    fs::Permissions::from_mode(0o644)
+}
+
+/// Reads a JSON file with a `schema` field, unknown fields ignored. Its texts are made
+/// [`visible`]: they go from here to terminals, plots and pages.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
+    read_json_up_to(SCHEMA, path)
+}
+
+/// As [`read_json`], for a kind of file with schema numbers of its own, up to `newest`.
+pub(super) fn read_json_up_to<T: DeserializeOwned>(
+    newest: u32,
+    path: &Path,
+) -> Result<T, FileError> {
+    let mut value = read_value(path)?;
+    make_visible(&mut value);
+    of_value(path, newest, value)
+}
+
+/// As [`read_json`], with its texts unchanged, for a reader that checks each of them itself.
+pub(crate) fn read_json_as_it_stands<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
+    of_value(path, SCHEMA, read_value(path)?)
+}
+
+fn read_value(path: &Path) -> Result<Value, FileError> {
+    let io = |source| FileError::io(path, source);
+    // To open a pipe would wait for its writer.
+    if fs::metadata(path).map_err(io)?.is_file() {
+        return parsed(path, &fs::read(path).map_err(io)?);
+    }
+    Err(io(std::io::Error::other("is not a file; move it away")))
+}
+
+fn parsed(path: &Path, text: &[u8]) -> Result<Value, FileError> {
+    serde_json::from_slice(text).map_err(|source| FileError::Parse {
+        path: path.into(),
+        source,
+    })
+}
+
+fn make_visible(value: &mut Value) {
+    match value {
+        Value::String(text) if !is_plain(text) => *text = visible(text),
+        Value::Array(values) => values.iter_mut().for_each(make_visible),
+        Value::Object(fields) => {
+            if !fields.keys().all(|key| is_plain(key)) {
+                let named = std::mem::take(fields).into_iter();
+                fields.extend(named.map(|(key, value)| (visible(&key), value)));
+            }
+            fields.values_mut().for_each(make_visible);
+        }
+        _ => {}
+    }
+}
+
+fn of_value<T: DeserializeOwned>(path: &Path, newest: u32, value: Value) -> Result<T, FileError> {
+    if let Some(found) = value.get("schema").and_then(|s| s.as_u64())
+        && found > u64::from(newest)
+    {
+        return Err(FileError::Schema {
+            path: path.into(),
+            found,
+            newest,
+        });
+    }
+    serde_json::from_value(value).map_err(|source| FileError::Parse {
+        path: path.into(),
+        source,
+    })
+}
+
+pub(super) fn digest(path: &Path) -> Result<String, FileError> {
+    let bytes = fs::read(path).map_err(|e| FileError::io(path, e))?;
+    Ok(Sha256::digest(&bytes)
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect())
+}

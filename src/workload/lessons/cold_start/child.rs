@@ -1,0 +1,236 @@
+//! The process that measures its own start.
+
+use std::ffi::CString;
+use std::time::Instant;
+
+use cudarc::cublas::{result as cublas, sys::cublasOperation_t};
+use cudarc::driver::{result, sys};
+use cudarc::nvrtc::result as nvrtc;
+
+use crate::device::{gpu::cublas_error, libraries};
+use crate::model::Phase;
+use crate::timing::CudaError;
+use crate::workload::lessons::cold_start::problem::COLD_START;
+use crate::workload::prepare::Report;
+use crate::workload::routine::RoutineError;
+
+/// Repetitions of a warm phase; their median counts.
+const WARM: usize = 21;
+/// Values that the kernel fills.
+const VALUES: usize = 1 << 18;
+/// N of the product.
+const N: usize = 256;
+
+type Outcome<T> = Result<T, RoutineError>;
+
+impl Report {
+    /// Runs and times a phase that has run before.
+    fn warm(&mut self, phase: Phase, mut run: impl FnMut() -> Outcome<()>) -> Outcome<()> {
+        let mut times = Vec::with_capacity(WARM);
+        for _ in 0..WARM {
+            let start = Instant::now();
+            run()?;
+            times.push(start.elapsed().as_nanos());
+        }
+        times.sort_unstable();
+        self.phases
+            .insert(phase.name().to_owned(), times[WARM / 2] as f64);
+        Ok(())
+    }
+}
+
+/// Measures this process's start.
+pub(crate) fn measure(device: usize) -> Outcome<Report> {
+    let ordinal = i32::try_from(device)?;
+    let mut report = Report::default();
+    let cuda = |call| move |e| CudaError::new(call, e);
+    report.once(Phase::DriverInit.name(), || {
+        Ok(result::init().map_err(cuda("cuInit"))?)
+    })?;
+    report.once(Phase::Context.name(), || {
+        let device = result::device::get(ordinal).map_err(cuda("cuDeviceGet"))?;
+        // SAFETY: the device was just returned by the driver; the context is retained for
+        // the life of the process.
+        let context = unsafe { result::primary_ctx::retain(device) }
+            .map_err(cuda("cuDevicePrimaryCtxRetain"))?;
+        // SAFETY: as above.
+        unsafe { result::ctx::set_current(context) }.map_err(cuda("cuCtxSetCurrent"))?;
+        Ok(())
+    })?;
+    let new_stream = || {
+        Ok(
+            result::stream::create(result::stream::StreamKind::NonBlocking)
+                .map_err(cuda("cuStreamCreate"))?,
+        )
+    };
+    let stream = report.once(Phase::FirstStream.name(), new_stream)?;
+    report.warm(Phase::WarmStream, || new_stream().map(drop))?;
+
+    let bytes = VALUES * size_of::<f32>();
+    let allocate = || {
+        // SAFETY: released with the process.
+        Ok(unsafe { result::malloc_sync(bytes) }.map_err(cuda("cuMemAlloc"))?)
+    };
+    let x = report.once(Phase::FirstAlloc.name(), allocate)?;
+    report.warm(Phase::WarmAlloc, || allocate().map(drop))?;
+
+    if libraries::nvrtc() {
+        let arch = arch(ordinal)?;
+        kernel(&mut report, stream, x, arch)?;
+    }
+    if libraries::cublas() {
+        product(&mut report, stream)?;
+    }
+    Ok(report)
+}
+
+fn arch(ordinal: i32) -> Outcome<(u32, u32)> {
+    use sys::CUdevice_attribute::*;
+    let device = result::device::get(ordinal).map_err(|e| CudaError::new("cuDeviceGet", e))?;
+    let attribute = |which| {
+        // SAFETY: the device was just returned by the driver.
+        unsafe { result::device::get_attribute(device, which) }
+            .map_err(|e| CudaError::new("cuDeviceGetAttribute", e))
+    };
+    Ok((
+        attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)? as u32,
+        attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)? as u32,
+    ))
+}
+
+fn kernel(
+    report: &mut Report,
+    stream: sys::CUstream,
+    x: sys::CUdeviceptr,
+    arch: (u32, u32),
+) -> Outcome<()> {
+    let ptx = report.once(Phase::NvrtcCompile.name(), || ptx(arch))?;
+    report.once(Phase::WarmNvrtcCompile.name(), || self::ptx(arch).map(drop))?;
+    let cubin = COLD_START.compile(arch)?.image;
+    let load = |image: &[u8]| {
+        // SAFETY: a whole PTX text with its final zero, or a whole CUBIN.
+        let module = unsafe { result::module::load_data(image.as_ptr().cast()) }
+            .map_err(|e| CudaError::new("cuModuleLoadData", e))?;
+        // SAFETY: the module is alive.
+        Ok(
+            unsafe { result::module::get_function(module, CString::new("fill")?) }
+                .map_err(|e| CudaError::new("cuModuleGetFunction", e))?,
+        )
+    };
+    report.once(Phase::PtxJit.name(), || load(&ptx))?;
+    let fill = report.once(Phase::CubinLoad.name(), || load(&cubin))?;
+
+    // SAFETY: the allocation has this many bytes.
+    unsafe { result::memset_d8_async(x, 0xFF, VALUES * size_of::<f32>(), stream) }
+        .map_err(|e| CudaError::new("cuMemsetD8Async", e))?;
+    synchronize(stream)?;
+    let launch = || -> Outcome<()> {
+        let (mut x, mut value, mut n) = (x, 1.0f32, VALUES as u32);
+        let mut arguments = [
+            (&raw mut x).cast(),
+            (&raw mut value).cast(),
+            (&raw mut n).cast(),
+        ];
+        // SAFETY: the kernel takes an address, a float and a count, and writes as many
+        // values as were allocated.
+        unsafe {
+            result::launch_kernel(
+                fill,
+                (VALUES.div_ceil(256) as u32, 1, 1),
+                (256, 1, 1),
+                0,
+                stream,
+                &mut arguments,
+            )
+        }
+        .map_err(|e| CudaError::new("cuLaunchKernel", e))?;
+        synchronize(stream)
+    };
+    report.once(Phase::FirstLaunch.name(), launch)?;
+    let mut values = vec![0f32; VALUES];
+    // SAFETY: both sides have as many values, and the copy is synchronous.
+    unsafe { result::memcpy_dtoh_sync(&mut values, x) }
+        .map_err(|e| CudaError::new("cuMemcpyDtoH", e))?;
+    report.wrong += values.iter().filter(|v| **v != 1.0).count() as u64;
+    report.warm(Phase::WarmLaunch, launch)
+}
+
+/// PTX with a final zero, as the driver wants it.
+fn ptx(arch: (u32, u32)) -> Outcome<Vec<u8>> {
+    let program = nvrtc::create_program(&CString::new(COLD_START.text)?, None)?;
+    let options = [format!("--gpu-architecture=compute_{}{}", arch.0, arch.1)];
+    // SAFETY: the program was just created and is destroyed once.
+    unsafe {
+        nvrtc::compile_program(program, &options)?;
+        let text = nvrtc::get_ptx(program)?;
+        nvrtc::destroy_program(program)?;
+        let mut text: Vec<u8> = text.into_iter().map(|c| c as u8).collect();
+        text.push(0);
+        Ok(text)
+    }
+}
+
+fn product(report: &mut Report, stream: sys::CUstream) -> Outcome<()> {
+    let ones = vec![1f32; N * N];
+    let matrix = |fill: Option<&[f32]>| -> Outcome<sys::CUdeviceptr> {
+        // SAFETY: released with the process.
+        let address = unsafe { result::malloc_sync(N * N * size_of::<f32>()) }
+            .map_err(|e| CudaError::new("cuMemAlloc", e))?;
+        if let Some(values) = fill {
+            // SAFETY: both sides have as many values, and the copy is synchronous.
+            unsafe { result::memcpy_htod_sync(address, values) }
+                .map_err(|e| CudaError::new("cuMemcpyHtoD", e))?;
+        }
+        Ok(address)
+    };
+    let nan = vec![f32::NAN; N * N];
+    let (a, b, c) = (
+        matrix(Some(&ones))?,
+        matrix(Some(&ones))?,
+        matrix(Some(&nan))?,
+    );
+    let multiply = |handle| -> Outcome<()> {
+        let (none, n) = (cublasOperation_t::CUBLAS_OP_N, N as i32);
+        // SAFETY: three N by N matrices of f32 on this device; alpha and beta are read at
+        // the call.
+        unsafe {
+            cublas::sgemm(
+                handle,
+                none,
+                none,
+                n,
+                n,
+                n,
+                &1.0,
+                a as *const f32,
+                n,
+                b as *const f32,
+                n,
+                &0.0,
+                c as *mut f32,
+                n,
+            )
+        }
+        .map_err(cublas_error)?;
+        synchronize(stream)
+    };
+    let handle = report.once(Phase::FirstGemm.name(), || {
+        let handle = cublas::create_handle().map_err(cublas_error)?;
+        // SAFETY: handle and stream are alive for the life of the process.
+        unsafe { cublas::set_stream(handle, stream.cast()) }.map_err(cublas_error)?;
+        multiply(handle)?;
+        Ok(handle)
+    })?;
+    let mut values = vec![0f32; N * N];
+    // SAFETY: both sides have as many values, and the copy is synchronous.
+    unsafe { result::memcpy_dtoh_sync(&mut values, c) }
+        .map_err(|e| CudaError::new("cuMemcpyDtoH", e))?;
+    report.wrong += values.iter().filter(|v| **v != N as f32).count() as u64;
+    report.warm(Phase::WarmGemm, || multiply(handle))
+}
+
+fn synchronize(stream: sys::CUstream) -> Outcome<()> {
+    // SAFETY: the stream lives as long as the process.
+    Ok(unsafe { result::stream::synchronize(stream) }
+        .map_err(|e| CudaError::new("cuStreamSynchronize", e))?)
+}

@@ -1,0 +1,226 @@
+//! A pipeline of many small steps on the device, and what the host's waiting between them
+//! costs: never waiting, waiting after each step, reading a value back after each, doing
+//! every eighth step on the CPU, and replaying the whole as one graph.
+//!
+//! The size is the number of f32 values; each of the 64 steps computes y = a x + b.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use rand::{RngExt, SeedableRng};
+
+use crate::device::{Gpu, kernel::Source};
+use crate::model::{Cost, Launches, Verified};
+use crate::timing::Launch;
+use crate::workload::prepare::{
+    Device, HostMemory, On, Prepared, Steps, Threads, elementwise, kernels, wide,
+};
+use crate::workload::routine::{Made, Workload, visit_f32};
+use crate::workload::simple;
+
+/// The kernel of a step.
+pub static HOST_SYNC: Source = kernels!("elementwise.cuh", "host_sync.cu");
+
+/// Steps of the pipeline.
+pub const STEPS: usize = 64;
+/// The hybrid does each step whose number is a multiple of this on the CPU.
+const CPU_EVERY: usize = 8;
+/// Values per task of the CPU's step: some 2 µs of work, within a level-1 cache.
+const GRAIN: usize = 1 << 13;
+/// A contraction towards 1: the values stay of the size of the inputs.
+const A: f32 = 0.96875;
+const B: f32 = 0.03125;
+
+/// The inputs of the pipeline and its result in float64.
+pub struct Pipeline {
+    x: Vec<f32>,
+    /// Computed when something is first compared with it.
+    reference: OnceCell<Vec<f64>>,
+}
+
+impl Workload for Pipeline {
+    fn new(size: u64) -> Self {
+        let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(size);
+        let x = (0..size).map(|_| random.random_range(-1.0..1.0)).collect();
+        let reference = OnceCell::new();
+        Self { x, reference }
+    }
+
+    fn host_bytes(size: u64) -> u64 {
+        24 * size
+    }
+
+    fn device_bytes(size: u64) -> u64 {
+        12 * size
+    }
+
+    fn kernels() -> &'static [&'static Source] {
+        const { &[&HOST_SYNC] }
+    }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        visit_f32(&self.x, visit);
+    }
+}
+
+impl Pipeline {
+    fn reference(&self) -> &[f64] {
+        self.reference.get_or_init(|| {
+            let step = |v: f64| f64::from(A) * v + f64::from(B);
+            let steps = |&x: &f32| (0..STEPS).fold(f64::from(x), |v, _| step(v));
+            self.x.iter().map(steps).collect()
+        })
+    }
+}
+
+/// Each step reads and writes every value.
+pub fn cost(size: u64) -> Cost {
+    Cost {
+        flop: Some(2.0 * (STEPS as f64) * size as f64),
+        bytes: Some(8.0 * (STEPS as f64) * size as f64),
+        link_bytes: None,
+        launches: Some(STEPS as u32),
+    }
+}
+
+/// As [`cost`], with every value downloaded and uploaded again for each step on the CPU.
+pub fn cost_hybrid(size: u64) -> Cost {
+    let on_cpu = STEPS / CPU_EVERY;
+    Cost {
+        link_bytes: Some(8.0 * (on_cpu as f64) * size as f64),
+        launches: Some((STEPS - on_cpu) as u32),
+        ..cost(size)
+    }
+}
+
+/// The pipeline: launched one by one with a wait at the end, with a wait after each step, with
+/// one value read back after each (as a convergence test does), with every eighth step on the
+/// CPU (which downloads the values, computes, and uploads the result), or as one graph.
+///
+/// # Errors
+/// A way to launch that the pipeline does not have, errors of CUDA and of the kernel's
+/// compilation.
+pub fn pipeline(gpu: &Rc<Gpu>, problem: &Rc<Pipeline>, launching: Launches) -> Made {
+    if launching == Launches::Fused {
+        return Err("the steps of the pipeline are not fused".into());
+    }
+    let mut work = Prepared::new(gpu)?;
+    let n = problem.x.len();
+    let function = gpu.function(&HOST_SYNC, "step")?;
+    let source = work.upload(&problem.x)?;
+    // The steps alternate between these.
+    let buffers = [work.output::<f32>(n)?, work.output::<f32>(n)?];
+    // For values that are read back, and for the steps on the CPU.
+    let host = work.host_output(HostMemory::Pinned, f32::NAN, n)?;
+    let grid = (elementwise::blocks(n as u64)?, 1, 1);
+    let threads = Rc::new(match launching {
+        Launches::PartlyOnCpu => Threads::all(),
+        _ => Threads::One,
+    });
+    let steps = &mut work.steps;
+    // SAFETY: the arguments are those that the kernel declares; all memory is the routine's, `n`
+    // values each, and the copies are waited for before the host's memory is used.
+    let read = |steps: &mut Steps, from: Device<f32>, values| unsafe {
+        let to = std::ptr::slice_from_raw_parts_mut(host.values.cast::<f32>(), values);
+        steps.download(On::Compute, from.address, to);
+        steps.wait(On::Compute);
+    };
+    for step in 0..STEPS {
+        let to = buffers[step % 2];
+        let from = if step == 0 {
+            source
+        } else {
+            buffers[(step - 1) % 2]
+        };
+        if launching == Launches::PartlyOnCpu && step % CPU_EVERY == CPU_EVERY - 1 {
+            read(steps, from, n);
+            let threads = threads.clone();
+            // SAFETY: as above.
+            unsafe {
+                steps.call(move |_| {
+                    let tasks = (*host.values).chunks_mut(GRAIN).collect();
+                    threads.each(tasks, step_of_values);
+                    Ok(())
+                });
+                steps.upload(On::Compute, host.values, to.address);
+            }
+        } else {
+            let launch = Launch::new(function.clone(), grid, (elementwise::THREADS, 1, 1))
+                .arg(to.address)
+                .arg(from.address)
+                .arg(A)
+                .arg(B)
+                .arg(n as u64);
+            // SAFETY: as above.
+            unsafe { steps.kernel(launch) };
+        }
+        match launching {
+            Launches::Synchronised => steps.wait(On::Compute),
+            Launches::ReadBack => read(steps, to, 1),
+            _ => {}
+        }
+    }
+    if launching == Launches::Graph {
+        steps.replay()?;
+    }
+    (work.waits, work.threads) = (true, Some(threads));
+    let problem = problem.clone();
+    work.check_by(move |memory| {
+        let output = memory.read(buffers[(STEPS - 1) % 2])?;
+        Ok(verify(&output, problem.reference()))
+    });
+    Ok(Box::new(work))
+}
+
+wide! {
+    /// A step in place. It rounds twice, where the device rounds once.
+    fn step_of_values(values: &mut [f32]) {
+        for value in values {
+            *value = A * *value + B;
+        }
+    }
+}
+
+/// Compares with float64. A step rounds once, to a value of at most 1, and multiplies the error so
+/// far by less than 1, so the error is at most one half-ulp of 1 per step. A step on the CPU rounds
+/// twice, to values below 1, whose half-ulps are half as large.
+fn verify(output: &[f32], reference: &[f64]) -> Verified {
+    let bound = STEPS as f64 * f64::from(f32::EPSILON) / 2.0;
+    simple::compare(output, reference.iter().copied(), 1.0, bound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn computed(problem: &Pipeline, steps: usize) -> Vec<f32> {
+        problem
+            .x
+            .iter()
+            .map(|&x| (0..steps).fold(x, |v, _| A.mul_add(v, B)))
+            .collect()
+    }
+
+    /// The CPU's steps, in every task of its threads, are within the tolerance of all.
+    #[test]
+    fn the_cpu_computes_a_step() {
+        let problem = Pipeline::new(3 * GRAIN as u64 + 17);
+        let mut values = problem.x.clone();
+        for _ in 0..STEPS {
+            Threads::up_to(2).each(values.chunks_mut(GRAIN).collect(), step_of_values);
+        }
+        assert!(verify(&values, problem.reference()).passed());
+    }
+
+    #[test]
+    fn float32_passes_and_a_missing_step_does_not() {
+        let problem = Pipeline::new(1000);
+        assert!(verify(&computed(&problem, STEPS), problem.reference()).passed());
+        for steps in [STEPS - 1, STEPS + 1] {
+            assert!(!verify(&computed(&problem, steps), problem.reference()).passed());
+        }
+        let mut unwritten = computed(&problem, STEPS);
+        unwritten[17] = f32::NAN;
+        assert!(!verify(&unwritten, problem.reference()).passed());
+    }
+}

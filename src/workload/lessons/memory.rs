@@ -1,0 +1,233 @@
+//! What an allocation in the loop costs: with the synchronous allocator, with the stream-ordered
+//! one that gives its memory back at every synchronisation, with the same told to keep it, and with
+//! a buffer that is reused.
+//!
+//! The size is the number of bytes. One iteration allocates, writes the last word, copies it to
+//! memory of the routine (so that the allocation is known to be usable), releases, and
+//! synchronises.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result, sys};
+
+use crate::device::Gpu;
+use crate::model::{Allocator, Cost, Verified};
+use crate::timing::CudaError;
+use crate::workload::routine::{Made, Routine, RoutineError, Workload};
+
+/// What the last word of each allocation is set to.
+const WORD: u32 = 0x5EED_CAFE;
+
+/// A number of bytes to allocate; no inputs.
+pub struct Memory {
+    bytes: u64,
+}
+
+impl Workload for Memory {
+    fn new(size: u64) -> Self {
+        Self { bytes: size }
+    }
+
+    fn host_bytes(_: u64) -> u64 {
+        0
+    }
+
+    fn device_bytes(size: u64) -> u64 {
+        2 * size
+    }
+}
+
+/// The cost of an iteration: nothing is computed, and the bytes that are asked for are the size.
+pub fn cost(_: u64) -> Cost {
+    Cost::default()
+}
+
+/// Allocates, writes, copies out and releases with one allocator.
+///
+/// # Errors
+/// Errors of CUDA.
+pub fn allocation(gpu: &Rc<Gpu>, problem: &Rc<Memory>, allocator: Allocator) -> Made {
+    let source = match allocator {
+        Allocator::Malloc => Source::Synchronous,
+        Allocator::MallocAsync => Source::Pool(Pool::new(gpu, 0)?),
+        Allocator::MallocAsyncKept => Source::Pool(Pool::new(gpu, u64::MAX)?),
+        Allocator::Reuse => Source::Kept(gpu.alloc(problem.bytes as usize)?),
+    };
+    Ok(Box::new(Allocation {
+        gpu: gpu.clone(),
+        problem: problem.clone(),
+        source,
+        word: gpu.alloc(1)?,
+    }))
+}
+
+enum Source {
+    Synchronous,
+    Pool(Pool),
+    Kept(CudaSlice<u8>),
+}
+
+struct Allocation {
+    gpu: Rc<Gpu>,
+    problem: Rc<Memory>,
+    source: Source,
+    word: CudaSlice<u32>,
+}
+
+impl Allocation {
+    fn allocate(&self) -> Result<sys::CUdeviceptr, CudaError> {
+        let bytes = self.problem.bytes as usize;
+        match &self.source {
+            Source::Synchronous => {
+                // SAFETY: released by `release`, after its last use on the stream.
+                unsafe { result::malloc_sync(bytes) }.map_err(|e| CudaError::new("cuMemAlloc", e))
+            }
+            Source::Pool(pool) => {
+                // SAFETY: the pool is alive; released as above.
+                unsafe { pool.alloc(bytes, self.gpu.stream().cu_stream()) }
+            }
+            Source::Kept(buffer) => Ok(buffer.device_ptr(self.gpu.stream()).0),
+        }
+    }
+
+    fn release(&self, address: sys::CUdeviceptr) -> Result<(), CudaError> {
+        match &self.source {
+            Source::Synchronous => {
+                self.gpu.synchronize()?;
+                // SAFETY: allocated by `allocate`, and the stream is idle.
+                unsafe { result::free_sync(address) }.map_err(|e| CudaError::new("cuMemFree", e))
+            }
+            Source::Pool(_) => {
+                // SAFETY: allocated by `allocate`; freed in stream order after its last use.
+                unsafe { result::free_async(address, self.gpu.stream().cu_stream()) }
+                    .map_err(|e| CudaError::new("cuMemFreeAsync", e))?;
+                self.gpu.synchronize()
+            }
+            Source::Kept(_) => self.gpu.synchronize(),
+        }
+    }
+}
+
+impl Routine for Allocation {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        Ok(self.gpu.poison(&mut self.word)?)
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        let stream = self.gpu.stream().cu_stream();
+        let address = self.allocate()?;
+        let last = address + self.problem.bytes - size_of::<u32>() as u64;
+        let used = {
+            let (word, _word) = self.word.device_ptr_mut(self.gpu.stream());
+            // SAFETY: the last word of the allocation, which is a multiple of four bytes.
+            CudaError::check("cuMemsetD32Async", unsafe {
+                sys::cuMemsetD32Async(last, WORD, 1, stream)
+            })
+            .and_then(|()| {
+                // SAFETY: one word from the allocation to the routine's own buffer.
+                unsafe { result::memcpy_dtod_async(word, last, size_of::<u32>(), stream) }
+                    .map_err(|e| CudaError::new("cuMemcpyDtoDAsync", e))
+            })
+        };
+        // Released also where using it failed.
+        self.release(address)?;
+        Ok(used?)
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        let word = self.gpu.download(&self.word)?[0];
+        Ok(Verified {
+            error: f64::from(u8::from(word != WORD)),
+            bound: 0.0,
+            method: "the last word of the allocation reads back".to_owned(),
+        })
+    }
+
+    fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
+        match &self.source {
+            Source::Pool(pool) => Ok(pool.usage()?),
+            _ => Ok(BTreeMap::new()),
+        }
+    }
+}
+
+/// A memory pool of the routine's own, so that its figures and its threshold are the routine's.
+struct Pool {
+    gpu: Rc<Gpu>,
+    pool: sys::CUmemoryPool,
+}
+
+impl Pool {
+    fn new(gpu: &Rc<Gpu>, release_threshold: u64) -> Result<Self, CudaError> {
+        gpu.bind()?;
+        // SAFETY: all zeros is a valid value of this plain C struct: no handle export, no
+        // security attributes, no size limit.
+        let mut properties: sys::CUmemPoolProps = unsafe { std::mem::zeroed() };
+        properties.allocType = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+        properties.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+        properties.location.id = gpu.properties().ordinal as i32;
+        // SAFETY: the properties are valid for the call.
+        let pool = unsafe { result::mem_pool::create(&properties) }
+            .map_err(|e| CudaError::new("cuMemPoolCreate", e))?;
+        let this = Self {
+            gpu: gpu.clone(),
+            pool,
+        };
+        let mut threshold = release_threshold;
+        // SAFETY: the pool is alive; the attribute is a 64-bit number.
+        unsafe {
+            result::mem_pool::set_attribute(
+                pool,
+                sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+                (&raw mut threshold).cast(),
+            )
+        }
+        .map_err(|e| CudaError::new("cuMemPoolSetAttribute", e))?;
+        Ok(this)
+    }
+
+    /// # Safety
+    /// The memory must be released before the pool is dropped.
+    unsafe fn alloc(
+        &self,
+        bytes: usize,
+        stream: sys::CUstream,
+    ) -> Result<sys::CUdeviceptr, CudaError> {
+        // SAFETY: the pool is alive; the rest is the caller's promise.
+        unsafe { result::mem_pool::alloc_async(self.pool, bytes, stream) }
+            .map_err(|e| CudaError::new("cuMemAllocFromPoolAsync", e))
+    }
+
+    /// Bytes that the pool holds now, the most that it held, and the most that were in use.
+    fn usage(&self) -> Result<BTreeMap<String, f64>, CudaError> {
+        use sys::CUmemPool_attribute as A;
+        [
+            (
+                "pool_reserved_bytes",
+                A::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+            ),
+            ("pool_peak_bytes", A::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH),
+            ("pool_used_peak_bytes", A::CU_MEMPOOL_ATTR_USED_MEM_HIGH),
+        ]
+        .into_iter()
+        .map(|(key, attribute)| {
+            let mut value = 0u64;
+            // SAFETY: the pool is alive; these attributes are 64-bit numbers.
+            unsafe {
+                result::mem_pool::get_attribute(self.pool, attribute, (&raw mut value).cast())
+            }
+            .map_err(|e| CudaError::new("cuMemPoolGetAttribute", e))?;
+            Ok((key.to_owned(), value as f64))
+        })
+        .collect()
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let _ = self.gpu.synchronize();
+        // SAFETY: made in `new`, destroyed once; everything allocated from it was released.
+        let _ = unsafe { result::mem_pool::destroy(self.pool) };
+    }
+}

@@ -1,0 +1,209 @@
+//! One kernel of known duration, and one matrix product, each timed in six ways: what a way of
+//! timing adds to the truth, or leaves out of it.
+//!
+//! | way | what is in a time |
+//! | --- | --- |
+//! | `submit` | the launches alone, on the host's clock; the device works outside the window |
+//! | `wall` | one call and the wait for it, on the host's clock: launch, device, and the host's waking |
+//! | `first-call` | the same for the first call of a process, whose context, module and library handle were made before |
+//! | `events` | CUDA events around a batch of calls without a wait between them, divided by their number: the longer of launch and device |
+//! | `events-gated` | the same behind a gate: the device alone, and the constant of a kernel in a stream |
+//! | `events-cold` | an event pair around each call, the L2 cache flushed before it |
+//!
+//! The size of [`Spin`] is the true time in nanoseconds, by the device's own clock; that of
+//! [`Product`] is the order N.
+
+use std::rc::Rc;
+
+use crate::device::{Gpu, kernel::Source};
+use crate::model::{Cost, Verified};
+use crate::timing::Launch;
+use crate::workload::matmul::{self, Matmul};
+use crate::workload::prepare::{PhaseTime, Prepared, Processes, Report, Task, kernels};
+use crate::workload::routine::{Made, Routine, RoutineError, Workload};
+
+/// Kernels of known duration: `empty()`, `spin(unsigned long long nanoseconds)`, and
+/// `spin_timed(unsigned long long nanoseconds, unsigned long long *spun)`, each for a grid of
+/// one block of one thread.
+pub static SPIN: Source = kernels!("spin.cu");
+
+/// The phase that the [`Processes`] report.
+const FIRST_CALL: &str = "first-call";
+
+/// A kernel that runs for a known time.
+pub struct Spin {
+    nanoseconds: u64,
+    processes: Rc<Processes>,
+}
+
+impl Workload for Spin {
+    fn new(size: u64) -> Self {
+        Self {
+            nanoseconds: size,
+            processes: Rc::new(Processes::new(Task::FirstSpin { nanoseconds: size })),
+        }
+    }
+
+    fn host_bytes(_: u64) -> u64 {
+        0
+    }
+
+    fn device_bytes(_: u64) -> u64 {
+        size_of::<u64>() as u64
+    }
+
+    fn kernels() -> &'static [&'static Source] {
+        const { &[&SPIN] }
+    }
+}
+
+/// The cost of an iteration: one launch, which neither computes nor moves anything.
+pub fn cost(_: u64) -> Cost {
+    Cost {
+        launches: Some(1),
+        ..Cost::default()
+    }
+}
+
+/// A product by cuBLAS SGEMM.
+pub struct Product {
+    matmul: Rc<Matmul>,
+    processes: Rc<Processes>,
+}
+
+impl Workload for Product {
+    fn new(size: u64) -> Self {
+        Self {
+            matmul: Rc::new(Matmul::new(size)),
+            processes: Rc::new(Processes::new(Task::FirstProduct { n: size })),
+        }
+    }
+
+    fn host_bytes(size: u64) -> u64 {
+        matmul::host_bytes(size)
+    }
+
+    fn device_bytes(size: u64) -> u64 {
+        matmul::device_bytes(size)
+    }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        self.matmul.visit_inputs(visit);
+    }
+}
+
+impl Product {
+    /// The product itself.
+    pub fn matmul(&self) -> &Rc<Matmul> {
+        &self.matmul
+    }
+}
+
+/// A launch of the kernel that spins. It is only enqueued, since the clocks wait themselves.
+///
+/// # Errors
+/// Errors of CUDA and of the kernel's compilation.
+pub fn spin(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Made {
+    spinning(gpu, problem.nanoseconds)
+}
+
+/// The first launch of a process, awaited, measured in child processes.
+///
+/// # Errors
+/// As [`spin`].
+pub fn first_spin(gpu: &Rc<Gpu>, problem: &Rc<Spin>) -> Made {
+    // The processes need this too: where it is missing here, that is a skip and not their failure.
+    gpu.function(&SPIN, "spin_timed")?;
+    Ok(Box::new(PhaseTime::new(
+        gpu,
+        &problem.processes,
+        FIRST_CALL,
+        "processes whose first launch did not spin for its time, every one",
+    )))
+}
+
+/// The first product of a process, awaited, measured in child processes.
+///
+/// # Errors
+/// Where cuBLAS is absent.
+pub fn first_product(gpu: &Rc<Gpu>, problem: &Rc<Product>) -> Made {
+    gpu.blas()?;
+    Ok(Box::new(PhaseTime::new(
+        gpu,
+        &problem.processes,
+        FIRST_CALL,
+        "processes whose first product is wrong, every one",
+    )))
+}
+
+/// Times the first launch of this process.
+pub(crate) fn time_first_spin(device: usize, nanoseconds: u64) -> Result<Report, RoutineError> {
+    let gpu = Rc::new(Gpu::open(device)?);
+    first_call(&gpu, &mut *spinning(&gpu, nanoseconds)?)
+}
+
+/// Times the first product of this process.
+pub(crate) fn time_first_product(device: usize, n: u64) -> Result<Report, RoutineError> {
+    let gpu = Rc::new(Gpu::open(device)?);
+    first_call(
+        &gpu,
+        &mut *matmul::gpu::cublas(&gpu, &Rc::new(Matmul::new(n)))?,
+    )
+}
+
+fn first_call(gpu: &Gpu, routine: &mut dyn Routine) -> Result<Report, RoutineError> {
+    let mut report = Report::default();
+    routine.poison()?;
+    gpu.synchronize()?;
+    report.once(FIRST_CALL, || {
+        routine.run()?;
+        Ok(gpu.synchronize()?)
+    })?;
+    report.wrong = u64::from(!routine.check()?.passed());
+    Ok(report)
+}
+
+fn spinning(gpu: &Rc<Gpu>, nanoseconds: u64) -> Made {
+    let mut work = Prepared::new(gpu)?;
+    let function = gpu.function(&SPIN, "spin_timed")?;
+    let spun = work.output::<u64>(1)?;
+    let launch = Launch::new(function, (1, 1, 1), (1, 1, 1));
+    // SAFETY: the kernel takes a time and the address of one 64-bit number.
+    unsafe { work.steps.kernel(launch.arg(nanoseconds).arg(spun.address)) };
+    work.check_values(None, spun, 0, move |spun| verify(spun[0], nanoseconds))?;
+    Ok(Box::new(work))
+}
+
+/// Compares the time that a kernel spun with the time asked for. The kernel leaves its loop at the
+/// first reading that is late enough: never early, and late by a step of the clock, which is up to
+/// 1 µs on some devices, or by an interruption of the device, for which the bound allows a
+/// hundredth of the time.
+fn verify(spun: u64, asked: u64) -> Verified {
+    Verified {
+        error: if spun < asked {
+            f64::INFINITY
+        } else {
+            (spun - asked) as f64
+        },
+        bound: (0.01 * asked as f64).max(2_000.0),
+        method: "nanoseconds by the device's clock over the time asked for, infinite below it"
+            .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spin_is_never_short_and_hardly_late() {
+        assert!(verify(1_000, 1_000).passed());
+        assert!(verify(2_984, 1_000).passed());
+        assert!(!verify(999, 1_000).passed(), "short by a nanosecond");
+        assert!(!verify(3_001, 1_000).passed());
+        assert!(verify(101_000_000, 100_000_000).passed());
+        assert!(!verify(101_000_001, 100_000_000).passed());
+        assert!(!verify(u64::MAX, 100_000_000).passed(), "never written");
+        assert!(!verify(0, 1_000).passed());
+    }
+}

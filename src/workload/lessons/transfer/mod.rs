@@ -1,0 +1,169 @@
+//! Copies between host and device, by kind of host memory: what pageable memory costs, what
+//! pinning saves, and what a copy costs however small it is.
+//!
+//! The size is the number of bytes. Every routine synchronises the stream at its end, since a copy
+//! from pageable memory returns before it has arrived, and all are timed on the wall clock, so that
+//! they can be compared.
+
+mod host;
+mod problem;
+
+use std::rc::Rc;
+
+use cudarc::driver::sys::CUdeviceptr;
+
+use crate::device::Gpu;
+use crate::model::Way;
+use crate::timing::{CudaError, Launch};
+use crate::workload::lessons::transfer::host::HostBuffer;
+use crate::workload::lessons::transfer::problem::verified;
+use crate::workload::prepare::{
+    Block, Device, Downloads, HostMemory, Memory, On, Prepared, Stage, Staging, Steps, block_bytes,
+    threads_to_try, trial,
+};
+use crate::workload::routine::{Made, Routine, RoutineError};
+
+pub use host::Kind;
+pub use problem::{TRANSFER, Transfer, cost, cost_both_ways};
+
+/// A copy of every byte, from or to one kind of host memory; with [`Way::ToDevice`] also in several
+/// pieces, each copied by itself. Managed memory is written by the host in each iteration, a byte
+/// per page, before a kernel reads it.
+///
+/// # Errors
+/// Errors of CUDA, out of memory included, and of the kernel's compilation; [`Way::InPlace`] from
+/// pageable memory, and several pieces in any direction but to the device.
+pub fn copy(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Way, kind: Kind, pieces: u32) -> Made {
+    if pieces == 0 || pieces > 1 && way != Way::ToDevice {
+        return Err(format!("no copy {way:?} has {pieces} pieces").into());
+    }
+    let pattern = &problem.pattern;
+    let len = pattern.len();
+    let mut work = Prepared::new(gpu)?;
+    if way == Way::Both {
+        work.steps = Steps::with_streams(gpu)?;
+    }
+    work.waits = true;
+    let host = HostBuffer::owned(&mut work, kind, len)?;
+    let (device, wrong) = there(&mut work, problem, way, host.bytes())?;
+    let mut wrong = vec![wrong];
+    // SAFETY: both sides hold as many bytes, and live in the routine.
+    unsafe {
+        match way {
+            Way::ToDevice => {
+                let piece = len.div_ceil(pieces as usize);
+                for (i, bytes) in (*host.bytes()).chunks(piece).enumerate() {
+                    let to = device.address + (i * piece) as CUdeviceptr;
+                    work.steps.upload(On::Compute, bytes, to);
+                }
+            }
+            Way::ToHost => work
+                .steps
+                .download(On::Compute, device.address, host.bytes()),
+            Way::Both => {
+                let back = HostBuffer::owned(&mut work, kind, len)?.bytes();
+                let (from, wrong_there) = there(&mut work, problem, Way::ToHost, back)?;
+                wrong.push(wrong_there);
+                work.steps.download(On::Down, from.address, back);
+                work.steps.upload(On::Compute, host.bytes(), device.address);
+                work.steps.wait(On::Down);
+            }
+            Way::InPlace => {
+                let read = gpu.function(&TRANSFER, "copy_bytes")?;
+                let blocks = 4 * gpu.properties().multiprocessors;
+                let read = Launch::new(read, (blocks, 1, 1), (256, 1, 1))
+                    .arg(device.address)
+                    .arg(host.device_address()?)
+                    .arg(len as u64);
+                work.steps.call(move |_| {
+                    host.touch();
+                    host.prefetch()
+                });
+                work.steps.kernel(read);
+            }
+        }
+    }
+    work.check_by(move |memory| {
+        let wrong = wrong.iter().map(|wrong| wrong(memory));
+        Ok(verified(wrong.sum::<Result<_, _>>()?))
+    });
+    Ok(Box::new(work))
+}
+
+/// A copy of every byte from or to ordinary memory, by the number of threads that is fastest in a
+/// trial.
+///
+/// # Errors
+/// Errors of CUDA, and any direction but [`Way::ToDevice`] and [`Way::ToHost`].
+pub fn staged(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Way) -> Made {
+    let words = match way {
+        Way::ToDevice => "to the device",
+        Way::ToHost => "to the host",
+        _ => return Err(format!("no copy {way:?} is staged").into()),
+    };
+    let bytes = problem.pattern.len();
+    let choice = format!("copy of {bytes} bytes of ordinary memory {words}");
+    let name = |threads: usize| format!("{threads} threads");
+    let make = |threads: usize| {
+        let mut work = Prepared::new(gpu)?;
+        let host = work
+            .host_copy(HostMemory::Pageable, &problem.pattern)?
+            .values;
+        let (device, wrong) = there(&mut work, problem, way, host)?;
+        work.check_by(move |memory| Ok(verified(wrong(memory)?)));
+        let block = Block::whole(host, device.address);
+        let (uploads, downloads) = match way {
+            Way::ToHost => (Vec::new(), vec![block]),
+            _ => (vec![block], Vec::new()),
+        };
+        let stages = vec![Stage {
+            uploads,
+            compute: None,
+            downloads,
+        }];
+        let block = block_bytes(bytes, threads);
+        // SAFETY: both sides hold as many bytes, and live in the routine.
+        let staging = unsafe { Staging::new(gpu, stages, Downloads::Last, threads, block) }?;
+        work.run_staging(staging);
+        Ok(work)
+    };
+    let run = |work: &mut Prepared, times| (0..times).try_for_each(|_| work.run());
+    let (chosen, mut work) = trial::fastest(&choice, &threads_to_try(bytes), name, make, run)?;
+    work.notes.push(chosen);
+    Ok(Box::new(work))
+}
+
+/// The number of bytes that are wrong where a copy ends.
+type Wrong = Box<dyn Fn(&Memory) -> Result<usize, CudaError>>;
+
+/// The device's side of a copy. The pattern lies where the copy starts, and is poisoned and compared
+/// where it ends.
+fn there(
+    work: &mut Prepared,
+    problem: &Rc<Transfer>,
+    way: Way,
+    host: *mut [u8],
+) -> Result<(Device<u8>, Wrong), RoutineError> {
+    let (poisoned, judge) = (problem.clone(), problem.clone());
+    if way == Way::ToHost {
+        let device = work.upload(&problem.pattern)?;
+        work.poison(move |_| {
+            // SAFETY: the memory is the routine's, and idle.
+            let host = unsafe { &mut *host };
+            poisoned.poison_host(host);
+            Ok(())
+        });
+        let wrong = move |_: &Memory| {
+            // SAFETY: as above.
+            let host = unsafe { &*host };
+            Ok(judge.differences(host))
+        };
+        return Ok((device, Box::new(wrong)));
+    }
+    // SAFETY: as above.
+    unsafe { (*host).copy_from_slice(&problem.pattern) };
+    let device = work.alloc(problem.pattern.len())?;
+    work.poison(move |memory| Ok(poisoned.poison_device(memory, device)?));
+    let wrong = move |memory: &Memory| judge.differences_on_device(memory, device);
+    Ok((device, Box::new(wrong)))
+}

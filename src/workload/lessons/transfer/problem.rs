@@ -1,0 +1,173 @@
+//! The bytes that are copied, and what a copy costs.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::device::{calls::copy_to_device, kernel::Source};
+use crate::model::{Cost, Verified};
+use crate::timing::CudaError;
+use crate::workload::prepare::{Device, Memory, kernels};
+use crate::workload::routine::Workload;
+
+/// The source of the kernel that reads host memory itself.
+pub static TRANSFER: Source = kernels!("transfer.cu");
+
+/// Bytes that a thread writes or compares at once, and that are brought to the device at once where
+/// nothing is timed.
+const PIECE: usize = 1 << 22;
+
+/// Bytes to copy, from a fixed pattern.
+pub struct Transfer {
+    pub(super) pattern: Vec<u8>,
+}
+
+impl Transfer {
+    /// Overwrites host memory for the pattern with bytes of which none equals the one that is copied
+    /// to its place.
+    pub(super) fn poison_host(&self, host: &mut [u8]) {
+        (host.par_chunks_mut(PIECE))
+            .zip(self.pattern.par_chunks(PIECE))
+            .for_each(|(to, pattern)| make_wrong(to, pattern));
+    }
+
+    /// As [`Self::poison_host`], device memory. Waits.
+    pub(super) fn poison_device(
+        &self,
+        memory: &Memory,
+        device: Device<u8>,
+    ) -> Result<(), CudaError> {
+        let mut wrong = Vec::new();
+        for (range, pattern) in self.pieces() {
+            wrong.resize(pattern.len(), 0);
+            make_wrong(&mut wrong, pattern);
+            // SAFETY: the piece lies within the device's memory, and the wait keeps it alive.
+            unsafe { copy_to_device(&wrong, device.at(range.start), memory.gpu().stream()) }?;
+            memory.gpu().synchronize()?;
+        }
+        Ok(())
+    }
+
+    /// Number of bytes in host memory that differ from the pattern; a missing one counts.
+    pub(super) fn differences(&self, host: &[u8]) -> usize {
+        let pieces = host.par_chunks(PIECE).zip(self.pattern.par_chunks(PIECE));
+        let different: usize = pieces.map(|(a, b)| differences(a, b)).sum();
+        different + host.len().abs_diff(self.pattern.len())
+    }
+
+    /// As [`Self::differences`], of device memory. Waits.
+    pub(super) fn differences_on_device(
+        &self,
+        memory: &Memory,
+        device: Device<u8>,
+    ) -> Result<usize, CudaError> {
+        let each = |(range, pattern): (Range<usize>, &[u8])| {
+            Ok(differences(&memory.read_part(device, range)?, pattern))
+        };
+        self.pieces().map(each).sum()
+    }
+
+    /// The pieces of the pattern, each with its place.
+    fn pieces(&self) -> impl Iterator<Item = (Range<usize>, &[u8])> {
+        let pieces = self.pattern.chunks(PIECE).enumerate();
+        pieces.map(|(i, piece)| (i * PIECE..i * PIECE + piece.len(), piece))
+    }
+}
+
+impl Workload for Transfer {
+    fn new(size: u64) -> Self {
+        // A step coprime to 256 and a carry: neighbouring bytes, rows and pages differ, so a
+        // copy that is shifted, cut short or repeated is found.
+        let pattern = (0..size as usize)
+            .into_par_iter()
+            .with_min_len(PIECE)
+            .map(|i| (i.wrapping_mul(167) ^ (i >> 8) ^ (i >> 16)) as u8)
+            .collect();
+        Self { pattern }
+    }
+
+    fn host_bytes(size: u64) -> u64 {
+        // The pattern, and what is copied in each direction.
+        3 * size
+    }
+
+    fn device_bytes(size: u64) -> u64 {
+        2 * size
+    }
+
+    fn kernels() -> &'static [&'static Source] {
+        const { &[&TRANSFER] }
+    }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        visit(&self.pattern);
+    }
+}
+
+/// Every byte crosses the link once.
+pub fn cost(size: u64) -> Cost {
+    Cost {
+        link_bytes: Some(size as f64),
+        ..Cost::default()
+    }
+}
+
+/// Every byte crosses the link in both directions.
+pub fn cost_both_ways(size: u64) -> Cost {
+    Cost {
+        link_bytes: Some(2.0 * size as f64),
+        ..Cost::default()
+    }
+}
+
+/// The result of a comparison that found so many wrong bytes.
+pub(super) fn verified(different: usize) -> Verified {
+    Verified {
+        error: different as f64,
+        bound: 0.0,
+        method: "bytes that differ, every byte".to_owned(),
+    }
+}
+
+/// Number of bytes in which two slices of the same length differ.
+fn differences(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).filter(|(a, b)| a != b).count()
+}
+
+/// Makes each byte another one than that of the pattern.
+fn make_wrong(to: &mut [u8], pattern: &[u8]) {
+    for (to, right) in to.iter_mut().zip(pattern) {
+        *to = !right;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pattern_tells_pieces_apart() {
+        let p = Transfer::new(1 << 20).pattern;
+        for shift in [1, 4, 255, 256, 4096, (1 << 20) / 64] {
+            assert!(
+                differences(&p[shift..], &p[..p.len() - shift]) > p.len() / 2,
+                "a copy shifted by {shift} would pass"
+            );
+        }
+        assert_eq!(differences(&p, &p), 0);
+    }
+
+    #[test]
+    fn every_byte_is_compared_and_a_missing_one_counts() {
+        let problem = Transfer::new(2 * PIECE as u64 + 5);
+        let mut host = problem.pattern.clone();
+        assert_eq!(problem.differences(&host), 0);
+        for at in [0, PIECE - 1, PIECE, 2 * PIECE + 4] {
+            host[at] ^= 1;
+        }
+        assert_eq!(problem.differences(&host), 4);
+        assert_eq!(problem.differences(&host[..2 * PIECE]), 3 + 5);
+        problem.poison_host(&mut host);
+        assert_eq!(problem.differences(&host), host.len());
+    }
+}

@@ -1,0 +1,331 @@
+//! The product from and to host memory, and how it is cut.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use cudarc::driver::sys::CUdeviceptr;
+
+use crate::device::Gpu;
+use crate::model::Verified;
+use crate::timing::Launch;
+use crate::workload::matmul::gemm::{Gemm, Matrix};
+use crate::workload::matmul::problem::{MATMUL, Matmul};
+use crate::workload::matmul::schedule::{Schedule, even};
+use crate::workload::matmul::shape::Shape;
+use crate::workload::matmul::tiles::tile;
+use crate::workload::matmul::ways::{Given, Multiply, Way, ways};
+use crate::workload::prepare::{
+    Block, Downloads, EndToEnd, HostMemory, Places, Stage, Steps, end_to_end,
+};
+use crate::workload::routine::{Made, RoutineError, Ways};
+
+/// From this order on a product from ordinary memory is cut as from pinned memory; below it, into a
+/// half and blocks.
+const PANELS_FROM: usize = 2048;
+/// From this order on such a product is worth cutting.
+const CUT_FROM: usize = 512;
+/// About the bytes of a piece of a batch from ordinary memory.
+const PIECE: usize = 16 << 20;
+
+/// Two uploads, cuBLAS SGEMM (as [`cublas`](crate::workload::matmul::gpu::cublas)) and one
+/// download, one after the other, from and to host memory of one kind. The device memory is
+/// allocated beforehand. It synchronises: time it on the wall clock.
+/// [`transfer_pinned`] may overlap the three.
+///
+/// # Errors
+/// Errors of CUDA and cuBLAS, out of memory included.
+pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, memory: HostMemory) -> Made {
+    end_to_end::transfer(gpu, problem, memory, |steps, device| {
+        multiply(steps, gpu, problem.shape, Multiply::Cublas, device)
+    })
+}
+
+/// Uploads the operands from pinned memory, multiplies, and downloads the result to pinned memory,
+/// in the way that is fastest in a trial. A small product may be one graph, or read and write the
+/// host's memory in place. From order 256 on, the product may begin when a part of the operands has
+/// arrived, while rows of the result are downloaded as later ones are computed; a batch likewise.
+/// It synchronises: time it on the wall clock.
+///
+/// # Errors
+/// As [`transfer`].
+pub fn transfer_pinned(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
+    end_to_end::pinned(gpu, problem)
+}
+
+/// A routine for every way that [`transfer_pinned`] chooses from, with its name. For tests.
+///
+/// # Errors
+/// As [`transfer_pinned`].
+pub fn transfer_pinned_ways(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Ways {
+    end_to_end::pinned_ways(gpu, problem)
+}
+
+/// Uploads the operands from ordinary memory, multiplies, and downloads the result to ordinary
+/// memory: through a copy in pinned memory, or by several threads through pinned buffers, while the
+/// product of what has arrived is computed. A trial chooses between these and the number of
+/// threads. It synchronises: time it on the wall clock.
+///
+/// # Errors
+/// As [`transfer`].
+pub fn transfer_staged(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
+    end_to_end::staged(gpu, problem)
+}
+
+/// A routine for every way that [`transfer_staged`] chooses from, with its name. For tests.
+///
+/// # Errors
+/// As [`transfer_staged`].
+pub fn transfer_staged_ways(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Ways {
+    end_to_end::staged_ways(gpu, problem)
+}
+
+impl EndToEnd for Matmul {
+    type Way = Way;
+
+    const POISON: f32 = f32::NAN;
+
+    fn words(&self) -> String {
+        let Shape { batch, m, n, k } = self.shape;
+        format!("{batch} products of {m} x {k} x {n}")
+    }
+
+    fn operands(&self) -> Vec<&[f32]> {
+        vec![&self.a, &self.b]
+    }
+
+    fn result(&self) -> usize {
+        self.shape.c_len()
+    }
+
+    fn check(&self, result: &[f32]) -> Result<Verified, RoutineError> {
+        Ok(self.verified(self.error_of_rows(0, result)))
+    }
+
+    fn ways(&self) -> Vec<Way> {
+        ways(self.shape)
+    }
+
+    fn steps(&self, gpu: &Rc<Gpu>, way: Way, places: &Places) -> Result<Steps, RoutineError> {
+        let shape = self.shape;
+        let overlapped = |stages| -> Result<Steps, RoutineError> {
+            // SAFETY: the pieces lie within the places, which live in the routine.
+            Ok(unsafe { Steps::of_stages(gpu, stages) }?)
+        };
+        let (mut steps, given) = match way {
+            Way::Copies(by, given) => {
+                let compute = |steps: &mut Steps, device: &[CUdeviceptr]| {
+                    multiply(steps, gpu, shape, by, device)
+                };
+                (places.copied(gpu, compute)?, given)
+            }
+            Way::Mapped(by, given) => (mapped(gpu, shape, by, places)?, given),
+            Way::InPlace => {
+                let mut steps = Steps::new(gpu)?;
+                multiply(&mut steps, gpu, shape, Multiply::Tiled, &places.mapped()?)?;
+                (steps, Given::OneByOne)
+            }
+            Way::Overlapped(cut, given) => {
+                let stages = cut_stages(gpu, shape, places, &cut.schedule(shape.n))?;
+                (overlapped(stages)?, given)
+            }
+            Way::Batches(pieces, given) => {
+                let stages = batch_stages(gpu, shape, places, pieces.into())?;
+                (overlapped(stages)?, given)
+            }
+        };
+        if given == Given::Graph {
+            // Once outside of a capture, in which the library may load nothing.
+            steps.run()?;
+            steps.replay()?;
+        }
+        Ok(steps)
+    }
+
+    fn stages(
+        &self,
+        gpu: &Rc<Gpu>,
+        places: &Places,
+        _block: usize,
+        _threads: usize,
+    ) -> Result<(Vec<Stage>, Downloads), RoutineError> {
+        let shape = self.shape;
+        if shape != Shape::square(shape.n) || shape.n < CUT_FROM {
+            let pieces = (self.bytes() / PIECE).max(1);
+            return Ok((
+                batch_stages(gpu, shape, places, pieces)?,
+                Downloads::Between,
+            ));
+        }
+        let schedule = match shape.n {
+            n if n >= PANELS_FROM => Schedule::panels(n),
+            n => Schedule::half(n, n / 256),
+        };
+        Ok((cut_stages(gpu, shape, places, &schedule)?, Downloads::Last))
+    }
+}
+
+/// A kernel fetches the operands, and the product writes to the host.
+fn mapped(
+    gpu: &Rc<Gpu>,
+    shape: Shape,
+    by: Multiply,
+    places: &Places,
+) -> Result<Steps, RoutineError> {
+    const THREADS: usize = 256;
+    // Of each operand the whole vectors, and one by one the values that are left.
+    let items = |len: usize| len / 4 + len % 4;
+    let items = items(shape.a_len()) + items(shape.b_len());
+    let most = 8 * gpu.properties().multiprocessors;
+    let blocks = u32::try_from(items.div_ceil(THREADS))?.clamp(1, most);
+    let fetch = gpu.function(&MATMUL, "matmul_fetch")?;
+    let host = places.mapped()?;
+    let mut steps = Steps::new(gpu)?;
+    let fetch = Launch::new(fetch, (blocks, 1, 1), (THREADS as u32, 1, 1))
+        .arg(places.device[0])
+        .arg(host[0])
+        .arg(shape.a_len() as u64)
+        .arg(places.device[1])
+        .arg(host[1])
+        .arg(shape.b_len() as u64);
+    // SAFETY: the arguments are those of the kernel, and both sides have the operands' lengths.
+    unsafe { steps.kernel(fetch) };
+    let addresses = [places.device[0], places.device[1], host[2]];
+    multiply(&mut steps, gpu, shape, by, &addresses)?;
+    Ok(steps)
+}
+
+/// The product of the matrices at these addresses.
+fn multiply(
+    steps: &mut Steps,
+    gpu: &Rc<Gpu>,
+    shape: Shape,
+    by: Multiply,
+    addresses: &[CUdeviceptr],
+) -> Result<(), RoutineError> {
+    let &[a, b, c] = addresses else {
+        return Err("a product has two operands and a result".into());
+    };
+    match by {
+        Multiply::Tiled => {
+            let tile = tile(shape.n as u64, gpu.properties().multiprocessors);
+            // SAFETY: the matrices have the lengths of the shape, and live in the routine.
+            unsafe { steps.kernel(tile.launch(gpu, shape.n, [a, b, c])?) };
+        }
+        Multiply::Cublas => {
+            let gemm = Gemm::whole(gpu, shape, [a, b, c])?;
+            // SAFETY: as above; C is distinct from A and B.
+            steps.call(move |_| unsafe { gemm.enqueue() });
+        }
+    }
+    Ok(())
+}
+
+/// A batch by cuBLAS in pieces of whole products.
+fn batch_stages(
+    gpu: &Rc<Gpu>,
+    shape: Shape,
+    places: &Places,
+    pieces: usize,
+) -> Result<Vec<Stage>, RoutineError> {
+    let [a, b, c] = matrices(shape, places);
+    let stage = |products: Range<usize>| -> Result<Stage, RoutineError> {
+        let of = |rows: usize| products.start * rows..products.end * rows;
+        let part = Shape {
+            batch: products.len(),
+            ..shape
+        };
+        let at = |place: &Place, rows: usize| place.device.at(products.start * rows, 0).address;
+        let addresses = [at(&a, shape.m), at(&b, shape.k), at(&c, shape.m)];
+        let gemm = Gemm::whole(gpu, part, addresses)?;
+        Ok(Stage {
+            uploads: vec![
+                a.block(&of(shape.m), &(0..shape.k)),
+                b.block(&of(shape.k), &(0..shape.n)),
+            ],
+            // SAFETY: the piece lies within the places, which whoever runs the stages vouches for.
+            compute: Some(Box::new(move |_| unsafe { gemm.enqueue() })),
+            downloads: vec![c.block(&of(shape.m), &(0..shape.n))],
+        })
+    };
+    even(shape.batch, pieces).map(stage).collect()
+}
+
+/// A square product by cuBLAS in panels of terms and blocks of rows: it begins when a first panel has
+/// arrived, and rows of the result leave while later ones are computed.
+fn cut_stages(
+    gpu: &Rc<Gpu>,
+    shape: Shape,
+    places: &Places,
+    schedule: &Schedule,
+) -> Result<Vec<Stage>, RoutineError> {
+    let [a, b, c] = matrices(shape, places);
+    let all = 0..shape.n;
+    let panels = schedule.panels.iter().map(|terms| (&all, terms));
+    let blocks = schedule.blocks.iter().map(|rows| (rows, &schedule.rest));
+    let stage = |(at, (rows, terms)): (usize, (&Range<usize>, &Range<usize>))| {
+        let part = Shape {
+            m: rows.len(),
+            k: terms.len(),
+            ..shape
+        };
+        let of_a = a.device.at(rows.start, terms.start);
+        let of_b = b.device.at(terms.start, 0);
+        let of_c = c.device.at(rows.start, 0);
+        let gemm = Gemm::new(gpu, None, part, [of_a, of_b, of_c], terms.start > 0)?;
+        let mut uploads = vec![a.block(rows, terms)];
+        if rows.start == 0 {
+            uploads.insert(0, b.block(terms, &all));
+        }
+        Ok(Stage {
+            uploads,
+            // SAFETY: as in `batch_stages`.
+            compute: Some(Box::new(move |_| unsafe { gemm.enqueue() })),
+            downloads: match at < schedule.panels.len() {
+                true => Vec::new(),
+                false => vec![c.block(rows, &all)],
+            },
+        })
+    };
+    panels.chain(blocks).enumerate().map(stage).collect()
+}
+
+/// Where a matrix lies on the host and on the device.
+struct Place {
+    host: *mut f32,
+    device: Matrix,
+}
+
+fn matrices(shape: Shape, places: &Places) -> [Place; 3] {
+    let pitches = [shape.k, shape.n, shape.n];
+    std::array::from_fn(|at| Place {
+        host: places.host[at].values.cast(),
+        device: Matrix {
+            address: places.device[at],
+            pitch: pitches[at],
+        },
+    })
+}
+
+impl Place {
+    fn block(&self, rows: &Range<usize>, columns: &Range<usize>) -> Block {
+        let pitch = self.device.pitch;
+        let host = self.host.wrapping_add(rows.start * pitch + columns.start);
+        let device = self.device.at(rows.start, columns.start).address;
+        let float = size_of::<f32>();
+        let whole = columns.len() == pitch;
+        Block {
+            host: host.cast(),
+            host_pitch: float * pitch,
+            device,
+            device_pitch: float * pitch,
+            // Memory without gaps is one row.
+            width: float
+                * if whole {
+                    rows.len() * pitch
+                } else {
+                    columns.len()
+                },
+            rows: if whole { 1 } else { rows.len() },
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! Chooses among several ways to compute the same the one that is fastest on this machine.
+//!
+//! Two processes may choose differently, and would then differ by what they chose. So a choice is
+//! made once in a process, and a process can be handed the choices of another.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::timing::CudaError;
+use crate::workload::prepare::threads::Threads;
+use crate::workload::routine::RoutineError;
+
+/// A measurement takes at least this long, so that the clock's own cost does not count.
+const SHORTEST: Duration = Duration::from_micros(200);
+/// Measurements of each candidate. Their median counts, as it does for the benchmark that
+/// follows: the shortest would favour a candidate that is fast in lucky moments only, such as
+/// one whose threads all have to be scheduled at once.
+const ROUNDS: usize = 21;
+/// After so many rounds a candidate that is this much slower than the fastest is dropped.
+const DROPPED: [(usize, f64); 3] = [(3, 2.0), (7, 1.3), (11, 1.15)];
+/// Rounds that are always taken.
+const FEWEST_ROUNDS: usize = DROPPED[0].0;
+/// No more rounds once this much time has gone into them.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// The choices of this process.
+static CHOICES: Mutex<Choices> = Mutex::new(Choices::new());
+
+/// Names of candidates, by the name of the choice.
+#[derive(Debug, Default)]
+struct Choices {
+    /// The choices of an earlier process.
+    handed_over: BTreeMap<String, String>,
+    /// The choices that were asked for here: calibrated, or taken from the above.
+    made: BTreeMap<String, String>,
+    /// The choices of [`Self::made`] that were asked for since [`take_recent`] was last called.
+    recent: BTreeMap<String, String>,
+}
+
+impl Choices {
+    const fn new() -> Self {
+        Self {
+            handed_over: BTreeMap::new(),
+            made: BTreeMap::new(),
+            recent: BTreeMap::new(),
+        }
+    }
+
+    /// The candidate that is chosen already, if it is one of these.
+    fn taken<T: Copy + Display>(&self, choice: &str, candidates: &[T]) -> Option<T> {
+        let name = (self.made.get(choice)).or_else(|| self.handed_over.get(choice))?;
+        let mut candidates = candidates.iter().copied();
+        candidates.find(|candidate| candidate.to_string() == *name)
+    }
+
+    /// Notes what was asked for and chosen.
+    fn note(&mut self, choice: &str, chosen: impl Display) {
+        let name = chosen.to_string();
+        self.made.insert(choice.to_owned(), name.clone());
+        self.recent.insert(choice.to_owned(), name);
+    }
+}
+
+fn choices() -> MutexGuard<'static, Choices> {
+    // No panic leaves them half changed.
+    CHOICES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes these choices from here on without a calibration, where their candidates exist.
+pub(crate) fn hand_over(earlier: BTreeMap<String, String>) {
+    choices().handed_over.extend(earlier);
+}
+
+/// As [`hand_over`], and forgets every choice that was made or handed over before.
+pub(crate) fn begin_anew(earlier: BTreeMap<String, String>) {
+    *choices() = Choices {
+        handed_over: earlier,
+        ..Choices::new()
+    };
+}
+
+/// The choices that were asked for in this process, by name: what to hand over to the next one.
+pub(crate) fn made() -> BTreeMap<String, String> {
+    choices().made.clone()
+}
+
+/// The choices that were asked for since this was last called, by name. A routine that was made
+/// meanwhile rests on them.
+pub(crate) fn take_recent() -> BTreeMap<String, String> {
+    std::mem::take(&mut choices().recent)
+}
+
+/// Forgets these choices, which were made in a bad moment: what needs them next chooses again.
+pub(crate) fn forget(bad: &BTreeMap<String, String>) {
+    choices().made.retain(|choice, _| !bad.contains_key(choice));
+}
+
+/// The candidate that is chosen already, or else the one with the shortest typical time of one
+/// iteration; `run` runs a candidate a number of times. Takes a second, or [`FEWEST_ROUNDS`] rounds
+/// where those take longer.
+///
+/// Waking the threads is kept out of the measurements, and no thread spins beside the next
+/// candidate.
+///
+/// `choice` names the choice for every process of this machine: what is computed, its size, and
+/// how many threads may compute it. A candidate's name is what it displays as.
+///
+/// # Panics
+/// Without a candidate.
+pub(crate) fn fastest<T: Copy + Display>(
+    threads: &Threads,
+    choice: &str,
+    candidates: &[T],
+    mut run: impl FnMut(T, u32),
+) -> T {
+    fastest_by(choice, candidates, |candidate, times| {
+        if times > 1 {
+            run(candidate, 1);
+        }
+        let start = Instant::now();
+        run(candidate, times);
+        let took = start.elapsed();
+        threads.park();
+        took
+    })
+}
+
+/// As [`fastest`], where `run` itself returns how long the iterations took.
+///
+/// # Panics
+/// Without a candidate.
+pub(crate) fn fastest_by<T: Copy + Display>(
+    choice: &str,
+    candidates: &[T],
+    run: impl FnMut(T, u32) -> Duration,
+) -> T {
+    if let Some(taken) = take(choice, candidates) {
+        return taken;
+    }
+    let chosen = fastest_of(candidates, run);
+    choices().note(choice, chosen);
+    chosen
+}
+
+/// As [`fastest_by`], where a candidate may fail: it is then taken to need `failed` per iteration, so
+/// long that it is never chosen.
+///
+/// # Errors
+/// That of a candidate that poisons the context, or of one where none works.
+///
+/// # Panics
+/// Without a candidate.
+pub(crate) fn fastest_that_works<T: Copy + Display>(
+    choice: &str,
+    candidates: &[T],
+    failed: Duration,
+    mut run: impl FnMut(T, u32) -> Result<Duration, RoutineError>,
+) -> Result<T, RoutineError> {
+    let mut worked = candidates.len() == 1;
+    let mut failure: Option<RoutineError> = None;
+    let chosen = fastest_by(choice, candidates, |candidate, times| {
+        match run(candidate, times) {
+            Ok(took) => {
+                worked = true;
+                took
+            }
+            Err(error) => {
+                // The first one that says why the context is lost stays.
+                if !failure.as_deref().is_some_and(is_sticky) {
+                    failure = Some(error);
+                }
+                failed * times
+            }
+        }
+    });
+    match failure {
+        Some(error) if !worked || is_sticky(&*error) => Err(error),
+        _ => Ok(chosen),
+    }
+}
+
+fn is_sticky(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    let error = error.downcast_ref::<CudaError>();
+    error.is_some_and(|error| error.sticky)
+}
+
+/// The candidate that is chosen already, if it is one of these, and notes that it was asked for. What
+/// the others need can then be left out.
+pub(crate) fn take<T: Copy + Display>(choice: &str, candidates: &[T]) -> Option<T> {
+    let mut choices = choices();
+    let taken = choices.taken(choice, candidates)?;
+    choices.note(choice, taken);
+    Some(taken)
+}
+
+/// The fastest by the time that `run` gives.
+fn fastest_of<T: Copy>(candidates: &[T], mut run: impl FnMut(T, u32) -> Duration) -> T {
+    if let [only] = candidates {
+        return *only;
+    }
+    let mut entries: Vec<Entry<T>> = candidates
+        .iter()
+        .map(|&candidate| Entry {
+            candidate,
+            times: enough(|times| run(candidate, times)),
+            seconds: Vec::with_capacity(ROUNDS),
+        })
+        .collect();
+    let mut spent = Duration::ZERO;
+    for round in 0..ROUNDS {
+        if round >= FEWEST_ROUNDS && (entries.len() < 2 || spent >= LONGEST) {
+            break;
+        }
+        // In turns, so that a slow moment of the machine meets each candidate alike.
+        for entry in &mut entries {
+            let took = run(entry.candidate, entry.times);
+            spent += took;
+            let seconds = took.as_secs_f64() / f64::from(entry.times);
+            entry.seconds.push(seconds);
+        }
+        if let Some((_, slower)) = DROPPED.iter().find(|(after, _)| round + 1 == *after) {
+            let typical = |entry: &Entry<T>| entry.typical();
+            let limit = slower * entries.iter().map(typical).fold(f64::MAX, f64::min);
+            entries.retain(|entry| entry.typical() <= limit);
+        }
+    }
+    entries
+        .iter()
+        .min_by(|x, y| x.typical().total_cmp(&y.typical()))
+        .expect("the fastest of them is never dropped")
+        .candidate
+}
+
+struct Entry<T> {
+    candidate: T,
+    /// Iterations of a measurement.
+    times: u32,
+    /// Time of one iteration, by measurement.
+    seconds: Vec<f64>,
+}
+
+impl<T> Entry<T> {
+    /// The median, of an even number the lower of the two in the middle.
+    fn typical(&self) -> f64 {
+        let mut sorted = self.seconds.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted[(sorted.len() - 1) / 2]
+    }
+}
+
+/// Iterations that take [`SHORTEST`] or longer.
+fn enough(mut run: impl FnMut(u32) -> Duration) -> u32 {
+    let mut times = 1;
+    // The first run touches memory, wakes threads and detects the CPU.
+    let mut took = run(times);
+    if took < 10 * SHORTEST {
+        took = run(times);
+    }
+    while took < SHORTEST && times < 1 << 20 {
+        times *= 2;
+        took = run(times);
+    }
+    times
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MICRO: Duration = Duration::from_micros(1);
+
+    /// A choice of this test alone: the choices of a process are shared by all tests.
+    #[test]
+    fn a_choice_is_made_once() {
+        let mut measured = 0;
+        let first = fastest(&Threads::One, "made once", &[1, 2], |_, _| measured += 1);
+        assert!(measured > 0);
+        assert_eq!(made()["made once"], first.to_string());
+        let again = fastest(&Threads::One, "made once", &[1, 2], |_, _| {
+            panic!("measured")
+        });
+        assert_eq!(again, first);
+    }
+
+    #[test]
+    fn a_choice_that_was_handed_over_is_taken() {
+        let earlier = ("handed over".to_owned(), "2".to_owned());
+        hand_over([earlier, ("never asked for".to_owned(), "1".to_owned())].into());
+        let chosen = fastest(&Threads::One, "handed over", &[1, 2], |_, _| {
+            panic!("measured")
+        });
+        assert_eq!(chosen, 2);
+        assert_eq!(made()["handed over"], "2");
+        assert!(!made().contains_key("never asked for"));
+    }
+
+    #[test]
+    fn a_choice_that_is_forgotten_is_made_again() {
+        let mut measured = 0;
+        let mut choose = || fastest(&Threads::One, "forgotten", &[1, 2], |_, _| measured += 1);
+        let chosen = choose();
+        forget(&[("forgotten".to_owned(), chosen.to_string())].into());
+        assert!(!made().contains_key("forgotten"));
+        choose();
+        assert!(measured > 0 && made().contains_key("forgotten"));
+    }
+
+    #[test]
+    fn a_candidate_that_does_not_exist_here_is_not_taken() {
+        hand_over([("gone".to_owned(), "3".to_owned())].into());
+        let mut measured = 0;
+        let chosen = fastest(&Threads::One, "gone", &[1, 2], |_, _| measured += 1);
+        assert!(measured > 0);
+        assert_eq!(made()["gone"], chosen.to_string());
+    }
+
+    #[test]
+    fn the_shortest_time_wins() {
+        let chosen = fastest_of(&[900, 120, 100, 5000], |micros, times| {
+            micros * times * MICRO
+        });
+        assert_eq!(chosen, 100);
+    }
+
+    #[test]
+    fn one_candidate_is_not_measured() {
+        let chosen = fastest_of(&["only"], |_, _| panic!("measured"));
+        assert_eq!(chosen, "only");
+    }
+
+    #[test]
+    fn a_slow_moment_does_not_decide() {
+        let mut calls = 0;
+        let chosen = fastest_of(&[120, 100], |micros, times| {
+            calls += u32::from(micros == 100);
+            // Two of five measurements of the faster one: by its mean or its last it loses.
+            let disturbed = micros == 100 && calls % 5 < 2;
+            (if disturbed { 200 } else { micros }) * times * MICRO
+        });
+        assert_eq!(chosen, 100);
+    }
+
+    #[test]
+    fn a_lucky_moment_does_not_decide() {
+        let mut calls = 0;
+        let chosen = fastest_of(&[400, 180], |micros, times| {
+            calls += u32::from(micros == 400);
+            let lucky = micros == 400 && calls % 4 == 0;
+            (if lucky { 150 } else { micros }) * times * MICRO
+        });
+        assert_eq!(chosen, 180);
+    }
+
+    #[test]
+    fn the_slower_a_candidate_the_sooner_it_is_dropped() {
+        for (slower, rounds) in [(750, 3), (350, 7), (300, 11), (270, ROUNDS)] {
+            let mut measured = 0;
+            fastest_of(&[250, slower], |micros, times| {
+                measured += usize::from(micros == slower);
+                micros * times * MICRO
+            });
+            // Twice to find the number of iterations.
+            assert_eq!(measured, 2 + rounds, "{slower}");
+        }
+    }
+}

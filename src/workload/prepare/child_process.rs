@@ -1,0 +1,214 @@
+//! What happens only once in a process, measured in child processes: the executable starts itself
+//! again, and the child measures and prints its times.
+//!
+//! Criterion cannot repeat such a thing, so the processes are run first, and each of Criterion's
+//! samples is one process's time.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::rc::Rc;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::Gpu;
+use crate::model::Verified;
+use crate::workload::routine::{Routine, RoutineError};
+
+/// Set in a process that is to measure something: an [`Order`] as JSON.
+pub(crate) const ORDER: &str = "CROSSOVER_MEASURES";
+
+/// Number of processes: Criterion's warm-up takes the first, its ten samples the others.
+const PROCESSES: usize = 11;
+
+/// What a child process is to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Task {
+    /// The phases of its own start.
+    ColdStart,
+    /// The first launch of a kernel that spins.
+    FirstSpin { nanoseconds: u64 },
+    /// The first product by cuBLAS.
+    FirstProduct { n: u64 },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) device: usize,
+    pub(crate) task: Task,
+}
+
+/// What one process measured.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// Nanoseconds by phase, without those whose library is absent.
+    pub(crate) phases: BTreeMap<String, f64>,
+    /// Number of results that the process computed and found wrong.
+    pub(crate) wrong: u64,
+}
+
+impl Report {
+    /// Runs and times something once.
+    ///
+    /// # Errors
+    /// Those of `run`.
+    pub(crate) fn once<T>(
+        &mut self,
+        phase: &str,
+        run: impl FnOnce() -> Result<T, RoutineError>,
+    ) -> Result<T, RoutineError> {
+        let start = Instant::now();
+        let value = run()?;
+        self.phases
+            .insert(phase.to_owned(), start.elapsed().as_nanos() as f64);
+        Ok(value)
+    }
+}
+
+/// The measured processes; run when the first of their phases is asked for.
+pub(crate) struct Processes {
+    task: Task,
+    reports: OnceCell<Vec<Report>>,
+}
+
+impl Processes {
+    pub(crate) fn new(task: Task) -> Self {
+        Self {
+            task,
+            reports: OnceCell::new(),
+        }
+    }
+
+    fn reports(&self, device: usize) -> Result<&[Report], RoutineError> {
+        if let Some(reports) = self.reports.get() {
+            return Ok(reports);
+        }
+        let mut reports = Vec::with_capacity(PROCESSES);
+        for _ in 0..PROCESSES {
+            reports.push(measured(&Order {
+                device,
+                task: self.task,
+            })?);
+        }
+        Ok(self.reports.get_or_init(|| reports))
+    }
+}
+
+/// Runs a child process to its end.
+fn measured(order: &Order) -> Result<Report, RoutineError> {
+    let output = Command::new(std::env::current_exe()?)
+        .env(ORDER, serde_json::to_string(order)?)
+        // Where the driver's JIT is measured, it must not find the result of an earlier run.
+        .env("CUDA_CACHE_DISABLE", "1")
+        .output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!(
+            "the child process that measures failed ({}): {}",
+            output.status,
+            said.trim()
+        )
+        .into());
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| {
+        format!("the child process printed no times ({error}); call `run_child` first in `main`")
+            .into()
+    })
+}
+
+/// One phase of the processes, as a routine.
+pub(crate) struct PhaseTime {
+    name: &'static str,
+    processes: Rc<Processes>,
+    device: usize,
+    /// What the processes verify, in a sentence.
+    method: &'static str,
+    next: usize,
+}
+
+impl PhaseTime {
+    pub(crate) fn new(
+        gpu: &Gpu,
+        processes: &Rc<Processes>,
+        name: &'static str,
+        method: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            processes: processes.clone(),
+            device: gpu.properties().ordinal,
+            method,
+            next: 0,
+        }
+    }
+}
+
+impl Routine for PhaseTime {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        // Each process poisons its own memory.
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        self.processes.reports(self.device).map(drop)
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        let reports = self.processes.reports(self.device)?;
+        Ok(Verified {
+            error: reports.iter().map(|r| r.wrong).sum::<u64>() as f64,
+            bound: 0.0,
+            method: self.method.to_owned(),
+        })
+    }
+
+    fn time(&mut self, iterations: u64) -> Option<Result<f64, RoutineError>> {
+        let sample = self.processes.reports(self.device).and_then(|reports| {
+            let report = &reports[self.next % reports.len()];
+            let ns = report.phases.get(self.name).copied();
+            ns.ok_or_else(|| {
+                format!("the child process did not measure the phase {}", self.name).into()
+            })
+        });
+        self.next += 1;
+        Some(sample.map(|ns| ns * iterations as f64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn an_order_arrives_as_it_was_given() {
+        for task in [
+            Task::ColdStart,
+            Task::FirstSpin {
+                nanoseconds: 100_000_000,
+            },
+            Task::FirstProduct { n: 4096 },
+        ] {
+            let text = serde_json::to_string(&Order { device: 3, task }).unwrap();
+            let order: Order = serde_json::from_str(&text).unwrap();
+            assert_eq!((order.device, order.task), (3, task));
+        }
+    }
+
+    #[test]
+    fn a_report_keeps_what_was_timed_and_gives_errors_back() {
+        let mut report = Report::default();
+        let nap = Duration::from_millis(2);
+        let slept = report.once("a", || {
+            std::thread::sleep(nap);
+            Ok(7)
+        });
+        assert_eq!(slept.unwrap(), 7);
+        assert!(report.phases["a"] >= nap.as_nanos() as f64);
+        let error = report.once::<()>("b", || Err("no luck".into()));
+        assert_eq!(error.unwrap_err().to_string(), "no luck");
+        assert!(!report.phases.contains_key("b"));
+    }
+}

@@ -1,0 +1,245 @@
+//! Operations from host memory to host memory: one plain copy each way, the fastest way from pinned
+//! memory, and ordinary memory through pinned buffers. An operation says how it computes and how it
+//! can be cut; what is around that is here.
+
+use std::cell::RefCell;
+use std::fmt::Display;
+use std::rc::Rc;
+
+use cudarc::driver::sys::CUdeviceptr;
+
+use crate::device::Gpu;
+use crate::model::Verified;
+use crate::workload::prepare::host_memory::HostMemory;
+use crate::workload::prepare::prepared::{Host, Prepared};
+use crate::workload::prepare::staging::{Downloads, Staging, Through, block_bytes};
+use crate::workload::prepare::steps::{On, Stage, Steps};
+use crate::workload::prepare::trial;
+use crate::workload::routine::{Made, Routine, RoutineError, Ways};
+
+/// An operation on f32 that reads operands in host memory and writes its result there.
+pub(crate) trait EndToEnd: Sized + 'static {
+    /// A way from pinned memory through the device and back.
+    type Way: Copy + Display;
+
+    /// What an output holds before it is written.
+    const POISON: f32;
+
+    /// What is computed, for the names of choices.
+    fn words(&self) -> String;
+
+    fn operands(&self) -> Vec<&[f32]>;
+
+    /// Values of the result.
+    fn result(&self) -> usize;
+
+    fn check(&self, result: &[f32]) -> Result<Verified, RoutineError>;
+
+    /// The ways to try from pinned memory.
+    fn ways(&self) -> Vec<Self::Way>;
+
+    /// The steps of a way.
+    fn steps(&self, gpu: &Rc<Gpu>, way: Self::Way, places: &Places) -> Result<Steps, RoutineError>;
+
+    /// What several threads copy for the device, in blocks of `block` bytes, and where they put
+    /// downloads.
+    fn stages(
+        &self,
+        gpu: &Rc<Gpu>,
+        places: &Places,
+        block: usize,
+        threads: usize,
+    ) -> Result<(Vec<Stage>, Downloads), RoutineError>;
+
+    /// Bytes of the operands and the result.
+    fn bytes(&self) -> usize {
+        let operands = self.operands().into_iter().map(<[f32]>::len);
+        size_of::<f32>() * (operands.sum::<usize>() + self.result())
+    }
+}
+
+/// The operands and, last, the result, on both sides. The device's are the routine's own: with those
+/// that other implementations share, an upload that never happened would go unnoticed.
+pub(crate) struct Places {
+    pub(crate) host: Vec<Host<f32>>,
+    pub(crate) device: Vec<CUdeviceptr>,
+}
+
+impl Places {
+    fn new<O: EndToEnd>(
+        work: &mut Prepared,
+        problem: &Rc<O>,
+        memory: HostMemory,
+    ) -> Result<Self, RoutineError> {
+        let lens = problem.operands().into_iter().map(<[f32]>::len);
+        let device = (lens.chain([problem.result()]))
+            .map(|len| Ok(work.output::<f32>(len)?.address))
+            .collect::<Result<_, RoutineError>>()?;
+        let mut host = (0..problem.operands().len())
+            .map(|at| work.host_input(memory, problem, |problem| problem.operands()[at]))
+            .collect::<Result<Vec<_>, _>>()?;
+        host.push(work.host_output(memory, O::POISON, problem.result())?);
+        Ok(Self { host, device })
+    }
+
+    /// The addresses at which the device accesses pinned memory.
+    pub(crate) fn mapped(&self) -> Result<Vec<CUdeviceptr>, RoutineError> {
+        self.host.iter().map(|host| Ok(host.mapped()?)).collect()
+    }
+
+    fn last(&self) -> Host<f32> {
+        self.host[self.host.len() - 1]
+    }
+
+    /// Uploads, what `compute` adds, and a download, one after the other.
+    pub(crate) fn copied(
+        &self,
+        gpu: &Rc<Gpu>,
+        compute: impl FnOnce(&mut Steps, &[CUdeviceptr]) -> Result<(), RoutineError>,
+    ) -> Result<Steps, RoutineError> {
+        let mut steps = Steps::new(gpu)?;
+        let operands = self.host.len() - 1;
+        // SAFETY: both sides have as many values, and live in the routine.
+        unsafe {
+            for (host, &device) in self.host[..operands].iter().zip(&self.device) {
+                steps.upload(On::Compute, host.values, device);
+            }
+            compute(&mut steps, &self.device)?;
+            steps.download(
+                On::Compute,
+                self.device[operands],
+                self.host[operands].values,
+            );
+        }
+        Ok(steps)
+    }
+}
+
+fn checked<O: EndToEnd>(work: &mut Prepared, problem: &Rc<O>, result: Host<f32>) {
+    let problem = problem.clone();
+    work.check_by(move |memory| problem.check(memory.values(result)?));
+}
+
+/// Copies, what `compute` adds, and a copy, one after the other, from and to host memory of one kind.
+pub(crate) fn transfer<O: EndToEnd>(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<O>,
+    memory: HostMemory,
+    compute: impl FnOnce(&mut Steps, &[CUdeviceptr]) -> Result<(), RoutineError>,
+) -> Made {
+    let mut work = Prepared::new(gpu)?;
+    let places = Places::new(&mut work, problem, memory)?;
+    (work.steps, work.waits) = (places.copied(gpu, compute)?, true);
+    checked(&mut work, problem, places.last());
+    Ok(Box::new(work))
+}
+
+/// From pinned memory in the way that is fastest in a trial.
+pub(crate) fn pinned<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Made {
+    Ok(Box::new(from_pinned(gpu, problem)?.0))
+}
+
+fn from_pinned<O: EndToEnd>(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<O>,
+) -> Result<(Prepared, Places), RoutineError> {
+    let mut work = Prepared::new(gpu)?;
+    let places = Places::new(&mut work, problem, HostMemory::Pinned)?;
+    let choice = format!("{} from pinned memory", problem.words());
+    let steps = |way| problem.steps(gpu, way, &places);
+    work.take_fastest(&choice, &problem.ways(), steps)?;
+    checked(&mut work, problem, places.last());
+    Ok((work, places))
+}
+
+/// A routine for every way that [`pinned`] chooses from, with its name. For tests.
+pub(crate) fn pinned_ways<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Ways {
+    let each = |way: O::Way| -> Result<(String, Box<dyn Routine>), RoutineError> {
+        let mut work = Prepared::new(gpu)?;
+        let places = Places::new(&mut work, problem, HostMemory::Pinned)?;
+        (work.steps, work.waits) = (problem.steps(gpu, way, &places)?, true);
+        checked(&mut work, problem, places.last());
+        Ok((way.to_string(), Box::new(work)))
+    };
+    problem.ways().into_iter().map(each).collect()
+}
+
+/// From ordinary memory, through a copy in pinned memory or by several threads through pinned
+/// buffers, as is fastest in a trial.
+pub(crate) fn staged<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Made {
+    let choice = format!("{} from ordinary memory", problem.words());
+    let ways = Through::ways(problem.bytes());
+    let make = |way| staged_by(gpu, problem, way);
+    let run = |work: &mut Prepared, times| (0..times).try_for_each(|_| work.run());
+    let (way, mut work) = trial::fastest(&choice, &ways, Through::name, make, run)?;
+    work.notes.insert(0, way);
+    Ok(Box::new(work))
+}
+
+/// A routine for every way that [`staged`] chooses from, with its name. For tests.
+pub(crate) fn staged_ways<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Ways {
+    let each = |way: Through| -> Result<(String, Box<dyn Routine>), RoutineError> {
+        Ok((way.name(), Box::new(staged_by(gpu, problem, way)?)))
+    };
+    Through::ways(problem.bytes())
+        .into_iter()
+        .map(each)
+        .collect()
+}
+
+fn staged_by<O: EndToEnd>(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<O>,
+    way: Through,
+) -> Result<Prepared, RoutineError> {
+    match way {
+        Through::Copied => through_a_copy(gpu, problem),
+        Through::Threads(threads) => {
+            let mut work = Prepared::new(gpu)?;
+            let places = Places::new(&mut work, problem, HostMemory::Pageable)?;
+            let block = block_bytes(problem.bytes(), threads);
+            let (stages, downloads) = problem.stages(gpu, &places, block, threads)?;
+            // SAFETY: the stages are made of these places, which live in the routine.
+            let staging = unsafe { Staging::new(gpu, stages, downloads, threads, block) }?;
+            work.run_staging(staging);
+            checked(&mut work, problem, places.last());
+            Ok(work)
+        }
+    }
+}
+
+impl Prepared {
+    /// Makes copies by several threads, which it waits for, the only step.
+    pub(crate) fn run_staging(&mut self, staging: Staging) {
+        let staging = RefCell::new(staging);
+        self.steps.call(move |_| staging.borrow_mut().run());
+        // Copies are on streams of their own.
+        self.poison(|memory| Ok(memory.gpu().synchronize()?));
+    }
+}
+
+/// One thread copies everything to pinned memory, and the result from it.
+fn through_a_copy<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Result<Prepared, RoutineError> {
+    let (mut work, places) = from_pinned(gpu, problem)?;
+    for &host in &places.host {
+        // Else operands that were never copied would go unnoticed.
+        work.poison_host(host, O::POISON);
+    }
+    let result = work.host_output(HostMemory::Pageable, O::POISON, problem.result())?;
+    let inner = std::mem::replace(&mut work.steps, Steps::new(gpu)?);
+    work.waits = false;
+    let owner = problem.clone();
+    work.steps.call(move |_| {
+        for (from, to) in owner.operands().into_iter().zip(&places.host) {
+            // SAFETY: the pinned copy is as long, the routine's, and idle.
+            unsafe { (*to.values).copy_from_slice(from) };
+        }
+        inner.run()?;
+        // SAFETY: as above; the result has arrived.
+        unsafe { (*result.values).copy_from_slice(&*places.last().values) };
+        Ok(())
+    });
+    work.poison(|memory| Ok(memory.gpu().synchronize()?));
+    checked(&mut work, problem, result);
+    Ok(work)
+}

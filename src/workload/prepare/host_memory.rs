@@ -1,0 +1,102 @@
+//! The host memory that operands come from and results go to.
+
+use cudarc::driver::{DeviceRepr, PinnedHostSlice, ValidAsZeroBits};
+use rayon::prelude::*;
+
+use crate::device::{
+    Gpu,
+    calls::{pinned, pinned_mut},
+};
+use crate::model::Data;
+use crate::timing::CudaError;
+
+/// How host memory is known to the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostMemory {
+    /// Ordinary memory: the driver copies it through a pinned buffer of its own.
+    Pageable,
+    /// Allocated page-locked: the device reads and writes it directly, and the CPU caches it as it
+    /// does ordinary memory.
+    Pinned,
+}
+
+impl From<HostMemory> for Data {
+    fn from(memory: HostMemory) -> Self {
+        match memory {
+            HostMemory::Pageable => Data::Ordinary,
+            HostMemory::Pinned => Data::Pinned,
+        }
+    }
+}
+
+/// Values in host memory of one kind.
+pub(crate) enum Buffer<T> {
+    Pageable(Vec<T>),
+    Pinned(PinnedHostSlice<T>),
+}
+
+impl<T: Copy + Send + Sync + DeviceRepr + ValidAsZeroBits> Buffer<T> {
+    /// `len` times `value`. Writing them makes the system provide the pages before anything is
+    /// timed.
+    pub(crate) fn filled(
+        gpu: &Gpu,
+        memory: HostMemory,
+        value: T,
+        len: usize,
+    ) -> Result<Self, CudaError> {
+        Ok(match memory {
+            HostMemory::Pageable => Self::Pageable(vec![value; len]),
+            HostMemory::Pinned => {
+                let mut slice = gpu.alloc_pinned(len)?;
+                fill(pinned_mut(&mut slice)?, value);
+                Self::Pinned(slice)
+            }
+        })
+    }
+
+    /// A copy of `values`.
+    pub(crate) fn of(gpu: &Gpu, memory: HostMemory, values: &[T]) -> Result<Self, CudaError> {
+        Ok(match memory {
+            HostMemory::Pageable => Self::Pageable(values.to_vec()),
+            HostMemory::Pinned => Self::Pinned(pinned_copy(gpu, values)?),
+        })
+    }
+
+    pub(crate) fn values(&self) -> Result<&[T], CudaError> {
+        match self {
+            Self::Pageable(values) => Ok(values),
+            Self::Pinned(slice) => pinned(slice),
+        }
+    }
+
+    pub(crate) fn values_mut(&mut self) -> Result<&mut [T], CudaError> {
+        match self {
+            Self::Pageable(values) => Ok(values),
+            Self::Pinned(slice) => pinned_mut(slice),
+        }
+    }
+}
+
+/// A copy of `values` in pinned memory.
+fn pinned_copy<T: Copy + Send + Sync + DeviceRepr + ValidAsZeroBits>(
+    gpu: &Gpu,
+    values: &[T],
+) -> Result<PinnedHostSlice<T>, CudaError> {
+    let mut copy = gpu.alloc_pinned(values.len())?;
+    (pinned_mut(&mut copy)?.par_chunks_mut(PIECE))
+        .zip(values.par_chunks(PIECE))
+        .for_each(|(to, from)| to.copy_from_slice(from));
+    Ok(copy)
+}
+
+/// Values that a thread fills or copies at once.
+const PIECE: usize = 1 << 20;
+
+/// Sets all `values`, on all cores: with one, gigabytes take longer than the samples that follow. Not
+/// for what is timed, nor for ordinary memory that nothing has written yet: the system places a page
+/// near the core that writes it first. Pinned memory has its pages since it was allocated.
+pub(crate) fn fill<T: Copy + Send + Sync>(values: &mut [T], value: T) {
+    values
+        .par_chunks_mut(PIECE)
+        .for_each(|values| values.fill(value));
+}

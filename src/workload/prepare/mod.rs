@@ -1,0 +1,40 @@
+//! What prepares the routines of operations: memory, steps that are enqueued or replayed, the choice
+//! among several ways, threads, vectors, and the handles of libraries. No operation is named here.
+
+pub(crate) mod awaited;
+pub(crate) mod block;
+pub(crate) mod calibrate;
+pub(crate) mod child_process;
+pub(crate) mod cublaslt;
+pub(crate) mod elementwise;
+pub(crate) mod end_to_end;
+pub(crate) mod events;
+pub(crate) mod exponential;
+pub(crate) mod host_memory;
+pub(crate) mod launches;
+pub(crate) mod prepared;
+pub(crate) mod source;
+pub(crate) mod staging;
+pub(crate) mod steps;
+pub(crate) mod threads;
+pub(crate) mod timed;
+pub(crate) mod trial;
+pub(crate) mod wide;
+
+pub(crate) use block::Block;
+pub(crate) use child_process::{ORDER, Order, PhaseTime, Processes, Report, Task};
+pub(crate) use cublaslt::{
+    Algorithm, Arithmetic, CUBLAS_WORKSPACE, Epilogue, LtProduct, Operand, Product, Workspace,
+};
+pub(crate) use end_to_end::{EndToEnd, Places};
+pub(crate) use events::{nanoseconds, timing_event};
+pub(crate) use exponential::exp;
+pub use host_memory::HostMemory;
+pub(crate) use host_memory::{Buffer, fill};
+pub(crate) use launches::launches;
+pub use prepared::{Device, Memory, Prepared, Value};
+pub(crate) use source::kernels;
+pub(crate) use staging::{Downloads, Staging, block_bytes, threads_to_try};
+pub(crate) use steps::{On, Stage, Steps};
+pub(crate) use threads::Threads;
+pub(crate) use wide::wide;

@@ -1,0 +1,451 @@
+//! A routine of the GPU as a list of what it does: the memory that it owns, the steps of an
+//! iteration, what is poisoned and restored before one, and the check of the result.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::rc::Rc;
+
+use cudarc::driver::{CudaSlice, DeviceRepr, ValidAsZeroBits, result, sys::CUdeviceptr};
+
+use crate::device::{Gpu, calls::mapped_address};
+use crate::model::Verified;
+use crate::timing::{CudaError, Launch};
+use crate::workload::prepare::host_memory::{Buffer, HostMemory, fill};
+use crate::workload::prepare::steps::{On, Steps};
+use crate::workload::prepare::threads::Threads;
+use crate::workload::prepare::trial;
+use crate::workload::routine::{Routine, RoutineError};
+
+/// What a value in device or host memory may be.
+pub trait Value: Copy + Send + Sync + DeviceRepr + ValidAsZeroBits + 'static {}
+
+impl<T: Copy + Send + Sync + DeviceRepr + ValidAsZeroBits + 'static> Value for T {}
+
+/// Values in the device memory of a [`Prepared`].
+#[derive(Clone, Copy, Debug)]
+pub struct Device<T> {
+    /// Where they lie, as long as the routine lives.
+    pub address: CUdeviceptr,
+    place: usize,
+    len: usize,
+    of: PhantomData<T>,
+}
+
+impl<T> Device<T> {
+    /// The address of the value with this index.
+    pub(crate) fn at(self, index: usize) -> CUdeviceptr {
+        assert!(index < self.len, "{index} of {} values", self.len);
+        self.address + (index * size_of::<T>()) as CUdeviceptr
+    }
+
+    pub(crate) fn bytes(self) -> usize {
+        self.len * size_of::<T>()
+    }
+}
+
+/// Values in the host memory of a [`Prepared`], or of a problem that it keeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Host<T> {
+    pub(crate) values: *mut [T],
+    /// `None` for memory of a problem.
+    place: Option<usize>,
+}
+
+impl<T> Host<T> {
+    /// The address at which the device accesses pinned memory.
+    pub(crate) fn mapped(self) -> Result<CUdeviceptr, CudaError> {
+        // SAFETY: the memory lives as long as the routine that is being prepared.
+        mapped_address(unsafe { &*self.values })
+    }
+}
+
+/// The memory that a routine owns or keeps alive.
+pub struct Memory {
+    gpu: Rc<Gpu>,
+    device: Vec<Box<dyn Any>>,
+    host: Vec<Box<dyn Any>>,
+    kept: Vec<Rc<dyn Any>>,
+}
+
+impl Memory {
+    /// A copy of values in device memory. Waits until it has arrived.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn read<T: Value>(&self, from: Device<T>) -> Result<Vec<T>, CudaError> {
+        self.read_part(from, 0..from.len)
+    }
+
+    /// A copy of some of them. Waits until it has arrived.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn read_part<T: Value>(
+        &self,
+        from: Device<T>,
+        part: Range<usize>,
+    ) -> Result<Vec<T>, CudaError> {
+        // SAFETY: zeros are a value of the type. What was not copied must not pass as what was read
+        // before it.
+        let mut copy: Vec<T> = vec![unsafe { std::mem::zeroed() }; part.len()];
+        (self.gpu.stream())
+            .memcpy_dtoh(&self.slice(from).slice(part), &mut copy)
+            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;
+        self.gpu.synchronize()?;
+        Ok(copy)
+    }
+
+    pub(crate) fn gpu(&self) -> &Rc<Gpu> {
+        &self.gpu
+    }
+
+    /// # Panics
+    /// On values of another routine.
+    pub(crate) fn slice<T: Value>(&self, device: Device<T>) -> &CudaSlice<T> {
+        let slice = self.device[device.place].downcast_ref();
+        slice.expect("the values are this routine's")
+    }
+
+    /// Values in host memory.
+    ///
+    /// # Errors
+    /// The driver's.
+    ///
+    /// # Panics
+    /// On values of another routine, or of a problem.
+    pub(crate) fn values<T: Value>(&self, host: Host<T>) -> Result<&[T], CudaError> {
+        let buffer = host.place.and_then(|place| self.host[place].downcast_ref());
+        Buffer::values(buffer.expect("the values are this routine's"))
+    }
+
+    /// As [`values`](Self::values), to write to; `None` for those of a problem.
+    pub(crate) fn values_mut<T: Value>(
+        &mut self,
+        host: Host<T>,
+    ) -> Result<Option<&mut [T]>, CudaError> {
+        let buffer = host.place.and_then(|place| self.host[place].downcast_mut());
+        buffer.map(Buffer::values_mut).transpose()
+    }
+
+    /// Enqueues that each byte becomes `byte`.
+    pub(crate) fn fill<T>(&self, device: Device<T>, byte: u8) -> Result<(), CudaError> {
+        let stream = self.gpu.stream().cu_stream();
+        // SAFETY: the range is the routine's own memory.
+        unsafe { result::memset_d8_async(device.address, byte, device.bytes(), stream) }
+            .map_err(|e| CudaError::new("cuMemsetD8Async", e))
+    }
+
+    /// Enqueues a copy of all of `from`, which is as long.
+    fn copy<T>(&self, from: Device<T>, to: Device<T>) -> Result<(), CudaError> {
+        assert_eq!(from.len, to.len, "values of a copy");
+        let stream = self.gpu.stream().cu_stream();
+        // SAFETY: both ranges are the routine's own memory.
+        unsafe { result::memcpy_dtod_async(to.address, from.address, to.bytes(), stream) }
+            .map_err(|e| CudaError::new("cuMemcpyDtoDAsync", e))
+    }
+}
+
+type Change = Box<dyn Fn(&mut Memory) -> Result<(), RoutineError>>;
+type Check = Box<dyn Fn(&Memory) -> Result<Verified, RoutineError>>;
+
+/// A routine of the GPU. Give it memory ([`upload`](Self::upload), [`output`](Self::output),
+/// [`input`](Self::input)), [kernels](Self::kernel) and a [check](Self::check_by), in the order in
+/// which they are to be done.
+pub struct Prepared {
+    /// What an iteration does. Dropped before the memory that it uses.
+    pub(crate) steps: Steps,
+    pub(crate) memory: Memory,
+    /// Whether an iteration ends when the device is done with it.
+    pub(crate) waits: bool,
+    /// Remarks stored with the result.
+    pub notes: Vec<String>,
+    pub(crate) figures: BTreeMap<String, f64>,
+    /// Threads that work on the host between the steps.
+    pub(crate) threads: Option<Rc<Threads>>,
+    poisons: Vec<Change>,
+    restores: Vec<Change>,
+    check: Check,
+}
+
+impl Prepared {
+    /// Without memory and steps.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn new(gpu: &Rc<Gpu>) -> Result<Self, CudaError> {
+        Ok(Self {
+            steps: Steps::new(gpu)?,
+            memory: Memory {
+                gpu: gpu.clone(),
+                device: Vec::new(),
+                host: Vec::new(),
+                kept: Vec::new(),
+            },
+            waits: false,
+            notes: Vec::new(),
+            figures: BTreeMap::new(),
+            threads: None,
+            poisons: Vec::new(),
+            restores: Vec::new(),
+            check: Box::new(|_| Err("nothing compares the result".into())),
+        })
+    }
+
+    /// Launches a kernel in each iteration, after what was added before.
+    ///
+    /// # Safety
+    /// Its arguments must be those that it declares, and the memory that of this routine, or valid as
+    /// long as this lives and used by nothing else while it runs.
+    pub unsafe fn kernel(&mut self, launch: Launch) {
+        // SAFETY: the caller's promise.
+        unsafe { self.steps.kernel(launch) };
+    }
+
+    /// Device memory with a copy of `values`, which no step changes.
+    ///
+    /// # Errors
+    /// The driver's, out of memory included.
+    pub fn upload<T: Value>(&mut self, values: &[T]) -> Result<Device<T>, CudaError> {
+        if values.is_empty() {
+            return self.alloc(0);
+        }
+        let slice = self.memory.gpu.upload(values)?;
+        Ok(self.own(slice, values.len()))
+    }
+
+    /// Device memory for `len` values, which is neither initialised nor poisoned.
+    ///
+    /// # Errors
+    /// The driver's, out of memory included.
+    pub fn alloc<T: Value>(&mut self, len: usize) -> Result<Device<T>, CudaError> {
+        // The driver refuses to allocate nothing.
+        let slice = self.memory.gpu.alloc(len.max(1))?;
+        Ok(self.own(slice, len))
+    }
+
+    /// Device memory for `len` values that the steps write: each byte is 0xFF, which is NaN, before a
+    /// run whose result is compared.
+    ///
+    /// # Errors
+    /// The driver's, out of memory included.
+    pub fn output<T: Value>(&mut self, len: usize) -> Result<Device<T>, CudaError> {
+        let device = self.alloc(len)?;
+        self.poison_by(device, 0xFF);
+        Ok(device)
+    }
+
+    /// A copy of values on the device: made once, or by the steps from host memory of one kind. It is
+    /// poisoned then, so that an upload that never happens shows. The routine keeps `owner` alive,
+    /// whose own memory is the pageable one.
+    ///
+    /// # Errors
+    /// The driver's, out of memory included.
+    pub fn input<W: 'static, T: Value>(
+        &mut self,
+        from: Option<HostMemory>,
+        owner: &Rc<W>,
+        values: impl Fn(&W) -> &[T],
+    ) -> Result<Device<T>, CudaError> {
+        let Some(memory) = from else {
+            return self.upload(values(owner));
+        };
+        let device = self.output(values(owner).len())?;
+        let host = self.host_input(memory, owner, values)?;
+        // SAFETY: both sides have as many values; the routine owns the one and keeps the other.
+        unsafe { self.steps.upload(On::Compute, host.values, device.address) };
+        Ok(device)
+    }
+
+    /// Values of `owner` in host memory of one kind: its own, or a pinned copy.
+    pub(crate) fn host_input<W: 'static, T: Value>(
+        &mut self,
+        memory: HostMemory,
+        owner: &Rc<W>,
+        values: impl Fn(&W) -> &[T],
+    ) -> Result<Host<T>, CudaError> {
+        self.keep(owner);
+        let own = values(owner);
+        match memory {
+            HostMemory::Pageable => Ok(Host {
+                values: std::ptr::from_ref(own).cast_mut(),
+                place: None,
+            }),
+            HostMemory::Pinned => self.host_copy(memory, own),
+        }
+    }
+
+    /// A copy of values in host memory of one kind.
+    pub(crate) fn host_copy<T: Value>(
+        &mut self,
+        memory: HostMemory,
+        values: &[T],
+    ) -> Result<Host<T>, CudaError> {
+        let copy = Buffer::of(&self.memory.gpu, memory, values)?;
+        self.own_host(copy)
+    }
+
+    /// Host memory of one kind for `len` values, which is `poison` before a run whose result is
+    /// compared.
+    pub(crate) fn host_output<T: Value>(
+        &mut self,
+        memory: HostMemory,
+        poison: T,
+        len: usize,
+    ) -> Result<Host<T>, CudaError> {
+        let buffer = Buffer::filled(&self.memory.gpu, memory, poison, len)?;
+        let host = self.own_host(buffer)?;
+        self.poison_host(host, poison);
+        Ok(host)
+    }
+
+    /// Compares the values of `device` by `check`; with host memory of one kind, after the steps have
+    /// copied them there, for which each iteration waits.
+    ///
+    /// # Errors
+    /// The driver's, out of memory included.
+    pub fn check_values<T: Value>(
+        &mut self,
+        to: Option<HostMemory>,
+        device: Device<T>,
+        poison: T,
+        check: impl Fn(&[T]) -> Verified + 'static,
+    ) -> Result<(), CudaError> {
+        let Some(memory) = to else {
+            self.check_by(move |memory| Ok(check(&memory.read(device)?)));
+            return Ok(());
+        };
+        let host = self.host_output(memory, poison, device.len)?;
+        // SAFETY: both sides have as many values, and are the routine's.
+        unsafe {
+            self.steps
+                .download(On::Compute, device.address, host.values)
+        };
+        self.waits = true;
+        self.check_by(move |memory| Ok(check(memory.values(host)?)));
+        Ok(())
+    }
+
+    /// Compares what the steps have left by `check`.
+    pub fn check_by(
+        &mut self,
+        check: impl Fn(&Memory) -> Result<Verified, RoutineError> + 'static,
+    ) {
+        self.check = Box::new(check);
+    }
+
+    /// Makes each byte `byte` before a run whose result is compared.
+    pub fn poison_by<T: Value>(&mut self, device: Device<T>, byte: u8) {
+        self.poison(move |memory| Ok(memory.fill(device, byte)?));
+    }
+
+    /// The same of host memory, by a value.
+    pub(crate) fn poison_host<T: Value>(&mut self, host: Host<T>, value: T) {
+        self.poison(move |memory| {
+            if let Some(values) = memory.values_mut(host)? {
+                fill(values, value);
+            }
+            Ok(())
+        });
+    }
+
+    /// What is done before a run whose result is compared.
+    pub(crate) fn poison(
+        &mut self,
+        change: impl Fn(&mut Memory) -> Result<(), RoutineError> + 'static,
+    ) {
+        self.poisons.push(Box::new(change));
+    }
+
+    /// Copies `from` to `to`, which the steps change, before each sample.
+    pub fn restore<T: Value>(&mut self, to: Device<T>, from: Device<T>) {
+        let copy = move |memory: &mut Memory| Ok(memory.copy(from, to)?);
+        self.restores.push(Box::new(copy));
+    }
+
+    /// Keeps something alive as long as the routine.
+    pub fn keep<W: 'static>(&mut self, owner: &Rc<W>) {
+        self.memory.kept.push(owner.clone());
+    }
+
+    /// Takes the steps that are fastest in a trial, which are to be waited for, and notes their way.
+    pub(crate) fn take_fastest<W: Copy + Display>(
+        &mut self,
+        choice: &str,
+        ways: &[W],
+        steps: impl FnMut(W) -> Result<Steps, RoutineError>,
+    ) -> Result<(), RoutineError> {
+        let run = |steps: &mut Steps, times| (0..times).try_for_each(|_| Ok(steps.run()?));
+        let (way, steps) = trial::fastest(choice, ways, |way| way.to_string(), steps, run)?;
+        self.notes.push(way);
+        (self.steps, self.waits) = (steps, true);
+        Ok(())
+    }
+
+    fn own<T: Value>(&mut self, slice: CudaSlice<T>, len: usize) -> Device<T> {
+        use cudarc::driver::DevicePtr;
+        let device = Device {
+            address: slice.device_ptr(self.memory.gpu.stream()).0,
+            place: self.memory.device.len(),
+            len,
+            of: PhantomData,
+        };
+        self.memory.device.push(Box::new(slice));
+        device
+    }
+
+    fn own_host<T: Value>(&mut self, mut buffer: Buffer<T>) -> Result<Host<T>, CudaError> {
+        let host = Host {
+            values: buffer.values_mut()?,
+            place: Some(self.memory.host.len()),
+        };
+        self.memory.host.push(Box::new(buffer));
+        Ok(host)
+    }
+}
+
+impl Routine for Prepared {
+    fn poison(&mut self) -> Result<(), RoutineError> {
+        (self.poisons.iter()).try_for_each(|poison| poison(&mut self.memory))?;
+        if self.waits {
+            // Other streams are not ordered behind the GPU's, nor is the host.
+            self.memory.gpu.synchronize()?;
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self) -> Result<(), RoutineError> {
+        (self.restores.iter()).try_for_each(|restore| restore(&mut self.memory))
+    }
+
+    fn run(&mut self) -> Result<(), RoutineError> {
+        Ok(match self.waits {
+            true => self.steps.run(),
+            false => self.steps.enqueue(),
+        }?)
+    }
+
+    fn park(&mut self) {
+        if let Some(threads) = &self.threads {
+            threads.park();
+        }
+    }
+
+    fn check(&mut self) -> Result<Verified, RoutineError> {
+        (self.check)(&self.memory)
+    }
+
+    fn launches(&self) -> u32 {
+        self.steps.launches()
+    }
+
+    fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
+        Ok(self.figures.clone())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+}

@@ -1,0 +1,291 @@
+//! Copies, kernels and library calls that are prepared once, on one stream or on three that
+//! overlap: enqueued one by one, or replayed as one graph.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use cudarc::driver::{CudaEvent, CudaStream, result, sys};
+
+use crate::device::{Gpu, calls::synchronize, graph::Graph};
+use crate::timing::{CudaError, Launch, Range, range};
+use crate::workload::prepare::block::{Block, Direction};
+use crate::workload::prepare::launches::launches;
+
+/// A stream of the steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum On {
+    /// The stream that is timed, where kernels and library calls run.
+    Compute,
+    /// Copies to the device that overlap with it, or other work beside it.
+    Up,
+    /// Copies to the host that overlap with both.
+    Down,
+}
+
+/// Enqueues something on a stream, or does something on the host.
+pub(crate) type Call = Box<dyn Fn(&CudaStream) -> Result<(), CudaError>>;
+
+/// Uploads, what is computed once they have arrived, and downloads of the result.
+pub(crate) struct Stage {
+    pub(crate) uploads: Vec<Block>,
+    pub(crate) compute: Option<Call>,
+    pub(crate) downloads: Vec<Block>,
+}
+
+enum Step {
+    Copy(Block, Direction, On),
+    Kernel(Launch, On),
+    /// A call, and the launches that it makes.
+    Call(Call, u32, On),
+    /// What follows on the second waits for what is on the first by then.
+    Order(CudaEvent, On, On),
+    /// The host waits for the stream.
+    Wait(On),
+    /// A profile shows what follows as a range of this name.
+    Named(&'static str),
+}
+
+/// What an iteration enqueues, in order. The steps hold the addresses that they use, not the memory.
+///
+/// Whoever adds a step promises, in an `unsafe` block, that its addresses are valid for what it does
+/// with them as long as the steps live, that nothing else uses them while the steps run, and that a
+/// kernel's arguments are those that it declares. So running them is safe.
+pub(crate) struct Steps {
+    /// Dropped before the streams that it was captured from.
+    graph: Option<Graph>,
+    gpu: Rc<Gpu>,
+    others: Option<[Arc<CudaStream>; 2]>,
+    steps: Vec<Step>,
+}
+
+impl Steps {
+    /// No steps, on the GPU's stream alone.
+    pub(crate) fn new(gpu: &Rc<Gpu>) -> Result<Self, CudaError> {
+        gpu.bind()?;
+        Ok(Self {
+            graph: None,
+            gpu: Rc::clone(gpu),
+            others: None,
+            steps: Vec::new(),
+        })
+    }
+
+    /// No steps, with two more streams. Nothing orders these behind the GPU's.
+    pub(crate) fn with_streams(gpu: &Rc<Gpu>) -> Result<Self, CudaError> {
+        Ok(Self {
+            others: Some([gpu.new_stream()?, gpu.new_stream()?]),
+            ..Self::new(gpu)?
+        })
+    }
+
+    /// No steps, with streams for copies. These wait for the work on the GPU's stream, which may
+    /// still use the memory. [`join`](Self::join) must be the last step.
+    pub(crate) fn overlapped(gpu: &Rc<Gpu>) -> Result<Self, CudaError> {
+        let mut steps = Self::with_streams(gpu)?;
+        steps.order(On::Compute, On::Up)?;
+        steps.order(On::Compute, On::Down)?;
+        Ok(steps)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Launches a kernel.
+    ///
+    /// # Safety
+    /// Its arguments must be those that it declares, and its memory must be valid as long as the
+    /// steps live and used by nothing else while they run.
+    pub(crate) unsafe fn kernel(&mut self, launch: Launch) {
+        self.steps.push(Step::Kernel(launch, On::Compute));
+    }
+
+    /// Launches kernels, one after the other.
+    ///
+    /// # Safety
+    /// As for [`kernel`](Self::kernel).
+    pub(crate) unsafe fn kernels(&mut self, on: On, launches: impl IntoIterator<Item = Launch>) {
+        let launches = launches.into_iter();
+        self.steps
+            .extend(launches.map(|launch| Step::Kernel(launch, on)));
+    }
+
+    /// Copies `from` to the device.
+    ///
+    /// # Safety
+    /// As for [`kernel`](Self::kernel).
+    pub(crate) unsafe fn upload<T>(&mut self, on: On, from: *const [T], to: sys::CUdeviceptr) {
+        let block = Block::whole(from.cast_mut(), to);
+        self.steps.push(Step::Copy(block, Direction::Up, on));
+    }
+
+    /// Fills `to` from the device.
+    ///
+    /// # Safety
+    /// As for [`kernel`](Self::kernel).
+    pub(crate) unsafe fn download<T>(&mut self, on: On, from: sys::CUdeviceptr, to: *mut [T]) {
+        let block = Block::whole(to, from);
+        self.steps.push(Step::Copy(block, Direction::Down, on));
+    }
+
+    /// Steps that overlap: a stage computes once its uploads have arrived, while those of the next
+    /// one are on their way, and its downloads follow.
+    ///
+    /// # Safety
+    /// As for [`kernel`](Self::kernel).
+    pub(crate) unsafe fn of_stages(gpu: &Rc<Gpu>, stages: Vec<Stage>) -> Result<Self, CudaError> {
+        let mut steps = Self::overlapped(gpu)?;
+        for stage in stages {
+            let copies = |blocks: Vec<Block>, way, on| {
+                (blocks.into_iter()).map(move |block| Step::Copy(block, way, on))
+            };
+            (steps.steps).extend(copies(stage.uploads, Direction::Up, On::Up));
+            steps.order(On::Up, On::Compute)?;
+            if let Some(compute) = stage.compute {
+                steps.steps.push(Step::Call(compute, 1, On::Compute));
+            }
+            if !stage.downloads.is_empty() {
+                steps.order(On::Compute, On::Down)?;
+                (steps.steps).extend(copies(stage.downloads, Direction::Down, On::Down));
+            }
+        }
+        steps.join()?;
+        Ok(steps)
+    }
+
+    /// Makes a call, which is given the GPU's stream: of a library, or on the host.
+    pub(crate) fn call(&mut self, call: impl Fn(&CudaStream) -> Result<(), CudaError> + 'static) {
+        self.call_on(On::Compute, 1, call);
+    }
+
+    /// Calls a library on the GPU's stream, and counts what it launches by calling it here.
+    pub(crate) fn counted_call(
+        &mut self,
+        call: impl Fn(&CudaStream) -> Result<(), CudaError> + 'static,
+    ) -> Result<(), CudaError> {
+        let launches = launches(&self.gpu, || call(self.gpu.stream()))?;
+        self.call_on(On::Compute, launches, call);
+        Ok(())
+    }
+
+    /// Makes a call of so many launches, which is given a stream.
+    pub(crate) fn call_on(
+        &mut self,
+        on: On,
+        launches: u32,
+        call: impl Fn(&CudaStream) -> Result<(), CudaError> + 'static,
+    ) {
+        self.steps.push(Step::Call(Box::new(call), launches, on));
+    }
+
+    /// Makes what follows on `then` wait for the steps on `first` so far.
+    pub(crate) fn order(&mut self, first: On, then: On) -> Result<(), CudaError> {
+        let event = self.gpu.new_event()?;
+        self.steps.push(Step::Order(event, first, then));
+        Ok(())
+    }
+
+    /// Makes the GPU's stream wait for the copies to the host. What uses the copies to the device
+    /// must have waited for them.
+    pub(crate) fn join(&mut self) -> Result<(), CudaError> {
+        self.order(On::Down, On::Compute)
+    }
+
+    /// Makes the host wait for a stream.
+    pub(crate) fn wait(&mut self, on: On) {
+        self.steps.push(Step::Wait(on));
+    }
+
+    /// Shows what follows in a profile under this name.
+    pub(crate) fn named(&mut self, name: &'static str) {
+        self.steps.push(Step::Named(name));
+    }
+
+    /// Captures the steps, which are replayed from then on. A library must have run its calls
+    /// before: in a capture it may load nothing.
+    pub(crate) fn replay(&mut self) -> Result<(), CudaError> {
+        self.graph = Some(Graph::capture(self.gpu.stream(), || self.enqueue_each())?);
+        Ok(())
+    }
+
+    /// Enqueues everything. After an error it waits for what was enqueued before it, which may still
+    /// use the memory.
+    pub(crate) fn enqueue(&self) -> Result<(), CudaError> {
+        let enqueued = match &self.graph {
+            // SAFETY: promised for each step; the context is current since the steps were made on
+            // this thread, which they cannot leave.
+            Some(graph) => unsafe { graph.launch() },
+            None => self.enqueue_each(),
+        };
+        if enqueued.is_err() {
+            // Errors of these calls are those of earlier ones, or less to the point.
+            for on in [On::Up, On::Down, On::Compute] {
+                let _ = synchronize(self.stream(on));
+            }
+        }
+        enqueued
+    }
+
+    /// Enqueues everything and waits until it is done.
+    pub(crate) fn run(&self) -> Result<(), CudaError> {
+        self.enqueue()?;
+        self.gpu.synchronize()
+    }
+
+    fn enqueue_each(&self) -> Result<(), CudaError> {
+        let mut shown: Option<Range> = None;
+        for step in &self.steps {
+            if let Step::Named(name) = step {
+                // A range ends before the next begins.
+                drop(shown.take());
+                shown = Some(range(name));
+            }
+            self.step(step)?;
+        }
+        Ok(())
+    }
+
+    fn stream(&self, on: On) -> &CudaStream {
+        match (on, &self.others) {
+            (On::Up, Some([up, _])) => up,
+            (On::Down, Some([_, down])) => down,
+            _ => self.gpu.stream(),
+        }
+    }
+
+    fn step(&self, step: &Step) -> Result<(), CudaError> {
+        let raw = |on: On| self.stream(on).cu_stream();
+        // These call the driver directly: cudarc's functions ask for the current context each time,
+        // and there may be many steps.
+        // SAFETY: promised when the step was added; streams and events are alive and of one context.
+        unsafe {
+            match step {
+                Step::Copy(block, way, on) => block.enqueue(*way, raw(*on)),
+                Step::Kernel(launch, on) => launch.launch(self.stream(*on)),
+                Step::Call(call, _, on) => call(self.stream(*on)),
+                Step::Order(event, first, then) => {
+                    result::event::record(event.cu_event(), raw(*first))
+                        .map_err(|e| CudaError::new("cuEventRecord", e))?;
+                    let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+                    result::stream::wait_event(raw(*then), event.cu_event(), flags)
+                        .map_err(|e| CudaError::new("cuStreamWaitEvent", e))
+                }
+                Step::Wait(on) => synchronize(self.stream(*on)),
+                Step::Named(_) => Ok(()),
+            }
+        }
+    }
+
+    /// Upper bound on the places that the steps take in the stream's queue, also as a graph; copies
+    /// do not count.
+    pub(crate) fn launches(&self) -> u32 {
+        let launches = self.steps.iter().map(|step| match step {
+            Step::Kernel(..) => 1,
+            Step::Call(_, launches, _) => *launches,
+            // Recorded and waited for.
+            Step::Order(..) => 2,
+            _ => 0,
+        });
+        launches.sum::<u32>().max(1)
+    }
+}

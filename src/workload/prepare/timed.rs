@@ -1,0 +1,102 @@
+//! Chooses among several ways to do the same on the GPU the fastest, by device time.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::rc::Rc;
+use std::time::Duration;
+
+use cudarc::driver::CudaEvent;
+
+use crate::device::{Gpu, calls::record, graph::Graph};
+use crate::timing::CudaError;
+use crate::workload::prepare::calibrate;
+use crate::workload::prepare::events::{nanoseconds, timing_event};
+use crate::workload::routine::RoutineError;
+
+/// Time that a candidate that fails is taken to need: so long that it is never chosen.
+const FAILED: Duration = Duration::from_millis(10);
+
+/// The fastest of the candidates, chosen once per process and handed over to others, as
+/// [`calibrate`] says. `enqueue` puts one iteration on the GPU's stream. The iterations of a
+/// measurement are replayed as a graph: launched one by one, those of a few microseconds would
+/// all take as long as their launches.
+///
+/// # Errors
+/// Errors of CUDA where no candidate works.
+pub(crate) fn fastest<T: Copy + Display>(
+    gpu: &Rc<Gpu>,
+    choice: &str,
+    candidates: &[T],
+    mut enqueue: impl FnMut(T) -> Result<(), CudaError>,
+) -> Result<T, RoutineError> {
+    let mut replays = Replays::new(gpu)?;
+    calibrate::fastest_that_works(choice, candidates, FAILED, |candidate, times| {
+        Ok(replays.measure(candidate, times, &mut enqueue)?)
+    })
+}
+
+/// Device time of iterations that are replayed as a graph.
+struct Replays {
+    gpu: Rc<Gpu>,
+    first: CudaEvent,
+    last: CudaEvent,
+    graphs: HashMap<(String, u32), Graph>,
+}
+
+impl Replays {
+    fn new(gpu: &Rc<Gpu>) -> Result<Self, CudaError> {
+        Ok(Self {
+            gpu: gpu.clone(),
+            first: timing_event(gpu)?,
+            last: timing_event(gpu)?,
+            graphs: HashMap::new(),
+        })
+    }
+
+    /// Time of `times` iterations of a candidate.
+    fn measure<T: Copy + Display>(
+        &mut self,
+        candidate: T,
+        times: u32,
+        enqueue: &mut impl FnMut(T) -> Result<(), CudaError>,
+    ) -> Result<Duration, CudaError> {
+        let stream = self.gpu.stream();
+        let key = (candidate.to_string(), times);
+        if !self.graphs.contains_key(&key) {
+            // Once before the capture, in which no kernel may be loaded.
+            enqueue(candidate)?;
+            self.gpu.synchronize()?;
+            let captured =
+                Graph::capture(stream, || (0..times).try_for_each(|_| enqueue(candidate)))?;
+            self.graphs.insert(key.clone(), captured);
+        }
+        let graph = &self.graphs[&key];
+        record(&self.first, stream)?;
+        // SAFETY: what the candidates use outlives the calibration, and this waits for them.
+        unsafe { graph.launch() }?;
+        record(&self.last, stream)?;
+        self.gpu.synchronize()?;
+        let took = nanoseconds(&self.first, &self.last)?;
+        Ok(Duration::from_secs_f64(took.max(100.0) * 1e-9))
+    }
+}
+
+/// Time of an iteration of a candidate, in seconds: the median of several replays.
+///
+/// # Errors
+/// Those of CUDA.
+#[cfg(test)]
+pub(crate) fn typical<T: Copy + Display>(
+    gpu: &Rc<Gpu>,
+    candidate: T,
+    mut enqueue: impl FnMut(T) -> Result<(), CudaError>,
+) -> Result<f64, CudaError> {
+    const ITERATIONS: u32 = 50;
+    const REPLAYS: usize = 15;
+    let mut replays = Replays::new(gpu)?;
+    let mut times = (0..REPLAYS)
+        .map(|_| replays.measure(candidate, ITERATIONS, &mut enqueue))
+        .collect::<Result<Vec<_>, _>>()?;
+    times.sort();
+    Ok(times[REPLAYS / 2].as_secs_f64() / f64::from(ITERATIONS))
+}

@@ -1,0 +1,90 @@
+//! Chooses among several ways to do the same from start to end the fastest, on the host's clock.
+
+use std::time::{Duration, Instant};
+
+use crate::workload::prepare::calibrate;
+use crate::workload::routine::RoutineError;
+
+/// Time that a way that fails is taken to need: so long that it is never chosen.
+const FAILED: Duration = Duration::from_secs(1);
+
+/// Makes what each way needs, and returns the name of the fastest way with what was made for it. It
+/// is chosen once per process and handed over to others, as [`calibrate`] says; after that, only what
+/// the chosen way needs is made. `run` runs one of them a number of times, to the end.
+///
+/// # Errors
+/// Where something cannot be made; the error of a way that poisons the context, or of one where none
+/// works.
+///
+/// # Panics
+/// If there is no way.
+pub(crate) fn fastest<W: Copy, M>(
+    choice: &str,
+    ways: &[W],
+    name: impl Fn(W) -> String,
+    mut make: impl FnMut(W) -> Result<M, RoutineError>,
+    mut run: impl FnMut(&mut M, u32) -> Result<(), RoutineError>,
+) -> Result<(String, M), RoutineError> {
+    let names: Vec<String> = ways.iter().map(|&way| name(way)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let at = |name: &str| names.iter().position(|other| *other == name);
+    if let Some(taken) = calibrate::take(choice, &names) {
+        let way = ways[at(taken).unwrap_or_default()];
+        return Ok((taken.to_owned(), make(way)?));
+    }
+    let mut made = Vec::with_capacity(ways.len());
+    for &way in ways {
+        made.push(make(way)?);
+    }
+    let chosen = calibrate::fastest_that_works(choice, &names, FAILED, |name, times| {
+        let start = Instant::now();
+        run(&mut made[at(name).unwrap_or_default()], times)?;
+        Ok(start.elapsed())
+    })?;
+    let made = made.swap_remove(at(chosen).unwrap_or_default());
+    Ok((chosen.to_owned(), made))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asks for one of two ways that are made as they are called.
+    fn of_two(
+        choice: &str,
+        names: [&'static str; 2],
+        made: &mut Vec<&'static str>,
+    ) -> Result<(String, &'static str), RoutineError> {
+        let make = |way| {
+            made.push(way);
+            Ok(way)
+        };
+        fastest(choice, &names, str::to_owned, make, |way, _| match *way {
+            "works" => Ok(()),
+            fails => Err(fails.into()),
+        })
+    }
+
+    #[test]
+    fn a_way_that_fails_is_not_chosen_and_the_others_are() {
+        let (name, chosen) = of_two("of two", ["fails", "works"], &mut Vec::new()).unwrap();
+        assert_eq!((&*name, chosen), ("works", "works"));
+    }
+
+    #[test]
+    fn where_none_works_its_error_comes_back() {
+        let error = of_two("of none", ["fails", "fails too"], &mut Vec::new());
+        let error = error.unwrap_err().to_string();
+        assert!(["fails", "fails too"].contains(&&*error), "{error}");
+    }
+
+    #[test]
+    fn where_it_is_chosen_already_only_that_way_is_made() {
+        let mut made = Vec::new();
+        for _ in 0..2 {
+            let chosen = of_two("of two, twice", ["fails", "works"], &mut made);
+            assert_eq!(chosen.unwrap().1, "works");
+        }
+        assert_eq!(made, ["fails", "works", "works"]);
+    }
+}

@@ -1,0 +1,39 @@
+//! Loops that the compiler vectorises for the widest vectors of the CPU.
+
+/// A function whose loops are compiled for AVX-512, for AVX2 and for any CPU, of which it runs the
+/// widest that the CPU has. The arithmetic is the same in each: nothing is fused.
+macro_rules! wide {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $back:ty)? $body:block) => {
+        $(#[$meta])*
+        $vis fn $name($($arg: $type),*) $(-> $back)? {
+            #[inline(always)]
+            #[allow(clippy::too_many_arguments, reason = "those of the function around it")]
+            fn body($($arg: $type),*) $(-> $back)? $body
+
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f")]
+                #[allow(clippy::too_many_arguments, reason = "as above")]
+                fn avx512($($arg: $type),*) $(-> $back)? {
+                    body($($arg),*)
+                }
+                #[target_feature(enable = "avx2")]
+                #[allow(clippy::too_many_arguments, reason = "as above")]
+                fn avx2($($arg: $type),*) $(-> $back)? {
+                    body($($arg),*)
+                }
+                if is_x86_feature_detected!("avx512f") {
+                    // SAFETY: the CPU has it, as was just found.
+                    return unsafe { avx512($($arg),*) };
+                }
+                if is_x86_feature_detected!("avx2") {
+                    // SAFETY: as above.
+                    return unsafe { avx2($($arg),*) };
+                }
+            }
+            body($($arg),*)
+        }
+    };
+}
+
+pub(crate) use wide;

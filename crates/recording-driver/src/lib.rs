@@ -6,8 +6,8 @@
 //! lies on the host, copies and sets are done for real and in stream order, kernels take a known
 //! time and write nothing, what the driver forbids fails or ends the process with a sentence, and
 //! each call is a line of a text: see [`log`], [`device`] and [`fault`] for the variables that say
-//! where it goes, what device there is and which calls are to fail, and [`control`] for what a test
-//! may ask of the loaded library.
+//! where it goes, what device there is and which calls are to fail, [`real`] for passing calls through
+//! to a real driver, and [`control`] for what a test may ask of the loaded library.
 //!
 //! A function that is not here is one that nobody has called yet: cudarc names it when it does not
 //! find it (`Missing symbol cuX`).

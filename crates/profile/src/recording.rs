@@ -191,6 +191,13 @@ impl Recording {
         part
     }
 
+    /// Whether the iterations neither call the driver nor leave work to a device. The recorder's own
+    /// waits between them are records too.
+    pub fn has_nothing(&self) -> bool {
+        let part = self.part(&self.steady);
+        part.work.is_empty() && part.calls.is_empty()
+    }
+
     /// How many pieces of work start before the call that launched them, and by how much at most.
     /// CUPTI aligns the clocks of device and host; this is how well.
     pub(crate) fn ahead_of_calls(&self) -> (usize, u64) {

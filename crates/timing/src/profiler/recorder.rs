@@ -185,6 +185,8 @@ mod tests {
         steps: Vec<&'static str>,
         fail_at: Option<usize>,
         correlation: u32,
+        /// Its iterations are the host's alone.
+        is_on_host: bool,
     }
 
     impl Fake {
@@ -204,7 +206,8 @@ mod tests {
     impl Bench for Fake {
         fn run(&mut self) -> Result<(), Stop> {
             self.step("run")?;
-            for _ in 0..2 {
+            self.now += 100 * u64::from(self.is_on_host);
+            for _ in 0..if self.is_on_host { 0 } else { 2 } {
                 let called = self.now;
                 self.now += 50;
                 self.correlation += 1;
@@ -221,7 +224,13 @@ mod tests {
         }
         fn synchronize(&mut self) -> Result<(), Stop> {
             self.step("synchronize")?;
+            let called = self.now + 1;
             self.now = self.now.max(self.busy_until) + 5;
+            if self.recording {
+                self.correlation += 1;
+                let call = call("cuCtxSynchronize", called, self.now, self.correlation);
+                self.recorded.calls.push(call);
+            }
             Ok(())
         }
         fn evict(&mut self) -> Result<(), Stop> {
@@ -300,6 +309,19 @@ mod tests {
             ]
         );
         assert!(!bench.recording);
+    }
+
+    #[test]
+    fn the_waits_of_the_recorder_are_not_the_benchmarks() {
+        let mut bench = Fake {
+            is_on_host: true,
+            ..Fake::default()
+        };
+        let recording = record(&mut bench, &plan(10_000, 10_000)).unwrap();
+        assert!(!recording.raw.calls.is_empty());
+        assert!(recording.has_nothing());
+        let with_kernels = record(&mut Fake::default(), &plan(10_000, 10_000)).unwrap();
+        assert!(!with_kernels.has_nothing());
     }
 
     #[test]

@@ -169,9 +169,7 @@ impl Session {
         };
         let mut bench = OnDevice::new(cupti, device, routine)?;
         let recorded = match record(&mut bench, &plan) {
-            Ok(recording) if recording.raw.work.is_empty() && recording.raw.calls.is_empty() => {
-                Err(NoProfile::NothingOnDevice)
-            }
+            Ok(recording) if recording.has_nothing() => Err(NoProfile::NothingOnDevice),
             Ok(recording) => Ok(Recorded {
                 recording,
                 clock: asked.clock,

@@ -153,7 +153,8 @@ pub(crate) fn in_turns() {
     let benchmarks = compared["benchmarks"].as_array().expect("a list");
     assert_eq!(benchmarks.len(), 2, "{compared:#}");
     for benchmark in benchmarks {
-        let ratio = benchmark["ratio"].as_f64().expect("a number");
+        let ratio = benchmark["ratio"].as_f64();
+        let ratio = ratio.unwrap_or_else(|| panic!("no ratio: {benchmark:#}"));
         assert!((0.99..1.01).contains(&ratio), "{benchmark:#}");
         assert_eq!(benchmark["base_samples"], benchmark["new_samples"]);
     }

@@ -7,15 +7,15 @@
 //! ```text
 //! crossover-image
 //! source matmul.cu
-//! kernel matmul_naive registers 32 shared 0 local 0 threads 1024
-//! param a 8 float *
-//! param n 4 unsigned int
+//! kernel 1024 matmul_naive
+//! param 8 float *
+//! param 4 unsigned int
 //! end
 //! ```
 //!
-//! A parameter has its name, its size in bytes and its type as the source writes it, without
-//! `const`, `__restrict__` and the like. `threads` is the most that a block may have, 1024 or what
-//! `__launch_bounds__` says. `end` is there because a module is loaded from an address alone.
+//! A kernel has the most threads that a block may have, 1024 or what `__launch_bounds__` says, and its
+//! name; a parameter its size in bytes and its type as the source writes it, without `const`,
+//! `__restrict__` and the like. `end` is there because a module is loaded from an address alone.
 
 use std::fmt::Write;
 
@@ -31,17 +31,17 @@ pub struct Image {
     pub kernels: Vec<Kernel>,
 }
 
-/// An entry point, and what a compiler would have given it.
+/// Registers per thread of every kernel: a stated number, since nothing is compiled. 1024 threads
+/// with as many, twice on a multiprocessor, are the most that any launch bound here asks for.
+pub(crate) const REGISTERS: i32 = 32;
+/// The most threads of a block of a kernel without launch bounds, or with one that is computed.
+pub(crate) const MOST_THREADS: u32 = 1024;
+
+/// An entry point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
     /// Name that `cuModuleGetFunction` looks for.
     pub name: String,
-    /// Registers per thread.
-    pub registers: u32,
-    /// Bytes of static shared memory per block.
-    pub shared: u32,
-    /// Bytes of local memory per thread.
-    pub local: u32,
     /// The most threads that a block may have.
     pub threads: u32,
     /// In the order of the source.
@@ -51,8 +51,6 @@ pub struct Kernel {
 /// A parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// Its name in the source.
-    pub name: String,
     /// Bytes.
     pub size: usize,
     /// Type as the source writes it, such as `float *` or `unsigned int`; in PTX `.u64`.
@@ -64,25 +62,9 @@ impl Image {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut text = format!("{HEADER}\nsource {}\n", self.source);
         for kernel in &self.kernels {
-            let Kernel {
-                name,
-                registers,
-                shared,
-                local,
-                threads,
-                parameters,
-            } = kernel;
-            let _ = writeln!(
-                text,
-                "kernel {name} registers {registers} shared {shared} local {local} threads {threads}"
-            );
-            for Parameter {
-                name,
-                size,
-                type_name,
-            } in parameters
-            {
-                let _ = writeln!(text, "param {name} {size} {type_name}");
+            let _ = writeln!(text, "kernel {} {}", kernel.threads, kernel.name);
+            for Parameter { size, type_name } in &kernel.parameters {
+                let _ = writeln!(text, "param {size} {type_name}");
             }
         }
         text.push_str("end\n\0");
@@ -124,27 +106,19 @@ impl Image {
 }
 
 fn kernel(line: &str) -> Option<Kernel> {
-    let words: Vec<&str> = line.split(' ').collect();
-    let number = |key: &str| {
-        let at = words.iter().position(|word| *word == key)?;
-        words.get(at + 1)?.parse().ok()
-    };
+    let (threads, name) = line.split_once(' ')?;
     Some(Kernel {
-        name: words.first().copied()?.to_owned(),
-        registers: number("registers")?,
-        shared: number("shared")?,
-        local: number("local")?,
-        threads: number("threads")?,
+        name: name.to_owned(),
+        threads: threads.parse().ok()?,
         parameters: Vec::new(),
     })
 }
 
 fn parameter(line: &str) -> Option<Parameter> {
-    let mut words = line.splitn(3, ' ');
+    let (size, type_name) = line.split_once(' ')?;
     Some(Parameter {
-        name: words.next()?.to_owned(),
-        size: words.next()?.parse().ok()?,
-        type_name: words.next()?.to_owned(),
+        size: size.parse().ok()?,
+        type_name: type_name.to_owned(),
     })
 }
 
@@ -165,20 +139,12 @@ fn from_ptx(text: &str) -> Result<Image, String> {
             let mut words = item.split_whitespace().skip(1);
             let type_name = words.next()?.to_owned();
             let bits: usize = type_name.get(2..)?.parse().ok()?;
-            let name = words.next()?.to_owned();
             let size = bits / 8;
-            Some(Parameter {
-                name,
-                size,
-                type_name,
-            })
+            Some(Parameter { size, type_name })
         });
         kernels.push(Kernel {
             name: name.trim().to_owned(),
-            registers: 16,
-            shared: 0,
-            local: 0,
-            threads: 1024,
+            threads: MOST_THREADS,
             parameters: parameters
                 .collect::<Option<_>>()
                 .ok_or_else(|| format!("PTX with a parameter that is not understood: {list}"))?,
@@ -214,7 +180,7 @@ mod tests {
                 .unwrap_err()
                 .contains("machine code")
         );
-        let error = Image::parse("crossover-image\nparam x 8 float *\nend").unwrap_err();
-        assert!(error.contains("param x 8"), "{error}");
+        let error = Image::parse("crossover-image\nparam 8 float *\nend").unwrap_err();
+        assert!(error.contains("param 8 float"), "{error}");
     }
 }

@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(code([1; 3], [257, 1, 1], 0), code::LAUNCH_OUT_OF_RESOURCES);
         assert_eq!(code([0, 1, 1], [1; 3], 0), code::INVALID_VALUE);
         assert_eq!(code([1, 65_536, 1], [1; 3], 0), code::INVALID_VALUE);
-        assert_eq!(code([1; 3], [1; 3], 48 * 1024), code::INVALID_VALUE);
+        assert_eq!(code([1; 3], [1; 3], 48 * 1024 + 1), code::INVALID_VALUE);
     }
 
     #[test]

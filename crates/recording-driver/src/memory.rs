@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use crate::fault::{Fault, code};
 use crate::names::Names;
 use crate::real;
-use crate::state;
 
 /// The first address of device memory: above all that a process of this architecture may map.
 const DEVICE: u64 = 0xd_0000_0000_0000;
@@ -100,20 +99,6 @@ pub(crate) struct Memory {
     table: BTreeMap<u64, Allocation>,
     next: u64,
     freed: std::collections::VecDeque<u64>,
-}
-
-/// The name of the allocation that `address` is in, with the offset in it, such as `d3+0x100`;
-/// `host` for ordinary memory and `null` for no address.
-pub fn name_of(address: u64) -> String {
-    state::lock().memory.name_of(address)
-}
-
-/// Whether a kernel may use `bytes` bytes from `address` on.
-///
-/// # Errors
-/// What it would do instead, such as writing past the end of an allocation.
-pub fn check_device(address: u64, bytes: u64) -> Result<(), Fault> {
-    state::lock().memory.check(address, bytes).map(drop)
 }
 
 impl Memory {
@@ -261,6 +246,8 @@ impl Memory {
             .filter(|a| address < a.base + a.bytes.max(1))
     }
 
+    /// The name of the allocation that `address` is in, with the offset in it, such as `d3+0x100`;
+    /// `host` for ordinary memory and `null` for no address.
     pub(crate) fn name_of(&self, address: u64) -> String {
         if address == 0 {
             return "null".to_owned();
@@ -284,6 +271,9 @@ impl Memory {
     }
 
     /// The memory that a kernel uses from `address` on.
+    ///
+    /// # Errors
+    /// What it would do instead, such as writing past the end of an allocation.
     pub(crate) fn check(&self, address: u64, bytes: u64) -> Result<Place, Fault> {
         let name = self.name_of(address);
         let Some(allocation) = self.holding(address) else {

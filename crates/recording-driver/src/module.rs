@@ -3,7 +3,7 @@
 pub use crate::image::Image;
 
 use crate::fault::{Fault, code};
-use crate::image::Kernel;
+use crate::image::{Kernel, REGISTERS};
 use crate::log;
 use crate::state::{Answer, State, known};
 
@@ -24,7 +24,7 @@ const MAX_THREADS: i32 = 0;
 const SHARED_BYTES: i32 = 1;
 const CONST_BYTES: i32 = 2;
 const LOCAL_BYTES: i32 = 3;
-const REGISTERS: i32 = 4;
+const REGISTERS_PER_THREAD: i32 = 4;
 const PTX_VERSION: i32 = 5;
 const BINARY_VERSION: i32 = 6;
 const MAX_DYNAMIC_SHARED: i32 = 8;
@@ -70,7 +70,7 @@ impl State {
             return Ok(handle);
         }
         let handle = self.made();
-        let dynamic_shared = self.description.shared_per_block - kernel.shared as i32;
+        let dynamic_shared = self.description.shared_per_block;
         let function = Function {
             module,
             kernel,
@@ -83,13 +83,10 @@ impl State {
     pub(crate) fn function_attribute(&mut self, handle: u64, attribute: i32) -> Answer<i32> {
         let version = self.description.compute_capability;
         let function = known(&mut self.functions, handle, "function")?;
-        let kernel = &function.kernel;
         Ok(match attribute {
-            MAX_THREADS => kernel.threads as i32,
-            SHARED_BYTES => kernel.shared as i32,
-            CONST_BYTES => 0,
-            LOCAL_BYTES => kernel.local as i32,
-            REGISTERS => kernel.registers as i32,
+            MAX_THREADS => function.kernel.threads as i32,
+            SHARED_BYTES | CONST_BYTES | LOCAL_BYTES => 0,
+            REGISTERS_PER_THREAD => REGISTERS,
             PTX_VERSION | BINARY_VERSION => 10 * version.0 + version.1,
             MAX_DYNAMIC_SHARED => function.dynamic_shared,
             _ => {
@@ -114,7 +111,7 @@ impl State {
             ));
             return Ok(());
         }
-        if value < 0 || value > most - function.kernel.shared as i32 {
+        if value < 0 || value > most {
             let why = format!("{name} may not have {value} B of dynamic shared memory");
             return Err(Fault::new(code::INVALID_VALUE, why));
         }
@@ -133,11 +130,9 @@ impl State {
             let why = format!("{} has no blocks of {threads} threads", kernel.name);
             return Err(Fault::new(code::INVALID_VALUE, why));
         }
-        let registers = (kernel.registers.max(1) as i32) * threads;
-        let shared = u64::from(kernel.shared) + dynamic;
-        let by_shared = description.shared_per_multiprocessor as u64 / shared.max(1);
+        let by_shared = description.shared_per_multiprocessor as u64 / dynamic.max(1);
         Ok((description.threads_per_multiprocessor / threads)
-            .min(description.registers_per_block / registers)
+            .min(description.registers_per_block / (REGISTERS * threads))
             .min(i32::try_from(by_shared).unwrap_or(i32::MAX))
             .min(32))
     }
@@ -160,7 +155,7 @@ mod tests {
             (500, "the module has no kernel kk")
         );
         state.unload_module(module).unwrap();
-        assert!(state.function_attribute(k, REGISTERS).is_err());
+        assert!(state.function_attribute(k, MAX_THREADS).is_err());
         assert_eq!(
             state.load_module("no image").unwrap_err().code,
             code::INVALID_IMAGE
@@ -174,10 +169,8 @@ mod tests {
         let sum = state.function(module, "sum").unwrap();
         let attribute = |state: &mut State, which| state.function_attribute(sum, which).unwrap();
         assert_eq!(attribute(&mut state, MAX_THREADS), 256);
-        assert_eq!(attribute(&mut state, REGISTERS), 40);
-        assert_eq!(attribute(&mut state, SHARED_BYTES), 1024);
-        assert_eq!(attribute(&mut state, MAX_DYNAMIC_SHARED), 48 * 1024 - 1024);
-        let most = state.description.shared_per_block_optin - 1024;
+        assert_eq!(attribute(&mut state, MAX_DYNAMIC_SHARED), 48 * 1024);
+        let most = state.description.shared_per_block_optin;
         assert!(
             state
                 .set_function_attribute(sum, MAX_DYNAMIC_SHARED, most + 1)
@@ -195,7 +188,7 @@ mod tests {
         let (mut state, _) = opened();
         let module = state.load_module(IMAGE).unwrap();
         let sum = state.function(module, "sum").unwrap();
-        assert_eq!(state.occupancy(sum, 256, 0), Ok(6), "40 registers");
+        assert_eq!(state.occupancy(sum, 256, 0), Ok(8), "registers and threads");
         assert_eq!(state.occupancy(sum, 256, 100 << 10), Ok(2), "shared memory");
         assert!(state.occupancy(sum, 512, 0).is_err());
     }

@@ -9,7 +9,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 
 use crate::fault::Fault;
-use crate::image::{Image, Kernel};
+use crate::image::{Image, Kernel, REGISTERS};
 use crate::library::{Handles, Library, library, unknown};
 use crate::log;
 use crate::real::{self, function};
@@ -37,17 +37,11 @@ const NVRTC: Library = Library {
 const ARCHITECTURES: [u32; 12] = [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121];
 
 /// Options that change nothing here; those that end with `=` have a value.
-const HARMLESS: [&str; 10] = [
+const HARMLESS: [&str; 4] = [
     "--std=",
     "--generate-line-info",
     "--ptxas-options=",
     "--use_fast_math",
-    "--fmad=",
-    "--ftz=",
-    "--prec-sqrt=",
-    "--prec-div=",
-    "--maxrregcount=",
-    "--include-path=",
 ];
 
 #[derive(Clone, Debug, Default)]
@@ -84,7 +78,6 @@ static PROGRAMS: Handles<Program> = Handles::new("program", status::INVALID_PROG
 struct Options {
     architecture: u32,
     machine_code: bool,
-    defined: Vec<(String, String)>,
     /// Whether the log has what the assembler gives each kernel.
     verbose: bool,
 }
@@ -94,12 +87,10 @@ fn options(given: &[String]) -> Result<Options, String> {
         // The default of CUDA 13.0.
         architecture: 75,
         machine_code: false,
-        defined: Vec::new(),
         verbose: false,
     };
     for option in given {
-        let value = |names: [&str; 2]| names.iter().find_map(|name| option.strip_prefix(name));
-        if let Some(architecture) = value(["--gpu-architecture=", "-arch="]) {
+        if let Some(architecture) = option.strip_prefix("--gpu-architecture=") {
             let real = architecture.strip_prefix("sm_");
             options.machine_code = real.is_some();
             options.architecture = real
@@ -107,9 +98,6 @@ fn options(given: &[String]) -> Result<Options, String> {
                 .and_then(|number| number.trim_end_matches(['a', 'f']).parse().ok())
                 .filter(|number| ARCHITECTURES.contains(number))
                 .ok_or("nvrtc: error: invalid value for --gpu-architecture (-arch)")?;
-        } else if let Some(defined) = value(["--define-macro=", "-D"]) {
-            let (name, body) = defined.split_once('=').unwrap_or((defined, "1"));
-            options.defined.push((name.to_owned(), body.to_owned()));
         } else if !HARMLESS.iter().any(|name| match name.ends_with('=') {
             true => option.starts_with(name),
             false => option == name,
@@ -138,7 +126,7 @@ fn compile(program: &mut Program, given: &[String]) -> Answer {
             Err((code, log)) => return refused(program, code, log),
         }
     }
-    let kernels = match signature::parse(&program.source, &options.defined, options.architecture) {
+    let kernels = match signature::parse(&program.source, options.architecture) {
         Ok(kernels) => kernels,
         Err(sentence) => {
             let sentence = format!("{}: error: {sentence}", program.name);
@@ -179,18 +167,12 @@ fn compile(program: &mut Program, given: &[String]) -> Answer {
 
 /// The lines that the assembler writes of a kernel with `-v`.
 fn resources(kernel: &Kernel, architecture: u32) -> String {
-    let Kernel {
-        name,
-        registers,
-        shared,
-        local,
-        ..
-    } = kernel;
+    let name = &kernel.name;
     format!(
         "ptxas info    : Compiling entry function '{name}' for 'sm_{architecture}'\n\
          ptxas info    : Function properties for {name}\n\
-         ptxas         .     {local} bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n\
-         ptxas info    : Used {registers} registers, {shared} bytes smem\n"
+         ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n\
+         ptxas info    : Used {REGISTERS} registers, 0 bytes smem\n"
     )
 }
 
@@ -392,7 +374,10 @@ mod tests {
             assert_eq!(answer, Err(status::INVALID_OPTION));
             assert!(log.contains(sentence), "{log}");
         }
-        let (answer, log) = compiled("extern \"C\" __global__ void k(", "-arch=sm_90");
+        let (answer, log) = compiled(
+            "extern \"C\" __global__ void k(",
+            "--gpu-architecture=sm_90",
+        );
         assert_eq!(answer, Err(status::COMPILATION));
         assert_eq!(log, "k.cu: error: expected a \")\"\n");
     }

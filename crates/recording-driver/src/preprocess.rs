@@ -37,23 +37,22 @@ type Macros = HashMap<String, Macro>;
 /// Signs of two characters. `>>` is left out, since it may end two lists of template arguments.
 const LONG_SIGNS: [&str; 10] = ["::", "##", "&&", "||", "==", "!=", "<=", ">=", "<<", "->"];
 
-/// The tokens of `source` that are left after macros and conditions. `defined` are macros of the
-/// command line, such as `("N", "3")`.
+/// The tokens of `source` that are left after macros and conditions, for an architecture such as 90.
 ///
 /// # Errors
 /// A sentence about a directive that is malformed or that the stand-in does not know.
-pub(crate) fn tokens(source: &str, defined: &[(String, String)]) -> Result<Vec<Token>, String> {
-    let mut macros = Macros::new();
-    for (name, body) in defined {
-        let (parameters, body) = (None, lex(body));
-        macros.insert(name.clone(), Macro { parameters, body });
-    }
+pub(crate) fn tokens(source: &str, architecture: u32) -> Result<Vec<Token>, String> {
+    let architecture = Macro {
+        parameters: None,
+        body: lex(&format!("{architecture}0")),
+    };
+    let mut macros = Macros::from([("__CUDA_ARCH__".to_owned(), architecture)]);
     let text = without_comments(&source.replace("\\\n", " "));
     let (mut out, mut pending) = (Vec::new(), Vec::new());
-    // Of each open condition: whether its lines are kept, and whether a branch was taken.
-    let mut open: Vec<(bool, bool)> = Vec::new();
+    // Of each open condition, whether its lines are kept.
+    let mut open: Vec<bool> = Vec::new();
     for line in text.lines() {
-        let kept = open.iter().all(|(kept, _)| *kept);
+        let kept = open.iter().all(|kept| *kept);
         let Some(directive) = line.trim_start().strip_prefix('#') else {
             if kept {
                 pending.extend(lex(line));
@@ -63,45 +62,30 @@ pub(crate) fn tokens(source: &str, defined: &[(String, String)]) -> Result<Vec<T
         out.extend(expand(&pending, &macros, &HashSet::new())?);
         pending.clear();
         let line = lex(directive);
-        let Some((directive_name, rest)) = line.split_first() else {
+        let Some((name, rest)) = line.split_first() else {
             continue;
         };
-        let lone = || Err(format!("#{} without #if", directive_name.text));
-        match directive_name.text.as_str() {
-            "if" | "ifdef" | "ifndef" => {
-                let holds = kept && condition(&directive_name.text, rest, &macros)?;
-                // Inside lines that are left out no branch is ever taken.
-                open.push((holds, holds || !kept));
+        let lone = || format!("#{} without #if", name.text);
+        match name.text.as_str() {
+            // No condition counts in lines that are left out.
+            "if" => open.push(kept && condition(rest, &macros)?),
+            "else" => {
+                let holds = open.last_mut().ok_or_else(lone)?;
+                *holds = !*holds;
             }
-            "elif" | "else" => {
-                let Some((_, taken)) = open.pop() else {
-                    return lone();
-                };
-                let holds =
-                    !taken && (directive_name.is("else") || condition("if", rest, &macros)?);
-                open.push((holds, taken || holds));
-            }
-            "endif" => {
-                if open.pop().is_none() {
-                    return lone();
-                }
-            }
+            "endif" => drop(open.pop().ok_or_else(lone)?),
             _ if !kept => {}
             "define" => {
                 let (name, value) = definition(directive)?;
                 macros.insert(name, value);
             }
-            "undef" => {
-                rest.first().map(|name| macros.remove(&name.text));
-            }
             // `#line` is for messages, which here name the file alone.
             "pragma" | "line" => {}
-            "include" => {
-                let file: String = rest.iter().map(|token| token.text.as_str()).collect();
-                return Err(format!("cannot open source file {file}"));
+            unknown => {
+                return Err(format!(
+                    "#{unknown}, which the recording NVRTC does not know"
+                ));
             }
-            "error" => return Err(format!("#error {}", spelled(rest))),
-            unknown => return Err(format!("unrecognized preprocessing directive #{unknown}")),
         }
     }
     if !open.is_empty() {
@@ -147,34 +131,22 @@ fn definition(directive: &str) -> Result<(String, Macro), String> {
     }
 }
 
-/// Whether the lines of `#if`, `#ifdef` or `#ifndef` are kept.
-fn condition(directive: &str, tokens: &[Token], macros: &Macros) -> Result<bool, String> {
-    let is_defined = |token: Option<&Token>| token.is_some_and(|t| macros.contains_key(&t.text));
-    match directive {
-        "ifdef" => return Ok(is_defined(tokens.first())),
-        "ifndef" => return Ok(!is_defined(tokens.first())),
-        _ => {}
-    }
-    // A name that is no macro is zero.
+/// Whether the lines of `#if left >= right` are kept.
+fn condition(tokens: &[Token], macros: &Macros) -> Result<bool, String> {
     let number = |token: &Token| {
-        let body = macros
-            .get(&token.text)
-            .and_then(|defined| defined.body.first());
-        let text = &body.unwrap_or(token).text;
-        text.parse::<i64>()
-            .ok()
-            .or((token.kind == Kind::Name).then_some(0))
+        let body = macros.get(&token.text).and_then(|found| found.body.first());
+        body.unwrap_or(token).text.parse::<u32>().ok()
     };
-    let holds = match tokens {
-        [number_of] => number(number_of).map(|number| number != 0),
-        [left, sign, right] => match (number(left), sign.text.as_str(), number(right)) {
-            (Some(left), ">=", Some(right)) => Some(left >= right),
-            (Some(left), "<", Some(right)) => Some(left < right),
-            _ => None,
-        },
-        _ => None,
-    };
-    holds.ok_or_else(|| format!("the condition `{}` is not known here", spelled(tokens)))
+    if let [left, sign, right] = tokens
+        && sign.is(">=")
+        && let (Some(left), Some(right)) = (number(left), number(right))
+    {
+        return Ok(left >= right);
+    }
+    Err(format!(
+        "the condition `{}` is not known here",
+        spelled(tokens)
+    ))
 }
 
 /// Replaces macros, except those that are being replaced already.
@@ -352,7 +324,7 @@ mod tests {
     use super::*;
 
     fn left(source: &str) -> String {
-        spelled(&tokens(source, &[("ARCH".to_owned(), "800".to_owned())]).unwrap())
+        spelled(&tokens(source, 80).unwrap())
     }
 
     #[test]
@@ -366,8 +338,8 @@ mod tests {
     #[test]
     fn macros_are_replaced_pasted_and_redefined() {
         let source = "#define NAME(a, b) x_##a##_##b(b)\n#define ONE 1\n#define NONE_1\n\
-                      NAME(ONE, ONE) NONE_1 NAME(2,\n (3, 4)) NAME\n#undef ONE\nONE";
-        assert_eq!(left(source), "x_ONE_ONE(1)x_2_(3,4)((3,4))NAME ONE");
+                      NAME(ONE, ONE) NONE_1 NAME(2,\n (3, 4)) NAME\n#define ONE 2\nONE";
+        assert_eq!(left(source), "x_ONE_ONE(1)x_2_(3,4)((3,4))NAME 2");
         assert_eq!(
             left("#define X X + 1\nX"),
             "X+1",
@@ -378,27 +350,23 @@ mod tests {
 
     #[test]
     fn conditions_keep_one_branch() {
-        let source = "#if ARCH >= 900\na\n#elif ARCH >= 800\nb\n#else\nc\n#endif\n\
-                      #ifdef B\n#if 1\nd\n#else\ne\n#endif\n#endif\n#ifndef B\nf\n#endif";
-        assert_eq!(left(source), "b f");
-        let nested = "#if 0\n#if 1\n#elif (\n#endif\n#endif\na";
-        assert_eq!(
-            left(nested),
-            "a",
-            "no condition counts in lines that are left out"
-        );
+        let source = "#if __CUDA_ARCH__ >= 900\na\n#else\nb\n#endif\n\
+                      #if __CUDA_ARCH__ >= 800\nc\n#else\nd\n#endif";
+        assert_eq!(left(source), "b c");
+        let nested = "#if 1 >= 2\n#if (\na\n#else\nb\n#endif\n#endif\nc";
+        assert_eq!(left(nested), "c");
     }
 
     #[test]
     fn what_is_malformed_or_unknown_is_a_sentence() {
         for (source, sentence) in [
-            ("#if 1", "#if without #endif"),
+            ("#if 1 >= 1", "#if without #endif"),
             ("#endif", "#endif without #if"),
             ("#else", "#else without #if"),
             ("#if (", "the condition `(` is not known here"),
             (
                 "#include <cuda_fp16.h>",
-                "cannot open source file <cuda_fp16.h>",
+                "#include, which the recording NVRTC does not know",
             ),
             ("#define F(a) a\nF(1", "the arguments of macro F do not end"),
             (
@@ -409,10 +377,8 @@ mod tests {
                 "#define F(a) #a",
                 "macro F uses #, which the recording NVRTC does not know",
             ),
-            ("#error no", "#error no"),
-            ("#frob", "unrecognized preprocessing directive #frob"),
         ] {
-            assert_eq!(tokens(source, &[]), Err(sentence.to_owned()), "{source}");
+            assert_eq!(tokens(source, 80), Err(sentence.to_owned()), "{source}");
         }
     }
 }

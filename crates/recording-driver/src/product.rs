@@ -5,11 +5,11 @@ use std::ffi::{c_int, c_void};
 use std::fmt;
 
 use crate::device::{Version, description};
-use crate::fault::Fault;
+use crate::fault::{Fault, code};
 use crate::library::{Library, unknown};
-use crate::memory::{check_device, name_of};
-use crate::state::Answer;
-use crate::stream::library_call;
+use crate::log;
+use crate::memory::Memory;
+use crate::state::{Answer, lock};
 use crate::work::Used;
 
 /// cublasStatus_t.
@@ -212,8 +212,8 @@ impl Matrix {
     }
 
     /// Where it lies, and what of its layout is not as dense as can be.
-    fn text(&self, batch: i64) -> String {
-        let mut text = name_of(self.address);
+    fn text(&self, batch: i64, memory: &Memory) -> String {
+        let mut text = memory.name_of(self.address);
         if self.transposed {
             text += "^T";
         }
@@ -308,14 +308,14 @@ impl Product {
     /// # Errors
     /// An operand is not in its allocation, or the result lies in an operand: the real library would
     /// corrupt memory.
-    fn check_memory(&self, used: &[Used]) -> Answer {
+    fn check_memory(memory: &Memory, used: &[Used]) -> Answer {
         for Used {
             name,
             address,
             bytes,
         } in used
         {
-            check_device(*address, *bytes)
+            (memory.check(*address, *bytes))
                 .map_err(|fault| Fault::corrupts(format!("{name}: {}", fault.why)))?;
         }
         let (result, others) = used.split_first().expect("the result is the first");
@@ -323,7 +323,7 @@ impl Product {
         let overlaps = |other: &&Used| other.address < end(result) && result.address < end(other);
         match others.iter().find(overlaps) {
             Some(Used { name, .. }) => {
-                let place = name_of(result.address);
+                let place = memory.name_of(result.address);
                 Err(Fault::corrupts(format!(
                     "the result at {place} lies in {name}"
                 )))
@@ -333,10 +333,11 @@ impl Product {
     }
 
     /// Sizes m x n x k, types, and the matrices by where they lie; alpha only if it is not 1.
-    fn text(&self) -> String {
+    fn text(&self, memory: &Memory) -> String {
         let Self {
             a, b, c, d, batch, ..
         } = self;
+        let matrix = |matrix: &Matrix| matrix.text(*batch, memory);
         let ((m, n), (_, k)) = (d.shape(), a.shape());
         let mut text = format!("{} {m} x {n} x {k} {}", self.function, a.element);
         if d.element != a.element {
@@ -346,13 +347,13 @@ impl Product {
         if *batch != 1 {
             text += &format!(", {batch} times");
         }
-        text += &format!(": {} =", d.text(*batch));
+        text += &format!(": {} =", matrix(d));
         if self.alpha != 1.0 {
             text += &format!(" {}", self.alpha);
         }
-        text += &format!(" {} {}", a.text(*batch), b.text(*batch));
+        text += &format!(" {} {}", matrix(a), matrix(b));
         if self.beta != 0.0 {
-            text += &format!(" + {} {}", self.beta, c.text(*batch));
+            text += &format!(" + {} {}", self.beta, matrix(c));
         }
         text += &self.notes;
         for Used {
@@ -361,7 +362,7 @@ impl Product {
             bytes,
         } in &self.beside
         {
-            text += &format!(", {name} {bytes} B at {}", name_of(*address));
+            text += &format!(", {name} {bytes} B at {}", memory.name_of(*address));
         }
         text
     }
@@ -375,16 +376,21 @@ impl Product {
             return Ok(());
         }
         let used = self.used();
-        self.check_memory(&used)?;
+        let mut state = lock();
+        Self::check_memory(&state.memory, &used)?;
+        let text = match log::enabled() {
+            true => self.text(&state.memory),
+            false => String::new(),
+        };
         let flop = 2.0 * (m * n * k * self.batch) as f64;
-        match library_call(stream, self.text(), flop, used) {
-            0 => Ok(()),
-            2 => Err(Fault::new(CUBLAS.no_memory, "the driver has no memory")),
-            code => Err(Fault::new(
-                CUBLAS.failed,
-                format!("the driver fails with {code}"),
-            )),
-        }
+        let launched = state.launch_library(stream, &text, flop, used);
+        launched.map_err(|fault| Fault {
+            code: match fault.code {
+                code::OUT_OF_MEMORY => CUBLAS.no_memory,
+                _ => CUBLAS.failed,
+            },
+            ..fault
+        })
     }
 }
 

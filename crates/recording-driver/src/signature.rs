@@ -2,14 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::image::{Kernel, Parameter};
+use crate::image::{Kernel, MOST_THREADS, Parameter};
 use crate::preprocess::{Kind, Token, spelled, tokens};
-
-/// Registers per thread of every kernel: a stated number, since nothing is compiled. 1024 threads
-/// with as many, twice on a multiprocessor, are the most that any launch bound here asks for.
-const REGISTERS: u32 = 32;
-/// The most threads of a block of a kernel without launch bounds, or with one that is computed.
-const MOST_THREADS: u32 = 1024;
 
 /// Names that say nothing of a type.
 const QUALIFIERS: [&str; 6] = [
@@ -25,14 +19,8 @@ const QUALIFIERS: [&str; 6] = [
 ///
 /// # Errors
 /// A sentence where the source is malformed, or has what the parser does not know.
-pub(crate) fn parse(
-    source: &str,
-    defined: &[(String, String)],
-    architecture: u32,
-) -> Result<Vec<Kernel>, String> {
-    let mut defined = defined.to_vec();
-    defined.push(("__CUDA_ARCH__".to_owned(), format!("{architecture}0")));
-    let tokens = tokens(source, &defined)?;
+pub(crate) fn parse(source: &str, architecture: u32) -> Result<Vec<Kernel>, String> {
+    let tokens = tokens(source, architecture)?;
     check_brackets(&tokens)?;
     let file = File::new(&tokens);
     let kernels = (0..tokens.len()).filter(|&at| tokens[at].is("__global__"));
@@ -119,9 +107,6 @@ impl<'a> File<'a> {
             .filter(|part| !part.is_empty());
         Ok(Kernel {
             name: name.text.clone(),
-            registers: REGISTERS,
-            shared: 0,
-            local: 0,
             threads,
             parameters: parameters
                 .map(|part| self.parameter(part))
@@ -150,7 +135,7 @@ impl<'a> File<'a> {
             && kept
                 .last()
                 .is_some_and(|t| t.kind == Kind::Name && !is_word(&t.text));
-        let name = kept.pop_if(|_| named).map(|token| token.text);
+        kept.pop_if(|_| named);
         let size = match kept.iter().any(|token| token.is("*") || token.is("&")) {
             true => Some(8),
             false => self.size(&kept, 0),
@@ -159,8 +144,6 @@ impl<'a> File<'a> {
         Ok(Parameter {
             size: size
                 .ok_or_else(|| format!("the size of the type \"{type_name}\" is not known"))?,
-            // A line of an image needs a word here.
-            name: name.unwrap_or_else(|| "_".to_owned()),
             type_name,
         })
     }
@@ -215,28 +198,21 @@ mod tests {
     use super::*;
 
     fn of(source: &str) -> Result<Vec<Kernel>, String> {
-        parse(source, &[], 90)
+        parse(source, 90)
     }
 
-    /// A kernel as `name threads: type name size, ...`.
+    /// A kernel as `name threads: type size, ...`.
     fn text(kernel: &Kernel) -> String {
-        let Kernel {
-            name,
-            threads,
-            parameters,
-            ..
-        } = kernel;
-        let parameters = parameters.iter();
+        let parameters = kernel.parameters.iter();
         let parameters: Vec<String> = parameters
-            .map(
-                |Parameter {
-                     name,
-                     size,
-                     type_name,
-                 }| format!("{type_name} {name} {size}"),
-            )
+            .map(|Parameter { size, type_name }| format!("{type_name} {size}"))
             .collect();
-        format!("{name} {threads}: {}", parameters.join(", "))
+        format!(
+            "{} {}: {}",
+            kernel.name,
+            kernel.threads,
+            parameters.join(", ")
+        )
     }
 
     fn one(source: &str) -> String {
@@ -252,8 +228,8 @@ mod tests {
                 unsigned, signed char c, long long d, double e, const struct Counter *f) {}";
         assert_eq!(
             one(source),
-            "k 1024: float * a 8, u64 n 8, h x 2, bool b 1, unsigned _ 4, signed char c 1, \
-             long long d 8, double e 8, Counter * f 8"
+            "k 1024: float * 8, u64 8, h 2, bool 1, unsigned 4, signed char 1, long long 8, double 8, \
+             Counter * 8"
         );
         assert_eq!(
             one("extern \"C\" __global__ void empty() {}"),
@@ -269,9 +245,9 @@ mod tests {
                  __launch_bounds__({bounds}) k(int n) {{ }}"
             ))
         };
-        assert_eq!(with("A, 2"), "k 128: int n 4");
-        assert_eq!(with("256"), "k 256: int n 4");
-        assert_eq!(with("2 * A"), "k 1024: int n 4");
+        assert_eq!(with("A, 2"), "k 128: int 4");
+        assert_eq!(with("256"), "k 256: int 4");
+        assert_eq!(with("2 * A"), "k 1024: int 4");
     }
 
     #[test]

@@ -140,6 +140,9 @@ extern "C" fn at_exit() {
     crate::control::report();
 }
 
+/// What a program asks before there is a context, and may ask when its context is lost.
+const WITHOUT_CONTEXT: [&str; 3] = ["cuInit", "cuDriverGetVersion", "cuDeviceGetCount"];
+
 /// Makes a call of the driver: counts it, fails it where a test wants that or the context is lost,
 /// and turns what `body` answers into the driver's number. Where the real driver has answered, `body`
 /// only follows.
@@ -148,8 +151,9 @@ pub(crate) fn call(
     real: impl FnOnce() -> Option<i32>,
     body: impl FnOnce(&mut State) -> Answer,
 ) -> i32 {
+    let needs_context = !WITHOUT_CONTEXT.contains(&function);
     if let Some(code) = fault::injected(function) {
-        if fault::is_sticky(code) {
+        if needs_context && fault::is_sticky(code) {
             lock().lost = Some(code);
         }
         return refused(
@@ -172,7 +176,7 @@ pub(crate) fn call(
         }
     }
     let mut state = lock();
-    if let Some(code) = state.lost {
+    if let Some(code) = state.lost.filter(|_| needs_context) {
         return code;
     }
     match body(&mut state) {

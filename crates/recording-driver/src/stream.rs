@@ -10,7 +10,7 @@ use crate::clock::Time;
 use crate::fault::{Fault, code};
 use crate::log;
 use crate::real;
-use crate::state::{self, Answer, State, known, refused};
+use crate::state::{Answer, State, known};
 use crate::work::{Ran, Used, Work};
 
 /// What callers write for the legacy default stream.
@@ -28,24 +28,6 @@ pub(crate) struct Stream {
     /// When what ran last has ended.
     pub(crate) time: Time,
     pub(crate) capture: Option<CapturePlace>,
-}
-
-/// Puts a library's kernel into a stream, or into the capture that the stream is in. `text` says
-/// what it is, such as `cuBLAS sgemm 64x64x64 d1 d2 -> d3`; it takes as long as `flop` operations
-/// take at the device's stated rate, and what is `used` must be there still when it runs, in each
-/// replay of a graph. Returns the driver's error, 0 without one.
-pub fn library_call(stream: u64, text: String, flop: f64, used: Vec<Used>) -> i32 {
-    let mut state = state::lock();
-    if let Some(code) = state.lost {
-        return code;
-    }
-    let answer = state.usable_stream(stream).and_then(|stream| {
-        let work = Work::Library { flop, used };
-        state.clock.host += state.description.launch_ns;
-        state.enqueue(stream, work, |on| format!("{text} on {on}"))
-    });
-    drop(state);
-    answer.map_or_else(|fault| refused("a library's kernel", &fault), |()| 0)
 }
 
 impl State {
@@ -148,6 +130,26 @@ impl State {
             self.finish(handle);
         }
         Ok(())
+    }
+
+    /// Puts a library's kernel into a stream. `text` says what it is, such as
+    /// `cublasSgemm_v2 64 x 64 x 64 f32 in 32F: d3 = d2 d1`; it takes as long as `flop` operations take at
+    /// the device's stated rate, and what is `used` must be there still when it runs, in each replay of
+    /// a graph.
+    pub(crate) fn launch_library(
+        &mut self,
+        stream: u64,
+        text: &str,
+        flop: f64,
+        used: Vec<Used>,
+    ) -> Answer {
+        if let Some(code) = self.lost {
+            return Err(Fault::new(code, "the context is lost"));
+        }
+        let stream = self.usable_stream(stream)?;
+        self.clock.host += self.description.launch_ns;
+        let work = Work::Library { flop, used };
+        self.enqueue(stream, work, |on| format!("{text} on {on}"))
     }
 
     /// Runs the first piece of work of a stream. A gate that is closed stays, unless it is `forced`:

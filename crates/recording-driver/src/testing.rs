@@ -9,11 +9,11 @@ use crate::state::State;
 pub(crate) const IMAGE: &str = "\
 crossover-image
 source test.cu
-kernel k registers 16 shared 0 local 0 threads 1024
-kernel sum registers 40 shared 1024 local 0 threads 256
-param x 8 float *
-param factor 4 float
-param n 4 int
+kernel 1024 k
+kernel 256 sum
+param 8 float *
+param 4 float
+param 4 int
 end
 ";
 

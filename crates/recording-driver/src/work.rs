@@ -11,13 +11,12 @@ use crate::state::{State, refused};
 
 /// Memory that a library's kernel reads or writes.
 #[derive(Clone, Debug)]
-pub struct Used {
+pub(crate) struct Used {
     /// What it is to the kernel, such as `workspace`.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Where it begins.
-    pub address: u64,
-    /// Its bytes.
-    pub bytes: u64,
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
 }
 
 /// A piece of work.

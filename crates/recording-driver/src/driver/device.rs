@@ -1,198 +1,55 @@
 //! Devices, contexts and errors.
 
-use std::ffi::c_char;
+use std::collections::BTreeMap;
+use std::ffi::{CString, c_char};
+use std::sync::OnceLock;
 
 use crate::context;
-use crate::device::description;
-use crate::driver::{driver, given, put, put_text};
-use crate::fault::{self, Fault, code};
+use crate::driver::{driver, make, put, put_text};
+use crate::fault::{Fault, code};
 use crate::log;
-use crate::real::function;
-use crate::state::refused;
 
-/// The driver's numbers of errors, with their names and what they say.
-const ERRORS: &[(i32, &str, &str)] = &[
-    (0, "CUDA_SUCCESS\0", "no error\0"),
-    (1, "CUDA_ERROR_INVALID_VALUE\0", "invalid argument\0"),
-    (2, "CUDA_ERROR_OUT_OF_MEMORY\0", "out of memory\0"),
-    (3, "CUDA_ERROR_NOT_INITIALIZED\0", "initialization error\0"),
-    (4, "CUDA_ERROR_DEINITIALIZED\0", "driver shutting down\0"),
-    (
-        34,
-        "CUDA_ERROR_STUB_LIBRARY\0",
-        "CUDA driver is a stub library\0",
-    ),
-    (
-        46,
-        "CUDA_ERROR_DEVICE_UNAVAILABLE\0",
-        "CUDA-capable device(s) is/are busy or unavailable\0",
-    ),
-    (
-        100,
-        "CUDA_ERROR_NO_DEVICE\0",
-        "no CUDA-capable device is detected\0",
-    ),
-    (
-        101,
-        "CUDA_ERROR_INVALID_DEVICE\0",
-        "invalid device ordinal\0",
-    ),
-    (
-        200,
-        "CUDA_ERROR_INVALID_IMAGE\0",
-        "device kernel image is invalid\0",
-    ),
-    (
-        201,
-        "CUDA_ERROR_INVALID_CONTEXT\0",
-        "invalid device context\0",
-    ),
-    (
-        400,
-        "CUDA_ERROR_INVALID_HANDLE\0",
-        "invalid resource handle\0",
-    ),
-    (500, "CUDA_ERROR_NOT_FOUND\0", "named symbol not found\0"),
-    (600, "CUDA_ERROR_NOT_READY\0", "device not ready\0"),
-    (
-        700,
-        "CUDA_ERROR_ILLEGAL_ADDRESS\0",
-        "an illegal memory access was encountered\0",
-    ),
-    (
-        701,
-        "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES\0",
-        "too many resources requested for launch\0",
-    ),
-    (
-        702,
-        "CUDA_ERROR_LAUNCH_TIMEOUT\0",
-        "the launch timed out and was terminated\0",
-    ),
-    (
-        712,
-        "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED\0",
-        "part or all of the requested memory range is already mapped\0",
-    ),
-    (
-        713,
-        "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED\0",
-        "pointer does not correspond to a registered memory region\0",
-    ),
-    (
-        715,
-        "CUDA_ERROR_ILLEGAL_INSTRUCTION\0",
-        "an illegal instruction was encountered\0",
-    ),
-    (
-        719,
-        "CUDA_ERROR_LAUNCH_FAILED\0",
-        "unspecified launch failure\0",
-    ),
-    (
-        801,
-        "CUDA_ERROR_NOT_SUPPORTED\0",
-        "operation not supported\0",
-    ),
-    (
-        900,
-        "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED\0",
-        "operation not permitted when stream is capturing\0",
-    ),
-    (
-        901,
-        "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED\0",
-        "operation failed due to a previous error during capture\0",
-    ),
-    (
-        903,
-        "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED\0",
-        "capture was not initiated in this stream\0",
-    ),
-    (
-        904,
-        "CUDA_ERROR_STREAM_CAPTURE_UNJOINED\0",
-        "capturing stream has unjoined work\0",
-    ),
-    (
-        905,
-        "CUDA_ERROR_STREAM_CAPTURE_ISOLATION\0",
-        "dependency created on uncaptured work in another stream\0",
-    ),
-    (
-        907,
-        "CUDA_ERROR_CAPTURED_EVENT\0",
-        "operation not permitted on an event last recorded in a capturing stream\0",
-    ),
-    (
-        908,
-        "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD\0",
-        "attempt to terminate a thread-local capture sequence from another thread\0",
-    ),
-    (999, "CUDA_ERROR_UNKNOWN\0", "unknown error\0"),
-];
+/// The driver's errors, a line each: its number, its name, and what it says.
+const ERRORS: &str = include_str!("errors.txt");
 
-fn error(error: i32) -> Option<&'static (i32, &'static str, &'static str)> {
-    ERRORS.iter().find(|(number, ..)| *number == error)
+/// Name and text of an error, which live as long as the process.
+fn error(number: i32) -> &'static [CString; 2] {
+    static TEXTS: OnceLock<BTreeMap<i32, [CString; 2]>> = OnceLock::new();
+    let texts = TEXTS.get_or_init(|| {
+        let line = |line: &str| {
+            let (number, rest) = line.split_once(' ')?;
+            let (name, text) = rest.split_once(' ')?;
+            let texts = [CString::new(name).ok()?, CString::new(text).ok()?];
+            Some((number.parse().ok()?, texts))
+        };
+        ERRORS.lines().filter_map(line).collect()
+    });
+    texts.get(&number).unwrap_or_else(|| &texts[&UNKNOWN])
 }
 
-/// What a program asks before there is a context; works without the state.
-fn asked(
-    function: &str,
-    real: impl FnOnce() -> Option<i32>,
-    answer: impl FnOnce() -> crate::state::Answer,
-) -> i32 {
-    let injected = fault::injected(function);
-    if let (None, Some(code)) = (injected, real()) {
-        return code;
-    }
-    let injected = injected.map(|code| Fault::new(code, "a fault that the test asked for"));
-    match injected.map_or_else(answer, Err) {
-        Ok(()) => 0,
-        Err(fault) => refused(function, &fault),
-    }
-}
+/// `CUDA_ERROR_UNKNOWN`.
+const UNKNOWN: i32 = 999;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuGetErrorName(number: i32, to: *mut *const c_char) -> i32 {
-    let name = error(number).map_or("CUDA_ERROR_UNKNOWN\0", |(_, name, _)| name);
-    put(to, name.as_ptr().cast()).map_or(code::INVALID_VALUE, |()| 0)
+    put(to, error(number)[0].as_ptr()).map_or(code::INVALID_VALUE, |()| 0)
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuGetErrorString(number: i32, to: *mut *const c_char) -> i32 {
-    let text = error(number).map_or("unknown error\0", |(.., text)| text);
-    put(to, text.as_ptr().cast()).map_or(code::INVALID_VALUE, |()| 0)
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cuInit(flags: u32) -> i32 {
-    type Function = unsafe extern "C" fn(u32) -> i32;
-    // SAFETY: takes no pointer.
-    let real = || function::<Function>("cuInit").map(|real| unsafe { real(flags) });
-    asked("cuInit", real, || match description().devices {
-        0 => Err(Fault::new(code::NO_DEVICE, "the description has no device")),
-        _ => Ok(()),
-    })
-}
-
-type Number = unsafe extern "C" fn(*mut i32) -> i32;
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cuDriverGetVersion(to: *mut i32) -> i32 {
-    // SAFETY: the caller's promise.
-    let real = || function::<Number>("cuDriverGetVersion").map(|real| unsafe { real(to) });
-    asked("cuDriverGetVersion", real, || put(to, description().driver))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cuDeviceGetCount(to: *mut i32) -> i32 {
-    // SAFETY: the caller's promise.
-    let real = || function::<Number>("cuDeviceGetCount").map(|real| unsafe { real(to) });
-    asked("cuDeviceGetCount", real, || put(to, description().devices))
+    put(to, error(number)[1].as_ptr()).map_or(code::INVALID_VALUE, |()| 0)
 }
 
 driver! {
+    fn cuInit(_flags: u32) = |state| match state.description.devices {
+        0 => Err(Fault::new(code::NO_DEVICE, "the description has no device")),
+        _ => Ok(()),
+    };
+
+    fn cuDriverGetVersion(to: *mut i32) = |state| put(to, state.description.driver);
+
+    fn cuDeviceGetCount(to: *mut i32) = |state| put(to, state.description.devices);
+
     fn cuDeviceGet(to: *mut i32, ordinal: i32) = |state| {
         state.check_device_number(ordinal)?;
         put(to, ordinal)
@@ -270,11 +127,7 @@ driver! {
         put(to, i32::from(device != peer))
     };
 
-    fn cuDevicePrimaryCtxRetain(to: *mut u64, device: i32) = |state| {
-        state.given = given(to);
-        let context = state.retain(device)?;
-        put(to, context)
-    };
+    fn cuDevicePrimaryCtxRetain(to: *mut u64, device: i32) = |state| make(state, to, |state| state.retain(device));
 
     fn cuDevicePrimaryCtxRelease_v2(device: i32) = |state| state.release(device);
 

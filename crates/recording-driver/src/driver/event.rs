@@ -1,13 +1,9 @@
 //! Events.
 
-use crate::driver::{driver, given, put};
+use crate::driver::{driver, make, put};
 
 driver! {
-    fn cuEventCreate(to: *mut u64, flags: u32) = |state| {
-        state.given = given(to);
-        let event = state.create_event(flags)?;
-        put(to, event)
-    };
+    fn cuEventCreate(to: *mut u64, flags: u32) = |state| make(state, to, |state| state.create_event(flags));
 
     fn cuEventDestroy_v2(event: u64) = |state| state.destroy_event(event);
 

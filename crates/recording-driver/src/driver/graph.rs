@@ -1,6 +1,6 @@
 //! Graphs.
 
-use crate::driver::{driver, given, put};
+use crate::driver::{driver, make, put};
 use crate::real;
 use crate::state::known;
 
@@ -41,11 +41,7 @@ driver! {
         }
     };
 
-    fn cuGraphInstantiateWithFlags(to: *mut u64, graph: u64, _flags: u64) = |state| {
-        state.given = given(to);
-        let executable = state.instantiate(graph)?;
-        put(to, executable)
-    };
+    fn cuGraphInstantiateWithFlags(to: *mut u64, graph: u64, _flags: u64) = |state| make(state, to, |state| state.instantiate(graph));
 
     fn cuGraphUpload(executable: u64, stream: u64) = |state| state.upload_graph(executable, stream);
 

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use crate::copies::{Direction, Side};
-use crate::driver::{driver, given, put};
+use crate::driver::{driver, make, put};
 use crate::fault::{Fault, code};
 
 /// `CUDA_MEMCPY2D`.
@@ -81,23 +81,11 @@ driver! {
         put(total, all as usize)
     };
 
-    fn cuMemAlloc_v2(to: *mut u64, bytes: usize) = |state| {
-        state.given = given(to);
-        let address = state.allocate(bytes as u64)?;
-        put(to, address)
-    };
+    fn cuMemAlloc_v2(to: *mut u64, bytes: usize) = |state| make(state, to, |state| state.allocate(bytes as u64));
 
-    fn cuMemAllocManaged(to: *mut u64, bytes: usize, _flags: u32) = |state| {
-        state.given = given(to);
-        let address = state.allocate_managed(bytes as u64)?;
-        put(to, address)
-    };
+    fn cuMemAllocManaged(to: *mut u64, bytes: usize, _flags: u32) = |state| make(state, to, |state| state.allocate_managed(bytes as u64));
 
-    fn cuMemHostAlloc(to: *mut u64, bytes: usize, _flags: u32) = |state| {
-        state.given = given(to);
-        let address = state.allocate_host(bytes as u64)?;
-        put(to, address)
-    };
+    fn cuMemHostAlloc(to: *mut u64, bytes: usize, _flags: u32) = |state| make(state, to, |state| state.allocate_host(bytes as u64));
 
     fn cuMemFree_v2(address: u64) = |state| state.free(address);
 
@@ -117,16 +105,10 @@ driver! {
     fn cuMemAllocAsync(to: *mut u64, bytes: usize, stream: u64) = |state| {
         let device = state.current_device()?;
         let pool = state.default_pool(device)?;
-        state.given = given(to);
-        let address = state.allocate_async(pool, bytes as u64, stream)?;
-        put(to, address)
+        make(state, to, |state| state.allocate_async(pool, bytes as u64, stream))
     };
 
-    fn cuMemAllocFromPoolAsync(to: *mut u64, bytes: usize, pool: u64, stream: u64) = |state| {
-        state.given = given(to);
-        let address = state.allocate_async(pool, bytes as u64, stream)?;
-        put(to, address)
-    };
+    fn cuMemAllocFromPoolAsync(to: *mut u64, bytes: usize, pool: u64, stream: u64) = |state| make(state, to, |state| state.allocate_async(pool, bytes as u64, stream));
 
     fn cuMemFreeAsync(address: u64, stream: u64) = |state| state.free_async(address, stream);
 
@@ -205,24 +187,14 @@ driver! {
         state.set(to, value, 4, count as u64, stream)
     };
 
-    fn cuDeviceGetDefaultMemPool(to: *mut u64, device: i32) = |state| {
-        state.given = given(to);
-        let pool = state.default_pool(device)?;
-        put(to, pool)
-    };
+    fn cuDeviceGetDefaultMemPool(to: *mut u64, device: i32) = |state| make(state, to, |state| state.default_pool(device));
 
-    fn cuDeviceGetMemPool(to: *mut u64, device: i32) = |state| {
-        state.given = given(to);
-        let pool = state.default_pool(device)?;
-        put(to, pool)
-    };
+    fn cuDeviceGetMemPool(to: *mut u64, device: i32) = |state| make(state, to, |state| state.default_pool(device));
 
     fn cuMemPoolCreate(to: *mut u64, properties: *const PoolProperties) = |state| {
         // SAFETY: the caller promises that the properties are valid.
         let location = unsafe { (*properties).location };
-        state.given = given(to);
-        let pool = state.create_pool(location.id)?;
-        put(to, pool)
+        make(state, to, |state| state.create_pool(location.id))
     };
 
     fn cuMemPoolDestroy(pool: u64) = |state| state.destroy_pool(pool);

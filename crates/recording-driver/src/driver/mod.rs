@@ -12,7 +12,7 @@ use std::ffi::{CStr, c_char};
 
 use crate::fault::{Fault, code};
 use crate::real;
-use crate::state::Answer;
+use crate::state::{Answer, State};
 
 /// Exports functions of the driver: each is counted, may be failed by a test, and works on the
 /// state of the process.
@@ -48,6 +48,13 @@ fn put<T>(to: *mut T, value: T) -> Answer {
         unsafe { to.write_unaligned(value) };
     }
     Ok(())
+}
+
+/// Gives the handle or the address of what `body` makes: the real driver's, where it has answered.
+fn make(state: &mut State, to: *mut u64, body: impl FnOnce(&mut State) -> Answer<u64>) -> Answer {
+    state.given = given(to);
+    let made = body(state)?;
+    put(to, made)
 }
 
 /// What the real driver has written there, if calls are passed through to it.

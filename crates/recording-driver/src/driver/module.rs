@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 
-use crate::driver::{driver, given, put, text};
+use crate::driver::{driver, make, put, text};
 use crate::launch::Shape;
 use crate::nvrtc;
 
@@ -37,19 +37,13 @@ fn unknown(attribute: u32) -> crate::fault::Fault {
 
 driver! {
     fn cuModuleLoadData(to: *mut u64, image: *const c_char) = |state| {
-        let compiled = nvrtc::source_of(image);
-        state.given = given(to);
-        let module = state.load_module(&compiled.map_or_else(|| text(image), Ok)?)?;
-        put(to, module)
+        let compiled = nvrtc::source_of(image).map_or_else(|| text(image), Ok)?;
+        make(state, to, |state| state.load_module(&compiled))
     };
 
     fn cuModuleUnload(module: u64) = |state| state.unload_module(module);
 
-    fn cuModuleGetFunction(to: *mut u64, module: u64, name: *const c_char) = |state| {
-        state.given = given(to);
-        let function = state.function(module, &text(name)?)?;
-        put(to, function)
-    };
+    fn cuModuleGetFunction(to: *mut u64, module: u64, name: *const c_char) = |state| make(state, to, |state| state.function(module, &text(name)?));
 
     fn cuFuncGetAttribute(to: *mut i32, attribute: i32, function: u64) = |state| {
         let value = state.function_attribute(function, attribute)?;

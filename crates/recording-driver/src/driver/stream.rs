@@ -1,23 +1,15 @@
 //! Streams and captures.
 
-use crate::driver::{driver, given, put};
+use crate::driver::{driver, make, put};
 use crate::state::known;
 
 /// `CU_STREAM_NON_BLOCKING`.
 const NON_BLOCKING: u32 = 1;
 
 driver! {
-    fn cuStreamCreate(to: *mut u64, flags: u32) = |state| {
-        state.given = given(to);
-        let stream = state.create_stream(flags & NON_BLOCKING != 0)?;
-        put(to, stream)
-    };
+    fn cuStreamCreate(to: *mut u64, flags: u32) = |state| make(state, to, |state| state.create_stream(flags & NON_BLOCKING != 0));
 
-    fn cuStreamCreateWithPriority(to: *mut u64, flags: u32, _priority: i32) = |state| {
-        state.given = given(to);
-        let stream = state.create_stream(flags & NON_BLOCKING != 0)?;
-        put(to, stream)
-    };
+    fn cuStreamCreateWithPriority(to: *mut u64, flags: u32, _priority: i32) = |state| make(state, to, |state| state.create_stream(flags & NON_BLOCKING != 0));
 
     fn cuStreamDestroy_v2(stream: u64) = |state| state.destroy_stream(stream);
 
@@ -38,9 +30,7 @@ driver! {
 
     fn cuStreamEndCapture(stream: u64, to: *mut u64) = |state| {
         put(to, 0)?;
-        state.given = given(to);
-        let graph = state.end_capture(stream)?;
-        put(to, graph)
+        make(state, to, |state| state.end_capture(stream))
     };
 
     fn cuStreamIsCapturing(stream: u64, to: *mut u32) = |state| {

@@ -287,10 +287,10 @@ fn compare(name: &str, golden: &str, now: Vec<Section>) {
     for (at, now) in now.iter().enumerate() {
         let difference = match known.get(at) {
             Some((line, golden)) if golden.row == now.row => {
-                let (name, failure) = (&now.name, &now.failure);
-                let fails = || Some(String::new()).filter(|_| !failure.is_empty());
-                let what = difference(golden, now).or_else(fails);
-                what.map(|what| format!("{name}, line {line}: {what}{failure}"))
+                let failure = Some(now.failure.clone()).filter(|failure| !failure.is_empty());
+                let what: Vec<_> = difference(golden, now).into_iter().chain(failure).collect();
+                let (name, what) = (&now.name, what.join("\n  "));
+                (!what.is_empty()).then(|| format!("{name}, line {line}: {what}"))
             }
             _ => Some(format!("{}: it has no text here", now.name)),
         };
@@ -335,7 +335,7 @@ fn difference(golden: &Section, now: &Section) -> Option<String> {
             let (golden, now) = (told(golden.get(at)), told(now.get(at)));
             let number = at + 1;
             return Some(format!(
-                "line {number} of its {name} was\n    {golden}\n  and is\n    {now}\n  "
+                "line {number} of its {name} was\n    {golden}\n  and is\n    {now}"
             ));
         }
     }

@@ -85,6 +85,8 @@ struct Planned {
     code: i32,
     phase: Option<String>,
     seen: u64,
+    /// Whether it has failed a call.
+    told: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -176,6 +178,13 @@ impl Faults {
             };
             if now {
                 found = found.or(Some(planned.code));
+                // A test knows by this that there was such a call.
+                if !std::mem::replace(&mut planned.told, true) {
+                    eprintln!(
+                        "the recording driver fails {function} with {}",
+                        planned.code
+                    );
+                }
             }
         }
         found
@@ -202,6 +211,7 @@ fn planned(item: &str) -> Option<Planned> {
         code,
         phase,
         seen: 0,
+        told: false,
     })
 }
 

@@ -228,6 +228,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         let _ = self.gpu.synchronize();
         // SAFETY: made in `new`, destroyed once; everything allocated from it was released.
-        let _ = unsafe { result::mem_pool::destroy(self.pool) };
+        let destroyed = unsafe { result::mem_pool::destroy(self.pool) };
+        self.gpu.context().record_err(destroyed);
     }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crossover::timing::{Clock, CudaTime, GateMode, Launch, TimingError, open};
 
-use crate::stand_in::{StandIn, expect, mark};
+use crate::stand_in::{StandIn, VARIATION, expect, mark};
 
 /// Of the H200's description: an empty kernel, and what the host needs to launch one.
 const KERNEL: f64 = 1_400.0;
@@ -55,7 +55,7 @@ pub(crate) fn measure() -> ExitCode {
 
 fn measured(stand_in: &StandIn) -> String {
     let mut command = stand_in.logged("clocks", "h200");
-    expect(command.env("RECORDING_DRIVER_VARIATION", "0"), 0)
+    expect(command.env(VARIATION, "0"), 0)
 }
 
 pub(crate) fn exact() {

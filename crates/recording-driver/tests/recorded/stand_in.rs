@@ -22,6 +22,9 @@ const OTHERS: [&str; 2] = ["libcuda.so.1", "libnvidia-ml.so"];
 /// Says what a process that was started again is to do.
 pub(crate) const TASK: &str = "RECORDED_TASK";
 
+/// How much the virtual clock varies, in millionths.
+pub(crate) const VARIATION: &str = "RECORDING_DRIVER_VARIATION";
+
 /// A folder in which every library of CUDA is the recording driver, and the log of the processes
 /// that use it.
 pub(crate) struct StandIn {

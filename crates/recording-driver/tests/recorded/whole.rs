@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
-use crate::stand_in::{StandIn, TASK, expect};
+use crate::stand_in::{StandIn, TASK, VARIATION, expect};
 
 /// The rows of a run, and what is in their files.
 pub(crate) fn page() {
@@ -127,11 +127,12 @@ pub(crate) fn confirmed() {
 pub(crate) fn in_turns() {
     let stand_in = StandIn::new();
     let exe = std::env::current_exe().expect("this executable has a path");
-    for side in ["a", "b"] {
+    // With the same variation both sides may hold the same samples, which are compared with nothing.
+    for (side, variation) in [("a", 10_000), ("b", 9_000)] {
         let run = stand_in.folder().join(side).join("run");
         fs::create_dir(run.parent().expect("a folder")).expect("a new folder");
         let script = format!(
-            "#!/bin/sh\nshift\n{TASK}=bench exec '{}' --bench \"$@\"\n",
+            "#!/bin/sh\nshift\nexport {VARIATION}={variation}\n{TASK}=bench exec '{}' --bench \"$@\"\n",
             exe.display()
         );
         fs::write(&run, script).expect("a new file");

@@ -170,20 +170,21 @@ impl HostBuffer {
 
 impl Drop for HostBuffer {
     fn drop(&mut self) {
-        // Nothing may read or write it any more. Errors are those of earlier calls, which have
-        // reported them.
+        // Nothing may read or write it any more. An error of the wait is that of an earlier call.
         let _ = self.gpu.synchronize();
         let pointer = self.address.as_ptr();
         // SAFETY: each kind is given back once, the way it was made.
-        let _ = unsafe {
+        let given_back = unsafe {
             match self.kind {
                 Kind::Pageable => Ok(()),
-                Kind::Registered => sys::cuMemHostUnregister(self.address.as_ptr().cast()).result(),
+                Kind::Registered => sys::cuMemHostUnregister(pointer.cast()).result(),
                 Kind::Pinned | Kind::WriteCombined => result::free_host(pointer.cast()),
                 Kind::ManagedFaults | Kind::ManagedPrefetch => {
                     result::free_sync(pointer as sys::CUdeviceptr)
                 }
             }
         };
+        // Told after the benchmark, as those of other memory.
+        self.gpu.context().record_err(given_back);
     }
 }

@@ -116,6 +116,12 @@ fn task_of(task: &str) -> Result<(), BoxError> {
             b.iter_gated(&time, 1, || unsafe { empty.launch(&other) });
         }),
         "graph" => bench("k", &mut |b| b.iter_graph(&time, twice)),
+        "clocks" => {
+            bench("events", &mut |b| b.iter(|| launch().unwrap()));
+            bench("submit", &mut |b| b.iter_submit(&time, 1, launch));
+            bench("cold", &mut |b| b.iter_cold(&time, 1, launch));
+            bench("graph-cold", &mut |b| b.iter_graph_cold(&time, twice));
+        }
         "cannot" => bench("k", &mut |b| b.iter_graph(&time, waits)),
         "part" => {
             let mut parts = Parts::new().part("one", 1, launch).part("two", 2, twice);
@@ -229,6 +235,41 @@ fn the_wall_clock_waits_and_a_stream_of_anyone_is_timed() {
     );
     let (well, said) = folder.run("raw", &[]);
     assert!(well && said.contains("raw true"), "{said}");
+}
+
+#[test]
+fn each_clock_is_stored_and_reads_the_virtual_time() {
+    let Some(folder) = Folder::new("clocks") else {
+        return;
+    };
+    let (well, said) = folder.run("clocks", &[]);
+    assert!(well, "{said}");
+    // Of the H200's description: a launch takes 2,500 ns of the host, an empty kernel 1,400, give or
+    // take 1 %. Criterion's own `iter` counts a batch from its first launch on.
+    for (benchmark, clock, each, more) in [
+        ("events", Clock::Events, 2_500.0..=2_500.0, 1_414.0),
+        ("cold", Clock::EventsCold, 1_386.0..=1_414.0, 0.0),
+        ("graph-cold", Clock::EventsCold, 2_772.0..=2_828.0, 0.0),
+    ] {
+        assert_eq!(folder.clock(benchmark), Some(clock), "{benchmark}");
+        let sample = folder.0.join("criterion").join(benchmark);
+        let sample = std::fs::read(sample.join("new/sample.json")).unwrap();
+        let sample: serde_json::Value = serde_json::from_slice(&sample).unwrap();
+        let numbers = |of: &str| sample[of].as_array().unwrap().clone().into_iter();
+        for (n, time) in numbers("iters").zip(numbers("times")) {
+            let (n, time) = (n.as_f64().unwrap(), time.as_f64().unwrap());
+            // An elapsed time is a float of milliseconds.
+            let (least, most) = (
+                each.start() * n * 0.999_99,
+                each.end() * n * 1.000_01 + more,
+            );
+            assert!(
+                (least..=most).contains(&time),
+                "{benchmark}: {n} in {time} ns"
+            );
+        }
+    }
+    assert_eq!(folder.clock("submit"), Some(Clock::Submit));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use cudarc::driver::{CudaFunction, CudaSlice, DevicePtrMut};
 
 use crate::device::gpu::Gpu;
-use crate::device::kernel::Source;
+use crate::device::kernel::{CompileError, Source};
 use crate::machine::ceilings::measured::Measured;
 use crate::machine::ceilings::typical::{REPEATS, typical};
 use crate::model::record::{BandwidthCurve, BandwidthPoint};
@@ -76,11 +76,15 @@ pub(super) fn measure(
     memory: usize,
     measured: &mut Measured,
 ) -> Result<(), TimingError> {
-    let kernel = |name| gpu.function(&CEILINGS, name);
-    let (Ok(fma), Ok(read), Ok(copy)) = (
-        kernel("fma_chains"),
-        kernel("read_again"),
-        kernel("copy_again"),
+    let kernel = |name| match gpu.function(&CEILINGS, name) {
+        Ok(function) => Ok(Some(function)),
+        Err(error) if error.is::<CompileError>() => Ok(None),
+        Err(error) => Err(TimingError::from(error)),
+    };
+    let (Some(fma), Some(read), Some(copy)) = (
+        kernel("fma_chains")?,
+        kernel("read_again")?,
+        kernel("copy_again")?,
     ) else {
         return Ok(());
     };

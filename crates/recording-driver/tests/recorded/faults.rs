@@ -1,7 +1,7 @@
 //! Runs in which a call of the driver or of a library fails: each ends with the documented code and a
 //! sentence, what was measured before is unharmed, and nothing hangs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -309,13 +309,18 @@ const COUNTING: [&str; 5] = [
     "cuGraphGetNodes",
 ];
 
-/// What a run can do without, when it fails at the benchmark of this line: the version of a library, a
-/// limit that is not measured then, a way that fails in a trial and is not chosen, the number of a
-/// library's launches, the log of a source that compiled, and what is given back when nothing follows.
+/// What a run can do without, when it fails at the benchmark of this line: NVML, the version of a library,
+/// whether there is a context already, limits whose kernels do not compile, a way that fails in a trial
+/// and is not chosen, the number of a library's launches, the log of a source that compiled, and what is
+/// given back when nothing follows.
 fn may_go_unsaid(function: &str, call: &str, phase: &str, at: &str) -> bool {
     let is_product = function.starts_with("cublas");
     match phase {
-        "opening" => function == "cublasGetProperty" || function.starts_with("nvrtc"),
+        _ if function.starts_with("nvml") => true,
+        "opening" => {
+            ["cublasGetProperty", "cuDevicePrimaryCtxGetState"].contains(&function)
+                || function.starts_with("nvrtc")
+        }
         "set-up" if at.contains("sine/gpu/pinned/") => true,
         // The first product is made before the one that is counted.
         "set-up" if COUNTING.contains(&function) => {
@@ -341,7 +346,7 @@ fn failing(fault: &str) -> Option<String> {
     let wrong = match ended.said.contains(REACHED) {
         true => ended.wrong(fault)?,
         // How many calls there are follows from times on the host; the first two are always made.
-        false if !matches!(call, Some("1" | "2")) => {
+        false if !matches!(call, Some("1" | "2" | "*")) => {
             println!("{fault}: there was no such call this time");
             return None;
         }
@@ -460,8 +465,17 @@ pub(crate) fn selected() {
 /// later calls by one of them each. And a device that is lost from some call on. With `FAULTS_EVERY=8`
 /// every eighth of these, which meets each kind of error, since their number is odd.
 pub(crate) fn all() {
-    let mut faults = Vec::new();
-    for (at, ((phase, function), &count)) in bench().calls.iter().enumerate() {
+    // NVML is asked beside the benchmarks, as often as time passes.
+    let is_nvml = |function: &str| function.starts_with("nvml");
+    let calls = bench().calls.iter();
+    let of_driver = calls.filter(|((_, function), _)| !is_nvml(function));
+    let functions = bench().calls.keys().map(|(_, function)| function);
+    let nvml: BTreeSet<&String> = functions.filter(|function| is_nvml(function)).collect();
+    assert!(!nvml.is_empty(), "the stand-in for NVML is not found");
+    let mut faults: Vec<String> = (nvml.into_iter())
+        .map(|function| format!("{function}:*:999"))
+        .collect();
+    for (at, ((phase, function), &count)) in of_driver.enumerate() {
         let fault = |call, error| format!("{function}:{call}:{error}:{phase}");
         faults.extend(ERRORS.map(|error| fault(1, error)));
         // A run on a busy machine takes fewer samples.

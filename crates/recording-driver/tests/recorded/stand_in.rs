@@ -17,7 +17,7 @@ const PASSED: [&str; 4] = [
     "libnvrtc.so",
 ];
 /// Those that nvml-wrapper and the suite look for.
-const OTHERS: [&str; 2] = ["libcuda.so.1", "libnvidia-ml.so"];
+const OTHERS: [&str; 2] = ["libcuda.so.1", "libnvidia-ml.so.1"];
 
 /// Says what a process that was started again is to do.
 pub(crate) const TASK: &str = "RECORDED_TASK";

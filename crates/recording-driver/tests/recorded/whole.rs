@@ -36,6 +36,8 @@ pub(crate) fn page() {
         let sidecar = file(row, "crossover.json");
         assert_eq!(sidecar["verified"], Value::Null, "{row}");
         assert_eq!(sidecar["notes"][0], "recorded, not measured", "{row}");
+        // NVML's, which the description has.
+        assert_eq!(sidecar["device_state"]["sm_clock_mhz"], 1980, "{row}");
         let samples = file(row, "sample.json");
         let numbers = |of: &str| -> Vec<f64> {
             let list = samples[of].as_array().expect("numbers");

@@ -33,6 +33,11 @@ pub(crate) trait EndToEnd: Sized + 'static {
     /// Values of the result.
     fn result(&self) -> usize;
 
+    /// Values in device memory that it needs between its kernels.
+    fn scratch(&self, _gpu: &Gpu) -> usize {
+        0
+    }
+
     fn check(&self, result: &[f32]) -> Result<Verified, RoutineError>;
 
     /// The ways to try from pinned memory.
@@ -58,8 +63,9 @@ pub(crate) trait EndToEnd: Sized + 'static {
     }
 }
 
-/// The operands and, last, the result, on both sides. The device's are the routine's own: with those
-/// that other implementations share, an upload that never happened would go unnoticed.
+/// The operands and, last, the result, on both sides, and the device's scratch memory behind them. The
+/// device's are the routine's own: with those that other implementations share, an upload that never
+/// happened would go unnoticed.
 pub(crate) struct Places {
     pub(crate) host: Vec<Host<f32>>,
     pub(crate) device: Vec<CUdeviceptr>,
@@ -72,7 +78,8 @@ impl Places {
         memory: HostMemory,
     ) -> Result<Self, RoutineError> {
         let lens = problem.operands().into_iter().map(<[f32]>::len);
-        let device = (lens.chain([problem.result()]))
+        let scratch = Some(problem.scratch(work.memory.gpu())).filter(|len| *len > 0);
+        let device = (lens.chain([problem.result()]).chain(scratch))
             .map(|len| Ok(work.output::<f32>(len)?.address))
             .collect::<Result<_, RoutineError>>()?;
         let mut host = (0..problem.operands().len())
@@ -82,9 +89,11 @@ impl Places {
         Ok(Self { host, device })
     }
 
-    /// The addresses at which the device accesses pinned memory.
+    /// The addresses at which the device accesses pinned memory, and those of the scratch memory.
     pub(crate) fn mapped(&self) -> Result<Vec<CUdeviceptr>, RoutineError> {
-        self.host.iter().map(|host| Ok(host.mapped()?)).collect()
+        let host = self.host.iter().map(|host| Ok(host.mapped()?));
+        let scratch = self.device[self.host.len()..].iter();
+        host.chain(scratch.map(|&address| Ok(address))).collect()
     }
 
     fn last(&self) -> Host<f32> {

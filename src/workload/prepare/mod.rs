@@ -12,6 +12,7 @@ pub(crate) mod events;
 pub(crate) mod exponential;
 pub(crate) mod host_memory;
 pub(crate) mod launches;
+pub(crate) mod pieces;
 pub(crate) mod prepared;
 pub(crate) mod source;
 pub(crate) mod staging;

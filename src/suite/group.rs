@@ -116,6 +116,7 @@ pub struct Implementation<W> {
     pub(super) make: Make<W>,
     pub(super) clock: Clock,
     pub(super) role: Role,
+    pub(super) untried: bool,
     pub(super) sizes: Option<Sizes>,
     pub(super) cost: Option<CostOf>,
 }
@@ -134,6 +135,7 @@ impl<W> Implementation<W> {
             make: Make::Cpu(Box::new(make)),
             clock: Clock::Wall,
             role: Role::cpu(),
+            untried: false,
             sizes: None,
             cost: None,
         }
@@ -151,6 +153,7 @@ impl<W> Implementation<W> {
             make: Make::Gpu(Box::new(make)),
             clock,
             role: Role::gpu(),
+            untried: false,
             sizes: None,
             cost: None,
         }
@@ -239,6 +242,14 @@ impl<W> Implementation<W> {
     /// the GPU code that is compared with that.
     pub fn no_answer(mut self) -> Self {
         self.role.answers = false;
+        self
+    }
+
+    /// Declares that no device has run it yet, so that nobody knows whether its results are right. A run
+    /// names it and leaves it out, unless `CROSSOVER_UNTRIED=run` asks for it. The tests with a device
+    /// (`--include-ignored`) run it; once they pass, take this away.
+    pub fn untried(mut self) -> Self {
+        self.untried = true;
         self
     }
 
@@ -373,6 +384,7 @@ impl<W: Workload> Group<W> {
                     size,
                     clock: row.clock,
                     role: row.role.clone(),
+                    untried: row.untried,
                     cost: self.cost_of(row, size),
                     throughput: self
                         .rate

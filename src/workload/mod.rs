@@ -23,6 +23,6 @@ pub use lessons::{
 };
 pub use prepare::awaited::awaited;
 pub(crate) use prepare::calibrate;
-pub use prepare::{Device, HostMemory, Memory, Prepared, Value};
+pub use prepare::{Device, HostMemory, Memory, Prepared, Transfer, Value};
 pub use routine::{Routine, RoutineError, Workload, visit_f32};
 pub use run_child::run_child;

@@ -9,18 +9,14 @@ use crate::model::Verified;
 use crate::workload::nested_sine::gpu::fused_launch;
 use crate::workload::nested_sine::problem::NestedSine;
 use crate::workload::nested_sine::verify::POISON;
-use crate::workload::prepare::pieces::{Way, cut, ways};
-use crate::workload::prepare::{
-    Block, Downloads, EndToEnd, HostMemory, Places, Stage, Steps, end_to_end,
-};
-use crate::workload::routine::{Made, RoutineError, Ways};
+use crate::workload::prepare::pieces::{InPieces, Stages, cut, piece};
+use crate::workload::prepare::{HostMemory, Places, Stage, Steps, end_to_end};
+use crate::workload::routine::{Done, Made, RoutineError, Ways};
 
 /// Upload, the fused kernel and download, one after the other, from and to host memory of one
 /// kind. It synchronises: time it on the wall clock.
 pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, memory: HostMemory) -> Made {
-    end_to_end::transfer(gpu, problem, memory, |steps, device| {
-        fused(gpu, steps, device, problem.len())
-    })
+    end_to_end::transfer(gpu, problem, memory)
 }
 
 /// From pinned memory to pinned memory by the fused kernel, in the way that is fastest in a trial:
@@ -59,17 +55,16 @@ pub fn transfer_staged_ways(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Ways {
     end_to_end::staged_ways(gpu, problem)
 }
 
-impl EndToEnd for NestedSine {
-    type Way = Way;
-
+// SAFETY: a piece is a part of both arrays.
+unsafe impl InPieces for NestedSine {
     const POISON: f32 = POISON;
 
     fn words(&self) -> String {
         format!("nested sine of {} values", self.len())
     }
 
-    fn operands(&self) -> Vec<&[f32]> {
-        vec![self.input()]
+    fn operand(&self) -> &[f32] {
+        self.input()
     }
 
     fn result(&self) -> usize {
@@ -80,67 +75,24 @@ impl EndToEnd for NestedSine {
         self.check_output(result)
     }
 
-    fn ways(&self) -> Vec<Way> {
-        ways(self.len())
+    fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done {
+        let kernel = fused_launch(gpu, at[0], at[1], self.len() as u64)?;
+        // SAFETY: input and output have as many values, and live in the routine.
+        unsafe { steps.kernel(kernel) };
+        Ok(())
     }
 
-    fn steps(&self, gpu: &Rc<Gpu>, way: Way, places: &Places) -> Result<Steps, RoutineError> {
-        let n = self.len();
-        let compute = |steps: &mut Steps, device: &[CUdeviceptr]| fused(gpu, steps, device, n);
-        // SAFETY: the pieces lie within the places, which live in the routine.
-        unsafe {
-            way.steps(gpu, places, compute, |pieces| {
-                stages(gpu, n, pieces, places)
+    fn stages(&self, gpu: &Rc<Gpu>, places: &Places, pieces: usize) -> Stages {
+        let stage = |(first, len): (usize, usize)| -> Result<Stage, RoutineError> {
+            let [from, to] = [0, 1].map(|at| piece(places, at, first, len));
+            let kernel = fused_launch(gpu, from.device, to.device, len as u64)?;
+            Ok(Stage {
+                uploads: vec![from],
+                // SAFETY: the piece lies within both, which whoever runs the stages vouches for.
+                compute: Some(Box::new(move |stream| unsafe { kernel.launch(stream) })),
+                downloads: vec![to],
             })
-        }
-    }
-
-    fn stages(
-        &self,
-        gpu: &Rc<Gpu>,
-        places: &Places,
-        block: usize,
-        threads: usize,
-    ) -> Result<(Vec<Stage>, Downloads), RoutineError> {
-        // A block per thread and piece.
-        let pieces = size_of_val(self.input()).div_ceil(block * threads).max(1);
-        Ok((stages(gpu, self.len(), pieces, places)?, Downloads::Between))
-    }
-}
-
-fn fused(
-    gpu: &Gpu,
-    steps: &mut Steps,
-    addresses: &[CUdeviceptr],
-    n: usize,
-) -> Result<(), RoutineError> {
-    let kernel = fused_launch(gpu, addresses[0], addresses[1], n as u64)?;
-    // SAFETY: input and output have as many values, and live in the routine.
-    unsafe { steps.kernel(kernel) };
-    Ok(())
-}
-
-fn stages(
-    gpu: &Rc<Gpu>,
-    n: usize,
-    pieces: usize,
-    places: &Places,
-) -> Result<Vec<Stage>, RoutineError> {
-    let stage = |(first, len): (usize, usize)| -> Result<Stage, RoutineError> {
-        let block = |at: usize| {
-            let host = places.host[at].values.cast::<f32>().wrapping_add(first);
-            let offset = (first * size_of::<f32>()) as CUdeviceptr;
-            let host = std::ptr::slice_from_raw_parts_mut(host, len);
-            Block::whole(host, places.device[at] + offset)
         };
-        let (from, to) = (block(0), block(1));
-        let kernel = fused_launch(gpu, from.device, to.device, len as u64)?;
-        Ok(Stage {
-            uploads: vec![from],
-            // SAFETY: the piece lies within both, which whoever runs the stages vouches for.
-            compute: Some(Box::new(move |stream| unsafe { kernel.launch(stream) })),
-            downloads: vec![to],
-        })
-    };
-    cut(n, pieces).map(stage).collect()
+        cut(self.len(), pieces).map(stage).collect()
+    }
 }

@@ -15,7 +15,7 @@ use crate::workload::prepare::prepared::{Host, Prepared};
 use crate::workload::prepare::staging::{Downloads, Staging, Through, block_bytes};
 use crate::workload::prepare::steps::{On, Stage, Steps};
 use crate::workload::prepare::trial;
-use crate::workload::routine::{Made, Routine, RoutineError, Ways};
+use crate::workload::routine::{Done, Made, Routine, RoutineError, Ways};
 
 /// An operation on f32 that reads operands in host memory and writes its result there.
 pub(crate) trait EndToEnd: Sized + 'static {
@@ -39,6 +39,9 @@ pub(crate) trait EndToEnd: Sized + 'static {
     }
 
     fn check(&self, result: &[f32]) -> Result<Verified, RoutineError>;
+
+    /// Adds what computes on the operands, the result and the scratch memory at these addresses.
+    fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done;
 
     /// The ways to try from pinned memory.
     fn ways(&self) -> Vec<Self::Way>;
@@ -124,20 +127,37 @@ impl Places {
     }
 }
 
+/// How data come from host memory, and a result goes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// Copies, what computes, and a copy, one after the other, from and to memory of one kind.
+    Plain(HostMemory),
+    /// From pinned memory in the way that is fastest in a trial.
+    Pinned,
+    /// From ordinary memory through a copy in pinned memory or by several threads through pinned
+    /// buffers, as is fastest in a trial.
+    Staged,
+}
+
+/// A routine from and to host memory. It synchronises: time it on the wall clock.
+pub(crate) fn from_host<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>, by: Transfer) -> Made {
+    match by {
+        Transfer::Plain(memory) => transfer(gpu, problem, memory),
+        Transfer::Pinned => pinned(gpu, problem),
+        Transfer::Staged => staged(gpu, problem),
+    }
+}
+
 fn checked<O: EndToEnd>(work: &mut Prepared, problem: &Rc<O>, result: Host<f32>) {
     let problem = problem.clone();
     work.check_by(move |memory| problem.check(memory.values(result)?));
 }
 
 /// Copies, what `compute` adds, and a copy, one after the other, from and to host memory of one kind.
-pub(crate) fn transfer<O: EndToEnd>(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<O>,
-    memory: HostMemory,
-    compute: impl FnOnce(&mut Steps, &[CUdeviceptr]) -> Result<(), RoutineError>,
-) -> Made {
+pub(crate) fn transfer<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>, memory: HostMemory) -> Made {
     let mut work = Prepared::new(gpu)?;
     let places = Places::new(&mut work, problem, memory)?;
+    let compute = |steps: &mut Steps, device: &[CUdeviceptr]| problem.compute(gpu, steps, device);
     (work.steps, work.waits) = (places.copied(gpu, compute)?, true);
     checked(&mut work, problem, places.last());
     Ok(Box::new(work))

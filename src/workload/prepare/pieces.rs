@@ -7,9 +7,12 @@ use std::rc::Rc;
 use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::Gpu;
-use crate::workload::prepare::end_to_end::Places;
+use crate::model::Verified;
+use crate::workload::prepare::block::Block;
+use crate::workload::prepare::end_to_end::{EndToEnd, Places};
+use crate::workload::prepare::staging::Downloads;
 use crate::workload::prepare::steps::{Stage, Steps};
-use crate::workload::routine::RoutineError;
+use crate::workload::routine::{Done, RoutineError};
 
 /// Pieces start at multiples of this many values, so that vector loads stay aligned.
 const ALIGNMENT: usize = 1 << 10;
@@ -20,6 +23,9 @@ const CUT_FROM: usize = 1 << 16;
 /// Up to this many values queueing the pieces may take longer than the time that it hides, so they
 /// are a graph.
 const GRAPHS_TO: usize = 1 << 22;
+
+/// What is done with each piece, or why it cannot be.
+pub(crate) type Stages = Result<Vec<Stage>, RoutineError>;
 
 /// A way from pinned memory and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +54,7 @@ impl fmt::Display for Way {
 }
 
 /// The ways to try for `n` values.
-pub(crate) fn ways(n: usize) -> Vec<Way> {
+fn ways(n: usize) -> Vec<Way> {
     let mut ways = vec![Way::Mapped];
     if n <= SMALL {
         ways.extend([false, true].map(|graph| Way::Copies { graph }));
@@ -70,18 +76,14 @@ pub(crate) fn ways(n: usize) -> Vec<Way> {
 }
 
 impl Way {
-    /// The steps of the way. `compute` adds what computes on the addresses that it is given: those of
-    /// the operands, the result and the scratch memory. `stages` cuts the work into pieces.
-    ///
-    /// # Safety
-    /// The stages must lie within the places, which must live as long as the steps.
-    pub(crate) unsafe fn steps(
+    /// The steps of the way.
+    fn steps<O: InPieces>(
         self,
         gpu: &Rc<Gpu>,
+        problem: &O,
         places: &Places,
-        compute: impl FnOnce(&mut Steps, &[CUdeviceptr]) -> Result<(), RoutineError>,
-        stages: impl FnOnce(usize) -> Result<Vec<Stage>, RoutineError>,
     ) -> Result<Steps, RoutineError> {
+        let compute = |steps: &mut Steps, at: &[CUdeviceptr]| problem.compute(gpu, steps, at);
         let (mut steps, graph) = match self {
             Way::Mapped => {
                 let mut steps = Steps::new(gpu)?;
@@ -90,8 +92,9 @@ impl Way {
             }
             Way::Copies { graph } => (places.copied(gpu, compute)?, graph),
             Way::Pieces { pieces, graph } => {
-                // SAFETY: the caller's promise.
-                (unsafe { Steps::of_stages(gpu, stages(pieces)?) }?, graph)
+                let stages = problem.stages(gpu, places, pieces)?;
+                // SAFETY: promised by whoever implements it; the places live in the routine.
+                (unsafe { Steps::of_stages(gpu, stages) }?, graph)
             }
         };
         if graph {
@@ -101,6 +104,102 @@ impl Way {
         }
         Ok(steps)
     }
+}
+
+/// An operation on one array of f32 that can be cut.
+///
+/// # Safety
+/// The stages must lie within the places.
+pub(crate) unsafe trait InPieces: Sized + 'static {
+    /// As [`EndToEnd::POISON`].
+    const POISON: f32 = f32::NAN;
+
+    /// As [`EndToEnd::words`].
+    fn words(&self) -> String;
+
+    fn operand(&self) -> &[f32];
+
+    /// Values of the result.
+    fn result(&self) -> usize;
+
+    /// As [`EndToEnd::scratch`].
+    fn scratch(&self, _gpu: &Gpu) -> usize {
+        0
+    }
+
+    fn check(&self, result: &[f32]) -> Result<Verified, RoutineError>;
+
+    /// Whether kernels may read and write the host's memory in place.
+    fn works_in_place(&self) -> bool {
+        true
+    }
+
+    /// As [`EndToEnd::compute`].
+    fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done;
+
+    /// At most so many pieces.
+    fn stages(&self, gpu: &Rc<Gpu>, places: &Places, pieces: usize) -> Stages;
+}
+
+impl<O: InPieces> EndToEnd for O {
+    type Way = Way;
+
+    const POISON: f32 = O::POISON;
+
+    fn words(&self) -> String {
+        InPieces::words(self)
+    }
+
+    fn operands(&self) -> Vec<&[f32]> {
+        vec![self.operand()]
+    }
+
+    fn result(&self) -> usize {
+        InPieces::result(self)
+    }
+
+    fn scratch(&self, gpu: &Gpu) -> usize {
+        InPieces::scratch(self, gpu)
+    }
+
+    fn check(&self, result: &[f32]) -> Result<Verified, RoutineError> {
+        InPieces::check(self, result)
+    }
+
+    fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done {
+        InPieces::compute(self, gpu, steps, at)
+    }
+
+    fn ways(&self) -> Vec<Way> {
+        let mut ways = ways(self.operand().len());
+        ways.retain(|way| *way != Way::Mapped || self.works_in_place());
+        ways
+    }
+
+    fn steps(&self, gpu: &Rc<Gpu>, way: Way, places: &Places) -> Result<Steps, RoutineError> {
+        way.steps(gpu, self, places)
+    }
+
+    fn stages(
+        &self,
+        gpu: &Rc<Gpu>,
+        places: &Places,
+        block: usize,
+        threads: usize,
+    ) -> Result<(Vec<Stage>, Downloads), RoutineError> {
+        // A block per thread and piece.
+        let pieces = size_of_val(self.operand()).div_ceil(block * threads).max(1);
+        let stages = InPieces::stages(self, gpu, places, pieces)?;
+        Ok((stages, Downloads::Between))
+    }
+}
+
+/// `len` values of one of the places from the value `first` on.
+pub(crate) fn piece(places: &Places, at: usize, first: usize, len: usize) -> Block {
+    let host = places.host[at].values.cast::<f32>().wrapping_add(first);
+    let offset = (first * size_of::<f32>()) as CUdeviceptr;
+    let host = std::ptr::slice_from_raw_parts_mut(host, len);
+    Block::whole(host, places.device[at] + offset)
 }
 
 /// First value and length of at most `pieces` pieces of `n` values.

@@ -16,6 +16,7 @@ mod memory;
 mod mlp_training;
 mod nested_sine;
 mod precision;
+mod reduction;
 mod shaped;
 mod streams;
 mod sustained;
@@ -36,6 +37,7 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         precision::group().into(),
         sustained::group().into(),
         nested_sine::group().into(),
+        reduction::group().into(),
         mlp_training::group().into(),
         transformer::group().into(),
         graph_replay::group().into(),

@@ -12,6 +12,7 @@ pub mod mlp_training;
 pub mod nested_sine;
 mod network;
 mod prepare;
+pub mod reduction;
 pub(crate) mod routine;
 mod run_child;
 pub mod simple;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use crossover::suite::AnyGroup;
 
 mod cold_start;
+mod fft;
 mod graph_replay;
 mod host_sync;
 mod loader;
@@ -38,6 +39,7 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         sustained::group().into(),
         nested_sine::group().into(),
         reduction::group().into(),
+        fft::group().into(),
         mlp_training::group().into(),
         transformer::group().into(),
         graph_replay::group().into(),

@@ -6,6 +6,7 @@
 //! closures. `prepare` holds what all operations share, `lessons` those that show what one technique
 //! is worth.
 
+pub mod fft;
 mod lessons;
 pub mod matmul;
 pub mod mlp_training;

@@ -97,7 +97,7 @@ impl Session {
         let no_gpu = self.machine.gpu_missing().is_some();
         let expected: Vec<String> = (group.plan(self.profile()).iter())
             .flat_map(|(size, rows)| rows.iter().map(move |row| (size, row)))
-            .filter(|(_, row)| !(row.is_gpu() && no_gpu) && !self.leaves_untried(row))
+            .filter(|(_, row)| !(row.is_gpu() && no_gpu || self.leaves_untried(row)))
             .map(|(size, row)| group.id_of(row, *size).to_string())
             .filter(|id| self.arguments.selects(id))
             .collect();

@@ -50,10 +50,11 @@ pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Sum>, joined: Joined, reads: bool) -
         let launch = launch(gpu, name, blocks)?.arg(x).arg(n as u64);
         Ok(launch.arg(parts).arg(counter).arg(y.address))
     };
-    // SAFETY: the arguments are those of the kernels; there is a part for each block.
     match joined {
         Joined::BySecondKernel => problem.compute(gpu, &mut work.steps, &[x, y.address, parts])?,
+        // SAFETY: the arguments are those of the kernel; there is a part for each block.
         Joined::ByLastBlock => unsafe { work.kernel(of_one("sum_last_block")?) },
+        // SAFETY: as above.
         Joined::ByBarrier => unsafe { work.kernel(of_one("sum_cooperative")?.cooperative()) },
     }
     let judge = problem.clone();

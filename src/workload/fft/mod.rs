@@ -1,4 +1,4 @@
-//! Batched discrete Fourier transforms of complex f32: X[k] = Σ x[j] e^(-2πi jk / N).
+//! Batched discrete Fourier transforms of complex f32: `X[k] = Σ x[j] e^(-2πi jk / N)`.
 
 pub mod cpu;
 mod cufft;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use crossover::suite::AnyGroup;
 
 mod cold_start;
+mod fft;
 mod graph_replay;
 mod host_sync;
 mod loader;
@@ -16,6 +17,7 @@ mod memory;
 mod mlp_training;
 mod nested_sine;
 mod precision;
+mod reduction;
 mod shaped;
 mod streams;
 mod sustained;
@@ -36,6 +38,8 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         precision::group().into(),
         sustained::group().into(),
         nested_sine::group().into(),
+        reduction::group().into(),
+        fft::group().into(),
         mlp_training::group().into(),
         transformer::group().into(),
         graph_replay::group().into(),

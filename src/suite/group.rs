@@ -10,13 +10,13 @@ use crate::model::id::{self, Device, Id};
 use crate::model::role::{Data, Does, Format, Launches, Library, Role, Split, Threads};
 use crate::suite::plan::Planned;
 use crate::timing::{Clock, Rate};
-use crate::workload::awaited;
 use crate::workload::routine::{Made, Routine, Workload};
+use crate::workload::{HostMemory, Transfer, awaited};
 use crossover_protocol::settings::Profile;
 
 type MakeCpu<W> = Box<dyn Fn(&Rc<W>) -> Made>;
 type MakeGpu<W> = Box<dyn Fn(&Rc<Gpu>, &Rc<W>) -> Made>;
-type CostOf = Box<dyn Fn(u64) -> Cost>;
+type CostOf = Rc<dyn Fn(u64) -> Cost>;
 
 /// The sizes of each profile. They depend on nothing but the profile, so that two runs have
 /// the same ids.
@@ -116,6 +116,7 @@ pub struct Implementation<W> {
     pub(super) make: Make<W>,
     pub(super) clock: Clock,
     pub(super) role: Role,
+    pub(super) untried: bool,
     pub(super) sizes: Option<Sizes>,
     pub(super) cost: Option<CostOf>,
 }
@@ -134,6 +135,7 @@ impl<W> Implementation<W> {
             make: Make::Cpu(Box::new(make)),
             clock: Clock::Wall,
             role: Role::cpu(),
+            untried: false,
             sizes: None,
             cost: None,
         }
@@ -151,6 +153,7 @@ impl<W> Implementation<W> {
             make: Make::Gpu(Box::new(make)),
             clock,
             role: Role::gpu(),
+            untried: false,
             sizes: None,
             cost: None,
         }
@@ -242,6 +245,14 @@ impl<W> Implementation<W> {
         self
     }
 
+    /// Declares that no device has run it yet, so that nobody knows whether its results are right. A run
+    /// names it and leaves it out, unless `CROSSOVER_UNTRIED=run` asks for it. The tests with a device
+    /// (`--include-ignored`) run it; once they pass, take this away.
+    pub fn untried(mut self) -> Self {
+        self.untried = true;
+        self
+    }
+
     /// Replaces the group's sizes by sizes of its own.
     pub fn sizes(mut self, sizes: Sizes) -> Self {
         self.sizes = Some(sizes);
@@ -250,7 +261,7 @@ impl<W> Implementation<W> {
 
     /// Replaces the group's cost by one of its own.
     pub fn cost(mut self, cost: impl Fn(u64) -> Cost + 'static) -> Self {
-        self.cost = Some(Box::new(cost));
+        self.cost = Some(Rc::new(cost));
         self
     }
 
@@ -309,7 +320,7 @@ impl<W: Workload> Group<W> {
             },
             rate,
             sizes,
-            cost: Box::new(cost),
+            cost: Rc::new(cost),
             rows: Vec::new(),
         }
     }
@@ -357,6 +368,39 @@ impl<W: Workload> Group<W> {
         self
     }
 
+    /// Adds the rows of an operation on data in host memory: `transfer` from ordinary memory by plain
+    /// copies, `transfer-staged` from there through pinned memory, and `transfer-pinned`. `link_bytes`
+    /// cross the link at a size; `declare` adds what else is to be said of each row.
+    pub fn with_transfers(
+        mut self,
+        make: impl Fn(&Rc<Gpu>, &Rc<W>, Transfer) -> Made + Copy + 'static,
+        link_bytes: impl Fn(u64) -> f64 + Copy + 'static,
+        declare: impl Fn(Implementation<W>) -> Implementation<W>,
+    ) -> Self {
+        for (name, by) in [
+            ("transfer", Transfer::Plain(HostMemory::Pageable)),
+            ("transfer-staged", Transfer::Staged),
+            ("transfer-pinned", Transfer::Pinned),
+        ] {
+            let cost = self.cost.clone();
+            let row = Implementation::gpu(name, Clock::Wall, move |gpu, problem| {
+                make(gpu, problem, by)
+            })
+            .cost(move |size| Cost {
+                link_bytes: Some(link_bytes(size)),
+                ..cost(size)
+            });
+            self.rows.push(declare(match by {
+                Transfer::Plain(memory) => row.data(memory),
+                Transfer::Pinned => row.data(Data::Pinned),
+                Transfer::Staged => (row.data(Data::Ordinary))
+                    .method("staged through pinned memory")
+                    .all_threads(),
+            }));
+        }
+        self
+    }
+
     pub(super) fn sizes_of<'a>(&'a self, row: &'a Implementation<W>) -> &'a Sizes {
         row.sizes.as_ref().unwrap_or(&self.sizes)
     }
@@ -373,6 +417,7 @@ impl<W: Workload> Group<W> {
                     size,
                     clock: row.clock,
                     role: row.role.clone(),
+                    untried: row.untried,
                     cost: self.cost_of(row, size),
                     throughput: self
                         .rate

@@ -56,6 +56,10 @@ pub(super) struct Journal {
     others: Vec<f64>,
 }
 
+/// Why an implementation is left out that is marked so.
+const UNTRIED: &str =
+    "no device has verified it yet; CROSSOVER_UNTRIED=run verifies and measures it";
+
 /// An earlier run that exceeds a ceiling by this factor met a machine that was less busy.
 const BY_FAR: f64 = 1.5;
 
@@ -136,6 +140,22 @@ impl Journal {
         }
         self.unwritten = true;
         self.record.skipped.push(Skip { id, reason });
+    }
+
+    /// Notes the implementations of a group that no device has run yet, and names all of them.
+    pub(super) fn skip_untried(&mut self, ids: Vec<String>) {
+        if ids.is_empty() {
+            return;
+        }
+        if self.mode != Mode::List {
+            eprintln!("not run: {}: {UNTRIED}", ids.join(", "));
+        }
+        self.unwritten = true;
+        let skip = |id| Skip {
+            id,
+            reason: UNTRIED.to_owned(),
+        };
+        self.record.skipped.extend(ids.into_iter().map(skip));
     }
 
     /// Writes what was left out since the record was written, in case the run does not reach its

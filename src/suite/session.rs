@@ -97,7 +97,7 @@ impl Session {
         let no_gpu = self.machine.gpu_missing().is_some();
         let expected: Vec<String> = (group.plan(self.profile()).iter())
             .flat_map(|(size, rows)| rows.iter().map(move |row| (size, row)))
-            .filter(|(_, row)| !(row.is_gpu() && no_gpu))
+            .filter(|(_, row)| !(row.is_gpu() && no_gpu || self.leaves_untried(row)))
             .map(|(size, row)| group.id_of(row, *size).to_string())
             .filter(|id| self.arguments.selects(id))
             .collect();
@@ -138,10 +138,16 @@ impl Session {
         self.turns.is_some()
     }
 
+    /// Whether it is left out because no device has run it yet.
+    fn leaves_untried<W>(&self, row: &Implementation<W>) -> bool {
+        row.untried && !self.settings.untried
+    }
+
     /// Names, in one line per implementation, the sizes that the profile leaves out and the
-    /// implementations that need a GPU where there is none.
+    /// implementations that need a GPU where there is none, or that no device has run yet.
     pub(super) fn name_what_is_left_out<W: Workload>(&mut self, group: &Group<W>) {
         let profile = self.profile();
+        let mut untried = Vec::new();
         for row in &group.rows {
             let function = row.function();
             let wanted = |size: &u64| self.is_wanted(&group.id_of(row, *size).to_string());
@@ -154,7 +160,9 @@ impl Session {
                 .collect();
             let in_profile = sizes.of(profile).iter().any(wanted);
             let prefix = format!("{}/{function}", group.name);
-            if row.is_gpu()
+            if self.leaves_untried(row) {
+                untried.extend(in_profile.then_some(prefix));
+            } else if row.is_gpu()
                 && in_profile
                 && let Some(reason) = self.machine.gpu_missing()
             {
@@ -169,6 +177,7 @@ impl Session {
                 self.journal.leave_out(prefix, reason);
             }
         }
+        self.journal.skip_untried(untried);
         self.journal.keep();
     }
 
@@ -190,6 +199,9 @@ impl Session {
         let id = named.to_string();
         if self.arguments.selects(&id) && !self.is_wanted(&id) {
             // Another process measures it, so Criterion need not keep it in its plots.
+            return;
+        }
+        if self.leaves_untried(row) && self.arguments.mode != Mode::List {
             return;
         }
         if row.is_gpu()

@@ -6,12 +6,14 @@
 //! closures. `prepare` holds what all operations share, `lessons` those that show what one technique
 //! is worth.
 
+pub mod fft;
 mod lessons;
 pub mod matmul;
 pub mod mlp_training;
 pub mod nested_sine;
 mod network;
 mod prepare;
+pub mod reduction;
 pub(crate) mod routine;
 mod run_child;
 pub mod simple;
@@ -23,6 +25,6 @@ pub use lessons::{
 };
 pub use prepare::awaited::awaited;
 pub(crate) use prepare::calibrate;
-pub use prepare::{Device, HostMemory, Memory, Prepared, Value};
+pub use prepare::{Device, HostMemory, Memory, Prepared, Transfer, Value};
 pub use routine::{Routine, RoutineError, Workload, visit_f32};
 pub use run_child::run_child;

@@ -13,6 +13,9 @@ pub type RoutineError = crate::timing::BoxError;
 /// A routine that is set up, or why there is none.
 pub(crate) type Made = Result<Box<dyn Routine>, RoutineError>;
 
+/// That something was prepared, or why not.
+pub(crate) type Done = Result<(), RoutineError>;
+
 /// Routines that do the same in different ways, each with its name.
 pub(crate) type Ways = Result<Vec<(String, Box<dyn Routine>)>, RoutineError>;
 

@@ -63,7 +63,10 @@ fn lines() -> Vec<String> {
     }
     benchmarks
         .values()
-        .map(|(profiles, planned)| line(profiles, planned))
+        .map(|(profiles, planned)| match planned.untried {
+            true => line(&format!("{profiles}, untried"), planned),
+            false => line(profiles, planned),
+        })
         .collect()
 }
 

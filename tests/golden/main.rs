@@ -3,7 +3,7 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `benchmarks.tsv` | a line per benchmark: profiles, memories that it fits, clock, throughput, cost, Criterion's folder, role |
+//! | `benchmarks.tsv` | a line per benchmark: profiles (and `untried`, where no device has run it), memories that it fits, clock, throughput, cost, Criterion's folder, role |
 //! | `inputs.tsv` | SHA-256 of the inputs of each group and size |
 //!
 //! New benchmarks, groups and fields may be added without touching any of these. A change that

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 
 use crate::device::description;
 use crate::state::{State, lock, try_lock};
-use crate::{cublas, cublaslt, fault, log};
+use crate::{cublas, cublaslt, cufft, fault, log};
 
 /// Names a file that gets, when the process ends, how often each function was called in each phase: a
 /// line `phase function count` each, between tabs. From it a test knows which faults there can be.
@@ -49,6 +49,7 @@ extern "C" fn crossover_recording_driver_restart_names() {
     lock().restart_names();
     cublas::HANDLES.restart_names();
     cublaslt::restart_names();
+    cufft::restart_names();
 }
 
 #[unsafe(no_mangle)]
@@ -60,7 +61,13 @@ unsafe extern "C" fn crossover_recording_driver_faults(text: *const c_char) {
 /// What was not given back, to the driver and to its libraries, by name and number: addresses, which
 /// it is found by, are in no order.
 fn leaks(state: &State) -> Vec<String> {
-    let mut leaks = [state.leaks(), cublas::HANDLES.leaks(), cublaslt::leaks()].concat();
+    let mut leaks = [
+        state.leaks(),
+        cublas::HANDLES.leaks(),
+        cublaslt::leaks(),
+        cufft::leaks(),
+    ]
+    .concat();
     leaks.sort_by_cached_key(|leak| {
         let digits = leak
             .find(|c: char| c.is_ascii_digit())

@@ -22,6 +22,8 @@ pub(crate) struct Shape {
     pub(crate) shared: u32,
     /// Whether it may begin before what is ahead of it has ended.
     pub(crate) programmatic: bool,
+    /// Whether all blocks must be on the device at once.
+    pub(crate) cooperative: bool,
     /// Blocks of a cluster, if the launch says so.
     pub(crate) cluster: Option<[u32; 3]>,
 }
@@ -61,6 +63,11 @@ impl State {
             let why = "a programmatic launch needs compute capability 9.0";
             return Err(Fault::new(code::NOT_SUPPORTED, why));
         }
+        if shape.cooperative {
+            let [x, y, z] = shape.block;
+            self.check_cooperative(handle, shape, (x * y * z) as i32)?;
+        }
+        let kernel = &known(&mut self.functions, handle, "function")?.kernel;
         if arguments.is_null() && !kernel.parameters.is_empty() {
             let why = format!("{} has parameters, and no arguments are given", kernel.name);
             return Err(Fault::new(code::INVALID_VALUE, why));
@@ -107,6 +114,21 @@ impl State {
     }
 }
 
+impl State {
+    /// What a cooperative launch asks: room for all its blocks at once.
+    fn check_cooperative(&mut self, handle: u64, shape: Shape, threads: i32) -> Answer {
+        let each = self.occupancy(handle, threads, shape.shared.into())?;
+        let most = u64::from(each.unsigned_abs())
+            * u64::from(self.description.multiprocessors.unsigned_abs());
+        let blocks: u64 = shape.grid.iter().map(|&blocks| u64::from(blocks)).product();
+        if blocks <= most {
+            return Ok(());
+        }
+        let why = format!("a cooperative launch of {blocks} blocks, and {most} fit at once");
+        Err(Fault::new(code::COOPERATIVE_LAUNCH_TOO_LARGE, why))
+    }
+}
+
 fn described(name: &str, shape: Shape) -> String {
     let [gx, gy, gz] = shape.grid;
     let [bx, by, bz] = shape.block;
@@ -118,6 +140,9 @@ fn described(name: &str, shape: Shape) -> String {
     }
     if shape.programmatic {
         text += " programmatic";
+    }
+    if shape.cooperative {
+        text += " cooperative";
     }
     text
 }
@@ -215,6 +240,7 @@ mod tests {
             block,
             shared,
             programmatic: false,
+            cooperative: false,
             cluster: None,
         }
     }
@@ -266,6 +292,19 @@ mod tests {
         assert_eq!(code([0, 1, 1], [1; 3], 0), code::INVALID_VALUE);
         assert_eq!(code([1, 65_536, 1], [1; 3], 0), code::INVALID_VALUE);
         assert_eq!(code([1; 3], [1; 3], 48 * 1024 + 1), code::INVALID_VALUE);
+    }
+
+    #[test]
+    fn a_cooperative_launch_has_all_blocks_at_once() {
+        let mut sum = Sum::new();
+        let (d1, most) = (sum.d1, 6 * sum.state.description.multiprocessors as u32);
+        let of = |blocks| Shape {
+            cooperative: true,
+            ..shape([blocks, 1, 1], [256, 1, 1], 0)
+        };
+        assert_eq!(sum.launch(of(most), d1), Ok(()));
+        let fault = sum.launch(of(most + 1), d1).unwrap_err();
+        assert_eq!(fault.code, code::COOPERATIVE_LAUNCH_TOO_LARGE);
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod control;
 mod copies;
 mod cublas;
 mod cublaslt;
+mod cufft;
 pub mod device;
 mod driver;
 mod effects;

@@ -56,6 +56,7 @@ const ONE: Shape = Shape {
     block: [1; 3],
     shared: 0,
     programmatic: false,
+    cooperative: false,
     cluster: None,
 };
 

@@ -1,7 +1,9 @@
-//! Whose GPU it is, where this machine has none: said once, above everything that rests on it.
+//! Whose GPU it is, where this machine has none: said once, above everything that rests on it. And
+//! which groups no GPU has measured.
 
 use crate::assemble::Assembled;
 use crossover_results::analysis::answer::pairs::headlines;
+use crossover_results::model::id::Device;
 use crossover_results::store::machine::MachineResults;
 
 /// `There is no GPU here. The GPU figures are of another machine: NVIDIA H200, measured 2026-11-21.`
@@ -27,6 +29,36 @@ pub(super) fn banner(report: &Assembled) -> Option<String> {
         true => format!("There is no GPU here. The GPU figures are {of}."),
         false => format!("Where nothing was measured on the GPU here, the GPU figures are {of}."),
     })
+}
+
+/// The groups that this machine's CPU has measured and no GPU of any machine here, though they have
+/// code for it.
+pub(super) fn unmeasured(report: &Assembled) -> Vec<&str> {
+    let skipped = report.machine.skipped();
+    let on = |device, name: &str| {
+        report
+            .groups(name)
+            .any(|group| group.on(device).count() > 0)
+    };
+    let names = report
+        .machine
+        .groups
+        .iter()
+        .map(|group| group.name.as_str());
+    let unmeasured = names.filter(|name| {
+        let row = format!("{name}/gpu/");
+        let has_row = skipped.iter().any(|skip| skip.id.starts_with(&row));
+        has_row && on(Device::Cpu, name) && !on(Device::Gpu, name)
+    });
+    unmeasured.collect()
+}
+
+/// What is not known of these groups, in a sentence.
+pub(super) fn unknown(groups: &[&str]) -> String {
+    format!(
+        "No GPU has measured {} in these results, so from which size on it would win is not known.",
+        groups.join(", ")
+    )
 }
 
 /// The day of the machine's newest run.

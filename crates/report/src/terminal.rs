@@ -13,7 +13,7 @@ use crossover_words::text::columns;
 /// Where there is no terminal to ask: a log is read in an editor or a browser.
 const WIDTH_OF_A_LOG: u16 = 120;
 
-/// The headline answers as a table; empty without any.
+/// The headline answers as a table, and what no GPU has measured; empty without any.
 pub(super) fn table(report: &Assembled) -> String {
     let mut table = Table::new();
     table
@@ -41,8 +41,14 @@ pub(super) fn table(report: &Assembled) -> String {
         ]);
     }
     let banner = reference_banner::banner(report).map_or(String::new(), |words| words + "\n");
-    match any {
+    let mut text = match any {
         true => format!("{banner}{table}\n{}", BRIEFLY.join("\n")),
         false => String::new(),
+    };
+    let unmeasured = reference_banner::unmeasured(report);
+    if !unmeasured.is_empty() {
+        let newline = if any { "\n" } else { "" };
+        text += &format!("{newline}{}", reference_banner::unknown(&unmeasured));
     }
+    text
 }

@@ -33,6 +33,7 @@ pub struct Launch {
     block: (u32, u32, u32),
     shared_bytes: u32,
     programmatic: bool,
+    cooperative: bool,
     // Boxed so that the addresses in `pointers` stay when `values` grows or the launch moves.
     values: Vec<Box<dyn std::any::Any>>,
     pointers: Vec<*mut c_void>,
@@ -48,6 +49,7 @@ impl Launch {
             block,
             shared_bytes: 0,
             programmatic: false,
+            cooperative: false,
             values: Vec::new(),
             pointers: Vec::new(),
         }
@@ -71,6 +73,15 @@ impl Launch {
         self
     }
 
+    /// Has all blocks on the device at once, so that the kernel may wait for all of them (cooperative
+    /// launch). More blocks than the device has room for are an error of the launch.
+    ///
+    /// <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html>
+    pub fn cooperative(mut self) -> Self {
+        self.cooperative = true;
+        self
+    }
+
     /// Adds the next argument by value: a number, or a device address as `CUdeviceptr`.
     pub fn arg<T: DeviceRepr + 'static>(mut self, value: T) -> Self {
         let mut value = Box::new(value);
@@ -90,9 +101,9 @@ impl Launch {
     /// # Errors
     /// The driver's error of `cuLaunchKernel` or `cuLaunchKernelEx`.
     pub unsafe fn launch(&self, stream: &CudaStream) -> Result<(), CudaError> {
-        if self.programmatic {
+        if self.programmatic || self.cooperative {
             // SAFETY: the caller's promise.
-            return unsafe { self.launch_programmatic(stream) };
+            return unsafe { self.launch_with_attributes(stream) };
         }
         // SAFETY: see above; `pointers` holds the addresses of `values`, which live in `self`.
         let status = unsafe {
@@ -115,14 +126,23 @@ impl Launch {
 
     /// # Safety
     /// As [`launch`](Self::launch).
-    unsafe fn launch_programmatic(&self, stream: &CudaStream) -> Result<(), CudaError> {
-        let mut attribute = sys::CUlaunchAttribute {
-            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+    unsafe fn launch_with_attributes(&self, stream: &CudaStream) -> Result<(), CudaError> {
+        use sys::CUlaunchAttributeID::{
+            CU_LAUNCH_ATTRIBUTE_COOPERATIVE as COOPERATIVE,
+            CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION as PROGRAMMATIC,
+        };
+        let attribute = |id| sys::CUlaunchAttribute {
+            id,
             pad: [0; 4],
             // All of it zero but for what the attribute reads.
             value: sys::CUlaunchAttributeValue { pad: [0; 64] },
         };
-        attribute.value.programmaticStreamSerializationAllowed = 1;
+        let mut attributes = [attribute(PROGRAMMATIC), attribute(COOPERATIVE)];
+        attributes[0].value.programmaticStreamSerializationAllowed = self.programmatic.into();
+        attributes[1].value.cooperative = self.cooperative.into();
+        // One of them, unless it is both: an attribute that says no would be one more for a driver to know.
+        let first = usize::from(!self.programmatic);
+        let attributes = &mut attributes[first..1 + usize::from(self.cooperative)];
         let config = sys::CUlaunchConfig {
             gridDimX: self.grid.0,
             gridDimY: self.grid.1,
@@ -132,10 +152,10 @@ impl Launch {
             blockDimZ: self.block.2,
             sharedMemBytes: self.shared_bytes,
             hStream: stream.cu_stream(),
-            attrs: &raw mut attribute,
-            numAttrs: 1,
+            attrs: attributes.as_mut_ptr(),
+            numAttrs: attributes.len() as u32,
         };
-        // SAFETY: as in `launch`; the configuration and its attribute outlive the call.
+        // SAFETY: as in `launch`; the configuration and its attributes outlive the call.
         let status = unsafe {
             sys::cuLaunchKernelEx(
                 &raw const config,

@@ -8,7 +8,8 @@ use std::rc::Rc;
 
 use crate::device::{Gpu, kernel::Source};
 use crate::model::{Cost, Launches};
-use crate::workload::nested_sine::{self, NestedSine, cut};
+use crate::workload::nested_sine::{self, NestedSine};
+use crate::workload::prepare::pieces::cut;
 use crate::workload::prepare::{HostMemory, On, Prepared, Steps};
 use crate::workload::routine::{Made, Workload};
 

@@ -17,7 +17,7 @@ use crate::workload::matmul::ways::{Given, Multiply, Way, ways};
 use crate::workload::prepare::{
     Block, Downloads, EndToEnd, HostMemory, Places, Stage, Steps, end_to_end,
 };
-use crate::workload::routine::{Made, RoutineError, Ways};
+use crate::workload::routine::{Done, Made, RoutineError, Ways};
 
 /// From this order on a product from ordinary memory is cut as from pinned memory; below it, into a
 /// half and blocks.
@@ -35,9 +35,7 @@ const PIECE: usize = 16 << 20;
 /// # Errors
 /// Errors of CUDA and cuBLAS, out of memory included.
 pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, memory: HostMemory) -> Made {
-    end_to_end::transfer(gpu, problem, memory, |steps, device| {
-        multiply(steps, gpu, problem.shape, Multiply::Cublas, device)
-    })
+    end_to_end::transfer(gpu, problem, memory)
 }
 
 /// Uploads the operands from pinned memory, multiplies, and downloads the result to pinned memory,
@@ -99,6 +97,10 @@ impl EndToEnd for Matmul {
 
     fn check(&self, result: &[f32]) -> Result<Verified, RoutineError> {
         Ok(self.verified(self.error_of_rows(0, result)))
+    }
+
+    fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done {
+        multiply(steps, gpu, self.shape, Multiply::Cublas, at)
     }
 
     fn ways(&self) -> Vec<Way> {

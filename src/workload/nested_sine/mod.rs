@@ -12,7 +12,6 @@ mod vector;
 mod verify;
 
 pub use crate::machine::isa::Isa;
-pub(super) use end_to_end::cut;
 pub use end_to_end::{
     transfer_pinned, transfer_pinned_ways, transfer_staged, transfer_staged_ways,
 };

@@ -15,7 +15,7 @@ use crate::workload::prepare::prepared::{Host, Prepared};
 use crate::workload::prepare::staging::{Downloads, Staging, Through, block_bytes};
 use crate::workload::prepare::steps::{On, Stage, Steps};
 use crate::workload::prepare::trial;
-use crate::workload::routine::{Made, Routine, RoutineError, Ways};
+use crate::workload::routine::{Done, Made, Routine, RoutineError, Ways};
 
 /// An operation on f32 that reads operands in host memory and writes its result there.
 pub(crate) trait EndToEnd: Sized + 'static {
@@ -33,7 +33,15 @@ pub(crate) trait EndToEnd: Sized + 'static {
     /// Values of the result.
     fn result(&self) -> usize;
 
+    /// Values in device memory that it needs between its kernels.
+    fn scratch(&self, _gpu: &Gpu) -> usize {
+        0
+    }
+
     fn check(&self, result: &[f32]) -> Result<Verified, RoutineError>;
+
+    /// Adds what computes on the operands, the result and the scratch memory at these addresses.
+    fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done;
 
     /// The ways to try from pinned memory.
     fn ways(&self) -> Vec<Self::Way>;
@@ -58,8 +66,9 @@ pub(crate) trait EndToEnd: Sized + 'static {
     }
 }
 
-/// The operands and, last, the result, on both sides. The device's are the routine's own: with those
-/// that other implementations share, an upload that never happened would go unnoticed.
+/// The operands and, last, the result, on both sides, and the device's scratch memory behind them. The
+/// device's are the routine's own: with those that other implementations share, an upload that never
+/// happened would go unnoticed.
 pub(crate) struct Places {
     pub(crate) host: Vec<Host<f32>>,
     pub(crate) device: Vec<CUdeviceptr>,
@@ -72,7 +81,8 @@ impl Places {
         memory: HostMemory,
     ) -> Result<Self, RoutineError> {
         let lens = problem.operands().into_iter().map(<[f32]>::len);
-        let device = (lens.chain([problem.result()]))
+        let scratch = Some(problem.scratch(work.memory.gpu())).filter(|len| *len > 0);
+        let device = (lens.chain([problem.result()]).chain(scratch))
             .map(|len| Ok(work.output::<f32>(len)?.address))
             .collect::<Result<_, RoutineError>>()?;
         let mut host = (0..problem.operands().len())
@@ -82,9 +92,11 @@ impl Places {
         Ok(Self { host, device })
     }
 
-    /// The addresses at which the device accesses pinned memory.
+    /// The addresses at which the device accesses pinned memory, and those of the scratch memory.
     pub(crate) fn mapped(&self) -> Result<Vec<CUdeviceptr>, RoutineError> {
-        self.host.iter().map(|host| Ok(host.mapped()?)).collect()
+        let host = self.host.iter().map(|host| Ok(host.mapped()?));
+        let scratch = self.device[self.host.len()..].iter();
+        host.chain(scratch.map(|&address| Ok(address))).collect()
     }
 
     fn last(&self) -> Host<f32> {
@@ -115,20 +127,37 @@ impl Places {
     }
 }
 
+/// How data come from host memory, and a result goes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// Copies, what computes, and a copy, one after the other, from and to memory of one kind.
+    Plain(HostMemory),
+    /// From pinned memory in the way that is fastest in a trial.
+    Pinned,
+    /// From ordinary memory through a copy in pinned memory or by several threads through pinned
+    /// buffers, as is fastest in a trial.
+    Staged,
+}
+
+/// A routine from and to host memory. It synchronises: time it on the wall clock.
+pub(crate) fn from_host<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>, by: Transfer) -> Made {
+    match by {
+        Transfer::Plain(memory) => transfer(gpu, problem, memory),
+        Transfer::Pinned => pinned(gpu, problem),
+        Transfer::Staged => staged(gpu, problem),
+    }
+}
+
 fn checked<O: EndToEnd>(work: &mut Prepared, problem: &Rc<O>, result: Host<f32>) {
     let problem = problem.clone();
     work.check_by(move |memory| problem.check(memory.values(result)?));
 }
 
 /// Copies, what `compute` adds, and a copy, one after the other, from and to host memory of one kind.
-pub(crate) fn transfer<O: EndToEnd>(
-    gpu: &Rc<Gpu>,
-    problem: &Rc<O>,
-    memory: HostMemory,
-    compute: impl FnOnce(&mut Steps, &[CUdeviceptr]) -> Result<(), RoutineError>,
-) -> Made {
+pub(crate) fn transfer<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>, memory: HostMemory) -> Made {
     let mut work = Prepared::new(gpu)?;
     let places = Places::new(&mut work, problem, memory)?;
+    let compute = |steps: &mut Steps, device: &[CUdeviceptr]| problem.compute(gpu, steps, device);
     (work.steps, work.waits) = (places.copied(gpu, compute)?, true);
     checked(&mut work, problem, places.last());
     Ok(Box::new(work))

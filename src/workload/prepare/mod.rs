@@ -12,6 +12,7 @@ pub(crate) mod events;
 pub(crate) mod exponential;
 pub(crate) mod host_memory;
 pub(crate) mod launches;
+pub(crate) mod pieces;
 pub(crate) mod prepared;
 pub(crate) mod source;
 pub(crate) mod staging;
@@ -26,6 +27,7 @@ pub(crate) use child_process::{ORDER, Order, PhaseTime, Processes, Report, Task}
 pub(crate) use cublaslt::{
     Algorithm, Arithmetic, CUBLAS_WORKSPACE, Epilogue, LtProduct, Operand, Product, Workspace,
 };
+pub use end_to_end::Transfer;
 pub(crate) use end_to_end::{EndToEnd, Places};
 pub(crate) use events::{nanoseconds, timing_event};
 pub(crate) use exponential::exp;

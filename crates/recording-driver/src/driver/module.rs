@@ -25,7 +25,8 @@ struct Attribute {
     value: [u32; 16],
 }
 
-/// `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION` and `_PROGRAMMATIC_STREAM_SERIALIZATION`.
+/// `CU_LAUNCH_ATTRIBUTE_COOPERATIVE`, `_CLUSTER_DIMENSION` and `_PROGRAMMATIC_STREAM_SERIALIZATION`.
+const COOPERATIVE: u32 = 2;
 const CLUSTER: u32 = 4;
 const PROGRAMMATIC: u32 = 6;
 
@@ -97,6 +98,7 @@ driver! {
             block: [block_x, block_y, block_z],
             shared,
             programmatic: false,
+            cooperative: false,
             cluster: None,
         };
         // SAFETY: the caller promises the arguments that the kernel declares.
@@ -116,6 +118,7 @@ driver! {
             block: config.block,
             shared: config.shared,
             programmatic: false,
+            cooperative: false,
             cluster: None,
         };
         for at in 0..config.count as usize {
@@ -124,6 +127,7 @@ driver! {
             let value = &attribute.value;
             match attribute.id {
                 0 => {}
+                COOPERATIVE => shape.cooperative = value[0] != 0,
                 CLUSTER => shape.cluster = Some([value[0], value[1], value[2]]),
                 PROGRAMMATIC => shape.programmatic = value[0] != 0,
                 other => return Err(unknown(other)),

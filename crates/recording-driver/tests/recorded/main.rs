@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         ("a_call_that_fails_is_explained", faults::selected),
         ("rows_run_to_a_page", whole::page),
         ("other_cards_say_what_they_cannot", whole::cards),
+        ("what_no_device_has_run_is_left_out", whole::untried),
         ("answers_are_confirmed_by_processes", whole::confirmed),
         ("ab_takes_turns", whole::in_turns),
         ("a_profile_without_cupti_says_so", whole::profiled),

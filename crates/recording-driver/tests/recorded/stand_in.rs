@@ -10,10 +10,11 @@ use crossover::timing::cudarc::driver::sys;
 use tempfile::TempDir;
 
 /// The names that cudarc looks for first. The real libraries ask for each other by other names.
-const PASSED: [&str; 4] = [
+const PASSED: [&str; 5] = [
     "libcuda.so",
     "libcublas.so",
     "libcublasLt.so",
+    "libcufft.so",
     "libnvrtc.so",
 ];
 /// Those that nvml-wrapper and the suite look for.

@@ -103,6 +103,41 @@ pub(crate) fn cards() {
     assert_eq!(said.matches("Success").count(), 1, "{said}");
 }
 
+/// What no device has run yet is named and left out, until it is asked for.
+pub(crate) fn untried() {
+    let stand_in = StandIn::new();
+    let run = |setting| {
+        let mut command = stand_in.command("bench", "h200");
+        command.env("CROSSOVER_UNTRIED", setting);
+        expect(
+            command.args([
+                "--bench",
+                "--test",
+                "reduction/gpu/.*/4096$|fft/gpu/cufft/64$",
+            ]),
+            0,
+        )
+    };
+    let said = run("skip");
+    let reason = "no device has verified it yet; CROSSOVER_UNTRIED=run verifies and measures it";
+    assert!(
+        said.contains(&format!("not run: fft/gpu/cufft: {reason}")),
+        "{said}"
+    );
+    assert!(
+        said.contains("not run: reduction/gpu/two-kernels, reduction/gpu/last-block, "),
+        "{said}"
+    );
+    assert!(!said.contains("Success"), "{said}");
+    let said = run("run");
+    assert_eq!(said.matches("Success").count(), 9, "{said}");
+    assert!(!said.contains(reason), "{said}");
+    fs::remove_file(stand_in.folder().join("libcufft.so")).expect("a link");
+    let said = run("run");
+    let absent = "skipped fft/gpu/cufft/64: cuFFT was not found; install the CUDA toolkit's cuFFT";
+    assert!(said.contains(absent), "{said}");
+}
+
 /// An answer is put to processes of its own, which take turns between CPU and GPU.
 pub(crate) fn confirmed() {
     let stand_in = StandIn::new();

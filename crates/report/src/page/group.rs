@@ -8,6 +8,7 @@ use crate::assemble::Assembled;
 use crate::page::link::safe;
 use crate::page::runs::earlier_run;
 use crate::page::{findings, link, profile, table, waterfall};
+use crate::reference_banner;
 use crate::static_plots;
 use crate::visible_curves::{self, Place};
 use crossover_draw::ink::Paint;
@@ -167,7 +168,11 @@ fn answers(report: &Assembled, name: &str) -> Markup {
     let all: Vec<(Option<&MachineResults>, &CrossoverAnswer)> =
         own.chain(others).filter(|(_, f)| f.group == name).collect();
     if all.is_empty() {
-        return html! {};
+        return html! {
+            @if reference_banner::unmeasured(report).contains(&name) {
+                p.note { (reference_banner::unknown(&[name])) }
+            }
+        };
     }
     // Where this machine has no answer, the other's are the answer.
     let first = |machine: Option<&MachineResults>, f: &CrossoverAnswer| {

@@ -71,6 +71,30 @@ fn plots_stand_alone() {
 }
 
 #[test]
+fn what_no_gpu_has_measured_is_said_and_whose_it_is_otherwise() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut laptop = laptop(&root);
+    laptop.skip("matmul/gpu/cublas", "no device has verified it yet");
+    let unknown = "No GPU has measured matmul in these results, so from which size on it would win is not known.";
+    let write = || {
+        let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
+        (fs::read_to_string(&written.page).unwrap(), written.table)
+    };
+    let (page, table) = write();
+    assert!(page.contains(unknown) && table.contains(unknown), "{table}");
+    assert!(page.contains("<code>matmul/gpu/cublas</code></dt><dd>no device has verified it yet"));
+    full(&dir.path().join("reference/big/criterion"), "Example GPU");
+    let (page, table) = write();
+    assert!(
+        !page.contains(unknown) && !table.contains(unknown),
+        "{table}"
+    );
+    let whose = "There is no GPU here. The GPU figures are of another machine: Example GPU";
+    assert!(page.contains(whose) && table.contains(whose), "{table}");
+}
+
+#[test]
 fn the_readme_shows_the_reference() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("criterion");

@@ -217,6 +217,8 @@ pub struct Split {
 pub enum Library {
     /// cuBLAS, or cuBLASLt, which comes with it.
     Cublas,
+    /// cuFFT.
+    Cufft,
     /// The CPU's BLAS that was linked.
     Blas,
 }

@@ -1,0 +1,54 @@
+//! Batched complex Fourier transforms.
+
+use crossover::model::{Library, Unit};
+use crossover::suite::{Group, Implementation, Sizes};
+use crossover::timing::Clock::{Events, EventsGated, Wall};
+use crossover::timing::Rate;
+use crossover::workload::fft::{self, BATCH, Fft, cpu, gpu};
+
+pub(crate) fn group() -> Group<Fft> {
+    // A prime, which no algorithm divides.
+    const AWKWARD: u64 = 10_007;
+    let powers = |exponents: &[u32]| -> Vec<u64> {
+        let powers = exponents.iter().map(|e| 1 << e);
+        powers.chain([AWKWARD]).collect()
+    };
+    let sizes = Sizes::new(
+        [64, 1024],
+        powers(&[6, 8, 10, 12, 14, 16, 18]),
+        powers(&(3..=20).collect::<Vec<_>>()),
+    )
+    .odd([1, 2, 7, 60, 97, 1000, 1024]);
+    let one_thread_sizes = sizes.up_to(1024, 1 << 16, 1 << 18);
+    let cufft = |name, clock| {
+        Implementation::gpu(name, clock, gpu::resident)
+            .library(Library::Cufft)
+            .untried()
+    };
+
+    let flop = |n: f64| 5.0 * n * n.log2() * BATCH as f64;
+    Group::new("fft", sizes, Rate::flop(flop), fft::cost)
+        .about(
+            "Fourier transform",
+            "64 complex f32 signals of N values each, N a power of two or the prime 10,007: from which N on does the \
+             GPU win?",
+        )
+        .axis("N", "N, values of each signal", Unit::Count)
+        .words("the transforms", "kernel")
+        .with(
+            Implementation::cpu("1-thread", cpu::one_thread)
+                .one_thread()
+                .no_answer()
+                .sizes(one_thread_sizes),
+        )
+        .with(Implementation::cpu("rayon", cpu::rayon).method("one signal per task"))
+        .with(Implementation::cpu("best", cpu::best))
+        .with(cufft("cufft", Events))
+        .with(cufft("cufft-gated", EventsGated))
+        .with(cufft("cufft-awaited", Wall).awaited())
+        .with_transfers(
+            gpu::from_host,
+            |n| (16 * n * BATCH as u64) as f64,
+            |row| row.library(Library::Cufft).untried(),
+        )
+}

@@ -1,0 +1,65 @@
+//! The sum of n f32.
+
+use crossover::model::Launches::{Fused, OneByOne};
+use crossover::model::{Cost, Data, Unit};
+use crossover::suite::{Group, Implementation, Sizes};
+use crossover::timing::Clock::{Events, EventsGated, Wall};
+use crossover::timing::Rate;
+use crossover::workload::reduction::gpu::{self, Joined};
+use crossover::workload::reduction::{self, Sum, cpu};
+
+pub(crate) fn group() -> Group<Sum> {
+    let odd = [1, 3, 127, 1000, 4099, 65_537, (1 << 20) + 1];
+    let sizes = Sizes::powers_of_two([12, 20], (10..=26).step_by(2), 10..=30).odd(odd);
+    let one_thread_sizes = sizes.up_to(1 << 20, 1 << 22, 1 << 26);
+    let resident = |name, clock, joined| {
+        Implementation::gpu(name, clock, move |gpu, sum| {
+            // Where the host waits for the sum, it reads it.
+            gpu::resident(gpu, sum, joined, clock == Wall)
+        })
+        .launches(match joined {
+            Joined::BySecondKernel => OneByOne,
+            _ => Fused,
+        })
+        .untried()
+    };
+
+    Group::new("reduction", sizes, Rate::bytes(|n| 4.0 * n), reduction::cost)
+        .about(
+            "Sum",
+            "The sum of n f32, one addition for every four bytes, whose result the host reads: from which n on does \
+             the GPU win, and how do its blocks best come together?",
+        )
+        .axis("n", "n, terms", Unit::Count)
+        .words("the sum", "kernel")
+        .with(
+            Implementation::cpu("loop", cpu::one_by_one)
+                .one_thread()
+                .method("one by one")
+                .sizes(one_thread_sizes.clone()),
+        )
+        .with(
+            Implementation::cpu("compensated", cpu::compensated)
+                .one_thread()
+                .method("compensated")
+                .sizes(one_thread_sizes),
+        )
+        .with(Implementation::cpu("rayon", cpu::rayon).method("one by one"))
+        .with(Implementation::cpu("simd", cpu::simd))
+        .with(
+            resident("two-kernels", Events, Joined::BySecondKernel)
+                .cost(|n| Cost {
+                    launches: Some(2),
+                    ..reduction::cost(n)
+                }),
+        )
+        .with(resident("last-block", Events, Joined::ByLastBlock))
+        .with(resident("last-block-gated", EventsGated, Joined::ByLastBlock))
+        .with(resident("cooperative", Events, Joined::ByBarrier).method("barrier of the grid"))
+        .with(resident("last-block-awaited", Wall, Joined::ByLastBlock).data(Data::Awaited))
+        .with_transfers(
+            gpu::from_host,
+            |n| 4.0 * (n + 1) as f64,
+            Implementation::untried,
+        )
+}

@@ -1,0 +1,98 @@
+//! Transforms by cuFFT.
+
+use std::rc::Rc;
+
+use cudarc::driver::sys::CUdeviceptr;
+
+use crate::device::Gpu;
+use crate::model::Verified;
+use crate::workload::fft::cpu::{inverse, scale};
+use crate::workload::fft::cufft::{Direction, Plan};
+use crate::workload::fft::problem::{BATCH, Fft};
+use crate::workload::prepare::pieces::{InPieces, Stages, piece};
+use crate::workload::prepare::{Places, Prepared, Stage, Steps, Transfer, end_to_end};
+use crate::workload::routine::{Done, Made, RoutineError};
+
+/// On signals in device memory. The check also has the library invert the spectra.
+///
+/// # Errors
+/// Errors of CUDA and cuFFT; an [`Absence`](crate::device::Absence) without cuFFT.
+pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Fft>) -> Made {
+    let mut work = Prepared::new(gpu)?;
+    let x = work.upload(&problem.x)?;
+    let y = work.output::<f32>(problem.x.len())?;
+    let back = work.output::<f32>(problem.x.len())?;
+    let plan = Plan::new(gpu, problem.n, BATCH)?;
+    let forward = plan.clone();
+    // SAFETY: signals and spectra are as long, and live in the routine.
+    let call = move || unsafe { forward.enqueue(Direction::Forward, x.address, y.address) };
+    work.steps.counted_call(move |_| call())?;
+    let problem = problem.clone();
+    work.check_by(move |memory| {
+        // SAFETY: as above.
+        unsafe { plan.enqueue(Direction::Inverse, y.address, back.address) }?;
+        let (spectra, mut back) = (memory.read(y)?, memory.read(back)?);
+        scale(problem.n, &mut back);
+        Ok(problem.check(&spectra, &back))
+    });
+    Ok(Box::new(work))
+}
+
+/// On signals in host memory, where the spectra go. It synchronises: time it on the wall clock.
+///
+/// # Errors
+/// As [`resident`].
+pub fn from_host(gpu: &Rc<Gpu>, problem: &Rc<Fft>, by: Transfer) -> Made {
+    end_to_end::from_host(gpu, problem, by)
+}
+
+// SAFETY: a piece is some of the signals and their spectra.
+unsafe impl InPieces for Fft {
+    fn words(&self) -> String {
+        format!("{BATCH} transforms of {}", self.n)
+    }
+
+    fn operand(&self) -> &[f32] {
+        &self.x
+    }
+
+    fn result(&self) -> usize {
+        self.x.len()
+    }
+
+    fn check(&self, result: &[f32]) -> Result<Verified, RoutineError> {
+        Ok(Fft::check(self, result, &inverse(self.n, result)))
+    }
+
+    /// The library passes over the data several times, each time over the link.
+    fn works_in_place(&self) -> bool {
+        false
+    }
+
+    fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done {
+        let (plan, x, y) = (Plan::new(gpu, self.n, BATCH)?, at[0], at[1]);
+        // SAFETY: both are as long as all signals, and live in the routine.
+        steps.call(move |_| unsafe { plan.enqueue(Direction::Forward, x, y) });
+        Ok(())
+    }
+
+    /// Equal pieces of whole signals.
+    fn stages(&self, gpu: &Rc<Gpu>, places: &Places, pieces: usize) -> Stages {
+        let signals = BATCH.div_ceil(pieces).next_power_of_two();
+        let plan = Plan::new(gpu, self.n, signals)?;
+        let values = 2 * self.n * signals;
+        let stage = |at: usize| {
+            let [x, y] = [0, 1].map(|place| piece(places, place, at * values, values));
+            let plan = plan.clone();
+            Stage {
+                uploads: vec![x],
+                // SAFETY: the piece lies within both, which whoever runs the stages vouches for.
+                compute: Some(Box::new(move |_| unsafe {
+                    plan.enqueue(Direction::Forward, x.device, y.device)
+                })),
+                downloads: vec![y],
+            }
+        };
+        Ok((0..BATCH / signals).map(stage).collect())
+    }
+}

@@ -1,0 +1,147 @@
+//! The signals, the cost of transforming them, and how far a spectrum may be from float64.
+
+use std::sync::OnceLock;
+
+use rayon::prelude::*;
+use rustfft::FftPlanner;
+use rustfft::num_complex::Complex;
+
+use crate::model::{Cost, Verified};
+use crate::workload::matmul::{UNIT_ROUNDOFF, uniform};
+use crate::workload::routine::{Workload, visit_f32};
+
+/// Signals that are transformed at once.
+pub const BATCH: usize = 64;
+
+/// [`BATCH`] complex signals of N values, both parts uniform in [-1, 1), the same in every run.
+pub struct Fft {
+    pub(super) n: usize,
+    /// One signal after the other, the real part of each value before its imaginary one.
+    pub(super) x: Vec<f32>,
+    expected: OnceLock<Vec<Vec<Complex<f64>>>>,
+}
+
+/// Pairs as complex numbers.
+pub(super) fn complex(pairs: &[f32]) -> &[Complex<f32>] {
+    // SAFETY: a complex number is its two parts, in this order and without gaps.
+    unsafe { std::slice::from_raw_parts(pairs.as_ptr().cast(), pairs.len() / 2) }
+}
+
+/// As [`complex`], to write to.
+pub(super) fn complex_mut(pairs: &mut [f32]) -> &mut [Complex<f32>] {
+    // SAFETY: as above.
+    unsafe { std::slice::from_raw_parts_mut(pairs.as_mut_ptr().cast(), pairs.len() / 2) }
+}
+
+impl Fft {
+    /// The signals whose spectra are compared with float64: all of up to 2^20 values together, else
+    /// every ninth, the first and the last among them.
+    fn compared(&self) -> impl Iterator<Item = usize> {
+        let step = if self.n * BATCH <= 1 << 20 { 1 } else { 9 };
+        (0..BATCH).step_by(step)
+    }
+
+    /// Their spectra in float64. Tests compare these with sums by the definition.
+    pub(super) fn expected(&self) -> &[Vec<Complex<f64>>] {
+        self.expected.get_or_init(|| {
+            let fft = FftPlanner::new().plan_fft_forward(self.n);
+            let signals: Vec<usize> = self.compared().collect();
+            let spectrum = |&signal: &usize| {
+                let x = complex(&self.x)[signal * self.n..][..self.n].iter();
+                let mut x: Vec<_> = x.map(|x| Complex::new(x.re.into(), x.im.into())).collect();
+                fft.process(&mut x);
+                x
+            };
+            signals.par_iter().map(spectrum).collect()
+        })
+    }
+
+    /// Compares spectra with float64, and `back`, which the inverse has made of them, with the signals:
+    /// every value of them all. The inverse divides by N.
+    ///
+    /// The error is the largest of any value, relative to the root mean square of what it should be.
+    /// Roundings are independent, and each of the log2 N steps adds some 0.6 u to the root mean square
+    /// of the error, u = 2^-24 (J. C. Schatzman, SIAM J. Sci. Comput. 17, 1996). The largest of 2^26
+    /// values is some 6 times that. A length that is no power of two is a convolution: three
+    /// transforms of up to four times the length. Twice as much is accepted; the inverse has the steps
+    /// of both.
+    pub(super) fn check(&self, spectra: &[f32], back: &[f32]) -> Verified {
+        let squares = self
+            .x
+            .par_iter()
+            .map(|x| f64::from(*x).powi(2))
+            .sum::<f64>();
+        let of_signal = (squares / (self.n * BATCH) as f64).sqrt();
+        let of_spectrum = of_signal * (self.n as f64).sqrt();
+        let wide = |x: &Complex<f32>| Complex::new(f64::from(x.re), f64::from(x.im));
+        let whole = spectra.len() == self.x.len() && back.len() == self.x.len();
+        let mut errors = vec![if whole { 0.0 } else { f64::INFINITY }];
+        let spectra = complex(spectra).chunks(self.n);
+        for (signal, expected) in self.compared().zip(self.expected()) {
+            let spectrum = spectra.clone().nth(signal).unwrap_or_default();
+            let found = spectrum.par_iter().zip(expected);
+            let error = found.map(|(found, expected)| (wide(found) - expected).norm());
+            errors.push(worst(error) / of_spectrum);
+        }
+        let found = complex(back).par_iter().zip(complex(&self.x));
+        errors.push(worst(found.map(|(found, x)| (wide(found) - wide(x)).norm())) / of_signal);
+        Verified {
+            error: worst(errors.into_par_iter()),
+            bound: bound(self.n),
+            method: "largest error of spectrum and inverse, relative to the root mean square"
+                .to_owned(),
+        }
+    }
+}
+
+/// The largest error. Of a NaN nothing is known.
+fn worst(errors: impl ParallelIterator<Item = f64>) -> f64 {
+    let known = errors.map(|error| if error.is_nan() { f64::INFINITY } else { error });
+    known.reduce(|| 0.0, f64::max)
+}
+
+fn bound(n: usize) -> f64 {
+    let log = |n: usize| (n as f64).log2();
+    let steps = match n.is_power_of_two() {
+        true => log(n),
+        false => 3.0 * log(4 * n),
+    };
+    2.0 * 6.0 * 0.6 * UNIT_ROUNDOFF * (2.0 * steps + 1.0).sqrt()
+}
+
+impl Workload for Fft {
+    fn new(n: u64) -> Self {
+        let n = n as usize;
+        Self {
+            n,
+            x: uniform(2 * n * BATCH, 0x40),
+            expected: OnceLock::new(),
+        }
+    }
+
+    fn host_bytes(n: u64) -> u64 {
+        // Signals and spectra, once more in pinned memory, the inverse, and eight or more in float64.
+        (5 * 8 + 8) * n * BATCH as u64
+    }
+
+    fn device_bytes(n: u64) -> u64 {
+        // Signals, spectra, the inverse, and what two plans of the library keep for themselves.
+        (3 + 8) * 8 * n * BATCH as u64
+    }
+
+    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
+        visit_f32(&self.x, visit);
+    }
+}
+
+/// Cost of the transforms where they are computed: the usual 5 N log2 N FLOP of each, whatever an
+/// algorithm needs, and each value read and written once.
+pub fn cost(n: u64) -> Cost {
+    let n = n as f64;
+    Cost {
+        flop: Some(5.0 * n * n.log2() * BATCH as f64),
+        bytes: Some(16.0 * n * BATCH as f64),
+        launches: Some(1),
+        ..Cost::default()
+    }
+}

@@ -1,0 +1,153 @@
+//! The sum on the GPU.
+
+use std::rc::Rc;
+
+use cudarc::driver::sys::CUdeviceptr;
+
+use crate::device::Gpu;
+use crate::model::Verified;
+use crate::timing::Launch;
+use crate::workload::prepare::pieces::{InPieces, Stages, cut, piece};
+use crate::workload::prepare::{HostMemory, Places, Prepared, Stage, Steps, Transfer, end_to_end};
+use crate::workload::reduction::problem::{Order, REDUCTION, Sum};
+use crate::workload::routine::{Done, Made, RoutineError};
+
+/// Threads of a block, and the terms that one of them loads at once: `THREADS` and four times
+/// `VECTORS` in the source.
+const THREADS: u32 = 256;
+const TERMS: usize = 16;
+/// Blocks of a multiprocessor: as many as those with the fewest threads (compute capability 7.5) have
+/// room for, so that a cooperative launch fits everywhere.
+const BLOCKS: u32 = 4;
+/// No chain is longer at any size: that of 2^30 terms on 20 multiprocessors is not.
+const ORDER: Order = Order::Chains(4096);
+
+/// How blocks come together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joined {
+    /// By a second kernel.
+    BySecondKernel,
+    /// By an atomic counter: the last block adds up the parts. An atomic addition for each block would
+    /// need a result that is set to zero before, and add in another order each time.
+    ByLastBlock,
+    /// By a barrier of the whole grid in a cooperative launch.
+    ByBarrier,
+}
+
+/// On terms in device memory. Where the host `reads` the result, each iteration copies it to pinned
+/// memory and waits: time it on the wall clock.
+///
+/// # Errors
+/// Errors of CUDA and of the kernel's compilation.
+pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Sum>, joined: Joined, reads: bool) -> Made {
+    let (n, blocks) = (problem.x.len(), blocks(gpu, problem.x.len()));
+    let mut work = Prepared::new(gpu)?;
+    let x = work.upload(&problem.x)?.address;
+    let parts = work.output::<f32>(blocks as usize)?.address;
+    let y = work.output::<f32>(1)?;
+    let counter = work.upload(&[0u32])?.address;
+    let of_one = |name| -> Result<Launch, RoutineError> {
+        let launch = launch(gpu, name, blocks)?.arg(x).arg(n as u64);
+        Ok(launch.arg(parts).arg(counter).arg(y.address))
+    };
+    match joined {
+        Joined::BySecondKernel => problem.compute(gpu, &mut work.steps, &[x, y.address, parts])?,
+        // SAFETY: the arguments are those of the kernel; there is a part for each block.
+        Joined::ByLastBlock => unsafe { work.kernel(of_one("sum_last_block")?) },
+        // SAFETY: as above.
+        Joined::ByBarrier => unsafe { work.kernel(of_one("sum_cooperative")?.cooperative()) },
+    }
+    let judge = problem.clone();
+    let check = move |y: &[f32]| Sum::check(&judge, ORDER, y);
+    work.check_values(reads.then_some(HostMemory::Pinned), y, f32::NAN, check)?;
+    work.notes.push(format!(
+        "order: each thread every {TERMS} * {THREADS} * blocks-th terms, then pairs of its sums, of threads and of blocks"
+    ));
+    Ok(Box::new(work))
+}
+
+/// By two kernels, on terms in host memory, where the result goes. It synchronises: time it on the
+/// wall clock.
+///
+/// # Errors
+/// As [`resident`].
+pub fn from_host(gpu: &Rc<Gpu>, problem: &Rc<Sum>, by: Transfer) -> Made {
+    end_to_end::from_host(gpu, problem, by)
+}
+
+// SAFETY: a piece is a part of the terms.
+unsafe impl InPieces for Sum {
+    fn words(&self) -> String {
+        format!("sum of {} values", self.x.len())
+    }
+
+    fn operand(&self) -> &[f32] {
+        &self.x
+    }
+
+    fn result(&self) -> usize {
+        1
+    }
+
+    fn scratch(&self, gpu: &Gpu) -> usize {
+        blocks(gpu, self.x.len()) as usize
+    }
+
+    fn check(&self, result: &[f32]) -> Result<Verified, RoutineError> {
+        Ok(Sum::check(self, ORDER, result))
+    }
+
+    fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done {
+        let n = self.x.len();
+        for kernel in two_kernels(gpu, n, [at[0], at[1], at[2]], n, false)? {
+            // SAFETY: the terms are n, and there is a part for each block; all live in the routine.
+            unsafe { steps.kernel(kernel) };
+        }
+        Ok(())
+    }
+
+    /// Each piece adds to the parts, and the last one adds these up.
+    fn stages(&self, gpu: &Rc<Gpu>, places: &Places, pieces: usize) -> Stages {
+        let n = self.x.len();
+        let stage = |(first, len): (usize, usize)| -> Result<Stage, RoutineError> {
+            let from = piece(places, 0, first, len);
+            let at = [from.device, places.device[1], places.device[2]];
+            let [shares, of_parts] = two_kernels(gpu, n, at, len, first > 0)?;
+            let is_last = first + len == n;
+            let of_parts = is_last.then_some(of_parts);
+            Ok(Stage {
+                uploads: vec![from],
+                // SAFETY: the piece lies within the terms, which whoever runs the stages vouches for.
+                compute: Some(Box::new(move |stream| unsafe {
+                    shares.launch(stream)?;
+                    of_parts.iter().try_for_each(|kernel| kernel.launch(stream))
+                })),
+                downloads: Vec::from_iter(is_last.then(|| piece(places, 1, 0, 1))),
+            })
+        };
+        cut(n, pieces).map(stage).collect()
+    }
+}
+
+type Kernels = Result<[Launch; 2], RoutineError>;
+
+/// The kernels of a sum of `n` terms, on `len` of them, at the addresses of the terms, the result and
+/// the parts, and whether the first `adds` to these.
+fn two_kernels(gpu: &Gpu, n: usize, at: [CUdeviceptr; 3], len: usize, adds: bool) -> Kernels {
+    let (blocks, [x, y, parts]) = (blocks(gpu, n), at);
+    let shares = launch(gpu, "sum_shares", blocks)?.arg(x).arg(len as u64);
+    let of_parts = launch(gpu, "sum_parts", 1)?.arg(parts).arg(blocks);
+    Ok([shares.arg(parts).arg(u32::from(adds)), of_parts.arg(y)])
+}
+
+fn launch(gpu: &Gpu, name: &str, blocks: u32) -> Result<Launch, RoutineError> {
+    let function = gpu.function(&REDUCTION, name)?;
+    Ok(Launch::new(function, (blocks, 1, 1), (THREADS, 1, 1)))
+}
+
+/// Blocks that add up `n` terms.
+fn blocks(gpu: &Gpu, n: usize) -> u32 {
+    let most = BLOCKS * gpu.properties().multiprocessors;
+    let needed = n.div_ceil(TERMS * THREADS as usize);
+    u32::try_from(needed).unwrap_or(most).clamp(1, most)
+}

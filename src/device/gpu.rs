@@ -18,6 +18,7 @@ use crate::device::kernel::{Module, Source};
 use crate::timing::{BoxError, CudaError, DeviceProperties, bind, catch_panic, open};
 use crossover_machine::absence::Absence;
 use crossover_machine::libraries::{self, NO_CUBLAS};
+use crossover_machine::numa::{Nodes, OnCores};
 
 /// An opened GPU: one context, the stream that the clock times, and what is loaded on
 /// demand. Everything runs on one stream, in order.
@@ -25,6 +26,8 @@ pub struct Gpu {
     properties: DeviceProperties,
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
+    /// Where the machine has several NUMA nodes.
+    nodes: Option<Nodes>,
     blas: OnceCell<Result<Rc<CudaBlas>, Absence>>,
     modules: RefCell<HashMap<Source, Module>>,
 }
@@ -38,10 +41,12 @@ impl Gpu {
         let (properties, stream) = open(ordinal)?;
         let context = stream.context().clone();
         keep_pool_memory(&context)?;
+        let nodes = Nodes::of_this_machine(Some(&properties.pci_bus_id));
         Ok(Self {
             properties,
             context,
             stream,
+            nodes,
             blas: OnceCell::new(),
             modules: RefCell::default(),
         })
@@ -50,6 +55,12 @@ impl Gpu {
     /// What the driver says of the device.
     pub fn properties(&self) -> &DeviceProperties {
         &self.properties
+    }
+
+    /// Keeps this thread at the NUMA node that the device's link hangs at, until what it gives is
+    /// dropped; `None` where there is one node, or the thread may not run there.
+    pub fn keep_near(&self) -> Option<OnCores> {
+        OnCores::new(self.nodes.as_ref()?.cores_of_gpu()?)
     }
 
     /// Requires a compute capability of at least `oldest` (major, minor), with which `what`, such
@@ -168,6 +179,8 @@ impl Gpu {
     /// # Errors
     /// The driver's error, out of memory included.
     pub fn alloc_pinned<T: DeviceRepr>(&self, len: usize) -> Result<PinnedHostSlice<T>, CudaError> {
+        // The driver has the pages at once, and the system places them near who asks.
+        let _near = self.keep_near();
         // SAFETY: written before it is read, as with `alloc`.
         unsafe { self.context.alloc_pinned_with_flags(len, 0) }
             .map_err(|e| CudaError::new("cuMemHostAlloc", e))

@@ -485,9 +485,13 @@ impl Measuring<'_> {
             progress: Progress::default(),
         };
         let sampled_before = bench.folder.sampled_at();
-        let _core = (self.turns)
-            .filter(|_| bench.row.role.is_driven_by_one_thread())
-            .and_then(Turns::on_one_core);
+        // The threads of what several drive start here too, and would all be kept.
+        let is_kept = bench.row.role.is_driven_by_one_thread();
+        let _core = is_kept.then(|| match self.turns {
+            Some(turns) => turns.on_one_core(),
+            None if bench.row.is_gpu() => self.machine.opened()?.keep_near(),
+            None => None,
+        });
         // A panic is the only way out of Criterion's closure: it leaves its error here.
         let mut failure: Option<TimingError> = None;
         let outcome = catch_panic(|| {

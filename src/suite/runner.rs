@@ -28,6 +28,7 @@ use crate::suite::session::Session;
 use crate::suite::turns::Turns;
 use crate::timing::CudaTime;
 use crate::workload::{RoutineError, Workload};
+use crossover_machine::numa::{Misplaced, Nodes, Placement};
 use crossover_protocol::settings::{Profile, Settings, unknown_variables};
 
 /// A run of benchmark groups: settings, command line, machine and results.
@@ -52,6 +53,11 @@ impl Suite {
         let settings = Settings::from_env()?;
         let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         for remark in unknown_variables(variables) {
+            eprintln!("note: {remark}");
+        }
+        if let Some(placement) = settings.numa
+            && let Some(remark) = place(placement, &settings)?
+        {
             eprintln!("note: {remark}");
         }
         let arguments = Arguments::from_env();
@@ -128,6 +134,17 @@ impl Suite {
         }
         plots.finish();
     }
+}
+
+/// Keeps this process at a NUMA node, before it starts threads. Its child processes inherit that.
+fn place(placement: Placement, settings: &Settings) -> Result<Option<String>, Misplaced> {
+    let device = match placement {
+        Placement::Gpu => settings.probe().ok(),
+        Placement::Node(_) => None,
+    };
+    Nodes::of_this_machine(device.as_ref().map(|device| device.pci_bus_id.as_str()))
+        .ok_or(Misplaced::Unknown)?
+        .place(placement)
 }
 
 /// A run whose benchmarks are over.

@@ -12,25 +12,13 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::unistd::Pid;
-
+use crossover_machine::numa::OnCores;
 use crossover_protocol::turns::{Instructions, PROTOCOL, TurnMessage, TurnReply};
 
 /// A process's link to whoever drives it.
 pub(super) struct Turns {
     link: RefCell<BufReader<UnixStream>>,
     told: Instructions,
-}
-
-/// Keeps a thread on one core. When this is dropped, the thread may use the cores that it had
-/// before.
-pub(super) struct OnOneCore(CpuSet);
-
-impl Drop for OnOneCore {
-    fn drop(&mut self) {
-        let _ = sched_setaffinity(Pid::from_raw(0), &self.0);
-    }
 }
 
 impl Turns {
@@ -47,13 +35,8 @@ impl Turns {
     }
 
     /// Keeps this thread on the core that both sides share, where one is named.
-    pub(super) fn on_one_core(&self) -> Option<OnOneCore> {
-        let this_thread = Pid::from_raw(0);
-        let before = sched_getaffinity(this_thread).ok()?;
-        let mut one = CpuSet::new();
-        one.set(self.told.core?).ok()?;
-        sched_setaffinity(this_thread, &one).ok()?;
-        Some(OnOneCore(before))
+    pub(super) fn on_one_core(&self) -> Option<OnCores> {
+        OnCores::new(&[self.told.core?])
     }
 
     /// Says what it could run, and waits to be told how.

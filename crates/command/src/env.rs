@@ -9,7 +9,7 @@ use anyhow::Context;
 use crossover_machine::fingerprint;
 use crossover_machine::libraries::{self, NO_CUBLAS, NO_NVRTC};
 use crossover_protocol::settings::Settings;
-use crossover_results::model::environment::{Cpu, Environment, GpuInfo, PcieLink};
+use crossover_results::model::environment::{Cpu, Environment, GpuInfo, Numa, PcieLink};
 
 /// Show the machine: CPU, GPU, driver, libraries, and what disturbs a measurement
 #[derive(clap::Args)]
@@ -54,6 +54,7 @@ fn listing(environment: &Environment, libraries: &Libraries, results: &Path) -> 
     rows.add("crossover", &environment.crossover);
     rows.maybe("system", environment.os.clone());
     cpu(&mut rows, &environment.cpu);
+    rows.maybe("NUMA", environment.numa.as_ref().map(numa));
     match (&environment.gpu, &environment.gpu_absent) {
         (Some(info), _) => gpu(&mut rows, info),
         (None, Some(reason)) => rows.section("GPU", format!("none: {reason}")),
@@ -96,6 +97,23 @@ fn cpu(rows: &mut Rows, cpu: &Cpu) {
     }
     rows.maybe("memory", cpu.memory_bytes.map(gibibytes));
     rows.maybe("governor", cpu.governor.clone());
+}
+
+fn numa(numa: &Numa) -> String {
+    if let [node] = numa.nodes[..] {
+        return format!("one node ({node})");
+    }
+    let list = |nodes: &[u32]| {
+        let names: Vec<String> = nodes.iter().map(u32::to_string).collect();
+        names.join(", ")
+    };
+    let gpu = (numa.gpu).map_or("unknown".to_owned(), |node| node.to_string());
+    format!(
+        "nodes {}; GPU at {gpu}, threads on {}, memory from {}",
+        list(&numa.nodes),
+        list(&numa.threads),
+        list(&numa.memory)
+    )
 }
 
 fn gpu(rows: &mut Rows, gpu: &GpuInfo) {
@@ -213,6 +231,12 @@ mod tests {
                 governor: Some("performance".to_owned()),
                 ..Cpu::default()
             },
+            numa: Some(Numa {
+                nodes: vec![0, 1],
+                gpu: Some(1),
+                threads: vec![0, 1],
+                memory: vec![0, 1],
+            }),
             gpu: Some(GpuInfo {
                 name: "NVIDIA H200".to_owned(),
                 uuid: Some("GPU-1".to_owned()),
@@ -256,6 +280,7 @@ quota         4.00 cores
 vectors       avx2 fma
 memory        128.0 GiB
 governor      performance
+NUMA          nodes 0, 1; GPU at 1, threads on 0, 1, memory from 0, 1
 
 GPU           NVIDIA H200 (device 0)
 UUID          GPU-1

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crossover_results::model::environment::Numa;
 use crossover_results::model::record::RunRecord;
 use crossover_results::store::baseline::Baseline;
 
@@ -86,6 +87,8 @@ fn facts(runs: &[&RunRecord]) -> Facts {
         add("usable cores", Some(e.cpu.usable_cores.to_string()));
         add("CPU quota", Some(or_none(e.cpu.quota_cores)));
         add("CPU governor", e.cpu.governor.clone());
+        let kept_at = e.numa.as_ref().and_then(Numa::kept_at);
+        add("NUMA node", Some(or_none(kept_at)));
         let Some(gpu) = &e.gpu else {
             add("GPU", Some("none".to_owned()));
             continue;
@@ -110,6 +113,6 @@ fn facts(runs: &[&RunRecord]) -> Facts {
     facts
 }
 
-fn or_none(value: Option<f64>) -> String {
+fn or_none<T: ToString>(value: Option<T>) -> String {
     value.map_or("none".to_owned(), |v| v.to_string())
 }

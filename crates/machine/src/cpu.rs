@@ -7,6 +7,7 @@ use std::path::Path;
 use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 
 use crate::cgroup;
+use crate::numa::numbers;
 use crossover_results::model::environment::Cpu;
 
 /// Collects what is known of this machine's processor.
@@ -42,14 +43,8 @@ fn allowed_cores(status: &str) -> Option<usize> {
     let list = status
         .lines()
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-    list.trim()
-        .split(',')
-        .map(|range| {
-            let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-            last.checked_sub(first)?.checked_add(1)
-        })
-        .try_fold(0usize, |sum, cores| sum.checked_add(cores?))
+    let cores = numbers(list)?.len();
+    (cores > 0).then_some(cores)
 }
 
 /// The frequency governors of the processors under `root`, joined by commas where they differ.

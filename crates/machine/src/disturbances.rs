@@ -1,6 +1,6 @@
 //! What on this machine makes a measurement slower or less steady than it need be.
 
-use crossover_results::model::environment::{Cpu, GpuInfo};
+use crossover_results::model::environment::{Cpu, GpuInfo, Numa};
 
 /// What can disturb a measurement beside the processor and the GPU themselves.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,7 +14,12 @@ pub(super) struct Surroundings {
 }
 
 /// What disturbs measurements here, each in a sentence with its remedy.
-pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, around: Surroundings) -> Vec<String> {
+pub(super) fn find(
+    cpu: &Cpu,
+    numa: Option<&Numa>,
+    gpu: Option<&GpuInfo>,
+    around: Surroundings,
+) -> Vec<String> {
     let mut found = Vec::new();
     if around.for_editing {
         found.push(
@@ -49,6 +54,23 @@ pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, around: Surroundings) -> Ve
              device is made up and no output was verified; take it off LD_LIBRARY_PATH"
                 .to_owned(),
         );
+    }
+    if let Some(numa) = numa
+        && let Some(node) = numa.gpu
+    {
+        let elsewhere =
+            |nodes: &[u32]| (!nodes.is_empty() && !nodes.contains(&node)).then(|| list(nodes));
+        if let Some(threads) = elsewhere(&numa.threads) {
+            found.push(format!(
+                "the GPU is at NUMA node {node} and this process runs on {threads}, so every copy and launch crosses \
+                 the link between the sockets: set CROSSOVER_NUMA={node} where the process may use that node's cores"
+            ));
+        } else if let Some(memory) = elsewhere(&numa.memory) {
+            found.push(format!(
+                "the GPU is at NUMA node {node} and this process has its memory from {memory}, so every copy crosses \
+                 the link between the sockets: allow node {node} (`numactl --membind`, a container's cpuset)"
+            ));
+        }
     }
     match around.other_processes {
         0 => {}
@@ -85,6 +107,15 @@ pub(super) fn find(cpu: &Cpu, gpu: Option<&GpuInfo>, around: Surroundings) -> Ve
         );
     }
     found
+}
+
+/// `node 0`, `nodes 0 and 1`.
+fn list(nodes: &[u32]) -> String {
+    let names: Vec<String> = nodes.iter().map(u32::to_string).collect();
+    match nodes.len() {
+        1 => format!("node {}", names[0]),
+        _ => format!("nodes {}", names.join(" and ")),
+    }
 }
 
 /// How many of the processes `listed` on the GPU are not this one. In a container NVML lists
@@ -124,9 +155,9 @@ mod tests {
     fn a_quiet_machine_has_none() {
         let (cpu, gpu) = quiet();
         let around = Surroundings::default();
-        assert_eq!(find(&cpu, Some(&gpu), around), [""; 0]);
+        assert_eq!(find(&cpu, None, Some(&gpu), around), [""; 0]);
         assert_eq!(
-            find(&Cpu::default(), Some(&GpuInfo::default()), around),
+            find(&Cpu::default(), None, Some(&GpuInfo::default()), around),
             [""; 0]
         );
     }
@@ -154,11 +185,34 @@ mod tests {
             let (mut cpu, mut gpu) = quiet();
             let mut around = Surroundings::default();
             change(&mut cpu, &mut gpu, &mut around);
-            let found = find(&cpu, Some(&gpu), around);
+            let found = find(&cpu, None, Some(&gpu), around);
             assert!(
                 found.len() == 1 && found[0].contains(text),
                 "{text}: {found:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_process_far_from_the_gpu_is_told() {
+        let (cpu, gpu) = quiet();
+        let told = |threads: &[u32], memory: &[u32], at| {
+            let numa = Numa {
+                nodes: vec![0, 1],
+                gpu: at,
+                threads: threads.to_vec(),
+                memory: memory.to_vec(),
+            };
+            find(&cpu, Some(&numa), Some(&gpu), Surroundings::default()).join("\n")
+        };
+        assert!(told(&[0], &[0, 1], Some(1)).contains("runs on node 0, so"));
+        assert!(told(&[0, 1], &[0], Some(1)).contains("memory from node 0"));
+        for near in [
+            told(&[0, 1], &[0, 1], Some(1)),
+            told(&[1], &[], Some(1)),
+            told(&[0], &[0], None),
+        ] {
+            assert_eq!(near, "");
         }
     }
 
@@ -171,7 +225,7 @@ mod tests {
             launch_blocking: true,
             for_editing: false,
         };
-        let found = find(&cpu, None, around);
+        let found = find(&cpu, None, None, around);
         assert!(found.len() == 1 && found[0].contains("quota"), "{found:?}");
     }
 

@@ -7,6 +7,7 @@ use cudarc::driver::{result, sys};
 use crate::absence::Absence;
 use crate::cpu;
 use crate::disturbances::{self, Surroundings};
+use crate::numa::Nodes;
 use crate::nvml::{self, Monitor};
 use crate::{libraries, recorded};
 use crossover_results::model::environment::{Environment, GpuInfo};
@@ -17,6 +18,8 @@ use crossover_timing::{DeviceProperties, catch_panic};
 /// stand still while this one measures.
 pub fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: usize) -> Environment {
     let cpu = cpu::collect();
+    let numa = Nodes::of_this_machine(gpu.ok().map(|device| device.pci_bus_id.as_str()))
+        .map(|nodes| nodes.described(&fs::read_to_string("/proc/self/status").unwrap_or_default()));
     let monitor = gpu.ok().and_then(Monitor::open);
     let gpu_info = gpu.ok().map(|device| gpu_info(device, monitor.as_ref()));
     let around = Surroundings {
@@ -38,8 +41,9 @@ pub fn collect(gpu: Result<&DeviceProperties, &Absence>, partners: usize) -> Env
         commit: None,
         dirty: None,
         os: operating_system(),
-        disturbances: disturbances::find(&cpu, gpu_info.as_ref(), around),
+        disturbances: disturbances::find(&cpu, numa.as_ref(), gpu_info.as_ref(), around),
         cpu,
+        numa,
         gpu: gpu_info,
         gpu_absent: gpu.err().map(Absence::to_string),
     }

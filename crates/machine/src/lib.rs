@@ -10,6 +10,7 @@ pub mod libraries;
 pub mod load;
 pub mod memory;
 pub mod monitor;
+pub mod numa;
 pub mod nvml;
 pub mod recorded;
 

@@ -6,6 +6,7 @@
 //! | `CROSSOVER_DEVICE` | index of the GPU, or `none` | `0` |
 //! | `CROSSOVER_GATE` | `auto`, `off` | `auto` |
 //! | `CROSSOVER_MONITOR` | `on`, `off` | `on` |
+//! | `CROSSOVER_NUMA` | `gpu`, or a node's number | where the system places it |
 //! | `CROSSOVER_PROCESSES` | processes that each answer is put to, 0 to 99 | 6, of `quick` 0 |
 //! | `CROSSOVER_UNTRIED` | `run`, `skip` | `skip` |
 //! | `CRITERION_HOME` | folder of the results | `target-reports/criterion` |
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use crate::nearest::nearest;
 use crossover_machine::absence::Absence;
+use crossover_machine::numa::Placement;
 use crossover_timing::{DeviceProperties, GateMode, probe};
 
 /// How many sizes are run, and for how long each is measured.
@@ -55,6 +57,8 @@ pub struct Settings {
     pub gate: GateMode,
     /// `CROSSOVER_MONITOR`: NVML is asked ten times per second while a GPU benchmark runs.
     pub monitor: bool,
+    /// `CROSSOVER_NUMA`: the node that the process is kept at.
+    pub numa: Option<Placement>,
     /// `CROSSOVER_PROCESSES`: how many processes of their own each answer is put to.
     pub processes: usize,
     /// `CROSSOVER_UNTRIED`: whether implementations that no device has run yet are run.
@@ -66,11 +70,12 @@ pub struct Settings {
 }
 
 /// Every variable of ours that a run or its tests read.
-const VARIABLES: [&str; 9] = [
+const VARIABLES: [&str; 10] = [
     "CROSSOVER_PROFILE",
     "CROSSOVER_DEVICE",
     "CROSSOVER_GATE",
     "CROSSOVER_MONITOR",
+    "CROSSOVER_NUMA",
     "CROSSOVER_PROCESSES",
     "CROSSOVER_UNTRIED",
     // Set by `crossover ab`.
@@ -170,6 +175,13 @@ impl Settings {
             Some("off") => false,
             Some(v) => return Err(bad("CROSSOVER_MONITOR", v, "on and off")),
         };
+        let numa = match value("CROSSOVER_NUMA").as_deref() {
+            None => None,
+            Some("gpu") => Some(Placement::Gpu),
+            Some(v) => Some(Placement::Node(v.parse().map_err(|_| {
+                bad("CROSSOVER_NUMA", v, "gpu and the number of a NUMA node")
+            })?)),
+        };
         let processes = match value("CROSSOVER_PROCESSES") {
             None if profile == Profile::Quick => 0,
             None => 6,
@@ -193,6 +205,7 @@ impl Settings {
             device_named: named.is_some() && device.is_some(),
             gate,
             monitor,
+            numa,
             processes,
             untried,
             turns: value("CROSSOVER_TURNS").map(PathBuf::from),
@@ -240,6 +253,7 @@ mod tests {
             ("CROSSOVER_DEVICE", "3"),
             ("CROSSOVER_GATE", "off"),
             ("CROSSOVER_MONITOR", "off"),
+            ("CROSSOVER_NUMA", "1"),
             ("CROSSOVER_UNTRIED", "run"),
             ("CRITERION_HOME", "/tmp/x"),
         ])
@@ -248,6 +262,7 @@ mod tests {
         assert_eq!(s.device, Some(3));
         assert_eq!(s.gate, GateMode::Off);
         assert!(!s.monitor && s.untried);
+        assert_eq!(s.numa, Some(Placement::Node(1)));
         assert_eq!(s.results, PathBuf::from("/tmp/x"));
         assert_eq!(
             settings(&[("CROSSOVER_DEVICE", "none")]).unwrap().device,
@@ -278,6 +293,7 @@ mod tests {
             ("CROSSOVER_DEVICE", "gpu", "none"),
             ("CROSSOVER_GATE", "on", "auto and off"),
             ("CROSSOVER_MONITOR", "auto", "on and off"),
+            ("CROSSOVER_NUMA", "cpu", "the number of a NUMA node"),
             ("CROSSOVER_UNTRIED", "yes", "run and skip"),
         ] {
             let text = settings(&[(variable, value)]).unwrap_err().to_string();

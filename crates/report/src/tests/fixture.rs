@@ -121,6 +121,7 @@ impl Fixture {
                     cuda: Some((13, 0)),
                     ..GpuInfo::default()
                 }),
+                numa: None,
                 gpu_absent: gpu.is_none().then(|| "no NVIDIA driver found".into()),
                 disturbances: vec![],
             },

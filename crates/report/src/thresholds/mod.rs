@@ -24,6 +24,7 @@ use crossover_results::analysis::answer::crossing::{self, Answer, Curve};
 use crossover_results::analysis::answer::pairs::{self, CrossoverAnswer};
 use crossover_results::analysis::answer::speedup::{Speedup, along};
 use crossover_results::analysis::{bottleneck, cold_start};
+use crossover_results::model::environment::Numa;
 use crossover_results::model::id::Device;
 use crossover_results::statistics::median::median;
 use crossover_results::store::curves::{Group, Series};
@@ -64,7 +65,7 @@ pub fn thresholds(report: &Assembled) -> Option<Thresholds> {
         machine: Held {
             cpu: environment.cpu.model.clone(),
             threads: environment.cpu.usable_cores,
-            numa_node: None,
+            numa_node: environment.numa.as_ref().and_then(Numa::kept_at),
             gpu: device.name.clone(),
             gpu_of_another_machine: of.is_some(),
             driver: device.driver.clone(),

@@ -17,7 +17,7 @@ pub mod telemetry;
 pub mod verified;
 
 pub use cost::Cost;
-pub use environment::{Cpu, Environment, GpuInfo, PcieLink};
+pub use environment::{Cpu, Environment, GpuInfo, Numa, PcieLink};
 pub use group_info::{GroupInfo, Truth, Unit};
 pub use record::{
     BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, Failure, PairedTimes, RunRecord, SCHEMA,

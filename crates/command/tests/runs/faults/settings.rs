@@ -21,6 +21,16 @@ pub(crate) fn bad_options() {
         let arguments = [&["--bench"], arguments].concat();
         expect(&mut bench(&root, &arguments), 2, words);
     }
+    for (node, words) in [
+        (
+            "cpu",
+            "CROSSOVER_NUMA=\"cpu\" is not valid; good values are gpu and the number",
+        ),
+        ("4096", "CROSSOVER_NUMA"),
+    ] {
+        let mut command = bench(&root, &["--bench", "sound"]);
+        expect(command.env("CROSSOVER_NUMA", node), 2, words);
+    }
     let mut slip = bench(&root, &["--bench", "--list"]);
     expect(
         slip.env("CROSSOVER_PROFIL", "full"),

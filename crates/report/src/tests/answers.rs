@@ -1,14 +1,13 @@
 //! Answers that rest on several processes.
 
-use std::fs;
-
 use serde_json::Value;
 
 use crate::tests::fixture::{Fixture, Planted, full};
 use crate::tests::refreshed;
+use crossover_results::export::export;
 use crossover_results::model::record::{Confirmation, PairedTimes};
 use crossover_results::model::role::Data;
-use crossover_results::store::export::export;
+use crossover_results::store::machine_record::MACHINES;
 use crossover_words::Clock;
 
 /// Five processes, whose CPU is so many percent slower than it should be: the crossing is at 96 and
@@ -119,7 +118,7 @@ fn what_other_runs_found_stands_beside_an_answer() {
     assert!(page.contains("1 other run within this range") && !page.contains("one run"));
 
     let shared = dir.path().join("shared");
-    export(&root, &shared).unwrap();
+    export(&root, &shared.join(MACHINES)).unwrap();
     let (page, ..) = refreshed(&shared.join("criterion"), &shared);
     assert!(page.contains("other runs found") && page.contains(said));
 
@@ -132,29 +131,6 @@ fn what_other_runs_found_stands_beside_an_answer() {
     let (page, ..) = refreshed(&root, dir.path());
     assert!(page.contains("one process") && page.contains("other runs found"));
     assert!(!page.contains("within this range"), "it has no range");
-}
-
-/// A damaged record may name a file of another folder, or none.
-#[test]
-fn the_record_of_a_run_is_exported_by_its_own_name_alone() {
-    let dir = tempfile::tempdir().unwrap();
-    let root = dir.path().join("criterion");
-    let mut f = Fixture::new(&root, Some("Example GPU"));
-    planted(&f);
-    f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
-    let record = root.join("runs/20260102T030405Z-1.json");
-    let text = fs::read_to_string(&record).unwrap();
-    for (file, name) in [("odd", "../../elsewhere"), ("lost", "missing")] {
-        let text = text.replace("20260102T030405Z-1", name);
-        fs::write(root.join(format!("runs/{file}.json")), text).unwrap();
-    }
-    fs::write(dir.path().join("elsewhere.json"), "private").unwrap();
-    let shared = dir.path().join("shared");
-    assert_eq!(export(&root, &shared).unwrap().runs, 1);
-    let there = fs::read_dir(&shared).unwrap().count();
-    assert_eq!(there, 1, "only `criterion`");
-    let runs = fs::read_dir(shared.join("criterion/runs")).unwrap().count();
-    assert_eq!(runs, 1);
 }
 
 /// Where the run's own process was unsteady at everything that an answer would rest on, the processes

@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use crate::assemble::{Options, ReportError, assemble};
-use crate::tests::fixture::{Fixture, Planted, absurd, full, laptop};
+use crate::tests::fixture::{Fixture, Planted, absurd, commit, full, laptop};
 use crate::write;
 use crossover_results::model::{Cost, GpuInfo};
 use crossover_results::store::layout::SIDECAR;
@@ -357,7 +357,8 @@ fn other_text_of_files_and_folders_is_written_out() {
         "matmul/gpu/lost/64",
         "first line\nand \u{1b}]0;title\u{7} more",
     );
-    let other = dir.path().join("reference/a\u{1b}[31mname");
+    commit(dir.path(), |root| full(root, "GPU\u{1b}[31m"));
+    let other = dir.path().join("a\u{1b}[31mname");
     laptop(&other.join("criterion"));
     let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
     let html = fs::read_to_string(&written.page).unwrap();
@@ -374,7 +375,7 @@ fn other_text_of_files_and_folders_is_written_out() {
         let acts = text.lines().find(|line| !is_plain(line));
         assert_eq!(acts, None);
     }
-    let name = &MachineResults::read_folder(&other)[0].name;
+    let name = &MachineResults::read_other(&other).unwrap()[0].name;
     assert_eq!(name, "a\\u{1b}[31mname");
 }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::assemble::Options;
 use crate::tests::browser::{clean, photograph, text, with_browser, with_page};
 use crate::tests::chart::{address, choose_group, labels_are_apart};
-use crate::tests::fixture::{Fixture, full, laptop, powers};
+use crate::tests::fixture::{Fixture, commit, full, laptop, powers};
 use crate::tests::profiles::profiled;
 use crate::write;
 use crossover_results::model::Cost;
@@ -17,8 +17,8 @@ use crossover_words::Clock;
 
 fn laptop_beside_a_reference(root: &Path) {
     laptop(root);
-    let reference = root.with_file_name("reference/example-gpu/criterion");
-    full(&reference, "Example GPU");
+    let out = root.parent().expect("the page's folder");
+    commit(out, |root| full(root, "Example GPU"));
 }
 
 #[test]

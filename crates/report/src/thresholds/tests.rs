@@ -102,17 +102,22 @@ fn share(part: usize, of: usize) -> String {
     )
 }
 
+/// The committed records: of the profile `default`, and of `full`.
+const RECORDS: [&str; 2] = [
+    "nvidia-h200--intel-xeon-processor/20261122T225357Z--61e1f4600d5f.json.gz",
+    "nvidia-h200--intel-xeon-processor/20261123T090724Z--be65bd251762.json.gz",
+];
+
 fn record(name: &str) -> Option<Assembled> {
-    let machine = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../target-reports")
-        .join(name);
-    let root = machine.join("nvidia-h200/criterion");
+    let machines = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target-reports/machines");
+    let path = Path::new(machines).join(name);
+    let none = Path::new("no such folder");
     let options = Options {
+        with: vec![path.clone()],
         no_reference: true,
-        ..Options::default()
     };
-    root.is_dir()
-        .then(|| assemble(&root, &machine, &options).unwrap())
+    path.is_file()
+        .then(|| assemble(none, none, &options).unwrap())
 }
 
 /// One place of an operation without one of its points.
@@ -259,7 +264,7 @@ fn each_group_left_out(
 }
 
 /// Both tables of a record, after its requirements are checked.
-fn tables(name: &str, report: &Assembled) -> String {
+fn tables(report: &Assembled) -> String {
     let thresholds = thresholds(report).unwrap();
     let run = report.machine.run.as_ref().unwrap();
     let commit = thresholds
@@ -268,7 +273,8 @@ fn tables(name: &str, report: &Assembled) -> String {
         .and_then(|commit| commit.get(..8))
         .unwrap_or("?");
     let mut text = format!(
-        "**`target-reports/{name}`** (commit {commit}, {}). Each size left out:\n\n",
+        "**Profile `{}`** (commit {commit}, {}). Each size left out:\n\n",
+        run.profile,
         &run.started[..10]
     );
     text += &format!("| operation | {HEADER}");
@@ -324,16 +330,12 @@ fn tables(name: &str, report: &Assembled) -> String {
 #[test]
 fn the_documented_back_test_is_that_of_the_committed_records() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/method.md");
-    let records = ["reference", "full"].map(|name| Some((name, record(name)?)));
+    let records = RECORDS.map(record);
     let [Some(reference), Some(full)] = records else {
         println!("skipped: the committed records belong to a checkout, and a package has none");
         return;
     };
-    let tables: Vec<String> = [reference, full]
-        .iter()
-        .map(|(name, report)| tables(name, report))
-        .collect();
-    let tables = tables.join("\n");
+    let tables = [reference, full].each_ref().map(tables).join("\n");
     let text = fs::read_to_string(&path).unwrap();
     let (before, rest) = text.split_once(BEGIN).unwrap();
     let (documented, after) = rest.split_once(END).unwrap();
@@ -347,7 +349,7 @@ fn the_documented_back_test_is_that_of_the_committed_records() {
 
 #[test]
 fn the_artefacts_of_the_committed_records_are_small_and_can_be_asked() {
-    for name in ["reference", "full"] {
+    for name in RECORDS {
         let Some(report) = record(name) else {
             println!("skipped: the committed records belong to a checkout, and a package has none");
             return;

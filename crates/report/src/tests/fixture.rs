@@ -205,6 +205,12 @@ impl Fixture {
         self.write_run();
     }
 
+    /// The run was one of this profile.
+    pub(crate) fn profile(&mut self, profile: &str) {
+        self.run.profile = profile.to_owned();
+        self.write_run();
+    }
+
     /// Changes the GPU.
     pub(crate) fn gpu(&mut self, change: impl FnOnce(&mut GpuInfo)) {
         change(self.run.environment.gpu.as_mut().expect("there is one"));

@@ -102,15 +102,17 @@ fn share(part: usize, of: usize) -> String {
     )
 }
 
-/// The committed records: of the profile `default`, and of `full`.
-const RECORDS: [&str; 2] = [
-    "nvidia-h200--intel-xeon-processor/20261122T225357Z--61e1f4600d5f.json.gz",
-    "nvidia-h200--intel-xeon-processor/20261123T090724Z--be65bd251762.json.gz",
+/// The committed records of one machine, by profile.
+const RECORDS: [(&str, &str); 2] = [
+    ("default", "20261122T225357Z--61e1f4600d5f.json.gz"),
+    ("full", "20261123T090724Z--be65bd251762.json.gz"),
 ];
 
-fn record(name: &str) -> Option<Assembled> {
+fn record(file: &str) -> Option<Assembled> {
     let machines = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target-reports/machines");
-    let path = Path::new(machines).join(name);
+    let path = Path::new(machines)
+        .join("nvidia-h200--intel-xeon-processor")
+        .join(file);
     let none = Path::new("no such folder");
     let options = Options {
         with: vec![path.clone()],
@@ -264,7 +266,7 @@ fn each_group_left_out(
 }
 
 /// Both tables of a record, after its requirements are checked.
-fn tables(report: &Assembled) -> String {
+fn tables(profile: &str, report: &Assembled) -> String {
     let thresholds = thresholds(report).unwrap();
     let run = report.machine.run.as_ref().unwrap();
     let commit = thresholds
@@ -273,8 +275,7 @@ fn tables(report: &Assembled) -> String {
         .and_then(|commit| commit.get(..8))
         .unwrap_or("?");
     let mut text = format!(
-        "**Profile `{}`** (commit {commit}, {}). Each size left out:\n\n",
-        run.profile,
+        "**Profile `{profile}`** (commit {commit}, {}). Each size left out:\n\n",
         &run.started[..10]
     );
     text += &format!("| operation | {HEADER}");
@@ -330,12 +331,16 @@ fn tables(report: &Assembled) -> String {
 #[test]
 fn the_documented_back_test_is_that_of_the_committed_records() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/method.md");
-    let records = RECORDS.map(record);
+    let records = RECORDS.map(|(profile, file)| Some((profile, record(file)?)));
     let [Some(reference), Some(full)] = records else {
         println!("skipped: the committed records belong to a checkout, and a package has none");
         return;
     };
-    let tables = [reference, full].each_ref().map(tables).join("\n");
+    let records = [reference, full];
+    let tables = records
+        .each_ref()
+        .map(|(profile, report)| tables(profile, report));
+    let tables = tables.join("\n");
     let text = fs::read_to_string(&path).unwrap();
     let (before, rest) = text.split_once(BEGIN).unwrap();
     let (documented, after) = rest.split_once(END).unwrap();
@@ -349,14 +354,14 @@ fn the_documented_back_test_is_that_of_the_committed_records() {
 
 #[test]
 fn the_artefacts_of_the_committed_records_are_small_and_can_be_asked() {
-    for name in RECORDS {
-        let Some(report) = record(name) else {
+    for (profile, file) in RECORDS {
+        let Some(report) = record(file) else {
             println!("skipped: the committed records belong to a checkout, and a package has none");
             return;
         };
         let thresholds = thresholds(&report).unwrap();
         let text = serde_json::to_string(&thresholds).unwrap();
-        assert!(text.len() <= 60_000, "{name}: {} bytes", text.len());
+        assert!(text.len() <= 60_000, "{profile}: {} bytes", text.len());
         assert!(
             !text.contains("GPU-") && !text.contains('/'),
             "a serial number or a path"

@@ -315,8 +315,8 @@ impl MachineResults {
         Self::read_all(&root, &visible(&name.to_string_lossy()), true)
     }
 
-    /// Reads the committed machines: of the records in each folder in `dir` the newest that is of
-    /// the profile `default`, else the newest; and what could not be read.
+    /// Reads the committed machines: of the records in each folder in `dir` the newest with runs of
+    /// the profile `default` alone, else the newest; and what could not be read.
     pub fn read_machines(dir: &Path) -> (Vec<Self>, Vec<Unreadable>) {
         let (mut machines, mut problems) = (Vec::new(), Vec::new());
         for folder in paths_in(dir) {
@@ -331,8 +331,9 @@ impl MachineResults {
                 }
             }
             let age = |machine: &Self| {
-                let run = machine.run.as_ref();
-                run.map(|run| (run.profile == DEFAULT_PROFILE, run.started.clone()))
+                let is_default = |(run, _): &(RunRecord, usize)| run.profile == DEFAULT_PROFILE;
+                let started = machine.run.as_ref().map(|run| run.started.clone());
+                (machine.runs.iter().all(is_default), started)
             };
             machines.extend(records.into_iter().max_by_key(age));
         }

@@ -17,7 +17,11 @@ fn main() -> ExitCode {
     if std::env::var_os(suite::run::SUITE).is_some() {
         return crossover::suite::bench(crossover::package!(), suite::groups::groups);
     }
+    let mut arguments = Arguments::from_args();
+    // They wait for half of their time.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    arguments.test_threads.get_or_insert(2 * cores);
     let faults = faults::TESTS.iter().map(|test| test.trial("faults"));
     let suite = suite::TESTS.iter().map(|test| test.trial("suite"));
-    libtest_mimic::run(&Arguments::from_args(), faults.chain(suite).collect()).exit_code()
+    libtest_mimic::run(&arguments, faults.chain(suite).collect()).exit_code()
 }

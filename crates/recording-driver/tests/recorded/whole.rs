@@ -127,11 +127,12 @@ pub(crate) fn confirmed() {
 pub(crate) fn in_turns() {
     let stand_in = StandIn::new();
     let exe = std::env::current_exe().expect("this executable has a path");
-    for side in ["a", "b"] {
+    // Samples that are all the same on both sides would be one measurement under two names.
+    for (side, variation) in [("a", 3_000), ("b", 4_000)] {
         let run = stand_in.folder().join(side).join("run");
         fs::create_dir(run.parent().expect("a folder")).expect("a new folder");
         let script = format!(
-            "#!/bin/sh\nshift\n{TASK}=bench exec '{}' --bench \"$@\"\n",
+            "#!/bin/sh\nshift\nRECORDING_DRIVER_VARIATION={variation} {TASK}=bench exec '{}' --bench \"$@\"\n",
             exe.display()
         );
         fs::write(&run, script).expect("a new file");

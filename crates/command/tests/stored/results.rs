@@ -93,10 +93,10 @@ fn record(to: &Path) -> PathBuf {
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
-    let all = WalkDir::new(to)
+    let mut all = WalkDir::new(to)
         .into_iter()
         .map(|entry| entry.unwrap().into_path());
-    all.filter(|path| path.is_file()).next().unwrap()
+    all.find(|path| path.is_file()).unwrap()
 }
 
 #[test]

@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use crate::assemble::{Options, ReportError, assemble};
 use crate::tests::fixture::{Fixture, Planted, absurd, commit, full, laptop};
 use crate::write;
+use crossover_results::export::export;
 use crossover_results::model::{Cost, GpuInfo};
 use crossover_results::store::layout::SIDECAR;
 use crossover_results::store::machine::MachineResults;
@@ -249,6 +250,12 @@ fn results_of_a_second_board_are_another_machines() {
         found.gpu_label(),
         "gpu/cublas-eager (Example GPU (GPU-11111111))"
     );
+    // Each has a record of its own.
+    let shared = dir.path().join("shared");
+    let records = export(&root, &shared).unwrap().records;
+    let benchmarks: Vec<usize> = records.iter().map(|record| record.benchmarks).collect();
+    assert_eq!(benchmarks, [2, 2]);
+    assert_ne!(records[0].path, records[1].path);
 
     // The first board again: one machine with two runs.
     f.next_run(45);

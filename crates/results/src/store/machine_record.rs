@@ -31,7 +31,7 @@ pub const MACHINES: &str = "machines";
 /// How the name of a record ends.
 pub const EXTENSION: &str = ".json.gz";
 
-/// Upper bound on the bytes of a record once it is unpacked. The largest so far has 3 MB.
+/// Upper bound on the bytes of a record once it is unpacked. The largest so far has 2 MB.
 const LARGEST: u64 = 32 << 20;
 
 /// What is read of a record.

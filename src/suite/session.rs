@@ -30,6 +30,7 @@ use crossover_protocol::nearest::nearest_id;
 use crossover_protocol::settings::{Profile, Settings};
 use crossover_protocol::turns::TurnMessage;
 use crossover_results::store::folder::BenchmarkFolder;
+use crossover_results::store::machine_record::MACHINES;
 use crossover_results::store::whole_file::sweep;
 
 /// A run, except for Criterion itself.
@@ -332,7 +333,7 @@ impl Session {
         let run = self.journal.run().to_owned();
         let of = RunResults {
             results: &self.settings.results,
-            references: &self.settings.report_folder().join("reference"),
+            references: &self.settings.report_folder().join(MACHINES),
             run: &run,
             is_whole: self.arguments.filter_text().is_none(),
         };

@@ -206,7 +206,7 @@ fn plant(root: &Path, planned: &Planned, run: &str) {
         * match planned.role.data {
             Data::Queued | Data::Awaited => 0.001,
             Data::Pinned => 0.002,
-            Data::Ordinary => 0.004,
+            Data::Ordinary | Data::OrdinaryStaged => 0.004,
         };
     let dir = root.join(&planned.directory).join("new");
     fs::create_dir_all(&dir).unwrap();

@@ -1,4 +1,4 @@
-//! `crossover export`: results small enough to share, and thresholds for programs.
+//! `crossover export`: the record of a machine, and thresholds for programs.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,18 +9,20 @@ use crossover_advice::Advice;
 use crossover_protocol::settings::Settings;
 use crossover_report::assemble::{Options, assemble};
 use crossover_report::thresholds;
-use crossover_results::store::export::export;
+use crossover_results::export::export;
 use crossover_words::text::visible;
 use crossover_words::units;
 
-/// Copy the results, without Criterion's pages and history, to a folder to share, or write the
-/// thresholds that programs ask with the crate `crossover-advice`.
+/// Write the record of this machine, or the thresholds that programs ask with the crate
+/// `crossover-advice`.
 ///
-/// The folder can be put into `target-reports/reference/` of a checkout, under the machine's
-/// name, or be given to `crossover report --with`.
+/// A record is one file with all that a page shows of the results; samples stay behind, and with
+/// them paths and serial numbers. `crossover report --with FILE` draws it beside others, and pages
+/// show those in `target-reports/machines`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// A new or empty folder.
+    /// Folder for the record, such as `target-reports/machines`: it goes to
+    /// `<gpu>--<cpu>/<time>--<commit>.json.gz` there, and replaces an earlier one of the same run.
     #[arg(required_unless_present = "thresholds")]
     destination: Option<PathBuf>,
     /// Write the thresholds to this file [default: where programs look for those of this machine]
@@ -35,12 +37,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         for reason in &exported.left_out {
             eprintln!("left out: {reason}");
         }
-        println!(
-            "{} of {} in {}",
-            units::counted(exported.benchmarks, "benchmark"),
-            units::counted(exported.runs, "run"),
-            visible(&destination.to_string_lossy())
-        );
+        for record in &exported.records {
+            println!(
+                "{} of {} in {} ({})",
+                units::counted(record.benchmarks, "benchmark"),
+                units::counted(record.runs, "run"),
+                visible(&record.path.to_string_lossy()),
+                units::bytes(record.bytes as f64)
+            );
+        }
     }
     if let Some(file) = &arguments.thresholds {
         let of_this_machine =

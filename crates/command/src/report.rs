@@ -21,15 +21,15 @@ pub(crate) struct Args {
     /// Where index.html, plots/ and summary.json go [default: beside the results].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Folder of another machine's results, to draw beside these; may be given several times.
-    #[arg(long, value_name = "DIR")]
+    /// Records of other machines, or folders of their results, to draw beside these.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
     with: Vec<PathBuf>,
-    /// Leave out the reference machines in <OUT>/reference/.
+    /// Leave out the machines whose records are in <OUT>/machines/.
     #[arg(long)]
     no_reference: bool,
     /// Also refresh the results in a README, between `<!-- crossover:begin -->` and
     /// `<!-- crossover:end -->`. They are those of the machines named with `--with`; without it,
-    /// those of the reference machine with the most answers; without a reference, these.
+    /// those of the machine with the most answers in <OUT>/machines/; without one, these.
     #[arg(
         long,
         value_name = "FILE",

@@ -74,6 +74,7 @@ const ANSWERS: [Pair; Data::ALL.len()] = [
     ("#6a4fc0", "#b7a8ff"),
     ("#00704f", "#4fcf9f"),
     ("#a02c6d", "#f08fc8"),
+    ("#7a5c00", "#e0bb45"),
 ];
 const INK: Pair = ("#1c2430", "#e6e9ee");
 const MUTED: Pair = ("#5b6675", "#9aa5b4");

@@ -7,6 +7,7 @@ pub const SCHEMA: u32 = 1;
 
 /// Where the time of one benchmark goes. Printed, it is a table for a terminal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Profile {
     /// The [`SCHEMA`] that it was written in.
     pub schema: u32,
@@ -40,6 +41,7 @@ pub struct Profile {
 
 /// All executions of one kernel, copy or memory set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceRow {
     /// What it is. Kernels of one name and copies of one direction are rows of their own where
     /// grid, block or number of bytes differ.
@@ -61,6 +63,7 @@ pub struct DeviceRow {
 
 /// A piece of work on the device.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Work {
     /// Runs a kernel.
@@ -94,6 +97,7 @@ pub enum Work {
 
 /// A kind of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Place {
     /// Memory of the device.
@@ -113,6 +117,7 @@ pub enum Place {
 /// All calls of one driver function. Where a library launches work without a driver call, the
 /// function of the CUDA runtime that it called.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallRow {
     /// Name, such as `cuLaunchKernel`.
     pub name: String,
@@ -124,6 +129,7 @@ pub struct CallRow {
 
 /// All passes through one range of the code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RangeRow {
     /// Its name; a range within another has both names, outer first, with ` / ` between.
     pub name: String,
@@ -139,6 +145,7 @@ pub struct RangeRow {
 
 /// What the rows come to, per iteration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Time of an iteration while it was recorded.
     pub iteration_ns: f64,
@@ -181,6 +188,7 @@ impl Summary {
 
 /// One iteration, from its start on an idle device until the device is idle again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Timeline {
     /// How long it took. The starts and ends of spans count from its beginning.
     pub length_ns: f64,
@@ -193,6 +201,7 @@ pub struct Timeline {
 
 /// What happens on one thread, stream or link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lane {
     /// What its spans are.
     pub kind: LaneKind,
@@ -204,6 +213,7 @@ pub struct Lane {
 
 /// What the spans of a [`Lane`] are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum LaneKind {
     /// Ranges that the code names.
@@ -220,6 +230,7 @@ pub enum LaneKind {
 
 /// Something that ran, from when to when.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Span {
     /// Start, from the start of the iteration.
     pub start_ns: f64,

@@ -10,14 +10,16 @@ use crossover_results::analysis::reuse::{self, Reuse};
 use crossover_results::model::group_info::GroupInfo;
 use crossover_results::store::curves::{Benchmark, Group, Series};
 use crossover_results::store::machine::MachineResults;
+use crossover_results::store::machine_record::MACHINES;
+use crossover_results::store::unreadable::Unreadable;
 use crossover_results::store::whole_file::FileError;
 
 /// What to draw beside the results of this machine.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Folders of other machines: each a results root, or a folder with one in `criterion/`.
+    /// Other machines: each a record, a results root, or a folder with one in `criterion/`.
     pub with: Vec<PathBuf>,
-    /// Leave out the committed machines of `<out>/reference/`.
+    /// Leave out the committed machines of `<out>/machines/`.
     pub no_reference: bool,
 }
 
@@ -86,23 +88,26 @@ impl Assembled {
 pub enum ReportError {
     /// Nothing to report on.
     #[error(
-        "no results under {}: run `cargo bench` first, or name a folder of results with `--with`",
+        "no results under {}: run `cargo bench` first, or name the record of a machine with `--with`",
         root.display()
     )]
     NoResults {
         /// The results root.
         root: PathBuf,
     },
-    /// A folder named with `--with` has none.
+    /// What was named with `--with` has none.
     #[error(
-        "no results under {}: name a folder that holds Criterion's output or a `criterion` \
-         folder with it",
-        dir.display()
+        "no results in {}: name the record of a machine, or a folder that holds Criterion's output \
+         or a `criterion` folder with it",
+        path.display()
     )]
     NothingThere {
-        /// The folder.
-        dir: PathBuf,
+        /// The file or folder.
+        path: PathBuf,
     },
+    /// What was named with `--with` cannot be read.
+    #[error(transparent)]
+    Read(FileError),
     /// A file could not be written.
     #[error("{0}; check the folder's permissions; `crossover report --out DIR` writes elsewhere")]
     Write(#[from] FileError),
@@ -111,8 +116,9 @@ pub enum ReportError {
 /// Reads the results under `root` and those to show beside them.
 pub fn assemble(root: &Path, out: &Path, options: &Options) -> Result<Assembled, ReportError> {
     let mut machines = MachineResults::read_all(root, "this machine", false);
-    let machine = machines.remove(0);
-    let mut others = others(out, options)?;
+    let mut machine = machines.remove(0);
+    let (mut others, problems) = others(out, options)?;
+    machine.problems.extend(problems);
     others.splice(0..0, machines);
     leave_out_copies(&machine, &mut others);
     if !machine.groups.is_empty() {
@@ -156,8 +162,8 @@ fn leave_out_copies(machine: &MachineResults, others: &mut Vec<MachineResults>) 
 pub(super) fn alone(root: &Path, out: &Path, options: &Options) -> Result<Assembled, ReportError> {
     let answers = |machine: &MachineResults| pairs::headlines(&pairs::find(machine, &[])).count();
     // The first of several that have as many.
-    let others = others(out, options)?.into_iter().rev();
-    let machine = match others.max_by_key(answers) {
+    let (others, _) = others(out, options)?;
+    let machine = match others.into_iter().rev().max_by_key(answers) {
         Some(other) => other,
         None => MachineResults::read(root, "this machine", false),
     };
@@ -167,20 +173,25 @@ pub(super) fn alone(root: &Path, out: &Path, options: &Options) -> Result<Assemb
     }
 }
 
-/// Machines named, then the committed ones.
-fn others(out: &Path, options: &Options) -> Result<Vec<MachineResults>, ReportError> {
+/// Machines named, then the committed ones, and which of these could not be read.
+fn others(
+    out: &Path,
+    options: &Options,
+) -> Result<(Vec<MachineResults>, Vec<Unreadable>), ReportError> {
     let mut others = Vec::new();
-    for dir in &options.with {
-        let there = MachineResults::read_folder(dir);
+    for path in &options.with {
+        let there = MachineResults::read_other(path).map_err(ReportError::Read)?;
         if there.iter().all(|other| other.groups.is_empty()) {
-            return Err(ReportError::NothingThere { dir: dir.clone() });
+            return Err(ReportError::NothingThere { path: path.clone() });
         }
         others.extend(there.into_iter().filter(|other| !other.groups.is_empty()));
     }
-    if !options.no_reference {
-        others.extend(MachineResults::read_folders(&out.join("reference")));
+    if options.no_reference {
+        return Ok((others, Vec::new()));
     }
-    Ok(others)
+    let (committed, problems) = MachineResults::read_machines(&out.join(MACHINES));
+    others.extend(committed);
+    Ok((others, problems))
 }
 
 fn finish(machine: MachineResults, others: Vec<MachineResults>) -> Assembled {

@@ -5,8 +5,10 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 use crate::assemble::Assembled;
-use crossover_results::analysis::answer::crossing::Answer;
 use crossover_results::analysis::answer::pairs::CrossoverAnswer;
+#[cfg(feature = "schema")]
+use crossover_results::analysis::answer::row::clocks;
+use crossover_results::analysis::answer::row::{Crossover, crossovers};
 use crossover_results::analysis::findings::finding::Finding;
 use crossover_results::analysis::limits::Share;
 use crossover_results::analysis::reuse::Reuse;
@@ -14,7 +16,7 @@ use crossover_results::analysis::{limits, telemetry};
 use crossover_results::model::environment::Environment;
 use crossover_results::model::group_info::GroupInfo;
 use crossover_results::model::record::{BandwidthCurve, Ceiling};
-use crossover_results::model::role::{Data, Role};
+use crossover_results::model::role::Role;
 use crossover_results::store::machine::{MachineResults, NOT_REACHED};
 use crossover_results::store::unreadable::Unreadable;
 
@@ -119,45 +121,6 @@ struct Row {
     run: Option<String>,
 }
 
-/// One answer.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct Crossover {
-    group: String,
-    /// Best CPU implementation where the winner changes, else at the largest size.
-    cpu: String,
-    gpu: String,
-    /// The machine whose GPU it is, when not the CPU's own.
-    gpu_machine: Option<String>,
-    /// Where the data start and end, and whether each call is awaited.
-    question: Data,
-    /// Clock of the GPU's times.
-    #[cfg_attr(feature = "schema", schemars(extend("enum" = clocks([Some("unknown")]))))]
-    clock: &'static str,
-    /// Whether it answers its question for the group.
-    headline: bool,
-    answer: Answer,
-    /// From this size on the GPU wins for good.
-    size: Option<f64>,
-    size_low: Option<f64>,
-    size_high: Option<f64>,
-    /// Sizes around it were measured, rather than interpolated between powers of two.
-    measured: Option<bool>,
-    /// Smallest and largest size that both curves cover.
-    range: [f64; 2],
-    /// CPU over GPU time at the largest such size.
-    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
-    speedup: f64,
-    /// That size.
-    speedup_size: f64,
-    /// The answer is the median of so many processes; null where it is that of one. Then size_low
-    /// and size_high, speedup_low and speedup_high hold another run's answer with a probability of
-    /// 95 %.
-    processes: Option<usize>,
-    speedup_low: Option<f64>,
-    speedup_high: Option<f64>,
-}
-
 /// How often data must be used on the device to pay for moving them there.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -197,14 +160,6 @@ struct Other {
     bandwidth: BTreeMap<String, BandwidthCurve>,
     benchmarks: Vec<Row>,
     crossovers: Vec<Crossover>,
-}
-
-/// Names of the clocks, and what else may stand in their place.
-#[cfg(feature = "schema")]
-fn clocks<const N: usize>(others: [Option<&'static str>; N]) -> Vec<Option<&'static str>> {
-    use crossover_words::Clock;
-    let names = Clock::ALL.iter().map(|clock| Some(clock.name()));
-    names.chain(others).collect()
 }
 
 /// The summary of a report.
@@ -308,33 +263,6 @@ fn rows(machine: &MachineResults) -> Vec<Row> {
         }
     }
     rows
-}
-
-fn crossovers(found: &[CrossoverAnswer]) -> Vec<Crossover> {
-    let one = |f: &CrossoverAnswer| {
-        let change = f.crossing.for_good();
-        Crossover {
-            group: f.group.clone(),
-            cpu: f.cpu.clone(),
-            gpu: f.gpu.clone(),
-            gpu_machine: f.gpu_machine.clone(),
-            question: f.question,
-            clock: f.clock,
-            headline: f.headline,
-            answer: f.crossing.answer,
-            size: change.map(|c| c.size),
-            size_low: change.map(|c| c.low),
-            size_high: change.map(|c| c.high),
-            measured: change.map(|c| c.measured),
-            range: [f.crossing.range.0, f.crossing.range.1],
-            speedup: f.speedup,
-            speedup_size: f.speedup_size,
-            processes: f.confirmed.map(|c| c.processes),
-            speedup_low: f.confirmed.map(|c| c.speedup_interval.0),
-            speedup_high: f.confirmed.map(|c| c.speedup_interval.1),
-        }
-    };
-    found.iter().map(one).collect()
 }
 
 fn break_even(reuse: &Reuse) -> BreakEven {

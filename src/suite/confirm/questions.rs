@@ -43,7 +43,7 @@ impl OpenQuestions {
     pub(super) fn renew(&mut self, of: RunResults<'_>) {
         // Also what was unsteady: the processes can decide it.
         let all = MachineResults::read(of.results, "this machine", false).with_unsteady();
-        let others = MachineResults::read_folders(of.references);
+        let others = MachineResults::read_machines(of.references).0;
         self.machine = match of.is_whole {
             true => all.of_run(of.run),
             false => all.clone(),

@@ -43,10 +43,18 @@ pub(super) fn edit() -> impl Strategy<Value = Edit> {
         1 => (at(), at()).prop_map(|(at, text)| Edit::Rename(at, text)),
         2 => (at(), at()).prop_map(|(a, b)| Edit::Swap(a, b)),
         1 => (at(), 0usize..300).prop_map(|(at, times)| Edit::Repeat(at, times)),
-        1 => (at(), any::<u8>()).prop_map(|(at, byte)| Edit::Flip(at, byte)),
-        1 => (at(), 1usize..40).prop_map(|(at, bytes)| Edit::Drop(at, bytes)),
-        1 => (at(), bytes()).prop_map(|(at, bytes)| Edit::Insert(at, bytes)),
-        1 => at().prop_map(Edit::Cut),
+        4 => edit_of_bytes(),
+    ]
+}
+
+/// A damage of bytes.
+pub(super) fn edit_of_bytes() -> impl Strategy<Value = Edit> {
+    let at = any::<Index>;
+    prop_oneof![
+        (at(), any::<u8>()).prop_map(|(at, byte)| Edit::Flip(at, byte)),
+        (at(), 1usize..40).prop_map(|(at, bytes)| Edit::Drop(at, bytes)),
+        (at(), bytes()).prop_map(|(at, bytes)| Edit::Insert(at, bytes)),
+        at().prop_map(Edit::Cut),
     ]
 }
 

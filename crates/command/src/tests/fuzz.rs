@@ -9,10 +9,14 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{TestCaseError, TestRunner};
@@ -20,16 +24,16 @@ use serde_json::Value;
 use tempfile::TempDir;
 use walkdir::WalkDir;
 
-use crate::tests::damage::{damaged, edit};
+use crate::tests::damage::{Edit, damaged, edit, edit_of_bytes};
 use crossover_compare::comparison::{FailOn, Options as Judging, compare};
 use crossover_report::assemble::{Options, ReportError};
 use crossover_report::readme::{self, ReadmeError};
 use crossover_report::{profile, write};
 use crossover_results::analysis::answer::pairs;
+use crossover_results::export::{ExportError, export};
 use crossover_results::model::record::{Confirmation, Failure, PairedTimes, Sidecar, Skip};
 use crossover_results::model::role::Data;
 use crossover_results::store::baseline::Baseline;
-use crossover_results::store::export::{ExportError, export};
 use crossover_results::store::layout::{
     BENCHMARK, ESTIMATES, NEW, PROFILE_FILE, RUNS, SAMPLE, SIDECAR,
 };
@@ -91,17 +95,48 @@ fn run_record() {
     fuzz(|results| results.below(RUNS), Results::check);
 }
 
+/// What is inside of the record of a machine; its checksum is sound.
+#[test]
+fn machine_record() {
+    fuzz(
+        |results| vec![results.record()],
+        |results, case| {
+            let text = fs::read(results.record()).unwrap();
+            fs::write(results.packed(), gzip(&text)).unwrap();
+            results.check_record(case)
+        },
+    );
+}
+
+/// A record whose bytes are not those that were written is refused, or has all its numbers.
+#[test]
+fn torn_machine_record() {
+    fuzz_by(
+        edit_of_bytes(),
+        |results| vec![results.packed()],
+        Results::check_torn,
+    );
+}
+
 #[test]
 fn readme_text() {
     fuzz(
         |results| vec![results.readme()],
-        |results, _| results.in_readme(),
+        |results, _| results.in_readme(&results.root(), results.dir.path()),
     );
 }
 
 /// Damages one of the files that `of` names, again and again, and has each case checked by its
 /// number.
 fn fuzz(of: fn(&Results) -> Vec<PathBuf>, check: fn(&Results, u64) -> Result<(), String>) {
+    fuzz_by(edit(), of, check);
+}
+
+fn fuzz_by(
+    edit: impl Strategy<Value = Edit>,
+    of: fn(&Results) -> Vec<PathBuf>,
+    check: fn(&Results, u64) -> Result<(), String>,
+) {
     let results = Results::new();
     let files = of(&results);
     assert!(!files.is_empty());
@@ -117,7 +152,7 @@ fn fuzz(of: fn(&Results) -> Vec<PathBuf>, check: fn(&Results, u64) -> Result<(),
     let case = Cell::new(0u64);
     let damage = (
         any::<Index>(),
-        proptest::collection::vec(edit(), 1..4),
+        proptest::collection::vec(edit, 1..4),
         any::<bool>(),
     );
     let outcome = runner.run(&damage, |(file, edits, bind)| {
@@ -151,6 +186,8 @@ struct Results {
     dir: TempDir,
     /// Size of each file but those that [`check`](Self::check) may write.
     files: BTreeMap<PathBuf, u64>,
+    /// What the record holds of each benchmark.
+    numbers: Vec<String>,
 }
 
 impl Results {
@@ -159,6 +196,7 @@ impl Results {
         let mut this = Self {
             dir,
             files: BTreeMap::new(),
+            numbers: Vec::new(),
         };
         let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stored/results/criterion");
         let group = stored.join("matmul_batched");
@@ -212,7 +250,13 @@ impl Results {
             format!("# A\n{}\n{}\n", readme::BEGIN, readme::END),
         )
         .unwrap();
+        let to = this.dir.path().join("machines");
+        let written = export(&this.root(), &to).unwrap().records.remove(0);
+        fs::rename(written.path, this.packed()).unwrap();
+        fs::remove_dir_all(to).unwrap();
+        fs::write(this.record(), unzip(&fs::read(this.packed()).unwrap())).unwrap();
         this.files = this.tree();
+        this.numbers = numbers(&MachineResults::read_other(&this.packed()).unwrap()[0]);
         assert_eq!(
             MachineResults::read(&this.root(), "here", false).problems,
             []
@@ -226,6 +270,16 @@ impl Results {
 
     fn readme(&self) -> PathBuf {
         self.dir.path().join("README.md")
+    }
+
+    /// The record of the results, as JSON.
+    fn record(&self) -> PathBuf {
+        self.dir.path().join("record.json")
+    }
+
+    /// The record of the results.
+    fn packed(&self) -> PathBuf {
+        self.dir.path().join("record.json.gz")
     }
 
     /// Where everything is written.
@@ -290,25 +344,65 @@ impl Results {
             false => 16,
         };
         if case.is_multiple_of(every) {
-            self.reported()?;
-            self.in_readme()?;
+            self.reported(&root, self.dir.path())?;
+            self.in_readme(&root, self.dir.path())?;
             self.compared(&side(BASE), &new)?;
             self.exported()?;
         }
         Ok(())
     }
 
+    /// Reads the record as it is now, and in some cases makes a page and a README of it alone.
+    fn check_record(&self, case: u64) -> Result<(), String> {
+        let machines = match MachineResults::read_other(&self.packed()) {
+            Ok(machines) => machines,
+            Err(error) => return plain("an error", &error.to_string()),
+        };
+        for machine in &machines {
+            for problem in &machine.problems {
+                plain("a problem", &problem.what)?;
+                plain("a problem's reason", &problem.reason)?;
+            }
+            for b in machine.benchmarks() {
+                plain("an id", &b.id)?;
+                let interval = b.interval_ns.unwrap_or((b.median_ns, b.median_ns));
+                if !(interval.0 > 0.0 && interval.0 <= b.median_ns && b.median_ns <= interval.1) {
+                    return Err(format!("{} takes {} ns", b.id, b.median_ns));
+                }
+            }
+            pairs::find(machine, &[]);
+        }
+        let every = match machines[0].problems.is_empty() {
+            true => 4,
+            false => 16,
+        };
+        if case.is_multiple_of(every) {
+            let none = self.out().join("none");
+            self.reported(&none, &self.packed())?;
+            self.in_readme(&none, &self.packed())?;
+        }
+        Ok(())
+    }
+
+    fn check_torn(&self, _: u64) -> Result<(), String> {
+        match MachineResults::read_other(&self.packed()) {
+            Err(error) => plain("an error", &error.to_string()),
+            Ok(torn) if numbers(&torn[0]) == self.numbers => Ok(()),
+            Ok(_) => Err("other numbers than were written".into()),
+        }
+    }
+
     /// The same results once more, as those of another machine.
-    fn options(&self) -> Options {
+    fn options(&self, with: &Path) -> Options {
         Options {
-            with: vec![self.dir.path().to_owned()],
+            with: vec![with.to_owned()],
             no_reference: true,
         }
     }
 
-    fn reported(&self) -> Result<(), String> {
+    fn reported(&self, root: &Path, with: &Path) -> Result<(), String> {
         let out = self.out();
-        match write::refresh(&self.root(), &out, &self.options()) {
+        match write::refresh(root, &out, &self.options(with)) {
             Ok(written) => {
                 for line in written.to_string().lines() {
                     plain("the terminal's table", line)?;
@@ -328,12 +422,12 @@ impl Results {
         self.plots(&out.join("plots"))
     }
 
-    fn in_readme(&self) -> Result<(), String> {
+    fn in_readme(&self, root: &Path, with: &Path) -> Result<(), String> {
         let out = self.out();
         let readme = out.join("README.md");
         fs::create_dir_all(&out).unwrap();
         fs::copy(self.readme(), &readme).unwrap();
-        match readme::refresh(&readme, &self.root(), &out, &self.options()) {
+        match readme::refresh(&readme, root, &out, &self.options(with)) {
             Ok(()) => {
                 // Around its markers stands what its author wrote.
                 let text = fs::read_to_string(&readme).unwrap();
@@ -403,6 +497,25 @@ impl Results {
             .collect();
         Err(format!("written elsewhere: {new:?}"))
     }
+}
+
+fn numbers(machine: &MachineResults) -> Vec<String> {
+    let benchmarks = machine.benchmarks();
+    benchmarks
+        .map(|benchmark| format!("{benchmark:?}"))
+        .collect()
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(text).unwrap();
+    packed.finish().unwrap()
+}
+
+fn unzip(packed: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    GzDecoder::new(packed).read_to_end(&mut text).unwrap();
+    text
 }
 
 fn plain(what: &str, text: &str) -> Result<(), String> {

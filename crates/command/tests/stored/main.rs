@@ -3,7 +3,7 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `stored/` | results of a real machine |
-//! | `summary.json` | what `crossover report` says of them |
+//! | `summary.json` | what `crossover report` says of their record |
 //! | `compare.json` | what `crossover compare` says of them against the same, some of it made slower or faster |
 //!
 //! New groups and fields may be added without touching any of these. A change that is meant is

@@ -1,7 +1,7 @@
 //! What the command says of stored results.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -71,22 +71,88 @@ fn near(a: &serde_json::Number, b: &serde_json::Number) -> bool {
 
 /// What `crossover report` says of the results in this folder.
 pub(crate) fn summary(root: &Path) -> Value {
+    reported(root, &[])
+}
+
+/// What it says of the results in `root` beside others.
+fn reported(root: &Path, others: &[&str]) -> Value {
     let out = tempfile::tempdir().unwrap();
     let (root, to) = (root.to_str().unwrap(), out.path().to_str().unwrap());
-    crossover(
-        &folder(),
-        &["report", "--root", root, "--out", to, "--no-reference"],
-    );
+    let arguments = ["report", "--root", root, "--out", to, "--no-reference"];
+    crossover(&folder(), &[&arguments, others].concat());
     let summary = std::fs::read(out.path().join("summary.json")).unwrap();
     serde_json::from_slice(&summary).unwrap()
 }
 
+/// The record of the stored results, in this folder.
+fn record(to: &Path) -> PathBuf {
+    let output = Command::new(env!("CARGO_BIN_EXE_crossover"))
+        .arg("export")
+        .arg(to)
+        .env("CRITERION_HOME", folder().join("results/criterion"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let mut all = WalkDir::new(to)
+        .into_iter()
+        .map(|entry| entry.unwrap().into_path());
+    all.find(|path| path.is_file()).unwrap()
+}
+
 #[test]
-fn the_report_says_what_it_said() {
-    hold(
-        "summary.json",
-        &summary(&folder().join("results/criterion")),
-    );
+fn the_report_says_of_the_record_what_it_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let record = record(dir.path());
+    let none = dir.path().join("none");
+    let now = reported(&none, &["--with", record.to_str().unwrap()]);
+    hold("summary.json", &now);
+    // Of the folder it says the same, but for whose results they are and the board.
+    let mut of_folder = summary(&folder().join("results/criterion"));
+    for (field, value) in [
+        ("/machine", "nvidia-h200--intel-xeon-processor".into()),
+        ("/other", true.into()),
+        (
+            "/environment/gpu/uuid",
+            now["environment"]["gpu"]["uuid"].clone(),
+        ),
+    ] {
+        assert_ne!(of_folder.pointer(field), Some(&value));
+        *of_folder.pointer_mut(field).unwrap() = value;
+    }
+    assert_eq!(now, of_folder);
+}
+
+#[test]
+fn the_program_in_the_docs_reads_a_curve() {
+    let docs = include_str!("../../../../docs/records.md");
+    let program = docs.split("```python\n").nth(1).unwrap();
+    let (program, _) = program.split_once("```").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let record = record(dir.path());
+    let curve = "matmul/gpu/cublas";
+    let mut python = Command::new("python3");
+    python.current_dir(dir.path()).arg("-c").arg(program);
+    let Ok(output) = python.arg(record).arg(curve).output() else {
+        println!("skipped: there is no python3 here");
+        return;
+    };
+    assert!(output.status.success(), "{output:?}");
+    let summary = summary(&folder().join("results/criterion"));
+    let rows = summary["benchmarks"].as_array().unwrap().iter();
+    let rows = rows.filter(|row| {
+        row["id"]
+            .as_str()
+            .unwrap()
+            .starts_with(&format!("{curve}/"))
+    });
+    let of_curve = rows.flat_map(|row| [&row["size"], &row["median_ns"]]);
+    let expected: Vec<f64> = of_curve.map(|number| number.as_f64().unwrap()).collect();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let said = said
+        .split_whitespace()
+        .map(|number| number.parse().unwrap());
+    assert_eq!(said.collect::<Vec<f64>>(), expected);
+    assert!(expected.len() >= 6, "{expected:?}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub(super) fn section(report: &Assembled, all: &[Answered]) -> Markup {
                 p {
                     "There is no answer: it takes CPU and GPU results of one group at common sizes. "
                     "Run " code { "cargo bench" } " on a machine with a GPU, or name another \
-                    machine's results with " code { "crossover report --with DIR" } "."
+                    machine's results with " code { "crossover report --with FILE" } "."
                 }
             } @else {
                 p.note {

@@ -1,14 +1,13 @@
 //! Answers that rest on several processes.
 
-use std::fs;
-
 use serde_json::Value;
 
 use crate::tests::fixture::{Fixture, Planted, full};
 use crate::tests::refreshed;
+use crossover_results::export::export;
 use crossover_results::model::record::{Confirmation, PairedTimes};
-use crossover_results::model::role::Data;
-use crossover_results::store::export::export;
+use crossover_results::model::role::{Data, Role, Threads};
+use crossover_results::store::machine_record::MACHINES;
 use crossover_words::Clock;
 
 /// Five processes, whose CPU is so many percent slower than it should be: the crossing is at 96 and
@@ -119,7 +118,7 @@ fn what_other_runs_found_stands_beside_an_answer() {
     assert!(page.contains("1 other run within this range") && !page.contains("one run"));
 
     let shared = dir.path().join("shared");
-    export(&root, &shared).unwrap();
+    export(&root, &shared.join(MACHINES)).unwrap();
     let (page, ..) = refreshed(&shared.join("criterion"), &shared);
     assert!(page.contains("other runs found") && page.contains(said));
 
@@ -132,29 +131,6 @@ fn what_other_runs_found_stands_beside_an_answer() {
     let (page, ..) = refreshed(&root, dir.path());
     assert!(page.contains("one process") && page.contains("other runs found"));
     assert!(!page.contains("within this range"), "it has no range");
-}
-
-/// A damaged record may name a file of another folder, or none.
-#[test]
-fn the_record_of_a_run_is_exported_by_its_own_name_alone() {
-    let dir = tempfile::tempdir().unwrap();
-    let root = dir.path().join("criterion");
-    let mut f = Fixture::new(&root, Some("Example GPU"));
-    planted(&f);
-    f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
-    let record = root.join("runs/20260102T030405Z-1.json");
-    let text = fs::read_to_string(&record).unwrap();
-    for (file, name) in [("odd", "../../elsewhere"), ("lost", "missing")] {
-        let text = text.replace("20260102T030405Z-1", name);
-        fs::write(root.join(format!("runs/{file}.json")), text).unwrap();
-    }
-    fs::write(dir.path().join("elsewhere.json"), "private").unwrap();
-    let shared = dir.path().join("shared");
-    assert_eq!(export(&root, &shared).unwrap().runs, 1);
-    let there = fs::read_dir(&shared).unwrap().count();
-    assert_eq!(there, 1, "only `criterion`");
-    let runs = fs::read_dir(shared.join("criterion/runs")).unwrap().count();
-    assert_eq!(runs, 1);
 }
 
 /// Where the run's own process was unsteady at everything that an answer would rest on, the processes
@@ -187,6 +163,48 @@ fn processes_answer_where_the_run_itself_was_unsteady() {
     );
     assert_eq!(answer["range"], serde_json::json!([8.0, 1536.0]));
     assert!((answer["size"].as_f64().unwrap() - 96.0).abs() < 1e-6);
+}
+
+/// A technique that several threads take part in is a question of its own.
+#[test]
+fn staging_answers_beside_the_plain_copy_and_not_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("criterion");
+    let mut f = Fixture::new(&root, Some("Example GPU"));
+    planted(&f);
+    for n in [8, 48, 96, 192, 1536] {
+        let plain = format!("matmul/gpu/plain/{n}");
+        let staged = format!("matmul/gpu/staged/{n}");
+        for (id, ns, threads) in [(plain, 2e4, None), (staged, 1e4, Some(Threads::All))] {
+            let mut row = Planted::new(&id, Clock::Wall, ns);
+            row.role = Some(Role {
+                data: Data::Ordinary,
+                threads,
+                ..Role::gpu()
+            });
+            f.plant(&row);
+        }
+    }
+    f.confirm(confirmation(Data::OrdinaryStaged, "staged", [0.0; 5]));
+    let (page, _, summary) = refreshed(&root, dir.path());
+    let answer = |question: &str| {
+        let answers = summary["crossovers"].as_array().unwrap().iter();
+        let mut asked = answers.filter(|a| a["headline"] == true && a["question"] == question);
+        let answer = asked.next().unwrap();
+        assert!(asked.next().is_none(), "{question}");
+        (answer["gpu"].clone(), answer["processes"].clone())
+    };
+    assert_eq!(answer("ordinary"), ("plain".into(), Value::Null));
+    assert_eq!(answer("ordinary-staged"), ("staged".into(), 5.into()));
+    assert!(page.contains("data in ordinary host memory, staged by several threads"));
+    // What moving to the GPU gains is what a plain copy gains: 32e4 / 2e4.
+    let findings = summary["findings"].as_array().unwrap();
+    let gain = |id: &str| {
+        let found = findings.iter().find(|finding| finding["id"] == id);
+        found.unwrap()["gain"]["factor"].clone()
+    };
+    assert_eq!(gain("winner.matmul.ordinary"), 16.0);
+    assert_eq!(gain("winner.matmul.ordinary-staged"), Value::Null);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::assemble::{Assembled, Options, assemble};
-use crate::tests::fixture::{Fixture, Planted, full, laptop};
+use crate::tests::fixture::{Fixture, Planted, commit, full, laptop};
 use crate::tests::lessons::{findings, near};
 use crossover_results::analysis::findings::finding::Finding;
 use crossover_results::model::Cost;
@@ -270,10 +270,7 @@ fn a_laptop_is_answered_with_the_reference() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("criterion");
     laptop(&root);
-    full(
-        &dir.path().join("reference/big-gpu/criterion"),
-        "Example GPU",
-    );
+    commit(dir.path(), |root| full(root, "Example GPU"));
     let options = Options::default();
     let report = assemble(&root, dir.path(), &options).unwrap();
     assert!(!report.machine.other);

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::json;
 
+use crossover_results::export::export;
 use crossover_results::model::{
     BandwidthCurve, BandwidthPoint, Ceiling, Confirmation, Cost, Cpu, DeviceState, Environment,
     Failure, GpuInfo, GroupInfo, Role, RunRecord, SCHEMA, Sidecar, Skip, Telemetry, Verified,
 };
+use crossover_results::store::machine_record::MACHINES;
 use crossover_results::store::{runs, sidecar};
 use crossover_words::Clock;
 
@@ -201,6 +203,12 @@ impl Fixture {
         self.run.ceilings.clear();
         self.run.curves.clear();
         self.run.confirmations.clear();
+        self.write_run();
+    }
+
+    /// The run was one of this profile.
+    pub(crate) fn profile(&mut self, profile: &str) {
+        self.run.profile = profile.to_owned();
         self.write_run();
     }
 
@@ -591,6 +599,13 @@ pub(crate) fn laptop(root: &Path) -> Fixture {
     plant_cpu(&mut f, 3.0);
     f.skip("matmul/gpu", "no NVIDIA driver found; install one");
     f
+}
+
+/// Puts the record of what `plant` plants among the committed machines of the page in `out`.
+pub(crate) fn commit(out: &Path, plant: impl FnOnce(&Path) -> Fixture) {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    plant(root.path());
+    export(root.path(), &out.join(MACHINES)).expect("a record");
 }
 
 /// Times and sizes as a damaged file has them, or a routine that measures itself: `least` at

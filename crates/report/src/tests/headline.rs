@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::assemble::{Assembled, Options, assemble};
 use crate::tests::answers::{confirmation, planted};
-use crate::tests::fixture::{Fixture, full, laptop};
+use crate::tests::fixture::{Fixture, commit, full, laptop};
 use crate::tests::lessons::near;
 use crate::tests::refreshed;
 use crate::tests::telemetry::plant_capped;
@@ -162,11 +162,8 @@ fn answers_of_several_other_machines_have_anchors_of_their_own() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("criterion");
     laptop(&root);
-    for (folder, gpu) in [("one", "Example GPU"), ("two", "Other GPU")] {
-        full(
-            &dir.path().join(format!("reference/{folder}/criterion")),
-            gpu,
-        );
+    for gpu in ["Example GPU", "Other GPU"] {
+        commit(dir.path(), |root| full(root, gpu));
     }
     let (page, ..) = refreshed(&root, dir.path());
     let (shown, _) = page.split_once("<script").unwrap();

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::assemble::Options;
-use crate::tests::fixture::{full, laptop};
+use crate::tests::fixture::{commit, full, laptop};
 use crate::{readme, write};
 
 #[test]
@@ -42,7 +42,7 @@ fn plots_stand_alone() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("criterion");
     laptop(&root);
-    full(&dir.path().join("reference/big/criterion"), "R&D <GPU>");
+    commit(dir.path(), |root| full(root, "R&D <GPU>"));
     let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
     for plot in &written.plots() {
         let svg = fs::read_to_string(plot).unwrap();
@@ -99,7 +99,7 @@ fn the_readme_shows_the_reference() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("criterion");
     laptop(&root);
-    full(&dir.path().join("reference/big/criterion"), "Example GPU");
+    commit(dir.path(), |root| full(root, "Example GPU"));
     let path = dir.path().join("README.md");
     let options = Options::default();
     let refresh = || readme::refresh(&path, &root, dir.path(), &options);

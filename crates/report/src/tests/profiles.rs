@@ -4,11 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use crate::assemble::Options;
-use crate::tests::fixture::{Fixture, Planted, laptop};
+use crate::tests::fixture::{Fixture, Planted, commit, laptop};
 use crate::{profile, write};
 use crossover_profile::{Place, RangeRow};
 use crossover_results::model::Cost;
-use crossover_results::store::export::export;
 use crossover_results::store::profiles::planted::{eager, graph, pieces, plant, product};
 use crossover_words::Clock;
 
@@ -171,20 +170,13 @@ fn many_profiles_do_not_swell_the_page() {
 }
 
 #[test]
-fn an_export_carries_profiles_and_another_machines_are_shown() {
+fn a_record_carries_profiles_and_another_machines_are_shown() {
     let dir = tempfile::tempdir().unwrap();
-    let root = dir.path().join("criterion");
-    profiled(&root);
-    fs::write(root.join("chain/gpu_each/1024/profile/trace.json"), "{}").unwrap();
-    let to = dir.path().join("here/reference/big");
-    export(&root, &to).unwrap();
-    assert!(
-        !to.join("criterion/chain/gpu_each/1024/profile/trace.json")
-            .exists()
-    );
-    let own = dir.path().join("here/criterion");
+    let here = dir.path().join("here");
+    commit(&here, profiled);
+    let own = here.join("criterion");
     laptop(&own);
-    let page = page(&own, &dir.path().join("here"));
+    let page = page(&own, &here);
     assert_eq!(page.matches("Where the time goes, NVIDIA H200").count(), 3);
 }
 

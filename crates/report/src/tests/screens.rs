@@ -9,16 +9,17 @@ use serde_json::json;
 use crate::assemble::Options;
 use crate::tests::browser::{clean, photograph, text, with_browser, with_page};
 use crate::tests::chart::{address, choose_group, labels_are_apart};
-use crate::tests::fixture::{Fixture, full, laptop, powers};
+use crate::tests::fixture::{Fixture, commit, full, laptop, powers};
 use crate::tests::profiles::profiled;
 use crate::write;
 use crossover_results::model::Cost;
+use crossover_results::store::machine_record::MACHINES;
 use crossover_words::Clock;
 
 fn laptop_beside_a_reference(root: &Path) {
     laptop(root);
-    let reference = root.with_file_name("reference/example-gpu/criterion");
-    full(&reference, "Example GPU");
+    let out = root.parent().expect("the page's folder");
+    commit(out, |root| full(root, "Example GPU"));
 }
 
 #[test]
@@ -92,16 +93,15 @@ fn names_from_files_stay_text() {
 #[test]
 fn the_committed_reference() {
     let reports = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target-reports");
-    let Ok(machines) = fs::read_dir(reports.join("reference")) else {
-        eprintln!("skipped: no reference is committed");
+    let machines = reports.join(MACHINES);
+    if !machines.is_dir() {
+        eprintln!("skipped: no machine is committed");
         return;
-    };
-    let options = Options {
-        with: machines.flatten().map(|e| e.path()).collect(),
-        no_reference: true,
-    };
+    }
     let out = tempfile::tempdir().unwrap();
-    let written = write::refresh(&out.path().join("none"), out.path(), &options).unwrap();
+    std::os::unix::fs::symlink(machines, out.path().join(MACHINES)).unwrap();
+    let none = out.path().join("none");
+    let written = write::refresh(&none, out.path(), &Options::default()).unwrap();
     with_browser(|browser| {
         browser.look(1400, 900, false)?;
         browser.open(&written.page)?;

@@ -1,17 +1,22 @@
-//! `summary.json` and its schema, which is generated from the types that it is written from.
+//! `summary.json`, the record of a machine, and their schemas, which are generated from the types
+//! that they are written from.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 
 use crate::assemble::Options;
-use crate::tests::fixture::{full, laptop};
+use crate::tests::fixture::{commit, full, laptop};
+use crate::tests::profiles::profiled;
 use crate::write;
+use crossover_results::store::machine_record::MACHINES;
 
-const COMMITTED: &str = concat!(
+const SUMMARY: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../docs/summary.schema.json"
 );
+const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/record.schema.json");
 
 /// The differences between a value and what a schema asks of it, each with its place: all the
 /// keywords that schemars writes for the types of a summary.
@@ -111,24 +116,32 @@ fn is_of(value: &Value, name: &Value) -> bool {
 }
 
 fn differences_of(summary: &Value) -> Vec<String> {
-    let schema = fs::read_to_string(COMMITTED).unwrap();
-    let schema = serde_json::from_str(&schema).unwrap();
-    differences(&schema, &schema, summary, "")
+    differences_from(SUMMARY, summary)
 }
 
-/// `CROSSOVER_GOLDEN=write cargo test -p crossover-report --features schema schema` writes it.
+fn differences_from(schema: &str, value: &Value) -> Vec<String> {
+    let schema = fs::read_to_string(schema).unwrap();
+    let schema = serde_json::from_str(&schema).unwrap();
+    differences(&schema, &schema, value, "")
+}
+
+/// `CROSSOVER_GOLDEN=write cargo test -p crossover-report --features schema schema` writes them.
 #[cfg(feature = "schema")]
 #[test]
-fn the_committed_schema_is_current() {
+fn the_committed_schemas_are_current() {
+    holds::<crate::summary::Summary>(SUMMARY);
+    holds::<crossover_results::export::MachineRecord>(RECORD);
+}
+
+#[cfg(feature = "schema")]
+fn holds<T: schemars::JsonSchema>(path: &str) {
     let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
-    let schema = settings
-        .into_generator()
-        .into_root_schema_for::<crate::summary::Summary>();
+    let schema = settings.into_generator().into_root_schema_for::<T>();
     let now = serde_json::to_string_pretty(&Value::from(schema)).unwrap() + "\n";
     if std::env::var_os("CROSSOVER_GOLDEN").is_some_and(|v| v == "write") {
-        fs::write(COMMITTED, &now).unwrap();
+        fs::write(path, &now).unwrap();
     }
-    let committed = fs::read_to_string(COMMITTED).unwrap();
+    let committed = fs::read_to_string(path).unwrap();
     assert!(
         committed == now,
         "CROSSOVER_GOLDEN=write cargo test -p crossover-report --features schema schema writes it"
@@ -141,11 +154,8 @@ fn the_summary_matches_its_schema() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("criterion");
     laptop(&root);
-    full(
-        &dir.path().join("reference/big-gpu/criterion"),
-        "Example GPU",
-    );
-    laptop(&dir.path().join("reference/a-laptop/criterion"));
+    commit(dir.path(), |root| full(root, "Example GPU"));
+    commit(dir.path(), laptop);
     for root in [root, dir.path().join("none")] {
         let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
         let text = fs::read_to_string(written.summary()).unwrap();
@@ -154,8 +164,47 @@ fn the_summary_matches_its_schema() {
         assert!(differences.is_empty(), "{differences:#?}");
         assert!(!summary["benchmarks"].as_array().unwrap().is_empty());
         assert!(!summary["crossovers"].as_array().unwrap().is_empty());
-        assert_eq!(summary["others"][0]["machine"], "big-gpu");
+        let other = &summary["others"][0]["machine"];
+        assert!(
+            other.as_str().unwrap().ends_with("--example-cpu-9000"),
+            "{other}"
+        );
     }
+}
+
+/// Of planted results and of the committed ones.
+#[test]
+fn records_match_their_schema() {
+    let dir = tempfile::tempdir().unwrap();
+    commit(dir.path(), |root| full(root, "Example GPU"));
+    commit(dir.path(), profiled);
+    let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target-reports");
+    let mut read = 0;
+    for out in [dir.path(), Path::new(committed)] {
+        let machines = fs::read_dir(out.join(MACHINES)).into_iter().flatten();
+        let records = machines.flat_map(|machine| fs::read_dir(machine.unwrap().path()).unwrap());
+        for path in records.map(|record| record.unwrap().path()) {
+            let record = record(&path);
+            let differences = differences_from(RECORD, &record);
+            assert!(
+                differences.is_empty(),
+                "{}: {differences:#?}",
+                path.display()
+            );
+            assert!(!record["benchmarks"].as_array().unwrap().is_empty());
+            read += 1;
+        }
+    }
+    assert!(read >= 2, "{read}");
+}
+
+/// The JSON of a record.
+fn record(path: &Path) -> Value {
+    let packed = fs::read(path).unwrap();
+    // Behind the ten bytes of a header without names and before the checksum and the length.
+    let deflated = &packed[10..packed.len() - 8];
+    let text = miniz_oxide::inflate::decompress_to_vec(deflated).unwrap();
+    serde_json::from_slice(&text).unwrap()
 }
 
 #[test]

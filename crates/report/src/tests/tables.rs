@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::tests::browser::with_page;
-use crate::tests::fixture::{Fixture, Planted, full, laptop};
+use crate::tests::fixture::{Fixture, Planted, commit, full, laptop};
 use crate::tests::refreshed;
 use crossover_words::Clock;
 
@@ -104,10 +104,7 @@ fn whose_gpu_it_is_stands_above_everything() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("criterion");
     laptop(&root);
-    full(
-        &dir.path().join("reference/example-gpu/criterion"),
-        "Example GPU",
-    );
+    commit(dir.path(), |root| full(root, "Example GPU"));
     let (page, table, _) = refreshed(&root, dir.path());
     let words = "There is no GPU here. The GPU figures are of another machine: Example GPU, \
                  measured 2026-01-02.";

@@ -5,7 +5,7 @@ use std::fs;
 use crossover_advice::thresholds::{Kind, Shape};
 use crossover_advice::{Advice, Choice, Data, Question};
 
-use super::fixture::{Fixture, full, laptop, powers};
+use super::fixture::{Fixture, commit, full, laptop, powers};
 use crate::assemble::{Options, assemble};
 use crate::thresholds::{thresholds, words};
 use crate::write;
@@ -106,8 +106,7 @@ fn a_laptop_has_its_own_cpu_against_the_gpu_of_the_reference() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("criterion");
     laptop(&root);
-    let reference = dir.path().join("reference/big-gpu/criterion");
-    full(&reference, "Example GPU");
+    commit(dir.path(), |root| full(root, "Example GPU"));
     let report = assemble(&root, dir.path(), &Options::default()).unwrap();
     let laptop = advice(&report);
     assert!(laptop.thresholds().machine.gpu_of_another_machine);
@@ -119,15 +118,8 @@ fn a_laptop_has_its_own_cpu_against_the_gpu_of_the_reference() {
             .unwrap()
             .cpu_ns
     };
-    let alone = assemble(
-        &reference,
-        dir.path(),
-        &Options {
-            no_reference: true,
-            ..Options::default()
-        },
-    )
-    .unwrap();
+    let none = dir.path().join("none");
+    let alone = assemble(&none, dir.path(), &Options::default()).unwrap();
     let slower = cpu(&laptop) / cpu(&advice(&alone));
     assert!((2.9..3.1).contains(&slower), "{slower}");
 }

@@ -6,12 +6,12 @@ use crossover_results::model::role::{self, Role};
 
 /// The place of the data that an implementation answers for.
 pub(super) fn data(role: &Role) -> Data {
-    match role.data {
+    match role.question() {
         role::Data::Queued => Data::Queued,
         role::Data::Awaited => Data::Awaited,
         role::Data::Pinned => Data::Pinned,
-        role::Data::Ordinary if role.is_driven_by_one_thread() => Data::Ordinary,
-        role::Data::Ordinary => Data::OrdinaryStaged,
+        role::Data::Ordinary => Data::Ordinary,
+        role::Data::OrdinaryStaged => Data::OrdinaryStaged,
     }
 }
 

@@ -102,17 +102,24 @@ fn share(part: usize, of: usize) -> String {
     )
 }
 
-fn record(name: &str) -> Option<Assembled> {
-    let machine = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../target-reports")
-        .join(name);
-    let root = machine.join("nvidia-h200/criterion");
+/// The committed records of one machine, by profile.
+const RECORDS: [(&str, &str); 2] = [
+    ("default", "20261122T225357Z--61e1f4600d5f.json.gz"),
+    ("full", "20261123T090724Z--be65bd251762.json.gz"),
+];
+
+fn record(file: &str) -> Option<Assembled> {
+    let machines = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target-reports/machines");
+    let path = Path::new(machines)
+        .join("nvidia-h200--intel-xeon-processor")
+        .join(file);
+    let none = Path::new("no such folder");
     let options = Options {
+        with: vec![path.clone()],
         no_reference: true,
-        ..Options::default()
     };
-    root.is_dir()
-        .then(|| assemble(&root, &machine, &options).unwrap())
+    path.is_file()
+        .then(|| assemble(none, none, &options).unwrap())
 }
 
 /// One place of an operation without one of its points.
@@ -259,7 +266,7 @@ fn each_group_left_out(
 }
 
 /// Both tables of a record, after its requirements are checked.
-fn tables(name: &str, report: &Assembled) -> String {
+fn tables(profile: &str, report: &Assembled) -> String {
     let thresholds = thresholds(report).unwrap();
     let run = report.machine.run.as_ref().unwrap();
     let commit = thresholds
@@ -268,7 +275,7 @@ fn tables(name: &str, report: &Assembled) -> String {
         .and_then(|commit| commit.get(..8))
         .unwrap_or("?");
     let mut text = format!(
-        "**`target-reports/{name}`** (commit {commit}, {}). Each size left out:\n\n",
+        "**Profile `{profile}`** (commit {commit}, {}). Each size left out:\n\n",
         &run.started[..10]
     );
     text += &format!("| operation | {HEADER}");
@@ -324,15 +331,15 @@ fn tables(name: &str, report: &Assembled) -> String {
 #[test]
 fn the_documented_back_test_is_that_of_the_committed_records() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/method.md");
-    let records = ["reference", "full"].map(|name| Some((name, record(name)?)));
+    let records = RECORDS.map(|(profile, file)| Some((profile, record(file)?)));
     let [Some(reference), Some(full)] = records else {
         println!("skipped: the committed records belong to a checkout, and a package has none");
         return;
     };
-    let tables: Vec<String> = [reference, full]
-        .iter()
-        .map(|(name, report)| tables(name, report))
-        .collect();
+    let records = [reference, full];
+    let tables = records
+        .each_ref()
+        .map(|(profile, report)| tables(profile, report));
     let tables = tables.join("\n");
     let text = fs::read_to_string(&path).unwrap();
     let (before, rest) = text.split_once(BEGIN).unwrap();
@@ -347,14 +354,14 @@ fn the_documented_back_test_is_that_of_the_committed_records() {
 
 #[test]
 fn the_artefacts_of_the_committed_records_are_small_and_can_be_asked() {
-    for name in ["reference", "full"] {
-        let Some(report) = record(name) else {
+    for (profile, file) in RECORDS {
+        let Some(report) = record(file) else {
             println!("skipped: the committed records belong to a checkout, and a package has none");
             return;
         };
         let thresholds = thresholds(&report).unwrap();
         let text = serde_json::to_string(&thresholds).unwrap();
-        assert!(text.len() <= 60_000, "{name}: {} bytes", text.len());
+        assert!(text.len() <= 60_000, "{profile}: {} bytes", text.len());
         assert!(
             !text.contains("GPU-") && !text.contains('/'),
             "a serial number or a path"

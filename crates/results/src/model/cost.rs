@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What one iteration of a benchmark costs. `None` is unknown or not meaningful, and never means
 /// zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cost {
     /// Floating-point operations (a fused multiply-add counts as two).
     pub flop: Option<f64>,

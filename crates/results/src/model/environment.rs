@@ -59,9 +59,35 @@ impl Environment {
         }
     }
 
+    /// The GPU's name, else the CPU's.
+    pub(crate) fn hardware(&self) -> Option<&str> {
+        match &self.gpu {
+            Some(gpu) => Some(&gpu.name),
+            None => Some(self.cpu.model.as_str()).filter(|model| !model.is_empty()),
+        }
+    }
+
+    /// What files and folders of this machine are called: `nvidia-h200--intel-xeon-processor`.
+    pub fn slug(&self) -> String {
+        let gpu = (self.gpu.as_ref()).map_or("no GPU", |gpu| &gpu.name);
+        format!("{}--{}", slug(gpu), slug(&self.cpu.model))
+    }
+
     /// Whether the GPU was [recorded](GpuInfo::recorded).
     pub fn recorded(&self) -> bool {
         self.gpu.as_ref().is_some_and(|gpu| gpu.recorded)
+    }
+}
+
+/// A product's name in lower-case letters, digits and hyphens, without what tells that it is a
+/// registered name.
+fn slug(name: &str) -> String {
+    let name = name.replace("(R)", " ").replace("(TM)", " ").to_lowercase();
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    match words.is_empty() {
+        true => "unknown".to_owned(),
+        false => words.join("-"),
     }
 }
 
@@ -121,7 +147,7 @@ pub struct GpuInfo {
     pub ordinal: usize,
     /// Name, for example `NVIDIA H200`.
     pub name: String,
-    /// UUID as `nvidia-smi` prints it.
+    /// UUID as `nvidia-smi` prints it; in the record of a machine a digest of it.
     pub uuid: Option<String>,
     /// Compute capability, `(9, 0)` for Hopper.
     pub compute_capability: (u32, u32),

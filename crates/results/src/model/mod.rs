@@ -6,7 +6,7 @@
 //! [`Launches`], [`Format`] and so on). [`Sidecar`] and [`RunRecord`] are the files, for tools that
 //! read results.
 
-pub mod clock;
+pub(crate) mod clock;
 pub mod cost;
 pub mod environment;
 pub mod group_info;

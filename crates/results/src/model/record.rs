@@ -81,6 +81,7 @@ pub struct Sidecar {
 
 /// A benchmark or implementation that was left out, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Skip {
     /// Id or prefix of ids.
     pub id: String,
@@ -98,6 +99,7 @@ impl Skip {
 
 /// A benchmark that failed: wrong result, CUDA error, or a panic in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failure {
     /// Full id.
     pub id: String,
@@ -121,6 +123,7 @@ pub struct Ceiling {
 /// One question of a group as several child processes answered it, in each of which the best CPU
 /// code and the GPU's took turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Confirmation {
     /// Name of the group.
     pub group: String,
@@ -130,6 +133,7 @@ pub struct Confirmation {
     pub gpu: String,
     /// Clock of the GPU implementation.
     #[serde(with = "clock")]
+    #[cfg_attr(feature = "schema", schemars(with = "clock::Name"))]
     pub clock: Clock,
     /// The machine that the GPU's times come from, where this one has no GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,6 +149,7 @@ pub struct Confirmation {
 
 /// CPU and GPU at one size in one process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairedTimes {
     /// Problem size.
     pub size: u64,
@@ -179,6 +184,7 @@ pub struct BandwidthPoint {
 
 /// One run of the suite: the machine, its measured ceilings, and what was left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunRecord {
     /// [`SCHEMA`] of the writer.
     pub schema: u32,

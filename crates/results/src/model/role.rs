@@ -47,6 +47,14 @@ impl Role {
         self.threads != Some(Threads::All) && !threads
     }
 
+    /// The question that GPU code of this role answers.
+    pub fn question(&self) -> Data {
+        match self.data {
+            Data::Ordinary if !self.is_driven_by_one_thread() => Data::OrdinaryStaged,
+            data => data,
+        }
+    }
+
     /// CPU code on all cores, f32 in ordinary host memory.
     pub fn cpu() -> Self {
         Self {
@@ -92,11 +100,21 @@ pub enum Data {
     Pinned,
     /// In ordinary (pageable) host memory.
     Ordinary,
+    /// In ordinary host memory, from which several threads copy through pinned buffers. A question
+    /// of its own beside [`Data::Ordinary`], which a plain copy answers; the role of such a row has
+    /// `Ordinary` and several threads.
+    OrdinaryStaged,
 }
 
 impl Data {
     /// All of them: the questions that a group may answer.
-    pub const ALL: [Data; 4] = [Data::Queued, Data::Awaited, Data::Pinned, Data::Ordinary];
+    pub const ALL: [Data; 5] = [
+        Data::Queued,
+        Data::Awaited,
+        Data::Pinned,
+        Data::Ordinary,
+        Data::OrdinaryStaged,
+    ];
 
     /// As a question: `data on the device, one call awaited`.
     pub fn phrase(self) -> &'static str {
@@ -105,6 +123,7 @@ impl Data {
             Data::Awaited => "data on the device, one call awaited",
             Data::Pinned => "data in pinned host memory",
             Data::Ordinary => "data in ordinary host memory",
+            Data::OrdinaryStaged => "data in ordinary host memory, staged by several threads",
         }
     }
 
@@ -115,6 +134,7 @@ impl Data {
             Data::Awaited => "on the device, awaited",
             Data::Pinned => "pinned host memory",
             Data::Ordinary => "ordinary host memory",
+            Data::OrdinaryStaged => "ordinary host memory, staged",
         }
     }
 
@@ -125,6 +145,15 @@ impl Data {
             Data::Awaited => "awaited",
             Data::Pinned => "pinned",
             Data::Ordinary => "ordinary",
+            Data::OrdinaryStaged => "ordinary-staged",
+        }
+    }
+
+    /// The memory, however it is copied.
+    pub fn memory(self) -> Self {
+        match self {
+            Data::OrdinaryStaged => Data::Ordinary,
+            other => other,
         }
     }
 

@@ -38,7 +38,7 @@ impl Class {
         match device {
             Device::Cpu => Class::Cpu { short },
             Device::Gpu => Class::Gpu {
-                data,
+                data: data.memory(),
                 gated: matches!(clock, Some(Clock::EventsGated | Clock::EventsCold)),
                 short,
             },
@@ -54,7 +54,7 @@ impl Class {
             Class::Gpu { data, gated, short } => match (gated, data, short) {
                 (true, _, true) => 0.03,
                 (true, _, false) => 0.002,
-                (false, Data::Ordinary, _) => 0.10,
+                (false, Data::Ordinary | Data::OrdinaryStaged, _) => 0.10,
                 (false, Data::Pinned, true) => 0.06,
                 (false, Data::Pinned, false) => 0.004,
                 (false, Data::Awaited, true) => 0.08,

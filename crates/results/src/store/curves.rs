@@ -3,16 +3,21 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
+use crate::model::clock;
 use crate::model::cost::Cost;
 use crate::model::group_info::{GroupInfo, Unit};
-use crate::model::id::{self, Device};
+use crate::model::id::{self, Device, Id};
 use crate::model::role::{Does, Role};
 use crate::model::telemetry::Telemetry;
 use crate::model::verified::Verified;
 use crossover_words::Clock;
 
-/// One result of Criterion with what our sidecar knows about it.
-#[derive(Clone, Debug)]
+/// One result of Criterion with what our sidecar knows about it. The record of a machine holds it in
+/// this form.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Benchmark {
     /// `<group>/<cpu|gpu>/<implementation>/<size>`.
     pub id: String,
@@ -25,19 +30,24 @@ pub struct Benchmark {
     /// Last part of the id.
     pub size: u64,
     /// The clock; `None` without a sound sidecar.
+    #[serde(with = "clock::optional")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<clock::Name>"))]
     pub clock: Option<Clock>,
     /// Median time of one iteration, ns: finite and above zero.
+    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
     pub median_ns: f64,
     /// Mean time of one iteration, ns.
     pub mean_ns: Option<f64>,
     /// Criterion's confidence interval of the median, ns, where it is sound.
     pub interval_ns: Option<(f64, f64)>,
     /// Standard deviation of the logarithm of the median between processes of its class.
+    #[serde(skip)]
     pub(crate) between_processes: f64,
     /// Spread of the samples: 1.4826 times the median absolute deviation, over the median.
     pub spread: Option<f64>,
     /// What is unsteady about its samples, in words. Such a result is shown, and no answer and no
     /// finding rests on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsteady: Option<String>,
     /// Number of samples.
     pub samples: Option<usize>,
@@ -50,18 +60,51 @@ pub struct Benchmark {
     /// Why the GPU's clock was held down right after the samples; `None` where it was not read.
     pub throttle_reasons: Option<Vec<String>>,
     /// What NVML saw while it was sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<Telemetry>,
     /// Figures beside the time, by name: [`Sidecar::extra`](crate::model::record::Sidecar::extra).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, f64>,
+    /// What calibrations chose for it, by the name of the choice.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub choices: BTreeMap<String, String>,
     /// Remarks of the suite.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// The run it comes from.
     pub run: Option<String>,
-    /// Its folder, the parent of `new/`.
+    /// Its folder, the parent of `new/`; empty in a record.
+    #[serde(skip)]
     pub dir: PathBuf,
 }
 
 impl Benchmark {
+    /// What is wrong with one that was read as it was stored, in words.
+    pub(super) fn flaw(&self) -> Option<&'static str> {
+        let sound = |n: f64| n.is_finite() && n > 0.0;
+        let function = id::function_of(self.device, &self.implementation);
+        let id = Id::new(&self.group, &function, self.size);
+        let around = |(low, high): (f64, f64)| {
+            sound(low) && low <= self.median_ns && self.median_ns <= high && high.is_finite()
+        };
+        if !(self.id.parse().as_ref() == Ok(&id)) {
+            return Some("its id is not that of its group, device, implementation and size");
+        }
+        if !(sound(self.median_ns) && self.mean_ns.is_none_or(sound)) {
+            return Some("its time is not a positive number");
+        }
+        if !self.interval_ns.is_none_or(around) {
+            return Some("the interval of its median does not hold it");
+        }
+        if !self
+            .spread
+            .is_none_or(|spread| spread.is_finite() && spread >= 0.0)
+        {
+            return Some("its spread is not a number from zero on");
+        }
+        None
+    }
+
     /// Lower end of the interval in which the median of another process lies with a probability of
     /// 95 %, ns.
     pub fn low_ns(&self) -> f64 {

@@ -1,5 +1,5 @@
-//! One results root as the report sees it: its newest results as curves, the machine they were
-//! measured on, its limits, and what was left out.
+//! A machine's results as the report sees them, whether from a results root or from its record: the
+//! newest as curves, the machine they were measured on, its limits, and what was left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,21 +13,26 @@ use crate::model::id::{self, Device};
 use crate::model::record::{BandwidthCurve, Ceiling, Confirmation, Failure, RunRecord, Skip};
 use crate::model::role::Role;
 use crate::store::between_processes::BetweenProcesses;
-use crate::store::criterion_files::{Contents, Stored};
+use crate::store::criterion_files::{Contents as CriterionFiles, Stored};
 use crate::store::curves::{Benchmark, Group, gather};
 use crate::store::layout::NEW;
+use crate::store::machine_record;
 use crate::store::profiles::{self, Profiled};
 use crate::store::runs;
 use crate::store::unreadable::Unreadable;
+use crate::store::whole_file::FileError;
 use crossover_words::text::visible;
 
 /// Why a benchmark that an unfinished run planned has no result of it.
 pub const NOT_REACHED: &str = "the run ended before it, or is not over; run it again";
 
-/// One results root, read.
+/// The profile whose results stand for a machine.
+const DEFAULT_PROFILE: &str = "default";
+
+/// A machine's results, from a results root or its record.
 #[derive(Clone, Debug, Default)]
 pub struct MachineResults {
-    /// `this machine`, or the name of another one's folder.
+    /// `this machine`, or of another one the name of its folder, or what its record is called by.
     pub name: String,
     /// The first part of its GPU's UUID, where the folder holds results of several machines.
     pub board: Option<String>,
@@ -107,6 +112,55 @@ fn newest(runs: &[RunRecord]) -> Limits {
     limits
 }
 
+/// What a results root or a record holds, before it is known what belongs to which machine.
+#[derive(Default)]
+pub(super) struct Contents {
+    /// From the oldest to the newest.
+    pub runs: Vec<RunRecord>,
+    pub benchmarks: Vec<Benchmark>,
+    pub profiles: Vec<Profiled>,
+    /// What could not be read.
+    pub problems: Vec<Unreadable>,
+}
+
+impl Contents {
+    fn of_folder(root: &Path) -> Self {
+        let (runs, problems) = runs::read_all(root);
+        let mut this = Self {
+            runs,
+            problems,
+            ..Self::default()
+        };
+        let files = CriterionFiles::read(root, NEW);
+        this.problems.extend(files.problems);
+        let nameless = files.nameless.into_iter().map(|(_, problem)| problem);
+        this.problems.extend(nameless);
+        for stored in files.results {
+            let first = this.benchmarks.iter().find(|b| b.id == stored.id);
+            let benchmark = match first {
+                Some(first) => Err(stored.duplicate_of(&first.dir)),
+                None => benchmark(stored, &mut this.problems),
+            };
+            match benchmark {
+                Ok(benchmark) => this.add(benchmark),
+                Err(problem) => this.problems.push(problem),
+            }
+        }
+        let (profiles, unread) = profiles::read_all(root);
+        this.profiles = profiles;
+        this.problems.extend(unread);
+        this
+    }
+
+    /// Adds a benchmark, unless its run says that its result must not be shown.
+    pub(super) fn add(&mut self, benchmark: Benchmark) {
+        match unfit(&benchmark, &self.runs) {
+            Some(reason) => self.problems.push(Unreadable::new(&benchmark.id, reason)),
+            None => self.benchmarks.push(benchmark),
+        }
+    }
+}
+
 impl MachineResults {
     /// Reads everything under `root` that the newest run's machine measured. A root that is not
     /// there gives a machine without groups.
@@ -117,25 +171,16 @@ impl MachineResults {
     /// Reads everything under `root`: first the machine of the newest run, then each other one that
     /// has results there. Another board or CPU is another machine, whatever its model.
     pub fn read_all(root: &Path, name: &str, other: bool) -> Vec<Self> {
-        let (runs, mut problems) = runs::read_all(root);
-        let contents = Contents::read(root, NEW);
-        problems.extend(contents.problems);
-        problems.extend(contents.nameless.into_iter().map(|(_, problem)| problem));
-        let mut benchmarks: Vec<Benchmark> = Vec::new();
-        for stored in contents.results {
-            let first = benchmarks.iter().find(|b| b.id == stored.id);
-            let benchmark = match first {
-                Some(first) => Err(stored.duplicate_of(&first.dir)),
-                None => benchmark(stored, &mut problems),
-            };
-            match benchmark {
-                Ok(benchmark) => match unfit(&benchmark, &runs) {
-                    Some(reason) => problems.push(Unreadable::new(&benchmark.id, reason)),
-                    None => benchmarks.push(benchmark),
-                },
-                Err(problem) => problems.push(problem),
-            }
-        }
+        Self::by_machine(Contents::of_folder(root), name, other)
+    }
+
+    fn by_machine(contents: Contents, name: &str, other: bool) -> Vec<Self> {
+        let Contents {
+            runs,
+            benchmarks,
+            profiles,
+            problems,
+        } = contents;
         let boards = boards(runs);
         // A result of an unknown run is taken to be the newest machine's.
         let board_of = |benchmark: &Benchmark| {
@@ -161,8 +206,6 @@ impl MachineResults {
                 machines.push(machine);
             }
         }
-        let (profiles, unread) = profiles::read_all(root);
-        problems.extend(unread);
         for profiled in profiles {
             // A profile names no run: it belongs to the machine with its GPU.
             let of = |machine: &Self| machine.gpu() == Some(&profiled.profile.gpu);
@@ -243,8 +286,26 @@ impl MachineResults {
         Some(uuid.chars().take("GPU-01234567".len()).collect())
     }
 
-    /// Reads another machine's folder: a results root, or one in `criterion/`.
-    pub fn read_folder(dir: &Path) -> Vec<Self> {
+    /// Reads another machine's results: its record, or a folder, which is a results root or has one
+    /// in `criterion/`.
+    ///
+    /// # Errors
+    /// A record that cannot be read, or is damaged, newer, or none.
+    pub fn read_other(path: &Path) -> Result<Vec<Self>, FileError> {
+        if path.is_file() || machine_record::is_named(path) {
+            return Self::read_record(path);
+        }
+        Ok(Self::read_folder(path))
+    }
+
+    fn read_record(path: &Path) -> Result<Vec<Self>, FileError> {
+        let contents = machine_record::read(path)?;
+        let newest = contents.runs.last();
+        let name = newest.map_or_else(String::new, |run| run.environment.slug());
+        Ok(Self::by_machine(contents, &name, true))
+    }
+
+    fn read_folder(dir: &Path) -> Vec<Self> {
         let inner = dir.join("criterion");
         let root = if inner.is_dir() { inner } else { dir.into() };
         let name = dir
@@ -254,18 +315,29 @@ impl MachineResults {
         Self::read_all(&root, &visible(&name.to_string_lossy()), true)
     }
 
-    /// Reads each folder in `dir` that has results, by name.
-    pub fn read_folders(dir: &Path) -> Vec<Self> {
-        let Ok(entries) = fs::read_dir(dir) else {
-            return Vec::new();
-        };
-        let mut dirs: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
-        dirs.sort();
-        dirs.iter()
-            .filter(|d| d.is_dir())
-            .flat_map(|d| Self::read_folder(d))
-            .filter(|m| !m.groups.is_empty())
-            .collect()
+    /// Reads the committed machines: of the records in each folder in `dir` the newest with runs of
+    /// the profile `default` alone, else the newest; and what could not be read.
+    pub fn read_machines(dir: &Path) -> (Vec<Self>, Vec<Unreadable>) {
+        let (mut machines, mut problems) = (Vec::new(), Vec::new());
+        for folder in paths_in(dir) {
+            let mut records: Vec<Self> = Vec::new();
+            for path in paths_in(&folder) {
+                if !machine_record::is_named(&path) {
+                    continue;
+                }
+                match Self::read_record(&path) {
+                    Ok(read) => records.extend(read.into_iter().filter(|m| !m.groups.is_empty())),
+                    Err(error) => problems.push(Unreadable::of_file(&path, &error)),
+                }
+            }
+            let age = |machine: &Self| {
+                let is_default = |(run, _): &(RunRecord, usize)| run.profile == DEFAULT_PROFILE;
+                let started = machine.run.as_ref().map(|run| run.started.clone());
+                (machine.runs.iter().all(is_default), started)
+            };
+            machines.extend(records.into_iter().max_by_key(age));
+        }
+        (machines, problems)
     }
 
     /// The group of that name.
@@ -295,7 +367,8 @@ impl MachineResults {
         self.only(|b| b.run.as_deref() == Some(run))
     }
 
-    fn only(&self, keep: impl Fn(&Benchmark) -> bool) -> Self {
+    /// The machine with some of its results.
+    pub(crate) fn only(&self, keep: impl Fn(&Benchmark) -> bool) -> Self {
         let groups = self.groups.iter();
         Self {
             groups: groups.filter_map(|group| group.only(&keep)).collect(),
@@ -347,19 +420,21 @@ impl MachineResults {
     /// The GPU's name, else the CPU's, else the folder's; with the board where another one's results
     /// lie in the same folder.
     pub fn hardware(&self) -> String {
-        let name = self
-            .environment
-            .as_ref()
-            .and_then(|e| match &e.gpu {
-                Some(gpu) => Some(gpu.name.clone()),
-                None => (!e.cpu.model.is_empty()).then(|| e.cpu.model.clone()),
-            })
-            .unwrap_or_else(|| self.name.clone());
+        let name = self.environment.as_ref().and_then(Environment::hardware);
+        let name = name.unwrap_or(&self.name).to_owned();
         match &self.board {
             Some(board) => format!("{name} ({board})"),
             None => name,
         }
     }
+}
+
+/// What is in a folder, by name.
+fn paths_in(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
 }
 
 /// What a group says of itself, and its place, by the newest run that has the group.
@@ -427,6 +502,7 @@ fn benchmark(stored: Stored, problems: &mut Vec<Unreadable>) -> Result<Benchmark
         throttle_reasons: None,
         telemetry: None,
         extra: BTreeMap::new(),
+        choices: BTreeMap::new(),
         notes: Vec::new(),
         run: None,
         dir: stored.folder,
@@ -440,6 +516,7 @@ fn benchmark(stored: Stored, problems: &mut Vec<Unreadable>) -> Result<Benchmark
         benchmark.throttle_reasons = sidecar.device_state.and_then(|s| s.throttle_reasons);
         benchmark.telemetry = sidecar.monitor;
         benchmark.extra = sidecar.extra;
+        benchmark.choices = sidecar.choices;
         benchmark.notes = sidecar.notes;
         benchmark.run = Some(sidecar.run);
     }

@@ -20,13 +20,29 @@ const LARGEST: u64 = 32 << 20;
 pub struct Profiled {
     /// What it is of.
     pub id: Id,
-    /// Its folder.
+    /// Its folder; empty where a record of a machine holds it.
     pub dir: PathBuf,
     /// What was recorded.
     pub profile: Profile,
 }
 
 impl Profiled {
+    /// What the file at `path` holds, which has no folder of its own.
+    pub(super) fn of(profile: Profile, path: &Path) -> Result<Self, Unreadable> {
+        let id = profile.benchmark.parse().map_err(|not: NotAnId| {
+            let reason = format!(
+                "is of {}, which {not}; name the benchmark so to have its profile in the report",
+                profile.benchmark
+            );
+            Unreadable::new(path.display(), reason)
+        })?;
+        Ok(Self {
+            id,
+            dir: PathBuf::new(),
+            profile,
+        })
+    }
+
     /// The trace that was recorded with it; it may not be there.
     pub fn trace(&self) -> PathBuf {
         trace(&self.dir)
@@ -87,18 +103,9 @@ pub fn read_all(root: &Path) -> (Vec<Profiled>, Vec<Unreadable>) {
 
 fn profiled(dir: &Path) -> Result<Profiled, Unreadable> {
     let profile = read(dir).map_err(|error| Unreadable::of_file(&path(dir), &error))?;
-    let id = profile.benchmark.parse().map_err(|not: NotAnId| {
-        let reason = format!(
-            "is of {}, which {not}; name the benchmark so to have its profile in the report",
-            profile.benchmark
-        );
-        Unreadable::new(path(dir).display(), reason)
-    })?;
-    Ok(Profiled {
-        id,
-        dir: dir.to_owned(),
-        profile,
-    })
+    let profiled = Profiled::of(profile, &path(dir))?;
+    let dir = dir.to_owned();
+    Ok(Profiled { dir, ..profiled })
 }
 
 /// Profiles for tests, of this crate and of those that show them.

@@ -25,11 +25,6 @@ pub fn path(root: &Path, run: &str) -> PathBuf {
     root.join(RUNS).join(format!("{run}.json"))
 }
 
-/// Whether the record is there, under a name that leads nowhere else.
-pub(crate) fn is_there(root: &Path, run: &str) -> bool {
-    is_name(run) && path(root, run).is_file()
-}
-
 fn is_name(run: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     !run.is_empty() && run.chars().all(plain)

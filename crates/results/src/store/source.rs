@@ -34,7 +34,9 @@ pub enum SourceError {
         root: PathBuf,
     },
     /// A path that leads nowhere.
-    #[error("{label}: no such folder")]
+    #[error(
+        "{label}: no such folder of results; the record of a machine has no samples to compare"
+    )]
     NoFolder {
         /// What was asked for.
         label: String,

@@ -208,7 +208,15 @@ pub(super) fn read_json_up_to<T: DeserializeOwned>(
     newest: u32,
     path: &Path,
 ) -> Result<T, FileError> {
-    let mut value = read_value(path)?;
+    checked(path, newest, read_value(path)?)
+}
+
+/// What a file holds as JSON, as [`read_json`] reads it.
+pub(super) fn checked<T: DeserializeOwned>(
+    path: &Path,
+    newest: u32,
+    mut value: Value,
+) -> Result<T, FileError> {
     make_visible(&mut value);
     of_value(path, newest, value)
 }
@@ -219,10 +227,14 @@ pub(crate) fn read_json_as_it_stands<T: DeserializeOwned>(path: &Path) -> Result
 }
 
 fn read_value(path: &Path) -> Result<Value, FileError> {
+    parsed(path, &read_bytes(path)?)
+}
+
+pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, FileError> {
     let io = |source| FileError::io(path, source);
     // To open a pipe would wait for its writer.
     if fs::metadata(path).map_err(io)?.is_file() {
-        return parsed(path, &fs::read(path).map_err(io)?);
+        return fs::read(path).map_err(io);
     }
     Err(io(std::io::Error::other("is not a file; move it away")))
 }

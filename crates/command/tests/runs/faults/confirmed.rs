@@ -8,19 +8,17 @@ use crossover::model::RunRecord;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::faults::run::{bench, expect, files, measured};
+use crate::faults::run::{bench, crossover, expect, files, measured};
 use crate::faults::signals::interrupted_at;
 
 fn read(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// The results of `root` as a GPU's, in `reference/gpu/criterion` beside it.
+/// The record of the results of `root` as a GPU's, in `machines` beside it.
 fn reference(root: &Path) {
-    let to = root
-        .with_file_name("reference")
-        .join("gpu")
-        .join("criterion");
+    let results = tempfile::tempdir().unwrap();
+    let to = results.path();
     for (path, bytes) in files(root) {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let mut copy = to.join(path.strip_prefix(root).unwrap());
@@ -60,6 +58,9 @@ fn reference(root: &Path) {
         fs::create_dir_all(copy.parent().unwrap()).unwrap();
         fs::write(copy, bytes).unwrap();
     }
+    let machines = root.with_file_name("machines");
+    let mut export = crossover(to, &["export", machines.to_str().unwrap()]);
+    expect(&mut export, 0, "of 1 run in ");
 }
 
 fn newest_run(root: &Path) -> RunRecord {

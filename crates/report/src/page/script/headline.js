@@ -9,6 +9,7 @@ const ready = (async () => {
     awaited: ["on the device, awaited", "awaited"],
     pinned: ["pinned host memory", "pinned"],
     ordinary: ["ordinary host memory", "ordinary"],
+    "ordinary-staged": ["ordinary host memory, staged", "staged"],
   };
   const CHOICES = { show: ["speedup", "time", "rate"], rows: ["answers", "all"], x: ["log", "lin"], y: ["log", "lin"] };
   // Curves whose limits are drawn below the chart.

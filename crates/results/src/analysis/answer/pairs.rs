@@ -8,7 +8,8 @@
 //!   these, the one that wins from the smallest size on, and of several that do, the fastest at
 //!   the largest. Gated times stand in, labelled as device time, only where no other was measured.
 //! - *data on the device, one call awaited*, *data in pinned host memory*, *data in ordinary host
-//!   memory*: likewise, of the implementations whose role says so.
+//!   memory*: likewise, of the implementations whose role says so. What several threads stage from
+//!   ordinary memory is a technique and a question of its own, beside that of the plain copy.
 //!
 //! Where the run put the question to several processes, their answer counts (`confirm`).
 //!
@@ -368,7 +369,7 @@ fn one(
         cpu,
         gpu: series.implementation.clone(),
         clock: series.clock_name(),
-        question: series.role.data,
+        question: series.role.question(),
         includes_launch: series.includes_launch(),
         headline: false,
         gpu_machine: gpu_machine.clone(),

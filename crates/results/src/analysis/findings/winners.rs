@@ -5,6 +5,7 @@ use crate::analysis::answer::crossing::{Answer, Change};
 use crate::analysis::answer::pairs::{CrossoverAnswer, headlines};
 use crate::analysis::findings::finding::{Context, Finding};
 use crate::analysis::findings::technique::Technique;
+use crate::model::role::Data;
 
 pub(super) fn find(context: &Context) -> Vec<Finding> {
     headlines(context.found)
@@ -12,7 +13,9 @@ pub(super) fn find(context: &Context) -> Vec<Finding> {
             let mut finding = one(f);
             finding.in_a_table = true;
             // As the data are where a function of the host finds them, if that was measured.
-            let asked = headlines(context.found).filter(|g| g.group == f.group);
+            // Staging is a technique on top of that.
+            let asked = headlines(context.found)
+                .filter(|g| g.group == f.group && g.question != Data::OrdinaryStaged);
             let is_last = asked.map(|g| g.question).max() == Some(f.question);
             match is_last && f.gpu_machine.is_none() {
                 true => {

@@ -1,0 +1,122 @@
+//! The record of a machine: one file with all that a page, a comparison of machines or a program
+//! wants of its results, without samples. It is JSON, packed by gzip, whose checksum tells a torn
+//! file. [`export`](crate::export) says what is in it; what follows from the results, such as the
+//! answers, is computed anew from them and not taken from the file.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use flate2::bufread::GzDecoder;
+use flate2::{Compression, GzBuilder};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::model::record::RunRecord;
+use crate::store::curves::Benchmark;
+use crate::store::machine::Contents;
+use crate::store::profiles::Profiled;
+use crate::store::unreadable::Unreadable;
+use crate::store::whole_file::{FileError, checked, read_bytes, write_atomic};
+use crossover_profile::Profile;
+
+/// Version of the form. A field may be added without raising it; none changes its meaning.
+pub const SCHEMA: u32 = 1;
+
+/// Tells a record from other files.
+pub const KIND: &str = "crossover machine record";
+
+/// Folder of the committed records, beside a page: a folder for each machine.
+pub const MACHINES: &str = "machines";
+
+/// How the name of a record ends.
+pub const EXTENSION: &str = ".json.gz";
+
+/// Upper bound on the bytes of a record once it is unpacked. The largest so far has 2 MB.
+const LARGEST: u64 = 32 << 20;
+
+/// What is read of a record.
+#[derive(Deserialize)]
+struct Held {
+    runs: Vec<RunRecord>,
+    benchmarks: Vec<Benchmark>,
+    profiles: Vec<Profile>,
+}
+
+/// Whether the file has the name of a record.
+pub(crate) fn is_named(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().ends_with(EXTENSION)
+}
+
+/// Writes a record, replacing what is there as a whole. Equal records have equal bytes.
+///
+/// # Errors
+/// A file that cannot be written.
+pub(crate) fn write(path: &Path, record: &Value) -> Result<(), FileError> {
+    let pack = || -> io::Result<Vec<u8>> {
+        let mut packed = GzBuilder::new().write(Vec::new(), Compression::best());
+        serde_json::to_writer(&mut packed, record)?;
+        packed.finish()
+    };
+    let packed = pack().map_err(|error| FileError::io(path, error))?;
+    write_atomic(path, &packed)
+}
+
+/// Reads a record.
+///
+/// # Errors
+/// A file that cannot be read, or is damaged, newer, or no record of a machine.
+pub(super) fn read(path: &Path) -> Result<Contents, FileError> {
+    let refuse = |reason: &str| FileError::io(path, io::Error::other(reason));
+    let text = unpacked(&read_bytes(path)?).map_err(refuse)?;
+    let foreign = "is no record of a machine: name a file that `crossover export` wrote";
+    let value: Value = serde_json::from_slice(&text).map_err(|_| refuse(foreign))?;
+    if value.get("kind").and_then(Value::as_str) != Some(KIND) {
+        return Err(refuse(foreign));
+    }
+    if value.get("schema").and_then(Value::as_u64).is_none() {
+        return Err(refuse("does not say its schema; export the results again"));
+    }
+    let held: Held = checked(path, SCHEMA, value)?;
+    let mut contents = Contents {
+        runs: held.runs,
+        ..Contents::default()
+    };
+    for benchmark in held.benchmarks {
+        let is_there = contents.benchmarks.iter().any(|b| b.id == benchmark.id);
+        let again = is_there.then_some("is there twice; the first is read");
+        match benchmark.flaw().or(again) {
+            Some(reason) => {
+                let problem = Unreadable::new(&benchmark.id, reason);
+                contents.problems.push(problem);
+            }
+            None => contents.add(benchmark),
+        }
+    }
+    for profile in held.profiles {
+        match Profiled::of(profile, path) {
+            Ok(profiled) => contents.profiles.push(profiled),
+            Err(problem) => contents.problems.push(problem),
+        }
+    }
+    Ok(contents)
+}
+
+/// The JSON of a record, or why there is none.
+fn unpacked(packed: &[u8]) -> Result<Vec<u8>, &'static str> {
+    if !packed.starts_with(&[0x1f, 0x8b]) {
+        return Err("is not packed by gzip: name a file that `crossover export` wrote");
+    }
+    let mut text = Vec::new();
+    let mut decoder = GzDecoder::new(packed);
+    let damaged = "is damaged: what it unpacks to is not what was packed; copy or export it again";
+    let mut limited = decoder.by_ref().take(LARGEST + 1);
+    limited.read_to_end(&mut text).map_err(|_| damaged)?;
+    if text.len() as u64 > LARGEST {
+        return Err("unpacks to more than 32 MiB, and no record of a machine does");
+    }
+    if !decoder.into_inner().is_empty() {
+        return Err(damaged);
+    }
+    Ok(text)
+}

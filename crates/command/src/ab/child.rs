@@ -64,7 +64,7 @@ impl Output {
         self.status.is_some_and(|status| status.success())
     }
 
-    /// How it failed, with the last lines that it printed.
+    /// How it failed, with what it printed of a panic, or else its last lines.
     pub(super) fn failure(&self) -> String {
         /// A panic says its place and its message.
         const LINES: usize = 2;
@@ -79,9 +79,13 @@ impl Output {
         let lines: Vec<&str> = (printed.lines())
             .filter(|line| !is_progress(line) && !line.starts_with("note: "))
             .collect();
-        match lines[lines.len().saturating_sub(LINES)..].join(" ") {
-            last if last.is_empty() => how,
-            last => format!("{how}: {}", visible(&last)),
+        // A backtrace may follow.
+        let panic = lines.iter().position(|line| line.contains("panicked at"));
+        let from = panic.unwrap_or(lines.len().saturating_sub(LINES));
+        let said: Vec<&str> = lines[from..].iter().take(LINES).copied().collect();
+        match said.join(" ") {
+            said if said.is_empty() => how,
+            said => format!("{how}: {}", visible(&said)),
         }
     }
 }

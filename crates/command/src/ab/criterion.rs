@@ -1,8 +1,9 @@
-//! What an executable of Criterion can do, of any version from 0.3 on: which benchmarks it has, which
-//! options it knows, and how one benchmark is run alone.
+//! What an executable of Criterion can do, of any version from 0.3.3 on: which benchmarks it has, which
+//! options it knows, and how one benchmark is run alone. (Before 0.3.3 `CRITERION_HOME` does nothing,
+//! and samples are stored in another form.)
 //!
 //! What it knows is found by trying, since versions and forks differ: 0.3 takes whole seconds alone,
-//! `--exact` came with 0.5, and 0.3.0 takes its filter for a part of a name.
+//! `--exact` came with 0.5, and a filter may be a part of a name instead of a pattern.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -126,7 +127,7 @@ impl Filter {
 /// no fewer samples than ten, and its resamples are for intervals, which nobody reads. Samples of a
 /// few milliseconds fit between two interruptions on a busy machine, which longer ones do not: of
 /// one code's processes beside seven busy ones on two cores the fastest samples differed by 1.0 to
-/// 1.3 %, where samples were four times as long by 1.7 to 4 %, and ten times as long by 36 to 55 %
+/// 1.2 %, where samples were four times as long by 1.6 to 2.5 %, and eight times as long by 30 to 54 %
 /// (docs/comparing.md).
 const OPTIONS: [(&str, &[&str]); 5] = [
     ("--noplot", &[""]),
@@ -336,9 +337,7 @@ impl Harness {
         command
             .args(&self.options)
             .args(self.filter.of(id))
-            .env("CRITERION_HOME", home)
-            // Until 0.3.2 it goes by this variable alone.
-            .env("CARGO_TARGET_DIR", home);
+            .env("CRITERION_HOME", home);
         command
     }
 }

@@ -220,6 +220,9 @@ impl<'a> Pairs<'a> {
         let seconds = self.seconds() - before;
         self.start_of_pair = (seconds - seconds_of.values().sum::<f64>()).max(0.0);
         self.seconds_of.extend(seconds_of);
+        if let Way::Processes(processes) = &self.way {
+            self.seconds_of.retain(|id, _| !processes.has_failed(id));
+        }
         Ok(())
     }
 

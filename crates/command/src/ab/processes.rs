@@ -94,6 +94,11 @@ impl Processes {
         shared.map(|benchmark| benchmark.id.as_str())
     }
 
+    /// Whether it is not run any more.
+    pub(super) fn has_failed(&self, id: &str) -> bool {
+        self.failed.contains(id)
+    }
+
     /// Whether a side has none.
     pub(super) fn is_empty(&self, side: usize) -> bool {
         self.benchmarks
@@ -115,12 +120,11 @@ impl Processes {
         limits: Limits,
     ) -> anyhow::Result<Ran> {
         let mut ran = Ran::default();
-        let wanted = self.benchmarks.iter().filter(|benchmark| {
-            !self.failed.contains(&benchmark.id)
-                && only.is_none_or(|only| only.contains(&benchmark.id))
+        let wanted = self.benchmarks.iter().enumerate().filter(|(_, benchmark)| {
+            !self.has_failed(&benchmark.id) && only.is_none_or(|only| only.contains(&benchmark.id))
         });
         let (mut failed, mut left) = (Vec::new(), [Vec::new(), Vec::new()]);
-        for (i, benchmark) in wanted.enumerate() {
+        for (i, benchmark) in wanted {
             if limits.until.is_some_and(|until| Instant::now() > until) {
                 ran.unreached += 1;
                 continue;

@@ -296,14 +296,20 @@ fn a_killed_comparison_is_cleared_up_by_the_next() {
 /// the other one is compared.
 #[test]
 fn a_benchmark_that_fails_is_an_error_whatever_the_verdict() {
-    for (fails, says) in [
+    for (fails, says, runs) in [
         (
-            "echo 'thread main panicked: boom' >&2; exit 101",
-            "failed (exit status: 101): more thread main panicked: boom",
+            "echo 'thread main panicked at x.rs:1:2:' >&2; echo boom >&2; echo '  0: backtrace' >&2; exit 101",
+            "failed (exit status: 101): thread main panicked at x.rs:1:2: boom;",
+            1,
         ),
-        ("kill -KILL $$", "failed (signal: 9 (SIGKILL)"),
-        ("sleep 600", "took longer than --turn-limit"),
-        ("exit 0", "left no result"),
+        ("kill -KILL $$", "failed (signal: 9 (SIGKILL)", 1),
+        ("sleep 600", "took longer than --turn-limit", 1),
+        ("exit 0", "left no result", 1),
+        (
+            "case $CRITERION_HOME in *b3) exit 7;; esac",
+            "failed (exit status: 7)",
+            3,
+        ),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let body = format!("echo more >&2; if [ $id = sum ]; then {fails}; fi");
@@ -313,10 +319,10 @@ fn a_benchmark_that_fails_is_an_error_whatever_the_verdict() {
         let json = json(&output);
         assert_eq!(verdict(&json, "sort/100"), "same");
         let said = text(&output.stderr);
-        let named = format!("error: sum of run b1 {says}");
+        let named = format!("error: sum of run b{runs} {says}");
         assert!(said.contains(&named), "{said}");
         let log = fs::read_to_string(dir.path().join("log")).unwrap();
-        assert_eq!(log.matches("fresh sum").count(), 1, "{log}");
+        assert_eq!(log.matches("fresh sum").count(), runs, "{log}");
     }
 }
 

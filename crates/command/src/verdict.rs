@@ -25,15 +25,36 @@ pub(crate) struct VerdictArgs {
     /// List every benchmark, not only what changed
     #[arg(long)]
     all: bool,
-    /// Print Markdown for a pull request instead of the table
-    #[arg(long, conflicts_with = "json")]
+    /// What is printed; docs/comparing.md describes each form
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Short for `--format markdown`
+    #[arg(long, conflicts_with_all = ["format", "json"])]
     markdown: bool,
-    /// Print JSON instead of the table (docs/comparing.md describes it)
-    #[arg(long)]
+    /// Short for `--format json`
+    #[arg(long, conflicts_with = "format")]
     json: bool,
     /// Write a page with both curves and the change at each size
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+}
+
+/// A form of a comparison.
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+enum Format {
+    /// A table for the terminal
+    #[default]
+    Text,
+    /// A table for a pull request
+    Markdown,
+    /// Everything, for programs
+    Json,
+    /// The new times in Bencher Metric Format
+    Bencher,
+    /// The new times for github-action-benchmark, `customSmallerIsBetter`
+    GithubActionBenchmark,
+    /// A test case for each benchmark
+    Junit,
 }
 
 impl VerdictArgs {
@@ -57,13 +78,12 @@ impl VerdictArgs {
         if let Some(path) = &self.html {
             write(path, &comparison.page())?;
         }
-        if self.json {
-            print!("{}", comparison.json(self.fail_on));
-        } else if self.markdown {
-            print!("{}", comparison.markdown());
-        } else {
-            print!("{}", comparison.text(self.all));
-        }
+        let format = match (self.json, self.markdown) {
+            (true, _) => Format::Json,
+            (_, true) => Format::Markdown,
+            _ => self.format,
+        };
+        print!("{}", self.form(comparison, format));
         let code = comparison.exit_code(self.fail_on);
         if code == 2 {
             eprintln!(
@@ -76,11 +96,33 @@ impl VerdictArgs {
         Ok(ExitCode::from(code))
     }
 
-    /// Writes all three forms into a folder, named `compare`.
+    fn form(&self, comparison: &Comparison, format: Format) -> String {
+        match format {
+            Format::Text => comparison.text(self.all),
+            Format::Markdown => comparison.markdown(),
+            Format::Json => comparison.json(self.fail_on),
+            Format::Bencher => comparison.bencher(),
+            Format::GithubActionBenchmark => comparison.github_action_benchmark(),
+            Format::Junit => comparison.junit(self.fail_on),
+        }
+    }
+
+    /// Writes the forms for files into a folder, named `compare`.
     pub(crate) fn keep(&self, comparison: &Comparison, dir: &Path) -> anyhow::Result<()> {
         write(&dir.join("compare.html"), &comparison.page())?;
-        write(&dir.join("compare.md"), &comparison.markdown())?;
-        write(&dir.join("compare.json"), &comparison.json(self.fail_on))
+        for (name, format) in [
+            ("compare.md", Format::Markdown),
+            ("compare.json", Format::Json),
+            ("compare-bencher.json", Format::Bencher),
+            (
+                "compare-github-action-benchmark.json",
+                Format::GithubActionBenchmark,
+            ),
+            ("compare-junit.xml", Format::Junit),
+        ] {
+            write(&dir.join(name), &self.form(comparison, format))?;
+        }
+        Ok(())
     }
 }
 

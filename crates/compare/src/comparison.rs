@@ -4,6 +4,7 @@ use regex::Regex;
 
 use crate::environment;
 use crate::judge::{self, Drift, Question};
+use crate::median::Location;
 use crate::multiple::is_analysed_at;
 use crate::rows::{self, Judgement, Row};
 use crate::verdict::Verdict;
@@ -19,6 +20,10 @@ pub struct Options {
     /// Number of the first pairs of runs that only choose what is tested for a change in the later
     /// ones; 0 where all count.
     pub screened: usize,
+    /// Both sides ran here, in turns, so that no record has to say on what machine.
+    pub on_one_machine: bool,
+    /// What is taken from the samples of each run.
+    pub location: Location,
 }
 
 impl Default for Options {
@@ -27,6 +32,8 @@ impl Default for Options {
             filter: None,
             threshold: judge::THRESHOLD,
             screened: 0,
+            on_one_machine: false,
+            location: Location::Median,
         }
     }
 }
@@ -44,6 +51,8 @@ pub struct Comparison {
     pub threshold: f64,
     /// Pairs of runs that chose what was tested in the later ones.
     pub screened: usize,
+    /// What was taken from the samples of each run.
+    pub location: Location,
     /// The benchmarks: slower ones first, the largest change on top.
     pub rows: Vec<Row>,
     /// What was learnt of each class.
@@ -68,9 +77,25 @@ pub enum FailOn {
     None,
 }
 
+impl FailOn {
+    /// Those that make it fail.
+    pub(super) fn verdicts(self) -> &'static [Verdict] {
+        match self {
+            FailOn::Slower => &[Verdict::Slower],
+            FailOn::Any => &[
+                Verdict::Slower,
+                Verdict::Faster,
+                Verdict::Gone,
+                Verdict::New,
+            ],
+            FailOn::None => &[],
+        }
+    }
+}
+
 /// Compares the runs of two sides pair by pair; both have as many.
 pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Comparison {
-    let all = rows::rows(base, new);
+    let all = rows::rows(base, new, options.location);
     let shown = |id: &str| options.filter.as_ref().is_none_or(|f| f.is_match(id));
     let (cases, tested): (Vec<_>, Vec<_>) = all
         .iter()
@@ -102,7 +127,7 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
             .then(a.id.cmp(&b.id))
     });
 
-    let remarks = environment::remarks(base, new);
+    let remarks = environment::remarks(base, new, options.on_one_machine);
     let mut warnings = remarks.warnings;
     for (name, side) in [("base", base), ("new", new)] {
         for baseline in side.iter().filter(|b| b.runs.len() > 1) {
@@ -123,6 +148,7 @@ pub fn compare(base: &[Baseline], new: &[Baseline], options: &Options) -> Compar
         base: labels(base),
         new: labels(new),
         screened: options.screened,
+        location: options.location,
         threshold: options.threshold,
         rows,
         drifts,
@@ -156,6 +182,13 @@ impl Comparison {
             .map(|row| row.id.clone())
     }
 
+    /// What finds changes of the threshold: of each benchmark that can be judged, its id and the
+    /// number of pairs in all; infinite where that is nobody's number.
+    pub fn pairs_for_threshold(&self) -> impl Iterator<Item = (&str, f64)> {
+        let rows = self.rows.iter().filter(|row| row.reason.is_none());
+        rows.filter_map(|row| Some((row.id.as_str(), row.judgement?.pairs_for_threshold)))
+    }
+
     /// Ids that more pairs could decide, and how many pairs that would take.
     pub fn open(&self) -> impl Iterator<Item = (&str, f64)> {
         self.rows
@@ -175,16 +208,6 @@ impl Comparison {
         if self.rows.iter().all(|r| r.judgement.is_none()) {
             return 2;
         }
-        let failing: &[Verdict] = match fail_on {
-            FailOn::Slower => &[Verdict::Slower],
-            FailOn::Any => &[
-                Verdict::Slower,
-                Verdict::Faster,
-                Verdict::Gone,
-                Verdict::New,
-            ],
-            FailOn::None => &[],
-        };
-        u8::from(failing.iter().any(|v| self.count(*v) > 0))
+        u8::from(fail_on.verdicts().iter().any(|v| self.count(*v) > 0))
     }
 }

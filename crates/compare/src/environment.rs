@@ -17,12 +17,13 @@ pub(super) struct Remarks {
 
 type Facts = BTreeMap<&'static str, BTreeSet<String>>;
 
-pub(super) fn remarks(base: &[Baseline], new: &[Baseline]) -> Remarks {
+/// `on_one_machine` where that is known without a record.
+pub(super) fn remarks(base: &[Baseline], new: &[Baseline], on_one_machine: bool) -> Remarks {
     let mut remarks = Remarks::default();
     let sides = [base, new].map(|side| side.iter().flat_map(|b| b.runs.values()).collect());
     let [base_runs, new_runs]: [Vec<&RunRecord>; 2] = sides;
     for (name, runs) in [("base", &base_runs), ("new", &new_runs)] {
-        if runs.is_empty() {
+        if runs.is_empty() && !on_one_machine {
             remarks.warnings.push(format!(
                 "the machine of {name} is unknown: no record of a run lies beside its results"
             ));

@@ -20,8 +20,6 @@ pub(super) struct Estimate {
     modelled: Distribution,
     /// By its own pairs alone, where there are enough of them.
     own: Option<Distribution>,
-    /// Standard deviation of one pair's change.
-    pub(super) deviation: f64,
 }
 
 /// Student's t around `centre`, of several scales and degrees of freedom.
@@ -31,6 +29,8 @@ struct Distribution {
     /// The class may have done anything of this alike.
     common: f64,
     parts: Vec<Scaled>,
+    /// Degrees of freedom that another pair adds.
+    per_pair: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +64,6 @@ impl Estimate {
             Spread::known(own.square, own.freedom)
         });
         let common = learnt.common.variance();
-        let mut variance = 0.0;
         let parts = learnt.hypotheses.iter().map(|hypothesis| {
             let class = Spread::known(
                 hypothesis.variance + noise,
@@ -79,7 +78,6 @@ impl Estimate {
                 None => all.freedom,
             };
             let sum = square + common.unwrap_or(0.0);
-            variance += hypothesis.weight * sum;
             Scaled {
                 weight: hypothesis.weight,
                 error: (sum / k).sqrt(),
@@ -93,9 +91,9 @@ impl Estimate {
                 centre: changes.iter().sum::<f64>() / k,
                 common: learnt.centre,
                 parts,
+                per_pair: 1.0,
             },
             own: (changes.len() >= ENOUGH_PAIRS).then(|| Distribution::of_trimmed_mean(changes)),
-            deviation: variance.sqrt(),
         })
     }
 
@@ -157,22 +155,21 @@ impl Estimate {
             .expect("there is always one way")
     }
 
+    /// Standard deviation of one pair's change, by the way that knows the change best: pairs that are
+    /// far off widen the mean, and not the trimmed mean.
+    pub(super) fn deviation(&self) -> f64 {
+        let errors = self.ways().map(Distribution::error);
+        errors.fold(f64::INFINITY, f64::min) * (self.pairs as f64).sqrt()
+    }
+
     /// The smallest change that is found with the probability [`FOUND`] from `pairs` of
     /// processes, where what is found has this error.
     pub(super) fn resolution(&self, error: f64, pairs: usize) -> f64 {
-        let more = pairs as f64 - self.pairs as f64;
-        let parts = self.modelled.parts.iter().map(|part| Scaled {
-            weight: part.weight,
-            error: part.error * (self.pairs as f64 / pairs.max(1) as f64).sqrt(),
-            // Each pair tells more of what its kind differ by.
-            freedom: (part.freedom + more).max(1.0),
-        });
-        let then = Distribution {
-            centre: 0.0,
-            common: 0.0,
-            parts: parts.collect(),
+        let found = |way: &Distribution| {
+            let then = way.with_pairs(self.pairs as f64, pairs as f64);
+            then.reach(error * self.share()) + then.reach(2.0 * (1.0 - FOUND))
         };
-        then.reach(error) + then.reach(2.0 * (1.0 - FOUND))
+        self.ways().map(found).fold(f64::INFINITY, f64::min)
     }
 }
 
@@ -200,6 +197,32 @@ impl Distribution {
                 error: (squares / (kept * (kept - 1.0))).sqrt(),
                 freedom: kept - 1.0,
             }],
+            per_pair: 0.5,
+        }
+    }
+
+    /// Standard error, of the mean square over the parts.
+    fn error(&self) -> f64 {
+        let squares = self
+            .parts
+            .iter()
+            .map(|part| part.weight * part.error.powi(2));
+        squares.sum::<f64>().sqrt()
+    }
+
+    /// Around zero, where it rests on as many `pairs` instead of `now`.
+    fn with_pairs(&self, now: f64, pairs: f64) -> Self {
+        let parts = self.parts.iter().map(|part| Scaled {
+            weight: part.weight,
+            error: part.error * (now / pairs.max(1.0)).sqrt(),
+            // Each pair tells more of what its kind differ by.
+            freedom: (part.freedom + self.per_pair * (pairs - now)).max(1.0),
+        });
+        Self {
+            centre: 0.0,
+            common: 0.0,
+            parts: parts.collect(),
+            per_pair: self.per_pair,
         }
     }
 
@@ -281,6 +304,7 @@ mod tests {
                     freedom,
                 })
                 .collect(),
+            per_pair: 1.0,
         };
         let reach = |freedoms: &[f64]| of(freedoms).reach(0.01);
         assert!((reach(&[1e6]) / 0.025_758 - 1.0).abs() < 1e-3);
@@ -331,9 +355,9 @@ mod tests {
                     error: 0.01,
                     freedom: 1e6,
                 }],
+                per_pair: 1.0,
             },
             own: None,
-            deviation: 0.02,
         };
         let wanted = 0.01 * (2.5758 + 1.6449);
         assert!((estimate.resolution(0.01, 4) / wanted - 1.0).abs() < 1e-3);
@@ -350,6 +374,7 @@ mod tests {
                 error: 0.01,
                 freedom: 1e6,
             }],
+            per_pair: 1.0,
         };
         for sign in [1.0, -1.0] {
             let of = |centre: f64, common: f64| of(sign * centre, sign * common);
@@ -377,6 +402,7 @@ mod tests {
                     error,
                     freedom: 3.0,
                 }],
+                per_pair: 1.0,
             };
             assert_eq!(nothing.tail(0.5), 1.0);
             assert_eq!(nothing.reach(0.01), f64::INFINITY);

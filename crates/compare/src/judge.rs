@@ -48,6 +48,9 @@ pub(super) struct Judged {
     /// Number of further pairs of processes that would decide it, as far as is known now; infinite
     /// where none would.
     pub(super) more_pairs: f64,
+    /// Number of pairs in all from which on changes of the threshold are found; infinite where that
+    /// is nobody's number.
+    pub(super) pairs_for_threshold: f64,
     pub(super) reason: Option<&'static str>,
 }
 
@@ -151,6 +154,7 @@ pub(super) fn judge(
                 resolving: (reason.is_none())
                     .then(|| (all.clone(), share * error_of(number + 1), pairs)),
                 more_pairs: more_pairs(all, change.as_ref(), edge),
+                pairs_for_threshold: pairs_for(all, edge),
                 reason: reason.filter(|_| verdict == Verdict::Unsure),
             })
         })
@@ -233,19 +237,35 @@ fn last_analysis(pairs: usize) -> (usize, f64) {
     *all.last().expect("all pairs are analysed")
 }
 
+/// Standard errors that a change among a few dozen candidates takes.
+const CHANGED: f64 = 4.5;
+
+/// The number of pairs from which on a change of `edge` is found with the probability
+/// [`FOUND`](crate::estimate::FOUND); infinite where nobody runs so many.
+fn pairs_for(all: &Estimate, edge: f64) -> f64 {
+    /// Standard errors for that probability.
+    const FOUND: f64 = 1.645;
+    const MOST: f64 = 20_000.0;
+    let pairs = ((CHANGED + FOUND) * all.deviation() / edge).powi(2);
+    if pairs < MOST {
+        pairs.ceil()
+    } else {
+        f64::INFINITY
+    }
+}
+
 /// More pairs of processes after which it would be called, or shown the same, if it is what it
 /// seems to be, give or take a standard error in the direction that is decided sooner.
 fn more_pairs(all: &Estimate, change: Option<&Change>, edge: f64) -> f64 {
-    /// Standard errors that a change among a few dozen candidates takes.
-    const CHANGED: f64 = 4.5;
-    /// And equivalence.
+    /// Standard errors that equivalence takes.
     const SAME: f64 = 2.3;
     /// Beyond this number of pairs it counts as never.
     const FEW: f64 = 1e6;
     let have = all.pairs as f64;
-    let (size, error) = (all.centre().abs(), all.deviation / have.sqrt());
+    let deviation = all.deviation();
+    let (size, error) = (all.centre().abs(), deviation / have.sqrt());
     let until = |errors: f64, distance: f64| match distance > 0.0 {
-        true => (errors * all.deviation / distance).powi(2),
+        true => (errors * deviation / distance).powi(2),
         false => f64::INFINITY,
     };
     let largest = size + error;

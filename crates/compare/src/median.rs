@@ -1,4 +1,4 @@
-//! The median of one run's samples and how far it can be trusted.
+//! What is taken from one run's samples, and how far it can be trusted.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -6,15 +6,37 @@ use std::rc::Rc;
 
 use statrs::function::beta::beta_reg;
 
-use crossover_results::statistics::median::median_of_sorted;
+use crossover_results::statistics::median::{median, median_of_sorted};
 
 /// Fewest samples from which the spread of a median can be told.
 pub(crate) const FEWEST_SAMPLES: usize = 5;
 
-/// The median time of one benchmark in one run (one process).
+/// What is taken from the samples of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Location {
+    /// Their median.
+    #[default]
+    Median,
+    /// The fastest one, for many short processes: other work on the machine only ever makes a sample
+    /// slower, and of ten that last a millisecond or a few one is left alone also where the median is
+    /// not (Chen, Revels, "Robust benchmarking in noisy environments", arXiv:1608.04295, 2016).
+    Fastest,
+}
+
+impl Location {
+    /// The time that is taken from these, nanoseconds; `None` without any.
+    pub(crate) fn of(self, ns: &[f64]) -> Option<f64> {
+        match self {
+            Location::Median => median(ns.iter().copied()),
+            Location::Fastest => ns.iter().copied().min_by(f64::total_cmp),
+        }
+    }
+}
+
+/// The median time of one benchmark in one run (one process), or its fastest sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Median {
-    /// Median time of an iteration, nanoseconds.
+    /// Time of an iteration, nanoseconds.
     pub ns: f64,
     /// Number of samples behind it.
     pub samples: usize,
@@ -25,6 +47,20 @@ pub(crate) struct Median {
 }
 
 impl Median {
+    /// What this location takes from the samples. Of the fastest one, only other processes tell the
+    /// variance.
+    pub(crate) fn at(location: Location, ns: &[f64]) -> Option<Self> {
+        let median = Self::of(ns)?;
+        Some(match location {
+            Location::Median => median,
+            Location::Fastest => Self {
+                ns: location.of(ns)?,
+                variance: 0.0,
+                ..median
+            },
+        })
+    }
+
     /// Median of the per-iteration times `ns`, in the order they were taken.
     ///
     /// The variance is that of the bootstrap with infinitely many resamples, which for a
@@ -141,6 +177,18 @@ mod tests {
             Median::of(&[6.0, 1.0, 4.0, 2.0, 3.0, 90.0]).unwrap().ns,
             3.5
         );
+    }
+
+    #[test]
+    fn the_fastest_sample_is_what_other_work_did_not_slow_down() {
+        let slowed = [9.0, 5.1, 8.0, 5.0, 7.0, 12.0];
+        assert_eq!(Median::at(Location::Median, &slowed), Median::of(&slowed));
+        let fastest = Median::at(Location::Fastest, &slowed).unwrap();
+        assert_eq!(
+            (fastest.ns, fastest.variance, fastest.samples),
+            (5.0, 0.0, 6)
+        );
+        assert!(Median::at(Location::Fastest, &slowed[..4]).is_none());
     }
 
     #[test]

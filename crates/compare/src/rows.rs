@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::case::{Case, Pair};
 use crate::class::Class;
 use crate::judge::Judged;
-use crate::median::{FEWEST_SAMPLES, Median};
+use crate::median::{FEWEST_SAMPLES, Location, Median};
 use crate::verdict::Verdict;
 use crossover_results::statistics::median::median;
 use crossover_results::store::baseline::{Baseline, Sampled};
@@ -14,7 +14,7 @@ use crossover_words::Clock;
 /// Ratio and interval of one benchmark.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Judgement {
-    /// Median time of the new side over that of the base: geometric mean over the pairs, of a
+    /// Time of the new side over that of the base: geometric mean over the pairs, of a
     /// verdict over those that confirmed it; from eight on without the outer quarters where that
     /// tells more.
     pub ratio: f64,
@@ -28,6 +28,9 @@ pub(crate) struct Judgement {
     pub pairs: usize,
     /// Number of further pairs that would decide it, where it is open; infinite where none would.
     pub(crate) more_pairs: f64,
+    /// Number of pairs in all from which on changes of the threshold are found; infinite where that
+    /// is nobody's number.
+    pub(crate) pairs_for_threshold: f64,
 }
 
 impl Judgement {
@@ -40,6 +43,7 @@ impl Judgement {
             resolution: judged.resolution(),
             pairs: judged.estimate.pairs,
             more_pairs: judged.more_pairs,
+            pairs_for_threshold: judged.pairs_for_threshold,
         }
     }
 }
@@ -53,9 +57,9 @@ pub struct Row {
     pub verdict: Verdict,
     /// The clock of both sides, where it is known and one.
     pub clock: Option<Clock>,
-    /// Median time before, nanoseconds, of the median run.
+    /// Time before, nanoseconds, of the median run.
     pub(crate) base_ns: Option<f64>,
-    /// Median time now, nanoseconds, of the median run.
+    /// Time now, nanoseconds, of the median run.
     pub(crate) new_ns: Option<f64>,
     /// What it drifts with, where the two can be compared.
     pub class: Option<Class>,
@@ -75,18 +79,27 @@ pub struct Row {
 type Sides<'a> = (usize, Option<&'a Sampled>, Option<&'a Sampled>);
 
 /// Matches the runs of both sides, pair by pair. A row with a case is still to be judged.
-pub(super) fn rows(base: &[Baseline], new: &[Baseline]) -> Vec<(Row, Option<Case>)> {
+pub(super) fn rows(
+    base: &[Baseline],
+    new: &[Baseline],
+    location: Location,
+) -> Vec<(Row, Option<Case>)> {
     let ids: BTreeSet<&String> = base
         .iter()
         .chain(new)
         .flat_map(|b| b.results.keys())
         .collect();
     ids.into_iter()
-        .filter_map(|id| row(id, base, new))
+        .filter_map(|id| row(id, base, new, location))
         .collect()
 }
 
-fn row(id: &str, base: &[Baseline], new: &[Baseline]) -> Option<(Row, Option<Case>)> {
+fn row(
+    id: &str,
+    base: &[Baseline],
+    new: &[Baseline],
+    location: Location,
+) -> Option<(Row, Option<Case>)> {
     let pairs: Vec<Sides<'_>> = base
         .iter()
         .zip(new)
@@ -106,8 +119,8 @@ fn row(id: &str, base: &[Baseline], new: &[Baseline]) -> Option<(Row, Option<Cas
             .copied()
             .flatten()
             .filter(|_| clocks.len() == 1),
-        base_ns: centre(&counted(&pairs, |pair| pair.1)),
-        new_ns: centre(&counted(&pairs, |pair| pair.2)),
+        base_ns: centre(&counted(&pairs, |pair| pair.1), location),
+        new_ns: centre(&counted(&pairs, |pair| pair.2), location),
         class: None,
         judgement: None,
         base_samples: befores.iter().map(|s| s.ns.len()).collect(),
@@ -135,7 +148,7 @@ fn row(id: &str, base: &[Baseline], new: &[Baseline]) -> Option<(Row, Option<Cas
         }
         return Some((row, None));
     }
-    match case(id, &pairs, &clocks, row.clock) {
+    match case(id, &pairs, &clocks, row.clock, location) {
         Ok(case) => {
             row.class = Some(case.class.clone());
             Some((row, Some(case)))
@@ -152,6 +165,7 @@ fn case(
     pairs: &[Sides<'_>],
     clocks: &BTreeSet<Option<Clock>>,
     clock: Option<Clock>,
+    location: Location,
 ) -> Result<Case, String> {
     if clocks.len() > 1 {
         let names: Vec<&str> = clocks
@@ -171,7 +185,8 @@ fn case(
         if before.ns == after.ns {
             return Err("both sides hold the same samples: one measurement, saved twice".into());
         }
-        let (Some(base), Some(new)) = (Median::of(&before.ns), Median::of(&after.ns)) else {
+        let median = |side: &Sampled| Median::at(location, &side.ns);
+        let (Some(base), Some(new)) = (median(before), median(after)) else {
             return Err(format!("fewer than {FEWEST_SAMPLES} samples"));
         };
         let pairs = match different_choices(before, after).is_empty() {
@@ -244,8 +259,8 @@ fn unlike_choices(pairs: &[Sides<'_>]) -> Option<String> {
 }
 
 /// The median run: one that was far off must not contradict the ratio.
-fn centre(runs: &[&Sampled]) -> Option<f64> {
-    median((runs.iter()).filter_map(|run| median(run.ns.iter().copied())))
+fn centre(runs: &[&Sampled], location: Location) -> Option<f64> {
+    median((runs.iter()).filter_map(|run| location.of(&run.ns)))
 }
 
 /// Two runs whose SM clocks differ by more than this are marked.
@@ -323,7 +338,7 @@ mod tests {
     }
 
     fn rounds_and_marks(base: &[Baseline], new: &[Baseline]) -> (Vec<usize>, Vec<String>) {
-        let (row, case) = rows(base, new).remove(0);
+        let (row, case) = rows(base, new, Location::Median).remove(0);
         let rounds = case.unwrap().pairs.iter().map(|pair| pair.round).collect();
         (rounds, row.marks)
     }
@@ -334,7 +349,7 @@ mod tests {
         let new = [run(14.0, Some("y")), run(10.6, Some("y"))];
         let said = "of what: base chose x, new y in 1 of 2 pairs, which do not count".to_owned();
         assert_eq!(rounds_and_marks(&base, &new), (vec![1], vec![said]));
-        let (row, _) = rows(&base, &new).remove(0);
+        let (row, _) = rows(&base, &new, Location::Median).remove(0);
         assert!((row.base_ns.unwrap() - 10.5).abs() < 0.1, "{row:?}");
     }
 
@@ -362,7 +377,12 @@ mod tests {
             sampled.clock = Some(clock);
             run
         };
-        let (row, case) = rows(&[on(Clock::EventsGated)], &[on(Clock::Events)]).remove(0);
+        let (row, case) = rows(
+            &[on(Clock::EventsGated)],
+            &[on(Clock::Events)],
+            Location::Median,
+        )
+        .remove(0);
         assert!(case.is_none());
         let reason = "timed on events and events-gated: different quantities";
         assert_eq!(row.reason.as_deref(), Some(reason));

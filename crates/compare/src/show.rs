@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::class::Class;
 use crate::comparison::{Comparison, FailOn};
 use crate::judge::{CHANGE_ERROR, Drift, SAME_ERROR};
+use crate::median::Location;
 use crate::rows::{Judgement, Row};
 use crate::verdict::Verdict;
 use crossover_results::statistics::median::median;
@@ -135,11 +136,15 @@ impl Comparison {
     /// What the verdicts promise.
     pub fn promise(&self) -> String {
         format!(
-            "change of the median time; in the long run {0} of the verdicts 'slower' and 'faster' are \
+            "change of the {2}; in the long run {0} of the verdicts 'slower' and 'faster' are \
              false, and where nothing changed the probability of any such verdict is {0}; changes \
              under {1} get no verdict",
             percent_fine(CHANGE_ERROR),
             percent_fine(self.threshold),
+            match self.location {
+                Location::Median => "median time",
+                Location::Fastest => "time of each process's fastest sample",
+            }
         )
     }
 

@@ -6,11 +6,11 @@ use crate::verdict::VerdictArgs;
 
 /// Run two revisions together, in turns, and compare them pair by pair
 ///
-/// Both sides are started, and only one of them runs at a time, sample by sample in the order
-/// A B B A, so both meet the same state of the host. Each process is a random draw, so several pairs
-/// of processes are run: the first ones (`--pairs`) run all benchmarks, later ones run those that may
-/// have changed, until these are decided or the time is spent (`--budget`). Only the later pairs can
-/// make the verdict slower or faster. A revision too old to take turns runs after the other one.
+/// Works for the benchmarks of any Criterion project. Each process is a random draw, so many pairs
+/// of short processes are run, one benchmark each, in the order A B B A. The first pairs (`--pairs`)
+/// run all benchmarks, later ones those that may have changed, until these are decided or the time
+/// is spent (`--budget`). Only the later pairs can make the verdict slower or faster. The processes
+/// of a suite of `crossover` take turns sample by sample.
 ///
 /// A and B are git revisions, or bundle folders (each with an executable `run`). A is HEAD
 /// unless named; B is the work tree with its uncommitted changes unless named. Revisions are
@@ -26,9 +26,10 @@ pub(crate) struct Args {
     pub(super) a: Option<String>,
     /// The new code: a revision (the work tree by default) or a bundle folder
     pub(super) b: Option<String>,
-    /// Pairs of processes at the start, which run all benchmarks
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(super) pairs: u32,
+    /// Pairs of processes at the start, which run all benchmarks [default: 8; 2 where they take
+    /// turns sample by sample]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(super) pairs: Option<u32>,
     /// Minutes after which no further pair is started; 0 judges by the first pairs alone
     #[arg(long, value_name = "MINUTES", default_value_t = 7.0, value_parser = minutes)]
     pub(super) budget: f64,
@@ -36,9 +37,24 @@ pub(crate) struct Args {
     /// ended as hung
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub(super) turn_limit: u32,
-    /// Only this bench target of the package (revisions only; may be repeated)
-    #[arg(long = "bench", value_name = "NAME")]
+    /// Only this bench target (may be repeated, and may be on one side only)
+    #[arg(long = "bench", value_name = "NAME", help_heading = BUILD)]
     pub(super) benches: Vec<String>,
+    /// Only this package of the workspace (may be repeated, and may be on one side only)
+    #[arg(short, long = "package", value_name = "NAME", help_heading = BUILD)]
+    pub(super) packages: Vec<String>,
+    /// All packages of the workspace
+    #[arg(long, help_heading = BUILD, conflicts_with = "packages")]
+    workspace: bool,
+    /// Features of the packages
+    #[arg(short = 'F', long, value_name = "FEATURES", help_heading = BUILD)]
+    features: Vec<String>,
+    /// All features
+    #[arg(long, help_heading = BUILD)]
+    all_features: bool,
+    /// Without the default features
+    #[arg(long, help_heading = BUILD)]
+    no_default_features: bool,
     /// Folder for the results of all runs
     #[arg(long, value_name = "FOLDER", default_value = "target-reports/ab")]
     pub(super) results: PathBuf,
@@ -47,6 +63,27 @@ pub(crate) struct Args {
     /// Arguments of the benchmarks
     #[arg(last = true, value_name = "BENCH_ARGS")]
     pub(super) bench_args: Vec<String>,
+}
+
+/// What `cargo bench` is given too, the same on both sides.
+const BUILD: &str = "Build (revisions only)";
+
+impl Args {
+    /// The flags of cargo that do not name a package or a target.
+    pub(super) fn build_flags(&self) -> Vec<String> {
+        let flags = [
+            ("--workspace", self.workspace),
+            ("--all-features", self.all_features),
+            ("--no-default-features", self.no_default_features),
+        ];
+        let given = flags.into_iter().filter(|(_, given)| *given);
+        let features = self.features.iter().flat_map(|names| ["--features", names]);
+        given
+            .map(|(flag, _)| flag)
+            .chain(features)
+            .map(str::to_owned)
+            .collect()
+    }
 }
 
 fn minutes(text: &str) -> Result<f64, String> {

@@ -1,18 +1,26 @@
 //! Child processes that end when the user interrupts.
 
-use std::io::{self, BufRead, BufReader};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
 use crossover_protocol::local_variables;
+use crossover_words::text::visible;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Time between two checks for an interrupt.
+pub(super) const GLANCE: Duration = Duration::from_millis(50);
 
 /// How long an interrupted child may take to end by itself.
 const GRACE: Duration = Duration::from_secs(5);
@@ -40,17 +48,101 @@ pub(super) fn interrupted() -> bool {
 /// [`Interrupted`], or that the command could not be started.
 pub(super) fn run(command: &mut Command) -> anyhow::Result<ExitStatus> {
     let mut child = start(command, Stdio::from(io::stderr()))?;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            check()?;
-            return Ok(status);
+    wait(&mut child, None)?.context("there is no limit")
+}
+
+/// What a process left that ran to its end.
+pub(super) struct Output {
+    /// `None` where it took longer than it may, and was ended.
+    pub(super) status: Option<ExitStatus>,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+}
+
+impl Output {
+    pub(super) fn succeeded(&self) -> bool {
+        self.status.is_some_and(|status| status.success())
+    }
+
+    /// How it failed, with what it printed of a panic, or else its last lines.
+    pub(super) fn failure(&self) -> String {
+        /// A panic says its place and its message.
+        const LINES: usize = 2;
+        let how = match self.status {
+            Some(status) => format!("failed ({status})"),
+            None => "took longer than --turn-limit and was ended".to_owned(),
+        };
+        let printed = match self.stderr.trim() {
+            "" => &self.stdout,
+            _ => &self.stderr,
+        };
+        let lines: Vec<&str> = (printed.lines())
+            .filter(|line| !is_progress(line) && !line.starts_with("note: "))
+            .collect();
+        // A backtrace may follow.
+        let panic = lines.iter().position(|line| line.contains("panicked at"));
+        let from = panic.unwrap_or(lines.len().saturating_sub(LINES));
+        let said: Vec<&str> = lines[from..].iter().take(LINES).copied().collect();
+        match said.join(" ") {
+            said if said.is_empty() => how,
+            said => format!("{how}: {}", visible(&said)),
         }
+    }
+}
+
+/// Runs `command` to its end, but not for longer than `limit`, and returns what it printed.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn output(command: &mut Command, limit: Duration) -> anyhow::Result<Output> {
+    // Files, since nobody reads a pipe while it runs.
+    let [mut out, mut err] = [tempfile::tempfile()?, tempfile::tempfile()?];
+    let mut child = start(
+        command.stderr(err.try_clone()?),
+        Stdio::from(out.try_clone()?),
+    )?;
+    let status = wait(&mut child, Some(limit))?;
+    let text = |file: &mut File| -> io::Result<String> {
+        let mut bytes = Vec::new();
+        file.rewind()?;
+        file.read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    Ok(Output {
+        status,
+        stdout: text(&mut out)?,
+        stderr: text(&mut err)?,
+    })
+}
+
+/// Waits for the end of a child; `None` where it takes longer than `limit`, and was ended. What
+/// it started ends with it.
+///
+/// # Errors
+/// [`Interrupted`], after which it has ended too.
+fn wait(child: &mut Child, limit: Option<Duration>) -> anyhow::Result<Option<ExitStatus>> {
+    let pid = Pid::from_raw(i32::try_from(child.id())?);
+    let (tell, ended) = channel();
+    // A thread that sleeps until then: asking time and again would take time from what is measured.
+    std::thread::spawn(move || {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
+        while waitid(Id::Pid(pid), flags) == Err(Errno::EINTR) {}
+        let _ = tell.send(());
+    });
+    let start = Instant::now();
+    while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(GLANCE) {
         if interrupted() {
-            end(&mut child);
+            end(child);
             return Err(Interrupted.into());
         }
-        std::thread::sleep(Duration::from_millis(50));
+        if limit.is_some_and(|limit| start.elapsed() > limit) {
+            end(child);
+            return Ok(None);
+        }
     }
+    let status = child.wait()?;
+    check()?;
+    Ok(Some(status))
 }
 
 /// Starts `command`, with what it prints going to `out`.
@@ -82,7 +174,7 @@ pub(super) fn start_quietly(command: &mut Command) -> anyhow::Result<Child> {
     command.stderr(Stdio::null());
     std::thread::spawn(move || {
         for line in BufReader::new(errors).lines().map_while(Result::ok) {
-            if !(line.is_empty() || PROGRESS.iter().any(|begins| line.starts_with(begins))) {
+            if !(line.is_empty() || is_progress(&line)) {
                 eprintln!("{line}");
             }
         }
@@ -90,8 +182,12 @@ pub(super) fn start_quietly(command: &mut Command) -> anyhow::Result<Child> {
     Ok(child)
 }
 
-/// Beginnings of the lines of progress.
-const PROGRESS: [&str; 2] = ["Benchmarking ", "Gnuplot not found"];
+/// Whether Criterion prints this line while it works.
+fn is_progress(line: &str) -> bool {
+    ["Benchmarking ", "Gnuplot not found"]
+        .iter()
+        .any(|begins| line.starts_with(begins))
+}
 
 /// # Errors
 /// [`Interrupted`], if so.

@@ -3,10 +3,14 @@
 
 mod arguments;
 mod child;
+mod criterion;
+mod executable;
 mod git;
 mod pairs;
+mod processes;
 mod subject;
 mod turns;
+mod way;
 mod worktree;
 
 use std::collections::BTreeSet;
@@ -19,6 +23,7 @@ use anyhow::anyhow;
 pub(crate) use crate::ab::arguments::Args;
 use crate::ab::pairs::Pairs;
 use crate::ab::subject::Subject;
+use crate::ab::worktree::Place;
 use crossover_compare::comparison::{Comparison, Options};
 use crossover_compare::plan::{self, Open};
 use crossover_results::store::runs;
@@ -43,26 +48,29 @@ fn ab(args: &Args) -> anyhow::Result<ExitCode> {
     let b = Subject::new(args.b.as_deref(), &a)?;
     let results = fresh_folder(&args.results)?;
 
+    worktree::remove_abandoned();
+    let place = Place::new()?;
     // Both are built before either runs, so that no run follows a hot compiler.
-    let a = a.prepare("a", &args.benches)?;
-    let b = b.prepare("b", &args.benches)?;
+    let a = a.prepare(0, &place, args)?;
+    let b = b.prepare(1, &place, args)?;
 
-    let mut pairs = Pairs::new(args, &results, [a, b]);
-    while pairs.number < args.pairs && !pairs.over {
-        pairs.run(None)?;
-    }
-    let confirms = args.budget > 0.0 && pairs.took_turns() && !pairs.over;
-    options.screened = if confirms { args.pairs as usize } else { 0 };
+    let mut pairs = Pairs::new(args, &results, &place, [a, b])?;
+    pairs.run_first()?;
+    let confirms = args.budget > 0.0 && !pairs.over;
+    options.screened = if confirms { pairs.first() as usize } else { 0 };
+    options.on_one_machine = true;
+    options.location = pairs.location();
     let comparison = match confirms {
-        true => confirm(args, &options, &mut pairs)?,
+        true => confirm(&options, &mut pairs)?,
         false => pairs.compare(&options),
     };
     pairs.close(comparison)
 }
 
 /// Runs what is not decided, in new processes, as long as there is time.
-fn confirm(args: &Args, options: &Options, pairs: &mut Pairs<'_>) -> anyhow::Result<Comparison> {
+fn confirm(options: &Options, pairs: &mut Pairs<'_>) -> anyhow::Result<Comparison> {
     let mut decided = BTreeSet::new();
+    pairs.tell_outlook(&pairs.compare(options));
     loop {
         let comparison = pairs.compare(options);
         decided.extend(comparison.decided());
@@ -76,8 +84,7 @@ fn confirm(args: &Args, options: &Options, pairs: &mut Pairs<'_>) -> anyhow::Res
                     seconds,
                 })
             });
-        let left = 60.0 * args.budget - pairs.seconds();
-        let worth_it = plan::worth_it(open.collect(), pairs.start_of_pair, left);
+        let worth_it = plan::worth_it(open.collect(), pairs.start_of_pair, pairs.left());
         if worth_it.is_empty() || pairs.over {
             return Ok(comparison);
         }

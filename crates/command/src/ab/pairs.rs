@@ -1,17 +1,23 @@
 //! The pairs of processes of a comparison: started, read, and compared.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
 use crate::ab::arguments::Args;
 use crate::ab::child;
-use crate::ab::subject::Prepared;
+use crate::ab::executable::Executable;
+use crate::ab::processes::Limits;
+use crate::ab::subject::{self, Prepared};
 use crate::ab::turns;
+use crate::ab::way::{self, Way};
+use crate::ab::worktree::Place;
 use crossover_compare::comparison::{Comparison, Options, compare};
+use crossover_compare::median::Location;
+use crossover_compare::plan::outlook;
 use crossover_protocol::turns::Instructions;
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::layout::NEW;
@@ -24,29 +30,44 @@ use crossover_words::units;
 pub(super) struct Pairs<'a> {
     args: &'a Args,
     results: &'a Path,
-    subjects: [Prepared; 2],
+    place: &'a Place,
+    labels: [String; 2],
+    way: Way,
     start: Instant,
     sides: [Vec<Baseline>; 2],
     /// What the calibrations of each side chose.
     choices: [BTreeMap<String, String>; 2],
     /// Pairs that have run.
-    pub(super) number: u32,
+    number: u32,
     /// Seconds that each benchmark took in the last pair that had it, both sides together.
     pub(super) seconds_of: BTreeMap<String, f64>,
     /// Seconds that the last pair took beside its benchmarks.
     pub(super) start_of_pair: f64,
     failed: Vec<String>,
+    /// What a reader must know beside what the comparison says itself.
+    remarks: Vec<String>,
     /// Whether no other pair is run: a side hung, or nothing more can be written.
     pub(super) over: bool,
-    one_after_the_other: BTreeSet<String>,
 }
 
 impl<'a> Pairs<'a> {
-    pub(super) fn new(args: &'a Args, results: &'a Path, subjects: [Prepared; 2]) -> Self {
-        Self {
+    /// # Errors
+    /// An interrupt, or that there is nothing to compare.
+    pub(super) fn new(
+        args: &'a Args,
+        results: &'a Path,
+        place: &'a Place,
+        subjects: [Prepared; 2],
+    ) -> anyhow::Result<Self> {
+        let mut remarks = Vec::from_iter(subject::different_dependencies(&subjects));
+        let labels = subjects.each_ref().map(|subject| subject.label.clone());
+        let way = way::of(args, place, &subjects, &mut remarks)?;
+        Ok(Self {
             args,
             results,
-            subjects,
+            place,
+            labels,
+            way,
             start: Instant::now(),
             sides: [Vec::new(), Vec::new()],
             choices: [BTreeMap::new(), BTreeMap::new()],
@@ -54,23 +75,91 @@ impl<'a> Pairs<'a> {
             seconds_of: BTreeMap::new(),
             start_of_pair: 0.0,
             failed: Vec::new(),
+            remarks,
             over: false,
-            one_after_the_other: BTreeSet::new(),
+        })
+    }
+
+    /// Pairs that run everything.
+    pub(super) fn first(&self) -> u32 {
+        self.args.pairs.unwrap_or(match self.way {
+            Way::Turns(_) => 2,
+            // So many tell what such processes differ by, also where some are far off.
+            Way::Processes(_) => 8,
+        })
+    }
+
+    /// What is taken from the samples of a process.
+    pub(super) fn location(&self) -> Location {
+        match self.way {
+            Way::Turns(_) => Location::Median,
+            Way::Processes(_) => Location::Fastest,
         }
     }
 
-    /// Whether no side had to run one after the other.
-    pub(super) fn took_turns(&self) -> bool {
-        self.one_after_the_other.is_empty()
+    /// Seconds since the first pair was begun.
+    fn seconds(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
     }
 
-    /// Seconds since the first pair was begun.
-    pub(super) fn seconds(&self) -> f64 {
-        self.start.elapsed().as_secs_f64()
+    /// Seconds of the budget that are left.
+    pub(super) fn left(&self) -> f64 {
+        60.0 * self.args.budget - self.seconds()
+    }
+
+    /// Runs the first pairs.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub(super) fn run_first(&mut self) -> anyhow::Result<()> {
+        let mut only = None;
+        while self.number < self.first() && !self.over {
+            self.run(only.clone())?;
+            if self.number == 1 && self.args.budget > 0.0 {
+                only = self.those_that_fit();
+            }
+        }
+        Ok(())
+    }
+
+    /// After the first pair of short processes, the benchmarks that can run in all of the first
+    /// pairs within half of the budget. The slow ones would leave no time for the others.
+    fn those_that_fit(&mut self) -> Option<BTreeSet<String>> {
+        let Way::Processes(processes) = &self.way else {
+            return None;
+        };
+        let shared = processes
+            .shared()
+            .filter_map(|id| Some((id, *self.seconds_of.get(id)?)));
+        let mut shared: Vec<(&str, f64)> = shared.collect();
+        shared.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let (mut seconds, limit) = (0.0, 30.0 * self.args.budget);
+        let fits = |(_, one): &&(&str, f64)| {
+            seconds += one * f64::from(self.first() - 1);
+            seconds <= limit
+        };
+        let fit: BTreeSet<String> = shared
+            .iter()
+            .take_while(fits)
+            .map(|(id, _)| (*id).to_owned())
+            .collect();
+        if let Some((slowest, seconds)) = shared.last().filter(|_| fit.len() < shared.len()) {
+            self.remarks.push(format!(
+                "{} ran once: {} pairs of them take more than half of the budget of {} min; the slowest, \
+                 {slowest}, takes {seconds:.1} s per pair. Raise --budget, or filter them",
+                units::counted(shared.len() - fit.len(), "benchmark"),
+                self.first(),
+                self.args.budget,
+            ));
+        }
+        Some(fit)
     }
 
     /// Runs another pair, of all benchmarks or of these. What keeps it from running is a failure of
     /// the comparison only if no pair has run before.
+    ///
+    /// # Errors
+    /// An interrupt, or that failure.
     pub(super) fn run(&mut self, only: Option<BTreeSet<String>>) -> anyhow::Result<()> {
         match self.try_to_run(only) {
             Err(error) if self.compares() && !child::interrupted() => {
@@ -98,25 +187,55 @@ impl<'a> Pairs<'a> {
         }
         self.number += 1;
         let pair = self.number;
-        let [a, b] = &self.subjects;
+        let [a, b] = &self.labels;
         match &only {
-            None => eprintln!(
-                "pair {pair} of {}: {} and {}",
-                self.args.pairs,
-                a.label(),
-                b.label()
-            ),
-            Some(only) => eprintln!(
+            Some(only) if pair > self.first() => eprintln!(
                 "pair {pair}: {} still undecided, {:.0} s of {:.0} s used",
                 units::counted(only.len(), "benchmark"),
                 self.seconds(),
                 60.0 * self.args.budget
             ),
+            _ => eprintln!("pair {pair} of {}: {a} and {b}", self.first()),
         }
         let homes = ['a', 'b'].map(|side| self.results.join(format!("{side}{pair}")));
         for home in &homes {
             std::fs::create_dir_all(home).with_context(|| format!("{}", home.display()))?;
         }
+        let before = self.seconds();
+        let seconds_of = match self.way {
+            Way::Turns(_) => self.take_turns(&homes, only)?,
+            Way::Processes(_) => self.run_processes(&homes, only.as_ref())?,
+        };
+        // A side may have none of what is asked for later.
+        if pair == 1 && !self.compares() {
+            if !self.failed.is_empty() {
+                bail!("{}", self.failed.join("; "));
+            }
+            bail!(
+                "the first runs left no results in {}; does the filter after `--` match a benchmark, \
+                 and does `run` keep to CRITERION_HOME?",
+                homes.map(|home| home.display().to_string()).join(" or ")
+            );
+        }
+        let seconds = self.seconds() - before;
+        self.start_of_pair = (seconds - seconds_of.values().sum::<f64>()).max(0.0);
+        self.seconds_of.extend(seconds_of);
+        if let Way::Processes(processes) = &self.way {
+            self.seconds_of.retain(|id, _| !processes.has_failed(id));
+        }
+        Ok(())
+    }
+
+    /// A pair of processes that take turns. Returns the seconds of each benchmark.
+    fn take_turns(
+        &mut self,
+        homes: &[PathBuf; 2],
+        only: Option<BTreeSet<String>>,
+    ) -> anyhow::Result<BTreeMap<String, f64>> {
+        let Way::Turns(executables) = &self.way else {
+            return Ok(BTreeMap::new());
+        };
+        let pair = self.number;
         let choices = self.choices_of(pair);
         let told = [0, 1].map(|side: usize| Instructions {
             core: turns::core(pair),
@@ -129,19 +248,26 @@ impl<'a> Pairs<'a> {
             verify: pair == 1,
             choices: choices.clone(),
         });
-        let before = self.seconds();
+        let commands = |side: usize| -> Vec<Command> {
+            let command = |executable: &Executable| {
+                let mut command = executable.command();
+                command
+                    .args(&self.args.bench_args)
+                    .env("CRITERION_HOME", &homes[side]);
+                command
+            };
+            executables[side].iter().map(command).collect()
+        };
         let ended = turns::take(
-            a.command(&homes[0], &self.args.bench_args),
-            b.command(&homes[1], &self.args.bench_args),
+            commands(0),
+            commands(1),
             pair.is_multiple_of(2),
             [&told[0], &told[1]],
-            Duration::from_secs(self.args.turn_limit.into()),
+            self.turn_limit(),
         )?;
-        let seconds = self.seconds() - before;
         let mut seconds_of: BTreeMap<String, f64> = BTreeMap::new();
-        for (i, ended) in ended.into_iter().enumerate() {
-            let label = self.subjects[i].label();
-            let name = format!("{}{pair}", ['a', 'b'][i]);
+        for (side, ended) in ended.into_iter().enumerate() {
+            let label = &self.labels[side];
             let how = match ended.status {
                 Some(status) if status.success() => None,
                 Some(status) => Some(format!("failed ({status}), as it says above")),
@@ -149,40 +275,59 @@ impl<'a> Pairs<'a> {
             };
             self.over |= ended.status.is_none();
             if let Some(how) = how {
+                let name = ['a', 'b'][side];
                 self.failed.push(format!(
-                    "run {name} of {label} {how}; what it lacks is not compared"
+                    "run {name}{pair} of {label} {how}; what it lacks is not compared"
                 ));
             }
-            if !ended.took_turns {
-                self.one_after_the_other.insert(label.to_owned());
-            }
             for (choice, chosen) in ended.choices {
-                self.choices[i].entry(choice).or_insert(chosen);
+                self.choices[side].entry(choice).or_insert(chosen);
             }
             for (id, seconds) in ended.seconds {
                 *seconds_of.entry(id).or_default() += seconds;
             }
-            let read = Baseline::read(&Source {
-                root: homes[i].clone(),
+            self.sides[side].push(Baseline::read(&Source {
+                root: homes[side].clone(),
                 baseline: NEW.to_owned(),
-                label: label.to_owned(),
-            });
-            // A side may have none of what is asked for later.
-            if read.results.is_empty() && pair == 1 {
-                if !self.failed.is_empty() {
-                    bail!("{}", self.failed.join("; "));
-                }
-                bail!(
-                    "run {name} left no results in {}; does the filter after `--` match a \
-                     benchmark, and does `run` keep to CRITERION_HOME?",
-                    homes[i].display()
-                );
-            }
-            self.sides[i].push(read);
+                label: label.clone(),
+            }));
         }
-        self.start_of_pair = (seconds - seconds_of.values().sum::<f64>()).max(0.0);
-        self.seconds_of.extend(seconds_of);
-        Ok(())
+        Ok(seconds_of)
+    }
+
+    /// A pair of short processes of each benchmark. Returns the seconds that each took.
+    fn run_processes(
+        &mut self,
+        homes: &[PathBuf; 2],
+        only: Option<&BTreeSet<String>>,
+    ) -> anyhow::Result<BTreeMap<String, f64>> {
+        let limits = Limits {
+            process: self.turn_limit(),
+            until: (self.args.budget > 0.0)
+                .then(|| self.start + Duration::from_secs_f64(60.0 * self.args.budget)),
+        };
+        let Way::Processes(processes) = &mut self.way else {
+            return Ok(BTreeMap::new());
+        };
+        let ran = processes.run(self.number, homes, only, self.place, limits)?;
+        self.failed.extend(ran.failures);
+        if ran.unreached > 0 && self.number == 1 {
+            self.remarks.push(format!(
+                "the budget of {} min did not reach {}: raise --budget, or filter them",
+                self.args.budget,
+                units::counted(ran.unreached, "benchmark"),
+            ));
+        }
+        let read = ran.sides.into_iter().zip(&self.labels);
+        for (side, (mut baseline, label)) in self.sides.iter_mut().zip(read) {
+            baseline.label.clone_from(label);
+            side.push(baseline);
+        }
+        Ok(ran.seconds)
+    }
+
+    fn turn_limit(&self) -> Duration {
+        Duration::from_secs(self.args.turn_limit.into())
     }
 
     /// The choices that both sides of a pair run with, so that they differ by their code alone:
@@ -195,6 +340,46 @@ impl<'a> Pairs<'a> {
         choices
     }
 
+    /// Says after the first pairs what the rest of the budget is worth, before it is spent.
+    pub(super) fn tell_outlook(&mut self, comparison: &Comparison) {
+        let known = comparison.pairs_for_threshold();
+        let benchmarks: Vec<(f64, f64)> = known
+            .filter_map(|(id, pairs)| Some((pairs, *self.seconds_of.get(id)?)))
+            .collect();
+        let first = f64::from(self.first());
+        let Some(outlook) = outlook(&benchmarks, first, self.start_of_pair, self.left()) else {
+            return;
+        };
+        let percent = |times: f64| units::percent_fine(times * comparison.threshold);
+        let minutes = (outlook.seconds + self.seconds()) / 60.0;
+        let text = match outlook.seconds <= self.left() {
+            true => format!(
+                "changes from {} on are found within about {minutes:.0} min",
+                percent(1.0)
+            ),
+            false => {
+                let finds = match outlook.finds.is_finite() {
+                    true => format!("changes from {} on", percent(outlook.finds)),
+                    false => "no change".to_owned(),
+                };
+                let needs = match minutes.is_finite() {
+                    true => format!("--budget {:.0}", minutes.ceil()),
+                    false => "a quieter machine or a larger --threshold".to_owned(),
+                };
+                format!(
+                    "by the first pairs, the budget of {} min finds {finds} in the typical benchmark; \
+                     {} needs {needs}",
+                    self.args.budget,
+                    percent(1.0)
+                )
+            }
+        };
+        eprintln!("{text}");
+        if outlook.seconds > self.left() {
+            self.remarks.push(text);
+        }
+    }
+
     pub(super) fn compare(&self, options: &Options) -> Comparison {
         compare(&self.sides[0], &self.sides[1], options)
     }
@@ -203,18 +388,7 @@ impl<'a> Pairs<'a> {
     pub(super) fn close(&self, mut comparison: Comparison) -> anyhow::Result<ExitCode> {
         comparison.failures.clone_from(&self.failed);
         comparison.warnings.extend(self.different_choices());
-        if !self.one_after_the_other.is_empty() {
-            let labels: Vec<&str> = self
-                .one_after_the_other
-                .iter()
-                .map(String::as_str)
-                .collect();
-            comparison.warnings.push(format!(
-                "{} cannot take turns with another process: the sides ran one after the other and \
-                 met a different host, and nothing was confirmed",
-                labels.join(" and ")
-            ));
-        }
+        comparison.warnings.extend(self.remarks.iter().cloned());
         let mut code = self.args.verdict.show(&comparison)?;
         // No change is worth a verdict where a side computes wrongly.
         for text in &self.failed {

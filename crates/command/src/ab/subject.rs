@@ -1,12 +1,14 @@
-//! What is run: a bundle folder, or a revision built in its own worktree.
+//! What is run: a bundle folder, or a revision built in its own work tree.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::ab::child;
-use crate::ab::worktree::{self, Repository, Worktree};
+use crate::ab::arguments::Args;
+use crate::ab::executable::{self, Executable};
+use crate::ab::worktree::{Place, Repository};
 
 /// Named by the user, not yet built.
 pub(super) enum Subject {
@@ -23,18 +25,16 @@ pub(super) enum Subject {
 }
 
 /// Ready to run.
-pub(super) enum Prepared {
-    Bundle {
-        run: PathBuf,
-        label: String,
-    },
-    Built {
-        tree: Worktree,
-        label: String,
-        target: PathBuf,
-        benches: Vec<String>,
-    },
+pub(super) struct Prepared {
+    /// How it is named in the comparison.
+    pub(super) label: String,
+    /// In the order in which they run.
+    pub(super) executables: Vec<Executable>,
+    /// The versions of its dependencies by their names; `None` where nothing says them.
+    pub(super) dependencies: Option<Dependencies>,
 }
+
+pub(super) type Dependencies = BTreeMap<String, BTreeSet<String>>;
 
 impl Subject {
     /// Side A: `HEAD` unless named.
@@ -82,14 +82,19 @@ impl Subject {
         })
     }
 
-    /// Builds it, if it has to be built.
-    pub(super) fn prepare(self, side: &str, benches: &[String]) -> anyhow::Result<Prepared> {
-        worktree::remove_abandoned();
-        let (tree, label, target) = match self {
+    /// Builds it, if it has to be built. `side` is 0 or 1.
+    pub(super) fn prepare(
+        self,
+        side: usize,
+        place: &Place,
+        args: &Args,
+    ) -> anyhow::Result<Prepared> {
+        let (repository, label, commit) = match self {
             Subject::Bundle(dir) => {
-                return Ok(Prepared::Bundle {
-                    run: dir.join("run"),
+                return Ok(Prepared {
                     label: dir.display().to_string(),
+                    executables: vec![Executable::of_bundle(dir.join("run"))],
+                    dependencies: None,
                 });
             }
             Subject::Commit {
@@ -103,80 +108,88 @@ impl Subject {
                 } else {
                     format!("{name} ({short})")
                 };
-                let target = repository.target(side);
-                (repository.checkout(&commit)?, label, target)
+                (repository, label, Some(commit))
             }
-            Subject::WorkTree(repository) => {
-                let target = repository.target(side);
-                (repository.snapshot()?, "work tree".to_owned(), target)
-            }
+            Subject::WorkTree(repository) => (repository, "work tree".to_owned(), None),
         };
-        let built = Prepared::Built {
-            tree,
+        place.bring(Some(side))?;
+        repository.fill(&place.tree(), commit.as_deref())?;
+        let name = ["a", "b"][side];
+        eprintln!("building {name}: {label}");
+        let folder = place.tree().join(repository.prefix());
+        let executables = match folder.is_dir() {
+            true => build(&place.tree(), &folder, &repository.target(name), args)
+                .with_context(|| label.clone())?,
+            // The package came later, or is gone.
+            false => Vec::new(),
+        };
+        Ok(Prepared {
             label,
-            target,
-            benches: benches.to_vec(),
-        };
-        eprintln!("building {side}: {}", built.label());
-        let status = child::run(built.cargo().arg("--no-run"))?;
-        if !status.success() {
-            bail!("{} does not build ({status})", built.label());
-        }
-        Ok(built)
+            executables,
+            dependencies: dependencies(&folder, &place.tree()),
+        })
     }
 }
 
-impl Prepared {
-    /// How it is named in the comparison.
-    pub(super) fn label(&self) -> &str {
-        match self {
-            Prepared::Bundle { label, .. } | Prepared::Built { label, .. } => label,
-        }
-    }
+fn build(
+    tree: &Path,
+    folder: &Path,
+    target: &Path,
+    args: &Args,
+) -> anyhow::Result<Vec<Executable>> {
+    let Some(mut flags) = executable::present(folder, &args.packages, &args.benches)? else {
+        return Ok(Vec::new());
+    };
+    flags.extend(args.build_flags());
+    executable::build(tree, folder, target, &flags)
+}
 
-    /// What runs the benchmarks once, with their results in `home`.
-    pub(super) fn command(&self, home: &Path, bench_args: &[String]) -> Command {
-        let mut command = match self {
-            Prepared::Bundle { run, .. } => {
-                let mut command = Command::new(run);
-                command.arg("bench").args(bench_args);
-                command
-            }
-            Prepared::Built { .. } => {
-                let mut command = self.cargo();
-                command.arg("--").args(bench_args);
-                command
-            }
-        };
-        // A comparison has no use for telemetry, whose thread would run in the other side's turn.
-        command.env("CROSSOVER_MONITOR", "off");
-        // A revision that cannot take turns runs alone, and would start child processes for its
-        // answers.
-        command.env("CROSSOVER_PROCESSES", "0");
-        command.env("CRITERION_HOME", home);
-        command
-    }
-
-    /// `cargo bench` in the worktree.
-    fn cargo(&self) -> Command {
-        // Set where this very command was started through cargo.
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(cargo);
-        command.arg("bench");
-        if let Prepared::Built {
-            tree,
-            target,
-            benches,
-            ..
-        } = self
+/// What the `Cargo.lock` of the workspace around `folder` says.
+fn dependencies(folder: &Path, tree: &Path) -> Option<Dependencies> {
+    let mut folders = folder
+        .ancestors()
+        .take_while(|folder| folder.starts_with(tree));
+    let lock = folders.find_map(|folder| fs::read_to_string(folder.join("Cargo.lock")).ok())?;
+    let mut dependencies = Dependencies::new();
+    let mut name = "";
+    for line in lock.lines() {
+        if let Some(text) = line.strip_prefix("name = ") {
+            name = text.trim_matches('"');
+        } else if let Some(text) = line.strip_prefix("version = ")
+            && !name.is_empty()
         {
-            command
-                .current_dir(tree.package())
-                .env("CARGO_TARGET_DIR", target);
-            for bench in benches {
-                command.args(["--bench", bench]);
-            }
+            let versions = dependencies.entry(name.to_owned()).or_default();
+            versions.insert(text.trim_matches('"').to_owned());
         }
-        command
     }
+    Some(dependencies)
+}
+
+/// Where the dependencies of two sides differ, in a sentence.
+pub(super) fn different_dependencies(sides: &[Prepared; 2]) -> Option<String> {
+    /// More are counted.
+    const NAMED: usize = 5;
+    let [old, new] = [
+        sides[0].dependencies.as_ref()?,
+        sides[1].dependencies.as_ref()?,
+    ];
+    let none = BTreeSet::new();
+    let versions = |side: &Dependencies, name: &str| {
+        let versions = side.get(name).unwrap_or(&none);
+        match versions.is_empty() {
+            true => "none".to_owned(),
+            false => Vec::from_iter(versions.iter().map(String::as_str)).join(" and "),
+        }
+    };
+    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let differ: Vec<String> = (names.into_iter())
+        .filter(|name| old.get(*name) != new.get(*name))
+        .map(|name| format!("{name} {} → {}", versions(old, name), versions(new, name)))
+        .collect();
+    let more = match differ.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let named = differ.get(..NAMED).unwrap_or(&differ).join(", ");
+    (!differ.is_empty()).then(|| format!("Cargo.lock differs: {named}{more}"))
 }

@@ -11,19 +11,14 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use nix::sched::{CpuSet, sched_getaffinity};
 
-use crate::ab::child;
+use crate::ab::child::{self, GLANCE};
 use crossover_protocol::turns::{Instructions, PROTOCOL, TurnMessage, TurnReply};
-
-/// Time between two checks for an interrupt.
-const GLANCE: Duration = Duration::from_millis(50);
 
 /// What became of a side.
 #[derive(Debug)]
 pub(super) struct Ended {
     /// `None` where it hung and was ended.
     pub(super) status: Option<ExitStatus>,
-    /// It said what it runs, and waited where it should.
-    pub(super) took_turns: bool,
     /// What its calibrations chose, by the name of the choice.
     pub(super) choices: BTreeMap<String, String>,
     /// How long it ran for each benchmark.
@@ -47,31 +42,23 @@ fn usable_cores() -> Vec<usize> {
     (0..CpuSet::count()).filter(usable).collect()
 }
 
-/// Runs both to their ends, in turns, A and B as `told`; `b_first` says who begins. One that does
-/// not know how to take turns, or speaks another version of the protocol, runs alone and as it
-/// wants while the other stands still; one that dies, or takes longer than `limit` for one turn,
-/// lets the other go on.
+/// Runs the executables of both sides to their ends, in turns, A and B as `told`; `b_first` says who
+/// begins. A side that dies, or takes longer than `limit` for one turn, lets the other go on.
 ///
 /// # Errors
 /// An interrupt, which ends both, or a side that cannot be started.
 pub(super) fn take(
-    a: Command,
-    b: Command,
+    a: Vec<Command>,
+    b: Vec<Command>,
     b_first: bool,
     told: [&Instructions; 2],
     limit: Duration,
 ) -> anyhow::Result<[Ended; 2]> {
     let sockets = tempfile::tempdir()?;
-    let start = |command, name, told: &Instructions| {
-        Side::start(command, &sockets.path().join(name), told.clone(), limit)
+    let start = |commands, name, told: &Instructions| {
+        Side::start(commands, &sockets.path().join(name), told.clone(), limit)
     };
-    // One that does not take turns has run to its end when the other is started.
-    let (mut a, mut b) = if b_first {
-        let b = start(b, "b", told[1])?;
-        (start(a, "a", told[0])?, b)
-    } else {
-        (start(a, "a", told[0])?, start(b, "b", told[1])?)
-    };
+    let (mut a, mut b) = (start(a, "a", told[0])?, start(b, "b", told[1])?);
     let mut turn_of_b = b_first;
     loop {
         match (&a.at, &b.at) {
@@ -115,14 +102,15 @@ enum At {
 }
 
 struct Side {
-    command: Command,
-    child: Child,
+    /// Those to come.
+    commands: std::vec::IntoIter<Command>,
+    child: Option<Child>,
     listener: UnixListener,
     link: Option<BufReader<UnixStream>>,
     /// What it runs after where it is.
     ahead: Vec<String>,
     at: At,
-    took_turns: bool,
+    /// Of the first executable that failed, or of the last one.
     status: Option<ExitStatus>,
     choices: BTreeMap<String, String>,
     seconds: BTreeMap<String, f64>,
@@ -133,24 +121,25 @@ struct Side {
 }
 
 impl Side {
-    /// Starts it, and waits until it stands still or, without knowing how, is through.
+    /// Starts the first executable, and waits until it stands still.
     fn start(
-        mut command: Command,
+        mut commands: Vec<Command>,
         socket: &Path,
         told: Instructions,
         limit: Duration,
     ) -> anyhow::Result<Self> {
         let listener = UnixListener::bind(socket)?;
         listener.set_nonblocking(true)?;
-        command.env("CROSSOVER_TURNS", socket);
+        for command in &mut commands {
+            command.env("CROSSOVER_TURNS", socket);
+        }
         let mut this = Self {
-            child: child::start_quietly(&mut command)?,
-            command,
+            commands: commands.into_iter(),
+            child: None,
             listener,
             link: None,
             ahead: Vec::new(),
             at: At::Start,
-            took_turns: false,
             status: None,
             choices: BTreeMap::new(),
             seconds: BTreeMap::new(),
@@ -176,10 +165,22 @@ impl Side {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error).context("the sides could not be connected"),
             }
-            if let Some(status) = self.child.try_wait()? {
-                self.status = Some(status);
-                self.at = At::Ended;
-                return Ok(());
+            let running = match &mut self.child {
+                Some(child) => child
+                    .try_wait()?
+                    .map(|status| {
+                        let failed = self.status.filter(|status| !status.success());
+                        self.status = Some(failed.unwrap_or(status));
+                    })
+                    .is_none(),
+                None => false,
+            };
+            if !running {
+                let Some(mut command) = self.commands.next() else {
+                    self.at = At::Ended;
+                    return Ok(());
+                };
+                self.child = Some(child::start_quietly(&mut command)?);
             }
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -227,14 +228,14 @@ impl Side {
             }
             if start.elapsed() > self.limit {
                 self.link = None;
-                child::end(&mut self.child);
+                self.end();
+                self.status = None;
                 self.at = At::Ended;
                 return Ok(());
             }
         }
         match serde_json::from_slice(&line) {
             Ok(TurnMessage::Plan { protocol, ids }) if protocol == PROTOCOL => {
-                self.took_turns = true;
                 let told = &self.told;
                 self.ahead = ids.iter().filter(|id| told.wants(id)).cloned().collect();
                 self.at = At::Start;
@@ -252,20 +253,15 @@ impl Side {
                 self.tell(&TurnReply::Go)?;
                 self.hear()
             }
-            // A whole line, and not the first one of this version.
-            _ if !self.took_turns && line.ends_with(b"\n") => self.run_alone(),
             // The end of an executable.
             _ => self.arrive(),
         }
     }
 
-    /// Starts it once more, without turns: nothing was measured yet, and it waits for an answer
-    /// that is not known here.
-    fn run_alone(&mut self) -> anyhow::Result<()> {
-        child::kill(&mut self.child);
-        self.command.env_remove("CROSSOVER_TURNS");
-        self.child = child::start_quietly(&mut self.command)?;
-        self.arrive()
+    fn end(&mut self) {
+        if let Some(child) = &mut self.child {
+            child::end(child);
+        }
     }
 
     fn comes_to(&self, id: &str) -> bool {
@@ -275,7 +271,6 @@ impl Side {
     fn ended(&mut self) -> Ended {
         Ended {
             status: self.status,
-            took_turns: self.took_turns,
             choices: std::mem::take(&mut self.choices),
             seconds: std::mem::take(&mut self.seconds),
         }
@@ -287,7 +282,7 @@ impl Drop for Side {
         // One that stands still learns so that nobody drives it any more.
         self.link = None;
         if self.at != At::Ended {
-            child::end(&mut self.child);
+            self.end();
         }
     }
 }
@@ -301,22 +296,17 @@ mod tests {
     const SIDE: &str = "ab::turns::tests::side";
     const LONG: Duration = Duration::from_secs(60);
 
-    /// A side with its protocol, that runs `ids` in two executables and writes down what it does.
-    fn command(log: &Path, protocol: u32, ids: [&str; 2]) -> Command {
-        let mut command = Command::new("sh");
-        let this = std::env::current_exe().unwrap();
+    /// A side that runs `ids` in two executables and writes down what it does.
+    fn commands(log: &Path, ids: [&str; 2]) -> Vec<Command> {
         let run = |ids| {
-            format!(
-                "SIDE_IDS='{ids}' {} --exact {SIDE} --ignored",
-                this.display()
-            )
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command
+                .args(["--exact", SIDE, "--ignored"])
+                .env("SIDE_LOG", log)
+                .env("SIDE_IDS", ids);
+            command
         };
-        command
-            .arg("-c")
-            .arg(ids.map(run).join(" && "))
-            .env("SIDE_LOG", log)
-            .env("SIDE_PROTOCOL", protocol.to_string());
-        command
+        ids.map(run).into()
     }
 
     fn instructions(only: &[&str]) -> Instructions {
@@ -342,10 +332,7 @@ mod tests {
                 .unwrap();
             log.write_all(format!("{text}\n").as_bytes()).unwrap();
         };
-        let Some(socket) = std::env::var_os("CROSSOVER_TURNS") else {
-            write("alone");
-            return;
-        };
+        let socket = std::env::var_os("CROSSOVER_TURNS").unwrap();
         let mut link = BufReader::new(UnixStream::connect(socket).unwrap());
         let mut say = |said: &TurnMessage| -> TurnReply {
             let line = serde_json::to_string(said).unwrap() + "\n";
@@ -356,7 +343,7 @@ mod tests {
         };
         let ids = std::env::var("SIDE_IDS").unwrap();
         let ids: Vec<String> = ids.split_whitespace().map(str::to_owned).collect();
-        let protocol = std::env::var("SIDE_PROTOCOL").unwrap().parse().unwrap();
+        let protocol = PROTOCOL;
         let TurnReply::Run(told) = say(&TurnMessage::Plan {
             protocol,
             ids: ids.clone(),
@@ -378,12 +365,12 @@ mod tests {
     fn each_side_runs_what_it_is_told_to_and_says_what_it_chose() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
-        let a = command(&log, PROTOCOL, ["x y", "z"]);
-        let b = command(&log, PROTOCOL, ["x y", "z"]);
+        let a = commands(&log, ["x y", "z"]);
+        let b = commands(&log, ["x y", "z"]);
         let told = [instructions(&["x", "z"]), instructions(&["z"])];
         let [a, b] = take(a, b, false, [&told[0], &told[1]], LONG).unwrap();
         for (side, chose) in [(a, &["how", "x", "z"][..]), (b, &["how", "z"])] {
-            assert!(side.status.unwrap().success() && side.took_turns);
+            assert!(side.status.unwrap().success());
             assert_eq!(Vec::from_iter(side.choices.keys()), chose);
             assert_eq!(side.choices["how"], "as before");
         }
@@ -394,29 +381,13 @@ mod tests {
     fn a_side_with_nothing_to_run_ends_and_the_other_goes_on() {
         let dir = tempfile::tempdir().unwrap();
         let logs = ["a", "b"].map(|name| dir.path().join(name));
-        let [a, b] = logs
-            .each_ref()
-            .map(|log| command(log, PROTOCOL, ["x", "y"]));
+        let [a, b] = logs.each_ref().map(|log| commands(log, ["x", "y"]));
         let (nothing, some) = (instructions(&[]), instructions(&["y"]));
         let [a, b] = take(a, b, true, [&nothing, &some], LONG).unwrap();
         for side in [a, b] {
-            assert!(side.status.unwrap().success() && side.took_turns);
+            assert!(side.status.unwrap().success());
         }
         assert!(!logs[0].exists());
         assert_eq!(fs::read_to_string(&logs[1]).unwrap(), "y\ny\n");
-    }
-
-    #[test]
-    fn a_side_of_another_version_runs_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let logs = ["a", "b"].map(|name| dir.path().join(name));
-        let a = command(&logs[0], PROTOCOL - 1, ["x", "y"]);
-        let b = command(&logs[1], PROTOCOL, ["x", "y"]);
-        let told = Instructions::default();
-        let [a, b] = take(a, b, false, [&told, &told], LONG).unwrap();
-        assert!(a.status.unwrap().success() && !a.took_turns);
-        assert!(b.status.unwrap().success() && b.took_turns);
-        assert_eq!(fs::read_to_string(&logs[0]).unwrap(), "alone\nalone\n");
-        assert_eq!(fs::read_to_string(&logs[1]).unwrap(), "x\nx\ny\ny\n");
     }
 }

@@ -1,6 +1,11 @@
 //! Work trees of our own, gone again when dropped. Each belongs to a repository of its own, which
 //! reads the objects of the user's: whatever runs in it, nothing is written to the user's.
+//!
+//! Both sides are built, and run, at one path, where one of them lies at a time: the path goes into
+//! the names of symbols, and with them into the order of functions, and it is what a benchmark finds
+//! its files by.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -32,13 +37,15 @@ pub(super) struct Repository {
     common: PathBuf,
 }
 
-/// A work tree in a temporary folder.
-pub(super) struct Worktree {
-    dir: TempDir,
-    /// Where the user's current folder lies in it.
-    prefix: PathBuf,
+/// A temporary folder with the work trees of both sides.
+pub(super) struct Place {
+    _dir: TempDir,
+    /// Without links, as a process sees where it is.
+    path: PathBuf,
     /// The folder, locked for as long as it is in use; `None` where folders cannot be locked.
     _lock: Option<File>,
+    /// Whose work tree lies where both are built and run.
+    here: Cell<Option<usize>>,
 }
 
 impl Repository {
@@ -72,28 +79,25 @@ impl Repository {
         target.join("ab").join(side)
     }
 
-    /// A work tree at `commit`.
-    pub(super) fn checkout(&self, commit: &str) -> anyhow::Result<Worktree> {
-        self.worktree(|dir| self.check_out(commit, dir))
+    /// Where the user's current folder lies in it.
+    pub(super) fn prefix(&self) -> &Path {
+        &self.prefix
     }
 
-    /// A work tree that holds what the user's holds now: committed, changed and new files, without
-    /// those that git ignores.
-    pub(super) fn snapshot(&self) -> anyhow::Result<Worktree> {
-        self.worktree(|dir| self.copy_to(dir))
-    }
-
-    fn worktree(&self, fill: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<Worktree> {
-        let tree = Worktree::new(&self.prefix)?;
-        let filled = fill(tree.dir.path());
-        filled.map_err(|error| match try_to_write(tree.dir.path()) {
+    /// Fills the folder with a work tree at `commit`; without one, with what the user's holds now:
+    /// committed, changed and new files, without those that git ignores.
+    pub(super) fn fill(&self, dir: &Path, commit: Option<&str>) -> anyhow::Result<()> {
+        let filled = match commit {
+            Some(commit) => self.check_out(commit, dir),
+            None => self.copy_to(dir),
+        };
+        filled.map_err(|error| match try_to_write(dir) {
             Err(why) => error.context(format!(
                 "{}: {why}; name a folder with more room in TMPDIR",
                 std::env::temp_dir().display()
             )),
             Ok(()) => error,
-        })?;
-        Ok(tree)
+        })
     }
 
     fn check_out(&self, commit: &str, dir: &Path) -> anyhow::Result<()> {
@@ -213,9 +217,8 @@ impl Repository {
         let mut config = fs::read(own.join("config"))?;
         config.extend(b"[include]\n\tpath = ");
         config.extend(quoted(&self.common.join("config")));
-        config.extend(b"[core]\n\tworktree = ");
-        config.extend(quoted(dir));
-        config.extend(b"\tbare = false\n\tsparseCheckout = false\n");
+        // Relative to its own folder, since it moves.
+        config.extend(b"[core]\n\tworktree = ..\n\tbare = false\n\tsparseCheckout = false\n");
         config.extend(b"\thooksPath = /dev/null\n\tfsmonitor = false\n");
         fs::write(own.join("config"), config)?;
         Ok(())
@@ -312,8 +315,8 @@ fn copy(from: &Path, to: &Path, kind: fs::FileType) -> io::Result<()> {
     fs::copy(from, to).map(drop)
 }
 
-impl Worktree {
-    fn new(prefix: &Path) -> anyhow::Result<Self> {
+impl Place {
+    pub(super) fn new() -> anyhow::Result<Self> {
         loop {
             // Outside the repository: cargo would take a manifest above for the workspace.
             let dir = tempfile::Builder::new().prefix(PREFIX).tempdir()?;
@@ -324,17 +327,47 @@ impl Worktree {
             // Before it was locked, another process may have taken it for abandoned.
             if dir.path().exists() {
                 return Ok(Self {
-                    dir,
-                    prefix: prefix.to_owned(),
+                    path: dir.path().canonicalize()?,
+                    _dir: dir,
                     _lock: lock.ok(),
+                    here: Cell::new(None),
                 });
             }
         }
     }
 
-    /// Where the user's current folder lies in it.
-    pub(super) fn package(&self) -> PathBuf {
-        self.dir.path().join(&self.prefix)
+    /// Where a side is built and runs.
+    pub(super) fn tree(&self) -> PathBuf {
+        self.path.join("tree")
+    }
+
+    /// Where the work tree of a side lies while the other one's is there.
+    pub(super) fn aside(&self, side: usize) -> PathBuf {
+        self.path.join(["a", "b"][side])
+    }
+
+    /// Has the work tree of this side lie at [`tree`](Self::tree), or none. A side that has none yet
+    /// gets an empty folder.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn bring(&self, side: Option<usize>) -> io::Result<()> {
+        if self.here.get() == side {
+            return Ok(());
+        }
+        if let Some(other) = self.here.take() {
+            fs::rename(self.tree(), self.aside(other))?;
+        }
+        if let Some(side) = side {
+            match fs::rename(self.aside(side), self.tree()) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    fs::create_dir(self.tree())?;
+                }
+                other => other?,
+            }
+        }
+        self.here.set(side);
+        Ok(())
     }
 }
 

@@ -7,8 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-use crate::baselines::suite;
-use crate::repositories::{self, alone, executable, git, shown, text};
+use crate::repositories::{self, alone, builds, executable, git, harness, shown, text};
 
 /// What becomes of a comparison, by what its first build does.
 #[derive(Clone, Copy, Debug)]
@@ -79,23 +78,20 @@ impl House {
     /// Stands in for cargo. It builds by doing to its repository what a build script could, and
     /// logs what it sees.
     fn cargo(&self, build: &str) {
-        for (seed, name) in ["a1", "b1"].into_iter().enumerate() {
-            suite(&self.path("made").join(name), "new", seed as u64, |_| 1.0);
-        }
+        let bench = self.path("made/bench/run");
+        harness(&bench, &self.path("made/ran"), &[("sum", 20.0)], "");
         let body = format!(
             r#"made={made}
-case "$*" in *--no-run*)
   env | grep ^GIT_ | sed s/=.*// >> $made/environment || true
   echo "$(cat file) | $(git status --porcelain | tr '\n' ' ')| $(git log -1 --format=%s) | $(git describe --tags 2>/dev/null)" >> $made/seen
   cat submodule/file >> $made/seen 2>/dev/null || true
   git -c user.name=B -c user.email=b@example.com commit --quiet --allow-empty --all -m build
   git tag built-in-$(basename "$PWD")
   git stash clear
-  {build};;
-esac
-mkdir -p "$CRITERION_HOME"
-cp -r $made/$(basename "$CRITERION_HOME")/. "$CRITERION_HOME""#,
+  {built}
+  {build}"#,
             made = self.path("made").display(),
+            built = builds(&bench),
         );
         executable(&self.path("made").join("cargo"), &body);
     }

@@ -89,3 +89,56 @@ pub(crate) fn cargo(dir: &Path, body: &str) -> PathBuf {
     script(&bin, body);
     bin.join("run")
 }
+
+/// A bench executable as Criterion has them, in shell: it lists and runs `benchmarks`, each a name
+/// and its time in nanoseconds, and logs what it runs behind the name of its folder. `$id` is the
+/// benchmark in `body`, which comes before its result.
+pub(crate) fn harness(path: &Path, log: &Path, benchmarks: &[(&str, f64)], body: &str) {
+    let cases: String = benchmarks
+        .iter()
+        .map(|(id, ns)| format!("{id}) ns={ns};;\n"))
+        .collect();
+    let ids: Vec<&str> = benchmarks.iter().map(|(id, _)| *id).collect();
+    executable(
+        path,
+        &format!(
+            r#"filter=. list=
+while [ $# -gt 0 ]; do
+  case "$1" in
+    bench|--bench|--noplot) ;;
+    --list) list=1;;
+    --nresamples|--sample-size|--warm-up-time|--measurement-time) shift;;
+    -*) echo "error: unexpected argument '$1' found" >&2; exit 2;;
+    *) filter=$1;;
+  esac
+  shift
+done
+for id in {ids}; do
+  echo "$id" | grep -Eq -- "$filter" || continue
+  if [ "$list" ]; then echo "$id: benchmark"; continue; fi
+  case $id in
+{cases}  esac
+  echo "$(basename "$(dirname "$0")") $id" >> {log}
+{body}
+  dir=$CRITERION_HOME/$id/new
+  mkdir -p "$dir"
+  printf '{{"group_id":"%s","function_id":null,"value_str":null}}' "$id" > "$dir/benchmark.json"
+  awk -v ns="$ns" -v seed="$$" 'BEGIN {{
+    srand(seed); process = 1 + 0.002 * (rand() - 0.5)
+    for (i = 0; i < 10; i++) {{ n = n "," 10; t = t "," 10 * ns * process * (1 + 0.002 * (rand() - 0.5)) }}
+    printf "{{\"iters\":[%s],\"times\":[%s]}}", substr(n, 2), substr(t, 2)
+  }}' > "$dir/sample.json"
+done"#,
+            ids = ids.join(" "),
+            log = log.display(),
+        ),
+    );
+}
+
+/// What a stand-in for cargo does to have built this executable.
+pub(crate) fn builds(executable: &Path) -> String {
+    format!(
+        r#"printf '%s\0' "$PWD" {} "PATH=$PATH" "" >> "$CROSSOVER_AB_BUILT""#,
+        executable.display()
+    )
+}

@@ -9,8 +9,8 @@ use crate::class::Class;
 use crate::judge::{Judged, Question, THRESHOLD, TOO_FEW, judge};
 use crate::median::Median;
 use crate::tests::simulated::{
-    BENCHMARKS, EVENTS, GATED, Machine, Noise, Random, SHARED, Simulated, Tally, WALL, compare,
-    tally, tally_of,
+    BENCHMARKS, EVENTS, GATED, Machine, Noise, Random, SHARED, SHORT, Simulated, Tally, WALL,
+    compare, tally, tally_of,
 };
 use crate::verdict::Verdict;
 use crossover_results::model::id::Device;
@@ -44,6 +44,14 @@ fn machines() -> Vec<(&'static str, Machine)> {
         drift: 0.003,
         unlike: 0.5,
         ..GATED
+    };
+    let interrupted = Machine {
+        noise: Noise::Interrupted(0.7),
+        ..SHORT
+    };
+    let busy = Machine {
+        busy: 0.1,
+        ..interrupted
     };
     let seldom = Machine {
         busy: 0.01,
@@ -89,6 +97,9 @@ fn machines() -> Vec<(&'static str, Machine)> {
         ("shared host, two pairs", two(SHARED)),
         ("shared host, eight pairs", Machine { pairs: 8, ..SHARED }),
         ("shared host, turns", turns(SHARED)),
+        ("short processes, quiet", SHORT),
+        ("short processes, interrupted", interrupted),
+        ("short processes, interrupted and at times busy", busy),
     ]
 }
 

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use crate::case::{Case, Pair};
 use crate::class::Class;
 use crate::judge::{Drift, Judged, Question, THRESHOLD, judge};
-use crate::median::Median;
+use crate::median::{Location, Median};
 use crate::multiple::is_analysed_at;
 use crate::verdict::Verdict;
 use crossover_results::model::id::Device;
@@ -26,6 +26,9 @@ pub(super) enum Noise {
     Outliers(f64),
     /// Each sample is correlated with the one before it, by 0.7.
     Following,
+    /// Normal, and this share of the samples interrupted by other work, which makes them up to three
+    /// times as long.
+    Interrupted(f64),
 }
 
 /// How a simulated machine behaves.
@@ -39,6 +42,8 @@ pub(super) struct Machine {
     /// of the last.
     pub(super) spread: (f64, f64),
     pub(super) noise: Noise,
+    /// What is taken from the samples.
+    pub(super) location: Location,
     /// Standard deviation between processes, each benchmark on its own.
     pub(super) drift: f64,
     /// By how much (a standard deviation of the logarithm) that differs between benchmarks.
@@ -59,6 +64,7 @@ pub(super) const GATED: Machine = Machine {
     samples: 30,
     spread: (0.0005, 0.0),
     noise: Noise::Normal,
+    location: Location::Median,
     drift: 0.0005,
     unlike: 0.0,
     common: 0.0,
@@ -82,6 +88,7 @@ pub(super) const WALL: Machine = Machine {
     samples: 30,
     spread: (0.02, 0.0),
     noise: Noise::Heavy,
+    location: Location::Median,
     drift: 0.01,
     unlike: 0.3,
     common: 0.005,
@@ -92,6 +99,18 @@ pub(super) const WALL: Machine = Machine {
 
 /// A virtual machine on a shared host.
 pub(super) const SHARED: Machine = Machine { busy: 0.3, ..WALL };
+
+/// Short processes of any Criterion project, as `ab` runs them.
+pub(super) const SHORT: Machine = Machine {
+    clock: None,
+    samples: 10,
+    spread: (0.01, 0.0),
+    noise: Noise::Interrupted(0.1),
+    location: Location::Fastest,
+    pairs: 8 + 19,
+    screened: 8,
+    ..WALL
+};
 
 pub(super) struct Random(Xoshiro256PlusPlus);
 
@@ -132,7 +151,10 @@ impl Random {
                     Noise::Outliers(share) if self.uniform() < share => {
                         z + 4.0 * self.uniform() / spread
                     }
-                    Noise::Outliers(_) => z,
+                    Noise::Interrupted(share) if self.uniform() < share => {
+                        z.abs() + 2.0 * self.uniform() / spread
+                    }
+                    Noise::Outliers(_) | Noise::Interrupted(_) => z,
                     Noise::Following => {
                         last = 0.7 * last + (1.0_f64 - 0.49).sqrt() * z;
                         last
@@ -191,7 +213,7 @@ impl<'m> Simulated<'m> {
                 let ratio = if side == 1 { self.truths[i] } else { 1.0 };
                 let process = common[side] + self.random.process(m, self.drifts[i]);
                 let samples = self.random.samples(1e5 * ratio * process.exp(), m, spread);
-                Median::of(&samples).expect("enough samples")
+                Median::at(m.location, &samples).expect("enough samples")
             });
             self.cases[i].pairs.push(Pair { round, base, new });
         }

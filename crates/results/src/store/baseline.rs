@@ -1,7 +1,7 @@
 //! One side of a comparison: every benchmark of a baseline with its samples.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::model::record::{RunRecord, Sidecar};
 use crate::store::criterion_files::Contents;
@@ -107,6 +107,29 @@ impl Baseline {
             }
         }
         this
+    }
+
+    /// Takes in what another baseline holds, with each id behind `name` and a slash.
+    pub fn absorb(&mut self, other: Baseline, name: &str) {
+        let id = |id: String| format!("{name}/{id}");
+        let folder = |folder: PathBuf| Path::new(name).join(folder);
+        self.results.extend(
+            other
+                .results
+                .into_iter()
+                .map(|(own, result)| (id(own), result)),
+        );
+        self.folders.extend(
+            other
+                .folders
+                .into_iter()
+                .map(|(own, at)| (id(own), folder(at))),
+        );
+        self.broken_ids.extend(other.broken_ids.into_iter().map(id));
+        self.broken_folders
+            .extend(other.broken_folders.into_iter().map(folder));
+        self.runs.extend(other.runs);
+        self.problems.extend(other.problems);
     }
 
     /// Whether the benchmark is there but could not be read, so that it is neither new nor

@@ -12,7 +12,8 @@ use rand::{RngExt, SeedableRng};
 
 use crate::faults::run::{RUN, SOUND, crossover, said, shown};
 
-/// Two bundles of this executable in `dir`, the second started as `second` says.
+/// Two bundles of this executable in `dir`, the second started as `second` says once it has said what
+/// it can.
 fn bundles(dir: &Path, second: &str) {
     let this = std::env::current_exe().unwrap();
     let bench = format!("env {RUN}=1 {} --bench \"$@\"", this.display());
@@ -21,7 +22,8 @@ fn bundles(dir: &Path, second: &str) {
         let run = dir.join(name).join("run");
         let text = how.replace("exec", &format!("exec {bench}"));
         let text = text.replace("start", &bench);
-        fs::write(&run, format!("#!/bin/sh\nshift\n{text}\n")).unwrap();
+        let lists = format!("case \"$*\" in *--list*) exec {bench};; esac");
+        fs::write(&run, format!("#!/bin/sh\nshift\n{lists}\n{text}\n")).unwrap();
         fs::set_permissions(&run, fs::Permissions::from_mode(0o755)).unwrap();
     }
 }

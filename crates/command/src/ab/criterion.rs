@@ -1,0 +1,415 @@
+//! What an executable of Criterion can do, of any version from 0.3.3 on: which benchmarks it has, which
+//! options it knows, and how one benchmark is run alone. (Before 0.3.3 `CRITERION_HOME` does nothing,
+//! and samples are stored in another form.)
+//!
+//! What it knows is found by trying, since versions and forks differ: 0.3 takes whole seconds alone,
+//! `--exact` came with 0.5, and a filter may be a part of a name instead of a pattern.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::bail;
+
+use crate::ab::child::{self, Output};
+use crate::ab::executable::Executable;
+use crossover_protocol::turns::{PROTOCOL, TurnMessage};
+
+/// Arguments of the user's for the benchmarks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct BenchArgs {
+    filter: Option<String>,
+    /// An option with its value, where it has one.
+    options: Vec<Vec<String>>,
+}
+
+/// Options of Criterion that take a value.
+const WITH_VALUE: [&str; 16] = [
+    "--baseline",
+    "--baseline-lenient",
+    "--color",
+    "--colour",
+    "--confidence-level",
+    "--format",
+    "--load-baseline",
+    "--measurement-time",
+    "--noise-threshold",
+    "--nresamples",
+    "--output-format",
+    "--plotting-backend",
+    "--profile-time",
+    "--sample-size",
+    "--significance-level",
+    "--warm-up-time",
+];
+
+impl BenchArgs {
+    /// # Errors
+    /// More than one filter.
+    pub(super) fn parse(arguments: &[String]) -> anyhow::Result<Self> {
+        let mut this = Self::default();
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
+            if argument.starts_with('-') {
+                let takes_value = WITH_VALUE.contains(&argument.as_str());
+                let value = takes_value.then(|| arguments.next()).flatten();
+                this.options
+                    .push([argument].into_iter().chain(value).cloned().collect());
+            } else if let Some(filter) = this.filter.replace(argument.clone()) {
+                bail!(
+                    "two filters after `--`, {filter} and {argument}: write `{filter}|{argument}`"
+                );
+            }
+        }
+        Ok(this)
+    }
+
+    fn gave(&self, option: &str) -> bool {
+        let is = |given: &str| {
+            given
+                .strip_prefix(option)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+        };
+        self.options.iter().any(|given| is(&given[0]))
+    }
+}
+
+/// What an executable turned out to be.
+pub(super) enum Kind {
+    /// It takes turns with another process, in the version of the protocol that is ours.
+    TakesTurns,
+    /// It has benchmarks of Criterion's, and runs each alone.
+    Criterion(Harness),
+    /// It lists none.
+    Empty,
+}
+
+/// An executable of Criterion's.
+#[derive(Debug)]
+pub(super) struct Harness {
+    pub(super) executable: Executable,
+    /// What it runs, in its order.
+    pub(super) ids: Vec<String>,
+    /// Benchmarks that it does not run alone.
+    pub(super) never_alone: Vec<String>,
+    /// Whether it takes fractions of a second.
+    pub(super) takes_fractions: bool,
+    options: Vec<String>,
+    filter: Filter,
+}
+
+/// How one benchmark is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Filter {
+    /// By a regular expression.
+    Pattern,
+    /// By `--exact`.
+    Exact,
+    /// By a part of its name.
+    Part,
+}
+
+impl Filter {
+    const ALL: [Filter; 3] = [Filter::Pattern, Filter::Exact, Filter::Part];
+
+    fn of(self, id: &str) -> Vec<String> {
+        match self {
+            Filter::Pattern => vec![format!("^{}$", regex::escape(id))],
+            Filter::Exact => vec!["--exact".to_owned(), id.to_owned()],
+            Filter::Part => vec![id.to_owned()],
+        }
+    }
+}
+
+/// What a process is asked for: each option, and the values that are tried in turn. Criterion takes
+/// no fewer samples than ten, and its resamples are for intervals, which nobody reads. Samples of a
+/// few milliseconds fit between two interruptions on a busy machine, which longer ones do not: of
+/// one code's processes beside seven busy ones on two cores the fastest samples differed by 1.0 to
+/// 1.2 %, where samples were four times as long by 1.6 to 2.5 %, and eight times as long by 30 to 54 %
+/// (docs/comparing.md).
+const OPTIONS: [(&str, &[&str]); 5] = [
+    ("--noplot", &[""]),
+    ("--nresamples", &["100"]),
+    (SAMPLES, &["10"]),
+    ("--warm-up-time", &["0.02", "1"]),
+    (MEASUREMENT, &["0.05", "1"]),
+];
+const MEASUREMENT: &str = "--measurement-time";
+const SAMPLES: &str = "--sample-size";
+
+/// An option with its value.
+fn option(name: &str, value: &str) -> Vec<String> {
+    let parts = [name, value].into_iter().filter(|part| !part.is_empty());
+    parts.map(str::to_owned).collect()
+}
+
+/// Starts the executable to learn what it is.
+///
+/// # Errors
+/// An interrupt; that it cannot list its benchmarks, or knows no option of Criterion's.
+///
+/// With `offers_turns` it may also take turns.
+pub(super) fn probe(
+    executable: &Executable,
+    user: &BenchArgs,
+    limit: Duration,
+    offers_turns: bool,
+) -> anyhow::Result<Kind> {
+    let name = &executable.name;
+    let probe = Probe { executable, limit };
+    let given = user.options.concat();
+    let arguments = [given.clone(), Vec::from_iter(user.filter.clone())].concat();
+    if offers_turns && probe.accepts_turns()? {
+        return Ok(Kind::TakesTurns);
+    }
+    let listed = probe.list(&arguments)?;
+    if !listed.succeeded() {
+        // One of another harness, which does not know the user's options.
+        let plain = probe.list(&[])?;
+        return match plain.succeeded() && ids(&plain.stdout).is_empty() {
+            true => Ok(Kind::Empty),
+            false => bail!("{name} cannot list its benchmarks: it {}", listed.failure()),
+        };
+    }
+    let ids = ids(&listed.stdout);
+    if ids.is_empty() {
+        return Ok(Kind::Empty);
+    }
+    // The benchmark that a filter is tried with.
+    let one = |filter: Filter| {
+        let mut plain = ids.iter().filter(|id| !is_doubtful(id, &ids, filter));
+        plain.next().unwrap_or(&ids[0])
+    };
+
+    let all = wanted(user, 0).concat();
+    let (mut options, filter) = match probe.selects(&all, Filter::Pattern, one(Filter::Pattern))? {
+        true => (all, Some(Filter::Pattern)),
+        false => {
+            let known = probe.known(user)?;
+            if known.is_empty() {
+                bail!("{name} lists benchmarks, but knows no option of Criterion's");
+            }
+            let mut filter = None;
+            for tried in Filter::ALL {
+                if filter.is_none() && probe.selects(&known, tried, one(tried))? {
+                    filter = Some(tried);
+                }
+            }
+            (known, filter)
+        }
+    };
+    let takes_fractions = !options
+        .windows(2)
+        .any(|two| two == option(MEASUREMENT, "1"));
+    // Ten samples in a second would be too long.
+    if let Some(at) = options.iter().position(|text| text == SAMPLES)
+        && !takes_fractions
+    {
+        options[at + 1] = "100".to_owned();
+    }
+    options.extend(given);
+
+    let (mut alone, mut never_alone) = (Vec::new(), Vec::new());
+    for id in &ids {
+        let is_alone = match filter {
+            None => false,
+            Some(filter) => {
+                !is_doubtful(id, &ids, filter) || probe.selects(&options, filter, id)?
+            }
+        };
+        if is_alone {
+            &mut alone
+        } else {
+            &mut never_alone
+        }
+        .push(id.clone());
+    }
+    Ok(Kind::Criterion(Harness {
+        executable: executable.clone(),
+        ids: alone,
+        never_alone,
+        takes_fractions,
+        options,
+        filter: filter.unwrap_or(Filter::Pattern),
+    }))
+}
+
+/// Those of [`OPTIONS`] that the user did not give, each with the value at this place of its list.
+fn wanted(user: &BenchArgs, place: usize) -> Vec<Vec<String>> {
+    let wanted = OPTIONS.iter().filter(|(name, _)| !user.gave(name));
+    wanted
+        .filter_map(|(name, values)| Some(option(name, values.get(place)?)))
+        .collect()
+}
+
+struct Probe<'a> {
+    executable: &'a Executable,
+    limit: Duration,
+}
+
+impl Probe<'_> {
+    fn command(&self, arguments: &[String]) -> Command {
+        let mut command = self.executable.command();
+        command.arg("--list").args(arguments);
+        command
+    }
+
+    fn list(&self, arguments: &[String]) -> anyhow::Result<Output> {
+        child::output(&mut self.command(arguments), self.limit)
+    }
+
+    /// Whether it takes these options, and this filter selects this benchmark and no other.
+    fn selects(&self, options: &[String], filter: Filter, id: &str) -> anyhow::Result<bool> {
+        let listed = self.list(&[options, &filter.of(id)].concat())?;
+        Ok(listed.succeeded() && ids(&listed.stdout) == [id])
+    }
+
+    /// Whether it takes turns when it is offered to, in our version of the protocol.
+    fn accepts_turns(&self) -> anyhow::Result<bool> {
+        let sockets = tempfile::tempdir()?;
+        let socket = sockets.path().join("turns");
+        let listener = UnixListener::bind(&socket)?;
+        let heard = std::thread::spawn(move || {
+            let mut line = String::new();
+            // Nobody answers, so it ends.
+            let (link, _) = listener.accept().ok()?;
+            BufReader::new(link).read_line(&mut line).ok()?;
+            match serde_json::from_str(&line).ok()? {
+                TurnMessage::Plan { protocol, .. } => Some(protocol),
+                _ => None,
+            }
+        });
+        let ran = child::output(
+            self.command(&[]).env("CROSSOVER_TURNS", &socket),
+            self.limit,
+        );
+        // The thread waits for one connection.
+        drop(UnixStream::connect(&socket));
+        let protocol = heard.join().ok().flatten();
+        ran.map(|_| protocol == Some(PROTOCOL))
+    }
+
+    /// The options that it takes, each with the first value that it takes.
+    fn known(&self, user: &BenchArgs) -> anyhow::Result<Vec<String>> {
+        let mut known: Vec<String> = Vec::new();
+        for option in [wanted(user, 0), wanted(user, 1)].concat() {
+            if !known.contains(&option[0]) && self.list(&option)?.succeeded() {
+                known.extend(option);
+            }
+        }
+        Ok(known)
+    }
+}
+
+/// What it lists.
+fn ids(stdout: &str) -> Vec<String> {
+    // Until 0.4, and from 0.5 on. Whatever else the benchmarks print has no such end.
+    let id = |line: &str| {
+        let id = line
+            .strip_suffix(": bench")
+            .or(line.strip_suffix(": benchmark"));
+        id.map(str::to_owned)
+    };
+    stdout.lines().filter_map(id).collect()
+}
+
+/// Whether a name in the list may not be what the filter selects: of two benchmarks with one name
+/// Criterion lists the second with ` #2` behind it, and cuts names after 100 bytes.
+fn is_doubtful(id: &str, all: &[String], filter: Filter) -> bool {
+    const LONGEST: usize = 100;
+    let twin = |other: &String| {
+        other
+            .strip_prefix(id)
+            .is_some_and(|rest| rest.starts_with(" #"))
+    };
+    let is_cut = id.ends_with("...") && id.len() > LONGEST - 4;
+    let is_part = |other: &String| filter == Filter::Part && other.contains(id);
+    let others = || all.iter().filter(|other| *other != id);
+    is_cut || id.contains(" #") || others().any(|other| twin(other) || is_part(other))
+}
+
+impl Harness {
+    /// Runs one benchmark alone, with its results in `home`.
+    pub(super) fn command(&self, id: &str, home: &Path) -> Command {
+        let mut command = self.executable.command();
+        command
+            .args(&self.options)
+            .args(self.filter.of(id))
+            .env("CRITERION_HOME", home);
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts<const N: usize>(texts: [&str; N]) -> Vec<String> {
+        texts.map(str::to_owned).to_vec()
+    }
+
+    #[test]
+    fn a_filter_is_told_from_options_and_their_values() {
+        let parse = |arguments: &[&str]| {
+            BenchArgs::parse(
+                &arguments
+                    .iter()
+                    .map(|text| (*text).to_owned())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let parsed = parse(&[
+            "--sample-size",
+            "20",
+            "parse",
+            "--quiet",
+            "--noise-threshold=0.1",
+        ])
+        .unwrap();
+        assert_eq!(parsed.filter.as_deref(), Some("parse"));
+        assert_eq!(
+            parsed.options,
+            [
+                texts(["--sample-size", "20"]),
+                texts(["--quiet"]),
+                texts(["--noise-threshold=0.1"])
+            ]
+            .map(Vec::from_iter)
+        );
+        assert!(parsed.gave("--sample-size") && parsed.gave("--noise-threshold"));
+        assert!(!parsed.gave("--noise") && !parsed.gave("--warm-up-time"));
+        assert!(
+            parse(&["a", "b"])
+                .unwrap_err()
+                .to_string()
+                .contains("`a|b`")
+        );
+    }
+
+    #[test]
+    fn both_forms_of_a_list_are_read() {
+        let listed = "loading: done\na/b: bench\n\nx: y/2: benchmark\nGnuplot not found\n";
+        assert_eq!(ids(listed), ["a/b", "x: y/2"]);
+    }
+
+    #[test]
+    fn names_that_a_filter_may_not_tell_apart_are_doubtful() {
+        let long = "x".repeat(100) + "...";
+        let all = texts(["a", "a #2", "ab", "b", "c..."]);
+        let doubtful = |id: &str, filter| is_doubtful(id, &all, filter);
+        for (id, by_pattern, by_part) in [
+            ("a", true, true),
+            ("a #2", true, true),
+            ("ab", false, false),
+            ("b", false, true),
+            ("c...", false, false),
+            (&long, true, true),
+        ] {
+            assert_eq!(doubtful(id, Filter::Pattern), by_pattern, "{id}");
+            assert_eq!(doubtful(id, Filter::Part), by_part, "{id}");
+        }
+        assert_eq!(Filter::Pattern.of("a.b(c)"), [r"^a\.b\(c\)$"]);
+    }
+}

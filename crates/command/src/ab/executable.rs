@@ -1,0 +1,236 @@
+//! Bench executables: how cargo builds and starts them.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+
+use crate::ab::child;
+
+/// A bench executable, and how cargo would start it.
+#[derive(Clone, Debug)]
+pub(super) struct Executable {
+    /// Its package and its bench target, `package/target`.
+    pub(super) name: String,
+    program: OsString,
+    /// Stands before all other arguments.
+    first: &'static str,
+    /// The folder that it runs in; the current one for a bundle.
+    folder: Option<PathBuf>,
+    /// All that it gets where cargo started it; `None` for a bundle, which gets what we have.
+    environment: Option<Vec<(OsString, OsString)>>,
+}
+
+/// In place of an executable cargo starts a shell with this. It writes down the folder, the
+/// executable and the environment, each with a zero byte behind it, and an empty one at the end.
+const RECORD: &str = r#"{ printf '%s\0' "$PWD" "$1"; cat /proc/self/environ; printf '\0'; } >> "$CROSSOVER_AB_BUILT""#;
+
+/// Names the file that [`RECORD`] writes to.
+const BUILT: &str = "CROSSOVER_AB_BUILT";
+
+/// Builds the bench executables of `folder` in the work tree `tree` with `cargo bench`, and returns those that it would
+/// start, in its order.
+///
+/// # Errors
+/// An interrupt, or that they do not build.
+pub(super) fn build(
+    tree: &Path,
+    folder: &Path,
+    target: &Path,
+    flags: &[String],
+) -> anyhow::Result<Vec<Executable>> {
+    // Beside the work tree, to be removed with it.
+    let record = tree.with_file_name("built");
+    fs::write(&record, "")?;
+    let runner = serde_json::json!(["sh", "-c", RECORD, "record"]);
+    let mut command = cargo(folder);
+    command
+        .arg("bench")
+        .args(flags)
+        .arg("--config")
+        .arg(format!("target.\"cfg(all())\".runner={runner}"))
+        // All that an executable does where a runner of the user's takes precedence.
+        .args(["--", "--list"])
+        .env("CARGO_TARGET_DIR", target)
+        .env(BUILT, &record);
+    let status = child::run(&mut command)?;
+    if !status.success() {
+        bail!("does not build ({status})");
+    }
+    Ok(recorded(&fs::read(record)?))
+}
+
+/// cargo, in that folder.
+pub(super) fn cargo(folder: &Path) -> Command {
+    // Set where this very command was started through cargo.
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(folder);
+    command
+}
+
+fn recorded(record: &[u8]) -> Vec<Executable> {
+    let mut texts = record.split(|byte| *byte == 0).map(OsStr::from_bytes);
+    let mut executables = Vec::new();
+    while let (Some(folder), Some(program)) = (texts.next(), texts.next()) {
+        let pairs = texts.by_ref().take_while(|text| !text.is_empty());
+        let environment: Vec<(OsString, OsString)> = pairs
+            .filter_map(|text| {
+                let equals = text.as_bytes().iter().position(|byte| *byte == b'=')?;
+                let (name, value) = text.as_bytes().split_at(equals);
+                Some((
+                    OsStr::from_bytes(name).into(),
+                    OsStr::from_bytes(&value[1..]).into(),
+                ))
+            })
+            .filter(|(name, _)| name != BUILT)
+            .collect();
+        let package = environment
+            .iter()
+            .find(|(name, _)| name == "CARGO_PKG_NAME");
+        let package = package.map(|(_, name)| format!("{}/", name.display()));
+        executables.push(Executable {
+            name: package.unwrap_or_default() + &target(Path::new(program)),
+            program: program.to_owned(),
+            first: "--bench",
+            folder: Some(folder.into()),
+            environment: Some(environment),
+        });
+    }
+    executables
+}
+
+/// The bench target of an executable, whose name has a hash behind it.
+fn target(program: &Path) -> String {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    match name.rsplit_once('-') {
+        Some((target, hash)) if hash.len() == 16 => target.to_owned(),
+        _ => name.into_owned(),
+    }
+}
+
+impl Executable {
+    /// The executable `run` of a bundle.
+    pub(super) fn of_bundle(run: PathBuf) -> Self {
+        Self {
+            name: "run".to_owned(),
+            program: run.into(),
+            first: "bench",
+            folder: None,
+            environment: None,
+        }
+    }
+
+    /// Starts it as `cargo bench` would, with no arguments yet.
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg(self.first);
+        if let Some(environment) = &self.environment {
+            command
+                .env_clear()
+                .envs(environment.iter().map(|(name, value)| (name, value)));
+        }
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        // A comparison has no use for telemetry, whose thread would run in the other side's turn,
+        // nor for answers, which a run puts to child processes.
+        command
+            .env("CROSSOVER_MONITOR", "off")
+            .env("CROSSOVER_PROCESSES", "0");
+        command
+    }
+
+    /// The same, where the work tree that was built at `from` lies at `to`.
+    pub(super) fn moved(&self, from: &Path, to: &Path) -> Self {
+        let mut moved = self.clone();
+        if let Some(folder) = &mut moved.folder
+            && let Ok(inner) = folder.strip_prefix(from)
+        {
+            *folder = to.join(inner);
+        }
+        for (_, value) in moved.environment.iter_mut().flatten() {
+            if let Ok(inner) = Path::new(value).strip_prefix(from) {
+                *value = to.join(inner).into();
+            }
+        }
+        moved
+    }
+}
+
+/// The flags of cargo that name those of these packages and bench targets that a side has: one of
+/// them may be on the other side alone. `None` where it has none.
+///
+/// # Errors
+/// That cargo cannot read the manifest.
+pub(super) fn present(
+    folder: &Path,
+    packages: &[String],
+    benches: &[String],
+) -> anyhow::Result<Option<Vec<String>>> {
+    if packages.is_empty() && benches.is_empty() {
+        return Ok(Some(Vec::new()));
+    }
+    let mut metadata = cargo(folder);
+    metadata.args(["metadata", "--no-deps", "--format-version", "1"]);
+    let output = child::output(&mut metadata, METADATA_LIMIT)?;
+    if !output.succeeded() {
+        bail!("`cargo metadata` {}", output.failure());
+    }
+    let metadata: Metadata =
+        serde_json::from_str(&output.stdout).context("`cargo metadata` printed no such JSON")?;
+    // `name` or `name@version`.
+    let is =
+        |package: &Package, spec: &String| Some(package.name.as_str()) == spec.split('@').next();
+    let there = |spec: &&String| metadata.packages.iter().any(|package| is(package, spec));
+    let found: Vec<&String> = packages.iter().filter(there).collect();
+    let chosen =
+        |package: &&Package| packages.is_empty() || found.iter().any(|spec| is(package, spec));
+    let targets: Vec<&Target> = (metadata.packages.iter().filter(chosen))
+        .flat_map(|package| &package.targets)
+        .collect();
+    let is_bench = |bench: &&String| {
+        let mut targets = targets.iter();
+        targets.any(|target| target.name == **bench && target.kind == ["bench"])
+    };
+    let found_benches: Vec<&String> = benches.iter().filter(is_bench).collect();
+    if (found.is_empty() && !packages.is_empty())
+        || (found_benches.is_empty() && !benches.is_empty())
+    {
+        return Ok(None);
+    }
+    let with = |flag: &str, names: Vec<&String>| -> Vec<String> {
+        names
+            .into_iter()
+            .flat_map(|name| [flag.to_owned(), name.clone()])
+            .collect()
+    };
+    Ok(Some(
+        [with("--package", found), with("--bench", found_benches)].concat(),
+    ))
+}
+
+/// `cargo metadata` may fetch an index.
+const METADATA_LIMIT: Duration = Duration::from_secs(600);
+
+/// What `cargo metadata` says.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+}

@@ -3,12 +3,10 @@
 
 use std::ffi::c_int;
 
-use crate::fault::Fault;
+use crate::fault::{Fault, code};
 use crate::library::{Handles, Library, library, unknown};
 use crate::log;
-use crate::memory::{check_device, name_of};
 use crate::state::lock;
-use crate::stream::library_call;
 use crate::work::Used;
 
 /// cufftResult.
@@ -90,21 +88,25 @@ library! { CUFFT:
             address,
             bytes: 8 * values,
         });
+        let mut state = lock();
         for Used { name, address, bytes } in &used {
-            check_device(*address, *bytes)
+            (state.memory.check(*address, *bytes))
                 .map_err(|fault| Fault::corrupts(format!("{name}: {}", fault.why)))?;
         }
         let text = format!(
             "cufftExecC2C by {name}, {batch} of {n} {words}: {} -> {}",
-            name_of(from),
-            name_of(to)
+            state.memory.name_of(from),
+            state.memory.name_of(to)
         );
         let flop = 5.0 * values as f64 * f64::from(n).log2();
-        match library_call(stream, text, flop, used.to_vec()) {
-            0 => Ok(()),
-            2 => Err(Fault::new(ALLOC_FAILED, "the driver has no memory")),
-            code => Err(Fault::new(EXEC_FAILED, format!("the driver fails with {code}"))),
-        }
+        let launched = state.launch_library(stream, &text, flop, used.to_vec());
+        launched.map_err(|fault| Fault {
+            code: match fault.code {
+                code::OUT_OF_MEMORY => ALLOC_FAILED,
+                _ => EXEC_FAILED,
+            },
+            ..fault
+        })
     };
 
     fn cufftDestroy(plan: c_int) = {

@@ -53,7 +53,7 @@ pub(super) fn planted(f: &Fixture) {
 
 #[test]
 fn the_answer_is_that_of_the_processes_with_an_interval() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let mut f = Fixture::new(&root, Some("Example GPU"));
     planted(&f);
@@ -97,7 +97,7 @@ fn the_answer_is_that_of_the_processes_with_an_interval() {
 
 #[test]
 fn what_other_runs_found_stands_beside_an_answer() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let mut f = Fixture::new(&root, Some("Example GPU"));
     let run = |f: &mut Fixture, spread: f64, by: f64| {
@@ -137,7 +137,7 @@ fn what_other_runs_found_stands_beside_an_answer() {
 /// still have one.
 #[test]
 fn processes_answer_where_the_run_itself_was_unsteady() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let mut f = Fixture::new(&root, Some("Example GPU"));
     planted(&f);
@@ -168,7 +168,7 @@ fn processes_answer_where_the_run_itself_was_unsteady() {
 /// A technique that several threads take part in is a question of its own.
 #[test]
 fn staging_answers_beside_the_plain_copy_and_not_for_it() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let mut f = Fixture::new(&root, Some("Example GPU"));
     planted(&f);
@@ -209,7 +209,7 @@ fn staging_answers_beside_the_plain_copy_and_not_for_it() {
 
 #[test]
 fn results_of_a_later_run_are_not_those_that_were_confirmed() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let mut f = full(&root, "Example GPU");
     f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
@@ -233,7 +233,7 @@ fn results_of_a_later_run_are_not_those_that_were_confirmed() {
 /// A run that confirms its answers may follow one that measured sizes between its own.
 #[test]
 fn results_of_an_earlier_run_take_nothing_from_an_answer() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let mut f = Fixture::new(&root, Some("Example GPU"));
     // The processes measure this size too.
@@ -248,7 +248,7 @@ fn results_of_an_earlier_run_take_nothing_from_an_answer() {
 /// A larger size that a later run added is no part of the answer, nor are its clock and power.
 #[test]
 fn a_confirmed_answer_rests_on_the_sizes_that_it_is_about() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let mut f = Fixture::new(&root, Some("Example GPU"));
     planted(&f);

@@ -17,7 +17,7 @@ pub(super) fn with_page(
     plant: impl FnOnce(&Path),
     test: impl FnOnce(&mut Browser, &Page) -> Driven,
 ) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     plant(&root);
     let page = write::refresh(&root, dir.path(), &Options::default())
@@ -49,7 +49,7 @@ pub(super) fn with_browser(test: impl FnOnce(&mut Browser) -> Driven) {
         eprintln!("skipped: there is no Chromium; install one or name it with CHROMIUM");
         return;
     };
-    let profile = tempfile::tempdir().unwrap();
+    let profile = crate::tests::folder();
     let mut browser = Browser::start(&program, profile.path()).unwrap();
     test(&mut browser).unwrap();
 }

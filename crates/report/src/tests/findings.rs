@@ -28,7 +28,7 @@ fn plant(f: &Fixture, id: &str, clock: Clock, ns: f64, launches: u32) {
 
 #[test]
 fn winners_with_and_without_transfers() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     full(dir.path(), "Example GPU");
     let findings = assembled(dir.path()).findings;
     let device = get(&findings, "winner.matmul.queued").unwrap();
@@ -179,7 +179,7 @@ fn break_even_counts_operations() {
 
 #[test]
 fn cold_start_pays_after_some_calls() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let f = Fixture::new(dir.path(), Some("Example GPU"));
     for (phase, ns) in [
         ("driver-init", 1e7),
@@ -267,7 +267,7 @@ fn graphs_save_and_synchronising_costs() {
 
 #[test]
 fn a_laptop_is_answered_with_the_reference() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     laptop(&root);
     commit(dir.path(), |root| full(root, "Example GPU"));

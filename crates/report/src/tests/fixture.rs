@@ -603,7 +603,7 @@ pub(crate) fn laptop(root: &Path) -> Fixture {
 
 /// Puts the record of what `plant` plants among the committed machines of the page in `out`.
 pub(crate) fn commit(out: &Path, plant: impl FnOnce(&Path) -> Fixture) {
-    let root = tempfile::tempdir().expect("a temporary folder");
+    let root = crate::tests::folder();
     plant(root.path());
     export(root.path(), &out.join(MACHINES)).expect("a record");
 }

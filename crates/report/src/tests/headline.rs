@@ -30,7 +30,7 @@ fn limit(report: &Assembled, name: &str, size: u64) -> Option<Bottleneck> {
 
 #[test]
 fn a_kernel_is_limited_by_its_launch_then_by_what_it_does() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     full(dir.path(), "Example GPU");
     let report = report(dir.path());
     let kind = |name, size| limit(&report, name, size).map(|found| found.kind);
@@ -67,7 +67,7 @@ fn a_kernel_is_limited_by_its_launch_then_by_what_it_does() {
 
 #[test]
 fn a_launch_takes_all_of_the_time_at_most() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let f = full(dir.path(), "Example GPU");
     let cost = |_| Cost {
         launches: Some(1000),
@@ -80,7 +80,7 @@ fn a_launch_takes_all_of_the_time_at_most() {
 
 #[test]
 fn the_curve_passes_through_what_the_processes_say() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let mut f = Fixture::new(dir.path(), Some("Example GPU"));
     planted(&f);
     let curve = |root: &Path| {
@@ -112,7 +112,7 @@ fn the_curve_passes_through_what_the_processes_say() {
 
 #[test]
 fn an_answer_is_trusted_by_what_it_rests_on() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let mut f = Fixture::new(dir.path(), Some("Example GPU"));
     planted(&f);
     let grade = |interval| {
@@ -132,7 +132,7 @@ fn an_answer_is_trusted_by_what_it_rests_on() {
 
 #[test]
 fn every_mark_of_trust_leads_to_its_evidence() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let mut f = full(&root, "Example GPU");
     f.confirm(confirmation(Data::Queued, "cublas-eager", [0.0; 5]));
@@ -159,7 +159,7 @@ fn every_mark_of_trust_leads_to_its_evidence() {
 /// Without a GPU of one's own, each of several other machines answers.
 #[test]
 fn answers_of_several_other_machines_have_anchors_of_their_own() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     laptop(&root);
     for gpu in ["Example GPU", "Other GPU"] {

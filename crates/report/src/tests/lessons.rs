@@ -12,7 +12,7 @@ use crossover_results::store::machine::MachineResults;
 use crossover_words::Clock::{self, EventsGated, Submit, Wall};
 
 pub(crate) fn machine(plant: impl FnOnce(&mut Fixture)) -> (MachineResults, Vec<Finding>) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let mut f = Fixture::new(dir.path(), Some("Example GPU"));
     // Something is always there, so that a report exists.
     f.plant(&Planted::new("other/cpu/any/1", Wall, 1.0));

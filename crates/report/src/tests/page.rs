@@ -8,7 +8,7 @@ use crate::{readme, write};
 
 #[test]
 fn the_page_holds_plots_tables_and_links() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let f = full(&root, "Example GPU");
     // Criterion's own page of one benchmark.
@@ -39,7 +39,7 @@ fn the_page_holds_plots_tables_and_links() {
 
 #[test]
 fn plots_stand_alone() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     laptop(&root);
     commit(dir.path(), |root| full(root, "R&D <GPU>"));
@@ -72,7 +72,7 @@ fn plots_stand_alone() {
 
 #[test]
 fn what_no_gpu_has_measured_is_said_and_whose_it_is_otherwise() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let mut laptop = laptop(&root);
     laptop.skip("matmul/gpu/cublas", "no device has verified it yet");
@@ -96,7 +96,7 @@ fn what_no_gpu_has_measured_is_said_and_whose_it_is_otherwise() {
 
 #[test]
 fn the_readme_shows_the_reference() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     laptop(&root);
     commit(dir.path(), |root| full(root, "Example GPU"));
@@ -134,7 +134,7 @@ fn the_readme_shows_the_reference() {
 /// Prints how long the report takes; asserts only that all of it is there.
 #[test]
 fn five_hundred_benchmarks() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let f = full(&root, "Example GPU");
     let mut planted = 0;

@@ -56,7 +56,7 @@ fn part<'a>(page: &'a str, group: &str) -> &'a str {
 
 #[test]
 fn those_of_one_size_are_drawn_on_one_scale_in_the_order_of_the_rows() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     profiled(&root);
     let page = page(&root, dir.path());
@@ -103,7 +103,7 @@ fn those_of_one_size_are_drawn_on_one_scale_in_the_order_of_the_rows() {
 
 #[test]
 fn what_would_not_be_seen_beside_the_longest_has_a_scale_of_its_own() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     profiled(&root);
     plant(&root, &pieces("chain/gpu/pieces/1024", 1));
@@ -118,7 +118,7 @@ fn what_would_not_be_seen_beside_the_longest_has_a_scale_of_its_own() {
 
 #[test]
 fn the_trace_is_linked_where_it_is_there() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     profiled(&root);
     assert!(!page(&root, dir.path()).contains("trace.json"));
@@ -130,7 +130,7 @@ fn the_trace_is_linked_where_it_is_there() {
 
 #[test]
 fn a_profile_that_cannot_be_read_is_left_out_and_named() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     profiled(&root);
     fs::write(root.join("chain/gpu_each/1024/profile/profile.json"), "{").unwrap();
@@ -145,7 +145,7 @@ fn a_profile_that_cannot_be_read_is_left_out_and_named() {
 
 #[test]
 fn many_profiles_do_not_swell_the_page() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let f = profiled(&root);
     let before = page(&root, dir.path()).len();
@@ -171,7 +171,7 @@ fn many_profiles_do_not_swell_the_page() {
 
 #[test]
 fn a_record_carries_profiles_and_another_machines_are_shown() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let here = dir.path().join("here");
     commit(&here, profiled);
     let own = here.join("criterion");
@@ -182,7 +182,7 @@ fn a_record_carries_profiles_and_another_machines_are_shown() {
 
 #[test]
 fn each_column_and_line_is_on_the_page() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let f = Fixture::new(&root, Some("Example GPU"));
     let mut profile = eager("chain/gpu/each/1024");

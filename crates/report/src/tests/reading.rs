@@ -35,7 +35,7 @@ fn ids(machine: &MachineResults) -> Vec<&str> {
 
 /// Breaks one file of the second benchmark; the first must stay and the file be named.
 fn broken(file: &str, content: &[u8]) -> MachineResults {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let f = two(dir.path());
     fs::write(f.dir(BAD).join(file), content).unwrap();
     let machine = MachineResults::read(dir.path(), "here", false);
@@ -55,7 +55,7 @@ fn names(machine: &MachineResults, file: &str) -> bool {
 
 #[test]
 fn ids_come_from_benchmark_json_and_clocks_from_the_sidecar() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     full(dir.path(), "Example GPU");
     let machine = MachineResults::read(dir.path(), "here", false);
     assert_eq!(machine.problems, []);
@@ -95,7 +95,7 @@ fn truncated_empty_and_foreign_files_are_named() {
 
 #[test]
 fn a_stale_sidecar_is_rejected() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let f = two(dir.path());
     for (file, content) in [
         ("sample.json", r#"{"iters": [1.0], "times": [5.0]}"#),
@@ -111,7 +111,7 @@ fn a_stale_sidecar_is_rejected() {
 
 #[test]
 fn estimates_of_other_samples_are_rejected() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let good = fs::read(two(dir.path()).dir(GOOD).join("estimates.json")).unwrap();
     let machine = broken("estimates.json", &good);
     assert!(!ids(&machine).contains(&BAD) && names(&machine, "estimates.json"));
@@ -136,7 +136,7 @@ fn nan_and_zero_medians_are_left_out() {
 
 #[test]
 fn missing_and_foreign_ids_are_named() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let f = two(dir.path());
     fs::create_dir_all(dir.path().join("fib/20/new")).unwrap();
     let foreign = dir.path().join("sort/quick/10/new");
@@ -171,7 +171,7 @@ fn missing_and_foreign_ids_are_named() {
 
 #[test]
 fn wrong_failed_and_foreign_machine_results_are_not_shown() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let mut f = two(dir.path());
     let path = f.dir(BAD).join(SIDECAR);
     let text = fs::read_to_string(&path).unwrap();
@@ -204,7 +204,7 @@ fn wrong_failed_and_foreign_machine_results_are_not_shown() {
 
 #[test]
 fn results_of_a_second_board_are_another_machines() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let mut f = Fixture::new(&root, Some("Example GPU"));
     let uuid = |uuid: &'static str| move |gpu: &mut GpuInfo| gpu.uuid = Some(uuid.into());
@@ -280,7 +280,7 @@ fn results_of_a_second_board_are_another_machines() {
 
 #[test]
 fn a_machine_is_drawn_once_whatever_its_folders_are_called() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let folder = |name: &str| dir.path().join(name);
     two(&folder("own/criterion"));
     two(&folder("copy/criterion"));
@@ -300,7 +300,7 @@ fn a_machine_is_drawn_once_whatever_its_folders_are_called() {
 
 #[test]
 fn no_result_says_what_to_run() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let out = dir.path().join("out");
     let error = write::refresh(&dir.path().join("none"), &out, &Options::default()).unwrap_err();
     assert!(matches!(error, ReportError::NoResults { .. }));
@@ -316,7 +316,7 @@ fn no_result_says_what_to_run() {
 
 #[test]
 fn a_folder_that_cannot_be_written_is_an_error_with_its_path() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     two(&root);
     // A file where the folder should be stops every user, root included.
@@ -329,7 +329,7 @@ fn a_folder_that_cannot_be_written_is_an_error_with_its_path() {
 
 #[test]
 fn one_size_and_no_cpu_still_make_a_report() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     two(&root);
     let out = dir.path().join("out");
@@ -361,7 +361,7 @@ fn an_id_that_acts_on_a_terminal_is_named_and_left_out() {
 
 #[test]
 fn other_text_of_files_and_folders_is_written_out() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let mut f = full(&root, "GPU\u{1b}[2J\u{202e}\0 9000");
     f.fail(
@@ -399,7 +399,7 @@ fn absurd_times_and_sizes_are_drawn_and_written_short() {
         (1e-300, 1e-300),
         (1e303, 1e303),
     ] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::tests::folder();
         let root = dir.path().join("criterion");
         absurd(&root, least, most);
         let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
@@ -430,7 +430,7 @@ fn one_size_in_common_is_no_answer_for_others() {
             "does not beat",
         ),
     ] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::tests::folder();
         let root = dir.path().join("criterion");
         let f = Fixture::new(&root, Some("Example GPU"));
         for size in [32, 64, 128] {
@@ -455,7 +455,7 @@ fn one_size_in_common_is_no_answer_for_others() {
 fn reads_a_run_of_criterion_itself() {
     use criterion::{BenchmarkId, Criterion};
     use std::time::Duration;
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let mut criterion = Criterion::default()
         .output_directory(&root)
@@ -504,7 +504,7 @@ proptest! {
         ],
         cut in any::<bool>(),
     ) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::tests::folder();
         let root = dir.path().join("criterion");
         let f = two(&root);
         let cpu = Planted::new("matmul/cpu/best/64", Clock::Wall, 900.0)
@@ -539,7 +539,7 @@ proptest! {
 
 #[test]
 fn what_an_unfinished_run_did_not_reach_is_listed() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let mut f = laptop(&root);
     f.skip("matmul/cpu/rayon/3", "does not fit");
@@ -566,7 +566,7 @@ fn what_an_unfinished_run_did_not_reach_is_listed() {
 /// Of a machine with several records one stands for it on other pages.
 #[test]
 fn the_newest_record_of_the_profile_default_stands_for_a_machine() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let machines = dir.path().join(MACHINES);
     let run = |seconds: u32, profile: &str| {
         commit(dir.path(), |root| {
@@ -595,7 +595,7 @@ fn the_newest_record_of_the_profile_default_stands_for_a_machine() {
 
 #[test]
 fn a_record_that_cannot_be_read_is_told_in_a_sentence() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     commit(dir.path(), |root| full(root, "Example GPU"));
     let folder = dir.path().join(MACHINES).read_dir().unwrap().next();
     let path = folder.unwrap().unwrap().path();
@@ -645,7 +645,7 @@ fn a_record_that_cannot_be_read_is_told_in_a_sentence() {
 /// Nothing that names a user, a folder or a board is in a record, wherever it stood.
 #[test]
 fn a_record_tells_nothing_of_whoever_measured() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let board = "GPU-01234567-89ab-cdef-0123-456789abcdef";
     commit(dir.path(), |root| {
         let mut f = full(root, "Example GPU");

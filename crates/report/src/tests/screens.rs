@@ -98,7 +98,7 @@ fn the_committed_reference() {
         eprintln!("skipped: no machine is committed");
         return;
     }
-    let out = tempfile::tempdir().unwrap();
+    let out = crate::tests::folder();
     std::os::unix::fs::symlink(machines, out.path().join(MACHINES)).unwrap();
     let none = out.path().join("none");
     let written = write::refresh(&none, out.path(), &Options::default()).unwrap();

@@ -151,7 +151,7 @@ fn holds<T: schemars::JsonSchema>(path: &str) {
 /// No number became null on the way, as one that is not finite does, and none is out of its range.
 #[test]
 fn the_summary_matches_its_schema() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     laptop(&root);
     commit(dir.path(), |root| full(root, "Example GPU"));
@@ -175,7 +175,7 @@ fn the_summary_matches_its_schema() {
 /// Of planted results and of the committed ones.
 #[test]
 fn records_match_their_schema() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     commit(dir.path(), |root| full(root, "Example GPU"));
     commit(dir.path(), profiled);
     let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target-reports");
@@ -209,7 +209,7 @@ fn record(path: &Path) -> Value {
 
 #[test]
 fn the_schema_rejects_what_is_not_a_summary() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     full(&dir.path().join("criterion"), "Example GPU");
     let written = write::refresh(
         &dir.path().join("criterion"),

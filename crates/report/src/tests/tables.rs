@@ -39,7 +39,7 @@ fn section<'p>(page: &'p str, id: &str) -> &'p str {
 
 #[test]
 fn each_finding_stands_in_its_group_and_each_technique_leads_there() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     planted(&root);
     let (page, _, summary) = refreshed(&root, dir.path());
@@ -76,7 +76,7 @@ fn each_finding_stands_in_its_group_and_each_technique_leads_there() {
 
 #[test]
 fn a_cold_start_is_a_waterfall() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     planted(&root);
     let (page, _, _) = refreshed(&root, dir.path());
@@ -101,7 +101,7 @@ fn a_cold_start_is_a_waterfall() {
 
 #[test]
 fn whose_gpu_it_is_stands_above_everything() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     laptop(&root);
     commit(dir.path(), |root| full(root, "Example GPU"));
@@ -112,7 +112,7 @@ fn whose_gpu_it_is_stands_above_everything() {
     assert!(page.find(words) < page.find("id=\"answers\""));
     assert!(table.starts_with(words), "{table}");
     // With a GPU of one's own there is nothing to say.
-    let own = tempfile::tempdir().unwrap();
+    let own = crate::tests::folder();
     let root = own.path().join("criterion");
     full(&root, "Example GPU");
     let (page, table, _) = refreshed(&root, own.path());

@@ -56,7 +56,7 @@ pub(crate) fn plant_capped(f: &Fixture) {
 
 #[test]
 fn the_page_marks_what_was_held_down_and_says_why() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let f = full(&root, "Example GPU");
     let page = || {
@@ -94,7 +94,7 @@ fn the_page_marks_what_was_held_down_and_says_why() {
 /// Telemetry of its own tells a result that ran freely from one of a device that tells nothing.
 #[test]
 fn what_no_driver_told_is_not_known() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let f = full(&root, "Example GPU");
     let sizes = [(4096, false), (8192, true)];
@@ -121,7 +121,7 @@ fn what_no_driver_told_is_not_known() {
 /// Whatever is compared carries the clock and the cap, and what ran freely does not.
 #[test]
 fn a_result_under_the_power_cap_carries_its_clock_wherever_it_is_compared() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let f = full(&root, "Example GPU");
     let said = || refreshed(&root, dir.path());
@@ -200,7 +200,7 @@ fn many_results_under_the_cap_are_told_by_their_range() {
 
 #[test]
 fn energy_is_that_of_the_iterations_or_none() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let f = Fixture::new(dir.path(), Some("Example GPU"));
     let plant = |id: &'static str, clock, ns: f64| {
         let mut planted = Planted::new(id, clock, ns);

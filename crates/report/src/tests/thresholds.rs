@@ -18,7 +18,7 @@ fn advice(report: &crate::assemble::Assembled) -> Advice {
 
 #[test]
 fn they_are_written_beside_the_page() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     full(&root, "Example GPU");
     let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
@@ -66,7 +66,7 @@ fn they_are_written_beside_the_page() {
 /// The GPU's code was measured at every third size of the CPU's.
 #[test]
 fn a_time_between_two_sizes_has_an_interval_that_knows_it() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let fixture = Fixture::new(&root, Some("Example GPU"));
     let cost = |_| Cost::default();
@@ -93,7 +93,7 @@ fn a_time_between_two_sizes_has_an_interval_that_knows_it() {
 
 #[test]
 fn without_answers_there_are_none() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     laptop(&root);
     let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
@@ -103,7 +103,7 @@ fn without_answers_there_are_none() {
 
 #[test]
 fn a_laptop_has_its_own_cpu_against_the_gpu_of_the_reference() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     laptop(&root);
     commit(dir.path(), |root| full(root, "Example GPU"));
@@ -126,7 +126,7 @@ fn a_laptop_has_its_own_cpu_against_the_gpu_of_the_reference() {
 
 #[test]
 fn a_decision_in_words_has_its_ratio_both_times_and_where_it_turns() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     full(&root, "Example GPU");
     let report = assemble(&root, dir.path(), &Options::default()).unwrap();

@@ -9,7 +9,7 @@ use crossover_words::Clock::{Events, Wall};
 
 #[test]
 fn it_is_marked_and_left_out_of_answers_and_findings() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::tests::folder();
     let root = dir.path().join("criterion");
     let f = full(&root, "Example GPU");
     let said = || {

@@ -84,7 +84,7 @@ fn what_no_gpu_has_measured_is_said_and_whose_it_is_otherwise() {
     let (page, table) = write();
     assert!(page.contains(unknown) && table.contains(unknown), "{table}");
     assert!(page.contains("<code>matmul/gpu/cublas</code></dt><dd>no device has verified it yet"));
-    full(&dir.path().join("reference/big/criterion"), "Example GPU");
+    commit(dir.path(), |root| full(root, "Example GPU"));
     let (page, table) = write();
     assert!(
         !page.contains(unknown) && !table.contains(unknown),

@@ -111,11 +111,7 @@ pub fn pipeline(gpu: &Rc<Gpu>, problem: &Rc<Pipeline>, launching: Launches) -> M
     // The steps alternate between these.
     let buffers = [work.output::<f32>(n)?, work.output::<f32>(n)?];
     // For values that are read back, and for the steps on the CPU.
-    let values = match launching {
-        Launches::PartlyOnCpu => n,
-        _ => 1,
-    };
-    let host = work.host_output(HostMemory::Pinned, f32::NAN, values)?;
+    let host = work.host_output(HostMemory::Pinned, f32::NAN, n)?;
     let grid = (elementwise::blocks(n as u64)?, 1, 1);
     let threads = Rc::new(match launching {
         Launches::PartlyOnCpu => Threads::all(),

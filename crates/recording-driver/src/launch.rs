@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn a_cooperative_launch_has_all_blocks_at_once() {
         let mut sum = Sum::new();
-        let (d1, most) = (sum.d1, 6 * sum.state.description.multiprocessors as u32);
+        let (d1, most) = (sum.d1, 8 * sum.state.description.multiprocessors as u32);
         let of = |blocks| Shape {
             cooperative: true,
             ..shape([blocks, 1, 1], [256, 1, 1], 0)

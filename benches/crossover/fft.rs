@@ -20,11 +20,8 @@ pub(crate) fn group() -> Group<Fft> {
     )
     .odd([1, 2, 7, 60, 97, 1000, 1024]);
     let one_thread_sizes = sizes.up_to(1024, 1 << 16, 1 << 18);
-    let cufft = |name, clock| {
-        Implementation::gpu(name, clock, gpu::resident)
-            .library(Library::Cufft)
-            .untried()
-    };
+    let cufft =
+        |name, clock| Implementation::gpu(name, clock, gpu::resident).library(Library::Cufft);
 
     let flop = |n: f64| 5.0 * n * n.log2() * BATCH as f64;
     Group::new("fft", sizes, Rate::flop(flop), fft::cost)
@@ -49,6 +46,6 @@ pub(crate) fn group() -> Group<Fft> {
         .with_transfers(
             gpu::from_host,
             |n| (16 * n * BATCH as u64) as f64,
-            |row| row.library(Library::Cufft).untried(),
+            |row| row.library(Library::Cufft),
         )
 }

@@ -21,7 +21,6 @@ pub(crate) fn group() -> Group<Sum> {
             Joined::BySecondKernel => OneByOne,
             _ => Fused,
         })
-        .untried()
     };
 
     Group::new("reduction", sizes, Rate::bytes(|n| 4.0 * n), reduction::cost)
@@ -60,6 +59,6 @@ pub(crate) fn group() -> Group<Sum> {
         .with_transfers(
             gpu::from_host,
             |n| 4.0 * (n + 1) as f64,
-            Implementation::untried,
+            |row| row,
         )
 }

@@ -2,7 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::ExitCode;
 
+use crossover::model::Cost;
+use crossover::suite::{Group, Implementation, Sizes};
+use crossover::timing::Clock;
+use crossover::workload::nested_sine;
 use serde_json::Value;
 
 use crate::stand_in::{StandIn, TASK, VARIATION, expect};
@@ -103,37 +108,41 @@ pub(crate) fn cards() {
     assert_eq!(said.matches("Success").count(), 1, "{said}");
 }
 
+/// A suite in which no device has run one of two rows.
+pub(crate) fn half_tried() -> ExitCode {
+    crossover::suite::bench(crossover::package!(), || {
+        let sizes = Sizes::new([64], [64], [64]);
+        let group = Group::new("sine", sizes, None, |_| Cost::default())
+            .with(Implementation::gpu("new", Clock::Wall, nested_sine::gpu::fused).untried())
+            .with(Implementation::gpu(
+                "old",
+                Clock::Wall,
+                nested_sine::gpu::graph,
+            ));
+        vec![group.into()]
+    })
+}
+
 /// What no device has run yet is named and left out, until it is asked for.
 pub(crate) fn untried() {
     let stand_in = StandIn::new();
-    let run = |setting| {
-        let mut command = stand_in.command("bench", "h200");
-        command.env("CROSSOVER_UNTRIED", setting);
-        expect(
-            command.args([
-                "--bench",
-                "--test",
-                "reduction/gpu/.*/4096$|fft/gpu/cufft/64$",
-            ]),
-            0,
-        )
-    };
-    let said = run("skip");
     let reason = "no device has verified it yet; CROSSOVER_UNTRIED=run verifies and measures it";
-    assert!(
-        said.contains(&format!("not run: fft/gpu/cufft: {reason}")),
-        "{said}"
-    );
-    assert!(
-        said.contains("not run: reduction/gpu/two-kernels, reduction/gpu/last-block, "),
-        "{said}"
-    );
-    assert!(!said.contains("Success"), "{said}");
-    let said = run("run");
-    assert_eq!(said.matches("Success").count(), 9, "{said}");
-    assert!(!said.contains(reason), "{said}");
+    for (setting, run) in [("skip", 1), ("run", 2)] {
+        let mut command = stand_in.command("untried", "h200");
+        command.env("CROSSOVER_UNTRIED", setting);
+        let said = expect(command.args(["--bench", "--test"]), 0);
+        let left_out = said.contains(&format!("not run: sine/gpu/new: {reason}"));
+        assert_eq!(left_out, setting == "skip", "{said}");
+        assert_eq!(said.matches("Success").count(), run, "{said}");
+    }
+}
+
+/// A library that is not there is a reason to leave its rows out.
+pub(crate) fn without_cufft() {
+    let stand_in = StandIn::new();
     fs::remove_file(stand_in.folder().join("libcufft.so")).expect("a link");
-    let said = run("run");
+    let mut command = stand_in.command("bench", "h200");
+    let said = expect(command.args(["--bench", "--test", "fft/gpu/cufft/64$"]), 0);
     let absent = "skipped fft/gpu/cufft/64: cuFFT was not found; install the CUDA toolkit's cuFFT";
     assert!(said.contains(absent), "{said}");
 }

@@ -17,8 +17,9 @@ use crate::device::compiled;
 use crate::device::kernel::{Module, Source};
 use crate::timing::{BoxError, CudaError, DeviceProperties, bind, catch_panic, open};
 use crossover_machine::absence::Absence;
+use crossover_machine::affinity::OnCores;
 use crossover_machine::libraries::{self, NO_CUBLAS};
-use crossover_machine::numa::{Nodes, OnCores};
+use crossover_machine::numa::Nodes;
 
 /// An opened GPU: one context, the stream that the clock times, and what is loaded on
 /// demand. Everything runs on one stream, in order.

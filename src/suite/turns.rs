@@ -12,7 +12,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use crossover_machine::numa::OnCores;
+use crossover_machine::affinity::OnCores;
 use crossover_protocol::turns::{Instructions, PROTOCOL, TurnMessage, TurnReply};
 
 /// A process's link to whoever drives it.

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::unistd::Pid;
-
+use crate::affinity::OnCores;
 use crossover_results::model::environment::Numa;
 
 /// The nodes of a machine that have cores.
@@ -143,39 +141,11 @@ impl Nodes {
                 .join(", "),
         })?;
         match OnCores::try_new(cores) {
+            // As long as the process lives.
             Ok(kept) => std::mem::forget(kept),
             Err(source) => return Err(Misplaced::NotAllowed { node, source }),
         }
         Ok(None)
-    }
-}
-
-/// Keeps a thread on some cores. When this is dropped, the thread may use those that it had before.
-pub struct OnCores(CpuSet);
-
-impl OnCores {
-    /// Keeps this thread on those of these cores that it may use; `None` where that is none of them.
-    pub fn new(cores: &[usize]) -> Option<Self> {
-        Self::try_new(cores).ok()
-    }
-
-    fn try_new(cores: &[usize]) -> nix::Result<Self> {
-        let this_thread = Pid::from_raw(0);
-        let before = sched_getaffinity(this_thread)?;
-        let mut kept = CpuSet::new();
-        for &core in cores {
-            if before.is_set(core).unwrap_or(false) {
-                kept.set(core)?;
-            }
-        }
-        sched_setaffinity(this_thread, &kept)?;
-        Ok(Self(before))
-    }
-}
-
-impl Drop for OnCores {
-    fn drop(&mut self) {
-        let _ = sched_setaffinity(Pid::from_raw(0), &self.0);
     }
 }
 
@@ -198,6 +168,9 @@ pub(crate) fn numbers(list: &str) -> Option<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
+
+    use nix::sched::{CpuSet, sched_getaffinity};
+    use nix::unistd::Pid;
 
     use super::*;
 

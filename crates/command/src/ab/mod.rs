@@ -8,9 +8,9 @@ mod executable;
 mod git;
 mod pairs;
 mod processes;
+mod sampling;
 mod subject;
 mod turns;
-mod way;
 mod worktree;
 
 use std::collections::BTreeSet;

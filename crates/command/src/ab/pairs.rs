@@ -11,9 +11,9 @@ use crate::ab::arguments::Args;
 use crate::ab::child;
 use crate::ab::executable::Executable;
 use crate::ab::processes::Limits;
+use crate::ab::sampling::{self, Sampling};
 use crate::ab::subject::{self, Prepared};
 use crate::ab::turns;
-use crate::ab::way::{self, Way};
 use crate::ab::worktree::Place;
 use crossover_compare::comparison::{Comparison, Options, compare};
 use crossover_compare::median::Location;
@@ -32,7 +32,7 @@ pub(super) struct Pairs<'a> {
     results: &'a Path,
     place: &'a Place,
     labels: [String; 2],
-    way: Way,
+    sampling: Sampling,
     start: Instant,
     sides: [Vec<Baseline>; 2],
     /// What the calibrations of each side chose.
@@ -61,13 +61,13 @@ impl<'a> Pairs<'a> {
     ) -> anyhow::Result<Self> {
         let mut remarks = Vec::from_iter(subject::different_dependencies(&subjects));
         let labels = subjects.each_ref().map(|subject| subject.label.clone());
-        let way = way::of(args, place, &subjects, &mut remarks)?;
+        let sampling = sampling::choose(args, place, &subjects, &mut remarks)?;
         Ok(Self {
             args,
             results,
             place,
             labels,
-            way,
+            sampling,
             start: Instant::now(),
             sides: [Vec::new(), Vec::new()],
             choices: [BTreeMap::new(), BTreeMap::new()],
@@ -82,18 +82,18 @@ impl<'a> Pairs<'a> {
 
     /// Pairs that run everything.
     pub(super) fn first(&self) -> u32 {
-        self.args.pairs.unwrap_or(match self.way {
-            Way::Turns(_) => 2,
+        self.args.pairs.unwrap_or(match self.sampling {
+            Sampling::Turns(_) => 2,
             // So many tell what such processes differ by, also where some are far off.
-            Way::Processes(_) => 8,
+            Sampling::Processes(_) => 8,
         })
     }
 
     /// What is taken from the samples of a process.
     pub(super) fn location(&self) -> Location {
-        match self.way {
-            Way::Turns(_) => Location::Median,
-            Way::Processes(_) => Location::Fastest,
+        match self.sampling {
+            Sampling::Turns(_) => Location::Median,
+            Sampling::Processes(_) => Location::Fastest,
         }
     }
 
@@ -125,7 +125,7 @@ impl<'a> Pairs<'a> {
     /// After the first pair of short processes, the benchmarks that can run in all of the first
     /// pairs within half of the budget. The slow ones would leave no time for the others.
     fn those_that_fit(&mut self) -> Option<BTreeSet<String>> {
-        let Way::Processes(processes) = &self.way else {
+        let Sampling::Processes(processes) = &self.sampling else {
             return None;
         };
         let shared = processes
@@ -202,9 +202,9 @@ impl<'a> Pairs<'a> {
             std::fs::create_dir_all(home).with_context(|| format!("{}", home.display()))?;
         }
         let before = self.seconds();
-        let seconds_of = match self.way {
-            Way::Turns(_) => self.take_turns(&homes, only)?,
-            Way::Processes(_) => self.run_processes(&homes, only.as_ref())?,
+        let seconds_of = match self.sampling {
+            Sampling::Turns(_) => self.take_turns(&homes, only)?,
+            Sampling::Processes(_) => self.run_processes(&homes, only.as_ref())?,
         };
         // A side may have none of what is asked for later.
         if pair == 1 && !self.compares() {
@@ -220,7 +220,7 @@ impl<'a> Pairs<'a> {
         let seconds = self.seconds() - before;
         self.start_of_pair = (seconds - seconds_of.values().sum::<f64>()).max(0.0);
         self.seconds_of.extend(seconds_of);
-        if let Way::Processes(processes) = &self.way {
+        if let Sampling::Processes(processes) = &self.sampling {
             self.seconds_of.retain(|id, _| !processes.has_failed(id));
         }
         Ok(())
@@ -232,7 +232,7 @@ impl<'a> Pairs<'a> {
         homes: &[PathBuf; 2],
         only: Option<BTreeSet<String>>,
     ) -> anyhow::Result<BTreeMap<String, f64>> {
-        let Way::Turns(executables) = &self.way else {
+        let Sampling::Turns(executables) = &self.sampling else {
             return Ok(BTreeMap::new());
         };
         let pair = self.number;
@@ -306,7 +306,7 @@ impl<'a> Pairs<'a> {
             until: (self.args.budget > 0.0)
                 .then(|| self.start + Duration::from_secs_f64(60.0 * self.args.budget)),
         };
-        let Way::Processes(processes) = &mut self.way else {
+        let Sampling::Processes(processes) = &mut self.sampling else {
             return Ok(BTreeMap::new());
         };
         let ran = processes.run(self.number, homes, only, self.place, limits)?;

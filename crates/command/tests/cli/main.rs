@@ -2,6 +2,7 @@
 
 mod ab;
 mod ab_hooks;
+mod ab_projects;
 mod baselines;
 mod bundle;
 mod command;

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::tests::fixture::{Fixture, Planted, full};
+use crate::tests::fixture::{Fixture, Planted};
+use crate::tests::machines::full;
 use crate::tests::refreshed;
 use crossover_results::export::export;
 use crossover_results::model::record::{Confirmation, PairedTimes};

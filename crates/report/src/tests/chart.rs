@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::tests::browser::{photograph, screenshots, text, with_page};
 use crate::tests::cdp::{Browser, Driven};
-use crate::tests::fixture::{absurd, full};
+use crate::tests::machines::{absurd, full};
 use crate::tests::telemetry::plant_capped;
 
 /// The size at which the straight line through log-log points of two curves crosses last.

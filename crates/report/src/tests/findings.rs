@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use crate::assemble::{Assembled, Options, assemble};
-use crate::tests::fixture::{Fixture, Planted, commit, full, laptop};
+use crate::tests::fixture::{Fixture, Planted};
 use crate::tests::lessons::{findings, near};
+use crate::tests::machines::{commit, full, laptop};
 use crossover_results::analysis::findings::finding::Finding;
 use crossover_results::model::Cost;
 use crossover_words::Clock::{self, Events, EventsGated, Submit, Wall};

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use crate::assemble::{Assembled, Options, assemble};
 use crate::tests::answers::{confirmation, planted};
-use crate::tests::fixture::{Fixture, commit, full, laptop};
+use crate::tests::fixture::Fixture;
 use crate::tests::lessons::near;
+use crate::tests::machines::{commit, full, laptop};
 use crate::tests::refreshed;
 use crate::tests::telemetry::plant_capped;
 use crossover_results::analysis::answer::pairs::headlines;

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::assemble::Options;
-use crate::tests::fixture::{commit, full, laptop};
+use crate::tests::machines::{commit, full, laptop};
 use crate::{readme, write};
 
 #[test]
@@ -141,7 +141,7 @@ fn five_hundred_benchmarks() {
     for group in 0..14 {
         for name in ["cpu/a", "cpu/b", "gpu/a", "gpu/b"] {
             let clock = crossover_words::Clock::Wall;
-            let sizes = crate::tests::fixture::powers(4, 8, 1);
+            let sizes = crate::tests::machines::powers(4, 8, 1);
             let steep = if name.starts_with("gpu") { 1.0 } else { 2.0 };
             f.curve(
                 &format!("group{group}/{name}"),

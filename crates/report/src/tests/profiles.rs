@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::assemble::Options;
-use crate::tests::fixture::{Fixture, Planted, commit, laptop};
+use crate::tests::fixture::{Fixture, Planted};
+use crate::tests::machines::{commit, laptop};
 use crate::{profile, write};
 use crossover_profile::{Place, RangeRow};
 use crossover_results::model::Cost;

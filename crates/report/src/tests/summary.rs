@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::assemble::Options;
-use crate::tests::fixture::{commit, full, laptop};
+use crate::tests::machines::{commit, full, laptop};
 use crate::tests::profiles::profiled;
 use crate::write;
 use crossover_results::store::machine_record::MACHINES;

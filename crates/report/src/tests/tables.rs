@@ -4,7 +4,8 @@
 use serde_json::json;
 
 use crate::tests::browser::with_page;
-use crate::tests::fixture::{Fixture, Planted, commit, full, laptop};
+use crate::tests::fixture::{Fixture, Planted};
+use crate::tests::machines::{commit, full, laptop};
 use crate::tests::refreshed;
 use crossover_words::Clock;
 

@@ -5,8 +5,9 @@ use std::fs;
 use serde_json::Value;
 
 use crate::assemble::Options;
-use crate::tests::fixture::{Fixture, Planted, full};
+use crate::tests::fixture::{Fixture, Planted};
 use crate::tests::lessons::{findings, says};
+use crate::tests::machines::full;
 use crate::tests::refreshed;
 use crate::write;
 use crossover_results::analysis::telemetry;

@@ -5,7 +5,8 @@ use std::fs;
 use crossover_advice::thresholds::{Kind, Shape};
 use crossover_advice::{Advice, Choice, Data, Question};
 
-use super::fixture::{Fixture, commit, full, laptop, powers};
+use super::fixture::Fixture;
+use super::machines::{commit, full, laptop, powers};
 use crate::assemble::{Options, assemble};
 use crate::thresholds::{thresholds, words};
 use crate::write;

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::page::packed::unpacked;
-use crate::tests::fixture::{Planted, full};
+use crate::tests::fixture::Planted;
+use crate::tests::machines::full;
 use crate::tests::refreshed;
 use crossover_words::Clock::{Events, Wall};
 

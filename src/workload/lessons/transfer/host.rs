@@ -80,6 +80,7 @@ impl HostBuffer {
                 } else {
                     sys::CU_MEMHOSTALLOC_DEVICEMAP
                 };
+                let _near = gpu.keep_near();
                 // SAFETY: freed once, in `drop`.
                 unsafe { result::malloc_host(len, flags) }
                     .map_err(|e| CudaError::new("cuMemHostAlloc", e))?

@@ -15,7 +15,7 @@ use crossover_words::text::with_causes;
 use crossover_words::units;
 
 /// How the sides are run.
-pub(super) enum Way {
+pub(super) enum Sampling {
     /// Sample by sample in turns, two processes at a time.
     Turns([Vec<Executable>; 2]),
     /// Benchmark by benchmark, one short process after the other.
@@ -26,12 +26,12 @@ pub(super) enum Way {
 ///
 /// # Errors
 /// An interrupt, or that the sides have no benchmark in common.
-pub(super) fn of(
+pub(super) fn choose(
     args: &Args,
     place: &Place,
     subjects: &[Prepared; 2],
     remarks: &mut Vec<String>,
-) -> anyhow::Result<Way> {
+) -> anyhow::Result<Sampling> {
     let mut found = Found::probe(args, place, subjects, true)?;
     if found.takers.iter().all(|takers| !takers.is_empty()) && !found.has_others() {
         place.bring(None)?;
@@ -41,7 +41,7 @@ pub(super) fn of(
                 .map(|taker| taker.moved(&place.tree(), &place.aside(side)))
                 .collect()
         };
-        return Ok(Way::Turns([moved(0), moved(1)]));
+        return Ok(Sampling::Turns([moved(0), moved(1)]));
     }
     if found.takers.iter().any(|takers| !takers.is_empty()) {
         // Where one cannot take turns, short processes serve all.
@@ -79,7 +79,7 @@ pub(super) fn of(
             .into_iter()
             .map(|why| format!("left out: {why}")),
     );
-    Ok(Way::Processes(processes))
+    Ok(Sampling::Processes(processes))
 }
 
 /// What an executable cannot do.

@@ -1,0 +1,265 @@
+//! `crossover ab` in projects of others: executables of any Criterion, workspaces, and its action.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::ab::{BOTH, bundles, compare, json, verdict};
+use crate::repositories::{alone, clean, crossover, git, harness, repository, shown};
+
+/// What an old Criterion does not know is left out of the command line, and benchmarks that it
+/// cannot run alone are named.
+#[test]
+fn an_executable_is_asked_for_what_it_knows() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = [("sum", 20.0), ("sums", 20.0)];
+    bundles(dir.path(), &all, &all, "");
+    for side in ["old", "fresh"] {
+        let run = dir.path().join(side).join("run");
+        let newer = fs::read_to_string(&run).unwrap();
+        // Whole seconds, a filter that is a part of a name, and the other form of the list.
+        let older = newer
+            .replace("--nresamples|", "")
+            .replace(
+                "--measurement-time) shift;;",
+                "--measurement-time) shift; case $1 in *.*) exit 1;; esac;;",
+            )
+            .replace("grep -Eq", "grep -Fq")
+            .replace("filter=.", "filter=")
+            .replace(": benchmark", ": bench");
+        assert!(older.lines().count() == newer.lines().count() && older != newer);
+        fs::write(run, older).unwrap();
+    }
+    let output = compare(dir.path(), &["--json", "--pairs", "2", "--budget", "0"]);
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+    let json = json(&output);
+    assert_eq!(json["benchmarks"].as_array().unwrap().len(), 1, "{json:#}");
+    verdict(&json, "sums");
+    let warnings = json["warnings"].to_string();
+    assert!(warnings.contains("whole seconds alone"), "{warnings}");
+    assert!(
+        warnings.contains("1 benchmark of run that cannot be run alone")
+            && warnings.contains("such as sum\""),
+        "{warnings}"
+    );
+}
+
+/// Slow benchmarks leave the others their time.
+#[test]
+fn benchmarks_too_slow_for_the_budget_run_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let slow = "if [ $id = sum ]; then sleep 1; fi";
+    bundles(dir.path(), &BOTH, &BOTH, slow);
+    let output = compare(dir.path(), &["--json", "--budget", "0.2"]);
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+    let json = json(&output);
+    assert_eq!(verdict(&json, "sort/100"), "same");
+    let warnings = json["warnings"].to_string();
+    assert!(
+        warnings.contains("1 benchmark ran once") && warnings.contains("the slowest, sum,"),
+        "{warnings}"
+    );
+    let log = fs::read_to_string(dir.path().join("log")).unwrap();
+    assert_eq!(log.matches("fresh sum").count(), 1, "{log}");
+}
+
+/// Packages of a workspace with bench targets that only start the stand-in of their package.
+fn workspace(top: &Path) {
+    repository(top);
+    fs::write(
+        top.join("Cargo.toml"),
+        "[workspace]\nmembers = [\"one\", \"two\"]\nresolver = \"2\"\n",
+    )
+    .unwrap();
+    package(top, "one", &["x", "y"]);
+    package(top, "two", &["x"]);
+    git(top, &["add", "."]);
+    git(top, &["commit", "--quiet", "-m", "packages"]);
+}
+
+fn package(top: &Path, name: &str, benches: &[&str]) {
+    let dir = top.join(name);
+    fs::create_dir_all(dir.join("src")).unwrap();
+    fs::create_dir_all(dir.join("benches")).unwrap();
+    fs::write(dir.join("src/lib.rs"), "").unwrap();
+    let mut manifest = format!(
+        "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[features]\nf = []\n"
+    );
+    for bench in benches {
+        manifest += &format!("[[bench]]\nname = \"{bench}\"\nharness = false\n");
+        // Its path is that of the work tree in which it was built.
+        let main = r#"fn main() {
+    use std::os::unix::process::CommandExt;
+    let harness = concat!(env!("CARGO_MANIFEST_DIR"), "/harness/run");
+    let error = std::process::Command::new(harness).args(std::env::args().skip(1)).exec();
+    panic!("{error}");
+}"#;
+        fs::write(dir.join(format!("benches/{bench}.rs")), main).unwrap();
+    }
+    fs::write(dir.join("Cargo.toml"), manifest).unwrap();
+    harness(&dir.join("harness/run"), &top.join("target-ran"), &BOTH, "");
+}
+
+#[test]
+fn packages_targets_and_features_are_those_that_a_side_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path();
+    workspace(top);
+    // In the work tree one is slower, and a third package is new.
+    harness(
+        &top.join("one/harness/run"),
+        &top.join("target-ran"),
+        &[("sort/100", 300.0), ("sum", 20.0)],
+        "",
+    );
+    package(top, "three", &["z"]);
+    fs::write(
+        top.join("Cargo.toml"),
+        "[workspace]\nmembers = [\"one\", \"two\", \"three\"]\nresolver = \"2\"\n",
+    )
+    .unwrap();
+    let ab = |args: &[&str]| {
+        let shared = ["--json", "--pairs", "4", "--budget", "0"];
+        let _ = fs::remove_dir_all(top.join("target-reports"));
+        let output = crossover(top).args(shared).args(args).output().unwrap();
+        clean(top);
+        output
+    };
+    let one = ab(&[
+        "-p",
+        "one",
+        "-p",
+        "three",
+        "--features",
+        "one/f",
+        "--bench",
+        "x",
+        "--bench",
+        "z",
+    ]);
+    assert_eq!(one.status.code(), Some(1), "{}", shown(&one));
+    let one = json(&one);
+    assert_eq!(verdict(&one, "one/x/sort/100"), "slower", "{one:#}");
+    // Lines of a lock file that was made for either side.
+    assert!(
+        one["warnings"]
+            .to_string()
+            .contains("Cargo.lock differs: three none → 0.1.0"),
+        "{one:#}"
+    );
+    let ids = |json: &Value| -> Vec<String> {
+        let benchmarks = json["benchmarks"].as_array().unwrap().iter();
+        let mut ids: Vec<String> = benchmarks
+            .map(|b| b["id"].as_str().unwrap().to_owned())
+            .collect();
+        ids.sort();
+        ids
+    };
+    // Two targets with benchmarks of one name.
+    let all = json(&ab(&["--workspace"]));
+    assert_eq!(
+        ids(&all),
+        [
+            "one/x/sort/100",
+            "one/x/sum",
+            "one/y/sort/100",
+            "one/y/sum",
+            "three/z/sort/100",
+            "three/z/sum",
+            "two/x/sort/100",
+            "two/x/sum",
+        ]
+    );
+    assert_eq!(verdict(&all, "three/z/sum"), "new");
+    assert_eq!(verdict(&all, "one/y/sort/100"), "slower");
+    let none = ab(&["-p", "three"]);
+    assert_eq!(none.status.code(), Some(2), "{}", shown(&none));
+    assert!(
+        shown(&none).contains("has no benchmark"),
+        "{}",
+        shown(&none)
+    );
+}
+
+/// What the action runs in CI, whole, in a bare clone.
+#[test]
+fn the_action_leaves_a_summary_a_comment_and_a_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().join("top");
+    workspace(&top);
+    let slower = [("sort/100", 300.0), ("sum", 20.0)];
+    harness(
+        &top.join("one/harness/run"),
+        &top.join("target-ran"),
+        &slower,
+        "",
+    );
+    git(&top, &["commit", "--quiet", "--all", "-m", "slower"]);
+    git(dir.path(), &["clone", "--quiet", "--bare", "top", "bare"]);
+    fs::create_dir(dir.path().join("temporary")).unwrap();
+    let at = |name: &str| dir.path().join("temporary").join(name);
+    let action = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.github/actions/ab/run");
+    let run = |base: &str, fail_on: &str| {
+        let output = alone(&mut Command::new(action))
+            .current_dir(dir.path().join("bare"))
+            .env("AB_BASE", base)
+            .env("AB_FAIL_ON", fail_on)
+            .env("AB_ARGUMENTS", "-p\none\n--bench\nx\n\n--pairs\n4")
+            .env("CROSSOVER", env!("CARGO_BIN_EXE_crossover"))
+            .env("RUNNER_TEMP", at(""))
+            .env("TMPDIR", at(""))
+            .env("GITHUB_STEP_SUMMARY", at("summary"))
+            .env("GITHUB_OUTPUT", at("output"))
+            .env_remove("CARGO_TARGET_DIR")
+            .output()
+            .unwrap();
+        fs::remove_dir_all(at("checkout")).unwrap();
+        output
+    };
+    let output = run("HEAD~1", "slower");
+    assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
+    let summary = fs::read_to_string(at("summary")).unwrap();
+    assert!(
+        summary.starts_with("### Benchmarks: 1 slower, 1 same"),
+        "{summary}"
+    );
+    assert!(summary.contains("| sort/100 |"), "{summary}");
+    let said = fs::read_to_string(at("output")).unwrap();
+    let value = |name: &str| {
+        let line = said.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("{name} {said}")).to_owned()
+    };
+    assert_eq!(value("exit-code="), "1");
+    assert_eq!(fs::read_to_string(value("comment=")).unwrap(), summary);
+    let form =
+        |name: &str| fs::read_to_string(PathBuf::from(value("results=")).join(name)).unwrap();
+    let parsed = |name: &str| serde_json::from_str::<Value>(&form(name)).unwrap();
+    let near = |value: &Value| (value.as_f64().unwrap() / 300.0 - 1.0).abs() < 0.01;
+    let latency = &parsed("compare-bencher.json")["sort/100"]["latency"];
+    assert!(near(&latency["value"]), "{latency}");
+    assert!(
+        latency["lower_value"].as_f64() < latency["upper_value"].as_f64(),
+        "{latency}"
+    );
+    let entries = parsed("compare-github-action-benchmark.json");
+    assert!(
+        near(&entries[0]["value"]) && entries[0]["unit"] == "ns",
+        "{entries}"
+    );
+    let junit = form("compare-junit.xml");
+    assert!(
+        junit.contains(r#"tests="2" failures="1" errors="0" skipped="0""#),
+        "{junit}"
+    );
+    assert!(
+        junit.contains(r#"<testcase classname="sort" name="100""#),
+        "{junit}"
+    );
+    // Nothing to compare is said too.
+    let output = run("nowhere", "none");
+    assert_eq!(output.status.code(), Some(2), "{}", shown(&output));
+    let comment = fs::read_to_string(at("comment.md")).unwrap();
+    assert!(comment.contains("could not be compared"), "{comment}");
+}

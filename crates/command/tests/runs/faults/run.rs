@@ -11,11 +11,13 @@ use serde_json::Value;
 /// Says that a process is a run of the suite and not the test.
 pub(crate) const RUN: &str = "CROSSOVER_TEST_FAULTS";
 
-/// A run of the groups above, with results in `root`.
+/// A run of the groups above, with results in `root`. Criterion's plots, which take it as long as
+/// all else, are those of the runs in `suite`.
 pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(arguments)
+        .arg("--noplot")
         .env(RUN, "1")
         .env("CRITERION_HOME", root)
         .env("CROSSOVER_PROFILE", "quick")

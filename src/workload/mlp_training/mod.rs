@@ -12,6 +12,7 @@ mod reference;
 mod verify;
 
 pub use cost::{cost, cost_bf16, cost_eager, cost_transfer};
+pub use model::tensor_bytes;
 pub use problem::Training;
 
 pub use crate::workload::network::format::Format;

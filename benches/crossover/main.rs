@@ -14,6 +14,7 @@ mod matmul;
 mod matmul_batched;
 mod matmul_skinny;
 mod memory;
+mod mlp_forward;
 mod mlp_training;
 mod nested_sine;
 mod precision;
@@ -41,6 +42,7 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         reduction::group().into(),
         fft::group().into(),
         mlp_training::group().into(),
+        mlp_forward::group().into(),
         transformer::group().into(),
         graph_replay::group().into(),
         cold_start::group().into(),

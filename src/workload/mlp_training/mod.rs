@@ -3,6 +3,7 @@
 mod adamw;
 mod cost;
 pub mod cpu;
+pub mod forward;
 pub mod gpu;
 mod gradients;
 mod loss;

@@ -25,6 +25,7 @@ mod sustained;
 mod timing_methods;
 mod transfer;
 mod transformer;
+mod warming_up;
 
 fn main() -> ExitCode {
     crossover::suite::bench(crossover::package!(), groups)
@@ -46,6 +47,7 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         transformer::group().into(),
         graph_replay::group().into(),
         cold_start::group().into(),
+        warming_up::group().into(),
         timing_methods::spin().into(),
         timing_methods::product().into(),
         transfer::group().into(),

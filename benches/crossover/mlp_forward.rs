@@ -12,7 +12,7 @@ pub(crate) fn group() -> Group<Forward> {
     // The training step has the answers.
     let row = |name, launches: Launches| {
         Implementation::gpu(name, Wall, move |gpu, problem| {
-            forward::gpu(gpu, problem, launches)
+            forward::forward(gpu, problem, launches)
         })
         .awaited()
         .launches(launches)
@@ -28,7 +28,6 @@ pub(crate) fn group() -> Group<Forward> {
         )
         .axis("batch", "batch, inputs per pass", Unit::Count)
         .words("the forward pass", "kernel")
-        .with(Implementation::cpu("best", forward::cpu))
         .with(row("eager-awaited", OneByOne).cost(forward::cost_eager))
         .with(
             // It waits after several kernels, which others that synchronise do after each.

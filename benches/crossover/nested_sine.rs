@@ -38,6 +38,8 @@ pub(crate) fn group() -> Group<NestedSine> {
 
     // What is not fused, from host memory as well: as tutorials have it, beside what is fair.
     let unfused_sizes = Sizes::powers_of_two([], [10, 20], 10..=32);
+    let passes_sizes =
+        Sizes::powers_of_two([], [10, 20, 26], 10..=32).odd([1, 1000, (1 << 17) + 1]);
     let four_kernels = |name, memory| {
         Implementation::gpu(name, Wall, move |gpu, problem| {
             unfused::transfer(gpu, problem, memory)
@@ -74,7 +76,7 @@ pub(crate) fn group() -> Group<NestedSine> {
                 .method("a pass over memory per sine")
                 .no_answer()
                 .cost(nested_sine::cost_per_kernel)
-                .sizes(Sizes::powers_of_two([], [10, 20, 26], 10..=32)),
+                .sizes(passes_sizes),
         )
         .with(per_kernel("per-kernel", Events))
         .with(per_kernel("per-kernel-gated", EventsGated).sizes(lesson_sizes.clone()))

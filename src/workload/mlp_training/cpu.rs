@@ -29,7 +29,7 @@ pub fn one_thread(problem: &Rc<Training>) -> Made {
 }
 
 /// The products of a step, in the names of choices and of notes.
-pub(super) const PRODUCTS: [(&str, &str); 5] = [
+const PRODUCTS: [(&str, &str); 5] = [
     ("activations", "activations"),
     ("logits", "logits"),
     ("gradient of W2", "gradient of W2"),
@@ -96,12 +96,14 @@ impl Step {
     fn step(&mut self) {
         let products = &mut self.products;
         let labels = &self.problem.labels;
-        let inputs = &self.problem.inputs;
-        let (hidden, logits) = (&mut self.hidden, &mut self.logits);
-        forward(products, inputs, &self.parameters, hidden, logits);
-        let x = matrix(inputs, INPUTS);
+        let x = matrix(&self.problem.inputs, INPUTS);
+        let w1 = matrix(&self.parameters[W1], INPUTS);
         let w2 = matrix(&self.parameters[W2], HIDDEN);
+        products.multiply(0, x, w1.t(), matrix_mut(&mut self.hidden, HIDDEN));
+        add_bias_relu(&products.threads, &mut self.hidden, &self.parameters[B1]);
         let hidden = matrix(&self.hidden, HIDDEN);
+        products.multiply(1, hidden, w2.t(), matrix_mut(&mut self.logits, CLASSES));
+        add_bias(&products.threads, &mut self.logits, &self.parameters[B2]);
         let of_logits = &mut self.of_logits;
         self.loss = cross_entropy(&products.threads, &self.logits, labels, of_logits);
 
@@ -126,28 +128,6 @@ impl Step {
             adamw(w, g, m, v, rate, root);
         });
     }
-}
-
-/// Both layers, by the first two of the products.
-pub(super) fn forward(
-    products: &mut Products,
-    inputs: &[f32],
-    parameters: &[f32],
-    hidden: &mut [f32],
-    logits: &mut [f32],
-) {
-    let x = matrix(inputs, INPUTS);
-    let w1 = matrix(&parameters[W1], INPUTS);
-    let w2 = matrix(&parameters[W2], HIDDEN);
-    products.multiply(0, x, w1.t(), matrix_mut(hidden, HIDDEN));
-    add_bias_relu(&products.threads, hidden, &parameters[B1]);
-    products.multiply(
-        1,
-        matrix(hidden, HIDDEN),
-        w2.t(),
-        matrix_mut(logits, CLASSES),
-    );
-    add_bias(&products.threads, logits, &parameters[B2]);
 }
 
 wide! {

@@ -1,16 +1,15 @@
-//! The forward pass alone: the activations and logits of a batch, on the CPU and on the GPU.
+//! The forward pass alone: the activations and logits of a batch.
 
 use std::rc::Rc;
 
 use crate::device::{Gpu, kernel::Source};
-use crate::model::{Cost, Launches, Verified};
-use crate::workload::mlp_training::cpu::{PRODUCTS, forward};
+use crate::model::{Cost, Launches};
 use crate::workload::mlp_training::model::{CLASSES, HIDDEN, INPUTS, PARAMETERS, layers};
 use crate::workload::mlp_training::problem::Training;
 use crate::workload::mlp_training::verify::verified_forward;
-use crate::workload::network::{Element, Format, Network, Order, Products, Tensor, Then};
-use crate::workload::prepare::{Prepared, Threads};
-use crate::workload::routine::{Made, Routine, RoutineError, Workload};
+use crate::workload::network::{Element, Format, Network, Order, Tensor, Then};
+use crate::workload::prepare::Prepared;
+use crate::workload::routine::{Made, Workload};
 
 /// The batch and the parameters of a training step.
 pub struct Forward(Rc<Training>);
@@ -60,68 +59,13 @@ pub fn cost_eager(batch: u64) -> Cost {
     }
 }
 
-/// On all cores, each product in the way that is fastest in a short calibration.
-pub fn cpu(problem: &Rc<Forward>) -> Made {
-    let problem = problem.0.clone();
-    let rows = |width: usize| vec![0.0; problem.batch * width];
-    // As long as the longest operand: W1, or the activations.
-    let spare = HIDDEN * INPUTS.max(problem.batch);
-    let mut pass = Pass {
-        products: Products::new(Threads::all(), "a training step", &PRODUCTS, spare),
-        hidden: rows(HIDDEN),
-        logits: rows(CLASSES),
-        problem,
-    };
-    // Chooses the ways.
-    pass.run()?;
-    Ok(Box::new(pass))
-}
-
-struct Pass {
-    problem: Rc<Training>,
-    products: Products,
-    hidden: Vec<f32>,
-    logits: Vec<f32>,
-}
-
-impl Routine for Pass {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        self.hidden.fill(f32::NAN);
-        self.logits.fill(f32::NAN);
-        Ok(())
-    }
-
-    fn run(&mut self) -> Result<(), RoutineError> {
-        let (inputs, parameters) = (&self.problem.inputs, &self.problem.start.parameters);
-        let (hidden, logits) = (&mut self.hidden, &mut self.logits);
-        forward(&mut self.products, inputs, parameters, hidden, logits);
-        Ok(())
-    }
-
-    fn park(&mut self) {
-        self.products.threads.park();
-    }
-
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        Ok(verified_forward(&self.problem, &self.hidden, &self.logits))
-    }
-
-    fn launches(&self) -> u32 {
-        0
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.products.notes()
-    }
-}
-
 /// On data in device memory: a kernel for each operation, launched one by one, with
 /// [`Launches::Synchronised`] with a wait of the host after each layer; or, as a graph, a kernel for
 /// each layer.
 ///
 /// # Errors
 /// Another way to launch, errors of CUDA and its libraries.
-pub fn gpu(gpu: &Rc<Gpu>, problem: &Rc<Forward>, launching: Launches) -> Made {
+pub fn forward(gpu: &Rc<Gpu>, problem: &Rc<Forward>, launching: Launches) -> Made {
     let replayed = launching == Launches::Graph;
     if !(replayed || [Launches::OneByOne, Launches::Synchronised].contains(&launching)) {
         return Err(format!("a forward pass is not launched {launching:?}").into());

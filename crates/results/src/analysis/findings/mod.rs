@@ -61,7 +61,7 @@ pub const TABLE: &[Kind] = &[
     Each(&[device_memory::find]),
     Each(&[timing::find]),
     All(cold_start::find),
-    Each(&[warming_up::find, warming_up::prepared]),
+    Each(&[warming_up::calls, warming_up::prepared]),
 ];
 
 /// All findings.

@@ -37,9 +37,9 @@ pub(crate) fn group() -> Group<NestedSine> {
     };
 
     // What is not fused, from host memory as well: as tutorials have it, beside what is fair.
-    let unfused_sizes = Sizes::powers_of_two([], [10, 20], 10..=32);
-    let passes_sizes =
-        Sizes::powers_of_two([], [10, 20, 26], 10..=32).odd([1, 1000, (1 << 17) + 1]);
+    let far = [10, 14, 18, 20, 22, 24, 26, 28, 30, 31, 32];
+    let unfused_sizes = Sizes::powers_of_two([], [10, 20], far);
+    let passes_sizes = Sizes::powers_of_two([], [10, 20, 26], far).odd([1, 1000, (1 << 17) + 1]);
     let four_kernels = |name, memory| {
         Implementation::gpu(name, Wall, move |gpu, problem| {
             unfused::transfer(gpu, problem, memory)

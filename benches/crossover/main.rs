@@ -14,6 +14,7 @@ mod matmul;
 mod matmul_batched;
 mod matmul_skinny;
 mod memory;
+mod mlp_forward;
 mod mlp_training;
 mod nested_sine;
 mod precision;
@@ -24,6 +25,7 @@ mod sustained;
 mod timing_methods;
 mod transfer;
 mod transformer;
+mod warming_up;
 
 fn main() -> ExitCode {
     crossover::suite::bench(crossover::package!(), groups)
@@ -41,9 +43,11 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         reduction::group().into(),
         fft::group().into(),
         mlp_training::group().into(),
+        mlp_forward::group().into(),
         transformer::group().into(),
         graph_replay::group().into(),
         cold_start::group().into(),
+        warming_up::group().into(),
         timing_methods::spin().into(),
         timing_methods::product().into(),
         transfer::group().into(),

@@ -15,6 +15,8 @@ pub(crate) fn group() -> Group<Matmul> {
         [0, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13],
         0..=15,
     )
+    // A size that texts about such a product often name.
+    .in_full([5_000])
     .odd([1, 2, 3, 7, 17, 31, 64, 65, 129, 257]);
     // There are at least ten samples: the CPU stops where ten iterations take seconds.
     let cpu_sizes = sizes.up_to(512, 2048, 1 << 14);

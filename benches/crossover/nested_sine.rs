@@ -6,7 +6,7 @@ use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Wall};
 use crossover::timing::Rate;
 use crossover::workload::HostMemory;
-use crossover::workload::nested_sine::{self, NestedSine, cpu, gpu};
+use crossover::workload::nested_sine::{self, NestedSine, cpu, gpu, unfused};
 
 pub(crate) fn group() -> Group<NestedSine> {
     let sizes = Sizes::powers_of_two(
@@ -36,6 +36,21 @@ pub(crate) fn group() -> Group<NestedSine> {
             .cost(nested_sine::cost_transfer)
     };
 
+    // What is not fused, from host memory as well: as tutorials have it, beside what is fair.
+    let far = [10, 14, 18, 20, 22, 24, 26, 28, 30, 31, 32];
+    let unfused_sizes = Sizes::powers_of_two([], [10, 20], far);
+    let passes_sizes = Sizes::powers_of_two([], [10, 20, 26], far).odd([1, 1000, (1 << 17) + 1]);
+    let four_kernels = |name, memory| {
+        Implementation::gpu(name, Wall, move |gpu, problem| {
+            unfused::transfer(gpu, problem, memory)
+        })
+        .data(memory)
+        .no_answer()
+        .untried()
+        .cost(nested_sine::cost_transfer_per_kernel)
+        .sizes(unfused_sizes.clone())
+    };
+
     // Until its inputs were those that users have, it was `nested_sine`.
     let name = "nested_sine_uniform";
     Group::new(name, sizes, Rate::elements(), nested_sine::cost)
@@ -55,6 +70,13 @@ pub(crate) fn group() -> Group<NestedSine> {
             Implementation::cpu("simd", cpu::simd)
                 .cost(nested_sine::cost_vector)
                 .sizes(simd_sizes),
+        )
+        .with(
+            Implementation::cpu("simd-passes", unfused::cpu)
+                .method("a pass over memory per sine")
+                .no_answer()
+                .cost(nested_sine::cost_per_kernel)
+                .sizes(passes_sizes),
         )
         .with(per_kernel("per-kernel", Events))
         .with(per_kernel("per-kernel-gated", EventsGated).sizes(lesson_sizes.clone()))
@@ -99,5 +121,19 @@ pub(crate) fn group() -> Group<NestedSine> {
                 Data::Pinned,
             )
             .sizes(copied_sizes),
+        )
+        .with(four_kernels("per-kernel-transfer", HostMemory::Pageable))
+        .with(four_kernels("per-kernel-transfer-pinned", HostMemory::Pinned))
+        .with(
+            moved(
+                Implementation::gpu("transfer-pinned-sequence", Wall, |gpu, problem| {
+                    gpu::transfer(gpu, problem, HostMemory::Pinned)
+                }),
+                Data::Pinned,
+            )
+            .method("one plain copy each way")
+            .no_answer()
+            .untried()
+            .sizes(unfused_sizes),
         )
 }

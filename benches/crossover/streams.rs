@@ -4,7 +4,8 @@ use crossover::model::Launches::{OneByOne, Synchronised};
 use crossover::model::{Data, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock::Wall, Rate};
-use crossover::workload::streams::{self, Streams};
+use crossover::workload::HostMemory::{Pageable, Pinned};
+use crossover::workload::streams::{self, STREAMS, Streams};
 
 pub(crate) fn group() -> Group<Streams> {
     let sizes = Sizes::powers_of_two([16], [16, 22, 26], (16..=28).step_by(2)).odd([
@@ -14,19 +15,37 @@ pub(crate) fn group() -> Group<Streams> {
         8 * 1024 + 3,
         (1 << 20) + 1,
     ]);
-    let pieces = |name, pieces, launches| {
+    let from = |memory, name, pieces, launches| {
         Implementation::gpu(name, Wall, move |gpu, problem| {
-            streams::pieces(gpu, problem, pieces, launches)
+            streams::pieces(gpu, problem, memory, pieces, launches)
         })
         .pieces(pieces)
         .launches(launches)
+        .data(memory)
+    };
+    let pieces = |name, pieces, launches| from(Pinned, name, pieces, launches);
+    let large = Sizes::powers_of_two([], [22], (16..=28).step_by(2));
+    let ordinary = |name, pieces| {
+        from(Pageable, name, pieces, OneByOne)
+            .untried()
+            .sizes(large.clone())
+    };
+    let a_stream_each = |name, launches| {
+        Implementation::gpu(name, Wall, move |gpu, problem| {
+            streams::a_stream_each(gpu, problem, launches)
+        })
+        .pieces(STREAMS)
+        .launches(launches)
         .data(Data::Pinned)
+        .method("a stream for each piece")
+        .untried()
+        .sizes(large.clone())
     };
     Group::new("streams", sizes, Rate::elements(), streams::cost)
         .about(
             "Streams and overlap",
-            "Nested sine from and to pinned host memory, in pieces: what does it save to overlap \
-             copies and kernels, and how many pieces are best?",
+            "Nested sine from and to host memory, in pieces: what does it save to overlap copies and kernels, \
+             how many pieces are best, and what is needed for it?",
         )
         .axis("n", "n, elements", Unit::Count)
         .words("nested sine from host memory", "kernel")
@@ -38,4 +57,9 @@ pub(crate) fn group() -> Group<Streams> {
         .with(pieces("chunks-16", 16, OneByOne))
         .with(pieces("chunks-32", 32, OneByOne))
         .with(pieces("chunks-64", 64, OneByOne))
+        .with(pieces("sequence-synced", 1, Synchronised).untried().sizes(large.clone()))
+        .with(a_stream_each("streams-3", OneByOne))
+        .with(a_stream_each("streams-3-awaited", Synchronised))
+        .with(ordinary("sequence-ordinary", 1))
+        .with(ordinary("chunks-8-ordinary", 8))
 }

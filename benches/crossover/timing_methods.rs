@@ -41,7 +41,7 @@ pub(crate) fn spin() -> Group<Spin> {
 }
 
 pub(crate) fn product() -> Group<Product> {
-    let sizes = Sizes::powers_of_two([8], [6, 10], 6..=14).odd([1, 64, 513]);
+    let sizes = Sizes::powers_of_two([8], [6, 10, 13], 6..=14).odd([1, 64, 513]);
     let first_sizes = Sizes::powers_of_two([], [10], [6, 10, 12, 14]);
     let product = |gpu: &_, problem: &Rc<Product>| matmul::gpu::cublas(gpu, problem.matmul());
     let on = |name, clock| Implementation::gpu(name, clock, product).library(Library::Cublas);

@@ -3,7 +3,9 @@
 use crossover::model::Way::{Both, InPlace, ToDevice, ToHost};
 use crossover::model::{Does, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
-use crossover::timing::{Clock::Wall, Rate};
+use crossover::timing::Clock::{Submit, Wall};
+use crossover::timing::Rate;
+use crossover::workload::mlp_training;
 use crossover::workload::transfer::Kind::{
     ManagedFaults, ManagedPrefetch, Pageable, Pinned, Registered, WriteCombined,
 };
@@ -34,6 +36,30 @@ pub(crate) fn group() -> Group<Transfer> {
         .method("staged through pinned memory")
         .all_threads()
     };
+    // The host's part of a copy that it does not wait for.
+    let submitted = |name, kind| {
+        Implementation::gpu(name, Submit, move |gpu, problem| {
+            transfer::enqueued(gpu, problem, kind)
+        })
+        .does(Does::Copies(ToDevice))
+        .data(kind)
+        .untried()
+        .sizes(Sizes::powers_of_two([], [20, 26], (10..=30).step_by(2)))
+    };
+    let tensors = mlp_training::tensor_bytes();
+    let model: u64 = tensors.iter().map(|bytes| *bytes as u64).sum();
+    let parameters = |name, kind| {
+        let bytes = tensors.clone();
+        Implementation::gpu(name, Wall, move |gpu, problem| {
+            transfer::tensors(gpu, problem, kind, &bytes)
+        })
+        .does(Does::Copies(ToDevice))
+        .data(kind)
+        .pieces(tensors.len() as u32)
+        .method("the parameters of a perceptron")
+        .untried()
+        .sizes(Sizes::new([], [model], [model]).odd([model]))
+    };
     Group::new("transfer", sizes, Rate::bytes(|n| n), transfer::cost)
         .about(
             "Transfers",
@@ -48,6 +74,10 @@ pub(crate) fn group() -> Group<Transfer> {
         .with(copy("h2d-write-combined", ToDevice, WriteCombined).method("write-combined"))
         .with(copy("h2d-registered", ToDevice, Registered).method("registered"))
         .with(cut("h2d-many", ToDevice, Pinned, 64))
+        .with(submitted("h2d-pageable-submit", Pageable))
+        .with(submitted("h2d-pinned-submit", Pinned))
+        .with(parameters("h2d-model-pageable", Pageable))
+        .with(parameters("h2d-model-pinned", Pinned))
         .with(copy("d2h-pageable", ToHost, Pageable))
         .with(staged("d2h-staged", ToHost))
         .with(copy("d2h-pinned", ToHost, Pinned))

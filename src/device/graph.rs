@@ -3,7 +3,7 @@
 use std::ptr;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaGraph, CudaStream, sys};
+use cudarc::driver::{CudaStream, result, sys};
 
 use crate::timing::CudaError;
 
@@ -13,8 +13,95 @@ use crate::timing::CudaError;
 /// It holds the addresses that the captured work uses, not the memory: whoever owns the
 /// graph keeps that alive.
 pub struct Graph {
-    graph: CudaGraph,
+    executable: sys::CUgraphExec,
+    captured: Captured,
+}
+
+/// What a capture made of work, not yet ready to be replayed.
+pub(crate) struct Captured {
+    /// Null where the capture was invalidated.
+    graph: sys::CUgraph,
     stream: Arc<CudaStream>,
+}
+
+impl Captured {
+    /// Captures what `enqueue` puts on `stream`, which must not be the legacy default stream. Nothing
+    /// of it runs. In a capture, a library may load nothing and allocate nothing: call `enqueue` once
+    /// before.
+    ///
+    /// # Errors
+    /// The driver's error, or `enqueue`'s own.
+    pub(crate) fn new(
+        stream: &Arc<CudaStream>,
+        enqueue: impl FnOnce() -> Result<(), CudaError>,
+    ) -> Result<Self, CudaError> {
+        stream
+            .begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+            .map_err(|e| CudaError::new("cuStreamBeginCapture", e))?;
+        let enqueued = enqueue();
+        let mut captured = Self {
+            graph: ptr::null_mut(),
+            stream: stream.clone(),
+        };
+        // Ends the capture on failure too: a stream left capturing refuses everything else.
+        // SAFETY: the stream is alive.
+        let ended = unsafe { sys::cuStreamEndCapture(stream.cu_stream(), &mut captured.graph) };
+        enqueued?;
+        CudaError::check("cuStreamEndCapture", ended)?;
+        if captured.graph.is_null() {
+            let message = "the capture was invalidated and left no graph";
+            return Err(CudaError::with_message("cuStreamEndCapture", message));
+        }
+        Ok(captured)
+    }
+
+    /// Number of its nodes.
+    fn nodes(&self) -> Result<u32, CudaError> {
+        let mut nodes = 0;
+        // SAFETY: the graph is alive; without a list the call only counts.
+        CudaError::check("cuGraphGetNodes", unsafe {
+            sys::cuGraphGetNodes(self.graph, ptr::null_mut(), &mut nodes)
+        })?;
+        Ok(u32::try_from(nodes).unwrap_or(u32::MAX))
+    }
+
+    /// Makes it ready to be replayed, and uploads it, so that the first replay costs what the others
+    /// do.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub(crate) fn instantiate(self) -> Result<Graph, CudaError> {
+        // SAFETY: the graph is alive.
+        let executable =
+            unsafe { result::graph::instantiate(self.graph, sys::CUgraphInstantiate_flags(0)) }
+                .map_err(|e| CudaError::new("cuGraphInstantiate", e))?;
+        let graph = Graph {
+            executable,
+            captured: self,
+        };
+        // SAFETY: the graph and its stream are alive.
+        unsafe { result::graph::upload(graph.executable, graph.captured.stream.cu_stream()) }
+            .map_err(|e| CudaError::new("cuGraphUpload", e))?;
+        Ok(graph)
+    }
+}
+
+impl Drop for Captured {
+    fn drop(&mut self) {
+        if !self.graph.is_null() {
+            // SAFETY: made by the capture, destroyed once.
+            let destroyed = unsafe { result::graph::destroy(self.graph) };
+            self.stream.context().record_err(destroyed);
+        }
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: made by `instantiate`, destroyed once.
+        let destroyed = unsafe { result::graph::exec_destroy(self.executable) };
+        self.captured.stream.context().record_err(destroyed);
+    }
 }
 
 impl Graph {
@@ -28,26 +115,7 @@ impl Graph {
         stream: &Arc<CudaStream>,
         enqueue: impl FnOnce() -> Result<(), CudaError>,
     ) -> Result<Self, CudaError> {
-        stream
-            .begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
-            .map_err(|e| CudaError::new("cuStreamBeginCapture", e))?;
-        let enqueued = enqueue();
-        // Ends the capture on failure too: a stream left capturing refuses everything else.
-        let captured = stream.end_capture(sys::CUgraphInstantiate_flags(0));
-        enqueued?;
-        let graph = captured
-            .map_err(|e| CudaError::new("cuStreamEndCapture", e))?
-            .ok_or_else(|| {
-                let message = "the capture was invalidated and left no graph";
-                CudaError::with_message("cuStreamEndCapture", message)
-            })?;
-        graph
-            .upload()
-            .map_err(|e| CudaError::new("cuGraphUpload", e))?;
-        Ok(Self {
-            graph,
-            stream: stream.clone(),
-        })
+        Captured::new(stream, enqueue)?.instantiate()
     }
 
     /// Counts the kernels, copies and memory sets that `enqueue` puts on `stream`, by capturing it;
@@ -57,32 +125,10 @@ impl Graph {
     /// # Errors
     /// As [`capture`](Self::capture).
     pub fn count(
-        stream: &CudaStream,
+        stream: &Arc<CudaStream>,
         enqueue: impl FnOnce() -> Result<(), CudaError>,
     ) -> Result<u32, CudaError> {
-        stream
-            .begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
-            .map_err(|e| CudaError::new("cuStreamBeginCapture", e))?;
-        let enqueued = enqueue();
-        let mut graph = ptr::null_mut();
-        // SAFETY: the stream is alive, and ends its capture also where `enqueue` failed.
-        let ended = unsafe { sys::cuStreamEndCapture(stream.cu_stream(), &mut graph) };
-        let mut nodes = 0;
-        let counted = match graph.is_null() {
-            true => Ok(()),
-            // SAFETY: the graph was just made; without a list the call only counts.
-            false => CudaError::check("cuGraphGetNodes", unsafe {
-                sys::cuGraphGetNodes(graph, ptr::null_mut(), &mut nodes)
-            }),
-        };
-        if !graph.is_null() {
-            // SAFETY: made by the capture, destroyed once.
-            let _ = unsafe { sys::cuGraphDestroy(graph) };
-        }
-        enqueued?;
-        CudaError::check("cuStreamEndCapture", ended)?;
-        counted?;
-        Ok(u32::try_from(nodes).unwrap_or(u32::MAX))
+        Captured::new(stream, enqueue)?.nodes()
     }
 
     /// Enqueues the graph on the stream it was captured from.
@@ -96,7 +142,7 @@ impl Graph {
     pub unsafe fn launch(&self) -> Result<(), CudaError> {
         // SAFETY: both handles live as long as `self`; the rest is the caller's.
         let status =
-            unsafe { sys::cuGraphLaunch(self.graph.cu_graph_exec(), self.stream.cu_stream()) };
+            unsafe { sys::cuGraphLaunch(self.executable, self.captured.stream.cu_stream()) };
         CudaError::check("cuGraphLaunch", status)
     }
 }

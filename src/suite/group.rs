@@ -43,6 +43,13 @@ impl Sizes {
         }
     }
 
+    /// Further sizes of the profile `full`.
+    pub fn in_full(mut self, sizes: impl IntoIterator<Item = u64>) -> Self {
+        self.full.extend(sizes);
+        self.full.sort_unstable();
+        self
+    }
+
     /// Sizes at which tests verify, instead of the smallest one and its neighbours: small ones, some
     /// of them no multiple of a block or a vector.
     pub fn odd(mut self, sizes: impl IntoIterator<Item = u64>) -> Self {

@@ -101,7 +101,7 @@ impl Measuring<'_> {
         if let Some(reason) = self.machine.too_small_for(host_bytes, device_bytes) {
             return Err(Missing::Skipped(reason));
         }
-        if let Some(limit) = self.sampling.longest_iteration {
+        if let Some(limit) = self.sampling.longest_iteration_of(&row.role) {
             self.leave_out_if_longer(limit, bench, pace)?;
         }
         if self.arguments.saves {
@@ -130,6 +130,7 @@ impl Measuring<'_> {
         }
         // Discards the choices of the benchmark before.
         calibrate::take_recent();
+        calibrate::take_spent();
         let (mut routine, sampling) = catch_panic(set_up).map_err(failed)??;
         if self.arguments.mode == Mode::Profile && row.is_gpu() && sampling.timing == Timing::Own {
             let reason = "it times itself, and no clock that a profile follows runs it";
@@ -542,6 +543,10 @@ impl Measuring<'_> {
         }
         let choices = calibrate::take_recent();
         let mut extra = BTreeMap::new();
+        let spent = calibrate::take_spent();
+        if !spent.is_zero() {
+            extra.insert("calibration_ns".to_owned(), spent.as_nanos() as f64);
+        }
         if let Some(others) = self.journal.others_since(bench.begun) {
             extra.insert("processors_busy_with_other_work".to_owned(), others);
             // The next process chooses again.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use criterion::SamplingMode;
 
+use crate::model::role::{Role, Threads};
 use crossover_protocol::settings::Profile;
 
 /// How long and how often a benchmark is sampled.
@@ -16,7 +17,7 @@ pub(super) struct SamplingPlan {
     /// exponentials for each of 500 points: 25 ms per 1,000 resamples on an EPYC.
     pub(super) resamples: usize,
     /// A benchmark with longer iterations is left out; `None` measures all.
-    pub(super) longest_iteration: Option<Duration>,
+    longest_iteration: Option<Duration>,
 }
 
 /// Criterion's smallest sample size.
@@ -63,6 +64,14 @@ impl SamplingPlan {
             resamples: 1_001,
             longest_iteration: None,
         }
+    }
+
+    /// The longest iteration of an implementation that is measured. What the GPU is compared with may
+    /// take ten times as long as others: without it there is no answer at a size.
+    pub(super) fn longest_iteration_of(&self, role: &Role) -> Option<Duration> {
+        let is_compared = role.threads == Some(Threads::All) && role.launches.is_none();
+        let factor = if is_compared && role.answers { 10 } else { 1 };
+        self.longest_iteration.map(|longest| factor * longest)
     }
 
     /// Iterations of a sample, of a routine whose iteration takes `ns`.

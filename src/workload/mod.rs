@@ -21,7 +21,7 @@ pub mod transformer;
 
 pub use lessons::{
     cold_start, graph_replay, host_sync, loader, memory, streams, sustained, timing_methods,
-    transfer,
+    transfer, warming_up,
 };
 pub use prepare::awaited::awaited;
 pub(crate) use prepare::calibrate;

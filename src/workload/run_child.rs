@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::workload::prepare::{ORDER, Order, Task};
 use crate::workload::routine::RoutineError;
-use crate::workload::{cold_start, timing_methods};
+use crate::workload::{cold_start, timing_methods, warming_up};
 
 /// In a process that was started to measure the start of a process, measures it, prints the result
 /// and returns the exit code; `None` in any other. [`bench`](crate::suite::bench) calls this
@@ -30,6 +30,7 @@ fn carry_out(order: &str) -> Result<String, RoutineError> {
         Task::ColdStart => cold_start::measure(device)?,
         Task::FirstSpin { nanoseconds } => timing_methods::time_first_spin(device, nanoseconds)?,
         Task::FirstProduct { n } => timing_methods::time_first_product(device, n)?,
+        Task::WarmingUp => warming_up::measure(device)?,
     };
     Ok(serde_json::to_string(&report)?)
 }

@@ -123,6 +123,10 @@ pub fn figure(key: &str, value: f64) -> String {
             };
             format!("{} {amount}", name.replace('_', " "))
         }
+        None if key.ends_with("_ns") => {
+            let name = key.trim_end_matches("_ns").replace('_', " ");
+            format!("{name} {}", time(value))
+        }
         None if key == "device_busy" => format!("device busy {} of the time", percent(value)),
         None => format!("{} {}", key.replace('_', " "), number(value)),
     }
@@ -297,6 +301,7 @@ mod tests {
         assert_eq!(rate(1e308, "B/s"), "1.00e293 PB/s");
         assert_eq!(figure("pool_peak_bytes", 1e300), "pool peak 1.00e285 PB");
         assert_eq!(figure("pool_peak_bytes", -1e3), "pool peak -1.00 kB");
+        assert_eq!(figure("calibration_ns", 35e6), "calibration 35.0 ms");
         let extremes = [f64::MAX, -f64::MAX, f64::MIN_POSITIVE, 5e-324, 1e15, 1e6];
         for value in extremes.into_iter().chain([f64::INFINITY, f64::NAN, 0.0]) {
             let texts = [

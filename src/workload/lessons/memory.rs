@@ -9,7 +9,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result, sys};
+use cudarc::driver::sys::{self, CUmemPool_attribute as A};
+use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut, result};
 
 use crate::device::Gpu;
 use crate::model::{Allocator, Cost, Verified};
@@ -145,10 +146,18 @@ impl Routine for Allocation {
     }
 
     fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
-        match &self.source {
-            Source::Pool(pool) => Ok(pool.usage()?),
-            _ => Ok(BTreeMap::new()),
-        }
+        let Source::Pool(pool) = &self.source else {
+            return Ok(BTreeMap::new());
+        };
+        let mut figures = pool.usage()?;
+        let address = self.allocate()?;
+        self.gpu.synchronize()?;
+        figures.extend(pool.held("allocated")?);
+        self.release(address)?;
+        figures.extend(pool.held("released")?);
+        pool.trim()?;
+        figures.extend(pool.held("trimmed")?);
+        Ok(figures)
     }
 }
 
@@ -201,26 +210,58 @@ impl Pool {
 
     /// Bytes that the pool holds now, the most that it held, and the most that were in use.
     fn usage(&self) -> Result<BTreeMap<String, f64>, CudaError> {
-        use sys::CUmemPool_attribute as A;
-        [
+        self.attributes([
             (
-                "pool_reserved_bytes",
+                "pool_reserved_bytes".to_owned(),
                 A::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
             ),
-            ("pool_peak_bytes", A::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH),
-            ("pool_used_peak_bytes", A::CU_MEMPOOL_ATTR_USED_MEM_HIGH),
-        ]
-        .into_iter()
-        .map(|(key, attribute)| {
+            (
+                "pool_peak_bytes".to_owned(),
+                A::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH,
+            ),
+            (
+                "pool_used_peak_bytes".to_owned(),
+                A::CU_MEMPOOL_ATTR_USED_MEM_HIGH,
+            ),
+        ])
+    }
+
+    /// Bytes of it that are in use at a moment, and that it holds.
+    fn held(&self, when: &str) -> Result<BTreeMap<String, f64>, CudaError> {
+        self.attributes([
+            (
+                format!("pool_used_{when}_bytes"),
+                A::CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
+            ),
+            (
+                format!("pool_reserved_{when}_bytes"),
+                A::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+            ),
+        ])
+    }
+
+    fn attributes<const N: usize>(
+        &self,
+        attributes: [(String, A); N],
+    ) -> Result<BTreeMap<String, f64>, CudaError> {
+        let get = |(key, attribute)| {
             let mut value = 0u64;
             // SAFETY: the pool is alive; these attributes are 64-bit numbers.
             unsafe {
                 result::mem_pool::get_attribute(self.pool, attribute, (&raw mut value).cast())
             }
             .map_err(|e| CudaError::new("cuMemPoolGetAttribute", e))?;
-            Ok((key.to_owned(), value as f64))
+            Ok((key, value as f64))
+        };
+        attributes.into_iter().map(get).collect()
+    }
+
+    /// Gives back what it holds and nobody uses.
+    fn trim(&self) -> Result<(), CudaError> {
+        // SAFETY: the pool is alive.
+        CudaError::check("cuMemPoolTrimTo", unsafe {
+            sys::cuMemPoolTrimTo(self.pool, 0)
         })
-        .collect()
     }
 }
 

@@ -10,3 +10,4 @@ pub mod streams;
 pub mod sustained;
 pub mod timing_methods;
 pub mod transfer;
+pub mod warming_up;

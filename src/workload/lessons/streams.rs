@@ -1,17 +1,21 @@
 //! Nested sine from and to host memory, in pieces: what overlapping the upload, the kernel and the
 //! download saves, and what overlapping needs.
 //!
-//! The size is the number of f32 values. All host memory is pinned. The limit is the time of
-//! the longer one-way copy: the link carries both directions at once.
+//! The size is the number of f32 values. Host memory is pinned, but where a row says that it is
+//! ordinary. The limit is the time of the longer one-way copy: the link carries both directions at
+//! once.
 
 use std::rc::Rc;
 
+use cudarc::driver::sys::CUdeviceptr;
+
 use crate::device::{Gpu, kernel::Source};
 use crate::model::{Cost, Launches};
+use crate::timing::Launch;
 use crate::workload::nested_sine::{self, NestedSine};
 use crate::workload::prepare::pieces::cut;
 use crate::workload::prepare::{HostMemory, On, Prepared, Steps};
-use crate::workload::routine::{Made, Workload};
+use crate::workload::routine::{Done, Made, RoutineError, Workload};
 
 /// The inputs. They are those on which nested sine was timed before adversarial ones had a run of
 /// their own: here copies take the time, whatever the values, and ids keep their meaning.
@@ -55,48 +59,120 @@ pub fn cost(size: u64) -> Cost {
 ///
 /// # Panics
 /// If `pieces` is 0.
-pub fn pieces(gpu: &Rc<Gpu>, problem: &Rc<Streams>, pieces: u32, launching: Launches) -> Made {
-    let waits = match launching {
-        Launches::OneByOne => false,
-        Launches::Synchronised => true,
-        other => return Err(format!("pieces are not launched {other:?}").into()),
+pub fn pieces(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Streams>,
+    memory: HostMemory,
+    pieces: u32,
+    launching: Launches,
+) -> Made {
+    let waits = waits(launching)?;
+    let wait = move |steps: &mut Steps, on| {
+        if waits {
+            steps.wait(on);
+        }
     };
+    cut_up(gpu, problem, memory, pieces, |steps, _, piece| {
+        // SAFETY: the piece lies within memory of the routine.
+        unsafe {
+            steps.upload(On::Up, piece.from, piece.x);
+            steps.order(On::Up, On::Compute)?;
+            wait(steps, On::Up);
+            steps.kernel(piece.kernel);
+            steps.order(On::Compute, On::Down)?;
+            wait(steps, On::Compute);
+            steps.download(On::Down, piece.y, piece.to);
+            wait(steps, On::Down);
+        }
+        Ok(())
+    })
+}
+
+/// Pieces, and streams, of [`a_stream_each`].
+pub const STREAMS: u32 = 3;
+
+/// At most three pieces from pinned memory, each with all its stages on a stream of its own. With
+/// [`Launches::Synchronised`] the host waits for each stream before it uses the next.
+///
+/// # Errors
+/// As [`pieces`].
+pub fn a_stream_each(gpu: &Rc<Gpu>, problem: &Rc<Streams>, launching: Launches) -> Made {
+    let waits = waits(launching)?;
+    cut_up(
+        gpu,
+        problem,
+        HostMemory::Pinned,
+        STREAMS,
+        |steps, at, piece| {
+            let on = ALL[at];
+            // SAFETY: as in `pieces`.
+            unsafe {
+                steps.upload(on, piece.from, piece.x);
+                steps.kernels(on, [piece.kernel]);
+                steps.download(on, piece.y, piece.to);
+            }
+            if waits {
+                steps.wait(on);
+            }
+            Ok(())
+        },
+    )
+}
+
+const ALL: [On; STREAMS as usize] = [On::Up, On::Compute, On::Down];
+
+/// Whether the host waits in between.
+fn waits(launching: Launches) -> Result<bool, RoutineError> {
+    match launching {
+        Launches::OneByOne => Ok(false),
+        Launches::Synchronised => Ok(true),
+        other => Err(format!("pieces are not launched {other:?}").into()),
+    }
+}
+
+/// A piece: where it is copied from and to on both sides, and its kernel.
+struct Piece {
+    from: *mut [f32],
+    to: *mut [f32],
+    x: CUdeviceptr,
+    y: CUdeviceptr,
+    kernel: Launch,
+}
+
+/// The routine of which `add` adds the steps of each piece, and which then waits for all streams.
+fn cut_up(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Streams>,
+    memory: HostMemory,
+    pieces: u32,
+    add: impl Fn(&mut Steps, usize, Piece) -> Done,
+) -> Made {
     let problem = &problem.0;
     let mut work = Prepared::new(gpu)?;
     work.steps = Steps::with_streams(gpu)?;
     let n = problem.len();
     let x = work.output::<f32>(n)?;
     let y = work.output::<f32>(n)?;
-    let from = work.host_input(HostMemory::Pinned, problem, |problem| problem.input())?;
-    let to = work.host_output(HostMemory::Pinned, nested_sine::POISON, n)?;
-    let steps = &mut work.steps;
-    for (first, len) in cut(n, pieces as usize) {
+    let from = work.host_input(memory, problem, |problem| problem.input())?;
+    let to = work.host_output(memory, nested_sine::POISON, n)?;
+    for (at, (first, len)) in cut(n, pieces as usize).enumerate() {
         let [from, to] = [from, to].map(|host| {
             let first = host.values.cast::<f32>().wrapping_add(first);
             std::ptr::slice_from_raw_parts_mut(first, len)
         });
         let [x, y] = [x.at(first), y.at(first)];
         let kernel = nested_sine::gpu::fused_launch(gpu, x, y, len as u64)?;
-        // SAFETY: the piece lies within all four, which are the routine's.
-        unsafe {
-            steps.upload(On::Up, from, x);
-            steps.order(On::Up, On::Compute)?;
-            if waits {
-                steps.wait(On::Up);
-            }
-            steps.kernel(kernel);
-            steps.order(On::Compute, On::Down)?;
-            if waits {
-                steps.wait(On::Compute);
-            }
-            steps.download(On::Down, y, to);
-            if waits {
-                steps.wait(On::Down);
-            }
-        }
+        let piece = Piece {
+            from,
+            to,
+            x,
+            y,
+            kernel,
+        };
+        add(&mut work.steps, at, piece)?;
     }
-    for stream in [On::Up, On::Compute, On::Down] {
-        steps.wait(stream);
+    for stream in ALL {
+        work.steps.wait(stream);
     }
     // The other streams are not ordered behind the GPU's.
     work.poison(|memory| Ok(memory.gpu().synchronize()?));

@@ -65,6 +65,20 @@ pub fn cublas(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
     Ok(Box::new(by_cublas(gpu, problem)?))
 }
 
+/// As [`cublas`], but the library is called in a run alone and not while the routine is made: the first
+/// run is its first call.
+pub(crate) fn cublas_uncalled(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Matmul>,
+) -> Result<Prepared, RoutineError> {
+    resident(gpu, problem, |steps, addresses| {
+        let gemm = Gemm::whole(gpu, problem.shape, addresses)?;
+        // SAFETY: as in `by_cublas`.
+        steps.call(move |_| unsafe { gemm.enqueue() });
+        Ok(())
+    })
+}
+
 /// How the calls of a routine follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Calls {

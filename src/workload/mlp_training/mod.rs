@@ -3,6 +3,7 @@
 mod adamw;
 mod cost;
 pub mod cpu;
+pub mod forward;
 pub mod gpu;
 mod gradients;
 mod loss;
@@ -12,6 +13,7 @@ mod reference;
 mod verify;
 
 pub use cost::{cost, cost_bf16, cost_eager, cost_transfer};
+pub use model::tensor_bytes;
 pub use problem::Training;
 
 pub use crate::workload::network::format::Format;

@@ -24,6 +24,16 @@ pub(super) const B2: Range<usize> = W2.end..W2.end + CLASSES;
 /// All of them.
 pub(super) const PARAMETERS: usize = B2.end;
 
+/// Bytes of each of its tensors.
+pub fn tensor_bytes() -> Vec<usize> {
+    let tensors = layers()
+        .into_iter()
+        .flat_map(|layer| [layer.weights, layer.bias]);
+    tensors
+        .map(|place| place.len() * size_of::<f32>())
+        .collect()
+}
+
 /// Both layers: the first has ReLU behind it.
 pub(super) fn layers() -> [Linear; 2] {
     [(W1, B1), (W2, B2)].map(|(weights, bias)| Linear { weights, bias })

@@ -86,7 +86,8 @@ pub(super) fn verified(problem: &Training, format: Format, outputs: &Outputs<'_>
     for (found, expected) in lengths {
         assert_eq!(found, expected, "values of an output");
     }
-    let mut computed = forward(problem, format, outputs);
+    let mut computed = forward(problem, format, outputs.hidden, outputs.logits);
+    computed.push(loss(problem, format, outputs.loss));
     computed.extend(gradients(
         problem,
         format,
@@ -117,31 +118,54 @@ fn nearest(parts: Vec<Part>) -> Part {
         .expect("there are several")
 }
 
-fn forward(problem: &Training, format: Format, outputs: &Outputs<'_>) -> Vec<Part> {
+/// Compares a forward pass in f32, and returns the part that is nearest to its bound.
+///
+/// # Panics
+/// As [`verified`].
+pub(super) fn verified_forward(problem: &Training, hidden: &[f32], logits: &[f32]) -> Verified {
+    assert_eq!(hidden.len(), problem.batch * HIDDEN, "values of an output");
+    assert_eq!(logits.len(), problem.batch * CLASSES, "values of an output");
+    let shown = nearest(forward(problem, Format::F32, hidden, logits));
+    Verified {
+        error: shown.error,
+        bound: shown.bound,
+        method: format!(
+            "activations and logits against float64, each within its bound; nearest to it: {}",
+            shown.name
+        ),
+    }
+}
+
+fn forward(problem: &Training, format: Format, computed: &[f32], outputs: &[f32]) -> Vec<Part> {
     let reference = problem.reference();
     let e = format.unit(longest_sum(problem.batch));
     let hidden = reference.hidden.as_slice().expect("row by row");
     let logits = reference.logits.as_slice().expect("row by row");
-    let of_logits = rms(logits);
     let relu = |z: f64| z.max(0.0);
     vec![
         Part {
             name: "activations",
-            error: largest(outputs.hidden, |i| relu(hidden[i])) / rms(hidden),
+            error: largest(computed, |i| relu(hidden[i])) / rms(hidden),
             bound: HIDDEN_BOUND * e,
         },
         Part {
             name: "logits",
-            error: largest(outputs.logits, |i| logits[i]) / of_logits,
+            error: largest(outputs, |i| logits[i]) / rms(logits),
             bound: LOGITS_BOUND * e,
         },
-        Part {
-            name: "loss",
-            error: (f64::from(outputs.loss) - reference.loss).abs() / of_logits,
-            // It is itself a sum in f32.
-            bound: LOGITS_BOUND * e + 32.0 * UNIT_ROUNDOFF * reference.loss / of_logits,
-        },
     ]
+}
+
+fn loss(problem: &Training, format: Format, loss: f32) -> Part {
+    let reference = problem.reference();
+    let e = format.unit(longest_sum(problem.batch));
+    let of_logits = rms(reference.logits.as_slice().expect("row by row"));
+    Part {
+        name: "loss",
+        error: (f64::from(loss) - reference.loss).abs() / of_logits,
+        // It is itself a sum in f32.
+        bound: LOGITS_BOUND * e + 32.0 * UNIT_ROUNDOFF * reference.loss / of_logits,
+    }
 }
 
 fn update(problem: &Training, outputs: &Outputs<'_>) -> Vec<Part> {

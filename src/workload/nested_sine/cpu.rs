@@ -17,7 +17,7 @@ use crate::workload::simple::OnCpu;
 /// <https://www.gnu.org/software/libc/manual/html_node/Errors-in-Math-Functions.html>
 const SINF_ULP: f64 = 1.0;
 /// Accuracy of every pass of the vectorised sine, as tested.
-const SIMD_ULP: f64 = 2.0;
+pub(super) const SIMD_ULP: f64 = 2.0;
 
 /// Four calls of [`f32::sin`] per element, on all cores: one line of Rust, and rayon.
 pub fn std(problem: &Rc<NestedSine>) -> Made {
@@ -78,10 +78,10 @@ pub fn simd(problem: &Rc<NestedSine>) -> Made {
 
 /// How the elements are shared out and stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Plan {
+pub(super) struct Plan {
     /// Elements per task. A problem that is no larger stays on the calling thread.
-    grain: usize,
-    stores: Stores,
+    pub(super) grain: usize,
+    pub(super) stores: Stores,
 }
 
 impl fmt::Display for Plan {
@@ -157,7 +157,7 @@ fn routine(
 }
 
 /// Each task by `compute` on one of the threads.
-fn share_out(
+pub(super) fn share_out(
     threads: &Threads,
     Plan { grain, stores }: Plan,
     x: &[f32],

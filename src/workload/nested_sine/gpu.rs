@@ -9,8 +9,8 @@ use crate::device::Gpu;
 use crate::timing::Launch;
 use crate::workload::nested_sine::problem::{NESTED_SINE, NestedSine, PASSES};
 use crate::workload::nested_sine::verify::{POISON_BYTE, Tolerance};
-use crate::workload::prepare::Prepared;
-use crate::workload::routine::{Made, RoutineError};
+use crate::workload::prepare::{Device, Prepared};
+use crate::workload::routine::{Done, Made, RoutineError};
 
 pub use crate::workload::nested_sine::end_to_end::transfer;
 
@@ -92,13 +92,22 @@ fn one_kernel(
 /// One launch per pass. Every other one goes backwards, and so begins with what the one before it has
 /// just left in the L2 cache.
 fn passes(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Result<Prepared, RoutineError> {
-    let kernel = |pass| if pass % 2 == 1 { PASS_BACKWARDS } else { PASS };
-    let kernels: Vec<Kernel> = (0..PASSES).map(kernel).collect();
-    resident(gpu, problem, &kernels, ACCURATE)
+    resident(gpu, problem, &KERNELS, ACCURATE)
 }
 
-/// Kernels on data that stays in device memory, those after the first in place, so that the input
-/// stays as it is.
+const KERNELS: [Kernel; PASSES as usize] = [PASS, PASS_BACKWARDS, PASS, PASS_BACKWARDS];
+
+/// The launches of [`per_kernel`] from x to y, as steps.
+pub(super) fn enqueue_passes(
+    work: &mut Prepared,
+    x: Device<f32>,
+    y: Device<f32>,
+    n: usize,
+) -> Done {
+    enqueue(work, x, y, n, &KERNELS)
+}
+
+/// Kernels on data that stays in device memory.
 fn resident(
     gpu: &Rc<Gpu>,
     problem: &Rc<NestedSine>,
@@ -109,17 +118,29 @@ fn resident(
     let x = work.upload(problem.input())?;
     let y = work.alloc::<f32>(problem.len())?;
     work.poison_by(y, POISON_BYTE);
-    for (pass, &kernel) in kernels.iter().enumerate() {
-        let from = if pass == 0 { x.address } else { y.address };
-        let kernel = launch(gpu, kernel, from, y.address, problem.len() as u64)?;
-        // SAFETY: the arguments are those of the kernels, and x and y hold n elements each.
-        unsafe { work.steps.kernel(kernel) };
-    }
+    enqueue(&mut work, x, y, problem.len(), kernels)?;
     let problem = problem.clone();
     work.check_by(move |memory| {
         problem.compare(tolerance, |window| Ok(memory.read_part(y, window)?))
     });
     Ok(work)
+}
+
+/// Kernels from x to y, n elements each; those after the first in place, so that x stays as it is.
+fn enqueue(
+    work: &mut Prepared,
+    x: Device<f32>,
+    y: Device<f32>,
+    n: usize,
+    kernels: &[Kernel],
+) -> Done {
+    for (pass, &kernel) in kernels.iter().enumerate() {
+        let from = if pass == 0 { x.address } else { y.address };
+        let kernel = launch(work.memory.gpu(), kernel, from, y.address, n as u64)?;
+        // SAFETY: the arguments are those of the kernels, and x and y hold n elements each.
+        unsafe { work.steps.kernel(kernel) };
+    }
+    Ok(())
 }
 
 /// The fused kernel on `n` elements from and to device addresses that are multiples of 16.

@@ -8,6 +8,7 @@ mod input;
 mod isa;
 mod problem;
 mod sine;
+pub mod unfused;
 mod vector;
 mod verify;
 
@@ -15,7 +16,10 @@ pub use crate::machine::isa::Isa;
 pub use end_to_end::{
     transfer_pinned, transfer_pinned_ways, transfer_staged, transfer_staged_ways,
 };
-pub use problem::{NESTED_SINE, NestedSine, cost, cost_per_kernel, cost_transfer, cost_vector};
+pub use problem::{
+    NESTED_SINE, NestedSine, cost, cost_per_kernel, cost_transfer, cost_transfer_per_kernel,
+    cost_vector,
+};
 pub(super) use verify::POISON;
 
 #[cfg(test)]

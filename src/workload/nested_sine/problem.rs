@@ -155,3 +155,11 @@ pub fn cost_transfer(n: u64) -> Cost {
         ..cost(n)
     }
 }
+
+/// As [`cost_transfer`], with one kernel per pass.
+pub fn cost_transfer_per_kernel(n: u64) -> Cost {
+    Cost {
+        link_bytes: cost_transfer(n).link_bytes,
+        ..cost_per_kernel(n)
+    }
+}

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaStream, sys::CUdeviceptr};
 
-use crate::device::Gpu;
+use crate::device::{Gpu, calls::synchronize};
 use crate::timing::{CudaError, Launch};
 use crate::workload::network::chosen::ChosenProduct;
 use crate::workload::network::format::Format;
@@ -187,6 +187,11 @@ impl Network {
             run: Rc::new(Box::new(run)),
         });
         Ok(())
+    }
+
+    /// Makes the host wait for what was added so far.
+    pub(crate) fn wait(&mut self) -> Result<(), CudaError> {
+        self.push(0, synchronize)
     }
 
     /// Adds C = A B, or `count` such products that lie one behind the other.
@@ -373,6 +378,8 @@ impl Network {
         let workspaces = [Some(&self.workspace), self.workspace_beside.as_ref()];
         let workspace: usize = workspaces.into_iter().flatten().map(|w| w.bytes()).sum();
         let [parameters, activations] = self.bytes;
+        let memory = self.gpu.properties().memory_bytes as usize;
+        let room = memory.saturating_sub(parameters + workspace);
         // All of it is allocated at once, so the peak is the sum.
         self.work.figures = [
             ("parameters_bytes", parameters),
@@ -382,6 +389,8 @@ impl Network {
         ]
         .map(|(key, bytes)| (key.to_owned(), bytes as f64))
         .into();
+        let largest = room as f64 * self.rows as f64 / activations as f64;
+        (self.work.figures).insert("largest_batch".to_owned(), largest.floor());
         Ok(self.work)
     }
 }

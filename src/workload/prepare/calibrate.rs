@@ -37,6 +37,8 @@ struct Choices {
     made: BTreeMap<String, String>,
     /// The choices of [`Self::made`] that were asked for since [`take_recent`] was last called.
     recent: BTreeMap<String, String>,
+    /// Time that calibrations have taken since [`take_spent`] was last called.
+    spent: Duration,
 }
 
 impl Choices {
@@ -45,6 +47,7 @@ impl Choices {
             handed_over: BTreeMap::new(),
             made: BTreeMap::new(),
             recent: BTreeMap::new(),
+            spent: Duration::ZERO,
         }
     }
 
@@ -90,6 +93,11 @@ pub(crate) fn made() -> BTreeMap<String, String> {
 /// meanwhile rests on them.
 pub(crate) fn take_recent() -> BTreeMap<String, String> {
     std::mem::take(&mut choices().recent)
+}
+
+/// Time that calibrations have taken since this was last called; zero where all was chosen already.
+pub(crate) fn take_spent() -> Duration {
+    std::mem::take(&mut choices().spent)
 }
 
 /// Forgets these choices, which were made in a bad moment: what needs them next chooses again.
@@ -139,8 +147,13 @@ pub(crate) fn fastest_by<T: Copy + Display>(
     if let Some(taken) = take(choice, candidates) {
         return taken;
     }
+    let start = Instant::now();
     let chosen = fastest_of(candidates, run);
-    choices().note(choice, chosen);
+    let mut choices = choices();
+    choices.note(choice, chosen);
+    if candidates.len() > 1 {
+        choices.spent += start.elapsed();
+    }
     chosen
 }
 
@@ -276,7 +289,7 @@ mod tests {
     fn a_choice_is_made_once() {
         let mut measured = 0;
         let first = fastest(&Threads::One, "made once", &[1, 2], |_, _| measured += 1);
-        assert!(measured > 0);
+        assert!(measured > 0 && !take_spent().is_zero());
         assert_eq!(made()["made once"], first.to_string());
         let again = fastest(&Threads::One, "made once", &[1, 2], |_, _| {
             panic!("measured")

@@ -31,6 +31,8 @@ pub(crate) enum Task {
     FirstSpin { nanoseconds: u64 },
     /// The first product by cuBLAS.
     FirstProduct { n: u64 },
+    /// The first calls of several kinds of work, one by one.
+    WarmingUp,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -119,7 +121,7 @@ fn measured(order: &Order) -> Result<Report, RoutineError> {
 
 /// One phase of the processes, as a routine.
 pub(crate) struct PhaseTime {
-    name: &'static str,
+    name: String,
     processes: Rc<Processes>,
     device: usize,
     /// What the processes verify, in a sentence.
@@ -131,11 +133,11 @@ impl PhaseTime {
     pub(crate) fn new(
         gpu: &Gpu,
         processes: &Rc<Processes>,
-        name: &'static str,
+        name: impl Into<String>,
         method: &'static str,
     ) -> Self {
         Self {
-            name,
+            name: name.into(),
             processes: processes.clone(),
             device: gpu.properties().ordinal,
             method,
@@ -166,7 +168,7 @@ impl Routine for PhaseTime {
     fn time(&mut self, iterations: u64) -> Option<Result<f64, RoutineError>> {
         let sample = self.processes.reports(self.device).and_then(|reports| {
             let report = &reports[self.next % reports.len()];
-            let ns = report.phases.get(self.name).copied();
+            let ns = report.phases.get(&self.name).copied();
             ns.ok_or_else(|| {
                 format!("the child process did not measure the phase {}", self.name).into()
             })

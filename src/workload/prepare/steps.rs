@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaStream, result, sys};
 
-use crate::device::{Gpu, calls::synchronize, graph::Graph};
+use crate::device::Gpu;
+use crate::device::calls::synchronize;
+use crate::device::graph::{Captured, Graph};
 use crate::timing::{CudaError, Launch, Range, range};
 use crate::workload::prepare::block::{Block, Direction};
 use crate::workload::prepare::launches::launches;
@@ -204,7 +206,17 @@ impl Steps {
     /// Captures the steps, which are replayed from then on. A library must have run its calls
     /// before: in a capture it may load nothing.
     pub(crate) fn replay(&mut self) -> Result<(), CudaError> {
-        self.graph = Some(Graph::capture(self.gpu.stream(), || self.enqueue_each())?);
+        self.instantiate(self.capture()?)
+    }
+
+    /// The first half of [`replay`](Self::replay).
+    pub(crate) fn capture(&self) -> Result<Captured, CudaError> {
+        Captured::new(self.gpu.stream(), || self.enqueue_each())
+    }
+
+    /// The second half.
+    pub(crate) fn instantiate(&mut self, captured: Captured) -> Result<(), CudaError> {
+        self.graph = Some(captured.instantiate()?);
         Ok(())
     }
 

@@ -7,7 +7,8 @@ use crate::assemble::{Options, assemble};
 use crate::tests::fixture::{Fixture, Planted};
 use crossover_results::analysis::findings::finding::Finding;
 use crossover_results::analysis::rate::{self, Work};
-use crossover_results::model::Cost;
+use crossover_results::model::Launches::{Fused, Graph, OneByOne};
+use crossover_results::model::{Cost, Does, Phase, Role};
 use crossover_results::store::machine::MachineResults;
 use crossover_words::Clock::{self, EventsGated, Submit, Wall};
 
@@ -124,6 +125,65 @@ fn cold_start_is_put_together_from_its_phases() {
 
     silent(&findings(|f| phases(f, "context")), "cold_start");
     silent(&findings(|f| phases(f, "warm-launch")), "cold_start.kernel");
+}
+
+#[test]
+fn a_process_is_warm_after_some_calls_and_preparing_pays_after_some() {
+    let role = |does, launches, method: &str| Role {
+        does: Does::Starts(does),
+        launches: Some(launches),
+        method: Some(method.to_owned()),
+        ..Role::gpu()
+    };
+    let all = findings(|f| {
+        let call = |name: &str, clock, launches, method, times: [f64; 3]| {
+            for (call, ns) in [1, 2, 10].into_iter().zip(times) {
+                let id = format!("warm/gpu/{name}/{call}");
+                let mut planted = Planted::new(&id, clock, ns);
+                planted.role = Some(role(Phase::EachCall, launches, method));
+                f.plant(&planted);
+            }
+        };
+        call("apart", Wall, OneByOne, "a chain", [500e3, 101e3, 100e3]);
+        call(
+            "apart-host",
+            Submit,
+            OneByOne,
+            "a chain",
+            [450e3, 91e3, 90e3],
+        );
+        call("graph", Wall, Graph, "its graph", [80e3, 60e3, 40e3]);
+        call(
+            "fused",
+            Wall,
+            Fused,
+            "the chain fused",
+            [200e3, 200e3, 200e3],
+        );
+        for (phase, ns) in [
+            (Phase::GraphCapture, 100e3),
+            (Phase::GraphInstantiate, 85e3),
+            (Phase::KernelCompile, 20e6),
+        ] {
+            let id = format!("warm/gpu/{}/1", phase.name());
+            let mut planted = Planted::new(&id, Wall, ns);
+            planted.role = Some(role(phase, OneByOne, "once"));
+            f.plant(&planted);
+        }
+    });
+    let words = [
+        "a chain takes 500 µs in call 1 and 100 µs in call 10, and is warm from call 2 on",
+        "its graph takes 80.0 µs in call 1 and 40.0 µs in call 10, and is warm from call 10 on",
+    ];
+    let calls = says(&all, "warming_up.calls", &words);
+    let host = ["A chain", "500 µs", "450 µs", "100 µs", "90.0 µs", "call 2"];
+    assert_eq!(calls.table.as_ref().unwrap().rows[0], host);
+    let words = [
+        "graph takes 185 µs and is paid after 4 calls, each of which takes 60.0 µs less",
+        "kernel takes 20.0 ms and is never paid",
+    ];
+    says(&all, "warming_up.prepared", &words);
+    silent(&all, "graph.");
 }
 
 #[test]

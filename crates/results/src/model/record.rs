@@ -61,10 +61,15 @@ pub struct Sidecar {
     /// | `pool_reserved_bytes` | device memory that the memory pool holds after the samples |
     /// | `pool_peak_bytes` | the most that it held |
     /// | `pool_used_peak_bytes` | the most that was allocated from it at once |
+    /// | `pool_used_allocated_bytes`, `pool_reserved_allocated_bytes` | what is in use of a pool and what it holds while an allocation lives |
+    /// | `pool_used_released_bytes`, `pool_reserved_released_bytes` | the same after its release and a synchronisation |
+    /// | `pool_used_trimmed_bytes`, `pool_reserved_trimmed_bytes` | the same after the pool was told to give back what nobody uses |
     /// | `parameters_bytes` | device memory of a network's parameters, with copies in other formats, gradients and moments |
     /// | `activations_bytes` | device memory of a batch and of the values between the layers, with gradients |
     /// | `workspace_bytes` | device memory that the library may use |
     /// | `peak_bytes` | the most device memory that a step has at once |
+    /// | `largest_batch` | inputs, or tokens, of the largest batch that fits in the device's memory, by arithmetic: what activations leave of it beside the rest |
+    /// | `calibration_ns` | time that choosing among its ways took; absent where an earlier benchmark had chosen |
     ///
     /// A key ends in its unit; without one it is a number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -340,6 +340,15 @@ pub enum Phase {
     WarmGemm,
     /// The first call of the group's own work, where all it needs was made before.
     FirstCall,
+    /// The call of the group's own work whose number, from 1, is the size, where all it needs was made
+    /// before the first.
+    EachCall,
+    /// Compiling and loading a kernel, in a process in which NVRTC has compiled another.
+    KernelCompile,
+    /// Capturing launches to a graph.
+    GraphCapture,
+    /// Instantiating the graph and uploading it.
+    GraphInstantiate,
 }
 
 impl Phase {
@@ -361,6 +370,10 @@ impl Phase {
             Phase::FirstGemm => "first-gemm",
             Phase::WarmGemm => "warm-gemm",
             Phase::FirstCall => "first-call",
+            Phase::EachCall => "each-call",
+            Phase::KernelCompile => "kernel-compile",
+            Phase::GraphCapture => "graph-capture",
+            Phase::GraphInstantiate => "graph-instantiate",
         }
     }
 }
@@ -411,7 +424,7 @@ mod tests {
 
     #[test]
     fn a_phase_is_stored_by_its_name() {
-        for phase in [Phase::FirstAlloc, Phase::WarmNvrtcCompile, Phase::FirstCall] {
+        for phase in [Phase::FirstAlloc, Phase::GraphInstantiate, Phase::FirstCall] {
             let text = serde_json::to_value(phase).unwrap();
             assert_eq!(text, phase.name());
         }

@@ -18,9 +18,13 @@ fn require(phase: Phase, gpu: &Gpu) -> Result<(), Absence> {
         | Phase::WarmStream
         | Phase::FirstAlloc
         | Phase::WarmAlloc
-        | Phase::FirstCall => Ok(()),
+        | Phase::FirstCall
+        | Phase::EachCall
+        | Phase::GraphCapture
+        | Phase::GraphInstantiate => Ok(()),
         // These load and launch what the same process has compiled.
-        Phase::NvrtcCompile
+        Phase::KernelCompile
+        | Phase::NvrtcCompile
         | Phase::WarmNvrtcCompile
         | Phase::PtxJit
         | Phase::CubinLoad

@@ -8,7 +8,7 @@ use crate::timing::Launch;
 use crate::workload::lessons::graph_replay::chain::Chain;
 use crate::workload::lessons::graph_replay::source::{CHAIN, FUSED};
 use crate::workload::prepare::{On, Prepared, elementwise};
-use crate::workload::routine::{Made, RoutineError};
+use crate::workload::routine::{Done, Made, RoutineError};
 
 /// The chain on the GPU: its links as launched one by one, synchronised, or as one graph, or all
 /// of them fused into one kernel that NVRTC compiles at run time.
@@ -16,17 +16,32 @@ use crate::workload::routine::{Made, RoutineError};
 /// # Errors
 /// A way to launch that a chain does not have, errors of CUDA and of the kernel's compilation.
 pub fn chain(gpu: &Rc<Gpu>, problem: &Rc<Chain>, launching: Launches) -> Made {
-    use Launches::{Fused, Graph, OneByOne, Synchronised};
-    let mut work = match launching {
-        OneByOne | Graph => links(gpu, problem, Kernel::Link, false)?,
-        Synchronised => links(gpu, problem, Kernel::Link, true)?,
-        Fused => links(gpu, problem, Kernel::Fused, false)?,
-        _ => return Err(format!("a chain is not launched {launching:?}").into()),
-    };
-    if launching == Graph {
+    let mut work = prepared(gpu, problem, launching)?;
+    if launching == Launches::Graph {
         work.steps.replay()?;
     }
     Ok(Box::new(work))
+}
+
+/// The same, where what becomes a graph is not captured yet.
+pub(crate) fn prepared(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Chain>,
+    launching: Launches,
+) -> Result<Prepared, RoutineError> {
+    use Launches::{Fused, Graph, OneByOne, Synchronised};
+    match launching {
+        OneByOne | Graph => links(gpu, problem, Kernel::Link, false),
+        Synchronised => links(gpu, problem, Kernel::Link, true),
+        Fused => links(gpu, problem, Kernel::Fused, false),
+        _ => Err(format!("a chain is not launched {launching:?}").into()),
+    }
+}
+
+/// Compiles and loads the kernel of all links, if this process has not done so.
+pub(crate) fn compile_fused(gpu: &Gpu) -> Done {
+    gpu.function(&FUSED, "chain_fused")?;
+    Ok(())
 }
 
 /// As one graph, in which each link but the first is a programmatic dependent launch: its blocks

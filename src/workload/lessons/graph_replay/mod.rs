@@ -12,5 +12,6 @@ mod source;
 
 pub use chain::{Chain, cost, cost_fused};
 pub use gpu::{chain, dependent};
+pub(crate) use gpu::{compile_fused, prepared};
 pub use link::LINKS;
 pub use source::CHAIN;

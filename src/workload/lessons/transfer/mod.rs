@@ -1,9 +1,9 @@
 //! Copies between host and device, by kind of host memory: what pageable memory costs, what
 //! pinning saves, and what a copy costs however small it is.
 //!
-//! The size is the number of bytes. Every routine synchronises the stream at its end, since a copy
-//! from pageable memory returns before it has arrived, and all are timed on the wall clock, so that
-//! they can be compared.
+//! The size is the number of bytes. Every routine but those of [`enqueued`] synchronises the stream at
+//! its end, since a copy from pageable memory returns before it has arrived, and all are timed on the
+//! wall clock, so that they can be compared.
 
 mod host;
 mod problem;
@@ -37,8 +37,42 @@ pub fn copy(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Way, kind: Kind, pieces:
     if pieces == 0 || pieces > 1 && way != Way::ToDevice {
         return Err(format!("no copy {way:?} has {pieces} pieces").into());
     }
-    let pattern = &problem.pattern;
-    let len = pattern.len();
+    let piece = problem.pattern.len().div_ceil(pieces as usize);
+    Ok(Box::new(copies(gpu, problem, way, kind, |_| piece)?))
+}
+
+/// As [`copy`] to the device in one piece, which nothing waits for.
+///
+/// # Errors
+/// As [`copy`].
+pub fn enqueued(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, kind: Kind) -> Made {
+    let mut work = copies(gpu, problem, Way::ToDevice, kind, |_| problem.pattern.len())?;
+    work.waits = false;
+    Ok(Box::new(work))
+}
+
+/// As [`copy`] to the device, in pieces as long as the tensors of a network's parameters.
+///
+/// # Errors
+/// As [`copy`].
+pub fn tensors(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, kind: Kind, bytes: &[usize]) -> Made {
+    if bytes.iter().sum::<usize>() != problem.pattern.len() {
+        return Err("the tensors are not as long as what is copied".into());
+    }
+    Ok(Box::new(copies(gpu, problem, Way::ToDevice, kind, |i| {
+        bytes[i]
+    })?))
+}
+
+/// The steps of a copy; `piece` gives the length of each piece of one to the device.
+fn copies(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Transfer>,
+    way: Way,
+    kind: Kind,
+    piece: impl Fn(usize) -> usize,
+) -> Result<Prepared, RoutineError> {
+    let len = problem.pattern.len();
     let mut work = Prepared::new(gpu)?;
     if way == Way::Both {
         work.steps = Steps::with_streams(gpu)?;
@@ -51,10 +85,14 @@ pub fn copy(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Way, kind: Kind, pieces:
     unsafe {
         match way {
             Way::ToDevice => {
-                let piece = len.div_ceil(pieces as usize);
-                for (i, bytes) in (*host.bytes()).chunks(piece).enumerate() {
-                    let to = device.address + (i * piece) as CUdeviceptr;
+                let (mut rest, mut to) = (&*host.bytes(), device.address);
+                for i in 0.. {
+                    let (bytes, after) = rest.split_at(piece(i).min(rest.len()));
                     work.steps.upload(On::Compute, bytes, to);
+                    (rest, to) = (after, to + bytes.len() as CUdeviceptr);
+                    if rest.is_empty() {
+                        break;
+                    }
                 }
             }
             Way::ToHost => work
@@ -87,7 +125,7 @@ pub fn copy(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Way, kind: Kind, pieces:
         let wrong = wrong.iter().map(|wrong| wrong(memory));
         Ok(verified(wrong.sum::<Result<_, _>>()?))
     });
-    Ok(Box::new(work))
+    Ok(work)
 }
 
 /// A copy of every byte from or to ordinary memory, by the number of threads that is fastest in a

@@ -50,6 +50,7 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     for key in KEPT.map(|(key, _)| key).into_iter().chain([PEAK]) {
         finding = finding.figure(key, bytes(first, key));
     }
+    finding = finding.figure("largest_batch", bytes(first, "largest_batch"));
     let row = |(format, b): &(Format, &Benchmark)| -> Vec<String> {
         let cell = |key| bytes(b, key).map_or(String::new(), units::bytes);
         let cells = [PEAK]

@@ -17,6 +17,7 @@ mod submit;
 mod sustained;
 mod timing;
 mod transfers;
+mod warming_up;
 mod winners;
 
 pub mod finding;
@@ -60,6 +61,7 @@ pub const TABLE: &[Kind] = &[
     Each(&[device_memory::find]),
     Each(&[timing::find]),
     All(cold_start::find),
+    Each(&[warming_up::calls, warming_up::prepared]),
 ];
 
 /// All findings.

@@ -12,7 +12,7 @@ pub(super) fn share(context: &Context) -> Vec<Finding> {
     for group in &context.machine.groups {
         let moving: Vec<&Series> = group
             .on(Device::Gpu)
-            .filter(|s| s.measures_work() && s.computes() && !s.role.data.on_device())
+            .filter(|s| s.answers() && s.computes() && !s.role.data.on_device())
             .collect();
         for series in &moving {
             let pairs: Vec<_> = series

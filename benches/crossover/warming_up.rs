@@ -1,0 +1,56 @@
+//! The first calls of a process, one by one, and what is prepared once before them.
+
+use crossover::model::Launches::{Fused, Graph, OneByOne};
+use crossover::model::{Data, Does, Library, Phase, Unit};
+use crossover::suite::{Group, Implementation, Sizes};
+use crossover::timing::Clock::{self, Submit, Wall};
+use crossover::workload::warming_up::{self, CALLS, WarmingUp, Work};
+
+pub(crate) fn group() -> Group<WarmingUp> {
+    let sizes = Sizes::new([], [1, 2, 3, CALLS], 1..=CALLS).odd([1, CALLS]);
+    let once = Sizes::new([], [1], [1]).odd([1]);
+    // A method of its own each, so that no two are taken for the same at work.
+    let call = |name, work, clock: Clock| {
+        let row = Implementation::gpu(name, clock, move |gpu, problem| {
+            warming_up::call(gpu, problem, work, clock == Submit)
+        });
+        let row = row.does(Does::Starts(Phase::EachCall)).untried();
+        let row = match clock {
+            Submit => row,
+            _ => row.data(Data::Awaited),
+        };
+        match work {
+            Work::Chain => row.launches(OneByOne).method("a chain of kernels"),
+            Work::Graph => row.launches(Graph).method("the chain as a graph"),
+            Work::Fused => row.launches(Fused).method("the chain fused"),
+            Work::Product => row.library(Library::Cublas).method("a product"),
+        }
+    };
+    let preparing = |phase: Phase| {
+        Implementation::gpu(phase.name(), Wall, move |gpu, problem| {
+            warming_up::preparing(gpu, problem, phase)
+        })
+        .does(Does::Starts(phase))
+        .data(Data::Awaited)
+        .untried()
+        .sizes(once.clone())
+    };
+    Group::new("warming_up", sizes, None, warming_up::cost)
+        .about(
+            "Warming up",
+            "The first ten calls of a new process, one by one: after how many are they as fast as later ones, \
+             and after how many is it paid to compile, capture and instantiate?",
+        )
+        .axis("call", "number of the call in its process", Unit::Count)
+        .no_winner()
+        .with(call("chain", Work::Chain, Wall))
+        .with(call("chain-submit", Work::Chain, Submit))
+        .with(call("graph", Work::Graph, Wall))
+        .with(call("graph-submit", Work::Graph, Submit))
+        .with(call("fused", Work::Fused, Wall))
+        .with(call("product", Work::Product, Wall))
+        .with(call("product-submit", Work::Product, Submit))
+        .with(preparing(Phase::GraphCapture))
+        .with(preparing(Phase::GraphInstantiate))
+        .with(preparing(Phase::KernelCompile))
+}

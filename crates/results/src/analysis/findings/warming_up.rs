@@ -1,0 +1,112 @@
+//! After how many calls a new process is warm, and after how many it is paid to prepare them.
+
+use crate::analysis::findings::finding::{Context, Finding, gpu, sentence};
+use crate::model::role::{Does, Launches, Phase};
+use crate::store::curves::{Benchmark, Group, Series};
+use crossover_words::Clock::{self, Submit, Wall};
+use crossover_words::units;
+
+/// A call is warm if it and those after it take at most this many times as long as the last.
+const WARM: f64 = 1.1;
+
+pub(super) fn calls(_: &Context, group: &Group) -> Option<Finding> {
+    let (mut finding, mut said, mut rows) = (new(group, "calls"), Vec::new(), Vec::new());
+    for series in each_call(group, Wall).filter(|s| s.points.len() > 1) {
+        let (first, last) = (series.points.first()?, series.points.last()?);
+        let is_warm = |b: &&Benchmark| b.median_ns <= WARM * last.median_ns;
+        let warm = series.points.iter().rev().take_while(is_warm).last()?;
+        let what = series.role.method.as_deref();
+        let what = what.unwrap_or(&series.implementation);
+        said.push(format!(
+            "{what} takes {} in call {} and {} in call {}, and is warm from call {} on",
+            units::time(first.median_ns),
+            first.size,
+            units::time(last.median_ns),
+            last.size,
+            warm.size,
+        ));
+        let submitted = each_call(group, Submit).find(|s| s.role.method == series.role.method);
+        let host = |call: &Benchmark| {
+            let part = submitted.and_then(|s| s.at(call.size));
+            part.map_or(String::new(), |b| units::time(b.median_ns))
+        };
+        let (cold, late) = (units::time(first.median_ns), units::time(last.median_ns));
+        let from = format!("call {}", warm.size);
+        rows.push(vec![
+            sentence(what),
+            cold,
+            host(first),
+            late,
+            host(last),
+            from,
+        ]);
+        finding = finding
+            .figure(
+                &format!("{}_warm_from", series.implementation),
+                warm.size as f64,
+            )
+            .rests_on(&series.points);
+    }
+    finding.text = format!("In a new process, {}.", said.join("; "));
+    let caption =
+        "The calls of a new process: until the device is done, and the host's part of it.";
+    let head = [
+        "work",
+        "first",
+        "of it the host",
+        "last",
+        "of it the host",
+        "warm from",
+    ];
+    (!rows.is_empty()).then(|| finding.tabled(caption.to_owned(), &head, rows))
+}
+
+pub(super) fn prepared(_: &Context, group: &Group) -> Option<Finding> {
+    use Phase::{GraphCapture, GraphInstantiate, KernelCompile};
+    let warm = |launches| {
+        let of = |s: &&Series| s.role.launches == Some(launches) && s.role.library.is_none();
+        each_call(group, Wall).find(of)?.points.last()
+    };
+    let once = |phase| {
+        let of = |s: &&Series| s.role.does == Does::Starts(phase);
+        gpu(group, Wall).find(of)?.points.last()
+    };
+    let eager = warm(Launches::OneByOne)?;
+    let graph = (
+        &[GraphCapture, GraphInstantiate][..],
+        "capturing and instantiating a graph",
+    );
+    let fused = (&[KernelCompile][..], "compiling a fused kernel");
+    let (mut finding, mut said) = (new(group, "prepared"), Vec::new());
+    for (launches, (phases, words), name) in [
+        (Launches::Graph, graph, "graph"),
+        (Launches::Fused, fused, "fused"),
+    ] {
+        let phases: Option<Vec<&Benchmark>> = phases.iter().map(|&phase| once(phase)).collect();
+        let (Some(call), Some(phases)) = (warm(launches), phases) else {
+            continue;
+        };
+        let takes: f64 = phases.iter().map(|b| b.median_ns).sum();
+        let saves = eager.median_ns - call.median_ns;
+        let paid = Some((takes / saves).ceil()).filter(|_| saves > 0.0);
+        let after = paid.map_or("is never paid".to_owned(), |calls| {
+            let (calls, saves) = (units::count(calls), units::time(saves));
+            format!("is paid after {calls} calls, each of which takes {saves} less")
+        });
+        said.push(format!("{words} takes {} and {after}", units::time(takes)));
+        finding = finding
+            .figure(&format!("{name}_once_ns"), takes)
+            .figure(&format!("{name}_paid_after"), paid)
+            .rests_on(phases.into_iter().chain([eager, call]));
+    }
+    finding.text = format!("{}.", sentence(&said.join("; ")));
+    (!said.is_empty()).then_some(finding)
+}
+
+fn new(group: &Group, name: &str) -> Finding {
+    Finding::new(&group.name, format!("warming_up.{name}"), String::new())
+}
+
+fn each_call(group: &Group, clock: Clock) -> impl Iterator<Item = &Series> {
+    gpu(group, clock).filter(|s| s.role.does == Does::Starts(Phase::EachCall))
+}

@@ -16,8 +16,8 @@ use crate::kernels::{HOPPER, PLANTED, compile, nvrtc, on_hopper};
 /// - Nested sine: 8 FFMA per element and pass with a range reduction, 4 for |x| <= pi/2, twice
 ///   3 for |x| <= sin 1, for the one or two vectors of a thread and for a single element of
 ///   the last block. MUFU is the special-function unit, whose sine is not accurate.
-/// - Sums: four loads at once, their additions, those of a thread's sums, and the shuffles of a warp and of
-///   its block; both once more where one kernel also adds up the parts, and one atomic operation.
+/// - Sums: eight loads at once in the loop and eight after it, their additions, those of a thread's sums, and
+///   the shuffles of a warp and of its block; both once more where one kernel also adds up the parts, and one atomic operation.
 /// - Tiled products: the multiply-adds of one tile, in the loop and after it, and the 16-byte
 ///   loads of shared memory that feed them: 16 per load with tiles of 128, 32/3 with 64, 8 with
 ///   32. An FMUL would be a product left unfused. `_any` is for rows that are not aligned.
@@ -42,10 +42,10 @@ const TABLE: &str = "
 | sine_fused              | 128   | 32        | 64    | 2 LDG.128, 2 STG.128, 162 FFMA                      | MUFU                   |
 | sine_fused_sinf         | 128   | 32        | 64    | 1 LDG.128, 1 STG.128                                | MUFU                   |
 | sine_fused_fast         | 128   | 32        | 64    | 2 LDG.128, 2 STG.128, 32 MUFU.SIN                   | FFMA                   |
-| sum_shares              | 256   | 32        | 64    | 4 LDG.128, 43 FADD, 11 SHFL, 1 STG                  |                        |
+| sum_shares              | 256   | 64        | 32    | 16 LDG.128, 91 FADD, 11 SHFL, 1 STG                 |                        |
 | sum_parts               | 256   | 32        | 64    | 8 LDG, 18 FADD, 11 SHFL, 1 STG                      |                        |
-| sum_last_block          | 256   | 32        | 64    | 4 LDG.128, 60 FADD, 22 SHFL, 1 ATOMG.INC, 2 STG     |                        |
-| sum_cooperative         | 256   | 32        | 64    | 4 LDG.128, 60 FADD, 22 SHFL, 1 ATOMG.ADD, 2 STG     |                        |
+| sum_last_block          | 256   | 64        | 32    | 16 LDG.128, 108 FADD, 22 SHFL, 1 ATOMG.INC, 2 STG   |                        |
+| sum_cooperative         | 256   | 64        | 32    | 16 LDG.128, 108 FADD, 22 SHFL, 1 ATOMG.ADD, 2 STG   |                        |
 | matmul_naive            | 256   | 40        | 48    | 2 LDG, 1 FFMA                                       | FMUL                   |
 | matmul_tiled_128        | 256   | 128       | 16    | 4 LDG.128, 2 STS.128, 64 LDS.128, 1024 FFMA         | FMUL                   |
 | matmul_tiled_64         | 128   | 128       | 16    | 8 LDG.128, 4 STS.128, 96 LDS.128, 1024 FFMA         | FMUL                   |

@@ -76,7 +76,7 @@ pub fn pieces(gpu: &Rc<Gpu>, problem: &Rc<Streams>, pieces: u32, launching: Laun
             std::ptr::slice_from_raw_parts_mut(first, len)
         });
         let [x, y] = [x.at(first), y.at(first)];
-        let kernel = nested_sine::gpu::fused_launch(gpu, x, y, len as u64)?;
+        let kernel = nested_sine::gpu::fused_launch::<f32>(gpu, x, y, len as u64)?;
         // SAFETY: the piece lies within all four, which are the routine's.
         unsafe {
             steps.upload(On::Up, from, x);

@@ -78,6 +78,10 @@ pub fn from_host(gpu: &Rc<Gpu>, problem: &Rc<Sum>, by: Transfer) -> Made {
 
 // SAFETY: a piece is a part of the terms.
 unsafe impl InPieces for Sum {
+    type Value = f32;
+
+    const POISON: f32 = f32::NAN;
+
     fn words(&self) -> String {
         format!("sum of {} values", self.x.len())
     }

@@ -1,9 +1,13 @@
-// The sum of n floats, x aligned to 16 bytes. A thread adds every so many-th vector of four to one of
-// VECTORS sums, so that as many loads are in flight; the sums of a thread, the threads of a block and
-// the blocks are added in pairs. The order is the same in every run.
+// The sum of n floats, x aligned to 16 bytes. A thread takes every so many-th vector of four, VECTORS at a
+// time, all of which are loaded before the first is added, so that as many loads are in flight. It adds
+// two and two of them to SUMS sums; the sums of a thread, the threads of a block and the blocks are added
+// in pairs. The order is the same in every run.
 
 constexpr unsigned THREADS = 256;
-constexpr unsigned VECTORS = 4;
+constexpr unsigned VECTORS = 8;
+constexpr unsigned SUMS = VECTORS / 2;
+// Blocks of a multiprocessor, as many as `reduction/gpu.rs` launches.
+constexpr unsigned BLOCKS = 4;
 constexpr unsigned LANES = 0xffffffffu;
 
 // The sum of the values of all threads, in thread 0. A second call needs a barrier before it.
@@ -22,34 +26,43 @@ __device__ __forceinline__ float of_block(float value) {
     return value;
 }
 
-// The sum of this block's share of x, in thread 0.
+__device__ __forceinline__ void add(float4 &sum, float4 x, float4 y) {
+    sum.x += x.x + y.x;
+    sum.y += x.y + y.y;
+    sum.z += x.z + y.z;
+    sum.w += x.w + y.w;
+}
+
+// The sum of this block's share of x, in thread 0. The loads go past the L1 cache, as those that measure
+// the bandwidth do.
 __device__ __forceinline__ float of_share(const float *x, unsigned long long n) {
     const float4 *const vectors = reinterpret_cast<const float4 *>(x);
     const unsigned long long count = n / 4;
-    const unsigned long long stride = 1ull * gridDim.x * THREADS * VECTORS;
-    float4 sums[VECTORS] = {};
-    for (unsigned long long first = 1ull * blockIdx.x * THREADS * VECTORS + threadIdx.x;
-         first < count; first += stride) {
-        float4 loaded[VECTORS];
+    const unsigned long long step = 1ull * gridDim.x * THREADS;
+    unsigned long long at = 1ull * blockIdx.x * THREADS + threadIdx.x;
+    float4 sums[SUMS] = {};
+    float4 loaded[VECTORS];
+    // Unrolled further, it would take more registers than the launch bounds leave.
+#pragma unroll 1
+    for (; at + (VECTORS - 1) * step < count; at += VECTORS * step) {
 #pragma unroll
-        for (unsigned i = 0; i < VECTORS; ++i) {
-            const unsigned long long at = first + i * THREADS;
-            loaded[i] = at < count ? vectors[at] : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        }
+        for (unsigned i = 0; i < VECTORS; ++i) loaded[i] = __ldcg(vectors + at + i * step);
 #pragma unroll
-        for (unsigned i = 0; i < VECTORS; ++i) {
-            sums[i].x += loaded[i].x;
-            sums[i].y += loaded[i].y;
-            sums[i].z += loaded[i].z;
-            sums[i].w += loaded[i].w;
-        }
+        for (unsigned i = 0; i < SUMS; ++i) add(sums[i], loaded[i], loaded[i + SUMS]);
     }
+    // The vectors that are left, in one go too.
+#pragma unroll
+    for (unsigned i = 0; i < VECTORS; ++i) {
+        loaded[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        if (at + i * step < count) loaded[i] = __ldcg(vectors + at + i * step);
+    }
+#pragma unroll
+    for (unsigned i = 0; i < SUMS; ++i) add(sums[i], loaded[i], loaded[i + SUMS]);
     float sum = 0.0f;
     // The up to three terms behind the last vector.
     if (blockIdx.x == 0 && threadIdx.x < n % 4) sum = x[4 * count + threadIdx.x];
 #pragma unroll
-    for (unsigned i = 0; i < VECTORS; ++i)
-        sum += (sums[i].x + sums[i].y) + (sums[i].z + sums[i].w);
+    for (unsigned i = 0; i < SUMS; ++i) sum += (sums[i].x + sums[i].y) + (sums[i].z + sums[i].w);
     return of_block(sum);
 }
 
@@ -62,7 +75,7 @@ __device__ __forceinline__ float of_parts(const float *parts, unsigned count) {
 }
 
 // The first of two kernels: a part for each block, or what it adds to the part that is there.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     sum_shares(const float *x, unsigned long long n, float *parts, unsigned adds) {
     const float sum = of_share(x, n);
     if (threadIdx.x == 0) parts[blockIdx.x] = adds != 0 ? parts[blockIdx.x] + sum : sum;
@@ -77,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 // One kernel: blocks count themselves, and the last one adds up the parts. The counter begins at 0
 // and is 0 again at the end.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     sum_last_block(const float *x, unsigned long long n, float *parts, unsigned *counter, float *y) {
     __shared__ bool is_last;
     const float share = of_share(x, n);
@@ -96,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 // One kernel with a barrier of the whole grid, which a cooperative launch has on the device at once.
 // Blocks add 1 to the counter, the first so much more that all together change its highest bit: it
 // need not be reset.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     sum_cooperative(const float *x, unsigned long long n, float *parts, unsigned *counter, float *y) {
     constexpr unsigned HIGHEST = 0x80000000u;
     const float share = of_share(x, n);

@@ -12,11 +12,13 @@ mod host_sync;
 mod loader;
 mod matmul;
 mod matmul_batched;
+mod matmul_f64;
 mod matmul_skinny;
 mod memory;
 mod mlp_forward;
 mod mlp_training;
 mod nested_sine;
+mod nested_sine_f64;
 mod precision;
 mod reduction;
 mod shaped;
@@ -37,9 +39,11 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
         matmul::group().into(),
         matmul_batched::group().into(),
         matmul_skinny::group().into(),
+        matmul_f64::group().into(),
         precision::group().into(),
         sustained::group().into(),
         nested_sine::group().into(),
+        nested_sine_f64::group().into(),
         reduction::group().into(),
         fft::group().into(),
         mlp_training::group().into(),

@@ -10,7 +10,9 @@ use crossover::workload::reduction::{self, Sum, cpu};
 
 pub(crate) fn group() -> Group<Sum> {
     let odd = [1, 3, 127, 1000, 4099, 65_537, (1 << 20) + 1];
-    let sizes = Sizes::powers_of_two([12, 20], (10..=26).step_by(2), 10..=30).odd(odd);
+    let sizes = Sizes::powers_of_two([12, 20], (10..=28).step_by(2), 10..=30).odd(odd);
+    // At 2^28 nothing changes but for a device, whose launch and last block hardly count there.
+    let host_sizes = sizes.up_to(1 << 20, 1 << 26, 1 << 30);
     let one_thread_sizes = sizes.up_to(1 << 20, 1 << 22, 1 << 26);
     let resident = |name, clock, joined| {
         Implementation::gpu(name, clock, move |gpu, sum| {
@@ -43,8 +45,8 @@ pub(crate) fn group() -> Group<Sum> {
                 .method("compensated")
                 .sizes(one_thread_sizes),
         )
-        .with(Implementation::cpu("rayon", cpu::rayon).method("one by one"))
-        .with(Implementation::cpu("simd", cpu::simd))
+        .with(Implementation::cpu("rayon", cpu::rayon).method("one by one").sizes(host_sizes.clone()))
+        .with(Implementation::cpu("simd", cpu::simd).sizes(host_sizes.clone()))
         .with(
             resident("two-kernels", Events, Joined::BySecondKernel)
                 .cost(|n| Cost {
@@ -59,6 +61,6 @@ pub(crate) fn group() -> Group<Sum> {
         .with_transfers(
             gpu::from_host,
             |n| 4.0 * (n + 1) as f64,
-            |row| row,
+            |row| row.sizes(host_sizes.clone()),
         )
 }

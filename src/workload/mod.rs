@@ -12,6 +12,7 @@ pub mod matmul;
 pub mod mlp_training;
 pub mod nested_sine;
 mod network;
+mod number;
 mod prepare;
 pub mod reduction;
 pub(crate) mod routine;
@@ -23,6 +24,7 @@ pub use lessons::{
     cold_start, graph_replay, host_sync, loader, memory, streams, sustained, timing_methods,
     transfer, warming_up,
 };
+pub use number::{DoubleDouble, Number, Wide};
 pub use prepare::awaited::awaited;
 pub(crate) use prepare::calibrate;
 pub use prepare::{Device, HostMemory, Memory, Prepared, Transfer, Value};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::device::kernel::Source;
 use crate::model::{Telemetry, Verified};
+use crate::workload::number::Number;
 
 /// What the code of an operation may fail with: a CUDA error, an allocation, a missing library. Its
 /// text should name the call and the remedy. An [`Absence`](crate::device::Absence) makes a skip of
@@ -132,10 +133,15 @@ pub trait Routine {
 
 /// Calls `visit` with values as little-endian bytes, for [`Workload::visit_inputs`].
 pub fn visit_f32(values: &[f32], visit: &mut dyn FnMut(&[u8])) {
+    visit_numbers(values, visit);
+}
+
+/// The same of either format.
+pub(crate) fn visit_numbers<T: Number>(values: &[T], visit: &mut dyn FnMut(&[u8])) {
     let mut bytes = Vec::new();
     for values in values.chunks(1 << 14) {
         bytes.clear();
-        bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+        values.iter().for_each(|value| value.append_to(&mut bytes));
         visit(&bytes);
     }
 }

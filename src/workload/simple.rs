@@ -121,20 +121,20 @@ unsafe fn by_a_launch(
 }
 
 /// A routine on the CPU: `compute` writes the output, by the threads.
-pub(crate) struct OnCpu<F, C> {
-    pub(crate) output: Vec<f32>,
+pub(crate) struct OnCpu<F, C, T = f32> {
+    pub(crate) output: Vec<T>,
     /// What the output holds before a run whose result is compared.
-    pub(crate) poison: f32,
+    pub(crate) poison: T,
     pub(crate) threads: Threads,
     pub(crate) compute: F,
     pub(crate) check: C,
     pub(crate) notes: Vec<String>,
 }
 
-impl<F, C> Routine for OnCpu<F, C>
+impl<F, C, T: Copy + Send + Sync> Routine for OnCpu<F, C, T>
 where
-    F: FnMut(&Threads, &mut [f32]),
-    C: Fn(&[f32]) -> Result<Verified, RoutineError>,
+    F: FnMut(&Threads, &mut [T]),
+    C: Fn(&[T]) -> Result<Verified, RoutineError>,
 {
     fn poison(&mut self) -> Result<(), RoutineError> {
         fill(&mut self.output, self.poison);

@@ -13,8 +13,8 @@ use crate::state::{Answer, lock};
 pub(crate) static HANDLES: Handles<u64> =
     Handles::new("blas", status::NOT_INITIALIZED, 0xb1a5_0000);
 
-/// The version that the stand-in says it is, that of CUDA 13.0: major, minor, patch.
-const VERSION: [c_int; 3] = [13, 0, 0];
+/// The version that the stand-in says it is, that of CUDA 13.0 Update 2: major, minor, patch.
+const VERSION: [c_int; 3] = [13, 1, 0];
 
 /// `CUBLAS_OP_N`, `CUBLAS_OP_T`, and the conjugate of it, which is the same for real numbers.
 pub(crate) fn transposed(operation: c_int) -> Answer<bool> {
@@ -93,9 +93,13 @@ impl Gemm {
     }
 }
 
-/// cudaDataType and cublasComputeType_t of f32.
+/// cudaDataType and cublasComputeType_t of f32 and f64.
 const F32: c_int = 0;
+const F64: c_int = 1;
 const COMPUTE_32F: c_int = 68;
+const COMPUTE_64F: c_int = 70;
+/// Bits that an emulated product is said to keep: seven slices.
+const EMULATED_BITS: i32 = 55;
 
 library! { CUBLAS:
     fn cublasCreate_v2(handle: *mut u64) = {
@@ -154,6 +158,55 @@ library! { CUBLAS:
         compute: COMPUTE_32F,
     }
     .enqueue();
+
+    fn cublasDgemm_v2(
+        handle: u64,
+        of_a: c_int,
+        of_b: c_int,
+        m: c_int,
+        n: c_int,
+        k: c_int,
+        alpha: *const c_void,
+        a: u64,
+        lda: c_int,
+        b: u64,
+        ldb: c_int,
+        beta: *const c_void,
+        c: u64,
+        ldc: c_int,
+    ) = Gemm {
+        function: "cublasDgemm_v2",
+        handle,
+        operations: [of_a, of_b],
+        sizes: [m, n, k],
+        scalars: [alpha, beta],
+        addresses: [a, b, c],
+        data_types: [F64; 3],
+        pitches: [lda, ldb, ldc],
+        strides: [0; 3],
+        batch: 1,
+        compute: COMPUTE_64F,
+    }
+    .enqueue();
+
+    fn cublasSetEmulationStrategy(handle: u64, strategy: c_int) = {
+        HANDLES.copy(handle)?;
+        match strategy {
+            0..=2 => Ok(()),
+            other => Err(CUBLAS.invalid(format!("{other} is no strategy of emulation"))),
+        }
+    };
+
+    // No kernel runs, so the number is written here and not by the product.
+    fn cublasSetFixedPointEmulationMantissaBitCountPointer(handle: u64, count: u64) = {
+        HANDLES.copy(handle)?;
+        if count == 0 {
+            return Ok(());
+        }
+        let place = lock().memory.check(count, size_of::<i32>() as u64);
+        let place = place.map_err(|fault| CUBLAS.invalid(fault.why))?;
+        CUBLAS.put(place.content as *mut i32, EMULATED_BITS)
+    };
 
     fn cublasSgemmStridedBatched(
         handle: u64,

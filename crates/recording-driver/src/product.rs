@@ -41,6 +41,7 @@ pub(crate) enum Element {
     F16,
     Bf16,
     F32,
+    F64,
     E4m3,
     I8,
     I32,
@@ -50,6 +51,7 @@ impl Element {
     pub(crate) fn of(data_type: c_int) -> Answer<Self> {
         Ok(match data_type {
             0 => Self::F32,
+            1 => Self::F64,
             2 => Self::F16,
             3 => Self::I8,
             10 => Self::I32,
@@ -64,6 +66,7 @@ impl Element {
             Self::E4m3 | Self::I8 => 1,
             Self::F16 | Self::Bf16 => 2,
             Self::F32 | Self::I32 => 4,
+            Self::F64 => 8,
         }
     }
 }
@@ -74,6 +77,7 @@ impl fmt::Display for Element {
             Self::F16 => "f16",
             Self::Bf16 => "bf16",
             Self::F32 => "f32",
+            Self::F64 => "f64",
             Self::E4m3 => "e4m3",
             Self::I8 => "i8",
             Self::I32 => "i32",
@@ -86,6 +90,8 @@ impl fmt::Display for Element {
 pub(crate) enum Compute {
     F32,
     F32FastTf32,
+    F64,
+    F64EmulatedFixedpoint,
     I32,
 }
 
@@ -93,8 +99,10 @@ impl Compute {
     pub(crate) fn of(compute_type: c_int) -> Answer<Self> {
         Ok(match compute_type {
             68 => Self::F32,
+            70 => Self::F64,
             72 => Self::I32,
             77 => Self::F32FastTf32,
+            79 => Self::F64EmulatedFixedpoint,
             other => return Err(unknown("compute type", other)),
         })
     }
@@ -103,6 +111,8 @@ impl Compute {
         match self {
             Self::F32 => "32F",
             Self::F32FastTf32 => "32F_FAST_TF32",
+            Self::F64 => "64F",
+            Self::F64EmulatedFixedpoint => "64F_EMULATED_FIXEDPOINT",
             Self::I32 => "32I",
         }
     }
@@ -112,6 +122,7 @@ impl Compute {
         match self {
             Self::I32 => Element::I32,
             Self::F32 | Self::F32FastTf32 => Element::F32,
+            Self::F64 | Self::F64EmulatedFixedpoint => Element::F64,
         }
     }
 
@@ -119,6 +130,7 @@ impl Compute {
     pub(crate) fn scalar(self, address: *const c_void) -> Answer<f64> {
         Ok(match self.scalars() {
             Element::I32 => f64::from(CUBLAS.get(address.cast::<i32>())?),
+            Element::F64 => CUBLAS.get(address.cast::<f64>())?,
             _ => f64::from(CUBLAS.get(address.cast::<f32>())?),
         })
     }
@@ -127,15 +139,16 @@ impl Compute {
     /// capability. The lists are those of `cublasGemmEx` and `cublasLtMatmul` in the library's
     /// documentation, as far as the types are known here.
     fn check(self, operands: Element, result: Element, device: Version) -> Answer {
-        use Element::{Bf16, E4m3, F16, F32, I8, I32};
+        use Element::{Bf16, E4m3, F16, F32, F64, I8, I32};
         let known = match self {
             Self::F32 => match operands {
                 F32 | I8 => result == F32,
                 F16 | Bf16 => result == F32 || result == operands,
                 E4m3 => matches!(result, F32 | F16 | Bf16),
-                I32 => false,
+                F64 | I32 => false,
             },
             Self::F32FastTf32 => operands == F32 && result == F32,
+            Self::F64 | Self::F64EmulatedFixedpoint => operands == F64 && result == F64,
             Self::I32 => operands == I8 && result == I32,
         };
         if !known {

@@ -9,7 +9,7 @@ use crossover_results::analysis::answer::pairs::{self, CrossoverAnswer};
 use crossover_results::analysis::limits;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::model::id::Device;
-use crossover_results::model::role::Format;
+use crossover_results::model::role::Role;
 use crossover_results::store::curves::{Group, Series};
 use crossover_results::store::machine::{Limits, MachineResults};
 use crossover_words::Clock;
@@ -398,17 +398,18 @@ fn peaks(machine: &MachineResults, drawn: &[Drawn]) -> Vec<Roof> {
     let gpu = drawn
         .iter()
         .filter(|d| std::ptr::eq(d.machine, machine) && d.series.device == Device::Gpu);
-    let mut formats: Vec<Format> = gpu.map(|d| d.series.role.format).collect();
-    formats.sort_unstable();
-    formats.dedup();
+    let mut roles: Vec<&Role> = gpu.map(|d| &d.series.role).collect();
+    roles.sort_by_key(|role| role.format);
     let mut roofs: Vec<(f64, Vec<&str>)> = Vec::new();
-    for format in formats {
-        let Some(peak) = limits::peak(format, None, &machine.limits) else {
+    for role in roles {
+        let Some(peak) = limits::peak_of(role, None, &machine.limits) else {
             continue;
         };
+        let name = role.format.name();
         match roofs.iter_mut().find(|(value, _)| *value == peak) {
-            Some((_, names)) => names.push(format.name()),
-            None => roofs.push((peak, vec![format.name()])),
+            Some((_, names)) if names.contains(&name) => {}
+            Some((_, names)) => names.push(name),
+            None => roofs.push((peak, vec![name])),
         }
     }
     roofs

@@ -48,6 +48,10 @@ pub fn from_host(gpu: &Rc<Gpu>, problem: &Rc<Fft>, by: Transfer) -> Made {
 
 // SAFETY: a piece is some of the signals and their spectra.
 unsafe impl InPieces for Fft {
+    type Value = f32;
+
+    const POISON: f32 = f32::NAN;
+
     fn words(&self) -> String {
         format!("{BATCH} transforms of {}", self.n)
     }

@@ -6,6 +6,7 @@ use gemm_common::Parallelism;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, linalg::general_mat_mul, s};
 
 use crate::workload::matmul::direct;
+use crate::workload::matmul::element::Element;
 use crate::workload::prepare::Threads;
 
 /// A library, or code of our own, that multiplies on one thread.
@@ -35,34 +36,38 @@ impl fmt::Display for Library {
 impl Library {
     /// The ones to try for A B, given the elements of A and whether the rows of B and C lie in one
     /// piece.
-    pub(crate) fn for_product(a_len: usize, in_one_piece: bool) -> Vec<Self> {
+    pub(crate) fn for_product<T: Element>(a_len: usize, in_one_piece: bool) -> Vec<Self> {
         let mut libraries = vec![Library::Gemm, Library::Matrixmultiply];
-        if a_len <= UNPACKED && in_one_piece && direct::is_available() {
+        let direct = T::DIRECT.is_some() && direct::is_available();
+        if a_len <= UNPACKED && in_one_piece && direct {
             libraries.push(Library::Direct);
         }
         libraries
     }
 
     /// C = A B on this thread.
-    pub(crate) fn multiply(
+    ///
+    /// # Panics
+    /// Without packing where [`for_product`](Self::for_product) does not say so.
+    pub(crate) fn multiply<T: Element>(
         self,
-        a: ArrayView2<'_, f32>,
-        b: ArrayView2<'_, f32>,
-        mut c: ArrayViewMut2<'_, f32>,
+        a: ArrayView2<'_, T>,
+        b: ArrayView2<'_, T>,
+        mut c: ArrayViewMut2<'_, T>,
     ) {
         match self {
             Library::Gemm => gemm(a, b, c, Parallelism::None),
-            Library::Matrixmultiply => general_mat_mul(1.0, &a, &b, 0.0, &mut c),
-            Library::Direct => direct::multiply(a, b, c),
+            Library::Matrixmultiply => general_mat_mul(T::one(), &a, &b, T::zero(), &mut c),
+            Library::Direct => T::DIRECT.expect("it is one of the format's")(a, b, c),
         }
     }
 }
 
 /// C = A B by the crate gemm.
-pub(crate) fn gemm(
-    a: ArrayView2<'_, f32>,
-    b: ArrayView2<'_, f32>,
-    mut c: ArrayViewMut2<'_, f32>,
+pub(crate) fn gemm<T: Element>(
+    a: ArrayView2<'_, T>,
+    b: ArrayView2<'_, T>,
+    mut c: ArrayViewMut2<'_, T>,
     parallelism: Parallelism,
 ) {
     let ((m, k), n) = (a.dim(), b.ncols());
@@ -73,7 +78,7 @@ pub(crate) fn gemm(
     // SAFETY: the views have these shapes and strides, as was found above, and `c` is borrowed
     // for writing.
     unsafe {
-        gemm_f32::gemm::f32::get_gemm_fn()(
+        T::gemm()(
             n,
             m,
             k,
@@ -87,8 +92,8 @@ pub(crate) fn gemm(
             a.as_ptr(),
             a.strides()[0],
             a.strides()[1],
-            0.0,
-            1.0,
+            T::zero(),
+            T::one(),
             false,
             false,
             false,
@@ -122,7 +127,7 @@ impl fmt::Display for Grid {
     }
 }
 
-/// Elements of f32 in a cache line of 64 bytes.
+/// Elements of f32 in a cache line of 64 bytes, and of f64 in two.
 const LINE: usize = 16;
 
 impl Grid {
@@ -167,13 +172,13 @@ impl Grid {
     }
 
     /// C = A B, each block by `library` on one of the threads, which meet once per product.
-    pub(crate) fn multiply(
+    pub(crate) fn multiply<T: Element>(
         self,
         library: Library,
         threads: &Threads,
-        a: ArrayView2<'_, f32>,
-        b: ArrayView2<'_, f32>,
-        c: ArrayViewMut2<'_, f32>,
+        a: ArrayView2<'_, T>,
+        b: ArrayView2<'_, T>,
+        c: ArrayViewMut2<'_, T>,
     ) {
         self.for_each(threads, c, |row, column, c| {
             let a = a.slice(s![row..row + c.nrows(), ..]);
@@ -184,11 +189,11 @@ impl Grid {
 
     /// Shares the blocks of C out among the threads, each with the row and column where it
     /// begins.
-    fn for_each(
+    fn for_each<T: Element>(
         self,
         threads: &Threads,
-        mut c: ArrayViewMut2<'_, f32>,
-        work: impl Fn(usize, usize, ArrayViewMut2<'_, f32>) + Sync,
+        mut c: ArrayViewMut2<'_, T>,
+        work: impl Fn(usize, usize, ArrayViewMut2<'_, T>) + Sync,
     ) {
         let height = c.nrows().div_ceil(self.rows);
         // In steps of a cache line, so that two threads rarely write the same one.
@@ -248,7 +253,7 @@ mod tests {
     fn blocks_cover_every_element_once() {
         for n in [1, 2, 15, 16, 17, 63, 64, 100] {
             for grid in [1, 2, 3, 4, 8, 64].map(Grid::of) {
-                let mut c = ndarray::Array2::zeros((n, n));
+                let mut c = ndarray::Array2::<f32>::zeros((n, n));
                 let blocks = AtomicUsize::new(0);
                 grid.for_each(&Threads::Rayon, c.view_mut(), |row, column, mut block| {
                     blocks.fetch_add(1, Relaxed);

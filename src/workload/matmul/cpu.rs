@@ -6,6 +6,7 @@ use gemm_common::Parallelism;
 use rayon::prelude::*;
 
 use crate::workload::matmul::blocks::{Grid, Library, gemm as multiply_by_gemm};
+use crate::workload::matmul::element::Element;
 use crate::workload::matmul::method::{Method, fastest_of_order, fastest_of_shape, products};
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::shape::Shape;
@@ -17,19 +18,19 @@ use crate::workload::simple::OnCpu;
 pub use crate::workload::matmul::blas::blas;
 
 /// Three nested loops on one thread, as a beginner writes them.
-pub fn naive(problem: &Rc<Matmul>) -> Made {
+pub fn naive<T: Element>(problem: &Rc<Matmul<T>>) -> Made {
     Ok(by(problem, Threads::One, Method::Naive, Vec::new()))
 }
 
 /// ndarray's product into an output that is allocated beforehand, on one thread. It calls
 /// matrixmultiply.
-pub fn ndarray(problem: &Rc<Matmul>) -> Made {
+pub fn ndarray<T: Element>(problem: &Rc<Matmul<T>>) -> Made {
     let method = Method::OneThread(Library::Matrixmultiply);
     Ok(by(problem, Threads::One, method, Vec::new()))
 }
 
 /// matrixmultiply on one block of rows per thread, on all cores.
-pub fn rayon(problem: &Rc<Matmul>) -> Made {
+pub fn rayon<T: Element>(problem: &Rc<Matmul<T>>) -> Made {
     let method = Method::row_blocks(rayon::current_num_threads());
     Ok(by(problem, Threads::Rayon, method, Vec::new()))
 }
@@ -38,7 +39,7 @@ pub fn rayon(problem: &Rc<Matmul>) -> Made {
 /// chooses between the loops, the crates gemm and matrixmultiply and multiply-adds without packing
 /// on one thread, and these over grids of blocks of C that several threads share out. The threads
 /// spin for a moment before they sleep. [`Routine::notes`] says which method it is.
-pub fn best(problem: &Rc<Matmul>, threads: usize) -> Made {
+pub fn best<T: Element>(problem: &Rc<Matmul<T>>, threads: usize) -> Made {
     Ok(chosen(problem, Threads::up_to(threads), fastest_of_order))
 }
 
@@ -48,10 +49,10 @@ pub fn best_of_shape(problem: &Rc<Matmul>) -> Made {
     Ok(chosen(problem, Threads::all(), fastest_of_shape))
 }
 
-fn chosen(
-    problem: &Rc<Matmul>,
+fn chosen<T: Element>(
+    problem: &Rc<Matmul<T>>,
     threads: Threads,
-    fastest: fn(&Matmul, &Threads) -> Method,
+    fastest: fn(&Matmul<T>, &Threads) -> Method,
 ) -> Box<dyn Routine> {
     let method = fastest(problem, &threads);
     let count = method.threads(problem.shape, threads.count());
@@ -62,13 +63,13 @@ fn chosen(
     by(problem, threads, method, vec![note])
 }
 
-fn by(
-    problem: &Rc<Matmul>,
+fn by<T: Element>(
+    problem: &Rc<Matmul<T>>,
     threads: Threads,
     method: Method,
     notes: Vec<String>,
 ) -> Box<dyn Routine> {
-    let multiply = move |threads: &Threads, shape: Shape, a: &[f32], b: &[f32], c: &mut [f32]| {
+    let multiply = move |threads: &Threads, shape: Shape, a: &[T], b: &[T], c: &mut [T]| {
         method.multiply(threads, shape, shape, a, b, c);
     };
     product(problem, threads, multiply, notes)
@@ -76,21 +77,21 @@ fn by(
 
 /// A product by `multiply`, which is given the threads, the shape, A and B, and writes C. `notes`
 /// are remarks on how.
-pub(super) fn product(
-    problem: &Rc<Matmul>,
+pub(super) fn product<T: Element>(
+    problem: &Rc<Matmul<T>>,
     threads: Threads,
-    multiply: impl Fn(&Threads, Shape, &[f32], &[f32], &mut [f32]) + 'static,
+    multiply: impl Fn(&Threads, Shape, &[T], &[T], &mut [T]) + 'static,
     notes: Vec<String>,
 ) -> Box<dyn Routine> {
     let (input, judge) = (problem.clone(), problem.clone());
     Box::new(OnCpu {
-        output: vec![f32::NAN; problem.shape.c_len()],
-        poison: f32::NAN,
+        output: vec![T::NAN; problem.shape.c_len()],
+        poison: T::NAN,
         threads,
-        compute: move |threads: &Threads, c: &mut [f32]| {
+        compute: move |threads: &Threads, c: &mut [T]| {
             multiply(threads, input.shape, &input.a, &input.b, c);
         },
-        check: move |c: &[f32]| Ok(judge.verified(judge.error_of_rows(0, c))),
+        check: move |c: &[T]| Ok(judge.verified(judge.error_of_rows(0, c))),
         notes,
     })
 }
@@ -190,7 +191,7 @@ mod tests {
             let routine = best(&Rc::new(Matmul::new(n)), threads).unwrap();
             let notes = routine.notes();
             let said = notes[0].strip_suffix(", the fastest in calibration");
-            let methods = of_order(n as usize, threads);
+            let methods = of_order::<f32>(n as usize, threads);
             let could: Vec<String> = methods.iter().map(Method::to_string).collect();
             let (said, _) = said.unwrap().split_once(" on ").unwrap();
             assert!(could.iter().any(|c| c == said), "{notes:?}, of {could:?}");

@@ -8,7 +8,8 @@ use cudarc::driver::sys::CUdeviceptr;
 use crate::device::Gpu;
 use crate::model::Verified;
 use crate::timing::Launch;
-use crate::workload::matmul::gemm::{Gemm, Matrix};
+use crate::workload::matmul::element::Element;
+use crate::workload::matmul::gemm::{Call, Gemm, Matrix};
 use crate::workload::matmul::problem::{MATMUL, Matmul};
 use crate::workload::matmul::schedule::{Schedule, even};
 use crate::workload::matmul::shape::Shape;
@@ -27,14 +28,14 @@ const CUT_FROM: usize = 512;
 /// About the bytes of a piece of a batch from ordinary memory.
 const PIECE: usize = 16 << 20;
 
-/// Two uploads, cuBLAS SGEMM (as [`cublas`](crate::workload::matmul::gpu::cublas)) and one
+/// Two uploads, cuBLAS SGEMM or DGEMM (as [`cublas`](crate::workload::matmul::gpu::cublas)) and one
 /// download, one after the other, from and to host memory of one kind. The device memory is
 /// allocated beforehand. It synchronises: time it on the wall clock.
 /// [`transfer_pinned`] may overlap the three.
 ///
 /// # Errors
 /// Errors of CUDA and cuBLAS, out of memory included.
-pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, memory: HostMemory) -> Made {
+pub fn transfer<T: Element>(gpu: &Rc<Gpu>, problem: &Rc<Matmul<T>>, memory: HostMemory) -> Made {
     end_to_end::transfer(gpu, problem, memory)
 }
 
@@ -46,7 +47,7 @@ pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, memory: HostMemory) -> Made
 ///
 /// # Errors
 /// As [`transfer`].
-pub fn transfer_pinned(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
+pub fn transfer_pinned<T: Element>(gpu: &Rc<Gpu>, problem: &Rc<Matmul<T>>) -> Made {
     end_to_end::pinned(gpu, problem)
 }
 
@@ -65,7 +66,7 @@ pub fn transfer_pinned_ways(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Ways {
 ///
 /// # Errors
 /// As [`transfer`].
-pub fn transfer_staged(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
+pub fn transfer_staged<T: Element>(gpu: &Rc<Gpu>, problem: &Rc<Matmul<T>>) -> Made {
     end_to_end::staged(gpu, problem)
 }
 
@@ -77,17 +78,19 @@ pub fn transfer_staged_ways(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Ways {
     end_to_end::staged_ways(gpu, problem)
 }
 
-impl EndToEnd for Matmul {
+impl<T: Element> EndToEnd for Matmul<T> {
+    type Value = T;
     type Way = Way;
 
-    const POISON: f32 = f32::NAN;
+    const POISON: T = T::NAN;
 
     fn words(&self) -> String {
         let Shape { batch, m, n, k } = self.shape;
-        format!("{batch} products of {m} x {k} x {n}")
+        let format = std::any::type_name::<T>();
+        format!("{batch} products of {m} x {k} x {n} in {format}")
     }
 
-    fn operands(&self) -> Vec<&[f32]> {
+    fn operands(&self) -> Vec<&[T]> {
         vec![&self.a, &self.b]
     }
 
@@ -95,19 +98,22 @@ impl EndToEnd for Matmul {
         self.shape.c_len()
     }
 
-    fn check(&self, result: &[f32]) -> Result<Verified, RoutineError> {
+    fn check(&self, result: &[T]) -> Result<Verified, RoutineError> {
         Ok(self.verified(self.error_of_rows(0, result)))
     }
 
     fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done {
-        multiply(steps, gpu, self.shape, Multiply::Cublas, at)
+        multiply::<T>(steps, gpu, self.shape, Multiply::Cublas, at)
     }
 
     fn ways(&self) -> Vec<Way> {
-        ways(self.shape)
+        let mut ways = ways(self.shape, size_of::<T>());
+        // The kernel has tiles of f32.
+        ways.retain(|way| T::CALL == Call::Single || !way.is_tiled());
+        ways
     }
 
-    fn steps(&self, gpu: &Rc<Gpu>, way: Way, places: &Places) -> Result<Steps, RoutineError> {
+    fn steps(&self, gpu: &Rc<Gpu>, way: Way, places: &Places<T>) -> Result<Steps, RoutineError> {
         let shape = self.shape;
         let overlapped = |stages| -> Result<Steps, RoutineError> {
             // SAFETY: the pieces lie within the places, which live in the routine.
@@ -116,14 +122,14 @@ impl EndToEnd for Matmul {
         let (mut steps, given) = match way {
             Way::Copies(by, given) => {
                 let compute = |steps: &mut Steps, device: &[CUdeviceptr]| {
-                    multiply(steps, gpu, shape, by, device)
+                    multiply::<T>(steps, gpu, shape, by, device)
                 };
                 (places.copied(gpu, compute)?, given)
             }
             Way::Mapped(by, given) => (mapped(gpu, shape, by, places)?, given),
             Way::InPlace => {
                 let mut steps = Steps::new(gpu)?;
-                multiply(&mut steps, gpu, shape, Multiply::Tiled, &places.mapped()?)?;
+                multiply::<T>(&mut steps, gpu, shape, Multiply::Tiled, &places.mapped()?)?;
                 (steps, Given::OneByOne)
             }
             Way::Overlapped(cut, given) => {
@@ -146,7 +152,7 @@ impl EndToEnd for Matmul {
     fn stages(
         &self,
         gpu: &Rc<Gpu>,
-        places: &Places,
+        places: &Places<T>,
         _block: usize,
         _threads: usize,
     ) -> Result<(Vec<Stage>, Downloads), RoutineError> {
@@ -167,16 +173,18 @@ impl EndToEnd for Matmul {
 }
 
 /// A kernel fetches the operands, and the product writes to the host.
-fn mapped(
+fn mapped<T: Element>(
     gpu: &Rc<Gpu>,
     shape: Shape,
     by: Multiply,
-    places: &Places,
+    places: &Places<T>,
 ) -> Result<Steps, RoutineError> {
     const THREADS: usize = 256;
     // Of each operand the whole vectors, and one by one the values that are left.
     let items = |len: usize| len / 4 + len % 4;
-    let items = items(shape.a_len()) + items(shape.b_len());
+    // The kernel fetches f32, and an f64 as two of them.
+    let [a_len, b_len] = [shape.a_len(), shape.b_len()].map(|len| len * size_of::<T>() / 4);
+    let items = items(a_len) + items(b_len);
     let most = 8 * gpu.properties().multiprocessors;
     let blocks = u32::try_from(items.div_ceil(THREADS))?.clamp(1, most);
     let fetch = gpu.function(&MATMUL, "matmul_fetch")?;
@@ -185,19 +193,19 @@ fn mapped(
     let fetch = Launch::new(fetch, (blocks, 1, 1), (THREADS as u32, 1, 1))
         .arg(places.device[0])
         .arg(host[0])
-        .arg(shape.a_len() as u64)
+        .arg(a_len as u64)
         .arg(places.device[1])
         .arg(host[1])
-        .arg(shape.b_len() as u64);
+        .arg(b_len as u64);
     // SAFETY: the arguments are those of the kernel, and both sides have the operands' lengths.
     unsafe { steps.kernel(fetch) };
     let addresses = [places.device[0], places.device[1], host[2]];
-    multiply(&mut steps, gpu, shape, by, &addresses)?;
+    multiply::<T>(&mut steps, gpu, shape, by, &addresses)?;
     Ok(steps)
 }
 
 /// The product of the matrices at these addresses.
-fn multiply(
+fn multiply<T: Element>(
     steps: &mut Steps,
     gpu: &Rc<Gpu>,
     shape: Shape,
@@ -214,7 +222,7 @@ fn multiply(
             unsafe { steps.kernel(tile.launch(gpu, shape.n, [a, b, c])?) };
         }
         Multiply::Cublas => {
-            let gemm = Gemm::whole(gpu, shape, [a, b, c])?;
+            let gemm = Gemm::whole(gpu, T::CALL, shape, [a, b, c])?;
             // SAFETY: as above; C is distinct from A and B.
             steps.call(move |_| unsafe { gemm.enqueue() });
         }
@@ -223,10 +231,10 @@ fn multiply(
 }
 
 /// A batch by cuBLAS in pieces of whole products.
-fn batch_stages(
+fn batch_stages<T: Element>(
     gpu: &Rc<Gpu>,
     shape: Shape,
-    places: &Places,
+    places: &Places<T>,
     pieces: usize,
 ) -> Result<Vec<Stage>, RoutineError> {
     let [a, b, c] = matrices(shape, places);
@@ -236,9 +244,10 @@ fn batch_stages(
             batch: products.len(),
             ..shape
         };
-        let at = |place: &Place, rows: usize| place.device.at(products.start * rows, 0).address;
+        let at =
+            |place: &Place<T>, rows: usize| place.device.at::<T>(products.start * rows, 0).address;
         let addresses = [at(&a, shape.m), at(&b, shape.k), at(&c, shape.m)];
-        let gemm = Gemm::whole(gpu, part, addresses)?;
+        let gemm = Gemm::whole(gpu, T::CALL, part, addresses)?;
         Ok(Stage {
             uploads: vec![
                 a.block(&of(shape.m), &(0..shape.k)),
@@ -254,10 +263,10 @@ fn batch_stages(
 
 /// A square product by cuBLAS in panels of terms and blocks of rows: it begins when a first panel has
 /// arrived, and rows of the result leave while later ones are computed.
-fn cut_stages(
+fn cut_stages<T: Element>(
     gpu: &Rc<Gpu>,
     shape: Shape,
-    places: &Places,
+    places: &Places<T>,
     schedule: &Schedule,
 ) -> Result<Vec<Stage>, RoutineError> {
     let [a, b, c] = matrices(shape, places);
@@ -270,10 +279,10 @@ fn cut_stages(
             k: terms.len(),
             ..shape
         };
-        let of_a = a.device.at(rows.start, terms.start);
-        let of_b = b.device.at(terms.start, 0);
-        let of_c = c.device.at(rows.start, 0);
-        let gemm = Gemm::new(gpu, None, part, [of_a, of_b, of_c], terms.start > 0)?;
+        let of_a = a.device.at::<T>(rows.start, terms.start);
+        let of_b = b.device.at::<T>(terms.start, 0);
+        let of_c = c.device.at::<T>(rows.start, 0);
+        let gemm = Gemm::new(gpu, T::CALL, part, [of_a, of_b, of_c], terms.start > 0)?;
         let mut uploads = vec![a.block(rows, terms)];
         if rows.start == 0 {
             uploads.insert(0, b.block(terms, &all));
@@ -292,12 +301,12 @@ fn cut_stages(
 }
 
 /// Where a matrix lies on the host and on the device.
-struct Place {
-    host: *mut f32,
+struct Place<T> {
+    host: *mut T,
     device: Matrix,
 }
 
-fn matrices(shape: Shape, places: &Places) -> [Place; 3] {
+fn matrices<T>(shape: Shape, places: &Places<T>) -> [Place<T>; 3] {
     let pitches = [shape.k, shape.n, shape.n];
     std::array::from_fn(|at| Place {
         host: places.host[at].values.cast(),
@@ -308,12 +317,12 @@ fn matrices(shape: Shape, places: &Places) -> [Place; 3] {
     })
 }
 
-impl Place {
+impl<T> Place<T> {
     fn block(&self, rows: &Range<usize>, columns: &Range<usize>) -> Block {
         let pitch = self.device.pitch;
         let host = self.host.wrapping_add(rows.start * pitch + columns.start);
-        let device = self.device.at(rows.start, columns.start).address;
-        let float = size_of::<f32>();
+        let device = self.device.at::<T>(rows.start, columns.start).address;
+        let float = size_of::<T>();
         let whole = columns.len() == pitch;
         Block {
             host: host.cast(),

@@ -3,10 +3,12 @@
 use std::rc::Rc;
 
 use cudarc::cublas::CudaBlas;
-use cudarc::cublas::result::{gemm_ex, sgemm, sgemm_strided_batched};
+use cudarc::cublas::result::{dgemm, gemm_ex, sgemm, sgemm_strided_batched};
 use cudarc::cublas::sys::{
+    cublasComputeType_t::CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT,
     cublasGemmAlgo_t::CUBLAS_GEMM_DFALT,
     cublasOperation_t::{CUBLAS_OP_N, CUBLAS_OP_T},
+    cudaDataType_t::CUDA_R_64F,
 };
 use cudarc::driver::sys::CUdeviceptr;
 
@@ -27,21 +29,33 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    /// The block that begins at this row and column of a matrix of f32.
-    pub(super) fn at(self, row: usize, column: usize) -> Self {
+    /// The block that begins at this row and column of a matrix of `T`.
+    pub(super) fn at<T>(self, row: usize, column: usize) -> Self {
         let elements = (row * self.pitch + column) as CUdeviceptr;
         Self {
-            address: self.address + elements * size_of::<f32>() as CUdeviceptr,
+            address: self.address + elements * size_of::<T>() as CUdeviceptr,
             ..self
         }
     }
 }
 
+/// What the library is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// SGEMM in true f32 (not TF32).
+    Single,
+    /// DGEMM, which takes tensor cores where they compute in float64.
+    Double,
+    /// f64 emulated by products of integers.
+    Emulated,
+    /// A product of operands in another format.
+    In(Format),
+}
+
 /// One call, so that running it is the library's own call.
 pub(super) struct Gemm {
     blas: Rc<CudaBlas>,
-    /// `None` for SGEMM in true f32 (not TF32).
-    format: Option<Format>,
+    call: Call,
     batch: i32,
     sizes: [i32; 3],
     addresses: [CUdeviceptr; 3],
@@ -50,9 +64,10 @@ pub(super) struct Gemm {
 }
 
 impl Gemm {
-    /// C = A B by SGEMM of whole matrices at these addresses.
+    /// C = A B of whole matrices at these addresses.
     pub(super) fn whole(
         gpu: &Gpu,
+        call: Call,
         shape: Shape,
         addresses: [CUdeviceptr; 3],
     ) -> Result<Self, RoutineError> {
@@ -61,14 +76,14 @@ impl Gemm {
             address: addresses[at],
             pitch: pitches[at],
         };
-        Self::new(gpu, None, shape, [0, 1, 2].map(matrix), false)
+        Self::new(gpu, call, shape, [0, 1, 2].map(matrix), false)
     }
 
     /// C = A B, added to C where it accumulates, of blocks of larger matrices. With `shape.batch` above
-    /// 1 the matrices must be whole. In some formats B is its transpose.
+    /// 1, which SGEMM alone takes, the matrices must be whole. In some formats B is its transpose.
     pub(super) fn new(
         gpu: &Gpu,
-        format: Option<Format>,
+        call: Call,
         shape: Shape,
         matrices: [Matrix; 3],
         accumulates: bool,
@@ -78,7 +93,7 @@ impl Gemm {
         let [a, b, c] = matrices.map(|matrix| size(matrix.pitch));
         Ok(Self {
             blas: gpu.blas()?,
-            format,
+            call,
             batch: size(shape.batch)?,
             sizes: [size(shape.m)?, size(shape.n)?, size(shape.k)?],
             addresses: matrices.map(|matrix| matrix.address),
@@ -102,32 +117,48 @@ impl Gemm {
         // SAFETY: the caller vouches for the addresses; the handle lives in `blas`, and
         // scalars are read before the call returns (host pointer mode, the default).
         unsafe {
-            if let Some(format) = self.format {
-                let of_b = if format.transposes_b() {
-                    CUBLAS_OP_T
-                } else {
-                    none
-                };
-                // The bits of scalars of the type of the sums: f32, or i32 for integers.
-                let one = if format == Format::Int8 {
-                    1
-                } else {
-                    1f32.to_bits()
-                };
-                let beta = if self.accumulates { one } else { 0 };
-                let (one, beta) = ((&raw const one).cast(), (&raw const beta).cast());
+            let by_type = |of_b, of, to, by, one, beta| {
                 let (a, b, c) = (a as *const _, b as *const _, c as *mut _);
-                let (of, to, by) = (
-                    format.data_type(),
-                    format.result_type(),
-                    format.compute_type(),
-                );
                 let way = CUBLAS_GEMM_DFALT;
-                return gemm_ex(
+                gemm_ex(
                     blas, of_b, none, n, m, k, one, b, of, ldb, a, of, lda, beta, c, to, ldc, by,
                     way,
                 )
-                .map_err(cublas_error);
+                .map_err(cublas_error)
+            };
+            match self.call {
+                Call::Single => {}
+                Call::Double => {
+                    let (one, beta) = (1.0, if self.accumulates { 1.0 } else { 0.0 });
+                    let (a, b, c) = (a as *const f64, b as *const f64, c as *mut f64);
+                    return dgemm(
+                        blas, none, none, n, m, k, &one, b, ldb, a, lda, &beta, c, ldc,
+                    )
+                    .map_err(cublas_error);
+                }
+                Call::Emulated => {
+                    let (one, beta) = (1f64, if self.accumulates { 1f64 } else { 0.0 });
+                    let (one, beta) = ((&raw const one).cast(), (&raw const beta).cast());
+                    let by = CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT;
+                    return by_type(none, CUDA_R_64F, CUDA_R_64F, by, one, beta);
+                }
+                Call::In(format) => {
+                    let of_b = if format.transposes_b() {
+                        CUBLAS_OP_T
+                    } else {
+                        none
+                    };
+                    // The bits of scalars of the type of the sums: f32, or i32 for integers.
+                    let one = if format == Format::Int8 {
+                        1
+                    } else {
+                        1f32.to_bits()
+                    };
+                    let beta = if self.accumulates { one } else { 0 };
+                    let (one, beta) = ((&raw const one).cast(), (&raw const beta).cast());
+                    let (of, to) = (format.data_type(), format.result_type());
+                    return by_type(of_b, of, to, format.compute_type(), one, beta);
+                }
             }
             let (one, beta) = (1.0, if self.accumulates { 1.0 } else { 0.0 });
             let (a, b, c) = (a as *const f32, b as *const f32, c as *mut f32);

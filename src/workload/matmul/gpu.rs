@@ -8,12 +8,14 @@ use cudarc::driver::sys::CUdeviceptr;
 use crate::device::Gpu;
 use crate::model::Verified;
 use crate::timing::{CudaError, Launch};
-use crate::workload::matmul::gemm::Gemm;
+use crate::workload::matmul::element::Element;
+use crate::workload::matmul::gemm::{Call, Gemm};
 use crate::workload::matmul::problem::{MATMUL, Matmul};
 use crate::workload::matmul::tiles::{TILES, Tile, tile};
 use crate::workload::prepare::{Device, Prepared, Steps, trial};
 use crate::workload::routine::{Made, RoutineError};
 
+pub use crate::workload::matmul::emulated::emulated;
 pub use crate::workload::matmul::end_to_end::{
     transfer, transfer_pinned, transfer_pinned_ways, transfer_staged, transfer_staged_ways,
 };
@@ -56,13 +58,13 @@ pub fn tiled_by(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, side: u32) -> Made {
     Ok(Box::new(by_tiles(gpu, problem, tile)?))
 }
 
-/// cuBLAS SGEMM in true f32 (not TF32), in the library's default mode; for a batch,
+/// cuBLAS SGEMM in true f32 (not TF32) or DGEMM, in the library's default mode; for a batch of f32,
 /// `cublasSgemmStridedBatched`.
 ///
 /// # Errors
 /// Errors of CUDA and cuBLAS, out of memory included.
-pub fn cublas(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
-    Ok(Box::new(by_cublas(gpu, problem)?))
+pub fn cublas<T: Element>(gpu: &Rc<Gpu>, problem: &Rc<Matmul<T>>) -> Made {
+    Ok(Box::new(by_cublas(gpu, problem, T::CALL)?))
 }
 
 /// As [`cublas`], but the library is called in a run alone and not while the routine is made: the first
@@ -72,7 +74,7 @@ pub(crate) fn cublas_uncalled(
     problem: &Rc<Matmul>,
 ) -> Result<Prepared, RoutineError> {
     resident(gpu, problem, |steps, addresses| {
-        let gemm = Gemm::whole(gpu, problem.shape, addresses)?;
+        let gemm = Gemm::whole(gpu, f32::CALL, problem.shape, addresses)?;
         // SAFETY: as in `by_cublas`.
         steps.call(move |_| unsafe { gemm.enqueue() });
         Ok(())
@@ -144,7 +146,7 @@ impl Way {
 
     fn make(self, gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Prepared, RoutineError> {
         let work = match self.cublas {
-            true => by_cublas(gpu, problem)?,
+            true => by_cublas(gpu, problem, Call::Single)?,
             false => by_tiles(gpu, problem, fitting(gpu, problem))?,
         };
         match self.graph {
@@ -172,9 +174,9 @@ fn fitting(gpu: &Gpu, problem: &Matmul) -> &'static Tile {
 
 /// A product whose operands and result stay in device memory, and which `add` adds to the steps,
 /// given the addresses of A, B and C.
-fn resident(
+fn resident<T: Element>(
     gpu: &Rc<Gpu>,
-    problem: &Rc<Matmul>,
+    problem: &Rc<Matmul<T>>,
     add: impl FnOnce(&mut Steps, [CUdeviceptr; 3]) -> Result<(), RoutineError>,
 ) -> Result<Prepared, RoutineError> {
     let inputs = problem.device_inputs(gpu)?;
@@ -187,12 +189,12 @@ fn resident(
 }
 
 /// Compares C, whose values `decode` first makes of what lies in memory; `bound` replaces that of
-/// f32.
-pub(crate) fn check_by_rows(
+/// the format.
+pub(crate) fn check_by_rows<T: Element>(
     work: &mut Prepared,
-    problem: &Rc<Matmul>,
-    c: Device<f32>,
-    decode: fn(&mut [f32]),
+    problem: &Rc<Matmul<T>>,
+    c: Device<T>,
+    decode: fn(&mut [T]),
     bound: Option<f64>,
 ) {
     let problem = problem.clone();
@@ -211,9 +213,13 @@ fn by_tiles(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, tile: &Tile) -> Result<Prepared
     launched(gpu, problem, tile.name(n), launch)
 }
 
-fn by_cublas(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Prepared, RoutineError> {
+pub(super) fn by_cublas<T: Element>(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Matmul<T>>,
+    call: Call,
+) -> Result<Prepared, RoutineError> {
     resident(gpu, problem, |steps, addresses| {
-        let gemm = Gemm::whole(gpu, problem.shape, addresses)?;
+        let gemm = Gemm::whole(gpu, call, problem.shape, addresses)?;
         // SAFETY: the addresses are those of the matrices, which have the lengths of the shape.
         Ok(steps.counted_call(move |_| unsafe { gemm.enqueue() })?)
     })

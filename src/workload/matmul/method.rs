@@ -5,6 +5,7 @@ use std::fmt;
 use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder};
 
 use crate::workload::matmul::blocks::{Grid, Library, PER_THREAD, fewer_threads};
+use crate::workload::matmul::element::Element;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::shape::Shape;
 use crate::workload::prepare::{Threads, calibrate};
@@ -54,14 +55,14 @@ impl Method {
 
     /// C = A B of each product of the batch. What is computed are the leading corners, of the sizes
     /// of `part`, of row-major matrices of the sizes of `whole`. The threads share the work out.
-    pub(super) fn multiply(
+    pub(super) fn multiply<T: Element>(
         self,
         threads: &Threads,
         part: Shape,
         whole: Shape,
-        a: &[f32],
-        b: &[f32],
-        c: &mut [f32],
+        a: &[T],
+        b: &[T],
+        c: &mut [T],
     ) {
         match self {
             Method::Naive => naive(part.n, whole.n, a, b, c),
@@ -91,14 +92,14 @@ impl Method {
 }
 
 /// As a beginner writes it.
-fn naive(n: usize, stride: usize, a: &[f32], b: &[f32], c: &mut [f32]) {
+fn naive<T: Element>(n: usize, stride: usize, a: &[T], b: &[T], c: &mut [T]) {
     let len = (n - 1) * stride + n;
     assert!(n <= stride && a.len() >= len && b.len() >= len && c.len() >= len);
     for i in 0..n {
         for j in 0..n {
-            let mut sum = 0.0;
+            let mut sum = T::zero();
             for k in 0..n {
-                sum += a[i * stride + k] * b[k * stride + j];
+                sum = sum + a[i * stride + k] * b[k * stride + j];
             }
             c[i * stride + j] = sum;
         }
@@ -109,19 +110,13 @@ fn naive(n: usize, stride: usize, a: &[f32], b: &[f32], c: &mut [f32]) {
 ///
 /// # Panics
 /// Where a slice does not have as many elements as the products.
-pub(super) fn products<'a, 'c>(
+pub(super) fn products<'a, 'c, T>(
     part: Shape,
     whole: Shape,
-    a: &'a [f32],
-    b: &'a [f32],
-    c: &'c mut [f32],
-) -> impl Iterator<
-    Item = (
-        ArrayView2<'a, f32>,
-        ArrayView2<'a, f32>,
-        ArrayViewMut2<'c, f32>,
-    ),
-> {
+    a: &'a [T],
+    b: &'a [T],
+    c: &'c mut [T],
+) -> impl Iterator<Item = (ArrayView2<'a, T>, ArrayView2<'a, T>, ArrayViewMut2<'c, T>)> {
     let Shape { m, n, k, .. } = whole;
     assert!(part.m <= m && part.n <= n && part.k <= k);
     let fits = "the lengths are those of one product";
@@ -141,11 +136,20 @@ pub(super) fn products<'a, 'c>(
 const LARGEST_ORDER: usize = 2048;
 
 /// The fastest method for a square product on all or some of these threads.
-pub(super) fn fastest_of_order(problem: &Matmul, threads: &Threads) -> Method {
+pub(super) fn fastest_of_order<T: Element>(problem: &Matmul<T>, threads: &Threads) -> Method {
     let (order, count) = (problem.order(), threads.count());
-    let choice = format!("product of order {order} on the CPU, {count} threads at most");
+    let choice = format!(
+        "product of order {order} in {} on the CPU, {count} threads at most",
+        std::any::type_name::<T>()
+    );
     let part = Shape::square(order.min(LARGEST_ORDER));
-    fastest(problem, threads, &choice, part, &of_order(order, count))
+    fastest(
+        problem,
+        threads,
+        &choice,
+        part,
+        &of_order::<T>(order, count),
+    )
 }
 
 /// The fastest method for a product of any shape, or a batch of them.
@@ -156,8 +160,8 @@ pub(super) fn fastest_of_shape(problem: &Matmul, threads: &Threads) -> Method {
     fastest(problem, threads, &choice, shape, &of_shape(shape, count))
 }
 
-fn fastest(
-    problem: &Matmul,
+fn fastest<T: Element>(
+    problem: &Matmul<T>,
     threads: &Threads,
     choice: &str,
     part: Shape,
@@ -167,7 +171,7 @@ fn fastest(
     // Allocated only where something is measured.
     let mut c = Vec::new();
     calibrate::fastest(threads, choice, candidates, |method, times| {
-        c.resize(shape.c_len(), f32::NAN);
+        c.resize(shape.c_len(), T::NAN);
         for _ in 0..times {
             method.multiply(threads, part, shape, &problem.a, &problem.b, &mut c);
         }
@@ -176,8 +180,8 @@ fn fastest(
 
 /// The methods to try at order `n` on up to `threads` threads. One thread is left out for large
 /// products, and several for products that take less time than handing work over.
-pub(super) fn of_order(n: usize, threads: usize) -> Vec<Method> {
-    let libraries = Library::for_product(n * n, true);
+pub(super) fn of_order<T: Element>(n: usize, threads: usize) -> Vec<Method> {
+    let libraries = Library::for_product::<T>(n * n, true);
     let mut methods = Vec::new();
     if n <= 32 {
         methods.push(Method::Naive);
@@ -216,7 +220,7 @@ const LONG: usize = 1 << 32;
 /// The methods to try at a shape.
 fn of_shape(shape: Shape, threads: usize) -> Vec<Method> {
     let Shape { batch, m, n, k } = shape;
-    let libraries = Library::for_product(m * k, true);
+    let libraries = Library::for_product::<f32>(m * k, true);
     let mut methods = Vec::new();
     if threads == 1 || shape.multiply_adds() < LONG {
         methods.extend(libraries.iter().map(|&library| Method::Parts(library, 1)));
@@ -251,6 +255,10 @@ mod tests {
 
     use super::*;
 
+    fn of_order(n: usize, threads: usize) -> Vec<Method> {
+        super::of_order::<f32>(n, threads)
+    }
+
     #[test]
     fn candidates_by_order_and_threads() {
         let over = |blocks| Method::Blocks(Library::Gemm, Grid::of(blocks));
@@ -268,7 +276,8 @@ mod tests {
             [Library::Gemm, Library::Matrixmultiply].map(Method::OneThread)
         );
         assert!(!of_order(2048, 16).iter().any(unpacked));
-        if cfg!(target_arch = "x86_64") && Library::for_product(1, true).contains(&Library::Direct)
+        if cfg!(target_arch = "x86_64")
+            && Library::for_product::<f32>(1, true).contains(&Library::Direct)
         {
             assert!(of_order(64, 16).iter().any(unpacked));
         }

@@ -1,10 +1,12 @@
-//! Matrix product C = A B of row-major f32 matrices.
+//! Matrix product C = A B of row-major matrices of f32 or f64.
 
 #[cfg(feature = "blas")]
 mod blas;
 pub(crate) mod blocks;
 pub mod cpu;
 mod direct;
+mod element;
+mod emulated;
 mod end_to_end;
 mod gemm;
 pub mod gpu;
@@ -19,7 +21,8 @@ mod shaped;
 mod tiles;
 mod ways;
 
-pub use problem::{LARGEST, Matmul, cost, cost_transfer};
+pub use element::Element;
+pub use problem::{LARGEST, Matmul, cost, cost_f64, cost_transfer};
 pub(super) use problem::{UNIT_ROUNDOFF, device_bytes, host_bytes, uniform};
 pub(super) use reference::worse;
 pub use shape::Shape;

@@ -2,20 +2,20 @@
 
 use std::rc::Rc;
 
-use cudarc::driver::{CudaSlice, DevicePtr, sys::CUdeviceptr};
+use cudarc::driver::{CudaSlice, DevicePtr, DeviceRepr, sys::CUdeviceptr};
 
 use crate::device::Gpu;
 use crate::timing::CudaError;
 
 /// A and B of one problem, which all implementations without transfers read.
-pub(super) struct Inputs {
+pub(super) struct Inputs<T> {
     gpu: Rc<Gpu>,
-    a: CudaSlice<f32>,
-    b: CudaSlice<f32>,
+    a: CudaSlice<T>,
+    b: CudaSlice<T>,
 }
 
-impl Inputs {
-    pub(super) fn upload(gpu: &Rc<Gpu>, a: &[f32], b: &[f32]) -> Result<Self, CudaError> {
+impl<T: DeviceRepr> Inputs<T> {
+    pub(super) fn upload(gpu: &Rc<Gpu>, a: &[T], b: &[T]) -> Result<Self, CudaError> {
         Ok(Self {
             a: gpu.upload(a)?,
             b: gpu.upload(b)?,

@@ -3,18 +3,20 @@
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
-use rand::{RngExt, SeedableRng};
+use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
 use crate::device::{Gpu, kernel::Source};
 use crate::model::{Cost, Verified};
 use crate::timing::CudaError;
+use crate::workload::matmul::element::Element;
 use crate::workload::matmul::operands::Inputs;
 use crate::workload::matmul::reference::{Reference, worse};
 use crate::workload::matmul::shape::Shape;
+use crate::workload::number::{Number, in_f64};
 use crate::workload::prepare::{CUBLAS_WORKSPACE, Device, Memory, kernels};
-use crate::workload::routine::{Workload, visit_f32};
+use crate::workload::routine::{Workload, visit_numbers};
 
 /// The kernels of this module.
 pub(super) static MATMUL: Source = kernels!("matmul.cu");
@@ -27,12 +29,12 @@ pub const LARGEST: u64 = 1 << 15;
 const SEED_BLOCK: usize = 1 << 16;
 
 /// The inputs of C = A B of one shape, and what its result is checked against.
-pub struct Matmul {
+pub struct Matmul<T: Element = f32> {
     pub(super) shape: Shape,
-    pub(super) a: Vec<f32>,
-    pub(super) b: Vec<f32>,
-    reference: OnceCell<Reference>,
-    inputs: RefCell<Option<Rc<Inputs>>>,
+    pub(super) a: Vec<T>,
+    pub(super) b: Vec<T>,
+    reference: OnceCell<Reference<T>>,
+    inputs: RefCell<Option<Rc<Inputs<T>>>>,
 }
 
 impl Matmul {
@@ -41,11 +43,7 @@ impl Matmul {
     /// # Panics
     /// If `n` is 0 or above [`LARGEST`].
     pub fn new(n: u64) -> Self {
-        assert!(
-            (1..=LARGEST).contains(&n),
-            "the order of a product is from 1 to {LARGEST}, not {n}"
-        );
-        Self::of(Shape::square(n as usize))
+        Self::square(n)
     }
 
     /// Matrices of any shape, uniform in [-1, 1), the same in every run.
@@ -53,6 +51,20 @@ impl Matmul {
     /// # Panics
     /// If a length of `shape` is 0.
     pub fn of(shape: Shape) -> Self {
+        Self::with(shape)
+    }
+}
+
+impl<T: Element> Matmul<T> {
+    fn square(n: u64) -> Self {
+        assert!(
+            (1..=LARGEST).contains(&n),
+            "the order of a product is from 1 to {LARGEST}, not {n}"
+        );
+        Self::with(Shape::square(n as usize))
+    }
+
+    fn with(shape: Shape) -> Self {
         assert!(
             shape.multiply_adds() > 0,
             "{shape:?} is the shape of no product: each length is 1 at least"
@@ -78,12 +90,12 @@ impl Matmul {
     }
 
     /// A, row by row.
-    pub fn a(&self) -> &[f32] {
+    pub fn a(&self) -> &[T] {
         &self.a
     }
 
     /// B, row by row.
-    pub fn b(&self) -> &[f32] {
+    pub fn b(&self) -> &[T] {
         &self.b
     }
 
@@ -92,7 +104,7 @@ impl Matmul {
     ///
     /// # Panics
     /// If `rows` is not whole rows of the result.
-    pub fn error_of_rows(&self, first: usize, rows: &[f32]) -> f64 {
+    pub fn error_of_rows(&self, first: usize, rows: &[T]) -> f64 {
         self.reference().error_of_rows(first, rows)
     }
 
@@ -112,22 +124,26 @@ impl Matmul {
     /// T. Mary, A new approach to probabilistic rounding error analysis, SIAM J. Sci.
     /// Comput. 41, 2019). Operands rounded to TF32 err by 3e-4 at any order and are
     /// rejected at every one of them.
+    ///
+    /// A product in float64 has u = 2^-53, and its references are computed in two float64
+    /// ([`DoubleDouble`](crate::workload::DoubleDouble)), which err by 2^-50 of that bound. Operands
+    /// of f32, or sums in it, are rejected at every order.
     pub fn verified(&self, error: f64) -> Verified {
         Verified {
             error,
-            bound: bound(self.shape.k),
-            method: self.reference().method().to_owned(),
+            bound: bound_of::<T>(self.shape.k),
+            method: self.reference().method(),
         }
     }
 
     /// The largest error of a result in device memory, whose values `decode` first turns into those of
-    /// C. It is fetched in pieces of about 64 MiB: at the largest order the whole would take 4 GiB
+    /// C. It is fetched in pieces of 64 or 128 MiB: at the largest order the whole would take 4 GiB
     /// more of host memory.
     pub(super) fn error_of(
         &self,
         memory: &Memory,
-        c: Device<f32>,
-        decode: fn(&mut [f32]),
+        c: Device<T>,
+        decode: fn(&mut [T]),
     ) -> Result<f64, CudaError> {
         const VALUES: usize = 1 << 24;
         let (total, n) = (self.shape.rows(), self.shape.n);
@@ -142,7 +158,7 @@ impl Matmul {
     }
 
     /// A and B in device memory, uploaded once for all implementations without transfers.
-    pub(super) fn device_inputs(&self, gpu: &Rc<Gpu>) -> Result<Rc<Inputs>, CudaError> {
+    pub(super) fn device_inputs(&self, gpu: &Rc<Gpu>) -> Result<Rc<Inputs<T>>, CudaError> {
         let mut cached = self.inputs.borrow_mut();
         match &*cached {
             Some(inputs) if inputs.are_on(gpu) => Ok(Rc::clone(inputs)),
@@ -154,33 +170,37 @@ impl Matmul {
         }
     }
 
-    fn reference(&self) -> &Reference {
+    fn reference(&self) -> &Reference<T> {
         self.reference
             .get_or_init(|| Reference::new(self.shape, &self.a, &self.b))
     }
 }
 
 /// Unit roundoff of f32, 2^-24.
-pub(crate) const UNIT_ROUNDOFF: f64 = f32::EPSILON as f64 / 2.0;
+pub(crate) const UNIT_ROUNDOFF: f64 = <f32 as Number>::UNIT_ROUNDOFF;
 
-/// The largest error that is accepted of sums of `k` terms.
+/// The largest error that is accepted of sums of `k` terms in f32.
 pub(super) fn bound(k: usize) -> f64 {
-    8.0 * UNIT_ROUNDOFF * (k as f64).sqrt()
+    bound_of::<f32>(k)
 }
 
-impl Workload for Matmul {
+fn bound_of<T: Number>(k: usize) -> f64 {
+    8.0 * T::UNIT_ROUNDOFF * (k as f64).sqrt()
+}
+
+impl<T: Element> Workload for Matmul<T> {
     fn new(n: u64) -> Self {
-        Matmul::new(n)
+        Self::square(n)
     }
 
     fn host_bytes(n: u64) -> u64 {
         // The inputs, and all three once more in pinned memory.
-        20 * n * n
+        5 * size_of::<T>() as u64 * n * n
     }
 
     fn device_bytes(n: u64) -> u64 {
         // The inputs that implementations share, and all three matrices for one with transfers.
-        20 * n * n + CUBLAS_WORKSPACE
+        5 * size_of::<T>() as u64 * n * n + CUBLAS_WORKSPACE + T::workspace(n)
     }
 
     fn kernels() -> &'static [&'static Source] {
@@ -188,21 +208,21 @@ impl Workload for Matmul {
     }
 
     fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
-        visit_f32(&self.a, visit);
-        visit_f32(&self.b, visit);
+        visit_numbers(&self.a, visit);
+        visit_numbers(&self.b, visit);
     }
 }
 
 /// Values uniform in [-1, 1), the same in every run; another `stream` gives others.
-pub(crate) fn uniform(len: usize, stream: u64) -> Vec<f32> {
-    let mut values = vec![0.0; len];
+pub(crate) fn uniform<T: Number>(len: usize, stream: u64) -> Vec<T> {
+    let mut values = vec![T::zero(); len];
     values
         .par_chunks_mut(SEED_BLOCK)
         .enumerate()
         .for_each(|(block, values)| {
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(stream << 32 | block as u64);
-            // 24 random bits: all values are exact, multiples of 2^-23.
-            values.fill_with(|| 2.0 * rng.random::<f32>() - 1.0);
+            // 24 or 53 random bits: all values are exact, multiples of 2^-23 or 2^-52.
+            values.fill_with(|| T::from(2.0) * T::unit(&mut rng) - T::one());
         });
     values
 }
@@ -216,6 +236,11 @@ pub fn cost(n: u64) -> Cost {
 /// As [`cost`], with two matrices uploaded to the device and one downloaded.
 pub fn cost_transfer(n: u64) -> Cost {
     Shape::square(n as usize).cost_transfer()
+}
+
+/// As [`cost`], in float64.
+pub fn cost_f64(n: u64) -> Cost {
+    in_f64(cost(n))
 }
 
 /// Host memory that an implementation at order `n` without transfers needs, in bytes: the
@@ -256,8 +281,14 @@ mod tests {
         assert_eq!(cost(1024).link_bytes, None);
         assert_eq!(cost_transfer(1024).link_bytes, Some(12_582_912.0));
         assert_eq!(host_bytes(LARGEST), 12 << 30);
-        assert_eq!(Matmul::host_bytes(LARGEST), 20 << 30);
-        assert_eq!(Matmul::device_bytes(LARGEST), (20 << 30) + (32 << 20));
+        assert_eq!(Matmul::<f32>::host_bytes(LARGEST), 20 << 30);
+        assert_eq!(
+            Matmul::<f32>::device_bytes(LARGEST),
+            (20 << 30) + (32 << 20)
+        );
+        assert_eq!(Matmul::<f64>::host_bytes(LARGEST), 40 << 30);
+        assert_eq!(cost_f64(1024).flop, cost(1024).flop);
+        assert_eq!(cost_f64(1024).bytes, Some(25_165_824.0));
     }
 
     #[test]

@@ -1,37 +1,38 @@
-//! The float64 references that a product is checked against.
+//! The references that a product is checked against: in float64, or for float64 in two of them.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
 use crate::workload::matmul::shape::Shape;
+use crate::workload::number::{Number, Wide};
 
 /// Up to this many multiply-adds every element is compared.
 const FULL_UP_TO: usize = 256 * 256 * 256;
 
 /// What a product is compared with.
-pub(super) enum Reference {
+pub(super) enum Reference<T: Number = f32> {
     /// Every element of A B.
     Full {
         shape: Shape,
-        product: Vec<f64>,
+        product: Vec<T::Wide>,
         rms: f64,
     },
     /// A (B x) for random vectors x.
-    Freivalds { shape: Shape, probes: [Probe; 2] },
+    Freivalds { shape: Shape, probes: [Probe<T>; 2] },
 }
 
 /// One vector of Freivalds' check.
-pub(super) struct Probe {
+pub(super) struct Probe<T: Number> {
     /// Random signs, 1 or -1.
-    x: Vec<f64>,
+    x: Vec<T::Wide>,
     /// A (B x).
-    product: Vec<f64>,
+    product: Vec<T::Wide>,
     rms: f64,
 }
 
-impl Reference {
-    pub(super) fn new(shape: Shape, a: &[f32], b: &[f32]) -> Self {
+impl<T: Number> Reference<T> {
+    pub(super) fn new(shape: Shape, a: &[T], b: &[T]) -> Self {
         if shape.multiply_adds() <= FULL_UP_TO {
             Self::full(shape, a, b)
         } else {
@@ -39,9 +40,9 @@ impl Reference {
         }
     }
 
-    pub(super) fn full(shape: Shape, a: &[f32], b: &[f32]) -> Self {
+    pub(super) fn full(shape: Shape, a: &[T], b: &[T]) -> Self {
         let Shape { m, n, k, .. } = shape;
-        let mut product = vec![0.0; shape.c_len()];
+        let mut product = vec![T::Wide::from(T::zero()); shape.c_len()];
         product
             .par_chunks_mut(n)
             .zip(a.par_chunks(k))
@@ -50,11 +51,11 @@ impl Reference {
                 let b = &b[i / m * k * n..][..k * n];
                 for (&a, b) in a.iter().zip(b.chunks(n)) {
                     for (sum, &b) in row.iter_mut().zip(b) {
-                        *sum += f64::from(a) * f64::from(b);
+                        *sum = sum.plus_product(a, T::Wide::from(b));
                     }
                 }
             });
-        let rms = rms(&product);
+        let rms = rms::<T>(&product);
         Self::Full {
             shape,
             product,
@@ -62,37 +63,42 @@ impl Reference {
         }
     }
 
-    pub(super) fn freivalds(shape: Shape, a: &[f32], b: &[f32]) -> Self {
+    pub(super) fn freivalds(shape: Shape, a: &[T], b: &[T]) -> Self {
         let probes = [3, 4].map(|seed| {
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed << 32);
-            let x: Vec<f64> = (0..shape.n)
-                .map(|_| if rng.random() { 1.0 } else { -1.0 })
+            let one = T::one();
+            let x: Vec<T::Wide> = (0..shape.n)
+                .map(|_| T::Wide::from(if rng.random() { one } else { T::zero() - one }))
                 .collect();
             // One product after the other: the rows of each are shared by all threads.
-            let product: Vec<f64> = a
+            let product: Vec<T::Wide> = a
                 .chunks(shape.m * shape.k)
                 .zip(b.chunks(shape.k * shape.n))
                 .flat_map(|(a, b)| times(a, &times(b, &x)))
                 .collect();
-            let rms = rms(&product);
+            let rms = rms::<T>(&product);
             Probe { x, product, rms }
         });
         Self::Freivalds { shape, probes }
     }
 
-    pub(super) fn method(&self) -> &'static str {
+    pub(super) fn method(&self) -> String {
+        let wide = match size_of::<T>() {
+            4 => "float64",
+            _ => "two float64",
+        };
         match self {
             Self::Full { .. } => {
-                "largest error relative to the rms of the float64 product, every element"
+                format!("largest error relative to the rms of the product in {wide}, every element")
             }
-            Self::Freivalds { .. } => {
-                "largest error of C x relative to the rms of A (B x) in float64, for 2 vectors of random signs (Freivalds)"
-            }
+            Self::Freivalds { .. } => format!(
+                "largest error of C x relative to the rms of A (B x) in {wide}, for 2 vectors of random signs (Freivalds)"
+            ),
         }
     }
 
     /// The largest error of consecutive rows from `first` on, NaN where an element is NaN.
-    pub(super) fn error_of_rows(&self, first: usize, rows: &[f32]) -> f64 {
+    pub(super) fn error_of_rows(&self, first: usize, rows: &[T]) -> f64 {
         let shape = self.shape();
         let n = shape.n;
         assert!(
@@ -106,7 +112,7 @@ impl Reference {
             .reduce(|| 0.0, worse)
     }
 
-    fn error_of_row(&self, i: usize, row: &[f32]) -> f64 {
+    fn error_of_row(&self, i: usize, row: &[T]) -> f64 {
         match self {
             Self::Full {
                 shape,
@@ -115,11 +121,11 @@ impl Reference {
             } => row
                 .iter()
                 .zip(&product[i * shape.n..])
-                .map(|(&c, &reference)| (f64::from(c) - reference).abs() / rms)
+                .map(|(&c, &reference)| T::Wide::from(c).minus(reference).abs() / rms)
                 .fold(0.0, worse),
             Self::Freivalds { probes, .. } => probes
                 .iter()
-                .map(|probe| (dot(row, &probe.x) - probe.product[i]).abs() / probe.rms)
+                .map(|probe| dot(row, &probe.x).minus(probe.product[i]).abs() / probe.rms)
                 .fold(0.0, worse),
         }
     }
@@ -141,29 +147,28 @@ pub(crate) fn worse(x: f64, y: f64) -> f64 {
     }
 }
 
-fn rms(values: &[f64]) -> f64 {
-    (values.iter().map(|v| v * v).sum::<f64>() / values.len() as f64).sqrt()
+fn rms<T: Number>(values: &[T::Wide]) -> f64 {
+    let squares = values.iter().map(|v| v.value() * v.value());
+    (squares.sum::<f64>() / values.len() as f64).sqrt()
 }
 
-/// Matrix times vector, row by row: no float64 copy of the matrix.
-fn times(matrix: &[f32], x: &[f64]) -> Vec<f64> {
+/// Matrix times vector, row by row: no wider copy of the matrix.
+fn times<T: Number>(matrix: &[T], x: &[T::Wide]) -> Vec<T::Wide> {
     matrix.par_chunks(x.len()).map(|row| dot(row, x)).collect()
 }
 
 /// A dot product in eight partial sums, which the compiler turns into vector code.
-fn dot(row: &[f32], x: &[f64]) -> f64 {
-    let mut sums = [0.0; 8];
+fn dot<T: Number>(row: &[T], x: &[T::Wide]) -> T::Wide {
+    let zero = T::Wide::from(T::zero());
+    let mut sums = [zero; 8];
     let (rows, xs) = (row.chunks_exact(8), x.chunks_exact(8));
-    let rest: f64 = rows
-        .remainder()
-        .iter()
-        .zip(xs.remainder())
-        .map(|(&c, &x)| f64::from(c) * x)
-        .sum();
+    let rest = rows.remainder().iter().zip(xs.remainder());
+    let rest = rest.fold(zero, |sum, (&c, &x)| sum.plus_product(c, x));
     for (c, x) in rows.zip(xs) {
         for i in 0..8 {
-            sums[i] += f64::from(c[i]) * x[i];
+            sums[i] = sums[i].plus_product(c[i], x[i]);
         }
     }
-    sums.iter().sum::<f64>() + rest
+    sums.iter()
+        .fold(rest, |sum, &part| sum.plus_product(T::one(), part))
 }

@@ -1,11 +1,15 @@
 //! The check of a product: what it accepts and what it finds.
 
+use std::rc::Rc;
+
 use crate::workload::matmul::blocks::Library;
+use crate::workload::matmul::cpu;
 use crate::workload::matmul::method::Method;
 use crate::workload::matmul::problem::{LARGEST, Matmul, bound};
 use crate::workload::matmul::reference::{Reference, worse};
 use crate::workload::matmul::shape::Shape;
 use crate::workload::prepare::Threads;
+use crate::workload::routine::Workload;
 
 type Make = fn(Shape, &[f32], &[f32]) -> Reference;
 const BOTH: [(Make, &str); 2] = [
@@ -153,5 +157,43 @@ fn the_switch_between_the_references() {
     for (n, method) in [(256, "every element"), (257, "Freivalds")] {
         let problem = Matmul::new(n);
         assert!(problem.verified(0.0).method.contains(method));
+    }
+}
+
+/// Known answers: of matrices that cancel but for what float64 rounds off, the two float64 of the references
+/// keep it; a product by gemm and one of operands of f32 are told apart by a factor of 10^6.
+#[test]
+fn products_in_float64_are_held_to_its_roundings() {
+    for n in [1, 7, 64, 257] {
+        let problem: Rc<Matmul<f64>> = Rc::new(Workload::new(n));
+        let mut routine = cpu::best(&problem, 2).unwrap();
+        routine.poison().unwrap();
+        assert!(!routine.check().unwrap().passed(), "poison passes at {n}");
+        routine.run().unwrap();
+        let verified = routine.check().unwrap();
+        assert!(
+            verified.passed() && verified.bound < 2e-14,
+            "{n}: {verified:?}"
+        );
+
+        let shape = problem.shape();
+        let narrow = |m: &[f64]| -> Vec<f64> { m.iter().map(|&v| f64::from(v as f32)).collect() };
+        let (a, b) = (narrow(problem.a()), narrow(problem.b()));
+        let mut c = vec![f64::NAN; shape.c_len()];
+        Method::Naive.multiply(&Threads::One, shape, shape, &a, &b, &mut c);
+        let verified = problem.verified(problem.error_of_rows(0, &c));
+        assert!(verified.error > 1e5 * verified.bound, "{n}: {verified:?}");
+    }
+    // (1 + u)(1 - u) - 1 = -u², which is nothing in float64.
+    let u = f64::EPSILON;
+    let (a, b) = ([1.0 + u, 1.0], [1.0 - u, -1.0]);
+    let shape = Shape {
+        k: 2,
+        ..Shape::square(1)
+    };
+    for make in [Reference::full, Reference::freivalds] {
+        let reference = make(shape, &a, &b);
+        assert_eq!(reference.error_of_rows(0, &[-u * u]), 0.0);
+        assert_eq!(reference.error_of_rows(0, &[0.0]), 1.0);
     }
 }

@@ -70,13 +70,13 @@ const MAPPED_BATCH: usize = 8 << 20;
 /// Bytes of a batch from which on it is worth cutting.
 const CUT_BATCH: usize = 1 << 20;
 
-/// The ways to try for a shape; one where there is no choice.
-pub(super) fn ways(shape: Shape) -> Vec<Way> {
+/// The ways to try for a shape of elements of so many bytes; one where there is no choice.
+pub(super) fn ways(shape: Shape, element: usize) -> Vec<Way> {
     use Given::{Graph, OneByOne};
     use Multiply::{Cublas, Tiled};
     let n = shape.n;
     if shape.batch > 1 {
-        let bytes = size_of::<f32>() * shape.elements();
+        let bytes = element * shape.elements();
         let mut ways = vec![Way::Copies(Cublas, OneByOne), Way::Copies(Cublas, Graph)];
         if bytes <= MAPPED_BATCH {
             ways.push(Way::Mapped(Cublas, Graph));
@@ -115,6 +115,16 @@ pub(super) fn ways(shape: Shape) -> Vec<Way> {
         ways.push(Way::Overlapped(Cut::Panels, OneByOne));
     }
     ways
+}
+
+impl Way {
+    /// Whether the tiled kernel multiplies.
+    pub(super) fn is_tiled(self) -> bool {
+        matches!(
+            self,
+            Way::InPlace | Way::Copies(Multiply::Tiled, _) | Way::Mapped(Multiply::Tiled, _)
+        )
+    }
 }
 
 impl fmt::Display for Way {
@@ -157,6 +167,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    fn ways(shape: Shape) -> Vec<Way> {
+        super::ways(shape, size_of::<f32>())
+    }
 
     #[test]
     fn every_shape_has_a_way_and_no_two_of_the_same_name() {

@@ -6,26 +6,27 @@ use std::rc::Rc;
 use rayon::prelude::*;
 
 use crate::machine::isa::Isa;
+use crate::workload::nested_sine::format::Sine;
 use crate::workload::nested_sine::problem::NestedSine;
 use crate::workload::nested_sine::sine::Stores;
-use crate::workload::nested_sine::verify::{POISON, Tolerance};
+use crate::workload::nested_sine::verify::Tolerance;
 use crate::workload::prepare::{Threads, calibrate};
 use crate::workload::routine::{Made, Routine};
 use crate::workload::simple::OnCpu;
 
-/// Accuracy assumed of a C library's `sinf`: glibc documents 1 ulp.
+/// Accuracy assumed of a C library's `sinf` and `sin`: glibc documents 1 ulp.
 /// <https://www.gnu.org/software/libc/manual/html_node/Errors-in-Math-Functions.html>
 const SINF_ULP: f64 = 1.0;
 /// Accuracy of every pass of the vectorised sine, as tested.
 pub(super) const SIMD_ULP: f64 = 2.0;
 
-/// Four calls of [`f32::sin`] per element, on all cores: one line of Rust, and rayon.
-pub fn std(problem: &Rc<NestedSine>) -> Made {
+/// Four calls of [`f32::sin`] or [`f64::sin`] per element, on all cores: one line of Rust, and rayon.
+pub fn std<T: Sine>(problem: &Rc<NestedSine<T>>) -> Made {
     // Some 15 µs of work, well above what handing it to another thread costs.
     const GRAIN: usize = 1 << 10;
-    let compute = |x: &[f32], y: &mut [f32], _| {
+    let compute = |x: &[T], y: &mut [T], _| {
         for (x, y) in x.iter().zip(y) {
-            *y = x.sin().sin().sin().sin();
+            *y = x.sine().sine().sine().sine();
         }
     };
     let plan = Plan {
@@ -39,26 +40,34 @@ pub fn std(problem: &Rc<NestedSine>) -> Made {
         plan,
         compute,
         tolerance,
-        "f32::sin",
+        &format!("{}::sin", std::any::type_name::<T>()),
     ))
 }
 
 /// Polynomials in the widest vectors that the CPU has. A short calibration chooses the threads,
 /// which spin for a moment before they sleep, the elements per task, and whether results are stored
 /// through the caches. The four sines stay in registers, so memory is read and written once.
-pub fn simd(problem: &Rc<NestedSine>) -> Made {
-    let isa = Isa::best();
-    let threads = Threads::all();
-    let plans = plans(problem.len(), threads.count());
+pub fn simd<T: Sine>(problem: &Rc<NestedSine<T>>) -> Made {
+    simd_on(problem, Threads::all())
+}
+
+/// The same on one thread.
+pub fn simd_1_thread<T: Sine>(problem: &Rc<NestedSine<T>>) -> Made {
+    simd_on(problem, Threads::One)
+}
+
+fn simd_on<T: Sine>(problem: &Rc<NestedSine<T>>, threads: Threads) -> Made {
+    let mut plans = plans(problem.len(), threads.count());
+    plans.retain(|plan| T::STREAMS || plan.stores == Stores::Cached);
     let choice = format!(
-        "nested sine of {} on the CPU, {} threads at most",
+        "nested sine of {} {} on the CPU, {} threads at most",
         problem.len(),
+        std::any::type_name::<T>(),
         threads.count()
     );
-    let compute = move |x: &[f32], y: &mut [f32], stores| isa.nested_sine_stored(x, y, stores);
-    let mut y = vec![0.0; problem.len()];
+    let mut y = vec![T::zero(); problem.len()];
     let plan = calibrate::fastest(&threads, &choice, &plans, |plan, times| {
-        (0..times).for_each(|_| share_out(&threads, plan, problem.input(), &mut y, &compute));
+        (0..times).for_each(|_| share_out(&threads, plan, problem.input(), &mut y, &T::nested));
     });
     let threads = match plan.grain >= problem.len() {
         // One task is work for one thread.
@@ -70,9 +79,9 @@ pub fn simd(problem: &Rc<NestedSine>) -> Made {
         problem,
         threads,
         plan,
-        compute,
+        T::nested,
         tolerance,
-        isa.name(),
+        Isa::best().name(),
     ))
 }
 
@@ -127,11 +136,11 @@ fn plans(n: usize, threads: usize) -> Vec<Plan> {
 }
 
 /// The sines by `compute`, shared out as planned.
-fn routine(
-    problem: &Rc<NestedSine>,
+fn routine<T: Sine>(
+    problem: &Rc<NestedSine<T>>,
     threads: Threads,
     plan: Plan,
-    compute: impl Fn(&[f32], &mut [f32], Stores) + Sync + 'static,
+    compute: impl Fn(&[T], &mut [T], Stores) + Sync + 'static,
     tolerance: Tolerance,
     by: &str,
 ) -> Box<dyn Routine> {
@@ -145,24 +154,24 @@ fn routine(
     let (input, judge) = (problem.clone(), problem.clone());
     Box::new(OnCpu {
         // Its pages are written first where they are computed.
-        output: vec![0.0; problem.len()],
-        poison: POISON,
+        output: vec![T::zero(); problem.len()],
+        poison: T::POISON,
         threads,
-        compute: move |threads: &Threads, y: &mut [f32]| {
+        compute: move |threads: &Threads, y: &mut [T]| {
             share_out(threads, plan, input.input(), y, &compute);
         },
-        check: move |y: &[f32]| judge.compare(tolerance, |window| Ok(y[window].to_vec())),
+        check: move |y: &[T]| judge.compare(tolerance, |window| Ok(y[window].to_vec())),
         notes: vec![format!("{by}, {count} thread{plural}{past}")],
     })
 }
 
 /// Each task by `compute` on one of the threads.
-pub(super) fn share_out(
+pub(super) fn share_out<T: Sine>(
     threads: &Threads,
     Plan { grain, stores }: Plan,
-    x: &[f32],
-    y: &mut [f32],
-    compute: &(impl Fn(&[f32], &mut [f32], Stores) + Sync),
+    x: &[T],
+    y: &mut [T],
+    compute: &(impl Fn(&[T], &mut [T], Stores) + Sync),
 ) {
     if x.len() <= grain {
         compute(x, y, stores);

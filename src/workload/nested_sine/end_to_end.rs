@@ -6,16 +6,16 @@ use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::Gpu;
 use crate::model::Verified;
+use crate::workload::nested_sine::format::Sine;
 use crate::workload::nested_sine::gpu::fused_launch;
 use crate::workload::nested_sine::problem::NestedSine;
-use crate::workload::nested_sine::verify::POISON;
 use crate::workload::prepare::pieces::{InPieces, Stages, cut, piece};
 use crate::workload::prepare::{HostMemory, Places, Stage, Steps, end_to_end};
 use crate::workload::routine::{Done, Made, RoutineError, Ways};
 
 /// Upload, the fused kernel and download, one after the other, from and to host memory of one
 /// kind. It synchronises: time it on the wall clock.
-pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, memory: HostMemory) -> Made {
+pub fn transfer<T: Sine>(gpu: &Rc<Gpu>, problem: &Rc<NestedSine<T>>, memory: HostMemory) -> Made {
     end_to_end::transfer(gpu, problem, memory)
 }
 
@@ -25,7 +25,7 @@ pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, memory: HostMemory) -> 
 ///
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation.
-pub fn transfer_pinned(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
+pub fn transfer_pinned<T: Sine>(gpu: &Rc<Gpu>, problem: &Rc<NestedSine<T>>) -> Made {
     end_to_end::pinned(gpu, problem)
 }
 
@@ -43,7 +43,7 @@ pub fn transfer_pinned_ways(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Ways {
 ///
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation.
-pub fn transfer_staged(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
+pub fn transfer_staged<T: Sine>(gpu: &Rc<Gpu>, problem: &Rc<NestedSine<T>>) -> Made {
     end_to_end::staged(gpu, problem)
 }
 
@@ -56,14 +56,17 @@ pub fn transfer_staged_ways(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Ways {
 }
 
 // SAFETY: a piece is a part of both arrays.
-unsafe impl InPieces for NestedSine {
-    const POISON: f32 = POISON;
+unsafe impl<T: Sine> InPieces for NestedSine<T> {
+    type Value = T;
+
+    const POISON: T = T::POISON;
 
     fn words(&self) -> String {
-        format!("nested sine of {} values", self.len())
+        let format = std::any::type_name::<T>();
+        format!("nested sine of {} {format} values", self.len())
     }
 
-    fn operand(&self) -> &[f32] {
+    fn operand(&self) -> &[T] {
         self.input()
     }
 
@@ -71,21 +74,21 @@ unsafe impl InPieces for NestedSine {
         self.len()
     }
 
-    fn check(&self, result: &[f32]) -> Result<Verified, RoutineError> {
+    fn check(&self, result: &[T]) -> Result<Verified, RoutineError> {
         self.check_output(result)
     }
 
     fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done {
-        let kernel = fused_launch(gpu, at[0], at[1], self.len() as u64)?;
+        let kernel = fused_launch::<T>(gpu, at[0], at[1], self.len() as u64)?;
         // SAFETY: input and output have as many values, and live in the routine.
         unsafe { steps.kernel(kernel) };
         Ok(())
     }
 
-    fn stages(&self, gpu: &Rc<Gpu>, places: &Places, pieces: usize) -> Stages {
+    fn stages(&self, gpu: &Rc<Gpu>, places: &Places<T>, pieces: usize) -> Stages {
         let stage = |(first, len): (usize, usize)| -> Result<Stage, RoutineError> {
             let [from, to] = [0, 1].map(|at| piece(places, at, first, len));
-            let kernel = fused_launch(gpu, from.device, to.device, len as u64)?;
+            let kernel = fused_launch::<T>(gpu, from.device, to.device, len as u64)?;
             Ok(Stage {
                 uploads: vec![from],
                 // SAFETY: the piece lies within both, which whoever runs the stages vouches for.

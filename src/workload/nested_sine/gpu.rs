@@ -5,8 +5,9 @@ use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
 
-use crate::device::Gpu;
+use crate::device::{Gpu, kernel::Source};
 use crate::timing::Launch;
+use crate::workload::nested_sine::format::Sine;
 use crate::workload::nested_sine::problem::{NESTED_SINE, NestedSine, PASSES};
 use crate::workload::nested_sine::verify::{POISON_BYTE, Tolerance};
 use crate::workload::prepare::{Device, Prepared};
@@ -17,14 +18,16 @@ pub use crate::workload::nested_sine::end_to_end::transfer;
 /// Threads per block: `THREADS` in the source.
 const THREADS: u64 = 128;
 
-/// A kernel of the source, with the number of its float4 vectors per thread.
+/// A kernel, with the number of its vectors of 16 bytes per thread.
 #[derive(Clone, Copy)]
-struct Kernel {
-    name: &'static str,
-    vectors: u64,
+pub struct Kernel {
+    pub(super) source: &'static Source,
+    pub(super) name: &'static str,
+    pub(super) vectors: u64,
 }
 
 const PASS: Kernel = Kernel {
+    source: &NESTED_SINE,
     name: "sine_pass",
     vectors: 1,
 };
@@ -33,20 +36,18 @@ const PASS_BACKWARDS: Kernel = Kernel {
     name: "sine_pass_backwards",
     ..PASS
 };
-const FUSED: Kernel = Kernel {
-    name: "sine_fused",
-    vectors: 2,
-};
 const FUSED_SINF: Kernel = Kernel {
     name: "sine_fused_sinf",
-    vectors: 1,
+    ..PASS
 };
 const FUSED_FAST: Kernel = Kernel {
     name: "sine_fused_fast",
     vectors: 2,
+    ..PASS
 };
 
-/// Accuracy of every pass of `sine_pass` and `sine_fused`, as tested, and of CUDA's `sinf`:
+/// Accuracy of every pass of `sine_pass`, `sine_fused` and `sine_fused_f64`, as tested, and of CUDA's `sinf` and
+/// `sin`:
 /// <https://docs.nvidia.com/cuda/cuda-c-programming-guide/#mathematical-functions-appendix>
 const ACCURATE: Tolerance = Tolerance::UlpPerPass(2.0);
 /// Accuracy of `__sinf` on [-π, π], 2^-21.41, from the same page.
@@ -58,8 +59,8 @@ pub fn per_kernel(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
 }
 
 /// One kernel: polynomials, with a range reduction in the first pass only.
-pub fn fused(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
-    one_kernel(gpu, problem, FUSED, ACCURATE)
+pub fn fused<T: Sine>(gpu: &Rc<Gpu>, problem: &Rc<NestedSine<T>>) -> Made {
+    one_kernel(gpu, problem, T::FUSED, ACCURATE)
 }
 
 /// One kernel: CUDA's `sinf` four times.
@@ -80,9 +81,9 @@ pub fn graph(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Made {
     Ok(Box::new(work))
 }
 
-fn one_kernel(
+fn one_kernel<T: Sine>(
     gpu: &Rc<Gpu>,
-    problem: &Rc<NestedSine>,
+    problem: &Rc<NestedSine<T>>,
     kernel: Kernel,
     tolerance: Tolerance,
 ) -> Made {
@@ -108,15 +109,15 @@ pub(super) fn enqueue_passes(
 }
 
 /// Kernels on data that stays in device memory.
-fn resident(
+fn resident<T: Sine>(
     gpu: &Rc<Gpu>,
-    problem: &Rc<NestedSine>,
+    problem: &Rc<NestedSine<T>>,
     kernels: &[Kernel],
     tolerance: Tolerance,
 ) -> Result<Prepared, RoutineError> {
     let mut work = Prepared::new(gpu)?;
     let x = work.upload(problem.input())?;
-    let y = work.alloc::<f32>(problem.len())?;
+    let y = work.alloc::<T>(problem.len())?;
     work.poison_by(y, POISON_BYTE);
     enqueue(&mut work, x, y, problem.len(), kernels)?;
     let problem = problem.clone();
@@ -127,16 +128,16 @@ fn resident(
 }
 
 /// Kernels from x to y, n elements each; those after the first in place, so that x stays as it is.
-fn enqueue(
+fn enqueue<T: Sine>(
     work: &mut Prepared,
-    x: Device<f32>,
-    y: Device<f32>,
+    x: Device<T>,
+    y: Device<T>,
     n: usize,
     kernels: &[Kernel],
 ) -> Done {
     for (pass, &kernel) in kernels.iter().enumerate() {
         let from = if pass == 0 { x.address } else { y.address };
-        let kernel = launch(work.memory.gpu(), kernel, from, y.address, n as u64)?;
+        let kernel = launch::<T>(work.memory.gpu(), kernel, from, y.address, n as u64)?;
         // SAFETY: the arguments are those of the kernels, and x and y hold n elements each.
         unsafe { work.steps.kernel(kernel) };
     }
@@ -144,28 +145,29 @@ fn enqueue(
 }
 
 /// The fused kernel on `n` elements from and to device addresses that are multiples of 16.
-pub(crate) fn fused_launch(
+pub(crate) fn fused_launch<T: Sine>(
     gpu: &Gpu,
     from: CUdeviceptr,
     to: CUdeviceptr,
     n: u64,
 ) -> Result<Launch, RoutineError> {
-    launch(gpu, FUSED, from, to, n)
+    launch::<T>(gpu, T::FUSED, from, to, n)
 }
 
-fn launch(
+fn launch<T>(
     gpu: &Gpu,
     kernel: Kernel,
     from: CUdeviceptr,
     to: CUdeviceptr,
     n: u64,
 ) -> Result<Launch, RoutineError> {
-    let blocks = n.div_ceil(4 * kernel.vectors * THREADS).max(1);
+    let lanes = 16 / size_of::<T>() as u64;
+    let blocks = n.div_ceil(lanes * kernel.vectors * THREADS).max(1);
     let blocks = u32::try_from(blocks)
         .ok()
         .filter(|&blocks| blocks <= i32::MAX as u32)
         .ok_or_else(|| format!("{n} elements need more blocks than a grid has"))?;
-    let function = gpu.function(&NESTED_SINE, kernel.name)?;
+    let function = gpu.function(kernel.source, kernel.name)?;
     let launch = Launch::new(function, (blocks, 1, 1), (THREADS as u32, 1, 1));
     Ok(launch.arg(from).arg(to).arg(n))
 }

@@ -2,9 +2,11 @@
 
 use std::f64::consts::FRAC_PI_2;
 
-use rand::{Rng, SeedableRng};
+use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
+
+use crate::workload::number::Number;
 
 const SEED: u64 = 0x6e65_7374_6564;
 /// Elements of one random stream. Part of what the seed means.
@@ -13,12 +15,12 @@ const STREAM: usize = 1 << 16;
 const SPARSITY: usize = 256;
 
 /// Inputs uniform in [-3, 3).
-pub(super) fn uniform(n: usize) -> Vec<f32> {
-    let mut x = vec![0.0; n];
+pub(super) fn uniform<T: Number>(n: usize) -> Vec<T> {
+    let mut x = vec![T::zero(); n];
     x.par_chunks_mut(STREAM).enumerate().for_each(|(i, chunk)| {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED + i as u64);
         for value in chunk {
-            *value = (random.next_u32() >> 8) as f32 * (6.0 / (1 << 24) as f32) - 3.0;
+            *value = T::from(6.0) * T::unit(&mut random) - T::from(3.0);
         }
     });
     x

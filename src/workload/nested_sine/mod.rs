@@ -1,13 +1,15 @@
-//! y = sin(sin(sin(sin x))) on n float32: little arithmetic per element, so that memory, launches
+//! y = sin(sin(sin(sin x))) on n float32 or float64: little arithmetic per element, so that memory, launches
 //! and copies take most of the time.
 
 pub mod cpu;
 mod end_to_end;
+mod format;
 pub mod gpu;
 mod input;
 mod isa;
 mod problem;
 mod sine;
+mod sine_f64;
 pub mod unfused;
 mod vector;
 mod verify;
@@ -16,9 +18,10 @@ pub use crate::machine::isa::Isa;
 pub use end_to_end::{
     transfer_pinned, transfer_pinned_ways, transfer_staged, transfer_staged_ways,
 };
+pub use format::Sine;
 pub use problem::{
-    NESTED_SINE, NestedSine, cost, cost_per_kernel, cost_transfer, cost_transfer_per_kernel,
-    cost_vector,
+    NESTED_SINE, NestedSine, cost, cost_f64, cost_per_kernel, cost_transfer,
+    cost_transfer_per_kernel, cost_vector, cost_vector_f64,
 };
 pub(super) use verify::POISON;
 

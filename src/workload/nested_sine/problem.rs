@@ -5,24 +5,28 @@ use std::ops::Range;
 
 use crate::device::kernel::Source;
 use crate::model::Cost;
-use crate::workload::nested_sine::input;
+use crate::workload::nested_sine::format::Sine;
+use crate::workload::nested_sine::{input, sine_f64};
+use crate::workload::number::in_f64;
 use crate::workload::prepare::kernels;
-use crate::workload::routine::{Workload, visit_f32};
+use crate::workload::routine::{Workload, visit_numbers};
 
 /// The kernels.
 pub static NESTED_SINE: Source = kernels!("nested_sine.cu");
+/// That in float64.
+pub(super) static NESTED_SINE_F64: Source = kernels!("nested_sine_f64.cu");
 
 /// Sines per element.
 pub(super) const PASSES: u32 = 4;
 
-/// n inputs and, once something is checked, their float64 results.
+/// n inputs and, once something is checked, their results in float64, of f64 in two of these.
 ///
 /// The inputs are uniform in [-3, 3), from a fixed seed. What a sine is likely to get wrong is
 /// verified in a run of its own ([`Workload::edge_cases`]) and never timed: it takes other
 /// branches than the values that users have.
-pub struct NestedSine {
-    pub(super) x: Vec<f32>,
-    pub(super) expected: OnceCell<Vec<f64>>,
+pub struct NestedSine<T: Sine = f32> {
+    pub(super) x: Vec<T>,
+    pub(super) expected: OnceCell<Vec<T::Wide>>,
 }
 
 impl NestedSine {
@@ -39,10 +43,7 @@ impl NestedSine {
 
     /// The operation on given inputs.
     pub fn of(x: Vec<f32>) -> Self {
-        Self {
-            x,
-            expected: OnceCell::new(),
-        }
+        Self::with(x)
     }
 
     /// Inputs that a sine is likely to get wrong: NaN, infinities, zeros, subnormals, powers
@@ -51,9 +52,18 @@ impl NestedSine {
     pub fn adversarial() -> Vec<f32> {
         input::adversarial()
     }
+}
+
+impl<T: Sine> NestedSine<T> {
+    pub(super) fn with(x: Vec<T>) -> Self {
+        Self {
+            x,
+            expected: OnceCell::new(),
+        }
+    }
 
     /// The inputs.
-    pub fn input(&self) -> &[f32] {
+    pub fn input(&self) -> &[T] {
         &self.x
     }
 
@@ -84,34 +94,34 @@ impl NestedSine {
     }
 }
 
-impl Workload for NestedSine {
+impl<T: Sine> Workload for NestedSine<T> {
     fn new(n: u64) -> Self {
-        NestedSine::new(n)
+        Self::with(input::uniform(n as usize))
     }
 
     fn host_bytes(n: u64) -> u64 {
         // Input and output, both once more in pinned memory.
-        16 * n
+        4 * size_of::<T>() as u64 * n
     }
 
     fn device_bytes(n: u64) -> u64 {
-        8 * n
+        2 * size_of::<T>() as u64 * n
     }
 
     fn kernels() -> &'static [&'static Source] {
-        const { &[&NESTED_SINE] }
+        T::SOURCES
     }
 
     // Each adversarial element is in several blocks of a kernel and several tasks of a CPU.
     fn edge_cases() -> Option<Self> {
         // Not a size that is timed, so that choices calibrated on these inputs serve no other.
         const ELEMENTS: usize = 60_007;
-        let all = input::adversarial().into_iter().cycle();
-        Some(Self::of(all.take(ELEMENTS).collect()))
+        let all = T::adversarial().into_iter().cycle();
+        Some(Self::with(all.take(ELEMENTS).collect()))
     }
 
     fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
-        visit_f32(&self.x, visit);
+        visit_numbers(&self.x, visit);
     }
 }
 
@@ -161,5 +171,19 @@ pub fn cost_transfer_per_kernel(n: u64) -> Cost {
     Cost {
         link_bytes: cost_transfer(n).link_bytes,
         ..cost_per_kernel(n)
+    }
+}
+
+/// As [`cost`], in float64.
+pub fn cost_f64(n: u64) -> Cost {
+    in_f64(cost(n))
+}
+
+/// As [`cost_vector`], in float64: 73 FLOP per element by this module's polynomials, on the CPU and the
+/// GPU.
+pub fn cost_vector_f64(n: u64) -> Cost {
+    Cost {
+        flop: Some(f64::from(sine_f64::FLOP) * n as f64),
+        ..cost_f64(n)
     }
 }

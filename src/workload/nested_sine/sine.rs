@@ -191,7 +191,7 @@ fn padded<V: Vector, const PASSES: usize>(x: &[f32], y: &mut [f32]) {
 
 /// How results are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stores {
+pub enum Stores {
     /// Through the caches: a line is read from memory before it is written.
     Cached,
     /// Past the caches, where the instruction set can: less traffic where the results exceed them.

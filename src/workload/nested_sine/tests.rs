@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use rayon::prelude::*;
 
-use crate::workload::nested_sine::problem::{NestedSine, VECTOR_FLOP};
+use crate::workload::nested_sine::problem::{NESTED_SINE_F64, NestedSine, VECTOR_FLOP};
 use crate::workload::nested_sine::sine::{self, HALF_PI, LARGE, PI_0, PI_1, PI_2, SIN_1, Stores};
 use crate::workload::nested_sine::vector::{Scalar, Vector};
 use crate::workload::nested_sine::verify::{Tolerance, ulp_error};
@@ -184,6 +184,10 @@ fn the_kernel_has_these_constants() {
     {
         assert!(NESTED_SINE.text.contains(&format!("{c:?}f")), "{c:?}");
     }
+    let of_f64 = [sine_f64::LARGE].into_iter().chain(sine_f64::PARTS_OF_PI);
+    for c in of_f64.chain(sine_f64::HALF_PI).chain(sine_f64::SIN_1) {
+        assert!(NESTED_SINE_F64.text.contains(&format!("{c:?}")), "{c:?}");
+    }
 }
 
 #[test]
@@ -202,6 +206,34 @@ fn cpu_routines_verify_and_an_unwritten_output_does_not() {
             assert_eq!(routine.notes().len(), 1);
         }
     }
+}
+
+/// On random inputs and on those of which some are beside multiples of π, subnormal, huge or no number; and a
+/// result that is right in f32 alone is wrong.
+#[test]
+fn sines_of_f64_are_right_to_a_few_ulp() {
+    for problem in [
+        Workload::new(100_003),
+        NestedSine::<f64>::edge_cases().unwrap(),
+    ] {
+        let problem = Rc::new(problem);
+        for make in [cpu::std, cpu::simd, cpu::simd_1_thread] {
+            let mut routine = make(&problem).unwrap();
+            routine.poison().unwrap();
+            assert!(!routine.check().unwrap().passed());
+            routine.run().unwrap();
+            let verified = routine.check().unwrap();
+            assert!(verified.error < 4.0, "{:?}: {verified:?}", routine.notes());
+        }
+        let narrow = problem
+            .input()
+            .iter()
+            .map(|x| f64::from(x.sin().sin().sin().sin() as f32));
+        let narrow: Vec<f64> = narrow.collect();
+        assert!(!problem.check_output(&narrow).unwrap().passed());
+    }
+    assert_eq!(cost_vector_f64(10).flop, Some(730.0));
+    assert_eq!(cost_vector_f64(10).bytes, Some(160.0));
 }
 
 #[test]
@@ -252,7 +284,7 @@ fn adversarial_elements_are_verified_apart_from_what_is_timed() {
         let mean = x.iter().map(|&x| f64::from(x)).sum::<f64>() / n as f64;
         assert!(mean.abs() < 0.2, "{mean}");
     }
-    let edge_cases = NestedSine::edge_cases().unwrap().x;
+    let edge_cases = NestedSine::<f32>::edge_cases().unwrap().x;
     assert!(adversarial.iter().all(|a| {
         edge_cases[..4096]
             .iter()

@@ -1,11 +1,13 @@
-//! The float64 reference, and how far each implementation may be from it.
+//! The reference in float64, or for float64 in two of them, and how far each implementation may be from it.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
 use crate::model::Verified;
+use crate::workload::nested_sine::format::Sine;
 use crate::workload::nested_sine::problem::{NestedSine, PASSES};
+use crate::workload::number::{Number, Wide};
 use crate::workload::routine::RoutineError;
 
 /// Bytes of the value that outputs are filled with before a run: 3.004 as float32, which no
@@ -38,14 +40,18 @@ impl Tolerance {
         }
     }
 
-    fn error(self, x: f32, y: f32, expected: f64) -> f64 {
+    fn error<T: Number>(self, x: T, y: T, expected: T::Wide) -> f64 {
+        let (wide, expected_value) = (T::Wide::from(y), expected.value());
+        let [x, value]: [f64; 2] = [x.into(), y.into()];
         match self {
             Self::UlpPerPass(_) => ulp_error(y, expected),
-            Self::AbsolutePerPass(_) if f64::from(x).abs() <= std::f64::consts::PI => {
-                let error = (f64::from(y) - expected).abs();
+            Self::AbsolutePerPass(_) if x.abs() <= std::f64::consts::PI => {
+                let error = wide.minus(expected).abs();
                 if error.is_nan() { f64::INFINITY } else { error }
             }
-            Self::AbsolutePerPass(_) if y.is_nan() != expected.is_nan() || y.abs() > 1.0 => {
+            Self::AbsolutePerPass(_)
+                if value.is_nan() != expected_value.is_nan() || value.abs() > 1.0 =>
+            {
                 f64::INFINITY
             }
             Self::AbsolutePerPass(_) => 0.0,
@@ -53,29 +59,31 @@ impl Tolerance {
     }
 }
 
-/// Distance of `y` from `expected` in ulp, the spacing of float32 at the expected value.
+/// Distance of `y` from `expected` in ulp, the spacing of `T` at the expected value.
 /// 0 where both are NaN, infinite where one is.
-pub(super) fn ulp_error(y: f32, expected: f64) -> f64 {
-    match (y.is_nan(), expected.is_nan()) {
+pub(super) fn ulp_error<T: Number>(y: T, expected: T::Wide) -> f64 {
+    let (value, rounded): (f64, f64) = (y.into(), expected.value());
+    match (value.is_nan(), rounded.is_nan()) {
         (true, true) => 0.0,
-        (false, false) => (f64::from(y) - expected).abs() / ulp(expected),
+        (false, false) => T::Wide::from(y).minus(expected).abs() / ulp::<T>(rounded),
         _ => f64::INFINITY,
     }
 }
 
-/// Spacing of float32 at |x| ≤ 1, in the binade below where x is a power of two.
-fn ulp(x: f64) -> f64 {
+/// Spacing of `T` at |x| ≤ 1, in the binade below where x is a power of two.
+fn ulp<T: Number>(x: f64) -> f64 {
+    let (fraction, smallest) = T::LAYOUT;
     // The exponent of the float64, so that a value that only rounds up to a power of two
     // counts by the finer spacing that it lies in.
     let exponent = (x.abs().to_bits() >> 52) as i32 - 1023;
-    2f64.powi(exponent.max(-126) - 23)
+    f64::from(exponent.max(smallest) - fraction).exp2()
 }
 
-impl NestedSine {
-    /// sin(sin(sin(sin x))) in float64 of the elements in the windows, one after the other.
-    fn expected(&self) -> &[f64] {
+impl<T: Sine> NestedSine<T> {
+    /// sin(sin(sin(sin x))) of the elements in the windows, one after the other.
+    fn expected(&self) -> &[T::Wide] {
         self.expected.get_or_init(|| {
-            let nested = |&x: &f32| (0..PASSES).fold(f64::from(x), |x, _| x.sin());
+            let nested = |&x: &T| (0..PASSES).fold(T::Wide::from(x), |x, _| x.sin());
             let mut expected = Vec::new();
             for window in self.windows() {
                 expected.par_extend(self.x[window].par_iter().map(nested));
@@ -84,16 +92,16 @@ impl NestedSine {
         })
     }
 
-    /// Compares an output in host memory with float64, each pass accurate to 2 ulp.
-    pub(crate) fn check_output(&self, y: &[f32]) -> Result<Verified, RoutineError> {
+    /// Compares an output in host memory with the reference, each pass accurate to 2 ulp.
+    pub(crate) fn check_output(&self, y: &[T]) -> Result<Verified, RoutineError> {
         self.compare(Tolerance::UlpPerPass(2.0), |window| Ok(y[window].to_vec()))
     }
 
-    /// Compares an output with float64; `read` fetches a window of it.
+    /// Compares an output with the reference; `read` fetches a window of it.
     pub(super) fn compare(
         &self,
         tolerance: Tolerance,
-        mut read: impl FnMut(Range<usize>) -> Result<Vec<f32>, RoutineError>,
+        mut read: impl FnMut(Range<usize>) -> Result<Vec<T>, RoutineError>,
     ) -> Result<Verified, RoutineError> {
         let mut expected = self.expected();
         let mut error = 0f64;
@@ -109,9 +117,10 @@ impl NestedSine {
                 error = error.max(tolerance.error(x, y, expected));
             }
         }
+        let bits = 8 * size_of::<T>();
         let metric = match tolerance {
-            Tolerance::UlpPerPass(_) => "max error in ulp of the float32 result",
-            Tolerance::AbsolutePerPass(_) => "max absolute error over inputs in [-π, π]",
+            Tolerance::UlpPerPass(_) => format!("max error in ulp of the float{bits} result"),
+            Tolerance::AbsolutePerPass(_) => "max absolute error over inputs in [-π, π]".to_owned(),
         };
         Ok(Verified {
             error,

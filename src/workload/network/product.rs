@@ -120,7 +120,7 @@ impl Way {
 fn candidates(a: &ArrayView2<'_, f32>, b: &ArrayView2<'_, f32>, threads: usize) -> Vec<Way> {
     let (m, n, k) = (a.nrows(), b.ncols(), a.ncols());
     let ways = |copies, in_one_piece| {
-        let libraries = Library::for_product(m * k, in_one_piece);
+        let libraries = Library::for_product::<f32>(m * k, in_one_piece);
         candidates_by(&libraries, m, n, threads)
             .into_iter()
             .map(move |by| Way { by, copies })

@@ -11,24 +11,27 @@ use cudarc::driver::sys::CUdeviceptr;
 use crate::device::Gpu;
 use crate::model::Verified;
 use crate::workload::prepare::host_memory::HostMemory;
-use crate::workload::prepare::prepared::{Host, Prepared};
+use crate::workload::prepare::prepared::{Host, Prepared, Value};
 use crate::workload::prepare::staging::{Downloads, Staging, Through, block_bytes};
 use crate::workload::prepare::steps::{On, Stage, Steps};
 use crate::workload::prepare::trial;
 use crate::workload::routine::{Done, Made, Routine, RoutineError, Ways};
 
-/// An operation on f32 that reads operands in host memory and writes its result there.
+/// An operation that reads operands in host memory and writes its result there.
 pub(crate) trait EndToEnd: Sized + 'static {
+    /// What operands and result are made of.
+    type Value: Value;
+
     /// A way from pinned memory through the device and back.
     type Way: Copy + Display;
 
     /// What an output holds before it is written.
-    const POISON: f32;
+    const POISON: Self::Value;
 
     /// What is computed, for the names of choices.
     fn words(&self) -> String;
 
-    fn operands(&self) -> Vec<&[f32]>;
+    fn operands(&self) -> Vec<&[Self::Value]>;
 
     /// Values of the result.
     fn result(&self) -> usize;
@@ -38,7 +41,7 @@ pub(crate) trait EndToEnd: Sized + 'static {
         0
     }
 
-    fn check(&self, result: &[f32]) -> Result<Verified, RoutineError>;
+    fn check(&self, result: &[Self::Value]) -> Result<Verified, RoutineError>;
 
     /// Adds what computes on the operands, the result and the scratch memory at these addresses.
     fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done;
@@ -47,43 +50,48 @@ pub(crate) trait EndToEnd: Sized + 'static {
     fn ways(&self) -> Vec<Self::Way>;
 
     /// The steps of a way.
-    fn steps(&self, gpu: &Rc<Gpu>, way: Self::Way, places: &Places) -> Result<Steps, RoutineError>;
+    fn steps(
+        &self,
+        gpu: &Rc<Gpu>,
+        way: Self::Way,
+        places: &Places<Self::Value>,
+    ) -> Result<Steps, RoutineError>;
 
     /// What several threads copy for the device, in blocks of `block` bytes, and where they put
     /// downloads.
     fn stages(
         &self,
         gpu: &Rc<Gpu>,
-        places: &Places,
+        places: &Places<Self::Value>,
         block: usize,
         threads: usize,
     ) -> Result<(Vec<Stage>, Downloads), RoutineError>;
 
     /// Bytes of the operands and the result.
     fn bytes(&self) -> usize {
-        let operands = self.operands().into_iter().map(<[f32]>::len);
-        size_of::<f32>() * (operands.sum::<usize>() + self.result())
+        let operands = self.operands().into_iter().map(<[_]>::len);
+        size_of::<Self::Value>() * (operands.sum::<usize>() + self.result())
     }
 }
 
 /// The operands and, last, the result, on both sides, and the device's scratch memory behind them. The
 /// device's are the routine's own: with those that other implementations share, an upload that never
 /// happened would go unnoticed.
-pub(crate) struct Places {
-    pub(crate) host: Vec<Host<f32>>,
+pub(crate) struct Places<T = f32> {
+    pub(crate) host: Vec<Host<T>>,
     pub(crate) device: Vec<CUdeviceptr>,
 }
 
-impl Places {
-    fn new<O: EndToEnd>(
+impl<T: Value> Places<T> {
+    fn new<O: EndToEnd<Value = T>>(
         work: &mut Prepared,
         problem: &Rc<O>,
         memory: HostMemory,
     ) -> Result<Self, RoutineError> {
-        let lens = problem.operands().into_iter().map(<[f32]>::len);
+        let lens = problem.operands().into_iter().map(<[_]>::len);
         let scratch = Some(problem.scratch(work.memory.gpu())).filter(|len| *len > 0);
         let device = (lens.chain([problem.result()]).chain(scratch))
-            .map(|len| Ok(work.output::<f32>(len)?.address))
+            .map(|len| Ok(work.output::<T>(len)?.address))
             .collect::<Result<_, RoutineError>>()?;
         let mut host = (0..problem.operands().len())
             .map(|at| work.host_input(memory, problem, |problem| problem.operands()[at]))
@@ -99,7 +107,7 @@ impl Places {
         host.chain(scratch.map(|&address| Ok(address))).collect()
     }
 
-    fn last(&self) -> Host<f32> {
+    fn last(&self) -> Host<T> {
         self.host[self.host.len() - 1]
     }
 
@@ -148,7 +156,7 @@ pub(crate) fn from_host<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>, by: Transfe
     }
 }
 
-fn checked<O: EndToEnd>(work: &mut Prepared, problem: &Rc<O>, result: Host<f32>) {
+fn checked<O: EndToEnd>(work: &mut Prepared, problem: &Rc<O>, result: Host<O::Value>) {
     let problem = problem.clone();
     work.check_by(move |memory| problem.check(memory.values(result)?));
 }
@@ -171,7 +179,7 @@ pub(crate) fn pinned<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Made {
 fn from_pinned<O: EndToEnd>(
     gpu: &Rc<Gpu>,
     problem: &Rc<O>,
-) -> Result<(Prepared, Places), RoutineError> {
+) -> Result<(Prepared, Places<O::Value>), RoutineError> {
     let mut work = Prepared::new(gpu)?;
     let places = Places::new(&mut work, problem, HostMemory::Pinned)?;
     let choice = format!("{} from pinned memory", problem.words());

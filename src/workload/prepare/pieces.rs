@@ -10,6 +10,7 @@ use crate::device::Gpu;
 use crate::model::Verified;
 use crate::workload::prepare::block::Block;
 use crate::workload::prepare::end_to_end::{EndToEnd, Places};
+use crate::workload::prepare::prepared::Value;
 use crate::workload::prepare::staging::Downloads;
 use crate::workload::prepare::steps::{Stage, Steps};
 use crate::workload::routine::{Done, RoutineError};
@@ -81,7 +82,7 @@ impl Way {
         self,
         gpu: &Rc<Gpu>,
         problem: &O,
-        places: &Places,
+        places: &Places<O::Value>,
     ) -> Result<Steps, RoutineError> {
         let compute = |steps: &mut Steps, at: &[CUdeviceptr]| problem.compute(gpu, steps, at);
         let (mut steps, graph) = match self {
@@ -106,18 +107,21 @@ impl Way {
     }
 }
 
-/// An operation on one array of f32 that can be cut.
+/// An operation on one array that can be cut.
 ///
 /// # Safety
 /// The stages must lie within the places.
 pub(crate) unsafe trait InPieces: Sized + 'static {
+    /// As [`EndToEnd::Value`].
+    type Value: Value;
+
     /// As [`EndToEnd::POISON`].
-    const POISON: f32 = f32::NAN;
+    const POISON: Self::Value;
 
     /// As [`EndToEnd::words`].
     fn words(&self) -> String;
 
-    fn operand(&self) -> &[f32];
+    fn operand(&self) -> &[Self::Value];
 
     /// Values of the result.
     fn result(&self) -> usize;
@@ -127,7 +131,7 @@ pub(crate) unsafe trait InPieces: Sized + 'static {
         0
     }
 
-    fn check(&self, result: &[f32]) -> Result<Verified, RoutineError>;
+    fn check(&self, result: &[Self::Value]) -> Result<Verified, RoutineError>;
 
     /// Whether kernels may read and write the host's memory in place.
     fn works_in_place(&self) -> bool {
@@ -138,19 +142,20 @@ pub(crate) unsafe trait InPieces: Sized + 'static {
     fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done;
 
     /// At most so many pieces.
-    fn stages(&self, gpu: &Rc<Gpu>, places: &Places, pieces: usize) -> Stages;
+    fn stages(&self, gpu: &Rc<Gpu>, places: &Places<Self::Value>, pieces: usize) -> Stages;
 }
 
 impl<O: InPieces> EndToEnd for O {
+    type Value = O::Value;
     type Way = Way;
 
-    const POISON: f32 = O::POISON;
+    const POISON: O::Value = O::POISON;
 
     fn words(&self) -> String {
         InPieces::words(self)
     }
 
-    fn operands(&self) -> Vec<&[f32]> {
+    fn operands(&self) -> Vec<&[O::Value]> {
         vec![self.operand()]
     }
 
@@ -162,7 +167,7 @@ impl<O: InPieces> EndToEnd for O {
         InPieces::scratch(self, gpu)
     }
 
-    fn check(&self, result: &[f32]) -> Result<Verified, RoutineError> {
+    fn check(&self, result: &[O::Value]) -> Result<Verified, RoutineError> {
         InPieces::check(self, result)
     }
 
@@ -176,14 +181,19 @@ impl<O: InPieces> EndToEnd for O {
         ways
     }
 
-    fn steps(&self, gpu: &Rc<Gpu>, way: Way, places: &Places) -> Result<Steps, RoutineError> {
+    fn steps(
+        &self,
+        gpu: &Rc<Gpu>,
+        way: Way,
+        places: &Places<O::Value>,
+    ) -> Result<Steps, RoutineError> {
         way.steps(gpu, self, places)
     }
 
     fn stages(
         &self,
         gpu: &Rc<Gpu>,
-        places: &Places,
+        places: &Places<O::Value>,
         block: usize,
         threads: usize,
     ) -> Result<(Vec<Stage>, Downloads), RoutineError> {
@@ -195,9 +205,9 @@ impl<O: InPieces> EndToEnd for O {
 }
 
 /// `len` values of one of the places from the value `first` on.
-pub(crate) fn piece(places: &Places, at: usize, first: usize, len: usize) -> Block {
-    let host = places.host[at].values.cast::<f32>().wrapping_add(first);
-    let offset = (first * size_of::<f32>()) as CUdeviceptr;
+pub(crate) fn piece<T>(places: &Places<T>, at: usize, first: usize, len: usize) -> Block {
+    let host = places.host[at].values.cast::<T>().wrapping_add(first);
+    let offset = (first * size_of::<T>()) as CUdeviceptr;
     let host = std::ptr::slice_from_raw_parts_mut(host, len);
     Block::whole(host, places.device[at] + offset)
 }

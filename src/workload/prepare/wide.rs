@@ -1,7 +1,7 @@
 //! Loops that the compiler vectorises for the widest vectors of the CPU.
 
 /// A function whose loops are compiled for AVX-512, for AVX2 and for any CPU, of which it runs the
-/// widest that the CPU has. The arithmetic is the same in each: nothing is fused.
+/// widest that the CPU has. The arithmetic is the same in each: nothing is fused but `mul_add`.
 macro_rules! wide {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $back:ty)? $body:block) => {
         $(#[$meta])*
@@ -17,7 +17,7 @@ macro_rules! wide {
                 fn avx512($($arg: $type),*) $(-> $back)? {
                     body($($arg),*)
                 }
-                #[target_feature(enable = "avx2")]
+                #[target_feature(enable = "avx2,fma")]
                 #[allow(clippy::too_many_arguments, reason = "as above")]
                 fn avx2($($arg: $type),*) $(-> $back)? {
                     body($($arg),*)
@@ -26,7 +26,7 @@ macro_rules! wide {
                     // SAFETY: the CPU has it, as was just found.
                     return unsafe { avx512($($arg),*) };
                 }
-                if is_x86_feature_detected!("avx2") {
+                if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
                     // SAFETY: as above.
                     return unsafe { avx2($($arg),*) };
                 }

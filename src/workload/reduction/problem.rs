@@ -98,8 +98,8 @@ impl Workload for Sum {
     // Terms of very different size, almost all of which cancel: a condition above 10^8.
     fn edge_cases() -> Option<Self> {
         const PAIRS: usize = 30_003;
-        let exponents = uniform(PAIRS, 0x31);
-        let large = uniform(PAIRS, 0x32).into_iter().zip(exponents);
+        let exponents = uniform::<f32>(PAIRS, 0x31);
+        let large = uniform::<f32>(PAIRS, 0x32).into_iter().zip(exponents);
         let mut x: Vec<f32> = large.map(|(x, e)| x * (20.0 * e).exp2()).collect();
         x.extend(x.clone().iter().rev().map(|x| -x));
         x.push(0.75);

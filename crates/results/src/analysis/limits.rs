@@ -13,7 +13,8 @@
 //! **Peak.** Multiprocessors times FLOP per clock of the format ([`flop_per_clock`]) times the
 //! SM clock: the median of NVML's readings while it ran, or the device's highest without telemetry,
 //! where the share is a lower bound. f32 on a device that the table does not know is compared with
-//! `gpu_fma`. Of emulated f32 the products in the narrower format count, over that format's peak. A
+//! `gpu_fma`. f64 by cuBLAS is compared with the tensor cores where these are faster than the FP64 cores,
+//! and f64 on the CPU with half of `cpu_fma_1` and `cpu_fma_all`, which are of f32. Of emulated f32 the products in the narrower format count, over that format's peak. A
 //! row that is far above the peak of the format that it declares computes in another one, and has no
 //! share of that peak. A library's rate (`gpu_sgemm`) is not a limit.
 //!
@@ -41,10 +42,10 @@
 //! [`RunRecord::ceilings`]: crate::model::record::RunRecord::ceilings
 //! [`RunRecord::curves`]: crate::model::record::RunRecord::curves
 
-use crate::analysis::peak::flop_per_clock;
+use crate::analysis::peak::{f64_on_tensor_cores, flop_per_clock};
 use crate::analysis::telemetry::sm_clock_mhz;
 use crate::model::id::Device;
-use crate::model::role::{Does, Format, Threads, Way};
+use crate::model::role::{Does, Format, Library, Role, Threads, Way};
 use crate::store::curves::{Benchmark, Series};
 use crate::store::machine::{Limits, MachineResults};
 use crossover_words::Clock;
@@ -206,8 +207,14 @@ pub fn nearest(
     }
     let limits = machine.limits_of(benchmark)?;
     let flop = |limit, name| {
+        // A vector holds half as many float64, and the ceiling is of f32.
+        let lanes = if series.role.format == Format::F64 {
+            0.5
+        } else {
+            1.0
+        };
         let rate = rate(benchmark, benchmark.cost.flop)?;
-        Candidate::of(Kind::Compute, limit, rate / limits.ceiling(name)?)
+        Candidate::of(Kind::Compute, limit, rate / (lanes * limits.ceiling(name)?))
     };
     let candidates = match (series.device, series.crosses_link()) {
         (Device::Gpu, false) => [
@@ -243,7 +250,7 @@ fn arithmetic(
     machine: &MachineResults,
 ) -> Option<Candidate> {
     let fraction = |b: &Benchmark| -> Option<f64> {
-        let peak = peak(series.role.format, sm_clock_mhz(b), machine.limits_of(b)?)?;
+        let peak = peak_of(&series.role, sm_clock_mhz(b), machine.limits_of(b)?)?;
         let products = series.role.split.map_or(1, |split| split.products);
         Some(f64::from(products) * rate(b, b.cost.flop)? / peak)
     };
@@ -253,6 +260,7 @@ fn arithmetic(
     }
     let limit = match series.role.format {
         Format::F32 => "f32 peak",
+        Format::F64 => "f64 peak",
         Format::Tf32 => "TF32 peak",
         Format::Fp16 => "FP16 peak",
         Format::Bf16 => "BF16 peak",
@@ -275,6 +283,17 @@ pub fn peak(format: Format, clock_mhz: Option<f64>, limits: &Limits) -> Option<f
         _ => None,
     };
     of_table().filter(|peak| *peak > 0.0).or_else(measured)
+}
+
+/// As [`peak`], for a role: cuBLAS takes tensor cores in float64 where they are faster.
+pub fn peak_of(role: &Role, clock_mhz: Option<f64>, limits: &Limits) -> Option<f64> {
+    let peak = peak(role.format, clock_mhz, limits)?;
+    Some(match (role.format, role.library) {
+        (Format::F64, Some(Library::Cublas)) => {
+            peak * f64_on_tensor_cores(limits.gpu.as_ref()?.compute_capability)
+        }
+        _ => peak,
+    })
 }
 
 /// The share of the bandwidth of the L2 cache and the device's memory.

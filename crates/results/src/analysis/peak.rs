@@ -2,16 +2,19 @@
 //!
 //! A peak is multiprocessors times this times the SM clock. The f32 rows are the FP32 cores of a
 //! multiprocessor in NVIDIA's CUDA C++ Programming Guide ([compute capabilities][cc], the same
-//! figures as in its table of arithmetic throughput), each a fused multiply-add per clock. The
-//! tensor cores' rows are for dense matrices, f32 accumulation (32-bit integers for INT8):
+//! figures as in its table of arithmetic throughput), each a fused multiply-add per clock. So are the f64 rows
+//! its FP64 cores: 32 with 7.0 and 8.0, 64 with 9.0 and 10.0, 2 with 7.5 (1/32 of f32) and with 8.6, 8.7, 8.9
+//! and 12.0 (1/64 of f32). The tensor cores' rows are for dense matrices, f32 accumulation (32-bit integers
+//! for INT8):
 //!
 //! | compute capability | source |
 //! | --- | --- |
 //! | 7.0 | [Tesla V100 white paper][v100]: 8 tensor cores of 64 multiply-adds per clock; 125 TFLOP/s with 80 multiprocessors at 1,530 MHz |
 //! | 7.5 | [Turing white paper][turing]: 227.7 TOP/s INT8 with 68 multiprocessors at 1,635 MHz |
-//! | 8.0 | [A100 white paper][a100]: 1,024 FP16 multiply-adds per clock and multiprocessor, TF32 half and INT8 twice of that; 156, 312 and 624 TFLOP/s with 108 at 1,410 MHz |
+//! | 8.0 | [A100 white paper][a100]: 1,024 FP16 multiply-adds per clock and multiprocessor, TF32 half and INT8 twice of that; 156, 312 and 624 TFLOP/s with 108 at 1,410 MHz; 19.5 in FP64, where the FP64 cores have 9.7 |
 //! | 8.6 | [GA102 white paper][ga102]: 238 TOP/s INT8 with 68 multiprocessors at 1,710 MHz |
-//! | 9.0 | [H100 white paper][h100]: 494.7 TFLOP/s TF32, 989.4 FP16 and BF16, 1,978.9 FP8 and INT8 with 132 multiprocessors at 1,830 MHz |
+//! | 9.0 | [H100 white paper][h100]: 494.7 TFLOP/s TF32, 989.4 FP16 and BF16, 1,978.9 FP8 and INT8 with 132 multiprocessors at 1,830 MHz; 66.9 in FP64 at 1,980 MHz, where the FP64 cores have 33.5 |
+//! | 10.0 | [HGX B200 data sheet][b200]: 296 TFLOP/s of eight devices in FP64, on tensor cores as beside them |
 //!
 //! A row is missing where no document has the figure, and where devices of one compute capability
 //! differ: GeForce boards of 7.5, 8.6, 8.9 and 12.0 accumulate in f32 at half the rate of the
@@ -23,16 +26,20 @@
 //! [a100]: https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf
 //! [ga102]: https://www.nvidia.com/content/PDF/nvidia-ampere-ga-102-gpu-architecture-whitepaper-v2.pdf
 //! [h100]: https://resources.nvidia.com/en-us-tensor-core/gtc22-whitepaper-hopper
+//! [b200]: https://www.nvidia.com/en-us/data-center/hgx/
 
 use crate::model::role::Format;
 
 /// FLOP per clock and multiprocessor (integer operations for [`Format::Int8`]), a multiply-add
 /// counted as two; `None` where the table of this module has no source for it.
 pub fn flop_per_clock(compute_capability: (u32, u32), format: Format) -> Option<f64> {
-    use Format::{Bf16, F32, Fp8, Fp16, Int8, Tf32};
+    use Format::{Bf16, F32, F64, Fp8, Fp16, Int8, Tf32};
     let flop = match (compute_capability, format) {
         ((7, 0) | (7, 5) | (8, 0), F32) => 128,
         ((8, 6) | (8, 7) | (8, 9) | (9, 0) | (10, 0) | (12, 0), F32) => 256,
+        ((7, 5) | (8, 6) | (8, 7) | (8, 9) | (12, 0), F64) => 4,
+        ((7, 0) | (8, 0), F64) => 64,
+        ((9, 0) | (10, 0), F64) => 128,
         ((7, 0), Fp16) => 1024,
         ((7, 5) | (8, 6), Int8) => 2048,
         ((8, 0), Tf32) => 1024,
@@ -46,6 +53,15 @@ pub fn flop_per_clock(compute_capability: (u32, u32), format: Format) -> Option<
     Some(f64::from(flop))
 }
 
+/// By how much tensor cores compute faster in float64 than the FP64 cores do: 1 where there are none that
+/// compute in it, or none that are faster.
+pub fn f64_on_tensor_cores(compute_capability: (u32, u32)) -> f64 {
+    match compute_capability {
+        (8, 0) | (9, 0) => 2.0,
+        _ => 1.0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,9 +69,12 @@ mod tests {
     /// The figures that the documents give, which they round to a digit or more.
     #[test]
     fn the_table_gives_the_vendors_figures() {
-        use Format::{Bf16, F32, Fp8, Fp16, Int8, Tf32};
+        use Format::{Bf16, F32, F64, Fp8, Fp16, Int8, Tf32};
         for (device, at, multiprocessors, mhz, format, tera) in [
             ("V100", (7, 0), 80.0, 1530.0, F32, 15.7),
+            ("V100", (7, 0), 80.0, 1530.0, F64, 7.8),
+            ("A100", (8, 0), 108.0, 1410.0, F64, 9.7),
+            ("H100 SXM5", (9, 0), 132.0, 1980.0, F64, 33.5),
             ("V100", (7, 0), 80.0, 1530.0, Fp16, 125.0),
             ("RTX 2080 Ti", (7, 5), 68.0, 1635.0, F32, 14.2),
             ("RTX 2080 Ti", (7, 5), 68.0, 1635.0, Int8, 227.7),
@@ -76,6 +95,29 @@ mod tests {
             let flop = flop_per_clock(at, format).unwrap();
             let ratio = flop * multiprocessors * mhz * 1e6 / (tera * 1e12);
             assert!((ratio - 1.0).abs() < 0.005, "{device} {format:?}: {ratio}");
+        }
+    }
+
+    /// What the documents give for float64 on tensor cores, and that gaming boards have 1/32 or 1/64 of the
+    /// rate in f32.
+    #[test]
+    fn float64_by_architecture() {
+        for (at, multiprocessors, mhz, tera) in
+            [((8, 0), 108.0, 1410.0, 19.5), ((9, 0), 132.0, 1980.0, 66.9)]
+        {
+            let flop = flop_per_clock(at, Format::F64).unwrap() * f64_on_tensor_cores(at);
+            let ratio = flop * multiprocessors * mhz * 1e6 / (tera * 1e12);
+            assert!((ratio - 1.0).abs() < 0.005, "{at:?}: {ratio}");
+        }
+        for (at, slower) in [
+            ((7, 5), 32.0),
+            ((8, 6), 64.0),
+            ((8, 9), 64.0),
+            ((12, 0), 64.0),
+        ] {
+            let [f32, f64] = [Format::F32, Format::F64].map(|format| flop_per_clock(at, format));
+            assert_eq!(f32.unwrap(), slower * f64.unwrap(), "{at:?}");
+            assert_eq!(f64_on_tensor_cores(at), 1.0, "{at:?}");
         }
     }
 

@@ -201,6 +201,8 @@ pub enum Format {
     /// IEEE 754 single precision.
     #[default]
     F32,
+    /// IEEE 754 double precision.
+    F64,
     /// f32 with 10 bits of fraction, as tensor cores take it.
     Tf32,
     /// IEEE 754 half precision.
@@ -218,6 +220,7 @@ impl Format {
     pub fn name(self) -> &'static str {
         match self {
             Format::F32 => "f32",
+            Format::F64 => "f64",
             Format::Tf32 => "TF32",
             Format::Fp16 => "FP16",
             Format::Bf16 => "BF16",

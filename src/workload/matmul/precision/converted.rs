@@ -7,7 +7,7 @@ use cudarc::driver::{CudaStream, sys::CUdeviceptr};
 
 use crate::device::{Absence, Gpu};
 use crate::timing::Launch;
-use crate::workload::matmul::gemm::{Gemm, Matrix};
+use crate::workload::matmul::gemm::{Call, Gemm, Matrix};
 use crate::workload::matmul::gpu::check_by_rows;
 use crate::workload::matmul::precision::format::{FP8_SCALE, Format, INT8_SCALE};
 use crate::workload::matmul::precision::problem::PRECISION;
@@ -52,7 +52,7 @@ pub fn product(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, format: Format) -> Made {
     } else {
         let whole = |address| Matrix { address, pitch: n };
         let matrices = [a, b, c.address].map(whole);
-        let product = Gemm::new(gpu, Some(format), problem.shape(), matrices, false)?;
+        let product = Gemm::new(gpu, Call::In(format), problem.shape(), matrices, false)?;
         // SAFETY: as above.
         let enqueue = move |_: &CudaStream| unsafe { product.enqueue() };
         work.steps.counted_call(enqueue)?;

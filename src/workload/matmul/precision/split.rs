@@ -8,7 +8,7 @@ use cudarc::driver::sys::CUdeviceptr;
 
 use crate::device::Gpu;
 use crate::timing::Launch;
-use crate::workload::matmul::gemm::{Gemm, Matrix};
+use crate::workload::matmul::gemm::{Call, Gemm, Matrix};
 use crate::workload::matmul::gpu::check_by_rows;
 use crate::workload::matmul::precision::converted::THREADS;
 use crate::workload::matmul::precision::format::Format;
@@ -169,7 +169,7 @@ pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, scheme: Scheme, chunk: usize) 
             (c.address, n),
         ]
         .map(|(address, pitch)| Matrix { address, pitch });
-        let product = Gemm::new(gpu, Some(format), part, matrices, i > 0)?;
+        let product = Gemm::new(gpu, Call::In(format), part, matrices, i > 0)?;
         // A product is at most a kernel and one that adds up its pieces.
         // SAFETY: each takes columns of the parts of A and rows of those of B, within both, and
         // writes the whole of C, which is distinct from them.

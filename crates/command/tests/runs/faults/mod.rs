@@ -53,7 +53,9 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
     let choice = Group::new("choice", Sizes::new([4], [4], [4, 8]), None, |_| {
         Cost::default()
     })
-    .with(Implementation::cpu("best", |problem| cpu::best(problem, 1)))
+    .with(Implementation::cpu("best", |problem| {
+        cpu::best::<f32>(problem, 1)
+    }))
     .with(never("none"));
     let modes = Group::new("modes", Sizes::new([4], [4], [4]), None, |_| {
         Cost::default()

@@ -93,7 +93,8 @@ impl<'a> Compared<'a> {
 
 /// In fewer bits.
 pub(super) fn formats(_: &Context, group: &Group) -> Option<Finding> {
-    let narrower = |role: &Role| role.split.is_none() && role.format != Format::F32;
+    let narrower =
+        |role: &Role| role.split.is_none() && !matches!(role.format, Format::F32 | Format::F64);
     let found = Compared::new(group, narrower)?;
     let full = found.full;
     let of_error =

@@ -1,0 +1,70 @@
+//! Square f64 matrix product, N by N.
+
+use crossover::model::{Format, Library, Unit};
+use crossover::suite::{Group, Implementation, Sizes};
+use crossover::timing::Clock::{Events, EventsGated, Wall};
+use crossover::timing::Rate;
+use crossover::workload::Transfer;
+use crossover::workload::matmul::{self, Matmul, cpu, gpu};
+
+pub(crate) fn group() -> Group<Matmul<f64>> {
+    let odd = [1, 2, 3, 7, 17, 31, 64, 65, 129, 257];
+    let sizes = Sizes::powers_of_two([5, 8, 10], [5, 7, 8, 9, 10, 11, 13], 3..=14).odd(odd);
+    let cpu_sizes = sizes.up_to(512, 2048, 1 << 13);
+    let one_thread_sizes = Sizes::powers_of_two([8], [8, 10], 3..=12).odd(odd);
+    let copied_sizes = Sizes::powers_of_two([5, 8, 10], [5, 8, 11, 13], 3..=14).odd(odd);
+    let emulated_sizes = Sizes::powers_of_two([10], [10, 13], 8..=14).odd([256, 257]);
+    let cublas = |name, clock| on_gpu(Implementation::gpu(name, clock, gpu::cublas));
+
+    Group::new("matmul_f64", sizes, Rate::flop(|n| 2.0 * n.powi(3)), matmul::cost_f64)
+        .about(
+            "Matrix product in f64",
+            "Square f64 matrices, C = A · B, on tensor cores where these compute in f64: from which N on does the GPU \
+             win, and is f64 emulated by integers faster?",
+        )
+        .axis("N", "N, rows and columns of each matrix", Unit::Count)
+        .words("the product", "kernel")
+        .with(
+            Implementation::cpu("ndarray", cpu::ndarray)
+                .format(Format::F64)
+                .one_thread()
+                .sizes(one_thread_sizes.clone()),
+        )
+        .with(
+            Implementation::cpu("best", |problem| {
+                cpu::best(problem, rayon::current_num_threads())
+            })
+            .format(Format::F64)
+            .sizes(cpu_sizes),
+        )
+        .with(
+            Implementation::cpu("best-1-thread", |problem| cpu::best(problem, 1))
+                .format(Format::F64)
+                .one_thread()
+                .no_answer()
+                .sizes(one_thread_sizes),
+        )
+        .with(cublas("cublas", EventsGated))
+        .with(cublas("cublas-eager", Events))
+        .with(cublas("cublas-awaited", Wall).awaited())
+        .with(
+            on_gpu(Implementation::gpu("cublas-emulated", EventsGated, gpu::emulated))
+                .method("emulated by integers")
+                .no_answer()
+                .sizes(emulated_sizes),
+        )
+        .with_transfers(
+            |gpu, problem, by| match by {
+                Transfer::Plain(memory) => gpu::transfer(gpu, problem, memory),
+                Transfer::Pinned => gpu::transfer_pinned(gpu, problem),
+                Transfer::Staged => gpu::transfer_staged(gpu, problem),
+            },
+            |n| 24.0 * (n as f64).powi(2),
+            |row| on_gpu(row).sizes(copied_sizes.clone()),
+        )
+}
+
+/// By cuBLAS, which no device has run yet.
+fn on_gpu(row: Implementation<Matmul<f64>>) -> Implementation<Matmul<f64>> {
+    row.format(Format::F64).library(Library::Cublas).untried()
+}

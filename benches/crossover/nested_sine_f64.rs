@@ -1,0 +1,60 @@
+//! Four sines on each element in float64, fused.
+
+use crossover::model::Launches::Fused;
+use crossover::model::{Format, Unit};
+use crossover::suite::{Group, Implementation, Sizes};
+use crossover::timing::Clock::{Events, EventsGated, Wall};
+use crossover::timing::Rate;
+use crossover::workload::Transfer;
+use crossover::workload::nested_sine::{self, NestedSine, cpu, gpu};
+
+type Row = Implementation<NestedSine<f64>>;
+
+pub(crate) fn group() -> Group<NestedSine<f64>> {
+    let odd = [1, 3, 511, 1000, 1025, (1 << 20) + 1];
+    let sizes = Sizes::powers_of_two([10, 18, 20], [10, 14, 18, 22, 26], 10..=31).odd(odd);
+    let cpu_sizes = sizes.up_to(1 << 20, 1 << 26, 1 << 30);
+    let slow_cpu_sizes = sizes.up_to(1 << 18, 1 << 22, 1 << 26);
+    let lesson_sizes = Sizes::powers_of_two([18], [10, 18, 26], 10..=31).odd(odd);
+    let on_cpu = |row: Row| row.format(Format::F64);
+    let fused = |name, clock| on_gpu(Implementation::gpu(name, clock, gpu::fused));
+
+    Group::new("nested_sine_f64", sizes, Rate::elements(), nested_sine::cost_vector_f64)
+        .about(
+            "Nested sine in f64",
+            "y = sin(sin(sin(sin x))) of f64 elements uniform in [-3, 3), fused: from which n on does the GPU win, whose \
+             rate in f64 may be half of that in f32, or 1/64?",
+        )
+        .axis("n", "n, elements", Unit::Count)
+        .words("nested sine", "sine")
+        .with(
+            on_cpu(Implementation::cpu("std", cpu::std))
+                .method("f64::sin")
+                .cost(nested_sine::cost_f64)
+                .sizes(slow_cpu_sizes),
+        )
+        .with(on_cpu(Implementation::cpu("simd", cpu::simd)).sizes(cpu_sizes))
+        .with(
+            on_cpu(Implementation::cpu("simd-1-thread", cpu::simd_1_thread))
+                .one_thread()
+                .no_answer()
+                .sizes(lesson_sizes.up_to(1 << 18, 1 << 18, 1 << 26)),
+        )
+        .with(fused("fused", Events))
+        .with(fused("fused-gated", EventsGated).sizes(lesson_sizes.clone()))
+        .with(fused("fused-awaited", Wall).awaited())
+        .with_transfers(
+            |gpu, problem, by| match by {
+                Transfer::Plain(memory) => gpu::transfer(gpu, problem, memory),
+                Transfer::Pinned => nested_sine::transfer_pinned(gpu, problem),
+                Transfer::Staged => nested_sine::transfer_staged(gpu, problem),
+            },
+            |n| 16.0 * n as f64,
+            |row| on_gpu(row).sizes(lesson_sizes.clone()),
+        )
+}
+
+/// By the fused kernel, which no device has run yet.
+fn on_gpu(row: Row) -> Row {
+    row.format(Format::F64).launches(Fused).untried()
+}

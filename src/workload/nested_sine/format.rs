@@ -1,0 +1,87 @@
+//! What differs between nested sines of f32 and of f64.
+
+use crate::device::kernel::Source;
+use crate::machine::isa::Isa;
+use crate::workload::nested_sine::gpu::Kernel;
+use crate::workload::nested_sine::input;
+use crate::workload::nested_sine::problem::{NESTED_SINE, NESTED_SINE_F64};
+use crate::workload::nested_sine::sine::Stores;
+use crate::workload::nested_sine::sine_f64;
+use crate::workload::nested_sine::verify::POISON;
+use crate::workload::number::Number;
+
+/// A format that nested sines are computed in.
+pub trait Sine: Number {
+    /// The sources of its kernels.
+    const SOURCES: &'static [&'static Source];
+    /// The kernel that fuses the four passes.
+    const FUSED: Kernel;
+    /// What outputs hold before a run: no sine, and no NaN, which some results are.
+    const POISON: Self;
+    /// Whether [`nested`](Self::nested) can store past the caches.
+    const STREAMS: bool;
+    /// That of the standard library.
+    fn sine(self) -> Self;
+    /// y = sin(sin(sin(sin x))) in the widest vectors that the CPU has, on the calling thread.
+    fn nested(x: &[Self], y: &mut [Self], stores: Stores);
+    /// Inputs that a sine is likely to get wrong.
+    fn adversarial() -> Vec<Self>;
+}
+
+impl Sine for f32 {
+    const SOURCES: &'static [&'static Source] = &[&NESTED_SINE];
+    const FUSED: Kernel = Kernel {
+        source: &NESTED_SINE,
+        name: "sine_fused",
+        vectors: 2,
+    };
+    const POISON: Self = POISON;
+    const STREAMS: bool = true;
+
+    fn sine(self) -> Self {
+        self.sin()
+    }
+
+    fn nested(x: &[Self], y: &mut [Self], stores: Stores) {
+        Isa::best().nested_sine_stored(x, y, stores);
+    }
+
+    fn adversarial() -> Vec<Self> {
+        input::adversarial()
+    }
+}
+
+impl Sine for f64 {
+    const SOURCES: &'static [&'static Source] = &[&NESTED_SINE_F64];
+    const FUSED: Kernel = Kernel {
+        source: &NESTED_SINE_F64,
+        name: "sine_fused_f64",
+        vectors: 2,
+    };
+    /// 32.5.
+    const POISON: Self = f64::from_bits(0x4040_4040_4040_4040);
+    const STREAMS: bool = false;
+
+    fn sine(self) -> Self {
+        self.sin()
+    }
+
+    fn nested(x: &[Self], y: &mut [Self], _: Stores) {
+        sine_f64::nested_sine(x, y);
+    }
+
+    /// Those of f32, whose multiples of π/2 are not the nearest in float64, the nearest themselves, and
+    /// what only float64 has.
+    fn adversarial() -> Vec<Self> {
+        let mut all: Vec<f64> = input::adversarial().into_iter().map(f64::from).collect();
+        for k in 1..=18_000 {
+            let multiple = f64::from(k) * std::f64::consts::FRAC_PI_2;
+            all.extend([multiple, -multiple.next_up(), multiple.next_down()]);
+        }
+        all.extend([f64::MAX, -f64::MAX, f64::MIN_POSITIVE, f64::from_bits(1)]);
+        all.extend([sine_f64::LARGE, sine_f64::LARGE.next_up()]);
+        // Of all float64, the nearest to a multiple of π/2.
+        all.push(6_381_956_970_095_103.0 * 2f64.powi(797));
+        all
+    }
+}

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use crossover::device::Gpu;
 use crossover::device::kernel::Source;
-use crossover::model::{Cost, Unit, Verified};
+use crossover::model::{Cost, LinkBytes, Unit, Verified};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock, Launch, Rate};
 use crossover::workload::simple::{compare, from_host, on_cpu, on_gpu};
@@ -108,7 +108,7 @@ pub(crate) fn group() -> Group<Sigmoid> {
         Implementation::gpu(name, Clock::Wall, move |g, p| gpu(g, p, Some(memory)))
             .data(memory)
             .cost(move |n| Cost {
-                link_bytes: Some(8.0 * n as f64),
+                link_bytes: Some(LinkBytes::new(4.0 * n as f64, 4.0 * n as f64)),
                 ..cost(n)
             })
     };

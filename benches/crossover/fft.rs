@@ -1,6 +1,6 @@
 //! Batched complex Fourier transforms.
 
-use crossover::model::{Library, Unit};
+use crossover::model::{Library, LinkBytes, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Wall};
 use crossover::timing::Rate;
@@ -45,7 +45,7 @@ pub(crate) fn group() -> Group<Fft> {
         .with(cufft("cufft-awaited", Wall).awaited())
         .with_transfers(
             gpu::from_host,
-            |n| (16 * n * BATCH as u64) as f64,
+            |n| LinkBytes::new((8 * n * BATCH as u64) as f64, (8 * n * BATCH as u64) as f64),
             |row| row.library(Library::Cufft),
         )
 }

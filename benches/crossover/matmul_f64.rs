@@ -1,6 +1,6 @@
 //! Square f64 matrix product, N by N.
 
-use crossover::model::{Format, Library, Unit};
+use crossover::model::{Format, Library, LinkBytes, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Wall};
 use crossover::timing::Rate;
@@ -59,7 +59,7 @@ pub(crate) fn group() -> Group<Matmul<f64>> {
                 Transfer::Pinned => gpu::transfer_pinned(gpu, problem),
                 Transfer::Staged => gpu::transfer_staged(gpu, problem),
             },
-            |n| 24.0 * (n as f64).powi(2),
+            |n| LinkBytes::new(16.0 * (n as f64).powi(2), 8.0 * (n as f64).powi(2)),
             |row| on_gpu(row).sizes(copied_sizes.clone()),
         )
 }

@@ -1,7 +1,7 @@
 //! Four sines on each element in float64, fused.
 
 use crossover::model::Launches::Fused;
-use crossover::model::{Format, Unit};
+use crossover::model::{Format, LinkBytes, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Wall};
 use crossover::timing::Rate;
@@ -49,7 +49,7 @@ pub(crate) fn group() -> Group<NestedSine<f64>> {
                 Transfer::Pinned => nested_sine::transfer_pinned(gpu, problem),
                 Transfer::Staged => nested_sine::transfer_staged(gpu, problem),
             },
-            |n| 16.0 * n as f64,
+            |n| LinkBytes::new(8.0 * n as f64, 8.0 * n as f64),
             |row| on_gpu(row).sizes(lesson_sizes.clone()),
         )
 }

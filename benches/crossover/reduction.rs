@@ -1,7 +1,7 @@
 //! The sum of n f32.
 
 use crossover::model::Launches::{Fused, OneByOne};
-use crossover::model::{Cost, Data, Unit};
+use crossover::model::{Cost, Data, LinkBytes, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Wall};
 use crossover::timing::Rate;
@@ -60,7 +60,7 @@ pub(crate) fn group() -> Group<Sum> {
         .with(resident("last-block-awaited", Wall, Joined::ByLastBlock).data(Data::Awaited))
         .with_transfers(
             gpu::from_host,
-            |n| 4.0 * (n + 1) as f64,
+            |n| LinkBytes::new(4.0 * n as f64, 4.0),
             |row| row.sizes(host_sizes.clone()),
         )
 }

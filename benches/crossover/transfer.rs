@@ -22,6 +22,7 @@ pub(crate) fn group() -> Group<Transfer> {
         Implementation::gpu(name, Wall, move |gpu, problem| {
             transfer::copy(gpu, problem, way, kind, pieces)
         })
+        .cost(move |size| transfer::cost(way, size))
         .does(Does::Copies(way))
         .data(kind)
         .pieces(pieces)
@@ -31,6 +32,7 @@ pub(crate) fn group() -> Group<Transfer> {
         Implementation::gpu(name, Wall, move |gpu, problem| {
             transfer::staged(gpu, problem, way)
         })
+        .cost(move |size| transfer::cost(way, size))
         .does(Does::Copies(way))
         .data(Pageable)
         .method("staged through pinned memory")
@@ -60,7 +62,8 @@ pub(crate) fn group() -> Group<Transfer> {
         .untried()
         .sizes(Sizes::new([], [model], [model]).odd([model]))
     };
-    Group::new("transfer", sizes, Rate::bytes(|n| n), transfer::cost)
+    let cost = |size| transfer::cost(ToDevice, size);
+    Group::new("transfer", sizes, Rate::bytes(|n| n), cost)
         .about(
             "Transfers",
             "Copies between host and device, by kind of host memory: what does pinning save, and what \
@@ -82,7 +85,7 @@ pub(crate) fn group() -> Group<Transfer> {
         .with(staged("d2h-staged", ToHost))
         .with(copy("d2h-pinned", ToHost, Pinned))
         .with(copy("d2h-registered", ToHost, Registered).method("registered"))
-        .with(copy("both-pinned", Both, Pinned).cost(transfer::cost_both_ways))
+        .with(copy("both-pinned", Both, Pinned))
         .with(copy("zero-copy", InPlace, Pinned))
         .with(copy("managed-faults", InPlace, ManagedFaults).method("managed, page faults"))
         .with(copy("managed-prefetch", InPlace, ManagedPrefetch).method("managed, prefetched"))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::device::gpu::Gpu;
-use crate::model::cost::Cost;
+use crate::model::cost::{Cost, LinkBytes};
 use crate::model::group_info::{GroupInfo, Truth, Unit};
 use crate::model::id::{self, Device, Id};
 use crate::model::role::{Data, Does, Format, Launches, Library, Role, Split, Threads};
@@ -381,7 +381,7 @@ impl<W: Workload> Group<W> {
     pub fn with_transfers(
         mut self,
         make: impl Fn(&Rc<Gpu>, &Rc<W>, Transfer) -> Made + Copy + 'static,
-        link_bytes: impl Fn(u64) -> f64 + Copy + 'static,
+        link_bytes: impl Fn(u64) -> LinkBytes + Copy + 'static,
         declare: impl Fn(Implementation<W>) -> Implementation<W>,
     ) -> Self {
         for (name, by) in [

@@ -9,15 +9,19 @@ use crate::machine::ceilings;
 use crate::machine::ceilings::effort::Effort;
 use crate::model::environment::Environment;
 use crate::model::group_info::GroupInfo;
+use crate::model::id::Device;
 use crate::model::record::{Ceiling, Confirmation, Failure, RunRecord, SCHEMA, Skip};
 use crate::model::role::Threads;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::host::Host;
 use crate::suite::interrupt;
-use crate::suite::missing::{Missing, skipped};
+use crate::suite::missing::{Missing, failed, skipped};
 use crate::timing::{CudaTime, TimingError};
 use crossover_machine::load::{self, Load};
 use crossover_protocol::settings::{Profile, Settings};
+use crossover_results::analysis::limits::{self, Kind};
+use crossover_results::store::curves::{Benchmark, Series};
+use crossover_results::store::machine::Limits;
 use crossover_results::store::runs;
 use crossover_words::text::visible_lines;
 use crossover_words::units;
@@ -34,6 +38,8 @@ pub(super) struct Journal {
     gpu_ceilings: bool,
     /// How long the CPU's ceilings are measured.
     effort: Effort,
+    /// How often limits were measured again since a result exceeded them.
+    measured_again: u32,
     /// Whether the process takes turns: there is no report on it, so it measures no ceilings.
     takes_turns: bool,
     /// Whether the filter selected a benchmark that can run here.
@@ -59,6 +65,9 @@ pub(super) struct Journal {
 /// Why an implementation is left out that is marked so.
 const UNTRIED: &str =
     "no device has verified it yet; CROSSOVER_UNTRIED=run verifies and measures it";
+
+/// A run measures limits again at most so often while it runs: each takes up to three seconds.
+const MOST_AGAIN: u32 = 4;
 
 /// An earlier run that exceeds a ceiling by this factor met a machine that was less busy.
 const BY_FAR: f64 = 1.5;
@@ -92,6 +101,7 @@ impl Journal {
                 Profile::Quick => Effort::BRIEF,
                 Profile::Default | Profile::Full => Effort::WHOLE,
             },
+            measured_again: 0,
             takes_turns: settings.turns.is_some(),
             selected: false,
             by_profile: 0,
@@ -278,6 +288,54 @@ impl Journal {
         if !self.takes_turns {
             ceilings::cpu::peak(threads, self.effort).raise(&mut self.record);
         }
+    }
+
+    /// Holds a result against the limits. One that it exceeds is measured again at once; where it still
+    /// does, both are marked.
+    ///
+    /// # Errors
+    /// It is faster than the device can be.
+    pub(super) fn hold(
+        &mut self,
+        result: Benchmark,
+        machine: &Host,
+        time: &CudaTime,
+    ) -> Result<(), Missing> {
+        let (id, series) = (result.id.clone(), Series::of(result));
+        if let Some(sentence) = limits::impossible(&series, &Limits::of(&self.record)) {
+            return Err(failed(sentence));
+        }
+        let exceeded = |record: &RunRecord| limits::exceeded(&series, &Limits::of(record));
+        let Some(share) = exceeded(&self.record) else {
+            return Ok(());
+        };
+        if self.measured_again < MOST_AGAIN {
+            self.measured_again += 1;
+            self.say(&format!(
+                "measuring the limits again, since {id} is {}",
+                share.words()
+            ));
+            match (series.device, share.kind()) {
+                (Device::Gpu, _) => {
+                    let gpu = machine.gpu(time).map_err(skipped)?;
+                    ceilings::gpu::measure(&gpu, time)?.raise(&mut self.record);
+                }
+                (Device::Cpu, kind) => {
+                    let threads = series.role.threads.unwrap_or(Threads::All);
+                    let threads = Some(threads).filter(|_| kind == Kind::Compute);
+                    ceilings::cpu::again(threads, self.effort).raise(&mut self.record);
+                }
+            }
+        }
+        if let Some(share) = exceeded(&self.record) {
+            let sentence = format!(
+                "{id} is {}: either the limit is higher than was measured, or the work less than was declared",
+                share.words()
+            );
+            eprintln!("note: {sentence}");
+            self.record.environment.disturbances.push(sentence);
+        }
+        self.write()
     }
 
     /// Says what is being done.

@@ -21,7 +21,7 @@ use crate::suite::pace::{Forecast, Pace};
 use crate::suite::sampler::{Progress, Sampler};
 use crate::suite::sampling_plan::{FEWEST_SAMPLES, Samples, SamplingPlan};
 use crate::suite::turns::Turns;
-use crate::timing::{Clock, CudaError, CudaTime, TimingError, catch_panic};
+use crate::timing::{Clock, CudaError, CudaTime, Doubt, TimingError, catch_panic};
 use crate::workload::calibrate;
 use crate::workload::routine::{Routine, Workload};
 use crossover_machine::load::Load;
@@ -41,6 +41,8 @@ pub(super) struct Measuring<'s> {
     pub(super) machine: &'s Host,
     pub(super) journal: &'s mut Journal,
     pub(super) turns: Option<&'s Turns>,
+    /// Reasons not to believe its time.
+    pub(super) doubts: Vec<Doubt>,
 }
 
 /// A benchmark that is about to be run.
@@ -68,6 +70,8 @@ struct Sampling {
     timing: Timing,
     warm_up: Duration,
     samples: Samples,
+    /// A warm iteration.
+    iteration: Duration,
 }
 
 /// What becomes of an unsteady result.
@@ -139,6 +143,10 @@ impl Measuring<'_> {
         if let Some(turns) = self.turns {
             let id = bench.id.to_owned();
             turns.say(&TurnMessage::Ready { id });
+        }
+        if sampling.timing == Timing::Clock {
+            let guarded = || self.guard(bench, problem(), &mut *routine, sampling.iteration);
+            catch_panic(guarded).map_err(failed)??;
         }
         let judged = self.arguments.saves && self.turns.is_none();
         let unsteady = match sampling.timing {
@@ -233,18 +241,39 @@ impl Measuring<'_> {
         watch: Option<Watch>,
         unsteady: IfUnsteady,
     ) -> Result<Option<String>, Missing> {
+        let known = self.doubts.len();
+        let inputs = self.inputs(bench, routine)?;
         self.sample(plots, criterion_id, bench, routine, watch.as_ref())?;
         let telemetry = watch.map(Watch::finish);
-        let why = match unsteady {
+        if self.inputs(bench, routine)? != inputs {
+            return Err(failed(
+                "an iteration changed its inputs, so later ones computed something else".into(),
+            ));
+        }
+        let mut why = match unsteady {
             IfUnsteady::Unjudged => None,
             IfUnsteady::Again | IfUnsteady::Kept => bench.folder.unsteady(),
         };
         // Once more after the last sample: a routine that went wrong under load, or after
         // the first run, was not worth timing.
         let verified = match self.verifies() {
-            true => catch_panic(|| self.verify(bench, routine)).map_err(failed)??,
+            true => {
+                let verify = || {
+                    match unsteady {
+                        IfUnsteady::Unjudged => self.run_once(routine)?,
+                        _ => self.run_timed(bench, routine)?,
+                    }
+                    self.judge(bench, routine)
+                };
+                catch_panic(verify).map_err(failed)??
+            }
             false => None,
         };
+        for doubt in &self.doubts {
+            eprintln!("note: {}: {doubt}", bench.id);
+            why.get_or_insert_with(|| doubt.to_string());
+        }
+        self.doubts.truncate(known);
         if self.arguments.saves {
             let mut sidecar = self.sidecar(bench, routine, verified);
             sidecar.monitor = telemetry;
@@ -258,12 +287,17 @@ impl Measuring<'_> {
             self.check_device()?;
             let baseline = self.arguments.baseline.as_deref();
             bench.folder.finish(&mut sidecar, baseline)?;
+            if self.turns.is_none()
+                && let Some(result) = bench.folder.result()
+            {
+                self.journal.hold(result, self.machine, self.time)?;
+            }
         }
         self.check_device().map(|()| why)
     }
 
     /// Sets up an implementation for these inputs.
-    fn make<W: Workload>(
+    pub(super) fn make<W: Workload>(
         &self,
         bench: &Bench<'_, W>,
         problem: &Rc<W>,
@@ -297,7 +331,7 @@ impl Measuring<'_> {
     /// Poisons the output, runs once from restored state and waits. This is done also where nothing
     /// is verified: what a routine sets up in its first run must not be timed, and in every process
     /// the threads that poison are the first to touch the output's memory.
-    fn run_once(&self, routine: &mut dyn Routine) -> Result<(), Missing> {
+    pub(super) fn run_once(&self, routine: &mut dyn Routine) -> Result<(), Missing> {
         routine.restore()?;
         routine.poison()?;
         routine.run()?;
@@ -312,6 +346,15 @@ impl Measuring<'_> {
         routine: &mut dyn Routine,
     ) -> Result<Option<Verified>, Missing> {
         self.run_once(routine)?;
+        self.judge(bench, routine)
+    }
+
+    /// Compares what it has computed with the reference.
+    fn judge<W>(
+        &self,
+        bench: &Bench<'_, W>,
+        routine: &mut dyn Routine,
+    ) -> Result<Option<Verified>, Missing> {
         let verified = routine.check()?;
         let on_gpu = bench.row.is_gpu();
         match recorded::failure(&verified, on_gpu) {
@@ -414,6 +457,7 @@ impl Measuring<'_> {
         let mut plan = Sampling {
             timing: Timing::Own,
             warm_up: nothing,
+            iteration: nothing,
             samples: Samples {
                 count: FEWEST_SAMPLES,
                 measurement: Duration::from_micros(100),
@@ -430,6 +474,7 @@ impl Measuring<'_> {
                 timing: Timing::Clock,
                 warm_up,
                 samples: self.sampling.for_iteration(seen),
+                iteration,
             };
         }
         if self.turns.is_some() {
@@ -466,7 +511,7 @@ impl Measuring<'_> {
 
     /// Has Criterion take the samples.
     fn sample<W>(
-        &self,
+        &mut self,
         plots: &mut Plots<'_>,
         criterion_id: BenchmarkId,
         bench: &Bench<'_, W>,
@@ -484,6 +529,7 @@ impl Measuring<'_> {
             turns: self.turns,
             plan: self.sampling,
             progress: Progress::default(),
+            settled: self.looks(bench).then(Vec::new),
         };
         let sampled_before = bench.folder.sampled_at();
         // The threads of what several drive start here too, and would all be kept.
@@ -513,6 +559,8 @@ impl Measuring<'_> {
             });
         });
         let Err(panic) = outcome else {
+            let doubt = sampler.worked_elsewhere();
+            self.doubts.extend(doubt);
             return Ok(());
         };
         if let Some(error) = failure {

@@ -18,6 +18,15 @@ pub(super) enum Missing {
     NoRoom(String),
 }
 
+impl Missing {
+    /// The reason.
+    pub(super) fn text(self) -> String {
+        match self {
+            Missing::Skipped(text) | Missing::Failed { text, .. } | Missing::NoRoom(text) => text,
+        }
+    }
+}
+
 impl From<FileError> for Missing {
     fn from(error: FileError) -> Self {
         match error.is_no_room() {

@@ -7,6 +7,7 @@ pub(crate) mod arguments;
 mod bench;
 pub(crate) mod confirm;
 pub(crate) mod group;
+mod guarded;
 pub(crate) mod host;
 mod instance;
 mod interrupt;

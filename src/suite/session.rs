@@ -259,6 +259,7 @@ impl Session {
             machine: &self.machine,
             journal: &mut self.journal,
             turns: self.turns.as_ref(),
+            doubts: Vec::new(),
         };
         let profiled_before = bench.folder.profiled_at();
         let measured = measuring.measure(plots, criterion_id, &bench, problem, pace);

@@ -119,7 +119,11 @@ impl<W: Workload> Group<W> {
                     "{name} is there twice; give each a name of its own"
                 ));
             }
-            let moves = |size: &u64| self.cost_of(row, *size).link_bytes.is_some_and(|b| b > 0.0);
+            let moves = |size: &u64| {
+                self.cost_of(row, *size)
+                    .link_bytes
+                    .is_some_and(|b| b.sum() > 0.0)
+            };
             if row.device() == Device::Gpu
                 && row.role.data.on_device()
                 && !row.role.leaves_the_device()
@@ -212,7 +216,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::model::cost::Cost;
+    use crate::model::cost::{Cost, LinkBytes};
     use crate::model::verified::Verified;
     use crate::suite::group::Sizes;
     use crate::timing::Clock;
@@ -330,7 +334,7 @@ mod tests {
         assert!(group(|_, _| ()).contradictions().is_empty());
         let row = || Implementation::gpu("copies", Clock::Wall, |_, _| Err("never made".into()));
         let cost = |_| Cost {
-            link_bytes: Some(8.0),
+            link_bytes: Some(LinkBytes::new(8.0, 0.0)),
             ..Cost::default()
         };
         let group = group(|_, _| ())

@@ -4,7 +4,7 @@ use ndarray::LinalgScalar;
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::model::Cost;
+use crate::model::{Cost, LinkBytes};
 use crate::workload::prepare::Value;
 
 /// f32 or f64.
@@ -174,10 +174,10 @@ impl Wide<f64> for DoubleDouble {
 
 /// The cost of the same in f64: twice the bytes.
 pub(crate) fn in_f64(cost: Cost) -> Cost {
-    let twice = |bytes: Option<f64>| bytes.map(|bytes| 2.0 * bytes);
+    let link = |bytes: LinkBytes| LinkBytes::new(2.0 * bytes.to_device, 2.0 * bytes.to_host);
     Cost {
-        bytes: twice(cost.bytes),
-        link_bytes: twice(cost.link_bytes),
+        bytes: cost.bytes.map(|bytes| 2.0 * bytes),
+        link_bytes: cost.link_bytes.map(link),
         ..cost
     }
 }

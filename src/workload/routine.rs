@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::device::kernel::Source;
 use crate::model::{Telemetry, Verified};
+use crate::timing::DeviceMemory;
 use crate::workload::number::Number;
 
 /// What the code of an operation may fail with: a CUDA error, an allocation, a missing library. Its
@@ -100,6 +101,18 @@ pub trait Routine {
     /// timing to the clock.
     fn time(&mut self, _iterations: u64) -> Option<Result<f64, RoutineError>> {
         None
+    }
+
+    /// Device memory that [`run`](Routine::run) reads and leaves as it is. The suite looks whether it
+    /// is the same after the samples.
+    fn inputs(&self) -> Vec<DeviceMemory> {
+        Vec::new()
+    }
+
+    /// Device memory that [`run`](Routine::run) writes. The suite looks whether it still changes when
+    /// the clock has stopped.
+    fn outputs(&self) -> Vec<DeviceMemory> {
+        Vec::new()
     }
 
     /// How many kernel (or graph) launches one [`run`](Routine::run) enqueues, 0 for CPU code. The

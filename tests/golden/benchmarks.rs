@@ -88,7 +88,8 @@ fn line(profiles: &str, planned: &Planned) -> String {
         }),
         number(cost.flop),
         number(cost.bytes),
-        number(cost.link_bytes),
+        number(cost.link_bytes.map(|bytes| bytes.to_device)),
+        number(cost.link_bytes.map(|bytes| bytes.to_host)),
         number(cost.launches.map(f64::from)),
         planned.directory.display().to_string(),
         serde_json::to_string(&planned.role).expect("a role is plain data"),
@@ -96,8 +97,7 @@ fn line(profiles: &str, planned: &Planned) -> String {
     .join("\t")
 }
 
-const HEADER: &str =
-    "id\tprofiles\tfits\tclock\tthroughput\tflop\tbytes\tlink bytes\tlaunches\tfolder\trole";
+const HEADER: &str = "id\tprofiles\tfits\tclock\tthroughput\tflop\tbytes\tto device\tto host\tlaunches\tfolder\trole";
 
 #[test]
 fn every_benchmark_is_what_it_was() {

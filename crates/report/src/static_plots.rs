@@ -8,9 +8,10 @@ use crossover_draw::plot::figure::{Curve, Dot, Limit, Mark, Plot, Quantity};
 use crossover_results::analysis::answer::pairs::{self, CrossoverAnswer};
 use crossover_results::analysis::limits;
 use crossover_results::analysis::rate::{self, Work};
+use crossover_results::model::LinkBytes;
 use crossover_results::model::id::Device;
 use crossover_results::model::role::Role;
-use crossover_results::store::curves::{Group, Series};
+use crossover_results::store::curves::{Benchmark, Group, Series};
 use crossover_results::store::machine::{Limits, MachineResults};
 use crossover_words::Clock;
 
@@ -375,13 +376,13 @@ fn ceilings(report: &Assembled, drawn: &[Drawn], work: Work) -> Vec<Limit> {
             }
         }
         if work == Work::Bytes && moves {
-            let rate = limits::link(limits);
-            add(Family::Gpu, "PCIe, pinned", rate);
-            let both = |d: &Drawn| {
-                std::ptr::eq(d.machine, machine) && limits::both_ways(d.series, machine)
-            };
-            if drawn.iter().any(both) {
-                let rate = rate.map(|rate| 2.0 * rate);
+            let roof = |bytes: LinkBytes| Some(bytes.sum() / limits::link_ns(bytes, limits)? * 1e9);
+            add(Family::Gpu, "PCIe, pinned", roof(LinkBytes::new(1.0, 0.0)));
+            let both = |bytes: LinkBytes| bytes.to_device > 0.0 && bytes.to_host > 0.0;
+            let goes_both = |b: &Benchmark| b.cost.link_bytes.is_some_and(both);
+            let of_machine = drawn.iter().filter(|d| std::ptr::eq(d.machine, machine));
+            if of_machine.flat_map(|d| &d.series.points).any(goes_both) {
+                let rate = roof(LinkBytes::new(1.0, 1.0));
                 add(Family::Gpu, "PCIe, pinned, both ways", rate);
             }
         }

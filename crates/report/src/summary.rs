@@ -13,6 +13,7 @@ use crossover_results::analysis::findings::finding::Finding;
 use crossover_results::analysis::limits::Share;
 use crossover_results::analysis::reuse::Reuse;
 use crossover_results::analysis::{limits, telemetry};
+use crossover_results::model::LinkBytes;
 use crossover_results::model::environment::Environment;
 use crossover_results::model::group_info::GroupInfo;
 use crossover_results::model::record::{BandwidthCurve, Ceiling};
@@ -83,8 +84,8 @@ struct Row {
     flop: Option<f64>,
     /// Fewest bytes one iteration must move through memory.
     bytes: Option<f64>,
-    /// Bytes that cross the link between host and device, both ways together.
-    link_bytes: Option<f64>,
+    /// Bytes that cross the link between host and device.
+    link_bytes: Option<LinkBytes>,
     /// Measured error against float64.
     error: Option<f64>,
     /// Largest error accepted.
@@ -241,7 +242,7 @@ fn rows(machine: &MachineResults) -> Vec<Row> {
                 spread: finite(b.spread),
                 flop: finite(b.cost.flop),
                 bytes: finite(b.cost.bytes),
-                link_bytes: finite(b.cost.link_bytes),
+                link_bytes: b.cost.link_bytes.filter(|bytes| bytes.sum().is_finite()),
                 error: finite(b.verified.as_ref().map(|v| v.error)),
                 error_bound: finite(b.verified.as_ref().map(|v| v.bound)),
                 samples: b.samples,

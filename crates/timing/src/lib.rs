@@ -15,6 +15,7 @@ mod do_bench;
 mod error;
 mod gate;
 mod graph;
+mod guard;
 mod launch;
 #[cfg(feature = "criterion")]
 mod on_criterion;
@@ -43,6 +44,9 @@ pub use cudarc;
 pub use do_bench::DoBench;
 pub use error::{BoxError, TimingError};
 pub use gate::GateMode;
+#[doc(hidden)]
+pub use guard::elsewhere;
+pub use guard::{Claim, DeviceMemory, Doubt, Guarded};
 pub use launch::Launch;
 // What only the suite of this repository needs: no promise.
 #[doc(hidden)]

@@ -5,6 +5,8 @@
 //! CROSSOVER_REQUIRE_RECORDING_DRIVER is set.
 #![cfg(feature = "criterion")]
 
+mod cheats;
+
 use std::env;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -150,6 +152,7 @@ fn task_of(task: &str) -> Result<(), BoxError> {
             println!("copies {}", inputs.copies().len());
             time.measure(Clock::EventsCold, 3, 1, launch)?;
         }
+        "cheats" => cheats::all(&time)?,
         other => return Err(format!("no task is called {other}").into()),
     }
     Ok(())
@@ -304,6 +307,16 @@ fn graphs_parts_and_the_call_that_chooses() {
         waits.contains("on wall") && waits.contains("could not be counted"),
         "{said}"
     );
+}
+
+#[test]
+fn each_cheat_gets_its_sentence_and_what_is_honest_none() {
+    let Some(folder) = Folder::new("cheats") else {
+        return;
+    };
+    let (well, said) = folder.run("cheats", &[]);
+    print!("{said}");
+    assert!(well, "{said}");
 }
 
 #[test]

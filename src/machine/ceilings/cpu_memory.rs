@@ -45,12 +45,15 @@ impl Buffer {
 enum Access {
     Read(Isa),
     Copy,
+    /// With ordinary stores, which read the line first, and past the caches: whichever is faster.
+    Write(Isa, bool),
 }
 
 impl Access {
     fn pass(self, words: &mut [u64]) {
         match self {
             Access::Read(isa) => isa.read(black_box(words)),
+            Access::Write(isa, past_caches) => isa.write(black_box(words), past_caches),
             Access::Copy => {
                 let (to, from) = words.split_at_mut(words.len() / 2);
                 black_box(to).copy_from_slice(black_box(from));
@@ -59,7 +62,7 @@ impl Access {
     }
 }
 
-/// Adds the curves of reading and copying with all threads, each of which passes over its own part
+/// Adds the curves of reading, writing and copying with all threads, each of which passes over its own part
 /// of the working set again and again. Adds none where there is no memory for them.
 pub(super) fn measure(isa: Isa, effort: Effort, measured: &mut Measured) {
     let threads = rayon::current_num_threads();
@@ -82,16 +85,24 @@ pub(super) fn measure(isa: Isa, effort: Effort, measured: &mut Measured) {
         }
     };
     for (name, access, does) in [
-        ("cpu_read", Access::Read(isa), "reads its own part"),
+        ("cpu_read", vec![Access::Read(isa)], "reads its own part"),
+        (
+            "cpu_write",
+            vec![Access::Write(isa, false), Access::Write(isa, true)],
+            "writes its own part, with ordinary stores or past the caches, whichever is faster,",
+        ),
         (
             "cpu_copy",
-            Access::Copy,
+            vec![Access::Copy],
             "copies one half of its own part to the other half",
         ),
     ] {
         let points = sizes.iter().map(|&bytes| BandwidthPoint {
             bytes: (threads * bytes) as u64,
-            rate: rate(access, effort, &buffers, bytes),
+            rate: (access
+                .iter()
+                .map(|&access| rate(access, effort, &buffers, bytes)))
+            .fold(0.0, f64::max),
         });
         measured.curves.insert(
             name.to_owned(),
@@ -151,7 +162,7 @@ mod tests {
     fn the_curve_covers_caches_and_memory() {
         let mut measured = Measured::default();
         measure(Isa::best(), Effort::BRIEF, &mut measured);
-        for name in ["cpu_read", "cpu_copy"] {
+        for name in ["cpu_read", "cpu_write", "cpu_copy"] {
             let points = &measured.curves[name].points;
             assert!(points.len() > 5, "{points:?}");
             assert!(points.is_sorted_by_key(|point| point.bytes), "{points:?}");

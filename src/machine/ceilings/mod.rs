@@ -15,7 +15,7 @@
 //! | curve over the working set, B/s | what |
 //! | --- | --- |
 //! | `gpu_read`, `gpu_copy` | the L2 cache and the device's memory, 256 KiB to 2 GiB |
-//! | `cpu_read`, `cpu_copy` | the caches and the memory, all threads, 32 KiB to 1 GiB |
+//! | `cpu_read`, `cpu_write`, `cpu_copy` | the caches and the memory, all threads, 32 KiB to 1 GiB |
 
 pub(crate) mod cpu;
 mod cpu_memory;

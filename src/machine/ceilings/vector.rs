@@ -46,6 +46,28 @@ impl Isa {
             Kind::Portable => read_scalar(words),
         }
     }
+
+    /// Writes every word, which must begin at a cache line; past the caches where that is asked for and
+    /// the instruction set can. There must be as many words as for [`read`](Self::read).
+    pub(super) fn write(self, words: &mut [u64], past_caches: bool) {
+        debug_assert_eq!(size_of_val(words) % BLOCK_BYTES, 0);
+        debug_assert_eq!(words.as_ptr() as usize % 64, 0);
+        match (self.kind(), past_caches) {
+            // SAFETY: a value of `Isa` exists only where the CPU has the instruction set.
+            #[cfg(target_arch = "x86_64")]
+            (Kind::Avx512, false) => unsafe { write_avx512(words) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            (Kind::Avx512, true) => unsafe { stream_avx512(words) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            (Kind::Avx2, false) => unsafe { write_avx2(words) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            (Kind::Avx2, true) => unsafe { stream_avx2(words) },
+            _ => words.fill(black_box(1)),
+        }
+    }
 }
 
 /// One function per vector type: `CHAINS` accumulators, each `acc * factor + term`. The factor
@@ -84,6 +106,23 @@ macro_rules! read_loop {
                 }
             }
             black_box(seen);
+        }
+    };
+}
+
+/// One function per vector type and kind of store.
+#[cfg(target_arch = "x86_64")]
+macro_rules! write_loop {
+    ($name:ident, $features:literal, $words:literal, $set:path, $store:path) => {
+        #[target_feature(enable = $features)]
+        fn $name(words: &mut [u64]) {
+            let vector = $set(black_box(1));
+            for block in words.chunks_exact_mut($words) {
+                // SAFETY: the block is a vector's length, and begins at a multiple of it.
+                unsafe { $store(block.as_mut_ptr().cast(), vector) };
+            }
+            // Stores past the caches are done when this returns.
+            x86::_mm_sfence();
         }
     };
 }
@@ -144,6 +183,39 @@ read_loop!(
     std::arch::aarch64::vorrq_u64
 );
 
+#[cfg(target_arch = "x86_64")]
+write_loop!(
+    write_avx512,
+    "avx512f",
+    8,
+    x86::_mm512_set1_epi64,
+    x86::_mm512_store_si512
+);
+#[cfg(target_arch = "x86_64")]
+write_loop!(
+    stream_avx512,
+    "avx512f",
+    8,
+    x86::_mm512_set1_epi64,
+    x86::_mm512_stream_si512
+);
+#[cfg(target_arch = "x86_64")]
+write_loop!(
+    write_avx2,
+    "avx2",
+    4,
+    x86::_mm256_set1_epi64x,
+    x86::_mm256_store_si256
+);
+#[cfg(target_arch = "x86_64")]
+write_loop!(
+    stream_avx2,
+    "avx2",
+    4,
+    x86::_mm256_set1_epi64x,
+    x86::_mm256_stream_si256
+);
+
 fn scalar(rounds: u64) -> usize {
     let (factor, term) = (black_box(0.5f32), black_box(1.0f32));
     let mut chains = [term; CHAINS];
@@ -169,6 +241,20 @@ fn read_scalar(words: &[u64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_instruction_set_writes_every_word() {
+        #[repr(align(64))]
+        struct Lines([u64; 2 * BLOCK_BYTES / 8]);
+        for (isa, past_caches) in Isa::available()
+            .into_iter()
+            .flat_map(|isa| [(isa, false), (isa, true)])
+        {
+            let mut lines = Lines([0; 2 * BLOCK_BYTES / 8]);
+            isa.write(&mut lines.0, past_caches);
+            assert!(lines.0.iter().all(|word| *word == 1), "{}", isa.name());
+        }
+    }
 
     #[test]
     fn every_instruction_set_counts_its_lanes() {

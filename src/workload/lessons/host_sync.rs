@@ -10,7 +10,7 @@ use std::rc::Rc;
 use rand::{RngExt, SeedableRng};
 
 use crate::device::{Gpu, kernel::Source};
-use crate::model::{Cost, Launches, Verified};
+use crate::model::{Cost, Launches, LinkBytes, Verified};
 use crate::timing::Launch;
 use crate::workload::prepare::{
     Device, HostMemory, On, Prepared, Steps, Threads, elementwise, kernels, wide,
@@ -86,8 +86,9 @@ pub fn cost(size: u64) -> Cost {
 /// As [`cost`], with every value downloaded and uploaded again for each step on the CPU.
 pub fn cost_hybrid(size: u64) -> Cost {
     let on_cpu = STEPS / CPU_EVERY;
+    let each_way = 4.0 * (on_cpu as f64) * size as f64;
     Cost {
-        link_bytes: Some(8.0 * (on_cpu as f64) * size as f64),
+        link_bytes: Some(LinkBytes::new(each_way, each_way)),
         launches: Some((STEPS - on_cpu) as u32),
         ..cost(size)
     }

@@ -183,6 +183,7 @@ fn resident<T: Element>(
     let mut work = Prepared::new(gpu)?;
     let c = work.output(problem.shape.c_len())?;
     add(&mut work.steps, [inputs.a(), inputs.b(), c.address])?;
+    work.reads(&inputs.memory());
     work.keep(&inputs);
     check_by_rows(&mut work, problem, c, |_| {}, None);
     Ok(work)

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use cudarc::driver::{CudaSlice, DevicePtr, DeviceRepr, sys::CUdeviceptr};
 
 use crate::device::Gpu;
-use crate::timing::CudaError;
+use crate::timing::{CudaError, DeviceMemory};
 
 /// A and B of one problem, which all implementations without transfers read.
 pub(super) struct Inputs<T> {
@@ -25,6 +25,13 @@ impl<T: DeviceRepr> Inputs<T> {
 
     pub(super) fn are_on(&self, gpu: &Rc<Gpu>) -> bool {
         Rc::ptr_eq(&self.gpu, gpu)
+    }
+
+    pub(super) fn memory(&self) -> [DeviceMemory; 2] {
+        [&self.a, &self.b].map(|matrix| DeviceMemory {
+            address: address(&self.gpu, matrix),
+            bytes: matrix.num_bytes(),
+        })
     }
 
     pub(super) fn a(&self) -> CUdeviceptr {

@@ -258,6 +258,7 @@ pub(crate) fn device_bytes(n: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::LinkBytes;
 
     #[test]
     fn inputs_are_fixed_uniform_and_different() {
@@ -279,7 +280,10 @@ mod tests {
         assert_eq!(cost(1024).flop, Some(2_147_483_648.0));
         assert_eq!(cost(1024).bytes, Some(12_582_912.0));
         assert_eq!(cost(1024).link_bytes, None);
-        assert_eq!(cost_transfer(1024).link_bytes, Some(12_582_912.0));
+        assert_eq!(
+            cost_transfer(1024).link_bytes,
+            Some(LinkBytes::new(8_388_608.0, 4_194_304.0))
+        );
         assert_eq!(host_bytes(LARGEST), 12 << 30);
         assert_eq!(Matmul::<f32>::host_bytes(LARGEST), 20 << 30);
         assert_eq!(

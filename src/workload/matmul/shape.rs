@@ -1,6 +1,6 @@
 //! The lengths of a product, and what follows from them.
 
-use crate::model::Cost;
+use crate::model::{Cost, LinkBytes};
 
 /// Sizes of a product C = A B of row-major matrices, or of `batch` independent ones that lie
 /// one after the other: A is `m` x `k`, B is `k` x `n`, C is `m` x `n`.
@@ -70,10 +70,10 @@ impl Shape {
 
     /// As [`cost`](Self::cost), with A and B uploaded to the device and C downloaded.
     pub fn cost_transfer(self) -> Cost {
-        let cost = self.cost();
+        let operands = 4.0 * (self.a_len() + self.b_len()) as f64;
         Cost {
-            link_bytes: cost.bytes,
-            ..cost
+            link_bytes: Some(LinkBytes::new(operands, 4.0 * self.c_len() as f64)),
+            ..self.cost()
         }
     }
 }

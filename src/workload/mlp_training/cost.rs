@@ -1,6 +1,6 @@
 //! What a step costs.
 
-use crate::model::Cost;
+use crate::model::{Cost, LinkBytes};
 use crate::workload::mlp_training::model::{CLASSES, HIDDEN, INPUTS, PARAMETERS, W2};
 
 /// Bytes that a step moves, by the passes over each kind of value. Every kernel is taken to read
@@ -84,9 +84,9 @@ pub fn cost_eager(batch: u64) -> Cost {
 
 /// As [`cost`], with inputs and labels uploaded to the device and the loss downloaded.
 pub fn cost_transfer(batch: u64) -> Cost {
-    let link = 4 * batch * (INPUTS as u64 + 1) + 4;
+    let inputs = 4 * batch * (INPUTS as u64 + 1);
     Cost {
-        link_bytes: Some(link as f64),
+        link_bytes: Some(LinkBytes::new(inputs as f64, 4.0)),
         ..cost(batch)
     }
 }
@@ -102,6 +102,9 @@ mod tests {
         let per_input = 4.0 * 21_504.0;
         let parameters = 4.0 * (9.0 * 3_148_288.0 + 1_048_576.0);
         assert_eq!(cost.bytes, Some(256.0 * per_input + parameters));
-        assert_eq!(cost_transfer(1).link_bytes, Some(4104.0));
+        assert_eq!(
+            cost_transfer(1).link_bytes,
+            Some(LinkBytes::new(4100.0, 4.0))
+        );
     }
 }

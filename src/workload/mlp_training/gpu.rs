@@ -128,7 +128,7 @@ impl Step {
         ];
         let before = Tensor::of(&mut work, Element::F32, &start.parameters)?;
         let gradients = Tensor::output(&mut work, Element::F32, PARAMETERS)?;
-        let arrived = work.upload(&[0])?;
+        let arrived = work.state(&[0])?;
         let mut network = Network::new(work, &start.parameters, format, fused, batch)?;
         network.work.restore(moments.device, moments_before.device);
         network

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::ops::Range;
 
 use crate::device::kernel::Source;
-use crate::model::Cost;
+use crate::model::{Cost, LinkBytes};
 use crate::workload::nested_sine::format::Sine;
 use crate::workload::nested_sine::{input, sine_f64};
 use crate::workload::number::in_f64;
@@ -161,7 +161,7 @@ pub fn cost_per_kernel(n: u64) -> Cost {
 /// Cost of the fused computation from and to host memory: 4 bytes per element each way.
 pub fn cost_transfer(n: u64) -> Cost {
     Cost {
-        link_bytes: Some(8.0 * n as f64),
+        link_bytes: Some(LinkBytes::new(4.0 * n as f64, 4.0 * n as f64)),
         ..cost(n)
     }
 }

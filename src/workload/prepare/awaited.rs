@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use crate::device::Gpu;
 use crate::model::Verified;
+use crate::timing::DeviceMemory;
 use crate::workload::routine::{Routine, RoutineError};
 
 /// The routine `inner`, after each run of which the host waits until the GPU's stream is idle.
@@ -44,6 +45,14 @@ impl Routine for Awaited {
 
     fn time(&mut self, iterations: u64) -> Option<Result<f64, RoutineError>> {
         self.inner.time(iterations)
+    }
+
+    fn inputs(&self) -> Vec<DeviceMemory> {
+        self.inner.inputs()
+    }
+
+    fn outputs(&self) -> Vec<DeviceMemory> {
+        self.inner.outputs()
     }
 
     fn launches(&self) -> u32 {

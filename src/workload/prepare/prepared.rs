@@ -12,7 +12,7 @@ use cudarc::driver::{CudaSlice, DeviceRepr, ValidAsZeroBits, result, sys::CUdevi
 
 use crate::device::{Gpu, calls::mapped_address};
 use crate::model::Verified;
-use crate::timing::{CudaError, Launch};
+use crate::timing::{CudaError, DeviceMemory, Launch};
 use crate::workload::prepare::host_memory::{Buffer, HostMemory, fill};
 use crate::workload::prepare::steps::{On, Steps};
 use crate::workload::prepare::threads::Threads;
@@ -43,6 +43,13 @@ impl<T> Device<T> {
 
     pub(crate) fn bytes(self) -> usize {
         self.len * size_of::<T>()
+    }
+
+    fn memory(self) -> DeviceMemory {
+        DeviceMemory {
+            address: self.address,
+            bytes: self.bytes(),
+        }
     }
 }
 
@@ -167,6 +174,9 @@ pub struct Prepared {
     pub(crate) threads: Option<Rc<Threads>>,
     poisons: Vec<Change>,
     restores: Vec<Change>,
+    /// What no step changes.
+    inputs: Vec<DeviceMemory>,
+    outputs: Vec<DeviceMemory>,
     check: Check,
 }
 
@@ -190,6 +200,8 @@ impl Prepared {
             threads: None,
             poisons: Vec::new(),
             restores: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
             check: Box::new(|_| Err("nothing compares the result".into())),
         })
     }
@@ -209,6 +221,16 @@ impl Prepared {
     /// # Errors
     /// The driver's, out of memory included.
     pub fn upload<T: Value>(&mut self, values: &[T]) -> Result<Device<T>, CudaError> {
+        let device = self.state(values)?;
+        self.inputs.push(device.memory());
+        Ok(device)
+    }
+
+    /// Device memory with a copy of `values`, which the steps change.
+    ///
+    /// # Errors
+    /// The driver's, out of memory included.
+    pub(crate) fn state<T: Value>(&mut self, values: &[T]) -> Result<Device<T>, CudaError> {
         if values.is_empty() {
             return self.alloc(0);
         }
@@ -338,6 +360,7 @@ impl Prepared {
 
     /// Makes each byte `byte` before a run whose result is compared.
     pub fn poison_by<T: Value>(&mut self, device: Device<T>, byte: u8) {
+        self.outputs.push(device.memory());
         self.poison(move |memory| Ok(memory.fill(device, byte)?));
     }
 
@@ -361,8 +384,14 @@ impl Prepared {
 
     /// Copies `from` to `to`, which the steps change, before each sample.
     pub fn restore<T: Value>(&mut self, to: Device<T>, from: Device<T>) {
+        self.inputs.retain(|input| input.address != to.address);
         let copy = move |memory: &mut Memory| Ok(memory.copy(from, to)?);
         self.restores.push(Box::new(copy));
+    }
+
+    /// Says that the steps read memory of others, which no step changes.
+    pub(crate) fn reads(&mut self, memory: &[DeviceMemory]) {
+        self.inputs.extend_from_slice(memory);
     }
 
     /// Keeps something alive as long as the routine.
@@ -435,6 +464,14 @@ impl Routine for Prepared {
 
     fn check(&mut self) -> Result<Verified, RoutineError> {
         (self.check)(&self.memory)
+    }
+
+    fn inputs(&self) -> Vec<DeviceMemory> {
+        self.inputs.clone()
+    }
+
+    fn outputs(&self) -> Vec<DeviceMemory> {
+        self.outputs.clone()
     }
 
     fn launches(&self) -> u32 {

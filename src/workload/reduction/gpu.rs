@@ -46,7 +46,7 @@ pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Sum>, joined: Joined, reads: bool) -
     let x = work.upload(&problem.x)?.address;
     let parts = work.output::<f32>(blocks as usize)?.address;
     let y = work.output::<f32>(1)?;
-    let counter = work.upload(&[0u32])?.address;
+    let counter = work.state(&[0u32])?.address;
     let of_one = |name| -> Result<Launch, RoutineError> {
         let launch = launch(gpu, name, blocks)?.arg(x).arg(n as u64);
         Ok(launch.arg(parts).arg(counter).arg(y.address))

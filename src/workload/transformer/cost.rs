@@ -1,6 +1,6 @@
 //! What a batch costs.
 
-use crate::model::Cost;
+use crate::model::{Cost, LinkBytes};
 use crate::workload::transformer::model::{
     HEADS, HIDDEN, LAYERS, Model, QKV, SEQUENCE, VOCABULARY, WIDTH,
 };
@@ -74,9 +74,9 @@ pub fn cost_eager(batch: u64) -> Cost {
 
 /// As [`cost`], with the tokens uploaded to the device and the logits downloaded.
 pub fn cost_transfer(batch: u64) -> Cost {
-    let link = 4 * batch * (SEQUENCE * (1 + VOCABULARY)) as u64;
+    let tokens = (4 * batch * SEQUENCE as u64) as f64;
     Cost {
-        link_bytes: Some(link as f64),
+        link_bytes: Some(LinkBytes::new(tokens, tokens * VOCABULARY as f64)),
         ..cost(batch)
     }
 }

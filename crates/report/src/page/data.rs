@@ -13,6 +13,7 @@ use crossover_results::analysis::bottleneck::{self, Bottleneck};
 use crossover_results::analysis::limits::Kind;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::analysis::telemetry;
+use crossover_results::model::LinkBytes;
 use crossover_results::model::group_info::Unit;
 use crossover_results::model::telemetry::{Telemetry, TelemetryEvent};
 use crossover_results::store::curves::{Benchmark, Group, Series};
@@ -150,7 +151,7 @@ fn facts(machine: &MachineResults, series: &Series, b: &Benchmark) -> Value {
 fn roof(series: &Series, b: &Benchmark) -> Option<[f64; 2]> {
     let sound = |value: &f64| value.is_normal() && *value > 0.0;
     let bytes = match series.crosses_link() {
-        true => b.cost.link_bytes,
+        true => b.cost.link_bytes.map(LinkBytes::sum),
         false => b.cost.bytes,
     };
     let flop = b.cost.flop.filter(sound)?;

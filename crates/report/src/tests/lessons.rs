@@ -8,7 +8,7 @@ use crate::tests::fixture::{Fixture, Planted};
 use crossover_results::analysis::findings::finding::Finding;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::model::Launches::{Fused, Graph, OneByOne};
-use crossover_results::model::{Cost, Does, Phase, Role};
+use crossover_results::model::{Cost, Does, LinkBytes, Phase, Role};
 use crossover_results::store::machine::MachineResults;
 use crossover_words::Clock::{self, EventsGated, Submit, Wall};
 
@@ -64,7 +64,7 @@ fn launches(f: &Fixture, id: &str, ns: f64, launches: u32) {
 
 fn moved(f: &Fixture, id: &str, ns: f64, bytes: f64) {
     let cost = Cost {
-        link_bytes: Some(bytes),
+        link_bytes: Some(LinkBytes::new(bytes / 2.0, bytes / 2.0)),
         ..Cost::default()
     };
     f.plant(&Planted::new(id, Wall, ns).cost(cost));

@@ -4,8 +4,7 @@ use crate::tests::findings::get;
 use crate::tests::fixture::{Fixture, Planted};
 use crate::tests::lessons::{machine, near};
 use crossover_results::analysis::limits::{self, Share};
-use crossover_results::model::role::Way;
-use crossover_results::model::{Cost, Does, Role, Telemetry};
+use crossover_results::model::{Cost, LinkBytes, Telemetry};
 use crossover_results::store::machine::MachineResults;
 use crossover_words::Clock::{self, Events, EventsCold, EventsGated, Wall};
 
@@ -42,9 +41,9 @@ fn bytes(bytes: f64, launches: u32) -> Cost {
     }
 }
 
-fn link(bytes: f64) -> Cost {
+fn link(to_device: f64, to_host: f64) -> Cost {
     Cost {
-        link_bytes: Some(bytes),
+        link_bytes: Some(LinkBytes::new(to_device, to_host)),
         ..Cost::default()
     }
 }
@@ -345,40 +344,80 @@ fn a_cpu_is_held_against_its_caches_and_memory() {
 }
 
 #[test]
-fn the_link_carries_both_ways_where_a_copy_does_or_a_curve_shows_it() {
-    let (computes, loads) = (Does::Computes, Does::Loads(2));
-    let (to_device, both) = (Does::Copies(Way::ToDevice), Does::Copies(Way::Both));
+fn the_link_carries_both_ways_and_the_longer_one_counts() {
     let (machine, _) = machine(|f| {
         f.ceiling("h2d_pinned", 50e9, "B/s");
         f.ceiling("d2h_pinned", 40e9, "B/s");
-        for (id, does, bytes) in [
-            ("streams/gpu/chunks-8/1024", computes, 10e3),
-            ("streams/gpu/chunks-8/4096", computes, 81e3),
-            ("streams/gpu/chunks-2/4096", computes, 46e3),
-            ("streams/gpu/sequence/4096", computes, 45.2e3),
-            ("streams/gpu/one-way/4096", to_device, 47e3),
-            ("streams/gpu/loader/4096", loads, 47e3),
-            ("streams/gpu/both/4096", both, 36e3),
+        for (size, to_device, to_host) in [
+            (1, 25e3, 0.0),
+            (2, 0.0, 10e3),
+            (3, 30e3, 30e3),
+            (4, 40e3, 4.0),
+            (5, 51e3, 51e3),
         ] {
-            let mut planted = Planted::new(id, Wall, 1e3).cost(link(bytes));
-            planted.role = Some(Role {
-                does,
-                ..Role::gpu()
-            });
-            f.plant(&planted);
+            plant(
+                f,
+                &format!("streams/gpu/copies/{size}"),
+                Wall,
+                link(to_device, to_host),
+            );
         }
     });
-    for (id, expected) in [
-        ("chunks-8/4096", "90 % of PCIe rate, both ways"),
-        ("chunks-8/1024", "11 % of PCIe rate, both ways"),
-        ("chunks-2/4096", "51 % of PCIe rate, both ways"),
-        ("sequence/4096", "100 % of PCIe rate"),
-        // As far above it as noise carries them, and they go one way.
-        ("one-way/4096", "104 % of PCIe rate"),
-        ("loader/4096", "104 % of PCIe rate"),
-        ("both/4096", "40 % of PCIe rate, both ways"),
+    for (size, expected) in [
+        (1, "50 % of PCIe rate"),
+        (2, "25 % of PCIe rate"),
+        (3, "75 % of PCIe rate"),
+        (4, "80 % of PCIe rate"),
+        (5, "above the PCIe rate, so no share"),
     ] {
-        let words = words(&machine, &format!("streams/gpu/{id}"));
-        assert_eq!(words.as_deref(), Some(expected), "{id}");
+        let words = words(&machine, &format!("streams/gpu/copies/{size}"));
+        assert_eq!(words.as_deref(), Some(expected), "{size}");
     }
+}
+
+#[test]
+fn nothing_is_said_to_reach_more_than_all_of_a_limit() {
+    let (machine, _) = machine(|f| {
+        f.ceiling("cpu_fma_1", 100e9, "FLOP/s");
+        for (size, of) in [(1, 102e3), (2, 111e3)] {
+            plant(
+                f,
+                &format!("matmul/cpu/best-1-thread/{size}"),
+                Wall,
+                flop(of),
+            );
+        }
+    });
+    let at = |size: u32| share(&machine, &format!("matmul/cpu/best-1-thread/{size}")).unwrap();
+    // As far above it as noise carries it.
+    assert_eq!(at(1).words(), "100 % of FMA peak of 1 core");
+    assert_eq!(at(2).words(), "above the FMA peak of 1 core, so no share");
+    assert_eq!(
+        (at(2).limit(), at(2).fraction()),
+        (Some("FMA peak of 1 core"), None)
+    );
+}
+
+#[test]
+fn a_rate_is_impossible_by_documents_and_else_above_a_limit() {
+    let (machine, _) = machine(|f| {
+        f.ceiling("gpu_sgemm", 10e12, "FLOP/s");
+        f.ceiling("cpu_fma_all", 1e12, "FLOP/s");
+        let peak = 132.0 * 4096.0 * 1980e6 * 1e-6;
+        plant(f, "precision/gpu/fp16/64", EventsGated, flop(1.02 * peak));
+        plant(f, "precision/gpu/bf16/64", EventsGated, flop(1.1 * peak));
+        plant(f, "precision/cpu/best/64", Wall, flop(1.1e6));
+    });
+    let series = |name| machine.group("precision").unwrap().find(name).unwrap();
+    let impossible = |name| limits::impossible(series(name), &machine.limits);
+    assert_eq!(impossible("gpu/fp16"), None);
+    let said = impossible("gpu/bf16").unwrap();
+    assert!(
+        said.starts_with("1.18 PFLOP/s is more than the 1.07 PFLOP/s"),
+        "{said}"
+    );
+    // What was measured may have been measured too low.
+    assert_eq!(impossible("cpu/best"), None);
+    let exceeded = limits::exceeded(series("cpu/best"), &machine.limits).unwrap();
+    assert_eq!(exceeded.words(), "above the FMA peak, so no share");
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::tests::fixture::Fixture;
 use crossover_results::export::export;
-use crossover_results::model::Cost;
+use crossover_results::model::{Cost, LinkBytes};
 use crossover_results::store::machine_record::MACHINES;
 use crossover_words::Clock;
 
@@ -112,7 +112,7 @@ pub(crate) fn plant_gpu(f: &mut Fixture) {
         }
     };
     let moved = |n: f64| Cost {
-        link_bytes: Some(12.0 * n * n),
+        link_bytes: Some(LinkBytes::new(8.0 * n * n, 4.0 * n * n)),
         ..product(1)(n)
     };
     let flop = |n: f64| 2.0 * n * n * n;
@@ -208,7 +208,7 @@ pub(crate) fn plant_gpu(f: &mut Fixture) {
         &sizes,
         |n| 18e3 + fused(n) + 8.0 * n / 55.5,
         |n| Cost {
-            link_bytes: Some(8.0 * n),
+            link_bytes: Some(LinkBytes::new(4.0 * n, 4.0 * n)),
             ..passes(1.0, 1)(n)
         },
     );

@@ -94,7 +94,7 @@ pub(crate) struct Sample {
     pub size: u64,
     /// The measured time.
     pub ns: f64,
-    /// Its amounts, taken to cross the link half in each direction.
+    /// Its amounts.
     pub work: Work,
 }
 
@@ -132,6 +132,7 @@ pub(crate) fn samples(machine: &MachineResults, device: Device) -> Vec<Sample> {
 
 fn sample(series: &Series, benchmark: &Benchmark) -> Option<Sample> {
     let cost = benchmark.cost;
+    let link = cost.link_bytes.unwrap_or_default();
     let amount = |n: Option<f64>| n.filter(|n| n.is_finite() && *n >= 0.0).unwrap_or(0.0);
     cost.flop.or(cost.bytes)?;
     Some(Sample {
@@ -142,8 +143,8 @@ fn sample(series: &Series, benchmark: &Benchmark) -> Option<Sample> {
         work: Work {
             flop: amount(cost.flop),
             bytes: amount(cost.bytes),
-            upload: amount(cost.link_bytes) / 2.0,
-            download: amount(cost.link_bytes) / 2.0,
+            upload: amount(Some(link.to_device)),
+            download: amount(Some(link.to_host)),
             launches: cost.launches.unwrap_or(1),
             cpu_ns: None,
         },

@@ -208,7 +208,7 @@ fn points(found: &CrossoverAnswer, ours: &Group, series: &Series) -> Vec<Point> 
             high: rounded(high.max(at.ratio)),
             processes,
             link_bytes: (series.at(size))
-                .and_then(|b| b.cost.link_bytes)
+                .and_then(|b| Some(b.cost.link_bytes?.sum()))
                 .filter(|b| *b > 0.0),
         })
     };

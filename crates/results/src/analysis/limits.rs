@@ -6,7 +6,7 @@
 //! | work | against |
 //! | --- | --- |
 //! | GPU, nothing crosses the link | `flop` over the peak of its format, `bytes` over the bandwidth at its working set |
-//! | GPU, bytes cross the link | `link_bytes` over the mean of `h2d_pinned` and `d2h_pinned` |
+//! | GPU, bytes cross the link | `link_bytes` of each way over `h2d_pinned` and `d2h_pinned`, the longer time |
 //! | CPU | `flop` over `cpu_fma_all`, `bytes` over the bandwidth at half its working set |
 //! | CPU, one thread, no answer | `flop` over `cpu_fma_1` |
 //!
@@ -34,18 +34,21 @@
 //! - Versions before the curves measured one copy (`gpu_copy`), which bounds what is many times
 //!   the L2 cache and nothing else. Their `cpu_memory` bounds nothing: a loop that reads is faster.
 //!
-//! **Link.** A copy both ways at once is compared with the rate of both ways together. So is code that
-//! computes between its copies, if at some size it exceeds the rate one way (`BOTH_WAYS`): then it
-//! uploads while it downloads. Code on one thread that may be an answer stands for the whole
-//! CPU, and is compared with that.
+//! **Link.** It carries both ways at once, so the way that takes longer is the limit. Code that copies
+//! one way after the other stays below it. Code on one thread that may be an answer stands for the
+//! whole CPU, and is compared with that.
+//!
+//! A result that exceeds a limit by more than noise ([`NOISE`]) shows that the limit was measured too
+//! low or that the work is less than was declared, and has no share ([`Share::Exceeds`]).
 //!
 //! [`RunRecord::ceilings`]: crate::model::record::RunRecord::ceilings
 //! [`RunRecord::curves`]: crate::model::record::RunRecord::curves
 
 use crate::analysis::peak::{f64_on_tensor_cores, flop_per_clock};
 use crate::analysis::telemetry::sm_clock_mhz;
+use crate::model::cost::LinkBytes;
 use crate::model::id::Device;
-use crate::model::role::{Does, Format, Library, Role, Threads, Way};
+use crate::model::role::{Format, Library, Role, Threads};
 use crate::store::curves::{Benchmark, Series};
 use crate::store::machine::{Limits, MachineResults};
 use crossover_words::Clock;
@@ -100,6 +103,13 @@ pub enum Share {
         /// Achieved over limit.
         fraction: f64,
     },
+    /// It is faster than the limit that binds, by more than noise: there is no share.
+    Exceeds {
+        /// What the limit is of.
+        kind: Kind,
+        /// What binds, in words.
+        limit: &'static str,
+    },
     /// The L2 cache serves part of its data, of which no limit is known.
     Cached,
 }
@@ -111,6 +121,7 @@ impl Share {
             Share::Of {
                 limit, fraction, ..
             } => format!("{} of {limit}", units::percent(*fraction)),
+            Share::Exceeds { limit, .. } => format!("above the {limit}, so no share"),
             Share::Cached => "partly from the L2 cache".to_owned(),
         }
     }
@@ -118,7 +129,7 @@ impl Share {
     /// What binds, in words.
     pub fn limit(&self) -> Option<&'static str> {
         match self {
-            Share::Of { limit, .. } => Some(limit),
+            Share::Of { limit, .. } | Share::Exceeds { limit, .. } => Some(limit),
             Share::Cached => None,
         }
     }
@@ -126,16 +137,16 @@ impl Share {
     /// What the limit is of.
     pub fn kind(&self) -> Kind {
         match self {
-            Share::Of { kind, .. } => *kind,
+            Share::Of { kind, .. } | Share::Exceeds { kind, .. } => *kind,
             Share::Cached => Kind::Cache,
         }
     }
 
-    /// Achieved over limit.
+    /// Achieved over limit: at most 1.
     pub fn fraction(&self) -> Option<f64> {
         match self {
             Share::Of { fraction, .. } => Some(*fraction),
-            Share::Cached => None,
+            Share::Exceeds { .. } | Share::Cached => None,
         }
     }
 }
@@ -150,14 +161,15 @@ struct Candidate {
 
 impl Candidate {
     fn of(kind: Kind, limit: &'static str, fraction: f64) -> Option<Self> {
-        fraction.is_finite().then_some(Self {
-            share: Share::Of {
+        let share = match fraction {
+            fraction if fraction > NOISE => Share::Exceeds { kind, limit },
+            fraction => Share::Of {
                 kind,
                 limit,
-                fraction,
+                fraction: fraction.min(1.0),
             },
-            fraction,
-        })
+        };
+        fraction.is_finite().then_some(Self { share, fraction })
     }
 
     fn cached(fraction: f64) -> Option<Self> {
@@ -169,12 +181,7 @@ impl Candidate {
 }
 
 /// How far noise may carry a rate above its limit.
-const NOISE: f64 = 1.03;
-
-/// How far above the link's rate one way code must be that copies both ways at once. One after the
-/// other, with work between them, its copies stay below that rate; on three H200 machines the copies
-/// alone reached at most 1.002 of it.
-const BOTH_WAYS: f64 = 1.01;
+pub const NOISE: f64 = 1.03;
 
 /// How far above a peak a rate must be to be one of another format.
 const OTHER_FORMAT: f64 = 1.2;
@@ -202,10 +209,24 @@ pub fn nearest(
     benchmark: &Benchmark,
     machine: &MachineResults,
 ) -> Option<(Share, f64)> {
+    nearest_of(series, benchmark, |b| machine.limits_of(b))
+}
+
+/// The limit of a run that the only point of a curve exceeds.
+pub fn exceeded(series: &Series, limits: &Limits) -> Option<Share> {
+    let (share, _) = nearest_of(series, series.points.last()?, |_| Some(limits))?;
+    matches!(share, Share::Exceeds { .. }).then_some(share)
+}
+
+fn nearest_of<'a>(
+    series: &Series,
+    benchmark: &Benchmark,
+    limits_of: impl Fn(&Benchmark) -> Option<&'a Limits>,
+) -> Option<(Share, f64)> {
     if !series.measures_work() {
         return None;
     }
-    let limits = machine.limits_of(benchmark)?;
+    let limits = limits_of(benchmark)?;
     let flop = |limit, name| {
         // A vector holds half as many float64, and the ceiling is of f32.
         let lanes = if series.role.format == Format::F64 {
@@ -218,10 +239,10 @@ pub fn nearest(
     };
     let candidates = match (series.device, series.crosses_link()) {
         (Device::Gpu, false) => [
-            arithmetic(series, benchmark, machine),
+            arithmetic(series, benchmark, limits_of),
             gpu_memory(benchmark, limits),
         ],
-        (Device::Gpu, true) => [over_the_link(series, benchmark, machine), None],
+        (Device::Gpu, true) => [over_the_link(benchmark, limits), None],
         (Device::Cpu, _) if series.role.threads == Some(Threads::One) && !series.role.answers => {
             [flop("FMA peak of 1 core", "cpu_fma_1"), None]
         }
@@ -244,15 +265,14 @@ fn rate(benchmark: &Benchmark, amount: Option<f64>) -> Option<f64> {
 }
 
 /// The share of the peak of its format, unless a point of the curve is far above it.
-fn arithmetic(
+fn arithmetic<'a>(
     series: &Series,
     benchmark: &Benchmark,
-    machine: &MachineResults,
+    limits_of: impl Fn(&Benchmark) -> Option<&'a Limits>,
 ) -> Option<Candidate> {
     let fraction = |b: &Benchmark| -> Option<f64> {
-        let peak = peak_of(&series.role, sm_clock_mhz(b), machine.limits_of(b)?)?;
-        let products = series.role.split.map_or(1, |split| split.products);
-        Some(f64::from(products) * rate(b, b.cost.flop)? / peak)
+        let peak = peak_of(&series.role, sm_clock_mhz(b), limits_of(b)?)?;
+        Some(operations(series, b)? / peak)
     };
     let exceeds = |b: &Benchmark| fraction(b).is_some_and(|fraction| fraction > OTHER_FORMAT);
     if series.points.iter().any(exceeds) {
@@ -270,19 +290,49 @@ fn arithmetic(
     Candidate::of(Kind::Compute, limit, fraction(benchmark)?)
 }
 
+/// FLOP/s in the format of the arithmetic.
+fn operations(series: &Series, benchmark: &Benchmark) -> Option<f64> {
+    let products = series.role.split.map_or(1, |split| split.products);
+    Some(f64::from(products) * rate(benchmark, benchmark.cost.flop)?)
+}
+
+/// That the only point of a curve computes faster than NVIDIA's documents allow at the highest clock,
+/// in a sentence: then it does less than it declares.
+pub fn impossible(series: &Series, limits: &Limits) -> Option<String> {
+    if series.device != Device::Gpu || !series.measures_work() {
+        return None;
+    }
+    let format = series.role.format;
+    let (rate, peak) = (
+        operations(series, series.points.last()?)?,
+        of_table(format, None, limits)?,
+    );
+    (rate > NOISE * peak).then(|| {
+        format!(
+            "{} is more than the {} that the device can do in {format:?}: it computes less than it declares, \
+             or in another format",
+            units::rate(rate, "FLOP/s"),
+            units::rate(peak, "FLOP/s")
+        )
+    })
+}
+
 /// The peak of a format at an SM clock, or at the highest one, FLOP/s.
 pub fn peak(format: Format, clock_mhz: Option<f64>, limits: &Limits) -> Option<f64> {
-    let of_table = || {
-        let gpu = limits.gpu.as_ref()?;
-        let clock = clock_mhz.or(gpu.max_sm_clock_mhz.map(f64::from))?;
-        let per_clock = flop_per_clock(gpu.compute_capability, format)?;
-        Some(f64::from(gpu.multiprocessors) * per_clock * clock * 1e6)
-    };
     let measured = || match format {
         Format::F32 => limits.ceiling("gpu_fma"),
         _ => None,
     };
-    of_table().filter(|peak| *peak > 0.0).or_else(measured)
+    of_table(format, clock_mhz, limits).or_else(measured)
+}
+
+/// That of NVIDIA's documents.
+fn of_table(format: Format, clock_mhz: Option<f64>, limits: &Limits) -> Option<f64> {
+    let gpu = limits.gpu.as_ref()?;
+    let clock = clock_mhz.or(gpu.max_sm_clock_mhz.map(f64::from))?;
+    let per_clock = flop_per_clock(gpu.compute_capability, format)?;
+    let peak = f64::from(gpu.multiprocessors) * per_clock * clock * 1e6;
+    (peak > 0.0).then_some(peak)
 }
 
 /// As [`peak`], for a role: cuBLAS takes tensor cores in float64 where they are faster.
@@ -347,12 +397,12 @@ fn cpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
     }
 }
 
-/// The highest rate, reading or copying, at a working set of so many bytes or a larger one, B/s;
+/// The highest rate, reading, writing or copying, at a working set of so many bytes or a larger one, B/s;
 /// that of the largest measured one where it is larger still.
 pub fn bandwidth(limits: &Limits, device: Device, set: f64) -> Option<f64> {
-    let names = match device {
-        Device::Gpu => ["gpu_read", "gpu_copy"],
-        Device::Cpu => ["cpu_read", "cpu_copy"],
+    let names: &[&str] = match device {
+        Device::Gpu => &["gpu_read", "gpu_copy"],
+        Device::Cpu => &["cpu_read", "cpu_write", "cpu_copy"],
     };
     let curves = names.iter().filter_map(|name| limits.curves.get(*name));
     let rates = curves.filter_map(|curve| {
@@ -368,39 +418,21 @@ pub fn bandwidth(limits: &Limits, device: Device, set: f64) -> Option<f64> {
     rates.max_by(f64::total_cmp)
 }
 
-/// The share of the link's rate.
-fn over_the_link(
-    series: &Series,
-    benchmark: &Benchmark,
-    machine: &MachineResults,
-) -> Option<Candidate> {
-    let rate = rate(benchmark, benchmark.cost.link_bytes)?;
-    let link = link(machine.limits_of(benchmark)?)?;
-    match both_ways(series, machine) {
-        true => Candidate::of(Kind::Link, "PCIe rate, both ways", rate / (2.0 * link)),
-        false => Candidate::of(Kind::Link, "PCIe rate", rate / link),
-    }
+/// The share of the link's rate, one way or the other.
+fn over_the_link(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
+    let least = link_ns(benchmark.cost.link_bytes?, limits)?;
+    Candidate::of(Kind::Link, "PCIe rate", least / benchmark.median_ns)
 }
 
-/// Whether a curve's data cross the link both ways at once.
-pub fn both_ways(series: &Series, machine: &MachineResults) -> bool {
-    let exceeds = |b: &Benchmark| {
-        let link = machine.limits_of(b).and_then(link)?;
-        Some(b.rate(b.cost.link_bytes?) > BOTH_WAYS * link)
+/// The least time in which bytes cross the link, ns: both ways at once, the longer one counts.
+pub fn link_ns(bytes: LinkBytes, limits: &Limits) -> Option<f64> {
+    let way = |bytes: f64, rate| match bytes {
+        0.0 => Some(0.0),
+        bytes => Some(bytes / limits.ceiling(rate)? * 1e9),
     };
-    match series.role.does {
-        Does::Copies(way) => way == Way::Both,
-        // Batches go to the device alone.
-        Does::Loads(_) => false,
-        _ => series.points.iter().any(|b| exceeds(b) == Some(true)),
-    }
-}
-
-/// The link's rate one way at a time, B/s.
-pub fn link(limits: &Limits) -> Option<f64> {
-    let ways = ["h2d_pinned", "d2h_pinned"].map(|name| limits.ceiling(name));
-    let known: Vec<f64> = ways.into_iter().flatten().collect();
-    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    let up = way(bytes.to_device, "h2d_pinned")?;
+    let ns = up.max(way(bytes.to_host, "d2h_pinned")?);
+    (ns.is_finite() && ns > 0.0).then_some(ns)
 }
 
 /// A measured figure of the machine in words, for tables and plots; the name itself for later

@@ -1,5 +1,6 @@
 //! Which rate describes a group: arithmetic or moved bytes.
 
+use crate::model::cost::LinkBytes;
 use crate::store::curves::{Group, Series};
 
 /// Which rate describes a group.
@@ -26,7 +27,7 @@ impl Work {
         let amount = match self {
             Work::Flop => cost.flop,
             // What crosses the link is what bounds end-to-end work.
-            Work::Bytes => cost.link_bytes.or(cost.bytes),
+            Work::Bytes => cost.link_bytes.map(LinkBytes::sum).or(cost.bytes),
         };
         amount.filter(|a| a.is_finite() && *a > 0.0)
     }

@@ -14,7 +14,6 @@ use crate::analysis::findings;
 use crate::analysis::findings::finding::{Context, Finding};
 use crate::analysis::reuse;
 use crate::model::record::RunRecord;
-use crate::model::role::{Does, Way};
 use crate::store::curves::Benchmark;
 use crate::store::layout::SIDECAR;
 use crate::store::machine::MachineResults;
@@ -62,27 +61,13 @@ struct Row<'a> {
     /// The interval in which the median of another process lies with a probability of 95 %; that of
     /// this process lies in `interval_ns`.
     another_process_ns: (f64, f64),
-    /// Of the cost's bytes over the link those from the host to the device; null where the
-    /// declared cost does not tell the two ways apart.
-    to_device_bytes: Option<f64>,
-    /// Those from the device to the host, likewise.
-    to_host_bytes: Option<f64>,
 }
 
 impl<'a> Row<'a> {
     fn of(benchmark: &'a Benchmark) -> Self {
-        let bytes = benchmark.cost.link_bytes;
-        let (to_device_bytes, to_host_bytes) = match (benchmark.role.does, bytes) {
-            (Does::Copies(Way::ToDevice), Some(bytes)) => (Some(bytes), Some(0.0)),
-            (Does::Copies(Way::ToHost), Some(bytes)) => (Some(0.0), Some(bytes)),
-            (Does::Copies(Way::Both), Some(bytes)) => (Some(bytes / 2.0), Some(bytes / 2.0)),
-            _ => (None, None),
-        };
         Self {
             benchmark,
             another_process_ns: (benchmark.low_ns(), benchmark.high_ns()),
-            to_device_bytes,
-            to_host_bytes,
         }
     }
 }

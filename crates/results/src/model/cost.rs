@@ -11,8 +11,30 @@ pub struct Cost {
     pub flop: Option<f64>,
     /// Fewest bytes that must move through the memory the implementation works from.
     pub bytes: Option<f64>,
-    /// Bytes that must cross the link between host and device, both ways together.
-    pub link_bytes: Option<f64>,
+    /// Bytes that must cross the link between host and device.
+    pub link_bytes: Option<LinkBytes>,
     /// Kernels, counting each of a graph. Each is taken to move an equal part of `bytes`.
     pub launches: Option<u32>,
+}
+
+/// Bytes over the link between host and device. It carries both ways at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LinkBytes {
+    /// From the host to the device.
+    pub to_device: f64,
+    /// From the device to the host.
+    pub to_host: f64,
+}
+
+impl LinkBytes {
+    /// So many bytes each way.
+    pub fn new(to_device: f64, to_host: f64) -> Self {
+        Self { to_device, to_host }
+    }
+
+    /// Both ways together.
+    pub fn sum(self) -> f64 {
+        self.to_device + self.to_host
+    }
 }

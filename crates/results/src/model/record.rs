@@ -218,7 +218,7 @@ pub struct RunRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub planned: Vec<String>,
     /// Measured bandwidth over the working set by name (`gpu_read`, `gpu_copy`, `cpu_read`,
-    /// `cpu_copy`).
+    /// `cpu_write`, `cpu_copy`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub curves: BTreeMap<String, BandwidthCurve>,
     /// What was left out.

@@ -141,7 +141,7 @@ pub(super) fn is_whole(dir: &Path) -> bool {
 }
 
 /// Without an id there is only the folder, and why.
-fn result(dir: &Path) -> Result<Stored, (PathBuf, Unreadable)> {
+pub(super) fn result(dir: &Path) -> Result<Stored, (PathBuf, Unreadable)> {
     let folder = dir.parent().unwrap_or(dir).to_owned();
     if is_nothing(dir) {
         let reason = "a run was cut short here before it left a result; run the benchmark again";

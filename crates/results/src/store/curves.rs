@@ -150,6 +150,17 @@ pub struct Series {
 }
 
 impl Series {
+    /// The curve of one result.
+    pub fn of(benchmark: Benchmark) -> Self {
+        Self {
+            device: benchmark.device,
+            implementation: benchmark.implementation.clone(),
+            clock: benchmark.clock,
+            role: benchmark.role.clone(),
+            points: vec![benchmark],
+        }
+    }
+
     /// `gpu/cublas`.
     pub fn name(&self) -> String {
         id::function_of(self.device, &self.implementation)
@@ -217,7 +228,7 @@ impl Series {
 
     /// Whether bytes cross the link between host and device.
     pub fn crosses_link(&self) -> bool {
-        let moves = |b: &Benchmark| b.cost.link_bytes.is_some_and(|bytes| bytes > 0.0);
+        let moves = |b: &Benchmark| b.cost.link_bytes.is_some_and(|bytes| bytes.sum() > 0.0);
         self.device == Device::Gpu && (!self.role.data.on_device() || self.points.iter().any(moves))
     }
 }

@@ -10,8 +10,10 @@ use crate::model::id::Id;
 use crate::model::record::Sidecar;
 use crate::statistics::unsteady::unsteady;
 use crate::store::attempt::Attempt;
-use crate::store::criterion_files::{estimates, is_whole, samples};
+use crate::store::criterion_files::{estimates, is_whole, result, samples};
+use crate::store::curves::Benchmark;
 use crate::store::layout::{BENCHMARK, ESTIMATES, NEW, SAMPLE, SIDECAR, TUKEY};
+use crate::store::machine::benchmark;
 use crate::store::profiles;
 use crate::store::sidecar;
 use crate::store::whole_file::{FileError, copy, try_to_write, write_json};
@@ -72,6 +74,12 @@ impl BenchmarkFolder {
         let ns = samples(&new.join(SAMPLE)).ok()?;
         let estimates = estimates(&new.join(ESTIMATES)).ok()?;
         unsteady(&ns, estimates.median, estimates.interval)
+    }
+
+    /// The newest result; `None` where it cannot be read.
+    pub fn result(&self) -> Option<Benchmark> {
+        let stored = result(&self.new_dir()).ok()?;
+        benchmark(stored, &mut Vec::new()).ok()
     }
 
     /// Criterion saves samples and estimates, then compares and draws, and only then writes

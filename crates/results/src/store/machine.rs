@@ -70,7 +70,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    fn of(run: &RunRecord) -> Self {
+    /// Those of a run.
+    pub fn of(run: &RunRecord) -> Self {
         Self {
             ceilings: run.ceilings.clone(),
             curves: run.curves.clone(),
@@ -450,7 +451,10 @@ fn topic(group: &str, runs: &[Vec<GroupInfo>]) -> ((usize, usize), GroupInfo) {
 
 /// A result of this suite's form. Samples that cannot be read are named in `problems`: the
 /// median, which stands in another file, is shown without them.
-fn benchmark(stored: Stored, problems: &mut Vec<Unreadable>) -> Result<Benchmark, Unreadable> {
+pub(super) fn benchmark(
+    stored: Stored,
+    problems: &mut Vec<Unreadable>,
+) -> Result<Benchmark, Unreadable> {
     let function = stored.function.as_deref().and_then(id::function);
     let (Some((device, implementation)), Some(value), false) =
         (function, &stored.value, stored.group.is_empty())

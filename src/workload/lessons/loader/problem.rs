@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::device::kernel::Source;
-use crate::model::Cost;
+use crate::model::{Cost, LinkBytes};
 use crate::workload::lessons::loader::expected::{Expected, FLOP_PER_BYTE};
 use crate::workload::lessons::loader::images::{BATCHES, Images};
 use crate::workload::prepare::kernels;
@@ -68,7 +68,7 @@ pub fn cost(size: u64) -> Cost {
     Cost {
         flop: Some(bytes * FLOP_PER_BYTE),
         bytes: Some(bytes),
-        link_bytes: Some(bytes),
+        link_bytes: Some(LinkBytes::new(bytes, 0.0)),
         launches: Some(BATCHES as u32),
     }
 }

@@ -24,7 +24,7 @@ use crate::workload::prepare::{
 use crate::workload::routine::{Made, Routine, RoutineError};
 
 pub use host::Kind;
-pub use problem::{TRANSFER, Transfer, cost, cost_both_ways};
+pub use problem::{TRANSFER, Transfer, cost};
 
 /// A copy of every byte, from or to one kind of host memory; with [`Way::ToDevice`] also in several
 /// pieces, each copied by itself. Managed memory is written by the host in each iteration, a byte

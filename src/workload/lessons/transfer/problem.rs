@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::device::{calls::copy_to_device, kernel::Source};
-use crate::model::{Cost, Verified};
+use crate::model::{Cost, LinkBytes, Verified, Way};
 use crate::timing::CudaError;
 use crate::workload::prepare::{Device, Memory, kernels};
 use crate::workload::routine::Workload;
@@ -104,18 +104,11 @@ impl Workload for Transfer {
     }
 }
 
-/// Every byte crosses the link once.
-pub fn cost(size: u64) -> Cost {
+/// Every byte crosses the link, once each way that there is.
+pub fn cost(way: Way, size: u64) -> Cost {
+    let over = |other| if way == other { 0.0 } else { size as f64 };
     Cost {
-        link_bytes: Some(size as f64),
-        ..Cost::default()
-    }
-}
-
-/// Every byte crosses the link in both directions.
-pub fn cost_both_ways(size: u64) -> Cost {
-    Cost {
-        link_bytes: Some(2.0 * size as f64),
+        link_bytes: Some(LinkBytes::new(over(Way::ToHost), over(Way::ToDevice))),
         ..Cost::default()
     }
 }

@@ -4,6 +4,7 @@ use crate::analysis::findings::copies::plain;
 use crate::analysis::findings::finding::{Context, Finding, common, pair, sentence};
 use crate::analysis::findings::overlap::in_sequence;
 use crate::analysis::findings::technique::Technique;
+use crate::analysis::limits::NOISE;
 use crate::model::group_info::GroupInfo;
 use crate::model::role::{Data, Launches, Way};
 use crate::store::curves::{Benchmark, Group, Series};
@@ -332,6 +333,9 @@ fn pinned(
     let rate = |b: &Benchmark| b.rate(b.size as f64);
     let link = context.machine.ceiling_of(pair.second, ceiling);
     let share = link.map(|link| rate(pair.second) / link);
+    let share = share
+        .filter(|share| *share <= NOISE)
+        .map(|share| share.min(1.0));
     let of_link = share.map_or(String::new(), |share| {
         format!(", {} of the measured PCIe rate", units::percent(share))
     });

@@ -2,6 +2,7 @@
 
 use crate::analysis::findings::finding::{Context, Finding, gpu, pair, sentence};
 use crate::analysis::findings::technique::Technique;
+use crate::analysis::limits::link_ns;
 use crate::model::role::{Data, Launches, Role};
 use crate::store::curves::{Benchmark, Group, Series};
 use crossover_words::Clock::Wall;
@@ -32,7 +33,9 @@ pub(super) fn pieces(context: &Context, group: &Group) -> Option<Finding> {
     let &(one, count, best) = bests.last()?;
     let ratio = one.median_ns / best.median_ns;
     let pinned = sequence.role.data == Data::Pinned;
-    let copy = one_way_ns(context, best).filter(|_| pinned);
+    let limits = context.machine.limits_of(best);
+    let copy = limits.and_then(|limits| link_ns(best.cost.link_bytes?, limits));
+    let copy = copy.filter(|_| pinned);
     let to_limit = copy.map(|ns| best.median_ns / ns);
     let limit = match (copy, to_limit) {
         (Some(ns), Some(times)) => format!(
@@ -89,15 +92,4 @@ fn best<'a>(group: &'a Group, sequence: &Series, size: u64) -> Option<(u32, &'a 
         .filter(|s| like(&s.role))
         .filter_map(|s| Some((s.role.pieces, s.at(size)?)))
         .min_by(|a, b| a.1.median_ns.total_cmp(&b.1.median_ns))
-}
-
-/// Half of the bytes go each way; the slower way bounds.
-fn one_way_ns(context: &Context, benchmark: &Benchmark) -> Option<f64> {
-    let ways = ["h2d_pinned", "d2h_pinned"];
-    let ways = ways.map(|name| context.machine.ceiling_of(benchmark, name));
-    let [Some(up), Some(down)] = ways else {
-        return None;
-    };
-    let bytes = benchmark.cost.link_bytes.filter(|b| *b > 0.0)? / 2.0;
-    Some(bytes / up.min(down) * 1e9)
 }

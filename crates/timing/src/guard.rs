@@ -1,0 +1,453 @@
+//! Whether a time is of the work that it is said to be of: the slips and cheats that a clock does not
+//! notice, looked for outside of the timed window.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use cudarc::driver::{result, sys::CUdeviceptr};
+
+use crate::batch::LAUNCHES_PER_GATE;
+use crate::cuda_error::CudaError;
+use crate::cuda_time::CudaTime;
+use crate::device::Device;
+use crate::error::{BoxError, TimingError, count};
+use crate::sequence;
+use crossover_words::{Clock, units};
+
+/// Of more bytes than this, as many are read in pieces from the first to the last.
+const READ: usize = 16 << 20;
+/// Bytes of such a piece.
+const PIECE: usize = 64 << 10;
+/// Iterations that are compared with the first one on new inputs.
+const AGAIN: usize = 5;
+/// How much longer than those the first may take: it may find its data in memory instead of the cache.
+const COLDER: f64 = 3.0;
+/// By how much a copy of as many bytes may be slower than code that only reads.
+const COPIES: f64 = 2.0;
+/// What a host may need more, ns, where it is taken off its core for a moment.
+const HICCUP: f64 = 100_000.0;
+/// About the length of the window after which the device has to be idle.
+const WINDOW: f64 = 5e6;
+
+/// Device memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceMemory {
+    /// Where it begins.
+    pub address: CUdeviceptr,
+    /// Its length.
+    pub bytes: usize,
+}
+
+/// The code of a benchmark, as [`CudaTime::guard`] runs it.
+pub trait Guarded {
+    /// Takes inputs with other values, and inputs and output at other addresses: allocate them before
+    /// the old ones are freed.
+    ///
+    /// # Errors
+    /// The driver's.
+    fn renew(&mut self) -> Result<(), BoxError>;
+
+    /// Restores what an iteration changes, and makes the output something that it cannot be, such as
+    /// NaN. Enqueue this on [`CudaTime::stream`].
+    ///
+    /// # Errors
+    /// The driver's.
+    fn poison(&mut self) -> Result<(), BoxError>;
+
+    /// One iteration, as it is timed.
+    ///
+    /// # Errors
+    /// The driver's.
+    fn run(&mut self) -> Result<(), BoxError>;
+
+    /// Compares the output with a reference for these inputs.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn check(&mut self) -> Result<(), BoxError>;
+
+    /// What an iteration reads and does not change.
+    fn inputs(&self) -> Vec<DeviceMemory>;
+
+    /// What an iteration writes.
+    fn output(&self) -> Vec<DeviceMemory>;
+}
+
+/// What a benchmark says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    /// The clock of its time.
+    pub clock: Clock,
+    /// Launches of an iteration.
+    pub launches: u32,
+    /// Time of an iteration, ns.
+    pub ns: f64,
+    /// Fewest bytes that an iteration must read and write in device memory, where that is known.
+    pub bytes: Option<f64>,
+}
+
+/// A reason not to believe a time. As text, what was seen and what to do.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Doubt {
+    /// An iteration makes other launches than it was said to.
+    Launches {
+        /// As it was said.
+        said: u32,
+        /// As a capture counted.
+        made: u32,
+    },
+    /// The device was not idle when the timed stream was.
+    Elsewhere {
+        /// How much longer it worked, ns.
+        after_ns: f64,
+        /// The timed window, ns.
+        window_ns: f64,
+    },
+    /// The output changed when the timed stream was idle.
+    Late,
+    /// An input changed.
+    Input(usize),
+    /// The output is wrong: on new inputs, or when they were used again.
+    Wrong {
+        /// On new inputs.
+        first: bool,
+        /// What is wrong.
+        why: String,
+    },
+    /// Other iterations are much faster than the one on new inputs, or into a poisoned output.
+    Replayed {
+        /// That one, ns.
+        first_ns: f64,
+        /// The others, ns.
+        again_ns: f64,
+    },
+    /// The benchmark's time is less than what its iterations take.
+    TooEarly {
+        /// The benchmark's, ns.
+        said_ns: f64,
+        /// That of an iteration among many, ns.
+        ns: f64,
+    },
+    /// The benchmark's time is less than what its bytes take.
+    AboveMemory {
+        /// The benchmark's, ns.
+        said_ns: f64,
+        /// A copy of as many bytes, ns.
+        copy_ns: f64,
+    },
+    /// Equal iterations take very different times.
+    Disturbed {
+        /// The fastest, ns.
+        least_ns: f64,
+        /// The slowest, ns.
+        most_ns: f64,
+    },
+}
+
+impl Doubt {
+    /// Whether it rests on values and not on times, which another load of the machine may change.
+    pub fn is_proof(&self) -> bool {
+        matches!(
+            self,
+            Doubt::Launches { .. } | Doubt::Late | Doubt::Input(_) | Doubt::Wrong { .. }
+        )
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = |ns: &f64| units::time(*ns);
+        match self {
+            Doubt::Launches { said, made } => write!(
+                f,
+                "an iteration was said to make {} and makes {made}: pass {made}",
+                count(*said, "launch", "launches")
+            ),
+            Doubt::Elsewhere {
+                after_ns,
+                window_ns,
+            } => write!(
+                f,
+                "the device worked for {} after the timed window of {}: work on another stream is not in the \
+                 time; enqueue it on the timed stream, or have that wait for it",
+                time(after_ns),
+                time(window_ns)
+            ),
+            Doubt::Late => write!(
+                f,
+                "the output still changed after the timed window: work is on another stream or was put off to a \
+                 later call; have the timed stream do it, or wait for it"
+            ),
+            Doubt::Input(at) => write!(
+                f,
+                "input {at} changed: later iterations compute something else; restore it, or write elsewhere"
+            ),
+            Doubt::Wrong { first: true, why } => {
+                write!(f, "on new inputs the output is wrong: {why}")
+            }
+            Doubt::Wrong { first: false, why } => write!(
+                f,
+                "a second iteration leaves a wrong output ({why}): it relies on that of the one before"
+            ),
+            Doubt::Replayed { first_ns, again_ns } => write!(
+                f,
+                "an iteration on new inputs or into a poisoned output takes {}, others {}: what is timed is a \
+                 kept result; compute it in each iteration",
+                time(first_ns),
+                time(again_ns)
+            ),
+            Doubt::TooEarly { said_ns, ns } => write!(
+                f,
+                "the benchmark says {} and an iteration takes {}: its clock was read before the work was done; \
+                 wait for the device first",
+                time(said_ns),
+                time(ns)
+            ),
+            Doubt::AboveMemory { said_ns, copy_ns } => write!(
+                f,
+                "the benchmark says {} and a copy of as many bytes takes {}: it does less work than it says, or \
+                 moves fewer bytes",
+                time(said_ns),
+                time(copy_ns)
+            ),
+            Doubt::Disturbed { least_ns, most_ns } => write!(
+                f,
+                "equal iterations take {} to {}: other work shares the device; end it (see `nvidia-smi`) and \
+                 measure again",
+                time(least_ns),
+                time(most_ns)
+            ),
+        }
+    }
+}
+
+impl CudaTime {
+    /// Looks for reasons not to believe the time of a benchmark; without any the list is empty. It runs
+    /// the code on new inputs and on a poisoned output, compares outputs, inputs and times, and counts the
+    /// launches. Nothing of this is within a timed window: call it before or after the benchmark.
+    ///
+    /// Of memory of more than 16 MiB it reads that many bytes, in pieces from the first to the last.
+    ///
+    /// # Errors
+    /// As [`measure`](Self::measure), and [`TimingError::NothingEnqueued`].
+    pub fn guard(&self, claim: &Claim, code: &mut impl Guarded) -> Result<Vec<Doubt>, TimingError> {
+        let device = self.guarded_device(claim.clock)?;
+        code.run()?;
+        self.settle()?;
+        let mut doubts = Vec::new();
+        let said = claim.launches;
+        if let Some(enqueued) = device.count(&mut || Ok(code.run()?))? {
+            let made = enqueued.launches;
+            if said > 0 && made + enqueued.others == 0 {
+                return Err(TimingError::NothingEnqueued { launches: said });
+            }
+            doubts.extend((made != said).then_some(Doubt::Launches { said, made }));
+        }
+        if let Some(copy_ns) = self.copied(claim)? {
+            let said_ns = claim.ns;
+            let is_above = COPIES * said_ns < copy_ns;
+            doubts.extend(is_above.then_some(Doubt::AboveMemory { said_ns, copy_ns }));
+        }
+        doubts.extend(self.guard_runs(claim, code)?);
+        Ok(doubts)
+    }
+
+    /// [`guard`](Self::guard) without counting launches and copying: for routines whose launches are an
+    /// upper bound and whose limits are known.
+    #[doc(hidden)]
+    pub fn guard_runs(
+        &self,
+        claim: &Claim,
+        code: &mut impl Guarded,
+    ) -> Result<Vec<Doubt>, TimingError> {
+        let device = self.guarded_device(claim.clock)?;
+        let mut doubts = Vec::new();
+        // Loads what the code loads lazily: the first run on new inputs is timed.
+        code.run()?;
+        self.settle()?;
+        code.renew()?;
+        let before = self.checksums(&code.inputs())?;
+        code.poison()?;
+        self.settle()?;
+        // Without a gate: what is loaded now would wait behind it.
+        let clock = match claim.clock {
+            Clock::Wall | Clock::Submit => Clock::Wall,
+            _ => Clock::Events,
+        };
+        let first_ns = self.once(clock, || code.run())?;
+        let there = self.checksums(&code.output())?;
+        self.settle()?;
+        let mut checked = |code: &mut dyn FnMut() -> Result<(), BoxError>, first| {
+            let wrong = code().err().map(|why| Doubt::Wrong {
+                first,
+                why: why.to_string(),
+            });
+            doubts.extend(wrong);
+        };
+        checked(&mut || code.check(), true);
+        let late = self.checksums(&code.output())? != there;
+        let mut again = Vec::new();
+        for _ in 0..AGAIN {
+            code.poison()?;
+            self.settle()?;
+            again.push(self.once(clock, || code.run())?);
+            self.settle()?;
+        }
+        checked(&mut || code.check(), false);
+        if late {
+            // What follows from it is said once.
+            doubts = vec![Doubt::Late];
+        }
+        let by = |over: fn(f64, f64) -> f64| again.iter().copied().reduce(over).unwrap_or(first_ns);
+        let (least_ns, again_ns) = (by(f64::min), by(f64::max));
+        if again_ns > COLDER * least_ns + HICCUP {
+            let most_ns = again_ns;
+            doubts.push(Doubt::Disturbed { least_ns, most_ns });
+        } else if first_ns > COLDER * again_ns + HICCUP {
+            doubts.push(Doubt::Replayed { first_ns, again_ns });
+        }
+        let most = u64::from(LAUNCHES_PER_GATE / claim.launches.max(1)).max(1);
+        let many = ((WINDOW / claim.ns) as u64).clamp(1, most);
+        let (mut ns, mut behind) = (f64::INFINITY, None);
+        // A host that is taken off its core is late once.
+        for _ in 0..3 {
+            let run = &mut || Ok(code.run()?);
+            let window_ns = self.measure_plainly(claim.clock, many, claim.launches, run)?;
+            behind = elsewhere(window_ns, self.settle()?.as_nanos() as f64);
+            ns = ns.min(window_ns / many as f64);
+            if behind.is_none() {
+                break;
+            }
+        }
+        doubts.extend(behind);
+        let said_ns = claim.ns;
+        if ns > 2.0 * said_ns + HICCUP / many as f64 {
+            doubts.push(Doubt::TooEarly { said_ns, ns });
+        }
+        let after = self.checksums(&code.inputs())?;
+        let changed = (before.iter().zip(&after).enumerate()).filter(|(_, (old, new))| old != new);
+        doubts.extend(changed.map(|(at, _)| Doubt::Input(at)));
+        device.last_use.set(Some(Instant::now()));
+        Ok(doubts)
+    }
+
+    /// Waits until the whole device is idle, on every stream of its context, and returns how long that
+    /// took: hardly any time after a timed window in which all the work was.
+    ///
+    /// # Errors
+    /// The driver's.
+    #[doc(hidden)]
+    pub fn settle(&self) -> Result<Duration, CudaError> {
+        let begun = Instant::now();
+        if let Some(device) = self.device() {
+            (device.context.synchronize()).map_err(|e| CudaError::new("cuCtxSynchronize", e))?;
+        }
+        Ok(begun.elapsed())
+    }
+
+    /// One iteration on a clock, which is not run once before; ns.
+    #[doc(hidden)]
+    pub fn once<E: Into<BoxError>>(
+        &self,
+        clock: Clock,
+        mut routine: impl FnMut() -> Result<(), E>,
+    ) -> Result<f64, TimingError> {
+        let device = self.guarded_device(clock)?;
+        let mut routine = || routine().map_err(|e| TimingError::from(e.into()));
+        let mut window = device.window(&mut routine)?;
+        match self.effective_clock(clock) {
+            Clock::Wall | Clock::Submit => sequence::wall(&mut window, 1),
+            Clock::Events => sequence::events(&mut window, 1),
+            Clock::EventsGated => sequence::gated(&mut window, 1, 1),
+            Clock::EventsCold => {
+                device.prepare_flush()?;
+                sequence::cold(&mut window, 1, self.gate_off_reason().is_none())
+            }
+        }
+    }
+
+    /// A checksum of each, as the timed stream sees it after the work that is on it.
+    ///
+    /// # Errors
+    /// The driver's.
+    #[doc(hidden)]
+    pub fn checksums(&self, memory: &[DeviceMemory]) -> Result<Vec<u64>, TimingError> {
+        let device = self.guarded_device(Clock::Events)?;
+        device.bind()?;
+        (memory.iter())
+            .map(|memory| Ok(checksum(device, *memory)?))
+            .collect()
+    }
+
+    fn guarded_device(&self, clock: Clock) -> Result<&Device, TimingError> {
+        self.device().ok_or(TimingError::NoDevice { clock })
+    }
+
+    /// What a copy that reads and writes as many bytes together takes, ns; `None` where there is no room.
+    fn copied(&self, claim: &Claim) -> Result<Option<f64>, TimingError> {
+        let Some(half) = claim.bytes.map(|bytes| (bytes / 2.0) as usize) else {
+            return Ok(None);
+        };
+        let device = self.guarded_device(claim.clock)?;
+        let stream = &device.stream;
+        // SAFETY: only copied from and to.
+        let (from, to) = match unsafe {
+            (
+                stream.alloc::<u8>(half.max(1)),
+                stream.alloc::<u8>(half.max(1)),
+            )
+        } {
+            (Ok(from), Ok(to)) => (from, to),
+            _ => return Ok(None),
+        };
+        use cudarc::driver::DevicePtr;
+        let ((from, _from), (to, _to)) = (from.device_ptr(stream), to.device_ptr(stream));
+        // SAFETY: both have as many bytes, and outlive the copies.
+        let mut copy = || unsafe { result::memcpy_dtod_async(to, from, half, stream.cu_stream()) };
+        let clock = match claim.clock {
+            Clock::EventsCold => Clock::EventsCold,
+            _ => Clock::EventsGated,
+        };
+        self.measure(clock, 1, 1, &mut copy)?;
+        Ok(Some(self.measure(clock, 10, 1, &mut copy)? / 10.0))
+    }
+}
+
+/// Work that was not in the window, where the device was busy for long behind it.
+#[doc(hidden)]
+pub fn elsewhere(window_ns: f64, after_ns: f64) -> Option<Doubt> {
+    let is_long = after_ns > 0.1 * window_ns + HICCUP;
+    is_long.then_some(Doubt::Elsewhere {
+        after_ns,
+        window_ns,
+    })
+}
+
+fn checksum(device: &Device, memory: DeviceMemory) -> Result<u64, CudaError> {
+    let mut piece = vec![0u8; memory.bytes.min(READ)];
+    let pieces = if memory.bytes > READ { READ / PIECE } else { 1 };
+    let len = piece.len() / pieces;
+    for (at, piece) in piece.chunks_exact_mut(len.max(1)).enumerate() {
+        let from = (memory.bytes - len) / (pieces - 1).max(1) * at;
+        // SAFETY: the range is within memory that is alive, and the copy is waited for.
+        unsafe {
+            result::memcpy_dtoh_async(
+                piece,
+                memory.address + from as u64,
+                device.stream.cu_stream(),
+            )
+        }
+        .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;
+    }
+    device.synchronize()?;
+    // FNV-1a over words: any change of one value changes it.
+    let words = piece.chunks(8).map(|word| {
+        let mut bytes = [0; 8];
+        bytes[..word.len()].copy_from_slice(word);
+        u64::from_le_bytes(bytes)
+    });
+    Ok(words.fold(0xcbf2_9ce4_8422_2325, |sum, word| {
+        (sum ^ word).wrapping_mul(0x0000_0100_0000_01b3)
+    }))
+}

@@ -1,0 +1,220 @@
+//! Benchmarks that cheat or slip, each in its own way, and the sentence that the guard has for it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossover_timing::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, result};
+use crossover_timing::cudarc::nvrtc::Ptx;
+use crossover_timing::{
+    BoxError, Claim, Clock, CudaError, CudaTime, DeviceMemory, Doubt, Guarded, Launch,
+};
+
+/// Each cheat, and a part of the sentence that it gets.
+pub(crate) const CHEATS: [(&str, &str); 11] = [
+    ("second stream", "work is on another stream or was put off"),
+    ("iteration before", "it relies on that of the one before"),
+    ("by address", "what is timed is a kept result"),
+    ("changed input", "input 0 changed"),
+    (
+        "half",
+        "on new inputs the output is wrong: 524288 of 1048576",
+    ),
+    ("put off", "work is on another stream or was put off"),
+    ("reference", "on new inputs the output is wrong: 1048576 of"),
+    ("less than said", "it does less work than it says"),
+    ("early clock", "its clock was read before the work was done"),
+    ("launches", "said to make 3 launches and makes 1: pass 1"),
+    ("busy", "other work shares the device"),
+];
+
+const BYTES: usize = 1 << 20;
+const WORK: Duration = Duration::from_millis(1);
+
+/// Works for a while, and copies its input to its output; or pretends to.
+struct Code {
+    cheat: &'static str,
+    stream: Arc<CudaStream>,
+    other: Arc<CudaStream>,
+    work: Launch,
+    /// What another process would run.
+    slice: Launch,
+    empty: Launch,
+    input: CudaSlice<u8>,
+    output: CudaSlice<u8>,
+    /// The first output.
+    reference: CudaSlice<u8>,
+    /// Outputs by the address of their input.
+    kept: BTreeMap<u64, CudaSlice<u8>>,
+    value: u8,
+    runs: usize,
+}
+
+fn address(memory: &CudaSlice<u8>) -> u64 {
+    memory.device_ptr(memory.stream()).0
+}
+
+impl Code {
+    fn new(cheat: &'static str, time: &CudaTime) -> Result<Self, BoxError> {
+        let stream = time.stream().ok_or("no device")?.clone();
+        let module = stream
+            .context()
+            .load_module(Ptx::from_src(include_str!("../../src/gate.ptx")))?;
+        let spin = module.load_function("crossover_spin")?;
+        let spin = |time: Duration| {
+            Launch::new(spin.clone(), (1, 1, 1), (1, 1, 1)).arg(time.as_nanos() as u64)
+        };
+        Ok(Self {
+            cheat,
+            other: stream.context().new_stream()?,
+            work: spin(WORK),
+            slice: spin(20 * WORK),
+            empty: time.empty_kernel().ok_or("no device")?,
+            input: stream.clone_htod(&vec![1u8; BYTES])?,
+            output: stream.alloc_zeros(BYTES)?,
+            reference: stream.clone_htod(&vec![1u8; BYTES])?,
+            kept: BTreeMap::new(),
+            value: 1,
+            runs: 0,
+            stream,
+        })
+    }
+
+    /// Works on a stream, and copies that much.
+    fn compute(&self, on: &CudaStream, bytes: usize) -> Result<(), BoxError> {
+        // SAFETY: the kernel takes one 64-bit number.
+        unsafe { self.work.launch(on) }?;
+        self.copy(&self.input, on, bytes)
+    }
+
+    fn copy(&self, from: &CudaSlice<u8>, on: &CudaStream, bytes: usize) -> Result<(), BoxError> {
+        let (from, to) = (address(from), address(&self.output));
+        // SAFETY: both have as many bytes, and outlive the device's work.
+        Ok(unsafe { result::memcpy_dtod_async(to, from, bytes, on.cu_stream()) }?)
+    }
+
+    fn pretend(&self) -> Result<(), CudaError> {
+        // SAFETY: the kernel takes no arguments.
+        unsafe { self.empty.launch(&self.stream) }
+    }
+}
+
+impl Guarded for Code {
+    fn renew(&mut self) -> Result<(), BoxError> {
+        self.value += 1;
+        self.runs = 0;
+        self.input = self.stream.clone_htod(&vec![self.value; BYTES])?;
+        let output = self.stream.alloc_zeros(BYTES)?;
+        self.output = output;
+        Ok(())
+    }
+
+    fn poison(&mut self) -> Result<(), BoxError> {
+        // SAFETY: its own memory.
+        Ok(unsafe {
+            result::memset_d8_async(address(&self.output), 0xFF, BYTES, self.stream.cu_stream())
+        }?)
+    }
+
+    fn run(&mut self) -> Result<(), BoxError> {
+        self.runs += 1;
+        match self.cheat {
+            "second stream" => {
+                self.pretend()?;
+                self.compute(&self.other, BYTES)
+            }
+            "iteration before" if self.runs > 1 => Ok(self.pretend()?),
+            "by address" => {
+                let at = address(&self.input);
+                if let Some(kept) = self.kept.get(&at) {
+                    self.pretend()?;
+                    return self.copy(kept, &self.stream, BYTES);
+                }
+                self.compute(&self.stream, BYTES)?;
+                let kept = self.stream.clone_htod(&vec![self.value; BYTES])?;
+                self.kept.insert(at, kept);
+                Ok(())
+            }
+            "changed input" => {
+                self.compute(&self.stream, BYTES)?;
+                let (at, stream) = (address(&self.input), self.stream.cu_stream());
+                // SAFETY: its own memory.
+                Ok(unsafe { result::memset_d8_async(at, 0x55, 1, stream) }?)
+            }
+            "half" => self.compute(&self.stream, BYTES / 2),
+            "put off" => Ok(self.pretend()?),
+            "reference" => {
+                self.pretend()?;
+                self.copy(&self.reference, &self.stream, BYTES)
+            }
+            "less than said" => {
+                self.pretend()?;
+                self.copy(&self.input, &self.stream, BYTES)
+            }
+            "busy" if self.runs.is_multiple_of(3) => {
+                // SAFETY: the kernel takes one 64-bit number.
+                unsafe { self.slice.launch(&self.stream) }?;
+                self.copy(&self.input, &self.stream, BYTES)
+            }
+            _ => self.compute(&self.stream, BYTES),
+        }
+    }
+
+    fn check(&mut self) -> Result<(), BoxError> {
+        if self.cheat == "put off" {
+            self.compute(&self.stream, BYTES)?;
+        }
+        let output = self.stream.clone_dtoh(&self.output)?;
+        let wrong = output.iter().filter(|byte| **byte != self.value).count();
+        match wrong {
+            0 => Ok(()),
+            wrong => Err(format!("{wrong} of {BYTES} bytes").into()),
+        }
+    }
+
+    fn inputs(&self) -> Vec<DeviceMemory> {
+        let (address, bytes) = (address(&self.input), BYTES);
+        vec![DeviceMemory { address, bytes }]
+    }
+
+    fn output(&self) -> Vec<DeviceMemory> {
+        let (address, bytes) = (address(&self.output), BYTES);
+        vec![DeviceMemory { address, bytes }]
+    }
+}
+
+/// What the guard says of a cheat; any other name is honest.
+pub(crate) fn doubts(time: &CudaTime, cheat: &'static str) -> Result<Vec<Doubt>, BoxError> {
+    let mut code = Code::new(cheat, time)?;
+    let clock = Clock::EventsGated;
+    time.measure(clock, 1, 1, || code.run())?;
+    let mut ns = time.measure(clock, 10, 1, || code.run())? / 10.0;
+    if cheat == "early clock" {
+        let begun = Instant::now();
+        code.run()?;
+        ns = begun.elapsed().as_nanos() as f64;
+    }
+    time.settle()?;
+    let claim = Claim {
+        clock,
+        launches: if cheat == "launches" { 3 } else { 1 },
+        ns,
+        bytes: Some(if cheat == "less than said" { 64.0 } else { 2.0 } * BYTES as f64),
+    };
+    Ok(time.guard(&claim, &mut code)?)
+}
+
+/// Every cheat gets its sentence, and what is honest none.
+pub(crate) fn all(time: &CudaTime) -> Result<(), BoxError> {
+    for (cheat, sentence) in CHEATS {
+        let found = doubts(time, cheat)?;
+        let said: Vec<String> = found.iter().map(Doubt::to_string).collect();
+        println!("{cheat}: {}", said.join(" | "));
+        assert!(
+            said.iter().any(|said| said.contains(sentence)),
+            "{cheat}: {said:?}"
+        );
+    }
+    assert_eq!(doubts(time, "none")?, []);
+    Ok(())
+}

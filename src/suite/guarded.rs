@@ -1,0 +1,169 @@
+//! What is looked at in a GPU benchmark beside its result, outside of the timed windows: whether the
+//! device is idle behind them, whether inputs stay as they are, and whether an iteration that must
+//! compute takes as long as the others.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::suite::measure::{Bench, Measuring};
+use crate::suite::missing::{Missing, failed};
+use crate::suite::verify::passes;
+use crate::timing::{BoxError, Claim, Clock, CudaTime, DeviceMemory, Doubt, Guarded};
+use crate::workload::routine::{Routine, RoutineError, Workload};
+use crossover_machine::recorded;
+
+/// Times of fewer nanoseconds more than another, or of fewer times that, are no reason for doubt: the
+/// cache is cold, and the host may be taken off its core.
+const LONGER: (f64, f64) = (3.0, 100_000.0);
+
+/// The code of a benchmark, which is set up anew for other addresses.
+struct Anew<'a> {
+    first: &'a mut dyn Routine,
+    /// Takes the place of the first.
+    second: Option<Box<dyn Routine>>,
+    make: &'a dyn Fn() -> Result<Box<dyn Routine>, Missing>,
+}
+
+impl Anew<'_> {
+    fn routine(&mut self) -> &mut dyn Routine {
+        match &mut self.second {
+            Some(second) => &mut **second,
+            None => self.first,
+        }
+    }
+
+    fn of(&self, memory: fn(&dyn Routine) -> Vec<DeviceMemory>) -> Vec<DeviceMemory> {
+        memory(self.second.as_deref().unwrap_or(self.first))
+    }
+}
+
+impl Guarded for Anew<'_> {
+    fn renew(&mut self) -> Result<(), BoxError> {
+        self.second = Some((self.make)().map_err(Missing::text)?);
+        Ok(())
+    }
+
+    fn poison(&mut self) -> Result<(), BoxError> {
+        self.routine().restore()?;
+        self.routine().poison()
+    }
+
+    fn run(&mut self) -> Result<(), BoxError> {
+        self.routine().run()
+    }
+
+    fn check(&mut self) -> Result<(), BoxError> {
+        passes(self.routine(), true)
+    }
+
+    fn inputs(&self) -> Vec<DeviceMemory> {
+        self.of(|routine| routine.inputs())
+    }
+
+    fn output(&self) -> Vec<DeviceMemory> {
+        self.of(|routine| routine.outputs())
+    }
+}
+
+impl Measuring<'_> {
+    /// Whether a benchmark is looked at: of one on the GPU whose result is kept. Rows that show wrong
+    /// clocks are wrong on purpose.
+    pub(super) fn looks<W>(&self, bench: &Bench<'_, W>) -> bool {
+        let is_meant = bench.group.topic.truth.is_none() && bench.row.clock != Clock::Submit;
+        bench.row.is_gpu() && self.arguments.saves && self.turns.is_none() && is_meant
+    }
+
+    /// Checksums of what it reads.
+    pub(super) fn inputs<W>(
+        &self,
+        bench: &Bench<'_, W>,
+        routine: &dyn Routine,
+    ) -> Result<Vec<u64>, Missing> {
+        match self.looks(bench) {
+            true => Ok(self.time.checksums(&routine.inputs())?),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    /// At the smallest size of a row, runs it at other addresses: of what is right there, larger sizes
+    /// need no second set of memory.
+    pub(super) fn guard<W: Workload>(
+        &mut self,
+        bench: &Bench<'_, W>,
+        problem: &Rc<W>,
+        routine: &mut dyn Routine,
+        iteration: Duration,
+    ) -> Result<(), Missing> {
+        let sizes = bench.group.sizes_of(bench.row).of(self.settings.profile);
+        let is_smallest = sizes.iter().min() == Some(&bench.size);
+        // A routine that does not say what it writes keeps state of the process, such as a memory pool.
+        if !self.looks(bench) || !is_smallest || routine.outputs().is_empty() {
+            return Ok(());
+        }
+        let claim = Claim {
+            clock: bench.row.clock,
+            launches: bench.row.launches_of(routine),
+            ns: iteration.as_nanos() as f64,
+            bytes: None,
+        };
+        let mut code = Anew {
+            first: routine,
+            second: None,
+            make: &|| self.make(bench, problem),
+        };
+        let mut doubts = Vec::new();
+        // A host that is taken off its core is late once.
+        for _ in 0..3 {
+            doubts = self.time.guard_runs(&claim, &mut code)?;
+            if let Some(proof) = doubts.iter().find(|doubt| doubt.is_proof()) {
+                return Err(failed(format!("{proof}; it is not timed")));
+            }
+            // How far equal iterations differ is judged by the samples.
+            doubts.retain(|doubt| !matches!(doubt, Doubt::Disturbed { .. }));
+            if doubts.is_empty() || recorded::recorded() {
+                break;
+            }
+        }
+        doubts.into_iter().for_each(|doubt| self.doubt(doubt));
+        Ok(())
+    }
+
+    /// Runs once from restored state into a poisoned output, as [`run_once`](Self::run_once), and
+    /// compares the time with those of the samples.
+    pub(super) fn run_timed<W>(
+        &mut self,
+        bench: &Bench<'_, W>,
+        routine: &mut dyn Routine,
+    ) -> Result<(), Missing> {
+        let median = self.looks(bench).then(|| bench.folder.result()).flatten();
+        let Some(again_ns) = median.map(|result| result.median_ns) else {
+            return self.run_once(routine);
+        };
+        let (factor, more) = LONGER;
+        let mut first_ns = f64::INFINITY;
+        for _ in 0..3 {
+            routine.restore()?;
+            routine.poison()?;
+            self.time
+                .settle()
+                .map_err(crate::timing::TimingError::from)?;
+            first_ns = first_ns.min(once(self.time, bench.row.clock, routine)?);
+            if first_ns <= factor * again_ns + more {
+                return Ok(());
+            }
+        }
+        self.doubt(Doubt::Replayed { first_ns, again_ns });
+        Ok(())
+    }
+
+    /// Keeps a doubt; none that rests on times which no device took.
+    pub(super) fn doubt(&mut self, doubt: Doubt) {
+        if !recorded::recorded() {
+            self.doubts.push(doubt);
+        }
+    }
+}
+
+fn once(time: &CudaTime, clock: Clock, routine: &mut dyn Routine) -> Result<f64, Missing> {
+    Ok(time.once(clock, || -> Result<(), RoutineError> { routine.run() })?)
+}

@@ -18,7 +18,6 @@ pub(crate) fn group() -> Group<Forward> {
         .launches(launches)
         .library(Library::Cublas)
         .no_answer()
-        .untried()
     };
     Group::new("mlp_forward", sizes, Rate::elements(), forward::cost)
         .about(

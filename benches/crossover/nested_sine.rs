@@ -46,7 +46,6 @@ pub(crate) fn group() -> Group<NestedSine> {
         })
         .data(memory)
         .no_answer()
-        .untried()
         .cost(nested_sine::cost_transfer_per_kernel)
         .sizes(unfused_sizes.clone())
     };
@@ -133,7 +132,6 @@ pub(crate) fn group() -> Group<NestedSine> {
             )
             .method("one plain copy each way")
             .no_answer()
-            .untried()
             .sizes(unfused_sizes),
         )
 }

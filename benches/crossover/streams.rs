@@ -25,11 +25,7 @@ pub(crate) fn group() -> Group<Streams> {
     };
     let pieces = |name, pieces, launches| from(Pinned, name, pieces, launches);
     let large = Sizes::powers_of_two([], [22], (16..=28).step_by(2));
-    let ordinary = |name, pieces| {
-        from(Pageable, name, pieces, OneByOne)
-            .untried()
-            .sizes(large.clone())
-    };
+    let ordinary = |name, pieces| from(Pageable, name, pieces, OneByOne).sizes(large.clone());
     let a_stream_each = |name, launches| {
         Implementation::gpu(name, Wall, move |gpu, problem| {
             streams::a_stream_each(gpu, problem, launches)
@@ -38,7 +34,6 @@ pub(crate) fn group() -> Group<Streams> {
         .launches(launches)
         .data(Data::Pinned)
         .method("a stream for each piece")
-        .untried()
         .sizes(large.clone())
     };
     Group::new("streams", sizes, Rate::elements(), streams::cost)
@@ -57,7 +52,7 @@ pub(crate) fn group() -> Group<Streams> {
         .with(pieces("chunks-16", 16, OneByOne))
         .with(pieces("chunks-32", 32, OneByOne))
         .with(pieces("chunks-64", 64, OneByOne))
-        .with(pieces("sequence-synced", 1, Synchronised).untried().sizes(large.clone()))
+        .with(pieces("sequence-synced", 1, Synchronised).sizes(large.clone()))
         .with(a_stream_each("streams-3", OneByOne))
         .with(a_stream_each("streams-3-awaited", Synchronised))
         .with(ordinary("sequence-ordinary", 1))

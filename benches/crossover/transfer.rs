@@ -45,7 +45,6 @@ pub(crate) fn group() -> Group<Transfer> {
         })
         .does(Does::Copies(ToDevice))
         .data(kind)
-        .untried()
         .sizes(Sizes::powers_of_two([], [20, 26], (10..=30).step_by(2)))
     };
     let tensors = mlp_training::tensor_bytes();
@@ -59,7 +58,6 @@ pub(crate) fn group() -> Group<Transfer> {
         .data(kind)
         .pieces(tensors.len() as u32)
         .method("the parameters of a perceptron")
-        .untried()
         .sizes(Sizes::new([], [model], [model]).odd([model]))
     };
     let cost = |size| transfer::cost(ToDevice, size);

@@ -14,7 +14,7 @@ pub(crate) fn group() -> Group<WarmingUp> {
         let row = Implementation::gpu(name, clock, move |gpu, problem| {
             warming_up::call(gpu, problem, work, clock == Submit)
         });
-        let row = row.does(Does::Starts(Phase::EachCall)).untried();
+        let row = row.does(Does::Starts(Phase::EachCall));
         let row = match clock {
             Submit => row,
             _ => row.data(Data::Awaited),
@@ -32,7 +32,6 @@ pub(crate) fn group() -> Group<WarmingUp> {
         })
         .does(Does::Starts(phase))
         .data(Data::Awaited)
-        .untried()
         .sizes(once.clone())
     };
     Group::new("warming_up", sizes, None, warming_up::cost)

@@ -1,7 +1,7 @@
 //! Lines that repeat, told once.
 
 /// The most lines of a block that repeats.
-const LONGEST: usize = 256;
+const LONGEST: usize = 512;
 /// Fewer blocks whose numbers grow are told one by one.
 const FEWEST_STEPS: usize = 4;
 

@@ -172,6 +172,14 @@ impl Wide<f64> for DoubleDouble {
     }
 }
 
+/// What the names of choices say of the format.
+pub(crate) fn in_format<T: Number>() -> &'static str {
+    match size_of::<T>() {
+        4 => "",
+        _ => " in f64",
+    }
+}
+
 /// The cost of the same in f64: twice the bytes.
 pub(crate) fn in_f64(cost: Cost) -> Cost {
     let twice = |bytes: Option<f64>| bytes.map(|bytes| 2.0 * bytes);

@@ -172,6 +172,14 @@ impl Wide<f64> for DoubleDouble {
     }
 }
 
+/// What the names of choices say of the format.
+pub(crate) fn in_format<T: Number>() -> &'static str {
+    match size_of::<T>() {
+        4 => "",
+        _ => " in f64",
+    }
+}
+
 /// The cost of the same in f64: twice the bytes.
 pub(crate) fn in_f64(cost: Cost) -> Cost {
     let link = |bytes: LinkBytes| LinkBytes::new(2.0 * bytes.to_device, 2.0 * bytes.to_host);
@@ -184,6 +192,8 @@ pub(crate) fn in_f64(cost: Cost) -> Cost {
 
 #[cfg(test)]
 mod tests {
+    use std::f64::consts::{FRAC_PI_2, PI};
+
     use super::*;
 
     /// What float64 cannot hold: 0.1², and its sum with -0.01.
@@ -206,12 +216,8 @@ mod tests {
             (1.0, 0.8414709848078965, 1.776845092935536e-18),
             (0.5, 0.479425538604203, -5.103969860556013e-18),
             (-3.0, -0.1411200080598672, -8.577269787017502e-18),
-            (
-                3.141592653589793,
-                1.2246467991473532e-16,
-                -2.99476980971834e-33,
-            ),
-            (1.5707963267948966, 1.0, -1.874699728327322e-33),
+            (PI, 1.2246467991473532e-16, -2.99476980971834e-33),
+            (FRAC_PI_2, 1.0, -1.874699728327322e-33),
             (22.0, -0.008851309290403876, 2.8485303089220057e-19),
             (355.0, -3.014435335948845e-05, 1.3012643991046347e-21),
             (1e-05, 9.999999999833334e-06, 6.182336062862823e-22),
@@ -223,7 +229,7 @@ mod tests {
             let error = sine.minus(DoubleDouble::new(high, low)) / high;
             assert!(error.abs() < 2f64.powi(-69), "{x}: {error:e}");
         }
-        let pi = DoubleDouble::new(std::f64::consts::PI, 1.224_646_799_147_353_2e-16);
+        let pi = DoubleDouble::new(PI, 1.224_646_799_147_353_2e-16);
         assert!(pi.sin().value().abs() < 1e-32);
         assert!(DoubleDouble::from(f64::INFINITY).sin().value().is_nan());
     }

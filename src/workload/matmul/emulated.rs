@@ -44,8 +44,7 @@ pub fn emulated(gpu: &Rc<Gpu>, problem: &Rc<Matmul<f64>>) -> Made {
         .result()
         .map_err(cublas_error)?;
     let mut work = by_cublas(gpu, problem, Call::Emulated)?;
-    let bits = work.alloc::<i32>(1)?;
-    work.memory.fill(bits, 0xFF)?;
+    let bits = work.upload(&[-1i32])?;
     // SAFETY: the place lives until the library has forgotten it, after the call that writes there.
     unsafe {
         set_bit_count(*blas.handle(), bits.address as *mut i32)

@@ -15,6 +15,7 @@ use crate::workload::matmul::schedule::{Schedule, even};
 use crate::workload::matmul::shape::Shape;
 use crate::workload::matmul::tiles::tile;
 use crate::workload::matmul::ways::{Given, Multiply, Way, ways};
+use crate::workload::number::in_format;
 use crate::workload::prepare::{
     Block, Downloads, EndToEnd, HostMemory, Places, Stage, Steps, end_to_end,
 };
@@ -86,8 +87,7 @@ impl<T: Element> EndToEnd for Matmul<T> {
 
     fn words(&self) -> String {
         let Shape { batch, m, n, k } = self.shape;
-        let format = std::any::type_name::<T>();
-        format!("{batch} products of {m} x {k} x {n} in {format}")
+        format!("{batch} products of {m} x {k} x {n}{}", in_format::<T>())
     }
 
     fn operands(&self) -> Vec<&[T]> {

@@ -8,6 +8,7 @@ use crate::workload::matmul::blocks::{Grid, Library, PER_THREAD, fewer_threads};
 use crate::workload::matmul::element::Element;
 use crate::workload::matmul::problem::Matmul;
 use crate::workload::matmul::shape::Shape;
+use crate::workload::number::in_format;
 use crate::workload::prepare::{Threads, calibrate};
 
 /// How a product, or each of a batch, is computed.
@@ -139,8 +140,8 @@ const LARGEST_ORDER: usize = 2048;
 pub(super) fn fastest_of_order<T: Element>(problem: &Matmul<T>, threads: &Threads) -> Method {
     let (order, count) = (problem.order(), threads.count());
     let choice = format!(
-        "product of order {order} in {} on the CPU, {count} threads at most",
-        std::any::type_name::<T>()
+        "product of order {order}{} on the CPU, {count} threads at most",
+        in_format::<T>()
     );
     let part = Shape::square(order.min(LARGEST_ORDER));
     fastest(

@@ -10,6 +10,7 @@ use crate::workload::nested_sine::format::Sine;
 use crate::workload::nested_sine::problem::NestedSine;
 use crate::workload::nested_sine::sine::Stores;
 use crate::workload::nested_sine::verify::Tolerance;
+use crate::workload::number::in_format;
 use crate::workload::prepare::{Threads, calibrate};
 use crate::workload::routine::{Made, Routine};
 use crate::workload::simple::OnCpu;
@@ -60,9 +61,9 @@ fn simd_on<T: Sine>(problem: &Rc<NestedSine<T>>, threads: Threads) -> Made {
     let mut plans = plans(problem.len(), threads.count());
     plans.retain(|plan| T::STREAMS || plan.stores == Stores::Cached);
     let choice = format!(
-        "nested sine of {} {} on the CPU, {} threads at most",
+        "nested sine of {}{} on the CPU, {} threads at most",
         problem.len(),
-        std::any::type_name::<T>(),
+        in_format::<T>(),
         threads.count()
     );
     let mut y = vec![T::zero(); problem.len()];

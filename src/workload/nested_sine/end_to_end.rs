@@ -9,6 +9,7 @@ use crate::model::Verified;
 use crate::workload::nested_sine::format::Sine;
 use crate::workload::nested_sine::gpu::fused_launch;
 use crate::workload::nested_sine::problem::NestedSine;
+use crate::workload::number::in_format;
 use crate::workload::prepare::pieces::{InPieces, Stages, cut, piece};
 use crate::workload::prepare::{HostMemory, Places, Stage, Steps, end_to_end};
 use crate::workload::routine::{Done, Made, RoutineError, Ways};
@@ -62,8 +63,7 @@ unsafe impl<T: Sine> InPieces for NestedSine<T> {
     const POISON: T = T::POISON;
 
     fn words(&self) -> String {
-        let format = std::any::type_name::<T>();
-        format!("nested sine of {} {format} values", self.len())
+        format!("nested sine of {} values{}", self.len(), in_format::<T>())
     }
 
     fn operand(&self) -> &[T] {

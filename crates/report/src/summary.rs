@@ -112,8 +112,7 @@ struct Row {
     /// The limit that binds.
     limit: Option<&'static str>,
     /// Achieved over that limit, as the run of the benchmark measured it, or over the peak of the
-    /// number format at the clock that was seen. Of a link that carries copies both ways at once
-    /// the limit is that of both ways together.
+    /// number format at the clock that was seen: at most 1, and null where it is above the limit.
     limit_share: Option<f64>,
     /// True where the GPU's L2 cache serves part of the data, so that no limit of them is known and
     /// limit and limit_share are null.

@@ -106,9 +106,14 @@ impl Workload for Transfer {
 
 /// Every byte crosses the link, once each way that there is.
 pub fn cost(way: Way, size: u64) -> Cost {
-    let over = |other| if way == other { 0.0 } else { size as f64 };
+    let size = size as f64;
+    let (to_device, to_host) = match way {
+        Way::ToDevice | Way::InPlace => (size, 0.0),
+        Way::ToHost => (0.0, size),
+        Way::Both => (size, size),
+    };
     Cost {
-        link_bytes: Some(LinkBytes::new(over(Way::ToHost), over(Way::ToDevice))),
+        link_bytes: Some(LinkBytes::new(to_device, to_host)),
         ..Cost::default()
     }
 }

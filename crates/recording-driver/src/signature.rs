@@ -18,32 +18,12 @@ const QUALIFIERS: [&str; 6] = [
 /// The kernels of `source` for an architecture such as 90, in order.
 ///
 /// # Errors
-/// A sentence where the source is malformed, or has what the parser does not know.
+/// A sentence where the source has what the parser does not know.
 pub(crate) fn parse(source: &str, architecture: u32) -> Result<Vec<Kernel>, String> {
     let tokens = tokens(source, architecture)?;
-    check_brackets(&tokens)?;
     let file = File::new(&tokens);
     let kernels = (0..tokens.len()).filter(|&at| tokens[at].is("__global__"));
     kernels.map(|at| file.kernel(at)).collect()
-}
-
-fn check_brackets(tokens: &[Token]) -> Result<(), String> {
-    let mut open = Vec::new();
-    for token in tokens.iter().filter(|token| token.kind == Kind::Sign) {
-        match token.text.as_str() {
-            "(" => open.push(")"),
-            "[" => open.push("]"),
-            "{" => open.push("}"),
-            ")" | "]" | "}" if open.pop() != Some(&token.text) => {
-                return Err(format!("unexpected \"{}\"", token.text));
-            }
-            _ => {}
-        }
-    }
-    match open.pop() {
-        Some(missing) => Err(format!("expected a \"{missing}\"")),
-        None => Ok(()),
-    }
 }
 
 /// A source without macros, and what of it is asked.
@@ -177,7 +157,7 @@ fn is_word(word: &str) -> bool {
     WORDS.contains(&word)
 }
 
-/// The bracket that closes the one at `open`. [`check_brackets`] saw that there is one.
+/// The bracket that closes the one at `open`, or the end.
 fn closing(tokens: &[Token], open: usize) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate().skip(open) {

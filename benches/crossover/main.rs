@@ -16,6 +16,7 @@ mod matmul_skinny;
 mod memory;
 mod mlp_training;
 mod nested_sine;
+mod networks;
 mod precision;
 mod reduction;
 mod shaped;

@@ -19,6 +19,7 @@ mod mlp_forward;
 mod mlp_training;
 mod nested_sine;
 mod nested_sine_f64;
+mod networks;
 mod precision;
 mod reduction;
 mod shaped;

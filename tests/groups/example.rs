@@ -13,6 +13,7 @@ use crossover::model::{Data, GpuInfo, RunRecord, SCHEMA, Sidecar};
 use crossover::suite::{AnyGroup, Planned, Profile};
 use crossover_report::assemble::Options;
 use crossover_report::write;
+use crossover_results::store::profiles::planted;
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -97,10 +98,9 @@ fn the_page_has_all_that_it_declares() {
         plant(&root, gpu, &run);
     }
 
-    plant_profile(
-        &root,
-        planned.iter().find(|p| p.device_bytes.is_some()).unwrap(),
-    );
+    let on_gpu = planned.iter().find(|p| p.device_bytes.is_some()).unwrap();
+    let profile = planted::eager(&on_gpu.id);
+    planted::plant(&root, &profile);
 
     let out = dir.path().join("out");
     write::refresh(&root, &out, &Options::default()).unwrap();
@@ -114,7 +114,7 @@ fn the_page_has_all_that_it_declares() {
     assert!(page.contains(&topic.question), "the question");
     assert!(page.contains(&topic.axis), "the axis");
     assert!(page.contains("Where the time goes"), "the profile");
-    assert!(page.contains("bound by whatever it is"), "its timeline");
+    assert!(page.contains(&profile.summary.sentence), "its timeline");
 
     let summary: Value =
         serde_json::from_slice(&fs::read(out.join("summary.json")).unwrap()).unwrap();
@@ -165,38 +165,6 @@ fn add_a_gpu(root: &Path) -> String {
     });
     fs::write(&path, json!(run).to_string()).unwrap();
     run.run
-}
-
-/// A profile as a recorder leaves it: one kernel.
-fn plant_profile(root: &Path, planned: &Planned) {
-    let kernel = json!({
-        "kind": "kernel", "name": "sigmoid", "grid": [4, 1, 1], "block": [256, 1, 1],
-        "registers": 16, "shared_bytes": 0
-    });
-    let profile = json!({
-        "schema": 1, "benchmark": planned.id, "clock": planned.clock.name(), "gpu": "Example GPU",
-        "cupti": "13.0", "recorded": "2026-11-22T10:00:00Z", "iterations": 10, "records": 10,
-        "notes": [], "calls": [], "ranges": [],
-        "device": [{
-            "work": kernel, "per_iteration": 1.0, "ns_per_iteration": 2e3, "share": 1.0,
-            "median_ns": 2e3, "shortest_ns": 2e3, "longest_ns": 2e3
-        }],
-        "summary": {
-            "iteration_ns": 4e3, "unrecorded_ns": 3e3, "busy_ns": 2e3, "idle_ns": 2e3,
-            "gaps": 1.0, "median_gap_ns": 2e3, "kernels_ns": 2e3, "copies_ns": 0.0,
-            "hidden_ns": 0.0, "first_kernel_ns": 1e3, "sentence": "bound by whatever it is"
-        },
-        "timeline": {
-            "length_ns": 4e3, "left_out": 0,
-            "lanes": [{
-                "kind": "kernels", "name": "stream 7",
-                "spans": [{"start_ns": 1e3, "end_ns": 3e3, "name": "sigmoid"}]
-            }]
-        }
-    });
-    let dir = root.join(&planned.directory).join("profile");
-    fs::create_dir_all(&dir).unwrap();
-    fs::write(dir.join("profile.json"), profile.to_string()).unwrap();
 }
 
 /// A result as Criterion and the suite leave it: shorter than any CPU takes, the longer the

@@ -2,6 +2,8 @@
 //! holds. Each with its exit code and sentence, the earlier results unharmed. Needs a device; what
 //! fails without one is in `crates/recording-driver/tests/recorded/faults.rs`.
 
+#[path = "../../crates/command/tests/runs/faults/ones.rs"]
+mod ones;
 #[path = "../../crates/command/tests/runs/faults/run.rs"]
 #[allow(dead_code)]
 pub(crate) mod run;
@@ -17,8 +19,9 @@ use crossover::model::Cost;
 use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
 use crossover::timing::{Clock, Launch};
 use crossover::workload::simple::{compare, on_cpu, on_gpu};
-use crossover::workload::{Routine, RoutineError, Workload};
+use crossover::workload::{Routine, RoutineError};
 use libtest_mimic::Trial;
+use ones::Ones;
 use run::{bench, expect, shown};
 
 /// How much device memory a process that holds the rest leaves, in bytes.
@@ -40,20 +43,6 @@ static KERNELS: Source = Source {
     options: &[],
     oldest: (7, 5),
 };
-
-struct Ones(usize);
-
-impl Workload for Ones {
-    fn new(size: u64) -> Self {
-        Self(size as usize)
-    }
-    fn host_bytes(size: u64) -> u64 {
-        4 * size
-    }
-    fn device_bytes(size: u64) -> u64 {
-        4 * size
-    }
-}
 
 type Made = Result<Box<dyn Routine>, RoutineError>;
 

@@ -180,119 +180,86 @@ mod tests {
     }
 
     #[test]
-    fn one_kernel_and_several() {
-        assert_eq!(sentence(&facts()), "one kernel, 100 %");
-        let several = Facts {
-            longest_kernel: 0.4,
-            kernels: 3,
-            busy_ns: 950.0,
+    fn what_bounds_the_time_is_told() {
+        let idle = |launching_ns, own_code_ns, allocating_ns, waiting_ns| Idle {
+            launching_ns,
+            own_code_ns,
+            allocating_ns,
+            waiting_ns,
+            ..Idle::default()
+        };
+        let kernels = |kernels, longest_kernel, busy_ns, idle| Facts {
+            kernels,
+            longest_kernel,
+            busy_ns,
+            idle,
             ..facts()
         };
-        assert_eq!(sentence(&several), "3 kernels, the longest 40 %");
-        let mostly = Facts {
-            longest_kernel: 0.7,
-            kernels: 2,
-            busy_ns: 700.0,
-            idle: Idle {
-                waiting_ns: 200.0,
-                launching_ns: 100.0,
-                ..Idle::default()
-            },
+        let copies = |kernels_ns, copies_ns, hidden_ns, from, to| Facts {
+            kernels_ns,
+            copies_ns,
+            hidden_ns,
+            longest_kernel: kernels_ns / 1000.0,
+            copied: Some((from, to)),
             ..facts()
         };
-        assert_eq!(
-            sentence(&mostly),
-            "mostly one of 2 kernels, 70 %; idle 30 %: synchronisation"
-        );
-    }
-
-    #[test]
-    fn an_idle_device_is_told_first_with_what_the_host_did() {
-        let mut idle = Facts {
-            busy_ns: 280.0,
-            copies_ns: 200.0,
-            copied: Some((Place::Pinned, Place::Device)),
-            ..facts()
-        };
-        idle.idle.launching_ns = 600.0;
-        idle.idle.own_code_ns = 120.0;
-        assert_eq!(sentence(&idle), "idle 72 %: bound by launches");
-        idle.idle.own_code_ns = 700.0;
-        assert_eq!(
-            sentence(&idle),
-            "idle 72 %: bound by host code between the calls"
-        );
-        idle.idle.allocating_ns = 720.0;
-        assert_eq!(sentence(&idle), "idle 72 %: bound by memory allocation");
-    }
-
-    #[test]
-    fn copies_that_are_not_hidden_bound_the_time() {
-        let copies = Facts {
-            kernels_ns: 390.0,
-            copies_ns: 610.0,
-            longest_kernel: 0.39,
-            copied: Some((Place::Pinned, Place::Device)),
-            ..facts()
-        };
-        assert_eq!(sentence(&copies), "61 % copies: bound by the link");
-        let overlapped = Facts {
-            kernels_ns: 460.0,
-            copies_ns: 900.0,
-            hidden_ns: 360.0,
-            ..copies.clone()
-        };
-        assert_eq!(
-            sentence(&overlapped),
-            "90 % copies, 40 % of them behind kernels: bound by the link"
-        );
-        let pageable = Facts {
-            copied: Some((Place::Device, Place::Pageable)),
-            ..copies.clone()
-        };
-        assert!(sentence(&pageable).contains("ordinary host memory"));
-        let within = Facts {
-            copied: Some((Place::Device, Place::Device)),
-            ..copies
-        };
-        assert_eq!(
-            sentence(&within),
-            "61 % copies: bound by the device's memory"
-        );
-    }
-
-    #[test]
-    fn copies_that_kernels_hide_do_not() {
-        // A kernel all the time, and copies behind it.
-        let hidden = Facts {
-            copies_ns: 400.0,
-            hidden_ns: 400.0,
-            longest_kernel: 0.71,
-            ..facts()
-        };
-        assert_eq!(
-            sentence(&hidden),
-            "one kernel, 71 %; copies hidden behind kernels"
-        );
-    }
-
-    #[test]
-    fn sets_and_nothing() {
+        let (pinned, device, pageable) = (Place::Pinned, Place::Device, Place::Pageable);
         let sets = Facts {
             kernels_ns: 100.0,
             sets_ns: 900.0,
             longest_kernel: 0.1,
             ..facts()
         };
-        assert_eq!(
-            sentence(&sets),
-            "90 % memory sets: bound by the device's memory"
-        );
-        let nothing = Facts {
-            busy_ns: 0.0,
-            ..facts()
-        };
-        assert_eq!(sentence(&nothing), "nothing ran on the device");
+        let none = Idle::default;
+        for (facts, expected) in [
+            (facts(), "one kernel, 100 %"),
+            (
+                kernels(3, 0.4, 950.0, none()),
+                "3 kernels, the longest 40 %",
+            ),
+            (
+                kernels(2, 0.7, 700.0, idle(100.0, 0.0, 0.0, 200.0)),
+                "mostly one of 2 kernels, 70 %; idle 30 %: synchronisation",
+            ),
+            (
+                kernels(1, 1.0, 280.0, idle(600.0, 120.0, 0.0, 0.0)),
+                "idle 72 %: bound by launches",
+            ),
+            (
+                kernels(1, 1.0, 280.0, idle(600.0, 700.0, 0.0, 0.0)),
+                "idle 72 %: bound by host code between the calls",
+            ),
+            (
+                kernels(1, 1.0, 280.0, idle(600.0, 700.0, 720.0, 0.0)),
+                "idle 72 %: bound by memory allocation",
+            ),
+            (
+                copies(390.0, 610.0, 0.0, pinned, device),
+                "61 % copies: bound by the link",
+            ),
+            (
+                copies(460.0, 900.0, 360.0, pinned, device),
+                "90 % copies, 40 % of them behind kernels: bound by the link",
+            ),
+            (
+                copies(390.0, 610.0, 0.0, device, device),
+                "61 % copies: bound by the device's memory",
+            ),
+            // A kernel all the time, and copies behind it.
+            (
+                Facts {
+                    longest_kernel: 0.71,
+                    ..copies(1000.0, 400.0, 400.0, pinned, device)
+                },
+                "one kernel, 71 %; copies hidden behind kernels",
+            ),
+            (sets, "90 % memory sets: bound by the device's memory"),
+            (kernels(1, 1.0, 0.0, none()), "nothing ran on the device"),
+        ] {
+            assert_eq!(sentence(&facts), expected);
+        }
+        let ordinary = sentence(&copies(390.0, 610.0, 0.0, device, pageable));
+        assert!(ordinary.contains("ordinary host memory"), "{ordinary}");
     }
 
     #[test]

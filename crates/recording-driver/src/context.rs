@@ -15,8 +15,6 @@ pub(crate) struct Context {
     pub(crate) device: i32,
     /// How often the primary context was retained.
     retained: u32,
-    /// Contexts that this one may access.
-    pub(crate) peers: Vec<u64>,
 }
 
 /// Sets the context that is current on this thread.
@@ -60,7 +58,6 @@ impl State {
         let context = Context {
             device,
             retained: 1,
-            peers: Vec::new(),
         };
         self.contexts.insert(handle, context);
         Ok(handle)
@@ -144,36 +141,5 @@ impl State {
         }
         let why = format!("{bytes} B are asked for and {free} B are free");
         Err(Fault::new(code::OUT_OF_MEMORY, why))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::opened;
-
-    #[test]
-    fn a_thread_without_a_context_is_told_so() {
-        let (mut state, context) = opened();
-        assert_eq!(state.current(), Ok(context));
-        set_current(0);
-        assert_eq!(state.current().unwrap_err().code, code::INVALID_CONTEXT);
-        set_current(context);
-        state.release(0).unwrap();
-        assert!(state.current().unwrap_err().why.contains("destroyed"));
-        assert!(state.release(0).is_err());
-    }
-
-    #[test]
-    fn a_context_is_counted_and_ends_with_what_was_left() {
-        let (mut state, context) = opened();
-        assert_eq!(state.retain(0), Ok(context));
-        state.allocate(4096).unwrap();
-        state.release(0).unwrap();
-        assert_eq!(state.leaks(), ["d1, 4096 B"]);
-        state.release(0).unwrap();
-        assert_eq!(log::testing::last(), "the context ends with d1, 4096 B");
-        assert!(state.leaks().is_empty());
-        assert!(state.retain(7).is_err());
     }
 }

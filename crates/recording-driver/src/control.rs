@@ -5,9 +5,6 @@
 //! | `const char *crossover_recording_driver(void)` | is exported by nothing else: whoever finds it knows that kernels execute nothing here. The name of the device's description |
 //! | `void crossover_recording_driver_mark(const char *)` | writes `== text` into the log, and begins the phase of that name for [faults](crate::fault::FAULTS) |
 //! | `void crossover_recording_driver_restart_names(void)` | names begin at 1 again; what is there already is called `earlier d1` |
-//! | `void crossover_recording_driver_faults(const char *)` | adds faults as the variable does; an empty text takes all away |
-//! | `size_t crossover_recording_driver_leaks(void)` | writes a line `leak: ...` for everything that is there, and returns how many |
-//! | `uint64_t crossover_recording_driver_now(void)` | the host's place on the virtual clock, in nanoseconds |
 
 use std::ffi::{CStr, CString, c_char};
 use std::sync::OnceLock;
@@ -20,15 +17,6 @@ use crate::{cublas, cublaslt, cufft, fault, log};
 /// line `phase function count` each, between tabs. From it a test knows which faults there can be.
 pub const CALLS: &str = "RECORDING_DRIVER_CALLS";
 
-/// # Safety
-/// `text` is a string of C.
-unsafe fn read(text: *const c_char) -> String {
-    // SAFETY: the caller's promise.
-    unsafe { CStr::from_ptr(text) }
-        .to_string_lossy()
-        .into_owned()
-}
-
 #[unsafe(no_mangle)]
 extern "C" fn crossover_recording_driver() -> *const c_char {
     static NAME: OnceLock<CString> = OnceLock::new();
@@ -38,8 +26,8 @@ extern "C" fn crossover_recording_driver() -> *const c_char {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn crossover_recording_driver_mark(text: *const c_char) {
-    // SAFETY: the caller's promise.
-    let text = unsafe { read(text) };
+    // SAFETY: the caller promises a string of C.
+    let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
     fault::enter(&text);
     log::call(format_args!("== {text}"));
 }
@@ -50,12 +38,6 @@ extern "C" fn crossover_recording_driver_restart_names() {
     cublas::HANDLES.restart_names();
     cublaslt::restart_names();
     cufft::restart_names();
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn crossover_recording_driver_faults(text: *const c_char) {
-    // SAFETY: the caller's promise.
-    fault::plan(&unsafe { read(text) });
 }
 
 /// What was not given back, to the driver and to its libraries, by name and number: addresses, which
@@ -78,20 +60,6 @@ fn leaks(state: &State) -> Vec<String> {
         (noun.to_owned(), number)
     });
     leaks
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn crossover_recording_driver_leaks() -> usize {
-    let leaks = leaks(&lock());
-    for leak in &leaks {
-        log::call(format_args!("leak: {leak}"));
-    }
-    leaks.len()
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn crossover_recording_driver_now() -> u64 {
-    lock().clock.host
 }
 
 /// What is written when the process ends.

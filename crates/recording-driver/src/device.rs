@@ -169,30 +169,3 @@ fn described() -> Result<Description, String> {
     }
     Ok(description)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_kept_device_is_understood() {
-        for text in [
-            include_str!("../devices/h200.txt"),
-            include_str!("../devices/t4.txt"),
-            include_str!("../devices/little_memory.txt"),
-        ] {
-            Description::parse(text).unwrap();
-        }
-    }
-
-    #[test]
-    fn what_is_missing_or_unknown_is_named() {
-        let h200 = include_str!("../devices/h200.txt");
-        let error = Description::parse(&h200.replace("launch_ns = 2500", "")).unwrap_err();
-        assert_eq!(error, "a device needs `launch_ns`");
-        let error = Description::parse(&h200.replace("launch_ns", "launchs_ns")).unwrap_err();
-        assert!(error.contains("launchs_ns = 2500`: no such key"), "{error}");
-        let error = Description::parse(&h200.replace("= 2500", "= fast")).unwrap_err();
-        assert!(error.contains("launch_ns = fast"), "{error}");
-    }
-}

@@ -110,28 +110,3 @@ impl State {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{exact, launch_gate, launched};
-
-    /// A closed gate in a stream, and its words.
-    fn gated() -> (State, u64, *mut u32) {
-        let (mut state, _) = exact();
-        let stream = state.create_stream(true).unwrap();
-        let words = state.allocate_host(8).unwrap();
-        launch_gate(&mut state, stream, words, 5_000_000_000);
-        (state, stream, words as *mut u32)
-    }
-
-    #[test]
-    fn more_than_a_queue_holds_behind_a_gate_waits_for_it() {
-        let (mut state, stream, words) = gated();
-        for _ in 0..state.description.queue_depth {
-            launched(&mut state, stream);
-        }
-        // SAFETY: the second word.
-        assert_eq!(unsafe { words.add(1).read_volatile() }, 1);
-    }
-}

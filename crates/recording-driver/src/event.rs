@@ -121,35 +121,16 @@ impl State {
     pub(crate) fn synchronize_event(&mut self, handle: u64) -> Answer {
         let event = known(&mut self.events, handle, "event")?;
         log::call(format_args!("wait for {}", event.name));
-        let last = Self::outside_of_captures(event)?;
-        if let Some(record) = last {
+        if event.captured.is_some() {
+            let why = format!("{} was recorded in a capture", event.name);
+            return Err(Fault::new(code::CAPTURED_EVENT, why));
+        }
+        if let Some(record) = event.last.clone() {
             self.finish_until(record.stream, || record.is_done());
             self.clock.wait_until(record.time().unwrap_or(0));
             self.trim_pools();
         }
         Ok(())
-    }
-
-    pub(crate) fn query_event(&mut self, handle: u64) -> Answer {
-        let event = known(&mut self.events, handle, "event")?;
-        let Some(record) = Self::outside_of_captures(event)? else {
-            return Ok(());
-        };
-        self.advance(record.stream);
-        match record.is_done() {
-            true => Ok(()),
-            false => Err(Fault::new(code::NOT_READY, "the event was not reached")),
-        }
-    }
-
-    fn outside_of_captures(event: &Event) -> Answer<Option<Record>> {
-        match event.captured {
-            None => Ok(event.last.clone()),
-            Some(_) => {
-                let why = format!("{} was recorded in a capture", event.name);
-                Err(Fault::new(code::CAPTURED_EVENT, why))
-            }
-        }
     }
 
     /// Milliseconds from one event to the other.

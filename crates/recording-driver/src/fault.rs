@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Names a test's faults: `cuMemAllocAsync:3:2` lets the third call of that function return error 2.
-/// Several are separated by commas; `*` as the number means every call, `%5` each fifth one, `5+` the
-/// fifth and all after it. A fourth part, `cuLaunchKernel:1:719:iteration`, counts only calls after the mark of that name.
+/// `*` as the number means every call, `5+` the fifth and all after it. A fourth part,
+/// `cuLaunchKernel:1:719:iteration`, counts only calls after the mark of that name.
 pub const FAULTS: &str = "RECORDING_DRIVER_FAULTS";
 
 /// Errors of the driver that this crate returns, with the driver's numbers.
@@ -13,7 +13,6 @@ pub const FAULTS: &str = "RECORDING_DRIVER_FAULTS";
 pub mod code {
     pub const INVALID_VALUE: i32 = 1;
     pub const OUT_OF_MEMORY: i32 = 2;
-    pub const NOT_INITIALIZED: i32 = 3;
     pub const NO_DEVICE: i32 = 100;
     pub const INVALID_DEVICE: i32 = 101;
     pub const INVALID_IMAGE: i32 = 200;
@@ -95,7 +94,6 @@ enum When {
     Always,
     At(u64),
     From(u64),
-    Each(u64),
 }
 
 fn faults() -> MutexGuard<'static, Faults> {
@@ -113,15 +111,6 @@ fn faults() -> MutexGuard<'static, Faults> {
 /// Counts a call of `function`, and returns the error that a test wants it to return.
 pub fn injected(function: &str) -> Option<i32> {
     faults().injected(function)
-}
-
-/// Adds faults in the form of [`FAULTS`]; an empty text takes all of them away.
-pub fn plan(text: &str) {
-    let mut faults = faults();
-    match text.is_empty() {
-        true => faults.planned.clear(),
-        false => faults.plan(text),
-    }
 }
 
 /// From here on, calls are in the phase of this name.
@@ -175,7 +164,6 @@ impl Faults {
                 When::Always => true,
                 When::At(n) => planned.seen == n,
                 When::From(n) => planned.seen >= n,
-                When::Each(n) => planned.seen.is_multiple_of(n),
             };
             if now {
                 found = found.or(Some(planned.code));
@@ -198,10 +186,9 @@ fn planned(item: &str) -> Option<Planned> {
     let function = parts.next()?.to_owned();
     let when = match parts.next()? {
         "*" => When::Always,
-        n => match (n.strip_prefix('%'), n.strip_suffix('+')) {
-            (Some(n), _) => When::Each(n.parse().ok().filter(|n| *n > 0)?),
-            (None, Some(n)) => When::From(n.parse().ok()?),
-            (None, None) => When::At(n.parse().ok()?),
+        n => match n.strip_suffix('+') {
+            Some(n) => When::From(n.parse().ok()?),
+            None => When::At(n.parse().ok()?),
         },
     };
     let code = parts.next()?.parse().ok()?;
@@ -231,10 +218,6 @@ mod tests {
         let calls = ["cuA", "cuB", "cuA", "cuA"];
         assert_eq!(results("cuA:2:719", &calls), [None, None, Some(719), None]);
         assert_eq!(results("cuB:*:2", &calls), [None, Some(2), None, None]);
-        assert_eq!(
-            results("*:%2:999", &calls),
-            [None, Some(999), None, Some(999)]
-        );
         assert_eq!(results("*:3+:46", &calls)[1..], [None, Some(46), Some(46)]);
         assert_eq!(results("cuA:1:2,cuB:1:3", &calls)[..2], [Some(2), Some(3)]);
     }

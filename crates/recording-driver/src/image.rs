@@ -155,32 +155,3 @@ fn from_ptx(text: &str) -> Result<Image, String> {
         kernels,
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_gate_is_read_from_its_ptx() {
-        let image = Image::parse(include_str!("../../timing/src/gate.ptx")).unwrap();
-        let names: Vec<_> = image.kernels.iter().map(|k| k.name.as_str()).collect();
-        assert_eq!(
-            names,
-            ["crossover_gate", "crossover_spin", "crossover_empty"]
-        );
-        let counts: Vec<_> = image.kernels.iter().map(|k| k.parameters.len()).collect();
-        assert_eq!(counts, [2, 1, 0]);
-        assert_eq!(image.kernels[0].parameters[1].size, 8);
-    }
-
-    #[test]
-    fn what_is_neither_is_refused_with_its_line() {
-        assert!(
-            Image::parse("\u{7f}ELF")
-                .unwrap_err()
-                .contains("machine code")
-        );
-        let error = Image::parse("crossover-image\nparam 8 float *\nend").unwrap_err();
-        assert!(error.contains("param 8 float"), "{error}");
-    }
-}

@@ -295,19 +295,6 @@ mod tests {
     }
 
     #[test]
-    fn a_cooperative_launch_has_all_blocks_at_once() {
-        let mut sum = Sum::new();
-        let (d1, most) = (sum.d1, 8 * sum.state.description.multiprocessors as u32);
-        let of = |blocks| Shape {
-            cooperative: true,
-            ..shape([blocks, 1, 1], [256, 1, 1], 0)
-        };
-        assert_eq!(sum.launch(of(most), d1), Ok(()));
-        let fault = sum.launch(of(most + 1), d1).unwrap_err();
-        assert_eq!(fault.code, code::COOPERATIVE_LAUNCH_TOO_LARGE);
-    }
-
-    #[test]
     fn an_address_that_corrupts_memory_ends_the_process() {
         let mut sum = Sum::new();
         let d1 = sum.d1;

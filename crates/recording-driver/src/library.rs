@@ -303,23 +303,3 @@ pub(crate) mod testing {
         address
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_handle_that_is_null_is_noticed_and_one_that_was_destroyed_ends_the_process() {
-        let handles = Handles::new("thing", 7, 0x1000);
-        let one = handles.insert("one", None);
-        assert_eq!((one, handles.leaks()), (0x1001, vec!["thing1".to_owned()]));
-        assert_eq!(handles.copy(one), Ok("one"));
-        assert_eq!(handles.remove(one), Ok("thing1".to_owned()));
-        assert!(handles.leaks().is_empty());
-        let why = |handle| handles.copy(handle).unwrap_err();
-        assert_eq!(why(0), Fault::new(7, "the thing is null"));
-        assert_eq!(why(one), Fault::corrupts("thing1 was destroyed"));
-        assert_eq!(handles.remove(one), Err(why(one)));
-        assert_eq!(why(one + 1), Fault::corrupts("0x1002 is no thing"));
-    }
-}

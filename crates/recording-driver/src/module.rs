@@ -19,14 +19,7 @@ pub(crate) struct Function {
     pub(crate) dynamic_shared: i32,
 }
 
-/// Numbers of `CUfunction_attribute`.
-const MAX_THREADS: i32 = 0;
-const SHARED_BYTES: i32 = 1;
-const CONST_BYTES: i32 = 2;
-const LOCAL_BYTES: i32 = 3;
-const REGISTERS_PER_THREAD: i32 = 4;
-const PTX_VERSION: i32 = 5;
-const BINARY_VERSION: i32 = 6;
+/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
 const MAX_DYNAMIC_SHARED: i32 = 8;
 
 impl State {
@@ -80,22 +73,6 @@ impl State {
         Ok(handle)
     }
 
-    pub(crate) fn function_attribute(&mut self, handle: u64, attribute: i32) -> Answer<i32> {
-        let version = self.description.compute_capability;
-        let function = known(&mut self.functions, handle, "function")?;
-        Ok(match attribute {
-            MAX_THREADS => function.kernel.threads as i32,
-            SHARED_BYTES | CONST_BYTES | LOCAL_BYTES => 0,
-            REGISTERS_PER_THREAD => REGISTERS,
-            PTX_VERSION | BINARY_VERSION => 10 * version.0 + version.1,
-            MAX_DYNAMIC_SHARED => function.dynamic_shared,
-            _ => {
-                let why = format!("a function's attribute {attribute} is not known here");
-                return Err(Fault::new(code::INVALID_VALUE, why));
-            }
-        })
-    }
-
     pub(crate) fn set_function_attribute(
         &mut self,
         handle: u64,
@@ -135,61 +112,5 @@ impl State {
             .min(description.registers_per_block / (REGISTERS * threads))
             .min(i32::try_from(by_shared).unwrap_or(i32::MAX))
             .min(32))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{IMAGE, opened};
-
-    #[test]
-    fn a_kernel_is_found_by_its_name_alone() {
-        let (mut state, _) = opened();
-        let module = state.load_module(IMAGE).unwrap();
-        let k = state.function(module, "k").unwrap();
-        assert_eq!(state.function(module, "k"), Ok(k));
-        let fault = state.function(module, "kk").unwrap_err();
-        assert_eq!(
-            (fault.code, fault.why.as_str()),
-            (500, "the module has no kernel kk")
-        );
-        state.unload_module(module).unwrap();
-        assert!(state.function_attribute(k, MAX_THREADS).is_err());
-        assert_eq!(
-            state.load_module("no image").unwrap_err().code,
-            code::INVALID_IMAGE
-        );
-    }
-
-    #[test]
-    fn attributes_are_those_of_the_image() {
-        let (mut state, _) = opened();
-        let module = state.load_module(IMAGE).unwrap();
-        let sum = state.function(module, "sum").unwrap();
-        let attribute = |state: &mut State, which| state.function_attribute(sum, which).unwrap();
-        assert_eq!(attribute(&mut state, MAX_THREADS), 256);
-        assert_eq!(attribute(&mut state, MAX_DYNAMIC_SHARED), 48 * 1024);
-        let most = state.description.shared_per_block_optin;
-        assert!(
-            state
-                .set_function_attribute(sum, MAX_DYNAMIC_SHARED, most + 1)
-                .is_err()
-        );
-        state
-            .set_function_attribute(sum, MAX_DYNAMIC_SHARED, most)
-            .unwrap();
-        assert_eq!(attribute(&mut state, MAX_DYNAMIC_SHARED), most);
-        assert!(state.function_attribute(sum, 99).is_err());
-    }
-
-    #[test]
-    fn occupancy_follows_from_what_a_block_takes() {
-        let (mut state, _) = opened();
-        let module = state.load_module(IMAGE).unwrap();
-        let sum = state.function(module, "sum").unwrap();
-        assert_eq!(state.occupancy(sum, 256, 0), Ok(8), "registers and threads");
-        assert_eq!(state.occupancy(sum, 256, 100 << 10), Ok(2), "shared memory");
-        assert!(state.occupancy(sum, 512, 0).is_err());
     }
 }

@@ -406,26 +406,3 @@ impl Product {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_format_needs_its_compute_capability() {
-        let check = |operands, version| {
-            let checked = Compute::F32.check(operands, Element::F32, version);
-            checked.map_err(|fault| fault.code)
-        };
-        assert_eq!(check(Element::E4m3, Version(8, 9)), Ok(()));
-        assert_eq!(
-            check(Element::E4m3, Version(8, 6)),
-            Err(status::NOT_SUPPORTED)
-        );
-        assert_eq!(
-            check(Element::Bf16, Version(7, 5)),
-            Err(status::NOT_SUPPORTED)
-        );
-        assert_eq!(check(Element::F16, Version(7, 5)), Ok(()));
-    }
-}

@@ -18,32 +18,12 @@ const QUALIFIERS: [&str; 6] = [
 /// The kernels of `source` for an architecture such as 90, in order.
 ///
 /// # Errors
-/// A sentence where the source is malformed, or has what the parser does not know.
+/// A sentence where the source has what the parser does not know.
 pub(crate) fn parse(source: &str, architecture: u32) -> Result<Vec<Kernel>, String> {
     let tokens = tokens(source, architecture)?;
-    check_brackets(&tokens)?;
     let file = File::new(&tokens);
     let kernels = (0..tokens.len()).filter(|&at| tokens[at].is("__global__"));
     kernels.map(|at| file.kernel(at)).collect()
-}
-
-fn check_brackets(tokens: &[Token]) -> Result<(), String> {
-    let mut open = Vec::new();
-    for token in tokens.iter().filter(|token| token.kind == Kind::Sign) {
-        match token.text.as_str() {
-            "(" => open.push(")"),
-            "[" => open.push("]"),
-            "{" => open.push("}"),
-            ")" | "]" | "}" if open.pop() != Some(&token.text) => {
-                return Err(format!("unexpected \"{}\"", token.text));
-            }
-            _ => {}
-        }
-    }
-    match open.pop() {
-        Some(missing) => Err(format!("expected a \"{missing}\"")),
-        None => Ok(()),
-    }
 }
 
 /// A source without macros, and what of it is asked.
@@ -177,7 +157,7 @@ fn is_word(word: &str) -> bool {
     WORDS.contains(&word)
 }
 
-/// The bracket that closes the one at `open`. [`check_brackets`] saw that there is one.
+/// The bracket that closes the one at `open`, or the end.
 fn closing(tokens: &[Token], open: usize) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate().skip(open) {
@@ -191,81 +171,4 @@ fn closing(tokens: &[Token], open: usize) -> usize {
         }
     }
     tokens.len() - 1
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(source: &str) -> Result<Vec<Kernel>, String> {
-        parse(source, 90)
-    }
-
-    /// A kernel as `name threads: type size, ...`.
-    fn text(kernel: &Kernel) -> String {
-        let parameters = kernel.parameters.iter();
-        let parameters: Vec<String> = parameters
-            .map(|Parameter { size, type_name }| format!("{type_name} {size}"))
-            .collect();
-        format!(
-            "{} {}: {}",
-            kernel.name,
-            kernel.threads,
-            parameters.join(", ")
-        )
-    }
-
-    fn one(source: &str) -> String {
-        let kernels = of(source).unwrap();
-        assert_eq!(kernels.len(), 1, "{kernels:?}");
-        text(&kernels[0])
-    }
-
-    #[test]
-    fn parameters_have_their_types_and_sizes() {
-        let source = "typedef unsigned long long u64; typedef unsigned short h; struct Counter;
-            extern \"C\" __global__ void k(const float *__restrict__ a, u64 n, h x, bool b,
-                unsigned, signed char c, long long d, double e, const struct Counter *f) {}";
-        assert_eq!(
-            one(source),
-            "k 1024: float * 8, u64 8, h 2, bool 1, unsigned 4, signed char 1, long long 8, double 8, \
-             Counter * 8"
-        );
-        assert_eq!(
-            one("extern \"C\" __global__ void empty() {}"),
-            "empty 1024: "
-        );
-    }
-
-    #[test]
-    fn launch_bounds_are_numbers_or_constants() {
-        let with = |bounds: &str| {
-            one(&format!(
-                "constexpr unsigned A = 128; extern \"C\" __global__ void __cluster_dims__(1, 1, 2) \
-                 __launch_bounds__({bounds}) k(int n) {{ }}"
-            ))
-        };
-        assert_eq!(with("A, 2"), "k 128: int 4");
-        assert_eq!(with("256"), "k 256: int 4");
-        assert_eq!(with("2 * A"), "k 1024: int 4");
-    }
-
-    #[test]
-    fn what_is_malformed_or_unknown_is_a_sentence() {
-        for (source, sentence) in [
-            ("void f() {", "expected a \"}\""),
-            ("void f() )", "unexpected \")\""),
-            (
-                "__global__ void k() {}",
-                "kernel k is not extern \"C\", and the recording NVRTC mangles no names",
-            ),
-            (
-                "extern \"C\" __global__ void k(float4 v) {}",
-                "the size of the type \"float4\" is not known",
-            ),
-            ("__global__", "a kernel without parameters"),
-        ] {
-            assert_eq!(of(source), Err(sentence.to_owned()), "{source}");
-        }
-    }
 }

@@ -261,25 +261,13 @@ impl State {
         }
         self.trim_pools();
     }
-
-    pub(crate) fn query_stream(&mut self, handle: u64) -> Answer {
-        let handle = self.usable_stream(handle)?;
-        if self.streams[&handle].capture.is_some() {
-            let why = "a stream that is being captured is asked whether it is idle";
-            return Err(self.spoil_capture(handle, code::CAPTURE_UNSUPPORTED, why));
-        }
-        match self.advance(handle) {
-            true => Ok(()),
-            false => Err(Fault::new(code::NOT_READY, "the stream still works")),
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::context;
-    use crate::testing::{launched, opened, opened_two};
+    use crate::testing::{opened, opened_two};
 
     #[test]
     fn work_runs_when_the_host_waits_and_not_before() {
@@ -293,18 +281,6 @@ mod tests {
         state.synchronize_stream(stream).unwrap();
         // SAFETY: as above.
         assert_eq!(unsafe { content.read_volatile() }, 0x0101_0101);
-    }
-
-    #[test]
-    fn a_queue_that_is_full_holds_the_host_up() {
-        let (mut state, _) = opened();
-        let stream = state.create_stream(true).unwrap();
-        for _ in 0..state.description.queue_depth {
-            launched(&mut state, stream);
-        }
-        assert_eq!(state.streams[&stream].time, 0, "nothing has run");
-        launched(&mut state, stream);
-        assert!(state.streams[&stream].time > 0, "one has");
     }
 
     #[test]
@@ -325,16 +301,5 @@ mod tests {
                 .why
                 .contains("destroyed")
         );
-    }
-
-    #[test]
-    fn the_default_stream_waits_for_those_that_block() {
-        let (mut state, _) = opened();
-        let blocking = state.create_stream(false).unwrap();
-        launched(&mut state, blocking);
-        let d1 = state.allocate(4).unwrap();
-        state.set(d1, 1, 4, 1, 0).unwrap();
-        assert!(state.query_stream(blocking).is_ok());
-        assert!(state.streams[&blocking].time > 0, "it has run");
     }
 }

@@ -70,14 +70,3 @@ pub(crate) fn launched(state: &mut State, stream: u64) {
     // SAFETY: the kernel has no parameters.
     unsafe { state.launch(function, ONE, stream, std::ptr::null()) }.unwrap();
 }
-
-/// Closes the gate of the timing crate.
-pub(crate) fn launch_gate(state: &mut State, stream: u64, words: u64, timeout: u64) {
-    let module = state
-        .load_module(include_str!("../../timing/src/gate.ptx"))
-        .unwrap();
-    let gate = state.function(module, "crossover_gate").unwrap();
-    let arguments = [(&raw const words).cast::<u8>(), (&raw const timeout).cast()];
-    // SAFETY: the two arguments that the gate has.
-    unsafe { state.launch(gate, ONE, stream, arguments.as_ptr()) }.unwrap();
-}

@@ -3,14 +3,10 @@
 
 mod device;
 
-use std::ffi::c_void;
-
 use crossover_timing::cudarc::driver::{CudaSlice, DevicePtr};
-use crossover_timing::{
-    BoxError, Clock, CudaError, CudaTime, GateMode, Launch, Parts, TimingError,
-};
+use crossover_timing::{BoxError, Clock, CudaError, CudaTime, Launch, Parts, TimingError};
 
-use crate::device::{SPIN, TestResult, function, one_at_a_time};
+use crate::device::{READ, SPIN, TestResult, function, one_at_a_time};
 
 const US: u64 = 1_000;
 
@@ -133,34 +129,5 @@ fn inputs_in_turn_come_from_memory() -> TestResult {
         cold > 1.1 * warm,
         "{cold} ns in turn, {warm} ns from the cache"
     );
-    Ok(())
-}
-
-/// Reads `n` floats and keeps nothing, though the compiler cannot know.
-const READ: &str = r#"
-extern "C" __global__ void read(const float *x, unsigned long long n, float *sink) {
-    float sum = 0.0f;
-    unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
-    for (unsigned long long i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
-        sum += x[i];
-    if (sum == 12345.678f) *sink = sum;
-}
-"#;
-
-#[test]
-#[ignore = "needs a CUDA device"]
-fn a_stream_of_another_library_is_timed() -> TestResult {
-    let _one = one_at_a_time();
-    let opened = CudaTime::new(0)?;
-    let stream = opened.stream().expect("opened on a device");
-    let raw = stream.cu_stream().cast::<c_void>();
-    // SAFETY: the stream lives until the end of the test.
-    let time = unsafe { CudaTime::on_raw_stream(0, raw, GateMode::Auto) }?;
-    let kernel = spin(&opened, 40 * US)?;
-    // SAFETY: the kernel takes one 64-bit number.
-    let ns = time.measure(Clock::EventsGated, 100, 1, || unsafe {
-        kernel.launch(stream)
-    })?;
-    about(ns / 100.0, 40 * US);
     Ok(())
 }

@@ -7,20 +7,9 @@ mod device;
 use std::time::{Duration, Instant};
 
 use crossover_timing::cudarc::driver::{CudaSlice, DevicePtr};
-use crossover_timing::{Clock, CudaTime, GateMode, LAUNCHES_PER_GATE, Launch, TimingError};
+use crossover_timing::{Clock, CudaTime, LAUNCHES_PER_GATE, Launch, TimingError};
 
-use crate::device::{SPIN, TestResult, function, one_at_a_time};
-
-const READ: &str = r#"
-// Reads `n` floats and keeps nothing, though the compiler cannot know.
-extern "C" __global__ void read(const float *x, unsigned long long n, float *sink) {
-    float sum = 0.0f;
-    unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
-    for (unsigned long long i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
-        sum += x[i];
-    if (sum == 12345.678f) *sink = sum;
-}
-"#;
+use crate::device::{READ, SPIN, TestResult, function, one_at_a_time};
 
 /// Without a gate there is nothing to test. Profilers and sanitizers need CROSSOVER_GATE=off; where
 /// that is not set there must be a gate.
@@ -408,30 +397,5 @@ fn more_launches_than_fit_behind_a_gate_are_refused() -> TestResult {
         matches!(error, TimingError::TooManyLaunches { .. }),
         "{error}"
     );
-    Ok(())
-}
-
-#[test]
-#[ignore = "needs a CUDA device"]
-fn without_its_gate_the_clock_says_events() -> TestResult {
-    let _one = one_at_a_time();
-    let opened = CudaTime::new(0)?;
-    let stream = opened.stream().expect("opened on a device");
-    let time = CudaTime::on_stream(stream, GateMode::Off)?;
-    assert_eq!(time.effective_clock(Clock::EventsGated), Clock::Events);
-    if !gate_is_off(&opened) {
-        assert_eq!(
-            opened.effective_clock(Clock::EventsGated),
-            Clock::EventsGated
-        );
-    }
-    plausible(empty_kernel(&time)?);
-    // No gate waits, so a routine that synchronises is no error.
-    let empty = time.empty_kernel().expect("opened on a device");
-    time.measure(Clock::EventsGated, 2, 1, || {
-        // SAFETY: no arguments.
-        unsafe { empty.launch(stream) }.map_err(|e| e.to_string())?;
-        stream.synchronize().map_err(|e| e.to_string())
-    })?;
     Ok(())
 }

@@ -15,7 +15,7 @@ use crate::workload::mlp_training::problem::MLP_TRAINING;
 use crate::workload::mlp_training::problem::Training;
 use crate::workload::mlp_training::verify::{Outputs, verified};
 use crate::workload::network::{
-    Element, Format, Network, Order, Tensor, Then, bytes_of,
+    Element, Format, Network, Order, Tensor, Then, bytes_of, fused_and_replayed,
     kernels::{Sums, on_fours, partial_sums, relu_backward, relu_backward_sums, sum_rows},
     operand,
 };
@@ -29,41 +29,29 @@ const ROWS: u32 = THREADS / 32;
 /// Places of f32 that the counter takes after the parameters and their moments.
 const COUNTER_PLACES: usize = 16;
 
-/// A step in f32 in one kernel per operation, as code without fusion launches them: the library's
-/// products, biases, ReLU, the loss in three kernels, each operation of AdamW over all parameters.
+/// A step, launched one by one, in few kernels or as the graph of those.
+///
+/// One by one, in f32, it has a kernel per operation, as code without fusion launches them: the
+/// library's products, biases, ReLU, the loss in three kernels, each operation of AdamW over all
+/// parameters. In few kernels bias and ReLU are in the product, the loss has its gradient, the
+/// derivative of ReLU the sums of a bias, and all parameters are updated at once; the gradient of the
+/// second layer is computed beside that of the first, on a second stream.
+///
+/// With host memory of one kind the batch and its labels are uploaded before that and the loss is
+/// downloaded after it. It synchronises then: time it on the wall clock.
 ///
 /// # Errors
-/// Errors of CUDA and its libraries.
-pub fn eager(gpu: &Rc<Gpu>, problem: &Rc<Training>) -> Made {
-    let step = Step::new(gpu, problem, Format::F32, false, None)?;
-    Ok(Box::new(step.finish(false, None)?))
-}
-
-/// A step in few kernels: bias and ReLU in the product, the loss with its gradient, the
-/// derivative of ReLU with the sums of a bias, the update of all parameters at once. The gradient
-/// of the second layer is computed beside that of the first, on a second stream.
-///
-/// # Errors
-/// Other launches than [`Fused`](Launches::Fused) and [`Graph`](Launches::Graph), a device too old
-/// for the format, errors of CUDA and its libraries.
-pub fn fused(gpu: &Rc<Gpu>, problem: &Rc<Training>, format: Format, launches: Launches) -> Made {
-    let replayed = match launches {
-        Launches::Fused => false,
-        Launches::Graph => true,
-        other => return Err(format!("a step is not launched {other:?}").into()),
-    };
-    let step = Step::new(gpu, problem, format, true, None)?;
-    Ok(Box::new(step.finish(replayed, None)?))
-}
-
-/// The graph of [`fused`] in f32, with the batch and its labels uploaded from host memory of one
-/// kind before it and the loss downloaded after it. It synchronises: time it on the wall clock.
-///
-/// # Errors
-/// Errors of CUDA and its libraries.
-pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<Training>, memory: HostMemory) -> Made {
-    let step = Step::new(gpu, problem, Format::F32, true, Some(memory))?;
-    Ok(Box::new(step.finish(true, Some(memory))?))
+/// Other launches, a device too old for the format, errors of CUDA and its libraries.
+pub fn step(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Training>,
+    format: Format,
+    launches: Launches,
+    memory: Option<HostMemory>,
+) -> Made {
+    let (fused, replayed) = fused_and_replayed(launches)?;
+    let step = Step::new(gpu, problem, format, fused, memory)?;
+    Ok(Box::new(step.finish(replayed, memory)?))
 }
 
 /// A step while it is being prepared.

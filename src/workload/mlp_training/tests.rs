@@ -12,7 +12,7 @@ use crate::workload::mlp_training::problem::Training;
 use crate::workload::mlp_training::reference::Reference;
 use crate::workload::mlp_training::verify::{Outputs, verified};
 use crate::workload::network::Format;
-use crate::workload::network::tensor::bf16;
+use crate::workload::network::tensor::rounded::{Round, to_bf16, to_tf32};
 use crate::workload::routine::{Made, Workload};
 
 /// What a step left, in memory that can be spoilt.
@@ -64,18 +64,6 @@ impl Left {
         }
         self
     }
-}
-
-/// A number format that operands are rounded to.
-type Round = fn(f32) -> f32;
-
-fn to_tf32(value: f32) -> f32 {
-    // Cut off, as the hardware may.
-    f32::from_bits(value.to_bits() & !0x1fff)
-}
-
-fn to_bf16(value: f32) -> f32 {
-    f32::from_bits(u32::from(bf16(value)) << 16)
 }
 
 fn rounded(values: &[f32], round: Round, columns: usize) -> Array2<f32> {

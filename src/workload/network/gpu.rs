@@ -7,6 +7,7 @@ use std::rc::Rc;
 use cudarc::driver::{CudaStream, sys::CUdeviceptr};
 
 use crate::device::{Gpu, calls::synchronize};
+use crate::model::Launches;
 use crate::timing::{CudaError, Launch};
 use crate::workload::network::chosen::ChosenProduct;
 use crate::workload::network::format::Format;
@@ -401,6 +402,19 @@ struct Named(usize, &'static str);
 impl Display for Named {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.1)
+    }
+}
+
+/// Whether a network so launched has few kernels, and whether they are replayed as a graph.
+///
+/// # Errors
+/// No network is launched so.
+pub(crate) fn fused_and_replayed(launches: Launches) -> Result<(bool, bool), RoutineError> {
+    match launches {
+        Launches::OneByOne => Ok((false, false)),
+        Launches::Fused => Ok((true, false)),
+        Launches::Graph => Ok((true, true)),
+        other => Err(format!("a network is not launched {other:?}").into()),
     }
 }
 

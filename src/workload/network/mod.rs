@@ -17,7 +17,7 @@ pub(super) mod transpose;
 pub(crate) use compared::{Part, largest, largest_of, relative, rms};
 pub(crate) use cpu::Products;
 pub(crate) use format::Format;
-pub(crate) use gpu::{Network, Order, Then, operand};
+pub(crate) use gpu::{Network, Order, Then, fused_and_replayed, operand};
 pub(crate) use linear::Linear;
 pub(crate) use product::{matrix, matrix_mut};
 pub(crate) use tensor::{Element, Tensor, bytes_of};

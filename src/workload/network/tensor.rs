@@ -137,3 +137,20 @@ mod tests {
         }
     }
 }
+
+/// The number formats that the tests of networks round operands to.
+#[cfg(test)]
+pub(crate) mod rounded {
+    use super::bf16;
+
+    pub(crate) type Round = fn(f32) -> f32;
+
+    pub(crate) fn to_tf32(value: f32) -> f32 {
+        // Cut off, as the hardware may.
+        f32::from_bits(value.to_bits() & !0x1fff)
+    }
+
+    pub(crate) fn to_bf16(value: f32) -> f32 {
+        f32::from_bits(u32::from(bf16(value)) << 16)
+    }
+}

@@ -10,7 +10,8 @@ use crate::device::{Gpu, kernel::Source};
 use crate::model::{Launches, role};
 use crate::timing::Launch;
 use crate::workload::network::{
-    Element, Format, Linear, Network, Order, Tensor, Then, kernels::on_fours, operand,
+    Element, Format, Linear, Network, Order, Tensor, Then, fused_and_replayed, kernels::on_fours,
+    operand,
 };
 use crate::workload::prepare::{Device, HostMemory, On, Prepared, timed};
 use crate::workload::routine::{Made, RoutineError};
@@ -29,41 +30,29 @@ const ROWS: u32 = THREADS / 32;
 const F32_ATTENTION: [Queries; 2] = [Queries(16, 128), Queries(32, 64)];
 const ATTENTION_ON_TENSOR_CORES: [Queries; 2] = [Queries(32, THREADS), Queries(64, THREADS)];
 
-/// In f32 in one kernel per step, as code without fusion launches them: the library's products,
-/// biases, ReLU, norms and sums; for attention copies that give each head a matrix of its own,
-/// batched products, and softmax.
+/// A batch, launched one by one, in few kernels or as the graph of those.
+///
+/// One by one, in f32, it has a kernel per step, as code without fusion launches them: the library's
+/// products, biases, ReLU, norms and sums; for attention copies that give each head a matrix of its
+/// own, batched products, and softmax. In few kernels bias, ReLU and residual are in the products,
+/// attention is one kernel that keeps its scores on the multiprocessor, a layer norm takes one pass,
+/// and the first norm has the embedding.
+///
+/// With host memory of one kind the tokens are uploaded before that and the logits are downloaded after
+/// it. It synchronises then: time it on the wall clock.
 ///
 /// # Errors
-/// Errors of CUDA and its libraries.
-pub fn eager(gpu: &Rc<Gpu>, problem: &Rc<Inference>) -> Made {
-    let pass = Pass::new(gpu, problem, Format::F32, false, None)?;
-    Ok(Box::new(pass.finish(false, None)?))
-}
-
-/// In few kernels: bias, ReLU and residual in the products, attention in one kernel that keeps its
-/// scores on the multiprocessor, a layer norm in one pass, and the first norm with the embedding.
-///
-/// # Errors
-/// Other launches than [`Fused`](Launches::Fused) and [`Graph`](Launches::Graph), a device too old
-/// for the format, errors of CUDA and its libraries.
-pub fn fused(gpu: &Rc<Gpu>, problem: &Rc<Inference>, format: Format, launches: Launches) -> Made {
-    let replayed = match launches {
-        Launches::Fused => false,
-        Launches::Graph => true,
-        other => return Err(format!("a transformer is not launched {other:?}").into()),
-    };
-    let pass = Pass::new(gpu, problem, format, true, None)?;
-    Ok(Box::new(pass.finish(replayed, None)?))
-}
-
-/// The graph of [`fused`] in f32, with the tokens uploaded from host memory of one kind before it
-/// and the logits downloaded after it. It synchronises: time it on the wall clock.
-///
-/// # Errors
-/// Errors of CUDA and its libraries.
-pub fn transfer(gpu: &Rc<Gpu>, problem: &Rc<Inference>, memory: HostMemory) -> Made {
-    let pass = Pass::new(gpu, problem, Format::F32, true, Some(memory))?;
-    Ok(Box::new(pass.finish(true, Some(memory))?))
+/// Other launches, a device too old for the format, errors of CUDA and its libraries.
+pub fn pass(
+    gpu: &Rc<Gpu>,
+    problem: &Rc<Inference>,
+    format: Format,
+    launches: Launches,
+    memory: Option<HostMemory>,
+) -> Made {
+    let (fused, replayed) = fused_and_replayed(launches)?;
+    let pass = Pass::new(gpu, problem, format, fused, memory)?;
+    Ok(Box::new(pass.finish(replayed, memory)?))
 }
 
 /// A batch while it is being prepared: rows of tokens, but for what says otherwise.

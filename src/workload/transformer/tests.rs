@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use ndarray::{Array2, ArrayView2, linalg::general_mat_mul, s};
 
-use crate::workload::network::tensor::bf16;
+use crate::workload::network::tensor::rounded::{Round, to_bf16, to_tf32};
 use crate::workload::network::{Format, matrix};
 use crate::workload::prepare::Threads;
 use crate::workload::routine::{Made, Workload};
@@ -13,18 +13,6 @@ use crate::workload::transformer::model::{HEAD, HEADS, Linear, Norm, SEQUENCE, W
 use crate::workload::transformer::problem::Inference;
 use crate::workload::transformer::rows::{embed, layer_norm};
 use crate::workload::transformer::verify::verified;
-
-/// A number format that operands are rounded to.
-type Round = fn(f32) -> f32;
-
-fn to_tf32(value: f32) -> f32 {
-    // Cut off, as the hardware may.
-    f32::from_bits(value.to_bits() & !0x1fff)
-}
-
-fn to_bf16(value: f32) -> f32 {
-    f32::from_bits(u32::from(bf16(value)) << 16)
-}
 
 /// What a network with a mistake leaves out or does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,6 +24,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 use walkdir::WalkDir;
 
+use crossover_advice::{self as advice, Advice, Estimate, Here, Question, Size, Work};
+
 use crate::tests::damage::{Edit, damaged, edit, edit_of_bytes};
 use crossover_compare::comparison::{FailOn, Options as Judging, compare};
 use crossover_report::assemble::{Options, ReportError};
@@ -123,6 +125,14 @@ fn readme_text() {
     fuzz(
         |results| vec![results.readme()],
         |results, _| results.in_readme(&results.root(), results.dir.path()),
+    );
+}
+
+#[test]
+fn thresholds_json() {
+    fuzz(
+        |results| vec![results.thresholds()],
+        Results::check_thresholds,
     );
 }
 
@@ -255,6 +265,8 @@ impl Results {
         fs::rename(written.path, this.packed()).unwrap();
         fs::remove_dir_all(to).unwrap();
         fs::write(this.record(), unzip(&fs::read(this.packed()).unwrap())).unwrap();
+        write::refresh(&this.root(), &this.out(), &this.options(&this.root())).unwrap();
+        fs::rename(this.out().join("thresholds.json"), this.thresholds()).unwrap();
         this.files = this.tree();
         this.numbers = numbers(&MachineResults::read_other(&this.packed()).unwrap()[0]);
         assert_eq!(
@@ -280,6 +292,11 @@ impl Results {
     /// The record of the results.
     fn packed(&self) -> PathBuf {
         self.dir.path().join("record.json.gz")
+    }
+
+    /// What programs ask.
+    fn thresholds(&self) -> PathBuf {
+        self.dir.path().join("thresholds.json")
     }
 
     /// Where everything is written.
@@ -390,6 +407,41 @@ impl Results {
             Ok(torn) if numbers(&torn[0]) == self.numbers => Ok(()),
             Ok(_) => Err("other numbers than were written".into()),
         }
+    }
+
+    /// Asks everything that can be asked, in shapes and sizes near and far.
+    fn check_thresholds(&self, _: u64) -> Result<(), String> {
+        let advice = match Advice::open(self.thresholds()) {
+            Ok(advice) => advice.check(&Here::detect()),
+            Err(error) => return plain("an error", &error.to_string()),
+        };
+        let sizes = [1e-300, 0.5, 1.0, 300.0, 1e18, 1e300].map(Size::from);
+        let shapes = [(1, 2, 3), (u64::MAX, 1, u64::MAX), (300, 300, 300)].map(Size::from);
+        for operation in &advice.thresholds().operations {
+            for size in sizes.into_iter().chain(shapes) {
+                for data in advice::Data::ALL {
+                    let question = Question::new(&operation.name, size).data(data);
+                    for question in [question, question.reuse(u32::MAX).cold()] {
+                        let estimate = advice.decide(&question).estimate;
+                        let in_order = |e: &Estimate| e.low <= e.high || e.speedup.is_nan();
+                        if !estimate.as_ref().is_none_or(in_order) {
+                            return Err(format!("{question:?} {estimate:?}"));
+                        }
+                    }
+                }
+            }
+            for place in &operation.places {
+                place.decide_all();
+            }
+        }
+        let work = Work {
+            flop: 1e9,
+            bytes: 1e6,
+            upload: 1e6,
+            ..Work::default()
+        };
+        let _ = advice::Data::ALL.map(|data| advice.moved(&work, data));
+        Ok(())
     }
 
     /// The same results once more, as those of another machine.

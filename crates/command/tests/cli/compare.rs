@@ -103,20 +103,6 @@ fn an_error_is_said_once() {
 }
 
 #[test]
-fn the_same_code_is_shown_the_same_by_two_pairs_of_runs() {
-    let root = root();
-    for (seed, baseline) in ["main-1", "main-2", "mine-1", "mine-2"]
-        .into_iter()
-        .enumerate()
-    {
-        suite(root.path(), baseline, seed as u64 + 1, |_| 1.0);
-    }
-    let (json, code) = json(root.path(), &["main-1,main-2", "mine-1,mine-2"]);
-    assert_eq!(code, 0);
-    assert_eq!(json["counts"]["same"], 20, "{json:#}");
-}
-
-#[test]
 fn a_slower_kernel_is_found_and_nothing_else() {
     let root = root();
     suite(root.path(), "main", 1, |_| 1.0);

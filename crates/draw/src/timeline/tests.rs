@@ -176,21 +176,6 @@ fn what_is_narrower_than_a_pixel_is_seen_and_never_a_thousand_elements() {
 }
 
 #[test]
-fn idle_is_empty_and_back_to_back_is_not() {
-    let chain = |gap: f64| {
-        let at = |i: u32| f64::from(i) * (10.0 + gap);
-        let spans = (0..8).map(|i| span(at(i), at(i) + 10.0, "k")).collect();
-        timeline(200.0, vec![lane(LaneKind::Kernels, "s", spans)])
-    };
-    let covered = |svg: &str| drawn(svg).iter().map(|block| block.2).sum::<f64>();
-    let (eager, graph) = (draw(&[chain(10.0)]), draw(&[chain(0.0)]));
-    assert_eq!((drawn(&eager).len(), drawn(&graph).len()), (8, 8));
-    assert!(near(covered(&eager), covered(&graph)));
-    let end = |svg: &str| drawn(svg).last().map(|(x, _, width)| x + width).unwrap();
-    assert!(end(&graph) < end(&eager) - 200.0);
-}
-
-#[test]
 fn names_are_escaped_and_shortened() {
     let name = "a<b & c>";
     let kernels = vec![span(0.0, 100.0, name), span(100.0, 104.0, "too narrow")];

@@ -65,20 +65,9 @@ driver! {
         put(to, state.description.memory_bytes as usize)
     };
 
-    fn cuDeviceGetUuid(to: *mut [u8; 16], device: i32) = |state| {
-        state.check_device_number(device)?;
-        put(to, state.description.uuid(device))
-    };
-
     fn cuDeviceGetUuid_v2(to: *mut [u8; 16], device: i32) = |state| {
         state.check_device_number(device)?;
         put(to, state.description.uuid(device))
-    };
-
-    fn cuDeviceGetPCIBusId(to: *mut c_char, length: i32, device: i32) = |state| {
-        state.check_device_number(device)?;
-        let bus = state.description.pci_bus + device;
-        put_text(to, length, &format!("0000:{bus:02X}:00.0"))
     };
 
     fn cuDeviceGetAttribute(to: *mut i32, attribute: i32, device: i32) = |state| {
@@ -121,12 +110,6 @@ driver! {
         put(to, value)
     };
 
-    fn cuDeviceCanAccessPeer(to: *mut i32, device: i32, peer: i32) = |state| {
-        state.check_device_number(device)?;
-        state.check_device_number(peer)?;
-        put(to, i32::from(device != peer))
-    };
-
     fn cuDevicePrimaryCtxRetain(to: *mut u64, device: i32) = |state| make(state, to, |state| state.retain(device));
 
     fn cuDevicePrimaryCtxRelease_v2(device: i32) = |state| state.release(device);
@@ -147,40 +130,10 @@ driver! {
 
     fn cuCtxGetCurrent(to: *mut u64) = |_state| put(to, context::get_current());
 
-    fn cuCtxGetDevice(to: *mut i32) = |state| {
-        let device = state.current_device()?;
-        put(to, device)
-    };
-
-    fn cuCtxSynchronize() = |state| {
-        let context = state.current()?;
-        log::call("wait for the context");
-        state.check_no_capture("cuCtxSynchronize")?;
-        state.synchronize_context(context);
-        Ok(())
-    };
-
     fn cuCtxResetPersistingL2Cache() = |state| {
         state.current()?;
         log::call("reset the persisting lines of the L2 cache");
         Ok(())
     };
 
-    fn cuCtxSetFlags(_flags: u32) = |state| state.current().map(drop);
-
-    fn cuCtxGetStreamPriorityRange(least: *mut i32, greatest: *mut i32) = |_state| {
-        put(least, 0)?;
-        put(greatest, -5)
-    };
-
-    fn cuCtxEnablePeerAccess(peer: u64, _flags: u32) = |state| {
-        let current = state.current()?;
-        let context = state.contexts.get_mut(&current).expect("it is current");
-        if context.peers.contains(&peer) {
-            return Err(Fault::new(704, "peer access is enabled already"));
-        }
-        context.peers.push(peer);
-        log::call("enable access to the memory of a peer");
-        Ok(())
-    };
 }

@@ -11,13 +11,6 @@ driver! {
 
     fn cuEventSynchronize(event: u64) = |state| state.synchronize_event(event);
 
-    fn cuEventQuery(event: u64) = |state| state.query_event(event);
-
-    fn cuEventElapsedTime(to: *mut f32, start: u64, end: u64) = |state| {
-        let milliseconds = state.elapsed(start, end)?;
-        put(to, milliseconds)
-    };
-
     fn cuEventElapsedTime_v2(to: *mut f32, start: u64, end: u64) = |state| {
         let milliseconds = state.elapsed(start, end)?;
         put(to, milliseconds)

@@ -130,10 +130,6 @@ driver! {
         state.copy_bytes(Direction::ToHost, to, from, bytes as u64, None)
     };
 
-    fn cuMemcpyDtoD_v2(to: u64, from: u64, bytes: usize) = |state| {
-        state.copy_bytes(Direction::OnDevice, to, from, bytes as u64, None)
-    };
-
     fn cuMemcpyHtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: u64) = |state| {
         state.copy_bytes(Direction::ToDevice, to, from, bytes as u64, Some(stream))
     };
@@ -143,21 +139,6 @@ driver! {
     };
 
     fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: u64) = |state| {
-        state.copy_bytes(Direction::OnDevice, to, from, bytes as u64, Some(stream))
-    };
-
-    fn cuMemcpyAsync(to: u64, from: u64, bytes: usize, stream: u64) = |state| {
-        state.copy_bytes(Direction::Any, to, from, bytes as u64, Some(stream))
-    };
-
-    fn cuMemcpyPeerAsync(
-        to: u64,
-        _to_context: u64,
-        from: u64,
-        _from_context: u64,
-        bytes: usize,
-        stream: u64,
-    ) = |state| {
         state.copy_bytes(Direction::OnDevice, to, from, bytes as u64, Some(stream))
     };
 
@@ -174,11 +155,6 @@ driver! {
         state.copy_rows(direction, rows.to.side()?, rows.from.side()?, size, Some(stream))
     };
 
-    fn cuMemsetD8_v2(to: u64, value: u8, count: usize) = |state| {
-        state.check_no_capture("cuMemsetD8")?;
-        state.set(to, value.into(), 1, count as u64, 0)
-    };
-
     fn cuMemsetD8Async(to: u64, value: u8, count: usize, stream: u64) = |state| {
         state.set(to, value.into(), 1, count as u64, stream)
     };
@@ -189,8 +165,6 @@ driver! {
 
     fn cuDeviceGetDefaultMemPool(to: *mut u64, device: i32) = |state| make(state, to, |state| state.default_pool(device));
 
-    fn cuDeviceGetMemPool(to: *mut u64, device: i32) = |state| make(state, to, |state| state.default_pool(device));
-
     fn cuMemPoolCreate(to: *mut u64, properties: *const PoolProperties) = |state| {
         // SAFETY: the caller promises that the properties are valid.
         let location = unsafe { (*properties).location };
@@ -198,12 +172,6 @@ driver! {
     };
 
     fn cuMemPoolDestroy(pool: u64) = |state| state.destroy_pool(pool);
-
-    fn cuMemPoolTrimTo(pool: u64, keep: usize) = |state| {
-        let pool = crate::state::known(&mut state.pools, pool, "memory pool")?;
-        pool.reserved = pool.reserved.min(pool.used.max(keep as u64));
-        Ok(())
-    };
 
     fn cuMemPoolGetAttribute(pool: u64, attribute: u32, to: *mut u64) = |state| {
         let pool = crate::state::known(&mut state.pools, pool, "memory pool")?;

@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 
-use crate::driver::{driver, make, put, text};
+use crate::driver::{driver, make, text};
 use crate::launch::Shape;
 use crate::nvrtc;
 
@@ -46,38 +46,8 @@ driver! {
 
     fn cuModuleGetFunction(to: *mut u64, module: u64, name: *const c_char) = |state| make(state, to, |state| state.function(module, &text(name)?));
 
-    fn cuFuncGetAttribute(to: *mut i32, attribute: i32, function: u64) = |state| {
-        let value = state.function_attribute(function, attribute)?;
-        put(to, value)
-    };
-
     fn cuFuncSetAttribute(function: u64, attribute: i32, value: i32) = |state| {
         state.set_function_attribute(function, attribute, value)
-    };
-
-    fn cuFuncSetCacheConfig(function: u64, _config: u32) = |state| {
-        crate::state::known(&mut state.functions, function, "function").map(drop)
-    };
-
-    fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
-        to: *mut i32,
-        function: u64,
-        threads: i32,
-        shared: usize,
-    ) = |state| {
-        let blocks = state.occupancy(function, threads, shared as u64)?;
-        put(to, blocks)
-    };
-
-    fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-        to: *mut i32,
-        function: u64,
-        threads: i32,
-        shared: usize,
-        _flags: u32,
-    ) = |state| {
-        let blocks = state.occupancy(function, threads, shared as u64)?;
-        put(to, blocks)
     };
 
     fn cuLaunchKernel(

@@ -9,13 +9,9 @@ const NON_BLOCKING: u32 = 1;
 driver! {
     fn cuStreamCreate(to: *mut u64, flags: u32) = |state| make(state, to, |state| state.create_stream(flags & NON_BLOCKING != 0));
 
-    fn cuStreamCreateWithPriority(to: *mut u64, flags: u32, _priority: i32) = |state| make(state, to, |state| state.create_stream(flags & NON_BLOCKING != 0));
-
     fn cuStreamDestroy_v2(stream: u64) = |state| state.destroy_stream(stream);
 
     fn cuStreamSynchronize(stream: u64) = |state| state.synchronize_stream(stream);
-
-    fn cuStreamQuery(stream: u64) = |state| state.query_stream(stream);
 
     fn cuStreamGetCtx(stream: u64, to: *mut u64) = |state| {
         let context = known(&mut state.streams, stream, "stream")?.context;
@@ -33,8 +29,4 @@ driver! {
         make(state, to, |state| state.end_capture(stream))
     };
 
-    fn cuStreamIsCapturing(stream: u64, to: *mut u32) = |state| {
-        let status = state.is_capturing(stream)?;
-        put(to, status)
-    };
 }

@@ -14,45 +14,6 @@ fn product(f: &Fixture, name: &str, size: u64, ns: f64, error: f64) {
 }
 
 #[test]
-fn fewer_bits_buy_speed_for_error() {
-    let all = findings(|f| {
-        product(f, "f32", 1024, 1e6, 1e-6);
-        product(f, "fp16", 1024, 2e6, 1e-3);
-        product(f, "f32", 8192, 24e6, 2e-6);
-        product(f, "tf32", 8192, 4e6, 1e-3);
-        product(f, "fp16", 8192, 2e6, 1.5e-3);
-        product(f, "fp8", 8192, 1e6, 0.12);
-        product(f, "split-tf32x3", 8192, 12e6, 3e-6);
-        product(f, "split-bf16x6-k2048", 8192, 48e6, 24e-6);
-        // Larger, but without another to compare.
-        product(f, "f32", 16384, 200e6, 3e-6);
-    });
-    let formats = says(
-        &all,
-        "precision.formats",
-        &[
-            "The product at N = 8,192 against f32 SGEMM (24.0 ms, error 2.0e-6)",
-            "TF32 6× faster, error 1.0e-3; FP16 12× faster, error 1.5e-3; FP8 24× faster",
-            "Going from 32 bits to 16 (FP16) gains 12× and from 16 to 8 (FP8) gains 2×.",
-        ],
-    );
-    near(formats.figures["fp8_ratio"], 24.0);
-    near(formats.figures["fp8_error"], 0.12);
-    assert_eq!(formats.benchmarks.len(), 4);
-    assert!(!formats.text.contains("INT8"), "{}", formats.text);
-    let splits = says(
-        &all,
-        "precision.splits",
-        &[
-            "3 × TF32 (2× faster at 1.50× its error)",
-            "6 × BF16, partial sums of 2,048 terms (2× slower at 12× its error)",
-        ],
-    );
-    near(splits.figures["split_tf32x3_ratio"], 2.0);
-    silent(&all, "precision.energy");
-}
-
-#[test]
 fn slower_is_said_and_what_is_missing_is_not() {
     let all = findings(|f| {
         for (name, ns) in [("f32", 1e6), ("fp16", 2e6)] {

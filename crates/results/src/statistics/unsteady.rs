@@ -103,33 +103,23 @@ fn spread(short: &[f64], long: &[f64], medians: (f64, f64)) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
     use super::*;
 
-    /// A normal deviate by Box and Muller, from a seed.
-    struct Noise(u64);
-
-    impl Noise {
-        fn uniform(&mut self) -> f64 {
-            // Steele, Lea and Flood's SplitMix64.
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = self.0;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-        }
-
-        fn normal(&mut self) -> f64 {
-            let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
-            radius * (std::f64::consts::TAU * self.uniform()).cos()
-        }
+    /// A normal deviate by Box and Muller.
+    fn normal(random: &mut Xoshiro256PlusPlus) -> f64 {
+        let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * random.random::<f64>()).cos()
     }
 
     /// How many of 200 plantings of `n` samples are taken for two modes; `time` gives the true
     /// time of a sample, `spread` is the noise around it.
     fn found(n: usize, spread: f64, time: impl Fn(usize) -> f64) -> usize {
-        let mut noise = Noise(n as u64);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(n as u64);
         let mut planted = || -> Vec<f64> {
-            let sample = |i| time(i) * (spread * noise.normal()).exp();
+            let sample = |i| time(i) * (spread * normal(&mut random)).exp();
             (0..n).map(sample).collect()
         };
         (0..200).filter(|_| two_modes(&planted()).is_some()).count()

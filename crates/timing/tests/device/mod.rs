@@ -19,6 +19,18 @@ extern "C" __global__ void spin(unsigned long long nanoseconds) {
 }
 "#;
 
+/// Reads `n` floats and keeps nothing, though the compiler cannot know.
+#[allow(dead_code, reason = "the profiler reads nothing")]
+pub(crate) const READ: &str = r#"
+extern "C" __global__ void read(const float *x, unsigned long long n, float *sink) {
+    float sum = 0.0f;
+    unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
+    for (unsigned long long i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
+        sum += x[i];
+    if (sum == 12345.678f) *sink = sum;
+}
+"#;
+
 /// Held by a test for as long as it uses the device. A test of another thread that synchronises or
 /// loads a module would wait behind this one's gate, and the gate for it; and CUPTI makes one
 /// recording of a process at a time.

@@ -21,15 +21,17 @@ pub(crate) fn bad_options() {
         let arguments = [&["--bench"], arguments].concat();
         expect(&mut bench(&root, &arguments), 2, words);
     }
-    for (node, words) in [
+    for (name, value, words) in [
         (
+            "CROSSOVER_NUMA",
             "cpu",
             "CROSSOVER_NUMA=\"cpu\" is not valid; good values are gpu and the number",
         ),
-        ("4096", "CROSSOVER_NUMA"),
+        ("CROSSOVER_NUMA", "4096", "CROSSOVER_NUMA"),
+        ("CROSSOVER_PROFILE", "fastest", "quick, default and full"),
     ] {
         let mut command = bench(&root, &["--bench", "sound"]);
-        expect(command.env("CROSSOVER_NUMA", node), 2, words);
+        expect(command.env(name, value), 2, words);
     }
     let mut slip = bench(&root, &["--bench", "--list"]);
     expect(

@@ -3,14 +3,11 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use crossover::device::Gpu;
-use crossover::device::kernel::Source;
 use crossover::model::{Cost, Verified};
 use crossover::suite::{AnyGroup, Group, Implementation, Sizes};
-use crossover::timing::{Clock, Launch, Rate};
+use crossover::timing::Rate;
 use crossover::workload::simple::{compare, on_cpu};
 use crossover::workload::{Routine, RoutineError, Workload};
-use cudarc::driver::{CudaSlice, DevicePtr};
 
 pub(crate) fn groups() -> Vec<AnyGroup> {
     let sizes = || Sizes::new([4, 16], [4, 16, 64], [4, 16, 64, 256]);
@@ -36,16 +33,6 @@ pub(crate) fn groups() -> Vec<AnyGroup> {
             Doubling::routine(d, Fault::Decays)
         }))
         .with(Implementation::cpu("errs", |_| Err("no such thing".into())))
-        .with(Implementation::gpu(
-            "illegal",
-            Clock::Events,
-            Illegal::routine,
-        ))
-        .with(Implementation::gpu(
-            "after",
-            Clock::Events,
-            Illegal::routine,
-        ))
         .with(Implementation::cpu("last", |d| {
             Doubling::routine(d, Fault::None)
         }));
@@ -200,45 +187,5 @@ impl Doubling {
             compare(output, doubled, 1.0, 0.0)
         };
         Ok(on_cpu(this.0.len(), compute, check))
-    }
-}
-
-struct Illegal {
-    gpu: Rc<Gpu>,
-    launch: Launch,
-    output: CudaSlice<f32>,
-}
-
-impl Illegal {
-    fn routine(gpu: &Rc<Gpu>, _: &Rc<Doubling>) -> Result<Box<dyn Routine>, RoutineError> {
-        const SOURCE: Source = Source {
-            name: "illegal.cu",
-            text: "extern \"C\" __global__ void illegal(float *p) { p[1ull << 40] = 1.0f; }",
-            options: &[],
-            oldest: (7, 5),
-        };
-        let function = gpu.function(&SOURCE, "illegal")?;
-        let output: CudaSlice<f32> = gpu.alloc(1)?;
-        let address = output.device_ptr(gpu.stream()).0;
-        Ok(Box::new(Self {
-            gpu: gpu.clone(),
-            launch: Launch::new(function, (1, 1, 1), (1, 1, 1)).arg(address),
-            output,
-        }))
-    }
-}
-
-impl Routine for Illegal {
-    fn poison(&mut self) -> Result<(), RoutineError> {
-        Ok(self.gpu.poison(&mut self.output)?)
-    }
-    fn run(&mut self) -> Result<(), RoutineError> {
-        // SAFETY: deliberately not: the kernel writes outside its buffer, which the device
-        // reports as an illegal address.
-        unsafe { self.launch.launch(self.gpu.stream()) }?;
-        Ok(())
-    }
-    fn check(&mut self) -> Result<Verified, RoutineError> {
-        unreachable!("the run before has failed")
     }
 }

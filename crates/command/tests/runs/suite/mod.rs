@@ -22,10 +22,6 @@ pub(crate) const TESTS: &[Test] = &[
         a_quiet_run_says_results_and_problems,
     ),
     Test::Beside("a_run_leaves_its_files", a_run_leaves_its_files),
-    Test::Beside(
-        "a_named_baseline_has_its_sidecar",
-        a_named_baseline_has_its_sidecar,
-    ),
     Test::Alone(
         "state_is_restored_before_each_sample_and_not_inside",
         state_is_restored_before_each_sample_and_not_inside,
@@ -43,14 +39,9 @@ pub(crate) const TESTS: &[Test] = &[
         what_is_left_out_costs_nothing,
     ),
     Test::Beside(
-        "a_bad_setting_ends_the_run_before_it_starts",
-        a_bad_setting_ends_the_run_before_it_starts,
-    ),
-    Test::Beside(
         "test_mode_verifies_and_writes_nothing",
         test_mode_verifies_and_writes_nothing,
     ),
-    Test::Beside("without_a_gpu_it_is_said", without_a_gpu_it_is_said),
     Test::Beside(
         "profiling_says_what_it_cannot_see_and_keeps_no_result",
         profiling_says_what_it_cannot_see_and_keeps_no_result,
@@ -58,10 +49,6 @@ pub(crate) const TESTS: &[Test] = &[
     Test::Beside(
         "a_saved_baseline_compares_with_a_later_one",
         a_saved_baseline_compares_with_a_later_one,
-    ),
-    Test::Beside(
-        "a_lost_context_skips_the_gpu_and_nothing_else",
-        a_lost_context_skips_the_gpu_and_nothing_else,
     ),
 ];
 
@@ -158,15 +145,6 @@ fn exports(root: &Path) {
     assert!(first[0].1.to_str().unwrap().ends_with(".json.gz"));
     assert!(export().status.success());
     assert!(files() == first);
-}
-
-fn a_named_baseline_has_its_sidecar() {
-    let run = Run::new(&["--bench", "sound", "--save-baseline", "main"], &[QUICK]);
-    assert_eq!(run.code(), 0, "{}", run.said());
-    let folder = run.root().join("sound/cpu_double/4");
-    sidecar(&folder.join("main"));
-    sidecar(&folder.join("new"));
-    assert!(!folder.join("base").exists());
 }
 
 /// A result in two modes is undone and measured again by another Criterion, which leaves the
@@ -304,11 +282,6 @@ fn what_is_left_out_costs_nothing() {
     assert!(run.said().contains("made inputs of 4") && !run.said().contains("made inputs of 16"));
     assert!(!run.root().join("sound/cpu_double/16").exists());
 
-    let none = Run::new(&["--bench", "sound/cpu/duoble"], &[QUICK]);
-    assert_eq!(none.code(), 2, "a slip is no success");
-    assert!(none.said().contains("--list shows"), "{}", none.said());
-    assert!(!run.said().contains("--list shows"), "{}", run.said());
-
     let list = Run::new(&["--bench", "--list"], &[]);
     assert_eq!(list.code(), 0);
     let said = list.said();
@@ -316,16 +289,6 @@ fn what_is_left_out_costs_nothing() {
     assert!(!said.contains("made inputs"), "{said}");
     assert!(!said.contains("256"), "outside the profile: {said}");
     assert_eq!(std::fs::read_dir(list.root()).expect("a folder").count(), 0);
-}
-
-fn a_bad_setting_ends_the_run_before_it_starts() {
-    let run = Run::new(&["--bench"], &[("CROSSOVER_PROFILE", "fastest")]);
-    assert_eq!(run.code(), 2);
-    let said = run.said();
-    assert!(
-        said.contains("quick, default and full") && !said.contains("made inputs"),
-        "{said}"
-    );
 }
 
 fn test_mode_verifies_and_writes_nothing() {
@@ -336,22 +299,6 @@ fn test_mode_verifies_and_writes_nothing() {
     let bad = Run::new(&["--test", "faulty/cpu/wrong"], &[QUICK]);
     assert_eq!(bad.code(), 1, "{}", bad.said());
     assert_eq!(std::fs::read_dir(bad.root()).expect("a folder").count(), 0);
-}
-
-fn without_a_gpu_it_is_said() {
-    let run = Run::new(&["--bench", "faulty/(gpu|cpu/last)"], &[QUICK]);
-    assert_eq!(run.code(), 0, "{}", run.said());
-    let skipped = run.record().skipped;
-    for id in ["faulty/gpu/illegal", "faulty/gpu/after"] {
-        assert!(
-            skipped
-                .iter()
-                .any(|s| s.id == id && s.reason.contains("CROSSOVER_DEVICE=none")),
-            "{skipped:?}"
-        );
-    }
-    let absent = run.record().environment.gpu_absent.expect("said");
-    assert!(absent.contains("CROSSOVER_DEVICE"), "{absent}");
 }
 
 fn profiling_says_what_it_cannot_see_and_keeps_no_result() {
@@ -378,12 +325,6 @@ fn profiling_says_what_it_cannot_see_and_keeps_no_result() {
     let (code, said) = profiled("faulty/cpu/wrong/16$");
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("wrong result"), "{said}");
-    let (code, said) = profiled("faulty/gpu/illegal");
-    assert_eq!(code, 0, "{said}");
-    assert!(said.contains("CROSSOVER_DEVICE=none"), "{said}");
-    let (code, said) = profiled("nothing/has/this/id");
-    assert_eq!(code, 2, "{said}");
-    assert!(said.contains("no benchmark was selected"), "{said}");
     let run = Run::new(&["--bench", "--profile-time", "0.5", "sound"], &[QUICK]);
     assert_eq!(run.code(), 2, "{}", run.said());
     assert!(
@@ -456,40 +397,4 @@ fn critcmp(target: &Path, ids: &[&str]) {
         let times = row.map_or(0, |row| row.matches("ns").count());
         assert!(times >= 2, "{id} has not both sides in\n{table}");
     }
-}
-
-fn a_lost_context_skips_the_gpu_and_nothing_else() {
-    let run = Run::new(
-        &["--bench", "faulty/(gpu|cpu/last)"],
-        &[QUICK, ("CROSSOVER_DEVICE", "0")],
-    );
-    if let Err(absence) = crossover::timing::probe(0) {
-        println!("(without a CUDA device: {absence})");
-        // The device was asked for by its index; the CPU's benchmarks ran nevertheless.
-        assert_eq!(run.code(), 1, "{}", run.said());
-        assert!(
-            run.root()
-                .join("faulty/cpu_last/16/new/crossover.json")
-                .exists()
-        );
-        return;
-    }
-    let said = run.said();
-    assert_eq!(run.code(), 1, "{said}");
-    let record = run.record();
-    assert!(
-        record
-            .failed
-            .iter()
-            .any(|f| f.id == "faulty/gpu/illegal/4"
-                && f.error.contains("CUDA_ERROR_ILLEGAL_ADDRESS")),
-        "{said}"
-    );
-    assert_eq!(record.failed.len(), 1, "only the culprit failed: {said}");
-    assert!(said.contains("the CUDA context was lost in"), "{said}");
-    assert!(
-        run.root()
-            .join("faulty/cpu_last/16/new/crossover.json")
-            .exists()
-    );
 }

@@ -81,30 +81,6 @@ proptest! {
     }
 
     #[test]
-    fn missing_sizes_leave_the_answer(
-        at in 64.0f64..1024.0,
-        steeper in 0.5f64..2.0,
-        keep in proptest::collection::vec(any::<(bool, bool)>(), 14),
-    ) {
-        // The ends stay, so that the crossing lies inside both curves.
-        let sizes = powers(14);
-        let kept = |pick: fn(&(bool, bool)) -> bool| -> Vec<u64> {
-            sizes.iter().enumerate()
-                .filter(|(i, _)| *i == 0 || *i == 13 || pick(&keep[*i]))
-                .map(|(_, s)| *s)
-                .collect()
-        };
-        let (cpu, gpu) = planted(at, steeper);
-        let found = search(
-            &curve(&kept(|k| k.0), 0.001, cpu),
-            &curve(&kept(|k| k.1), 0.001, gpu),
-        ).unwrap();
-        prop_assert_eq!(found.answer, Answer::At);
-        let size = found.for_good().unwrap().size;
-        prop_assert!((size / at).ln().abs() < 1e-6, "{size} for {at}");
-    }
-
-    #[test]
     fn crossing_back_is_told_from_winning_for_good(at in 8.0f64..60.0, apart in 3.0f64..100.0) {
         // ln(gpu/cpu) is a parabola in ln(size): the GPU wins between `at` and `back` alone.
         let back = at * apart;

@@ -1,0 +1,76 @@
+//! The rows that each network has, from one kernel per operation to one graph.
+
+use std::rc::Rc;
+
+use crossover::device::Gpu;
+use crossover::model::Launches::{Fused, Graph, OneByOne};
+use crossover::model::{Cost, Launches, Library};
+use crossover::suite::{Group, Implementation, Sizes};
+use crossover::timing::Clock::{self, Events, EventsGated, Wall};
+use crossover::workload::mlp_training::Format;
+use crossover::workload::{HostMemory, Routine, RoutineError, Workload};
+
+type Made = Result<Box<dyn Routine>, RoutineError>;
+type OnGpu<W> = fn(&Rc<Gpu>, &Rc<W>, Format, Launches, Option<HostMemory>) -> Made;
+
+/// What is the network's own.
+pub(crate) struct Network<W> {
+    /// On all cores, and on one.
+    pub(crate) on_cpu: [fn(&Rc<W>) -> Made; 2],
+    pub(crate) on_gpu: OnGpu<W>,
+    pub(crate) one_thread_sizes: Sizes,
+    /// Where launches count: a large batch hardly tells these rows apart.
+    pub(crate) launch_sizes: Sizes,
+    /// In one kernel per operation, in BF16, and with its data in host memory.
+    pub(crate) costs: [fn(u64) -> Cost; 3],
+}
+
+impl<W: Workload + 'static> Network<W> {
+    pub(crate) fn rows(&self, group: Group<W>) -> Group<W> {
+        let [eager_cost, bf16_cost, transfer_cost] = self.costs;
+        let [best, one_thread] = self.on_cpu;
+        let row = |name, clock: Clock, format: Format, launches| {
+            let make = self.on_gpu;
+            Implementation::gpu(name, clock, move |gpu, problem| {
+                make(gpu, problem, format, launches, None)
+            })
+            .launches(launches)
+            .format(format)
+            .library(Library::Cublas)
+        };
+        let eager = |name, clock| row(name, clock, Format::F32, OneByOne).cost(eager_cost);
+        // In fewer bits than the CPU computes in, so it does not answer who is faster.
+        let narrow = |name, format| row(name, EventsGated, format, Graph).no_answer();
+        let transfer = |name, memory| {
+            let make = self.on_gpu;
+            Implementation::gpu(name, Wall, move |gpu, problem| {
+                make(gpu, problem, Format::F32, Graph, Some(memory))
+            })
+            .data(memory)
+            .launches(Graph)
+            .library(Library::Cublas)
+            .cost(transfer_cost)
+        };
+        let launch_sizes = || self.launch_sizes.clone();
+        group
+            .with(Implementation::cpu("best", best))
+            .with(
+                Implementation::cpu("best-1-thread", one_thread)
+                    .one_thread()
+                    .no_answer()
+                    .sizes(self.one_thread_sizes.clone()),
+            )
+            .with(eager("eager", Events))
+            .with(eager("eager-gated", EventsGated).sizes(launch_sizes()))
+            .with(eager("eager-awaited", Wall).awaited())
+            .with(row("fused", Events, Format::F32, Fused).sizes(launch_sizes()))
+            .with(row("fused-gated", EventsGated, Format::F32, Fused).sizes(launch_sizes()))
+            .with(row("graph", Events, Format::F32, Graph))
+            .with(row("graph-gated", EventsGated, Format::F32, Graph))
+            .with(row("graph-awaited", Wall, Format::F32, Graph).awaited())
+            .with(narrow("graph-tf32-gated", Format::Tf32))
+            .with(narrow("graph-bf16-gated", Format::Bf16).cost(bf16_cost))
+            .with(transfer("transfer", HostMemory::Pageable))
+            .with(transfer("transfer-pinned", HostMemory::Pinned))
+    }
+}

@@ -2,6 +2,7 @@
 //! terminal and the text in a README. Nothing here opens a GPU or changes a result.
 
 pub mod assemble;
+mod csv;
 mod page;
 pub mod profile;
 pub mod readme;

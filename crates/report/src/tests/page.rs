@@ -16,8 +16,8 @@ fn the_page_holds_plots_tables_and_links() {
     fs::create_dir_all(&own).unwrap();
     fs::write(own.join("index.html"), "").unwrap();
     let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-    let html = fs::read_to_string(&written.page).unwrap();
-    assert!(html.contains("href=\"criterion/matmul/cpu_best/64/report/index.html\""));
+    let html = written.pages();
+    assert!(html.contains("href=\"../criterion/matmul/cpu_best/64/report/index.html\""));
     assert_eq!(
         html.matches("report/index.html").count(),
         2,
@@ -79,7 +79,7 @@ fn what_no_gpu_has_measured_is_said_and_whose_it_is_otherwise() {
     let unknown = "No GPU has measured matmul in these results, so from which size on it would win is not known.";
     let write = || {
         let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-        (fs::read_to_string(&written.page).unwrap(), written.table)
+        (written.pages(), written.table)
     };
     let (page, table) = write();
     assert!(page.contains(unknown) && table.contains(unknown), "{table}");

@@ -159,11 +159,17 @@ pub fn largest(f: &CrossoverAnswer) -> String {
 fn largest_by(f: &CrossoverAnswer, in_brief: bool) -> String {
     let at = f.topic.at(f.speedup_size as u64);
     let said = format!("{} at {at}", units::speedup(f.speedup));
-    let Some(confirmed) = f.confirmed else {
-        return said;
-    };
-    let (low, high) = confirmed.speedup_interval;
-    let others = match (f.speedup >= 1.0, low >= 1.0, high >= 1.0) {
+    match f.confirmed {
+        Some(confirmed) => {
+            said + &another_run(&between(f.speedup, confirmed.speedup_interval), in_brief)
+        }
+        None => said,
+    }
+}
+
+/// The ends of a speedup's interval, in the direction of the speedup where both lie there: `24× to 28×`.
+fn between(speedup: f64, (low, high): (f64, f64)) -> String {
+    match (speedup >= 1.0, low >= 1.0, high >= 1.0) {
         (true, true, _) => format!("{} to {}", units::factor(low), units::factor(high)),
         (false, _, false) => format!(
             "{} to {}",
@@ -171,6 +177,11 @@ fn largest_by(f: &CrossoverAnswer, in_brief: bool) -> String {
             units::factor(1.0 / low)
         ),
         _ => format!("{} to {}", units::speedup(low), units::speedup(high)),
-    };
-    said + &another_run(&others, in_brief)
+    }
+}
+
+/// `26× faster (24× to 28×)`.
+pub fn by_how_much(speedup: f64, interval: Option<(f64, f64)>) -> String {
+    let ends = interval.map(|ends| format!(" ({})", between(speedup, ends)));
+    units::speedup(speedup) + &ends.unwrap_or_default()
 }

@@ -7,6 +7,7 @@ mod page;
 pub mod profile;
 pub mod readme;
 mod reference_banner;
+mod small_table;
 mod static_plots;
 mod summary;
 mod terminal;

@@ -8,6 +8,7 @@ use crate::page::group::Section;
 use crate::{csv, page, summary, terminal, thresholds};
 use crossover_results::store::whole_file::{self, FileError};
 use crossover_words::text::visible;
+use crossover_words::units;
 
 /// What was written, for the terminal.
 #[derive(Debug)]
@@ -18,6 +19,10 @@ pub struct Written {
     pub thresholds: Option<PathBuf>,
     /// The short table of answers; empty without any.
     pub table: String,
+    /// How many benchmarks were measured, and how many failed.
+    pub measured: (usize, usize),
+    /// How sure the answers are; empty without any.
+    pub sure: String,
     /// How many things were left out; the page names them.
     pub left_out: usize,
 }
@@ -27,6 +32,15 @@ impl fmt::Display for Written {
         if !self.table.is_empty() {
             writeln!(f, "{}", self.table)?;
         }
+        if !self.sure.is_empty() {
+            writeln!(f, "{}", self.sure)?;
+        }
+        let (measured, failed) = self.measured;
+        writeln!(
+            f,
+            "{}, {failed} failed",
+            units::counted(measured, "benchmark")
+        )?;
         match self.left_out {
             0 => {}
             1 => writeln!(
@@ -72,12 +86,15 @@ fn write(report: &Assembled, out: &Path) -> Result<Written, ReportError> {
     whole_file::write_atomic(&page, pages.first.as_bytes())?;
     let results = csv::results(report);
     whole_file::write_atomic(&out.join("results.csv"), results.as_bytes())?;
+    let machine = &report.machine;
     let path = out.join("thresholds.json");
     let thresholds = thresholds::write(report, &path)?.then_some(path);
     Ok(Written {
         page,
         thresholds,
         table: terminal::table(report),
+        measured: (machine.benchmarks().count(), machine.failed().len()),
+        sure: page::sure(report),
         left_out: report.machine.problems.len(),
     })
 }

@@ -3,8 +3,6 @@
 
 use crate::assemble::Assembled;
 use crate::page::link::safe;
-use crossover_results::analysis::answer::answer_in_words;
-use crossover_results::analysis::answer::crossing::Answer;
 use crossover_results::analysis::answer::pairs::{CrossoverAnswer, headlines};
 use crossover_results::analysis::answer::speedup::{Speedup, along};
 use crossover_results::analysis::bottleneck::{self, Bottleneck};
@@ -70,40 +68,6 @@ impl Answered<'_> {
         let f = self.found;
         let whose = (f.gpu_machine.as_ref()).map_or(String::new(), |m| format!("-{}", safe(m)));
         format!("evidence-{}-{}{whose}", safe(&f.group), f.question.name())
-    }
-
-    /// `N ≥ 89`, or a word where nothing crosses.
-    pub(super) fn from(&self) -> String {
-        let f = self.found;
-        let only = answer_in_words::only(f).is_some();
-        match (f.crossing.answer, f.crossing.for_good()) {
-            (Answer::Always, _) if only => "faster".to_owned(),
-            (Answer::Never | Answer::CrossesBack, None) if only => "not faster".to_owned(),
-            (Answer::Always, _) => "always".to_owned(),
-            (Answer::Never, _) => "never".to_owned(),
-            (Answer::Undecided, _) => "undecided".to_owned(),
-            (_, Some(change)) => {
-                format!("{} ≥ {}", f.topic.symbol, f.topic.unit.from(change.size))
-            }
-            (_, None) => "not for good".to_owned(),
-        }
-    }
-
-    /// `80 to 97`: where another run would see the crossing; else the sizes that were measured.
-    pub(super) fn range(&self) -> String {
-        let (f, unit) = (self.found, self.found.topic.unit);
-        if answer_in_words::only(f).is_some() {
-            return "one size".to_owned();
-        }
-        if let Some(change) = f.crossing.for_good() {
-            return unit.range(change.low, change.high);
-        }
-        let (first, last) = f.crossing.range;
-        format!(
-            "{} to {}",
-            unit.write(first as u64),
-            unit.write(last as u64)
-        )
     }
 
     /// The marks of trust in a few words, those that matter most first.

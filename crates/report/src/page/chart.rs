@@ -62,7 +62,7 @@ pub(super) fn implementations() -> Markup {
     html! {
         section #implementations.scripted {
             h2 { "Every implementation at this size" }
-            p.note { span #i-at {} ". The fastest of each clock is marked, with what its interval does not tell from it; bars are logarithmic." }
+            p.note { span #i-at {} ". The fastest of each clock is marked, with what lies in its interval; bars are logarithmic." }
             (table::table("Implementations at this size", "implementations", None, html! {
                 table.ranked {
                     thead { tr {

@@ -9,6 +9,7 @@ use crate::page::runs::earlier_run;
 use crate::page::verdict::{Verdicts, said};
 use crate::static_plots;
 use crossover_draw::ink::{self, Family};
+use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::pairs::best_cpu;
 use crossover_results::analysis::bottleneck::{self, Bottleneck};
 use crossover_results::analysis::limits::Kind;
@@ -208,8 +209,7 @@ fn answer(answer: &Answered, series: Option<usize>) -> Value {
         "question": f.question.name(),
         "series": series,
         "machine": f.gpu_machine,
-        "from": answer.from(),
-        "range": answer.range(),
+        "from": answer_in_words::size(f),
         "size": change.map(|c| c.size),
         "low": change.map(|c| c.low),
         "high": change.map(|c| c.high),

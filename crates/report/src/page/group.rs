@@ -121,8 +121,7 @@ pub(super) fn section(
     let topic = report.topic(name);
     html! {
         section.group id={ "group-" (safe(name)) } {
-            h1 { (topic.title) code.id { (name) } }
-            @if !topic.question.is_empty() { p { (topic.question) } }
+            h2 { @if topic.question.is_empty() { "What was measured" } @else { (topic.question) } code.id { (name) } }
             @if !section.plots.is_empty() {
                 div.plots {
                     @for plot in &section.plots {
@@ -254,7 +253,7 @@ fn times(report: &Assembled, group: &Group, machine: &MachineResults, out: &Path
         let same = (group.series.iter()).filter(|s| s.measures_work() && s.clock == of.clock);
         let steady = same.filter_map(|s| s.at(b.size).filter(|b| b.unsteady.is_none()));
         let first = steady.min_by(|a, b| a.median_ns.total_cmp(&b.median_ns));
-        let ties = first.is_some_and(|first| b.low_ns() <= first.high_ns());
+        let ties = first.is_some_and(|first| b.median_ns <= first.high_ns());
         topic.compares && of.measures_work() && b.unsteady.is_none() && ties
     };
     let front =
@@ -274,7 +273,7 @@ fn times(report: &Assembled, group: &Group, machine: &MachineResults, out: &Path
         h3 { "Times" @if !report.others.is_empty() { ", " (machine.hardware()) } }
         p.note {
             "Median time per iteration"
-            @if topic.compares { "; the fastest of each size and clock is marked, with what its interval does not tell from it" }
+            @if topic.compares { "; the fastest of each size and clock is marked, with what lies in its interval" }
             "." (any_slowed(group)) (any_unsteady(group))
         }
         (table::table(&title, &format!("{}-times", safe(&group.name)), more.as_deref(), html! {

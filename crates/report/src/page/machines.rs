@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::assemble::Assembled;
 use crate::page::table;
-use crossover_results::analysis::answer::answer_in_words::{at_largest, wins_in_brief};
+use crossover_results::analysis::answer::answer_in_words::{at_largest, size};
 use crossover_results::analysis::answer::pairs::{CrossoverAnswer, headlines};
 use crossover_results::analysis::limits::words;
 use crossover_results::store::machine::MachineResults;
@@ -85,7 +85,7 @@ pub(super) fn section(report: &Assembled) -> Markup {
                                         @for (_, found) in &own {
                                             td {
                                                 @if let Some(other) = found.iter().find(|o| (&o.group, o.question) == (&f.group, f.question)) {
-                                                    (wins_in_brief(other)) "; " (at_largest(other))
+                                                    (size(other)) "; " (at_largest(other))
                                                 }
                                             }
                                         }

@@ -7,6 +7,7 @@ use crate::assemble::Assembled;
 use crate::page::answers::Answered;
 use crate::page::table;
 use crate::page::verdict::{PLACES, Verdicts, place_words};
+use crossover_results::analysis::answer::answer_in_words;
 use crossover_words::units;
 
 /// From these speedups on a cell has the next colour; the script has the same.
@@ -80,9 +81,9 @@ fn cell(answer: &Answered, group: &str, data: &str, speedup: Option<f64>) -> Mar
     html! {
         td class={ "shade" (shade) } data-group=(group) data-place=(data) {
             a href={ (super::group::file(group)) "#" (answer.anchor()) } data-size=[answer.found.crossing.for_good().map(|c| c.size)] {
-                (answer.from().trim_start_matches(&format!("{} ", answer.found.topic.symbol))) (answer.mark())
+                (answer_in_words::size(answer.found).trim_start_matches(&format!("{} ", answer.found.topic.symbol))) (answer.mark())
             }
-            small { (units::factor(speedup)) }
+            small { (units::speedup(speedup)) }
         }
     }
 }

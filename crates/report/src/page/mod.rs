@@ -30,6 +30,7 @@ use crate::reference_banner;
 use crossover_draw::ink;
 use crossover_draw::page::shell;
 use crossover_results::analysis::telemetry;
+use crossover_results::analysis::trust::Grade;
 use crossover_results::store::machine::{MachineResults, NOT_REACHED};
 use crossover_words::Clock;
 use crossover_words::units;
@@ -63,11 +64,30 @@ pub(super) fn pages(report: &Assembled, sections: &[Section], out: &Path) -> Pag
     Pages { first, others }
 }
 
+/// How many answers are how sure, and why the others are not, in a line.
+pub(super) fn sure(report: &Assembled) -> String {
+    let answers = answers::answered(report);
+    let count = |grade| answers.iter().filter(|a| a.trust.grade() == grade).count();
+    let (firm, doubtful, thin) = (
+        count(Grade::Firm),
+        count(Grade::Doubtful),
+        count(Grade::Thin),
+    );
+    match answers.len() {
+        0 => String::new(),
+        n => format!(
+            "{}: {firm} firm, {doubtful} uncertain (their processes differ, or something disturbed them), \
+             {thin} of one process; the page says why of each",
+            units::counted(n, "answer")
+        ),
+    }
+}
+
 /// A page beside the first one, to which `back` leads.
 fn beside(title: &str, back: &str, body: Markup) -> String {
     let body = html! {
         nav { div.wrap { a href={ (back) "index.html" } { "← All operations" } } }
-        main { (body) }
+        main { h1 { (title) } (body) }
         script { (PreEscaped(table::SCRIPT)) }
     };
     shell(&format!("crossover: {title}"), &chart::STYLES[1..], body).into_string()
@@ -161,13 +181,10 @@ fn masthead(report: &Assembled) -> Markup {
         }
         nav {
             div.wrap {
-                a href="#verdict" { "Verdict" }
                 a href="#map" { "Map" }
                 a.scripted href="#chart" { "Chart" }
                 a href="#findings" { "What to change" }
                 a.scripted href="#implementations" { "Implementations" }
-                a.scripted href="#sure" { "How sure" }
-                a href="#costs" { "Costs" }
                 a href="#groups" { "Operations" }
             }
         }

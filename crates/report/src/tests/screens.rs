@@ -201,7 +201,7 @@ fn a_page_of_many_groups() {
             assert!(text(browser, "#i-rows")?.contains("gpu/b"));
             assert!(labels_are_apart(browser)? >= 1, "at {width}");
             browser.eval("document.querySelector('#groups a[href*=group_44]').click()")?;
-            browser.until("document.querySelector('#group-group_44_with_a_name_that_is_rather_long h1') !== null")?;
+            browser.until("document.querySelector('#group-group_44_with_a_name_that_is_rather_long h2') !== null")?;
         }
         Ok(())
     });

@@ -116,7 +116,7 @@ export const curvesPanel = (kinds, said, chosen) => {
       y: { words: (v) => words.brief(text(v)) },
       curves,
       crossings: curves.filter(({ answer, behind: back }) => answer?.size && !back).map(({ answer, colour: ink }) => ({
-        size: answer.size, low: answer.low, high: answer.high, colour: ink, text: answer.from, title: `${answer.from} (${answer.range})`,
+        size: answer.size, low: answer.low, high: answer.high, colour: ink, text: answer.from, title: answer.from,
       })),
       lines: limits.map((limit) => ({ ...limit, colour: colour(limit.cpu ? "--cpu" : "--gpu") })),
       backs: behind,

@@ -1,9 +1,10 @@
 import { make } from "./dom.js";
 import { words } from "./numbers.js";
+import { by } from "./verdict.js";
 import { bestCpu, facts, named, rowAt, speedupOf } from "./curves.js";
 import { benchmarkDetails } from "./benchmark.js";
 // All implementations at one size, as bars; the fastest of each clock is marked, with those that
-// their intervals do not tell from it.
+// lie in its interval.
 export const implementationsTable = (body, heads) => {
   let order = 1, up = true, group, size;
   const fill = () => {
@@ -11,7 +12,7 @@ export const implementationsTable = (body, heads) => {
     const fastest = (clock) => all.filter((a) => a.series.clock === clock && a.series.counts && !facts(a.row).unsteady).sort((a, b) => a.row[1] - b.row[1])[0];
     const lines = all.map(({ series, row }) => {
       const first = group.compares && series.counts && fastest(series.clock);
-      const best = !!first && row[2] <= first.row[3] && !facts(row).unsteady;
+      const best = !!first && row[1] <= first.row[3] && !facts(row).unsteady;
       const speedup = group.compares && series.counts ? speedupOf(group, series, row)?.[1] : null;
       return { series, row, best, keys: [named(series), row[1], speedup ?? 0, facts(row).share || "", series.clock] };
     });
@@ -30,7 +31,7 @@ export const implementationsTable = (body, heads) => {
       const notes = [facts(row).slowed && `▾ ${facts(row).slowed}`, facts(row).unsteady && "± unsteady", !series.counts && "does not measure the work"].filter(Boolean);
       return make("tr", { className: best ? "best" : "" },
         make("th", { scope: "row" }, open, ...notes.map((note) => make("small", { textContent: note }))), time,
-        make("td", { className: "n", textContent: keys[2] ? words.factor(keys[2]) : "" }),
+        make("td", { className: "n", textContent: keys[2] ? by(keys[2]) : "" }),
         make("td", { textContent: keys[3] }), make("td", { textContent: series.clock }), make("td", { className: "bar" }, bar));
     }));
     heads.forEach((head, i) => head.closest("th").setAttribute("aria-sort", i !== order ? "none" : up ? "ascending" : "descending"));

@@ -1,5 +1,4 @@
-import { words } from "./numbers.js";
-import { lookUp } from "./verdict.js";
+import { by, lookUp } from "./verdict.js";
 // The colours of the map at a size that lies as far along each operation's sizes, 0 to 1.
 const SHADES = [1 / 3, 1 / 1.02, 1.02, 3, 10];
 export const colourMap = (groups, along) => {
@@ -11,6 +10,6 @@ export const colourMap = (groups, along) => {
     const { speedup } = lookUp(group, place.data, size, 0) || {};
     if (!speedup) continue;
     cell.className = `shade${SHADES.filter((from) => speedup >= from).length}`;
-    cell.querySelector("small").textContent = words.factor(speedup);
+    cell.querySelector("small").textContent = by(speedup);
   }
 };

@@ -13,7 +13,7 @@ export const lookUp = (group, data, size, uses) => {
   const limit = place.limits.findLast(([from]) => from <= size);
   return { choice: a[1], speedup, low, high, place, limit: limit && limit[1], outside: size < place.first || size > place.last };
 };
-const by = (r) => (r >= 1 ? `${words.factor(r)} faster` : `${words.factor(1 / r)} slower`);
+export const by = (r) => (r >= 1 ? `${words.factor(r)} faster` : `${words.factor(1 / r)} slower`);
 // `2.2× faster (1.9× to 2.6×)`.
 export const byHowMuch = ({ speedup, low, high }) => {
   let ends = `${by(low)} to ${by(high)}`;
@@ -58,9 +58,9 @@ const STEPS = [
 ];
 export const changes = (said, group, { size, data, uses }) => {
   const at = (place, often) => lookUp(group, place, size, often)?.speedup;
-  const steps = STEPS.map(([what, to, from]) => [what, at(to, 0) / at(from, 0), `against ${said.places[from][0]}`]);
+  const steps = STEPS.map(([what, to, from]) => [what, at(to, 0) / at(from, 0), `with data ${said.places[from][0]}`]);
   for (const more of [1, 2]) {
-    if (!said.places[data][0].startsWith("on the device")) steps.push([`Use the data ${said.uses[more]} times`, at(data, more) / at(data, 0), `against once, ${said.places[data][0]}`]);
+    if (!said.places[data][0].startsWith("on the device")) steps.push([`Use the data ${said.uses[more]} times`, at(data, more) / at(data, 0), `with once, data ${said.places[data][0]}`]);
   }
   return steps.filter(([, gain]) => gain > 0).sort((a, b) => b[1] - a[1]);
 };

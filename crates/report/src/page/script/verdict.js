@@ -60,7 +60,7 @@ export const changes = (said, group, { size, data, uses }) => {
   const at = (place, often) => lookUp(group, place, size, often)?.speedup;
   const steps = STEPS.map(([what, to, from]) => [what, at(to, 0) / at(from, 0), `with data ${said.places[from][0]}`]);
   for (const more of [1, 2]) {
-    if (!said.places[data][0].startsWith("on the device")) steps.push([`Use the data ${said.uses[more]} times`, at(data, more) / at(data, 0), `with once, data ${said.places[data][0]}`]);
+    if (!said.places[data][0].startsWith("on the device")) steps.push([`Use the data ${said.uses[more]} times`, at(data, more) / at(data, 0), `with using them once, ${said.places[data][0]}`]);
   }
   return steps.filter(([, gain]) => gain > 0).sort((a, b) => b[1] - a[1]);
 };

@@ -104,11 +104,12 @@ fn the_page_has_all_that_it_declares() {
 
     let out = dir.path().join("out");
     write::refresh(&root, &out, &Options::default()).unwrap();
-    let page = fs::read_to_string(out.join("index.html")).unwrap();
     let group = group();
     let topic = group.topic();
+    let page = out.join(format!("groups/{}.html", topic.group));
+    let page = fs::read_to_string(page).unwrap();
     assert!(
-        page.contains(&format!("<h2>{}", topic.title)),
+        page.contains(&format!("<h1>{}", topic.title)),
         "the heading"
     );
     assert!(page.contains(&topic.question), "the question");

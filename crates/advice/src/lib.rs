@@ -3,6 +3,7 @@
 #![warn(missing_docs)]
 
 mod advice;
+mod breakpoints;
 mod curve;
 mod decision;
 mod machine;
@@ -11,6 +12,7 @@ pub mod thresholds;
 mod work;
 
 pub use advice::{Advice, Error};
+pub use breakpoints::Breakpoint;
 pub use decision::{Answer, Estimate, Question, Reason, Size};
 pub use machine::{Concern, Here};
 pub use thresholds::{Choice, Data, Thresholds};

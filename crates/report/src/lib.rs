@@ -2,10 +2,12 @@
 //! terminal and the text in a README. Nothing here opens a GPU or changes a result.
 
 pub mod assemble;
+mod csv;
 mod page;
 pub mod profile;
 pub mod readme;
 mod reference_banner;
+mod small_table;
 mod static_plots;
 mod summary;
 mod terminal;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::assemble::{self, Assembled, Options, ReportError};
 use crate::page::group::Section;
 use crate::reference_banner::day;
-use crossover_results::analysis::answer::answer_in_words;
+use crate::small_table::{NOTE, small_table};
 use crossover_results::analysis::answer::pairs::headlines;
 use crossover_results::store::machine::MachineResults;
 use crossover_results::store::whole_file::{self, FileError};
@@ -19,6 +19,8 @@ use crossover_results::store::whole_file::{self, FileError};
 pub const BEGIN: &str = "<!-- crossover:begin -->";
 /// Line before which they end.
 pub const END: &str = "<!-- crossover:end -->";
+/// Operations of the table.
+const MOST: usize = 6;
 /// Folder of the plots, beside the README.
 const PLOTS: &str = "docs/plots";
 
@@ -110,20 +112,24 @@ fn splice(text: &str, body: &str) -> Option<String> {
     once.then(|| format!("{before}{BEGIN}\n{body}{END}{after}"))
 }
 
-/// The results as Markdown, and the plots they show: one picture, the speedup by size, of the first
-/// operation that has any, and every answer in words.
+/// The results as Markdown, and the plots they show: the small table, and one picture, the speedup by
+/// size, of the first operation that has any.
 fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
     let machine = &report.machine;
-    let environment = machine.environment.as_ref();
-    let cpu = environment
-        .filter(|e| e.gpu.is_some())
-        .map_or(String::new(), |e| format!(" against {}", e.cpu.model));
+    let small = small_table(report, MOST);
     let day = day(machine).map_or(String::new(), |day| format!(", measured {day}"));
+    let row = |cells: [&str; 4]| format!("| {} |\n", cells.map(cell).join(" | "));
     let mut text = format!(
-        "<!-- Written by `crossover report --readme`. -->\n{}{}{day}:\n",
+        "<!-- Written by `crossover report --readme`. -->\n{}{day}, against {}:\n\n{}{}",
         cell(&machine.hardware()),
-        cell(&cpu),
+        cell(&small.against),
+        row(small.head),
+        row(["---"; 4]),
     );
+    for cells in &small.rows {
+        text += &row(cells.each_ref().map(String::as_str));
+    }
+    text += &format!("\n{NOTE}\n");
     let groups = report.group_names();
     let speedup = |name: &String| {
         let plots = Section::draw(report, name, false).plots;
@@ -139,28 +145,6 @@ fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
             plot.file
         );
     }
-    text += "\n| operation | the data are | the GPU wins | at the largest size |\n\
-             | --- | --- | --- | --- |\n";
-    for of_group in headlines(&report.found)
-        .collect::<Vec<_>>()
-        .chunk_by(|a, b| a.group == b.group)
-    {
-        for (i, f) in of_group.iter().enumerate() {
-            // A title once, as in a table with joined cells.
-            let title = if i == 0 {
-                cell(&f.topic.title)
-            } else {
-                String::new()
-            };
-            text += &format!(
-                "| {title} | {} | {} | {} |\n",
-                f.question.label(),
-                cell(&answer_in_words::wins_in_brief(f)),
-                cell(&answer_in_words::at_largest_in_brief(f)),
-            );
-        }
-    }
-    text += &format!("\n{}\n", answer_in_words::BRIEFLY.join(" "));
     let plots = plot.map(|(_, plot)| (plot.file, plot.svg));
     (text, plots.into_iter().collect())
 }

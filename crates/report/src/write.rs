@@ -1,13 +1,14 @@
 //! The written report: page, plots, summary and thresholds.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use crate::assemble::{Assembled, Options, ReportError, assemble};
 use crate::page::group::Section;
-use crate::{page, summary, terminal, thresholds};
-use crossover_results::store::whole_file;
+use crate::{csv, page, summary, terminal, thresholds};
+use crossover_results::store::whole_file::{self, FileError};
 use crossover_words::text::visible;
+use crossover_words::units;
 
 /// What was written, for the terminal.
 #[derive(Debug)]
@@ -18,6 +19,10 @@ pub struct Written {
     pub thresholds: Option<PathBuf>,
     /// The short table of answers; empty without any.
     pub table: String,
+    /// How many benchmarks were measured, and how many failed.
+    pub measured: (usize, usize),
+    /// How sure the answers are; empty without any.
+    pub sure: String,
     /// How many things were left out; the page names them.
     pub left_out: usize,
 }
@@ -27,6 +32,15 @@ impl fmt::Display for Written {
         if !self.table.is_empty() {
             writeln!(f, "{}", self.table)?;
         }
+        if !self.sure.is_empty() {
+            writeln!(f, "{}", self.sure)?;
+        }
+        let (measured, failed) = self.measured;
+        writeln!(
+            f,
+            "{}, {failed} failed",
+            units::counted(measured, "benchmark")
+        )?;
         match self.left_out {
             0 => {}
             1 => writeln!(
@@ -46,7 +60,7 @@ impl fmt::Display for Written {
 }
 
 /// Reads the results under `root` and writes the report into `out`: `index.html`,
-/// `plots/*.svg`, `summary.json` and `thresholds.json`.
+/// `groups/*.html`, `plots/*.svg`, `summary.json`, `results.csv` and `thresholds.json`.
 pub fn refresh(root: &Path, out: &Path, options: &Options) -> Result<Written, ReportError> {
     let report = assemble(root, out, options)?;
     write(&report, out)
@@ -61,15 +75,26 @@ fn write(report: &Assembled, out: &Path) -> Result<Written, ReportError> {
         let path = folder.join(&drawn.file);
         whole_file::write_atomic(&path, drawn.svg.as_bytes())?;
     }
+    // The links of the pages in it are found from there.
+    let groups = out.join("groups");
+    fs::create_dir_all(&groups).map_err(|source| FileError::io(&groups, source))?;
+    let pages = page::pages(report, &sections, out);
+    for (name, html) in &pages.others {
+        whole_file::write_atomic(&out.join(name), html.as_bytes())?;
+    }
     let page = out.join("index.html");
-    let html = page::page(report, &sections, out);
-    whole_file::write_atomic(&page, html.as_bytes())?;
+    whole_file::write_atomic(&page, pages.first.as_bytes())?;
+    let results = csv::results(report);
+    whole_file::write_atomic(&out.join("results.csv"), results.as_bytes())?;
+    let machine = &report.machine;
     let path = out.join("thresholds.json");
     let thresholds = thresholds::write(report, &path)?.then_some(path);
     Ok(Written {
         page,
         thresholds,
         table: terminal::table(report),
+        measured: (machine.benchmarks().count(), machine.failed().len()),
+        sure: page::sure(report),
         left_out: report.machine.problems.len(),
     })
 }

@@ -3,13 +3,11 @@
 
 use crate::assemble::Assembled;
 use crate::page::link::safe;
-use crossover_results::analysis::answer::answer_in_words;
-use crossover_results::analysis::answer::crossing::Answer;
 use crossover_results::analysis::answer::pairs::{CrossoverAnswer, headlines};
 use crossover_results::analysis::answer::speedup::{Speedup, along};
 use crossover_results::analysis::bottleneck::{self, Bottleneck};
 use crossover_results::analysis::trust::{self, Grade, Trust};
-use crossover_results::store::curves::Series;
+use crossover_results::store::curves::{Benchmark, Series};
 use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
 
@@ -22,8 +20,8 @@ pub(super) struct Answered<'a> {
     pub(super) series: &'a Series,
     /// By how much it is ahead along the sizes.
     pub(super) speedup: Vec<Speedup>,
-    /// What limits it at the largest size.
-    pub(super) bottleneck: Option<Bottleneck>,
+    /// What limits it where it crosses, and at the largest size.
+    pub(super) limits: Vec<(u64, Bottleneck)>,
     pub(super) trust: Trust,
 }
 
@@ -41,15 +39,24 @@ fn one<'a>(report: &'a Assembled, found: &'a CrossoverAnswer) -> Option<Answered
     let at_largest = speedup.iter().find(|at| at.size == found.speedup_size);
     let interval = at_largest.map(|at| (at.low, at.high));
     // The processes may have been asked about a size that the run's own has no result of.
-    let largest = series
-        .at(found.speedup_size as u64)
-        .or_else(|| series.points.last());
+    let nearest = |size: f64| {
+        let far = |b: &&Benchmark| (b.size as f64 / size).ln().abs();
+        let points = series.points.iter();
+        points.min_by(|a, b| far(a).total_cmp(&far(b)))
+    };
+    let crossing = found.crossing.for_good().map(|change| change.size);
+    let sizes = crossing.into_iter().chain([found.speedup_size]);
+    let mut limits: Vec<(u64, Bottleneck)> = sizes
+        .filter_map(nearest)
+        .filter_map(|b| Some((b.size, bottleneck::of(series, b, machine)?)))
+        .collect();
+    limits.dedup_by_key(|(size, _)| *size);
     Some(Answered {
         found,
         machine,
         series,
         speedup,
-        bottleneck: largest.and_then(|b| bottleneck::of(series, b, machine)),
+        limits,
         trust: trust::of(found, &report.machine, machine, &report.others, interval),
     })
 }
@@ -63,53 +70,10 @@ impl Answered<'_> {
         format!("evidence-{}-{}{whose}", safe(&f.group), f.question.name())
     }
 
-    /// `N ≥ 89`, or a word where nothing crosses.
-    pub(super) fn from(&self) -> String {
-        let f = self.found;
-        let only = answer_in_words::only(f).is_some();
-        match (f.crossing.answer, f.crossing.for_good()) {
-            (Answer::Always, _) if only => "faster".to_owned(),
-            (Answer::Never | Answer::CrossesBack, None) if only => "not faster".to_owned(),
-            (Answer::Always, _) => "always".to_owned(),
-            (Answer::Never, _) => "never".to_owned(),
-            (Answer::Undecided, _) => "undecided".to_owned(),
-            (_, Some(change)) => {
-                format!("{} ≥ {}", f.topic.symbol, f.topic.unit.from(change.size))
-            }
-            (_, None) => "not for good".to_owned(),
-        }
-    }
-
-    /// `80 to 97`: where another run would see the crossing; else the sizes that were measured.
-    pub(super) fn range(&self) -> String {
-        let (f, unit) = (self.found, self.found.topic.unit);
-        if answer_in_words::only(f).is_some() {
-            return "one size".to_owned();
-        }
-        if let Some(change) = f.crossing.for_good() {
-            return unit.range(change.low, change.high);
-        }
-        let (first, last) = f.crossing.range;
-        format!(
-            "{} to {}",
-            unit.write(first as u64),
-            unit.write(last as u64)
-        )
-    }
-
-    /// `32× faster`, at the largest size.
-    pub(super) fn by(&self) -> String {
-        units::speedup(self.found.speedup)
-    }
-
     /// The marks of trust in a few words, those that matter most first.
     pub(super) fn marks(&self) -> Vec<String> {
         let trust = &self.trust;
-        let mut marks = vec![match (trust.processes, trust.agree) {
-            (..=1, _) => "one process".to_owned(),
-            (n, agree) if agree == n => format!("{n} processes agree"),
-            (n, agree) => format!("{agree} of {n} processes agree"),
-        }];
+        let mut marks = vec![self.seen()];
         if let Some(reach) = trust.reach {
             // Factors beyond two read better as such.
             marks.push(match reach < 2.0 {
@@ -147,6 +111,44 @@ impl Answered<'_> {
             marks.push(format!("throttled: {}", trust.slowed.join(", ")));
         }
         marks
+    }
+
+    /// What its processes found: `6 processes gave 242× to 508× at N = 2,048`.
+    fn seen(&self) -> String {
+        let (f, n) = (self.found, self.trust.processes);
+        let ratios = f.processes.iter().filter_map(|process| {
+            let at = process
+                .iter()
+                .find(|duel| duel.size as f64 == f.speedup_size)?;
+            Some(at.cpu_ns / at.gpu_ns).filter(|ratio| ratio.is_normal())
+        });
+        let ends = ratios.fold((f64::INFINITY, 0.0_f64), |(low, high), ratio| {
+            (low.min(ratio), high.max(ratio))
+        });
+        if n <= 1 || ends.0 > ends.1 {
+            return "one process".to_owned();
+        }
+        let (low, high) = (units::factor(ends.0), units::factor(ends.1));
+        let at = f.topic.at(f.speedup_size as u64);
+        let agree = match self.trust.agree {
+            agree if agree < n => format!(", and {agree} of them agree on who wins where"),
+            _ => String::new(),
+        };
+        format!("{n} processes gave {low} to {high} at {at}{agree}")
+    }
+
+    /// How sure it is and why, in a sentence.
+    pub(super) fn cause(&self) -> String {
+        format!("{}: {}.", self.grade(), self.marks().join("; "))
+    }
+
+    /// The mark in the map.
+    pub(super) fn mark(&self) -> &'static str {
+        match self.trust.grade() {
+            Grade::Firm => "",
+            Grade::Doubtful => "\u{a0}±",
+            Grade::Thin => "\u{a0}°",
+        }
     }
 
     /// The grade in words.

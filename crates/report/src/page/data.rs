@@ -4,10 +4,12 @@ use serde_json::{Value, json};
 
 use crate::assemble::Assembled;
 use crate::page::answers::Answered;
-use crate::page::group::{one_size, remarks};
+use crate::page::group::{file, one_size, remarks};
 use crate::page::runs::earlier_run;
+use crate::page::verdict::{Verdicts, said};
 use crate::static_plots;
 use crossover_draw::ink::{self, Family};
+use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::pairs::best_cpu;
 use crossover_results::analysis::bottleneck::{self, Bottleneck};
 use crossover_results::analysis::limits::Kind;
@@ -19,15 +21,19 @@ use crossover_results::model::telemetry::{Telemetry, TelemetryEvent};
 use crossover_results::store::curves::{Benchmark, Group, Series};
 use crossover_results::store::machine::MachineResults;
 
-pub(super) fn json(report: &Assembled, answers: &[Answered]) -> String {
+pub(super) fn json(
+    report: &Assembled,
+    answers: &[Answered],
+    verdicts: Option<&Verdicts>,
+) -> String {
     let groups: Vec<Value> = report
         .group_names()
         .iter()
         .filter(|name| !one_size(report, name))
-        .map(|name| group(report, name, answers))
+        .map(|name| group(report, name, answers, verdicts))
         .collect();
     let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-    json!({ "groups": groups, "kinds": kinds }).to_string()
+    json!({ "groups": groups, "kinds": kinds, "said": said(verdicts) }).to_string()
 }
 
 /// To six digits, which is more than is shown and keeps the page small.
@@ -35,7 +41,12 @@ fn short(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
 
-fn group(report: &Assembled, name: &str, answers: &[Answered]) -> Value {
+fn group(
+    report: &Assembled,
+    name: &str,
+    answers: &[Answered],
+    verdicts: Option<&Verdicts>,
+) -> Value {
     let groups: Vec<&Group> = report.groups(name).collect();
     let topic = report.topic(name);
     let work = rate::work(&groups);
@@ -71,6 +82,7 @@ fn group(report: &Assembled, name: &str, answers: &[Answered]) -> Value {
         "series": all.iter().map(|(machine, s)| series(report, machine, s, class(s), work)).collect::<Vec<_>>(),
         "answers": of_group.map(|a| answer(a, place(a.series))).collect::<Vec<_>>(),
         "host": report.machine.group(name).map(best),
+        "verdict": verdicts.zip(report.machine.group(name)).map(|(v, group)| v.json(group)),
         "flops": roofs(Work::Flop),
         "bytes": roofs(Work::Bytes),
     })
@@ -196,21 +208,14 @@ fn answer(answer: &Answered, series: Option<usize>) -> Value {
         .map(|duel| (duel.size, duel.cpu_ns / duel.gpu_ns));
     json!({
         "question": f.question.name(),
-        "phrase": f.question.phrase(),
         "series": series,
         "machine": f.gpu_machine,
-        "cpu": format!("cpu/{}", f.cpu),
-        "from": answer.from(),
-        "range": answer.range(),
+        "from": answer_in_words::size(f),
         "size": change.map(|c| c.size),
         "low": change.map(|c| c.low),
         "high": change.map(|c| c.high),
-        "by": answer.by(),
-        "largest": f.speedup_size,
-        "grade": answer.trust.grade().name(),
-        "sure": answer.grade(),
-        "marks": answer.marks().join(", "),
-        "evidence": answer.anchor(),
+        "cause": answer.cause(),
+        "evidence": format!("{}#{}", file(&f.group), answer.anchor()),
         "speedup": speedup.collect::<Vec<_>>(),
         "dots": dots.filter(|(_, ratio)| ratio.is_normal() && *ratio > 0.0).map(|(size, ratio)| json!([size, short(ratio)])).collect::<Vec<_>>(),
     })

@@ -5,32 +5,28 @@ use maud::{Markup, html};
 
 use crate::assemble::Assembled;
 use crate::page::answers::Answered;
+use crate::page::link::safe;
 use crate::page::runs::when;
 use crate::page::table;
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::model::record::PairedTimes;
 use crossover_words::units;
 
-pub(super) fn section(report: &Assembled, all: &[Answered]) -> Markup {
+/// Of the answers of one group.
+pub(super) fn section(report: &Assembled, all: &[Answered], group: &str) -> Markup {
+    let here = || all.iter().filter(|answer| answer.found.group == group);
     html! {
-        @if !all.is_empty() {
-            section #evidence {
-                h2 { "How sure the answers are" }
-                p {
-                    "An answer is firm if several processes agree on it, if another run would find a speedup \
-                     within 25 % of it, if what other runs of this machine found lies in its range, and if nothing held \
-                     the GPU's clock down. Each of these processes is \
-                     started for this purpose, and lets the best CPU code and the GPU code take turns. One \
-                     process is not enough: processes of the same code differ by where their memory lies, by \
-                     what else the host runs, and by what a launch costs in each of them."
-                }
-                @for group in all.chunk_by(|a, b| a.found.group == b.found.group) {
-                    details {
-                        summary { (report.topic(&group[0].found.group).title) }
-                        @for answer in group { (one(report, answer)) }
-                    }
-                }
+        @if here().next().is_some() {
+            h3 id={ "answers-" (safe(group)) } { "Where the GPU overtakes the best CPU code, and how sure that is" }
+            p.note {
+                "An answer is firm if several processes agree on it, if another run would find a speedup \
+                 within 25 % of it, if what other runs of this machine found lies in its range, and if nothing held \
+                 the GPU's clock down. Each of these processes is \
+                 started for this purpose, and lets the best CPU code and the GPU code take turns. One \
+                 process is not enough: processes of the same code differ by where their memory lies, by \
+                 what else the host runs, and by what a launch costs in each of them."
             }
+            @for answer in here() { (one(report, answer)) }
         }
     }
 }
@@ -54,12 +50,15 @@ fn one(report: &Assembled, answer: &Answered) -> Markup {
         .collect();
     html! {
         article.proof id=(answer.anchor()) {
-            h3 { (f.question.phrase()) }
+            h4 { (f.question.phrase()) }
             dl.facts {
                 div { dt { "answer" } dd { (answer_in_words::wins(f)) } }
                 div { dt { "at the largest size" } dd { (answer_in_words::at_largest(f)) } }
                 div { dt { "compared" } dd { span.gpu { (f.gpu_label()) } " on the clock " (f.clock) ", against " span.cpu { "cpu/" (f.cpu) } } }
-                div { dt { "how sure" } dd { (answer.grade()) ": " (answer.marks().join(", ")) } }
+                @for (size, limit) in &answer.limits {
+                    div { dt { "limit at " (f.topic.at(*size)) } dd { b { (limit.kind.name()) } ": " (limit.words) } }
+                }
+                div { dt { "how sure" } dd { (answer.cause()) } }
                 div {
                     dt { "board" }
                     dd {

@@ -7,14 +7,14 @@ use maud::{Markup, html};
 
 use crate::assemble::Assembled;
 use crate::page::link::safe;
-use crate::page::table;
+use crate::page::{group, table};
 use crossover_results::analysis::findings::finding::{Finding, Gain, Rows};
 use crossover_results::analysis::findings::gains::gains;
 use crossover_results::analysis::findings::technique::Technique;
 use crossover_words::units;
 
 /// Places of a technique that are listed; the others are counted.
-const MOST_PLACES: usize = 5;
+const MOST_PLACES: usize = 3;
 
 /// A link to where a reader is, to be passed on.
 pub(super) fn permalink(anchor: &str, what: &str) -> Markup {
@@ -34,7 +34,17 @@ pub(super) fn techniques(report: &Assembled) -> Markup {
     let gains = gains(&report.findings);
     html! {
         section #findings {
-            h2 { "What each technique gained here" (permalink("findings", "what each technique gained")) }
+            h2 { "What to change" (permalink("findings", "what each technique gains")) }
+            div.scripted {
+                p.note { span #w-at {} ": where the data are, and how often they are used." }
+                (table::table("What a change gains at this size", "changes", None, html! {
+                    table.plain.wrap-text {
+                        thead { tr { th { "change" } th.n { "the operation is" } th { "compared" } } }
+                        tbody #w-rows {}
+                    }
+                }))
+            }
+            h3 { "What each technique gained, where it was measured" }
             @if gains.is_empty() {
                 p { "No technique was measured on this machine's own GPU yet." }
             } @else {
@@ -61,8 +71,7 @@ fn line(report: &Assembled, technique: Technique, gains: &[(&Finding, &Gain)]) -
             td {
                 @for (i, (finding, gain)) in gains.iter().take(MOST_PLACES).enumerate() {
                     @if i > 0 { "; " }
-                    // Of an answer the chart has the whole curve, where there is a script.
-                    a href={ "#" (anchor(finding)) } data-group=[finding.in_a_table.then_some(&finding.group)] { (report.topic(&finding.group).title) }
+                    a href={ (group::file(&finding.group)) "#" (anchor(finding)) } { (report.topic(&finding.group).title) }
                     " " (faster(gain.factor)) " at " (gain.at)
                 }
                 @if gains.len() > MOST_PLACES { "; and " (gains.len() - MOST_PLACES) " more" }

@@ -5,16 +5,15 @@ use std::path::Path;
 use maud::{Markup, PreEscaped, html};
 
 use crate::assemble::Assembled;
+use crate::page::answers::Answered;
 use crate::page::link::safe;
 use crate::page::runs::earlier_run;
-use crate::page::{findings, link, profile, table, waterfall};
+use crate::page::{evidence, findings, link, profile, table, waterfall};
 use crate::reference_banner;
 use crate::static_plots;
 use crate::visible_curves::{self, Place};
 use crossover_draw::ink::Paint;
 use crossover_draw::plot::figure::Quantity;
-use crossover_results::analysis::answer::answer_in_words;
-use crossover_results::analysis::answer::pairs::CrossoverAnswer;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::analysis::reuse::Reuse;
 use crossover_results::analysis::{limits, telemetry};
@@ -94,10 +93,11 @@ impl Section {
             left_out: static_plots::left_out(report, group),
         }
     }
+}
 
-    pub(super) fn anchor(&self) -> String {
-        format!("group-{}", safe(&self.group))
-    }
+/// Where the page of a group lies, from the first page.
+pub(super) fn file(group: &str) -> String {
+    format!("groups/{}.html", safe(group))
 }
 
 /// Whether a group was measured at one size alone.
@@ -110,13 +110,18 @@ pub(super) fn one_size(report: &Assembled, name: &str) -> bool {
     sizes.all(|size| Some(size) == first)
 }
 
-pub(super) fn section(report: &Assembled, section: &Section, out: &Path) -> Markup {
+/// Everything that was measured of a group; `out` is the folder of its page.
+pub(super) fn section(
+    report: &Assembled,
+    section: &Section,
+    answers: &[Answered],
+    out: &Path,
+) -> Markup {
     let name = &section.group;
     let topic = report.topic(name);
     html! {
-        section.group id=(section.anchor()) {
-            h2 { (topic.title) code.id { (name) } (findings::permalink(&section.anchor(), &topic.title)) }
-            @if !topic.question.is_empty() { p { (topic.question) } }
+        section.group id={ "group-" (safe(name)) } {
+            h2 { @if topic.question.is_empty() { "What was measured" } @else { (topic.question) } code.id { (name) } }
             @if !section.plots.is_empty() {
                 div.plots {
                     @for plot in &section.plots {
@@ -144,7 +149,10 @@ pub(super) fn section(report: &Assembled, section: &Section, out: &Path) -> Mark
             }
             (waterfall::of_group(report, name))
             (findings::beside(report, name))
-            (answers(report, name))
+            (evidence::section(report, answers, name))
+            @if reference_banner::unmeasured(report).contains(&name.as_str()) {
+                p.note { (reference_banner::unknown(&[name])) }
+            }
             (break_even(report, name))
             @if let Some(group) = report.machine.group(name) {
                 @if one_size(report, name) { (bars(report, group, &report.machine, out)) }
@@ -157,60 +165,6 @@ pub(super) fn section(report: &Assembled, section: &Section, out: &Path) -> Mark
                 }
             }
         }
-    }
-}
-
-/// The answers first; those of every implementation on demand.
-fn answers(report: &Assembled, name: &str) -> Markup {
-    let own = report.found.iter().map(|f| (None, f));
-    let others =
-        (report.others.iter()).flat_map(|(m, found)| found.iter().map(move |f| (Some(m), f)));
-    let all: Vec<(Option<&MachineResults>, &CrossoverAnswer)> =
-        own.chain(others).filter(|(_, f)| f.group == name).collect();
-    if all.is_empty() {
-        return html! {
-            @if reference_banner::unmeasured(report).contains(&name) {
-                p.note { (reference_banner::unknown(&[name])) }
-            }
-        };
-    }
-    // Where this machine has no answer, the other's are the answer.
-    let first = |machine: Option<&MachineResults>, f: &CrossoverAnswer| {
-        f.headline && (machine.is_none() || all.iter().all(|(m, _)| m.is_some()))
-    };
-    let more = format!(
-        "show all {} implementations, with clock and interval",
-        all.len()
-    );
-    let title = report.topic(name).title;
-    html! {
-        h3 id={ "answers-" (safe(name)) } { "Where the GPU overtakes the best CPU code" }
-        (table::table(&format!("{title}: where the GPU overtakes the best CPU code"), &format!("{}-answers", safe(name)), Some(&more), html! {
-            table.plain.answers.wrap-text {
-                thead { tr {
-                    th { "data" } th { "GPU wins" } th { "at the largest size" }
-                    th.rest { "interval" } th.rest { "clock" }
-                } }
-                tbody {
-                    @for (machine, f) in &all {
-                        tr.rest[!first(*machine, f)] {
-                            td {
-                                (f.question.phrase())
-                                small {
-                                    span.gpu { (f.gpu_label()) }
-                                    @if let Some(machine) = machine { ", " (machine.hardware()) }
-                                    " against " span.cpu { "cpu/" (f.cpu) }
-                                }
-                            }
-                            td { (answer_in_words::wins(f)) }
-                            td { (answer_in_words::at_largest(f)) }
-                            td.rest { @if let Some(c) = f.crossing.for_good() { (f.topic.unit.range(c.low, c.high)) } }
-                            td.rest { (f.clock) }
-                        }
-                    }
-                }
-            }
-        }))
     }
 }
 
@@ -294,18 +248,13 @@ fn times(report: &Assembled, group: &Group, machine: &MachineResults, out: &Path
     sizes.sort_unstable();
     sizes.dedup();
     let topic = &group.topic;
-    // None where something unsteady may be faster, or something that was not run at this size.
-    let fastest = |size: u64| {
-        let work = group.series.iter().filter(|s| s.measures_work());
-        if work.clone().any(|s| s.skips(size)) {
-            return None;
-        }
-        let here: Vec<&Benchmark> = work.filter_map(|s| s.at(size)).collect();
-        let shortest = |times: &mut dyn Iterator<Item = f64>| times.fold(f64::INFINITY, f64::min);
-        let unsteady = |b: &&&Benchmark| b.unsteady.is_some();
-        let steady = shortest(&mut here.iter().filter(|b| !unsteady(b)).map(|b| b.median_ns));
-        let doubt = shortest(&mut here.iter().filter(unsteady).map(|b| b.low_ns()));
-        (steady <= doubt).then_some(steady)
+    // The fastest of each clock, and what its interval does not tell from it.
+    let is_best = |of: &Series, b: &Benchmark| {
+        let same = (group.series.iter()).filter(|s| s.measures_work() && s.clock == of.clock);
+        let steady = same.filter_map(|s| s.at(b.size).filter(|b| b.unsteady.is_none()));
+        let first = steady.min_by(|a, b| a.median_ns.total_cmp(&b.median_ns));
+        let ties = first.is_some_and(|first| b.median_ns <= first.high_ns());
+        topic.compares && of.measures_work() && b.unsteady.is_none() && ties
     };
     let front =
         visible_curves::visible_curves(group, &report.found, &report.findings, Place::Table);
@@ -324,7 +273,7 @@ fn times(report: &Assembled, group: &Group, machine: &MachineResults, out: &Path
         h3 { "Times" @if !report.others.is_empty() { ", " (machine.hardware()) } }
         p.note {
             "Median time per iteration"
-            @if topic.compares { "; the fastest of each size is marked" }
+            @if topic.compares { "; the fastest of each size and clock is marked, with what lies in its interval" }
             "." (any_slowed(group)) (any_unsteady(group))
         }
         (table::table(&title, &format!("{}-times", safe(&group.name)), more.as_deref(), html! {
@@ -339,13 +288,12 @@ fn times(report: &Assembled, group: &Group, machine: &MachineResults, out: &Path
                 } }
                 tbody {
                     @for size in sizes {
-                        @let best = fastest(size);
                         tr.rest[first.iter().all(|s| s.at(size).is_none())] {
                             th scope="row" data-v=(size) { (topic.unit.write(size)) }
                             @for (at, s) in columns.iter().enumerate() {
                                 @match s.at(size) {
                                     Some(b) => {
-                                        td.n.rest[of_rest(at)].late[is_late(s)].best[topic.compares && s.measures_work() && b.unsteady.is_none() && best == Some(b.median_ns)] data-v=(table::full(b.median_ns)) {
+                                        td.n.rest[of_rest(at)].late[is_late(s)].best[is_best(s, b)] data-v=(table::full(b.median_ns)) {
                                             (linked(&units::time(b.median_ns), b, machine, out))
                                             (slowed(b, machine)) (unsteady(b))
                                             @if let Some(run) = earlier_run(b, machine) {

@@ -1,39 +1,109 @@
-//! `index.html`: one self-contained page, nothing fetched.
+//! `index.html`: one self-contained page, nothing fetched, and a page for each group beside it.
 
 mod answers;
-mod cards;
+mod chart;
+mod costs;
 mod data;
 mod evidence;
 mod findings;
 pub(super) mod group;
-mod headline;
 mod limits;
 mod link;
+mod machines;
+mod map;
 pub(super) mod packed;
 mod profile;
 mod runs;
+mod script;
 mod table;
+pub(super) mod verdict;
 mod waterfall;
+
+use std::path::Path;
 
 use maud::{Markup, PreEscaped, html};
 
 use crate::assemble::Assembled;
+use crate::page::answers::Answered;
+use crate::page::verdict::Verdicts;
 use crate::reference_banner;
 use crossover_draw::ink;
 use crossover_draw::page::shell;
 use crossover_results::analysis::telemetry;
+use crossover_results::analysis::trust::Grade;
 use crossover_results::store::machine::{MachineResults, NOT_REACHED};
 use crossover_words::Clock;
 use crossover_words::units;
 
 pub(super) use crate::page::group::Section;
 
-/// The page of a report. Links are relative to `out`, where it will lie.
-pub(super) fn page(report: &Assembled, sections: &[Section], out: &std::path::Path) -> String {
-    let machine = &report.machine;
+/// Without scripts nothing is shown that needs them.
+const NO_SCRIPTS: &str = ".scripted{display:none!important}";
+
+/// The first page, and where the others lie beside it, each with its text.
+pub(super) struct Pages {
+    pub(super) first: String,
+    pub(super) others: Vec<(String, String)>,
+}
+
+/// The pages of a report. `out` is the folder of the first one, where that of the groups' pages is
+/// too.
+pub(super) fn pages(report: &Assembled, sections: &[Section], out: &Path) -> Pages {
     let answers = answers::answered(report);
+    let verdicts = Verdicts::of(report);
+    let groups = out.join("groups");
+    let of_group = |section: &Section| {
+        let title = report.topic(&section.group).title;
+        let body = group::section(report, section, &answers, &groups);
+        (group::file(&section.group), beside(&title, "../", body))
+    };
+    let mut others: Vec<(String, String)> = sections.iter().map(of_group).collect();
+    let limits = beside("Measured limits", "", limits::section(report));
+    others.push(("limits.html".to_owned(), limits));
+    let first = first(report, sections, &answers, verdicts.as_ref());
+    Pages { first, others }
+}
+
+/// How many answers are how sure, and why the others are not, in a line.
+pub(super) fn sure(report: &Assembled) -> String {
+    let answers = answers::answered(report);
+    let count = |grade| answers.iter().filter(|a| a.trust.grade() == grade).count();
+    let (firm, doubtful, thin) = (
+        count(Grade::Firm),
+        count(Grade::Doubtful),
+        count(Grade::Thin),
+    );
+    match answers.len() {
+        0 => String::new(),
+        n => format!(
+            "{}: {firm} firm, {doubtful} uncertain (their processes differ, or something disturbed them), \
+             {thin} of one process; the page says why of each",
+            units::counted(n, "answer")
+        ),
+    }
+}
+
+/// A page beside the first one, to which `back` leads.
+fn beside(title: &str, back: &str, body: Markup) -> String {
     let body = html! {
-        (masthead(report, sections))
+        nav { div.wrap { a href={ (back) "index.html" } { "← All operations" } } }
+        main { h1 { (title) } (body) }
+        script { (PreEscaped(table::SCRIPT)) }
+    };
+    shell(&format!("crossover: {title}"), &chart::STYLES[1..], body).into_string()
+}
+
+fn first(
+    report: &Assembled,
+    sections: &[Section],
+    answers: &[Answered],
+    verdicts: Option<&Verdicts>,
+) -> String {
+    let machine = &report.machine;
+    let body = html! {
+        a.skip href="#verdict" { "To the answer" }
+        noscript { style { (PreEscaped(NO_SCRIPTS)) } }
+        (masthead(report))
         main {
             @if machine.other {
                 p.notice {
@@ -43,27 +113,47 @@ pub(super) fn page(report: &Assembled, sections: &[Section], out: &std::path::Pa
                 }
             }
             @if let Some(words) = reference_banner::banner(report) { p.banner role="note" { (words) } }
-            (headline::section())
-            (cards::section(report, &answers))
+            (verdict::section(report, verdicts))
+            (map::section(report, answers, verdicts))
+            (chart::section())
             (findings::techniques(report))
-            @for section in sections { (group::section(report, section, out)) }
-            (limits::section(report))
-            (evidence::section(report, &answers))
+            (chart::implementations())
+            (chart::processes())
+            (costs::section(report, verdicts))
+            (machines::section(report))
+            (operations(report, sections))
             (reading(report))
             (left_out(machine))
         }
         footer {
             "Made by " code { "crossover report" } ". The figures as data: "
-            a href="summary.json" { "summary.json" } "; each plot as a file: " code { "plots/" } "."
+            a href="results.csv" { "results.csv" } " (every benchmark), "
+            a href="summary.json" { "summary.json" } " (with answers and findings); each plot as a file: " code { "plots/" }
+            span.scripted { ". " a #view-link href="#" { "A link to exactly this view" } } "."
         }
-        (headline::scripts(&data::json(report, &answers)))
+        (chart::scripts(&data::json(report, answers, verdicts)))
         script { (PreEscaped(table::SCRIPT)) }
     };
     let title = format!("crossover: {}", machine.hardware());
-    shell(&title, &headline::STYLES, body).into_string()
+    shell(&title, &chart::STYLES, body).into_string()
 }
 
-fn masthead(report: &Assembled, sections: &[Section]) -> Markup {
+/// A link to the page of each group, which has its plots, all times, and what its answers rest on.
+fn operations(report: &Assembled, sections: &[Section]) -> Markup {
+    html! {
+        section #groups {
+            h2 { "Everything that was measured" }
+            ul.pages {
+                @for section in sections {
+                    li { a href=(group::file(&section.group)) { (report.topic(&section.group).title) } }
+                }
+                li { a href="limits.html" { "Measured limits of the machine" } }
+            }
+        }
+    }
+}
+
+fn masthead(report: &Assembled) -> Markup {
     let machine = &report.machine;
     let gpu = machine.environment.as_ref().and_then(|e| e.gpu.as_ref());
     html! {
@@ -91,12 +181,11 @@ fn masthead(report: &Assembled, sections: &[Section]) -> Markup {
         }
         nav {
             div.wrap {
-                a.scripted href="#chart" hidden { "Chart" }
-                a href="#answers" { "Answers" }
-                a href="#findings" { "Techniques" }
-                @for section in sections { a href={ "#" (section.anchor()) } { (report.topic(&section.group).title) } }
-                a href="#limits" { "Limits" }
-                @if !report.found.is_empty() { a href="#evidence" { "How sure" } }
+                a href="#map" { "Map" }
+                a.scripted href="#chart" { "Chart" }
+                a href="#findings" { "What to change" }
+                a.scripted href="#implementations" { "Implementations" }
+                a href="#groups" { "Operations" }
             }
         }
     }

@@ -38,6 +38,15 @@ pub(super) struct Page {
     pub(super) page: PathBuf,
 }
 
+impl Page {
+    /// The page of a group.
+    pub(super) fn of(&self, group: &str) -> PathBuf {
+        self.page
+            .with_file_name("groups")
+            .join(format!("{group}.html"))
+    }
+}
+
 /// Runs `test` with a browser, or says why not.
 pub(super) fn with_browser(test: impl FnOnce(&mut Browser) -> Driven) {
     let Some(program) = chromium() else {

@@ -1,15 +1,18 @@
-//! The interactive chart: it works by mouse and by keyboard, and the crossover it shows is the one
-//! that the raw points give.
+//! The first page in a browser: its verdict is the decision of `crossover advise`, the crossover that it
+//! shows is the one that the raw points give, and all of it works by mouse and by keyboard.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::assemble::{Options, assemble};
 use crate::tests::browser::{photograph, screenshots, text, with_page};
 use crate::tests::cdp::{Browser, Driven};
 use crate::tests::machines::{absurd, full};
 use crate::tests::telemetry::plant_capped;
+use crate::thresholds::thresholds;
+use crossover_advice::{Advice, Choice, Data, Question};
 
 /// The size at which the straight line through log-log points of two curves crosses last.
 fn crossing(cpu: &[(f64, f64)], gpu: &[(f64, f64)]) -> Option<f64> {
@@ -53,22 +56,16 @@ fn choose(browser: &mut Browser, name: &str, value: &str) -> Driven {
     browser.drawn()
 }
 
-/// Chooses the operation that the chart shows.
-pub(super) fn choose_group(browser: &mut Browser, name: &str) -> Driven {
+/// Enters something in the form of the verdict.
+pub(super) fn enter(browser: &mut Browser, field: &str, value: &str) -> Driven {
     browser.eval(&format!(
-        "{{const s = document.querySelector('#c-group'); s.value = '{name}';
-           s.dispatchEvent(new Event('change'))}}"
+        "{{const f = document.querySelector('#v-{field}'); f.value = '{value}';
+           f.dispatchEvent(new Event(f.tagName === 'INPUT' ? 'input' : 'change'))}}"
     ))?;
     browser.drawn()
 }
 
-/// What the chart is read at, as a screen reader says it.
-fn said(browser: &mut Browser) -> Driven<String> {
-    let said = browser.eval("document.querySelector('#c-plot').getAttribute('aria-valuetext')")?;
-    Ok(said.as_str().unwrap_or_default().to_owned())
-}
-
-pub(super) fn address(browser: &mut Browser) -> Driven<String> {
+fn address(browser: &mut Browser) -> Driven<String> {
     let address = browser.eval("location.hash")?;
     Ok(address.as_str().unwrap_or_default().to_owned())
 }
@@ -102,16 +99,85 @@ pub(super) fn labels_are_apart(browser: &mut Browser) -> Driven<usize> {
 }
 
 #[test]
-fn the_chart_shows_what_the_raw_points_say() {
+fn the_verdict_is_the_decision_of_the_command() {
     with_page(
         |root| drop(full(root, "Example GPU")),
         |browser, planted| {
-            assert_eq!(
-                browser.eval("document.querySelector('#chart').hidden")?,
-                false
-            );
+            // Without a script, and by the script.
+            let html = fs::read_to_string(&planted.page)?;
+            for id in ["v-says", "v-more"] {
+                let shown = text(browser, &format!("#{id}"))?;
+                assert!(html.contains(&format!(">{shown}</p>")), "{shown}");
+            }
+            let out = planted.page.parent().unwrap();
+            let report = assemble(&planted.root, out, &Options::default())?;
+            let advice = Advice::new(thresholds(&report).unwrap())?;
+            // Any spread will do, and the same each time.
+            let mut state = 1_u64;
+            let mut below = |n: u64| {
+                state = state
+                    .wrapping_mul(6364136223846793005)
+                    .wrapping_add(1442695040888963407);
+                (state >> 33) % n
+            };
+            let mut asked = Vec::new();
+            let mut expected = Vec::new();
+            while asked.len() < 1000 {
+                let operation = ["matmul", "nested_sine"][below(2) as usize];
+                let data = Data::ALL[below(5) as usize];
+                let uses = below(4) as u32;
+                // From below the smallest size to above the largest.
+                let size = (below(1 << 20) as f64 / f64::from(1 << 20) * 31.0).exp2() as u64;
+                let question = Question::new(operation, size)
+                    .data(data)
+                    .reuse(10u32.pow(uses));
+                let answer = advice.decide(&question);
+                asked.push(json!([operation, size, data.name(), uses]));
+                let choice = match answer.choice {
+                    Choice::Cpu => 0,
+                    Choice::Gpu => 1,
+                    Choice::Unsure => 2,
+                };
+                expected.push((
+                    question,
+                    answer
+                        .estimate
+                        .map(|e| (choice, [e.speedup, e.low, e.high])),
+                ));
+            }
+            let found = browser.eval(&format!(
+                "unpacked().then(({{ groups }}) => {}.map(([operation, size, data, uses]) => {{
+                   const found = lookUp(groups.find(g => g.name === operation), data, size, uses);
+                   return found && [found.choice, found.speedup, found.low, found.high]}}))",
+                Value::from(asked)
+            ))?;
+            let answered = expected.iter().filter(|(_, e)| e.is_some()).count();
+            assert!(answered > 500, "{answered}");
+            for (found, (question, expected)) in found.as_array().unwrap().iter().zip(expected) {
+                let Some((choice, speedups)) = expected else {
+                    assert_eq!(*found, Value::Null, "{question:?}");
+                    continue;
+                };
+                assert_eq!(found[0], choice, "{question:?}");
+                for (i, speedup) in speedups.into_iter().enumerate() {
+                    let found = found[i + 1].as_f64().unwrap();
+                    assert!(
+                        (found / speedup - 1.0).abs() < 0.01,
+                        "{question:?}: {found} {speedup}"
+                    );
+                }
+            }
+            Ok(())
+        },
+    );
+}
 
-            // The crossover in the chart and on the card is that of the raw points.
+#[test]
+fn the_page_shows_what_the_raw_points_say() {
+    with_page(
+        |root| drop(full(root, "Example GPU")),
+        |browser, planted| {
+            // The crossover in the map and in the chart is that of the raw points.
             let best: Vec<(f64, f64)> = {
                 let all = ["naive", "ndarray", "rayon", "best"]
                     .map(|name| raw(&planted.root, &format!("matmul/cpu_{name}")));
@@ -124,238 +190,139 @@ fn the_chart_shows_what_the_raw_points_say() {
                     .collect()
             };
             let planted = crossing(&best, &raw(&planted.root, "matmul/gpu_cublas-eager")).unwrap();
-            choose_group(browser, "matmul")?;
-            for script in [
-                "unpacked().then(({ groups }) => groups
-               .find(g => g.name === 'matmul').answers.find(a => a.question === 'queued').size)",
-                "Number(document.querySelector('[data-answer=\"matmul/queued\"]').dataset.size)",
-            ] {
-                let shown = browser.eval(script)?.as_f64().unwrap();
-                assert!(
-                    (shown / planted - 1.0).abs() < 1e-6,
-                    "{shown} is not {planted}"
-                );
-            }
-            for selector in [
-                "[data-answer=\"matmul/queued\"]",
-                ".cross-label",
-                "#c-answers .says b",
-            ] {
+            let cell = "#map [data-group=matmul][data-place=queued]";
+            let size = browser.eval(&format!(
+                "Number(document.querySelector('{cell} a').dataset.size)"
+            ))?;
+            assert!(
+                (size.as_f64().unwrap() / planted - 1.0).abs() < 1e-6,
+                "{size} is not {planted}"
+            );
+            // The first of several labels is that of the smallest crossing.
+            for selector in [&format!("{cell} a"), ".cross-label"] {
                 let text = text(browser, selector)?;
-                let number = text.trim_start_matches("N ≥ ");
+                let number = text
+                    .trim_start_matches("N ")
+                    .trim_start_matches("≥ ")
+                    .trim_end_matches("\u{a0}°");
                 assert!(
                     (number.parse::<f64>()? / planted - 1.0).abs() < 0.01,
                     "{text} is not {planted}"
                 );
             }
+            // A cell leads to its verdict.
+            browser.eval(&format!("document.querySelector('{cell} a').click()"))?;
+            browser.until("document.querySelector('#v-data').value === 'queued'")?;
+            assert!(text(browser, "#v-says")?.contains("on the device, calls queued: use the GPU"));
 
-            // Each answer is a curve with its name at the end.
-            assert_eq!(labels_are_apart(browser)?, 3 + 3);
-            assert_eq!(
-                browser.eval("document.querySelectorAll('#c-answers li').length")?,
-                3
+            // The size is one for all: typed, and moved along the chart by keys.
+            enter(browser, "data", "ordinary")?;
+            enter(browser, "size", "500")?;
+            let says = text(browser, "#v-says")?;
+            assert!(
+                says.starts_with("Matrix product, N = 500, in ordinary memory: "),
+                "{says}"
             );
-            for fact in ["other processes", "is faster"] {
-                let caption = text(browser, "#c-caption")?;
-                assert!(caption.contains(fact), "{caption}");
-            }
-            let panel = text(browser, "#c-answers")?;
-            assert!(panel.contains("limited by compute: "), "{panel}");
-            assert!(panel.contains("Unconfirmed: one process"), "{panel}");
-
-            // The smallest size: the CPU wins there; the largest: the GPU.
+            assert!(text(browser, "#i-at")?.contains("N = 512"));
             browser.eval("document.querySelector('#c-plot').focus()")?;
             browser.press("Home")?;
-            let smallest = said(browser)?;
-            assert!(smallest.starts_with("N = 4: "), "{smallest}");
-            let winner = text(browser, "#c-winner")?;
-            assert!(winner.starts_with("Fastest at N = 4: cpu/best"), "{winner}");
+            assert!(
+                text(browser, "#v-says")?.contains("N = 4, in ordinary memory: stay on the CPU")
+            );
+            assert!(text(browser, "#c-reads")?.starts_with("N = 4: "));
             browser.press("ArrowRight")?;
-            assert!(said(browser)?.starts_with("N = 8: "));
+            assert!(text(browser, "#v-says")?.contains("N = 8, "));
             browser.press("End")?;
-            assert!(said(browser)?.starts_with("N = 8,192: "));
-            let winner = text(browser, "#c-winner")?;
             assert!(
-                winner.contains("Fastest at N = 8,192: gpu/cublas-eager"),
-                "{winner}"
+                text(browser, "#v-says")?.contains("N = 8,192, in ordinary memory: use the GPU")
             );
 
-            // What the canvas shows is there as a table.
+            // What the canvas shows is there as a table; labels never lie on each other.
             browser.eval("document.querySelector('#c-table').open = true")?;
-            browser.drawn()?;
-            let rows = "document.querySelectorAll('#c-table tbody tr').length";
-            assert_eq!(browser.eval(rows)?, 12);
-            let last = text(browser, "#c-table tbody tr:last-child")?;
-            assert!(
-                last.contains("× (") && last.contains("of f32 peak"),
-                "{last}"
-            );
-
-            // A curve that is switched off is gone, with its label and its crossing.
-            browser
-                .eval("document.querySelector('#c-answers [data-key=ordinary] input').click()")?;
-            browser.drawn()?;
-            assert_eq!(labels_are_apart(browser)?, 2 + 2);
-            assert!(address(browser)?.contains("off=ordinary"));
-            browser
-                .eval("document.querySelector('#c-answers [data-key=ordinary] input').click()")?;
-
-            // Time has the CPU's curve too, throughput the limits; rows that measure no work have none.
-            choose(browser, "show", "time")?;
-            assert_eq!(labels_are_apart(browser)?, 4 + 3);
-            choose(browser, "show", "rate")?;
-            labels_are_apart(browser)?;
-            assert!(text(browser, "#c-plot .labels")?.contains("GPU f32 peak"));
-            choose(browser, "rows", "all")?;
-            labels_are_apart(browser)?;
-            assert_eq!(
-                browser.eval("document.querySelectorAll('#c-answers li').length")?,
-                11
-            );
-            for (show, expected) in [("rate", 10), ("speedup", 10), ("time", 11)] {
+            browser.until("document.querySelectorAll('#c-table tbody tr').length === 12")?;
+            for (rows, show, expected) in [
+                ("answers", "speedup", 3),
+                ("answers", "time", 4),
+                ("answers", "rate", 4),
+                ("all", "speedup", 10),
+                ("all", "time", 11),
+                ("all", "rate", 10),
+            ] {
+                choose(browser, "rows", rows)?;
                 choose(browser, "show", show)?;
-                let curves = browser
-                    .eval("document.querySelectorAll('#c-plot .end-label:not(.limit)').length")?;
-                assert_eq!(curves, expected, "{show}");
                 labels_are_apart(browser)?;
+                let curves = "document.querySelectorAll('#c-plot .end-label:not(.limit)').length";
+                assert_eq!(browser.eval(curves)?, expected, "{rows} {show}");
             }
+            assert!(text(browser, "#c-plot .labels")?.contains("GPU f32 peak"));
             browser.screenshot(&screenshots().join("all-rows.png"))?;
 
-            // Linear axes.
-            choose(browser, "x", "lin")?;
-            choose(browser, "y", "lin")?;
-            labels_are_apart(browser)?;
-            Ok(())
-        },
-    );
-}
-
-#[test]
-fn a_view_is_zoomed_by_mouse_and_keys_and_its_address_brings_it_back() {
-    with_page(
-        |root| drop(full(root, "Example GPU")),
-        |browser, _| {
-            let ticks = "document.querySelector('#c-plot').getAttribute('aria-valuemax')";
-            assert_eq!(browser.eval(ticks)?, "11");
-            assert_eq!(address(browser)?, "");
-
-            // Drag over the middle of the plot.
-            let middle = browser.eval(
-            "(() => {const b = document.querySelector('#c-plot .u-over').getBoundingClientRect();
-               return [b.x + 0.4 * b.width, b.x + 0.7 * b.width, b.y + b.height / 2]})()",
-        )?;
-            for (kind, x) in [
-                ("mouseMoved", 0),
-                ("mousePressed", 0),
-                ("mouseMoved", 1),
-                ("mouseReleased", 1),
-            ] {
-                let event = json!({"type": kind, "x": middle[x], "y": middle[2], "button": "left", "buttons": 1, "clickCount": 1});
-                browser.call("Input.dispatchMouseEvent", event)?;
-            }
-            browser.drawn()?;
-            let zoomed = address(browser)?;
-            assert!(
-                zoomed.contains("from=") && zoomed.contains("to="),
-                "{zoomed}"
-            );
-            let from: f64 = zoomed
-                .split("from=")
-                .nth(1)
-                .unwrap()
-                .split('&')
-                .next()
-                .unwrap()
-                .parse()?;
-            assert!((40.0..160.0).contains(&from), "{zoomed}");
-            labels_are_apart(browser)?;
-
-            // Everything once more; then by keys.
-            browser.eval("document.querySelector('#c-plot').focus()")?;
-            browser.press("Escape")?;
-            assert!(!address(browser)?.contains("from="));
-            browser.press("Home")?;
-            for _ in 0..4 {
-                browser.press("ArrowRight")?;
-            }
-            browser.press("+")?;
-            assert!(said(browser)?.starts_with("N = 64: "));
-            let zoomed = address(browser)?;
-            assert!(
-                zoomed.contains("at=64") && zoomed.contains("from="),
-                "{zoomed}"
-            );
-            browser.eval("document.querySelector('#c-answers [data-key=pinned] input').click()")?;
-            choose(browser, "show", "time")?;
-
-            // The address alone brings all of it back.
+            // The address alone brings the view back.
+            enter(browser, "uses", "1")?;
             let state = |browser: &mut Browser| -> Driven<[String; 4]> {
                 Ok([
                     address(browser)?,
-                    said(browser)?,
-                    text(browser, "#c-answers")?,
-                    text(browser, "#c-plot .labels")?,
+                    text(browser, "#v-says")?,
+                    text(browser, "#c-reads")?,
+                    text(browser, "#i-rows")?,
                 ])
             };
             let before = state(browser)?;
+            assert!(before[1].contains("used 10 times"), "{}", before[1]);
             browser.reload()?;
             browser.drawn()?;
             assert_eq!(state(browser)?, before);
-            let link = browser.eval("document.querySelector('#c-link').hash")?;
+            let link = browser.eval("document.querySelector('#view-link').hash")?;
             assert_eq!(link, before[0].as_str());
 
-            // The next group begins at its own largest size, with its own curves.
-            choose_group(browser, "nested_sine")?;
+            // The next operation begins at a size of its own.
+            enter(browser, "operation", "nested_sine")?;
             let next = address(browser)?;
-            assert!(next.contains("group=nested_sine"), "{next}");
-            for kept in ["at=", "from=", "off="] {
-                assert!(!next.contains(kept), "{kept} leaked into {next}");
-            }
-            let read = said(browser)?;
-            assert!(read.starts_with("n = 2²⁸: "), "{read}");
-
-            // A card leads to its chart, and a mark of trust to what the answer rests on.
-            browser.eval("document.querySelector('#card-matmul h3 a').click()")?;
-            browser.drawn()?;
-            assert_eq!(text(browser, "#c-group option:checked")?, "Matrix product");
-            browser.eval("document.querySelector('#card-matmul .trust').click()")?;
-            browser.drawn()?;
-            let open = "document.querySelector('#evidence-matmul-queued').closest('details').open";
-            assert_eq!(browser.eval(open)?, true);
+            assert!(
+                next.contains("operation=nested_sine") && !next.contains("size="),
+                "{next}"
+            );
 
             // No FLOP stands on its own: matmul has a roofline.
+            enter(browser, "operation", "matmul")?;
             browser.eval("document.querySelector('#c-roof').open = true")?;
-            browser.drawn()?;
-            let lines = "document.querySelectorAll('#c-roofline polyline[fill=none]').length";
-            assert!(browser.eval(lines)?.as_u64() >= Some(10));
-            let cells = "document.querySelectorAll('#c-limits .cells i').length";
-            assert!(browser.eval(cells)?.as_u64() >= Some(30));
-
+            browser.until(
+                "document.querySelectorAll('#c-roofline polyline[fill=none]').length >= 10",
+            )?;
             photograph(browser, "full")?;
             browser.look(390, 844, false)?;
             browser.drawn()?;
             labels_are_apart(browser)?;
-            let pdf = browser.call("Page.printToPDF", json!({"printBackground": true}))?;
-            assert!(pdf["data"].as_str().is_some_and(|d| d.len() > 1000));
             Ok(())
         },
     );
 }
 
 #[test]
-fn the_chart_opens_a_benchmark_with_its_telemetry() {
+fn implementations_are_sorted_and_open_what_is_known_of_them() {
     with_page(
         |root| plant_capped(&full(root, "Example GPU")),
         |browser, _| {
             let open = |name: &str| {
                 format!(
-                    "[...document.querySelectorAll('#c-answers .open')].find(b => b.ariaLabel === 'Details of {name}').click()"
+                    "[...document.querySelectorAll('#i-rows .open')].find(b => b.textContent === '{name}').click()"
                 )
             };
-            choose(browser, "rows", "all")?;
-            browser.eval("document.querySelector('#c-plot').focus()")?;
-            browser.press("End")?;
-            browser.press("ArrowLeft")?;
+            enter(browser, "operation", "matmul")?;
+            enter(browser, "size", "4096")?;
+            // The fastest first, marked for each clock.
+            let first = text(browser, "#i-rows tr th .open")?;
+            let marked = browser.eval("[...document.querySelectorAll('#i-rows .best td:nth-child(5)')].map(c => c.textContent)")?;
+            assert_eq!(
+                first, "gpu/submit",
+                "which measures no work and is not marked"
+            );
+            assert_eq!(marked, json!(["events", "events-gated", "wall"]));
+            let shares = browser.eval("[...document.querySelectorAll('#i-rows td:nth-child(4)')].map(c => parseFloat(c.textContent)).filter(s => s > 100)")?;
+            assert_eq!(shares, json!([]));
+            browser.eval("document.querySelectorAll('.ranked thead button')[1].click()")?;
+            let slowest = text(browser, "#i-rows tr th .open")?;
+            assert_eq!(slowest, "cpu/ndarray");
             browser.eval(&open("gpu/cublas"))?;
             assert_eq!(text(browser, "#c-name")?, "gpu/cublas at N = 4,096");
             let facts = text(browser, "#c-facts")?;
@@ -377,12 +344,7 @@ fn the_chart_opens_a_benchmark_with_its_telemetry() {
             // The memory clock did not change, and what was not seen is not drawn.
             let lines = "document.querySelectorAll('#c-telemetry polyline').length";
             assert_eq!(browser.eval(lines)?, 4);
-            let dots = "document.querySelectorAll('#c-telemetry circle').length";
-            assert_eq!(browser.eval(dots)?, 23);
-            let calm = "document.querySelector('#c-calm').hidden";
-            assert_eq!(browser.eval(calm)?, true);
-            let rows = text(browser, "#c-answers")?;
-            assert!(rows.contains("▾ power cap, clock fell"), "{rows}");
+            assert!(text(browser, "#i-rows")?.contains("▾ power cap, clock fell"));
             photograph(browser, "telemetry")?;
 
             // One without a telemetry, and without figures that it does not have.
@@ -390,11 +352,32 @@ fn the_chart_opens_a_benchmark_with_its_telemetry() {
             assert_eq!(text(browser, "#c-name")?, "cpu/best at N = 4,096");
             let hidden = "document.querySelector('#c-telemetry').hidden";
             assert_eq!(browser.eval(hidden)?, true);
-            let facts = text(browser, "#c-facts")?;
-            assert!(
-                facts.contains("of FMA peak") && !facts.contains("energy"),
-                "{facts}"
-            );
+            assert!(!text(browser, "#c-facts")?.contains("energy"));
+            Ok(())
+        },
+    );
+}
+
+/// The page keeps the place of what its scripts fill.
+#[test]
+fn nothing_moves_while_the_page_loads() {
+    with_page(
+        |root| drop(full(root, "Example GPU")),
+        |browser, planted| {
+            let watch = "window.moved = 0; new PerformanceObserver(list => list.getEntries()\
+                .forEach(e => { if (!e.hadRecentInput) window.moved += e.value }))\
+                .observe({type: 'layout-shift', buffered: true})";
+            browser.call(
+                "Page.addScriptToEvaluateOnNewDocument",
+                json!({"source": watch}),
+            )?;
+            for width in [1400, 390] {
+                browser.look(width, 900, false)?;
+                browser.open(&planted.page)?;
+                browser.drawn()?;
+                let moved = browser.eval("window.moved")?.as_f64().unwrap();
+                assert!(moved < 0.02, "{moved} at {width}");
+            }
             Ok(())
         },
     );
@@ -406,22 +389,18 @@ fn absurd_times_do_not_stop_the_chart() {
         |root| absurd(root, 1e-300, 1e303),
         |browser, _| {
             for rows in ["all", "answers"] {
-                for axis in ["lin", "log"] {
-                    choose(browser, "rows", rows)?;
-                    choose(browser, "x", axis)?;
-                    choose(browser, "y", axis)?;
-                    for show in ["time", "speedup", "rate"] {
-                        choose(browser, "show", show)?;
-                        labels_are_apart(browser)?;
-                        let longest = browser.eval(
-                        "Math.max(...[...document.querySelectorAll('#c-plot span, #c-answers b, #c-facts dd')]
+                choose(browser, "rows", rows)?;
+                for show in ["time", "speedup", "rate"] {
+                    choose(browser, "show", show)?;
+                    labels_are_apart(browser)?;
+                    let longest = browser.eval(
+                        "Math.max(...[...document.querySelectorAll('#c-plot span, #i-rows td')]
                            .map((node) => node.textContent.length))",
                     )?;
-                        assert!(
-                            longest.as_u64().is_some_and(|n| n < 60),
-                            "{rows} {axis} {show}: {longest}"
-                        );
-                    }
+                    assert!(
+                        longest.as_u64().is_some_and(|n| n < 60),
+                        "{rows} {show}: {longest}"
+                    );
                 }
             }
             Ok(())

@@ -45,15 +45,25 @@ pub(crate) fn folder() -> TempDir {
     in_memory.unwrap_or_else(|| tempfile::tempdir().expect("a temporary folder can be made"))
 }
 
-/// Writes the report of `root` to `out` and reads it back: the page, the table, the summary.
+/// Writes the report of `root` to `out` and reads it back: the pages, the table, the summary.
 fn refreshed(root: &Path, out: &Path) -> (String, String, Value) {
     let written = write::refresh(root, out, &Options::default()).unwrap();
-    let page = std::fs::read_to_string(&written.page).unwrap();
+    let page = written.pages();
     let summary = std::fs::read_to_string(written.summary()).unwrap();
     (page, written.table, serde_json::from_str(&summary).unwrap())
 }
 
 impl Written {
+    /// The first page, and behind it those that it leads to.
+    fn pages(&self) -> String {
+        let out = self.page.parent().expect("a page is in a folder");
+        let groups = out.join("groups").read_dir().expect("groups have pages");
+        let others = groups.map(|entry| entry.expect("readable").path());
+        let all = [self.page.clone(), out.join("limits.html")];
+        let read = |path| std::fs::read_to_string(path).expect("a page");
+        all.into_iter().chain(others).map(read).collect()
+    }
+
     fn summary(&self) -> PathBuf {
         self.page.with_file_name("summary.json")
     }

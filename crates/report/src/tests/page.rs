@@ -16,8 +16,8 @@ fn the_page_holds_plots_tables_and_links() {
     fs::create_dir_all(&own).unwrap();
     fs::write(own.join("index.html"), "").unwrap();
     let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-    let html = fs::read_to_string(&written.page).unwrap();
-    assert!(html.contains("href=\"criterion/matmul/cpu_best/64/report/index.html\""));
+    let html = written.pages();
+    assert!(html.contains("href=\"../criterion/matmul/cpu_best/64/report/index.html\""));
     assert_eq!(
         html.matches("report/index.html").count(),
         2,
@@ -34,7 +34,18 @@ fn the_page_holds_plots_tables_and_links() {
         assert!(html.contains(text), "{text}");
     }
     assert_eq!(written.plots().len(), 8, "{:?}", written.plots());
-    assert!(written.table.contains("cublas-eager"), "{}", written.table);
+    let said = written.to_string();
+    for words in ["Matrix product", "one process", " benchmarks, 0 failed"] {
+        assert!(said.contains(words), "{said}");
+    }
+    // Every benchmark is a line with its time in full.
+    let summary = fs::read_to_string(written.summary()).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    let csv = fs::read_to_string(dir.path().join("results.csv")).unwrap();
+    let all = summary["benchmarks"].as_array().unwrap();
+    assert_eq!(csv.lines().count(), 1 + all.len());
+    let line = "Example GPU,matmul/cpu/best/64,matmul,cpu/best,64,wall,";
+    assert!(csv.contains(line), "{csv}");
 }
 
 #[test]
@@ -79,7 +90,7 @@ fn what_no_gpu_has_measured_is_said_and_whose_it_is_otherwise() {
     let unknown = "No GPU has measured matmul in these results, so from which size on it would win is not known.";
     let write = || {
         let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-        (fs::read_to_string(&written.page).unwrap(), written.table)
+        (written.pages(), written.table)
     };
     let (page, table) = write();
     assert!(page.contains(unknown) && table.contains(unknown), "{table}");
@@ -119,9 +130,14 @@ fn the_readme_shows_the_reference() {
     refresh().unwrap();
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.starts_with("# a\n") && text.ends_with("\nz\n"));
-    assert!(text.contains("Example GPU against Example CPU 9000, measured 2026-01-02"));
     assert!(
-        text.contains("| on the device, queued | from N = 88 on (interpolated); one process |"),
+        text.contains("Example GPU, measured 2026-01-02, against 16 threads of Example CPU 9000:")
+    );
+    let row = text
+        .lines()
+        .find(|line| line.starts_with("| Matrix product | N ≥ "));
+    assert!(
+        row.is_some_and(|row| row.ends_with("× faster° | · |")),
         "{text}"
     );
     assert_eq!(text.matches("<img ").count(), 1);

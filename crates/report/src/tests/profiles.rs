@@ -45,7 +45,7 @@ pub(crate) fn profiled(root: &Path) -> Fixture {
 
 fn page(root: &Path, out: &Path) -> String {
     let written = write::refresh(root, out, &Options::default()).unwrap();
-    fs::read_to_string(&written.page).unwrap()
+    written.pages()
 }
 
 /// The part of the page with what was recorded of a group.
@@ -125,7 +125,7 @@ fn the_trace_is_linked_where_it_is_there() {
     assert!(!page(&root, dir.path()).contains("trace.json"));
     fs::write(root.join("chain/gpu_each/1024/profile/trace.json"), "{}").unwrap();
     let page = page(&root, dir.path());
-    assert!(page.contains("href=\"criterion/chain/gpu_each/1024/profile/trace.json\""));
+    assert!(page.contains("href=\"../criterion/chain/gpu_each/1024/profile/trace.json\""));
     assert_eq!(page.matches("ui.perfetto.dev").count(), 1);
 }
 

@@ -270,7 +270,7 @@ fn results_of_a_second_board_are_another_machines() {
     let results: Vec<usize> = report.machine.runs.iter().map(|(_, n)| *n).collect();
     assert_eq!(results, [1, 2]);
     let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-    let page = fs::read_to_string(written.page).unwrap();
+    let page = written.pages();
     assert!(page.contains("Results of 2 runs"));
     assert!(page.contains("of the run of 2026-01-02 03:04:05 UTC"));
 }
@@ -369,7 +369,7 @@ fn other_text_of_files_and_folders_is_written_out() {
     let other = dir.path().join("a\u{1b}[31mname");
     laptop(&other.join("criterion"));
     let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-    let html = fs::read_to_string(&written.page).unwrap();
+    let html = written.pages();
     assert!(html.contains("GPU\\u{1b}[2J\\u{202e}\\u{0} 9000"));
     assert!(html.contains("first line and \\u{1b}]0;title\\u{7} more"));
     let mut texts = vec![html, written.to_string()];
@@ -400,7 +400,7 @@ fn absurd_times_and_sizes_are_drawn_and_written_short() {
         let root = dir.path().join("criterion");
         absurd(&root, least, most);
         let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-        let page = fs::read_to_string(&written.page).unwrap();
+        let page = written.pages();
         let (shown, _) = page.split_once("<script").unwrap();
         let digits = |c: char| c.is_ascii_digit() || c == ',' || c == '.';
         let longest = shown.split(|c| !digits(c)).max_by_key(|n| n.len()).unwrap();
@@ -436,7 +436,7 @@ fn one_size_in_common_is_no_answer_for_others() {
         }
         f.plant(&Planted::new("matmul/gpu/x/64", Clock::Events, gpu_ns));
         let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-        let page = fs::read_to_string(&written.page).unwrap();
+        let page = written.pages();
         assert!(page.contains(wins), "{wins}");
         let summary = fs::read_to_string(written.summary()).unwrap();
         assert!(summary.contains(finding), "{finding}");
@@ -543,7 +543,7 @@ fn what_an_unfinished_run_did_not_reach_is_listed() {
     f.fail("matmul/cpu/rayon/5", "wrong result");
     let page = || {
         let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-        fs::read_to_string(written.page).unwrap()
+        written.pages()
     };
     assert!(!page().contains("Not reached"));
     f.unfinished(&[

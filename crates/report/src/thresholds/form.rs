@@ -16,6 +16,6 @@ pub(super) fn data(role: &Role) -> Data {
 }
 
 /// To four digits: more than any measurement holds.
-pub(super) fn rounded(value: f64) -> f64 {
+pub(crate) fn rounded(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }

@@ -18,7 +18,8 @@ use crossover_advice::thresholds::{
 };
 use crossover_advice::{Advice, Choice, Question};
 
-use self::form::{data, rounded};
+use self::form::data;
+pub(crate) use self::form::rounded;
 use crate::assemble::Assembled;
 use crossover_results::analysis::answer::crossing::{self, Answer, Curve};
 use crossover_results::analysis::answer::pairs::{self, CrossoverAnswer};
@@ -284,12 +285,13 @@ fn bindings(
         let cpu_series = ours
             .on(Device::Cpu)
             .find(|s| Some(&s.implementation) == best.as_ref());
+        // A size that only one side or other processes measured has no cost of its own.
+        let before = bindings.last().cloned().unwrap_or_default();
         let binding = Binding {
             from: point.size,
-            cpu: cpu_series.and_then(|series| nearest(series, cpu)),
-            gpu: nearest(gpu_series, gpu),
+            cpu: (cpu_series.and_then(|series| nearest(series, cpu))).or(before.cpu),
+            gpu: nearest(gpu_series, gpu).or(before.gpu),
         };
-        // A size that only other processes measured has no cost.
         let known = binding.cpu.is_some() || binding.gpu.is_some();
         let is_new = |last: &Binding| (&last.cpu, &last.gpu) != (&binding.cpu, &binding.gpu);
         if known && bindings.last().is_none_or(is_new) {

@@ -1,5 +1,8 @@
+import { make } from "./dom.js";
+import { words } from "./numbers.js";
+import { drawTelemetry } from "./telemetry.js";
 // Everything that is known of one benchmark, and what the GPU did meanwhile.
-const benchmarkDetails = (group, series, row, label) => {
+export const benchmarkDetails = (group, series, row, label) => {
   const $ = (id) => document.getElementById(id);
   $("c-one").hidden = !row;
   if (!row) return;

@@ -1,8 +1,13 @@
+import { make } from "./dom.js";
+import { colour } from "./labels.js";
+import { CHART_FONT, ticks } from "./chart_axes.js";
+import { chartLayout } from "./chart_layout.js";
+import { chartLabels, singlePoints, underCurves } from "./chart_marks.js";
 // Curves over sizes. uPlot draws them and follows the mouse; axes, bands, crossings and labels
 // are ours. Sizes and values are given to it as they stand on the axes, so that a logarithmic
 // axis is a linear one of logarithms and nothing has to be drawn at the ends of what a number holds.
-const lineChart = (box, on) => {
-  let plot = null, spec = null, layout = null, geometry = null;
+export const lineChart = (box, on) => {
+  let plot = null, spec = null, layout = null;
 
   const show = (given) => {
     spec = given;
@@ -11,8 +16,7 @@ const lineChart = (box, on) => {
     box.replaceChildren();
     layout = chartLayout(box, spec);
     if (!layout) {
-      box.append(make("p", { className: "empty", textContent: "Nothing to draw: choose a curve beside." }));
-      geometry = null;
+      box.append(make("p", { className: "empty", textContent: "Nothing was measured of this here." }));
       return;
     }
     const { sizes, curves, x } = layout;
@@ -26,14 +30,12 @@ const lineChart = (box, on) => {
   const over = (u) => {
     const [left, top, width, height] = [u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height].map((v) => v / uPlot.pxRatio);
     const frame = { left, top, width, height };
-    geometry = { ...frame, view: layout.view, x: layout.x };
     singlePoints(u, layout);
     box.querySelector(".labels")?.remove();
     box.append(chartLabels(u, layout, frame));
-    on.drawn(geometry);
   };
 
-  const axis = (of, most, words, extra) => ({
+  const axis = (of, most, written, extra) => ({
     stroke: colour("--muted"),
     font: CHART_FONT,
     grid: { stroke: colour("--line"), width: 1 },
@@ -42,12 +44,12 @@ const lineChart = (box, on) => {
     // and then draws no axis.
     incrs: (u, i, min, max) => [Math.max(5, max - min)],
     splits: (u, i, min, max) => ticks(min, max, most, of),
-    values: (u, splits) => splits.map((v) => words(of.back(v))),
+    values: (u, splits) => splits.map((v) => written(of.back(v))),
     ...extra,
   });
 
   const options = () => {
-    const { x, y, view, span, sizes, curves, width, height, left, inside, gutter, above, most } = layout;
+    const { x, y, view, span, curves, width, height, left, inside, gutter, above, most } = layout;
     return {
       width,
       height,
@@ -75,27 +77,20 @@ const lineChart = (box, on) => {
         // From size to size, and where it was when the mouse has left.
         move: (u, l, t) => [u.valToPos(u.data[0][u.posToIdx(l)], "x"), t],
         points: { size: 9, width: 2 },
-        drag: { x: true, y: false, setScale: false },
-        bind: { mouseleave: () => null, dblclick: () => () => on.zoom(null, null) },
+        drag: { x: false, y: false },
+        // A click chooses the size; the mouse alone reads it.
+        bind: { mouseleave: () => null, click: (u) => () => on.chosen(sizesAt(u)) },
       },
       hooks: {
-        drawAxes: [(u) => underCurves(u, layout, spec.even)],
+        drawAxes: [(u) => underCurves(u, layout, spec)],
         draw: [over],
         // Before that no scale is known.
         ready: [() => point(spec.at)],
-        setCursor: [(u) => u.status && u.cursor.idx >= 0 && u.cursor.left >= 0 && on.cursor(sizes[u.cursor.idx])],
-        setSelect: [
-          (u) => {
-            const { left: from, width: wide } = u.select;
-            if (wide < 6) return;
-            u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
-            on.zoom(x.back(u.posToVal(from, "x")), x.back(u.posToVal(from + wide, "x")));
-          },
-        ],
       },
     };
   };
 
+  const sizesAt = (u) => layout.sizes[u.cursor.idx];
   // The cursor at a size.
   const point = (size) => {
     if (!plot) return;
@@ -104,5 +99,5 @@ const lineChart = (box, on) => {
     const left = plot.valToPos(plot.data[0][i], "x");
     plot.setCursor({ left: Math.max(0, left), top: plot.over.clientHeight / 2 }, false);
   };
-  return { show, point, sizes: () => layout?.sizes || [], geometry: () => geometry };
+  return { show, point, sizes: () => layout?.sizes || [] };
 };

@@ -1,20 +1,15 @@
 // The axes of a chart: how sizes and values stand on them, and where their lines are.
-const CHART_FONT = "12px system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif";
+export const CHART_FONT = "12px system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif";
 
 const steps = (low, high, most) => {
   const raw = (high - low) / most;
   const decade = 10 ** Math.floor(Math.log10(raw));
   return decade * ([1, 2, 5].find((f) => f * decade >= raw) || 10);
 };
-// The values at which an axis has a line: round ones, not more than `most`.
-const ticks = (low, high, most, axis) => {
+// The values at which a logarithmic axis has a line: round ones, not more than `most`.
+export const ticks = (low, high, most, axis) => {
   const found = [];
   if (!(high > low)) return found;
-  if (!axis.log) {
-    const step = steps(low, high, most);
-    for (let v = Math.ceil(low / step) * step; v <= high && found.length < 50; v += step) found.push(v);
-    return found;
-  }
   const per = Math.log10(axis.base) / axis.unit;
   const every = Math.max(1, Math.ceil((high - low) / per / most));
   const fine = axis.base === 10 && (high - low) / per < most / 3 ? [1, 2, 5] : [1];
@@ -33,10 +28,11 @@ const ticks = (low, high, most, axis) => {
   }
   return found;
 };
-const axisOf = (log, base) => {
-  const logarithm = base === 2 ? Math.log2 : Math.log10;
+// Sizes and values stand on an axis by their logarithms.
+export const axisOf = (base) => ({
+  base,
   // Decades per unit of the axis, for ticks.
-  return log
-    ? { log, base, unit: base === 2 ? Math.log10(2) : 1, of: logarithm, back: (v) => base ** v }
-    : { log, base, unit: 1, of: (v) => v, back: (v) => v };
-};
+  unit: base === 2 ? Math.log10(2) : 1,
+  of: base === 2 ? Math.log2 : Math.log10,
+  back: (v) => base ** v,
+});

@@ -1,3 +1,6 @@
+import { make } from "./dom.js";
+import { apart, colour } from "./labels.js";
+import { CHART_LINE } from "./chart_layout.js";
 // What a chart has beside its curves: under them bands, limits and crossings, over them single points
 // and labels.
 const inFrame = (u, paint) => {
@@ -15,11 +18,23 @@ const stroke = (ctx, points) => {
   points.forEach(([x, y], i) => (i ? ctx.lineTo(x, y) : ctx.moveTo(x, y)));
   ctx.stroke();
 };
-const underCurves = (u, { x, y, view, span, curves, lines, crossings }, even) => {
+export const underCurves = (u, { x, y, view, span, curves, lines, crossings }, { even, backs }) => {
   const px = uPlot.pxRatio, { left, top, width, height } = u.bbox;
   const X = (v) => u.valToPos(v, "x", true), Y = (v) => u.valToPos(v, "y", true);
   const level = (ctx, at) => stroke(ctx, [[left, at], [left + width, at]]);
   inFrame(u, (ctx) => {
+    // What limits the curve in front, from where each limit begins.
+    for (const { from, to, colour: ink, text } of backs) {
+      const [a, b] = [X(Math.max(view[0], x.of(from))), X(Math.min(view[1], x.of(to)))];
+      if (!(b > a)) continue;
+      ctx.globalAlpha = 0.1;
+      ctx.fillStyle = ink;
+      ctx.fillRect(a, top, b - a, height);
+      ctx.globalAlpha = 1;
+      ctx.textAlign = "left";
+      ctx.font = `${11 * px}px sans-serif`;
+      if (ctx.measureText(text).width < b - a) ctx.fillText(text, a + 4 * px, top + height - 5 * px);
+    }
     for (const curve of curves) {
       const band = curve.banded ? curve.dots.filter((d) => d.low !== null && d.high !== null) : [];
       if (band.length < 2) continue;
@@ -58,7 +73,7 @@ const underCurves = (u, { x, y, view, span, curves, lines, crossings }, even) =>
   });
 };
 // Points of single processes.
-const singlePoints = (u, { x, y, curves }) =>
+export const singlePoints = (u, { x, y, curves }) =>
   inFrame(u, (ctx) => {
     ctx.globalAlpha = 0.45;
     for (const curve of curves) {
@@ -72,12 +87,11 @@ const singlePoints = (u, { x, y, curves }) =>
   });
 // The labels of curves and limits at their ends, those of crossings above. `frame` is where the
 // curves are, in pixels of the page.
-const chartLabels = (u, { view, inView, place, labelled, text, crossings, gutter, above }, frame) => {
+export const chartLabels = (u, { view, place, labelled, text, crossings, gutter, above }, frame) => {
   const { ctx } = u, px = uPlot.pxRatio;
   const overlay = make("div", { className: "labels", ariaHidden: "true" });
-  const last = (curve) => curve.dots.filter(inView).at(-1) || curve.dots.find((d) => d.x > view[1]) || curve.dots.at(-1);
   const wishes = labelled.map((item) => {
-    const end = item.dots ? last(item) : { x: view[1], y: item.y };
+    const end = item.dots ? item.dots.at(-1) : { x: view[1], y: item.y };
     const within = (at, most) => Math.min(most, Math.max(0, at));
     return { at: within(u.valToPos(end.y, "y"), frame.height), length: CHART_LINE, ex: within(place(end.x), frame.width) };
   });

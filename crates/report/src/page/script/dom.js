@@ -1,11 +1,10 @@
-"use strict";
-const make = (tag, props = {}, ...children) => {
+export const make = (tag, props = {}, ...children) => {
   const node = document.createElement(tag);
   Object.assign(node, props);
   node.append(...children);
   return node;
 };
-const draw = (tag, attributes, text) => {
+export const draw = (tag, attributes, text) => {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [key, value] of Object.entries(attributes)) {
     if (value !== null && value !== undefined) node.setAttribute(key, value);
@@ -15,8 +14,8 @@ const draw = (tag, attributes, text) => {
 };
 // The data of the page; nothing where a browser cannot inflate them: then what stands there without
 // a script remains.
-const unpacked = async () => {
-  if (!globalThis.DecompressionStream) return { groups: [], kinds: [] };
+export const unpacked = async () => {
+  if (!globalThis.DecompressionStream) return null;
   const letters = atob(document.getElementById("data").textContent);
   const bytes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
   const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));

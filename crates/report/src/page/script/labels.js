@@ -1,7 +1,8 @@
+import { draw } from "./dom.js";
 // Labels that do not overlap. `wanted` are places along a line, each with the length that its
 // label takes; what comes back are places as near to them as there is room, in the same order, and
 // null for those that found none: the last in the list go first.
-const apart = (wanted, from, to) => {
+export const apart = (wanted, from, to) => {
   let kept = wanted.map((_, i) => i);
   const taken = () => kept.reduce((sum, i) => sum + wanted[i].length, 0);
   while (taken() > to - from) kept.pop();
@@ -35,7 +36,7 @@ const apart = (wanted, from, to) => {
   return places;
 };
 // The lanes in which labels of such a start and length stand without touching, the first that is free.
-const lanes = (wanted, gap) => {
+export const lanes = (wanted, gap) => {
   const ends = [];
   return wanted.map(({ start, length }) => {
     let lane = ends.findIndex((end) => end + gap <= start);
@@ -44,7 +45,7 @@ const lanes = (wanted, gap) => {
     return lane;
   });
 };
-const measure = (() => {
+export const measure = (() => {
   const context = document.createElement("canvas").getContext("2d");
   return (text, font) => {
     context.font = font;
@@ -52,7 +53,7 @@ const measure = (() => {
   };
 })();
 // A colour as a canvas takes it: of a custom property, or of a class for strokes.
-const colour = (() => {
+export const colour = (() => {
   const probe = draw("svg", { width: 0, height: 0, "aria-hidden": "true", style: "position:absolute" });
   const line = draw("line", {});
   probe.append(line);

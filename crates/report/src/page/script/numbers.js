@@ -1,5 +1,5 @@
 // Numbers as the tables write them.
-const words = (() => {
+export const words = (() => {
   const digits = (v) => {
     const magnitude = Math.floor(Math.log10(Math.abs(v)) + 1e-12);
     if (!(magnitude >= -4 && magnitude < 15)) return v ? v.toExponential(2).replace("+", "") : "0";

@@ -1,6 +1,9 @@
+import { draw, make } from "./dom.js";
+import { words } from "./numbers.js";
+import { apart, measure } from "./labels.js";
 // Every kernel of a group by FLOP per byte and FLOP/s, under the roofs of the machine: arithmetic
 // bounds from above, bandwidth from the left.
-const roofline = (svg, overlay) => {
+export const roofline = (svg, overlay) => {
   const FONT = "12px system-ui, sans-serif", LINE = 16, BOTTOM = 46, TOP = 10, LEFT = 84;
   return (group, curves) => {
     svg.replaceChildren();

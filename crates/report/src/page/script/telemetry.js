@@ -1,6 +1,7 @@
+import { draw } from "./dom.js";
 // What the device was seen to do while a benchmark ran: one track per quantity against time, and a
 // numbered mark where something happened.
-const drawTelemetry = (() => {
+export const drawTelemetry = (() => {
   // In the order of the data, with the range that a track shows.
   const TRACKS = [
     ["SM clock", "MHz", (low, high) => [Math.min(low, 0.9 * high), high]],

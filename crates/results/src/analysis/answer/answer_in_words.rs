@@ -6,39 +6,26 @@ use crate::analysis::answer::several_processes::{Confirmed, WinsFrom};
 use crate::model::group_info::GroupInfo;
 use crossover_words::units;
 
-/// What a table with answers in brief says below it.
-pub const BRIEFLY: [&str; 2] = [
-    "In parentheses: what another run would find, with a probability of 95 %.",
-    "Each answer is the median of several processes, unless it says otherwise.",
-];
-
 /// `from N = 181 on; another run would find 160 to 205; the median of 5 processes`.
 pub fn wins(f: &CrossoverAnswer) -> String {
-    format!("{}; {}", where_it_wins(f, false), rests_on(f))
+    format!("{}; {}", where_it_wins(f), rests_on(f))
 }
 
-/// `from N = 181 on (160 to 205)`, for a table that ends with [`BRIEFLY`].
-pub fn wins_in_brief(f: &CrossoverAnswer) -> String {
-    let wins = where_it_wins(f, true);
-    match f.confirmed {
-        Some(Confirmed {
-            processes, agree, ..
-        }) if agree < processes => format!("{wins}; {agree} of {processes} processes agree"),
-        Some(_) => wins,
-        None => format!("{wins}; {}", rests_on(f)),
+/// `N ≥ 181`, or a word where nothing crosses.
+pub fn size(f: &CrossoverAnswer) -> String {
+    let only = only(f).is_some();
+    match (f.crossing.answer, f.crossing.for_good()) {
+        (Answer::Always, _) if only => "faster".to_owned(),
+        (Answer::Never | Answer::CrossesBack, None) if only => "not faster".to_owned(),
+        (Answer::Always, _) => "always".to_owned(),
+        (Answer::Never, _) => "never".to_owned(),
+        (Answer::Undecided, _) => "undecided".to_owned(),
+        (_, Some(change)) => format!("{} ≥ {}", f.topic.symbol, f.topic.unit.from(change.size)),
+        (_, None) => "not for good".to_owned(),
     }
 }
 
-/// What another run would find, behind an answer.
-fn another_run(interval: &str, in_brief: bool) -> String {
-    if in_brief {
-        format!(" ({interval})")
-    } else {
-        format!("; another run would find {interval}")
-    }
-}
-
-fn where_it_wins(f: &CrossoverAnswer, in_brief: bool) -> String {
+fn where_it_wins(f: &CrossoverAnswer) -> String {
     let (symbol, unit) = (&f.topic.symbol, f.topic.unit);
     if let Some(only) = only(f) {
         return match f.crossing.answer {
@@ -57,7 +44,7 @@ fn where_it_wins(f: &CrossoverAnswer, in_brief: bool) -> String {
         let interval = unit.range(c.low, c.high);
         match (f.confirmed, c.measured) {
             (Some(confirmed), _) => {
-                from + &another_run(&format!("{interval}{}", or(confirmed)), in_brief)
+                format!("{from}; another run would find {interval}{}", or(confirmed))
             }
             (None, true) => from,
             (None, false) => format!("{from} (interpolated)"),
@@ -144,26 +131,24 @@ pub fn at_largest(f: &CrossoverAnswer) -> String {
     largest(f) + &capped
 }
 
-/// `26× faster at N = 4,096 (24× to 28×); median SM clock 1,365 MHz under the 700 W power cap`, for a
-/// table that ends with [`BRIEFLY`].
-pub fn at_largest_in_brief(f: &CrossoverAnswer) -> String {
-    let capped = (f.capped).map_or(String::new(), |c| format!("; {}", c.words()));
-    largest_by(f, true) + &capped
-}
-
 /// `26× faster at N = 4,096; another run would find 24× to 28×`.
 pub fn largest(f: &CrossoverAnswer) -> String {
-    largest_by(f, false)
-}
-
-fn largest_by(f: &CrossoverAnswer, in_brief: bool) -> String {
     let at = f.topic.at(f.speedup_size as u64);
     let said = format!("{} at {at}", units::speedup(f.speedup));
-    let Some(confirmed) = f.confirmed else {
-        return said;
-    };
-    let (low, high) = confirmed.speedup_interval;
-    let others = match (f.speedup >= 1.0, low >= 1.0, high >= 1.0) {
+    match f.confirmed {
+        Some(Confirmed {
+            speedup_interval, ..
+        }) => {
+            let ends = between(f.speedup, speedup_interval);
+            format!("{said}; another run would find {ends}")
+        }
+        None => said,
+    }
+}
+
+/// The ends of a speedup's interval, in the direction of the speedup where both lie there: `24× to 28×`.
+fn between(speedup: f64, (low, high): (f64, f64)) -> String {
+    match (speedup >= 1.0, low >= 1.0, high >= 1.0) {
         (true, true, _) => format!("{} to {}", units::factor(low), units::factor(high)),
         (false, _, false) => format!(
             "{} to {}",
@@ -171,6 +156,11 @@ fn largest_by(f: &CrossoverAnswer, in_brief: bool) -> String {
             units::factor(1.0 / low)
         ),
         _ => format!("{} to {}", units::speedup(low), units::speedup(high)),
-    };
-    said + &another_run(&others, in_brief)
+    }
+}
+
+/// `26× faster (24× to 28×)`.
+pub fn by_how_much(speedup: f64, interval: Option<(f64, f64)>) -> String {
+    let ends = interval.map(|ends| format!(" ({})", between(speedup, ends)));
+    units::speedup(speedup) + &ends.unwrap_or_default()
 }

@@ -1,0 +1,76 @@
+//! Every benchmark of every machine as one table, `results.csv`.
+
+use crate::assemble::Assembled;
+use crossover_results::analysis::rate::{self, Work};
+use crossover_results::analysis::{bottleneck, telemetry};
+
+/// Rates are per second, of the unit beside them.
+const HEAD: [&str; 15] = [
+    "machine",
+    "id",
+    "group",
+    "implementation",
+    "size",
+    "clock",
+    "median_ns",
+    "low_ns",
+    "high_ns",
+    "rate",
+    "unit",
+    "limit",
+    "share",
+    "energy_j",
+    "unsteady",
+];
+
+pub(super) fn results(report: &Assembled) -> String {
+    let mut lines = vec![HEAD.join(",")];
+    for machine in report.machines() {
+        for group in &machine.groups {
+            let work = rate::work(&[group]);
+            for series in &group.series {
+                for (i, b) in series.points.iter().enumerate() {
+                    let counted = work.filter(|_| series.measures_work());
+                    let amount = counted.and_then(|work| work.amount(series, i));
+                    let limit = bottleneck::of(series, b, machine);
+                    let share = limit.as_ref().and_then(|limit| limit.share);
+                    let number = |v: Option<f64>| v.map_or(String::new(), |v| v.to_string());
+                    let cells: [String; HEAD.len()] = [
+                        machine.hardware(),
+                        b.id.clone(),
+                        group.name.clone(),
+                        series.name(),
+                        b.size.to_string(),
+                        series.clock_name().to_owned(),
+                        b.median_ns.to_string(),
+                        b.low_ns().to_string(),
+                        b.high_ns().to_string(),
+                        number(amount.map(|amount| b.rate(amount))),
+                        counted.map_or("", Work::unit).to_owned(),
+                        limit.map_or("", |limit| limit.kind.name()).to_owned(),
+                        number(share),
+                        number(telemetry::energy_j(b)),
+                        b.unsteady.clone().unwrap_or_default(),
+                    ];
+                    lines.push(cells.map(|cell| quoted(&cell)).join(","));
+                }
+            }
+        }
+    }
+    lines.join("\r\n") + "\r\n"
+}
+
+/// As a spreadsheet takes it, and not for a formula.
+fn quoted(text: &str) -> String {
+    let is_formula =
+        text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
+    let text = if is_formula {
+        format!("'{text}")
+    } else {
+        text.to_owned()
+    };
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text,
+    }
+}

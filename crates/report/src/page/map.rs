@@ -1,0 +1,89 @@
+//! The map: operations by places of the data, each cell with the size from which the GPU wins,
+//! coloured by the speedup.
+
+use maud::{Markup, html};
+
+use crate::assemble::Assembled;
+use crate::page::answers::Answered;
+use crate::page::table;
+use crate::page::verdict::{PLACES, Verdicts, place_words};
+use crossover_results::analysis::answer::answer_in_words;
+use crossover_words::units;
+
+/// From these speedups on a cell has the next colour; the script has the same.
+const SHADES: [f64; 5] = [1.0 / 3.0, 1.0 / 1.02, 1.02, 3.0, 10.0];
+
+pub(super) fn section(report: &Assembled, all: &[Answered], verdicts: Option<&Verdicts>) -> Markup {
+    let Some(verdicts) = verdicts else {
+        return html! {};
+    };
+    // Those of the verdict: beside a machine without a GPU several may answer.
+    let whose = report
+        .found
+        .iter()
+        .map(|f| f.gpu_machine.clone())
+        .min()
+        .flatten();
+    let all: Vec<&Answered> = all
+        .iter()
+        .filter(|a| a.found.gpu_machine == whose)
+        .collect();
+    let shown = |place: &str| all.iter().any(|a| a.found.question.name() == place);
+    let places: Vec<_> = PLACES
+        .into_iter()
+        .filter(|data| shown(data.name()))
+        .collect();
+    html! {
+        section #map {
+            h2 { "Where the GPU wins" }
+            p.note {
+                "The smallest size from which on it does, and its speedup at "
+                select #m-at.scripted aria-label="Size at which the map is coloured" {
+                    option value="1" { "the largest size" }
+                    option value="0.5" { "the middle of the sizes" }
+                    option value="0" { "the smallest size" }
+                }
+                noscript { "the largest size" }
+                ". ° marks what one process says, ± what is uncertain."
+            }
+            (table::table("Where the GPU wins", "map", None, html! {
+                table.map {
+                    thead { tr {
+                        th scope="col" { "operation" }
+                        @for data in &places { th scope="col" { (place_words(*data)[1]) } }
+                    } }
+                    tbody {
+                        @for group in all.chunk_by(|a, b| a.found.group == b.found.group) {
+                            @let name = &group[0].found.group;
+                            tr {
+                                th scope="row" {
+                                    a href=(super::group::file(name)) { (report.topic(name).title) }
+                                    " " small { (report.topic(name).symbol) }
+                                }
+                                @for data in &places {
+                                    @match group.iter().find(|a| a.found.question.name() == data.name()) {
+                                        Some(answer) => (cell(answer, name, data.name(), verdicts.decide(name, answer.found.speedup_size as u64, *data).estimate.map(|e| e.speedup)))
+                                        None => { td.none { "·" } }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }))
+        }
+    }
+}
+
+fn cell(answer: &Answered, group: &str, data: &str, speedup: Option<f64>) -> Markup {
+    let speedup = speedup.unwrap_or(answer.found.speedup);
+    let shade = SHADES.iter().filter(|from| speedup >= **from).count();
+    html! {
+        td class={ "shade" (shade) } data-group=(group) data-place=(data) {
+            a href={ (super::group::file(group)) "#" (answer.anchor()) } data-size=[answer.found.crossing.for_good().map(|c| c.size)] {
+                (answer_in_words::size(answer.found).trim_start_matches(&format!("{} ", answer.found.topic.symbol))) (answer.mark())
+            }
+            small { (units::speedup(speedup)) }
+        }
+    }
+}

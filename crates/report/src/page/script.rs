@@ -1,0 +1,77 @@
+//! The page's scripts: modules that name what they take from each other, joined into one, since a
+//! page that is opened from a file may load nothing.
+
+/// Each after those that it imports from.
+const MODULES: [(&str, &str); 15] = [
+    ("dom", include_str!("script/dom.js")),
+    ("numbers", include_str!("script/numbers.js")),
+    ("labels", include_str!("script/labels.js")),
+    ("telemetry", include_str!("script/telemetry.js")),
+    ("chart_axes", include_str!("script/chart_axes.js")),
+    ("chart_layout", include_str!("script/chart_layout.js")),
+    ("chart_marks", include_str!("script/chart_marks.js")),
+    ("chart", include_str!("script/chart.js")),
+    ("roofline", include_str!("script/roofline.js")),
+    ("benchmark", include_str!("script/benchmark.js")),
+    ("verdict", include_str!("script/verdict.js")),
+    ("map", include_str!("script/map.js")),
+    ("curves", include_str!("script/curves.js")),
+    ("implementations", include_str!("script/implementations.js")),
+    ("main", include_str!("script/main.js")),
+];
+
+/// All of them in one scope, without the lines that name what is taken and what is given.
+pub(super) fn joined() -> String {
+    let lines = MODULES.iter().flat_map(|(_, source)| source.lines());
+    let own = lines.filter(|line| !line.starts_with("import "));
+    let own = own.map(|line| line.strip_prefix("export ").unwrap_or(line));
+    own.fold("\"use strict\";\n".to_owned(), |all, line| {
+        all + line + "\n"
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a module uses of others it names, and they stand before it.
+    #[test]
+    fn each_import_is_there() {
+        let mut given: Vec<(&str, &str)> = Vec::new();
+        for (module, source) in MODULES {
+            for line in source.lines().filter(|line| line.starts_with("import ")) {
+                let (names, from) = line[7..].split_once(" from ").unwrap();
+                let from = from.trim_matches(|c: char| "\";./".contains(c));
+                let from = from.strip_suffix(".js").unwrap_or(from);
+                for name in names.trim_matches(|c: char| "{ }".contains(c)).split(", ") {
+                    assert!(
+                        given.contains(&(from, name)),
+                        "{module} takes {name} from {from}"
+                    );
+                }
+            }
+            let mut own: Vec<(&str, &str)> = Vec::new();
+            for line in source.lines() {
+                if let Some(rest) = line.strip_prefix("export const ") {
+                    own.push((module, rest.split([' ', '=']).next().unwrap()));
+                }
+            }
+            // Nothing of another module is used without its name.
+            for (other, name) in &given {
+                let taken = source.lines().any(|line| {
+                    line.starts_with("import ")
+                        && line.contains(&format!("{other}.js"))
+                        && line.contains(name)
+                });
+                let used = source.match_indices(&format!("{name}(")).any(|(at, _)| {
+                    !source[..at].ends_with(|c: char| c.is_alphanumeric() || c == '.')
+                });
+                assert!(
+                    taken || !used,
+                    "{module} uses {name} of {other} and does not name it"
+                );
+            }
+            given.extend(own);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+import { make } from "./dom.js";
+import { words } from "./numbers.js";
+import { colour } from "./labels.js";
+import { lineChart } from "./chart.js";
+import { roofline } from "./roofline.js";
+// What a row holds: size, median, interval, amount of work, and what else is known.
+export const facts = (row) => row[5];
+export const rowAt = (series, size) => series.rows.find((row) => row[0] === size);
+export const named = (series) => (series.machine ? `${series.name}, ${series.machine}` : series.name);
+// The fastest CPU code of the machine that the report is about, as its analysis has it.
+export const bestCpu = (group, size) => (group.host || []).find((row) => row[0] === size);
+// How often as fast as that a row is: of an answer's code what several processes say, so that there
+// is one number for one thing.
+export const speedupOf = (group, series, row) => {
+  const answer = group.answers.find((a) => group.series[a.series] === series);
+  const known = answer && answer.speedup.find(([size]) => size === row[0]);
+  const base = bestCpu(group, row[0]);
+  return known || (base ? [row[0], base[1] / row[1]] : null);
+};
+const FRONT = ["ordinary", "pinned", "awaited", "queued", "ordinary-staged"];
+const rateOf = (row) => (row[4] ? [row[0], row[4] / (row[1] * 1e-9), row[4] / (row[3] * 1e-9), row[4] / (row[2] * 1e-9)] : null);
+// The chart: one curve per place of the data or per implementation, three of them in colour.
+export const curvesPanel = (kinds, said, chosen) => {
+  const $ = (id) => document.getElementById(id);
+  const chart = lineChart($("c-plot"), { chosen });
+  const drawRoofline = roofline($("c-roofline"), document.querySelector("#c-roof .labels"));
+  let group, view, curves = [], size = null;
+  const sized = (s) => words.sized(group.sizes, s);
+  const text = (value) => ({ time: words.time, speedup: words.factor, rate: (v) => words.rate(v, group.unit) })[view.show](value);
+  const dotsOf = {
+    time: (series) => series.rows.map((row) => row.slice(0, 4)),
+    rate: (series) => (series.counts ? series.rows.map(rateOf).filter(Boolean) : []),
+    speedup: (series) => (series.counts ? series.rows.map((row) => speedupOf(group, series, row)).filter(Boolean) : []),
+  };
+  const grey = (curve) => ({ ...curve, colour: colour("--grey"), width: 1.2, behind: true, plain: true });
+  const ofAnswers = () => {
+    const front = [view.data, ...FRONT.filter((place) => place !== view.data)].filter((place) => group.answers.some((a) => a.question === place)).slice(0, 3);
+    const found = group.answers.map((answer, i) => {
+      const series = group.series[answer.series], place = said.places[answer.question];
+      const twice = group.answers.findIndex((a) => a.question === answer.question) < i;
+      const curve = {
+        label: twice ? `${place[0]}, ${answer.machine}` : place[0], short: place[1], answer, series,
+        colour: colour(`--q-${answer.question}`), width: answer.question === view.data ? 3 : 2, hollow: !!answer.machine, dash: answer.machine ? [5, 4] : null, banded: true,
+        single: view.show === "speedup" ? answer.dots : [],
+        dots: view.show === "speedup" ? answer.speedup : dotsOf[view.show](series),
+      };
+      return front.includes(answer.question) && !twice ? curve : grey(curve);
+    });
+    if (view.show !== "speedup" && group.host?.length) {
+      const rates = group.host.map(([at, , , , name]) => rowAt(group.series.find((s) => s.own && s.name === `cpu/${name}`), at)).filter(Boolean).map(rateOf).filter(Boolean);
+      found.push({ label: "best CPU code", short: "CPU", colour: colour("--cpu"), width: 2.4, banded: true, dots: view.show === "time" ? group.host.map((row) => row.slice(0, 4)) : rates });
+    }
+    return found;
+  };
+  // The three that are the fastest at the size; the others are grey.
+  const ofRows = () => {
+    const time = (series) => (series.counts && rowAt(series, size)?.[1]) || Infinity;
+    const front = [...group.series].sort((a, b) => time(a) - time(b)).slice(0, 3);
+    return group.series.map((series) => {
+      const curve = { plain: true, label: named(series), short: series.name.split("/")[1], series, colour: colour(series.class || "muted"), width: 2, dash: series.dash, hollow: !!series.machine, dots: dotsOf[view.show](series) };
+      return front.includes(series) ? curve : grey(curve);
+    });
+  };
+  const reading = (curve) => curve.dots.find((dot) => dot[0] === size);
+  const written = ([, value, low, high]) => text(value) + (low > 0 && high > low && Number.isFinite(high) ? ` (${text(low)} to ${text(high)})` : "");
+  // What limits the curve of the chosen place, from size to size.
+  const backs = () => {
+    const front = group.answers.find((answer) => answer.question === view.data);
+    const known = front ? group.series[front.series].rows.filter((row) => facts(row).kind !== undefined) : [];
+    const runs = [];
+    for (const row of known) {
+      const last = runs.at(-1), kind = kinds[facts(row).kind];
+      if (last) last.to = last.kind === kind ? row[0] : Math.sqrt(last.to * row[0]);
+      if (last?.kind !== kind) runs.push({ kind, text: kind, colour: colour(`--k-${kind}`), from: last ? last.to : row[0], to: row[0] });
+    }
+    return runs;
+  };
+  // For those who cannot see a canvas: what it shows, as a table.
+  const table = () => {
+    if (!$("c-table").open) return;
+    const head = make("tr", {}, make("th", { textContent: group.symbol, scope: "col" }), ...curves.map((c) => make("th", { textContent: c.label, scope: "col", className: "n" })));
+    const body = chart.sizes().map((at) => make("tr", {}, make("th", { textContent: sized(at), scope: "row" }), ...curves.map((curve) => {
+      const dot = curve.dots.find((d) => d[0] === at);
+      return make("td", { className: "n", textContent: dot ? written(dot) : "·" });
+    })));
+    document.querySelector("#c-table .scroll").replaceChildren(make("table", { className: "matrix" }, make("thead", {}, head), make("tbody", {}, ...body)));
+  };
+  const roof = () => {
+    if (!$("c-roof").open) return;
+    const placed = group.series.map((series) => ({
+      label: named(series), colour: colour(series.class || "muted"), hollow: !!series.machine,
+      places: series.rows.filter((row) => facts(row).roof).map((row) => [...facts(row).roof, `${group.symbol} = ${sized(row[0])}`]),
+    })).filter((curve) => curve.places.length);
+    const any = drawRoofline(group, placed);
+    $("c-roofline").parentElement.hidden = !any;
+    $("c-roof-note").textContent = any
+      ? "Each implementation is a line with one point per size; the largest point is the largest size. The horizontal lines are the peaks of this machine's arithmetic, the dashed ones the bandwidths of its memories, caches and link. An implementation that moves data between host and device is placed by the bytes that cross the link, any other by the bytes that its kernels read and write."
+      : "No implementation of this group counts both its FLOP and its bytes, so none has a place in a roofline.";
+  };
+  const CAPTIONS = {
+    speedup: "Speedup over the best CPU code by size; above 1× the GPU is faster. The bands span other processes; each dot is one",
+    time: "Time per iteration by size",
+    rate: "Throughput by size",
+  };
+  const show = (of, seen) => {
+    [group, view] = [of, seen];
+    const sizes = [...new Set(group.series.flatMap((series) => series.rows.map((row) => row[0])))];
+    const far = (at) => Math.abs(Math.log(at / view.size));
+    size = sizes.reduce((a, b) => (far(b) < far(a) ? b : a));
+    curves = (view.rows === "answers" ? ofAnswers() : ofRows()).sort((a, b) => !!b.behind - !!a.behind);
+    const speedup = view.show === "speedup", limits = view.show === "rate" ? (group.unit === "FLOP/s" ? group.flops : group.bytes) : [];
+    const behind = view.rows === "answers" ? backs() : [];
+    $("c-caption").textContent = `${CAPTIONS[view.show]}.${behind.length ? ` The background says what limits the GPU ${said.places[view.data][0]}.` : ""}`;
+    chart.show({
+      x: { base: group.sizes === "time" ? 10 : 2, words: (v) => words.brief(sized(Number(v.toPrecision(12)))), label: group.axis },
+      y: { words: (v) => words.brief(text(v)) },
+      curves,
+      crossings: curves.filter(({ answer, behind: back }) => answer?.size && !back).map(({ answer, colour: ink }) => ({
+        size: answer.size, low: answer.low, high: answer.high, colour: ink, text: answer.from, title: answer.from,
+      })),
+      lines: limits.map((limit) => ({ ...limit, colour: colour(limit.cpu ? "--cpu" : "--gpu") })),
+      backs: behind,
+      even: speedup,
+      at: size,
+    });
+    table();
+    roof();
+    const node = $("c-plot"), all = chart.sizes();
+    node.setAttribute("aria-valuemin", 0);
+    node.setAttribute("aria-valuemax", Math.max(0, all.length - 1));
+    node.setAttribute("aria-valuenow", Math.max(0, all.indexOf(size)));
+    const values = curves.map((curve) => [curve, reading(curve)]).filter(([, dot]) => dot);
+    node.setAttribute("aria-valuetext", `${group.symbol} = ${sized(size)}: ${values.map(([curve, dot]) => `${curve.label} ${text(dot[1])}`).join("; ")}`);
+    $("c-reads").textContent = node.getAttribute("aria-valuetext");
+    return size;
+  };
+  const KEYS = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, Home: -Infinity, End: Infinity };
+  $("c-plot").addEventListener("keydown", (event) => {
+    const by = !event.ctrlKey && !event.metaKey && !event.altKey && KEYS[event.key];
+    if (!by) return;
+    event.preventDefault();
+    const all = chart.sizes();
+    chosen(all[Math.max(0, Math.min(all.length - 1, all.indexOf(size) + by))]);
+  });
+  $("c-table").addEventListener("toggle", table);
+  $("c-roof").addEventListener("toggle", roof);
+  return show;
+};

@@ -1,0 +1,71 @@
+import { make } from "./dom.js";
+import { words } from "./numbers.js";
+import { by } from "./verdict.js";
+import { bestCpu, facts, named, rowAt, speedupOf } from "./curves.js";
+import { benchmarkDetails } from "./benchmark.js";
+// All implementations at one size, as bars; the fastest of each clock is marked, with those that
+// lie in its interval.
+export const implementationsTable = (body, heads) => {
+  let order = 1, up = true, group, size;
+  const fill = () => {
+    const all = group.series.map((series) => ({ series, row: rowAt(series, size) })).filter(({ row }) => row);
+    const fastest = (clock) => all.filter((a) => a.series.clock === clock && a.series.counts && !facts(a.row).unsteady).sort((a, b) => a.row[1] - b.row[1])[0];
+    const lines = all.map(({ series, row }) => {
+      const first = group.compares && series.counts && fastest(series.clock);
+      const best = !!first && row[1] <= first.row[3] && !facts(row).unsteady;
+      const speedup = group.compares && series.counts ? speedupOf(group, series, row)?.[1] : null;
+      return { series, row, best, keys: [named(series), row[1], speedup ?? 0, facts(row).share || "", series.clock] };
+    });
+    lines.sort((a, b) => (a.keys[order] < b.keys[order] ? -1 : a.keys[order] > b.keys[order] ? 1 : 0) * (up ? 1 : -1));
+    const longest = Math.max(...lines.map(({ row }) => Math.log(row[1]))), shortest = Math.min(...lines.map(({ row }) => Math.log(row[1])));
+    body.replaceChildren(...lines.map(({ series, row, best, keys }) => {
+      const open = make("button", { type: "button", className: "open", textContent: named(series) });
+      open.addEventListener("click", () => {
+        benchmarkDetails(group, series, row, named(series));
+        document.getElementById("c-one").scrollIntoView({ block: "nearest" });
+      });
+      const bar = make("i", { ariaHidden: "true", className: series.device });
+      bar.style.width = `${15 + 85 * ((Math.log(row[1]) - shortest) / (longest - shortest || 1))}%`;
+      const time = make("td", { className: "n", textContent: words.time(row[1]) });
+      time.dataset.v = row[1];
+      const notes = [facts(row).slowed && `▾ ${facts(row).slowed}`, facts(row).unsteady && "± unsteady", !series.counts && "does not measure the work"].filter(Boolean);
+      return make("tr", { className: best ? "best" : "" },
+        make("th", { scope: "row" }, open, ...notes.map((note) => make("small", { textContent: note }))), time,
+        make("td", { className: "n", textContent: keys[2] ? by(keys[2]) : "" }),
+        make("td", { textContent: keys[3] }), make("td", { textContent: series.clock }), make("td", { className: "bar" }, bar));
+    }));
+    heads.forEach((head, i) => head.closest("th").setAttribute("aria-sort", i !== order ? "none" : up ? "ascending" : "descending"));
+  };
+  heads.forEach((head, i) => head.addEventListener("click", () => {
+    up = i === order ? !up : true;
+    order = i;
+    fill();
+  }));
+  return (of, at) => {
+    [group, size] = [of, at];
+    const host = bestCpu(group, size);
+    document.getElementById("i-at").textContent = `${group.title} at ${group.symbol} = ${words.sized(group.sizes, size)}${host ? `, against cpu/${host[4]}` : ""}`;
+    benchmarkDetails(group, null, null, "");
+    fill();
+  };
+};
+// What each process measured for one place of the data: a dot per process, by size.
+export const processesPlot = (box, group, answer) => {
+  const dots = answer?.dots || [];
+  const sizes = [...new Set(dots.map(([at]) => at))].sort((a, b) => a - b);
+  const values = dots.map(([, ratio]) => Math.log(ratio)).concat(0);
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const place = (ratio) => `${(2 + 96 * ((Math.log(ratio) - low) / (high - low || 1))).toFixed(2)}%`;
+  box.replaceChildren(...sizes.map((size) => {
+    const here = dots.filter(([at]) => at === size).map(([, ratio]) => ratio).sort((a, b) => a - b);
+    const even = make("i", { className: "even" });
+    even.style.left = place(1);
+    const strip = make("div", { className: "strip" }, even, ...here.map((ratio) => {
+      const dot = make("i", { title: words.factor(ratio) });
+      dot.style.left = place(ratio);
+      return dot;
+    }));
+    const ends = here.length > 1 ? `${words.factor(here[0])} to ${words.factor(here.at(-1))}` : words.factor(here[0]);
+    return make("div", {}, make("span", { textContent: `${group.symbol} = ${words.sized(group.sizes, size)}` }), strip, make("span", { textContent: ends }));
+  }));
+};

@@ -1,0 +1,68 @@
+//! The answers in so few words that a README and the end of a run can begin with them: an operation
+//! per row, three places of the data.
+
+use crate::assemble::Assembled;
+use crossover_results::analysis::answer::answer_in_words;
+use crossover_results::analysis::answer::pairs::{CrossoverAnswer, headlines};
+use crossover_results::model::role::Data;
+use crossover_words::units;
+
+/// What nobody moved, what was allocated for the purpose, and what is there already.
+const PLACES: [(Data, &str); 3] = [
+    (Data::Ordinary, "ordinary memory"),
+    (Data::Pinned, "pinned memory"),
+    (Data::Awaited, "on the device, awaited"),
+];
+
+/// What its cells say, below it.
+pub(crate) const NOTE: &str = "From which size on the GPU wins, and how fast it is at the largest size. \
+     °: one process, where others are medians of several. Data in ordinary memory are copied by one plain \
+     call; those of both memories are copied there and back in each call.";
+
+/// Operations with an answer for each of three places.
+pub(crate) struct SmallTable {
+    /// What the GPU is compared with.
+    pub(crate) against: String,
+    pub(crate) head: [&'static str; 4],
+    pub(crate) rows: Vec<[String; 4]>,
+}
+
+/// That of a report, of its first `most` operations; beside a machine without a GPU with the first of
+/// the others'.
+pub(crate) fn small_table(report: &Assembled, most: usize) -> SmallTable {
+    let whose = headlines(&report.found)
+        .map(|f| &f.gpu_machine)
+        .min()
+        .cloned()
+        .flatten();
+    let found: Vec<&CrossoverAnswer> = headlines(&report.found)
+        .filter(|f| f.gpu_machine == whose)
+        .collect();
+    let row = |group: &[&CrossoverAnswer]| {
+        let cell = |place: Data| {
+            let found = group.iter().find(|f| f.question == place);
+            found.map_or_else(|| "·".to_owned(), |f| cell(f))
+        };
+        let [a, b, c] = PLACES.map(|(place, _)| cell(place));
+        [group[0].topic.title.clone(), a, b, c]
+    };
+    let environment = report.machine.environment.as_ref();
+    let cpu = environment.map_or(String::new(), |e| {
+        format!("{} threads of {}", e.cpu.usable_cores, e.cpu.model)
+    });
+    let [a, b, c] = PLACES.map(|(_, words)| words);
+    SmallTable {
+        against: cpu,
+        head: ["operation", a, b, c],
+        rows: (found.chunk_by(|a, b| a.group == b.group).take(most))
+            .map(row)
+            .collect(),
+    }
+}
+
+/// `N ≥ 861, 2.6× faster°`.
+fn cell(f: &CrossoverAnswer) -> String {
+    let mark = if f.confirmed.is_none() { "°" } else { "" };
+    let speedup = units::speedup(f.speedup);
+    format!("{}, {speedup}{mark}", answer_in_words::size(f))
+}

@@ -183,7 +183,8 @@ fn reading(report: &Assembled) -> Markup {
             }
             p {
                 "A benchmark whose samples lie in two modes, or whose median has an interval wider than 10 % \
-                 of it, is measured again; if it is still unsteady (±), no answer and no finding uses it. "
+                 of it, is measured again; if it is still unsteady (±), no answer and no finding uses it. On the clock submit, \
+                 which moves between modes, the ends of the interval may be a factor of 4 apart. "
                 em { "Partly from the L2 cache" }
                 " stands in place of a share where a kernel finds data in the L2 cache that the kernel before \
                  it left there, so that no single bandwidth is its limit."

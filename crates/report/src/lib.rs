@@ -9,6 +9,7 @@ mod reference_banner;
 mod static_plots;
 mod summary;
 mod terminal;
+mod texts;
 pub mod thresholds;
 mod visible_curves;
 pub mod write;

@@ -13,6 +13,7 @@ pub(super) mod packed;
 mod profile;
 mod runs;
 mod table;
+mod texts;
 mod waterfall;
 
 use maud::{Markup, PreEscaped, html};
@@ -47,6 +48,7 @@ pub(super) fn page(report: &Assembled, sections: &[Section], out: &std::path::Pa
             (cards::section(report, &answers))
             (findings::techniques(report))
             @for section in sections { (group::section(report, section, out)) }
+            (texts::texts(report))
             (limits::section(report))
             (evidence::section(report, &answers))
             (reading(report))
@@ -95,6 +97,7 @@ fn masthead(report: &Assembled, sections: &[Section]) -> Markup {
                 a href="#answers" { "Answers" }
                 a href="#findings" { "Techniques" }
                 @for section in sections { a href={ "#" (section.anchor()) } { (report.topic(&section.group).title) } }
+                a href="#texts" { "Texts" }
                 a href="#limits" { "Limits" }
                 @if !report.found.is_empty() { a href="#evidence" { "How sure" } }
             }

@@ -252,7 +252,7 @@ impl Measuring<'_> {
         }
         let mut why = match unsteady {
             IfUnsteady::Unjudged => None,
-            IfUnsteady::Again | IfUnsteady::Kept => bench.folder.unsteady(),
+            IfUnsteady::Again | IfUnsteady::Kept => bench.folder.unsteady(bench.row.clock),
         };
         // Once more after the last sample: a routine that went wrong under load, or after
         // the first run, was not worth timing.

@@ -8,6 +8,7 @@ use crossover_results::analysis::findings;
 use crossover_results::analysis::findings::finding::{Context, Finding};
 use crossover_results::analysis::reuse::{self, Reuse};
 use crossover_results::model::group_info::GroupInfo;
+use crossover_results::model::id::Device;
 use crossover_results::store::curves::{Benchmark, Group, Series};
 use crossover_results::store::machine::MachineResults;
 use crossover_results::store::machine_record::MACHINES;
@@ -36,6 +37,19 @@ pub struct Assembled {
     pub findings: Vec<Finding>,
     /// Machines drawn beside it, with their own answers.
     pub others: Vec<(MachineResults, Vec<CrossoverAnswer>)>,
+    /// What the first of those with a GPU shows of it, where the machine has none.
+    pub reference: Option<Reference>,
+}
+
+/// What the results of another machine show, to stand in for those of a GPU that is not there.
+#[derive(Debug)]
+pub struct Reference {
+    /// Whose they are.
+    pub hardware: String,
+    /// Its break-even tables.
+    pub reuse: Vec<Reuse>,
+    /// Its findings.
+    pub findings: Vec<Finding>,
 }
 
 impl Assembled {
@@ -196,25 +210,49 @@ fn others(
 
 fn finish(machine: MachineResults, others: Vec<MachineResults>) -> Assembled {
     let found = pairs::find(&machine, &others);
-    let reuse = reuse::find(&machine, &found);
-    // What is unsteady is shown and decides nothing.
-    let findings = findings::find(&Context {
-        machine: &machine.steady(),
-        found: &found,
-        reuse: &reuse,
-    });
-    let others = others
+    let (reuse, findings) = shown(&machine, &found);
+    let others: Vec<(MachineResults, Vec<CrossoverAnswer>)> = others
         .into_iter()
         .map(|other| {
             let found = pairs::find(&other, &[]);
             (other, found)
         })
         .collect();
+    let has_gpu = |machine: &MachineResults| {
+        let mut all = machine.benchmarks();
+        all.any(|b| b.device == Device::Gpu)
+    };
+    let reference = match has_gpu(&machine) {
+        true => None,
+        false => others.iter().find(|(other, _)| has_gpu(other)),
+    };
+    let reference = reference.map(|(other, found)| {
+        let (reuse, findings) = shown(other, found);
+        let hardware = other.hardware();
+        Reference {
+            hardware,
+            reuse,
+            findings,
+        }
+    });
     Assembled {
         machine,
         found,
         reuse,
         findings,
         others,
+        reference,
     }
+}
+
+/// The break-even tables and the findings of a machine with these answers.
+fn shown(machine: &MachineResults, found: &[CrossoverAnswer]) -> (Vec<Reuse>, Vec<Finding>) {
+    let reuse = reuse::find(machine, found);
+    // What is unsteady is shown and decides nothing.
+    let findings = findings::find(&Context {
+        machine: &machine.steady(),
+        found,
+        reuse: &reuse,
+    });
+    (reuse, findings)
 }

@@ -11,6 +11,7 @@ mod small_table;
 mod static_plots;
 mod summary;
 mod terminal;
+mod texts;
 pub mod thresholds;
 mod visible_curves;
 pub mod write;

@@ -31,7 +31,11 @@ fn anchor(finding: &Finding) -> String {
 
 /// One table: each thing that may be done, how much it gained at best, and where.
 pub(super) fn techniques(report: &Assembled) -> Markup {
-    let gains = gains(&report.findings);
+    let findings = match &report.reference {
+        Some(reference) => &reference.findings,
+        None => &report.findings,
+    };
+    let gains = gains(findings);
     html! {
         section #findings {
             h2 { "What to change" (permalink("findings", "what each technique gains")) }
@@ -44,9 +48,15 @@ pub(super) fn techniques(report: &Assembled) -> Markup {
                     }
                 }))
             }
-            h3 { "What each technique gained, where it was measured" }
+            h3 {
+                "What each technique gained "
+                @match &report.reference {
+                    Some(reference) => { "on another machine, " (reference.hardware) }
+                    None => { "here" }
+                }
+            }
             @if gains.is_empty() {
-                p { "No technique was measured on this machine's own GPU yet." }
+                p { "No technique was measured on a GPU yet." }
             } @else {
                 (table::table("What each technique gained", "techniques", None, html! {
                     table.plain.techniques.wrap-text {
@@ -89,15 +99,28 @@ fn faster(factor: f64) -> String {
     }
 }
 
+/// Whose it is, where it is not this machine's.
+pub(super) fn of_another(hardware: Option<&str>) -> Markup {
+    html! { @if let Some(hardware) = hardware { " (another machine: " (hardware) ")" } }
+}
+
 /// The findings of a group that its answers do not say.
 pub(super) fn beside(report: &Assembled, group: &str) -> Markup {
-    let all = report.findings.iter();
-    let here: Vec<&Finding> = all.filter(|f| f.group == group && !f.in_a_table).collect();
     let title = report.topic(group).title;
+    let of = |findings: &[Finding], whose: Option<&str>| {
+        let of_group = |f: &&Finding| f.group == group && !f.in_a_table;
+        let here: Vec<&Finding> = findings.iter().filter(of_group).collect();
+        html! {
+            @if !here.is_empty() {
+                h3 { "What the measurements say" (of_another(whose)) }
+                div.findings { @for findings in together(&here) { (one(&findings, &title)) } }
+            }
+        }
+    };
     html! {
-        @if !here.is_empty() {
-            h3 { "What the measurements say" }
-            div.findings { @for findings in together(&here) { (one(&findings, &title)) } }
+        (of(&report.findings, None))
+        @if let Some(reference) = &report.reference {
+            (of(&reference.findings, Some(&reference.hardware)))
         }
     }
 }

@@ -170,7 +170,11 @@ pub(super) fn section(
 
 /// A row per size, so that a phone shows it whole.
 fn break_even(report: &Assembled, group: &str) -> Markup {
-    let tables: Vec<&Reuse> = report.reuse.iter().filter(|r| r.group == group).collect();
+    let (reuse, whose) = match &report.reference {
+        Some(reference) => (&reference.reuse, Some(&*reference.hardware)),
+        None => (&report.reuse, None),
+    };
+    let tables: Vec<&Reuse> = reuse.iter().filter(|r| r.group == group).collect();
     let Some(first) = tables.first() else {
         return html! {};
     };
@@ -186,7 +190,7 @@ fn break_even(report: &Assembled, group: &str) -> Markup {
     let any_calls = sizes.iter().any(|size| calls(*size).is_some());
     let cell = |n: Option<f64>| html! { td.n data-v=[n.map(raw_count)] { (n.map_or(String::new(), operations)) } };
     html! {
-        h3 { "How often data must be used to pay for moving it" }
+        h3 { "How often data must be used to pay for moving it" (findings::of_another(whose)) }
         p.note {
             "Data are moved once and then used by several operations of gpu/" (first.resident) ": how many does it \
              take until the GPU is ahead of the best CPU code? 1: a single operation is enough. Never: the CPU \

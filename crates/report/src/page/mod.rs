@@ -16,6 +16,7 @@ mod profile;
 mod runs;
 mod script;
 mod table;
+mod texts;
 pub(super) mod verdict;
 mod waterfall;
 
@@ -121,6 +122,7 @@ fn first(
             (chart::processes())
             (costs::section(report, verdicts))
             (machines::section(report))
+            (texts::texts(report))
             (operations(report, sections))
             (reading(report))
             (left_out(machine))
@@ -185,6 +187,7 @@ fn masthead(report: &Assembled) -> Markup {
                 a.scripted href="#chart" { "Chart" }
                 a href="#findings" { "What to change" }
                 a.scripted href="#implementations" { "Implementations" }
+                a href="#texts" { "Texts" }
                 a href="#groups" { "Operations" }
             }
         }
@@ -272,7 +275,8 @@ fn reading(report: &Assembled) -> Markup {
             }
             p {
                 "A benchmark whose samples lie in two modes, or whose median has an interval wider than 10 % \
-                 of it, is measured again; if it is still unsteady (±), no answer and no finding uses it. "
+                 of it, is measured again; if it is still unsteady (±), no answer and no finding uses it. On the clock submit, \
+                 which moves between modes, the ends of the interval may be a factor of 4 apart. "
                 em { "Partly from the L2 cache" }
                 " stands in place of a share where a kernel finds data in the L2 cache that the kernel before \
                  it left there, so that no single bandwidth is its limit."

@@ -20,6 +20,7 @@ mod summary;
 mod sustained;
 mod tables;
 mod telemetry;
+mod texts;
 mod thresholds;
 mod unsteady;
 

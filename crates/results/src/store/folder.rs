@@ -17,6 +17,7 @@ use crate::store::machine::benchmark;
 use crate::store::profiles;
 use crate::store::sidecar;
 use crate::store::whole_file::{FileError, copy, try_to_write, write_json};
+use crossover_words::Clock;
 
 /// The folder of one benchmark under the results root.
 pub struct BenchmarkFolder {
@@ -68,12 +69,13 @@ impl BenchmarkFolder {
         Attempt::begin(&self.path, NEW, baseline)
     }
 
-    /// What is unsteady about the newest result, in words; `None` also where it cannot be read.
-    pub fn unsteady(&self) -> Option<String> {
+    /// What is unsteady about the newest result, which this clock measured, in words; `None` also
+    /// where it cannot be read.
+    pub fn unsteady(&self, clock: Clock) -> Option<String> {
         let new = self.new_dir();
         let ns = samples(&new.join(SAMPLE)).ok()?;
         let estimates = estimates(&new.join(ESTIMATES)).ok()?;
-        unsteady(&ns, estimates.median, estimates.interval)
+        unsteady(&ns, estimates.median, estimates.interval, clock)
     }
 
     /// The newest result; `None` where it cannot be read.

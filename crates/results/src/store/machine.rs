@@ -12,6 +12,7 @@ use crate::model::group_info::GroupInfo;
 use crate::model::id::{self, Device};
 use crate::model::record::{BandwidthCurve, Ceiling, Confirmation, Failure, RunRecord, Skip};
 use crate::model::role::Role;
+use crate::statistics::unsteady::unsteady_submit;
 use crate::store::between_processes::BetweenProcesses;
 use crate::store::criterion_files::{Contents as CriterionFiles, Stored};
 use crate::store::curves::{Benchmark, Group, gather};
@@ -21,6 +22,7 @@ use crate::store::profiles::{self, Profiled};
 use crate::store::runs;
 use crate::store::unreadable::Unreadable;
 use crate::store::whole_file::FileError;
+use crossover_words::Clock;
 use crossover_words::text::visible;
 
 /// Why a benchmark that an unfinished run planned has no result of it.
@@ -154,7 +156,11 @@ impl Contents {
     }
 
     /// Adds a benchmark, unless its run says that its result must not be shown.
-    pub(super) fn add(&mut self, benchmark: Benchmark) {
+    pub(super) fn add(&mut self, mut benchmark: Benchmark) {
+        // Also where it was written by a rule that judged this clock as it does the others.
+        if benchmark.clock == Some(Clock::Submit) {
+            benchmark.unsteady = unsteady_submit(benchmark.interval_ns);
+        }
         match unfit(&benchmark, &self.runs) {
             Some(reason) => self.problems.push(Unreadable::new(&benchmark.id, reason)),
             None => self.benchmarks.push(benchmark),

@@ -40,7 +40,7 @@ pub(super) fn find(context: &Context) -> Vec<Finding> {
                  {}, so that clock is wrong by a factor of {}.{small}",
                 group.topic.title,
                 group.topic.at(seen.size),
-                units::time(seen.median_ns),
+                time(seen),
                 units::time(real.median_ns),
                 units::factor(ratio).trim_end_matches('×'),
             );
@@ -56,6 +56,17 @@ pub(super) fn find(context: &Context) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// With its interval where that is wide, as it may be on this clock alone.
+fn time(seen: &Benchmark) -> String {
+    let time = units::time(seen.median_ns);
+    match seen.interval_ns {
+        Some((low, high)) if high > 1.1 * low => {
+            format!("{time} ({} to {})", units::time(low), units::time(high))
+        }
+        _ => time,
+    }
 }
 
 /// The fastest time of the same work on the device, launch included where it was measured.

@@ -1,0 +1,257 @@
+//! The figures that measure claims: which results, at which sizes, with what interval.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::texts::{By, Sizes, TEXTS};
+use crossover_results::model::group_info::GroupInfo;
+use crossover_results::model::id::Device;
+use crossover_results::model::role::Role;
+use crossover_results::store::curves::{Benchmark, Group};
+use crossover_results::store::machine::MachineResults;
+use crossover_words::units;
+
+/// The fastest implementation of a group, on a clock, whose role has these fields.
+#[derive(Deserialize)]
+pub(super) struct Row {
+    pub(super) group: String,
+    device: Device,
+    /// By its name.
+    pub(super) clock: String,
+    /// As it is stored; `null` for a field that has its default, which is not stored, and `true` for
+    /// one that has not.
+    role: BTreeMap<String, Value>,
+}
+
+/// Why a machine does not answer a claim.
+pub(super) enum Missing {
+    /// It has no such result.
+    Rows,
+    /// It has one that does not fit.
+    Because(String),
+}
+
+/// A figure at one size.
+pub(super) struct End {
+    pub(super) size: u64,
+    pub(super) value: f64,
+    /// What another run would find.
+    pub(super) interval: (f64, f64),
+    pub(super) ids: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Quantity {
+    Time,
+    Factor,
+    Share,
+    Bytes,
+}
+
+impl Quantity {
+    fn write(self, value: f64) -> String {
+        match self {
+            Quantity::Time => units::time(value),
+            Quantity::Factor => units::factor_fine(value),
+            Quantity::Share => units::percent(value),
+            Quantity::Bytes => units::binary(value as u64),
+        }
+    }
+
+    /// A figure that is no measurement.
+    pub(super) fn round(self, value: f64) -> String {
+        match self {
+            Quantity::Factor => format!("{}×", units::number(value)).replace(".00×", "×"),
+            _ => units::short(&self.write(value)),
+        }
+    }
+}
+
+/// The figures of a claim, and what the group says of its sizes.
+type Ends = Result<(GroupInfo, Vec<End>), Missing>;
+
+impl By {
+    pub(super) fn quantity(&self) -> Quantity {
+        match self {
+            By::Unmeasured(quantity, _) => *quantity,
+            By::Time(..) => Quantity::Time,
+            By::Figure(_, key, _) if key.ends_with("_bytes") => Quantity::Bytes,
+            By::Rest(..) | By::Figure(..) => Quantity::Share,
+            _ => Quantity::Factor,
+        }
+    }
+
+    /// The figure at the smallest and at the largest size, which may be one.
+    pub(super) fn ends(&self, machine: &MachineResults) -> Ends {
+        let one = |name: &str, sizes, figure: &dyn Fn(&Benchmark) -> Option<End>| {
+            ends(machine, [name, name], sizes, |b, _| figure(b))
+        };
+        match self {
+            By::Time(row, sizes) => one(row, *sizes, &|b| Some(End::of(b.median_ns, &[b], &[b]))),
+            By::Ratio(over, under, sizes) => ends(machine, [over, under], *sizes, |a, b| {
+                Some(End::ratio(a, b))
+            }),
+            By::Rest(all, part, sizes) => ends(machine, [all, part], *sizes, |all, part| {
+                let share = End::ratio(part, all);
+                let (low, high) = share.interval;
+                Some(End {
+                    value: 1.0 - share.value,
+                    interval: ((1.0 - high).max(0.0), 1.0 - low),
+                    ..share
+                })
+            }),
+            By::Growth(row, sizes) => {
+                let (topic, found) = one(row, *sizes, &|b| Some(End::of(1.0, &[b], &[])))?;
+                let [first, last] = &found[..] else {
+                    return Err(Missing::Because("measured at one size alone".to_owned()));
+                };
+                let points = TEXTS.rows[row].points(machine)?;
+                let grown = End::ratio(points[&last.size], points[&first.size]);
+                Ok((topic, vec![grown]))
+            }
+            By::Figure(row, key, sizes) => one(row, *sizes, &|b| {
+                Some(End::of(*b.extra.get(key)?, &[b], &[]))
+            }),
+            By::FigureRatio(over, under, key, sizes) => {
+                ends(machine, [over, under], *sizes, |a, b| {
+                    let ratio = a.extra.get(key)? / b.extra.get(key)?;
+                    Some(End::of(ratio, &[a, b], &[]))
+                })
+            }
+            By::Crossover(..) => Err(Missing::Rows),
+            By::Unmeasured(_, why) => Err(Missing::Because(why.clone())),
+        }
+    }
+}
+
+impl End {
+    /// A figure of these results, with an interval as wide as those of `times` together.
+    fn of(value: f64, of: &[&Benchmark], times: &[&Benchmark]) -> Self {
+        let reach = |by: fn(&Benchmark) -> f64| {
+            let all = times.iter().map(|b| by(b).ln());
+            all.fold(0.0, f64::hypot).exp()
+        };
+        let low = reach(|b| b.median_ns / b.low_ns());
+        let high = reach(|b| b.high_ns() / b.median_ns);
+        Self {
+            size: of[0].size,
+            value,
+            interval: (value / low, value * high),
+            ids: of.iter().map(|b| b.id.clone()).collect(),
+        }
+    }
+
+    fn ratio(over: &Benchmark, under: &Benchmark) -> Self {
+        let both = [over, under];
+        Self::of(over.median_ns / under.median_ns, &both, &both)
+    }
+
+    /// `3.7× (3.3× to 4.2×) at n = 2¹⁰`.
+    pub(super) fn words(&self, quantity: Quantity, topic: &GroupInfo) -> String {
+        let (low, high) = (
+            quantity.write(self.interval.0),
+            quantity.write(self.interval.1),
+        );
+        let interval = match low == high {
+            true => String::new(),
+            false => format!(" ({low} to {high})"),
+        };
+        // What happens once in a process has no size.
+        let at = match (&*topic.symbol, self.size) {
+            ("n", 1) => String::new(),
+            _ => format!(" at {}", topic.at(self.size)),
+        };
+        format!("{}{interval}{at}", quantity.write(self.value))
+    }
+}
+
+impl Row {
+    fn group<'a>(&self, machine: &'a MachineResults) -> Result<&'a Group, Missing> {
+        machine.group(&self.group).ok_or(Missing::Rows)
+    }
+
+    fn has(&self, role: &Role) -> bool {
+        let role = serde_json::to_value(role).unwrap_or_default();
+        self.role.iter().all(|(field, wanted)| match wanted {
+            Value::Null => role.get(field).is_none(),
+            Value::Bool(true) => role.get(field).is_some(),
+            wanted => role.get(field) == Some(wanted),
+        })
+    }
+
+    /// The fastest result at each size.
+    pub(super) fn points<'a>(
+        &self,
+        machine: &'a MachineResults,
+    ) -> Result<BTreeMap<u64, &'a Benchmark>, Missing> {
+        let series = (self.group(machine)?.on(self.device))
+            .filter(|s| s.clock_name() == self.clock && self.has(&s.role));
+        let mut fastest: BTreeMap<u64, &Benchmark> = BTreeMap::new();
+        for b in series.flat_map(|s| &s.points) {
+            let best = fastest.entry(b.size).or_insert(b);
+            if b.median_ns < best.median_ns {
+                *best = b;
+            }
+        }
+        match fastest.is_empty() {
+            true => Err(Missing::Rows),
+            false => Ok(fastest),
+        }
+    }
+}
+
+/// A figure of two rows at the smallest and the largest size at which both were measured. Where the
+/// fastest result of a size is unsteady, that size does not count.
+fn ends(
+    machine: &MachineResults,
+    rows: [&str; 2],
+    sizes: Sizes,
+    figure: impl Fn(&Benchmark, &Benchmark) -> Option<End>,
+) -> Ends {
+    let rows = rows.map(|name| &TEXTS.rows[name]);
+    let topic = &rows[0].group(machine)?.topic;
+    let [points, others] = [rows[0].points(machine)?, rows[1].points(machine)?];
+    let both = points
+        .values()
+        .filter_map(|b| Some((*b, *others.get(&b.size)?)));
+    let both: Vec<(&Benchmark, &Benchmark)> = both.collect();
+    let (from, to) = sizes.unwrap_or((0, u64::MAX));
+    let within = || both.iter().filter(|(b, _)| (from..=to).contains(&b.size));
+    let unsteady = |b: &Benchmark| Some(format!("{} is unsteady: {}", b.id, b.unsteady.as_ref()?));
+    let mut why = None;
+    let mut found = Vec::new();
+    for (b, other) in within() {
+        match unsteady(b).or_else(|| unsteady(other)) {
+            Some(reason) => why = Some(reason),
+            None => found.extend(figure(b, other)),
+        }
+    }
+    if found.len() > 2 {
+        found.drain(1..found.len() - 1);
+    }
+    if !found.is_empty() {
+        return Ok((topic.clone(), found));
+    }
+    let (first, last) = match (&both[..], why) {
+        (_, Some(why)) => return Err(Missing::Because(why)),
+        // The results are there without the figure.
+        _ if within().count() > 0 => return Err(Missing::Rows),
+        ([], _) => {
+            let why = "both sides were measured at no size in common";
+            return Err(Missing::Because(why.to_owned()));
+        }
+        ([first, .., last], _) => (first.0.size, last.0.size),
+        ([only], _) => (only.0.size, only.0.size),
+    };
+    let measured = match first == last {
+        true => format!("at {}", topic.at(first)),
+        false => format!("from {} to {}", topic.at(first), topic.unit.write(last)),
+    };
+    let asked = topic.at(from);
+    Err(Missing::Because(format!(
+        "measured {measured}, not at {asked}"
+    )))
+}

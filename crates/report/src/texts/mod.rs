@@ -1,0 +1,334 @@
+//! What texts about GPU timing and offloading claim, beside what was measured.
+//!
+//! The claims are data, `claims.json`: each says in our words what a text claims, and which results
+//! measure that very thing, by group, role and size. Where no result does, the reason is said. They
+//! are about particular operations, so this file alone names groups.
+
+mod figure;
+#[cfg(test)]
+pub(crate) mod markdown;
+pub(crate) mod pitfall;
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::assemble::Assembled;
+use crate::texts::figure::{End, Missing, Quantity, Row};
+use crossover_results::analysis::answer::answer_in_words;
+use crossover_results::analysis::answer::crossing::Answer;
+use crossover_results::analysis::answer::pairs::{CrossoverAnswer, headlines};
+use crossover_results::model::role::Data;
+use crossover_results::store::machine::MachineResults;
+
+/// A figure this far from the stated one, as a factor, is the same: the hardware is another.
+const ALIKE: f64 = 1.25;
+/// What differs by less is neither a gain nor a loss.
+const EVEN: f64 = 1.05;
+
+/// How the verdicts are reached.
+pub(crate) const RULES: &str = "A stated figure holds where ours, with its interval, comes within a quarter \
+    of it; faster or slower, where ours is. Where a text names no size, our figure is given at the \
+    smallest and at the largest measured size, and the claim holds if its figure lies among them. \
+    In parentheses: what another run would find, with a probability of 95 %.";
+
+/// The whole file.
+#[derive(Deserialize)]
+struct Texts {
+    /// Rows by the names that claims have for them.
+    rows: BTreeMap<String, Row>,
+    /// Labels and names of the rows that show the pitfall.
+    pitfall: Vec<(String, String)>,
+    questions: Vec<Question>,
+}
+
+static TEXTS: LazyLock<Texts> =
+    LazyLock::new(|| serde_json::from_str(include_str!("claims.json")).expect("claims are sound"));
+
+/// What a reader asks, and the claims about it.
+#[derive(Deserialize)]
+pub(crate) struct Question {
+    pub(crate) question: String,
+    claims: Vec<Claim>,
+}
+
+/// One statement of a text.
+#[derive(Deserialize)]
+pub(crate) struct Claim {
+    /// In our words.
+    pub(crate) text: String,
+    /// Title of the text.
+    source: String,
+    says: Says,
+    /// Words by which readers know the subject.
+    pub(crate) words: Vec<String>,
+    by: By,
+}
+
+/// What a text says about a quantity.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Says {
+    /// A figure between these two.
+    About(f64, f64),
+    /// The factor is above 1, which is a gain.
+    Faster,
+    /// The factor is above 1, which is a loss.
+    Slower,
+    /// The factor is 1 or less.
+    NotFaster,
+    /// The GPU wins from some size on.
+    FromASize,
+    /// The GPU wins at no size.
+    AtNoSize,
+    /// It is so; no figure.
+    NoFigure,
+}
+
+/// Smallest and largest size; `None` for all that were measured.
+type Sizes = Option<(u64, u64)>;
+
+/// Which figure of which rows measures a claim.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum By {
+    /// The time of an iteration, ns.
+    Time(String, Sizes),
+    /// The time of the first over that of the second.
+    Ratio(String, String, Sizes),
+    /// The share of the first one's time that the second does not take.
+    Rest(String, String, Sizes),
+    /// The time at the largest size over that at the smallest.
+    Growth(String, Sizes),
+    /// A figure beside the time, by its key.
+    Figure(String, String, Sizes),
+    /// That figure of the first over that of the second.
+    FigureRatio(String, String, String, Sizes),
+    /// From which size on the GPU wins in a group.
+    Crossover(String, Data),
+    /// None, for this reason.
+    Unmeasured(Quantity, String),
+}
+
+/// How ours compares with what is claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Holds,
+    Larger,
+    Smaller,
+    NotSo,
+}
+
+impl Verdict {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::Larger => "larger",
+            Verdict::Smaller => "smaller",
+            Verdict::NotSo => "not so",
+        }
+    }
+}
+
+/// The figure that answers a claim.
+pub(crate) struct Measured<'a> {
+    pub(crate) verdict: Verdict,
+    /// With its interval and size.
+    pub(crate) figure: String,
+    pub(crate) ids: Vec<String>,
+    pub(crate) machine: &'a MachineResults,
+}
+
+/// What our results say of a claim, or why they say nothing.
+pub(crate) type Outcome<'a> = Result<Measured<'a>, String>;
+
+/// A question with its claims and what our results say of each.
+pub(crate) type Answered<'a> = (&'static Question, Vec<(&'static Claim, Outcome<'a>)>);
+
+/// A machine with its own answers.
+pub(crate) type Machine<'a> = (&'a MachineResults, &'a [CrossoverAnswer]);
+
+/// The machines of a report.
+pub(crate) fn machines(report: &Assembled) -> Vec<Machine<'_>> {
+    let others = report.others.iter().map(|(m, found)| (m, &found[..]));
+    let own = (&report.machine, &report.found[..]);
+    std::iter::once(own).chain(others).collect()
+}
+
+/// All claims, each with what the first of the machines that measured it says.
+pub(crate) fn evaluate<'a>(machines: &[Machine<'a>]) -> Vec<Answered<'a>> {
+    let outcome = |claim: &Claim| {
+        let mut why = None;
+        for machine in machines {
+            match claim.measured(*machine) {
+                Ok(measured) => return Ok(measured),
+                // The reason of a machine that has such rows says more than that of one without.
+                Err(Missing::Rows) => {}
+                Err(Missing::Because(reason)) => why = why.or(Some(reason)),
+            }
+        }
+        Err(why.unwrap_or_else(|| "no result has it yet".to_owned()))
+    };
+    let answered = |question: &'static Question| {
+        let all = question.claims.iter().map(|claim| (claim, outcome(claim)));
+        (question, all.collect())
+    };
+    TEXTS.questions.iter().map(answered).collect()
+}
+
+/// `33 of 50 claims are answered: holds 25, larger 4, smaller 3, not so 1.`
+pub(crate) fn counted(all: &[Answered]) -> String {
+    let claims = all.iter().flat_map(|(_, claims)| claims);
+    let outcomes: Vec<&Outcome> = claims.map(|(_, outcome)| outcome).collect();
+    let of = |verdict: Verdict| {
+        let is = |o: &&&Outcome| o.as_ref().is_ok_and(|m| m.verdict == verdict);
+        format!("{} {}", verdict.words(), outcomes.iter().filter(is).count())
+    };
+    let verdicts = [
+        Verdict::Holds,
+        Verdict::Larger,
+        Verdict::Smaller,
+        Verdict::NotSo,
+    ];
+    format!(
+        "{} of {} claims are answered: {}. For each other one the reason is given.",
+        outcomes.iter().filter(|o| o.is_ok()).count(),
+        outcomes.len(),
+        verdicts.map(of).join(", "),
+    )
+}
+
+/// The titles of the texts.
+pub(crate) fn sources() -> String {
+    let claims = TEXTS.questions.iter().flat_map(|q| &q.claims);
+    let mut titles: Vec<&str> = claims.map(|claim| &*claim.source).collect();
+    titles.sort_unstable();
+    titles.dedup();
+    titles.join("; ")
+}
+
+impl Claim {
+    /// What the text states, `1.5× to 3×`.
+    pub(crate) fn stated(&self) -> String {
+        let write = |value| self.by.quantity().round(value);
+        match self.says {
+            Says::About(low, high) if low == high => write(low),
+            Says::About(low, high) => format!("{} to {}", write(low), write(high)),
+            Says::Faster => "faster".to_owned(),
+            Says::Slower => "slower".to_owned(),
+            Says::NotFaster => "not faster".to_owned(),
+            Says::FromASize => "from some size on".to_owned(),
+            Says::AtNoSize => "at no size".to_owned(),
+            Says::NoFigure => "no figure".to_owned(),
+        }
+    }
+
+    fn measured<'a>(&self, (machine, found): Machine<'a>) -> Result<Measured<'a>, Missing> {
+        if let By::Crossover(group, question) = &self.by {
+            let mut own = headlines(found).filter(|f| f.gpu_machine.is_none());
+            let found = own.find(|f| f.group == *group && f.question == *question);
+            return self.crossover(machine, found.ok_or(Missing::Rows)?);
+        }
+        let (topic, ends) = self.by.ends(machine)?;
+        let quantity = self.by.quantity();
+        let words: Vec<String> = ends.iter().map(|end| end.words(quantity, &topic)).collect();
+        Ok(Measured {
+            verdict: self.says.judge(&ends, quantity),
+            figure: words.join("; "),
+            ids: ends.into_iter().flat_map(|end| end.ids).collect(),
+            machine,
+        })
+    }
+
+    fn crossover<'a>(
+        &self,
+        machine: &'a MachineResults,
+        found: &CrossoverAnswer,
+    ) -> Result<Measured<'a>, Missing> {
+        let holds = match (found.crossing.answer, self.says) {
+            (Answer::Undecided, _) => {
+                let open = answer_in_words::open(found);
+                return Err(Missing::Because(format!("undecided at {open}")));
+            }
+            (Answer::Always, _) => false,
+            (_, Says::FromASize) => found.crossing.for_good().is_some(),
+            _ => found.crossing.for_good().is_none(),
+        };
+        Ok(Measured {
+            verdict: if holds {
+                Verdict::Holds
+            } else {
+                Verdict::NotSo
+            },
+            figure: answer_in_words::wins(found),
+            ids: found.benchmarks.clone(),
+            machine,
+        })
+    }
+}
+
+impl Says {
+    fn judge(self, ends: &[End], quantity: Quantity) -> Verdict {
+        let least = |of: fn(&End) -> f64| ends.iter().map(of).fold(f64::INFINITY, f64::min);
+        let most = |of: fn(&End) -> f64| ends.iter().map(of).fold(f64::NEG_INFINITY, f64::max);
+        let (low, high) = (least(|end| end.interval.0), most(|end| end.interval.1));
+        let (first, last) = (least(|end| end.value), most(|end| end.value));
+        let holds = match self {
+            // Somewhere it is, and nowhere the opposite.
+            Says::Faster | Says::Slower => last > EVEN && first > 1.0 / EVEN,
+            Says::NotFaster => last < EVEN,
+            Says::NoFigure => true,
+            Says::About(from, to) => high * ALIKE >= from && low <= to * ALIKE,
+            Says::FromASize | Says::AtNoSize => false,
+        };
+        match self {
+            _ if holds => Verdict::Holds,
+            Says::About(_, to) if low > to => Verdict::Larger,
+            // A loss where a gain is claimed.
+            Says::About(from, _) if quantity == Quantity::Factor && from > 1.0 && high < 1.0 => {
+                Verdict::NotSo
+            }
+            Says::About(..) => Verdict::Smaller,
+            _ => Verdict::NotSo,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(says: Says, values: &[f64]) -> Verdict {
+        let end = |&value: &f64| End {
+            size: 1,
+            value,
+            interval: (0.99 * value, 1.01 * value),
+            ids: Vec::new(),
+        };
+        let ends: Vec<End> = values.iter().map(end).collect();
+        says.judge(&ends, Quantity::Factor)
+    }
+
+    #[test]
+    fn a_claim_is_judged_by_its_own_figure() {
+        use Verdict::{Holds, Larger, NotSo, Smaller};
+        for (says, values, verdict) in [
+            (Says::About(2.0, 3.0), &[2.4][..], Holds),
+            (Says::About(2.0, 3.0), &[1.7], Holds),
+            (Says::About(2.0, 3.0), &[4.0], Larger),
+            (Says::About(2.0, 3.0), &[1.2], Smaller),
+            (Says::About(2.0, 3.0), &[0.7], NotSo),
+            // It lies between what was measured at the smallest and at the largest size.
+            (Says::About(2.0, 2.0), &[1.1, 5.0], Holds),
+            (Says::About(2.0, 2.0), &[0.7, 1.1], Smaller),
+            (Says::Faster, &[1.0, 3.0], Holds),
+            (Says::Faster, &[0.8, 1.3], NotSo),
+            (Says::Slower, &[1.01], NotSo),
+            (Says::NotFaster, &[0.5, 1.02], Holds),
+            (Says::NotFaster, &[0.5, 1.2], NotSo),
+        ] {
+            assert_eq!(judged(says, values), verdict, "{says:?} {values:?}");
+        }
+    }
+}

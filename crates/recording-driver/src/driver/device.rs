@@ -130,6 +130,14 @@ driver! {
 
     fn cuCtxGetCurrent(to: *mut u64) = |_state| put(to, context::get_current());
 
+    fn cuCtxSynchronize() = |state| {
+        let context = state.current()?;
+        log::call("wait for the context");
+        state.check_no_capture("cuCtxSynchronize")?;
+        state.synchronize_context(context);
+        Ok(())
+    };
+
     fn cuCtxResetPersistingL2Cache() = |state| {
         state.current()?;
         log::call("reset the persisting lines of the L2 cache");

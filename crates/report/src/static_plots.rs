@@ -403,7 +403,7 @@ fn peaks(machine: &MachineResults, drawn: &[Drawn]) -> Vec<Roof> {
     roles.sort_by_key(|role| role.format);
     let mut roofs: Vec<(f64, Vec<&str>)> = Vec::new();
     for role in roles {
-        let Some(peak) = limits::peak_of(role, None, &machine.limits) else {
+        let Some(peak) = limits::peak(role, None, &machine.limits) else {
             continue;
         };
         let name = role.format.name();

@@ -407,6 +407,16 @@ fn a_rate_is_impossible_by_documents_and_else_above_a_limit() {
         plant(f, "precision/gpu/fp16/64", EventsGated, flop(1.02 * peak));
         plant(f, "precision/gpu/bf16/64", EventsGated, flop(1.1 * peak));
         plant(f, "precision/cpu/best/64", Wall, flop(1.1e6));
+        // cuBLAS takes tensor cores in float64, which are twice as fast as the FP64 cores here.
+        let cores = 132.0 * 128.0 * 1980e6 * 1e-6;
+        plant(
+            f,
+            "matmul_f64/gpu/cublas/64",
+            EventsGated,
+            flop(1.8 * cores),
+        );
+        let sine = "nested_sine_f64/gpu/fused/64";
+        plant(f, sine, EventsGated, flop(1.8 * cores));
     });
     let series = |name| machine.group("precision").unwrap().find(name).unwrap();
     let impossible = |name| limits::impossible(series(name), &machine.limits);
@@ -416,6 +426,10 @@ fn a_rate_is_impossible_by_documents_and_else_above_a_limit() {
         said.starts_with("1.18 PFLOP/s is more than the 1.07 PFLOP/s"),
         "{said}"
     );
+    let of_group = |group: &str, name| machine.group(group).unwrap().find(name).unwrap();
+    let f64 = |group, name| limits::impossible(of_group(group, name), &machine.limits);
+    assert_eq!(f64("matmul_f64", "gpu/cublas"), None);
+    assert!(f64("nested_sine_f64", "gpu/fused").is_some());
     // What was measured may have been measured too low.
     assert_eq!(impossible("cpu/best"), None);
     let exceeded = limits::exceeded(series("cpu/best"), &machine.limits).unwrap();

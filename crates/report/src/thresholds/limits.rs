@@ -6,7 +6,7 @@ use crossover_advice::{Range, Work};
 use super::form::{data, rounded};
 use crossover_results::analysis::{cold_start, limits};
 use crossover_results::model::id::Device;
-use crossover_results::model::role::{Does, Format, Phase, Threads, Way};
+use crossover_results::model::role::{Does, Format, Phase, Role, Threads, Way};
 use crossover_results::store::curves::{Benchmark, Series};
 use crossover_results::store::machine::{self, MachineResults};
 use crossover_words::Clock;
@@ -25,7 +25,7 @@ pub(super) fn limits(cpu: &MachineResults, gpu: &MachineResults) -> Option<Limit
     let launch = cold_start::phase(gpu, Phase::WarmLaunch)?;
     let rounded_ceiling = |limits: &machine::Limits, name| limits.ceiling(name).map(rounded);
     let mut limits = Limits {
-        gpu_flop: rounded(limits::peak(Format::F32, None, theirs)?),
+        gpu_flop: rounded(limits::peak(&Role::gpu(), None, theirs)?),
         cpu_flop: rounded_ceiling(ours, "cpu_fma_all")?,
         core_flop: rounded_ceiling(ours, "cpu_fma_1")?,
         gpu_bandwidth: bandwidth(theirs, Device::Gpu)?,

@@ -271,7 +271,7 @@ fn arithmetic<'a>(
     limits_of: impl Fn(&Benchmark) -> Option<&'a Limits>,
 ) -> Option<Candidate> {
     let fraction = |b: &Benchmark| -> Option<f64> {
-        let peak = peak_of(&series.role, sm_clock_mhz(b), limits_of(b)?)?;
+        let peak = peak(&series.role, sm_clock_mhz(b), limits_of(b)?)?;
         Some(operations(series, b)? / peak)
     };
     let exceeds = |b: &Benchmark| fraction(b).is_some_and(|fraction| fraction > OTHER_FORMAT);
@@ -305,7 +305,7 @@ pub fn impossible(series: &Series, limits: &Limits) -> Option<String> {
     let format = series.role.format;
     let (rate, peak) = (
         operations(series, series.points.last()?)?,
-        of_table(format, None, limits)?,
+        of_table(&series.role, None, limits)?,
     );
     (rate > NOISE * peak).then(|| {
         format!(
@@ -317,33 +317,26 @@ pub fn impossible(series: &Series, limits: &Limits) -> Option<String> {
     })
 }
 
-/// The peak of a format at an SM clock, or at the highest one, FLOP/s.
-pub fn peak(format: Format, clock_mhz: Option<f64>, limits: &Limits) -> Option<f64> {
-    let measured = || match format {
+/// The peak of a role's arithmetic at an SM clock, or at the highest one, FLOP/s.
+pub fn peak(role: &Role, clock_mhz: Option<f64>, limits: &Limits) -> Option<f64> {
+    let measured = || match role.format {
         Format::F32 => limits.ceiling("gpu_fma"),
         _ => None,
     };
-    of_table(format, clock_mhz, limits).or_else(measured)
+    of_table(role, clock_mhz, limits).or_else(measured)
 }
 
-/// That of NVIDIA's documents.
-fn of_table(format: Format, clock_mhz: Option<f64>, limits: &Limits) -> Option<f64> {
+/// That of NVIDIA's documents. cuBLAS takes tensor cores in float64 where they are faster.
+fn of_table(role: &Role, clock_mhz: Option<f64>, limits: &Limits) -> Option<f64> {
     let gpu = limits.gpu.as_ref()?;
     let clock = clock_mhz.or(gpu.max_sm_clock_mhz.map(f64::from))?;
-    let per_clock = flop_per_clock(gpu.compute_capability, format)?;
-    let peak = f64::from(gpu.multiprocessors) * per_clock * clock * 1e6;
+    let per_clock = flop_per_clock(gpu.compute_capability, role.format)?;
+    let cores = match (role.format, role.library) {
+        (Format::F64, Some(Library::Cublas)) => f64_on_tensor_cores(gpu.compute_capability),
+        _ => 1.0,
+    };
+    let peak = f64::from(gpu.multiprocessors) * cores * per_clock * clock * 1e6;
     (peak > 0.0).then_some(peak)
-}
-
-/// As [`peak`], for a role: cuBLAS takes tensor cores in float64 where they are faster.
-pub fn peak_of(role: &Role, clock_mhz: Option<f64>, limits: &Limits) -> Option<f64> {
-    let peak = peak(role.format, clock_mhz, limits)?;
-    Some(match (role.format, role.library) {
-        (Format::F64, Some(Library::Cublas)) => {
-            peak * f64_on_tensor_cores(limits.gpu.as_ref()?.compute_capability)
-        }
-        _ => peak,
-    })
 }
 
 /// The share of the bandwidth of the L2 cache and the device's memory.

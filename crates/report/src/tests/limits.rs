@@ -4,7 +4,7 @@ use crate::tests::findings::get;
 use crate::tests::fixture::{Fixture, Planted};
 use crate::tests::lessons::{machine, near};
 use crossover_results::analysis::limits::{self, Share};
-use crossover_results::model::{Cost, LinkBytes, Telemetry};
+use crossover_results::model::{Cost, Format, Library, LinkBytes, Role, Telemetry};
 use crossover_results::store::machine::MachineResults;
 use crossover_words::Clock::{self, Events, EventsCold, EventsGated, Wall};
 
@@ -409,14 +409,18 @@ fn a_rate_is_impossible_by_documents_and_else_above_a_limit() {
         plant(f, "precision/cpu/best/64", Wall, flop(1.1e6));
         // cuBLAS takes tensor cores in float64, which are twice as fast as the FP64 cores here.
         let cores = 132.0 * 128.0 * 1980e6 * 1e-6;
-        plant(
-            f,
-            "matmul_f64/gpu/cublas/64",
-            EventsGated,
-            flop(1.8 * cores),
-        );
-        let sine = "nested_sine_f64/gpu/fused/64";
-        plant(f, sine, EventsGated, flop(1.8 * cores));
+        for (id, library) in [
+            ("product/gpu/f64/64", Some(Library::Cublas)),
+            ("sine/gpu/f64/64", None),
+        ] {
+            let mut planted = Planted::new(id, EventsGated, 1e3).cost(flop(1.8 * cores));
+            planted.role = Some(Role {
+                format: Format::F64,
+                library,
+                ..Role::gpu()
+            });
+            f.plant(&planted);
+        }
     });
     let series = |name| machine.group("precision").unwrap().find(name).unwrap();
     let impossible = |name| limits::impossible(series(name), &machine.limits);
@@ -426,10 +430,9 @@ fn a_rate_is_impossible_by_documents_and_else_above_a_limit() {
         said.starts_with("1.18 PFLOP/s is more than the 1.07 PFLOP/s"),
         "{said}"
     );
-    let of_group = |group: &str, name| machine.group(group).unwrap().find(name).unwrap();
-    let f64 = |group, name| limits::impossible(of_group(group, name), &machine.limits);
-    assert_eq!(f64("matmul_f64", "gpu/cublas"), None);
-    assert!(f64("nested_sine_f64", "gpu/fused").is_some());
+    let f64 = |group| machine.group(group).unwrap().find("gpu/f64").unwrap();
+    assert_eq!(limits::impossible(f64("product"), &machine.limits), None);
+    assert!(limits::impossible(f64("sine"), &machine.limits).is_some());
     // What was measured may have been measured too low.
     assert_eq!(impossible("cpu/best"), None);
     let exceeded = limits::exceeded(series("cpu/best"), &machine.limits).unwrap();

@@ -1,8 +1,9 @@
 //! What the first calls of a process take, one by one, and what is prepared once before a first call.
 //!
 //! The size is the number of the call, from 1. A new process makes all that the calls need, and then
-//! times them in this order: the chain of [`graph_replay`] launched kernel by kernel; its capture and
-//! instantiation; the graph; the compilation of the fused kernel; that kernel; and a product by cuBLAS.
+//! times them in this order: the chain of [`graph_replay`](crate::workload::graph_replay) launched kernel
+//! by kernel; its capture and instantiation; the graph; the compilation of the fused kernel; that kernel;
+//! and a product by cuBLAS.
 //! So the first call of the chain is the first launch of the process, and that of the product the first
 //! call of the library. All rows are of the same processes.
 

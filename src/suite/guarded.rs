@@ -5,6 +5,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::model::record::Activity;
 use crate::suite::measure::{Bench, Measuring};
 use crate::suite::missing::{Missing, failed};
 use crate::suite::verify::passes;
@@ -16,7 +17,7 @@ use crossover_machine::recorded;
 /// cache is cold, and the host may be taken off its core.
 const LONGER: (f64, f64) = (3.0, 100_000.0);
 
-/// The code of a benchmark, which is set up anew for other addresses.
+/// The code of a benchmark, which is set up anew for other values.
 struct Anew<'a> {
     first: &'a mut dyn Routine,
     /// Takes the place of the first.
@@ -75,31 +76,40 @@ impl Measuring<'_> {
 
     /// Checksums of what it reads.
     pub(super) fn inputs<W>(
-        &self,
+        &mut self,
         bench: &Bench<'_, W>,
         routine: &dyn Routine,
     ) -> Result<Vec<u64>, Missing> {
         match self.looks(bench) {
-            true => Ok(self.time.checksums(&routine.inputs())?),
+            true => {
+                let checksums = || self.time.checksums(&routine.inputs());
+                Ok(self.spent.on(Activity::Checks, checksums)?)
+            }
             false => Ok(Vec::new()),
         }
     }
 
-    /// At the smallest size of a row, runs it at other addresses: of what is right there, larger sizes
-    /// need no second set of memory.
-    pub(super) fn guard<W: Workload>(
-        &mut self,
+    /// Whether it is run on other inputs: at the smallest size of a row. Of what is right there, larger
+    /// sizes need no second set of memory.
+    pub(super) fn is_guarded<W: Workload>(
+        &self,
         bench: &Bench<'_, W>,
-        problem: &Rc<W>,
-        routine: &mut dyn Routine,
-        iteration: Duration,
-    ) -> Result<(), Missing> {
+        routine: &dyn Routine,
+    ) -> bool {
         let sizes = bench.group.sizes_of(bench.row).of(self.settings.profile);
         let is_smallest = sizes.iter().min() == Some(&bench.size);
         // A routine that does not say what it writes keeps state of the process, such as a memory pool.
-        if !self.looks(bench) || !is_smallest || routine.outputs().is_empty() {
-            return Ok(());
-        }
+        self.looks(bench) && is_smallest && !routine.outputs().is_empty()
+    }
+
+    /// Runs it on inputs with other values, at other addresses.
+    pub(super) fn guard<W: Workload>(
+        &mut self,
+        bench: &Bench<'_, W>,
+        other_values: &Rc<W>,
+        routine: &mut dyn Routine,
+        iteration: Duration,
+    ) -> Result<(), Missing> {
         let claim = Claim {
             clock: bench.row.clock,
             launches: bench.row.launches_of(routine),
@@ -109,7 +119,7 @@ impl Measuring<'_> {
         let mut code = Anew {
             first: routine,
             second: None,
-            make: &|| self.make(bench, problem),
+            make: &|| self.make(bench, other_values),
         };
         let mut doubts = Vec::new();
         // A host that is taken off its core is late once.

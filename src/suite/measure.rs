@@ -1,15 +1,16 @@
 //! One benchmark: set up, verified, timed, verified again, written down.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput};
 
 use crate::model::cost::Cost;
-use crate::model::record::{SCHEMA, Sidecar};
+use crate::model::record::{Activity, SCHEMA, Sidecar};
 use crate::model::verified::Verified;
+use crate::suite::account::Spent;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::group::{Group, Implementation, Make};
 use crate::suite::host::Host;
@@ -22,8 +23,8 @@ use crate::suite::sampler::{Progress, Sampler};
 use crate::suite::sampling_plan::{FEWEST_SAMPLES, Samples, SamplingPlan};
 use crate::suite::turns::Turns;
 use crate::timing::{Clock, CudaError, CudaTime, Doubt, TimingError, catch_panic};
-use crate::workload::calibrate;
 use crate::workload::routine::{Routine, Workload};
+use crate::workload::{calibrate, with_other_values};
 use crossover_machine::load::Load;
 use crossover_machine::monitor::watch::Watch;
 use crossover_machine::recorded;
@@ -43,6 +44,10 @@ pub(super) struct Measuring<'s> {
     pub(super) turns: Option<&'s Turns>,
     /// Reasons not to believe its time.
     pub(super) doubts: Vec<Doubt>,
+    /// How long Criterion warms it up.
+    pub(super) warm_up: Duration,
+    /// What it took beside its set-up.
+    pub(super) spent: Spent,
 }
 
 /// A benchmark that is about to be run.
@@ -55,6 +60,34 @@ pub(super) struct Bench<'a, W> {
     pub(super) folder: BenchmarkFolder,
     /// When it was begun; `None` in turns with another process, whose work is none of others.
     pub(super) begun: Option<Load>,
+}
+
+/// What the benchmarks of a group learn for those that follow.
+pub(super) struct Learnt<W> {
+    pub(super) pace: Pace,
+    edge_cases: OnceCell<Option<Rc<W>>>,
+    /// Implementations that are right on them. What these set up is the same at each size.
+    right_on_edge_cases: BTreeSet<String>,
+    /// Inputs with other values than the timed ones, of the size that was last asked for.
+    other_values: Option<(u64, Rc<W>)>,
+}
+
+impl<W: Workload> Learnt<W> {
+    pub(super) fn nothing() -> Self {
+        Self {
+            pace: Pace::default(),
+            edge_cases: OnceCell::new(),
+            right_on_edge_cases: BTreeSet::new(),
+            other_values: None,
+        }
+    }
+
+    fn other_values(&mut self, size: u64) -> Rc<W> {
+        let known = self.other_values.take().filter(|known| known.0 == size);
+        let (_, problem) = (self.other_values)
+            .insert(known.unwrap_or_else(|| (size, Rc::new(with_other_values(size)))));
+        problem.clone()
+    }
 }
 
 /// What times a routine.
@@ -95,9 +128,10 @@ impl Measuring<'_> {
         criterion_id: BenchmarkId,
         bench: &Bench<'_, W>,
         problem: &OnceCell<Rc<W>>,
-        pace: &mut Pace,
+        learnt: &mut Learnt<W>,
     ) -> Result<(), Missing> {
         let Bench { row, size, .. } = *bench;
+        let pace = &mut learnt.pace;
         // Both sides have their memory at once.
         let sides = 1 + u64::from(self.turns.is_some());
         let device_bytes = row.is_gpu().then(|| sides * W::device_bytes(size));
@@ -109,10 +143,14 @@ impl Measuring<'_> {
             self.leave_out_if_longer(limit, bench, pace)?;
         }
         if self.arguments.saves {
-            self.journal.begin(row.is_gpu(), self.machine, self.time)?;
-            if let (false, Some(threads)) = (row.is_gpu(), row.role.threads) {
-                self.journal.cpu_peak(threads);
-            }
+            let (journal, machine, time) = (&mut *self.journal, self.machine, self.time);
+            self.spent.on(Activity::Ceilings, || {
+                journal.begin(row.is_gpu(), machine, time)?;
+                if let (false, Some(threads)) = (row.is_gpu(), row.role.threads) {
+                    journal.cpu_peak(threads);
+                }
+                Ok::<(), Missing>(())
+            })?;
         }
 
         let problem = || problem.get_or_init(|| Rc::new(W::new(size)));
@@ -127,10 +165,15 @@ impl Measuring<'_> {
             Ok((routine, sampling))
         };
         if self.verifies()
-            && let Some(edge_cases) = W::edge_cases()
+            && !learnt.right_on_edge_cases.contains(&row.function())
+            && let edge_cases = learnt
+                .edge_cases
+                .get_or_init(|| W::edge_cases().map(Rc::new))
+            && let Some(edge_cases) = edge_cases
         {
-            let on_edge_cases = || self.verify_on(bench, &Rc::new(edge_cases));
+            let on_edge_cases = || self.verify_on(bench, edge_cases);
             catch_panic(on_edge_cases).map_err(failed)??;
+            learnt.right_on_edge_cases.insert(row.function());
         }
         // Discards the choices of the benchmark before.
         calibrate::take_recent();
@@ -144,9 +187,15 @@ impl Measuring<'_> {
             let id = bench.id.to_owned();
             turns.say(&TurnMessage::Ready { id });
         }
-        if sampling.timing == Timing::Clock {
-            let guarded = || self.guard(bench, problem(), &mut *routine, sampling.iteration);
-            catch_panic(guarded).map_err(failed)??;
+        if sampling.timing == Timing::Clock && self.is_guarded(bench, &*routine) {
+            let begun = Instant::now();
+            let guarded = || {
+                let other = learnt.other_values(size);
+                self.guard(bench, &other, &mut *routine, sampling.iteration)
+            };
+            let guarded = catch_panic(guarded).map_err(failed);
+            self.spent.add(Activity::Checks, begun.elapsed());
+            guarded??;
         }
         let judged = self.arguments.saves && self.turns.is_none();
         let unsteady = match sampling.timing {
@@ -290,7 +339,8 @@ impl Measuring<'_> {
             if self.turns.is_none()
                 && let Some(result) = bench.folder.result()
             {
-                self.journal.hold(result, self.machine, self.time)?;
+                let (journal, machine, time) = (&mut *self.journal, self.machine, self.time);
+                (self.spent).on(Activity::Ceilings, || journal.hold(result, machine, time))?;
             }
         }
         self.check_device().map(|()| why)
@@ -489,7 +539,8 @@ impl Measuring<'_> {
     }
 
     /// Makes Criterion sample as planned, unless the command line says otherwise.
-    fn configure(&self, plots: &mut Plots<'_>, plan: &Sampling) {
+    fn configure(&mut self, plots: &mut Plots<'_>, plan: &Sampling) {
+        self.warm_up = self.arguments.warm_up(plan.warm_up);
         let Samples {
             count,
             measurement,
@@ -541,10 +592,22 @@ impl Measuring<'_> {
         });
         // A panic is the only way out of Criterion's closure: it leaves its error here.
         let mut failure: Option<TimingError> = None;
+        let (spent, warm_up) = (&mut self.spent, self.warm_up);
+        let mut called = Duration::ZERO;
+        let begun = Instant::now();
         let outcome = catch_panic(|| {
             plots.bench_function(criterion_id, |b| {
                 b.iter_custom(|iterations| {
-                    let ns = sampler.sample(iterations).unwrap_or_else(|error| {
+                    // Criterion's own rule, which does not say which of its calls warm up.
+                    let activity = match begun.elapsed() <= warm_up {
+                        true => Activity::WarmUp,
+                        false => Activity::Samples,
+                    };
+                    let call = Instant::now();
+                    let sample = sampler.sample(iterations);
+                    spent.add(activity, call.elapsed());
+                    called += call.elapsed();
+                    let ns = sample.unwrap_or_else(|error| {
                         let text = error.to_string();
                         failure = Some(error);
                         panic!("{text}")
@@ -558,6 +621,8 @@ impl Measuring<'_> {
                 });
             });
         });
+        let analysed = begun.elapsed().saturating_sub(called);
+        self.spent.add(Activity::Analysis, analysed);
         let Err(panic) = outcome else {
             let doubt = sampler.worked_elsewhere();
             self.doubts.extend(doubt);

@@ -3,6 +3,7 @@
 //!
 //! A bench executable makes [`Group`]s and hands them to [`bench`](bench()).
 
+mod account;
 pub(crate) mod arguments;
 mod bench;
 pub(crate) mod confirm;

@@ -20,9 +20,18 @@ pub(super) type Times = BTreeMap<(String, u64), BTreeMap<String, f64>>;
 /// What was chosen, by the name of the choice.
 pub(super) type Choices = BTreeMap<String, String>;
 
-/// Starts a process with the order and waits for its answer, and for what its calibrations chose.
-/// What it could not measure is printed as a note and is not among the times.
-pub(super) fn ask(order: &Order) -> Result<(Times, Choices), String> {
+/// What a process answered.
+#[derive(Default)]
+pub(super) struct Answered {
+    pub(super) times: Times,
+    pub(super) choices: Choices,
+    /// How long its tasks took, by group.
+    pub(super) took: BTreeMap<String, Duration>,
+}
+
+/// Starts a process with the order and waits for its answer. What it could not measure is printed as a
+/// note and is not among the times.
+pub(super) fn ask(order: &Order) -> Result<Answered, String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let executable = std::env::current_exe().map_err(|e| text(&e))?;
     let order = serde_json::to_string(order).map_err(|e| text(&e))?;
@@ -43,7 +52,7 @@ pub(super) fn ask(order: &Order) -> Result<(Times, Choices), String> {
     }
 }
 
-fn listen(child: &mut Child) -> Result<(Times, Choices), String> {
+fn listen(child: &mut Child) -> Result<Answered, String> {
     let out = child.stdout.take().ok_or("its output cannot be read")?;
     let (send, lines) = mpsc::channel();
     std::thread::spawn(move || {
@@ -53,7 +62,7 @@ fn listen(child: &mut Child) -> Result<(Times, Choices), String> {
             }
         }
     });
-    let (mut times, mut choices) = (Times::new(), Choices::new());
+    let mut answered = Answered::default();
     let mut heard = Instant::now();
     loop {
         match lines.recv_timeout(GLANCE) {
@@ -65,9 +74,11 @@ fn listen(child: &mut Child) -> Result<(Times, Choices), String> {
                          print nothing of its own to standard output"
                     )
                 })?;
-                choices.extend(said.choices);
+                answered.choices.extend(said.choices);
+                *answered.took.entry(said.group.clone()).or_default() += said.took;
                 match said.medians {
                     Ok(medians) => {
+                        let times = &mut answered.times;
                         times.insert((said.group, said.size), medians);
                     }
                     Err(reason) => eprintln!(
@@ -76,7 +87,7 @@ fn listen(child: &mut Child) -> Result<(Times, Choices), String> {
                     ),
                 }
             }
-            Err(RecvTimeoutError::Disconnected) => return Ok((times, choices)),
+            Err(RecvTimeoutError::Disconnected) => return Ok(answered),
             Err(RecvTimeoutError::Timeout) if interrupt::signal().is_some() => {
                 return Err("interrupted".to_owned());
             }

@@ -1,12 +1,12 @@
 //! Decides which questions are put to which child process, and when.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 use crate::device::compiled;
-use crate::model::record::{Confirmation, PairedTimes};
+use crate::model::record::{Confirmation, NO_GROUP, PairedTimes};
 use crate::suite::confirm::ask::{Choices, Times, ask};
 use crate::suite::confirm::questions::{OpenQuestions, Question};
 use crate::suite::confirm::{Order, RunResults, Task};
@@ -17,7 +17,7 @@ use crossover_words::units;
 
 /// Time between two processes during the groups: those that follow each other at once meet the
 /// same neighbours of a shared host, whose memory traffic comes and goes within minutes.
-const APART: Duration = Duration::from_secs(25);
+const APART: Duration = Duration::from_secs(40);
 /// More processes than wanted are asked where an interval is still wider than this: as a factor in
 /// size, and in speedup.
 const USEFUL: (f64, f64) = (1.5, 1.6);
@@ -53,6 +53,8 @@ pub(in crate::suite) struct Confirming {
     asked: usize,
     spent: Duration,
     slowest: Duration,
+    /// What it has spent since that was last asked for, by group.
+    account: BTreeMap<String, Duration>,
     /// A process failed: no other is started, since it would fail too.
     failed: bool,
     /// What goes well is not said.
@@ -75,6 +77,7 @@ impl Confirming {
             asked: 0,
             spent: Duration::ZERO,
             slowest: Duration::ZERO,
+            account: BTreeMap::new(),
             failed: false,
             is_quiet,
         }
@@ -109,6 +112,11 @@ impl Confirming {
         }
     }
 
+    /// What processes have taken since this was last called, by group.
+    pub(in crate::suite) fn take_spent(&mut self) -> BTreeMap<String, Duration> {
+        std::mem::take(&mut self.account)
+    }
+
     /// Whether more than the wanted processes may be asked.
     fn may_go_on(&self) -> bool {
         self.spent + self.slowest <= LONGEST && self.asked < MOST_PROCESSES
@@ -140,7 +148,8 @@ impl Confirming {
         self.spent += took;
         self.slowest = self.slowest.max(took);
         self.since = Instant::now();
-        let (times, choices) = match said {
+        let mut outside = took;
+        let said = match said {
             Ok(said) => said,
             // Where one process fails, the next would too.
             Err(error) => {
@@ -151,9 +160,14 @@ impl Confirming {
                 return false;
             }
         };
-        self.choices.extend(choices);
+        for (group, took) in said.took {
+            outside = outside.saturating_sub(took);
+            *self.account.entry(group).or_default() += took;
+        }
+        *self.account.entry(NO_GROUP.to_owned()).or_default() += outside;
+        self.choices.extend(said.choices);
         let said: Vec<_> = (self.asking.questions.iter())
-            .map(|question| duels(&self.asking, question, &times))
+            .map(|question| duels(&self.asking, question, &said.times))
             .collect();
         let questions = self.asking.questions.iter_mut().zip(said).zip(open);
         for ((question, duels), _) in questions.filter(|(_, open)| **open) {
@@ -178,17 +192,19 @@ impl Confirming {
                 if question.gpu_times.is_none() {
                     functions.insert(format!("gpu/{}", question.asked.gpu));
                 }
+                // The reference of a large size takes seconds, and the run has verified there.
+                let verify = question.put == 0 && !asking.has_verified(group, size, &functions);
                 let same = |task: &&mut Task| task.group == *group && task.size == size;
                 match tasks.iter_mut().find(same) {
                     Some(task) => {
                         task.functions.extend(functions);
-                        task.verify |= question.put == 0;
+                        task.verify |= verify;
                     }
                     None => tasks.push(Task {
                         group: group.clone(),
                         size,
                         functions,
-                        verify: question.put == 0,
+                        verify,
                     }),
                 }
             }

@@ -16,6 +16,7 @@ mod questions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -64,4 +65,6 @@ struct TaskResult {
     medians: Result<BTreeMap<String, f64>, String>,
     /// What its calibrations chose for the task, which the next process need not choose again.
     choices: BTreeMap<String, String>,
+    /// How long the task took.
+    took: Duration,
 }

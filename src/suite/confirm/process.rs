@@ -3,6 +3,7 @@
 use crossover_words::text::with_causes;
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use crate::device::compiled;
 use crate::suite::confirm::in_turns::TakingTurns;
@@ -36,6 +37,7 @@ fn carry_out(order: &str, groups: &[AnyGroup]) -> Result<(), RoutineError> {
     let taking_turns = TakingTurns::new(&settings);
     for task in order.tasks {
         let group = groups.iter().find(|group| group.name() == task.group);
+        let begun = Instant::now();
         let medians = match group {
             Some(group) => {
                 let measure = || group.medians_in_turns(&task, &taking_turns);
@@ -49,6 +51,7 @@ fn carry_out(order: &str, groups: &[AnyGroup]) -> Result<(), RoutineError> {
             size: task.size,
             medians,
             choices: calibrate::take_recent(),
+            took: begun.elapsed(),
         };
         let mut out = std::io::stdout().lock();
         writeln!(out, "{}", serde_json::to_string(&said)?)?;

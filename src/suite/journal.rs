@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
+use crate::interrupt;
 use crate::machine::ceilings;
 use crate::machine::ceilings::effort::Effort;
 use crate::model::environment::Environment;
@@ -17,7 +18,6 @@ use crate::model::role::Threads;
 use crate::suite::account::{self, Spent};
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::host::Host;
-use crate::suite::interrupt;
 use crate::suite::missing::{Missing, failed, skipped};
 use crate::timing::{CudaTime, TimingError};
 use crossover_machine::load::{self, Load};

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput};
 
+use crate::interrupt;
 use crate::model::cost::Cost;
 use crate::model::record::{Activity, SCHEMA, Sidecar};
 use crate::model::verified::Verified;
@@ -15,7 +16,6 @@ use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::group::{Group, Implementation, Make};
 use crate::suite::host::Host;
 use crate::suite::instance::{Plots, instance, plots};
-use crate::suite::interrupt;
 use crate::suite::journal::Journal;
 use crate::suite::missing::{Missing, failed, skipped};
 use crate::suite::pace::{Forecast, Pace};

@@ -11,7 +11,6 @@ pub(crate) mod group;
 mod guarded;
 pub(crate) mod host;
 mod instance;
-mod interrupt;
 pub(crate) mod journal;
 pub(crate) mod measure;
 pub(crate) mod missing;

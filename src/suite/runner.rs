@@ -11,6 +11,7 @@ use criterion::Criterion;
 
 use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
+use crate::interrupt;
 use crate::model::group_info::GroupInfo;
 use crate::model::record::NO_GROUP;
 use crate::suite::arguments::{Arguments, Mode};
@@ -19,7 +20,6 @@ use crate::suite::confirm::driver::When;
 use crate::suite::confirm::in_turns::TakingTurns;
 use crate::suite::group::Group;
 use crate::suite::instance::{instance, plots, profiled};
-use crate::suite::interrupt;
 use crate::suite::measure::Learnt;
 use crate::suite::plan::Planned;
 use crate::suite::preflight::{self, Refused};

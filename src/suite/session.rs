@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Throughput};
 
+use crate::interrupt;
 use crate::model::group_info::GroupInfo;
 use crate::model::record::Activity;
 use crate::suite::account::Spent;
@@ -17,7 +18,6 @@ use crate::suite::confirm::driver::{Confirming, When};
 use crate::suite::group::{Group, Implementation};
 use crate::suite::host::Host;
 use crate::suite::instance::Plots;
-use crate::suite::interrupt;
 use crate::suite::journal::Journal;
 use crate::suite::measure::{Bench, Learnt, Measuring};
 use crate::suite::missing::Missing;

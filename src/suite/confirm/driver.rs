@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use crate::child;
 use crate::device::compiled;
+use crate::interrupt;
 use crate::model::record::{Confirmation, NO_GROUP, PairedTimes};
-use crate::suite::confirm::ask::{Choices, Times, ask};
 use crate::suite::confirm::questions::{OpenQuestions, Question};
-use crate::suite::confirm::{Order, RunResults, Task};
-use crate::suite::interrupt;
+use crate::suite::confirm::{Order, RunResults, Task, TaskResult};
 use crate::workload::calibrate;
 use crossover_results::analysis::answer::several_processes::{self, FEWEST_PROCESSES, WinsFrom};
 use crossover_words::units;
@@ -29,6 +29,38 @@ const OF_ANOTHER_GPU: usize = FEWEST_PROCESSES;
 const LONGEST: Duration = Duration::from_secs(60);
 /// Upper bound on the processes.
 const MOST_PROCESSES: usize = 25;
+
+/// Median times by group, size and implementation.
+type Times = BTreeMap<(String, u64), BTreeMap<String, f64>>;
+
+/// What was chosen, by the name of the choice.
+type Choices = BTreeMap<String, String>;
+
+/// What a process has answered so far.
+#[derive(Default)]
+struct Answered {
+    times: Times,
+    choices: Choices,
+    /// How long its tasks took, by group.
+    took: BTreeMap<String, Duration>,
+}
+
+impl Answered {
+    /// What the process could not measure is printed as a note and is not among the times.
+    fn hear(&mut self, said: TaskResult) {
+        self.choices.extend(said.choices);
+        *self.took.entry(said.group.clone()).or_default() += said.took;
+        match said.medians {
+            Ok(medians) => {
+                self.times.insert((said.group, said.size), medians);
+            }
+            Err(reason) => eprintln!(
+                "note: {} at {} is not confirmed: {reason}",
+                said.group, said.size
+            ),
+        }
+    }
+}
 
 /// When processes are asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -143,23 +175,21 @@ impl Confirming {
             let answers = units::counted(count, "answer");
             eprintln!("confirming {answers} in child process {}", self.asked);
         }
-        let said = ask(&self.order(open));
+        let mut said = Answered::default();
+        let asked = child::ask(&self.order(open), &[], |task| said.hear(task));
         let took = start.elapsed();
         self.spent += took;
         self.slowest = self.slowest.max(took);
         self.since = Instant::now();
         let mut outside = took;
-        let said = match said {
-            Ok(said) => said,
-            // Where one process fails, the next would too.
-            Err(error) => {
-                if interrupt::signal().is_none() {
-                    eprintln!("note: child process {} did not answer: {error}", self.asked);
-                }
-                self.failed = true;
-                return false;
+        if let Err(error) = asked {
+            if interrupt::signal().is_none() {
+                eprintln!("note: child process {} did not answer: {error}", self.asked);
             }
-        };
+            // The next would fail too.
+            self.failed = true;
+            return false;
+        }
         for (group, took) in said.took {
             outside = outside.saturating_sub(took);
             *self.account.entry(group).or_default() += took;

@@ -24,7 +24,7 @@ pub(crate) mod trial;
 pub(crate) mod wide;
 
 pub(crate) use block::Block;
-pub(crate) use child_process::{ORDER, Order, PhaseTime, Processes, Report, Task};
+pub(crate) use child_process::{Order, PhaseTime, Processes, Report, Task};
 pub(crate) use cublaslt::{
     Algorithm, Arithmetic, CUBLAS_WORKSPACE, Epilogue, LtProduct, Operand, Product, Workspace,
 };

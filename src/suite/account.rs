@@ -34,8 +34,10 @@ impl Spent {
 
     /// Adds it to a group's.
     pub(super) fn enter(self, group: &str, account: &mut Account) {
-        let of_group = account.entry(group.to_owned()).or_default();
-        for (activity, took) in self.0 {
+        // Less is the end of a group of which nothing was measured.
+        const COUNTS: Duration = Duration::from_micros(10);
+        for (activity, took) in self.0.into_iter().filter(|(_, took)| *took >= COUNTS) {
+            let of_group = account.entry(group.to_owned()).or_default();
             *of_group.entry(activity).or_default() += took.as_secs_f64();
         }
     }

@@ -3,11 +3,12 @@
 //! compute takes as long as the others.
 
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::model::record::Activity;
 use crate::suite::measure::{Bench, Measuring};
-use crate::suite::missing::{Missing, failed};
+use crate::suite::missing::{Missing, caught, failed};
+use crate::suite::set_up::{Learnt, Sampling, Timing};
 use crate::suite::verify::passes;
 use crate::timing::{BoxError, Claim, Clock, CudaTime, DeviceMemory, Doubt, Guarded};
 use crate::workload::routine::{Routine, RoutineError, Workload};
@@ -89,21 +90,47 @@ impl Measuring<'_> {
         }
     }
 
-    /// Whether it is run on other inputs: at the smallest size of a row. Of what is right there, larger
-    /// sizes need no second set of memory.
-    pub(super) fn is_guarded<W: Workload>(
-        &self,
+    /// Fails if its inputs are not what they were.
+    pub(super) fn require_unchanged<W>(
+        &mut self,
         bench: &Bench<'_, W>,
         routine: &dyn Routine,
-    ) -> bool {
-        let sizes = bench.group.sizes_of(bench.row).of(self.settings.profile);
-        let is_smallest = sizes.iter().min() == Some(&bench.size);
-        // A routine that does not say what it writes keeps state of the process, such as a memory pool.
-        self.looks(bench) && is_smallest && !routine.outputs().is_empty()
+        before: &[u64],
+    ) -> Result<(), Missing> {
+        match self.inputs(bench, routine)? == before {
+            true => Ok(()),
+            false => Err(failed(
+                "an iteration changed its inputs, so later ones computed something else".into(),
+            )),
+        }
     }
 
-    /// Runs it on inputs with other values, at other addresses.
-    pub(super) fn guard<W: Workload>(
+    /// At the smallest size of a row, runs it on inputs with other values: of what is right there, larger
+    /// sizes need no second set of memory.
+    pub(super) fn guard_on_other_values<W: Workload>(
+        &mut self,
+        bench: &Bench<'_, W>,
+        routine: &mut dyn Routine,
+        sampling: &Sampling,
+        learnt: &mut Learnt<W>,
+    ) -> Result<(), Missing> {
+        let sizes = bench.group.sizes_of(bench.row).of(self.settings.profile);
+        let is_smallest = sizes.iter().min() == Some(&bench.size);
+        let is_guarded = sampling.timing == Timing::Clock && self.looks(bench) && is_smallest;
+        // A routine that does not say what it writes keeps state of the process, such as a memory pool.
+        if !is_guarded || routine.outputs().is_empty() {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let guarded = caught(|| {
+            let other_values = learnt.other_values(bench.size);
+            self.guard(bench, &other_values, routine, sampling.iteration)
+        });
+        self.spent.add(Activity::Checks, begun.elapsed());
+        guarded
+    }
+
+    fn guard<W: Workload>(
         &mut self,
         bench: &Bench<'_, W>,
         other_values: &Rc<W>,

@@ -23,6 +23,7 @@ pub(crate) mod runner;
 mod sampler;
 pub(crate) mod sampling_plan;
 pub(crate) mod session;
+mod set_up;
 pub(crate) mod turns;
 mod verify;
 

@@ -41,7 +41,9 @@ compile_error!("crossover runs on Linux alone, on x86-64 and AArch64");
 pub use crossover_results::model;
 pub use crossover_timing as timing;
 
+mod child;
 pub mod device;
+mod interrupt;
 pub mod machine;
 pub mod suite;
 pub mod workload;

@@ -9,17 +9,19 @@ use crossover::workload::fft::{self, BATCH, Fft, cpu, gpu};
 pub(crate) fn group() -> Group<Fft> {
     // A prime, which no algorithm divides.
     const AWKWARD: u64 = 10_007;
-    let powers = |exponents: &[u32]| -> Vec<u64> {
+    let sizes = |exponents: &[u32], and: &[u64]| {
         let powers = exponents.iter().map(|e| 1 << e);
-        powers.chain([AWKWARD]).collect()
+        let full = (3..=20).map(|e| 1 << e).chain([AWKWARD]);
+        Sizes::new([64, 1024], powers.chain(and.iter().copied()), full)
+            .odd([1, 2, 7, 60, 97, 1000, 1024])
     };
-    let sizes = Sizes::new(
-        [64, 1024],
-        powers(&[6, 8, 10, 12, 14, 16, 18]),
-        powers(&(3..=20).collect::<Vec<_>>()),
-    )
-    .odd([1, 2, 7, 60, 97, 1000, 1024]);
-    let one_thread_sizes = sizes.up_to(1024, 1 << 16, 1 << 18);
+    // The prime where nothing but the transform is timed.
+    let one_thread_sizes = sizes(&[6, 10, 14], &[AWKWARD]).up_to(1024, 1 << 16, 1 << 18);
+    let rayon_sizes = sizes(&[6, 10, 14, 18], &[]);
+    let gated_sizes = sizes(&[6, 10, 14, 18], &[AWKWARD]);
+    let awaited_sizes = sizes(&[6, 8, 10, 14, 18], &[]);
+    let host_sizes = sizes(&[6, 10, 14, 18], &[]);
+    let sizes = sizes(&[6, 8, 10, 12, 14, 18], &[AWKWARD]);
     let cufft =
         |name, clock| Implementation::gpu(name, clock, gpu::resident).library(Library::Cufft);
 
@@ -38,14 +40,14 @@ pub(crate) fn group() -> Group<Fft> {
                 .no_answer()
                 .sizes(one_thread_sizes),
         )
-        .with(Implementation::cpu("rayon", cpu::rayon).method("one signal per task"))
+        .with(Implementation::cpu("rayon", cpu::rayon).method("one signal per task").sizes(rayon_sizes))
         .with(Implementation::cpu("best", cpu::best))
         .with(cufft("cufft", Events))
-        .with(cufft("cufft-gated", EventsGated))
-        .with(cufft("cufft-awaited", Wall).awaited())
+        .with(cufft("cufft-gated", EventsGated).sizes(gated_sizes))
+        .with(cufft("cufft-awaited", Wall).awaited().sizes(awaited_sizes))
         .with_transfers(
             gpu::from_host,
             |n| LinkBytes::new((8 * n * BATCH as u64) as f64, (8 * n * BATCH as u64) as f64),
-            |row| row.library(Library::Cufft),
+            |row| row.library(Library::Cufft).sizes(host_sizes.clone()),
         )
 }

@@ -22,8 +22,11 @@ pub(crate) fn group() -> Group<Matmul> {
     let cpu_sizes = sizes.up_to(512, 2048, 1 << 14);
     #[cfg(feature = "blas")]
     let blas_sizes = cpu_sizes.clone();
-    let ndarray_sizes = sizes.up_to(512, 1024, 1 << 14);
-    let slow_cpu_sizes = sizes.up_to(128, 256, 1 << 12);
+    // What `best` chooses from, where that is not what it chooses, needs no size beside a crossover.
+    let rayon_sizes = Sizes::powers_of_two([3, 5, 7, 8, 9], [0, 5, 8, 11], 0..=14).in_full([5_000]);
+    let ndarray_sizes =
+        Sizes::powers_of_two([3, 5, 7, 8, 9], [0, 3, 5, 8, 10], 0..=14).in_full([5_000]);
+    let slow_cpu_sizes = Sizes::powers_of_two([3, 5, 7], [0, 3, 5, 8], 0..=12);
     let one_thread_sizes = Sizes::powers_of_two([8], [6, 8, 10], 0..=13);
     let naive_sizes = Sizes::powers_of_two([5, 8, 11], [3, 6, 8, 10], 0..=14);
     let submit_sizes = Sizes::powers_of_two([5, 8, 11], [0, 5, 8, 11, 13], 0..=15);
@@ -79,7 +82,7 @@ pub(crate) fn group() -> Group<Matmul> {
             .one_thread()
             .sizes(ndarray_sizes),
     )
-    .with(Implementation::cpu("rayon", cpu::rayon).sizes(cpu_sizes.clone()))
+    .with(Implementation::cpu("rayon", cpu::rayon).sizes(rayon_sizes))
     .with(
         Implementation::cpu("best", |problem| {
             cpu::best(problem, rayon::current_num_threads())

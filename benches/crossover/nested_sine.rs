@@ -15,7 +15,7 @@ pub(crate) fn group() -> Group<NestedSine> {
         10..=32,
     )
     .odd([1, 3, 511, 1000, 1025, (1 << 20) + 1]);
-    let std_sizes = sizes.up_to(1 << 18, 1 << 22, 1 << 28);
+    let std_sizes = Sizes::powers_of_two([10, 14, 18], [10, 16, 22], 10..=28);
     let simd_sizes = sizes.up_to(1 << 22, 1 << 26, 1 << 32);
     let copied_sizes = sizes.up_to(1 << 22, 1 << 26, 1 << 32);
     let per_kernel = |name, clock| {
@@ -27,6 +27,9 @@ pub(crate) fn group() -> Group<NestedSine> {
             .launches(Graph)
             .cost(nested_sine::cost_per_kernel)
     };
+    // What four kernels take that can be one.
+    let unfused_on_device =
+        Sizes::powers_of_two([10, 14, 18, 20, 22], [10, 16, 20, 22, 24, 28], 10..=32);
     // What is no answer needs no size beside a crossover.
     let lesson_sizes = Sizes::powers_of_two([10, 18, 22], [10, 16, 22, 28], 10..=32);
     let ordinary_sizes = Sizes::powers_of_two([10, 18, 22], [10, 16, 20, 26], 10..=32);
@@ -77,7 +80,7 @@ pub(crate) fn group() -> Group<NestedSine> {
                 .cost(nested_sine::cost_per_kernel)
                 .sizes(passes_sizes),
         )
-        .with(per_kernel("per-kernel", Events))
+        .with(per_kernel("per-kernel", Events).sizes(unfused_on_device.clone()))
         .with(per_kernel("per-kernel-gated", EventsGated).sizes(lesson_sizes.clone()))
         .with(fused("fused", Events))
         .with(fused("fused-awaited", Wall).awaited())
@@ -94,7 +97,7 @@ pub(crate) fn group() -> Group<NestedSine> {
                 .method("__sinf")
                 .sizes(lesson_sizes.clone()),
         )
-        .with(graph("graph", Events))
+        .with(graph("graph", Events).sizes(unfused_on_device))
         .with(graph("graph-gated", EventsGated).sizes(lesson_sizes))
         .with(
             moved(

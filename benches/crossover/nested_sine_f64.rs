@@ -16,6 +16,7 @@ pub(crate) fn group() -> Group<NestedSine<f64>> {
     let cpu_sizes = sizes.up_to(1 << 20, 1 << 26, 1 << 30);
     let slow_cpu_sizes = sizes.up_to(1 << 18, 1 << 22, 1 << 26);
     let lesson_sizes = Sizes::powers_of_two([18], [10, 18, 26], 10..=31).odd(odd);
+    let host_sizes = Sizes::powers_of_two([18], [10, 18, 24], 10..=31).odd(odd);
     let on_cpu = |row: Row| row.format(Format::F64);
     let fused = |name, clock| on_gpu(Implementation::gpu(name, clock, gpu::fused));
 
@@ -50,7 +51,7 @@ pub(crate) fn group() -> Group<NestedSine<f64>> {
                 Transfer::Staged => nested_sine::transfer_staged(gpu, problem),
             },
             |n| LinkBytes::new(8.0 * n as f64, 8.0 * n as f64),
-            |row| on_gpu(row).sizes(lesson_sizes.clone()),
+            |row| on_gpu(row).sizes(host_sizes.clone()),
         )
 }
 

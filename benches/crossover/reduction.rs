@@ -10,10 +10,14 @@ use crossover::workload::reduction::{self, Sum, cpu};
 
 pub(crate) fn group() -> Group<Sum> {
     let odd = [1, 3, 127, 1000, 4099, 65_537, (1 << 20) + 1];
-    let sizes = Sizes::powers_of_two([12, 20], (10..=28).step_by(2), 10..=30).odd(odd);
     // At 2^28 nothing changes but for a device, whose launch and last block hardly count there.
-    let host_sizes = sizes.up_to(1 << 20, 1 << 26, 1 << 30);
-    let one_thread_sizes = sizes.up_to(1 << 20, 1 << 22, 1 << 26);
+    let answer_sizes = [10, 12, 14, 16, 18, 22, 26, 28];
+    let sizes = Sizes::powers_of_two([12, 20], answer_sizes, 10..=30).odd(odd);
+    let cpu_sizes = sizes.up_to(1 << 20, 1 << 26, 1 << 30);
+    let one_thread_sizes = Sizes::powers_of_two([12, 20], [10, 16, 22], 10..=26).odd(odd);
+    // The ways to join the blocks differ where these are few, and from memory they no longer do.
+    let lesson_sizes = Sizes::powers_of_two([12, 20], [10, 16, 22, 28], 10..=30).odd(odd);
+    let host_sizes = Sizes::powers_of_two([12, 20], [10, 14, 18, 22, 26], 10..=30).odd(odd);
     let resident = |name, clock, joined| {
         Implementation::gpu(name, clock, move |gpu, sum| {
             // Where the host waits for the sum, it reads it.
@@ -46,17 +50,22 @@ pub(crate) fn group() -> Group<Sum> {
                 .sizes(one_thread_sizes),
         )
         .with(Implementation::cpu("rayon", cpu::rayon).method("one by one").sizes(host_sizes.clone()))
-        .with(Implementation::cpu("simd", cpu::simd).sizes(host_sizes.clone()))
+        .with(Implementation::cpu("simd", cpu::simd).sizes(cpu_sizes))
         .with(
             resident("two-kernels", Events, Joined::BySecondKernel)
                 .cost(|n| Cost {
                     launches: Some(2),
                     ..reduction::cost(n)
-                }),
+                })
+                .sizes(lesson_sizes.clone()),
         )
         .with(resident("last-block", Events, Joined::ByLastBlock))
-        .with(resident("last-block-gated", EventsGated, Joined::ByLastBlock))
-        .with(resident("cooperative", Events, Joined::ByBarrier).method("barrier of the grid"))
+        .with(resident("last-block-gated", EventsGated, Joined::ByLastBlock).sizes(lesson_sizes.clone()))
+        .with(
+            resident("cooperative", Events, Joined::ByBarrier)
+                .method("barrier of the grid")
+                .sizes(lesson_sizes),
+        )
         .with(resident("last-block-awaited", Wall, Joined::ByLastBlock).data(Data::Awaited))
         .with_transfers(
             gpu::from_host,

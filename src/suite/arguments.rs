@@ -1,6 +1,8 @@
 //! What Criterion keeps private of its command line and the suite has to know: the mode, the
 //! filter and where results go.
 
+use std::time::Duration;
+
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use regex::Regex;
 
@@ -74,6 +76,8 @@ pub(crate) struct Arguments {
     filter_text: Option<String>,
     /// `--quiet` was given.
     quiet: bool,
+    /// `--quick` was given.
+    quick: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -130,6 +134,7 @@ impl Arguments {
             filter: filter(&matches),
             filter_text: value("FILTER").cloned(),
             quiet: flag("quiet"),
+            quick: flag("quick"),
         }
     }
 
@@ -153,6 +158,15 @@ impl Arguments {
     /// The filter as it was written.
     pub(super) fn filter_text(&self) -> Option<&str> {
         self.filter_text.as_deref()
+    }
+
+    /// How long Criterion warms a benchmark up for which the plan has so much.
+    pub(super) fn warm_up(&self, planned: Duration) -> Duration {
+        let given = self.value("warm-up-time").and_then(|s| s.parse().ok());
+        match self.quick {
+            true => Duration::ZERO,
+            false => given.map_or(planned, Duration::from_secs_f64),
+        }
     }
 
     /// Whether only what matters is to be printed.

@@ -3,10 +3,12 @@
 //! compute takes as long as the others.
 
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crate::model::record::Activity;
 use crate::suite::measure::{Bench, Measuring};
-use crate::suite::missing::{Missing, failed};
+use crate::suite::missing::{Missing, caught, failed};
+use crate::suite::set_up::{Learnt, Sampling, Timing};
 use crate::suite::verify::passes;
 use crate::timing::{BoxError, Claim, Clock, CudaTime, DeviceMemory, Doubt, Guarded};
 use crate::workload::routine::{Routine, RoutineError, Workload};
@@ -16,7 +18,7 @@ use crossover_machine::recorded;
 /// cache is cold, and the host may be taken off its core.
 const LONGER: (f64, f64) = (3.0, 100_000.0);
 
-/// The code of a benchmark, which is set up anew for other addresses.
+/// The code of a benchmark, which is set up anew for other values.
 struct Anew<'a> {
     first: &'a mut dyn Routine,
     /// Takes the place of the first.
@@ -75,31 +77,66 @@ impl Measuring<'_> {
 
     /// Checksums of what it reads.
     pub(super) fn inputs<W>(
-        &self,
+        &mut self,
         bench: &Bench<'_, W>,
         routine: &dyn Routine,
     ) -> Result<Vec<u64>, Missing> {
         match self.looks(bench) {
-            true => Ok(self.time.checksums(&routine.inputs())?),
+            true => {
+                let checksums = || self.time.checksums(&routine.inputs());
+                Ok(self.spent.on(Activity::Checks, checksums)?)
+            }
             false => Ok(Vec::new()),
         }
     }
 
-    /// At the smallest size of a row, runs it at other addresses: of what is right there, larger sizes
-    /// need no second set of memory.
-    pub(super) fn guard<W: Workload>(
+    /// Fails if its inputs are not what they were.
+    pub(super) fn require_unchanged<W>(
         &mut self,
         bench: &Bench<'_, W>,
-        problem: &Rc<W>,
+        routine: &dyn Routine,
+        before: &[u64],
+    ) -> Result<(), Missing> {
+        match self.inputs(bench, routine)? == before {
+            true => Ok(()),
+            false => Err(failed(
+                "an iteration changed its inputs, so later ones computed something else".into(),
+            )),
+        }
+    }
+
+    /// At the smallest size of a row, runs it on inputs with other values: of what is right there, larger
+    /// sizes need no second set of memory.
+    pub(super) fn guard_on_other_values<W: Workload>(
+        &mut self,
+        bench: &Bench<'_, W>,
         routine: &mut dyn Routine,
-        iteration: Duration,
+        sampling: &Sampling,
+        learnt: &mut Learnt<W>,
     ) -> Result<(), Missing> {
         let sizes = bench.group.sizes_of(bench.row).of(self.settings.profile);
         let is_smallest = sizes.iter().min() == Some(&bench.size);
+        let is_guarded = sampling.timing == Timing::Clock && self.looks(bench) && is_smallest;
         // A routine that does not say what it writes keeps state of the process, such as a memory pool.
-        if !self.looks(bench) || !is_smallest || routine.outputs().is_empty() {
+        if !is_guarded || routine.outputs().is_empty() {
             return Ok(());
         }
+        let begun = Instant::now();
+        let guarded = caught(|| {
+            let other_values = learnt.other_values(bench.size);
+            self.guard(bench, &other_values, routine, sampling.iteration)
+        });
+        self.spent.add(Activity::Checks, begun.elapsed());
+        guarded
+    }
+
+    fn guard<W: Workload>(
+        &mut self,
+        bench: &Bench<'_, W>,
+        other_values: &Rc<W>,
+        routine: &mut dyn Routine,
+        iteration: Duration,
+    ) -> Result<(), Missing> {
         let claim = Claim {
             clock: bench.row.clock,
             launches: bench.row.launches_of(routine),
@@ -109,7 +146,7 @@ impl Measuring<'_> {
         let mut code = Anew {
             first: routine,
             second: None,
-            make: &|| self.make(bench, problem),
+            make: &|| self.make(bench, other_values),
         };
         let mut doubts = Vec::new();
         // A host that is taken off its core is late once.

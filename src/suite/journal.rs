@@ -3,18 +3,21 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
+use crate::interrupt;
 use crate::machine::ceilings;
 use crate::machine::ceilings::effort::Effort;
 use crate::model::environment::Environment;
 use crate::model::group_info::GroupInfo;
 use crate::model::id::Device;
-use crate::model::record::{Ceiling, Confirmation, Failure, RunRecord, SCHEMA, Skip};
+use crate::model::record::{
+    Activity, Ceiling, Confirmation, Failure, NO_GROUP, RunRecord, SCHEMA, Skip,
+};
 use crate::model::role::Threads;
+use crate::suite::account::{self, Spent};
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::host::Host;
-use crate::suite::interrupt;
 use crate::suite::missing::{Missing, failed, skipped};
 use crate::timing::{CudaTime, TimingError};
 use crossover_machine::load::{self, Load};
@@ -88,6 +91,7 @@ impl Journal {
                 ceilings: BTreeMap::new(),
                 confirmations: Vec::new(),
                 planned: Vec::new(),
+                seconds: account::Account::new(),
                 curves: BTreeMap::new(),
                 skipped: Vec::new(),
                 failed: Vec::new(),
@@ -362,8 +366,14 @@ impl Journal {
         Ok(runs::write(&self.record, &self.results)?)
     }
 
+    /// Enters what a group took.
+    pub(super) fn spent(&mut self, group: &str, spent: Spent) {
+        spent.enter(group, &mut self.record.seconds);
+    }
+
     /// Completes the record; `false` where nothing was measured and there is none.
     pub(super) fn complete(&mut self) -> bool {
+        let begun = Instant::now();
         if self.begun {
             // A run that a signal ended has no end in its record, as one that was killed.
             let ended = interrupt::signal().is_none();
@@ -388,6 +398,13 @@ impl Journal {
                     eprintln!("note: {disturbance}");
                 }
             }
+            let mut spent = Spent::default();
+            spent.add(Activity::Ceilings, begun.elapsed());
+            self.spent(NO_GROUP, spent);
+            self.say(&format!(
+                "time: {}",
+                account::in_words(&self.record.seconds)
+            ));
             self.record.finished = ended.then(|| runs::moment(SystemTime::now()));
             if ended && self.no_room.is_none() {
                 self.record.planned.clear();

@@ -7,21 +7,22 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput};
 
+use crate::interrupt;
 use crate::model::cost::Cost;
-use crate::model::record::{SCHEMA, Sidecar};
+use crate::model::record::{Activity, SCHEMA, Sidecar};
 use crate::model::verified::Verified;
+use crate::suite::account::Spent;
 use crate::suite::arguments::{Arguments, Mode};
-use crate::suite::group::{Group, Implementation, Make};
+use crate::suite::group::{Group, Implementation};
 use crate::suite::host::Host;
 use crate::suite::instance::{Plots, instance, plots};
-use crate::suite::interrupt;
 use crate::suite::journal::Journal;
-use crate::suite::missing::{Missing, failed, skipped};
-use crate::suite::pace::{Forecast, Pace};
+use crate::suite::missing::{Missing, caught, failed};
 use crate::suite::sampler::{Progress, Sampler};
-use crate::suite::sampling_plan::{FEWEST_SAMPLES, Samples, SamplingPlan};
+use crate::suite::sampling_plan::{Samples, SamplingPlan};
+use crate::suite::set_up::{Learnt, Sampling, Timing};
 use crate::suite::turns::Turns;
-use crate::timing::{Clock, CudaError, CudaTime, Doubt, TimingError, catch_panic};
+use crate::timing::{CudaTime, Doubt, TimingError, catch_panic};
 use crate::workload::calibrate;
 use crate::workload::routine::{Routine, Workload};
 use crossover_machine::load::Load;
@@ -43,6 +44,10 @@ pub(super) struct Measuring<'s> {
     pub(super) turns: Option<&'s Turns>,
     /// Reasons not to believe its time.
     pub(super) doubts: Vec<Doubt>,
+    /// How long Criterion warms it up.
+    pub(super) warm_up: Duration,
+    /// What it took beside its set-up.
+    pub(super) spent: Spent,
 }
 
 /// A benchmark that is about to be run.
@@ -55,23 +60,6 @@ pub(super) struct Bench<'a, W> {
     pub(super) folder: BenchmarkFolder,
     /// When it was begun; `None` in turns with another process, whose work is none of others.
     pub(super) begun: Option<Load>,
-}
-
-/// What times a routine.
-#[derive(Clone, Copy, PartialEq)]
-enum Timing {
-    Clock,
-    /// The routine itself, which has measured before Criterion asks.
-    Own,
-}
-
-/// How a routine is sampled.
-struct Sampling {
-    timing: Timing,
-    warm_up: Duration,
-    samples: Samples,
-    /// A warm iteration.
-    iteration: Duration,
 }
 
 /// What becomes of an unsteady result.
@@ -95,48 +83,41 @@ impl Measuring<'_> {
         criterion_id: BenchmarkId,
         bench: &Bench<'_, W>,
         problem: &OnceCell<Rc<W>>,
-        pace: &mut Pace,
+        learnt: &mut Learnt<W>,
     ) -> Result<(), Missing> {
-        let Bench { row, size, .. } = *bench;
-        // Both sides have their memory at once.
-        let sides = 1 + u64::from(self.turns.is_some());
-        let device_bytes = row.is_gpu().then(|| sides * W::device_bytes(size));
-        let host_bytes = sides * W::host_bytes(size);
-        if let Some(reason) = self.machine.too_small_for(host_bytes, device_bytes) {
-            return Err(Missing::Skipped(reason));
-        }
-        if let Some(limit) = self.sampling.longest_iteration_of(&row.role) {
-            self.leave_out_if_longer(limit, bench, pace)?;
-        }
-        if self.arguments.saves {
-            self.journal.begin(row.is_gpu(), self.machine, self.time)?;
-            if let (false, Some(threads)) = (row.is_gpu(), row.role.threads) {
-                self.journal.cpu_peak(threads);
-            }
-        }
+        self.require_room(bench)?;
+        self.require_short_iterations(bench, &mut learnt.pace)?;
+        self.measure_ceilings(bench.row)?;
+        self.verify_edge_cases(bench, learnt)?;
+        let (mut routine, sampling) = caught(|| {
+            let problem = problem.get_or_init(|| Rc::new(W::new(bench.size)));
+            self.set_up(bench, problem, &mut learnt.pace)
+        })?;
+        self.announce(bench, &sampling)?;
+        self.guard_on_other_values(bench, &mut *routine, &sampling, learnt)?;
+        self.sample_until_steady(plots, criterion_id, bench, &mut *routine, &sampling)
+    }
 
-        let problem = || problem.get_or_init(|| Rc::new(W::new(size)));
-        // A panic here is this benchmark's failure and not the run's end.
-        let set_up = || -> Result<_, Missing> {
-            let mut routine = self.make(bench, problem())?;
-            match self.verifies() {
-                true => self.verify(bench, &mut *routine).map(drop)?,
-                false => self.run_once(&mut *routine)?,
-            }
-            let sampling = self.plan(bench, pace, &mut *routine)?;
-            Ok((routine, sampling))
-        };
-        if self.verifies()
-            && let Some(edge_cases) = W::edge_cases()
-        {
-            let on_edge_cases = || self.verify_on(bench, &Rc::new(edge_cases));
-            catch_panic(on_edge_cases).map_err(failed)??;
+    /// Measures what the result is held against, where that is due.
+    fn measure_ceilings<W>(&mut self, row: &Implementation<W>) -> Result<(), Missing> {
+        if !self.arguments.saves {
+            return Ok(());
         }
-        // Discards the choices of the benchmark before.
-        calibrate::take_recent();
-        calibrate::take_spent();
-        let (mut routine, sampling) = catch_panic(set_up).map_err(failed)??;
-        if self.arguments.mode == Mode::Profile && row.is_gpu() && sampling.timing == Timing::Own {
+        let (journal, machine, time) = (&mut *self.journal, self.machine, self.time);
+        self.spent.on(Activity::Ceilings, || {
+            journal.begin(row.is_gpu(), machine, time)?;
+            if let (false, Some(threads)) = (row.is_gpu(), row.role.threads) {
+                journal.cpu_peak(threads);
+            }
+            Ok(())
+        })
+    }
+
+    /// Says that it is set up to the process that drives this one. Leaves it out of profiles if it has no
+    /// part that one could record.
+    fn announce<W>(&self, bench: &Bench<'_, W>, sampling: &Sampling) -> Result<(), Missing> {
+        let is_profiled = self.arguments.mode == Mode::Profile && bench.row.is_gpu();
+        if is_profiled && sampling.timing == Timing::Own {
             let reason = "it times itself, and no clock that a profile follows runs it";
             return Err(Missing::Skipped(reason.to_owned()));
         }
@@ -144,18 +125,26 @@ impl Measuring<'_> {
             let id = bench.id.to_owned();
             turns.say(&TurnMessage::Ready { id });
         }
-        if sampling.timing == Timing::Clock {
-            let guarded = || self.guard(bench, problem(), &mut *routine, sampling.iteration);
-            catch_panic(guarded).map_err(failed)??;
-        }
+        Ok(())
+    }
+
+    /// Times a benchmark, and once more if the result is unsteady.
+    fn sample_until_steady<W>(
+        &mut self,
+        plots: &mut Plots<'_>,
+        criterion_id: BenchmarkId,
+        bench: &Bench<'_, W>,
+        routine: &mut dyn Routine,
+        sampling: &Sampling,
+    ) -> Result<(), Missing> {
         let judged = self.arguments.saves && self.turns.is_none();
         let unsteady = match sampling.timing {
             Timing::Clock if judged => IfUnsteady::Again,
             _ => IfUnsteady::Unjudged,
         };
         let id = criterion_id.clone();
-        let first = self.attempt(plots, id, bench, &mut *routine, &sampling, unsteady)?;
-        let Some((why, first)) = first else {
+        let Some((why, first)) = self.attempt(plots, id, bench, routine, sampling, unsteady)?
+        else {
             return Ok(());
         };
         eprintln!(
@@ -163,18 +152,11 @@ impl Measuring<'_> {
             bench.id
         );
         let takes_turns = self.turns.is_some();
-        let settings = self.settings;
-        let mut criterion = instance(&settings.results, self.sampling, self.time, takes_turns);
+        let results = &self.settings.results;
+        let mut criterion = instance(results, self.sampling, self.time, takes_turns);
         let mut again = plots_of(&mut criterion, bench);
         let kept = IfUnsteady::Kept;
-        let second = self.attempt(
-            &mut again,
-            criterion_id,
-            bench,
-            &mut *routine,
-            &sampling,
-            kept,
-        );
+        let second = self.attempt(&mut again, criterion_id, bench, routine, sampling, kept);
         if second.is_err() && interrupt::signal().is_some() {
             first.put_back()?;
         }
@@ -245,30 +227,13 @@ impl Measuring<'_> {
         let inputs = self.inputs(bench, routine)?;
         self.sample(plots, criterion_id, bench, routine, watch.as_ref())?;
         let telemetry = watch.map(Watch::finish);
-        if self.inputs(bench, routine)? != inputs {
-            return Err(failed(
-                "an iteration changed its inputs, so later ones computed something else".into(),
-            ));
-        }
+        self.require_unchanged(bench, routine, &inputs)?;
         let mut why = match unsteady {
             IfUnsteady::Unjudged => None,
             IfUnsteady::Again | IfUnsteady::Kept => bench.folder.unsteady(bench.row.clock),
         };
-        // Once more after the last sample: a routine that went wrong under load, or after
-        // the first run, was not worth timing.
-        let verified = match self.verifies() {
-            true => {
-                let verify = || {
-                    match unsteady {
-                        IfUnsteady::Unjudged => self.run_once(routine)?,
-                        _ => self.run_timed(bench, routine)?,
-                    }
-                    self.judge(bench, routine)
-                };
-                catch_panic(verify).map_err(failed)??
-            }
-            false => None,
-        };
+        let is_timed = unsteady != IfUnsteady::Unjudged;
+        let verified = self.verify_again(bench, routine, is_timed)?;
         for doubt in &self.doubts {
             eprintln!("note: {}: {doubt}", bench.id);
             why.get_or_insert_with(|| doubt.to_string());
@@ -277,219 +242,39 @@ impl Measuring<'_> {
         if self.arguments.saves {
             let mut sidecar = self.sidecar(bench, routine, verified);
             sidecar.monitor = telemetry;
-            if let Some(own) = routine.telemetry() {
-                // What the device does now is not what it did when the routine timed itself.
-                sidecar.device_state = None;
-                sidecar.monitor = Some(own);
-            }
             sidecar.unsteady.clone_from(&why);
-            sidecar.extra.extend(routine.extra()?);
-            self.check_device()?;
-            let baseline = self.arguments.baseline.as_deref();
-            bench.folder.finish(&mut sidecar, baseline)?;
-            if self.turns.is_none()
-                && let Some(result) = bench.folder.result()
-            {
-                self.journal.hold(result, self.machine, self.time)?;
-            }
+            self.write_down(bench, routine, sidecar)?;
         }
         self.check_device().map(|()| why)
     }
 
-    /// Sets up an implementation for these inputs.
-    pub(super) fn make<W: Workload>(
-        &self,
-        bench: &Bench<'_, W>,
-        problem: &Rc<W>,
-    ) -> Result<Box<dyn Routine>, Missing> {
-        Ok(match &bench.row.make {
-            Make::Cpu(make) => make(problem)?,
-            Make::Gpu(make) => {
-                let gpu = self.machine.gpu(self.time).map_err(skipped)?;
-                self.time.wake().map_err(TimingError::from)?;
-                make(&gpu, problem)?
-            }
-        })
-    }
-
-    /// Verifies an implementation on inputs that are never timed.
-    fn verify_on<W: Workload>(&self, bench: &Bench<'_, W>, problem: &Rc<W>) -> Result<(), Missing> {
-        let mut routine = self.make(bench, problem)?;
-        match self.verify(bench, &mut *routine) {
-            Err(Missing::Failed { text, context_lost }) => Err(Missing::Failed {
-                text: format!("on edge cases: {text}"),
-                context_lost,
-            }),
-            other => other.map(drop),
-        }
-    }
-
-    fn verifies(&self) -> bool {
-        self.turns.is_none_or(|turns| turns.told().verify)
-    }
-
-    /// Poisons the output, runs once from restored state and waits. This is done also where nothing
-    /// is verified: what a routine sets up in its first run must not be timed, and in every process
-    /// the threads that poison are the first to touch the output's memory.
-    pub(super) fn run_once(&self, routine: &mut dyn Routine) -> Result<(), Missing> {
-        routine.restore()?;
-        routine.poison()?;
-        routine.run()?;
-        self.wait()
-    }
-
-    /// Runs once, from restored state and on a poisoned output, and compares with the reference.
-    /// `None` where no device has computed what was compared.
-    fn verify<W>(
-        &self,
+    /// Completes a sidecar and writes it, and holds the result against its limits.
+    fn write_down<W>(
+        &mut self,
         bench: &Bench<'_, W>,
         routine: &mut dyn Routine,
-    ) -> Result<Option<Verified>, Missing> {
-        self.run_once(routine)?;
-        self.judge(bench, routine)
-    }
-
-    /// Compares what it has computed with the reference.
-    fn judge<W>(
-        &self,
-        bench: &Bench<'_, W>,
-        routine: &mut dyn Routine,
-    ) -> Result<Option<Verified>, Missing> {
-        let verified = routine.check()?;
-        let on_gpu = bench.row.is_gpu();
-        match recorded::failure(&verified, on_gpu) {
-            None => Ok(Some(verified).filter(|_| !(on_gpu && recorded::recorded()))),
-            Some(wrong) => Err(Missing::Failed {
-                text: format!("{wrong}; it is not timed"),
-                context_lost: false,
-            }),
-        }
-    }
-
-    fn wait(&self) -> Result<(), Missing> {
-        if let Some(gpu) = self.machine.opened() {
-            gpu.synchronize().map_err(|e| Missing::Failed {
-                context_lost: e.sticky,
-                text: e.to_string(),
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Waits for the device: errors of destructors surface on a later call, and must not be those of
-    /// the next benchmark.
-    pub(super) fn check_device(&self) -> Result<(), Missing> {
-        if let Some(gpu) = self.machine.opened() {
-            gpu.context().check_err().map_err(|e| {
-                let error = CudaError::new("an earlier CUDA call", e);
-                Missing::Failed {
-                    context_lost: error.sticky,
-                    text: error.to_string(),
-                }
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Leaves a benchmark out if one iteration takes longer than `limit`. To know that, it may run
-    /// some smaller sizes once.
-    fn leave_out_if_longer<W: Workload>(
-        &self,
-        limit: Duration,
-        bench: &Bench<'_, W>,
-        pace: &mut Pace,
+        mut sidecar: Sidecar,
     ) -> Result<(), Missing> {
-        let Bench { group, row, .. } = *bench;
-        let sizes = group.sizes_of(row).of(self.settings.profile).iter();
-        let smaller: Vec<u64> = sizes.copied().filter(|size| *size < bench.size).collect();
-        let cost = |size| group.cost_of(row, size);
-        loop {
-            match pace.forecast(&row.function(), bench.size, &smaller, cost, limit) {
-                Forecast::Runs => return Ok(()),
-                Forecast::TooLong(reason) => return Err(Missing::Skipped(reason)),
-                Forecast::RunFirst(size) => {
-                    let run = || -> Result<(), Missing> {
-                        let mut routine = self.make(bench, &Rc::new(W::new(size)))?;
-                        self.run_once(&mut *routine)?;
-                        self.iteration(bench, size, pace, &mut *routine).map(drop)
-                    };
-                    catch_panic(run).map_err(failed)??;
-                }
-            }
+        if let Some(own) = routine.telemetry() {
+            // What the device does now is not what it did when the routine timed itself.
+            sidecar.device_state = None;
+            sidecar.monitor = Some(own);
         }
-    }
-
-    /// Runs a warm iteration at a size, and keeps how long it took; `None` of a routine that times
-    /// itself.
-    fn iteration<W: Workload>(
-        &self,
-        bench: &Bench<'_, W>,
-        size: u64,
-        pace: &mut Pace,
-        routine: &mut dyn Routine,
-    ) -> Result<Option<Duration>, Missing> {
-        let function = bench.row.function();
-        if routine.time(1).transpose()?.is_some() {
-            pace.note_times_itself(function);
-            return Ok(None);
-        }
-        let start = Instant::now();
-        routine.run()?;
-        if bench.row.is_gpu() {
-            self.wait()?;
-        }
-        let iteration = start.elapsed();
-        let cost = bench.group.cost_of(bench.row, size);
-        pace.note(function, &cost, size, iteration);
-        Ok(Some(iteration))
-    }
-
-    /// Chooses the number of samples and their time by one warm iteration.
-    fn plan<W: Workload>(
-        &self,
-        bench: &Bench<'_, W>,
-        pace: &mut Pace,
-        routine: &mut dyn Routine,
-    ) -> Result<Sampling, Missing> {
-        let nothing = Duration::from_nanos(1);
-        // A routine that times itself has measured already, and returns at once: in more time
-        // Criterion would plan billions of iterations, in less it would print a warning.
-        let mut plan = Sampling {
-            timing: Timing::Own,
-            warm_up: nothing,
-            iteration: nothing,
-            samples: Samples {
-                count: FEWEST_SAMPLES,
-                measurement: Duration::from_micros(100),
-                mode: SamplingMode::Flat,
-            },
+        sidecar.extra.extend(routine.extra()?);
+        self.check_device()?;
+        let baseline = self.arguments.baseline.as_deref();
+        bench.folder.finish(&mut sidecar, baseline)?;
+        let result = bench.folder.result().filter(|_| self.turns.is_none());
+        let Some(result) = result else {
+            return Ok(());
         };
-        if let Some(iteration) = self.iteration(bench, bench.size, pace, routine)? {
-            let warm_up = self.sampling.warm_up;
-            // Behind a gate the warm-up's first call runs its one iteration twice, and Criterion
-            // takes both for one if it calls no second time.
-            let is_doubled = bench.row.clock == Clock::EventsGated && 2 * iteration > warm_up;
-            let seen = if is_doubled { 2 * iteration } else { iteration };
-            plan = Sampling {
-                timing: Timing::Clock,
-                warm_up,
-                samples: self.sampling.for_iteration(seen),
-                iteration,
-            };
-        }
-        if self.turns.is_some() {
-            // The first call is all of Criterion's warm-up: the suite warms up in it. And Criterion
-            // must not warn that the samples, with the other side's turns between them, take longer
-            // than planned.
-            plan.warm_up = nothing;
-            plan.samples.measurement = Duration::from_secs(1_000);
-            plan.samples.mode = SamplingMode::Flat;
-        }
-        Ok(plan)
+        let (journal, machine, time) = (&mut *self.journal, self.machine, self.time);
+        (self.spent).on(Activity::Ceilings, || journal.hold(result, machine, time))
     }
 
     /// Makes Criterion sample as planned, unless the command line says otherwise.
-    fn configure(&self, plots: &mut Plots<'_>, plan: &Sampling) {
+    fn configure(&mut self, plots: &mut Plots<'_>, plan: &Sampling) {
+        self.warm_up = self.arguments.warm_up(plan.warm_up);
         let Samples {
             count,
             measurement,
@@ -541,10 +326,22 @@ impl Measuring<'_> {
         });
         // A panic is the only way out of Criterion's closure: it leaves its error here.
         let mut failure: Option<TimingError> = None;
+        let (spent, warm_up) = (&mut self.spent, self.warm_up);
+        let mut called = Duration::ZERO;
+        let begun = Instant::now();
         let outcome = catch_panic(|| {
             plots.bench_function(criterion_id, |b| {
                 b.iter_custom(|iterations| {
-                    let ns = sampler.sample(iterations).unwrap_or_else(|error| {
+                    // Criterion's own rule, which does not say which of its calls warm up.
+                    let activity = match begun.elapsed() <= warm_up {
+                        true => Activity::WarmUp,
+                        false => Activity::Samples,
+                    };
+                    let call = Instant::now();
+                    let sample = sampler.sample(iterations);
+                    spent.add(activity, call.elapsed());
+                    called += call.elapsed();
+                    let ns = sample.unwrap_or_else(|error| {
                         let text = error.to_string();
                         failure = Some(error);
                         panic!("{text}")
@@ -558,6 +355,8 @@ impl Measuring<'_> {
                 });
             });
         });
+        let analysed = begun.elapsed().saturating_sub(called);
+        self.spent.add(Activity::Analysis, analysed);
         let Err(panic) = outcome else {
             let doubt = sampler.worked_elsewhere();
             self.doubts.extend(doubt);

@@ -1,7 +1,7 @@
 //! Why a benchmark has no result: skipped, or failed.
 
 use crate::device::kernel::CompileError;
-use crate::timing::{CudaError, TimingError};
+use crate::timing::{CudaError, TimingError, catch_panic};
 use crate::workload::routine::RoutineError;
 use crossover_machine::absence::Absence;
 use crossover_results::store::whole_file::FileError;
@@ -72,6 +72,11 @@ pub(super) fn failed(text: String) -> Missing {
         text,
         context_lost: false,
     }
+}
+
+/// Runs what belongs to one benchmark: a panic is that benchmark's failure and not the run's end.
+pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, Missing>) -> Result<T, Missing> {
+    catch_panic(work).map_err(failed)?
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //!
 //! A bench executable makes [`Group`]s and hands them to [`bench`](bench()).
 
+mod account;
 pub(crate) mod arguments;
 mod bench;
 pub(crate) mod confirm;
@@ -10,7 +11,6 @@ pub(crate) mod group;
 mod guarded;
 pub(crate) mod host;
 mod instance;
-mod interrupt;
 pub(crate) mod journal;
 pub(crate) mod measure;
 pub(crate) mod missing;
@@ -23,6 +23,7 @@ pub(crate) mod runner;
 mod sampler;
 pub(crate) mod sampling_plan;
 pub(crate) mod session;
+mod set_up;
 pub(crate) mod turns;
 mod verify;
 

@@ -11,20 +11,21 @@ use criterion::Criterion;
 
 use crate::device::gpu::Gpu;
 use crate::device::kernel::Source;
+use crate::interrupt;
 use crate::model::group_info::GroupInfo;
+use crate::model::record::NO_GROUP;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::confirm::Task;
 use crate::suite::confirm::driver::When;
 use crate::suite::confirm::in_turns::TakingTurns;
 use crate::suite::group::Group;
 use crate::suite::instance::{instance, plots, profiled};
-use crate::suite::interrupt;
-use crate::suite::pace::Pace;
 use crate::suite::plan::Planned;
 use crate::suite::preflight::{self, Refused};
 use crate::suite::profiles::Profiles;
 use crate::suite::sampling_plan::SamplingPlan;
 use crate::suite::session::Session;
+use crate::suite::set_up::Learnt;
 use crate::suite::turns::Turns;
 use crate::timing::CudaTime;
 use crate::workload::{RoutineError, Workload};
@@ -111,7 +112,7 @@ impl Suite {
         self.session.tell_choices();
         self.session.confirm(When::AfterGroups);
         if !self.session.no_room() && !self.session.takes_turns() {
-            self.criterion.final_summary();
+            (self.session).analyse(NO_GROUP, || self.criterion.final_summary());
         }
         let measured = self.session.complete();
         Finished {
@@ -125,14 +126,14 @@ impl Suite {
         let session = &mut self.session;
         session.name_what_is_left_out(group);
         let mut plots = plots(&mut self.criterion, group.name);
-        let mut pace = Pace::default();
+        let mut learnt = Learnt::nothing();
         for (size, rows) in group.plan(session.profile()) {
             let problem = OnceCell::new();
             for row in rows {
-                session.bench(&mut plots, group, row, size, &problem, &mut pace);
+                session.bench(&mut plots, group, row, size, &problem, &mut learnt);
             }
         }
-        plots.finish();
+        session.analyse(group.name, || plots.finish());
     }
 }
 

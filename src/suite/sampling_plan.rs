@@ -10,11 +10,14 @@ use crossover_protocol::settings::Profile;
 /// How long and how often a benchmark is sampled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SamplingPlan {
+    /// Criterion doubles its iterations until so much time has gone by, so the warm-up takes half as much
+    /// again. The routine has run before, to be verified and for the plan.
     pub(super) warm_up: Duration,
     pub(super) measurement: Duration,
     pub(super) samples: usize,
-    /// Resamples of the bootstrap. Criterion's plots of each estimate's distribution cost as many
-    /// exponentials for each of 500 points: 25 ms per 1,000 resamples on an EPYC.
+    /// Resamples of the bootstrap; with 1,000 or fewer Criterion prints a warning. Its plots of each
+    /// estimate's distribution cost as many exponentials for each of 500 points: 25 ms per 1,000
+    /// resamples on an EPYC.
     pub(super) resamples: usize,
     /// A benchmark with longer iterations is left out; `None` measures all.
     longest_iteration: Option<Duration>,
@@ -30,17 +33,17 @@ impl SamplingPlan {
         let ms = Duration::from_millis;
         match profile {
             Profile::Quick => Self {
-                warm_up: ms(50),
+                warm_up: ms(20),
                 measurement: ms(150),
                 samples: 12,
-                resamples: 1_500,
+                resamples: 1_001,
                 longest_iteration: None,
             },
             Profile::Default => Self {
-                warm_up: ms(60),
-                measurement: ms(150),
+                warm_up: ms(20),
+                measurement: ms(120),
                 samples: 25,
-                resamples: 1_500,
+                resamples: 1_001,
                 longest_iteration: None,
             },
             Profile::Full => Self {

@@ -4,24 +4,27 @@ use std::cell::OnceCell;
 use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Throughput};
 
+use crate::interrupt;
 use crate::model::group_info::GroupInfo;
+use crate::model::record::Activity;
+use crate::suite::account::Spent;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::confirm::RunResults;
 use crate::suite::confirm::driver::{Confirming, When};
 use crate::suite::group::{Group, Implementation};
 use crate::suite::host::Host;
 use crate::suite::instance::Plots;
-use crate::suite::interrupt;
 use crate::suite::journal::Journal;
 use crate::suite::measure::{Bench, Measuring};
 use crate::suite::missing::Missing;
-use crate::suite::pace::Pace;
 use crate::suite::profiles::Profiles;
 use crate::suite::progress::Progress;
 use crate::suite::sampling_plan::SamplingPlan;
+use crate::suite::set_up::Learnt;
 use crate::suite::turns::Turns;
 use crate::timing::{CudaTime, catch_panic};
 use crate::workload::{Workload, calibrate};
@@ -190,7 +193,7 @@ impl Session {
         row: &Implementation<W>,
         size: u64,
         problem: &OnceCell<Rc<W>>,
-        pace: &mut Pace,
+        learnt: &mut Learnt<W>,
     ) {
         if interrupt::signal().is_some() {
             return;
@@ -260,11 +263,18 @@ impl Session {
             journal: &mut self.journal,
             turns: self.turns.as_ref(),
             doubts: Vec::new(),
+            warm_up: Duration::ZERO,
+            spent: Spent::default(),
         };
         let profiled_before = bench.folder.profiled_at();
-        let measured = measuring.measure(plots, criterion_id, &bench, problem, pace);
+        let begun = Instant::now();
+        let measured = measuring.measure(plots, criterion_id, &bench, problem, learnt);
         // The next benchmark is not to blame for what this one's routine could not give back.
-        match measured.and(measuring.check_device()) {
+        let measured = measured.and(measuring.check_device());
+        let mut spent = measuring.spent;
+        spent.set_up_since(begun);
+        self.journal.spent(group.name, spent);
+        match measured {
             Ok(()) if self.arguments.mode == Mode::Profile => {
                 self.profiles
                     .add(&id, row.is_gpu(), &bench.folder, profiled_before);
@@ -340,6 +350,18 @@ impl Session {
         };
         let keep = |said| self.journal.confirm(said);
         self.confirming.confirm(when, of, keep);
+        for (group, took) in self.confirming.take_spent() {
+            let mut spent = Spent::default();
+            spent.add(Activity::Confirming, took);
+            self.journal.spent(&group, spent);
+        }
+    }
+
+    /// Runs what Criterion does at the end of a group or of all, and enters its time.
+    pub(super) fn analyse(&mut self, group: &str, work: impl FnOnce()) {
+        let mut spent = Spent::default();
+        spent.on(Activity::Analysis, work);
+        self.journal.spent(group, spent);
     }
 
     /// Whether nothing can be written any more.

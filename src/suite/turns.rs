@@ -44,7 +44,7 @@ impl Turns {
         let protocol = PROTOCOL;
         match self.ask(&TurnMessage::Plan { protocol, ids }) {
             Some(TurnReply::Run(instructions)) => self.told = instructions,
-            _ => crate::suite::interrupt::end(),
+            _ => crate::interrupt::end(),
         }
     }
 
@@ -56,7 +56,7 @@ impl Turns {
     /// Says it and waits for the turn. Ends the run where nobody answers.
     pub(super) fn say(&self, said: &TurnMessage) {
         if self.ask(said) != Some(TurnReply::Go) {
-            crate::suite::interrupt::end();
+            crate::interrupt::end();
         }
     }
 

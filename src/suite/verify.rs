@@ -11,9 +11,9 @@ use crate::model::id::Device;
 use crate::suite::group::{Group, Implementation, Make};
 use crate::suite::sampling_plan::FEWEST_SAMPLES;
 use crate::timing::Launch;
-use crate::workload::calibrate;
 use crate::workload::routine::{Routine, RoutineError, Workload};
 use crate::workload::timing_methods::SPIN;
+use crate::workload::{calibrate, with_other_values};
 use crossover_machine::absence::Absence;
 use crossover_machine::recorded;
 use crossover_words::text::with_causes;
@@ -36,7 +36,11 @@ impl<W: Workload> Group<W> {
             let id = format!("{}/{} on edge cases", self.name, row.function());
             (id, 0, problem)
         });
-        for (id, size, problem) in edge_cases.into_iter().chain(timed) {
+        let other = sizes.first().map(|&size| {
+            let id = format!("{} with other values", self.id_of(row, size));
+            (id, size, with_other_values(size))
+        });
+        for (id, size, problem) in edge_cases.into_iter().chain(timed).chain(other) {
             let problem = Rc::new(problem);
             let outcome = make(row, &problem, gpu).and_then(|mut routine| {
                 let gpu = gpu.filter(|_| row.is_gpu());

@@ -26,7 +26,7 @@ pub use lessons::{
 };
 pub use number::{DoubleDouble, Number, Wide};
 pub use prepare::awaited::awaited;
-pub(crate) use prepare::calibrate;
 pub use prepare::{Device, HostMemory, Memory, Prepared, Transfer, Value};
+pub(crate) use prepare::{calibrate, with_other_values};
 pub use routine::{Routine, RoutineError, Workload, visit_f32};
 pub use run_child::run_child;

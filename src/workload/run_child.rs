@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use crate::workload::prepare::{ORDER, Order, Task};
-use crate::workload::routine::RoutineError;
+use crate::child;
+use crate::workload::prepare::{Order, Task};
 use crate::workload::{cold_start, timing_methods, warming_up};
 
 /// In a process that was started to measure the start of a process, measures it, prints the result
@@ -11,36 +11,15 @@ use crate::workload::{cold_start, timing_methods, warming_up};
 /// itself; another executable that runs groups calls it first in `main`, since what it measures
 /// must be the first of its kind.
 pub fn run_child() -> Option<ExitCode> {
-    let order = std::env::var(ORDER).ok()?;
-    Some(match carry_out(&order) {
-        Ok(report) => {
-            println!("{report}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
+    child::answer(|Order { device, task }, say| {
+        let report = match task {
+            Task::ColdStart => cold_start::measure(device)?,
+            Task::FirstSpin { nanoseconds } => {
+                timing_methods::time_first_spin(device, nanoseconds)?
+            }
+            Task::FirstProduct { n } => timing_methods::time_first_product(device, n)?,
+            Task::WarmingUp => warming_up::measure(device)?,
+        };
+        Ok(say(report)?)
     })
-}
-
-fn carry_out(order: &str) -> Result<String, RoutineError> {
-    let Order { device, task } = serde_json::from_str(order)?;
-    let report = match task {
-        Task::ColdStart => cold_start::measure(device)?,
-        Task::FirstSpin { nanoseconds } => timing_methods::time_first_spin(device, nanoseconds)?,
-        Task::FirstProduct { n } => timing_methods::time_first_product(device, n)?,
-        Task::WarmingUp => warming_up::measure(device)?,
-    };
-    Ok(serde_json::to_string(&report)?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_order_that_is_none_is_refused() {
-        assert!(carry_out("{}").is_err());
-    }
 }

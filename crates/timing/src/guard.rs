@@ -15,9 +15,9 @@ use crate::sequence;
 use crossover_words::{Clock, units};
 
 /// Of more bytes than this, as many are read in pieces from the first to the last.
-const READ: usize = 16 << 20;
-/// Bytes of such a piece.
-const PIECE: usize = 64 << 10;
+const READ: usize = 2 << 20;
+/// Bytes of such a piece: a copy of more takes longer than its start.
+const PIECE: usize = 16 << 10;
 /// Iterations that are compared with the first one on new inputs.
 const AGAIN: usize = 5;
 /// How much longer than those the first may take: it may find its data in memory instead of the cache.
@@ -227,7 +227,7 @@ impl CudaTime {
     /// the code on new inputs and on a poisoned output, compares outputs, inputs and times, and counts the
     /// launches. Nothing of this is within a timed window: call it before or after the benchmark.
     ///
-    /// Of memory of more than 16 MiB it reads that many bytes, in pieces from the first to the last.
+    /// Of memory of more than 2 MiB it reads that many bytes, in pieces from the first to the last.
     ///
     /// # Errors
     /// As [`measure`](Self::measure), and [`TimingError::NothingEnqueued`].

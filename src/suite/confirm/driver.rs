@@ -1,23 +1,23 @@
 //! Decides which questions are put to which child process, and when.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use crate::child;
 use crate::device::compiled;
-use crate::model::record::{Confirmation, PairedTimes};
-use crate::suite::confirm::ask::{Choices, Times, ask};
+use crate::interrupt;
+use crate::model::record::{Confirmation, NO_GROUP, PairedTimes};
 use crate::suite::confirm::questions::{OpenQuestions, Question};
-use crate::suite::confirm::{Order, RunResults, Task};
-use crate::suite::interrupt;
+use crate::suite::confirm::{Order, RunResults, Task, TaskResult};
 use crate::workload::calibrate;
 use crossover_results::analysis::answer::several_processes::{self, FEWEST_PROCESSES, WinsFrom};
 use crossover_words::units;
 
 /// Time between two processes during the groups: those that follow each other at once meet the
 /// same neighbours of a shared host, whose memory traffic comes and goes within minutes.
-const APART: Duration = Duration::from_secs(25);
+const APART: Duration = Duration::from_secs(40);
 /// More processes than wanted are asked where an interval is still wider than this: as a factor in
 /// size, and in speedup.
 const USEFUL: (f64, f64) = (1.5, 1.6);
@@ -29,6 +29,38 @@ const OF_ANOTHER_GPU: usize = FEWEST_PROCESSES;
 const LONGEST: Duration = Duration::from_secs(60);
 /// Upper bound on the processes.
 const MOST_PROCESSES: usize = 25;
+
+/// Median times by group, size and implementation.
+type Times = BTreeMap<(String, u64), BTreeMap<String, f64>>;
+
+/// What was chosen, by the name of the choice.
+type Choices = BTreeMap<String, String>;
+
+/// What a process has answered so far.
+#[derive(Default)]
+struct Answered {
+    times: Times,
+    choices: Choices,
+    /// How long its tasks took, by group.
+    took: BTreeMap<String, Duration>,
+}
+
+impl Answered {
+    /// What the process could not measure is printed as a note and is not among the times.
+    fn hear(&mut self, said: TaskResult) {
+        self.choices.extend(said.choices);
+        *self.took.entry(said.group.clone()).or_default() += said.took;
+        match said.medians {
+            Ok(medians) => {
+                self.times.insert((said.group, said.size), medians);
+            }
+            Err(reason) => eprintln!(
+                "note: {} at {} is not confirmed: {reason}",
+                said.group, said.size
+            ),
+        }
+    }
+}
 
 /// When processes are asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,6 +85,8 @@ pub(in crate::suite) struct Confirming {
     asked: usize,
     spent: Duration,
     slowest: Duration,
+    /// What it has spent since that was last asked for, by group.
+    account: BTreeMap<String, Duration>,
     /// A process failed: no other is started, since it would fail too.
     failed: bool,
     /// What goes well is not said.
@@ -75,6 +109,7 @@ impl Confirming {
             asked: 0,
             spent: Duration::ZERO,
             slowest: Duration::ZERO,
+            account: BTreeMap::new(),
             failed: false,
             is_quiet,
         }
@@ -109,6 +144,11 @@ impl Confirming {
         }
     }
 
+    /// What processes have taken since this was last called, by group.
+    pub(in crate::suite) fn take_spent(&mut self) -> BTreeMap<String, Duration> {
+        std::mem::take(&mut self.account)
+    }
+
     /// Whether more than the wanted processes may be asked.
     fn may_go_on(&self) -> bool {
         self.spent + self.slowest <= LONGEST && self.asked < MOST_PROCESSES
@@ -135,25 +175,29 @@ impl Confirming {
             let answers = units::counted(count, "answer");
             eprintln!("confirming {answers} in child process {}", self.asked);
         }
-        let said = ask(&self.order(open));
+        let mut said = Answered::default();
+        let asked = child::ask(&self.order(open), &[], |task| said.hear(task));
         let took = start.elapsed();
         self.spent += took;
         self.slowest = self.slowest.max(took);
         self.since = Instant::now();
-        let (times, choices) = match said {
-            Ok(said) => said,
-            // Where one process fails, the next would too.
-            Err(error) => {
-                if interrupt::signal().is_none() {
-                    eprintln!("note: child process {} did not answer: {error}", self.asked);
-                }
-                self.failed = true;
-                return false;
+        let mut outside = took;
+        if let Err(error) = asked {
+            if interrupt::signal().is_none() {
+                eprintln!("note: child process {} did not answer: {error}", self.asked);
             }
-        };
-        self.choices.extend(choices);
+            // The next would fail too.
+            self.failed = true;
+            return false;
+        }
+        for (group, took) in said.took {
+            outside = outside.saturating_sub(took);
+            *self.account.entry(group).or_default() += took;
+        }
+        *self.account.entry(NO_GROUP.to_owned()).or_default() += outside;
+        self.choices.extend(said.choices);
         let said: Vec<_> = (self.asking.questions.iter())
-            .map(|question| duels(&self.asking, question, &times))
+            .map(|question| duels(&self.asking, question, &said.times))
             .collect();
         let questions = self.asking.questions.iter_mut().zip(said).zip(open);
         for ((question, duels), _) in questions.filter(|(_, open)| **open) {
@@ -178,17 +222,19 @@ impl Confirming {
                 if question.gpu_times.is_none() {
                     functions.insert(format!("gpu/{}", question.asked.gpu));
                 }
+                // The reference of a large size takes seconds, and the run has verified there.
+                let verify = question.put == 0 && !asking.has_verified(group, size, &functions);
                 let same = |task: &&mut Task| task.group == *group && task.size == size;
                 match tasks.iter_mut().find(same) {
                     Some(task) => {
                         task.functions.extend(functions);
-                        task.verify |= question.put == 0;
+                        task.verify |= verify;
                     }
                     None => tasks.push(Task {
                         group: group.clone(),
                         size,
                         functions,
-                        verify: question.put == 0,
+                        verify,
                     }),
                 }
             }

@@ -4,11 +4,10 @@
 //! sets up, for each question, the best CPU code and the GPU's at sizes around the crossing and at
 //! the largest, lets them take turns, and prints their medians (`process`, `in_turns`). The run asks
 //! around where the processes so far saw the crossing (`questions`), decides how many to ask
-//! (`driver`), starts each and listens to it (`ask`), and keeps what they said in its record. What
+//! (`driver`), starts each (`child`), and keeps what they said in its record. What
 //! follows from it is in
 //! [`analysis::answer::several_processes`](crossover_results::analysis::answer::several_processes).
 
-mod ask;
 pub(super) mod driver;
 pub(super) mod in_turns;
 pub(crate) mod process;
@@ -16,11 +15,11 @@ mod questions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Set in a process that is to answer: an [`Order`] as JSON.
-const ORDER: &str = "CROSSOVER_CONFIRMS";
+use crate::child;
 
 /// The results whose answers are put to child processes.
 #[derive(Clone, Copy)]
@@ -44,6 +43,11 @@ struct Order {
     tasks: Vec<Task>,
 }
 
+impl child::Order for Order {
+    const VARIABLE: &'static str = "CROSSOVER_CONFIRMS";
+    type Reply = TaskResult;
+}
+
 /// Implementations that take turns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Task {
@@ -55,7 +59,7 @@ pub(super) struct Task {
     verify: bool,
 }
 
-/// What a process prints, a line of JSON per task.
+/// What a process says of each task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct TaskResult {
     group: String,
@@ -64,4 +68,6 @@ struct TaskResult {
     medians: Result<BTreeMap<String, f64>, String>,
     /// What its calibrations chose for the task, which the next process need not choose again.
     choices: BTreeMap<String, String>,
+    /// How long the task took.
+    took: Duration,
 }

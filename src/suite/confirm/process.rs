@@ -1,33 +1,29 @@
 //! The child process that answers.
 
-use crossover_words::text::with_causes;
-use std::io::Write;
 use std::process::ExitCode;
+use std::time::Instant;
 
+use crate::child::{self, Say};
 use crate::device::compiled;
 use crate::suite::confirm::in_turns::TakingTurns;
-use crate::suite::confirm::{ORDER, Order, TaskResult};
+use crate::suite::confirm::{Order, TaskResult};
 use crate::suite::runner::AnyGroup;
 use crate::timing::catch_panic;
 use crate::workload::calibrate;
 use crate::workload::routine::RoutineError;
 use crossover_protocol::settings::Settings;
+use crossover_words::text::with_causes;
 
-/// Carries out the order in the environment, and prints the answer; `None` in a process without an
-/// order.
+/// Carries out the order of this process; `None` in a process without one.
 pub(crate) fn answer(groups: impl FnOnce() -> Vec<AnyGroup>) -> Option<ExitCode> {
-    let order = std::env::var(ORDER).ok()?;
-    Some(match carry_out(&order, &groups()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{}", with_causes(&*error));
-            ExitCode::FAILURE
-        }
-    })
+    child::answer(|order, say| carry_out(order, &groups(), say))
 }
 
-fn carry_out(order: &str, groups: &[AnyGroup]) -> Result<(), RoutineError> {
-    let order: Order = serde_json::from_str(order)?;
+fn carry_out(
+    order: Order,
+    groups: &[AnyGroup],
+    say: Say<'_, TaskResult>,
+) -> Result<(), RoutineError> {
     let settings = Settings::from_env()?;
     calibrate::hand_over(order.choices);
     if let Some(folder) = order.kernels {
@@ -36,6 +32,7 @@ fn carry_out(order: &str, groups: &[AnyGroup]) -> Result<(), RoutineError> {
     let taking_turns = TakingTurns::new(&settings);
     for task in order.tasks {
         let group = groups.iter().find(|group| group.name() == task.group);
+        let begun = Instant::now();
         let medians = match group {
             Some(group) => {
                 let measure = || group.medians_in_turns(&task, &taking_turns);
@@ -44,15 +41,13 @@ fn carry_out(order: &str, groups: &[AnyGroup]) -> Result<(), RoutineError> {
             }
             None => Err("there is no such group".to_owned()),
         };
-        let said = TaskResult {
+        say(TaskResult {
             group: task.group,
             size: task.size,
             medians,
             choices: calibrate::take_recent(),
-        };
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "{}", serde_json::to_string(&said)?)?;
-        out.flush()?;
+            took: begun.elapsed(),
+        })?;
     }
     Ok(())
 }

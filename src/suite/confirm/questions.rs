@@ -1,6 +1,8 @@
 //! The questions of a run.
 
-use crate::model::id::Device;
+use std::collections::BTreeSet;
+
+use crate::model::id::{self, Device};
 use crate::model::record::Confirmation;
 use crate::suite::confirm::RunResults;
 use crate::timing::Clock;
@@ -9,6 +11,7 @@ use crossover_results::analysis::answer::one_process;
 use crossover_results::analysis::answer::pairs::{
     CrossoverAnswer, best_at, curve, find, headlines,
 };
+use crossover_results::store::curves::Benchmark;
 use crossover_results::store::machine::MachineResults;
 
 /// A question, and the run's own answer to it.
@@ -71,6 +74,21 @@ impl OpenQuestions {
                 self.questions.extend(question(found, &others));
             }
         }
+    }
+
+    /// Whether there is a result of each of these at this size, and so a verified one.
+    pub(super) fn has_verified(
+        &self,
+        group: &str,
+        size: u64,
+        functions: &BTreeSet<String>,
+    ) -> bool {
+        let measured = |b: &&Benchmark| b.group == group && b.size == size && b.verified.is_some();
+        let of: Vec<_> = self.machine.benchmarks().filter(measured).collect();
+        (functions.iter()).all(|function| {
+            of.iter()
+                .any(|b| id::function_of(b.device, &b.implementation) == *function)
+        })
     }
 
     /// The best CPU code of a group at a size, by the run's curves.

@@ -13,7 +13,7 @@ use crate::device::{Gpu, kernel::Source};
 use crate::model::{Cost, Launches, LinkBytes, Verified};
 use crate::timing::Launch;
 use crate::workload::prepare::{
-    Device, HostMemory, On, Prepared, Steps, Threads, elementwise, kernels, wide,
+    Device, HostMemory, On, Prepared, Steps, Threads, elementwise, kernels, seed, wide,
 };
 use crate::workload::routine::{Made, Workload, visit_f32};
 use crate::workload::simple;
@@ -40,7 +40,7 @@ pub struct Pipeline {
 
 impl Workload for Pipeline {
     fn new(size: u64) -> Self {
-        let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(size);
+        let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed(size));
         let x = (0..size).map(|_| random.random_range(-1.0..1.0)).collect();
         let reference = OnceCell::new();
         Self { x, reference }

@@ -15,7 +15,7 @@ use crate::workload::matmul::operands::Inputs;
 use crate::workload::matmul::reference::{Reference, worse};
 use crate::workload::matmul::shape::Shape;
 use crate::workload::number::{Number, in_f64};
-use crate::workload::prepare::{CUBLAS_WORKSPACE, Device, Memory, kernels};
+use crate::workload::prepare::{CUBLAS_WORKSPACE, Device, Memory, kernels, seed};
 use crate::workload::routine::{Workload, visit_numbers};
 
 /// The kernels of this module.
@@ -216,6 +216,7 @@ impl<T: Element> Workload for Matmul<T> {
 /// Values uniform in [-1, 1), the same in every run; another `stream` gives others.
 pub(crate) fn uniform<T: Number>(len: usize, stream: u64) -> Vec<T> {
     let mut values = vec![T::zero(); len];
+    let stream = seed(stream);
     values
         .par_chunks_mut(SEED_BLOCK)
         .enumerate()

@@ -11,8 +11,7 @@ use crate::workload::mlp_training::adamw::Counter;
 use crate::workload::mlp_training::model::{CLASSES, HIDDEN, INPUTS, PARAMETERS, layers};
 use crate::workload::mlp_training::reference::Reference;
 use crate::workload::network::{LINEAR, kernels::NETWORK};
-use crate::workload::prepare::CUBLAS_WORKSPACE;
-use crate::workload::prepare::kernels;
+use crate::workload::prepare::{CUBLAS_WORKSPACE, kernels, seed};
 use crate::workload::routine::{Workload, visit_f32};
 
 /// The kernels of the loss and the update.
@@ -53,7 +52,7 @@ impl Training {
 impl Workload for Training {
     fn new(size: u64) -> Self {
         let batch = size as usize;
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(0x006d_6c70);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed(0x006d_6c70));
         let labels = (0..batch).map(|_| random.next_u32() % CLASSES as u32);
         let mut parameters = uniform(PARAMETERS, 0x10);
         for layer in layers() {

@@ -7,6 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
 use crate::workload::number::Number;
+use crate::workload::prepare::seed;
 
 const SEED: u64 = 0x6e65_7374_6564;
 /// Elements of one random stream. Part of what the seed means.
@@ -17,8 +18,9 @@ const SPARSITY: usize = 256;
 /// Inputs uniform in [-3, 3).
 pub(super) fn uniform<T: Number>(n: usize) -> Vec<T> {
     let mut x = vec![T::zero(); n];
+    let first = seed(SEED);
     x.par_chunks_mut(STREAM).enumerate().for_each(|(i, chunk)| {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED + i as u64);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(first + i as u64);
         for value in chunk {
             *value = T::from(6.0) * T::unit(&mut random) - T::from(3.0);
         }

@@ -6,18 +6,15 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::rc::Rc;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use crate::child;
 use crate::device::Gpu;
 use crate::model::Verified;
 use crate::workload::routine::{Routine, RoutineError};
-
-/// Set in a process that is to measure something: an [`Order`] as JSON.
-pub(crate) const ORDER: &str = "CROSSOVER_MEASURES";
 
 /// Number of processes: Criterion's warm-up takes the first, its ten samples the others.
 const PROCESSES: usize = 11;
@@ -39,6 +36,11 @@ pub(crate) enum Task {
 pub(crate) struct Order {
     pub(crate) device: usize,
     pub(crate) task: Task,
+}
+
+impl child::Order for Order {
+    const VARIABLE: &'static str = "CROSSOVER_MEASURES";
+    type Reply = Report;
 }
 
 /// What one process measured.
@@ -99,24 +101,12 @@ impl Processes {
 
 /// Runs a child process to its end.
 fn measured(order: &Order) -> Result<Report, RoutineError> {
-    let output = Command::new(std::env::current_exe()?)
-        .env(ORDER, serde_json::to_string(order)?)
-        // Where the driver's JIT is measured, it must not find the result of an earlier run.
-        .env("CUDA_CACHE_DISABLE", "1")
-        .output()?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!(
-            "the child process that measures failed ({}): {}",
-            output.status,
-            said.trim()
-        )
-        .into());
-    }
-    serde_json::from_slice(&output.stdout).map_err(|error| {
-        format!("the child process printed no times ({error}); call `run_child` first in `main`")
-            .into()
-    })
+    // Where the driver's JIT is measured, it must not find the result of an earlier run.
+    let variables = [("CUDA_CACHE_DISABLE", "1")];
+    let mut report = None;
+    child::ask(order, &variables, |said| report = Some(said))
+        .map_err(|error| format!("the child process that measures failed: {error}"))?;
+    Ok(report.ok_or("the child process that measures printed no times")?)
 }
 
 /// One phase of the processes, as a routine.

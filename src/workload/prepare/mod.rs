@@ -14,6 +14,7 @@ pub(crate) mod host_memory;
 pub(crate) mod launches;
 pub(crate) mod pieces;
 pub(crate) mod prepared;
+pub(crate) mod seed;
 pub(crate) mod source;
 pub(crate) mod staging;
 pub(crate) mod steps;
@@ -23,7 +24,7 @@ pub(crate) mod trial;
 pub(crate) mod wide;
 
 pub(crate) use block::Block;
-pub(crate) use child_process::{ORDER, Order, PhaseTime, Processes, Report, Task};
+pub(crate) use child_process::{Order, PhaseTime, Processes, Report, Task};
 pub(crate) use cublaslt::{
     Algorithm, Arithmetic, CUBLAS_WORKSPACE, Epilogue, LtProduct, Operand, Product, Workspace,
 };
@@ -35,6 +36,7 @@ pub use host_memory::HostMemory;
 pub(crate) use host_memory::{Buffer, fill};
 pub(crate) use launches::launches;
 pub use prepared::{Device, Memory, Prepared, Value};
+pub(crate) use seed::{seed, with_other_values};
 pub(crate) use source::kernels;
 pub(crate) use staging::{Downloads, Staging, block_bytes, threads_to_try};
 pub(crate) use steps::{On, Stage, Steps};

@@ -8,8 +8,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::device::kernel::Source;
 use crate::workload::matmul::uniform;
 use crate::workload::network::{LINEAR, kernels::NETWORK};
-use crate::workload::prepare::CUBLAS_WORKSPACE;
-use crate::workload::prepare::kernels;
+use crate::workload::prepare::{CUBLAS_WORKSPACE, kernels, seed};
 use crate::workload::routine::{Workload, visit_f32};
 use crate::workload::transformer::model::{HEADS, HIDDEN, Model, QKV, SEQUENCE, VOCABULARY, WIDTH};
 use crate::workload::transformer::reference::sequences;
@@ -98,7 +97,7 @@ fn parameters(model: &Model) -> Vec<f32> {
 impl Workload for Inference {
     fn new(size: u64) -> Self {
         let batch = size as usize;
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(0x7472_616e);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed(0x7472_616e));
         let tokens = (0..batch * SEQUENCE).map(|_| random.next_u32() % VOCABULARY as u32);
         let model = Model::new();
         Self {

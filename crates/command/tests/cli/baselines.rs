@@ -138,6 +138,7 @@ pub(crate) fn record(root: &Path, run: &str, change: impl FnOnce(&mut RunRecord)
         },
         groups: Vec::new(),
         planned: Vec::new(),
+        seconds: Default::default(),
         ceilings: Default::default(),
         confirmations: Vec::new(),
         curves: Default::default(),

@@ -129,6 +129,7 @@ impl Fixture {
             groups: vec![],
             ceilings: BTreeMap::new(),
             planned: vec![],
+            seconds: Default::default(),
             curves: BTreeMap::new(),
             skipped: vec![],
             failed: vec![],

@@ -221,8 +221,52 @@ pub struct RunRecord {
     /// `cpu_write`, `cpu_copy`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub curves: BTreeMap<String, BandwidthCurve>,
+    /// Where the time of the run went, in seconds, by group; what belongs to no group is under
+    /// [`NO_GROUP`]. Whole when the run has finished.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub seconds: BTreeMap<String, BTreeMap<Activity, f64>>,
     /// What was left out.
     pub skipped: Vec<Skip>,
     /// What failed.
     pub failed: Vec<Failure>,
+}
+
+/// The place of a group's name in [`RunRecord::seconds`] for what belongs to none, such as the start of
+/// child processes.
+pub const NO_GROUP: &str = "-";
+
+/// What a run spends time on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Activity {
+    /// The machine's limits.
+    Ceilings,
+    /// Inputs, routines, their verification before and after the samples, the files of the results.
+    SetUp,
+    /// Checks of what a GPU benchmark does beside its result.
+    Checks,
+    /// Criterion's warm-up.
+    WarmUp,
+    /// The timed samples.
+    Samples,
+    /// Criterion's analysis and plots.
+    Analysis,
+    /// Child processes that answers are put to.
+    Confirming,
+}
+
+impl Activity {
+    /// In a few words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Activity::Ceilings => "ceilings",
+            Activity::SetUp => "set-up and verification",
+            Activity::Checks => "checks",
+            Activity::WarmUp => "warm-up",
+            Activity::Samples => "samples",
+            Activity::Analysis => "Criterion's analysis",
+            Activity::Confirming => "confirming",
+        }
+    }
 }

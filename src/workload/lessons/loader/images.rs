@@ -5,6 +5,8 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
+use crate::workload::prepare::seed;
+
 /// Batches of an epoch.
 pub const BATCHES: usize = 32;
 
@@ -25,10 +27,13 @@ impl Images {
             "a batch is a whole number of images of {IMAGE} bytes, not {batch_bytes} bytes"
         );
         let mut pixels = vec![0; BATCHES * batch_bytes];
+        let first = seed(0);
         pixels
             .par_chunks_mut(IMAGE)
             .enumerate()
-            .for_each(|(i, image)| Xoshiro256PlusPlus::seed_from_u64(i as u64).fill_bytes(image));
+            .for_each(|(i, image)| {
+                Xoshiro256PlusPlus::seed_from_u64(first + i as u64).fill_bytes(image);
+            });
         let mut order: Vec<u32> = (0..(pixels.len() / IMAGE) as u32).collect();
         order.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(batch_bytes as u64));
         Self {

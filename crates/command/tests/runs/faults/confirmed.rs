@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crossover::model::RunRecord;
+use crossover::model::record::{Activity, NO_GROUP};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -105,6 +106,17 @@ pub(crate) fn answered() {
         );
     }
     assert!(run.finished.is_some());
+    let seconds = &run.seconds["sound"];
+    for activity in [
+        Activity::SetUp,
+        Activity::Samples,
+        Activity::Analysis,
+        Activity::Confirming,
+    ] {
+        assert!(seconds[&activity] > 0.0, "{:?}", run.seconds);
+    }
+    assert!(run.seconds[NO_GROUP][&Activity::Ceilings] > 0.0);
+    assert!(said.contains("set-up and verification"), "{said}");
     let summary = read(&dir.path().join("summary.json"));
     let answer = &summary["crossovers"][0];
     assert_eq!(answer["processes"], processes, "{answer}");

@@ -8,7 +8,7 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// The signal that asked for the end.
-pub(super) fn signal() -> Option<i32> {
+pub(crate) fn signal() -> Option<i32> {
     match SIGNAL.load(Ordering::SeqCst) {
         0 => None,
         signal => Some(signal),
@@ -16,13 +16,13 @@ pub(super) fn signal() -> Option<i32> {
 }
 
 /// Ends the run as SIGHUP would, if no signal has: the process that drives it is gone.
-pub(super) fn end() {
+pub(crate) fn end() {
     const SIGHUP: i32 = 1;
     let _ = SIGNAL.compare_exchange(0, SIGHUP, Ordering::SeqCst, Ordering::SeqCst);
 }
 
 /// Notes signals from here on.
-pub(super) fn catch() {
+pub(crate) fn catch() {
     extern "C" fn note(signal: i32) {
         SIGNAL.store(signal, Ordering::SeqCst);
     }

@@ -1,0 +1,55 @@
+//! Seeds of inputs.
+
+use std::cell::Cell;
+
+use crate::workload::routine::Workload;
+
+thread_local! {
+    static OTHER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The seed of a random stream of inputs: `usual`, or another where [`with_other_values`] makes them. Call
+/// it on the thread that makes the inputs, before others help.
+pub(crate) fn seed(usual: u64) -> u64 {
+    usual ^ if OTHER.get() { 0x2a00_0000 } else { 0 }
+}
+
+/// Inputs of a size with other values than those that are timed. A workload without random values has the
+/// same ones at other addresses.
+pub(crate) fn with_other_values<W: Workload>(size: u64) -> W {
+    struct Usual;
+    impl Drop for Usual {
+        fn drop(&mut self) {
+            OTHER.set(false);
+        }
+    }
+    OTHER.set(true);
+    let _usual = Usual;
+    W::new(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{fft::Fft, nested_sine::NestedSine, reduction::Sum};
+
+    #[test]
+    fn other_values_are_others_and_the_next_are_the_usual_ones() {
+        fn bytes<W: Workload>(inputs: &W) -> Vec<u8> {
+            let mut bytes = Vec::new();
+            inputs.visit_inputs(&mut |piece| bytes.extend_from_slice(piece));
+            bytes
+        }
+        fn differ<W: Workload>() {
+            let usual = bytes(&W::new(64));
+            let other = bytes(&with_other_values::<W>(64));
+            assert_eq!(other.len(), usual.len());
+            assert_ne!(other, usual);
+            assert_eq!(bytes(&W::new(64)), usual);
+        }
+        differ::<Sum>();
+        differ::<Fft>();
+        differ::<NestedSine>();
+        differ::<NestedSine<f64>>();
+    }
+}

@@ -595,10 +595,18 @@ impl Measuring<'_> {
         if !spent.is_zero() {
             extra.insert("calibration_ns".to_owned(), spent.as_nanos() as f64);
         }
-        if let Some(others) = self.journal.others_since(bench.begun) {
-            extra.insert("processors_busy_with_other_work".to_owned(), others);
-            // The next process chooses again.
-            calibrate::forget(&choices);
+        let others = self.journal.others_since(bench.begun);
+        extra.extend(others.map(|it| ("processors_busy_with_other_work".to_owned(), it)));
+        if self.turns.is_none() {
+            let asked_for = others.map(|_| choices.keys().cloned());
+            let disturbed = calibrate::forget_disturbed(asked_for.into_iter().flatten());
+            let names: Vec<String> = disturbed.into_iter().collect();
+            if !names.is_empty() {
+                notes.push(format!(
+                    "chosen while other work kept processors busy, so another process chooses again: {}",
+                    names.join(", ")
+                ));
+            }
         }
         Sidecar {
             schema: SCHEMA,

@@ -44,11 +44,15 @@ fn carry_out(order: &str, groups: &[AnyGroup]) -> Result<(), RoutineError> {
             }
             None => Err("there is no such group".to_owned()),
         };
+        // The next process is not to take over what was chosen while other work ran.
+        let disturbed = calibrate::forget_disturbed([]);
+        let mut choices = calibrate::take_recent();
+        choices.retain(|choice, _| !disturbed.contains(choice));
         let said = TaskResult {
             group: task.group,
             size: task.size,
             medians,
-            choices: calibrate::take_recent(),
+            choices,
         };
         let mut out = std::io::stdout().lock();
         writeln!(out, "{}", serde_json::to_string(&said)?)?;

@@ -16,7 +16,7 @@ use crate::suite::host::Host;
 use crate::suite::instance::Plots;
 use crate::suite::interrupt;
 use crate::suite::journal::Journal;
-use crate::suite::measure::{Bench, Measuring};
+use crate::suite::measure::{Bench, Calibrated, Measuring};
 use crate::suite::missing::Missing;
 use crate::suite::pace::Pace;
 use crate::suite::profiles::Profiles;
@@ -260,6 +260,7 @@ impl Session {
             journal: &mut self.journal,
             turns: self.turns.as_ref(),
             doubts: Vec::new(),
+            calibrated: Calibrated::default(),
         };
         let profiled_before = bench.folder.profiled_at();
         let measured = measuring.measure(plots, criterion_id, &bench, problem, pace);

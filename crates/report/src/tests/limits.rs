@@ -314,7 +314,7 @@ fn a_cpu_is_held_against_its_caches_and_memory() {
             "cpu_copy",
             &[(1 << 20, 8e11), (16 << 20, 5e11), (256 << 20, 8e10)],
         );
-        f.bandwidth("cpu_write", &[(16 << 20, 2.5e11)]);
+        f.bandwidth("cpu_write", &[(16 << 20, 2.5e11), (256 << 20, 5e10)]);
         for (name, written) in [("reads", 0.0), ("writes", 100e6), ("copies", 50e6)] {
             let id = format!("memory/cpu/{name}/1");
             let cost = Cost {

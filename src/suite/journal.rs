@@ -20,7 +20,7 @@ use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::host::Host;
 use crate::suite::missing::{Missing, failed, skipped};
 use crate::timing::{CudaTime, TimingError};
-use crossover_machine::load::{self, Load};
+use crossover_machine::load::{self, Load, Others};
 use crossover_protocol::settings::{Profile, Settings};
 use crossover_results::analysis::limits::{self, Kind};
 use crossover_results::store::curves::{Benchmark, Series};
@@ -43,6 +43,8 @@ pub(super) struct Journal {
     effort: Effort,
     /// How often limits were measured again since a result exceeded them.
     measured_again: u32,
+    /// The results that are above a limit, by what they are in words.
+    above: BTreeMap<String, Vec<String>>,
     /// Whether the process takes turns: there is no report on it, so it measures no ceilings.
     takes_turns: bool,
     /// Whether the filter selected a benchmark that can run here.
@@ -60,9 +62,10 @@ pub(super) struct Journal {
     is_quiet: bool,
     /// When the load was last read; `None` where the system does not tell.
     load: Option<Load>,
-    /// How many processors other work kept busy before the first benchmark, during the run, and after
-    /// the last benchmark.
-    others: Vec<f64>,
+    /// The same when the run began.
+    began: Option<Load>,
+    /// What other work did before the first benchmark, during the run, and after the last benchmark.
+    others: Vec<Others>,
 }
 
 /// Why an implementation is left out that is marked so.
@@ -78,6 +81,8 @@ const BY_FAR: f64 = 1.5;
 impl Journal {
     pub(super) fn new(settings: &Settings, arguments: &Arguments) -> Self {
         let started = SystemTime::now();
+        // The other side of a comparison stands still while this one measures, and counts.
+        let load = settings.turns.is_none().then(Load::now).flatten();
         Self {
             record: RunRecord {
                 schema: SCHEMA,
@@ -106,6 +111,7 @@ impl Journal {
                 Profile::Default | Profile::Full => Effort::WHOLE,
             },
             measured_again: 0,
+            above: BTreeMap::new(),
             takes_turns: settings.turns.is_some(),
             selected: false,
             by_profile: 0,
@@ -113,8 +119,8 @@ impl Journal {
             no_room: None,
             device_failed: false,
             is_quiet: arguments.is_quiet(),
-            // The other side of a comparison stands still while this one measures, and counts.
-            load: settings.turns.is_none().then(Load::now).flatten(),
+            load,
+            began: load,
             others: Vec::new(),
         }
     }
@@ -255,7 +261,8 @@ impl Journal {
     pub(super) fn others_since(&self, earlier: Option<Load>) -> Option<f64> {
         let cpu = &self.record.environment.cpu;
         let others = Load::now()?.of_others_since(earlier?)?;
-        load::is_busy(others, cpu.allowed_cores.unwrap_or(cpu.usable_cores)).then_some(others)
+        let processors = cpu.allowed_cores.unwrap_or(cpu.usable_cores);
+        load::is_busy(others, processors).then_some(others.processors)
     }
 
     /// The CPU's ceilings that an earlier run of this machine exceeds by far, a sentence each.
@@ -332,12 +339,18 @@ impl Journal {
             }
         }
         if let Some(share) = exceeded(&self.record) {
-            let sentence = format!(
-                "{id} is {}: either the limit is higher than was measured, or the work less than was declared",
-                share.words()
-            );
-            eprintln!("note: {sentence}");
-            self.record.environment.disturbances.push(sentence);
+            let words = share.words();
+            eprintln!("note: {}", above_a_limit(&[&*id], &words));
+            let ids = self.above.entry(words.clone()).or_default();
+            let sentence = |ids: &[String]| {
+                above_a_limit(&ids.iter().map(String::as_str).collect::<Vec<_>>(), &words)
+            };
+            // One sentence for all results above one limit.
+            let known = sentence(ids);
+            ids.push(id);
+            let disturbances = &mut self.record.environment.disturbances;
+            disturbances.retain(|disturbance| *disturbance != known);
+            disturbances.push(sentence(ids));
         }
         self.write()
     }
@@ -389,6 +402,8 @@ impl Journal {
                     ceilings::cpu::measure(self.effort).raise(&mut self.record);
                 }
                 let mut found = self.exceeded();
+                let both = Load::now().zip(self.began);
+                found.extend(both.and_then(|(now, began)| now.suspended_since(began)));
                 self.record
                     .environment
                     .disturbances
@@ -492,6 +507,15 @@ fn by_error(failed: &[Failure]) -> Vec<(&str, Vec<&str>)> {
     groups
 }
 
+/// That these results exceed a limit.
+fn above_a_limit(ids: &[&str], words: &str) -> String {
+    let is = if ids.len() == 1 { "is" } else { "are" };
+    format!(
+        "{} {is} {words}: either the limit is higher than was measured, or the work less than was declared",
+        some(ids)
+    )
+}
+
 /// The first few of many, as text.
 fn some(ids: &[&str]) -> String {
     match ids {
@@ -523,5 +547,7 @@ mod tests {
         );
         assert_eq!(some(&["a", "b", "c"]), "a, b, c");
         assert_eq!(some(&["a", "b", "c", "d", "e"]), "a, b, c and 2 more");
+        let above = above_a_limit(&["a", "b"], "above the FMA peak, so no share");
+        assert!(above.starts_with("a, b are above the FMA peak, so no share: either"));
     }
 }

@@ -1,7 +1,7 @@
 //! One benchmark: set up, verified, timed, verified again, written down.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -48,6 +48,17 @@ pub(super) struct Measuring<'s> {
     pub(super) warm_up: Duration,
     /// What it took beside its set-up.
     pub(super) spent: Spent,
+    /// What its calibrations did, which are not made again where it is measured again.
+    pub(super) calibrated: Calibrated,
+}
+
+/// What the calibrations of one benchmark did.
+#[derive(Default)]
+pub(super) struct Calibrated {
+    choices: BTreeMap<String, String>,
+    spent: Duration,
+    /// The choices that were made while other work ran.
+    disturbed: BTreeSet<String>,
 }
 
 /// A benchmark that is about to be run.
@@ -379,7 +390,7 @@ impl Measuring<'_> {
     }
 
     fn sidecar<W>(
-        &self,
+        &mut self,
         bench: &Bench<'_, W>,
         routine: &dyn Routine,
         verified: Option<Verified>,
@@ -388,17 +399,31 @@ impl Measuring<'_> {
         if bench.row.is_gpu() && recorded::recorded() {
             notes.push("recorded, not measured".to_owned());
         }
-        let choices = calibrate::take_recent();
+        let others = self.journal.others_since(bench.begun);
+        let calibrated = &mut self.calibrated;
+        calibrated.choices.extend(calibrate::take_recent());
+        calibrated.spent += calibrate::take_spent();
+        if self.turns.is_none() {
+            let asked_for = others.map(|_| calibrated.choices.keys().cloned());
+            let disturbed = calibrate::forget_disturbed(asked_for.into_iter().flatten());
+            calibrated.disturbed.extend(disturbed);
+        }
         let mut extra = BTreeMap::new();
-        let spent = calibrate::take_spent();
-        if !spent.is_zero() {
-            extra.insert("calibration_ns".to_owned(), spent.as_nanos() as f64);
+        if !calibrated.spent.is_zero() {
+            extra.insert(
+                "calibration_ns".to_owned(),
+                calibrated.spent.as_nanos() as f64,
+            );
         }
-        if let Some(others) = self.journal.others_since(bench.begun) {
-            extra.insert("processors_busy_with_other_work".to_owned(), others);
-            // The next process chooses again.
-            calibrate::forget(&choices);
+        extra.extend(others.map(|it| ("processors_busy_with_other_work".to_owned(), it)));
+        let disturbed: Vec<&str> = calibrated.disturbed.iter().map(String::as_str).collect();
+        if !disturbed.is_empty() {
+            notes.push(format!(
+                "chosen while other work kept processors busy, so another process chooses again: {}",
+                disturbed.join(", ")
+            ));
         }
+        let choices = calibrated.choices.clone();
         Sidecar {
             schema: SCHEMA,
             id: bench.id.to_owned(),

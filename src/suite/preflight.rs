@@ -44,7 +44,9 @@ pub(crate) enum Refused {
         name: String,
     },
     /// A comparison with a baseline that is not there.
-    #[error("--{option} {name}: no such baseline in {root}; there are: {there}")]
+    #[error(
+        "--{option} {name}: no such baseline in {root}; there are: {there}; --save-baseline {name} saves one"
+    )]
     NoBaseline {
         /// The option.
         option: &'static str,

@@ -19,7 +19,7 @@ use crate::suite::group::{Group, Implementation};
 use crate::suite::host::Host;
 use crate::suite::instance::Plots;
 use crate::suite::journal::Journal;
-use crate::suite::measure::{Bench, Measuring};
+use crate::suite::measure::{Bench, Calibrated, Measuring};
 use crate::suite::missing::Missing;
 use crate::suite::profiles::Profiles;
 use crate::suite::progress::Progress;
@@ -265,6 +265,7 @@ impl Session {
             doubts: Vec::new(),
             warm_up: Duration::ZERO,
             spent: Spent::default(),
+            calibrated: Calibrated::default(),
         };
         let profiled_before = bench.folder.profiled_at();
         let begun = Instant::now();

@@ -185,6 +185,7 @@ pub(crate) fn in_f64(cost: Cost) -> Cost {
     let link = |bytes: LinkBytes| LinkBytes::new(2.0 * bytes.to_device, 2.0 * bytes.to_host);
     Cost {
         bytes: cost.bytes.map(|bytes| 2.0 * bytes),
+        written: cost.written.map(|bytes| 2.0 * bytes),
         link_bytes: cost.link_bytes.map(link),
         ..cost
     }

@@ -181,10 +181,6 @@ fn plant(root: &Path, planned: &Planned, run: &str) {
     fs::create_dir_all(&dir).unwrap();
     let (group, rest) = planned.id.split_once('/').unwrap();
     let (function, size) = rest.rsplit_once('/').unwrap();
-    let estimate = json!({
-        "confidence_interval": {"confidence_level": 0.95, "lower_bound": ns, "upper_bound": ns},
-        "point_estimate": ns, "standard_error": 0.0
-    });
     let sample = json!({"sampling_mode": "Flat", "iters": [1.0], "times": [ns]}).to_string();
     let sidecar = Sidecar {
         schema: SCHEMA,
@@ -209,10 +205,6 @@ fn plant(root: &Path, planned: &Planned, run: &str) {
         (
             "benchmark.json",
             json!({"group_id": group, "function_id": function, "value_str": size}).to_string(),
-        ),
-        (
-            "estimates.json",
-            json!({"mean": estimate, "median": estimate, "median_abs_dev": estimate}).to_string(),
         ),
         ("sample.json", sample),
         ("crossover.json", json!(sidecar).to_string()),

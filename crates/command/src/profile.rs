@@ -55,6 +55,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             (command, "make the bundle anew with scripts/bundle")
         }
         None => {
+            let folder = std::env::current_dir()?;
+            if !folder
+                .ancestors()
+                .any(|folder| folder.join("Cargo.toml").is_file())
+            {
+                bail!(
+                    "there is no Cargo.toml in {} nor above it: run this in the checkout of the benchmarks, or as \
+                     `./run profile` in a bundle that scripts/bundle made",
+                    folder.display()
+                );
+            }
             // Set where this very command was started through cargo.
             let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
             let mut command = Command::new(cargo);

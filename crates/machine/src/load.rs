@@ -1,4 +1,5 @@
-//! How busy other work keeps the processors that this process may use.
+//! How busy other work keeps the processors that this process may use, from `/proc/stat`, with what the
+//! hypervisor takes away, and how often a thread had to wait for one, from `/proc/pressure/cpu`.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -12,6 +13,13 @@ const TICKS: f64 = 100.0;
 const LOOK: Duration = Duration::from_millis(200);
 /// Other work below this many processors, and this share of all, disturbs nothing that lasts.
 const QUIET: (f64, f64) = (0.2, 0.05);
+/// A calibration in which some thread waited for a processor for this share of the time, or longer,
+/// was disturbed: its own threads are no more than the processors.
+const WAITED: f64 = 0.25;
+/// The least time whose pressure tells something. The kernel adds to it every few milliseconds.
+const GLANCE: Duration = Duration::from_millis(10);
+/// A machine that is suspended for less is not told from the rounding of both clocks.
+const ASLEEP: f64 = 1.0;
 /// The times of a measurement that are looked at, in words.
 const WHEN: [&str; 3] = [
     "before the first benchmark",
@@ -27,6 +35,20 @@ pub struct Load {
     all: f64,
     /// By this process, and its children that have ended.
     own: f64,
+    /// Seconds in which some thread of the machine waited for a processor; `None` where the kernel
+    /// does not count them.
+    waited: Option<f64>,
+    /// Seconds since the machine was started. Unlike `at`, they go on while it is suspended.
+    uptime: Option<f64>,
+}
+
+/// What other work did in a span of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Others {
+    /// How many processors it kept busy.
+    pub processors: f64,
+    /// Share of the time in which some thread waited for a processor, of this process or of others.
+    waited: Option<f64>,
 }
 
 impl Load {
@@ -38,14 +60,47 @@ impl Load {
             at: Instant::now(),
             all: busy(&fs::read_to_string("/proc/stat").ok()?, allowed)?,
             own: own(&fs::read_to_string("/proc/self/stat").ok()?)?,
+            waited: fs::read_to_string("/proc/pressure/cpu")
+                .ok()
+                .and_then(|text| waited(&text)),
+            uptime: fs::read_to_string("/proc/uptime")
+                .ok()
+                .and_then(|text| text.split(' ').next()?.parse().ok()),
         })
     }
 
-    /// How many processors others kept busy since `earlier`; `None` of less time than `LOOK`.
-    pub fn of_others_since(self, earlier: Self) -> Option<f64> {
+    /// What others did since `earlier`; `None` of less time than `LOOK`.
+    pub fn of_others_since(self, earlier: Self) -> Option<Others> {
         let time = self.at - earlier.at;
         let others = (self.all - earlier.all) - (self.own - earlier.own);
-        (time >= LOOK).then(|| (others / time.as_secs_f64()).max(0.0))
+        (time >= LOOK).then(|| Others {
+            processors: (others / time.as_secs_f64()).max(0.0),
+            waited: self.waited_since(earlier),
+        })
+    }
+
+    fn waited_since(self, earlier: Self) -> Option<f64> {
+        let time = (self.at - earlier.at).as_secs_f64();
+        Some(((self.waited? - earlier.waited?) / time).clamp(0.0, 1.0))
+    }
+
+    /// Whether other work disturbed a calibration of this process that began at `earlier`. Most are
+    /// shorter than what `/proc/stat` tells of, and only the pressure is finer.
+    pub fn is_disturbed_since(self, earlier: Self) -> bool {
+        let waited = || self.waited_since(earlier).is_some_and(|it| it >= WAITED);
+        self.at - earlier.at >= GLANCE && waited()
+    }
+
+    /// That the machine was suspended since `earlier`, in a sentence with its remedy. Times do not contain
+    /// it: their clock stands still meanwhile.
+    pub fn suspended_since(self, earlier: Self) -> Option<String> {
+        let asleep = self.uptime? - earlier.uptime? - (self.at - earlier.at).as_secs_f64();
+        (asleep >= ASLEEP).then(|| {
+            format!(
+                "the machine was suspended for {asleep:.0} s during the run, after which clocks, caches and the GPU \
+                 begin anew: keep it awake (`systemd-inhibit`) and run again"
+            )
+        })
     }
 
     /// Waits until `LOOK` is over since then.
@@ -79,16 +134,30 @@ fn own(stat: &str) -> Option<f64> {
     (ticks.len() == 4).then(|| ticks.iter().sum::<f64>() / TICKS)
 }
 
+/// Seconds from `/proc/pressure/cpu`, in which some thread waited.
+fn waited(pressure: &str) -> Option<f64> {
+    let some = pressure.lines().find_map(|line| line.strip_prefix("some "));
+    let (_, micros) = some?.rsplit_once("total=")?;
+    Some(micros.parse::<u64>().ok()? as f64 * 1e-6)
+}
+
 /// Whether others kept so many of the processors busy that it shows.
-pub fn is_busy(others: f64, processors: usize) -> bool {
-    others >= QUIET.0.max(QUIET.1 * processors as f64)
+pub fn is_busy(others: Others, processors: usize) -> bool {
+    others.processors >= QUIET.0.max(QUIET.1 * processors as f64)
 }
 
 /// What other work kept busy before, during and after a run, as far as it is known, in a sentence with
 /// its remedy; `None` where that was little.
-pub fn disturbance(others: &[f64], processors: usize) -> Option<String> {
-    let figures = others.iter().zip(WHEN);
-    let figures = figures.map(|(others, when)| format!("{others:.1} {when}"));
+pub fn disturbance(others: &[Others], processors: usize) -> Option<String> {
+    let figures = others.iter().zip(WHEN).map(|(others, when)| {
+        let waited = others.waited.map_or(String::new(), |share| {
+            format!(
+                " while a thread waited for one {:.0} % of the time",
+                100.0 * share
+            )
+        });
+        format!("{:.1} {when}{waited}", others.processors)
+    });
     others.iter().any(|it| is_busy(*it, processors)).then(|| {
         format!(
             "other work kept some of the {processors} processors busy ({}): end it and run again",
@@ -119,25 +188,61 @@ intr 786493 0 0
     }
 
     #[test]
+    fn pressure_is_read_where_there_is_some() {
+        let text = "some avg10=89.50 avg60=69.58 avg300=26.15 total=99673935\n\
+                    full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
+        assert_eq!(waited(text), Some(99.673935));
+        for text in [
+            "",
+            "some avg10=1.00\n",
+            "full avg10=0.00 total=7\n",
+            "some total=x",
+        ] {
+            assert_eq!(waited(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
     fn what_others_did_is_what_this_process_did_not() {
-        let load = |all, own| Load {
-            at: Instant::now(),
+        let at = Instant::now();
+        let load = |millis, all, own, waited| Load {
+            at: at + Duration::from_millis(millis),
             all,
             own,
+            waited,
+            uptime: Some(100.0),
         };
-        let earlier = load(10.0, 5.0);
-        let later = Load {
-            at: earlier.at + Duration::from_secs(2),
-            ..load(14.0, 7.0)
+        let earlier = load(0, 10.0, 5.0, Some(1.0));
+        let since = |later: Load| later.of_others_since(earlier);
+        let others = |processors, waited| Others { processors, waited };
+        let later = load(2_000, 14.0, 7.0, Some(1.5));
+        assert_eq!(since(later), Some(others(1.0, Some(0.25))));
+        let untold = load(2_000, 14.0, 7.0, None);
+        assert_eq!(since(untold), Some(others(1.0, None)));
+        assert_eq!(since(earlier), None);
+        for (millis, waited, disturbed) in [
+            (20, Some(1.01), true),
+            (20, Some(1.001), false),
+            (5, Some(1.005), false),
+            (20, None, false),
+        ] {
+            let later = load(millis, 10.0, 5.0, waited);
+            assert_eq!(later.is_disturbed_since(earlier), disturbed, "{waited:?}");
+        }
+        assert_eq!(later.suspended_since(earlier), None);
+        let woken = Load {
+            uptime: Some(139.0),
+            ..later
         };
-        assert_eq!(later.of_others_since(earlier), Some(1.0));
-        assert_eq!(earlier.of_others_since(earlier), None);
-        assert_eq!(disturbance(&[0.1, 0.0], 2), None);
-        assert_eq!(disturbance(&[0.5], 16), None);
+        let told = woken.suspended_since(earlier).unwrap();
+        assert!(told.starts_with("the machine was suspended for 37 s during the run"));
+        let quiet = others(0.1, Some(0.9));
+        assert_eq!(disturbance(&[quiet, others(0.0, None)], 2), None);
+        assert_eq!(disturbance(&[others(0.5, None)], 16), None);
         assert_eq!(
-            disturbance(&[0.1, 1.04], 2).unwrap(),
-            "other work kept some of the 2 processors busy (0.1 before the first benchmark, 1.0 \
-             during the run): end it and run again"
+            disturbance(&[quiet, others(1.04, None)], 2).unwrap(),
+            "other work kept some of the 2 processors busy (0.1 before the first benchmark while a thread \
+             waited for one 90 % of the time, 1.0 during the run): end it and run again"
         );
     }
 }

@@ -123,7 +123,7 @@ pub enum ReportError {
     #[error(transparent)]
     Read(FileError),
     /// A file could not be written.
-    #[error("{0}; check the folder's permissions; `crossover report --out DIR` writes elsewhere")]
+    #[error("{0}; `crossover report --out DIR` writes elsewhere")]
     Write(#[from] FileError),
 }
 

@@ -31,7 +31,7 @@ pub enum ReadmeError {
     #[error(transparent)]
     Report(#[from] ReportError),
     /// The README cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}; run this in the folder of a README that can be read", path.display())]
     Read {
         /// The README.
         path: PathBuf,

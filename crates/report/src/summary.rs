@@ -69,7 +69,7 @@ struct Row {
     #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
     median_ns: f64,
     mean_ns: Option<f64>,
-    /// Confidence interval of the median, as Criterion made it.
+    /// Confidence interval (95 %) of the median.
     ci_low_ns: Option<f64>,
     ci_high_ns: Option<f64>,
     /// The median of another process lies between this and high_ns with a probability of 95 %;

@@ -66,6 +66,22 @@ pub fn refresh(root: &Path, out: &Path, options: &Options) -> Result<Written, Re
     write(&report, out)
 }
 
+/// Removes the pages of groups that there are no longer. What else lies in the folder is not ours.
+fn remove_others(groups: &Path, pages: &[(String, String)]) {
+    for entry in fs::read_dir(groups).into_iter().flatten().flatten() {
+        let name = format!("groups/{}", entry.file_name().to_string_lossy());
+        let is_ours = || {
+            let text = fs::read_to_string(entry.path());
+            text.is_ok_and(|text| text.contains("<title>crossover: "))
+        };
+        let is_written = pages.iter().any(|(page, _)| *page == name);
+        if name.ends_with(".html") && !is_written && is_ours() {
+            // One that stays is old, and nothing links to it.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 fn write(report: &Assembled, out: &Path) -> Result<Written, ReportError> {
     let summary = out.join("summary.json");
     whole_file::write_json(&summary, &summary::summary(report))?;
@@ -82,6 +98,7 @@ fn write(report: &Assembled, out: &Path) -> Result<Written, ReportError> {
     for (name, html) in &pages.others {
         whole_file::write_atomic(&out.join(name), html.as_bytes())?;
     }
+    remove_others(&groups, &pages.others);
     let page = out.join("index.html");
     whole_file::write_atomic(&page, pages.first.as_bytes())?;
     let results = csv::results(report);

@@ -122,7 +122,11 @@ macro_rules! write_loop {
                 unsafe { $store(block.as_mut_ptr().cast(), vector) };
             }
             // Stores past the caches are done when this returns.
-            x86::_mm_sfence();
+            // SAFETY: it is of SSE, which every x86-64 has; Rust 1.89 does not know yet that it is safe.
+            #[allow(unused_unsafe)]
+            unsafe {
+                x86::_mm_sfence();
+            }
         }
     };
 }

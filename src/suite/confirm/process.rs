@@ -41,11 +41,15 @@ fn carry_out(
             }
             None => Err("there is no such group".to_owned()),
         };
+        // The next process is not to take over what was chosen while other work ran.
+        let disturbed = calibrate::forget_disturbed([]);
+        let mut choices = calibrate::take_recent();
+        choices.retain(|choice, _| !disturbed.contains(choice));
         say(TaskResult {
             group: task.group,
             size: task.size,
             medians,
-            choices: calibrate::take_recent(),
+            choices,
             took: begun.elapsed(),
         })?;
     }

@@ -141,6 +141,7 @@ pub fn cost(n: u64) -> Cost {
     Cost {
         flop: Some(5.0 * n * n.log2() * BATCH as f64),
         bytes: Some(16.0 * n * BATCH as f64),
+        written: Some(8.0 * n * BATCH as f64),
         launches: Some(1),
         ..Cost::default()
     }

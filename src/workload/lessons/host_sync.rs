@@ -78,8 +78,9 @@ pub fn cost(size: u64) -> Cost {
     Cost {
         flop: Some(2.0 * (STEPS as f64) * size as f64),
         bytes: Some(8.0 * (STEPS as f64) * size as f64),
-        link_bytes: None,
+        written: Some(4.0 * (STEPS as f64) * size as f64),
         launches: Some(STEPS as u32),
+        ..Cost::default()
     }
 }
 

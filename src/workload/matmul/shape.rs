@@ -63,8 +63,9 @@ impl Shape {
         Cost {
             flop: Some(2.0 * self.multiply_adds() as f64),
             bytes: Some(4.0 * self.elements() as f64),
-            link_bytes: None,
+            written: Some(4.0 * self.c_len() as f64),
             launches: Some(1),
+            ..Cost::default()
         }
     }
 

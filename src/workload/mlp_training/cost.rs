@@ -33,8 +33,8 @@ fn of(batch: u64, passes: &Passes, launches: u32) -> Cost {
     Cost {
         flop: Some(flop(batch)),
         bytes: Some(passes.bytes(batch)),
-        link_bytes: None,
         launches: Some(launches),
+        ..Cost::default()
     }
 }
 

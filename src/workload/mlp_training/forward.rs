@@ -43,8 +43,8 @@ pub fn cost(batch: u64) -> Cost {
     Cost {
         flop: Some(2.0 * batch as f64 * (HIDDEN * (INPUTS + CLASSES)) as f64),
         bytes: Some(4.0 * values as f64),
-        link_bytes: None,
         launches: Some(2),
+        ..Cost::default()
     }
 }
 

@@ -130,6 +130,7 @@ impl<T: Sine> Workload for NestedSine<T> {
 pub fn cost(n: u64) -> Cost {
     Cost {
         bytes: Some(8.0 * n as f64),
+        written: Some(4.0 * n as f64),
         launches: Some(1),
         ..Cost::default()
     }
@@ -153,6 +154,7 @@ pub fn cost_vector(n: u64) -> Cost {
 pub fn cost_per_kernel(n: u64) -> Cost {
     Cost {
         bytes: Some(8.0 * f64::from(PASSES) * n as f64),
+        written: Some(4.0 * f64::from(PASSES) * n as f64),
         launches: Some(PASSES),
         ..Cost::default()
     }

@@ -3,7 +3,7 @@
 //! Two processes may choose differently, and would then differ by what they chose. So a choice is
 //! made once in a process, and a process can be handed the choices of another.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use crate::timing::CudaError;
 use crate::workload::prepare::threads::Threads;
 use crate::workload::routine::RoutineError;
+use crossover_machine::load::Load;
 
 /// A measurement takes at least this long, so that the clock's own cost does not count.
 const SHORTEST: Duration = Duration::from_micros(200);
@@ -39,6 +40,8 @@ struct Choices {
     recent: BTreeMap<String, String>,
     /// Time that calibrations have taken since [`take_spent`] was last called.
     spent: Duration,
+    /// The choices that were calibrated while other work ran, since [`forget_disturbed`] was last called.
+    disturbed: BTreeSet<String>,
 }
 
 impl Choices {
@@ -48,6 +51,7 @@ impl Choices {
             made: BTreeMap::new(),
             recent: BTreeMap::new(),
             spent: Duration::ZERO,
+            disturbed: BTreeSet::new(),
         }
     }
 
@@ -63,6 +67,13 @@ impl Choices {
         let name = chosen.to_string();
         self.made.insert(choice.to_owned(), name.clone());
         self.recent.insert(choice.to_owned(), name);
+    }
+
+    fn forget_disturbed(&mut self, more: impl IntoIterator<Item = String>) -> BTreeSet<String> {
+        let mut bad = std::mem::take(&mut self.disturbed);
+        bad.extend(more);
+        self.made.retain(|choice, _| !bad.contains(choice));
+        bad
     }
 }
 
@@ -100,9 +111,11 @@ pub(crate) fn take_spent() -> Duration {
     std::mem::take(&mut choices().spent)
 }
 
-/// Forgets these choices, which were made in a bad moment: what needs them next chooses again.
-pub(crate) fn forget(bad: &BTreeMap<String, String>) {
-    choices().made.retain(|choice, _| !bad.contains_key(choice));
+/// Forgets the choices that were calibrated while other work ran, and these ones, which were asked for
+/// in such a moment: what needs them next, in this process or in another, chooses again. Returns their
+/// names.
+pub(crate) fn forget_disturbed(more: impl IntoIterator<Item = String>) -> BTreeSet<String> {
+    choices().forget_disturbed(more)
 }
 
 /// The candidate that is chosen already, or else the one with the shortest typical time of one
@@ -147,12 +160,18 @@ pub(crate) fn fastest_by<T: Copy + Display>(
     if let Some(taken) = take(choice, candidates) {
         return taken;
     }
-    let start = Instant::now();
+    let (start, load) = (Instant::now(), Load::now());
     let chosen = fastest_of(candidates, run);
+    let now = load.and_then(|_| Load::now());
     let mut choices = choices();
     choices.note(choice, chosen);
     if candidates.len() > 1 {
         choices.spent += start.elapsed();
+        if let Some((now, before)) = now.zip(load)
+            && now.is_disturbed_since(before)
+        {
+            choices.disturbed.insert(choice.to_owned());
+        }
     }
     chosen
 }
@@ -310,14 +329,21 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_that_is_forgotten_is_made_again() {
-        let mut measured = 0;
-        let mut choose = || fastest(&Threads::One, "forgotten", &[1, 2], |_, _| measured += 1);
-        let chosen = choose();
-        forget(&[("forgotten".to_owned(), chosen.to_string())].into());
-        assert!(!made().contains_key("forgotten"));
-        choose();
-        assert!(measured > 0 && made().contains_key("forgotten"));
+    fn what_other_work_disturbed_is_chosen_again() {
+        let mut choices = Choices::new();
+        for choice in ["quiet", "disturbed", "asked for meanwhile"] {
+            choices.note(choice, 1);
+        }
+        choices.disturbed.insert("disturbed".to_owned());
+        let forgotten = choices.forget_disturbed(["asked for meanwhile".to_owned()]);
+        assert_eq!(forgotten.len(), 2);
+        let taken = |choice| choices.taken(choice, &[1]);
+        assert_eq!(taken("quiet"), Some(1));
+        assert_eq!(
+            (taken("disturbed"), taken("asked for meanwhile")),
+            (None, None)
+        );
+        assert!(choices.disturbed.is_empty());
     }
 
     #[test]

@@ -115,6 +115,7 @@ impl Workload for Sum {
 pub fn cost(n: u64) -> Cost {
     Cost {
         bytes: Some(4.0 * n as f64),
+        written: Some(0.0),
         launches: Some(1),
         ..Cost::default()
     }

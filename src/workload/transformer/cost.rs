@@ -18,8 +18,8 @@ fn of(batch: u64, bytes_per_token: usize, bytes_of_parameters: usize, launches: 
     Cost {
         flop: Some(flop(batch)),
         bytes: Some(tokens as f64 * bytes_per_token as f64 + bytes_of_parameters as f64),
-        link_bytes: None,
         launches: Some(launches),
+        ..Cost::default()
     }
 }
 

@@ -72,7 +72,7 @@ impl Subject {
                  hook runs this)"
                     .to_owned()
             } else {
-                format!("{name}: neither a bundle folder nor a revision")
+                format!("{name}: neither a bundle folder nor a revision; name a commit, a branch or a tag")
             }
         })?;
         Ok(Subject::Commit {

@@ -36,9 +36,7 @@ use crossover_results::export::{ExportError, export};
 use crossover_results::model::record::{Confirmation, Failure, PairedTimes, Sidecar, Skip};
 use crossover_results::model::role::Data;
 use crossover_results::store::baseline::Baseline;
-use crossover_results::store::layout::{
-    BENCHMARK, ESTIMATES, NEW, PROFILE_FILE, RUNS, SAMPLE, SIDECAR,
-};
+use crossover_results::store::layout::{BENCHMARK, NEW, PROFILE_FILE, RUNS, SAMPLE, SIDECAR};
 use crossover_results::store::machine::MachineResults;
 use crossover_results::store::profiles::planted::{eager, pieces, plant};
 use crossover_results::store::source::Source;
@@ -70,11 +68,6 @@ const BASE: &str = "main";
 #[test]
 fn benchmark_json() {
     fuzz(|results| results.named(BENCHMARK), Results::check);
-}
-
-#[test]
-fn estimates_json() {
-    fuzz(|results| results.named(ESTIMATES), Results::check);
 }
 
 #[test]

@@ -77,7 +77,6 @@ pub(crate) fn write(root: &Path, baseline: &str, run: &str, result: &Result) {
         .collect();
     let sample = json!({"sampling_mode": "Linear", "iters": iters, "times": times});
     fs::write(dir.join("sample.json"), sample.to_string()).unwrap();
-    fs::write(dir.join("estimates.json"), "{}").unwrap();
     fs::write(dir.join("tukey.json"), "[]").unwrap();
     if let Some(clock) = result.clock {
         let sidecar = Sidecar {

@@ -38,10 +38,11 @@ fn raw(root: &Path, series: &str) -> Vec<(f64, f64)> {
         .unwrap()
         .flatten()
         .filter_map(|entry| {
-            let text = fs::read_to_string(entry.path().join("new/estimates.json")).ok()?;
+            let text = fs::read_to_string(entry.path().join("new/sample.json")).ok()?;
             let json: Value = serde_json::from_str(&text).ok()?;
             let size = entry.file_name().to_str()?.parse().ok()?;
-            Some((size, json["median"]["point_estimate"].as_f64()?))
+            // Of ten iterations each, in ascending order.
+            Some((size, json["times"][14].as_f64()? / 10.0))
         })
         .collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));

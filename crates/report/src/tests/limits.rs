@@ -314,6 +314,15 @@ fn a_cpu_is_held_against_its_caches_and_memory() {
             "cpu_copy",
             &[(1 << 20, 8e11), (16 << 20, 5e11), (256 << 20, 8e10)],
         );
+        f.bandwidth("cpu_write", &[(16 << 20, 2.5e11), (256 << 20, 5e10)]);
+        for (name, written) in [("reads", 0.0), ("writes", 100e6), ("copies", 50e6)] {
+            let id = format!("memory/cpu/{name}/1");
+            let cost = Cost {
+                written: Some(written),
+                ..bytes(100e6, 1)
+            };
+            f.plant(&Planted::new(&id, Wall, 100e6 / 40e9 * 1e9).cost(cost));
+        }
         for (size, of) in [(1, 100e3), (2, 2e6), (3, 100e6), (4, 1e9), (5, 400e6)] {
             let id = format!("nested_sine/cpu/simd/{size}");
             f.plant(&Planted::new(&id, Wall, of / 50e9 * 1e9).cost(bytes(of, 1)));
@@ -336,6 +345,10 @@ fn a_cpu_is_held_against_its_caches_and_memory() {
         // What it reads may stay in the caches, if its results are stored past them.
         ("nested_sine/cpu/simd/5", "10 % of cache bandwidth"),
         ("matmul/cpu/best/64", "50 % of cache bandwidth"),
+        // Each against the rate of what it does, which is below that of copying.
+        ("memory/cpu/reads/1", "10 % of cache bandwidth"),
+        ("memory/cpu/writes/1", "16 % of cache bandwidth"),
+        ("memory/cpu/copies/1", "8.0 % of cache bandwidth"),
         // One core's peak, and not the bandwidth of all.
         ("matmul/cpu/best-1-thread/64", "50 % of FMA peak of 1 core"),
     ] {

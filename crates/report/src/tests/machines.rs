@@ -107,6 +107,7 @@ pub(crate) fn plant_gpu(f: &mut Fixture) {
         move |n: f64| Cost {
             flop: Some(2.0 * n * n * n),
             bytes: Some(12.0 * n * n),
+            written: None,
             link_bytes: None,
             launches: Some(launches),
         }

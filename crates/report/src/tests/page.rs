@@ -7,6 +7,21 @@ use crate::tests::machines::{commit, full, laptop};
 use crate::{readme, write};
 
 #[test]
+fn the_page_of_a_group_that_is_gone_goes() {
+    let dir = crate::tests::folder();
+    let root = dir.path().join("criterion");
+    full(&root, "Example GPU");
+    let refresh = || write::refresh(&root, dir.path(), &Options::default()).unwrap();
+    refresh();
+    let groups = dir.path().join("groups");
+    fs::copy(groups.join("matmul.html"), groups.join("gone.html")).unwrap();
+    fs::write(groups.join("mine.html"), "<title>mine</title>").unwrap();
+    refresh();
+    let is_there = |name: &str| groups.join(name).is_file();
+    assert!(is_there("matmul.html") && is_there("mine.html") && !is_there("gone.html"));
+}
+
+#[test]
 fn the_page_holds_plots_tables_and_links() {
     let dir = crate::tests::folder();
     let root = dir.path().join("criterion");

@@ -66,7 +66,7 @@ fn ids_come_from_benchmark_json_and_clocks_from_the_sidecar() {
 
 #[test]
 fn truncated_empty_and_foreign_files_are_named() {
-    for file in ["benchmark.json", "estimates.json"] {
+    for file in ["benchmark.json", "sample.json"] {
         for content in [
             &b""[..],
             b"{",
@@ -94,41 +94,33 @@ fn truncated_empty_and_foreign_files_are_named() {
 fn a_stale_sidecar_is_rejected() {
     let dir = crate::tests::folder();
     let f = two(dir.path());
-    for (file, content) in [
-        ("sample.json", r#"{"iters": [1.0], "times": [5.0]}"#),
-        ("estimates.json", r#"{"median": {"point_estimate": 5.0}}"#),
-    ] {
-        fs::write(f.dir(BAD).join(file), content).unwrap();
-    }
+    let other = r#"{"iters": [1.0], "times": [5.0]}"#;
+    fs::write(f.dir(BAD).join("sample.json"), other).unwrap();
     let machine = MachineResults::read(dir.path(), "here", false);
     assert!(names(&machine, SIDECAR));
     let series = machine.group("matmul").unwrap().find("gpu/tiled").unwrap();
     assert_eq!(series.clock, None);
 }
 
+/// Criterion's estimates are not read, so files of other samples beside them change nothing.
 #[test]
-fn estimates_of_other_samples_are_rejected() {
-    let dir = crate::tests::folder();
-    let good = fs::read(two(dir.path()).dir(GOOD).join("estimates.json")).unwrap();
-    let machine = broken("estimates.json", &good);
-    assert!(!ids(&machine).contains(&BAD) && names(&machine, "estimates.json"));
+fn a_time_rests_on_the_samples_alone() {
+    for text in ["", r#"{"median": {"point_estimate": 5.0}}"#] {
+        let machine = broken("estimates.json", text.as_bytes());
+        let of = |id: &str| machine.benchmarks().find(|b| b.id == id).unwrap().median_ns;
+        assert_eq!(machine.problems, []);
+        assert_eq!((of(GOOD), of(BAD)), (1000.0, 2000.0));
+    }
 }
 
 #[test]
-fn nan_and_zero_medians_are_left_out() {
-    for median in ["null", "0.0", "-3.0"] {
-        let text = format!(r#"{{"median": {{"point_estimate": {median}}}}}"#);
-        let machine = broken("estimates.json", text.as_bytes());
+fn nan_and_zero_times_are_left_out() {
+    for time in ["null", "0.0", "-3.0", "1e999"] {
+        let text = format!(r#"{{"iters": [1.0, 1.0], "times": [2.0, {time}]}}"#);
+        let machine = broken("sample.json", text.as_bytes());
         assert_eq!(ids(&machine), [GOOD]);
-        assert!(names(&machine, "estimates.json"));
+        assert!(names(&machine, "sample.json"));
     }
-    // A bad interval costs the interval alone.
-    let text = r#"{"median": {"point_estimate": 2000.0, "confidence_interval":
-        {"lower_bound": null, "upper_bound": 2001.0}}}"#;
-    let machine = broken("estimates.json", text.as_bytes());
-    let series = machine.group("matmul").unwrap().find("gpu/tiled").unwrap();
-    assert_eq!(series.points[0].interval_ns, None);
-    assert_eq!(series.points[0].mean_ns, None);
 }
 
 #[test]
@@ -146,7 +138,7 @@ fn missing_and_foreign_ids_are_named() {
     // A copy of a folder has the id of the original.
     let copy = dir.path().join("matmul/copy/64/new");
     fs::create_dir_all(&copy).unwrap();
-    for file in ["benchmark.json", "estimates.json", "sample.json", SIDECAR] {
+    for file in ["benchmark.json", "sample.json", SIDECAR] {
         fs::copy(f.dir(BAD).join(file), copy.join(file)).unwrap();
     }
     let machine = MachineResults::read(dir.path(), "here", false);
@@ -489,7 +481,7 @@ proptest! {
     #![proptest_config(cases())]
     #[test]
     fn any_bytes_in_any_file_never_panic(
-        file in 0usize..5,
+        file in 0usize..4,
         content in prop_oneof![
             proptest::collection::vec(any::<u8>(), 0..200),
             // Sound JSON with a wrong value or a cut is where a reader trips.
@@ -509,9 +501,8 @@ proptest! {
         f.plant(&cpu);
         let path = match file {
             0 => f.dir(BAD).join("benchmark.json"),
-            1 => f.dir(BAD).join("estimates.json"),
-            2 => f.dir(BAD).join("sample.json"),
-            3 => f.dir(BAD).join(SIDECAR),
+            1 => f.dir(BAD).join("sample.json"),
+            2 => f.dir(BAD).join(SIDECAR),
             _ => root.join("runs/20260102T030405Z-1.json"),
         };
         let mut bytes = content;

@@ -73,7 +73,7 @@ fn odd_names(root: &Path) {
     let new = root.join("odd/new");
     fs::create_dir_all(&new).unwrap();
     let from = f.dir("matmul/cpu/best/64");
-    fs::copy(from.join("estimates.json"), new.join("estimates.json")).unwrap();
+    fs::copy(from.join("sample.json"), new.join("sample.json")).unwrap();
     let benchmark = json!({
         "group_id": "</script><img src=x onerror=alert(2)>",
         "function_id": "cpu/\"><b>", "value_str": "64", "full_id": id,

@@ -20,8 +20,10 @@
 //!
 //! **Bandwidth.** The working set is `bytes` over the kernels of an iteration, each of which is
 //! taken to pass over an equal part. The limit is the highest rate, reading or copying, at that
-//! working set or a larger one: between two measured points that of the smaller. What the
-//! iterations leave in a cache is in the curve as it is in the benchmark.
+//! working set or a larger one: between two measured points that of the smaller. Where the cost says
+//! which bytes are written, what is read is also held against the rate of reading, and what is written
+//! against that of writing. What the iterations leave in a cache is in the curve as it is in the
+//! benchmark.
 //!
 //! - Several kernels on one working set may go through it in an order that the cache serves
 //!   better. Within the L2 cache their limit is the bandwidth at half their working set; beyond,
@@ -46,7 +48,7 @@
 
 use crate::analysis::peak::{f64_on_tensor_cores, flop_per_clock};
 use crate::analysis::telemetry::sm_clock_mhz;
-use crate::model::cost::LinkBytes;
+use crate::model::cost::{Cost, LinkBytes};
 use crate::model::id::Device;
 use crate::model::role::{Format, Library, Role, Threads};
 use crate::store::curves::{Benchmark, Series};
@@ -344,13 +346,13 @@ fn gpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
     let rate = rate(benchmark, benchmark.cost.bytes)?;
     let kernels = benchmark.cost.launches.unwrap_or(1).max(1);
     let set = benchmark.cost.bytes? / f64::from(kernels);
+    let moved = |set| moved(benchmark, limits, Device::Gpu, set);
     let cache = limits.gpu.as_ref()?.l2_bytes.filter(|bytes| *bytes > 0)? as f64;
     // Without curves: no kernel could be compiled.
     let copied = || limits.ceiling("gpu_copy");
-    let at = |set| bandwidth(limits, Device::Gpu, set);
-    let memory = || at(f64::INFINITY).or_else(copied);
+    let share = |set| moved(set).or_else(|| Some(rate / copied()?));
     if benchmark.clock == Some(Clock::EventsCold) {
-        let fraction = rate / memory()?;
+        let fraction = share(f64::INFINITY)?;
         return match fraction > NOISE && set <= cache {
             true => Candidate::cached(fraction),
             false => Candidate::of(Kind::Memory, "memory bandwidth", fraction),
@@ -358,36 +360,49 @@ fn gpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
     }
     if set <= cache {
         let within = match kernels {
-            1 => at(set),
-            _ => at(set / 2.0),
+            1 => moved(set),
+            _ => moved(set / 2.0),
         };
         return match within {
-            Some(limit) => Candidate::of(Kind::Cache, "L2 bandwidth", rate / limit),
+            Some(share) => Candidate::of(Kind::Cache, "L2 bandwidth", share),
             None => Candidate::cached(rate / copied()?),
         };
     }
     if kernels > 1 && set < REUSED * cache {
-        return Candidate::cached(rate / at(set).or_else(copied)?);
+        return Candidate::cached(share(set)?);
     }
     match set >= BEYOND * cache {
-        true => Candidate::of(
-            Kind::Memory,
-            "memory bandwidth",
-            rate / at(set).or_else(copied)?,
-        ),
-        false => Candidate::of(Kind::Memory, "L2 and memory bandwidth", rate / at(set)?),
+        true => Candidate::of(Kind::Memory, "memory bandwidth", share(set)?),
+        false => Candidate::of(Kind::Memory, "L2 and memory bandwidth", moved(set)?),
     }
 }
 
 /// The share of the bandwidth of the CPU's caches and memory.
 fn cpu_memory(benchmark: &Benchmark, limits: &Limits) -> Option<Candidate> {
-    let rate = rate(benchmark, benchmark.cost.bytes)?;
-    let limit = bandwidth(limits, Device::Cpu, benchmark.cost.bytes? / 2.0)?;
+    let set = benchmark.cost.bytes? / 2.0;
+    let share = moved(benchmark, limits, Device::Cpu, set)?;
+    let limit = bandwidth(limits, Device::Cpu, set)?;
     let memory = bandwidth(limits, Device::Cpu, f64::INFINITY)?;
     match limit > ABOVE_MEMORY * memory {
-        true => Candidate::of(Kind::Cache, "cache bandwidth", rate / limit),
-        false => Candidate::of(Kind::Memory, "memory bandwidth", rate / limit),
+        true => Candidate::of(Kind::Cache, "cache bandwidth", share),
+        false => Candidate::of(Kind::Memory, "memory bandwidth", share),
     }
+}
+
+/// The least time in which the bytes of an iteration move, over the time that it takes: all of them at
+/// the highest rate, and where it is known which are read and which written, each at the rate of that;
+/// the longest counts.
+fn moved(benchmark: &Benchmark, limits: &Limits, device: Device, set: f64) -> Option<f64> {
+    let Cost { bytes, written, .. } = benchmark.cost;
+    let all = rate(benchmark, bytes)? / bandwidth(limits, device, set)?;
+    let (read_at, written_at) = match device {
+        Device::Gpu => ("gpu_read", None),
+        Device::Cpu => ("cpu_read", Some("cpu_write")),
+    };
+    let read = bytes.zip(written).map(|(bytes, written)| bytes - written);
+    let way = |bytes, at: Option<&str>| Some(rate(benchmark, bytes)? / rate_of(limits, at?, set)?);
+    let ways = [way(read, Some(read_at)), way(written, written_at)];
+    Some(ways.into_iter().flatten().fold(all, f64::max))
 }
 
 /// The highest rate, reading, writing or copying, at a working set of so many bytes or a larger one, B/s;
@@ -397,18 +412,21 @@ pub fn bandwidth(limits: &Limits, device: Device, set: f64) -> Option<f64> {
         Device::Gpu => &["gpu_read", "gpu_copy"],
         Device::Cpu => &["cpu_read", "cpu_write", "cpu_copy"],
     };
-    let curves = names.iter().filter_map(|name| limits.curves.get(*name));
-    let rates = curves.filter_map(|curve| {
-        let points = || {
-            let sound = |rate: f64| rate.is_finite() && rate > 0.0;
-            curve.points.iter().filter(move |point| sound(point.rate))
-        };
-        let below = points().filter(|point| point.bytes as f64 <= set);
-        let from = below.map(|point| point.bytes).max().unwrap_or(0);
-        let rates = points().filter(|point| point.bytes >= from);
-        rates.map(|point| point.rate).max_by(f64::total_cmp)
-    });
+    let rates = names.iter().filter_map(|name| rate_of(limits, name, set));
     rates.max_by(f64::total_cmp)
+}
+
+/// As [`bandwidth`], of one curve.
+fn rate_of(limits: &Limits, curve: &str, set: f64) -> Option<f64> {
+    let curve = limits.curves.get(curve)?;
+    let points = || {
+        let sound = |rate: f64| rate.is_finite() && rate > 0.0;
+        curve.points.iter().filter(move |point| sound(point.rate))
+    };
+    let below = points().filter(|point| point.bytes as f64 <= set);
+    let from = below.map(|point| point.bytes).max().unwrap_or(0);
+    let rates = points().filter(|point| point.bytes >= from);
+    rates.map(|point| point.rate).max_by(f64::total_cmp)
 }
 
 /// The share of the link's rate, one way or the other.

@@ -3,9 +3,19 @@
 //! A peak is multiprocessors times this times the SM clock. The f32 rows are the FP32 cores of a
 //! multiprocessor in NVIDIA's CUDA C++ Programming Guide ([compute capabilities][cc], the same
 //! figures as in its table of arithmetic throughput), each a fused multiply-add per clock. So are the f64 rows
-//! its FP64 cores: 32 with 7.0 and 8.0, 64 with 9.0 and 10.0, 2 with 7.5 (1/32 of f32) and with 8.6, 8.7, 8.9
-//! and 12.0 (1/64 of f32). The tensor cores' rows are for dense matrices, f32 accumulation (32-bit integers
-//! for INT8):
+//! its FP64 cores, which the section of each compute capability states under "Architecture":
+//!
+//! | compute capability | FP64 cores per multiprocessor, by the guide | and by |
+//! | --- | --- | --- |
+//! | 7.0 | 32 | [Tesla V100 white paper][v100]: 7.8 TFLOP/s with 80 multiprocessors at 1,530 MHz |
+//! | 7.5 | 2 (footnote to 7.x), 1/32 of f32 | [Turing white paper][turing]: two per multiprocessor, 1/32 of the rate in FP32 |
+//! | 8.0 | 32 | [A100 white paper][a100]: 9.7 TFLOP/s with 108 at 1,410 MHz |
+//! | 8.6, 8.7, 8.9 | 2, 1/64 of f32 | [GA102 white paper][ga102]: two per multiprocessor, 1/64 |
+//! | 9.0 | 64 | [H100 white paper][h100]: 33.5 TFLOP/s with 132 at 1,980 MHz |
+//! | 10.0 | 64 | [HGX B200 data sheet][b200]: 37 TFLOP/s, an eighth of 296 |
+//! | 12.0 | 2, 1/64 of f32 | [RTX Blackwell white paper][gb202]: 384 in the 192 multiprocessors of GB202, 1/64 |
+//!
+//! The tensor cores' rows are for dense matrices, f32 accumulation (32-bit integers for INT8):
 //!
 //! | compute capability | source |
 //! | --- | --- |
@@ -26,6 +36,7 @@
 //! [a100]: https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf
 //! [ga102]: https://www.nvidia.com/content/PDF/nvidia-ampere-ga-102-gpu-architecture-whitepaper-v2.pdf
 //! [h100]: https://resources.nvidia.com/en-us-tensor-core/gtc22-whitepaper-hopper
+//! [gb202]: https://images.nvidia.com/aem-dam/Solutions/geforce/blackwell/nvidia-rtx-blackwell-gpu-architecture.pdf
 //! [b200]: https://www.nvidia.com/en-us/data-center/hgx/
 
 use crate::model::role::Format;

@@ -113,8 +113,8 @@ pub enum ExportError {
         "run {0} was recorded, not measured: a driver that executes nothing stood in for the GPU's; remove its results and run `cargo bench` on a GPU"
     )]
     Recorded(String),
-    /// A file could not be read or written.
-    #[error(transparent)]
+    /// The record could not be written.
+    #[error("{0}; name a folder that can be written to")]
     File(#[from] FileError),
 }
 
@@ -125,7 +125,7 @@ pub enum ExportError {
 /// and named.
 ///
 /// # Errors
-/// No results, or a file that cannot be read or written.
+/// No results, or a record that cannot be written.
 pub fn export(root: &Path, destination: &Path) -> Result<Exported, ExportError> {
     let machines = MachineResults::read_all(root, "this machine", false);
     let mut runs = machines.iter().flat_map(|machine| &machine.runs);

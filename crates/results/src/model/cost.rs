@@ -11,6 +11,9 @@ pub struct Cost {
     pub flop: Option<f64>,
     /// Fewest bytes that must move through the memory the implementation works from.
     pub bytes: Option<f64>,
+    /// Those of `bytes` that are written; the others are read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<f64>,
     /// Bytes that must cross the link between host and device.
     pub link_bytes: Option<LinkBytes>,
     /// Kernels, counting each of a graph. Each is taken to move an equal part of `bytes`.

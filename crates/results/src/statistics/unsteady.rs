@@ -1,7 +1,7 @@
 //! Whether the samples of a benchmark are those of one time. If they lie in two modes, their median
 //! is a time that the benchmark rarely takes.
 
-use crate::statistics::median::{median, median_of_sorted};
+use crate::statistics::median::{interval_of_sorted, median, median_of_sorted};
 use crossover_words::{Clock, units};
 
 /// Fewer samples are not judged: the spread within a mode would be a guess.
@@ -21,20 +21,17 @@ const WIDE: f64 = 0.1;
 const WIDE_OF_SUBMIT: f64 = 4.0;
 
 /// What is unsteady about samples (ns per iteration), in words; `None` where they are steady.
-pub fn unsteady(
-    ns: &[f64],
-    median: f64,
-    interval: Option<(f64, f64)>,
-    clock: Clock,
-) -> Option<String> {
+pub fn unsteady(mut ns: Vec<f64>, clock: Clock) -> Option<String> {
     if ns.len() < FEWEST_SAMPLES {
         return None;
     }
+    ns.sort_unstable_by(f64::total_cmp);
+    let interval = interval_of_sorted(&ns);
     if clock == Clock::Submit {
         return unsteady_submit(interval);
     }
-    let modes = two_modes(ns).map(|modes| modes.words());
-    modes.or_else(|| wide_interval(median, interval?))
+    let modes = two_modes(&ns).map(|modes| modes.words());
+    modes.or_else(|| wide_interval(median_of_sorted(&ns)?, interval?))
 }
 
 /// The same of a time on the clock `submit`, by its interval.
@@ -214,25 +211,30 @@ mod tests {
 
     #[test]
     fn a_wide_interval_and_few_samples() {
-        let one = [100.0; 30];
-        let unsteady = |ns: &[f64], median, interval| unsteady(ns, median, interval, Clock::Wall);
-        assert_eq!(unsteady(&one, 100.0, Some((95.1, 105.0))), None);
-        let why = unsteady(&one, 100.0, Some((95.0, 109.0))).unwrap();
+        // Evenly spread around 100 so that the interval, from the 10th to the 21st, is so wide.
+        let wide = |width: f64| -> Vec<f64> {
+            let sample = |i| 100.0 + width * (f64::from(i) - 14.5) / 11.0;
+            (0..30).map(sample).collect()
+        };
+        let unsteady = |ns: Vec<f64>| unsteady(ns, Clock::Wall);
+        assert_eq!(unsteady(wide(9.9)), None);
+        let why = unsteady(wide(14.0)).unwrap();
         assert_eq!(why, "the interval of its median is 14 % wide");
-        assert_eq!(unsteady(&one[..9], 100.0, Some((95.0, 109.0))), None);
-        assert_eq!(unsteady(&one, 100.0, None), None);
+        assert_eq!(unsteady(wide(40.0).split_off(21)), None);
         // Two modes say more than the interval that they make.
-        let two: Vec<f64> = (0..30).map(|i| 100.0 + 100.0 * f64::from(i % 2)).collect();
-        let why = unsteady(&two, 100.0, Some((95.0, 205.0))).unwrap();
+        let two = (0..30).map(|i| 100.0 + 100.0 * f64::from(i % 2));
+        let why = unsteady(two.collect()).unwrap();
         assert!(why.starts_with("two modes"), "{why}");
     }
 
     #[test]
     fn what_is_submitted_may_have_two_modes() {
-        let two: Vec<f64> = (0..30).map(|i| 20e3 + 40e3 * f64::from(i % 2)).collect();
-        let judged = |interval| unsteady(&two, 40e3, Some(interval), Clock::Submit);
-        assert_eq!(judged((20e3, 60e3)), None);
-        let why = judged((10e3, 60e3)).unwrap();
+        let judged = |short: f64| {
+            let two = (0..30).map(|i| if i % 2 == 0 { short } else { 60e3 });
+            unsteady(two.collect(), Clock::Submit)
+        };
+        assert_eq!(judged(20e3), None);
+        let why = judged(10e3).unwrap();
         assert_eq!(why, "the ends of its interval are 6× apart");
     }
 

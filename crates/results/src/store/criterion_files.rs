@@ -1,18 +1,19 @@
 //! The one reader of results: Criterion's files, and our sidecar beside them.
 //!
 //! Criterion's files are not a declared interface: unknown fields are ignored, ids come from
-//! `benchmark.json` and never from folder names (which Criterion shortens), and what cannot be
-//! read is named while the rest is read.
+//! `benchmark.json` and never from folder names (which Criterion shortens), times come from the
+//! samples alone (what Criterion estimated from them is for Criterion's own comparisons), and what
+//! cannot be read is named while the rest is read.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use walkdir::{DirEntry, WalkDir};
 
 use crate::model::record::Sidecar;
-use crate::statistics::median::median;
 use crate::store::layout::{BENCHMARK, ESTIMATES, SAMPLE, SIDECAR, earlier, keeps};
 use crate::store::sidecar;
 use crate::store::unreadable::Unreadable;
@@ -21,9 +22,6 @@ use crossover_words::text::{is_plain, visible};
 
 /// `<group>/<function>/<value>/<baseline>` lies at depth 4; a little more for odd names.
 const MAX_DEPTH: usize = 8;
-
-/// By how much a median of the same samples may differ.
-const ROUNDING: f64 = 1e-9;
 
 /// One result of Criterion, with what our sidecar knows about it.
 #[derive(Clone, Debug)]
@@ -42,8 +40,6 @@ pub(crate) struct Stored {
     pub dir: PathBuf,
     /// Times of an iteration, ns, one per sample in the order they were taken.
     pub samples: Result<Vec<f64>, Unreadable>,
-    /// What Criterion estimated.
-    pub estimates: Result<Estimates, Unreadable>,
     /// What lies beside it; `None` without the file, a problem where it describes something
     /// else.
     pub sidecar: Result<Option<Sidecar>, Unreadable>,
@@ -59,19 +55,6 @@ impl Stored {
         );
         Unreadable::new(self.folder.display(), reason)
     }
-}
-
-/// The estimates of Criterion's that are used here, ns; `None` where one is not a valid number.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimates {
-    /// Positive and finite.
-    pub median: f64,
-    /// Around the median.
-    pub interval: Option<(f64, f64)>,
-    /// Positive and finite.
-    pub mean: Option<f64>,
-    /// Scaled to a standard deviation; finite and not negative.
-    pub median_abs_dev: Option<f64>,
 }
 
 /// All results of one baseline.
@@ -136,7 +119,9 @@ fn is_nothing(dir: &Path) -> bool {
 pub(super) fn is_whole(dir: &Path) -> bool {
     result(dir).is_ok_and(|stored| {
         let described = matches!(stored.sidecar, Ok(Some(_)));
-        described && stored.samples.is_ok() && stored.estimates.is_ok()
+        // Of no use here, but Criterion compares the next result with it.
+        let estimated = json::<IgnoredAny>(&dir.join(ESTIMATES)).is_ok();
+        described && estimated && stored.samples.is_ok()
     })
 }
 
@@ -160,23 +145,8 @@ pub(super) fn result(dir: &Path) -> Result<Stored, (PathBuf, Unreadable)> {
     let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
     let id = parts.join("/");
     fit_to_show(dir, &id).map_err(|problem| (folder.clone(), problem))?;
-    let samples = samples(&dir.join(SAMPLE));
-    let of_these = |found: &Estimates| {
-        let own = samples
-            .as_ref()
-            .ok()
-            .and_then(|ns| median(ns.iter().copied()));
-        own.is_none_or(|own| (found.median / own - 1.0).abs() < ROUNDING)
-    };
-    let estimates = estimates(&dir.join(ESTIMATES)).and_then(|found| {
-        let reason =
-            "describes other samples than the sample.json beside it; run the benchmark again";
-        let stale = || Unreadable::new(dir.join(ESTIMATES).display(), reason);
-        of_these(&found).then_some(found).ok_or_else(stale)
-    });
     Ok(Stored {
-        samples,
-        estimates,
+        samples: samples(&dir.join(SAMPLE)),
         sidecar: sidecar(dir, &id),
         id,
         group: file.group_id,
@@ -259,29 +229,10 @@ struct BenchmarkFile {
     value_str: Option<String>,
 }
 
-/// serde_json writes NaN as null, so each number is optional.
-#[derive(Deserialize)]
-struct EstimatesFile {
-    mean: Option<EstimateFile>,
-    median: EstimateFile,
-    median_abs_dev: Option<EstimateFile>,
-}
-
-#[derive(Deserialize)]
-struct EstimateFile {
-    point_estimate: Option<f64>,
-    confidence_interval: Option<IntervalFile>,
-}
-
-#[derive(Deserialize)]
-struct IntervalFile {
-    lower_bound: Option<f64>,
-    upper_bound: Option<f64>,
-}
-
 #[derive(Deserialize)]
 struct SampleFile {
     iters: Vec<f64>,
+    /// serde_json writes NaN as null.
     times: Vec<Option<f64>>,
 }
 
@@ -302,32 +253,10 @@ pub(super) fn samples(path: &Path) -> Result<Vec<f64>, Unreadable> {
     }
     let ns = file.times.iter().zip(&file.iters);
     let ns: Option<Vec<f64>> = ns
-        .map(|(time, iterations)| sound(time.map(|time| time / iterations)))
+        .map(|(time, iterations)| {
+            time.map(|time| time / iterations)
+                .filter(|ns| ns.is_finite() && *ns > 0.0)
+        })
         .collect();
     ns.ok_or_else(|| bad("a time is not a positive number; run the benchmark again"))
-}
-
-pub(super) fn estimates(path: &Path) -> Result<Estimates, Unreadable> {
-    let file: EstimatesFile = json(path)?;
-    let Some(median) = sound(file.median.point_estimate) else {
-        let reason = "the median is not a positive number; run the benchmark again";
-        return Err(Unreadable::new(path.display(), reason));
-    };
-    Ok(Estimates {
-        median,
-        interval: file
-            .median
-            .confidence_interval
-            .and_then(|i| Some((sound(i.lower_bound)?, sound(i.upper_bound)?)))
-            .filter(|(low, high)| *low <= median && median <= *high),
-        mean: sound(file.mean.and_then(|e| e.point_estimate)),
-        median_abs_dev: file
-            .median_abs_dev
-            .and_then(|e| e.point_estimate)
-            .filter(|d| d.is_finite() && *d >= 0.0),
-    })
-}
-
-fn sound(n: Option<f64>) -> Option<f64> {
-    n.filter(|n| n.is_finite() && *n > 0.0)
 }

@@ -38,7 +38,7 @@ pub struct Benchmark {
     pub median_ns: f64,
     /// Mean time of one iteration, ns.
     pub mean_ns: Option<f64>,
-    /// Criterion's confidence interval of the median, ns, where it is sound.
+    /// Confidence interval (95 %) of the median, ns; `None` of fewer than six samples.
     pub interval_ns: Option<(f64, f64)>,
     /// Standard deviation of the logarithm of the median between processes of its class.
     #[serde(skip)]

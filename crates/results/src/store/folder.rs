@@ -10,7 +10,7 @@ use crate::model::id::Id;
 use crate::model::record::Sidecar;
 use crate::statistics::unsteady::unsteady;
 use crate::store::attempt::Attempt;
-use crate::store::criterion_files::{estimates, is_whole, result, samples};
+use crate::store::criterion_files::{is_whole, result, samples};
 use crate::store::curves::Benchmark;
 use crate::store::layout::{BENCHMARK, ESTIMATES, NEW, SAMPLE, SIDECAR, TUKEY};
 use crate::store::machine::benchmark;
@@ -72,10 +72,7 @@ impl BenchmarkFolder {
     /// What is unsteady about the newest result, which this clock measured, in words; `None` also
     /// where it cannot be read.
     pub fn unsteady(&self, clock: Clock) -> Option<String> {
-        let new = self.new_dir();
-        let ns = samples(&new.join(SAMPLE)).ok()?;
-        let estimates = estimates(&new.join(ESTIMATES)).ok()?;
-        unsteady(&ns, estimates.median, estimates.interval, clock)
+        unsteady(samples(&self.new_dir().join(SAMPLE)).ok()?, clock)
     }
 
     /// The newest result; `None` where it cannot be read.

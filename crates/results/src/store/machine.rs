@@ -12,6 +12,7 @@ use crate::model::group_info::GroupInfo;
 use crate::model::id::{self, Device};
 use crate::model::record::{BandwidthCurve, Ceiling, Confirmation, Failure, RunRecord, Skip};
 use crate::model::role::Role;
+use crate::statistics::median::{interval_of_sorted, median, median_of_sorted};
 use crate::statistics::unsteady::unsteady_submit;
 use crate::store::between_processes::BetweenProcesses;
 use crate::store::criterion_files::{Contents as CriterionFiles, Stored};
@@ -455,8 +456,7 @@ fn topic(group: &str, runs: &[Vec<GroupInfo>]) -> ((usize, usize), GroupInfo) {
         .unwrap_or_else(|| ((usize::MAX, 0), GroupInfo::of(group)))
 }
 
-/// A result of this suite's form. Samples that cannot be read are named in `problems`: the
-/// median, which stands in another file, is shown without them.
+/// A result of this suite's form. A sidecar that cannot be read is named in `problems`.
 pub(super) fn benchmark(
     stored: Stored,
     problems: &mut Vec<Unreadable>,
@@ -471,7 +471,11 @@ pub(super) fn benchmark(
              name a benchmark so to have it in the report",
         ));
     };
-    let estimates = stored.estimates?;
+    let mut ns = stored.samples?;
+    ns.sort_unstable_by(f64::total_cmp);
+    let median_ns = median_of_sorted(&ns).expect("no samples are an error of their file");
+    let deviation = median(ns.iter().map(|ns| (ns - median_ns).abs()));
+    let finite = |n: f64| Some(n).filter(|n| n.is_finite());
     let sidecar = stored.sidecar.unwrap_or_else(|mut problem| {
         problem.reason += ": its clock is unknown";
         problems.push(problem);
@@ -484,11 +488,6 @@ pub(super) fn benchmark(
              the report",
         ));
     };
-    let samples = stored
-        .samples
-        .map_err(|problem| problems.push(problem))
-        .ok()
-        .map(|ns| ns.len());
     let mut benchmark = Benchmark {
         implementation: implementation.to_owned(),
         id: stored.id,
@@ -496,13 +495,13 @@ pub(super) fn benchmark(
         device,
         size,
         clock: None,
-        median_ns: estimates.median,
-        mean_ns: estimates.mean,
-        interval_ns: estimates.interval,
+        median_ns,
+        mean_ns: finite(ns.iter().sum::<f64>() / ns.len() as f64),
+        interval_ns: interval_of_sorted(&ns),
         between_processes: 0.0,
-        spread: estimates.median_abs_dev.map(|d| d / estimates.median),
+        spread: deviation.and_then(|ns| finite(1.4826 * ns / median_ns)),
         unsteady: None,
-        samples,
+        samples: Some(ns.len()),
         cost: Cost::default(),
         role: match device {
             Device::Cpu => Role::cpu(),

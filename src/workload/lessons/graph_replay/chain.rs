@@ -104,8 +104,9 @@ pub fn cost(n: u64) -> Cost {
     Cost {
         flop: Some(2.0 * elements),
         bytes: Some(8.0 * elements),
-        link_bytes: None,
+        written: Some(4.0 * elements),
         launches: Some(LINKS as u32),
+        ..Cost::default()
     }
 }
 
@@ -113,6 +114,7 @@ pub fn cost(n: u64) -> Cost {
 pub fn cost_fused(n: u64) -> Cost {
     Cost {
         bytes: Some(8.0 * n as f64),
+        written: Some(4.0 * n as f64),
         launches: Some(1),
         ..cost(n)
     }

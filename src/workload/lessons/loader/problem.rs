@@ -68,6 +68,7 @@ pub fn cost(size: u64) -> Cost {
     Cost {
         flop: Some(bytes * FLOP_PER_BYTE),
         bytes: Some(bytes),
+        written: Some(0.0),
         link_bytes: Some(LinkBytes::new(bytes, 0.0)),
         launches: Some(BATCHES as u32),
     }

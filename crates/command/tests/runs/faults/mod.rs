@@ -123,6 +123,7 @@ pub(crate) const TESTS: &[Test] = &[
     Test::Beside("the_page_of_results_elsewhere", files::page_elsewhere),
     Test::Beside("a_closed_pipe", signals::closed_pipe),
     Test::Beside("signals_end_a_run_in_order", signals::signals),
+    Test::Beside("a_run_that_is_stopped_goes_on", signals::stopped),
     Test::Alone(
         "a_signal_while_it_is_measured_once_more",
         signals::once_more,

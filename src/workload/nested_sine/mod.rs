@@ -6,12 +6,10 @@ mod end_to_end;
 mod format;
 pub mod gpu;
 mod input;
-mod isa;
 mod problem;
 mod sine;
 mod sine_f64;
 pub mod unfused;
-mod vector;
 mod verify;
 
 pub use crate::machine::isa::Isa;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::device::kernel::Source;
 use crate::model::{Cost, LinkBytes};
 use crate::workload::nested_sine::format::Sine;
-use crate::workload::nested_sine::{input, sine_f64};
+use crate::workload::nested_sine::{input, sine, sine_f64};
 use crate::workload::number::in_f64;
 use crate::workload::prepare::kernels;
 use crate::workload::routine::{Workload, visit_numbers};
@@ -135,16 +135,12 @@ pub fn cost(n: u64) -> Cost {
     }
 }
 
-/// FLOP per element of the four passes in vectors: 27 instructions, 18 of them fused multiply-adds.
-/// A test counts them.
-pub(super) const VECTOR_FLOP: u32 = 45;
-
 /// Cost of the fused computation by this module's polynomials in vectors. At one FLOP for an
 /// addition or a multiplication they cannot reach more than 45 / 54 of the peak that fused
 /// multiply-adds alone have.
 pub fn cost_vector(n: u64) -> Cost {
     Cost {
-        flop: Some(f64::from(VECTOR_FLOP) * n as f64),
+        flop: Some(f64::from(sine::FLOP) * n as f64),
         ..cost(n)
     }
 }

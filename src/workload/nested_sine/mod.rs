@@ -13,9 +13,6 @@ pub mod unfused;
 mod verify;
 
 pub use crate::machine::isa::Isa;
-pub use end_to_end::{
-    transfer_pinned, transfer_pinned_ways, transfer_staged, transfer_staged_ways,
-};
 pub use format::Sine;
 pub use problem::{
     NESTED_SINE, NestedSine, cost, cost_f64, cost_per_kernel, cost_transfer,

@@ -127,8 +127,12 @@ pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, scheme: Scheme, chunk: usize) 
     let inputs = problem.device_inputs(gpu)?;
     let mut work = Prepared::new(gpu)?;
     let c = work.output(problem.shape().c_len())?;
-    let to_a = work.alloc::<u8>(parts * n * n * format.bytes())?.address;
-    let to_b = work.alloc::<u8>(parts * n * n * format.bytes())?.address;
+    let to_a = work
+        .alloc::<u8>(parts * n * n * format.facts().bytes)?
+        .address;
+    let to_b = work
+        .alloc::<u8>(parts * n * n * format.facts().bytes)?
+        .address;
 
     let splitting = |from: CUdeviceptr, to: CUdeviceptr, pitch: usize, first: usize, step: i64| {
         let aligned = n.is_multiple_of(4);
@@ -151,7 +155,9 @@ pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, scheme: Scheme, chunk: usize) 
     // SAFETY: the arguments are those that the splitting kernels declare; operands are n x n floats,
     // and there is room for an element of the format for each of them in each part.
     unsafe { work.steps.kernels(On::Compute, splits) };
-    let at = |base: CUdeviceptr, elements: usize| base + (elements * format.bytes()) as CUdeviceptr;
+    let at = |base: CUdeviceptr, elements: usize| {
+        base + (elements * format.facts().bytes) as CUdeviceptr
+    };
     let terms = terms(scheme, n, chunk);
     let chunk = chunk.min(n);
     work.notes = vec![format!(

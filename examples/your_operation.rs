@@ -14,7 +14,7 @@ use crossover::device::kernel::Source;
 use crossover::model::{Cost, Unit, Verified};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock, Launch, Rate};
-use crossover::workload::simple::{compare, from_host, on_cpu, on_gpu};
+use crossover::workload::simple::{compare, on_cpu, on_gpu};
 use crossover::workload::{HostMemory, Routine, RoutineError, Workload};
 use rayon::prelude::*;
 
@@ -89,12 +89,7 @@ fn gpu(
     let check = move |y: &[f32]| judge.check(y);
     let inputs = [problem.0.as_slice()];
     // SAFETY: the arguments are those the kernel declares, and it stays below n.
-    unsafe {
-        match from {
-            None => on_gpu(gpu, &inputs, n, launch, check),
-            Some(memory) => from_host(gpu, memory, &inputs, n, launch, check),
-        }
-    }
+    unsafe { on_gpu(gpu, from, &inputs, n, launch, check) }
 }
 
 pub(crate) fn group() -> Group<Sigmoid> {

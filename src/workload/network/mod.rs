@@ -17,7 +17,6 @@ pub(crate) use format::Format;
 pub(crate) use gpu::{Network, Order, Then, fused_and_replayed, operand};
 pub(crate) use linear::Linear;
 pub(crate) use operations::transpose;
-pub(crate) use product::Products;
-pub(crate) use product::{matrix, matrix_mut};
+pub(crate) use product::{Products, matrix, matrix_mut};
 pub(crate) use tensor::{Element, Tensor, bytes_of};
 pub(crate) use tile::LINEAR;

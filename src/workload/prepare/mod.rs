@@ -34,7 +34,6 @@ pub(crate) use host_memory::{Buffer, fill};
 pub use prepared::{Device, Memory, Prepared, Value};
 pub(crate) use source::kernels;
 pub(crate) use staging::{Downloads, Staging, block_bytes, threads_to_try};
-pub(crate) use steps::launches;
-pub(crate) use steps::{On, Stage, Steps};
+pub(crate) use steps::{On, Stage, Steps, launches};
 pub(crate) use threads::Threads;
 pub(crate) use wide::wide;

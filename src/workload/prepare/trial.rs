@@ -25,19 +25,17 @@ pub(crate) fn fastest<M>(
     mut make: impl FnMut(usize) -> Result<M, RoutineError>,
     mut run: impl FnMut(&mut M, u32) -> Result<(), RoutineError>,
 ) -> Result<(String, M), RoutineError> {
-    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
-    let at = |name: &str| names.iter().position(|other| *other == name);
-    if let Some(taken) = calibrate::take(choice, &names) {
-        return Ok((taken.to_owned(), make(at(taken).unwrap_or_default())?));
+    let with_name = |at: usize, made| (names[at].as_ref().to_owned(), made);
+    if let Some(at) = calibrate::taken(choice, names) {
+        return Ok(with_name(at, make(at)?));
     }
     let mut made = (0..names.len()).map(make).collect::<Result<Vec<M>, _>>()?;
-    let chosen = calibrate::fastest_that_works(choice, &names, FAILED, |name, times| {
+    let at = calibrate::fastest_that_works(choice, names, FAILED, |at, times| {
         let start = Instant::now();
-        run(&mut made[at(name).unwrap_or_default()], times)?;
+        run(&mut made[at], times)?;
         Ok(start.elapsed())
     })?;
-    let made = made.swap_remove(at(chosen).unwrap_or_default());
-    Ok((chosen.to_owned(), made))
+    Ok(with_name(at, made.swap_remove(at)))
 }
 
 #[cfg(test)]

@@ -38,25 +38,15 @@ impl Scheme {
 
     /// Number of products.
     pub fn products(self) -> u32 {
-        match self {
-            Scheme::Tf32x3 => 3,
-            Scheme::Bf16x6 => 6,
-        }
+        let parts = self.parts() as u32;
+        parts * (parts + 1) / 2
     }
 
-    /// Parts of each operand.
+    /// Parts of each operand. Products of part i of A and part j of B are computed where i + j is less.
     fn parts(self) -> usize {
         match self {
             Scheme::Tf32x3 => 2,
             Scheme::Bf16x6 => 3,
-        }
-    }
-
-    /// Products of part i of A and part j of B are computed up to this i + j.
-    fn highest_order(self) -> usize {
-        match self {
-            Scheme::Tf32x3 => 1,
-            Scheme::Bf16x6 => 2,
         }
     }
 
@@ -86,7 +76,7 @@ struct Terms {
 /// is what the tensor core cuts off of them.
 fn terms(scheme: Scheme, k: usize, chunk: usize) -> Vec<Terms> {
     let parts = scheme.parts();
-    let mut all: Vec<Terms> = (1..=scheme.highest_order())
+    let mut all: Vec<Terms> = (1..parts)
         .rev()
         .map(|order| {
             let first = (order + 1).saturating_sub(parts);
@@ -216,7 +206,7 @@ mod tests {
                 let mut expected = Vec::new();
                 for i in 0..scheme.parts() {
                     for j in 0..scheme.parts() {
-                        if i + j <= scheme.highest_order() {
+                        if i + j < scheme.parts() {
                             expected.extend((0..k).map(|t| (i, j, t)));
                         }
                     }

@@ -4,6 +4,6 @@
 mod handles;
 mod product;
 
-pub(crate) use product::Algorithm;
-pub(crate) use product::{Arithmetic, Epilogue, Operand, Product};
-pub(crate) use product::{CUBLAS_WORKSPACE, LtProduct, Workspace};
+pub(crate) use product::{
+    Algorithm, Arithmetic, CUBLAS_WORKSPACE, Epilogue, LtProduct, Operand, Product, Workspace,
+};

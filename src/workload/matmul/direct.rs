@@ -239,9 +239,10 @@ unsafe fn tile<S: Simd, const R: usize, const V: usize>(simd: S, o: Operands) {
 /// `from` must be valid for these.
 #[inline(always)]
 unsafe fn load<S: Simd>(simd: S, from: *const f32, mask: Option<MemMask<S::m32s>>) -> S::f32s {
-    // SAFETY: the caller's.
     match mask {
+        // SAFETY: the caller's.
         Some(mask) => unsafe { simd.mask_load_ptr_f32s(mask, from) },
+        // SAFETY: as above.
         None => unsafe { from.cast::<S::f32s>().read_unaligned() },
     }
 }

@@ -11,10 +11,10 @@ use std::rc::Rc;
 
 use crossover::device::Gpu;
 use crossover::device::kernel::Source;
-use crossover::model::{Cost, LinkBytes, Unit, Verified};
+use crossover::model::{Cost, Unit, Verified};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::{Clock, Launch, Rate};
-use crossover::workload::simple::{compare, from_host, on_cpu, on_gpu};
+use crossover::workload::simple::{compare, on_cpu, on_gpu};
 use crossover::workload::{HostMemory, Routine, RoutineError, Workload};
 use rayon::prelude::*;
 
@@ -89,28 +89,17 @@ fn gpu(
     let check = move |y: &[f32]| judge.check(y);
     let inputs = [problem.0.as_slice()];
     // SAFETY: the arguments are those the kernel declares, and it stays below n.
-    unsafe {
-        match from {
-            None => on_gpu(gpu, &inputs, n, launch, check),
-            Some(memory) => from_host(gpu, memory, &inputs, n, launch, check),
-        }
-    }
+    unsafe { on_gpu(gpu, from, &inputs, n, launch, check) }
 }
 
 pub(crate) fn group() -> Group<Sigmoid> {
     let sizes = Sizes::powers_of_two([10, 16], (10..=22).step_by(4), 10..=26).odd([1, 1000]);
-    let cost = |n| Cost {
-        bytes: Some(8.0 * n as f64),
-        ..Cost::default()
-    };
+    let cost = |n| Cost::default().bytes(8.0 * n as f64);
     let kernel = |name, clock| Implementation::gpu(name, clock, |g, p| gpu(g, p, None));
     let transfer = |name, memory| {
         Implementation::gpu(name, Clock::Wall, move |g, p| gpu(g, p, Some(memory)))
             .data(memory)
-            .cost(move |n| Cost {
-                link_bytes: Some(LinkBytes::new(4.0 * n as f64, 4.0 * n as f64)),
-                ..cost(n)
-            })
+            .cost(move |n| cost(n).over_link(4.0 * n as f64, 4.0 * n as f64))
     };
     Group::new("sigmoid", sizes, Rate::elements(), cost)
         .about(

@@ -5,9 +5,9 @@ use crossover::model::{Data, Library, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Submit, Wall};
 use crossover::timing::Rate;
-use crossover::workload::HostMemory;
 use crossover::workload::matmul::gpu::{self, Calls};
 use crossover::workload::matmul::{self, Matmul, cpu};
+use crossover::workload::{HostMemory, Transfer};
 
 pub(crate) fn group() -> Group<Matmul> {
     let sizes = Sizes::powers_of_two(
@@ -51,14 +51,16 @@ pub(crate) fn group() -> Group<Matmul> {
     };
     let cublas =
         |name, clock| Implementation::gpu(name, clock, gpu::cublas).library(Library::Cublas);
-    let transfer = |name, memory| {
+    let from_host = |name, by, data: Data| {
         Implementation::gpu(name, Wall, move |gpu, problem| {
-            gpu::transfer(gpu, problem, memory)
+            gpu::from_host(gpu, problem, by)
         })
-        .data(memory)
+        .data(data)
         .library(Library::Cublas)
         .cost(matmul::cost_transfer)
     };
+    let transfer =
+        |name, memory: HostMemory| from_host(name, Transfer::Plain(memory), memory.into());
 
     let group = Group::new(
         "matmul",
@@ -117,21 +119,15 @@ pub(crate) fn group() -> Group<Matmul> {
     .with(best("best-awaited", Wall, Calls::Awaited).awaited())
     .with(transfer("transfer", HostMemory::Pageable).sizes(copied_sizes.clone()))
     .with(
-        Implementation::gpu("transfer-staged", Wall, gpu::transfer_staged)
-            .data(Data::Ordinary)
+        from_host("transfer-staged", Transfer::Staged, Data::Ordinary)
             .method("staged through pinned memory")
             .sizes(staged_sizes)
-            .all_threads()
-            .library(Library::Cublas)
-            .cost(matmul::cost_transfer),
+            .all_threads(),
     )
     .with(transfer("transfer-pinned-sequence", HostMemory::Pinned).sizes(copied_sizes))
     .with(
-        Implementation::gpu("transfer-pinned", Wall, gpu::transfer_pinned)
-            .data(Data::Pinned)
-            .method("in blocks that overlap")
-            .library(Library::Cublas)
-            .cost(matmul::cost_transfer),
+        from_host("transfer-pinned", Transfer::Pinned, Data::Pinned)
+            .method("in blocks that overlap"),
     )
     .with(cublas("submit", Submit).sizes(submit_sizes));
     #[cfg(feature = "blas")]

@@ -4,7 +4,6 @@ use crossover::model::{Cost, Format, Library, LinkBytes, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Wall};
 use crossover::timing::Rate;
-use crossover::workload::Transfer;
 use crossover::workload::matmul::{self, Matmul, cpu, gpu};
 
 pub(crate) fn group() -> Group<Matmul<f64>> {
@@ -60,11 +59,7 @@ pub(crate) fn group() -> Group<Matmul<f64>> {
                 .sizes(emulated_sizes),
         )
         .with_transfers(
-            |gpu, problem, by| match by {
-                Transfer::Plain(memory) => gpu::transfer(gpu, problem, memory),
-                Transfer::Pinned => gpu::transfer_pinned(gpu, problem),
-                Transfer::Staged => gpu::transfer_staged(gpu, problem),
-            },
+            gpu::from_host,
             |n| LinkBytes::new(16.0 * (n as f64).powi(2), 8.0 * (n as f64).powi(2)),
             |row| on_gpu(row).sizes(copied_sizes.clone()),
         )

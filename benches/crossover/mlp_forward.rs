@@ -5,9 +5,9 @@ use crossover::model::{Library, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::Wall;
 use crossover::timing::Rate;
-use crossover::workload::mlp_training::forward::{self, Forward};
+use crossover::workload::mlp_training::{Training, forward};
 
-pub(crate) fn group() -> Group<Forward> {
+pub(crate) fn group() -> Group<Training> {
     let sizes = Sizes::new([], [256], [16, 64, 256, 1024, 4096]).odd([1, 3, 17]);
     // The training step has the answers.
     let row = |name, launches: Launches| {

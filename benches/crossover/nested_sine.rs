@@ -5,8 +5,8 @@ use crossover::model::{Data, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Wall};
 use crossover::timing::Rate;
-use crossover::workload::HostMemory;
 use crossover::workload::nested_sine::{self, NestedSine, cpu, gpu, unfused};
+use crossover::workload::{HostMemory, Transfer};
 
 pub(crate) fn group() -> Group<NestedSine> {
     let sizes = Sizes::powers_of_two(
@@ -37,6 +37,12 @@ pub(crate) fn group() -> Group<NestedSine> {
         row.data(data)
             .launches(Fused)
             .cost(nested_sine::cost_transfer)
+    };
+
+    let from_host = |name, by| {
+        Implementation::gpu(name, Wall, move |gpu, problem| {
+            gpu::from_host(gpu, problem, by)
+        })
     };
 
     // What is not fused, from host memory as well: as tutorials have it, beside what is fair.
@@ -101,16 +107,14 @@ pub(crate) fn group() -> Group<NestedSine> {
         .with(graph("graph-gated", EventsGated).sizes(lesson_sizes))
         .with(
             moved(
-                Implementation::gpu("transfer", Wall, |gpu, problem| {
-                    gpu::transfer(gpu, problem, HostMemory::Pageable)
-                }),
+                from_host("transfer", Transfer::Plain(HostMemory::Pageable)),
                 Data::Ordinary,
             )
             .sizes(ordinary_sizes.clone()),
         )
         .with(
             moved(
-                Implementation::gpu("transfer-staged", Wall, nested_sine::transfer_staged),
+                from_host("transfer-staged", Transfer::Staged),
                 Data::Ordinary,
             )
             .method("staged through pinned memory")
@@ -119,7 +123,7 @@ pub(crate) fn group() -> Group<NestedSine> {
         )
         .with(
             moved(
-                Implementation::gpu("transfer-pinned", Wall, nested_sine::transfer_pinned),
+                from_host("transfer-pinned", Transfer::Pinned),
                 Data::Pinned,
             )
             .sizes(copied_sizes),
@@ -128,9 +132,7 @@ pub(crate) fn group() -> Group<NestedSine> {
         .with(four_kernels("per-kernel-transfer-pinned", HostMemory::Pinned))
         .with(
             moved(
-                Implementation::gpu("transfer-pinned-sequence", Wall, |gpu, problem| {
-                    gpu::transfer(gpu, problem, HostMemory::Pinned)
-                }),
+                from_host("transfer-pinned-sequence", Transfer::Plain(HostMemory::Pinned)),
                 Data::Pinned,
             )
             .method("one plain copy each way")

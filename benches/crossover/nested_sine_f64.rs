@@ -5,7 +5,6 @@ use crossover::model::{Format, LinkBytes, Unit};
 use crossover::suite::{Group, Implementation, Sizes};
 use crossover::timing::Clock::{Events, EventsGated, Wall};
 use crossover::timing::Rate;
-use crossover::workload::Transfer;
 use crossover::workload::nested_sine::{self, NestedSine, cpu, gpu};
 
 type Row = Implementation<NestedSine<f64>>;
@@ -45,11 +44,7 @@ pub(crate) fn group() -> Group<NestedSine<f64>> {
         .with(fused("fused-gated", EventsGated).sizes(lesson_sizes.clone()))
         .with(fused("fused-awaited", Wall).awaited())
         .with_transfers(
-            |gpu, problem, by| match by {
-                Transfer::Plain(memory) => gpu::transfer(gpu, problem, memory),
-                Transfer::Pinned => nested_sine::transfer_pinned(gpu, problem),
-                Transfer::Staged => nested_sine::transfer_staged(gpu, problem),
-            },
+            gpu::from_host,
             |n| LinkBytes::new(8.0 * n as f64, 8.0 * n as f64),
             |row| on_gpu(row).sizes(host_sizes.clone()),
         )

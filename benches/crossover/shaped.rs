@@ -5,9 +5,9 @@ use std::rc::Rc;
 use crossover::model::Library;
 use crossover::suite::{Implementation, Sizes};
 use crossover::timing::Clock;
-use crossover::workload::HostMemory;
 use crossover::workload::matmul::cpu::{self, Share};
 use crossover::workload::matmul::{Family, Shaped, gpu};
+use crossover::workload::{HostMemory, Transfer};
 
 type Row<F> = Implementation<Shaped<F>>;
 
@@ -36,7 +36,7 @@ pub(crate) fn cublas<F: Family>(name: &'static str, clock: Clock) -> Row<F> {
 /// The same from and to ordinary memory, staged through pinned memory by several threads.
 pub(crate) fn staged<F: Family>(name: &'static str, sizes: Sizes) -> Row<F> {
     Implementation::gpu(name, Clock::Wall, move |gpu, problem: &Rc<Shaped<F>>| {
-        gpu::transfer_staged(gpu, problem.matmul())
+        gpu::from_host(gpu, problem.matmul(), Transfer::Staged)
     })
     .data(HostMemory::Pageable)
     .method("staged through pinned memory")
@@ -49,14 +49,13 @@ pub(crate) fn staged<F: Family>(name: &'static str, sizes: Sizes) -> Row<F> {
 /// The same from and to host memory: ordinary memory one step after the other, pinned memory in
 /// the fastest way.
 pub(crate) fn transfer<F: Family>(name: &'static str, memory: HostMemory) -> Row<F> {
-    Implementation::gpu(
-        name,
-        Clock::Wall,
-        move |gpu, problem: &Rc<Shaped<F>>| match memory {
-            HostMemory::Pageable => gpu::transfer(gpu, problem.matmul(), memory),
-            HostMemory::Pinned => gpu::transfer_pinned(gpu, problem.matmul()),
-        },
-    )
+    let by = match memory {
+        HostMemory::Pageable => Transfer::Plain(memory),
+        HostMemory::Pinned => Transfer::Pinned,
+    };
+    Implementation::gpu(name, Clock::Wall, move |gpu, problem: &Rc<Shaped<F>>| {
+        gpu::from_host(gpu, problem.matmul(), by)
+    })
     .data(memory)
     .library(Library::Cublas)
     .cost(|size| F::shape(size).cost_transfer())

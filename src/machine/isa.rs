@@ -1,12 +1,18 @@
 //! The vector instruction sets that this suite has code for, and those that this CPU has.
 
+#[cfg(target_arch = "aarch64")]
+use pulp::aarch64;
+#[cfg(target_arch = "x86_64")]
+use pulp::x86;
+use pulp::{Scalar, Simd, WithSimd};
+
 /// A vector instruction set that this CPU has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Isa(Kind);
 
 /// Which one. Code that is compiled for it may run where an [`Isa`] of this kind exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+enum Kind {
     #[cfg(target_arch = "x86_64")]
     Avx512,
     /// With fused multiply-adds.
@@ -27,15 +33,15 @@ impl Isa {
         let mut all = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx512f") {
+            if x86::V4::is_available() {
                 all.push(Self(Kind::Avx512));
             }
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            if x86::V3::is_available() {
                 all.push(Self(Kind::Avx2));
             }
         }
         #[cfg(target_arch = "aarch64")]
-        if std::arch::is_aarch64_feature_detected!("neon") {
+        if aarch64::Neon::is_available() {
             all.push(Self(Kind::Neon));
         }
         all.push(Self::PORTABLE);
@@ -47,9 +53,20 @@ impl Isa {
         Self::available()[0]
     }
 
-    /// Which one it is.
-    pub(crate) fn kind(self) -> Kind {
-        self.0
+    /// Runs vector code that is compiled for this instruction set.
+    pub(crate) fn run<O: WithSimd>(self, code: O) -> O::Output {
+        match self.0 {
+            // SAFETY: a value of `Isa` exists only where the CPU has the instruction set.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => Simd::vectorize(unsafe { x86::V4::new_unchecked() }, code),
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => Simd::vectorize(unsafe { x86::V3::new_unchecked() }, code),
+            // SAFETY: as above.
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon => Simd::vectorize(unsafe { aarch64::Neon::new_unchecked() }, code),
+            Kind::Portable => Simd::vectorize(Scalar::new(), code),
+        }
     }
 
     /// Name for notes, such as `AVX2`.
@@ -63,5 +80,39 @@ impl Isa {
             Kind::Neon => "NEON",
             Kind::Portable => "portable",
         }
+    }
+}
+
+/// Writes a vector past the caches where there is an instruction for it. [`fence`] must follow the
+/// last, before other threads read what was written.
+///
+/// # Safety
+/// The address must be a multiple of the vector's size, and the vector one of the instruction set
+/// that the code around the call is [run](Isa::run) in.
+#[inline(always)]
+pub(crate) unsafe fn stream<V: Copy>(to: &mut V, vector: V) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_mm256_stream_ps, _mm512_stream_ps};
+        let address = std::ptr::from_mut(to).cast();
+        // SAFETY: the vectors are of this size, so the instruction set is one that stores them.
+        unsafe {
+            match size_of::<V>() {
+                64 => return _mm512_stream_ps(address, std::mem::transmute_copy(&vector)),
+                32 => return _mm256_stream_ps(address, std::mem::transmute_copy(&vector)),
+                _ => {}
+            }
+        }
+    }
+    *to = vector;
+}
+
+/// Makes what was written past the caches visible to other threads before later stores.
+#[inline(always)]
+pub(crate) fn fence() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every CPU of the architecture has the instruction.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
     }
 }

@@ -11,7 +11,7 @@ use crate::model::role::{Data, Does, Format, Launches, Library, Role, Split, Thr
 use crate::suite::plan::Planned;
 use crate::timing::{Clock, Rate};
 use crate::workload::routine::{Made, Routine, Workload};
-use crate::workload::{HostMemory, Transfer, awaited};
+use crate::workload::{HostMemory, Transfer};
 use crossover_protocol::settings::Profile;
 
 type MakeCpu<W> = Box<dyn Fn(&Rc<W>) -> Made>;
@@ -182,7 +182,9 @@ impl<W> Implementation<W> {
     {
         self.make = match self.make {
             Make::Gpu(make) => Make::Gpu(Box::new(move |gpu, problem| {
-                Ok(awaited(gpu, make(gpu, problem)?))
+                let mut routine = make(gpu, problem)?;
+                routine.wait_for_each()?;
+                Ok(routine)
             })),
             Make::Cpu(_) => panic!("{} runs on the CPU and has nothing to wait for", self.name),
         };

@@ -25,7 +25,6 @@ pub use lessons::{
     transfer, warming_up,
 };
 pub use number::{DoubleDouble, Number, Wide};
-pub use prepare::awaited::awaited;
 pub use prepare::{Device, HostMemory, Memory, Prepared, Transfer, Value};
 pub(crate) use prepare::{calibrate, with_other_values};
 pub use routine::{Routine, RoutineError, Workload, visit_f32};

@@ -85,6 +85,14 @@ pub trait Routine {
     /// benchmarks are skipped.
     fn run(&mut self) -> Result<(), RoutineError>;
 
+    /// Makes each [`run`](Routine::run) wait until the GPU's stream is idle.
+    ///
+    /// # Errors
+    /// The default: a routine of one's own has to wait itself.
+    fn wait_for_each(&mut self) -> Result<(), RoutineError> {
+        Err("the routine cannot be made to wait: implement Routine::wait_for_each".into())
+    }
+
     /// Waits until the threads that this routine keeps awake between two runs are asleep, so that
     /// none spins beside what is timed next. The suite calls this where something else is timed
     /// while the routine exists. The default is for routines without such threads.

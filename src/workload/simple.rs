@@ -54,9 +54,12 @@ pub fn on_cpu(
     })
 }
 
-/// A GPU routine on data in device memory. `inputs` are uploaded once. `launch` is given their
-/// device addresses and that of `len` values of output, and prepares the kernel. `check` compares
-/// the output with the reference. For several kernels, or other memory, see [`Prepared`].
+/// A GPU routine on `inputs`, which are uploaded once, or, given a kind of host memory, in each run:
+/// that then copies the inputs to the device, launches, copies the output to the host and waits (time
+/// it on the wall clock, and declare where the data are with
+/// [`Implementation::data`](crate::suite::Implementation::data)). `launch` is given the inputs' device
+/// addresses and that of `len` values of output, and prepares the kernel. `check` compares the output
+/// with the reference. For several kernels, or other memory, see [`Prepared`].
 ///
 /// # Safety
 /// The launch's arguments must be those that its kernel declares, and the kernel must stay within
@@ -65,40 +68,6 @@ pub fn on_cpu(
 /// # Errors
 /// Errors of CUDA, and those of `launch`.
 pub unsafe fn on_gpu(
-    gpu: &Rc<Gpu>,
-    inputs: &[&[f32]],
-    len: usize,
-    launch: impl FnOnce(&[CUdeviceptr], CUdeviceptr) -> Result<Launch, RoutineError>,
-    check: impl Fn(&[f32]) -> Verified + 'static,
-) -> Result<Box<dyn Routine>, RoutineError> {
-    // SAFETY: the caller's promise.
-    unsafe { by_a_launch(gpu, None, inputs, len, launch, check) }
-}
-
-/// As [`on_gpu`], from host memory of one kind and back: each run copies the inputs to the device,
-/// launches, copies the output to the host and waits. Time it on the wall clock, and declare where
-/// the data are with [`Implementation::data`](crate::suite::Implementation::data).
-///
-/// # Safety
-/// As for [`on_gpu`].
-///
-/// # Errors
-/// Errors of CUDA, and those of `launch`.
-pub unsafe fn from_host(
-    gpu: &Rc<Gpu>,
-    memory: HostMemory,
-    inputs: &[&[f32]],
-    len: usize,
-    launch: impl FnOnce(&[CUdeviceptr], CUdeviceptr) -> Result<Launch, RoutineError>,
-    check: impl Fn(&[f32]) -> Verified + 'static,
-) -> Result<Box<dyn Routine>, RoutineError> {
-    // SAFETY: the caller's promise.
-    unsafe { by_a_launch(gpu, Some(memory), inputs, len, launch, check) }
-}
-
-/// # Safety
-/// As for [`on_gpu`].
-unsafe fn by_a_launch(
     gpu: &Rc<Gpu>,
     memory: Option<HostMemory>,
     inputs: &[&[f32]],

@@ -8,7 +8,7 @@ use crossover::model::Way;
 use crossover::workload::matmul::{Matmul, Shape, gpu};
 use crossover::workload::nested_sine::{self, NestedSine};
 use crossover::workload::transfer::{self, Kind, Transfer};
-use crossover::workload::{Routine, RoutineError, Workload};
+use crossover::workload::{Routine, RoutineError, Transfer as By, Workload};
 
 use crate::device::one_at_a_time;
 
@@ -37,8 +37,9 @@ fn products(shapes: impl IntoIterator<Item = Shape>) -> Result<(), RoutineError>
     for shape in shapes {
         let problem = Rc::new(Matmul::of(shape));
         let what = format!("{shape:?}");
-        each_is_right(&device, &what, gpu::transfer_pinned_ways(&device, &problem))?;
-        each_is_right(&device, &what, gpu::transfer_staged_ways(&device, &problem))?;
+        for by in [By::Pinned, By::Staged] {
+            each_is_right(&device, &what, gpu::from_host_ways(&device, &problem, by))?;
+        }
     }
     Ok(())
 }
@@ -48,10 +49,10 @@ fn sines(sizes: impl IntoIterator<Item = u64>) -> Result<(), RoutineError> {
     for n in sizes {
         let problem = Rc::new(NestedSine::new(n));
         let what = format!("{n} sines");
-        let pinned = nested_sine::transfer_pinned_ways(&device, &problem);
-        each_is_right(&device, &what, pinned)?;
-        let staged = nested_sine::transfer_staged_ways(&device, &problem);
-        each_is_right(&device, &what, staged)?;
+        for by in [By::Pinned, By::Staged] {
+            let ways = nested_sine::gpu::from_host_ways(&device, &problem, by);
+            each_is_right(&device, &what, ways)?;
+        }
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crossover::device::Gpu;
 use crossover::workload::HostMemory::{Pageable, Pinned};
 use crossover::workload::matmul::{Matmul, gpu};
-use crossover::workload::{Routine, RoutineError};
+use crossover::workload::{Routine, RoutineError, Transfer};
 
 use crate::device::one_at_a_time;
 
@@ -18,11 +18,15 @@ const IMPLEMENTATIONS: [(&str, Make); 8] = [
     ("tiled 64", |gpu, problem| gpu::tiled_by(gpu, problem, 64)),
     ("tiled 128", |gpu, problem| gpu::tiled_by(gpu, problem, 128)),
     ("cublas", gpu::cublas),
-    ("transfer", |g, p| gpu::transfer(g, p, Pageable)),
-    ("transfer_pinned_sequence", |g, p| {
-        gpu::transfer(g, p, Pinned)
+    ("transfer", |g, p| {
+        gpu::from_host(g, p, Transfer::Plain(Pageable))
     }),
-    ("transfer_pinned", gpu::transfer_pinned),
+    ("transfer_pinned_sequence", |g, p| {
+        gpu::from_host(g, p, Transfer::Plain(Pinned))
+    }),
+    ("transfer_pinned", |g, p| {
+        gpu::from_host(g, p, Transfer::Pinned)
+    }),
 ];
 
 /// Poisons, runs and checks twice; the error must be the same. The largest error in float64 serves

@@ -55,7 +55,7 @@ fn kernel(gpu: &Rc<Gpu>, problem: &Rc<Ones>, name: &str) -> Made {
     };
     let check = move |y: &[f32]| compare(y, vec![1.0; n], 1.0, 0.0);
     // SAFETY: the arguments are those the kernel declares, and it stays below n.
-    unsafe { on_gpu(gpu, &[], n, launch, check) }
+    unsafe { on_gpu(gpu, None, &[], n, launch, check) }
 }
 
 pub(crate) fn groups() -> Vec<AnyGroup> {

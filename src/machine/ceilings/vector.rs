@@ -2,7 +2,9 @@
 
 use std::hint::black_box;
 
-use crate::machine::isa::{Isa, Kind};
+use pulp::{Simd, WithSimd};
+
+use crate::machine::isa::{Isa, fence, stream};
 
 /// Independent accumulators of the multiply-adds: FMA latency (4 cycles) times two units, with
 /// some to spare for cores with more.
@@ -15,231 +17,87 @@ pub(super) const BLOCK_BYTES: usize = 64 * LOADS;
 impl Isa {
     /// Runs the loop of multiply-adds and returns its floating-point operations.
     pub(super) fn multiply_add(self, rounds: u64) -> f64 {
-        let lanes = match self.kind() {
-            // SAFETY: a value of `Isa` exists only where the CPU has the instruction set.
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => unsafe { avx512(rounds) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => unsafe { avx2(rounds) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "aarch64")]
-            Kind::Neon => unsafe { neon(rounds) },
-            Kind::Portable => scalar(rounds),
-        };
-        2.0 * (lanes * CHAINS) as f64 * rounds as f64
+        self.run(MultiplyAdds(rounds))
     }
 
     /// Reads every word. There must be a multiple of [`BLOCK_BYTES`] / 8 of them.
     pub(super) fn read(self, words: &[u64]) {
         debug_assert_eq!(size_of_val(words) % BLOCK_BYTES, 0);
-        match self.kind() {
-            // SAFETY: a value of `Isa` exists only where the CPU has the instruction set.
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => unsafe { read_avx512(words) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => unsafe { read_avx2(words) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "aarch64")]
-            Kind::Neon => unsafe { read_neon(words) },
-            Kind::Portable => read_scalar(words),
-        }
+        self.run(Read(words));
     }
 
     /// Writes every word, which must begin at a cache line; past the caches where that is asked for and
     /// the instruction set can. There must be as many words as for [`read`](Self::read).
     pub(super) fn write(self, words: &mut [u64], past_caches: bool) {
-        debug_assert_eq!(size_of_val(words) % BLOCK_BYTES, 0);
-        debug_assert_eq!(words.as_ptr() as usize % 64, 0);
-        match (self.kind(), past_caches) {
-            // SAFETY: a value of `Isa` exists only where the CPU has the instruction set.
-            #[cfg(target_arch = "x86_64")]
-            (Kind::Avx512, false) => unsafe { write_avx512(words) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            (Kind::Avx512, true) => unsafe { stream_avx512(words) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            (Kind::Avx2, false) => unsafe { write_avx2(words) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            (Kind::Avx2, true) => unsafe { stream_avx2(words) },
-            _ => words.fill(black_box(1)),
+        assert_eq!(size_of_val(words) % BLOCK_BYTES, 0);
+        assert_eq!(words.as_ptr() as usize % 64, 0);
+        match past_caches {
+            true => self.run(Write::<true>(words)),
+            false => self.run(Write::<false>(words)),
         }
     }
 }
 
-/// One function per vector type: `CHAINS` accumulators, each `acc * factor + term`. The factor
-/// keeps them finite, and `black_box` keeps the compiler from removing what is not used.
-macro_rules! fma_loop {
-    ($name:ident, $features:literal, $lanes:literal, $set:path, $fma:expr) => {
-        #[target_feature(enable = $features)]
-        fn $name(rounds: u64) -> usize {
-            let factor = $set(black_box(0.5));
-            let term = $set(black_box(1.0));
-            let mut chains = [term; CHAINS];
-            for _ in 0..rounds {
-                for chain in &mut chains {
-                    *chain = $fma(*chain, factor, term);
-                }
-            }
-            black_box(chains);
-            $lanes
-        }
-    };
-}
+/// `CHAINS` accumulators, each `acc * factor + term`. The factor keeps them finite, and `black_box`
+/// keeps the compiler from removing what is not used.
+struct MultiplyAdds(u64);
 
-/// One function per vector type: `LOADS` accumulators, into each of which every eighth vector is
-/// ORed, which takes less time than its load.
-macro_rules! read_loop {
-    ($name:ident, $features:literal, $words:literal, $zero:expr, $load:path, $or:path) => {
-        #[target_feature(enable = $features)]
-        fn $name(words: &[u64]) {
-            let mut seen = [$zero; LOADS];
-            for block in words.chunks_exact($words * LOADS) {
-                for (i, seen) in seen.iter_mut().enumerate() {
-                    // SAFETY: the block holds this many words from there on, and the load takes
-                    // any alignment.
-                    let vector = unsafe { $load(block.as_ptr().add($words * i).cast()) };
-                    *seen = $or(*seen, vector);
-                }
-            }
-            black_box(seen);
-        }
-    };
-}
+impl WithSimd for MultiplyAdds {
+    type Output = f64;
 
-/// One function per vector type and kind of store.
-#[cfg(target_arch = "x86_64")]
-macro_rules! write_loop {
-    ($name:ident, $features:literal, $words:literal, $set:path, $store:path) => {
-        #[target_feature(enable = $features)]
-        fn $name(words: &mut [u64]) {
-            let vector = $set(black_box(1));
-            for block in words.chunks_exact_mut($words) {
-                // SAFETY: the block is a vector's length, and begins at a multiple of it.
-                unsafe { $store(block.as_mut_ptr().cast(), vector) };
-            }
-            // Stores past the caches are done when this returns.
-            // SAFETY: it is of SSE, which every x86-64 has; Rust 1.89 does not know yet that it is safe.
-            #[allow(unused_unsafe)]
-            unsafe {
-                x86::_mm_sfence();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> f64 {
+        let factor = simd.splat_f32s(black_box(0.5));
+        let term = simd.splat_f32s(black_box(1.0));
+        let mut chains = [term; CHAINS];
+        for _ in 0..self.0 {
+            for chain in &mut chains {
+                *chain = simd.mul_add_e_f32s(*chain, factor, term);
             }
         }
-    };
-}
-
-#[cfg(target_arch = "x86_64")]
-use std::arch::x86_64 as x86;
-
-#[cfg(target_arch = "x86_64")]
-fma_loop!(
-    avx512,
-    "avx512f",
-    16,
-    x86::_mm512_set1_ps,
-    x86::_mm512_fmadd_ps
-);
-#[cfg(target_arch = "x86_64")]
-fma_loop!(
-    avx2,
-    "avx2,fma",
-    8,
-    x86::_mm256_set1_ps,
-    x86::_mm256_fmadd_ps
-);
-#[cfg(target_arch = "aarch64")]
-fma_loop!(
-    neon,
-    "neon",
-    4,
-    std::arch::aarch64::vdupq_n_f32,
-    |chain, factor, term| std::arch::aarch64::vfmaq_f32(term, chain, factor)
-);
-
-#[cfg(target_arch = "x86_64")]
-read_loop!(
-    read_avx512,
-    "avx512f",
-    8,
-    x86::_mm512_setzero_si512(),
-    x86::_mm512_loadu_si512,
-    x86::_mm512_or_si512
-);
-#[cfg(target_arch = "x86_64")]
-read_loop!(
-    read_avx2,
-    "avx2",
-    4,
-    x86::_mm256_setzero_si256(),
-    x86::_mm256_loadu_si256,
-    x86::_mm256_or_si256
-);
-#[cfg(target_arch = "aarch64")]
-read_loop!(
-    read_neon,
-    "neon",
-    2,
-    std::arch::aarch64::vdupq_n_u64(0),
-    std::arch::aarch64::vld1q_u64,
-    std::arch::aarch64::vorrq_u64
-);
-
-#[cfg(target_arch = "x86_64")]
-write_loop!(
-    write_avx512,
-    "avx512f",
-    8,
-    x86::_mm512_set1_epi64,
-    x86::_mm512_store_si512
-);
-#[cfg(target_arch = "x86_64")]
-write_loop!(
-    stream_avx512,
-    "avx512f",
-    8,
-    x86::_mm512_set1_epi64,
-    x86::_mm512_stream_si512
-);
-#[cfg(target_arch = "x86_64")]
-write_loop!(
-    write_avx2,
-    "avx2",
-    4,
-    x86::_mm256_set1_epi64x,
-    x86::_mm256_store_si256
-);
-#[cfg(target_arch = "x86_64")]
-write_loop!(
-    stream_avx2,
-    "avx2",
-    4,
-    x86::_mm256_set1_epi64x,
-    x86::_mm256_stream_si256
-);
-
-fn scalar(rounds: u64) -> usize {
-    let (factor, term) = (black_box(0.5f32), black_box(1.0f32));
-    let mut chains = [term; CHAINS];
-    for _ in 0..rounds {
-        for chain in &mut chains {
-            *chain = *chain * factor + term;
-        }
+        black_box(chains);
+        2.0 * (S::F32_LANES * CHAINS) as f64 * self.0 as f64
     }
-    black_box(chains);
-    1
 }
 
-fn read_scalar(words: &[u64]) {
-    let mut seen = [0; LOADS];
-    for block in words.chunks_exact(LOADS) {
-        for (seen, word) in seen.iter_mut().zip(block) {
-            *seen |= word;
+/// `LOADS` accumulators, into each of which every eighth vector is ORed, which takes less time than
+/// its load.
+struct Read<'a>(&'a [u64]);
+
+impl WithSimd for Read<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let mut seen = [simd.splat_u64s(0); LOADS];
+        for block in S::as_simd_u64s(self.0).0.as_chunks::<LOADS>().0 {
+            for (seen, &vector) in seen.iter_mut().zip(block) {
+                *seen = simd.or_u64s(*seen, vector);
+            }
         }
+        black_box(seen);
     }
-    black_box(seen);
+}
+
+/// Writes each vector, past the caches or through them.
+struct Write<'a, const PAST_CACHES: bool>(&'a mut [u64]);
+
+impl<const PAST_CACHES: bool> WithSimd for Write<'_, PAST_CACHES> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let vector = simd.splat_u64s(black_box(1));
+        for to in S::as_mut_simd_u64s(self.0).0 {
+            match PAST_CACHES {
+                // SAFETY: vectors follow one another from the start of a cache line on.
+                true => unsafe { stream(to, vector) },
+                false => *to = vector,
+            }
+        }
+        // Stores past the caches are done when this returns.
+        fence();
+    }
 }
 
 #[cfg(test)]

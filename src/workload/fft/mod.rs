@@ -1,7 +1,6 @@
 //! Batched discrete Fourier transforms of complex f32: `X[k] = Σ x[j] e^(-2πi jk / N)`.
 
 pub mod cpu;
-mod cufft;
 pub mod gpu;
 mod problem;
 

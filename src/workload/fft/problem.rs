@@ -138,11 +138,9 @@ impl Workload for Fft {
 /// algorithm needs, and each value read and written once.
 pub fn cost(n: u64) -> Cost {
     let n = n as f64;
-    Cost {
-        flop: Some(5.0 * n * n.log2() * BATCH as f64),
-        bytes: Some(16.0 * n * BATCH as f64),
-        written: Some(8.0 * n * BATCH as f64),
-        launches: Some(1),
-        ..Cost::default()
-    }
+    Cost::default()
+        .flop(5.0 * n * n.log2() * BATCH as f64)
+        .bytes(16.0 * n * BATCH as f64)
+        .written(8.0 * n * BATCH as f64)
+        .launches(1)
 }

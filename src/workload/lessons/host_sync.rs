@@ -10,7 +10,7 @@ use std::rc::Rc;
 use rand::{RngExt, SeedableRng};
 
 use crate::device::{Gpu, kernel::Source};
-use crate::model::{Cost, Launches, LinkBytes, Verified};
+use crate::model::{Cost, Launches, Verified};
 use crate::timing::Launch;
 use crate::workload::prepare::{
     Device, HostMemory, On, Prepared, Steps, Threads, elementwise, kernels, seed, wide,
@@ -75,24 +75,20 @@ impl Pipeline {
 
 /// Each step reads and writes every value.
 pub fn cost(size: u64) -> Cost {
-    Cost {
-        flop: Some(2.0 * (STEPS as f64) * size as f64),
-        bytes: Some(8.0 * (STEPS as f64) * size as f64),
-        written: Some(4.0 * (STEPS as f64) * size as f64),
-        launches: Some(STEPS as u32),
-        ..Cost::default()
-    }
+    Cost::default()
+        .flop(2.0 * (STEPS as f64) * size as f64)
+        .bytes(8.0 * (STEPS as f64) * size as f64)
+        .written(4.0 * (STEPS as f64) * size as f64)
+        .launches(STEPS as u32)
 }
 
 /// As [`cost`], with every value downloaded and uploaded again for each step on the CPU.
 pub fn cost_hybrid(size: u64) -> Cost {
     let on_cpu = STEPS / CPU_EVERY;
     let each_way = 4.0 * (on_cpu as f64) * size as f64;
-    Cost {
-        link_bytes: Some(LinkBytes::new(each_way, each_way)),
-        launches: Some((STEPS - on_cpu) as u32),
-        ..cost(size)
-    }
+    cost(size)
+        .over_link(each_way, each_way)
+        .launches((STEPS - on_cpu) as u32)
 }
 
 /// The pipeline: launched one by one with a wait at the end, with a wait after each step, with

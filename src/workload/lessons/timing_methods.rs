@@ -59,10 +59,7 @@ impl Workload for Spin {
 
 /// The cost of an iteration: one launch, which neither computes nor moves anything.
 pub fn cost(_: u64) -> Cost {
-    Cost {
-        launches: Some(1),
-        ..Cost::default()
-    }
+    Cost::default().launches(1)
 }
 
 /// A product by cuBLAS SGEMM.

@@ -56,49 +56,10 @@ impl Library {
         mut c: ArrayViewMut2<'_, T>,
     ) {
         match self {
-            Library::Gemm => gemm(a, b, c, Parallelism::None),
+            Library::Gemm => T::gemm(a, b, c, Parallelism::None),
             Library::Matrixmultiply => general_mat_mul(T::one(), &a, &b, T::zero(), &mut c),
             Library::Direct => T::DIRECT.expect("it is one of the format's")(a, b, c),
         }
-    }
-}
-
-/// C = A B by the crate gemm.
-pub(crate) fn gemm<T: Element>(
-    a: ArrayView2<'_, T>,
-    b: ArrayView2<'_, T>,
-    mut c: ArrayViewMut2<'_, T>,
-    parallelism: Parallelism,
-) {
-    let ((m, k), n) = (a.dim(), b.ncols());
-    assert!(b.nrows() == k && c.dim() == (m, n));
-    let [c_rows, c_columns] = [c.strides()[0], c.strides()[1]];
-    // Its kernels write columns, and the rows of C are the columns of the transposed product, which
-    // is that of B and A transposed.
-    // SAFETY: the views have these shapes and strides, as was found above, and `c` is borrowed
-    // for writing.
-    unsafe {
-        T::gemm()(
-            n,
-            m,
-            k,
-            c.as_mut_ptr(),
-            c_rows,
-            c_columns,
-            false,
-            b.as_ptr(),
-            b.strides()[0],
-            b.strides()[1],
-            a.as_ptr(),
-            a.strides()[0],
-            a.strides()[1],
-            T::zero(),
-            T::one(),
-            false,
-            false,
-            false,
-            parallelism,
-        );
     }
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use gemm_common::Parallelism;
 use rayon::prelude::*;
 
-use crate::workload::matmul::blocks::{Grid, Library, gemm as multiply_by_gemm};
+use crate::workload::matmul::blocks::{Grid, Library};
 use crate::workload::matmul::element::Element;
 use crate::workload::matmul::method::{Method, fastest_of_order, fastest_of_shape, products};
 use crate::workload::matmul::problem::Matmul;
@@ -140,7 +140,7 @@ pub(super) fn within(_: &Threads, shape: Shape, a: &[f32], b: &[f32], c: &mut [f
         threads => Parallelism::Rayon(threads),
     };
     for (a, b, c) in products(shape, shape, a, b, c) {
-        multiply_by_gemm(a, b, c, all);
+        f32::gemm(a, b, c, all);
     }
 }
 

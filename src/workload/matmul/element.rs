@@ -10,30 +10,6 @@ use crate::workload::number::Number;
 /// C = A B on the calling thread.
 pub(super) type Direct<T> = fn(ArrayView2<'_, T>, ArrayView2<'_, T>, ArrayViewMut2<'_, T>);
 
-/// A product by the crate gemm: m, n and k; C and its strides by columns and rows, and whether it is read;
-/// A and B likewise; the factors of C and of the product; what to conjugate; the threads.
-pub(super) type Gemm<T> = unsafe fn(
-    usize,
-    usize,
-    usize,
-    *mut T,
-    isize,
-    isize,
-    bool,
-    *const T,
-    isize,
-    isize,
-    *const T,
-    isize,
-    isize,
-    T,
-    T,
-    bool,
-    bool,
-    bool,
-    Parallelism,
-);
-
 /// A format that products are computed in.
 pub trait Element: Number {
     /// The call of cuBLAS.
@@ -45,17 +21,48 @@ pub trait Element: Number {
     }
     /// The product without packing, where there is one.
     const DIRECT: Option<Direct<Self>>;
-    /// That of the crate gemm.
-    fn gemm() -> Gemm<Self>;
+    /// C = A B by the crate gemm.
+    fn gemm(
+        a: ArrayView2<'_, Self>,
+        b: ArrayView2<'_, Self>,
+        c: ArrayViewMut2<'_, Self>,
+        threads: Parallelism,
+    );
+}
+
+macro_rules! gemm {
+    ($of_type:path) => {
+        fn gemm(
+            a: ArrayView2<'_, Self>,
+            b: ArrayView2<'_, Self>,
+            mut c: ArrayViewMut2<'_, Self>,
+            threads: Parallelism,
+        ) {
+            let ((m, k), n) = (a.dim(), b.ncols());
+            assert!(b.nrows() == k && c.dim() == (m, n));
+            let (a_rows, a_columns) = (a.strides()[0], a.strides()[1]);
+            let (b_rows, b_columns) = (b.strides()[0], b.strides()[1]);
+            let (c_rows, c_columns) = (c.strides()[0], c.strides()[1]);
+            let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
+            let multiply = $of_type();
+            // Its kernels write columns, and the rows of C are the columns of the transposed product,
+            // which is that of B and A transposed. C is not read and nothing is conjugated.
+            // SAFETY: the views have these shapes and strides, and `c` was borrowed for writing.
+            unsafe {
+                multiply(
+                    n, m, k, c, c_rows, c_columns, false, b, b_rows, b_columns, a, a_rows,
+                    a_columns, 0.0, 1.0, false, false, false, threads,
+                );
+            }
+        }
+    };
 }
 
 impl Element for f32 {
     const CALL: Call = Call::Single;
     const DIRECT: Option<Direct<Self>> = Some(direct::multiply);
 
-    fn gemm() -> Gemm<Self> {
-        gemm_f32::gemm::f32::get_gemm_fn()
-    }
+    gemm!(gemm_f32::gemm::f32::get_gemm_fn);
 }
 
 impl Element for f64 {
@@ -69,7 +76,5 @@ impl Element for f64 {
         (128 << 20) + (20 * padded + sums) * 5 / 4
     }
 
-    fn gemm() -> Gemm<Self> {
-        gemm_f64::gemm::f64::get_gemm_fn()
-    }
+    gemm!(gemm_f64::gemm::f64::get_gemm_fn);
 }

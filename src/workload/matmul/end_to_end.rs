@@ -9,15 +9,15 @@ use crate::device::Gpu;
 use crate::model::Verified;
 use crate::timing::Launch;
 use crate::workload::matmul::element::Element;
-use crate::workload::matmul::gemm::{Call, Gemm, Matrix};
+use crate::workload::matmul::gemm::{Gemm, Matrix};
 use crate::workload::matmul::problem::{MATMUL, Matmul};
 use crate::workload::matmul::schedule::{Schedule, even};
 use crate::workload::matmul::shape::Shape;
 use crate::workload::matmul::tiles::tile;
-use crate::workload::matmul::ways::{Given, Multiply, Way, ways};
+use crate::workload::matmul::ways::{Multiply, ways};
 use crate::workload::number::in_format;
 use crate::workload::prepare::{
-    Block, Downloads, EndToEnd, HostMemory, Places, Stage, Steps, end_to_end,
+    Block, Downloads, EndToEnd, Places, Stage, Stages, Steps, Transfer, Way, end_to_end,
 };
 use crate::workload::routine::{Done, Made, RoutineError, Ways};
 
@@ -29,59 +29,30 @@ const CUT_FROM: usize = 512;
 /// About the bytes of a piece of a batch from ordinary memory.
 const PIECE: usize = 16 << 20;
 
-/// Two uploads, cuBLAS SGEMM or DGEMM (as [`cublas`](crate::workload::matmul::gpu::cublas)) and one
-/// download, one after the other, from and to host memory of one kind. The device memory is
-/// allocated beforehand. It synchronises: time it on the wall clock.
-/// [`transfer_pinned`] may overlap the three.
+/// Uploads the operands, multiplies by cuBLAS and downloads the result. The device memory is allocated
+/// beforehand. It synchronises: time it on the wall clock.
+///
+/// From pinned memory in the fastest way, a small product may be one graph, or read and write the
+/// host's memory in place. From order 256 on, the product may begin when a part of the operands has
+/// arrived, while rows of the result are downloaded as later ones are computed; a batch likewise.
 ///
 /// # Errors
 /// Errors of CUDA and cuBLAS, out of memory included.
-pub fn transfer<T: Element>(gpu: &Rc<Gpu>, problem: &Rc<Matmul<T>>, memory: HostMemory) -> Made {
-    end_to_end::transfer(gpu, problem, memory)
+pub fn from_host<T: Element>(gpu: &Rc<Gpu>, problem: &Rc<Matmul<T>>, by: Transfer) -> Made {
+    end_to_end::from_host(gpu, problem, by)
 }
 
-/// Uploads the operands from pinned memory, multiplies, and downloads the result to pinned memory,
-/// in the way that is fastest in a trial. A small product may be one graph, or read and write the
-/// host's memory in place. From order 256 on, the product may begin when a part of the operands has
-/// arrived, while rows of the result are downloaded as later ones are computed; a batch likewise.
-/// It synchronises: time it on the wall clock.
+/// A routine for every way that [`from_host`] chooses from, with its name. For tests.
 ///
 /// # Errors
-/// As [`transfer`].
-pub fn transfer_pinned<T: Element>(gpu: &Rc<Gpu>, problem: &Rc<Matmul<T>>) -> Made {
-    end_to_end::pinned(gpu, problem)
+/// As [`from_host`].
+pub fn from_host_ways(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, by: Transfer) -> Ways {
+    end_to_end::ways(gpu, problem, by)
 }
 
-/// A routine for every way that [`transfer_pinned`] chooses from, with its name. For tests.
-///
-/// # Errors
-/// As [`transfer_pinned`].
-pub fn transfer_pinned_ways(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Ways {
-    end_to_end::pinned_ways(gpu, problem)
-}
-
-/// Uploads the operands from ordinary memory, multiplies, and downloads the result to ordinary
-/// memory: through a copy in pinned memory, or by several threads through pinned buffers, while the
-/// product of what has arrived is computed. A trial chooses between these and the number of
-/// threads. It synchronises: time it on the wall clock.
-///
-/// # Errors
-/// As [`transfer`].
-pub fn transfer_staged<T: Element>(gpu: &Rc<Gpu>, problem: &Rc<Matmul<T>>) -> Made {
-    end_to_end::staged(gpu, problem)
-}
-
-/// A routine for every way that [`transfer_staged`] chooses from, with its name. For tests.
-///
-/// # Errors
-/// As [`transfer_staged`].
-pub fn transfer_staged_ways(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Ways {
-    end_to_end::staged_ways(gpu, problem)
-}
-
-impl<T: Element> EndToEnd for Matmul<T> {
+// SAFETY: the pieces are cut out of the matrices of the shape.
+unsafe impl<T: Element> EndToEnd for Matmul<T> {
     type Value = T;
-    type Way = Way;
 
     const POISON: T = T::NAN;
 
@@ -106,50 +77,15 @@ impl<T: Element> EndToEnd for Matmul<T> {
         multiply::<T>(steps, gpu, self.shape, Multiply::Cublas, at)
     }
 
-    fn ways(&self) -> Vec<Way> {
-        let mut ways = ways(self.shape, size_of::<T>());
-        // The kernel has tiles of f32.
-        ways.retain(|way| T::CALL == Call::Single || !way.is_tiled());
-        ways
+    fn ways(&self) -> Vec<Way<'_, T>> {
+        ways(self.shape)
     }
 
-    fn steps(&self, gpu: &Rc<Gpu>, way: Way, places: &Places<T>) -> Result<Steps, RoutineError> {
-        let shape = self.shape;
-        let overlapped = |stages| -> Result<Steps, RoutineError> {
-            // SAFETY: the pieces lie within the places, which live in the routine.
-            Ok(unsafe { Steps::of_stages(gpu, stages) }?)
-        };
-        let (mut steps, given) = match way {
-            Way::Copies(by, given) => {
-                let compute = |steps: &mut Steps, device: &[CUdeviceptr]| {
-                    multiply::<T>(steps, gpu, shape, by, device)
-                };
-                (places.copied(gpu, compute)?, given)
-            }
-            Way::Mapped(by, given) => (mapped(gpu, shape, by, places)?, given),
-            Way::InPlace => {
-                let mut steps = Steps::new(gpu)?;
-                multiply::<T>(&mut steps, gpu, shape, Multiply::Tiled, &places.mapped()?)?;
-                (steps, Given::OneByOne)
-            }
-            Way::Overlapped(cut, given) => {
-                let stages = cut_stages(gpu, shape, places, &cut.schedule(shape.n))?;
-                (overlapped(stages)?, given)
-            }
-            Way::Batches(pieces, given) => {
-                let stages = batch_stages(gpu, shape, places, pieces.into())?;
-                (overlapped(stages)?, given)
-            }
-        };
-        if given == Given::Graph {
-            // Once outside of a capture, in which the library may load nothing.
-            steps.run()?;
-            steps.replay()?;
-        }
-        Ok(steps)
+    fn stages(&self, gpu: &Rc<Gpu>, places: &Places<T>, pieces: usize) -> Stages {
+        batch_stages(gpu, self.shape, places, pieces)
     }
 
-    fn stages(
+    fn staged(
         &self,
         gpu: &Rc<Gpu>,
         places: &Places<T>,
@@ -159,10 +95,7 @@ impl<T: Element> EndToEnd for Matmul<T> {
         let shape = self.shape;
         if shape != Shape::square(shape.n) || shape.n < CUT_FROM {
             let pieces = (self.bytes() / PIECE).max(1);
-            return Ok((
-                batch_stages(gpu, shape, places, pieces)?,
-                Downloads::Between,
-            ));
+            return Ok((self.stages(gpu, places, pieces)?, Downloads::Between));
         }
         let schedule = match shape.n {
             n if n >= PANELS_FROM => Schedule::panels(n),
@@ -173,7 +106,7 @@ impl<T: Element> EndToEnd for Matmul<T> {
 }
 
 /// A kernel fetches the operands, and the product writes to the host.
-fn mapped<T: Element>(
+pub(super) fn mapped<T: Element>(
     gpu: &Rc<Gpu>,
     shape: Shape,
     by: Multiply,
@@ -205,7 +138,7 @@ fn mapped<T: Element>(
 }
 
 /// The product of the matrices at these addresses.
-fn multiply<T: Element>(
+pub(super) fn multiply<T: Element>(
     steps: &mut Steps,
     gpu: &Rc<Gpu>,
     shape: Shape,
@@ -231,12 +164,12 @@ fn multiply<T: Element>(
 }
 
 /// A batch by cuBLAS in pieces of whole products.
-fn batch_stages<T: Element>(
+pub(super) fn batch_stages<T: Element>(
     gpu: &Rc<Gpu>,
     shape: Shape,
     places: &Places<T>,
     pieces: usize,
-) -> Result<Vec<Stage>, RoutineError> {
+) -> Stages {
     let [a, b, c] = matrices(shape, places);
     let stage = |products: Range<usize>| -> Result<Stage, RoutineError> {
         let of = |rows: usize| products.start * rows..products.end * rows;
@@ -263,12 +196,12 @@ fn batch_stages<T: Element>(
 
 /// A square product by cuBLAS in panels of terms and blocks of rows: it begins when a first panel has
 /// arrived, and rows of the result leave while later ones are computed.
-fn cut_stages<T: Element>(
+pub(super) fn cut_stages<T: Element>(
     gpu: &Rc<Gpu>,
     shape: Shape,
     places: &Places<T>,
     schedule: &Schedule,
-) -> Result<Vec<Stage>, RoutineError> {
+) -> Stages {
     let [a, b, c] = matrices(shape, places);
     let all = 0..shape.n;
     let panels = schedule.panels.iter().map(|terms| (&all, terms));

@@ -156,7 +156,7 @@ impl Gemm {
                     };
                     let beta = if self.accumulates { one } else { 0 };
                     let (one, beta) = ((&raw const one).cast(), (&raw const beta).cast());
-                    let (of, to) = (format.data_type(), format.result_type());
+                    let (of, to) = (format.facts().data_type, format.result_type());
                     return by_type(of_b, of, to, format.compute_type(), one, beta);
                 }
             }

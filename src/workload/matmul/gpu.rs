@@ -1,6 +1,5 @@
 //! Products on the GPU.
 
-use std::fmt;
 use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
@@ -16,9 +15,7 @@ use crate::workload::prepare::{Device, Prepared, Steps, trial};
 use crate::workload::routine::{Made, RoutineError};
 
 pub use crate::workload::matmul::emulated::emulated;
-pub use crate::workload::matmul::end_to_end::{
-    transfer, transfer_pinned, transfer_pinned_ways, transfer_staged, transfer_staged_ways,
-};
+pub use crate::workload::matmul::end_to_end::{from_host, from_host_ways};
 
 /// Own kernel, one thread per element.
 pub fn naive(gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Made {
@@ -92,8 +89,8 @@ pub enum Calls {
 
 /// The faster of [`tiled`] and [`cublas`] at this order, launched or replayed as a graph, by a
 /// trial on the host's clock with calls as they will be timed. Above order 1024 it is cuBLAS
-/// without a trial. The routine itself does not wait: for awaited calls, wrap it in
-/// [`awaited`](fn@crate::workload::awaited).
+/// without a trial. The routine itself does not wait: for awaited calls, have it
+/// [wait](crate::workload::Routine::wait_for_each).
 ///
 /// # Errors
 /// Errors of CUDA and cuBLAS, out of memory included.
@@ -116,56 +113,29 @@ pub fn best(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, calls: Calls) -> Made {
         }
         Ok(gpu.synchronize()?)
     };
-    let make = |way: Way| way.make(gpu, problem);
-    let (way, mut routine) = trial::fastest(&choice, &WAYS, |way| way.to_string(), make, run)?;
+    let names = [
+        "tiles in registers",
+        "tiles in registers, as a graph",
+        "cuBLAS",
+        "cuBLAS, as a graph",
+    ];
+    let make = |at: usize| {
+        let work = match at {
+            0 | 1 => by_tiles(gpu, problem, fitting(gpu, problem))?,
+            _ => by_cublas(gpu, problem, Call::Single)?,
+        };
+        match at % 2 {
+            0 => Ok(work),
+            _ => Ok(replayed(gpu, work)?),
+        }
+    };
+    let (way, mut routine) = trial::fastest(&choice, &names, make, run)?;
     routine.notes.insert(0, format!("fastest: {way}"));
     Ok(Box::new(routine))
 }
 
 /// Above this order the library wins, and the cost of a call is negligible.
 const LARGEST_TRIED: usize = 1024;
-
-/// A way to compute a small product in device memory.
-#[derive(Clone, Copy)]
-struct Way {
-    cublas: bool,
-    graph: bool,
-}
-
-const WAYS: [Way; 4] = [
-    Way::new(false, false),
-    Way::new(false, true),
-    Way::new(true, false),
-    Way::new(true, true),
-];
-
-impl Way {
-    const fn new(cublas: bool, graph: bool) -> Self {
-        Self { cublas, graph }
-    }
-
-    fn make(self, gpu: &Rc<Gpu>, problem: &Rc<Matmul>) -> Result<Prepared, RoutineError> {
-        let work = match self.cublas {
-            true => by_cublas(gpu, problem, Call::Single)?,
-            false => by_tiles(gpu, problem, fitting(gpu, problem))?,
-        };
-        match self.graph {
-            true => Ok(replayed(gpu, work)?),
-            false => Ok(work),
-        }
-    }
-}
-
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.cublas {
-            "cuBLAS"
-        } else {
-            "tiles in registers"
-        })?;
-        f.write_str(if self.graph { ", as a graph" } else { "" })
-    }
-}
 
 /// The tile for this order and device.
 fn fitting(gpu: &Gpu, problem: &Matmul) -> &'static Tile {
@@ -211,7 +181,7 @@ pub(crate) fn check_by_rows<T: Element>(
 fn by_tiles(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, tile: &Tile) -> Result<Prepared, RoutineError> {
     let n = problem.order();
     let launch = |addresses| tile.launch(gpu, n, addresses);
-    launched(gpu, problem, tile.name(n), launch)
+    launched(gpu, problem, &tile.name(n), launch)
 }
 
 pub(super) fn by_cublas<T: Element>(

@@ -11,13 +11,11 @@ mod end_to_end;
 mod gemm;
 pub mod gpu;
 mod method;
-mod operands;
 pub mod precision;
 mod problem;
 mod reference;
 mod schedule;
 mod shape;
-mod shaped;
 mod tiles;
 mod ways;
 
@@ -25,8 +23,7 @@ pub use element::Element;
 pub use problem::{LARGEST, Matmul, cost, cost_f64, cost_transfer};
 pub(super) use problem::{UNIT_ROUNDOFF, device_bytes, host_bytes, uniform};
 pub(super) use reference::worse;
-pub use shape::Shape;
-pub use shaped::{Batched, Family, Shaped, Skinny};
+pub use shape::{Batched, Family, Shape, Shaped, Skinny};
 
 #[cfg(test)]
 mod tests;

@@ -3,15 +3,17 @@
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
+use cudarc::driver::sys::CUdeviceptr;
+use cudarc::driver::{CudaSlice, DevicePtr, DeviceRepr};
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 
-use crate::device::{Gpu, kernel::Source};
+use crate::device::Gpu;
+use crate::device::kernel::Source;
 use crate::model::{Cost, Verified};
-use crate::timing::CudaError;
+use crate::timing::{CudaError, DeviceMemory};
 use crate::workload::matmul::element::Element;
-use crate::workload::matmul::operands::Inputs;
 use crate::workload::matmul::reference::{Reference, worse};
 use crate::workload::matmul::shape::Shape;
 use crate::workload::number::{Number, in_f64};
@@ -254,6 +256,48 @@ pub(crate) fn host_bytes(n: u64) -> u64 {
 /// three matrices and the library's workspace.
 pub(crate) fn device_bytes(n: u64) -> u64 {
     12 * n * n + CUBLAS_WORKSPACE
+}
+
+/// A and B of one problem, which all implementations without transfers read.
+pub(super) struct Inputs<T> {
+    gpu: Rc<Gpu>,
+    a: CudaSlice<T>,
+    b: CudaSlice<T>,
+}
+
+impl<T: DeviceRepr> Inputs<T> {
+    pub(super) fn upload(gpu: &Rc<Gpu>, a: &[T], b: &[T]) -> Result<Self, CudaError> {
+        Ok(Self {
+            a: gpu.upload(a)?,
+            b: gpu.upload(b)?,
+            gpu: Rc::clone(gpu),
+        })
+    }
+
+    pub(super) fn are_on(&self, gpu: &Rc<Gpu>) -> bool {
+        Rc::ptr_eq(&self.gpu, gpu)
+    }
+
+    pub(super) fn memory(&self) -> [DeviceMemory; 2] {
+        [&self.a, &self.b].map(|matrix| DeviceMemory {
+            address: address(&self.gpu, matrix),
+            bytes: matrix.num_bytes(),
+        })
+    }
+
+    pub(super) fn a(&self) -> CUdeviceptr {
+        address(&self.gpu, &self.a)
+    }
+
+    pub(super) fn b(&self) -> CUdeviceptr {
+        address(&self.gpu, &self.b)
+    }
+}
+
+/// The address of a slice, valid as long as the slice lives. Using one stream orders the work on
+/// it.
+pub(super) fn address<T>(gpu: &Gpu, values: &CudaSlice<T>) -> CUdeviceptr {
+    values.device_ptr(gpu.stream()).0
 }
 
 #[cfg(test)]

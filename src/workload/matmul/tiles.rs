@@ -14,38 +14,30 @@ pub(super) struct Tile {
     pub(super) side: u32,
     /// Threads per block.
     threads: u32,
-    /// Names of the kernels: where rows are aligned to 16 bytes, and where not.
-    names: [&'static str; 2],
     /// Time of one multiply-add relative to the largest tile's, on a full device. Estimated
     /// from loads of shared memory per multiply-add (1/16, 3/32 and 1/8), not measured.
     slowdown: f64,
 }
 
 pub(super) const TILES: [Tile; 3] = [
-    Tile {
-        side: 128,
-        threads: 256,
-        names: ["matmul_tiled_128", "matmul_tiled_128_any"],
-        slowdown: 1.0,
-    },
-    Tile {
-        side: 64,
-        threads: 128,
-        names: ["matmul_tiled_64", "matmul_tiled_64_any"],
-        slowdown: 1.25,
-    },
-    Tile {
-        side: 32,
-        threads: 64,
-        names: ["matmul_tiled_32", "matmul_tiled_32_any"],
-        slowdown: 2.0,
-    },
+    Tile::new(128, 256, 1.0),
+    Tile::new(64, 128, 1.25),
+    Tile::new(32, 64, 2.0),
 ];
 
 impl Tile {
-    /// The entry point for matrices of this order.
-    pub(super) fn name(&self, n: usize) -> &'static str {
-        self.names[usize::from(!n.is_multiple_of(4))]
+    const fn new(side: u32, threads: u32, slowdown: f64) -> Self {
+        Self {
+            side,
+            threads,
+            slowdown,
+        }
+    }
+
+    /// The entry point for matrices of this order, whose rows may not be aligned to 16 bytes.
+    pub(super) fn name(&self, n: usize) -> String {
+        let any = if n.is_multiple_of(4) { "" } else { "_any" };
+        format!("matmul_tiled_{}{any}", self.side)
     }
 
     /// The kernel on matrices A, B and C of order `n`, at addresses that the device can use and that
@@ -57,15 +49,10 @@ impl Tile {
         [a, b, c]: [CUdeviceptr; 3],
     ) -> Result<Launch, RoutineError> {
         gpu.bind()?;
-        let function = gpu.function(&MATMUL, self.name(n))?;
+        let function = gpu.function(&MATMUL, &self.name(n))?;
         let blocks = u32::try_from(n)?.div_ceil(self.side);
-        Ok(
-            Launch::new(function, (blocks, blocks, 1), (self.threads, 1, 1))
-                .arg(a)
-                .arg(b)
-                .arg(c)
-                .arg(n as u64),
-        )
+        let launch = Launch::new(function, (blocks, blocks, 1), (self.threads, 1, 1));
+        Ok(launch.arg(a).arg(b).arg(c).arg(n as u64))
     }
 
     /// Work of the busiest multiprocessor per term of the sum, in the time of a multiply-add of the
@@ -116,7 +103,7 @@ mod tests {
 
     #[test]
     fn every_entry_point_is_in_the_source() {
-        for name in TILES.iter().flat_map(|tile| tile.names) {
+        for name in TILES.iter().flat_map(|tile| [1, 4].map(|n| tile.name(n))) {
             assert!(MATMUL.text.contains(&format!(" {name}(")), "{name}");
         }
     }

@@ -1,58 +1,19 @@
-//! The ways from pinned memory through a product and back, and those that are tried at a shape.
+//! The ways from pinned memory through a product and back that are tried at a shape.
 
 use std::fmt;
 
+use crate::workload::matmul::element::Element;
+use crate::workload::matmul::end_to_end::{batch_stages, cut_stages, mapped, multiply};
+use crate::workload::matmul::gemm::Call;
 use crate::workload::matmul::schedule::Schedule;
 use crate::workload::matmul::shape::Shape;
-
-/// A way from pinned memory through the product and back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// Two uploads, the product and a download, one after the other.
-    Copies(Multiply, Given),
-    /// A kernel reads both operands from the host's memory, mapped into the device's address
-    /// space, and the product writes its result there.
-    Mapped(Multiply, Given),
-    /// The tiled kernel reads and writes the host's memory itself. Each block reads its own
-    /// operands over the link: for products of a few blocks.
-    InPlace,
-    /// Pieces of a product that is uploaded, computed and downloaded at the same time.
-    Overlapped(Cut, Given),
-    /// Pieces of a batch, likewise.
-    Batches(u8, Given),
-}
+use crate::workload::prepare::{Steps, Way};
 
 /// What multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Multiply {
+pub(super) enum Multiply {
     Cublas,
     Tiled,
-}
-
-/// How the work is launched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Given {
-    OneByOne,
-    Graph,
-}
-
-/// How an overlapped product is cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cut {
-    /// Three panels of terms, each twice as wide as the one before it, and blocks of many rows.
-    Panels,
-    /// One half of the terms, then the other in this many blocks of rows: for products that take
-    /// less time than their upload.
-    Half(u8),
-}
-
-impl Cut {
-    pub(super) fn schedule(self, n: usize) -> Schedule {
-        match self {
-            Cut::Panels => Schedule::panels(n),
-            Cut::Half(blocks) => Schedule::half(n, blocks.into()),
-        }
-    }
 }
 
 /// Above this order a kernel that reads operands from the host's memory has no advantage left.
@@ -70,78 +31,109 @@ const MAPPED_BATCH: usize = 8 << 20;
 /// Bytes of a batch from which on it is worth cutting.
 const CUT_BATCH: usize = 1 << 20;
 
-/// The ways to try for a shape of elements of so many bytes; one where there is no choice.
-pub(super) fn ways(shape: Shape, element: usize) -> Vec<Way> {
-    use Given::{Graph, OneByOne};
+/// The ways to try for a shape; one where there is no choice.
+pub(super) fn ways<T: Element>(shape: Shape) -> Vec<Way<'static, T>> {
     use Multiply::{Cublas, Tiled};
-    let n = shape.n;
-    if shape.batch > 1 {
-        let bytes = element * shape.elements();
-        let mut ways = vec![Way::Copies(Cublas, OneByOne), Way::Copies(Cublas, Graph)];
-        if bytes <= MAPPED_BATCH {
-            ways.push(Way::Mapped(Cublas, Graph));
-        }
-        if bytes >= CUT_BATCH {
-            let cuts = [4, 8, 16, 32].into_iter();
-            ways.extend(cuts.map(|pieces| Way::Batches(pieces, Graph)));
-        }
+    let Shape { batch, n, .. } = shape;
+    let square = shape == Shape::square(n);
+    let bytes = size_of::<T>() * shape.elements();
+    // The kernel has tiles of f32.
+    let tiled = square && T::CALL == Call::Single;
+    let mut ways = Vec::new();
+    if !square || n < PANELS_FROM {
+        ways.extend([false, true].map(|graph| copies(shape, Cublas, graph)));
+    }
+    if batch > 1 && bytes <= MAPPED_BATCH {
+        ways.push(fetched(shape, Cublas, true));
+    }
+    if batch > 1 && bytes >= CUT_BATCH {
+        ways.extend([4, 8, 16, 32].map(|pieces| batches(shape, pieces)));
+    }
+    if !square {
         return ways;
     }
-    if shape != Shape::square(n) {
-        return vec![Way::Copies(Cublas, OneByOne), Way::Copies(Cublas, Graph)];
-    }
-    let mut ways = Vec::new();
-    if n < PANELS_FROM {
-        ways.extend([Way::Copies(Cublas, OneByOne), Way::Copies(Cublas, Graph)]);
+    if tiled && n <= MAPPED_TO {
+        ways.push(copies(shape, Tiled, true));
+        ways.extend([false, true].map(|graph| fetched(shape, Tiled, graph)));
     }
     if n <= MAPPED_TO {
-        let mapped = [OneByOne, Graph].map(|given| Way::Mapped(Tiled, given));
-        ways.push(Way::Copies(Tiled, Graph));
-        ways.extend(mapped);
-        ways.push(Way::Mapped(Cublas, Graph));
+        ways.push(fetched(shape, Cublas, true));
     }
-    if n <= IN_PLACE_TO {
-        ways.push(Way::InPlace);
+    if tiled && n <= IN_PLACE_TO {
+        ways.push(in_place(shape));
     }
     if (OVERLAP_FROM..=GRAPHS_TO).contains(&n) {
-        let halves = [2, 4, 8].into_iter().map(Cut::Half);
-        let fit = halves.filter(|cut| cut.schedule(n).is_worth_it());
-        ways.extend(fit.map(|cut| Way::Overlapped(cut, Graph)));
+        let halves = [2, 4, 8].map(|blocks| (blocks, Schedule::half(n, blocks)));
+        let fit = halves.into_iter().filter(|(_, cut)| cut.is_worth_it());
+        ways.extend(fit.map(|(blocks, cut)| {
+            overlapped(shape, &format!("a half and {blocks} blocks"), true, cut)
+        }));
     }
+    let panels = |graph| overlapped(shape, "three panels and blocks", graph, Schedule::panels(n));
     if (PANELS_FROM..=GRAPHS_TO).contains(&n) {
-        ways.push(Way::Overlapped(Cut::Panels, Graph));
+        ways.push(panels(true));
     }
     if n >= PANELS_FROM {
-        ways.push(Way::Overlapped(Cut::Panels, OneByOne));
+        ways.push(panels(false));
     }
     ways
 }
 
-impl Way {
-    /// Whether the tiled kernel multiplies.
-    pub(super) fn is_tiled(self) -> bool {
-        matches!(
-            self,
-            Way::InPlace | Way::Copies(Multiply::Tiled, _) | Way::Mapped(Multiply::Tiled, _)
-        )
-    }
+/// The words of a name for what is not a graph.
+fn one_by_one(graph: bool) -> &'static str {
+    if graph { "" } else { ", one by one" }
 }
 
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Way::Copies(by, given) => write!(f, "copies and {by}, {given}"),
-            Way::Mapped(by, given) => write!(f, "mapped memory and {by}, {given}"),
-            Way::InPlace => write!(f, "tiles in registers on mapped memory"),
-            Way::Overlapped(Cut::Panels, given) => {
-                write!(f, "overlapped, three panels and blocks, {given}")
-            }
-            Way::Overlapped(Cut::Half(blocks), given) => {
-                write!(f, "overlapped, a half and {blocks} blocks, {given}")
-            }
-            Way::Batches(pieces, given) => write!(f, "overlapped, {pieces} pieces, {given}"),
-        }
-    }
+/// Two uploads, the product and a download, one after the other.
+fn copies<T: Element>(shape: Shape, by: Multiply, graph: bool) -> Way<'static, T> {
+    let name = format!("copies and {by}{}", one_by_one(graph));
+    Way::new(name, graph, move |gpu, places| {
+        places.copied(gpu, |steps, at| multiply::<T>(steps, gpu, shape, by, at))
+    })
+}
+
+/// A kernel reads both operands from the host's memory, mapped into the device's address space, and
+/// the product writes its result there.
+fn fetched<T: Element>(shape: Shape, by: Multiply, graph: bool) -> Way<'static, T> {
+    let name = format!("mapped memory and {by}{}", one_by_one(graph));
+    Way::new(name, graph, move |gpu, places| {
+        mapped(gpu, shape, by, places)
+    })
+}
+
+/// The tiled kernel reads and writes the host's memory itself. Each block reads its own operands over
+/// the link: for products of a few blocks.
+fn in_place<T: Element>(shape: Shape) -> Way<'static, T> {
+    Way::new(
+        "tiles in registers on mapped memory",
+        false,
+        move |gpu, places| {
+            let mut steps = Steps::new(gpu)?;
+            multiply::<T>(&mut steps, gpu, shape, Multiply::Tiled, &places.mapped()?)?;
+            Ok(steps)
+        },
+    )
+}
+
+/// Pieces of a product that is uploaded, computed and downloaded at the same time.
+fn overlapped<T: Element>(shape: Shape, cut: &str, graph: bool, by: Schedule) -> Way<'static, T> {
+    let name = format!("overlapped, {cut}{}", one_by_one(graph));
+    Way::new(name, graph, move |gpu, places| {
+        // SAFETY: the pieces lie within the places, which live in the routine.
+        Ok(unsafe { Steps::of_stages(gpu, cut_stages(gpu, shape, places, &by)?) }?)
+    })
+}
+
+/// Pieces of a batch, likewise.
+fn batches<T: Element>(shape: Shape, pieces: usize) -> Way<'static, T> {
+    Way::new(
+        format!("overlapped, {pieces} pieces"),
+        true,
+        move |gpu, places| {
+            // SAFETY: as above.
+            Ok(unsafe { Steps::of_stages(gpu, batch_stages(gpu, shape, places, pieces)?) }?)
+        },
+    )
 }
 
 impl fmt::Display for Multiply {
@@ -153,23 +145,15 @@ impl fmt::Display for Multiply {
     }
 }
 
-impl fmt::Display for Given {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Given::OneByOne => "one by one",
-            Given::Graph => "as a graph",
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
 
-    fn ways(shape: Shape) -> Vec<Way> {
-        super::ways(shape, size_of::<f32>())
+    fn names(shape: Shape) -> Vec<String> {
+        let ways = super::ways::<f32>(shape).into_iter();
+        ways.map(|way| way.name).collect()
     }
 
     #[test]
@@ -185,23 +169,21 @@ mod tests {
             ..Shape::square(4096)
         };
         for shape in squares.chain(odd).chain(batches).chain([skinny]) {
-            let ways = ways(shape);
-            assert!(!ways.is_empty(), "{shape:?}");
-            let names: BTreeSet<String> = ways.iter().map(Way::to_string).collect();
-            assert_eq!(names.len(), ways.len(), "{shape:?}");
+            let names = names(shape);
+            assert!(!names.is_empty(), "{shape:?}");
+            let different: BTreeSet<&String> = names.iter().collect();
+            assert_eq!(names.len(), different.len(), "{shape:?}");
         }
     }
 
     #[test]
     fn small_products_read_mapped_memory_and_large_ones_are_cut_without_a_trial() {
-        assert!(ways(Shape::square(8)).contains(&Way::InPlace));
-        assert!(!ways(Shape::square(256)).contains(&Way::InPlace));
-        let overlaps = |n| {
-            let ways = ways(Shape::square(n));
-            ways.iter().any(|way| matches!(way, Way::Overlapped(..)))
-        };
+        let names = |n| names(Shape::square(n));
+        let in_place = "tiles in registers on mapped memory".to_owned();
+        assert!(names(8).contains(&in_place) && !names(256).contains(&in_place));
+        let overlaps = |n| names(n).iter().any(|name| name.starts_with("overlapped"));
         assert!(!overlaps(128) && overlaps(512) && overlaps(1024));
-        let only = [Way::Overlapped(Cut::Panels, Given::OneByOne)];
-        assert_eq!(ways(Shape::square(8192)), only);
+        let only = "overlapped, three panels and blocks, one by one";
+        assert_eq!(names(8192), [only]);
     }
 }

@@ -1,6 +1,6 @@
 //! What a step costs.
 
-use crate::model::{Cost, LinkBytes};
+use crate::model::Cost;
 use crate::workload::mlp_training::model::{CLASSES, HIDDEN, INPUTS, PARAMETERS, W2};
 
 /// Bytes that a step moves, by the passes over each kind of value. Every kernel is taken to read
@@ -30,12 +30,10 @@ fn flop(batch: u64) -> f64 {
 }
 
 fn of(batch: u64, passes: &Passes, launches: u32) -> Cost {
-    Cost {
-        flop: Some(flop(batch)),
-        bytes: Some(passes.bytes(batch)),
-        launches: Some(launches),
-        ..Cost::default()
-    }
+    Cost::default()
+        .flop(flop(batch))
+        .bytes(passes.bytes(batch))
+        .launches(launches)
 }
 
 /// Cost of a step in nine kernels: five products, the loss, the sums of two biases (one of them
@@ -85,10 +83,7 @@ pub fn cost_eager(batch: u64) -> Cost {
 /// As [`cost`], with inputs and labels uploaded to the device and the loss downloaded.
 pub fn cost_transfer(batch: u64) -> Cost {
     let inputs = 4 * batch * (INPUTS as u64 + 1);
-    Cost {
-        link_bytes: Some(LinkBytes::new(inputs as f64, 4.0)),
-        ..cost(batch)
-    }
+    cost(batch).over_link(inputs as f64, 4.0)
 }
 
 #[cfg(test)]
@@ -104,7 +99,7 @@ mod tests {
         assert_eq!(cost.bytes, Some(256.0 * per_input + parameters));
         assert_eq!(
             cost_transfer(1).link_bytes,
-            Some(LinkBytes::new(4100.0, 4.0))
+            Some(crate::model::LinkBytes::new(4100.0, 4.0))
         );
     }
 }

@@ -2,50 +2,23 @@
 
 use std::rc::Rc;
 
-use crate::device::{Gpu, kernel::Source};
+use crate::device::Gpu;
 use crate::model::{Cost, Launches};
 use crate::workload::mlp_training::model::{CLASSES, HIDDEN, INPUTS, PARAMETERS, layers};
 use crate::workload::mlp_training::problem::Training;
 use crate::workload::mlp_training::verify::verified_forward;
 use crate::workload::network::{Element, Format, Network, Order, Tensor, Then};
 use crate::workload::prepare::Prepared;
-use crate::workload::routine::{Made, Workload};
-
-/// The batch and the parameters of a training step.
-pub struct Forward(Rc<Training>);
-
-impl Workload for Forward {
-    fn new(size: u64) -> Self {
-        Self(Rc::new(Training::new(size)))
-    }
-
-    fn host_bytes(batch: u64) -> u64 {
-        Training::host_bytes(batch)
-    }
-
-    fn device_bytes(batch: u64) -> u64 {
-        Training::device_bytes(batch)
-    }
-
-    fn kernels() -> &'static [&'static Source] {
-        Training::kernels()
-    }
-
-    fn visit_inputs(&self, visit: &mut dyn FnMut(&[u8])) {
-        self.0.visit_inputs(visit);
-    }
-}
+use crate::workload::routine::Made;
 
 /// Cost of two kernels: parameters and inputs are read once, the activations are written and read, and
 /// the logits written.
 pub fn cost(batch: u64) -> Cost {
     let values = PARAMETERS as u64 + batch * (INPUTS + 2 * HIDDEN + CLASSES) as u64;
-    Cost {
-        flop: Some(2.0 * batch as f64 * (HIDDEN * (INPUTS + CLASSES)) as f64),
-        bytes: Some(4.0 * values as f64),
-        launches: Some(2),
-        ..Cost::default()
-    }
+    Cost::default()
+        .flop(2.0 * batch as f64 * (HIDDEN * (INPUTS + CLASSES)) as f64)
+        .bytes(4.0 * values as f64)
+        .launches(2)
 }
 
 /// As [`cost`], in five: each bias and ReLU reads and writes once more what it is applied to.
@@ -65,12 +38,12 @@ pub fn cost_eager(batch: u64) -> Cost {
 ///
 /// # Errors
 /// Another way to launch, errors of CUDA and its libraries.
-pub fn forward(gpu: &Rc<Gpu>, problem: &Rc<Forward>, launching: Launches) -> Made {
+pub fn forward(gpu: &Rc<Gpu>, problem: &Rc<Training>, launching: Launches) -> Made {
     let replayed = launching == Launches::Graph;
     if !(replayed || [Launches::OneByOne, Launches::Synchronised].contains(&launching)) {
         return Err(format!("a forward pass is not launched {launching:?}").into());
     }
-    let problem = problem.0.clone();
+    let problem = problem.clone();
     let mut work = Prepared::new(gpu)?;
     let inputs = Tensor::of(&mut work, Element::F32, &problem.inputs)?;
     let (parameters, batch) = (&problem.start.parameters, problem.batch);

@@ -10,54 +10,31 @@ use crate::workload::nested_sine::format::Sine;
 use crate::workload::nested_sine::gpu::fused_launch;
 use crate::workload::nested_sine::problem::NestedSine;
 use crate::workload::number::in_format;
-use crate::workload::prepare::pieces::{InPieces, Stages, cut, piece};
-use crate::workload::prepare::{HostMemory, Places, Stage, Steps, end_to_end};
+use crate::workload::prepare::pieces::{cut, piece};
+use crate::workload::prepare::{EndToEnd, Places, Stage, Stages, Steps, Transfer, end_to_end};
 use crate::workload::routine::{Done, Made, RoutineError, Ways};
 
-/// Upload, the fused kernel and download, one after the other, from and to host memory of one
-/// kind. It synchronises: time it on the wall clock.
-pub fn transfer<T: Sine>(gpu: &Rc<Gpu>, problem: &Rc<NestedSine<T>>, memory: HostMemory) -> Made {
-    end_to_end::transfer(gpu, problem, memory)
-}
-
-/// From pinned memory to pinned memory by the fused kernel, in the way that is fastest in a trial:
-/// a copy, the kernel and a copy; the kernel on the host's memory in place; or pieces whose copies
-/// both ways overlap with each other and with kernels. It synchronises: time it on the wall clock.
+/// From host memory to host memory by the fused kernel. It synchronises: time it on the wall clock.
+///
+/// From pinned memory in the fastest way, that is a copy, the kernel and a copy; the kernel on the
+/// host's memory in place; or pieces whose copies both ways overlap with each other and with kernels.
 ///
 /// # Errors
 /// Errors of CUDA and of the kernel's compilation.
-pub fn transfer_pinned<T: Sine>(gpu: &Rc<Gpu>, problem: &Rc<NestedSine<T>>) -> Made {
-    end_to_end::pinned(gpu, problem)
+pub fn from_host<T: Sine>(gpu: &Rc<Gpu>, problem: &Rc<NestedSine<T>>, by: Transfer) -> Made {
+    end_to_end::from_host(gpu, problem, by)
 }
 
-/// A routine for every way that [`transfer_pinned`] chooses from, with its name. For tests.
+/// A routine for every way that [`from_host`] chooses from, with its name. For tests.
 ///
 /// # Errors
-/// As [`transfer_pinned`].
-pub fn transfer_pinned_ways(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Ways {
-    end_to_end::pinned_ways(gpu, problem)
-}
-
-/// From ordinary memory to ordinary memory by the fused kernel: through a copy in pinned memory, or
-/// in pieces by several threads through pinned buffers. A trial chooses between these and the
-/// number of threads. It synchronises: time it on the wall clock.
-///
-/// # Errors
-/// Errors of CUDA and of the kernel's compilation.
-pub fn transfer_staged<T: Sine>(gpu: &Rc<Gpu>, problem: &Rc<NestedSine<T>>) -> Made {
-    end_to_end::staged(gpu, problem)
-}
-
-/// A routine for every way that [`transfer_staged`] chooses from, with its name. For tests.
-///
-/// # Errors
-/// As [`transfer_staged`].
-pub fn transfer_staged_ways(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>) -> Ways {
-    end_to_end::staged_ways(gpu, problem)
+/// As [`from_host`].
+pub fn from_host_ways(gpu: &Rc<Gpu>, problem: &Rc<NestedSine>, by: Transfer) -> Ways {
+    end_to_end::ways(gpu, problem, by)
 }
 
 // SAFETY: a piece is a part of both arrays.
-unsafe impl<T: Sine> InPieces for NestedSine<T> {
+unsafe impl<T: Sine> EndToEnd for NestedSine<T> {
     type Value = T;
 
     const POISON: T = T::POISON;
@@ -66,8 +43,8 @@ unsafe impl<T: Sine> InPieces for NestedSine<T> {
         format!("nested sine of {} values{}", self.len(), in_format::<T>())
     }
 
-    fn operand(&self) -> &[T] {
-        self.input()
+    fn operands(&self) -> Vec<&[T]> {
+        vec![self.input()]
     }
 
     fn result(&self) -> usize {

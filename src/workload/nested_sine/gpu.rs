@@ -13,7 +13,7 @@ use crate::workload::nested_sine::verify::{POISON_BYTE, Tolerance};
 use crate::workload::prepare::{Device, Prepared};
 use crate::workload::routine::{Done, Made, RoutineError};
 
-pub use crate::workload::nested_sine::end_to_end::transfer;
+pub use crate::workload::nested_sine::end_to_end::{from_host, from_host_ways};
 
 /// Threads per block: `THREADS` in the source.
 const THREADS: u64 = 128;

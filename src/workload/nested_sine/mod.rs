@@ -6,18 +6,13 @@ mod end_to_end;
 mod format;
 pub mod gpu;
 mod input;
-mod isa;
 mod problem;
 mod sine;
 mod sine_f64;
 pub mod unfused;
-mod vector;
 mod verify;
 
 pub use crate::machine::isa::Isa;
-pub use end_to_end::{
-    transfer_pinned, transfer_pinned_ways, transfer_staged, transfer_staged_ways,
-};
 pub use format::Sine;
 pub use problem::{
     NESTED_SINE, NestedSine, cost, cost_f64, cost_per_kernel, cost_transfer,

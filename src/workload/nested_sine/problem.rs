@@ -4,9 +4,9 @@ use std::cell::OnceCell;
 use std::ops::Range;
 
 use crate::device::kernel::Source;
-use crate::model::{Cost, LinkBytes};
+use crate::model::Cost;
 use crate::workload::nested_sine::format::Sine;
-use crate::workload::nested_sine::{input, sine_f64};
+use crate::workload::nested_sine::{input, sine, sine_f64};
 use crate::workload::number::in_f64;
 use crate::workload::prepare::kernels;
 use crate::workload::routine::{Workload, visit_numbers};
@@ -128,44 +128,30 @@ impl<T: Sine> Workload for NestedSine<T> {
 /// Cost of the fused computation, from and to the memory that it works in: 8 bytes per element. A
 /// sine has no agreed number of operations, so its FLOP are unknown except in [`cost_vector`].
 pub fn cost(n: u64) -> Cost {
-    Cost {
-        bytes: Some(8.0 * n as f64),
-        written: Some(4.0 * n as f64),
-        launches: Some(1),
-        ..Cost::default()
-    }
+    Cost::default()
+        .bytes(8.0 * n as f64)
+        .written(4.0 * n as f64)
+        .launches(1)
 }
-
-/// FLOP per element of the four passes in vectors: 27 instructions, 18 of them fused multiply-adds.
-/// A test counts them.
-pub(super) const VECTOR_FLOP: u32 = 45;
 
 /// Cost of the fused computation by this module's polynomials in vectors. At one FLOP for an
 /// addition or a multiplication they cannot reach more than 45 / 54 of the peak that fused
 /// multiply-adds alone have.
 pub fn cost_vector(n: u64) -> Cost {
-    Cost {
-        flop: Some(f64::from(VECTOR_FLOP) * n as f64),
-        ..cost(n)
-    }
+    cost(n).flop(f64::from(sine::FLOP) * n as f64)
 }
 
 /// Cost with one kernel per pass: each reads and writes every element.
 pub fn cost_per_kernel(n: u64) -> Cost {
-    Cost {
-        bytes: Some(8.0 * f64::from(PASSES) * n as f64),
-        written: Some(4.0 * f64::from(PASSES) * n as f64),
-        launches: Some(PASSES),
-        ..Cost::default()
-    }
+    Cost::default()
+        .bytes(8.0 * f64::from(PASSES) * n as f64)
+        .written(4.0 * f64::from(PASSES) * n as f64)
+        .launches(PASSES)
 }
 
 /// Cost of the fused computation from and to host memory: 4 bytes per element each way.
 pub fn cost_transfer(n: u64) -> Cost {
-    Cost {
-        link_bytes: Some(LinkBytes::new(4.0 * n as f64, 4.0 * n as f64)),
-        ..cost(n)
-    }
+    cost(n).over_link(4.0 * n as f64, 4.0 * n as f64)
 }
 
 /// As [`cost_transfer`], with one kernel per pass.
@@ -184,8 +170,5 @@ pub fn cost_f64(n: u64) -> Cost {
 /// As [`cost_vector`], in float64: 73 FLOP per element by this module's polynomials, on the CPU and the
 /// GPU.
 pub fn cost_vector_f64(n: u64) -> Cost {
-    Cost {
-        flop: Some(f64::from(sine_f64::FLOP) * n as f64),
-        ..cost_f64(n)
-    }
+    cost_f64(n).flop(f64::from(sine_f64::FLOP) * n as f64)
 }

@@ -7,6 +7,7 @@
 
 use std::f64::consts::{FRAC_1_PI, PI};
 
+use crate::workload::nested_sine::sine::polynomial;
 use crate::workload::prepare::wide;
 
 /// Largest magnitude that is reduced here.
@@ -45,10 +46,6 @@ pub(super) const SIN_1: [f64; 6] = [
 
 /// FLOP per element of the four passes: 41 instructions, 32 of them fused multiply-adds.
 pub(super) const FLOP: u32 = 9 + 2 * polynomial(HALF_PI.len()) + 2 * polynomial(SIN_1.len());
-
-const fn polynomial(terms: usize) -> u32 {
-    2 * terms as u32 + 2
-}
 
 #[inline(always)]
 fn odd_polynomial<const TERMS: usize>(x: f64, coefficients: [f64; TERMS]) -> f64 {

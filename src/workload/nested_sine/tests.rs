@@ -4,33 +4,25 @@ use std::rc::Rc;
 
 use rayon::prelude::*;
 
-use crate::workload::nested_sine::problem::{NESTED_SINE_F64, NestedSine, VECTOR_FLOP};
+use crate::workload::nested_sine::problem::{NESTED_SINE_F64, NestedSine};
 use crate::workload::nested_sine::sine::{self, HALF_PI, LARGE, PI_0, PI_1, PI_2, SIN_1, Stores};
-use crate::workload::nested_sine::vector::{Scalar, Vector};
 use crate::workload::nested_sine::verify::{Tolerance, ulp_error};
 use crate::workload::nested_sine::*;
 use crate::workload::routine::Workload;
 
 type Compute = Box<dyn Fn(&[f32], &mut [f32]) + Sync>;
 
-/// One sine and four, on every path of this machine and as the kernel computes.
+/// One sine and four, on every path of this machine; the last computes as the kernel does.
 fn paths() -> Vec<(&'static str, Compute, Compute)> {
-    let mut paths: Vec<(&'static str, Compute, Compute)> = vec![(
-        "kernel model",
-        Box::new(|x, y| sine::sines::<Scalar, 1>(x, y, Stores::Cached)),
-        Box::new(|x, y| sine::sines::<Scalar, 4>(x, y, Stores::Cached)),
-    )];
+    let mut paths: Vec<(&'static str, Compute, Compute)> = Vec::new();
     for isa in Isa::available() {
-        paths.push((
-            isa.name(),
-            Box::new(move |x, y| isa.sine(x, y)),
-            Box::new(move |x, y| isa.nested_sine_stored(x, y, Stores::Cached)),
-        ));
-        paths.push((
-            isa.name(),
-            Box::new(move |x, y| isa.sine(x, y)),
-            Box::new(move |x, y| isa.nested_sine_stored(x, y, Stores::Streamed)),
-        ));
+        for stores in [Stores::Streamed, Stores::Cached] {
+            paths.push((
+                isa.name(),
+                Box::new(move |x, y| isa.sine(x, y)),
+                Box::new(move |x, y| isa.nested_sine_stored(x, y, stores)),
+            ));
+        }
     }
     paths
 }
@@ -122,7 +114,7 @@ fn every_float32_is_within_2_ulp_per_pass() {
 }
 
 #[test]
-fn fused_paths_compute_what_the_kernel_computes() {
+fn every_path_computes_what_the_kernel_computes() {
     let x = dense();
     let paths = paths();
     let bits = |compute: &Compute| -> Vec<u32> {
@@ -131,12 +123,10 @@ fn fused_paths_compute_what_the_kernel_computes() {
         let bits = |y: &f32| if y.is_nan() { f32::NAN } else { *y }.to_bits();
         y.iter().map(bits).collect()
     };
-    let (_, pass, four) = &paths[0];
+    let (_, pass, four) = paths.last().unwrap();
     let model = (bits(pass), bits(four));
-    for (name, pass, four) in &paths[1..] {
-        if *name != "portable" {
-            assert!(model == (bits(pass), bits(four)), "{name}");
-        }
+    for (name, pass, four) in &paths {
+        assert!(model == (bits(pass), bits(four)), "{name}");
     }
 }
 
@@ -303,55 +293,7 @@ fn where_streams_has_adversarial_elements_they_are_few_and_at_the_start() {
     assert!(x[4096..].iter().all(|x| (-3.0..3.0).contains(x)));
 }
 
-/// Counts the FLOP of an element as it computes.
-#[derive(Clone, Copy)]
-struct Counting(Scalar);
-
-std::thread_local! {
-    static FLOP: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
-}
-
-impl Counting {
-    fn counted(flop: u32, value: Scalar) -> Self {
-        FLOP.set(FLOP.get() + flop);
-        Self(value)
-    }
-}
-
-impl Vector for Counting {
-    const LANES: usize = 1;
-    fn splat(value: f32) -> Self {
-        Self(Scalar::splat(value))
-    }
-    unsafe fn load(source: *const f32) -> Self {
-        // SAFETY: the caller's.
-        Self(unsafe { Scalar::load(source) })
-    }
-    unsafe fn store(self, target: *mut f32) {
-        // SAFETY: the caller's.
-        unsafe { self.0.store(target) };
-    }
-    fn sub(self, other: Self) -> Self {
-        Self::counted(1, self.0.sub(other.0))
-    }
-    fn mul(self, other: Self) -> Self {
-        Self::counted(1, self.0.mul(other.0))
-    }
-    fn fused(self, factor: Self, term: Self) -> Self {
-        Self::counted(2, self.0.fused(factor.0, term.0))
-    }
-    fn flip_if_odd(self, k: Self) -> Self {
-        Self(self.0.flip_if_odd(k.0))
-    }
-    fn any_above(self, limit: f32) -> bool {
-        self.0.any_above(limit)
-    }
-}
-
 #[test]
-fn the_cost_counts_the_operations_of_an_element() {
-    let x = [1.0; 64];
-    sine::sines::<Counting, 4>(&x, &mut [0.0; 64], Stores::Cached);
-    assert_eq!(FLOP.get(), 64 * VECTOR_FLOP);
+fn an_element_costs_18_multiply_adds_and_9_other_operations() {
     assert_eq!(cost_vector(10).flop, Some(450.0));
 }

@@ -136,14 +136,13 @@ impl ChosenProduct {
         if ways.is_empty() {
             return Ok(None);
         }
-        let candidates: Vec<&Way> = ways.iter().collect();
+        let names: Vec<String> = ways.iter().map(Way::to_string).collect();
         let choice = choice(gpu, &product, &ways);
-        let chosen = timed::fastest(gpu, &choice, &candidates, |way| {
+        let chosen = timed::fastest(gpu, &choice, &names, |at| {
             // SAFETY: the caller's promise; `timed` waits for what it enqueues.
-            unsafe { way.enqueue(gpu.stream()) }
+            unsafe { ways[at].enqueue(gpu.stream()) }
         })?;
-        let place = ways.iter().position(|way| std::ptr::eq(way, chosen));
-        let way = ways.swap_remove(place.expect("one of them was chosen"));
+        let way = ways.swap_remove(chosen);
         // SAFETY: the caller's promise; `launches` waits for what it enqueues.
         let launches = launches(gpu, || unsafe { way.enqueue(gpu.stream()) })?;
         Ok(Some(Self {

@@ -1,7 +1,6 @@
 //! A network on the GPU: its parameters, what lies between its operations, and the list of what an
 //! iteration enqueues, which is run as it grows.
 
-use std::fmt::Display;
 use std::rc::Rc;
 
 use cudarc::driver::{CudaStream, sys::CUdeviceptr};
@@ -356,11 +355,9 @@ impl Network {
         let steps = orders.map(|order| self.steps(order));
         let [first, last, in_turn] = steps;
         let steps = [first?, last?, in_turn?];
-        let candidates = [0, 1, 2].map(|at| Named(at, names(orders[at])));
-        let Named(at, name) = timed::fastest(&self.gpu, choice, &candidates, |Named(at, _)| {
-            steps[at].enqueue()
-        })?;
-        Ok((orders[at], name))
+        let names = orders.map(names);
+        let at = timed::fastest(&self.gpu, choice, &names, |at| steps[at].enqueue())?;
+        Ok((orders[at], names[at]))
     }
 
     /// The routine, of which an iteration runs all parts in this order, as a graph or not, behind the
@@ -393,15 +390,6 @@ impl Network {
         let largest = room as f64 * self.rows as f64 / activations as f64;
         (self.work.figures).insert("largest_batch".to_owned(), largest.floor());
         Ok(self.work)
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Named(usize, &'static str);
-
-impl Display for Named {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.1)
     }
 }
 

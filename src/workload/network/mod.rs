@@ -3,7 +3,6 @@
 
 pub(super) mod chosen;
 pub(super) mod compared;
-pub(super) mod cpu;
 pub(super) mod format;
 pub(super) mod gpu;
 pub(super) mod kernels;
@@ -12,14 +11,12 @@ pub(super) mod operations;
 pub(super) mod product;
 pub(super) mod tensor;
 pub(super) mod tile;
-pub(super) mod transpose;
 
 pub(crate) use compared::{Part, largest, largest_of, relative, rms};
-pub(crate) use cpu::Products;
 pub(crate) use format::Format;
 pub(crate) use gpu::{Network, Order, Then, fused_and_replayed, operand};
 pub(crate) use linear::Linear;
-pub(crate) use product::{matrix, matrix_mut};
+pub(crate) use operations::transpose;
+pub(crate) use product::{Products, matrix, matrix_mut};
 pub(crate) use tensor::{Element, Tensor, bytes_of};
 pub(crate) use tile::LINEAR;
-pub(crate) use transpose::transpose;

@@ -152,7 +152,7 @@ pub(crate) fn fastest<T: Copy + Display>(
 ///
 /// # Panics
 /// Without a candidate.
-pub(crate) fn fastest_by<T: Copy + Display>(
+fn fastest_by<T: Copy + Display>(
     choice: &str,
     candidates: &[T],
     run: impl FnMut(T, u32) -> Duration,
@@ -176,24 +176,24 @@ pub(crate) fn fastest_by<T: Copy + Display>(
     chosen
 }
 
-/// As [`fastest_by`], where a candidate may fail: it is then taken to need `failed` per iteration, so
-/// long that it is never chosen.
+/// The place of the fastest of the named candidates, as [`fastest_by`]. One that fails is taken to need
+/// `failed` per iteration, so long that it is never chosen.
 ///
 /// # Errors
 /// That of a candidate that poisons the context, or of one where none works.
 ///
 /// # Panics
 /// Without a candidate.
-pub(crate) fn fastest_that_works<T: Copy + Display>(
+pub(crate) fn fastest_that_works(
     choice: &str,
-    candidates: &[T],
+    names: &[impl AsRef<str>],
     failed: Duration,
-    mut run: impl FnMut(T, u32) -> Result<Duration, RoutineError>,
-) -> Result<T, RoutineError> {
-    let mut worked = candidates.len() == 1;
+    mut run: impl FnMut(usize, u32) -> Result<Duration, RoutineError>,
+) -> Result<usize, RoutineError> {
+    let mut worked = names.len() == 1;
     let mut failure: Option<RoutineError> = None;
-    let chosen = fastest_by(choice, candidates, |candidate, times| {
-        match run(candidate, times) {
+    let chosen = fastest_by(choice, &named(names), |Named(at, _), times| {
+        match run(at, times) {
             Ok(took) => {
                 worked = true;
                 took
@@ -209,8 +209,29 @@ pub(crate) fn fastest_that_works<T: Copy + Display>(
     });
     match failure {
         Some(error) if !worked || is_sticky(&*error) => Err(error),
-        _ => Ok(chosen),
+        _ => Ok(chosen.0),
     }
+}
+
+/// The place of the candidate that is chosen already, if it is one of these, and notes that it was
+/// asked for. What the others need can then be left out.
+pub(crate) fn taken(choice: &str, names: &[impl AsRef<str>]) -> Option<usize> {
+    take(choice, &named(names)).map(|Named(at, _)| at)
+}
+
+/// A candidate by its place and its name.
+#[derive(Clone, Copy)]
+struct Named<'a>(usize, &'a str);
+
+impl Display for Named<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.1)
+    }
+}
+
+fn named(names: &[impl AsRef<str>]) -> Vec<Named<'_>> {
+    let names = names.iter().map(AsRef::as_ref).enumerate();
+    names.map(|(at, name)| Named(at, name)).collect()
 }
 
 fn is_sticky(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
@@ -218,9 +239,7 @@ fn is_sticky(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     error.is_some_and(|error| error.sticky)
 }
 
-/// The candidate that is chosen already, if it is one of these, and notes that it was asked for. What
-/// the others need can then be left out.
-pub(crate) fn take<T: Copy + Display>(choice: &str, candidates: &[T]) -> Option<T> {
+fn take<T: Copy + Display>(choice: &str, candidates: &[T]) -> Option<T> {
     let mut choices = choices();
     let taken = choices.taken(choice, candidates)?;
     choices.note(choice, taken);

@@ -14,16 +14,55 @@ use crate::workload::prepare::host_memory::HostMemory;
 use crate::workload::prepare::prepared::{Host, Prepared, Value};
 use crate::workload::prepare::staging::{Downloads, Staging, Through, block_bytes};
 use crate::workload::prepare::steps::{On, Stage, Steps};
-use crate::workload::prepare::trial;
+use crate::workload::prepare::{pieces, trial};
 use crate::workload::routine::{Done, Made, Routine, RoutineError, Ways};
 
+/// What is done with each piece, or why it cannot be.
+pub(crate) type Stages = Result<Vec<Stage>, RoutineError>;
+
+/// What makes the steps of a way.
+type MakeSteps<'a, T> = Box<dyn Fn(&Rc<Gpu>, &Places<T>) -> Result<Steps, RoutineError> + 'a>;
+
+/// A way from pinned memory through the device and back.
+pub(crate) struct Way<'a, T> {
+    pub(crate) name: String,
+    graph: bool,
+    steps: MakeSteps<'a, T>,
+}
+
+impl<'a, T> Way<'a, T> {
+    /// The steps that are made here, launched one by one or as a graph, which the name then says.
+    pub(crate) fn new(
+        name: impl Display,
+        graph: bool,
+        steps: impl Fn(&Rc<Gpu>, &Places<T>) -> Result<Steps, RoutineError> + 'a,
+    ) -> Self {
+        let launched = if graph { ", as a graph" } else { "" };
+        Self {
+            name: format!("{name}{launched}"),
+            graph,
+            steps: Box::new(steps),
+        }
+    }
+
+    fn steps(&self, gpu: &Rc<Gpu>, places: &Places<T>) -> Result<Steps, RoutineError> {
+        let mut steps = (self.steps)(gpu, places)?;
+        if self.graph {
+            // Once outside of a capture, in which a library may load nothing.
+            steps.run()?;
+            steps.replay()?;
+        }
+        Ok(steps)
+    }
+}
+
 /// An operation that reads operands in host memory and writes its result there.
-pub(crate) trait EndToEnd: Sized + 'static {
+///
+/// # Safety
+/// The stages must lie within the places.
+pub(crate) unsafe trait EndToEnd: Sized + 'static {
     /// What operands and result are made of.
     type Value: Value;
-
-    /// A way from pinned memory through the device and back.
-    type Way: Copy + Display;
 
     /// What an output holds before it is written.
     const POISON: Self::Value;
@@ -46,26 +85,32 @@ pub(crate) trait EndToEnd: Sized + 'static {
     /// Adds what computes on the operands, the result and the scratch memory at these addresses.
     fn compute(&self, gpu: &Rc<Gpu>, steps: &mut Steps, at: &[CUdeviceptr]) -> Done;
 
-    /// The ways to try from pinned memory.
-    fn ways(&self) -> Vec<Self::Way>;
+    /// Whether kernels may read and write the host's memory in place.
+    fn works_in_place(&self) -> bool {
+        true
+    }
 
-    /// The steps of a way.
-    fn steps(
-        &self,
-        gpu: &Rc<Gpu>,
-        way: Self::Way,
-        places: &Places<Self::Value>,
-    ) -> Result<Steps, RoutineError>;
+    /// What is done with at most so many pieces, whose copies overlap.
+    fn stages(&self, gpu: &Rc<Gpu>, places: &Places<Self::Value>, pieces: usize) -> Stages;
+
+    /// The ways to try from pinned memory: those of an operation on one array.
+    fn ways(&self) -> Vec<Way<'_, Self::Value>> {
+        pieces::ways(self)
+    }
 
     /// What several threads copy for the device, in blocks of `block` bytes, and where they put
-    /// downloads.
-    fn stages(
+    /// downloads: a block per thread and piece.
+    fn staged(
         &self,
         gpu: &Rc<Gpu>,
         places: &Places<Self::Value>,
         block: usize,
         threads: usize,
-    ) -> Result<(Vec<Stage>, Downloads), RoutineError>;
+    ) -> Result<(Vec<Stage>, Downloads), RoutineError> {
+        let bytes = size_of_val(self.operands()[0]);
+        let pieces = bytes.div_ceil(block * threads).max(1);
+        Ok((self.stages(gpu, places, pieces)?, Downloads::Between))
+    }
 
     /// Bytes of the operands and the result.
     fn bytes(&self) -> usize {
@@ -150,8 +195,8 @@ pub enum Transfer {
 /// A routine from and to host memory. It synchronises: time it on the wall clock.
 pub(crate) fn from_host<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>, by: Transfer) -> Made {
     match by {
-        Transfer::Plain(memory) => transfer(gpu, problem, memory),
-        Transfer::Pinned => pinned(gpu, problem),
+        Transfer::Plain(memory) => plain(gpu, problem, memory),
+        Transfer::Pinned => Ok(Box::new(from_pinned(gpu, problem)?.0)),
         Transfer::Staged => staged(gpu, problem),
     }
 }
@@ -162,7 +207,7 @@ fn checked<O: EndToEnd>(work: &mut Prepared, problem: &Rc<O>, result: Host<O::Va
 }
 
 /// Copies, what `compute` adds, and a copy, one after the other, from and to host memory of one kind.
-pub(crate) fn transfer<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>, memory: HostMemory) -> Made {
+fn plain<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>, memory: HostMemory) -> Made {
     let mut work = Prepared::new(gpu)?;
     let places = Places::new(&mut work, problem, memory)?;
     let compute = |steps: &mut Steps, device: &[CUdeviceptr]| problem.compute(gpu, steps, device);
@@ -172,10 +217,6 @@ pub(crate) fn transfer<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>, memory: Host
 }
 
 /// From pinned memory in the way that is fastest in a trial.
-pub(crate) fn pinned<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Made {
-    Ok(Box::new(from_pinned(gpu, problem)?.0))
-}
-
 fn from_pinned<O: EndToEnd>(
     gpu: &Rc<Gpu>,
     problem: &Rc<O>,
@@ -183,45 +224,46 @@ fn from_pinned<O: EndToEnd>(
     let mut work = Prepared::new(gpu)?;
     let places = Places::new(&mut work, problem, HostMemory::Pinned)?;
     let choice = format!("{} from pinned memory", problem.words());
-    let steps = |way| problem.steps(gpu, way, &places);
-    work.take_fastest(&choice, &problem.ways(), steps)?;
+    let ways = problem.ways();
+    let names: Vec<&str> = ways.iter().map(|way| &*way.name).collect();
+    let make = |at: usize| ways[at].steps(gpu, &places);
+    let run = |steps: &mut Steps, times| (0..times).try_for_each(|_| Ok(steps.run()?));
+    let (way, steps) = trial::fastest(&choice, &names, make, run)?;
+    work.notes.push(way);
+    (work.steps, work.waits) = (steps, true);
     checked(&mut work, problem, places.last());
     Ok((work, places))
 }
 
-/// A routine for every way that [`pinned`] chooses from, with its name. For tests.
-pub(crate) fn pinned_ways<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Ways {
-    let each = |way: O::Way| -> Result<(String, Box<dyn Routine>), RoutineError> {
-        let mut work = Prepared::new(gpu)?;
-        let places = Places::new(&mut work, problem, HostMemory::Pinned)?;
-        (work.steps, work.waits) = (problem.steps(gpu, way, &places)?, true);
-        checked(&mut work, problem, places.last());
-        Ok((way.to_string(), Box::new(work)))
-    };
-    problem.ways().into_iter().map(each).collect()
-}
-
 /// From ordinary memory, through a copy in pinned memory or by several threads through pinned
 /// buffers, as is fastest in a trial.
-pub(crate) fn staged<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Made {
+fn staged<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Made {
     let choice = format!("{} from ordinary memory", problem.words());
     let ways = Through::ways(problem.bytes());
-    let make = |way| staged_by(gpu, problem, way);
+    let names: Vec<String> = ways.iter().map(|way| way.name()).collect();
+    let make = |at: usize| staged_by(gpu, problem, ways[at]);
     let run = |work: &mut Prepared, times| (0..times).try_for_each(|_| work.run());
-    let (way, mut work) = trial::fastest(&choice, &ways, Through::name, make, run)?;
+    let (way, mut work) = trial::fastest(&choice, &names, make, run)?;
     work.notes.insert(0, way);
     Ok(Box::new(work))
 }
 
-/// A routine for every way that [`staged`] chooses from, with its name. For tests.
-pub(crate) fn staged_ways<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>) -> Ways {
-    let each = |way: Through| -> Result<(String, Box<dyn Routine>), RoutineError> {
-        Ok((way.name(), Box::new(staged_by(gpu, problem, way)?)))
+/// A routine for every way that [`from_host`] chooses from, with its name. For tests.
+pub(crate) fn ways<O: EndToEnd>(gpu: &Rc<Gpu>, problem: &Rc<O>, by: Transfer) -> Ways {
+    type Named = Result<(String, Box<dyn Routine>), RoutineError>;
+    let staged =
+        |way: Through| -> Named { Ok((way.name(), Box::new(staged_by(gpu, problem, way)?))) };
+    let pinned = |way: Way<'_, O::Value>| -> Named {
+        let mut work = Prepared::new(gpu)?;
+        let places = Places::new(&mut work, problem, HostMemory::Pinned)?;
+        (work.steps, work.waits) = (way.steps(gpu, &places)?, true);
+        checked(&mut work, problem, places.last());
+        Ok((way.name, Box::new(work)))
     };
-    Through::ways(problem.bytes())
-        .into_iter()
-        .map(each)
-        .collect()
+    match by {
+        Transfer::Staged => (Through::ways(problem.bytes()).into_iter().map(staged)).collect(),
+        _ => problem.ways().into_iter().map(pinned).collect(),
+    }
 }
 
 fn staged_by<O: EndToEnd>(
@@ -235,7 +277,7 @@ fn staged_by<O: EndToEnd>(
             let mut work = Prepared::new(gpu)?;
             let places = Places::new(&mut work, problem, HostMemory::Pageable)?;
             let block = block_bytes(problem.bytes(), threads);
-            let (stages, downloads) = problem.stages(gpu, &places, block, threads)?;
+            let (stages, downloads) = problem.staged(gpu, &places, block, threads)?;
             // SAFETY: the stages are made of these places, which live in the routine.
             let staging = unsafe { Staging::new(gpu, stages, downloads, threads, block) }?;
             work.run_staging(staging);

@@ -1,7 +1,6 @@
 //! What prepares the routines of operations: memory, steps that are enqueued or replayed, the choice
 //! among several ways, threads, vectors, and the handles of libraries. No operation is named here.
 
-pub(crate) mod awaited;
 pub(crate) mod block;
 pub(crate) mod calibrate;
 pub(crate) mod child_process;
@@ -11,7 +10,6 @@ pub(crate) mod end_to_end;
 pub(crate) mod events;
 pub(crate) mod exponential;
 pub(crate) mod host_memory;
-pub(crate) mod launches;
 pub(crate) mod pieces;
 pub(crate) mod prepared;
 pub(crate) mod seed;
@@ -29,16 +27,15 @@ pub(crate) use cublaslt::{
     Algorithm, Arithmetic, CUBLAS_WORKSPACE, Epilogue, LtProduct, Operand, Product, Workspace,
 };
 pub use end_to_end::Transfer;
-pub(crate) use end_to_end::{EndToEnd, Places};
+pub(crate) use end_to_end::{EndToEnd, Places, Stages, Way};
 pub(crate) use events::{nanoseconds, timing_event};
 pub(crate) use exponential::exp;
 pub use host_memory::HostMemory;
 pub(crate) use host_memory::{Buffer, fill};
-pub(crate) use launches::launches;
 pub use prepared::{Device, Memory, Prepared, Value};
 pub(crate) use seed::{seed, with_other_values};
 pub(crate) use source::kernels;
 pub(crate) use staging::{Downloads, Staging, block_bytes, threads_to_try};
-pub(crate) use steps::{On, Stage, Steps};
+pub(crate) use steps::{On, Stage, Steps, launches};
 pub(crate) use threads::Threads;
 pub(crate) use wide::wide;

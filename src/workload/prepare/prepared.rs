@@ -3,7 +3,6 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::rc::Rc;
@@ -16,7 +15,6 @@ use crate::timing::{CudaError, DeviceMemory, Launch};
 use crate::workload::prepare::host_memory::{Buffer, HostMemory, fill};
 use crate::workload::prepare::steps::{On, Steps};
 use crate::workload::prepare::threads::Threads;
-use crate::workload::prepare::trial;
 use crate::workload::routine::{Routine, RoutineError};
 
 /// What a value in device or host memory may be.
@@ -167,6 +165,8 @@ pub struct Prepared {
     pub(crate) memory: Memory,
     /// Whether an iteration ends when the device is done with it.
     pub(crate) waits: bool,
+    /// Whether the host is to wait for each iteration that the device alone works at.
+    awaited: bool,
     /// Remarks stored with the result.
     pub notes: Vec<String>,
     pub(crate) figures: BTreeMap<String, f64>,
@@ -195,6 +195,7 @@ impl Prepared {
                 kept: Vec::new(),
             },
             waits: false,
+            awaited: false,
             notes: Vec::new(),
             figures: BTreeMap::new(),
             threads: None,
@@ -399,20 +400,6 @@ impl Prepared {
         self.memory.kept.push(owner.clone());
     }
 
-    /// Takes the steps that are fastest in a trial, which are to be waited for, and notes their way.
-    pub(crate) fn take_fastest<W: Copy + Display>(
-        &mut self,
-        choice: &str,
-        ways: &[W],
-        steps: impl FnMut(W) -> Result<Steps, RoutineError>,
-    ) -> Result<(), RoutineError> {
-        let run = |steps: &mut Steps, times| (0..times).try_for_each(|_| Ok(steps.run()?));
-        let (way, steps) = trial::fastest(choice, ways, |way| way.to_string(), steps, run)?;
-        self.notes.push(way);
-        (self.steps, self.waits) = (steps, true);
-        Ok(())
-    }
-
     fn own<T: Value>(&mut self, slice: CudaSlice<T>, len: usize) -> Device<T> {
         use cudarc::driver::DevicePtr;
         let device = Device {
@@ -450,10 +437,15 @@ impl Routine for Prepared {
     }
 
     fn run(&mut self) -> Result<(), RoutineError> {
-        Ok(match self.waits {
+        Ok(match self.waits || self.awaited {
             true => self.steps.run(),
             false => self.steps.enqueue(),
         }?)
+    }
+
+    fn wait_for_each(&mut self) -> Result<(), RoutineError> {
+        self.awaited = true;
+        Ok(())
     }
 
     fn park(&mut self) {

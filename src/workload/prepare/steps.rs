@@ -11,7 +11,6 @@ use crate::device::calls::synchronize;
 use crate::device::graph::{Captured, Graph};
 use crate::timing::{CudaError, Launch, Range, range};
 use crate::workload::prepare::block::{Block, Direction};
-use crate::workload::prepare::launches::launches;
 
 /// A stream of the steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -300,4 +299,21 @@ impl Steps {
         });
         launches.sum::<u32>().max(1)
     }
+}
+
+/// Launches of one call of a library. A product of a few rows, for example, may clear counters,
+/// compute pieces of the sum and add them up. The call is made once, so that the library loads what
+/// it needs, and then captured. Where it cannot be captured, it counts as four, the most
+/// that any product was seen to launch.
+///
+/// # Errors
+/// Those of the call.
+pub(crate) fn launches(
+    gpu: &Gpu,
+    call: impl Fn() -> Result<(), CudaError>,
+) -> Result<u32, CudaError> {
+    call()?;
+    gpu.synchronize()?;
+    const MOST_SEEN: u32 = 4;
+    Ok(Graph::count(gpu.stream(), call).map_or(MOST_SEEN, |count| count.max(1)))
 }

@@ -1,7 +1,6 @@
 //! Chooses among several ways to do the same on the GPU the fastest, by device time.
 
 use std::collections::HashMap;
-use std::fmt::Display;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -16,22 +15,22 @@ use crate::workload::routine::RoutineError;
 /// Time that a candidate that fails is taken to need: so long that it is never chosen.
 const FAILED: Duration = Duration::from_millis(10);
 
-/// The fastest of the candidates, chosen once per process and handed over to others, as
+/// The place of the fastest of the named candidates, chosen once per process and handed over to others, as
 /// [`calibrate`] says. `enqueue` puts one iteration on the GPU's stream. The iterations of a
 /// measurement are replayed as a graph: launched one by one, those of a few microseconds would
 /// all take as long as their launches.
 ///
 /// # Errors
 /// Errors of CUDA where no candidate works.
-pub(crate) fn fastest<T: Copy + Display>(
+pub(crate) fn fastest(
     gpu: &Rc<Gpu>,
     choice: &str,
-    candidates: &[T],
-    mut enqueue: impl FnMut(T) -> Result<(), CudaError>,
-) -> Result<T, RoutineError> {
+    names: &[impl AsRef<str>],
+    mut enqueue: impl FnMut(usize) -> Result<(), CudaError>,
+) -> Result<usize, RoutineError> {
     let mut replays = Replays::new(gpu)?;
-    calibrate::fastest_that_works(choice, candidates, FAILED, |candidate, times| {
-        Ok(replays.measure(candidate, times, &mut enqueue)?)
+    calibrate::fastest_that_works(choice, names, FAILED, |at, times| {
+        Ok(replays.measure(at, times, &mut enqueue)?)
     })
 }
 
@@ -40,7 +39,7 @@ struct Replays {
     gpu: Rc<Gpu>,
     first: CudaEvent,
     last: CudaEvent,
-    graphs: HashMap<(String, u32), Graph>,
+    graphs: HashMap<(usize, u32), Graph>,
 }
 
 impl Replays {
@@ -54,21 +53,21 @@ impl Replays {
     }
 
     /// Time of `times` iterations of a candidate.
-    fn measure<T: Copy + Display>(
+    fn measure(
         &mut self,
-        candidate: T,
+        candidate: usize,
         times: u32,
-        enqueue: &mut impl FnMut(T) -> Result<(), CudaError>,
+        enqueue: &mut impl FnMut(usize) -> Result<(), CudaError>,
     ) -> Result<Duration, CudaError> {
         let stream = self.gpu.stream();
-        let key = (candidate.to_string(), times);
+        let key = (candidate, times);
         if !self.graphs.contains_key(&key) {
             // Once before the capture, in which no kernel may be loaded.
             enqueue(candidate)?;
             self.gpu.synchronize()?;
             let captured =
                 Graph::capture(stream, || (0..times).try_for_each(|_| enqueue(candidate)))?;
-            self.graphs.insert(key.clone(), captured);
+            self.graphs.insert(key, captured);
         }
         let graph = &self.graphs[&key];
         record(&self.first, stream)?;
@@ -86,16 +85,15 @@ impl Replays {
 /// # Errors
 /// Those of CUDA.
 #[cfg(test)]
-pub(crate) fn typical<T: Copy + Display>(
+pub(crate) fn typical(
     gpu: &Rc<Gpu>,
-    candidate: T,
-    mut enqueue: impl FnMut(T) -> Result<(), CudaError>,
+    enqueue: impl Fn() -> Result<(), CudaError>,
 ) -> Result<f64, CudaError> {
     const ITERATIONS: u32 = 50;
     const REPLAYS: usize = 15;
     let mut replays = Replays::new(gpu)?;
     let mut times = (0..REPLAYS)
-        .map(|_| replays.measure(candidate, ITERATIONS, &mut enqueue))
+        .map(|_| replays.measure(0, ITERATIONS, &mut |_| enqueue()))
         .collect::<Result<Vec<_>, _>>()?;
     times.sort();
     Ok(times[REPLAYS / 2].as_secs_f64() / f64::from(ITERATIONS))

@@ -10,7 +10,8 @@ const FAILED: Duration = Duration::from_secs(1);
 
 /// Makes what each way needs, and returns the name of the fastest way with what was made for it. It
 /// is chosen once per process and handed over to others, as [`calibrate`] says; after that, only what
-/// the chosen way needs is made. `run` runs one of them a number of times, to the end.
+/// the chosen way needs is made. `make` is given the place of a way among the names; `run` runs what
+/// was made a number of times, to the end.
 ///
 /// # Errors
 /// Where something cannot be made; the error of a way that poisons the context, or of one where none
@@ -18,31 +19,23 @@ const FAILED: Duration = Duration::from_secs(1);
 ///
 /// # Panics
 /// If there is no way.
-pub(crate) fn fastest<W: Copy, M>(
+pub(crate) fn fastest<M>(
     choice: &str,
-    ways: &[W],
-    name: impl Fn(W) -> String,
-    mut make: impl FnMut(W) -> Result<M, RoutineError>,
+    names: &[impl AsRef<str>],
+    mut make: impl FnMut(usize) -> Result<M, RoutineError>,
     mut run: impl FnMut(&mut M, u32) -> Result<(), RoutineError>,
 ) -> Result<(String, M), RoutineError> {
-    let names: Vec<String> = ways.iter().map(|&way| name(way)).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let at = |name: &str| names.iter().position(|other| *other == name);
-    if let Some(taken) = calibrate::take(choice, &names) {
-        let way = ways[at(taken).unwrap_or_default()];
-        return Ok((taken.to_owned(), make(way)?));
+    let with_name = |at: usize, made| (names[at].as_ref().to_owned(), made);
+    if let Some(at) = calibrate::taken(choice, names) {
+        return Ok(with_name(at, make(at)?));
     }
-    let mut made = Vec::with_capacity(ways.len());
-    for &way in ways {
-        made.push(make(way)?);
-    }
-    let chosen = calibrate::fastest_that_works(choice, &names, FAILED, |name, times| {
+    let mut made = (0..names.len()).map(make).collect::<Result<Vec<M>, _>>()?;
+    let at = calibrate::fastest_that_works(choice, names, FAILED, |at, times| {
         let start = Instant::now();
-        run(&mut made[at(name).unwrap_or_default()], times)?;
+        run(&mut made[at], times)?;
         Ok(start.elapsed())
     })?;
-    let made = made.swap_remove(at(chosen).unwrap_or_default());
-    Ok((chosen.to_owned(), made))
+    Ok(with_name(at, made.swap_remove(at)))
 }
 
 #[cfg(test)]
@@ -55,11 +48,11 @@ mod tests {
         names: [&'static str; 2],
         made: &mut Vec<&'static str>,
     ) -> Result<(String, &'static str), RoutineError> {
-        let make = |way| {
-            made.push(way);
-            Ok(way)
+        let make = |at: usize| {
+            made.push(names[at]);
+            Ok(names[at])
         };
-        fastest(choice, &names, str::to_owned, make, |way, _| match *way {
+        fastest(choice, &names, make, |way, _| match *way {
             "works" => Ok(()),
             fails => Err(fails.into()),
         })

@@ -7,8 +7,10 @@ use cudarc::driver::sys::CUdeviceptr;
 use crate::device::Gpu;
 use crate::model::Verified;
 use crate::timing::Launch;
-use crate::workload::prepare::pieces::{InPieces, Stages, cut, piece};
-use crate::workload::prepare::{HostMemory, Places, Prepared, Stage, Steps, Transfer, end_to_end};
+use crate::workload::prepare::pieces::{cut, piece};
+use crate::workload::prepare::{
+    EndToEnd, HostMemory, Places, Prepared, Stage, Stages, Steps, Transfer, end_to_end,
+};
 use crate::workload::reduction::problem::{Order, REDUCTION, Sum};
 use crate::workload::routine::{Done, Made, RoutineError};
 
@@ -77,7 +79,7 @@ pub fn from_host(gpu: &Rc<Gpu>, problem: &Rc<Sum>, by: Transfer) -> Made {
 }
 
 // SAFETY: a piece is a part of the terms.
-unsafe impl InPieces for Sum {
+unsafe impl EndToEnd for Sum {
     type Value = f32;
 
     const POISON: f32 = f32::NAN;
@@ -86,8 +88,8 @@ unsafe impl InPieces for Sum {
         format!("sum of {} values", self.x.len())
     }
 
-    fn operand(&self) -> &[f32] {
-        &self.x
+    fn operands(&self) -> Vec<&[f32]> {
+        vec![&self.x]
     }
 
     fn result(&self) -> usize {

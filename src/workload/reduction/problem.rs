@@ -113,10 +113,8 @@ impl Workload for Sum {
 
 /// Cost of a sum whose terms lie where it is computed: each is read once.
 pub fn cost(n: u64) -> Cost {
-    Cost {
-        bytes: Some(4.0 * n as f64),
-        written: Some(0.0),
-        launches: Some(1),
-        ..Cost::default()
-    }
+    Cost::default()
+        .bytes(4.0 * n as f64)
+        .written(0.0)
+        .launches(1)
 }

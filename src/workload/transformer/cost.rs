@@ -1,6 +1,6 @@
 //! What a batch costs.
 
-use crate::model::{Cost, LinkBytes};
+use crate::model::Cost;
 use crate::workload::transformer::model::{
     HEADS, HIDDEN, LAYERS, Model, QKV, SEQUENCE, VOCABULARY, WIDTH,
 };
@@ -15,12 +15,10 @@ fn flop(batch: u64) -> f64 {
 
 fn of(batch: u64, bytes_per_token: usize, bytes_of_parameters: usize, launches: u32) -> Cost {
     let tokens = batch * SEQUENCE as u64;
-    Cost {
-        flop: Some(flop(batch)),
-        bytes: Some(tokens as f64 * bytes_per_token as f64 + bytes_of_parameters as f64),
-        launches: Some(launches),
-        ..Cost::default()
-    }
+    Cost::default()
+        .flop(flop(batch))
+        .bytes(tokens as f64 * bytes_per_token as f64 + bytes_of_parameters as f64)
+        .launches(launches)
 }
 
 /// Bytes per token where products read values of `element` bytes. The residual is f32: in each
@@ -75,10 +73,7 @@ pub fn cost_eager(batch: u64) -> Cost {
 /// As [`cost`], with the tokens uploaded to the device and the logits downloaded.
 pub fn cost_transfer(batch: u64) -> Cost {
     let tokens = (4 * batch * SEQUENCE as u64) as f64;
-    Cost {
-        link_bytes: Some(LinkBytes::new(tokens, tokens * VOCABULARY as f64)),
-        ..cost(batch)
-    }
+    cost(batch).over_link(tokens, tokens * VOCABULARY as f64)
 }
 
 #[cfg(test)]

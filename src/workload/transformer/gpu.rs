@@ -1,7 +1,6 @@
 //! The network on the GPU: in one kernel per step or in few kernels, launched one by one or as a
 //! graph, on tokens in device memory or from host memory.
 
-use std::fmt;
 use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
@@ -26,9 +25,9 @@ use crate::workload::transformer::verify::verified;
 const THREADS: u32 = 256;
 /// Rows that a block takes where a warp has each.
 const ROWS: u32 = THREADS / 32;
-/// The kernels of attention in f32, and on tensor cores.
-const F32_ATTENTION: [Queries; 2] = [Queries(16, 128), Queries(32, 64)];
-const ATTENTION_ON_TENSOR_CORES: [Queries; 2] = [Queries(32, THREADS), Queries(64, THREADS)];
+/// How many queries a block of attention has, and its threads: in f32, and on tensor cores.
+const F32_ATTENTION: [[u32; 2]; 2] = [[16, 128], [32, 64]];
+const ATTENTION_ON_TENSOR_CORES: [[u32; 2]; 2] = [[32, THREADS], [64, THREADS]];
 
 /// A batch, launched one by one, in few kernels or as the graph of those.
 ///
@@ -70,16 +69,6 @@ struct Pass {
     heads: Tensor,
     hidden: Tensor,
     logits: Tensor,
-}
-
-/// How many queries a block of attention has, and its threads.
-#[derive(Clone, Copy)]
-struct Queries(u32, u32);
-
-impl fmt::Display for Queries {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} queries per block", self.0)
-    }
 }
 
 impl Pass {
@@ -243,7 +232,7 @@ impl Pass {
             Format::Tf32 => (&ATTENTION, "tf32", ATTENTION_ON_TENSOR_CORES),
             Format::Bf16 => (&ATTENTION, "bf16", ATTENTION_ON_TENSOR_CORES),
         };
-        let launch = |Queries(queries, threads): Queries| -> Result<Launch, RoutineError> {
+        let launch = |[queries, threads]: [u32; 2]| -> Result<Launch, RoutineError> {
             let function = gpu.function(source, &format!("attention_{queries}_{suffix}"))?;
             let blocks = u32::try_from(self.network.rows * HEADS)? / queries;
             let launch = Launch::new(function, (blocks, 1, 1), (threads, 1, 1));
@@ -253,14 +242,14 @@ impl Pass {
         let format = role::Format::from(self.network.format).name();
         let (batch, device) = (self.problem.batch, &gpu.properties().name);
         let choice = format!("attention, {batch} sequences in {format}, on {device}");
-        let chosen = timed::fastest(&gpu, &choice, &candidates, |queries| {
-            let at = usize::from(queries.0 != candidates[0].0);
+        let names = candidates.map(|[queries, _]| format!("{queries} queries per block"));
+        let chosen = timed::fastest(&gpu, &choice, &names, |at| {
             // SAFETY: the arguments are those that the kernel declares, and memory of the routine;
             // `timed` waits for what it enqueues.
             unsafe { launches[at].launch(gpu.stream()) }
         })?;
-        let kernel = launch(chosen)?;
-        self.network.note(format!("attention: {chosen}"));
+        let kernel = launch(candidates[chosen])?;
+        self.network.note(format!("attention: {}", names[chosen]));
         self.kernel(kernel)
     }
 

@@ -17,7 +17,7 @@ use crossover::workload::matmul::{self, Shaped};
 use crossover::workload::memory::{self, Memory};
 use crossover::workload::nested_sine::{self, NestedSine};
 use crossover::workload::transfer::{self, Transfer};
-use crossover::workload::{Routine, RoutineError, Workload};
+use crossover::workload::{Routine, RoutineError, Transfer as By, Workload};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -107,11 +107,9 @@ fn groups() -> Vec<AnyGroup> {
         .with(Implementation::cpu("std", nested_sine::cpu::std))
         .with(row("fused", Clock::EventsGated, nested_sine::gpu::fused))
         .with(row("graph", Clock::Events, nested_sine::gpu::graph))
-        .with(copied(row(
-            "pinned",
-            Clock::Wall,
-            nested_sine::transfer_pinned,
-        )));
+        .with(copied(row("pinned", Clock::Wall, |gpu, problem| {
+            nested_sine::gpu::from_host(gpu, problem, By::Pinned)
+        })));
     let product = group::<Shaped<Precision>>("product", 64)
         .with(row(
             "cublas",

@@ -20,6 +20,48 @@ pub struct Cost {
     pub launches: Option<u32>,
 }
 
+impl Cost {
+    /// With so many floating-point operations.
+    pub fn flop(self, flop: f64) -> Self {
+        Self {
+            flop: Some(flop),
+            ..self
+        }
+    }
+
+    /// With so many bytes through memory.
+    pub fn bytes(self, bytes: f64) -> Self {
+        Self {
+            bytes: Some(bytes),
+            ..self
+        }
+    }
+
+    /// With so many of the bytes through memory written.
+    pub fn written(self, written: f64) -> Self {
+        Self {
+            written: Some(written),
+            ..self
+        }
+    }
+
+    /// With so many bytes over the link each way.
+    pub fn over_link(self, to_device: f64, to_host: f64) -> Self {
+        Self {
+            link_bytes: Some(LinkBytes::new(to_device, to_host)),
+            ..self
+        }
+    }
+
+    /// With so many kernels.
+    pub fn launches(self, launches: u32) -> Self {
+        Self {
+            launches: Some(launches),
+            ..self
+        }
+    }
+}
+
 /// Bytes over the link between host and device. It carries both ways at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

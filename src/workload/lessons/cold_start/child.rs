@@ -10,7 +10,7 @@ use cudarc::nvrtc::result as nvrtc;
 use crate::device::{gpu::cublas_error, libraries};
 use crate::model::Phase;
 use crate::timing::CudaError;
-use crate::workload::lessons::cold_start::problem::COLD_START;
+use crate::workload::lessons::cold_start::COLD_START;
 use crate::workload::prepare::Report;
 use crate::workload::routine::RoutineError;
 

@@ -2,9 +2,11 @@
 
 use std::cell::OnceCell;
 
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
 use crate::device::kernel::Source;
 use crate::model::{Cost, Verified};
-use crate::workload::lessons::graph_replay::link::{LINKS, Link, draw};
 use crate::workload::lessons::graph_replay::source;
 use crate::workload::matmul::worse;
 use crate::workload::prepare::seed;
@@ -101,23 +103,57 @@ impl Chain {
 /// multiply-add on it.
 pub fn cost(n: u64) -> Cost {
     let elements = n as f64 * LINKS as f64;
-    Cost {
-        flop: Some(2.0 * elements),
-        bytes: Some(8.0 * elements),
-        written: Some(4.0 * elements),
-        launches: Some(LINKS as u32),
-        ..Cost::default()
-    }
+    Cost::default()
+        .flop(2.0 * elements)
+        .bytes(8.0 * elements)
+        .written(4.0 * elements)
+        .launches(LINKS as u32)
 }
 
 /// As [`cost`], in one kernel that reads every element and writes it once.
 pub fn cost_fused(n: u64) -> Cost {
-    Cost {
-        bytes: Some(8.0 * n as f64),
-        written: Some(4.0 * n as f64),
-        launches: Some(1),
-        ..cost(n)
+    cost(n)
+        .bytes(8.0 * n as f64)
+        .written(4.0 * n as f64)
+        .launches(1)
+}
+
+/// Kernels of a chain.
+pub const LINKS: usize = 32;
+
+const SEED: u64 = 0x0063_6861_696e;
+
+/// y = factor * y + term.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Link {
+    pub(super) factor: f32,
+    pub(super) term: f32,
+}
+
+/// Values in [-1, 1), the same in every run.
+pub(super) struct Units(Xoshiro256PlusPlus);
+
+impl Iterator for Units {
+    type Item = f32;
+
+    fn next(&mut self) -> Option<f32> {
+        Some((self.0.next_u32() >> 8) as f32 / (1 << 23) as f32 - 1.0)
     }
+}
+
+/// The links of every chain, with factors of magnitude 0.75 to 1.25 and terms in [-1, 1), and
+/// the values that are drawn after them.
+pub(super) fn draw() -> ([Link; LINKS], Units) {
+    let mut units = Units(Xoshiro256PlusPlus::seed_from_u64(SEED));
+    let mut unit = || units.next().unwrap_or_default();
+    let links = std::array::from_fn(|_| {
+        let u = unit();
+        Link {
+            factor: u.signum() * (0.75 + 0.5 * u.abs()),
+            term: unit(),
+        }
+    });
+    (links, units)
 }
 
 #[cfg(test)]

@@ -7,11 +7,9 @@
 
 mod chain;
 mod gpu;
-mod link;
 mod source;
 
-pub use chain::{Chain, cost, cost_fused};
+pub use chain::{Chain, LINKS, cost, cost_fused};
 pub use gpu::{chain, dependent};
 pub(crate) use gpu::{compile_fused, prepared};
-pub use link::LINKS;
 pub use source::CHAIN;

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::sync::LazyLock;
 
 use crate::device::kernel::Source;
-use crate::workload::lessons::graph_replay::link::{self, Link};
+use crate::workload::lessons::graph_replay::chain::{self, Link};
 use crate::workload::prepare::kernels;
 
 /// The kernel of a link.
@@ -16,7 +16,7 @@ pub static CHAIN: Source = kernels!("elementwise.cuh", "chain.cu");
 pub(super) static FUSED: LazyLock<Source> = LazyLock::new(|| Source {
     name: "chain_fused.cu",
     // Leaked once: it is needed as long as the process lives.
-    text: fused(&link::draw().0).leak(),
+    text: fused(&chain::draw().0).leak(),
     ..CHAIN
 });
 
@@ -52,11 +52,11 @@ fn literal(value: f32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::lessons::graph_replay::link::LINKS;
+    use crate::workload::lessons::graph_replay::chain::LINKS;
 
     #[test]
     fn every_link_is_in_the_fused_kernel_and_in_order() {
-        let links = link::draw().0;
+        let links = chain::draw().0;
         let mut rest = FUSED.text;
         for link in &links {
             let step = format!("({}, v, {})", literal(link.factor), literal(link.term));

@@ -6,7 +6,6 @@
 
 mod consumer;
 mod epoch;
-mod expected;
 mod images;
 mod problem;
 mod worker;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::device::kernel::Source;
-use crate::model::{Cost, LinkBytes};
-use crate::workload::lessons::loader::expected::{Expected, FLOP_PER_BYTE};
+use crate::model::{Cost, Verified};
 use crate::workload::lessons::loader::images::{BATCHES, Images};
+use crate::workload::matmul::worse;
 use crate::workload::prepare::kernels;
 use crate::workload::routine::Workload;
 
@@ -65,11 +65,141 @@ impl Workload for Loader {
 /// Every batch crosses the link once and is consumed by one launch.
 pub fn cost(size: u64) -> Cost {
     let bytes = BATCHES as f64 * size as f64;
-    Cost {
-        flop: Some(bytes * FLOP_PER_BYTE),
-        bytes: Some(bytes),
-        written: Some(0.0),
-        link_bytes: Some(LinkBytes::new(bytes, 0.0)),
-        launches: Some(BATCHES as u32),
+    Cost::default()
+        .flop(bytes * FLOP_PER_BYTE)
+        .bytes(bytes)
+        .written(0.0)
+        .over_link(bytes, 0.0)
+        .launches(BATCHES as u32)
+}
+
+/// Turns of each value. With this number an H200 takes about as long to consume a batch as to
+/// receive it.
+pub(super) const STEPS: u32 = 128;
+/// Two products and two multiply-adds per turn.
+pub(super) const FLOP_PER_BYTE: f64 = 6.0 * STEPS as f64;
+/// Cosine and sine of a turn by 0.05. All turns together go round once and a little more, so that
+/// the sum depends on every value as strongly as at the start.
+pub(super) const COSINE: f32 = 0.998_750_26;
+pub(super) const SINE: f32 = 0.049_979_17;
+
+/// The consumer's results of a batch.
+#[derive(Debug, PartialEq)]
+pub(super) struct Expected {
+    /// Mean of the turned values, in float64.
+    pub(super) mean: f64,
+    /// Sum of the bytes, byte i times 2 i + 1, modulo 2^64.
+    pub(super) bytes: u64,
+}
+
+impl Expected {
+    pub(super) fn of(images: &Images, batch: usize) -> Self {
+        let mut counts = [0u64; 256];
+        let mut bytes = 0u64;
+        for (place, &pixel) in images.batch(batch).flatten().enumerate() {
+            counts[usize::from(pixel)] += 1;
+            bytes = bytes.wrapping_add(u64::from(pixel) * (2 * place as u64 + 1));
+        }
+        let sum: f64 = (0u8..=255)
+            .zip(counts)
+            .map(|(pixel, count)| count as f64 * turned(pixel))
+            .sum();
+        Self {
+            mean: sum / images.batch_bytes() as f64,
+            bytes,
+        }
+    }
+}
+
+/// A pixel after all turns, in float64.
+fn turned(pixel: u8) -> f64 {
+    let (cosine, sine) = (f64::from(COSINE), f64::from(SINE));
+    let start = (f64::from(pixel) / 127.5 - 1.0, 0.5);
+    let turn = |(x, y)| (cosine * x - sine * y, sine * x + cosine * y);
+    (0..STEPS).fold(start, |point, _| turn(point)).0
+}
+
+/// Compares with float64. A turn rounds each coordinate of a vector no longer than 1.12 twice, and
+/// keeps the length of the error so far: at most four half-ulps of 1 per turn.
+pub(super) fn verify(found: &[Expected], expected: &[Expected]) -> Verified {
+    let of_batch = |(found, expected): (&Expected, &Expected)| {
+        if found.bytes == expected.bytes {
+            (found.mean - expected.mean).abs()
+        } else {
+            f64::INFINITY
+        }
+    };
+    let errors = found.iter().zip(expected).map(of_batch);
+    Verified {
+        error: if found.len() == expected.len() {
+            errors.fold(0.0, worse)
+        } else {
+            f64::INFINITY
+        },
+        bound: 4.0 * f64::from(STEPS) * f64::from(f32::EPSILON) / 2.0,
+        method: "largest error of a batch's mean, infinite where a byte is wrong or out of place, every batch"
+            .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::lessons::loader::images::IMAGE;
+
+    /// The kernel's arithmetic on the host.
+    fn computed(pixels: &[u8]) -> Expected {
+        let mut sum = 0.0;
+        let mut bytes = 0u64;
+        for (place, &pixel) in pixels.iter().enumerate() {
+            let mut x = f32::from(pixel).mul_add(1.0 / 127.5, -1.0);
+            let mut y = 0.5f32;
+            for _ in 0..STEPS {
+                let turned = COSINE.mul_add(x, -(SINE * y));
+                y = SINE.mul_add(x, COSINE * y);
+                x = turned;
+            }
+            sum += f64::from(x);
+            bytes = bytes.wrapping_add(u64::from(pixel) * (2 * place as u64 + 1));
+        }
+        Expected {
+            mean: sum / pixels.len() as f64,
+            bytes,
+        }
+    }
+
+    #[test]
+    fn float32_passes_and_a_wrong_byte_or_place_or_batch_does_not() {
+        let images = Images::new(2 * IMAGE);
+        let expected = [Expected::of(&images, 0), Expected::of(&images, 1)];
+        let mut pixels = [vec![0; 2 * IMAGE], vec![0; 2 * IMAGE]];
+        images.gather(0, &mut pixels[0]);
+        images.gather(1, &mut pixels[1]);
+        let passes = |a: &[u8], b: &[u8]| verify(&[computed(a), computed(b)], &expected).passed();
+        let [a, b] = &pixels;
+        let verified = verify(&[computed(a), computed(b)], &expected);
+        assert!(verified.passed(), "{verified:?}");
+        assert!(!passes(b, a), "batches exchanged");
+        assert!(!passes(a, a), "a batch twice");
+        let mut wrong = a.clone();
+        wrong[4711] ^= 1;
+        assert!(!passes(&wrong, b), "one bit");
+        let mut moved = a.clone();
+        moved.swap(17, 4000);
+        assert!(moved == *a || !passes(&moved, b), "two bytes exchanged");
+        let mut unwritten = computed(a);
+        unwritten.mean = f64::NAN;
+        assert!(!verify(&[unwritten, computed(b)], &expected).passed());
+        let mut off = computed(a);
+        off.mean += 1e-4;
+        assert!(!verify(&[off, computed(b)], &expected).passed());
+        assert!(!verify(&[computed(a)], &expected).passed(), "one missing");
+    }
+
+    #[test]
+    fn a_turn_keeps_lengths_and_all_of_them_keep_the_difference_of_values() {
+        let length = f64::from(COSINE).powi(2) + f64::from(SINE).powi(2);
+        assert!((length - 1.0).abs() < 1e-7, "{length}");
+        assert!(turned(255) - turned(0) > 1.9);
     }
 }

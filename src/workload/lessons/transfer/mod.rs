@@ -141,8 +141,9 @@ pub fn staged(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Way) -> Made {
     };
     let bytes = problem.pattern.len();
     let choice = format!("copy of {bytes} bytes of ordinary memory {words}");
-    let name = |threads: usize| format!("{threads} threads");
-    let make = |threads: usize| {
+    let threads = threads_to_try(bytes);
+    let names: Vec<String> = (threads.iter()).map(|n| format!("{n} threads")).collect();
+    let make = |at: usize| {
         let mut work = Prepared::new(gpu)?;
         let host = work
             .host_copy(HostMemory::Pageable, &problem.pattern)?
@@ -159,14 +160,14 @@ pub fn staged(gpu: &Rc<Gpu>, problem: &Rc<Transfer>, way: Way) -> Made {
             compute: None,
             downloads,
         }];
-        let block = block_bytes(bytes, threads);
+        let (threads, bytes) = (threads[at], block_bytes(bytes, threads[at]));
         // SAFETY: both sides hold as many bytes, and live in the routine.
-        let staging = unsafe { Staging::new(gpu, stages, Downloads::Last, threads, block) }?;
+        let staging = unsafe { Staging::new(gpu, stages, Downloads::Last, threads, bytes) }?;
         work.run_staging(staging);
         Ok(work)
     };
     let run = |work: &mut Prepared, times| (0..times).try_for_each(|_| work.run());
-    let (chosen, mut work) = trial::fastest(&choice, &threads_to_try(bytes), name, make, run)?;
+    let (chosen, mut work) = trial::fastest(&choice, &names, make, run)?;
     work.notes.push(chosen);
     Ok(Box::new(work))
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::device::{calls::copy_to_device, kernel::Source};
-use crate::model::{Cost, LinkBytes, Verified, Way};
+use crate::model::{Cost, Verified, Way};
 use crate::timing::CudaError;
 use crate::workload::prepare::{Device, Memory, kernels};
 use crate::workload::routine::Workload;
@@ -112,10 +112,7 @@ pub fn cost(way: Way, size: u64) -> Cost {
         Way::ToHost => (0.0, size),
         Way::Both => (size, size),
     };
-    Cost {
-        link_bytes: Some(LinkBytes::new(to_device, to_host)),
-        ..Cost::default()
-    }
+    Cost::default().over_link(to_device, to_host)
 }
 
 /// The result of a comparison that found so many wrong bytes.

@@ -29,10 +29,10 @@ pub(super) const THREADS: u32 = 256;
 pub fn product(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, format: Format) -> Made {
     format.require(gpu)?;
     let n = problem.shape().n;
-    if !n.is_multiple_of(format.multiple()) {
+    if !n.is_multiple_of(format.facts().multiple) {
         let takes = format!(
             "the library multiplies {format:?} only at orders that are a multiple of {}, not {n}",
-            format.multiple()
+            format.facts().multiple
         );
         return Err(Absence::Size { takes }.into());
     }
@@ -110,8 +110,8 @@ fn converted(
     transposed: bool,
 ) -> Result<Device<u8>, RoutineError> {
     let gpu = work.memory.gpu().clone();
-    let function = gpu.function(&PRECISION, format.kernel())?;
-    let to = work.alloc(n * n * format.bytes())?;
+    let function = gpu.function(&PRECISION, format.facts().kernel)?;
+    let to = work.alloc(n * n * format.facts().bytes)?;
     let rows = u32::try_from(n)?;
     let grid = (rows.div_ceil(THREADS), rows, 1);
     let launch = Launch::new(function, grid, (THREADS, 1, 1))

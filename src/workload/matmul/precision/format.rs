@@ -42,7 +42,7 @@ pub(super) const FP8_SCALE: f32 = 256.0;
 pub(super) const INT8_SCALE: f32 = 127.0;
 
 /// What follows from a format.
-struct Facts {
+pub(crate) struct Facts {
     /// Half the distance of neighbouring numbers, relative to the number; for integers, relative to
     /// the largest operand.
     unit_roundoff: f64,
@@ -50,18 +50,18 @@ struct Facts {
     oldest: (u32, u32),
     tensor_cores: &'static str,
     /// The kernel that converts f32 to it.
-    kernel: &'static str,
+    pub(crate) kernel: &'static str,
     /// Bytes of an element.
-    bytes: usize,
+    pub(crate) bytes: usize,
     /// The numbers of rows and columns must be multiples of this for cuBLAS to take the product.
-    multiple: usize,
+    pub(crate) multiple: usize,
     /// The library's name of the operands' type.
-    data_type: cudaDataType_t,
+    pub(crate) data_type: cudaDataType_t,
 }
 
 impl Format {
     #[rustfmt::skip]
-    fn facts(self) -> Facts {
+    pub(crate) fn facts(self) -> Facts {
         use cudaDataType_t::*;
         let (unit_roundoff, oldest, tensor_cores, kernel, bytes, multiple, data_type) = match self {
             Format::Tf32 => (1.0 / 2048.0, (8, 0), "TF32 tensor cores", "to_tf32", 4, 1, CUDA_R_32F),
@@ -96,35 +96,19 @@ impl Format {
         gpu.require(self.facts().oldest, self.facts().tensor_cores)
     }
 
-    pub(super) fn kernel(self) -> &'static str {
-        self.facts().kernel
-    }
-
     /// The byte that C is filled with before a run: NaN, or four times an integer that no sum at the
     /// suite's sizes reaches.
     pub(super) fn poison(self) -> u8 {
         if self == Format::Int8 { 0x7f } else { 0xFF }
     }
 
-    pub(super) fn bytes(self) -> usize {
-        self.facts().bytes
-    }
-
-    pub(super) fn multiple(self) -> usize {
-        self.facts().multiple
-    }
-
     /// Whether B is stored by columns: the library's 8-bit kernels sum along rows of both operands.
-    pub(in crate::workload::matmul) fn transposes_b(self) -> bool {
-        self.bytes() == 1
-    }
-
-    pub(in crate::workload::matmul) fn data_type(self) -> cudaDataType_t {
-        self.facts().data_type
+    pub(crate) fn transposes_b(self) -> bool {
+        self.facts().bytes == 1
     }
 
     /// The library's name of the type of C.
-    pub(in crate::workload::matmul) fn result_type(self) -> cudaDataType_t {
+    pub(crate) fn result_type(self) -> cudaDataType_t {
         match self {
             Format::Int8 => cudaDataType_t::CUDA_R_32I,
             _ => cudaDataType_t::CUDA_R_32F,
@@ -132,7 +116,7 @@ impl Format {
     }
 
     /// How the library is to compute.
-    pub(in crate::workload::matmul) fn compute_type(self) -> cublasComputeType_t {
+    pub(crate) fn compute_type(self) -> cublasComputeType_t {
         match self {
             Format::Tf32 => cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32,
             Format::Int8 => cublasComputeType_t::CUBLAS_COMPUTE_32I,
@@ -213,7 +197,7 @@ mod tests {
     #[test]
     fn every_kernel_is_in_the_source() {
         for format in ALL {
-            let entry = format!(" {}(", format.kernel());
+            let entry = format!(" {}(", format.facts().kernel);
             assert!(PRECISION.text.contains(&entry), "{format:?}");
         }
     }

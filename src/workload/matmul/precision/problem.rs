@@ -3,8 +3,8 @@
 use crate::device::kernel::Source;
 use crate::model::Cost;
 use crate::workload::matmul::problem::{self, UNIT_ROUNDOFF};
+use crate::workload::matmul::shape::Family;
 use crate::workload::matmul::shape::Shape;
-use crate::workload::matmul::shaped::Family;
 use crate::workload::prepare::CUBLAS_WORKSPACE;
 use crate::workload::prepare::kernels;
 
@@ -47,10 +47,7 @@ pub fn cost_quarter(n: u64) -> Cost {
 /// `per_element` bytes for one element of A, one of B and one of C together.
 fn with_bytes(n: u64, per_element: f64) -> Cost {
     let n2 = (n as f64).powi(2);
-    Cost {
-        bytes: Some(per_element * n2),
-        ..problem::cost(n)
-    }
+    problem::cost(n).bytes(per_element * n2)
 }
 
 /// The largest error that adding `k` terms may cause where runs of `in_tensor_core` of them are

@@ -38,25 +38,15 @@ impl Scheme {
 
     /// Number of products.
     pub fn products(self) -> u32 {
-        match self {
-            Scheme::Tf32x3 => 3,
-            Scheme::Bf16x6 => 6,
-        }
+        let parts = self.parts() as u32;
+        parts * (parts + 1) / 2
     }
 
-    /// Parts of each operand.
+    /// Parts of each operand. Products of part i of A and part j of B are computed where i + j is less.
     fn parts(self) -> usize {
         match self {
             Scheme::Tf32x3 => 2,
             Scheme::Bf16x6 => 3,
-        }
-    }
-
-    /// Products of part i of A and part j of B are computed up to this i + j.
-    fn highest_order(self) -> usize {
-        match self {
-            Scheme::Tf32x3 => 1,
-            Scheme::Bf16x6 => 2,
         }
     }
 
@@ -86,7 +76,7 @@ struct Terms {
 /// is what the tensor core cuts off of them.
 fn terms(scheme: Scheme, k: usize, chunk: usize) -> Vec<Terms> {
     let parts = scheme.parts();
-    let mut all: Vec<Terms> = (1..=scheme.highest_order())
+    let mut all: Vec<Terms> = (1..parts)
         .rev()
         .map(|order| {
             let first = (order + 1).saturating_sub(parts);
@@ -127,8 +117,12 @@ pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, scheme: Scheme, chunk: usize) 
     let inputs = problem.device_inputs(gpu)?;
     let mut work = Prepared::new(gpu)?;
     let c = work.output(problem.shape().c_len())?;
-    let to_a = work.alloc::<u8>(parts * n * n * format.bytes())?.address;
-    let to_b = work.alloc::<u8>(parts * n * n * format.bytes())?.address;
+    let to_a = work
+        .alloc::<u8>(parts * n * n * format.facts().bytes)?
+        .address;
+    let to_b = work
+        .alloc::<u8>(parts * n * n * format.facts().bytes)?
+        .address;
 
     let splitting = |from: CUdeviceptr, to: CUdeviceptr, pitch: usize, first: usize, step: i64| {
         let aligned = n.is_multiple_of(4);
@@ -151,7 +145,9 @@ pub fn split(gpu: &Rc<Gpu>, problem: &Rc<Matmul>, scheme: Scheme, chunk: usize) 
     // SAFETY: the arguments are those that the splitting kernels declare; operands are n x n floats,
     // and there is room for an element of the format for each of them in each part.
     unsafe { work.steps.kernels(On::Compute, splits) };
-    let at = |base: CUdeviceptr, elements: usize| base + (elements * format.bytes()) as CUdeviceptr;
+    let at = |base: CUdeviceptr, elements: usize| {
+        base + (elements * format.facts().bytes) as CUdeviceptr
+    };
     let terms = terms(scheme, n, chunk);
     let chunk = chunk.min(n);
     work.notes = vec![format!(
@@ -210,7 +206,7 @@ mod tests {
                 let mut expected = Vec::new();
                 for i in 0..scheme.parts() {
                     for j in 0..scheme.parts() {
-                        if i + j <= scheme.highest_order() {
+                        if i + j < scheme.parts() {
                             expected.extend((0..k).map(|t| (i, j, t)));
                         }
                     }

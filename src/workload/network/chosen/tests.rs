@@ -221,7 +221,7 @@ fn every_way_is_timed() {
             let mut times: Vec<(f64, &Way)> = ways
                 .iter()
                 .map(|way| {
-                    let time = timed::typical(&gpu, way, |way| {
+                    let time = timed::typical(&gpu, || {
                         // SAFETY: the layer outlives the replays, which are waited for.
                         unsafe { way.enqueue(gpu.stream()) }
                     });

@@ -34,7 +34,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 fn verify(group: usize, function: &str, on_gpu: bool) -> Result<(), Failed> {
     thread_local! {
-        /// Opened once; all tests run on one thread.
+        /// Opened once; all tests of a GPU run on one thread.
         static GPU: OnceCell<Rc<Gpu>> = const { OnceCell::new() };
     }
     let gpu = match on_gpu {

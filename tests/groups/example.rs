@@ -14,9 +14,9 @@ use crossover::suite::{AnyGroup, Planned, Profile};
 use crossover_report::assemble::Options;
 use crossover_report::write;
 use crossover_results::store::profiles::planted;
+use crossover_results::store::sidecar;
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 #[allow(dead_code, reason = "its main function is the example's")]
 #[path = "../../examples/your_operation.rs"]
@@ -182,13 +182,10 @@ fn plant(root: &Path, planned: &Planned, run: &str) {
     let (group, rest) = planned.id.split_once('/').unwrap();
     let (function, size) = rest.rsplit_once('/').unwrap();
     let sample = json!({"sampling_mode": "Flat", "iters": [1.0], "times": [ns]}).to_string();
-    let sidecar = Sidecar {
+    let mut of_samples = Sidecar {
         schema: SCHEMA,
         id: planned.id.clone(),
-        samples_sha256: Sha256::digest(&sample)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect(),
+        samples_sha256: String::new(),
         clock: planned.clock,
         cost: planned.cost,
         role: planned.role.clone(),
@@ -207,8 +204,8 @@ fn plant(root: &Path, planned: &Planned, run: &str) {
             json!({"group_id": group, "function_id": function, "value_str": size}).to_string(),
         ),
         ("sample.json", sample),
-        ("crossover.json", json!(sidecar).to_string()),
     ] {
         fs::write(dir.join(file), text).unwrap();
     }
+    sidecar::write(&mut of_samples, &dir).unwrap();
 }

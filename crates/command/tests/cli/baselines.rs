@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use crossover::model::{Cost, DeviceState, Role, RunRecord, SCHEMA, Sidecar};
 use crossover::model::{Cpu, Environment, GpuInfo};
 use crossover::timing::Clock;
+use crossover_results::store::sidecar;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
 /// One benchmark to write.
 #[derive(Clone)]
@@ -79,13 +79,10 @@ pub(crate) fn write(root: &Path, baseline: &str, run: &str, result: &Result) {
     fs::write(dir.join("sample.json"), sample.to_string()).unwrap();
     fs::write(dir.join("tukey.json"), "[]").unwrap();
     if let Some(clock) = result.clock {
-        let sidecar = Sidecar {
+        let mut sidecar = Sidecar {
             schema: SCHEMA,
             id: result.id.clone(),
-            samples_sha256: Sha256::digest(sample.to_string())
-                .iter()
-                .map(|b| format!("{b:02x}"))
-                .collect(),
+            samples_sha256: String::new(),
             clock,
             cost: Cost::default(),
             role: match parts[1] {
@@ -108,7 +105,7 @@ pub(crate) fn write(root: &Path, baseline: &str, run: &str, result: &Result) {
             unsteady: None,
             run: run.to_owned(),
         };
-        fs::write(dir.join("crossover.json"), json!(sidecar).to_string()).unwrap();
+        sidecar::write(&mut sidecar, &dir).unwrap();
     }
 }
 

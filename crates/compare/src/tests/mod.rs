@@ -139,7 +139,7 @@ fn no_false_verdicts(families: usize) {
 
 #[test]
 fn verdicts_are_rarely_false() {
-    no_false_verdicts(12);
+    no_false_verdicts(4);
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub(crate) fn page() {
     let said = expect(
         stand_in
             .command("bench", "h200")
-            .args(["--bench", "--quick", rows]),
+            .args(["--bench", "--quick", "--noplot", rows]),
         0,
     );
     assert!(said.contains("recorded, not measured"), "{said}");

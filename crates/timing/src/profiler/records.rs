@@ -315,7 +315,7 @@ fn place(kind: u8) -> Place {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cupti-structs"))]
 mod tests {
     use std::mem::{offset_of, size_of};
 

@@ -9,7 +9,7 @@ use crossover::model::record::{Activity, NO_GROUP};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::faults::run::{bench, crossover, expect, files, measured};
+use crate::faults::run::{bench, crossover, expect, files, measured, shown};
 use crate::faults::signals::interrupted_at;
 
 fn read(path: &Path) -> Value {
@@ -142,10 +142,18 @@ pub(crate) fn not_asked() {
 /// A run without a filter asks about its own results, also where an earlier one measured more sizes.
 pub(crate) fn after_another() {
     let (_dir, root) = measured();
+    for (path, bytes) in files(&root.join("sound/cpu_fill/32")) {
+        let larger = |text: &str| text.replace("/32", "/64");
+        let text = larger(&String::from_utf8(bytes).unwrap());
+        let text = text.replace(r#""value_str":"32""#, r#""value_str":"64""#);
+        let path = larger(path.to_str().unwrap());
+        fs::create_dir_all(Path::new(&path).parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    assert!(shown(&root).contains(&"sound/cpu/fill/64".to_owned()));
     reference(&root);
     let mut run = bench(&root, &["--bench", "--quick"]);
-    run.env("CROSSOVER_PROFILE", "default")
-        .env("CROSSOVER_PROCESSES", "3");
+    run.env("CROSSOVER_PROCESSES", "3");
     let words = "confirming 1 answer in child process 2";
     let (code, said) = interrupted_at(&mut run, words, Signal::SIGTERM);
     assert_eq!(code, Some(143), "{said}");
@@ -153,7 +161,7 @@ pub(crate) fn after_another() {
     let [asked] = &run.confirmations[..] else {
         panic!("{:?}", run.confirmations)
     };
-    assert_eq!((&*asked.group, asked.range), ("sound", (4, 16)));
+    assert_eq!((&*asked.group, asked.range), ("sound", (4, 32)));
 }
 
 /// A signal while the processes run: what was measured is kept, and no process is left.

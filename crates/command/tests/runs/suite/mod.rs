@@ -54,7 +54,7 @@ pub(crate) const TESTS: &[Test] = &[
 
 fn a_quiet_run_says_results_and_problems() {
     for quiet in ["--quiet", "-q"] {
-        let run = Run::new(&["--bench", quiet, "sound"], &[QUICK]);
+        let run = Run::new(&["--bench", "--noplot", quiet, "sound"], &[QUICK]);
         let said = run.said();
         assert_eq!(run.code(), 0, "{said}");
         assert!(
@@ -150,7 +150,7 @@ fn exports(root: &Path) {
 /// A result in two modes is undone and measured again by another Criterion, which leaves the
 /// files, and the group's report, as one measurement would have.
 fn state_is_restored_before_each_sample_and_not_inside() {
-    let options = ["--bench", "stateful", "--sample-size", "10"];
+    let options = ["--bench", "--noplot", "stateful", "--sample-size", "10"];
     let run = Run::new(&options, &[QUICK]);
     assert_eq!(run.code(), 0, "{}", run.said());
     let folder = run.root().join("stateful/cpu_steps/4/new");
@@ -246,7 +246,7 @@ fn what_is_unsteady_is_measured_once_more() {
 }
 
 fn failures_are_named_and_the_rest_goes_on() {
-    let run = Run::new(&["--bench", "sound|faulty"], &[QUICK]);
+    let run = Run::new(&["--bench", "--noplot", "sound|faulty"], &[QUICK]);
     let said = run.said();
     assert_eq!(run.code(), 1, "{said}");
     let failed = run.record().failed;
@@ -277,7 +277,7 @@ fn failures_are_named_and_the_rest_goes_on() {
 }
 
 fn what_is_left_out_costs_nothing() {
-    let run = Run::new(&["--bench", "sound/cpu/double/4$"], &[QUICK]);
+    let run = Run::new(&["--bench", "--noplot", "sound/cpu/double/4$"], &[QUICK]);
     assert_eq!(run.code(), 0, "{}", run.said());
     assert!(run.said().contains("made inputs of 4") && !run.said().contains("made inputs of 16"));
     assert!(!run.root().join("sound/cpu_double/16").exists());
@@ -341,7 +341,7 @@ fn a_saved_baseline_compares_with_a_later_one() {
     let save = |results, name| {
         Run::into_folder(
             results,
-            &["--bench", "sound", "--save-baseline", name],
+            &["--bench", "--noplot", "sound", "--save-baseline", name],
             &[QUICK, ("CRITERION_HOME", &home)],
         )
     };

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crossover::model::{RunRecord, Sidecar};
-use sha2::{Digest, Sha256};
 
 /// Says that this process is a run of the suite and not the test.
 pub(crate) const SUITE: &str = "CROSSOVER_TEST_SUITE";
@@ -72,14 +71,8 @@ pub(crate) const QUICK: (&str, &str) = ("CROSSOVER_PROFILE", "quick");
 
 /// The sidecar of a result, which must be that of the samples beside it.
 pub(crate) fn sidecar(folder: &Path) -> Sidecar {
-    let sidecar: Sidecar = read(&folder.join("crossover.json"));
-    let samples = std::fs::read(folder.join("sample.json")).expect("readable");
-    let digest: String = Sha256::digest(samples)
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect();
-    assert_eq!(sidecar.samples_sha256, digest);
-    sidecar
+    let read = crossover_results::store::sidecar::read(folder);
+    read.expect("of its samples").expect("a sidecar")
 }
 
 pub(crate) fn read<T: serde::de::DeserializeOwned>(path: &Path) -> T {

@@ -291,22 +291,24 @@ mod tests {
     use crate::class::Class;
     use crate::median::Median;
 
+    /// Around `centre`, with parts of one standard error and these degrees of freedom.
+    fn around(centre: f64, common: f64, error: f64, freedoms: &[f64]) -> Distribution {
+        let part = |&freedom| Scaled {
+            weight: 1.0 / freedoms.len() as f64,
+            error,
+            freedom,
+        };
+        Distribution {
+            centre,
+            common,
+            parts: freedoms.iter().map(part).collect(),
+            per_pair: 1.0,
+        }
+    }
+
     #[test]
     fn a_mixture_lies_between_its_parts() {
-        let of = |freedoms: &[f64]| Distribution {
-            centre: 0.0,
-            common: 0.0,
-            parts: freedoms
-                .iter()
-                .map(|&freedom| Scaled {
-                    weight: 1.0 / freedoms.len() as f64,
-                    error: 0.01,
-                    freedom,
-                })
-                .collect(),
-            per_pair: 1.0,
-        };
-        let reach = |freedoms: &[f64]| of(freedoms).reach(0.01);
+        let reach = |freedoms: &[f64]| around(0.0, 0.0, 0.01, freedoms).reach(0.01);
         assert!((reach(&[1e6]) / 0.025_758 - 1.0).abs() < 1e-3);
         assert!((reach(&[4.0]) / 0.046_041 - 1.0).abs() < 1e-3);
         assert!(reach(&[1e6]) < reach(&[4.0, 1e6]) && reach(&[4.0, 1e6]) < reach(&[4.0]));
@@ -347,16 +349,7 @@ mod tests {
     fn the_resolution_is_found_in_95_of_100() {
         let estimate = Estimate {
             pairs: 4,
-            modelled: Distribution {
-                centre: 0.0,
-                common: 0.0,
-                parts: vec![Scaled {
-                    weight: 1.0,
-                    error: 0.01,
-                    freedom: 1e6,
-                }],
-                per_pair: 1.0,
-            },
+            modelled: around(0.0, 0.0, 0.01, &[1e6]),
             own: None,
         };
         let wanted = 0.01 * (2.5758 + 1.6449);
@@ -366,18 +359,8 @@ mod tests {
 
     #[test]
     fn what_the_class_may_have_done_is_no_change_and_no_proof_of_none() {
-        let of = |centre, common| Distribution {
-            centre,
-            common,
-            parts: vec![Scaled {
-                weight: 1.0,
-                error: 0.01,
-                freedom: 1e6,
-            }],
-            per_pair: 1.0,
-        };
         for sign in [1.0, -1.0] {
-            let of = |centre: f64, common: f64| of(sign * centre, sign * common);
+            let of = |centre: f64, common: f64| around(sign * centre, sign * common, 0.01, &[1e6]);
             for (centre, change, largest) in
                 [(0.05, 0.02, 0.05), (0.02, 0.0, 0.02), (-0.04, -0.04, 0.07)]
             {
@@ -394,16 +377,7 @@ mod tests {
     #[test]
     fn pairs_that_tell_nothing_reach_everywhere() {
         for error in [0.0, f64::NAN, f64::INFINITY] {
-            let nothing = Distribution {
-                centre: 0.5,
-                common: 0.0,
-                parts: vec![Scaled {
-                    weight: 1.0,
-                    error,
-                    freedom: 3.0,
-                }],
-                per_pair: 1.0,
-            };
+            let nothing = around(0.5, 0.0, error, &[3.0]);
             assert_eq!(nothing.tail(0.5), 1.0);
             assert_eq!(nothing.reach(0.01), f64::INFINITY);
         }

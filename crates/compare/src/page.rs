@@ -7,13 +7,12 @@ use maud::{Markup, PreEscaped, html};
 
 use crate::comparison::Comparison;
 use crate::rows::Row;
-use crate::show;
+use crate::show::{self, HEADER, NUMBERS};
 use crate::verdict::Verdict;
 use crossover_draw::ink::Family;
 use crossover_draw::page::shell;
 use crossover_draw::plot::figure::{Curve, Dot, Limit, Plot, Quantity, Shape};
 use crossover_results::model::group_info::Unit;
-use crossover_words::units;
 
 // Shades of `Family::Alone`, whose hues do not mean CPU or GPU.
 /// Orange.
@@ -70,22 +69,22 @@ impl Comparison {
     }
 
     fn table(&self) -> Markup {
+        let class = |of_verdict: &'static str| {
+            (0..HEADER.len()).map(move |column| match column {
+                column if NUMBERS.contains(&column) => "n",
+                column if column + 1 == HEADER.len() => of_verdict,
+                _ => "",
+            })
+        };
         html! {
             table {
-                thead { tr {
-                    th { "benchmark" } th { "clock" } th.n { "base" } th.n { "new" }
-                    th.n { "change" } th.n { "interval" }
-                    th.n { "samples" } th { "verdict" }
-                } }
+                thead { tr { @for (name, class) in HEADER.iter().zip(class("")) {
+                    th class=(class) { (name) }
+                } } }
                 tbody { @for row in &self.rows { tr {
-                    td { (row.id) }
-                    td { (row.clock.map_or("unknown", |c| c.name())) }
-                    td.n { (row.base_ns.map_or_else(String::new, units::time_fine)) }
-                    td.n { (row.new_ns.map_or_else(String::new, units::time_fine)) }
-                    td.n { (row.judgement.as_ref().map_or_else(String::new, show::ratio)) }
-                    td.n { (row.judgement.as_ref().map_or_else(String::new, show::interval)) }
-                    td.n { (show::samples(row)) }
-                    td class=(row.verdict.name()) { (show::verdict(row)) }
+                    @for (cell, class) in show::cells(row).iter().zip(class(row.verdict.name())) {
+                        td class=(class) { (cell) }
+                    }
                 } } }
             }
         }

@@ -19,7 +19,8 @@ use crossover_words::units::{change, counted, percent_fine, time_fine};
 /// Version of the JSON.
 pub(crate) const SCHEMA: u32 = 1;
 
-const HEADER: [&str; 8] = [
+/// The columns of a table.
+pub(super) const HEADER: [&str; 8] = [
     "benchmark",
     "clock",
     "base",
@@ -29,6 +30,9 @@ const HEADER: [&str; 8] = [
     "samples",
     "verdict",
 ];
+
+/// The columns that are aligned as numbers are.
+pub(super) const NUMBERS: std::ops::Range<usize> = 2..7;
 
 const VERDICTS: [Verdict; 6] = [
     Verdict::Slower,
@@ -63,12 +67,7 @@ pub(super) fn ratio(j: &Judgement) -> String {
     }
 }
 
-/// Samples of both sides, `2×30 | 2×30`.
-pub(super) fn samples(row: &Row) -> String {
-    format!("{} | {}", runs(&row.base_samples), runs(&row.new_samples))
-}
-
-/// `30` for one run, `2×30` for two alike, `50×10…12` for many that differ.
+/// Samples of one side: `30` for one run, `2×30` for two alike, `50×10…12` for many that differ.
 fn runs(samples: &[usize]) -> String {
     let runs = samples.len();
     match (samples.iter().min(), samples.iter().max()) {
@@ -93,7 +92,7 @@ pub(super) fn verdict(row: &Row) -> String {
     text
 }
 
-fn cells(row: &Row) -> [String; 8] {
+pub(super) fn cells(row: &Row) -> [String; 8] {
     let dash = || "–".to_owned();
     [
         row.id.clone(),
@@ -102,7 +101,7 @@ fn cells(row: &Row) -> [String; 8] {
         row.new_ns.map_or_else(dash, time_fine),
         row.judgement.as_ref().map_or_else(dash, ratio),
         row.judgement.as_ref().map_or_else(dash, interval),
-        samples(row),
+        format!("{} | {}", runs(&row.base_samples), runs(&row.new_samples)),
         verdict(row),
     ]
 }
@@ -381,7 +380,7 @@ fn terminal_table(rows: &[&Row]) -> Table {
         }
         table.add_row(line);
     }
-    for column in 2..7 {
+    for column in NUMBERS {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }
@@ -412,7 +411,7 @@ fn escape(text: &str) -> String {
 fn markdown_table(rows: &[&Row]) -> String {
     let mut text = format!("| {} |\n|", HEADER.join(" | "));
     for column in 0..HEADER.len() {
-        text.push_str(if (2..7).contains(&column) {
+        text.push_str(if NUMBERS.contains(&column) {
             " ---: |"
         } else {
             " --- |"
@@ -466,13 +465,8 @@ struct Benchmark<'a> {
 
 impl<'a> Benchmark<'a> {
     fn of(row: &'a Row) -> Self {
-        // What is infinite has no number in JSON.
-        let of = |what: fn(&Judgement) -> f64| {
-            row.judgement
-                .as_ref()
-                .map(what)
-                .filter(|value| value.is_finite())
-        };
+        // What is infinite becomes null in JSON.
+        let of = |what: fn(&Judgement) -> f64| row.judgement.as_ref().map(what);
         Self {
             id: &row.id,
             verdict: row.verdict,

@@ -4,15 +4,11 @@
 mod device;
 
 use crossover_timing::cudarc::driver::{CudaSlice, DevicePtr};
-use crossover_timing::{BoxError, Clock, CudaError, CudaTime, Launch, Parts, TimingError};
+use crossover_timing::{BoxError, Clock, CudaError, Launch, Parts, TimingError};
 
-use crate::device::{READ, SPIN, TestResult, function, one_at_a_time};
+use crate::device::{Opened, READ, TestResult, function};
 
 const US: u64 = 1_000;
-
-fn spin(time: &CudaTime, ns: u64) -> TestResult<Launch> {
-    Ok(Launch::new(function(time, SPIN, "spin")?, (1, 1, 1), (1, 1, 1)).arg(ns))
-}
 
 /// Within 2 % or 5 µs above: a kernel in a stream and an event pair have a constant.
 fn about(measured: f64, known: u64) {
@@ -24,10 +20,9 @@ fn about(measured: f64, known: u64) {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn a_replay_takes_what_was_captured() -> TestResult {
-    let _one = one_at_a_time();
-    let time = CudaTime::new(0)?;
-    let stream = time.stream().expect("opened on a device");
-    let (short, long) = (spin(&time, 20 * US)?, spin(&time, 80 * US)?);
+    let device = Opened::new()?;
+    let (time, stream) = (&device.time, &device.stream);
+    let (short, long) = (device.spin(20 * US)?, device.spin(80 * US)?);
     let both = || -> Result<(), CudaError> {
         // SAFETY: the kernels take one 64-bit number.
         unsafe { short.launch(stream) }?;
@@ -55,13 +50,12 @@ fn a_replay_takes_what_was_captured() -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn each_part_has_its_own_time() -> TestResult {
-    let _one = one_at_a_time();
-    let time = CudaTime::new(0)?;
-    let stream = time.stream().expect("opened on a device");
+    let device = Opened::new()?;
+    let (time, stream) = (&device.time, &device.stream);
     let known = [("first", 30 * US), ("second", 90 * US), ("third", 10 * US)];
     let mut parts = Parts::new();
     for (name, ns) in known {
-        let kernel = spin(&time, ns)?;
+        let kernel = device.spin(ns)?;
         // SAFETY: the kernel takes one 64-bit number.
         parts = parts.part(name, 1, move || unsafe { kernel.launch(stream) });
     }
@@ -75,10 +69,9 @@ fn each_part_has_its_own_time() -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn one_call_counts_and_chooses() -> TestResult {
-    let _one = one_at_a_time();
-    let time = CudaTime::new(0)?;
-    let stream = time.stream().expect("opened on a device");
-    let kernel = spin(&time, 50 * US)?;
+    let device = Opened::new()?;
+    let (time, stream) = (&device.time, &device.stream);
+    let kernel = device.spin(50 * US)?;
     // SAFETY: the kernel takes one 64-bit number.
     let measured = time.do_bench(|| unsafe { kernel.launch(stream) })?;
     println!("{measured}");
@@ -102,20 +95,19 @@ fn one_call_counts_and_chooses() -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn inputs_in_turn_come_from_memory() -> TestResult {
-    let _one = one_at_a_time();
-    let time = CudaTime::new(0)?;
-    let stream = time.stream().expect("opened on a device").clone();
+    let device = Opened::new()?;
+    let (time, stream) = (&device.time, &device.stream);
     let bytes = 8 << 20;
     let to = stream.alloc_zeros::<u8>(bytes)?;
-    let (to, _guard) = to.device_ptr(&stream);
+    let (to, _guard) = to.device_ptr(stream);
     let make = |_| stream.alloc_zeros::<u8>(bytes);
     let mut inputs = time.rotating(bytes, make)?;
-    let (sum, n) = (function(&time, READ, "read")?, (bytes / 4) as u64);
+    let (sum, n) = (function(time, READ, "read")?, (bytes / 4) as u64);
     let read = |input: &CudaSlice<u8>| {
-        let (from, _guard) = input.device_ptr(&stream);
+        let (from, _guard) = input.device_ptr(stream);
         let launch = Launch::new(sum.clone(), (256, 1, 1), (256, 1, 1));
         // SAFETY: both buffers outlive the launch, and the first has `n` floats.
-        unsafe { launch.arg(from).arg(n).arg(to).launch(&stream) }
+        unsafe { launch.arg(from).arg(n).arg(to).launch(stream) }
     };
     let rounds = 10 * inputs.copies().len() as u64;
     let one = make(0)?;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crossover_timing::cudarc::driver::{CudaSlice, DevicePtr};
 use crossover_timing::{Clock, CudaTime, LAUNCHES_PER_GATE, Launch, TimingError};
 
-use crate::device::{READ, SPIN, TestResult, function, one_at_a_time};
+use crate::device::{Opened, READ, TestResult, function, middle};
 
 /// Without a gate there is nothing to test. Profilers and sanitizers need CROSSOVER_GATE=off; where
 /// that is not set there must be a gate.
@@ -25,25 +25,21 @@ fn gate_is_off(time: &CudaTime) -> bool {
     true
 }
 
-fn middle(mut samples: Vec<f64>) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples[samples.len() / 2]
-}
-
 /// Nanoseconds of one kernel that spins for `ns`, the median of some samples.
-fn measured(time: &CudaTime, clock: Clock, ns: u64) -> Result<f64, Box<dyn std::error::Error>> {
-    let spin = Launch::new(function(time, SPIN, "spin")?, (1, 1, 1), (1, 1, 1)).arg(ns);
-    let stream = time.stream().expect("opened on a device");
-    let iterations = iterations(ns);
-    let mut samples = Vec::new();
-    for i in 0..9 {
-        // SAFETY: the kernel takes one 64-bit number.
-        let sample = time.measure(clock, iterations, 1, || unsafe { spin.launch(stream) })?;
-        if i > 1 {
-            samples.push(sample / iterations as f64);
-        }
+fn measured(device: &Opened, clock: Clock, ns: u64) -> TestResult<f64> {
+    let spin = device.spin(ns)?;
+    let n = iterations(ns);
+    // SAFETY: the kernel takes one 64-bit number.
+    let sample = || {
+        device
+            .time
+            .measure(clock, n, 1, || unsafe { spin.launch(&device.stream) })
+    };
+    // The first loads the kernel.
+    for _ in 0..2 {
+        sample()?;
     }
-    Ok(middle(samples))
+    Ok(middle(7, sample)? / n as f64)
 }
 
 /// Iterations of a sample of a kernel that spins for `ns`.
@@ -52,17 +48,16 @@ fn iterations(ns: u64) -> u64 {
 }
 
 fn known_answers(clock: Clock) -> TestResult {
-    let _one = one_at_a_time();
-    let time = CudaTime::new(0)?;
-    time.wake()?;
-    if clock == Clock::EventsGated && gate_is_off(&time) {
+    let device = Opened::new()?;
+    let time = &device.time;
+    if clock == Clock::EventsGated && gate_is_off(time) {
         return Ok(());
     }
     assert_eq!(time.effective_clock(clock), clock);
     let times = [5_000u64, 20_000, 100_000, 1_000_000, 10_000_000];
     let mut constants = Vec::new();
     for ns in times {
-        let answer = measured(&time, clock, ns)?;
+        let answer = measured(&device, clock, ns)?;
         println!(
             "{clock}: spin {ns} ns measured {answer:.1} ns, {:.1} over",
             answer - ns as f64
@@ -110,8 +105,7 @@ fn known_answers(clock: Clock) -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn each_cheat_gets_its_sentence_and_what_is_honest_none() -> TestResult {
-    let _one = one_at_a_time();
-    cheats::all(&CudaTime::new(0)?).map_err(|error| error as _)
+    cheats::all(&Opened::new()?.time).map_err(|error| error as _)
 }
 
 #[test]
@@ -136,11 +130,10 @@ fn cold_known_answers() -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn wall_covers_the_device_and_submit_does_not() -> TestResult {
-    let _one = one_at_a_time();
-    let time = CudaTime::new(0)?;
+    let device = Opened::new()?;
     let ns = 2_000_000;
-    let wall = measured(&time, Clock::Wall, ns)?;
-    let submit = measured(&time, Clock::Submit, ns)?;
+    let wall = measured(&device, Clock::Wall, ns)?;
+    let submit = measured(&device, Clock::Submit, ns)?;
     assert!(
         wall >= ns as f64,
         "wall clock {wall} ns for a kernel of {ns} ns"
@@ -152,39 +145,35 @@ fn wall_covers_the_device_and_submit_does_not() -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn cold_finds_the_cache_empty_and_gated_finds_it_full() -> TestResult {
-    let _one = one_at_a_time();
-    let time = CudaTime::new(0)?;
-    time.wake()?;
-    let stream = time.stream().expect("opened on a device").clone();
+    let device = Opened::new()?;
+    let (time, stream) = (&device.time, &device.stream);
     // A tenth of an H200's L2, and less than half of a small card's.
     let n = 1 << 20;
     let x: CudaSlice<f32> = stream.alloc_zeros(n)?;
     let sink: CudaSlice<f32> = stream.alloc_zeros(1)?;
-    let (address, _x) = x.device_ptr(&stream);
-    let (sink, _sink) = sink.device_ptr(&stream);
-    let read = Launch::new(function(&time, READ, "read")?, (256, 1, 1), (256, 1, 1))
+    let (address, _x) = x.device_ptr(stream);
+    let (sink, _sink) = sink.device_ptr(stream);
+    let read = Launch::new(function(time, READ, "read")?, (256, 1, 1), (256, 1, 1))
         .arg(address)
         .arg(n as u64)
         .arg(sink);
-    let sample = |clock| -> Result<f64, TimingError> {
-        let mut samples = Vec::new();
-        for _ in 0..15 {
-            // SAFETY: the buffers hold what the kernel reads and outlive it.
-            samples.push(time.measure(clock, 20, 1, || unsafe { read.launch(&stream) })? / 20.0);
-        }
-        Ok(middle(samples))
+    // SAFETY: the buffers hold what the kernel reads and outlive it.
+    let reading = |clock| {
+        middle(15, || {
+            time.measure(clock, 20, 1, || unsafe { read.launch(stream) })
+        })
     };
-    let (warm, cold) = (sample(Clock::EventsGated)?, sample(Clock::EventsCold)?);
+    let warm = reading(Clock::EventsGated)? / 20.0;
+    let cold = reading(Clock::EventsCold)? / 20.0;
     // Each clock's own constant, without any data.
     let empty = time.empty_kernel().expect("opened on a device");
-    let constant = |clock| -> Result<f64, TimingError> {
-        let mut samples = Vec::new();
-        for _ in 0..15 {
-            // SAFETY: no arguments.
-            samples.push(time.measure(clock, 50, 1, || unsafe { empty.launch(&stream) })? / 50.0);
-        }
-        Ok(middle(samples))
+    // SAFETY: no arguments.
+    let nothing = |clock| {
+        middle(15, || {
+            time.measure(clock, 50, 1, || unsafe { empty.launch(stream) })
+        })
     };
+    let constant = |clock| nothing(clock).map(|ns| ns / 50.0);
     let warm = warm - constant(Clock::EventsGated)?;
     let constant = constant(Clock::EventsCold)?;
     println!(
@@ -203,25 +192,19 @@ fn cold_finds_the_cache_empty_and_gated_finds_it_full() -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn work_on_another_stream_is_not_in_the_window() -> TestResult {
-    let _one = one_at_a_time();
-    let time = CudaTime::new(0)?;
-    time.wake()?;
+    let device = Opened::new()?;
+    let (time, stream) = (&device.time, &device.stream);
     let context = time.context().expect("opened on a device").clone();
     let other = context.new_stream()?;
-    let stream = time.stream().expect("opened on a device");
-    let spin = function(&time, SPIN, "spin")?;
     // Nothing is loaded from here on: loading may wait for the whole device.
-    let kernel = |ns: u64| Launch::new(spin.clone(), (1, 1, 1), (1, 1, 1)).arg(ns);
-    let (short, long) = (kernel(20_000), kernel(1_000_000_000));
-    let median = || -> Result<f64, TimingError> {
-        let mut samples = Vec::new();
-        for _ in 0..7 {
-            // SAFETY: the kernel takes one 64-bit number.
-            let sample = || unsafe { short.launch(stream) };
-            samples.push(time.measure(Clock::EventsGated, 400, 1, sample)? / 400.0);
-        }
-        Ok(middle(samples))
+    let (short, long) = (device.spin(20_000)?, device.spin(1_000_000_000)?);
+    // SAFETY: the kernel takes one 64-bit number.
+    let sample = || {
+        time.measure(Clock::EventsGated, 400, 1, || unsafe {
+            short.launch(stream)
+        })
     };
+    let median = || middle(7, sample).map(|ns| ns / 400.0);
     let ended = context.new_event(None)?;
     let alone = median()?;
     // SAFETY: as above.
@@ -243,15 +226,13 @@ fn work_on_another_stream_is_not_in_the_window() -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn gated_empty_kernel_is_steady() -> TestResult {
-    let _one = one_at_a_time();
-    let time = CudaTime::new(0)?;
-    time.wake()?;
-    if gate_is_off(&time) {
+    let device = Opened::new()?;
+    let (time, stream) = (&device.time, &device.stream);
+    if gate_is_off(time) {
         return Ok(());
     }
-    let stream = time.stream().expect("opened on a device");
     let empty = time.empty_kernel().expect("opened on a device");
-    let one_argument = Launch::new(function(&time, SPIN, "spin")?, (1, 1, 1), (1, 1, 1)).arg(0u64);
+    let one_argument = device.spin(0)?;
     let mut means = Vec::new();
     for (name, kernel, clock) in [
         ("empty kernel", &empty, Clock::EventsGated),
@@ -302,13 +283,11 @@ fn gated_empty_kernel_is_steady() -> TestResult {
 fn a_slow_host_shows_on_events_and_not_behind_the_gate() -> TestResult {
     const DELAY: Duration = Duration::from_micros(20);
     const LAUNCHES: u64 = 4_480;
-    let _one = one_at_a_time();
-    let time = CudaTime::new(0)?;
-    time.wake()?;
-    if gate_is_off(&time) {
+    let device = Opened::new()?;
+    let (time, stream) = (&device.time, &device.stream);
+    if gate_is_off(time) {
         return Ok(());
     }
-    let stream = time.stream().expect("opened on a device");
     let empty = time.empty_kernel().expect("opened on a device");
     let each = |clock, delay: Duration| -> Result<f64, TimingError> {
         let total = time.measure(clock, LAUNCHES, 1, || {
@@ -359,12 +338,11 @@ fn plausible(ns: f64) {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn a_routine_that_synchronises_behind_the_gate_is_an_error_and_the_clock_survives() -> TestResult {
-    let _one = one_at_a_time();
-    let time = CudaTime::new(0)?;
-    if gate_is_off(&time) {
+    let device = Opened::new()?;
+    let (time, stream) = (&device.time, &device.stream);
+    if gate_is_off(time) {
         return Ok(());
     }
-    let stream = time.stream().expect("opened on a device");
     let empty = time.empty_kernel().expect("opened on a device");
     let error = time
         .measure(Clock::EventsGated, 2, 1, || {
@@ -375,7 +353,7 @@ fn a_routine_that_synchronises_behind_the_gate_is_an_error_and_the_clock_survive
         .unwrap_err();
     assert!(matches!(error, TimingError::GateTimeout { .. }), "{error}");
     assert!(error.to_string().contains("wall clock"), "{error}");
-    plausible(empty_kernel(&time)?);
+    plausible(empty_kernel(time)?);
     assert_eq!(time.effective_clock(Clock::EventsGated), Clock::EventsGated);
     Ok(())
 }
@@ -383,9 +361,9 @@ fn a_routine_that_synchronises_behind_the_gate_is_an_error_and_the_clock_survive
 #[test]
 #[ignore = "needs a CUDA device"]
 fn more_launches_than_fit_behind_a_gate_are_refused() -> TestResult {
-    let _one = one_at_a_time();
-    let time = CudaTime::new(0)?;
-    if gate_is_off(&time) {
+    let device = Opened::new()?;
+    let time = &device.time;
+    if gate_is_off(time) {
         return Ok(());
     }
     let error = time

@@ -5,46 +5,19 @@
 mod device;
 
 use std::cell::RefCell;
-use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crossover_timing::criterion::Criterion;
-use crossover_timing::cudarc::driver::{
-    CudaFunction, CudaSlice, CudaStream, DevicePtrMut, result, sys,
-};
+use crossover_timing::cudarc::driver::{CudaSlice, DevicePtrMut, result, sys};
 use crossover_timing::profile::{LaneKind, Place, Profile, Work};
 use crossover_timing::profiler::{CudaProfiler, NoProfile};
 use crossover_timing::range;
-use crossover_timing::{BoxError, Clock, CudaBencherExt, CudaTime, Launch, TimingError};
+use crossover_timing::{BoxError, Clock, CudaBencherExt, TimingError};
 
-use crate::device::{SPIN, TestResult, function, one_at_a_time};
+use crate::device::{Opened, TestResult, middle};
 
-/// A device, and where profiles go.
-struct Bench {
-    time: CudaTime,
-    stream: Arc<CudaStream>,
-    spin: CudaFunction,
-    folder: PathBuf,
-}
-
-impl Bench {
-    fn new(name: &str) -> TestResult<Self> {
-        let time = CudaTime::new(0)?;
-        let name = format!("crossover-profiler-{name}-{}", std::process::id());
-        Ok(Self {
-            spin: function(&time, SPIN, "spin")?,
-            folder: std::env::temp_dir().join(name),
-            stream: time.stream().expect("opened on a device").clone(),
-            time,
-        })
-    }
-
-    fn spin(&self, ns: u64) -> Launch {
-        Launch::new(self.spin.clone(), (1, 1, 1), (1, 1, 1)).arg(ns)
-    }
-
+impl Opened {
     /// Profiles `routine` as Criterion does, and prints what comes of it.
     fn profile<E: Into<BoxError>>(
         &self,
@@ -53,6 +26,7 @@ impl Bench {
         window: Duration,
         mut routine: impl FnMut() -> Result<(), E>,
     ) -> Result<Profile, NoProfile> {
+        let root = std::env::temp_dir().join(format!("crossover-profiler-{}", std::process::id()));
         let seen: Rc<RefCell<Option<Result<Profile, NoProfile>>>> = Rc::default();
         let (profiles, reasons) = (seen.clone(), seen.clone());
         let profiler = CudaProfiler::new(&self.time)
@@ -71,15 +45,17 @@ impl Bench {
         let mut criterion = Criterion::default()
             .with_measurement(self.time.clone())
             .with_profiler(profiler)
-            .output_directory(&self.folder)
+            .output_directory(&root)
             .without_plots()
             .profile_time(Some(Duration::from_secs(1)));
         criterion.bench_function("known", |b| {
             b.iter_on(&self.time, clock, launches, &mut routine);
         });
         drop(criterion);
-        let _ = std::fs::remove_dir_all(&self.folder);
-        seen.take().expect("one of the two is called")
+        let _ = std::fs::remove_dir_all(&root);
+        let profile = seen.take().expect("one of the two is called")?;
+        println!("{profile}");
+        Ok(profile)
     }
 }
 
@@ -105,9 +81,8 @@ fn no_warnings(profile: &Profile) {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn kernels_are_counted_and_timed() -> TestResult {
-    let _one = one_at_a_time();
-    let bench = Bench::new("kernels")?;
-    let (short, long) = (bench.spin(20_000), bench.spin(100_000));
+    let bench = Opened::new()?;
+    let (short, long) = (bench.spin(20_000)?, bench.spin(100_000)?);
     for clock in [
         Clock::EventsGated,
         Clock::Wall,
@@ -122,7 +97,6 @@ fn kernels_are_counted_and_timed() -> TestResult {
                 long.launch(&bench.stream)
             }
         })?;
-        println!("{profile}");
         no_warnings(&profile);
         assert_eq!(profile.clock, clock.name());
         assert!(profile.iterations >= 10, "{}", profile.iterations);
@@ -164,9 +138,8 @@ fn kernels_are_counted_and_timed() -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn the_kernels_of_a_graph_are_its_launchs() -> TestResult {
-    let _one = one_at_a_time();
-    let bench = Bench::new("graph")?;
-    let spin = bench.spin(20_000);
+    let bench = Opened::new()?;
+    let spin = bench.spin(20_000)?;
     // SAFETY: the kernel takes one 64-bit number. It is loaded before the capture.
     unsafe { spin.launch(&bench.stream) }?;
     bench.stream.synchronize()?;
@@ -183,7 +156,6 @@ fn the_kernels_of_a_graph_are_its_launchs() -> TestResult {
         let _step = range("replay");
         graph.launch()
     })?;
-    println!("{profile}");
     no_warnings(&profile);
     assert_eq!(profile.records, 7 * profile.iterations);
     assert_eq!(profile.device.len(), 1);
@@ -200,8 +172,7 @@ fn the_kernels_of_a_graph_are_its_launchs() -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn copies_have_their_bytes_direction_and_memory() -> TestResult {
-    let _one = one_at_a_time();
-    let bench = Bench::new("copies")?;
+    let bench = Opened::new()?;
     let n = 8 << 20;
     // SAFETY: written before it is read, below.
     let mut pinned = unsafe { bench.stream.context().alloc_pinned::<u8>(n) }?;
@@ -214,7 +185,6 @@ fn copies_have_their_bytes_direction_and_memory() -> TestResult {
         bench.stream.memcpy_dtoh(&device, &mut pageable)?;
         Ok(())
     })?;
-    println!("{profile}");
     no_warnings(&profile);
     let bytes = |from, to| -> f64 {
         (profile.device.iter())
@@ -246,8 +216,7 @@ fn copies_have_their_bytes_direction_and_memory() -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn what_overlaps_is_hidden() -> TestResult {
-    let _one = one_at_a_time();
-    let bench = Bench::new("overlap")?;
+    let bench = Opened::new()?;
     let other = bench.stream.context().new_stream()?;
     let n = 16 << 20;
     // SAFETY: written before it is read, below.
@@ -257,7 +226,7 @@ fn what_overlaps_is_hidden() -> TestResult {
     let (address, _guard) = device.device_ptr_mut(&other);
     let source = pinned.as_slice()?;
     // Far longer than the copy takes on any link from PCIe 3 on.
-    let long = bench.spin(5_000_000);
+    let long = bench.spin(5_000_000)?;
     let profile = bench.profile(
         Clock::Wall,
         2,
@@ -272,7 +241,6 @@ fn what_overlaps_is_hidden() -> TestResult {
             Ok(())
         },
     )?;
-    println!("{profile}");
     no_warnings(&profile);
     let s = &profile.summary;
     near("the kernel", s.kernels_ns, 5_000_000.0);
@@ -288,7 +256,7 @@ fn what_overlaps_is_hidden() -> TestResult {
     assert_eq!(streams, 2);
 
     // Two kernels at the same time are busy once.
-    let spin = bench.spin(1_000_000);
+    let spin = bench.spin(1_000_000)?;
     let profile = bench.profile(
         Clock::Wall,
         2,
@@ -304,7 +272,6 @@ fn what_overlaps_is_hidden() -> TestResult {
             Ok(())
         },
     )?;
-    println!("{profile}");
     assert_eq!(profile.device[0].per_iteration, 2.0);
     near("a spin", profile.device[0].median_ns, 1_000_000.0);
     assert!(
@@ -318,9 +285,8 @@ fn what_overlaps_is_hidden() -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn ranges_have_the_device_time_launched_in_them() -> TestResult {
-    let _one = one_at_a_time();
-    let bench = Bench::new("ranges")?;
-    let (forward, backward) = (bench.spin(50_000), bench.spin(150_000));
+    let bench = Opened::new()?;
+    let (forward, backward) = (bench.spin(50_000)?, bench.spin(150_000)?);
     let profile = bench.profile(Clock::EventsGated, 2, WINDOW, || {
         let _step = range("step");
         {
@@ -332,7 +298,6 @@ fn ranges_have_the_device_time_launched_in_them() -> TestResult {
         // SAFETY: as above.
         unsafe { backward.launch(&bench.stream) }
     })?;
-    println!("{profile}");
     let seen: Vec<_> = (profile.ranges.iter())
         .map(|r| (r.name.as_str(), r.per_iteration))
         .collect();
@@ -362,14 +327,12 @@ fn ranges_have_the_device_time_launched_in_them() -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn cold_iterations_are_recorded_without_their_eviction() -> TestResult {
-    let _one = one_at_a_time();
-    let bench = Bench::new("cold")?;
-    let spin = bench.spin(30_000);
+    let bench = Opened::new()?;
+    let spin = bench.spin(30_000)?;
     let profile = bench.profile(Clock::EventsCold, 1, WINDOW, || {
         // SAFETY: the kernel takes one 64-bit number.
         unsafe { spin.launch(&bench.stream) }
     })?;
-    println!("{profile}");
     assert_eq!(profile.records, profile.iterations);
     assert_eq!(profile.device.len(), 1, "{:?}", profile.device);
     near("the kernel", profile.device[0].median_ns, 30_000.0);
@@ -379,27 +342,17 @@ fn cold_iterations_are_recorded_without_their_eviction() -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn after_a_profile_the_gate_and_its_times_are_as_before() -> TestResult {
-    let _one = one_at_a_time();
-    let bench = Bench::new("after")?;
-    let spin = bench.spin(20_000);
+    let bench = Opened::new()?;
+    let spin = bench.spin(20_000)?;
     // SAFETY: the kernel takes one 64-bit number.
     let mut launch = || unsafe { spin.launch(&bench.stream) };
-    bench.time.wake()?;
     let off = bench.time.gate_off_reason();
-    let mut gated = |bench: &Bench| -> Result<f64, TimingError> {
-        let mut samples = Vec::new();
-        for _ in 0..9 {
-            samples.push(
-                bench
-                    .time
-                    .measure(Clock::EventsGated, 200, 1, &mut launch)?
-                    / 200.0,
-            );
-        }
-        samples.sort_by(f64::total_cmp);
-        Ok(samples[4])
+    let mut gated = || {
+        middle(9, || {
+            bench.time.measure(Clock::EventsGated, 200, 1, &mut launch)
+        })
     };
-    let before = gated(&bench)?;
+    let before = gated()? / 200.0;
     for _ in 0..2 {
         let profile = bench.profile(Clock::EventsGated, 1, WINDOW, || {
             // SAFETY: as above.
@@ -411,7 +364,7 @@ fn after_a_profile_the_gate_and_its_times_are_as_before() -> TestResult {
         );
     }
     assert_eq!(bench.time.gate_off_reason(), off);
-    let after = gated(&bench)?;
+    let after = gated()? / 200.0;
     println!("gated: {before:.0} ns before, {after:.0} ns after a profile");
     near("gated after a profile", after, before);
     Ok(())
@@ -420,8 +373,7 @@ fn after_a_profile_the_gate_and_its_times_are_as_before() -> TestResult {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn benchmarks_with_nothing_to_record_say_so() -> TestResult {
-    let _one = one_at_a_time();
-    let bench = Bench::new("nothing")?;
+    let bench = Opened::new()?;
     let cpu = bench.profile(Clock::Wall, 0, WINDOW, || Ok::<(), TimingError>(()));
     assert_eq!(cpu.unwrap_err(), NoProfile::NothingOnDevice);
     Ok(())

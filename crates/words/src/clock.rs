@@ -6,6 +6,8 @@ use std::str::FromStr;
 /// What a measured time means. Every result carries its clock, because two times taken on
 /// different clocks answer different questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Clock {
     /// The host clock; the device is idle at the start and synchronised at the end.
     Wall,

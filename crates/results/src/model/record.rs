@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "schema")]
 use crate::model::clock;
 use crate::model::cost::Cost;
 use crate::model::environment::Environment;
@@ -30,7 +31,6 @@ pub struct Sidecar {
     /// not match: its samples come from another run.
     pub samples_sha256: String,
     /// The clock the samples were taken on, by its name.
-    #[serde(with = "clock")]
     pub clock: Clock,
     /// Cost of one iteration.
     pub cost: Cost,
@@ -137,7 +137,6 @@ pub struct Confirmation {
     /// Name of the GPU implementation.
     pub gpu: String,
     /// Clock of the GPU implementation.
-    #[serde(with = "clock")]
     #[cfg_attr(feature = "schema", schemars(with = "clock::Name"))]
     pub clock: Clock,
     /// The machine that the GPU's times come from, where this one has no GPU.

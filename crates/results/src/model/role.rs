@@ -426,10 +426,13 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_is_stored_by_its_name() {
+    fn a_phase_and_a_clock_are_stored_by_their_names() {
         for phase in [Phase::FirstAlloc, Phase::GraphInstantiate, Phase::FirstCall] {
             let text = serde_json::to_value(phase).unwrap();
             assert_eq!(text, phase.name());
+        }
+        for clock in crossover_words::Clock::ALL {
+            assert_eq!(serde_json::to_value(clock).unwrap(), clock.name());
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "schema")]
 use crate::model::clock;
 use crate::model::cost::Cost;
 use crate::model::group_info::{GroupInfo, Unit};
@@ -30,7 +31,6 @@ pub struct Benchmark {
     /// Last part of the id.
     pub size: u64,
     /// The clock; `None` without a sound sidecar.
-    #[serde(with = "clock::optional")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<clock::Name>"))]
     pub clock: Option<Clock>,
     /// Median time of one iteration, ns: finite and above zero.

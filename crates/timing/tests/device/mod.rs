@@ -1,10 +1,10 @@
 //! What tests on a real device share.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crossover_timing::CudaTime;
-use crossover_timing::cudarc::driver::CudaFunction;
+use crossover_timing::cudarc::driver::{CudaFunction, CudaStream};
 use crossover_timing::cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
+use crossover_timing::{CudaTime, Launch, TimingError};
 
 pub(crate) type TestResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
@@ -31,12 +31,45 @@ extern "C" __global__ void read(const float *x, unsigned long long n, float *sin
 }
 "#;
 
-/// Held by a test for as long as it uses the device. A test of another thread that synchronises or
-/// loads a module would wait behind this one's gate, and the gate for it; and CUPTI makes one
-/// recording of a process at a time.
-pub(crate) fn one_at_a_time() -> MutexGuard<'static, ()> {
-    static DEVICE: Mutex<()> = Mutex::new(());
-    DEVICE.lock().unwrap_or_else(PoisonError::into_inner)
+/// A device that one test has at a time, its clocks and the stream that they time. A test of another
+/// thread that synchronises or loads a module would wait behind this one's gate, and the gate for it;
+/// and CUPTI makes one recording of a process at a time.
+pub(crate) struct Opened {
+    pub(crate) time: CudaTime,
+    pub(crate) stream: Arc<CudaStream>,
+    _one_at_a_time: MutexGuard<'static, ()>,
+}
+
+impl Opened {
+    pub(crate) fn new() -> TestResult<Self> {
+        static DEVICE: Mutex<()> = Mutex::new(());
+        let one_at_a_time = DEVICE.lock().unwrap_or_else(PoisonError::into_inner);
+        let time = CudaTime::new(0)?;
+        time.wake()?;
+        Ok(Self {
+            stream: time.stream().expect("opened on a device").clone(),
+            time,
+            _one_at_a_time: one_at_a_time,
+        })
+    }
+
+    /// A kernel that spins for so many nanoseconds.
+    pub(crate) fn spin(&self, ns: u64) -> TestResult<Launch> {
+        let spin = function(&self.time, SPIN, "spin")?;
+        Ok(Launch::new(spin, (1, 1, 1), (1, 1, 1)).arg(ns))
+    }
+}
+
+/// The median of an odd number of samples.
+#[allow(dead_code, reason = "not every test takes samples")]
+pub(crate) fn middle(
+    samples: usize,
+    mut sample: impl FnMut() -> Result<f64, TimingError>,
+) -> Result<f64, TimingError> {
+    let samples = (0..samples).map(|_| sample());
+    let mut samples = samples.collect::<Result<Vec<f64>, TimingError>>()?;
+    samples.sort_by(f64::total_cmp);
+    Ok(samples[samples.len() / 2])
 }
 
 /// A kernel of `source`, compiled for the device of `time`.

@@ -134,7 +134,7 @@ impl Measuring<'_> {
         }
         // Discards the choices of the benchmark before.
         calibrate::take_recent();
-        calibrate::take_spent();
+        calibrate::take_calibrations();
         let (mut routine, sampling) = catch_panic(set_up).map_err(failed)??;
         if self.arguments.mode == Mode::Profile && row.is_gpu() && sampling.timing == Timing::Own {
             let reason = "it times itself, and no clock that a profile follows runs it";
@@ -591,9 +591,15 @@ impl Measuring<'_> {
         }
         let choices = calibrate::take_recent();
         let mut extra = BTreeMap::new();
-        let spent = calibrate::take_spent();
-        if !spent.is_zero() {
+        let calibrations = calibrate::take_calibrations();
+        if !calibrations.is_empty() {
+            let spent: Duration = calibrations.iter().map(|of| of.took).sum();
             extra.insert("calibration_ns".to_owned(), spent.as_nanos() as f64);
+        }
+        // With several it is not known how often an iteration uses each.
+        if let [only] = &calibrations[..] {
+            let saves = only.saves.as_nanos() as f64;
+            extra.insert("calibration_saves_ns".to_owned(), saves);
         }
         if let Some(others) = self.journal.others_since(bench.begun) {
             extra.insert("processors_busy_with_other_work".to_owned(), others);

@@ -13,9 +13,6 @@ use crate::workload::prepare::calibrate;
 use crate::workload::prepare::events::{nanoseconds, timing_event};
 use crate::workload::routine::RoutineError;
 
-/// Time that a candidate that fails is taken to need: so long that it is never chosen.
-const FAILED: Duration = Duration::from_millis(10);
-
 /// The fastest of the candidates, chosen once per process and handed over to others, as
 /// [`calibrate`] says. `enqueue` puts one iteration on the GPU's stream. The iterations of a
 /// measurement are replayed as a graph: launched one by one, those of a few microseconds would
@@ -30,7 +27,7 @@ pub(crate) fn fastest<T: Copy + Display>(
     mut enqueue: impl FnMut(T) -> Result<(), CudaError>,
 ) -> Result<T, RoutineError> {
     let mut replays = Replays::new(gpu)?;
-    calibrate::fastest_that_works(choice, candidates, FAILED, |candidate, times| {
+    calibrate::fastest_that_works(choice, candidates, |candidate, times| {
         Ok(replays.measure(candidate, times, &mut enqueue)?)
     })
 }

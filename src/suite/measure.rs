@@ -23,7 +23,7 @@ use crate::suite::sampling_plan::{Samples, SamplingPlan};
 use crate::suite::set_up::{Learnt, Sampling, Timing};
 use crate::suite::turns::Turns;
 use crate::timing::{CudaTime, Doubt, TimingError, catch_panic};
-use crate::workload::calibrate;
+use crate::workload::calibrate::{self, Calibration};
 use crate::workload::routine::{Routine, Workload};
 use crossover_machine::load::Load;
 use crossover_machine::monitor::watch::Watch;
@@ -56,7 +56,7 @@ pub(super) struct Measuring<'s> {
 #[derive(Default)]
 pub(super) struct Calibrated {
     choices: BTreeMap<String, String>,
-    spent: Duration,
+    calibrations: Vec<Calibration>,
     /// The choices that were made while other work ran.
     disturbed: BTreeSet<String>,
 }
@@ -402,18 +402,23 @@ impl Measuring<'_> {
         let others = self.journal.others_since(bench.begun);
         let calibrated = &mut self.calibrated;
         calibrated.choices.extend(calibrate::take_recent());
-        calibrated.spent += calibrate::take_spent();
+        calibrated
+            .calibrations
+            .extend(calibrate::take_calibrations());
         if self.turns.is_none() {
             let asked_for = others.map(|_| calibrated.choices.keys().cloned());
             let disturbed = calibrate::forget_disturbed(asked_for.into_iter().flatten());
             calibrated.disturbed.extend(disturbed);
         }
         let mut extra = BTreeMap::new();
-        if !calibrated.spent.is_zero() {
-            extra.insert(
-                "calibration_ns".to_owned(),
-                calibrated.spent.as_nanos() as f64,
-            );
+        if !calibrated.calibrations.is_empty() {
+            let spent: Duration = calibrated.calibrations.iter().map(|of| of.took).sum();
+            extra.insert("calibration_ns".to_owned(), spent.as_nanos() as f64);
+        }
+        // With several it is not known how often an iteration uses each.
+        if let [only] = &calibrated.calibrations[..] {
+            let saves = only.saves.as_nanos() as f64;
+            extra.insert("calibration_saves_ns".to_owned(), saves);
         }
         extra.extend(others.map(|it| ("processors_busy_with_other_work".to_owned(), it)));
         let disturbed: Vec<&str> = calibrated.disturbed.iter().map(String::as_str).collect();

@@ -133,7 +133,7 @@ impl Measuring<'_> {
     ) -> Result<(Box<dyn Routine>, Sampling), Missing> {
         // Discards the choices of the benchmark before.
         calibrate::take_recent();
-        calibrate::take_spent();
+        calibrate::take_calibrations();
         let mut routine = self.make(bench, problem)?;
         match self.verifies() {
             true => self.verify(bench, &mut *routine).map(drop)?,

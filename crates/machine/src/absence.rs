@@ -6,7 +6,7 @@
 #[non_exhaustive]
 pub enum Absence {
     /// The device cannot be opened.
-    #[error("{0}{}", setting(.0))]
+    #[error("{}{}", .0, setting(.0))]
     Device(#[from] crossover_timing::Absence),
     /// The device is older than what one implementation needs.
     #[error(

@@ -1,6 +1,7 @@
 //! What bounds a benchmark, in a sentence.
 
 use super::report::Place;
+use crossover_words::units::percent;
 
 /// What the sentence rests on. Times are of the whole window.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -158,10 +159,6 @@ fn copies_by(copied: Option<(Place, Place)>) -> &'static str {
         Some((Managed, _) | (_, Managed)) => "the movement of managed memory",
         Some((Pinned, _) | (_, Pinned)) | Some(_) | None => "the link",
     }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
 }
 
 #[cfg(test)]

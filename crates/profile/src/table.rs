@@ -3,7 +3,8 @@
 use std::fmt;
 
 use super::report::{Place, Profile, Summary, Work};
-use crossover_words::units::{self, rate, time};
+use crossover_words::text::shortened;
+use crossover_words::units::{self, percent, rate, time};
 
 /// Columns of a terminal, where no width is given to the formatter.
 const WIDTH: usize = 80;
@@ -212,29 +213,12 @@ fn dimensions([x, y, z]: [u32; 3]) -> String {
     }
 }
 
-/// The name in at most so many letters: a longer one is cut in the middle, since the names of
-/// templates differ at both ends.
-fn shortened(name: &str, most: usize) -> String {
-    let letters: Vec<char> = name.chars().collect();
-    if letters.len() <= most {
-        return name.to_owned();
-    }
-    let (front, back) = (most / 2, most - most / 2 - 1);
-    let text = |letters: &[char]| letters.iter().collect::<String>();
-    let tail = &letters[letters.len() - back..];
-    format!("{}…{}", text(&letters[..front]), text(tail))
-}
-
 fn count(per_iteration: f64) -> String {
     if (per_iteration - per_iteration.round()).abs() < 5e-3 {
         format!("{per_iteration:.0}")
     } else {
         format!("{per_iteration:.2}")
     }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
 }
 
 #[cfg(test)]
@@ -318,15 +302,15 @@ mod tests {
         let expected = "\
 matmul/gpu/transfer/2048: 61 % copies: bound by the link
 
-  on the device                   calls    time   share   grid  block  regs       rate
-  copy pinned to device, 16.8 MB      2  604 µs  61.0 %                      55.6 GB/s
-  sgemm<128>                          2  380 µs  39.0 %  16×16    256    90
+  on the device                   calls    time  share   grid  block  regs       rate
+  copy pinned to device, 16.8 MB      2  604 µs   61 %                      55.6 GB/s
+  sgemm<128>                          2  380 µs   39 %  16×16    256    90
 
   driver call     calls  host time
   cuLaunchKernel      2    4.10 µs
 
-  ranges          calls  host time  device time   share
-  step / forward      1    5.00 µs       380 µs  39.0 %
+  ranges          calls  host time  device time  share
+  step / forward      1    5.00 µs       380 µs   39 %
 
   iteration 1.00 ms (990 µs when not recorded): device busy 980 µs, idle 20.0 µs
   gaps between work: 1.96 per iteration, median 1.20 µs

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::recording::{Part, Recording};
+use super::recording::{CallRecord, Part, Recording, WorkRecord};
 use super::report::{Lane, LaneKind, Place, Span, Timeline, Work};
 use crossover_words::units::binary;
 
@@ -26,13 +26,21 @@ pub(super) fn timeline(recording: &Recording) -> Timeline {
 type Drawn = (Rows, Vec<Vec<Span>>);
 
 /// A span before it is cut to the iteration.
-struct Piece {
-    kind: LaneKind,
-    lane: String,
-    start: u64,
-    end: u64,
-    name: String,
-    range: Option<Outermost>,
+pub(super) struct Piece<'a> {
+    pub(super) kind: LaneKind,
+    pub(super) lane: String,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) name: String,
+    pub(super) of: Of<'a>,
+}
+
+/// What a span shows.
+pub(super) enum Of<'a> {
+    /// A range, by its number.
+    Range(usize),
+    Call(&'a CallRecord),
+    Work(&'a WorkRecord),
 }
 
 fn draw(recording: &Recording, part: &Part<'_>, most: usize) -> Timeline {
@@ -48,9 +56,9 @@ fn draw(recording: &Recording, part: &Part<'_>, most: usize) -> Timeline {
     for piece in pieces {
         let place = place(piece.kind, &piece.lane);
         let (free, rows) = lanes.entry((place, piece.kind, piece.lane)).or_default();
-        let row = match piece.range {
-            Some(range) => free.take_range(range),
-            None => free.take(piece.start, piece.end),
+        let row = match piece.of {
+            Of::Range(range) => free.take_range(Outermost::of(recording, range)),
+            _ => free.take(piece.start, piece.end),
         };
         if row == rows.len() {
             rows.push(Vec::new());
@@ -76,45 +84,38 @@ fn draw(recording: &Recording, part: &Part<'_>, most: usize) -> Timeline {
     }
 }
 
-fn pieces(recording: &Recording, part: &Part<'_>, end: u64) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    for &range in &part.ranges {
+/// Ranges, calls and work of an iteration; a range that has not ended ends there.
+pub(super) fn pieces<'a>(recording: &Recording, part: &Part<'a>, end: u64) -> Vec<Piece<'a>> {
+    let piece = |kind, lane, (start, end), name, of| Piece {
+        kind,
+        lane,
+        start,
+        end,
+        name,
+        of,
+    };
+    let ranges = part.ranges.iter().map(|&range| {
         let record = &recording.ranges[range];
-        pieces.push(Piece {
-            kind: LaneKind::Ranges,
-            lane: "ranges".to_owned(),
-            start: record.start,
-            end: record.end.unwrap_or(end),
-            name: record.name.clone(),
-            range: Some(Outermost::of(recording, range)),
-        });
-    }
+        let time = (record.start, record.end.unwrap_or(end));
+        let (lane, name) = ("ranges".to_owned(), record.name.clone());
+        piece(LaneKind::Ranges, lane, time, name, Of::Range(range))
+    });
     let threads = Threads::of(part);
-    for call in &part.calls {
-        pieces.push(Piece {
-            kind: LaneKind::Calls,
-            lane: threads.name(call.thread),
-            start: call.start,
-            end: call.end,
-            name: call.name.to_string(),
-            range: None,
-        });
-    }
-    for record in &part.work {
+    let calls = part.calls.iter().map(|call| {
+        let (lane, name) = (threads.name(call.thread), call.name.to_string());
+        let time = (call.start, call.end);
+        piece(LaneKind::Calls, lane, time, name, Of::Call(call))
+    });
+    let work = part.work.iter().map(|record| {
         let (kind, lane) = lane(&record.work, record.stream);
-        pieces.push(Piece {
-            kind,
-            lane,
-            start: record.start,
-            end: record.end,
-            name: match &record.work {
-                Work::Copy { bytes, .. } => binary(*bytes),
-                other => label(other),
-            },
-            range: None,
-        });
-    }
-    pieces
+        let name = match &record.work {
+            Work::Copy { bytes, .. } => binary(*bytes),
+            other => label(other),
+        };
+        let time = (record.start, record.end);
+        piece(kind, lane, time, name, Of::Work(record))
+    });
+    ranges.chain(calls).chain(work).collect()
 }
 
 /// A lane's place from top to bottom, in the order in which data pass through them.
@@ -132,7 +133,7 @@ fn place(kind: LaneKind, lane: &str) -> u8 {
 const TO_DEVICE: &str = "host to device";
 
 /// The lane of work on the device.
-pub(super) fn lane(work: &Work, stream: u32) -> (LaneKind, String) {
+fn lane(work: &Work, stream: u32) -> (LaneKind, String) {
     match work {
         Work::Kernel { .. } => (LaneKind::Kernels, format!("stream {stream}")),
         Work::Copy { from, to, .. } => (LaneKind::Copies, direction(*from, *to).to_owned()),
@@ -150,7 +151,7 @@ pub(super) fn label(work: &Work) -> String {
 }
 
 /// In which direction a copy goes.
-pub(super) fn direction(from: Place, to: Place) -> &'static str {
+fn direction(from: Place, to: Place) -> &'static str {
     let host = |place| matches!(place, Place::Pinned | Place::Pageable);
     match (from, to) {
         (Place::Peer, _) | (_, Place::Peer) => "device to another device",
@@ -229,10 +230,10 @@ pub(super) fn numbered(lane: &str, row: usize) -> String {
 }
 
 /// Threads of the host, numbered in the order of their first call.
-pub(super) struct Threads(Vec<u32>);
+struct Threads(Vec<u32>);
 
 impl Threads {
-    pub(super) fn of(part: &Part<'_>) -> Self {
+    fn of(part: &Part<'_>) -> Self {
         let mut seen = Vec::new();
         for call in &part.calls {
             if !seen.contains(&call.thread) {
@@ -242,7 +243,7 @@ impl Threads {
         Self(seen)
     }
 
-    pub(super) fn name(&self, thread: u32) -> String {
+    fn name(&self, thread: u32) -> String {
         match (self.0.iter().position(|&t| t == thread), self.0.len()) {
             (Some(at), 2..) => format!("host thread {}", at + 1),
             _ => "host".to_owned(),

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::recording::{Recording, Window};
+use super::intervals::Interval;
+use super::recording::{Recording, WorkRecord};
 use super::report::{LaneKind, Profile, Work};
-use super::timeline::{Outermost, Rows, Threads, label, lane, numbered};
+use super::timeline::{Of, Outermost, Piece, Rows, label, numbered, pieces};
 
 /// Upper bound on the spans of a trace: about 25 MB.
 pub const SPANS: usize = 100_000;
@@ -34,6 +35,21 @@ struct Drawn {
     name: String,
     category: &'static str,
     arguments: Value,
+}
+
+impl Drawn {
+    /// Of no range, and called what it is.
+    fn new(place: Place, (start, end): Interval, category: &'static str, arguments: Value) -> Self {
+        Self {
+            place,
+            range: None,
+            start,
+            end,
+            name: category.to_owned(),
+            category,
+            arguments,
+        }
+    }
 }
 
 fn capped(recording: &Recording, profile: &Profile, most: usize) -> (String, u64) {
@@ -109,89 +125,68 @@ fn process(process: u32, gpu: &str) -> String {
 
 /// Everything of the windows: iterations, ranges, calls, work.
 fn spans(recording: &Recording) -> Vec<Drawn> {
-    let mut spans = Vec::new();
-    for &(start, end) in &recording.raw.overhead {
-        spans.push(Drawn {
-            place: (HOST, 3, "CUPTI's own work".to_owned()),
-            range: None,
-            start,
-            end: end.max(start),
-            name: "overhead".to_owned(),
-            category: "overhead",
-            arguments: json!({}),
-        });
-    }
+    let host = |order, lane: &str| (HOST, order, lane.to_owned());
+    let overhead = recording.raw.overhead.iter().map(|&(start, end)| {
+        let place = host(3, "CUPTI's own work");
+        Drawn::new(place, (start, end.max(start)), "overhead", json!({}))
+    });
+    let mut spans: Vec<Drawn> = overhead.collect();
     let windows = (recording.singles.iter().map(|w| ("single", w)))
         .chain([("back to back", &recording.steady)]);
     for (how, window) in windows {
-        iterations(window, how, &mut spans);
+        spans.extend(window.iterations.iter().map(|iteration| {
+            let (place, time) = (host(0, "iterations"), (iteration.start, iteration.end));
+            Drawn::new(place, time, "iteration", json!({"recorded": how}))
+        }));
         let part = recording.part(window);
         let end = part.spans.last().map_or(0, |s| s.1);
-        for &range in &part.ranges {
-            let record = &recording.ranges[range];
-            spans.push(Drawn {
-                place: (HOST, 1, "ranges".to_owned()),
-                range: Some(Outermost::of(recording, range)),
-                start: record.start,
-                end: record.end.unwrap_or(end),
-                name: record.name.clone(),
-                category: "range",
-                arguments: json!({"path": recording.path(range)}),
-            });
-        }
-        let threads = Threads::of(&part);
-        for call in &part.calls {
-            spans.push(Drawn {
-                place: (
-                    HOST,
-                    2,
-                    format!("driver calls: {}", threads.name(call.thread)),
-                ),
-                range: None,
-                start: call.start,
-                end: call.end,
-                name: call.name.to_string(),
-                category: "call",
-                arguments: json!({"correlation": call.correlation, "thread": call.thread}),
-            });
-        }
-        for record in &part.work {
-            let (kind, lane) = lane(&record.work, record.stream);
-            let (order, category) = match kind {
-                LaneKind::Kernels => (0, "kernel"),
-                LaneKind::Copies => (1, "copy"),
-                _ => (2, "set"),
-            };
-            spans.push(Drawn {
-                place: (HOST + 1 + record.device, order, lane),
-                range: None,
-                start: record.start,
-                end: record.end,
-                name: label(&record.work),
-                category,
-                arguments: arguments(&record.work, record.correlation, record.stream),
-            });
-        }
+        let pieces = pieces(recording, &part, end).into_iter();
+        spans.extend(pieces.map(|piece| drawn(recording, piece)));
     }
     spans
 }
 
-fn iterations(window: &Window, how: &str, spans: &mut Vec<Drawn>) {
-    for iteration in &window.iterations {
-        spans.push(Drawn {
-            place: (HOST, 0, "iterations".to_owned()),
-            range: None,
-            start: iteration.start,
-            end: iteration.end,
-            name: "iteration".to_owned(),
-            category: "iteration",
-            arguments: json!({"recorded": how}),
-        });
+fn drawn(recording: &Recording, piece: Piece<'_>) -> Drawn {
+    let (place, name, category, arguments) = match piece.of {
+        Of::Range(range) => (
+            (HOST, 1, piece.lane),
+            piece.name,
+            "range",
+            json!({"path": recording.path(range)}),
+        ),
+        Of::Call(call) => (
+            (HOST, 2, format!("driver calls: {}", piece.lane)),
+            piece.name,
+            "call",
+            json!({"correlation": call.correlation, "thread": call.thread}),
+        ),
+        Of::Work(record) => {
+            let (order, category) = match piece.kind {
+                LaneKind::Kernels => (0, "kernel"),
+                LaneKind::Copies => (1, "copy"),
+                _ => (2, "set"),
+            };
+            (
+                (HOST + 1 + record.device, order, piece.lane),
+                label(&record.work),
+                category,
+                arguments(record),
+            )
+        }
+    };
+    let range = match piece.of {
+        Of::Range(range) => Some(Outermost::of(recording, range)),
+        _ => None,
+    };
+    Drawn {
+        name,
+        range,
+        ..Drawn::new(place, (piece.start, piece.end), category, arguments)
     }
 }
 
-fn arguments(work: &Work, correlation: u32, stream: u32) -> Value {
-    match work {
+fn arguments(record: &WorkRecord) -> Value {
+    let mut arguments = match &record.work {
         Work::Kernel {
             grid,
             block,
@@ -201,25 +196,18 @@ fn arguments(work: &Work, correlation: u32, stream: u32) -> Value {
         } => {
             let three = |[x, y, z]: &[u32; 3]| format!("{x} x {y} x {z}");
             json!({
-                "correlation": correlation,
-                "stream": stream,
                 "grid": three(grid),
                 "block": three(block),
                 "registers": registers,
                 "shared_bytes": shared_bytes,
             })
         }
-        Work::Copy { from, to, bytes } => json!({
-            "correlation": correlation,
-            "stream": stream,
-            "from": from,
-            "to": to,
-            "bytes": bytes,
-        }),
-        Work::Set { bytes } => {
-            json!({"correlation": correlation, "stream": stream, "bytes": bytes})
-        }
-    }
+        Work::Copy { from, to, bytes } => json!({"from": from, "to": to, "bytes": bytes}),
+        Work::Set { bytes } => json!({"bytes": bytes}),
+    };
+    arguments["correlation"] = record.correlation.into();
+    arguments["stream"] = record.stream.into();
+    arguments
 }
 
 #[cfg(test)]

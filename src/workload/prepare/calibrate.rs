@@ -38,10 +38,20 @@ struct Choices {
     made: BTreeMap<String, String>,
     /// The choices of [`Self::made`] that were asked for since [`take_recent`] was last called.
     recent: BTreeMap<String, String>,
-    /// Time that calibrations have taken since [`take_spent`] was last called.
-    spent: Duration,
+    /// The calibrations since [`take_calibrations`] was last called.
+    calibrations: Vec<Calibration>,
     /// The choices that were calibrated while other work ran, since [`forget_disturbed`] was last called.
     disturbed: BTreeSet<String>,
+}
+
+/// What a calibration took, and what it gains.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Calibration {
+    /// Until the fastest way was known.
+    pub took: Duration,
+    /// What an iteration of the fastest way takes less than one of the middle way, by which half of
+    /// them are slower.
+    pub saves: Duration,
 }
 
 impl Choices {
@@ -50,7 +60,7 @@ impl Choices {
             handed_over: BTreeMap::new(),
             made: BTreeMap::new(),
             recent: BTreeMap::new(),
-            spent: Duration::ZERO,
+            calibrations: Vec::new(),
             disturbed: BTreeSet::new(),
         }
     }
@@ -106,9 +116,9 @@ pub(crate) fn take_recent() -> BTreeMap<String, String> {
     std::mem::take(&mut choices().recent)
 }
 
-/// Time that calibrations have taken since this was last called; zero where all was chosen already.
-pub(crate) fn take_spent() -> Duration {
-    std::mem::take(&mut choices().spent)
+/// The calibrations since this was last called; none where all was chosen already.
+pub(crate) fn take_calibrations() -> Vec<Calibration> {
+    std::mem::take(&mut choices().calibrations)
 }
 
 /// Forgets the choices that were calibrated while other work ran, and these ones, which were asked for
@@ -136,7 +146,7 @@ pub(crate) fn fastest<T: Copy + Display>(
     candidates: &[T],
     mut run: impl FnMut(T, u32),
 ) -> T {
-    fastest_by(choice, candidates, |candidate, times| {
+    let chosen = fastest_by(choice, candidates, |candidate, times| {
         if times > 1 {
             run(candidate, 1);
         }
@@ -144,40 +154,39 @@ pub(crate) fn fastest<T: Copy + Display>(
         run(candidate, times);
         let took = start.elapsed();
         threads.park();
-        took
-    })
+        Some(took)
+    });
+    chosen.expect("there is a candidate, and none fails")
 }
 
-/// As [`fastest`], where `run` itself returns how long the iterations took.
-///
-/// # Panics
-/// Without a candidate.
+/// As [`fastest`], where `run` itself returns how long the iterations took, and a candidate may fail:
+/// it is then not measured again. `None` where none works.
 fn fastest_by<T: Copy + Display>(
     choice: &str,
     candidates: &[T],
-    run: impl FnMut(T, u32) -> Duration,
-) -> T {
+    run: impl FnMut(T, u32) -> Option<Duration>,
+) -> Option<T> {
     if let Some(taken) = take(choice, candidates) {
-        return taken;
+        return Some(taken);
     }
     let (start, load) = (Instant::now(), Load::now());
-    let chosen = fastest_of(candidates, run);
+    let (chosen, saves) = fastest_of(candidates, run)?;
     let now = load.and_then(|_| Load::now());
     let mut choices = choices();
     choices.note(choice, chosen);
     if candidates.len() > 1 {
-        choices.spent += start.elapsed();
+        let took = start.elapsed();
+        choices.calibrations.push(Calibration { took, saves });
         if let Some((now, before)) = now.zip(load)
             && now.is_disturbed_since(before)
         {
             choices.disturbed.insert(choice.to_owned());
         }
     }
-    chosen
+    Some(chosen)
 }
 
-/// The place of the fastest of the named candidates, as [`fastest_by`]. One that fails is taken to need
-/// `failed` per iteration, so long that it is never chosen.
+/// The place of the fastest of the named candidates, as [`fastest_by`]; one may fail.
 ///
 /// # Errors
 /// That of a candidate that poisons the context, or of one where none works.
@@ -187,29 +196,22 @@ fn fastest_by<T: Copy + Display>(
 pub(crate) fn fastest_that_works(
     choice: &str,
     names: &[impl AsRef<str>],
-    failed: Duration,
     mut run: impl FnMut(usize, u32) -> Result<Duration, RoutineError>,
 ) -> Result<usize, RoutineError> {
-    let mut worked = names.len() == 1;
     let mut failure: Option<RoutineError> = None;
     let chosen = fastest_by(choice, &named(names), |Named(at, _), times| {
-        match run(at, times) {
-            Ok(took) => {
-                worked = true;
-                took
+        let took = run(at, times);
+        took.map_err(|error| {
+            // The first one that says why the context is lost stays.
+            if !failure.as_deref().is_some_and(is_sticky) {
+                failure = Some(error);
             }
-            Err(error) => {
-                // The first one that says why the context is lost stays.
-                if !failure.as_deref().is_some_and(is_sticky) {
-                    failure = Some(error);
-                }
-                failed * times
-            }
-        }
+        })
+        .ok()
     });
     match failure {
-        Some(error) if !worked || is_sticky(&*error) => Err(error),
-        _ => Ok(chosen.0),
+        Some(error) if chosen.is_none() || is_sticky(&*error) => Err(error),
+        _ => Ok(chosen.expect("there is a candidate").0),
     }
 }
 
@@ -246,42 +248,49 @@ fn take<T: Copy + Display>(choice: &str, candidates: &[T]) -> Option<T> {
     Some(taken)
 }
 
-/// The fastest by the time that `run` gives.
-fn fastest_of<T: Copy>(candidates: &[T], mut run: impl FnMut(T, u32) -> Duration) -> T {
+/// The fastest by the time that `run` gives, and what it saves; `None` where each fails.
+fn fastest_of<T: Copy>(
+    candidates: &[T],
+    mut run: impl FnMut(T, u32) -> Option<Duration>,
+) -> Option<(T, Duration)> {
     if let [only] = candidates {
-        return *only;
+        return Some((*only, Duration::ZERO));
     }
-    let mut entries: Vec<Entry<T>> = candidates
-        .iter()
-        .map(|&candidate| Entry {
+    let entry = |&candidate: &T| {
+        Some(Entry {
             candidate,
-            times: enough(|times| run(candidate, times)),
+            times: enough(|times| run(candidate, times))?,
             seconds: Vec::with_capacity(ROUNDS),
         })
-        .collect();
+    };
+    let mut entries: Vec<Entry<T>> = candidates.iter().filter_map(entry).collect();
+    let mut dropped = Vec::new();
     let mut spent = Duration::ZERO;
     for round in 0..ROUNDS {
         if round >= FEWEST_ROUNDS && (entries.len() < 2 || spent >= LONGEST) {
             break;
         }
         // In turns, so that a slow moment of the machine meets each candidate alike.
-        for entry in &mut entries {
-            let took = run(entry.candidate, entry.times);
+        entries.retain_mut(|entry| {
+            let Some(took) = run(entry.candidate, entry.times) else {
+                return false;
+            };
             spent += took;
             let seconds = took.as_secs_f64() / f64::from(entry.times);
             entry.seconds.push(seconds);
-        }
+            true
+        });
         if let Some((_, slower)) = DROPPED.iter().find(|(after, _)| round + 1 == *after) {
-            let typical = |entry: &Entry<T>| entry.typical();
-            let limit = slower * entries.iter().map(typical).fold(f64::MAX, f64::min);
-            entries.retain(|entry| entry.typical() <= limit);
+            let limit = slower * entries.iter().map(Entry::typical).fold(f64::MAX, f64::min);
+            let slow = entries.extract_if(.., |entry| entry.typical() > limit);
+            dropped.extend(slow.map(|entry| entry.typical()));
         }
     }
-    entries
-        .iter()
-        .min_by(|x, y| x.typical().total_cmp(&y.typical()))
-        .expect("the fastest of them is never dropped")
-        .candidate
+    let typical = |entry: &Entry<T>| entry.typical();
+    let fastest = (entries.iter()).min_by(|x, y| x.typical().total_cmp(&y.typical()))?;
+    let all = dropped.into_iter().chain(entries.iter().map(typical));
+    let saved = lower_median(all.collect()) - fastest.typical();
+    Some((fastest.candidate, Duration::from_secs_f64(saved)))
 }
 
 struct Entry<T> {
@@ -293,27 +302,30 @@ struct Entry<T> {
 }
 
 impl<T> Entry<T> {
-    /// The median, of an even number the lower of the two in the middle.
     fn typical(&self) -> f64 {
-        let mut sorted = self.seconds.clone();
-        sorted.sort_by(f64::total_cmp);
-        sorted[(sorted.len() - 1) / 2]
+        lower_median(self.seconds.clone())
     }
 }
 
+/// The median, of an even number the lower of the two in the middle.
+fn lower_median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[(values.len() - 1) / 2]
+}
+
 /// Iterations that take [`SHORTEST`] or longer.
-fn enough(mut run: impl FnMut(u32) -> Duration) -> u32 {
+fn enough(mut run: impl FnMut(u32) -> Option<Duration>) -> Option<u32> {
     let mut times = 1;
     // The first run touches memory, wakes threads and detects the CPU.
-    let mut took = run(times);
+    let mut took = run(times)?;
     if took < 10 * SHORTEST {
-        took = run(times);
+        took = run(times)?;
     }
     while took < SHORTEST && times < 1 << 20 {
         times *= 2;
-        took = run(times);
+        took = run(times)?;
     }
-    times
+    Some(times)
 }
 
 #[cfg(test)]
@@ -327,7 +339,7 @@ mod tests {
     fn a_choice_is_made_once() {
         let mut measured = 0;
         let first = fastest(&Threads::One, "made once", &[1, 2], |_, _| measured += 1);
-        assert!(measured > 0 && !take_spent().is_zero());
+        assert!(measured > 0);
         assert_eq!(made()["made once"], first.to_string());
         let again = fastest(&Threads::One, "made once", &[1, 2], |_, _| {
             panic!("measured")
@@ -376,16 +388,18 @@ mod tests {
 
     #[test]
     fn the_shortest_time_wins() {
-        let chosen = fastest_of(&[900, 120, 100, 5000], |micros, times| {
-            micros * times * MICRO
+        let chosen = fastest_of(&[900, 120, 100, 0, 5000], |micros, times| {
+            (micros > 0).then_some(micros * times * MICRO)
         });
-        assert_eq!(chosen, 100);
+        // One fails; of the others the middle one, the lower of two, takes 120.
+        assert_eq!(chosen, Some((100, 20 * MICRO)));
+        assert_eq!(fastest_of(&[1, 2], |_, _| None), None);
     }
 
     #[test]
     fn one_candidate_is_not_measured() {
         let chosen = fastest_of(&["only"], |_, _| panic!("measured"));
-        assert_eq!(chosen, "only");
+        assert_eq!(chosen, Some(("only", Duration::ZERO)));
     }
 
     #[test]
@@ -395,9 +409,9 @@ mod tests {
             calls += u32::from(micros == 100);
             // Two of five measurements of the faster one: by its mean or its last it loses.
             let disturbed = micros == 100 && calls % 5 < 2;
-            (if disturbed { 200 } else { micros }) * times * MICRO
+            Some((if disturbed { 200 } else { micros }) * times * MICRO)
         });
-        assert_eq!(chosen, 100);
+        assert_eq!(chosen.unwrap().0, 100);
     }
 
     #[test]
@@ -406,9 +420,9 @@ mod tests {
         let chosen = fastest_of(&[400, 180], |micros, times| {
             calls += u32::from(micros == 400);
             let lucky = micros == 400 && calls % 4 == 0;
-            (if lucky { 150 } else { micros }) * times * MICRO
+            Some((if lucky { 150 } else { micros }) * times * MICRO)
         });
-        assert_eq!(chosen, 180);
+        assert_eq!(chosen.unwrap().0, 180);
     }
 
     #[test]
@@ -417,7 +431,7 @@ mod tests {
             let mut measured = 0;
             fastest_of(&[250, slower], |micros, times| {
                 measured += usize::from(micros == slower);
-                micros * times * MICRO
+                Some(micros * times * MICRO)
             });
             // Twice to find the number of iterations.
             assert_eq!(measured, 2 + rounds, "{slower}");

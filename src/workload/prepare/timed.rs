@@ -12,9 +12,6 @@ use crate::workload::prepare::calibrate;
 use crate::workload::prepare::events::{nanoseconds, timing_event};
 use crate::workload::routine::RoutineError;
 
-/// Time that a candidate that fails is taken to need: so long that it is never chosen.
-const FAILED: Duration = Duration::from_millis(10);
-
 /// The place of the fastest of the named candidates, chosen once per process and handed over to others, as
 /// [`calibrate`] says. `enqueue` puts one iteration on the GPU's stream. The iterations of a
 /// measurement are replayed as a graph: launched one by one, those of a few microseconds would
@@ -29,7 +26,7 @@ pub(crate) fn fastest(
     mut enqueue: impl FnMut(usize) -> Result<(), CudaError>,
 ) -> Result<usize, RoutineError> {
     let mut replays = Replays::new(gpu)?;
-    calibrate::fastest_that_works(choice, names, FAILED, |at, times| {
+    calibrate::fastest_that_works(choice, names, |at, times| {
         Ok(replays.measure(at, times, &mut enqueue)?)
     })
 }

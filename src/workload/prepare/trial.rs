@@ -1,12 +1,9 @@
 //! Chooses among several ways to do the same from start to end the fastest, on the host's clock.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::workload::prepare::calibrate;
 use crate::workload::routine::RoutineError;
-
-/// Time that a way that fails is taken to need: so long that it is never chosen.
-const FAILED: Duration = Duration::from_secs(1);
 
 /// Makes what each way needs, and returns the name of the fastest way with what was made for it. It
 /// is chosen once per process and handed over to others, as [`calibrate`] says; after that, only what
@@ -30,7 +27,7 @@ pub(crate) fn fastest<M>(
         return Ok(with_name(at, make(at)?));
     }
     let mut made = (0..names.len()).map(make).collect::<Result<Vec<M>, _>>()?;
-    let at = calibrate::fastest_that_works(choice, names, FAILED, |at, times| {
+    let at = calibrate::fastest_that_works(choice, names, |at, times| {
         let start = Instant::now();
         run(&mut made[at], times)?;
         Ok(start.elapsed())

@@ -228,8 +228,75 @@ fn an_allocation_that_costs_nothing_or_more_than_another() {
     );
 }
 
+/// What a pool holds is said where it was asked before and after a release, and not before.
 #[test]
-fn a_loader_that_does_not_know_how_busy_the_device_was() {
+fn a_pool_that_keeps_its_memory_holds_it_after_a_release() {
+    let pools = |f: &Fixture, figures: bool| {
+        for (how, released) in [("malloc-async", 0.0), ("malloc-async-kept", 67108864.0)] {
+            let id = format!("memory/gpu/{how}/67108864");
+            let mut planted = Planted::new(&id, Wall, 1e4);
+            for (moment, used, reserved) in [
+                ("allocated", 67108864.0, 67108864.0),
+                ("released", 0.0, released),
+                ("trimmed", 0.0, 0.0),
+            ] {
+                if figures {
+                    planted
+                        .extra
+                        .insert(format!("pool_used_{moment}_bytes"), used);
+                    planted
+                        .extra
+                        .insert(format!("pool_reserved_{moment}_bytes"), reserved);
+                }
+            }
+            f.plant(&planted);
+        }
+    };
+    let all = findings(|f| pools(f, true));
+    let held = says(
+        &all,
+        "allocation.memory.held",
+        &[
+            "told to keep its memory holds 64 MiB while the allocation lives, 64 MiB after its release",
+        ],
+    );
+    let rows = &held.table.as_ref().unwrap().rows;
+    let figures: Vec<[&str; 2]> = rows.iter().map(|row| [&*row[1], &*row[2]]).collect();
+    let [alive, kept, gone] = [["64 MiB", "64 MiB"], ["0 B", "64 MiB"], ["0 B", "0 B"]];
+    assert_eq!(figures, [alive, gone, gone, alive, kept, gone]);
+    silent(&findings(|f| pools(f, false)), "allocation.memory.held");
+}
+
+#[test]
+fn choosing_among_ways_is_paid_after_some_calls() {
+    let all = findings(|f| {
+        for (size, takes, saves) in [(64, 5e6, 10.0), (256, 8e6, 2e3), (1024, 9e6, 0.0)] {
+            let id = format!("ways/cpu/best/{size}");
+            let mut planted = Planted::new(&id, Wall, 1e4);
+            planted.extra = [
+                ("calibration_ns".to_owned(), takes),
+                ("calibration_saves_ns".to_owned(), saves),
+            ]
+            .into();
+            // At the largest size an earlier benchmark had chosen.
+            planted.extra.retain(|_, ns| *ns > 0.0);
+            f.plant(&planted);
+        }
+    });
+    let words =
+        "ways/cpu/best/256 8.00 ms and, compared with the middle one, is paid after 4,000 calls";
+    let choice = says(&all, "calibration.ways", &[words]);
+    near(choice.figures["paid_after"], 4e3);
+    let none = |f: &mut Fixture| {
+        let mut planted = Planted::new("ways/cpu/best/64", Wall, 1e4);
+        planted.extra = [("calibration_ns".to_owned(), 5e6)].into();
+        f.plant(&planted);
+    };
+    silent(&findings(none), "calibration");
+}
+
+#[test]
+fn a_loader_that_does_not_know_how_long_kernels_ran() {
     let epoch = |f: &Fixture, how: &str, ns: f64| {
         launches(f, &format!("loader/gpu/{how}/1048576"), ns, 32);
     };
@@ -237,8 +304,8 @@ fn a_loader_that_does_not_know_how_busy_the_device_was() {
         epoch(f, "pageable", 32e6);
         epoch(f, "pinned", 64e6);
     });
-    let loader = says(&quiet, "loading.loader", &["second 500, gain 0.5×"]);
-    assert!(!loader.text.contains("busy"), "{}", loader.text);
+    let loader = says(&quiet, "loading.loader", &["pinned buffer", "0.5×"]);
+    assert!(!loader.text.contains("kernel"), "{}", loader.text);
     silent(&findings(|f| epoch(f, "pageable", 32e6)), "loading");
 }
 

@@ -57,7 +57,8 @@ pub struct Sidecar {
     /// | key | what |
     /// | --- | --- |
     /// | `processors_busy_with_other_work` | processors that other work kept busy while its code was chosen and measured, where that was enough to show |
-    /// | `device_busy` | share of the wall time in which a kernel ran on the device, by events around each, in iterations of their own after the samples |
+    /// | `kernel_running_share` | share of the wall time in which a kernel ran on the device, by events around each, in iterations of their own after the samples; what `nvidia-smi` calls utilisation. A device that only copies is busy too, and runs no kernel |
+    /// | `sample_bytes` | bytes of one of the samples that a batch consists of |
     /// | `pool_reserved_bytes` | device memory that the memory pool holds after the samples |
     /// | `pool_peak_bytes` | the most that it held |
     /// | `pool_used_peak_bytes` | the most that was allocated from it at once |
@@ -70,6 +71,7 @@ pub struct Sidecar {
     /// | `peak_bytes` | the most device memory that a step has at once |
     /// | `largest_batch` | inputs, or tokens, of the largest batch that fits in the device's memory, by arithmetic: what activations leave of it beside the rest |
     /// | `calibration_ns` | time that choosing among its ways took; absent where an earlier benchmark had chosen |
+    /// | `calibration_saves_ns` | what an iteration of the chosen way takes less than one of the middle of them, as that calibration measured; absent where there were several calibrations |
     ///
     /// A key ends in its unit; without one it is a number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -109,6 +109,7 @@ fn profiled(dir: &Path) -> Result<Profiled, Unreadable> {
 }
 
 /// Profiles for tests, of this crate and of those that show them.
+#[cfg(any(test, feature = "planted"))]
 #[doc(hidden)]
 pub mod planted;
 

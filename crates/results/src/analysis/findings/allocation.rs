@@ -1,6 +1,6 @@
 //! What an allocation in the loop costs.
 
-use crate::analysis::findings::finding::{Context, Finding, gpu, sentence};
+use crate::analysis::findings::finding::{Context, Finding, gpu, list, sentence};
 use crate::analysis::findings::technique::Technique;
 use crate::model::role::{Allocator, Does};
 use crate::store::curves::{Benchmark, Group, Series};
@@ -82,6 +82,50 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
         .rests_on(others().map(|(_, _, b)| b).chain([kept]));
     let add = |finding: Finding, (figure, _, b)| finding.figure(&format!("{figure}_ns"), cost(b));
     Some(others().fold(finding, add))
+}
+
+/// Moments at which a pool was asked what it holds: their names in figures, and their words.
+const MOMENTS: [(&str, &str); 3] = [
+    ("allocated", "while the allocation lives"),
+    ("released", "after its release and a synchronisation"),
+    (
+        "trimmed",
+        "after the pool was told to give back what nobody uses",
+    ),
+];
+
+/// What of a pool's memory is in use and what it holds, before and after a release.
+pub(super) fn held(_: &Context, group: &Group) -> Option<Finding> {
+    let id = format!("allocation.{}.held", group.name);
+    let mut finding = Finding::new(&group.name, id, String::new());
+    let (mut said, mut rows, mut rests) = (Vec::new(), Vec::new(), Vec::new());
+    let kept = curve(group, Allocator::MallocAsyncKept)?;
+    let sizes = kept.points.iter().map(|b| b.size);
+    let size = sizes.min_by_key(|size| size.abs_diff(SIZE))?;
+    for (allocator, name, words) in &ALLOCATORS[1..] {
+        let Some(b) = at(group, *allocator, size) else {
+            continue;
+        };
+        let pool = words.trim_start_matches("with cuMemAllocAsync from ");
+        let mut holds = Vec::new();
+        for (moment, when) in MOMENTS {
+            let bytes = |what| b.extra.get(&format!("pool_{what}_{moment}_bytes")).copied();
+            let (used, reserved) = (bytes("used")?, bytes("reserved")?);
+            let [in_use, held] = [used, reserved].map(|bytes| units::binary(bytes as u64));
+            holds.push(format!("{held} {when}"));
+            rows.push(vec![format!("{}, {when}", sentence(pool)), in_use, held]);
+            finding = finding
+                .figure(&format!("{name}_used_{moment}_bytes"), used)
+                .figure(&format!("{name}_reserved_{moment}_bytes"), reserved);
+        }
+        said.push(format!("{pool} holds {}", list(&holds)));
+        rests.push(b);
+    }
+    let of = units::binary(size);
+    finding.text = format!("Of an allocation of {of}, {}.", said.join("; "));
+    let caption = format!("Memory of a pool before and after an allocation of {of} is released.");
+    let head = ["pool and moment", "in use", "reserved"];
+    Some(finding.tabled(caption, &head, rows).rests_on(rests))
 }
 
 fn curve(group: &Group, allocator: Allocator) -> Option<&Series> {

@@ -1,4 +1,4 @@
-//! What pinning, prefetching and more threads bring to a loader, and how busy the device was.
+//! What pinning, prefetching and more threads bring to a loader, and how much of the time a kernel ran.
 
 use crate::analysis::findings::finding::{Context, Finding, gpu};
 use crate::analysis::findings::technique::Technique;
@@ -7,7 +7,7 @@ use crate::store::curves::{Benchmark, Group};
 use crossover_words::Clock::Wall;
 use crossover_words::units;
 
-const BUSY: &str = "device_busy";
+const RUNNING: &str = "kernel_running_share";
 
 /// Threads that prefetch, where it is a loader.
 fn threads(role: &Role) -> Option<u32> {
@@ -49,9 +49,14 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     let (_, _, best) = others
         .iter()
         .min_by(|a, b| a.2.median_ns.total_cmp(&b.2.median_ns))?;
-    let busy = |b: &Benchmark| b.extra.get(BUSY).copied().filter(|b| b.is_finite());
-    let rate = |b: &Benchmark| b.rate(batches);
-    let share = |b: &Benchmark| busy(b).map_or(String::new(), units::percent);
+    let known = |b: &Benchmark, key| b.extra.get(key).copied().filter(|v: &f64| v.is_finite());
+    let running = |b: &Benchmark| known(b, RUNNING);
+    let (each, unit) = match known(plain, "sample_bytes").filter(|bytes| *bytes > 0.0) {
+        Some(bytes) => (plain.size as f64 / bytes, "samples/s"),
+        None => (1.0, "batches/s"),
+    };
+    let rate = |b: &Benchmark| b.rate(each * batches);
+    let share = |b: &Benchmark| running(b).map_or(String::new(), units::percent);
     let row = |words: String, b: &Benchmark| {
         let gain = units::factor(plain.median_ns / b.median_ns);
         vec![words, units::count(rate(b)), gain, share(b)]
@@ -67,17 +72,17 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
         "What a loader of batches of {} reaches; each line adds to the line above.",
         units::binary(plain.size)
     );
-    let head = ["how it loads", "batches per second", "gain", "device busy"];
+    let head = ["how it loads", unit, "gain", "a kernel runs"];
     let rows = [first].into_iter().chain(rows).collect();
     let id = format!("loading.{}", group.name);
     let finding = Finding::new(&group.name, id, String::new())
         .tabled(caption, &head, rows)
         .figure("size", plain.size as f64)
-        .figure("batches_a_second", rate(plain))
-        .figure("best_batches_a_second", rate(best))
+        .figure("batches_per_s", plain.rate(batches))
+        .figure("best_batches_per_s", best.rate(batches))
         .figure("ratio", plain.median_ns / best.median_ns)
-        .figure("busy", busy(plain))
-        .figure("best_busy", busy(best));
+        .figure(RUNNING, running(plain))
+        .figure("best_kernel_running_share", running(best));
     // What the threads bring beyond the pinned buffer that they fill.
     let alone =
         (pinned.iter().find(|(threads, _)| *threads == 0)).and_then(|(_, s)| s.at(plain.size));

@@ -57,11 +57,12 @@ pub const TABLE: &[Kind] = &[
     Each(&[differences::waited_pieces]),
     Each(&[loading::find]),
     Each(&[differences::partly_on_cpu]),
-    Each(&[allocation::find]),
+    Each(&[allocation::find, allocation::held]),
     Each(&[device_memory::find]),
     Each(&[timing::find]),
     All(cold_start::find),
     Each(&[warming_up::calls, warming_up::prepared]),
+    Each(&[warming_up::calibrated]),
 ];
 
 /// All findings.

@@ -13,6 +13,7 @@ use crate::model::id::Device;
 use crate::model::record::{Ceiling, Confirmation, Failure, RunRecord, SCHEMA, Skip};
 use crate::model::role::Threads;
 use crate::suite::arguments::{Arguments, Mode};
+use crate::suite::criterion_lines;
 use crate::suite::host::Host;
 use crate::suite::interrupt;
 use crate::suite::missing::{Missing, failed, skipped};
@@ -82,7 +83,7 @@ impl Journal {
                 started: runs::moment(started),
                 finished: None,
                 profile: settings.profile.name().to_owned(),
-                arguments: std::env::args().skip(1).collect(),
+                arguments: criterion_lines::given(),
                 environment: Environment::default(),
                 groups: Vec::new(),
                 ceilings: BTreeMap::new(),
@@ -404,7 +405,7 @@ impl Journal {
 
     /// Prints what was left out and what failed, and for a filter that matches nothing an id that it
     /// may have meant. Returns the exit code.
-    pub(super) fn close(self, filter: Option<&str>, meant: Option<String>) -> ExitCode {
+    pub(super) fn close(&self, filter: Option<&str>, meant: Option<String>) -> ExitCode {
         if self.mode != Mode::List {
             for (reason, count) in self.skipped.iter().filter(|(_, count)| **count > 1) {
                 eprintln!("left out {count} implementations or benchmarks: {reason}");

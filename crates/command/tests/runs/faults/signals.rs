@@ -51,6 +51,8 @@ pub(crate) fn interrupted(root: &Path, signal: nix::sys::signal::Signal) -> (Opt
 fn long(root: &Path, filter: &str) -> Command {
     let arguments = [
         "--bench",
+        // Criterion says when it begins.
+        "--verbose",
         "--warm-up-time",
         "0.2",
         "--measurement-time",

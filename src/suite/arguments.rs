@@ -78,6 +78,8 @@ pub(crate) struct Arguments {
     quiet: bool,
     /// `--quick` was given.
     quick: bool,
+    /// `--verbose` was given.
+    verbose: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -135,6 +137,7 @@ impl Arguments {
             filter_text: value("FILTER").cloned(),
             quiet: flag("quiet"),
             quick: flag("quick"),
+            verbose: flag("verbose"),
         }
     }
 
@@ -172,6 +175,13 @@ impl Arguments {
     /// Whether only what matters is to be printed.
     pub(super) fn is_quiet(&self) -> bool {
         self.quiet
+    }
+
+    /// Whether nobody asked for what Criterion prints: not in so many words, and not by having it
+    /// compare results, or keep none.
+    pub(super) fn hides_criterion(&self) -> bool {
+        let asks = ["output-format", "baseline", "baseline-lenient"];
+        self.saves && !self.verbose && !asks.iter().any(|option| self.gave(option))
     }
 
     /// Whether benchmarks are measured, as opposed to listed or tried.
@@ -252,6 +262,27 @@ mod tests {
         assert!(!parse("--bench --discard-baseline").saves);
         assert!(!parse("--bench --load-baseline a --baseline b").saves);
         assert!(!parse("--bench --list").saves);
+    }
+
+    #[test]
+    fn criterion_prints_where_it_is_asked_to() {
+        for hides in ["--bench", "--bench --quiet a", "--bench --save-baseline a"] {
+            assert!(parse(hides).hides_criterion(), "{hides}");
+        }
+        for shows in [
+            "--bench --test",
+            "--bench --list",
+            "--bench --profile-time 5",
+            "--bench -v",
+            "--bench --verbose",
+            "--bench --output-format criterion",
+            "--bench --output-format=bencher",
+            "--bench --baseline a",
+            "--bench --load-baseline a --baseline b",
+            "--bench --discard-baseline",
+        ] {
+            assert!(!parse(shows).hides_criterion(), "{shows}");
+        }
     }
 
     #[test]

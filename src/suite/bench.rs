@@ -1,15 +1,13 @@
 //! A bench executable: runs its groups, then refreshes the report.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use crate::machine::{Package, commit};
 use crate::suite::AnyGroup;
 use crate::suite::confirm::process;
+use crate::suite::criterion_lines::complete_command_line;
 use crate::suite::profiles::Profiles;
 use crate::suite::runner::Suite;
 use crate::workload::run_child;
@@ -19,24 +17,6 @@ use crossover_report::{profile, write};
 use crossover_results::store::criterion_files::baselines;
 use crossover_results::store::layout::NEW;
 use crossover_words::text::visible_lines;
-
-/// Criterion reads the command line itself and has no short form of `--quiet`: where `-q` was given,
-/// this process becomes one with the long form. Returns where `-q` was not given, or why that cannot
-/// be done.
-fn spell_out_quiet() -> io::Result<()> {
-    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    if !arguments.iter().any(|argument| argument == "-q") {
-        return Ok(());
-    }
-    let long = |argument: OsString| match argument == "-q" {
-        true => "--quiet".into(),
-        false => argument,
-    };
-    let arguments = arguments.into_iter().map(long);
-    Err(Command::new(std::env::current_exe()?)
-        .args(arguments)
-        .exec())
-}
 
 /// Runs the groups as the settings and the command line say, writes the report, and returns the
 /// exit code: 0; 1 if a benchmark or the GPU that was asked for failed, or what was printed could not
@@ -73,8 +53,11 @@ pub fn bench(package: Package, groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCo
         return code;
     }
     pipe::end_with_the_reader();
-    if let Err(error) = spell_out_quiet() {
-        eprintln!("error: this executable cannot be started again for -q, use --quiet: {error}");
+    if let Err(error) = complete_command_line() {
+        eprintln!(
+            "error: this executable cannot be started again with Criterion's options spelled out: \
+             {error}; --quiet and --verbose need no such start"
+        );
         return ExitCode::from(2);
     }
     pipe::survive_a_full_disk(1, || run(groups))
@@ -101,6 +84,7 @@ fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
         suite.add(group);
     }
     let finished = suite.run();
+    let code = finished.close();
     if let Some((results, out)) = finished.results() {
         // Results are on disk already: what fails here is said and loses nothing.
         match write::refresh(results, out, &Options::default()) {
@@ -114,7 +98,7 @@ fn run(groups: impl FnOnce() -> Vec<AnyGroup>) -> ExitCode {
     if let Some((profiles, (results, out))) = finished.profiles() {
         show(profiles, results, out);
     }
-    finished.close()
+    code
 }
 
 /// Prints the table of each profile, and has the page show them where there are results.

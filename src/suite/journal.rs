@@ -17,6 +17,7 @@ use crate::model::record::{
 use crate::model::role::Threads;
 use crate::suite::account::{self, Spent};
 use crate::suite::arguments::{Arguments, Mode};
+use crate::suite::criterion_lines;
 use crate::suite::host::Host;
 use crate::suite::missing::{Missing, failed, skipped};
 use crate::timing::{CudaTime, TimingError};
@@ -90,7 +91,7 @@ impl Journal {
                 started: runs::moment(started),
                 finished: None,
                 profile: settings.profile.name().to_owned(),
-                arguments: std::env::args().skip(1).collect(),
+                arguments: criterion_lines::given(),
                 environment: Environment::default(),
                 groups: Vec::new(),
                 ceilings: BTreeMap::new(),
@@ -436,7 +437,7 @@ impl Journal {
 
     /// Prints what was left out and what failed, and for a filter that matches nothing an id that it
     /// may have meant. Returns the exit code.
-    pub(super) fn close(self, filter: Option<&str>, meant: Option<String>) -> ExitCode {
+    pub(super) fn close(&self, filter: Option<&str>, meant: Option<String>) -> ExitCode {
         if self.mode != Mode::List {
             for (reason, count) in self.skipped.iter().filter(|(_, count)| **count > 1) {
                 eprintln!("left out {count} implementations or benchmarks: {reason}");

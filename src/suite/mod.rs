@@ -3,10 +3,19 @@
 //!
 //! A bench executable makes [`Group`]s and hands them to [`bench`](bench()).
 
+/// Standard error where a bar may be the last line: it goes before anything else is printed.
+macro_rules! eprintln {
+    ($($text:tt)*) => {{
+        $crate::suite::progress::clear();
+        std::eprintln!($($text)*);
+    }};
+}
+
 mod account;
 pub(crate) mod arguments;
 mod bench;
 pub(crate) mod confirm;
+mod criterion_lines;
 pub(crate) mod group;
 mod guarded;
 pub(crate) mod host;

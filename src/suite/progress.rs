@@ -1,23 +1,54 @@
-//! How far a run is.
+//! How far a run is: a line for each benchmark, with its time and the time that is left, and a bar
+//! where a terminal shows it.
 
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+use crate::suite::criterion_lines::Hidden;
+use crossover_results::store::curves::Benchmark;
+use crossover_words::units;
 
 /// Number of benchmarks after which the time left is estimated from them.
 const ENOUGH: usize = 3;
 
-/// Prints a line before each benchmark: its number of how many, and about how much time is left.
+/// Columns of the bar.
+const BAR: usize = 24;
+
+/// Whether the last line of the terminal is a bar.
+static IS_DRAWN: AtomicBool = AtomicBool::new(false);
+
+/// Takes the bar away before something else is printed.
+pub(super) fn clear() {
+    if IS_DRAWN.swap(false, Ordering::Relaxed) {
+        eprint!("\r\x1b[2K");
+    }
+}
+
+/// Counts benchmarks, and says where the run is.
 #[derive(Default)]
 pub(super) struct Progress {
     total: usize,
     begun: usize,
     start: Option<Instant>,
+    /// Time that went to child processes and not to benchmarks.
+    confirming: Duration,
+    /// What these still need, as far as it is known.
+    to_confirm: Duration,
     is_quiet: bool,
+    /// Criterion's lines, where they are kept out of standard output: then each benchmark has a line
+    /// here once it is measured, and else one before it begins.
+    criterion: Option<Hidden>,
+    has_bar: bool,
 }
 
 impl Progress {
-    pub(super) fn new(is_quiet: bool) -> Self {
+    pub(super) fn new(is_quiet: bool, criterion: Option<Hidden>) -> Self {
         Self {
             is_quiet,
+            has_bar: criterion.is_some() && !is_quiet && io::stderr().is_terminal(),
+            criterion,
             ..Self::default()
         }
     }
@@ -29,26 +60,81 @@ impl Progress {
 
     /// Notes that a benchmark begins, or is skipped for a reason of its own.
     pub(super) fn begin(&mut self, id: &str) {
-        let elapsed = self.start.get_or_insert_with(Instant::now).elapsed();
-        let line = line(self.begun, self.total, elapsed, id);
+        self.start.get_or_insert_with(Instant::now);
+        let line = self.line(self.begun, id);
         self.begun += 1;
-        if !self.is_quiet {
+        if self.is_quiet {
+            return;
+        }
+        if self.criterion.is_none() {
             eprintln!("{line}");
         }
+        self.draw(line);
+    }
+
+    /// Says what a benchmark took.
+    pub(super) fn measured(&mut self, id: &str, result: &Benchmark) {
+        if self.criterion.is_none() {
+            return;
+        }
+        let unsteady = result.unsteady.as_ref().map_or("", |_| ", unsteady");
+        let said = format!("{id}: {}{unsteady}", units::time(result.median_ns));
+        let line = match self.is_quiet {
+            true => said,
+            false => self.line(self.begun.saturating_sub(1), said),
+        };
+        clear();
+        if let Some(criterion) = &mut self.criterion {
+            criterion.print(&line);
+        }
+    }
+
+    /// Notes what child processes took, and what those that are still to come may take.
+    pub(super) fn confirmed(&mut self, took: Duration, to_come: Duration) {
+        self.confirming += took;
+        self.to_confirm = to_come;
+    }
+
+    /// Ends the lines of benchmarks: what is printed from here on goes to standard output itself.
+    pub(super) fn end(&mut self) {
+        clear();
+        self.criterion = None;
+    }
+
+    /// `[12/181] a/cpu/b/1, about 6 min left`: what the benchmark with the index `at` is said with.
+    fn line(&self, at: usize, what: impl Display) -> String {
+        let total = self.total.max(at + 1);
+        let place = format!("[{}/{total}] {what}", at + 1);
+        let elapsed = self.start.map_or(Duration::ZERO, |start| start.elapsed());
+        let each = elapsed.saturating_sub(self.confirming) / self.begun.max(1) as u32;
+        let left = each * (total - self.begun.min(total)) as u32 + self.to_confirm;
+        match self.begun < ENOUGH {
+            true => place,
+            false => format!("{place}, {}", left_in_words(left)),
+        }
+    }
+
+    fn draw(&self, line: String) {
+        if !self.has_bar {
+            return;
+        }
+        let full = BAR * self.begun.saturating_sub(1) / self.total.max(1);
+        let bar = format!("{}{}", "█".repeat(full), "░".repeat(BAR - full));
+        let columns = crossover_words::text::columns().map_or(80, usize::from);
+        let text: String = format!("{bar} {line}").chars().take(columns - 1).collect();
+        clear();
+        eprint!("{text}");
+        let _ = io::stderr().flush();
+        IS_DRAWN.store(true, Ordering::Relaxed);
     }
 }
 
-fn line(begun: usize, total: usize, elapsed: Duration, id: &str) -> String {
-    let total = total.max(begun + 1);
-    let place = format!("[{}/{total}] {id}", begun + 1);
-    if begun < ENOUGH {
-        return place;
-    }
-    let left = elapsed.as_secs_f64() / begun as f64 * (total - begun) as f64;
-    if left < 90.0 {
-        format!("{place}, about {left:.0} s left")
-    } else {
-        format!("{place}, about {:.0} min left", left / 60.0)
+/// `about 40 s left`.
+pub(super) fn left_in_words(left: Duration) -> String {
+    let seconds = left.as_secs_f64();
+    match seconds < 90.0 {
+        true => format!("about {seconds:.0} s left"),
+        false => format!("about {:.0} min left", seconds / 60.0),
     }
 }
 
@@ -58,10 +144,21 @@ mod tests {
 
     #[test]
     fn a_line_tells_place_and_time_left() {
-        let line = |begun, elapsed| line(begun, 181, Duration::from_secs(elapsed), "a/cpu/b/1");
-        assert_eq!(line(0, 0), "[1/181] a/cpu/b/1");
-        assert_eq!(line(11, 22), "[12/181] a/cpu/b/1, about 6 min left");
-        assert_eq!(line(180, 360), "[181/181] a/cpu/b/1, about 2 s left");
-        assert_eq!(line(200, 400), "[201/201] a/cpu/b/1, about 2 s left");
+        let line = |begun: usize, elapsed, confirming, to_confirm| {
+            let progress = Progress {
+                total: 181,
+                begun,
+                start: Instant::now().checked_sub(Duration::from_secs(elapsed)),
+                confirming: Duration::from_secs(confirming),
+                to_confirm: Duration::from_secs(to_confirm),
+                ..Progress::default()
+            };
+            progress.line(begun, "a/cpu/b/1")
+        };
+        assert_eq!(line(0, 0, 0, 0), "[1/181] a/cpu/b/1");
+        assert_eq!(line(11, 22, 0, 0), "[12/181] a/cpu/b/1, about 6 min left");
+        assert_eq!(line(11, 33, 11, 60), "[12/181] a/cpu/b/1, about 7 min left");
+        assert_eq!(line(180, 360, 0, 0), "[181/181] a/cpu/b/1, about 2 s left");
+        assert_eq!(line(200, 400, 0, 0), "[201/201] a/cpu/b/1, about 2 s left");
     }
 }

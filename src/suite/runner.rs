@@ -115,6 +115,7 @@ impl Suite {
             (self.session).analyse(NO_GROUP, || self.criterion.final_summary());
         }
         let measured = self.session.complete();
+        self.session.end_lines();
         Finished {
             session: self.session,
             measured,
@@ -173,7 +174,7 @@ impl Finished {
     /// Prints what was left out and what failed. The exit code is 1 if a benchmark or the device
     /// failed, 2 if nothing was selected, 128 plus the signal's number if one ended the run, else
     /// 0.
-    pub(crate) fn close(self) -> ExitCode {
+    pub(crate) fn close(&self) -> ExitCode {
         self.session.close()
     }
 }

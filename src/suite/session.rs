@@ -15,6 +15,7 @@ use crate::suite::account::Spent;
 use crate::suite::arguments::{Arguments, Mode};
 use crate::suite::confirm::RunResults;
 use crate::suite::confirm::driver::{Confirming, When};
+use crate::suite::criterion_lines::Hidden;
 use crate::suite::group::{Group, Implementation};
 use crate::suite::host::Host;
 use crate::suite::instance::Plots;
@@ -62,7 +63,7 @@ impl Session {
         time: CudaTime,
         turns: Option<Turns>,
     ) -> Self {
-        let progress = Progress::new(arguments.is_quiet());
+        let progress = Progress::new(arguments.is_quiet(), Hidden::start());
         Self {
             machine: Host::new(&settings),
             journal: Journal::new(&settings, &arguments),
@@ -280,7 +281,12 @@ impl Session {
                 self.profiles
                     .add(&id, row.is_gpu(), &bench.folder, profiled_before);
             }
-            Ok(()) => {}
+            Ok(()) => {
+                let result = bench.folder.result();
+                if let Some(result) = result.filter(|_| self.arguments.saves) {
+                    self.progress.measured(&id, &result);
+                }
+            }
             // What fails after a signal, such as a child process that got it too, fails by it.
             Err(_) if interrupt::signal().is_some() => {}
             Err(missing) => self.note(id, row.is_gpu(), missing),
@@ -349,8 +355,11 @@ impl Session {
             run: &run,
             is_whole: self.arguments.filter_text().is_none(),
         };
+        let start = Instant::now();
         let keep = |said| self.journal.confirm(said);
         self.confirming.confirm(when, of, keep);
+        let to_come = self.confirming.to_come();
+        self.progress.confirmed(start.elapsed(), to_come);
         for (group, took) in self.confirming.take_spent() {
             let mut spent = Spent::default();
             spent.add(Activity::Confirming, took);
@@ -368,6 +377,11 @@ impl Session {
     /// Whether nothing can be written any more.
     pub(super) fn no_room(&self) -> bool {
         self.journal.no_room.is_some()
+    }
+
+    /// Ends the lines of benchmarks.
+    pub(super) fn end_lines(&mut self) {
+        self.progress.end();
     }
 
     /// Completes the record; false where nothing was measured, or nothing can be written any more.
@@ -390,7 +404,7 @@ impl Session {
     }
 
     /// Prints what was left out and what failed. Returns the exit code.
-    pub(super) fn close(self) -> ExitCode {
+    pub(super) fn close(&self) -> ExitCode {
         let filter = self.arguments.filter_text();
         let meant = filter.and_then(|filter| {
             let known = self.known.iter().map(String::as_str);

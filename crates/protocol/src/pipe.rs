@@ -102,6 +102,14 @@ fn pass_on() -> io::Result<()> {
     Ok(())
 }
 
+/// Has standard output go where `to` goes.
+///
+/// # Errors
+/// What the system says.
+pub fn print_to(to: &impl AsFd) -> io::Result<()> {
+    replace(io::stdout().as_raw_fd(), to.as_fd().as_raw_fd())
+}
+
 /// Has the stream `number` go where `to` goes.
 fn replace(number: RawFd, to: RawFd) -> io::Result<()> {
     // SAFETY: both are open; Rust's own handles of the streams know nothing but their numbers.

@@ -66,7 +66,7 @@ impl Assembled {
             .collect();
         names.sort();
         names.dedup();
-        names.sort_by_key(|name| {
+        names.sort_by_cached_key(|name| {
             let compares = self.found.iter().any(|f| f.group == *name);
             (!compares, self.groups(name).next().map(|group| group.place))
         });
@@ -246,7 +246,10 @@ fn finish(machine: MachineResults, others: Vec<MachineResults>) -> Assembled {
 }
 
 /// The break-even tables and the findings of a machine with these answers.
-fn shown(machine: &MachineResults, found: &[CrossoverAnswer]) -> (Vec<Reuse>, Vec<Finding>) {
+pub(crate) fn shown(
+    machine: &MachineResults,
+    found: &[CrossoverAnswer],
+) -> (Vec<Reuse>, Vec<Finding>) {
     let reuse = reuse::find(machine, found);
     // What is unsteady is shown and decides nothing.
     let findings = findings::find(&Context {

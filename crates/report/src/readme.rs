@@ -132,7 +132,7 @@ fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
     text += &format!("\n{NOTE}\n");
     let groups = report.group_names();
     let speedup = |name: &String| {
-        let plots = Section::draw(report, name, false).plots;
+        let plots = Section::draw(report, name).plots;
         let drawn = plots.into_iter().find(|plot| plot.shows_speedup)?;
         Some((name.clone(), drawn))
     };

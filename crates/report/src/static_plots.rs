@@ -2,7 +2,7 @@
 //! They stand in the README, in print and where there is no script: few curves, each with its name.
 
 use crate::assemble::Assembled;
-use crate::visible_curves::{self, MOST, Place};
+use crate::visible_curves::{MOST, visible_curves};
 use crossover_draw::ink::{self, Family, Paint};
 use crossover_draw::plot::figure::{Curve, Dot, Limit, Mark, Plot, Quantity};
 use crossover_results::analysis::answer::pairs::{self, CrossoverAnswer};
@@ -193,8 +193,7 @@ fn drawn<'a>(report: &'a Assembled, name: &str) -> Vec<Drawn<'a>> {
     let alone = own.is_none_or(|g| g.on(Device::Gpu).next().is_none());
     let mut all: Vec<(&MachineResults, &Group, bool, &Series)> = Vec::new();
     if let Some(group) = own {
-        let front =
-            visible_curves::visible_curves(group, &report.found, &report.findings, Place::Plot);
+        let front = visible_curves(group, &report.found, &report.findings);
         all.extend(
             front
                 .into_iter()
@@ -208,7 +207,7 @@ fn drawn<'a>(report: &'a Assembled, name: &str) -> Vec<Drawn<'a>> {
         };
         let answers = || found.iter().filter(|f| f.group == name && f.headline);
         let is_answer = |s: &Series| answers().any(|f| f.is_of(s));
-        let front = visible_curves::visible_curves(group, found, &[], Place::Plot);
+        let front = visible_curves(group, found, &[]);
         let shown = front.into_iter().filter(|s| match s.device {
             Device::Cpu => own.is_none(),
             Device::Gpu if alone => s.measures_work(),

@@ -1,5 +1,5 @@
-//! Which curves of a group come first, in a plot and in a table: a person looks for an answer, and
-//! more than six lines of a plot are told apart by nobody.
+//! Which curves of a group a plot has: a person looks for an answer, and more than six lines are told
+//! apart by nobody.
 
 use crossover_results::analysis::answer::pairs::CrossoverAnswer;
 use crossover_results::analysis::findings::finding::Finding;
@@ -9,33 +9,12 @@ use crossover_results::store::curves::{Group, Series};
 /// Curves of a plot.
 pub(super) const MOST: usize = 6;
 
-/// Where they go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// Into a plot, as few as say what the answers and findings are about.
-    Plot,
-    /// Into the columns of a table, as many as a screen has room for.
-    Table,
-    /// Into those that a phone has room for.
-    Phone,
-}
-
-impl Place {
-    fn most(self) -> usize {
-        match self {
-            Place::Plot | Place::Table => MOST,
-            Place::Phone => 4,
-        }
-    }
-}
-
 /// The curves of the answers, then those that findings rest on, then the others: as many as there
 /// is room for, in the order of the group's rows.
 pub(super) fn visible_curves<'a>(
     group: &'a Group,
     found: &[CrossoverAnswer],
     findings: &[Finding],
-    place: Place,
 ) -> Vec<&'a Series> {
     let mut ranked: Vec<(u8, &Series)> = group
         .series
@@ -43,8 +22,8 @@ pub(super) fn visible_curves<'a>(
         .map(|series| (rank(group, series, found, findings), series))
         .collect();
     ranked.sort_by_key(|(rank, _)| *rank);
-    ranked.truncate(place.most());
-    if place == Place::Plot && ranked.first().is_some_and(|r| r.0 == 0) {
+    ranked.truncate(MOST);
+    if ranked.first().is_some_and(|r| r.0 == 0) {
         // Where there are answers they are what is asked for, and what they rest on.
         ranked.retain(|(rank, _)| *rank <= 1);
     }

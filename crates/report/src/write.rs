@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
 use crate::assemble::{Assembled, Options, ReportError, assemble};
+use crate::page::answers::answered;
 use crate::page::group::Section;
 use crate::{csv, page, summary, terminal, thresholds};
 use crossover_results::store::whole_file::{self, FileError};
@@ -94,7 +95,8 @@ fn write(report: &Assembled, out: &Path) -> Result<Written, ReportError> {
     // The links of the pages in it are found from there.
     let groups = out.join("groups");
     fs::create_dir_all(&groups).map_err(|source| FileError::io(&groups, source))?;
-    let pages = page::pages(report, &sections, out);
+    let answers = answered(report);
+    let pages = page::pages(report, &answers, &sections, out);
     for (name, html) in &pages.others {
         whole_file::write_atomic(&out.join(name), html.as_bytes())?;
     }
@@ -111,7 +113,7 @@ fn write(report: &Assembled, out: &Path) -> Result<Written, ReportError> {
         thresholds,
         table: terminal::table(report),
         measured: (machine.benchmarks().count(), machine.failed().len()),
-        sure: page::sure(report),
+        sure: page::sure(&answers),
         left_out: report.machine.problems.len(),
     })
 }

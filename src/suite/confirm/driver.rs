@@ -11,6 +11,7 @@ use crate::interrupt;
 use crate::model::record::{Confirmation, NO_GROUP, PairedTimes};
 use crate::suite::confirm::questions::{OpenQuestions, Question};
 use crate::suite::confirm::{Order, RunResults, Task, TaskResult};
+use crate::suite::progress::left_in_words;
 use crate::workload::calibrate;
 use crossover_results::analysis::answer::several_processes::{self, FEWEST_PROCESSES, WinsFrom};
 use crossover_words::units;
@@ -149,6 +150,20 @@ impl Confirming {
         std::mem::take(&mut self.account)
     }
 
+    /// What the processes that are still wanted will take, by those so far: nothing as long as none of
+    /// them has ended.
+    pub(in crate::suite) fn to_come(&self) -> Duration {
+        let questions = self.asking.questions.iter();
+        let wanted =
+            questions.map(|question| self.wanted_of(question).saturating_sub(question.put));
+        self.each() * wanted.max().unwrap_or(0) as u32
+    }
+
+    /// What a process takes.
+    fn each(&self) -> Duration {
+        self.spent / self.asked.max(1) as u32
+    }
+
     /// Whether more than the wanted processes may be asked.
     fn may_go_on(&self) -> bool {
         self.spent + self.slowest <= LONGEST && self.asked < MOST_PROCESSES
@@ -156,28 +171,38 @@ impl Confirming {
 
     /// Which questions were put to fewer processes than wanted.
     fn short_of_processes(&self) -> Vec<bool> {
-        let wanted = |question: &Question| match &question.gpu_times {
-            Some(_) => self.wanted.min(OF_ANOTHER_GPU),
-            None => self.wanted,
-        };
         let questions = self.asking.questions.iter();
         questions
-            .map(|question| question.put < wanted(question))
+            .map(|question| question.put < self.wanted_of(question))
             .collect()
+    }
+
+    fn wanted_of(&self, question: &Question) -> usize {
+        match &question.gpu_times {
+            Some(_) => self.wanted.min(OF_ANOTHER_GPU),
+            None => self.wanted,
+        }
     }
 
     /// Puts the open questions to one process; false where it fails.
     fn ask_one(&mut self, open: &[bool]) -> bool {
         let start = Instant::now();
-        self.asked += 1;
         let count = open.iter().filter(|open| **open).count();
         if !self.is_quiet {
             let answers = units::counted(count, "answer");
-            eprintln!("confirming {answers} in child process {}", self.asked);
+            let left = match self.asked {
+                0 => String::new(),
+                _ => format!(", {}", left_in_words(self.to_come().max(self.each()))),
+            };
+            eprintln!(
+                "confirming {answers} in child process {}{left}",
+                self.asked + 1
+            );
         }
         let mut said = Answered::default();
         let asked = child::ask(&self.order(open), &[], |task| said.hear(task));
         let took = start.elapsed();
+        self.asked += 1;
         self.spent += took;
         self.slowest = self.slowest.max(took);
         self.since = Instant::now();

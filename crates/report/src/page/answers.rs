@@ -3,7 +3,7 @@
 
 use crate::assemble::Assembled;
 use crate::page::link::safe;
-use crossover_results::analysis::answer::pairs::{CrossoverAnswer, headlines};
+use crossover_results::analysis::answer::pairs::{CrossoverAnswer, RunAnswer, headlines, of_runs};
 use crossover_results::analysis::answer::speedup::{Speedup, along};
 use crossover_results::analysis::bottleneck::{self, Bottleneck};
 use crossover_results::analysis::trust::{self, Grade, Trust};
@@ -12,7 +12,7 @@ use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
 
 /// The answer to one question of a group.
-pub(super) struct Answered<'a> {
+pub(crate) struct Answered<'a> {
     pub(super) found: &'a CrossoverAnswer,
     /// The machine of its GPU code.
     pub(super) machine: &'a MachineResults,
@@ -26,13 +26,18 @@ pub(super) struct Answered<'a> {
 }
 
 /// The answer to each question of each group, in the order of the groups.
-pub(super) fn answered(report: &Assembled) -> Vec<Answered<'_>> {
+pub(crate) fn answered(report: &Assembled) -> Vec<Answered<'_>> {
+    let of_runs = of_runs(&report.machine);
     headlines(&report.found)
-        .filter_map(|found| one(report, found))
+        .filter_map(|found| one(report, found, &of_runs))
         .collect()
 }
 
-fn one<'a>(report: &'a Assembled, found: &'a CrossoverAnswer) -> Option<Answered<'a>> {
+fn one<'a>(
+    report: &'a Assembled,
+    found: &'a CrossoverAnswer,
+    of_runs: &[RunAnswer],
+) -> Option<Answered<'a>> {
     let ours = report.machine.group(&found.group)?;
     let (machine, series) = report.gpu_of(found)?;
     let speedup = along(found, ours, series);
@@ -57,7 +62,14 @@ fn one<'a>(report: &'a Assembled, found: &'a CrossoverAnswer) -> Option<Answered
         series,
         speedup,
         limits,
-        trust: trust::of(found, &report.machine, machine, &report.others, interval),
+        trust: trust::of(
+            found,
+            &report.machine,
+            machine,
+            &report.others,
+            of_runs,
+            interval,
+        ),
     })
 }
 

@@ -28,13 +28,6 @@ pub(super) fn section() -> Markup {
                 aria-valuemin="0" aria-valuemax="1" aria-valuenow="0" {}
             p.note #c-reads {}
             details #c-table { summary { "The values as a table" } (table::scroll("Values of the chart", html! {})) }
-            details #c-roof {
-                summary { "Roofline: FLOP/s over FLOP per byte" }
-                div.plot {
-                    figure { svg #c-roofline role="img" {} div.labels {} }
-                    p.note #c-roof-note {}
-                }
-            }
         }
     }
 }
@@ -50,7 +43,7 @@ fn choice(name: &str, label: &str, options: &[(&str, &str)]) -> Markup {
     }
 }
 
-/// All implementations at the size that was chosen, and everything that is known of one of them.
+/// All implementations at the size that was chosen.
 pub(super) fn implementations() -> Markup {
     let heads = [
         "implementation",
@@ -62,8 +55,8 @@ pub(super) fn implementations() -> Markup {
     html! {
         section #implementations.scripted {
             h2 { "Every implementation at this size" }
-            p.note { span #i-at {} ". The fastest of each clock is marked, with what lies in its interval; bars are logarithmic." }
-            (table::table("Implementations at this size", "implementations", None, html! {
+            p.note { span #i-at {} ". The fastest of each clock is marked, with what lies in its interval; bars are logarithmic. " a #i-link href="#" { "All that is known of each" } }
+            (table::table("Implementations at this size", "implementations", html! {
                 table.ranked {
                     thead { tr {
                         @for (i, head) in heads.iter().enumerate() {
@@ -74,16 +67,6 @@ pub(super) fn implementations() -> Markup {
                     tbody #i-rows {}
                 }
             }))
-            div #c-one hidden {
-                h3 #c-name aria-live="polite" {}
-                dl.facts #c-facts {}
-                figure #c-telemetry {
-                    figcaption.note { "The GPU during warm-up and sampling, read from NVML ten times per second" }
-                    svg role="img" {}
-                    ol #c-events {}
-                    p.note #c-calm { "Nothing held the GPU's clock down." }
-                }
-            }
         }
     }
 }

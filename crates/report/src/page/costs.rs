@@ -8,8 +8,12 @@ use crate::page::table;
 use crate::page::verdict::{Verdicts, place_words};
 use crossover_results::analysis::cold_start::{First, start, words};
 use crossover_results::model::role::{Allocator, Does};
+use crossover_results::store::curves::Benchmark;
 use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
+
+/// Phases of a start that are named, the longest first.
+const MOST_PHASES: usize = 4;
 
 pub(super) fn section(report: &Assembled, verdicts: Option<&Verdicts>) -> Markup {
     let rows: Vec<(String, String, String)> = lines(report, verdicts);
@@ -19,7 +23,7 @@ pub(super) fn section(report: &Assembled, verdicts: Option<&Verdicts>) -> Markup
             section #costs {
                 h2 { "What the device costs" }
                 @if let Some(whose) = whose.filter(|_| !report.others.is_empty()) { p.note { (whose) } }
-                (table::table("What the device costs", "costs", None, html! {
+                (table::table("What the device costs", "costs", html! {
                     table.plain.wrap-text {
                         thead { tr { th { "what" } th.n { "time" } th { "which is" } } }
                         tbody {
@@ -58,22 +62,21 @@ fn lines(report: &Assembled, verdicts: Option<&Verdicts>) -> Vec<(String, String
         let Some(start) = start(machine, first) else {
             continue;
         };
-        let longest = start
-            .phases
-            .iter()
-            .max_by(|a, b| a.median_ns.total_cmp(&b.median_ns));
-        let note = longest.map(|b| {
-            format!(
-                "the longest part: {}, {}",
-                words(b),
-                units::time(b.median_ns)
-            )
-        });
-        add(
-            what,
-            units::time(start.total_ns()),
-            note.unwrap_or_default(),
-        );
+        let mut phases: Vec<_> = start.phases.iter().collect();
+        phases.sort_by(|a, b| b.median_ns.total_cmp(&a.median_ns));
+        let phase = |b: &Benchmark| format!("{}, {}", words(b), units::time(b.median_ns));
+        let mut note: Vec<String> = phases
+            .into_iter()
+            .take(MOST_PHASES)
+            .map(|b| phase(b))
+            .collect();
+        if let Some(warm) = start.warm {
+            note.push(format!(
+                "once warm it takes {}",
+                units::time(warm.median_ns)
+            ));
+        }
+        add(what, units::time(start.total_ns()), note.join("; "));
     }
     if let Some(limits) = verdicts.and_then(|verdicts| verdicts.thresholds().limits.as_ref()) {
         add(

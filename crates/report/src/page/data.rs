@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 
 use crate::assemble::Assembled;
 use crate::page::answers::Answered;
-use crate::page::group::{file, one_size, remarks};
-use crate::page::runs::earlier_run;
+use crate::page::group::{file, one_size};
 use crate::page::verdict::{Verdicts, said};
 use crate::static_plots;
 use crossover_draw::ink::{self, Family};
@@ -15,10 +14,7 @@ use crossover_results::analysis::bottleneck::{self, Bottleneck};
 use crossover_results::analysis::limits::Kind;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::analysis::telemetry;
-use crossover_results::model::LinkBytes;
 use crossover_results::model::group_info::Unit;
-use crossover_results::model::telemetry::{Telemetry, TelemetryEvent};
-use crossover_results::model::verified::Verified;
 use crossover_results::store::curves::{Benchmark, Group, Series};
 use crossover_results::store::machine::MachineResults;
 
@@ -84,8 +80,8 @@ fn group(
         "answers": of_group.map(|a| answer(a, place(a.series))).collect::<Vec<_>>(),
         "host": report.machine.group(name).map(best),
         "verdict": verdicts.zip(report.machine.group(name)).map(|(v, group)| v.json(group)),
-        "flops": roofs(Work::Flop),
-        "bytes": roofs(Work::Bytes),
+        "limits": work.map_or(Vec::new(), roofs),
+        "page": file(name),
     })
 }
 
@@ -142,34 +138,14 @@ fn facts(machine: &MachineResults, series: &Series, b: &Benchmark) -> Value {
     let kind = |bottleneck: &Bottleneck| Kind::ALL.iter().position(|k| *k == bottleneck.kind);
     let mut facts = json!({
         "kind": bottleneck.as_ref().and_then(kind),
-        "reached": bottleneck.as_ref().and_then(|found| Some((1e4 * found.share?).round() / 1e4)),
         "share": bottleneck.as_ref().map(|found| &found.words),
-        "roof": roof(series, b),
-        "joules": telemetry::energy_j(b).map(short),
-        "error": b.verified.as_ref().filter(|v| v.error > 0.0).map(Verified::words),
         "slowed": Some(telemetry::slowed(b).join(", ")).filter(|s| !s.is_empty()),
-        "capped": telemetry::capped(b, machine.environment.as_ref()).map(|c| c.words()),
         "unsteady": b.unsteady,
-        "remarks": Some(remarks(b).join("; ")).filter(|s| !s.is_empty()),
-        "run": earlier_run(b, machine),
-        "telemetry": b.telemetry.as_ref().map(lines),
     });
     if let Some(facts) = facts.as_object_mut() {
         facts.retain(|_, value| !value.is_null());
     }
     facts
-}
-
-/// Its place in a roofline: FLOP per byte, of the link where bytes cross it, and FLOP/s.
-fn roof(series: &Series, b: &Benchmark) -> Option<[f64; 2]> {
-    let sound = |value: &f64| value.is_normal() && *value > 0.0;
-    let bytes = match series.crosses_link() {
-        true => b.cost.link_bytes.map(LinkBytes::sum),
-        false => b.cost.bytes,
-    };
-    let flop = b.cost.flop.filter(sound)?;
-    let place = [flop / bytes.filter(sound)?, b.rate(flop)];
-    (series.measures_work() && place.iter().all(sound)).then(|| place.map(short))
 }
 
 /// The time of the best CPU code by size, with its name.
@@ -219,39 +195,5 @@ fn answer(answer: &Answered, series: Option<usize>) -> Value {
         "evidence": format!("{}#{}", file(&f.group), answer.anchor()),
         "speedup": speedup.collect::<Vec<_>>(),
         "dots": dots.filter(|(_, ratio)| ratio.is_normal() && *ratio > 0.0).map(|(size, ratio)| json!([size, short(ratio)])).collect::<Vec<_>>(),
-    })
-}
-
-/// Values one after the other, each with how often it stands there: most of what NVML says stays
-/// the same from one reading to the next.
-fn runs<T: PartialEq + serde::Serialize>(values: &[T]) -> Vec<Value> {
-    let same = values.chunk_by(|a, b| a == b);
-    same.flat_map(|run| [json!(run[0]), json!(run.len())])
-        .collect()
-}
-
-/// The lines of a telemetry in the order in which the script draws them, null for one that says
-/// nothing, and what happened at each time. Times are those since the reading before.
-fn lines(seen: &Telemetry) -> Value {
-    let changes = seen.memory_clock_mhz.windows(2).any(|w| w[0] != w[1]);
-    let watts = seen.power_w.iter().map(|w| w.map(f64::round));
-    let before = std::iter::once(&0).chain(&seen.time_ms);
-    let steps: Vec<i64> = (seen.time_ms.iter().zip(before))
-        .map(|(at, before)| i64::from(*at) - i64::from(*before))
-        .collect();
-    let at = |events: &[TelemetryEvent]| {
-        let what: Vec<String> = events.iter().map(telemetry::words).collect();
-        json!({ "ms": events[0].time_ms, "what": what })
-    };
-    json!({
-        "time": runs(&steps),
-        "lines": [
-            runs(&seen.sm_clock_mhz),
-            changes.then(|| runs(&seen.memory_clock_mhz)),
-            runs(&watts.collect::<Vec<_>>()),
-            runs(&seen.temperature_c),
-            runs(&seen.utilisation_percent),
-        ],
-        "events": seen.events.chunk_by(|a, b| a.time_ms == b.time_ms).map(at).collect::<Vec<_>>(),
     })
 }

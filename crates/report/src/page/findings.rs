@@ -41,7 +41,7 @@ pub(super) fn techniques(report: &Assembled) -> Markup {
             h2 { "What to change" (permalink("findings", "what each technique gains")) }
             div.scripted {
                 p.note { span #w-at {} ": where the data are, and how often they are used." }
-                (table::table("What a change gains at this size", "changes", None, html! {
+                (table::table("What a change gains at this size", "changes", html! {
                     table.plain.wrap-text {
                         thead { tr { th { "change" } th.n { "the operation is" } th { "compared" } } }
                         tbody #w-rows {}
@@ -58,7 +58,7 @@ pub(super) fn techniques(report: &Assembled) -> Markup {
             @if gains.is_empty() {
                 p { "No technique was measured on a GPU yet." }
             } @else {
-                (table::table("What each technique gained", "techniques", None, html! {
+                (table::table("What each technique gained", "techniques", html! {
                     table.plain.techniques.wrap-text {
                         thead { tr { th { "technique" } th.n { "at best" } th { "where, by how much" } } }
                         tbody { @for (technique, gains) in &gains { (line(report, *technique, gains)) } }
@@ -91,7 +91,7 @@ fn line(report: &Assembled, technique: Technique, gains: &[(&Finding, &Gain)]) -
 }
 
 /// `4.9× faster`, `1.6× slower`, `as fast`.
-fn faster(factor: f64) -> String {
+pub(super) fn faster(factor: f64) -> String {
     match factor {
         f if (f - 1.0).abs() < 0.005 => "as fast".to_owned(),
         f if f >= 1.0 => format!("{} faster", units::factor_fine(f)),
@@ -186,7 +186,7 @@ fn one(findings: &[&Finding], title: &str) -> Markup {
 fn small(rows: &Rows, anchor: &str, title: &str) -> Markup {
     html! {
         p { (coloured(&rows.caption)) (permalink(anchor, &rows.caption)) }
-        (table::table(&format!("{title}: {}", rows.caption), anchor, None, html! {
+        (table::table(&format!("{title}: {}", rows.caption), anchor, html! {
             table.plain {
                 thead { tr { @for (i, head) in rows.head.iter().enumerate() { th.n[i > 0] { (head) } } } }
                 tbody {

@@ -8,22 +8,19 @@ use crate::assemble::Assembled;
 use crate::page::answers::Answered;
 use crate::page::link::safe;
 use crate::page::runs::earlier_run;
-use crate::page::{evidence, findings, link, profile, table, waterfall};
+use crate::page::{evidence, findings, link, profile, table};
 use crate::reference_banner;
 use crate::static_plots;
-use crate::visible_curves::{self, Place};
-use crossover_draw::ink::Paint;
-use crossover_draw::plot::figure::Quantity;
+use crossover_draw::plot::figure::{Quantity, Shape};
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::analysis::reuse::Reuse;
 use crossover_results::analysis::{limits, telemetry};
 use crossover_results::model::id::Device;
-use crossover_results::model::role::Does;
 use crossover_results::store::curves::{Benchmark, Group, Series};
 use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
 
-/// One plot in the two shapes a page needs, and as a file.
+/// One plot in a page, and as a file.
 pub(crate) struct Drawn {
     /// What it is of, and of which group.
     title: String,
@@ -33,13 +30,8 @@ pub(crate) struct Drawn {
     pub(crate) svg: String,
     /// Whether it is that of the answers.
     pub(crate) shows_speedup: bool,
-    wide: String,
-    /// For a phone; none where there are too many groups.
-    narrow: Option<String>,
+    inline: String,
 }
-
-/// Beyond so many groups a page holds each plot in one shape, and a phone scrolls.
-const MANY: usize = 40;
 
 /// One group of any machine, drawn.
 pub(crate) struct Section {
@@ -55,18 +47,13 @@ impl Section {
     /// Draws each group.
     pub(crate) fn all(report: &Assembled) -> Vec<Self> {
         let names = report.group_names();
-        let few = names.len() <= MANY;
-        names
-            .iter()
-            .map(|name| Self::draw(report, name, few))
-            .collect()
+        names.iter().map(|name| Self::draw(report, name)).collect()
     }
 
-    /// Draws a group, where they are `few` for a phone too.
-    pub(crate) fn draw(report: &Assembled, group: &str, few: bool) -> Self {
-        use crossover_draw::plot::figure::Shape::{Narrow, Wide};
+    /// Draws a group.
+    pub(crate) fn draw(report: &Assembled, group: &str) -> Self {
         if one_size(report, group) {
-            // A curve of one point is none: the section has bars instead.
+            // A curve of one point is none: the section has the table instead.
             return Self {
                 group: group.into(),
                 plots: Vec::new(),
@@ -76,14 +63,13 @@ impl Section {
         let plots = static_plots::charts(report, group)
             .into_iter()
             .filter_map(|(kind, plot)| {
-                let wide = plot.drawing(Wide)?;
+                let drawing = plot.drawing(Shape::Wide)?;
                 Some(Drawn {
                     title: plot.title.clone(),
                     file: format!("{}-{kind}.svg", safe(group)),
-                    svg: wide.file(),
+                    svg: drawing.file(),
                     shows_speedup: plot.quantity == Quantity::Speedup,
-                    wide: wide.inline(),
-                    narrow: few.then(|| plot.svg(Narrow)).flatten(),
+                    inline: drawing.inline(),
                 })
             })
             .collect();
@@ -125,18 +111,8 @@ pub(super) fn section(
             @if !section.plots.is_empty() {
                 div.plots {
                     @for plot in &section.plots {
-                        @match &plot.narrow {
-                            Some(narrow) => {
-                                figure {
-                                    div.wide { (PreEscaped(&plot.wide)) }
-                                    div.narrow { (PreEscaped(narrow)) }
-                                }
-                            }
-                            None => {
-                                figure.scroll tabindex="0" role="region" aria-label={ "Plot of " (plot.title) } {
-                                    (PreEscaped(&plot.wide))
-                                }
-                            }
+                        figure.scroll tabindex="0" role="region" aria-label={ "Plot of " (plot.title) } {
+                            (PreEscaped(&plot.inline))
                         }
                     }
                 }
@@ -147,7 +123,6 @@ pub(super) fn section(
                     }
                 }
             }
-            (waterfall::of_group(report, name))
             (findings::beside(report, name))
             (evidence::section(report, answers, name))
             @if reference_banner::unmeasured(report).contains(&name.as_str()) {
@@ -155,8 +130,7 @@ pub(super) fn section(
             }
             (break_even(report, name))
             @if let Some(group) = report.machine.group(name) {
-                @if one_size(report, name) { (bars(report, group, &report.machine, out)) }
-                @else { (times(report, group, &report.machine, out)) }
+                @if !one_size(report, name) { (times(report, group, &report.machine, out)) }
             }
             (profile::profiles(report, name, out))
             @for machine in report.machines() {
@@ -197,7 +171,7 @@ fn break_even(report: &Assembled, group: &str) -> Markup {
              is faster even when the data are on the device already."
             @if any_calls { " The last column says after how many calls, with the data on the device, a new process has made up for its cold start." }
         }
-        (table::table(&format!("{}: operations until moving the data is paid", topic.title), &format!("{}-reuse", safe(group)), None, html! {
+        (table::table(&format!("{}: operations until moving the data is paid", topic.title), &format!("{}-reuse", safe(group)), html! {
             table.matrix {
                 thead { tr {
                     th { (topic.symbol) }
@@ -260,18 +234,6 @@ fn times(report: &Assembled, group: &Group, machine: &MachineResults, out: &Path
         let ties = first.is_some_and(|first| b.median_ns <= first.high_ns());
         topic.compares && of.measures_work() && b.unsteady.is_none() && ties
     };
-    let front =
-        visible_curves::visible_curves(group, &report.found, &report.findings, Place::Table);
-    let early =
-        visible_curves::visible_curves(group, &report.found, &report.findings, Place::Phone);
-    let is_late = |s: &Series| !early.iter().any(|f| std::ptr::eq(*f, s));
-    let is_front = |s: &Series| front.iter().any(|f| std::ptr::eq(*f, s));
-    let (first, rest): (Vec<&Series>, Vec<&Series>) =
-        group.series.iter().partition(|s| is_front(s));
-    let is_short = !rest.is_empty() || first.len() > early.len();
-    let more = is_short.then(|| format!("show all {} implementations", group.series.len()));
-    let of_rest = |at: usize| at >= first.len();
-    let columns: Vec<&Series> = first.iter().chain(&rest).copied().collect();
     let title = format!("{}: times", topic.title);
     html! {
         h3 { "Times" @if !report.others.is_empty() { ", " (machine.hardware()) } }
@@ -280,24 +242,24 @@ fn times(report: &Assembled, group: &Group, machine: &MachineResults, out: &Path
             @if topic.compares { "; the fastest of each size and clock is marked, with what lies in its interval" }
             "." (any_slowed(group)) (any_unsteady(group))
         }
-        (table::table(&title, &format!("{}-times", safe(&group.name)), more.as_deref(), html! {
+        (table::table(&title, &format!("{}-times", safe(&group.name)), html! {
             table.matrix {
                 thead { tr {
                     th { (topic.symbol) }
-                    @for (at, s) in columns.iter().enumerate() {
-                        th.n.rest[of_rest(at)].late[is_late(s)] data-v={ (s.name()) " (" (s.clock_name()) "), ns" } {
+                    @for s in &group.series {
+                        th.n data-v={ (s.name()) " (" (s.clock_name()) "), ns" } {
                             (table::breakable(&s.name())) small { (s.clock_name()) }
                         }
                     }
                 } }
                 tbody {
                     @for size in sizes {
-                        tr.rest[first.iter().all(|s| s.at(size).is_none())] {
+                        tr {
                             th scope="row" data-v=(size) { (topic.unit.write(size)) }
-                            @for (at, s) in columns.iter().enumerate() {
+                            @for s in &group.series {
                                 @match s.at(size) {
                                     Some(b) => {
-                                        td.n.rest[of_rest(at)].late[is_late(s)].best[is_best(s, b)] data-v=(table::full(b.median_ns)) {
+                                        td.n.best[is_best(s, b)] data-v=(table::full(b.median_ns)) {
                                             (linked(&units::time(b.median_ns), b, machine, out))
                                             (slowed(b, machine)) (unsteady(b))
                                             @if let Some(run) = earlier_run(b, machine) {
@@ -305,7 +267,7 @@ fn times(report: &Assembled, group: &Group, machine: &MachineResults, out: &Path
                                             }
                                         }
                                     }
-                                    None => { td.n.none.rest[of_rest(at)].late[is_late(s)] data-v="" { "·" } }
+                                    None => { td.n.none data-v="" { "·" } }
                                 }
                             }
                         }
@@ -316,69 +278,20 @@ fn times(report: &Assembled, group: &Group, machine: &MachineResults, out: &Path
     }
 }
 
-/// Medians at the only size, longest first, as bars on a logarithmic scale.
-fn bars(report: &Assembled, group: &Group, machine: &MachineResults, out: &Path) -> Markup {
-    let mut all: Vec<(&Series, &Benchmark)> = group
-        .series
-        .iter()
-        .flat_map(|s| s.points.iter().map(move |b| (s, b)))
-        .collect();
-    all.sort_by(|a, b| b.1.median_ns.total_cmp(&a.1.median_ns));
-    let decades = |b: &Benchmark| b.median_ns.log10();
-    let (Some(longest), Some(shortest)) = (all.first(), all.last()) else {
-        return html! {};
-    };
-    // Phases have their waterfall.
-    let drawn = !group
-        .series
-        .iter()
-        .all(|s| matches!(s.role.does, Does::Starts(_)));
-    // The shortest keeps a bar, and equal ones fill the width.
-    let from = decades(shortest.1).floor() - 0.2;
-    let span = decades(longest.1) - from;
-    html! {
-        h3 { "Times" @if !report.others.is_empty() { ", " (machine.hardware()) } }
-        p.note {
-            @if drawn { "Median time per iteration, longest first; the bars are logarithmic." }
-            @else { "Median time of each phase, in a new process and again in the same process, longest first." }
-            (any_slowed(group)) (any_unsteady(group))
-        }
-        (table::table(&format!("{}: times", group.topic.title), &format!("{}-times", safe(&group.name)), None, html! { table.bars.undrawn[!drawn] {
-            thead hidden { tr { th { "implementation" } th { "clock" } th { "median, ns" } } }
-            tbody {
-                @for (s, b) in all {
-                    tr {
-                        th scope="row" { (table::breakable(&s.name())) }
-                        td { small { (s.clock_name()) } }
-                        td.n data-v=(table::full(b.median_ns)) { (linked(&units::time(b.median_ns), b, machine, out)) (slowed(b, machine)) (unsteady(b)) }
-                        @if drawn {
-                        td.bar aria-hidden="true" {
-                            @let role = Paint::Shade(static_plots::family(group, s.device), 0);
-                            svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" {
-                                rect width=(format!("{:.1}", 100.0 * (decades(b) - from) / span)) height="6"
-                                    class={ "f-" (role.class()) } fill=(role.light());
-                            }
-                        }
-                        }
-                    }
-                }
-            }
-        } }))
-    }
-}
-
-/// Every figure of every benchmark, folded away.
+/// Every figure of every benchmark, folded away where the times stand above it.
 fn details(report: &Assembled, group: &Group, machine: &MachineResults, out: &Path) -> Markup {
     let work = rate::work(&[group]);
     let counted = group.benchmarks().any(|b| telemetry::energy_j(b).is_some());
+    let own = std::ptr::eq(machine, &report.machine);
     let unit = work.map_or(String::new(), |work| format!(", {}", work.unit()));
     html! {
-        details.all {
+        details.all open[one_size(report, &group.name)] {
             summary {
                 "All figures: " (units::counted(group.benchmarks().count(), "benchmark"))
-                @if !std::ptr::eq(machine, &report.machine) { ", " (machine.hardware()) " (another machine)" }
+                @if !own { ", " (machine.hardware()) " (another machine)" }
             }
-            (table::table(&format!("{}: all figures, {}", group.topic.title, machine.hardware()), &format!("{}-figures", safe(&group.name)), Some("show all columns"), html! {
+            // An address within it unfolds it.
+            div id=[own.then_some("all")] { (table::table(&format!("{}: all figures, {}", group.topic.title, machine.hardware()), &format!("{}-figures", safe(&group.name)), html! {
                 table.plain.figures {
                     thead { tr {
                         th { "benchmark" } th data-v="median, ns" { "median" } th data-v={ "rate" (unit) } { "rate" } th { "share of the limit" }
@@ -418,7 +331,7 @@ fn details(report: &Assembled, group: &Group, machine: &MachineResults, out: &Pa
                         }
                     }
                 }
-            }))
+            })) }
         }
     }
 }
@@ -501,7 +414,7 @@ fn happened(b: &Benchmark, machine: &MachineResults) -> Vec<String> {
 }
 
 /// Figures beside the time, and notes.
-pub(super) fn remarks(b: &Benchmark) -> Vec<String> {
+fn remarks(b: &Benchmark) -> Vec<String> {
     let figures = b
         .extra
         .iter()

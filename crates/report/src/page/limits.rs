@@ -57,16 +57,16 @@ pub(super) fn section(report: &Assembled) -> Markup {
 
 fn ceilings(limits: &Limits, whose: &str) -> Markup {
     html! {
-        (table::table(&format!("Measured limits, {whose}"), "limits", Some("show how each was measured"), html! {
+        (table::table(&format!("Measured limits, {whose}"), "limits", html! {
             table.plain {
-                thead { tr { th { "Limit" } th.n { "Measured" } th.rest { "How" } } }
+                thead { tr { th { "Limit" } th.n { "Measured" } th { "How" } } }
                 tbody {
                     @for (name, c) in &limits.ceilings {
                         @if let Some(value) = limits.ceiling(name) {
                             tr {
                                 td { (words(name)) }
                                 td.n { (units::ceiling(value, &c.unit)) }
-                                td.how.rest { (c.method) }
+                                td.how { (c.method) }
                             }
                         }
                     }
@@ -105,7 +105,7 @@ fn bandwidth(limits: &Limits, whose: &str) -> Markup {
                 div.narrow { (PreEscaped(narrow)) }
             }
         }
-        (table::table(&format!("Bandwidth over the working set, {whose}"), "bandwidth", None, html! {
+        (table::table(&format!("Bandwidth over the working set, {whose}"), "bandwidth", html! {
             table.plain.tight {
                 thead { tr {
                     th.n { "Working set" }

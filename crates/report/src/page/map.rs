@@ -46,7 +46,7 @@ pub(super) fn section(report: &Assembled, all: &[Answered], verdicts: Option<&Ve
                 noscript { "the largest size" }
                 ". ° marks what one process says, ± what is uncertain."
             }
-            (table::table("Where the GPU wins", "map", None, html! {
+            (table::table("Where the GPU wins", "map", html! {
                 table.map {
                     thead { tr {
                         th scope="col" { "operation" }

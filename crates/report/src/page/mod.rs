@@ -1,6 +1,6 @@
 //! `index.html`: one self-contained page, nothing fetched, and a page for each group beside it.
 
-mod answers;
+pub(super) mod answers;
 mod chart;
 mod costs;
 mod data;
@@ -18,7 +18,6 @@ mod script;
 mod table;
 mod texts;
 pub(super) mod verdict;
-mod waterfall;
 
 use std::path::Path;
 
@@ -49,39 +48,59 @@ pub(super) struct Pages {
 
 /// The pages of a report. `out` is the folder of the first one, where that of the groups' pages is
 /// too.
-pub(super) fn pages(report: &Assembled, sections: &[Section], out: &Path) -> Pages {
-    let answers = answers::answered(report);
+pub(super) fn pages(
+    report: &Assembled,
+    answers: &[Answered],
+    sections: &[Section],
+    out: &Path,
+) -> Pages {
     let verdicts = Verdicts::of(report);
     let groups = out.join("groups");
     let of_group = |section: &Section| {
         let title = report.topic(&section.group).title;
-        let body = group::section(report, section, &answers, &groups);
+        let body = group::section(report, section, answers, &groups);
         (group::file(&section.group), beside(&title, "../", body))
     };
     let mut others: Vec<(String, String)> = sections.iter().map(of_group).collect();
     let limits = beside("Measured limits", "", limits::section(report));
     others.push(("limits.html".to_owned(), limits));
-    let first = first(report, sections, &answers, verdicts.as_ref());
+    let first = first(report, sections, answers, verdicts.as_ref());
     Pages { first, others }
 }
 
-/// How many answers are how sure, and why the others are not, in a line.
-pub(super) fn sure(report: &Assembled) -> String {
-    let answers = answers::answered(report);
+/// Uncertain answers of which the terminal says why.
+const MOST_DOUBTS: usize = 6;
+
+/// How many answers are how sure, and below it why the uncertain ones are not.
+pub(super) fn sure(answers: &[Answered]) -> String {
     let count = |grade| answers.iter().filter(|a| a.trust.grade() == grade).count();
     let (firm, doubtful, thin) = (
         count(Grade::Firm),
         count(Grade::Doubtful),
         count(Grade::Thin),
     );
-    match answers.len() {
-        0 => String::new(),
-        n => format!(
-            "{}: {firm} firm, {doubtful} uncertain (their processes differ, or something disturbed them), \
-             {thin} of one process; the page says why of each",
-            units::counted(n, "answer")
-        ),
+    if answers.is_empty() {
+        return String::new();
     }
+    let mut lines = vec![format!(
+        "{}: {firm} firm, {doubtful} uncertain, {thin} of one process",
+        units::counted(answers.len(), "answer")
+    )];
+    let why = answers
+        .iter()
+        .filter(|a| a.trust.grade() == Grade::Doubtful);
+    lines.extend(why.take(MOST_DOUBTS).map(|a| {
+        let (topic, question) = (&a.found.topic, a.found.question.label());
+        let doubts = a.trust.doubts().join("; ");
+        format!("  uncertain: {}, {question}: {doubts}", topic.title)
+    }));
+    if doubtful > MOST_DOUBTS {
+        lines.push(format!(
+            "  and {} more; the page says why",
+            doubtful - MOST_DOUBTS
+        ));
+    }
+    lines.join("\n")
 }
 
 /// A page beside the first one, to which `back` leads.
@@ -186,7 +205,6 @@ fn masthead(report: &Assembled) -> Markup {
                 a href="#map" { "Map" }
                 a.scripted href="#chart" { "Chart" }
                 a href="#findings" { "What to change" }
-                a.scripted href="#implementations" { "Implementations" }
                 a href="#texts" { "Texts" }
                 a href="#groups" { "Operations" }
             }

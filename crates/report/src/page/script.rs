@@ -2,17 +2,14 @@
 //! page that is opened from a file may load nothing.
 
 /// Each after those that it imports from.
-const MODULES: [(&str, &str); 15] = [
+const MODULES: [(&str, &str); 12] = [
     ("dom", include_str!("script/dom.js")),
     ("numbers", include_str!("script/numbers.js")),
     ("labels", include_str!("script/labels.js")),
-    ("telemetry", include_str!("script/telemetry.js")),
     ("chart_axes", include_str!("script/chart_axes.js")),
     ("chart_layout", include_str!("script/chart_layout.js")),
     ("chart_marks", include_str!("script/chart_marks.js")),
     ("chart", include_str!("script/chart.js")),
-    ("roofline", include_str!("script/roofline.js")),
-    ("benchmark", include_str!("script/benchmark.js")),
     ("verdict", include_str!("script/verdict.js")),
     ("map", include_str!("script/map.js")),
     ("curves", include_str!("script/curves.js")),

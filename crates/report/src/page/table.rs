@@ -1,5 +1,4 @@
-//! Tables that fit: the columns of the answer first, the others when they are asked for, each in a
-//! region that the keyboard reaches and scrolls, and each as CSV.
+//! Tables, each in a region that the keyboard reaches and scrolls, and each as CSV.
 
 use maud::{Markup, html};
 
@@ -12,14 +11,12 @@ pub(super) fn scroll(what: &str, table: Markup) -> Markup {
     html! { div.scroll tabindex="0" role="region" aria-label=(what) { (table) } }
 }
 
-/// A table with its CSV, called `file`. With `more` a switch of that name shows the cells and rows
-/// of the class `rest`.
-pub(super) fn table(what: &str, file: &str, more: Option<&str>, table: Markup) -> Markup {
+/// A table with its CSV, called `file`.
+pub(super) fn table(what: &str, file: &str, table: Markup) -> Markup {
     html! {
         div.table {
             (scroll(what, table))
             div.tools {
-                @if let Some(more) = more { label { input type="checkbox"; " " (more) } }
                 button.csv.scripted type="button" hidden data-file={ (file) ".csv" } aria-label={ "CSV of " (what) } { "CSV" }
             }
         }

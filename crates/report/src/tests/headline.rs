@@ -9,7 +9,7 @@ use crate::tests::lessons::near;
 use crate::tests::machines::{commit, full, laptop};
 use crate::tests::refreshed;
 use crate::tests::telemetry::plant_capped;
-use crossover_results::analysis::answer::pairs::headlines;
+use crossover_results::analysis::answer::pairs::{headlines, of_runs};
 use crossover_results::analysis::answer::speedup::along;
 use crossover_results::analysis::bottleneck::{self, Bottleneck};
 use crossover_results::analysis::limits::Kind;
@@ -120,7 +120,14 @@ fn an_answer_is_trusted_by_what_it_rests_on() {
         let report = report(dir.path());
         let found = headlines(&report.found).next().unwrap();
         let machine = &report.machine;
-        let trust = trust::of(found, machine, machine, &report.others, interval);
+        let trust = trust::of(
+            found,
+            machine,
+            machine,
+            &report.others,
+            &of_runs(machine),
+            interval,
+        );
         assert_eq!((trust.boards, trust.runs.len()), (1, 1));
         trust.grade()
     };

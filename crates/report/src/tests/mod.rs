@@ -19,6 +19,7 @@ mod screens;
 mod summary;
 mod sustained;
 mod tables;
+mod tasks;
 mod telemetry;
 mod texts;
 mod thresholds;

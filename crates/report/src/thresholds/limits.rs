@@ -1,5 +1,8 @@
 //! What the machine can do at most, and what code on it reaches, for work that was not measured.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use crossover_advice::thresholds::{Bandwidth, Data, Limits, Link, OneWay, Reached};
 use crossover_advice::{Range, Work};
 
@@ -102,6 +105,8 @@ pub(crate) struct Sample {
 /// clock that a caller would see.
 pub(crate) fn samples(machine: &MachineResults, device: Device) -> Vec<Sample> {
     let mut samples: Vec<Sample> = Vec::new();
+    // Where each stands among them.
+    let mut places: BTreeMap<_, usize> = BTreeMap::new();
     // Where rows time the same work on several clocks, the clocks are what is measured.
     let groups = machine
         .groups
@@ -119,11 +124,16 @@ pub(crate) fn samples(machine: &MachineResults, device: Device) -> Vec<Sample> {
             let Some(sample) = sample(series, benchmark) else {
                 continue;
             };
-            let key = |s: &Sample| (s.group.clone(), s.data, s.size);
-            match samples.iter_mut().find(|other| key(other) == key(&sample)) {
-                Some(other) if other.ns > sample.ns => *other = sample,
-                Some(_) => {}
-                None => samples.push(sample),
+            let key = (sample.group.clone(), sample.data, sample.size);
+            match places.entry(key) {
+                Entry::Occupied(at) if samples[*at.get()].ns > sample.ns => {
+                    samples[*at.get()] = sample;
+                }
+                Entry::Occupied(_) => {}
+                Entry::Vacant(at) => {
+                    at.insert(samples.len());
+                    samples.push(sample);
+                }
             }
         }
     }

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::analysis::answer::pairs::{CrossoverAnswer, of_other_runs};
+use crate::analysis::answer::pairs::{CrossoverAnswer, RunAnswer, of_other_runs};
 use crate::analysis::answer::several_processes::Confirmed;
 use crate::analysis::telemetry;
 use crate::store::curves::Benchmark;
 use crate::store::machine::MachineResults;
+use crossover_words::units;
 
 /// A speedup whose interval reaches further than this on one side, as a factor, is rough.
 const ROUGH: f64 = 1.25;
@@ -57,28 +58,57 @@ impl Grade {
 }
 
 impl Trust {
+    /// What is to be said against it, each in a few words.
+    pub fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        if self.agree < self.processes {
+            let other = self.processes - self.agree;
+            doubts.push(format!(
+                "{other} of {} processes say otherwise who wins where",
+                self.processes
+            ));
+        }
+        let outside = self.other_runs.len() - self.held;
+        if outside > 0 {
+            let runs = units::counted(outside, "other run");
+            doubts.push(format!("{runs} found what lies outside its range"));
+        }
+        match self.reach {
+            Some(reach) if reach > ROUGH => {
+                doubts.push(format!(
+                    "another run may differ by {}",
+                    units::factor(reach)
+                ));
+            }
+            Some(_) => {}
+            None => doubts.push("its range is not known".to_owned()),
+        }
+        if !self.slowed.is_empty() {
+            doubts.push(format!("throttled: {}", self.slowed.join(", ")));
+        }
+        doubts
+    }
+
     /// The grade of the marks together.
     pub fn grade(&self) -> Grade {
-        let doubts = self.agree < self.processes
-            || self.held < self.other_runs.len()
-            || !self.slowed.is_empty()
-            || self.reach.is_none_or(|reach| reach > ROUGH);
-        match (self.processes, doubts) {
+        match (self.processes, self.doubts().is_empty()) {
             (..=1, _) => Grade::Thin,
-            (_, true) => Grade::Doubtful,
-            (_, false) => Grade::Firm,
+            (_, false) => Grade::Doubtful,
+            (_, true) => Grade::Firm,
         }
     }
 }
 
 /// What `found` rests on: results of `ours`, the machine of its CPU code, and of `theirs`, that of
-/// its GPU code. `beside` has the answers of each other machine. `interval` is that of the speedup
+/// its GPU code. `beside` has the answers of each other machine, `of_runs` those
+/// of each run of `ours`. `interval` is that of the speedup
 /// at the largest size.
 pub fn of(
     found: &CrossoverAnswer,
     ours: &MachineResults,
     theirs: &MachineResults,
     beside: &[(MachineResults, Vec<CrossoverAnswer>)],
+    of_runs: &[RunAnswer],
     interval: Option<(f64, f64)>,
 ) -> Trust {
     let mut results: Vec<&Benchmark> = Vec::new();
@@ -107,7 +137,7 @@ pub fn of(
             })
     };
     let confirmed = found.confirmed;
-    let other_runs = of_other_runs(ours, found);
+    let other_runs = of_other_runs(of_runs, found);
     let held = |(_, other): &&(String, Confirmed)| confirmed.is_some_and(|own| own.holds(other));
     let reach = interval.map(|(low, high)| (found.speedup / low).max(high / found.speedup));
     Trust {

@@ -3,6 +3,7 @@
 //! file. [`export`](crate::export) says what is in it; what follows from the results, such as the
 //! answers, is computed anew from them and not taken from the file.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -82,15 +83,21 @@ pub(super) fn read(path: &Path) -> Result<Contents, FileError> {
         runs: held.runs,
         ..Contents::default()
     };
+    let mut ids = BTreeSet::new();
     for benchmark in held.benchmarks {
-        let is_there = contents.benchmarks.iter().any(|b| b.id == benchmark.id);
-        let again = is_there.then_some("is there twice; the first is read");
+        let again = ids
+            .contains(&benchmark.id)
+            .then_some("is there twice; the first is read");
         match benchmark.flaw().or(again) {
             Some(reason) => {
                 let problem = Unreadable::new(&benchmark.id, reason);
                 contents.problems.push(problem);
             }
-            None => contents.add(benchmark),
+            None => {
+                let before = contents.benchmarks.len();
+                contents.add(benchmark);
+                ids.extend(contents.benchmarks[before..].iter().map(|b| b.id.clone()));
+            }
         }
     }
     for profile in held.profiles {

@@ -17,10 +17,7 @@ pub(crate) fn unwritable_folder() {
     for root in [file.clone(), file.join("below")] {
         let words = "set CRITERION_HOME to a folder where they can";
         let said = expect(&mut bench(&root, &["--bench", "sound"]), 2, words);
-        assert!(
-            !said.contains("Benchmarking"),
-            "nothing was measured: {said}"
-        );
+        assert!(!said.contains("sound/cpu/"), "nothing was measured: {said}");
     }
     assert_eq!(fs::read(&file).unwrap(), b"mine");
 }

@@ -48,9 +48,15 @@ pub(crate) fn interrupted(root: &Path, signal: nix::sys::signal::Signal) -> (Opt
     interrupted_at(&mut long(root, "0.4", "sound"), words, signal)
 }
 
-/// A run whose benchmarks take so many seconds, long enough to be interrupted.
+/// A run whose benchmarks take so many seconds, long enough to be interrupted. Criterion says when it begins.
 fn long(root: &Path, seconds: &str, filter: &str) -> Command {
-    let arguments = ["--bench", "--warm-up-time", "0.1", "--measurement-time"];
+    let arguments = [
+        "--bench",
+        "--verbose",
+        "--warm-up-time",
+        "0.1",
+        "--measurement-time",
+    ];
     bench(root, &[&arguments[..], &[seconds, filter]].concat())
 }
 

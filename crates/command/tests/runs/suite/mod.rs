@@ -21,6 +21,10 @@ pub(crate) const TESTS: &[Test] = &[
         "a_quiet_run_says_results_and_problems",
         a_quiet_run_says_results_and_problems,
     ),
+    Test::Beside(
+        "criterion_prints_what_is_asked_for",
+        criterion_prints_what_is_asked_for,
+    ),
     Test::Beside("a_run_leaves_its_files", a_run_leaves_its_files),
     Test::Alone(
         "state_is_restored_before_each_sample_and_not_inside",
@@ -57,14 +61,42 @@ fn a_quiet_run_says_results_and_problems() {
         let run = Run::new(&["--bench", "--noplot", quiet, "sound"], &[QUICK]);
         let said = run.said();
         assert_eq!(run.code(), 0, "{said}");
-        assert!(
-            said.contains("sound/cpu/double/16") && said.contains("time:"),
-            "{said}"
-        );
-        // Criterion's own lines of progress stay.
-        for words in ["measuring the", "confirming", "[1/"] {
+        assert!(said.contains("sound/cpu/double/16: "), "{said}");
+        for words in ["measuring the", "confirming", "[1/", "Benchmarking"] {
             assert!(!said.contains(words), "{words} in {said}");
         }
+    }
+}
+
+/// A line for each benchmark, in place of Criterion's; these are printed where somebody asks for them.
+fn criterion_prints_what_is_asked_for() {
+    let own = Run::new(&["--bench", "sound"], &[QUICK]);
+    let said = own.said();
+    assert!(said.contains("] sound/cpu/double/16: "), "{said}");
+    for words in ["Benchmarking", "time:", "ns/iter"] {
+        assert!(!said.contains(words), "{words} in {said}");
+    }
+    assert_eq!(own.record().arguments, ["--bench", "sound"]);
+    let asked = Run::new(&["--bench", "--verbose", "sound"], &[QUICK]);
+    let said = asked.said();
+    for words in [
+        "Benchmarking sound/cpu/double/16",
+        "time:",
+        "med. abs. dev.",
+    ] {
+        assert!(said.contains(words), "no {words} in {said}");
+    }
+    // What matters most comes last.
+    let last = |run: &Run| {
+        let said = String::from_utf8_lossy(&run.output.stdout).into_owned();
+        said.trim_end().lines().next_back().map(str::to_owned)
+    };
+    for run in [own, asked] {
+        assert!(
+            last(&run).is_some_and(|line| line.starts_with("report: ")),
+            "{:?}",
+            last(&run)
+        );
     }
 }
 

@@ -2,6 +2,9 @@ import { lanes, measure } from "./labels.js";
 import { CHART_FONT, axisOf, ticks } from "./chart_axes.js";
 // What a chart shows and where: the view, the limits in it, and the room that labels take.
 export const CHART_LINE = 17;
+// Curves that have a label: those in colour, and of the grey ones of the first machine as many as can be
+// told apart.
+const LABELS = 10;
 // Curves with their places on the axes, without what no axis has.
 const placed = (spec, x, y) =>
   spec.curves
@@ -54,7 +57,10 @@ export const chartLayout = (box, spec) => {
   const view = viewOf(x, sizes);
   const { span, lines } = spanOf(spec, y, curves);
   const width = box.clientWidth, height = box.clientHeight, narrow = width < 560;
-  const labelled = [...curves, ...lines];
+  const front = curves.filter((curve) => !curve.behind);
+  const behind = curves.filter((curve) => curve.behind && !curve.unnamed).slice(0, Math.max(0, LABELS - front.length));
+  // Where there is no room the last ones go.
+  const labelled = [...front, ...lines, ...behind];
   const text = (item) => (narrow ? item.short || item.label : item.label);
   const longest = Math.max(...labelled.map((item) => measure(text(item), `600 ${CHART_FONT}`) + (item.plain ? 8 : 0)));
   const gutter = Math.ceil(Math.min(longest + 18, narrow ? 0.26 * width : 0.3 * width));

@@ -2,7 +2,6 @@ import { make } from "./dom.js";
 import { words } from "./numbers.js";
 import { colour } from "./labels.js";
 import { lineChart } from "./chart.js";
-import { roofline } from "./roofline.js";
 // What a row holds: size, median, interval, amount of work, and what else is known.
 export const facts = (row) => row[5];
 export const rowAt = (series, size) => series.rows.find((row) => row[0] === size);
@@ -23,7 +22,6 @@ const rateOf = (row) => (row[4] ? [row[0], row[4] / (row[1] * 1e-9), row[4] / (r
 export const curvesPanel = (kinds, said, chosen) => {
   const $ = (id) => document.getElementById(id);
   const chart = lineChart($("c-plot"), { chosen });
-  const drawRoofline = roofline($("c-roofline"), document.querySelector("#c-roof .labels"));
   let group, view, curves = [], size = null;
   const sized = (s) => words.sized(group.sizes, s);
   const text = (value) => ({ time: words.time, speedup: words.factor, rate: (v) => words.rate(v, group.unit) })[view.show](value);
@@ -40,7 +38,7 @@ export const curvesPanel = (kinds, said, chosen) => {
       const twice = group.answers.findIndex((a) => a.question === answer.question) < i;
       const curve = {
         label: twice ? `${place[0]}, ${answer.machine}` : place[0], short: place[1], answer, series,
-        colour: colour(`--q-${answer.question}`), width: answer.question === view.data ? 3 : 2, hollow: !!answer.machine, dash: answer.machine ? [5, 4] : null, banded: true,
+        colour: colour(`--q-${answer.question}`), width: answer.question === view.data ? 3 : 2, hollow: !!answer.machine, unnamed: twice, dash: answer.machine ? [5, 4] : null, banded: true,
         single: view.show === "speedup" ? answer.dots : [],
         dots: view.show === "speedup" ? answer.speedup : dotsOf[view.show](series),
       };
@@ -57,7 +55,7 @@ export const curvesPanel = (kinds, said, chosen) => {
     const time = (series) => (series.counts && rowAt(series, size)?.[1]) || Infinity;
     const front = [...group.series].sort((a, b) => time(a) - time(b)).slice(0, 3);
     return group.series.map((series) => {
-      const curve = { plain: true, label: named(series), short: series.name.split("/")[1], series, colour: colour(series.class || "muted"), width: 2, dash: series.dash, hollow: !!series.machine, dots: dotsOf[view.show](series) };
+      const curve = { plain: true, label: named(series), short: series.name.split("/")[1], series, colour: colour(series.class || "muted"), width: 2, dash: series.dash, hollow: !!series.machine, unnamed: !!series.machine, dots: dotsOf[view.show](series) };
       return front.includes(series) ? curve : grey(curve);
     });
   };
@@ -85,18 +83,6 @@ export const curvesPanel = (kinds, said, chosen) => {
     })));
     document.querySelector("#c-table .scroll").replaceChildren(make("table", { className: "matrix" }, make("thead", {}, head), make("tbody", {}, ...body)));
   };
-  const roof = () => {
-    if (!$("c-roof").open) return;
-    const placed = group.series.map((series) => ({
-      label: named(series), colour: colour(series.class || "muted"), hollow: !!series.machine,
-      places: series.rows.filter((row) => facts(row).roof).map((row) => [...facts(row).roof, `${group.symbol} = ${sized(row[0])}`]),
-    })).filter((curve) => curve.places.length);
-    const any = drawRoofline(group, placed);
-    $("c-roofline").parentElement.hidden = !any;
-    $("c-roof-note").textContent = any
-      ? "Each implementation is a line with one point per size; the largest point is the largest size. The horizontal lines are the peaks of this machine's arithmetic, the dashed ones the bandwidths of its memories, caches and link. An implementation that moves data between host and device is placed by the bytes that cross the link, any other by the bytes that its kernels read and write."
-      : "No implementation of this group counts both its FLOP and its bytes, so none has a place in a roofline.";
-  };
   const CAPTIONS = {
     speedup: "Speedup over the best CPU code by size; above 1× the GPU is faster. The bands span other processes; each dot is one",
     time: "Time per iteration by size",
@@ -108,7 +94,7 @@ export const curvesPanel = (kinds, said, chosen) => {
     const far = (at) => Math.abs(Math.log(at / view.size));
     size = sizes.reduce((a, b) => (far(b) < far(a) ? b : a));
     curves = (view.rows === "answers" ? ofAnswers() : ofRows()).sort((a, b) => !!b.behind - !!a.behind);
-    const speedup = view.show === "speedup", limits = view.show === "rate" ? (group.unit === "FLOP/s" ? group.flops : group.bytes) : [];
+    const speedup = view.show === "speedup", limits = view.show === "rate" ? group.limits : [];
     const behind = view.rows === "answers" ? backs() : [];
     $("c-caption").textContent = `${CAPTIONS[view.show]}.${behind.length ? ` The background says what limits the GPU ${said.places[view.data][0]}.` : ""}`;
     chart.show({
@@ -124,7 +110,6 @@ export const curvesPanel = (kinds, said, chosen) => {
       at: size,
     });
     table();
-    roof();
     const node = $("c-plot"), all = chart.sizes();
     node.setAttribute("aria-valuemin", 0);
     node.setAttribute("aria-valuemax", Math.max(0, all.length - 1));
@@ -143,6 +128,5 @@ export const curvesPanel = (kinds, said, chosen) => {
     chosen(all[Math.max(0, Math.min(all.length - 1, all.indexOf(size) + by))]);
   });
   $("c-table").addEventListener("toggle", table);
-  $("c-roof").addEventListener("toggle", roof);
   return show;
 };

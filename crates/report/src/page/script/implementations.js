@@ -2,7 +2,6 @@ import { make } from "./dom.js";
 import { words } from "./numbers.js";
 import { by } from "./verdict.js";
 import { bestCpu, facts, named, rowAt, speedupOf } from "./curves.js";
-import { benchmarkDetails } from "./benchmark.js";
 // All implementations at one size, as bars; the fastest of each clock is marked, with those that
 // lie in its interval.
 export const implementationsTable = (body, heads) => {
@@ -19,19 +18,14 @@ export const implementationsTable = (body, heads) => {
     lines.sort((a, b) => (a.keys[order] < b.keys[order] ? -1 : a.keys[order] > b.keys[order] ? 1 : 0) * (up ? 1 : -1));
     const longest = Math.max(...lines.map(({ row }) => Math.log(row[1]))), shortest = Math.min(...lines.map(({ row }) => Math.log(row[1])));
     body.replaceChildren(...lines.map(({ series, row, best, keys }) => {
-      const open = make("button", { type: "button", className: "open", textContent: named(series) });
-      open.addEventListener("click", () => {
-        benchmarkDetails(group, series, row, named(series));
-        document.getElementById("c-one").scrollIntoView({ block: "nearest" });
-      });
       const bar = make("i", { ariaHidden: "true", className: series.device });
       bar.style.width = `${15 + 85 * ((Math.log(row[1]) - shortest) / (longest - shortest || 1))}%`;
       const time = make("td", { className: "n", textContent: words.time(row[1]) });
       time.dataset.v = row[1];
       const notes = [facts(row).slowed && `▾ ${facts(row).slowed}`, facts(row).unsteady && "± unsteady", !series.counts && "does not measure the work"].filter(Boolean);
       return make("tr", { className: best ? "best" : "" },
-        make("th", { scope: "row" }, open, ...notes.map((note) => make("small", { textContent: note }))), time,
-        make("td", { className: "n", textContent: keys[2] ? by(keys[2]) : "" }),
+        make("th", { scope: "row" }, named(series), ...notes.map((note) => make("small", { textContent: note }))), time,
+        make("td", { className: "n", textContent: !keys[2] ? "" : Math.abs(keys[2] - 1) < 0.005 ? "as fast" : by(keys[2]) }),
         make("td", { textContent: keys[3] }), make("td", { textContent: series.clock }), make("td", { className: "bar" }, bar));
     }));
     heads.forEach((head, i) => head.closest("th").setAttribute("aria-sort", i !== order ? "none" : up ? "ascending" : "descending"));
@@ -45,7 +39,7 @@ export const implementationsTable = (body, heads) => {
     [group, size] = [of, at];
     const host = bestCpu(group, size);
     document.getElementById("i-at").textContent = `${group.title} at ${group.symbol} = ${words.sized(group.sizes, size)}${host ? `, against cpu/${host[4]}` : ""}`;
-    benchmarkDetails(group, null, null, "");
+    document.getElementById("i-link").href = `${group.page}#all`;
     fill();
   };
 };

@@ -29,10 +29,8 @@ export const words = (() => {
   const counted = (s) => (s >= 1e15 ? digits(s) : s.toLocaleString("en-US", { maximumFractionDigits: 2 }));
   // Of a group whose sizes go far.
   const powers = (s) => (s >= 2 ** 10 && Number.isInteger(Math.log2(s)) ? `2${exponent(Math.log2(s))}` : counted(s));
-  const energy = (j) => scaled(j, [[1, "J"], [1e-3, "mJ"], [1e-6, "µJ"]]);
-  const percent = (share) => `${(100 * share).toFixed(share < 0.0995 && share >= 0.001 ? 1 : 0)} %`;
   // Without what no axis needs: 10.0 µs is 10 µs.
   const brief = (text) => text.replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
   const sized = (kind, s) => ({ count: counted, powers, bytes: binary, time })[kind](s);
-  return { time, rate, factor, energy, percent, brief, sized };
+  return { time, rate, factor, brief, sized };
 })();

@@ -257,30 +257,40 @@ fn confirmed(machine: &MachineResults) -> Vec<(&Confirmation, Confirmed)> {
     confirmed
 }
 
-/// What the processes of the machine's other runs say to the same question, with the run of each,
-/// from the newest to the oldest.
-pub(crate) fn of_other_runs(
-    machine: &MachineResults,
-    found: &CrossoverAnswer,
-) -> Vec<(String, Confirmed)> {
-    let same = |asked: &Confirmation| {
-        (&asked.group, asked.question, &asked.gpu_machine)
-            == (&found.group, found.question, &found.gpu_machine)
-    };
-    let mut others = Vec::new();
+/// What the processes of a run say to one of its questions.
+#[derive(Debug)]
+pub struct RunAnswer<'a> {
+    run: &'a str,
+    asked: &'a Confirmation,
+    answer: Confirmed,
+}
+
+/// The answers of all runs of a machine, from the newest run to the oldest.
+pub fn of_runs(machine: &MachineResults) -> Vec<RunAnswer<'_>> {
+    let mut all = Vec::new();
     for (run, confirmations) in &machine.confirmations {
         let answers = several_processes::answers(confirmations);
         let answered = confirmations.iter().zip(answers);
-        let other = |(asked, answer): (&Confirmation, Option<Confirmed>)| {
-            answer.filter(|_| same(asked) && asked.processes != found.processes)
-        };
-        others.extend(
-            answered
-                .filter_map(other)
-                .map(|answer| (run.clone(), answer)),
-        );
+        all.extend(answered.filter_map(|(asked, answer)| {
+            let answer = answer?;
+            Some(RunAnswer { run, asked, answer })
+        }));
     }
-    others
+    all
+}
+
+/// What the processes of other runs say to the same question, with the run of each.
+pub(crate) fn of_other_runs(
+    of_runs: &[RunAnswer],
+    found: &CrossoverAnswer,
+) -> Vec<(String, Confirmed)> {
+    let same = |it: &&RunAnswer| {
+        (&it.asked.group, it.asked.question, &it.asked.gpu_machine)
+            == (&found.group, found.question, &found.gpu_machine)
+    };
+    let others = of_runs.iter().filter(same);
+    let others = others.filter(|it| it.asked.processes != found.processes);
+    others.map(|it| (it.run.to_owned(), it.answer)).collect()
 }
 
 fn compare(

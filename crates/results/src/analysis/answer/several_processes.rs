@@ -117,23 +117,32 @@ struct QuestionSamples<'a> {
 /// The answers to a run's questions; `None` for one that too few processes answered, or whose range
 /// of sizes descends.
 pub fn answers(confirmations: &[Confirmation]) -> Vec<Option<Confirmed>> {
-    let said: Vec<Option<QuestionSamples>> = confirmations.iter().map(said).collect();
+    // Each with the spreads of its speedups and of its crossings.
+    let with_spreads = |asked| {
+        let one = said(asked)?;
+        let spreads = (Spread::of(&one.speedups), one.around_the_crossing());
+        Some((one, spreads))
+    };
+    let said: Vec<_> = confirmations.iter().map(with_spreads).collect();
     said.iter()
         .map(|one| {
-            let one = one.as_ref()?;
-            let is_alike = |other: &&QuestionSamples| {
+            let (one, (of_speedups, of_crossings)) = one.as_ref()?;
+            let others = || {
                 let memory = |said: &QuestionSamples| said.asked.question.memory();
-                memory(other) == memory(one) && !std::ptr::eq(*other, one)
+                let all = said.iter().flatten();
+                let others = all.filter(move |(said, _)| {
+                    memory(said) == memory(one) && !std::ptr::eq(said, one)
+                });
+                others.map(|(_, spreads)| *spreads)
             };
-            let others = || said.iter().flatten().filter(is_alike);
-            let speedups = others().map(|said| Spread::of(&said.speedups));
-            let speedup = reach(Spread::of(&one.speedups), speedups, one.speedups.len());
+            let speedups = others().map(|(speedups, _)| speedups);
+            let speedup = reach(*of_speedups, speedups, one.speedups.len());
             let from = one.root.map(|root| match root {
                 f64::NEG_INFINITY => WinsFrom::Always,
                 f64::INFINITY => WinsFrom::Never,
                 root => {
-                    let crossings = others().map(QuestionSamples::around_the_crossing);
-                    let reach = reach(one.around_the_crossing(), crossings, one.finite().count());
+                    let crossings = others().map(|(_, crossings)| crossings);
+                    let reach = reach(*of_crossings, crossings, one.finite().count());
                     let reach = reach / one.slope.map_or(1.0, f64::abs);
                     let (smallest, largest) = one.asked.range;
                     let within = |log: f64| log.exp().clamp(smallest as f64, largest as f64);

@@ -1,0 +1,143 @@
+//! Criterion's own lines, which are printed where they are asked for: with `--verbose`, where it is to
+//! compare with a baseline or to keep nothing, and where its format is chosen.
+//!
+//! Criterion has no option for silence. Its format `bencher` is the nearest: one line for each benchmark
+//! on standard output, and on standard error nothing but its errors and warnings. So a run in which
+//! nobody asked for its lines is started with that format, and these lines are taken out of standard
+//! output. Whatever else is printed there, such as the errors that Criterion prints, is passed on.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, PipeReader, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use crate::suite::arguments::Arguments;
+use crossover_protocol::pipe::print_to;
+
+/// Set where [`FORMAT`] was added to the command line.
+const ADDED: &str = "CROSSOVER_ADDED_FORMAT";
+const FORMAT: &str = "--output-format=bencher";
+
+/// Criterion reads the command line itself. Where that has to be another one, this process becomes one
+/// with it: Criterion has no short form of `--quiet`, and writes lines that nobody asked for. Returns
+/// where nothing is to be changed, or why it cannot be.
+pub(super) fn complete_command_line() -> io::Result<()> {
+    let given: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let long = |argument: &OsString| match argument == "-q" {
+        true => "--quiet".into(),
+        false => argument.clone(),
+    };
+    let mut complete: Vec<OsString> = given.iter().map(long).collect();
+    let texts = complete.iter().map(|it| it.to_string_lossy().into_owned());
+    let driven = std::env::var_os("CROSSOVER_TURNS").is_some();
+    let hides = !is_added() && !driven && Arguments::parse(texts).hides_criterion();
+    if complete == given && !hides {
+        return Ok(());
+    }
+    let mut again = Command::new(std::env::current_exe()?);
+    if hides {
+        complete.push(FORMAT.into());
+        again.env(ADDED, "1");
+    }
+    Err(again.args(complete).exec())
+}
+
+fn is_added() -> bool {
+    std::env::var_os(ADDED).is_some() && std::env::args_os().next_back() == Some(FORMAT.into())
+}
+
+/// The command line as it was given.
+pub(super) fn given() -> Vec<String> {
+    let all: Vec<String> = std::env::args().skip(1).collect();
+    match is_added() {
+        true => all[..all.len() - 1].to_vec(),
+        false => all,
+    }
+}
+
+/// Standard output without Criterion's lines, until this is dropped.
+pub(super) struct Hidden {
+    out: File,
+    /// Receives at the end of what is passed on.
+    ended: Receiver<()>,
+}
+
+impl Hidden {
+    /// `None` where Criterion's lines are shown, or cannot be told apart.
+    pub(super) fn start() -> Option<Self> {
+        is_added().then(Self::filter)?.ok()
+    }
+
+    fn filter() -> io::Result<Self> {
+        let out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        let (from, to) = io::pipe()?;
+        let (tell, ended) = channel();
+        let passed = out.try_clone()?;
+        std::thread::Builder::new().spawn(move || {
+            pass_on(from, passed);
+            let _ = tell.send(());
+        })?;
+        print_to(&to)?;
+        Ok(Self { out, ended })
+    }
+
+    /// Prints a line. What cannot be written is found out by what is printed at the end of the run.
+    pub(super) fn print(&mut self, line: &str) {
+        let _ = writeln!(self.out, "{line}");
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        /// A process that was started here may hold the pipe open for longer.
+        const PATIENCE: Duration = Duration::from_secs(1);
+        let _ = io::stdout().flush();
+        let _ = print_to(&self.out);
+        let _ = self.ended.recv_timeout(PATIENCE);
+    }
+}
+
+/// Copies lines, to the end also where nothing can be written any more: whoever prints must not wait.
+fn pass_on(from: PipeReader, mut to: File) {
+    for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
+        if let Some(rest) = without_criterion(&String::from_utf8_lossy(&line)) {
+            let _ = writeln!(to, "{rest}");
+        }
+    }
+}
+
+/// A line without what Criterion writes in its format; `None` where nothing is left.
+fn without_criterion(line: &str) -> Option<&str> {
+    let begun = line.strip_prefix("test ");
+    let rest = begun.and_then(|begun| Some(begun.split_once(" ... ")?.1));
+    let rest = rest.unwrap_or(line);
+    let is_result = rest.starts_with("bench: ") && rest.ends_with(')');
+    (!is_result && !rest.is_empty()).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_go_and_errors_stay() {
+        let result = "test a/cpu/b/1 ... bench:       1,499 ns/iter (+/- 12)";
+        assert_eq!(without_criterion(result), None);
+        assert_eq!(without_criterion(""), None, "between groups");
+        for (line, kept) in [
+            ("Criterion.rs ERROR: no room", "Criterion.rs ERROR: no room"),
+            (
+                "test a/cpu/b/1 ... Criterion.rs ERROR: no room",
+                "Criterion.rs ERROR: no room",
+            ),
+            ("test of mine", "test of mine"),
+            ("bench: of mine", "bench: of mine"),
+        ] {
+            assert_eq!(without_criterion(line), Some(kept));
+        }
+    }
+}

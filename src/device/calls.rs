@@ -4,44 +4,34 @@
 use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaEvent, CudaStream, PinnedHostSlice, ValidAsZeroBits, result, sys};
 
-use crate::timing::CudaError;
+use crate::timing::{Called, CudaError};
 
 /// Records `event` on `stream`: it happens once the work enqueued so far is done.
 pub(crate) fn record(event: &CudaEvent, stream: &CudaStream) -> Result<(), CudaError> {
-    event
-        .record(stream)
-        .map_err(|e| CudaError::new("cuEventRecord", e))
+    event.record(stream).called("cuEventRecord")
 }
 
 /// Makes work that is enqueued on `stream` from now on wait for `event`.
 pub(crate) fn wait(stream: &CudaStream, event: &CudaEvent) -> Result<(), CudaError> {
-    stream
-        .wait(event)
-        .map_err(|e| CudaError::new("cuStreamWaitEvent", e))
+    stream.wait(event).called("cuStreamWaitEvent")
 }
 
 /// Waits until `stream` is idle.
 pub(crate) fn synchronize(stream: &CudaStream) -> Result<(), CudaError> {
-    stream
-        .synchronize()
-        .map_err(|e| CudaError::new("cuStreamSynchronize", e))
+    stream.synchronize().called("cuStreamSynchronize")
 }
 
 /// The values of pinned memory. cudarc first waits for an event of the slice, which nothing in
 /// this crate records.
 pub(crate) fn pinned<T: ValidAsZeroBits>(slice: &PinnedHostSlice<T>) -> Result<&[T], CudaError> {
-    slice
-        .as_slice()
-        .map_err(|e| CudaError::new("cuEventSynchronize", e))
+    slice.as_slice().called("cuEventSynchronize")
 }
 
 /// The values of pinned memory, to write to, as [`pinned`].
 pub(crate) fn pinned_mut<T: ValidAsZeroBits>(
     slice: &mut PinnedHostSlice<T>,
 ) -> Result<&mut [T], CudaError> {
-    slice
-        .as_mut_slice()
-        .map_err(|e| CudaError::new("cuEventSynchronize", e))
+    slice.as_mut_slice().called("cuEventSynchronize")
 }
 
 /// The address at which the device accesses pinned memory.
@@ -69,8 +59,7 @@ pub(crate) unsafe fn copy_to_device<T>(
     stream: &CudaStream,
 ) -> Result<(), CudaError> {
     // SAFETY: the stream is alive; the rest is the caller's promise.
-    unsafe { result::memcpy_htod_async(to, from, stream.cu_stream()) }
-        .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))
+    unsafe { result::memcpy_htod_async(to, from, stream.cu_stream()) }.called("cuMemcpyHtoDAsync")
 }
 
 /// Enqueues a copy from the device that fills `to`.
@@ -84,6 +73,5 @@ pub(crate) unsafe fn copy_to_host<T>(
     stream: &CudaStream,
 ) -> Result<(), CudaError> {
     // SAFETY: the stream is alive; the rest is the caller's promise.
-    unsafe { result::memcpy_dtoh_async(to, from, stream.cu_stream()) }
-        .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))
+    unsafe { result::memcpy_dtoh_async(to, from, stream.cu_stream()) }.called("cuMemcpyDtoHAsync")
 }

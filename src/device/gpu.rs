@@ -15,7 +15,7 @@ use cudarc::driver::{
 use crate::device::calls;
 use crate::device::compiled;
 use crate::device::kernel::{Module, Source};
-use crate::timing::{BoxError, CudaError, DeviceProperties, bind, catch_panic, open};
+use crate::timing::{BoxError, Called, CudaError, DeviceProperties, bind, catch_panic, open};
 use crossover_machine::absence::Absence;
 use crossover_machine::affinity::OnCores;
 use crossover_machine::libraries::{self, NO_CUBLAS};
@@ -145,7 +145,7 @@ impl Gpu {
     /// The driver's error, out of memory included.
     pub fn alloc<T: DeviceRepr>(&self, len: usize) -> Result<CudaSlice<T>, CudaError> {
         // SAFETY: routines poison their output before anything reads it.
-        unsafe { self.stream.alloc(len) }.map_err(|e| CudaError::new("cuMemAllocAsync", e))
+        unsafe { self.stream.alloc(len) }.called("cuMemAllocAsync")
     }
 
     /// Device memory with a copy of `values`.
@@ -156,7 +156,7 @@ impl Gpu {
         let mut copy = self.alloc(values.len())?;
         self.stream
             .memcpy_htod(values, &mut copy)
-            .map_err(|e| CudaError::new("cuMemcpyHtoDAsync", e))?;
+            .called("cuMemcpyHtoDAsync")?;
         self.synchronize()?;
         Ok(copy)
     }
@@ -166,10 +166,7 @@ impl Gpu {
     /// # Errors
     /// The driver's error, also that of earlier work on the stream.
     pub fn download<T: DeviceRepr>(&self, values: &CudaSlice<T>) -> Result<Vec<T>, CudaError> {
-        let copy = self
-            .stream
-            .clone_dtoh(values)
-            .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;
+        let copy = self.stream.clone_dtoh(values).called("cuMemcpyDtoHAsync")?;
         self.synchronize()?;
         Ok(copy)
     }
@@ -183,8 +180,7 @@ impl Gpu {
         // The driver has the pages at once, and the system places them near who asks.
         let _near = self.keep_near();
         // SAFETY: written before it is read, as with `alloc`.
-        unsafe { self.context.alloc_pinned_with_flags(len, 0) }
-            .map_err(|e| CudaError::new("cuMemHostAlloc", e))
+        unsafe { self.context.alloc_pinned_with_flags(len, 0) }.called("cuMemHostAlloc")
     }
 
     /// Enqueues that device memory is filled with bytes of 0xFF: NaN as f32, f64, f16 and bf16.
@@ -197,7 +193,7 @@ impl Gpu {
         let (pointer, _guard) = values.device_ptr_mut(&self.stream);
         // SAFETY: the range is the slice's own memory.
         unsafe { result::memset_d8_async(pointer, 0xFF, bytes, self.stream.cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemsetD8Async", e))
+            .called("cuMemsetD8Async")
     }
 
     /// Waits until the stream is idle.
@@ -210,17 +206,13 @@ impl Gpu {
 
     /// Another stream of the context. Nothing orders its work with that of others.
     pub(crate) fn new_stream(&self) -> Result<Arc<CudaStream>, CudaError> {
-        self.context
-            .new_stream()
-            .map_err(|e| CudaError::new("cuStreamCreate", e))
+        self.context.new_stream().called("cuStreamCreate")
     }
 
     /// An event that orders work and cannot time, which is cheaper than one that can.
     pub(crate) fn new_event(&self) -> Result<CudaEvent, CudaError> {
         // Without flags cudarc creates such an event.
-        self.context
-            .new_event(None)
-            .map_err(|e| CudaError::new("cuEventCreate", e))
+        self.context.new_event(None).called("cuEventCreate")
     }
 }
 
@@ -243,13 +235,13 @@ fn keep_pool_memory(context: &CudaContext) -> Result<(), CudaError> {
     // SAFETY: the pool is the device's own default pool; the attribute is a 64-bit number.
     unsafe {
         let pool = result::device::get_default_mem_pool(context.cu_device())
-            .map_err(|e| CudaError::new("cuDeviceGetDefaultMemPool", e))?;
+            .called("cuDeviceGetDefaultMemPool")?;
         result::mem_pool::set_attribute(
             pool,
             sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
             (&raw mut threshold).cast(),
         )
-        .map_err(|e| CudaError::new("cuMemPoolSetAttribute", e))
+        .called("cuMemPoolSetAttribute")
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaStream, result, sys};
 
-use crate::timing::CudaError;
+use crate::timing::{Called, CudaError};
 
 /// A graph captured from a stream, ready to be replayed on it. Replaying neither allocates
 /// nor looks anything up.
@@ -37,7 +37,7 @@ impl Captured {
     ) -> Result<Self, CudaError> {
         stream
             .begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
-            .map_err(|e| CudaError::new("cuStreamBeginCapture", e))?;
+            .called("cuStreamBeginCapture")?;
         let enqueued = enqueue();
         let mut captured = Self {
             graph: ptr::null_mut(),
@@ -74,14 +74,14 @@ impl Captured {
         // SAFETY: the graph is alive.
         let executable =
             unsafe { result::graph::instantiate(self.graph, sys::CUgraphInstantiate_flags(0)) }
-                .map_err(|e| CudaError::new("cuGraphInstantiate", e))?;
+                .called("cuGraphInstantiate")?;
         let graph = Graph {
             executable,
             captured: self,
         };
         // SAFETY: the graph and its stream are alive.
         unsafe { result::graph::upload(graph.executable, graph.captured.stream.cu_stream()) }
-            .map_err(|e| CudaError::new("cuGraphUpload", e))?;
+            .called("cuGraphUpload")?;
         Ok(graph)
     }
 }

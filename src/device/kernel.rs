@@ -7,7 +7,7 @@ use cudarc::driver::{CudaContext, CudaFunction};
 use cudarc::nvrtc::{Ptx, result as nvrtc};
 
 use crate::device::{libraries, resources};
-use crate::timing::CudaError;
+use crate::timing::{Called, CudaError};
 use crossover_machine::absence::Absence;
 use crossover_machine::libraries::NO_NVRTC;
 
@@ -36,11 +36,16 @@ pub struct Cubin {
 }
 
 /// Why a source did not compile.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum CompileError {
     /// NVRTC is not installed.
+    #[error("{0}")]
     Absent(Absence),
     /// The source uses what the device is too old for.
+    #[error(
+        "{name} needs compute capability {}.{} and the device has {}.{}: a newer one runs it",
+        oldest.0, oldest.1, arch.0, arch.1
+    )]
     TooOld {
         /// File name of the source.
         name: &'static str,
@@ -50,6 +55,7 @@ pub enum CompileError {
         arch: (u32, u32),
     },
     /// The compiler rejected the source.
+    #[error("NVRTC rejected {name} for sm_{}{}: {log}", arch.0, arch.1)]
     Rejected {
         /// File name of the source.
         name: &'static str,
@@ -59,28 +65,6 @@ pub enum CompileError {
         log: String,
     },
 }
-
-impl std::fmt::Display for CompileError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            CompileError::Absent(absence) => absence.fmt(f),
-            CompileError::TooOld { name, oldest, arch } => write!(
-                f,
-                "{name} needs compute capability {}.{} and the device has {}.{}: a newer one runs it",
-                oldest.0, oldest.1, arch.0, arch.1
-            ),
-            CompileError::Rejected { name, arch, log } => {
-                write!(
-                    f,
-                    "NVRTC rejected {name} for sm_{}{}: {log}",
-                    arch.0, arch.1
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for CompileError {}
 
 impl Source {
     /// Compiles the source to machine code for the compute capability `arch` (major, minor). Needs
@@ -159,7 +143,7 @@ impl Cubin {
     pub fn load(self, context: &Arc<CudaContext>) -> Result<Module, CudaError> {
         let module = context
             .load_module(Ptx::from_binary(self.image))
-            .map_err(|e| CudaError::new("cuModuleLoadData", e))?;
+            .called("cuModuleLoadData")?;
         Ok(Module { module })
     }
 }
@@ -178,6 +162,6 @@ impl Module {
     pub fn function(&self, name: &str) -> Result<CudaFunction, CudaError> {
         self.module
             .load_function(name)
-            .map_err(|e| CudaError::new("cuModuleGetFunction", e))
+            .called("cuModuleGetFunction")
     }
 }

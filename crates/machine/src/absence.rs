@@ -1,15 +1,19 @@
 //! Why something on the GPU cannot be used, each with its remedy.
 
-use std::fmt;
-
 /// Why a GPU, or a library that drives it, cannot be used here. Absence is a value: whatever
 /// does not need the missing part still runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Absence {
     /// The device cannot be opened.
+    #[error("{absence}{}", setting(.0), absence = .0)]
     Device(crossover_timing::Absence),
     /// The device is older than what one implementation needs.
+    #[error(
+        "{name} (compute capability {}.{}) has no {what}; they came with {}.{}: choose another GPU with \
+         CROSSOVER_DEVICE",
+        compute_capability.0, compute_capability.1, oldest.0, oldest.1
+    )]
     DeviceLacks {
         /// What it lacks, for example `FP8 tensor cores`.
         what: &'static str,
@@ -21,11 +25,13 @@ pub enum Absence {
         compute_capability: (u32, u32),
     },
     /// GPU use was switched off by the user.
+    #[error("the GPU is switched off by {setting}; unset it to measure the GPU")]
     SwitchedOff {
         /// The setting that did it.
         setting: &'static str,
     },
     /// A library of the CUDA toolkit is not installed.
+    #[error("{library} was not found; {remedy}")]
     NoLibrary {
         /// The library, such as `NVRTC` or `cuBLAS`.
         library: &'static str,
@@ -33,11 +39,15 @@ pub enum Absence {
         remedy: &'static str,
     },
     /// A library does not take this size.
+    #[error("{takes}; other sizes run")]
     Size {
         /// Which sizes it takes, and the one that was asked for, in a sentence.
         takes: String,
     },
     /// A library is installed and fails.
+    #[error(
+        "{call} failed: {message}; check the library's installation, `nvidia-smi` and the kernel log"
+    )]
     Failed {
         /// The call.
         call: &'static str,
@@ -46,52 +56,14 @@ pub enum Absence {
     },
 }
 
-impl fmt::Display for Absence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Absence::Device(absence) => {
-                absence.fmt(f)?;
-                match absence {
-                    crossover_timing::Absence::NoSuchDevice { .. }
-                    | crossover_timing::Absence::DeviceTooOld { .. } => {
-                        write!(f, " with CROSSOVER_DEVICE")
-                    }
-                    _ => Ok(()),
-                }
-            }
-            Absence::DeviceLacks {
-                what,
-                oldest,
-                name,
-                compute_capability: (major, minor),
-            } => write!(
-                f,
-                "{name} (compute capability {major}.{minor}) has no {what}; they came with {}.{}: \
-                 choose another GPU with CROSSOVER_DEVICE",
-                oldest.0, oldest.1
-            ),
-            Absence::SwitchedOff { setting } => {
-                write!(
-                    f,
-                    "the GPU is switched off by {setting}; unset it to measure the GPU"
-                )
-            }
-            Absence::NoLibrary { library, remedy } => {
-                write!(f, "{library} was not found; {remedy}")
-            }
-            Absence::Size { takes } => write!(f, "{takes}; other sizes run"),
-            Absence::Failed { call, message } => {
-                write!(
-                    f,
-                    "{call} failed: {message}; check the library's installation, `nvidia-smi` and \
-                     the kernel log"
-                )
-            }
-        }
+/// The setting that the remedy of these means.
+fn setting(absence: &crossover_timing::Absence) -> &'static str {
+    use crossover_timing::Absence::{DeviceTooOld, NoSuchDevice};
+    match absence {
+        NoSuchDevice { .. } | DeviceTooOld { .. } => " with CROSSOVER_DEVICE",
+        _ => "",
     }
 }
-
-impl std::error::Error for Absence {}
 
 impl From<crossover_timing::Absence> for Absence {
     fn from(absence: crossover_timing::Absence) -> Self {

@@ -4,7 +4,7 @@ use std::ptr;
 
 use cudarc::driver::{CudaGraph, sys};
 
-use crate::cuda_error::CudaError;
+use crate::cuda_error::{Called, CudaError};
 use crate::device::{Device, Routine};
 use crate::error::TimingError;
 
@@ -44,7 +44,7 @@ impl Device {
     pub(crate) fn capture(&self, routine: Routine<'_>) -> Result<CudaGraph, TimingError> {
         self.stream
             .begin_capture(sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
-            .map_err(|e| CudaError::new("cuStreamBeginCapture", e))?;
+            .called("cuStreamBeginCapture")?;
         let ran = routine();
         // Ends the capture on failure too: a stream left capturing refuses everything else.
         let captured = self.stream.end_capture(sys::CUgraphInstantiate_flags(0));
@@ -52,7 +52,7 @@ impl Device {
         // returns them from later calls, which they have nothing to do with.
         let _ = self.context.check_err();
         ran?;
-        let graph = captured.map_err(|e| CudaError::new("cuStreamEndCapture", e))?;
+        let graph = captured.called("cuStreamEndCapture")?;
         let invalid = || CudaError::with_message("cuStreamEndCapture", "the capture left no graph");
         Ok(graph.ok_or_else(invalid)?)
     }

@@ -1,11 +1,10 @@
 //! Errors of CUDA calls.
 
-use std::fmt;
-
 use cudarc::driver::{DriverError, sys};
 
 /// A CUDA call that failed, with the call's name and the driver's message.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{call} failed: {message}")]
 #[non_exhaustive]
 pub struct CudaError {
     /// The call, such as `cuLaunchKernel`.
@@ -58,20 +57,33 @@ impl CudaError {
     }
 }
 
-/// The sentence: it is what `main` prints of an error that it returns.
-impl fmt::Debug for CudaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
+/// Shows an error by its sentence, also where `main` prints one that it returns.
+macro_rules! debug_is_the_sentence {
+    ($error:ty) => {
+        impl std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+pub(crate) use debug_is_the_sentence;
+
+debug_is_the_sentence!(CudaError);
+
+/// What cudarc returned of a driver function, with the function's name in its error.
+#[doc(hidden)]
+pub trait Called<T> {
+    /// # Errors
+    /// The driver's.
+    fn called(self, call: &'static str) -> Result<T, CudaError>;
 }
 
-impl fmt::Display for CudaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} failed: {}", self.call, self.message)
+impl<T> Called<T> for Result<T, DriverError> {
+    fn called(self, call: &'static str) -> Result<T, CudaError> {
+        self.map_err(|error| CudaError::new(call, error))
     }
 }
-
-impl std::error::Error for CudaError {}
 
 /// Whether the driver's documentation says of this status that the process must be restarted.
 /// <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html>

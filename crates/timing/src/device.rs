@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, result, sys};
 
-use crate::cuda_error::CudaError;
+use crate::cuda_error::{Called, CudaError};
 use crate::error::TimingError;
 use crate::gate::{Gate, TIMEOUT};
 use crate::launch::bind;
@@ -31,9 +31,7 @@ impl Device {
     }
 
     pub(super) fn synchronize(&self) -> Result<(), CudaError> {
-        self.stream
-            .synchronize()
-            .map_err(|e| CudaError::new("cuStreamSynchronize", e))
+        self.stream.synchronize().called("cuStreamSynchronize")
     }
 
     pub(super) fn event(&self) -> Result<CudaEvent, CudaError> {
@@ -43,7 +41,7 @@ impl Device {
         // Unless given flags, cudarc creates an event that cannot time.
         self.context
             .new_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT))
-            .map_err(|e| CudaError::new("cuEventCreate", e))
+            .called("cuEventCreate")
     }
 
     pub(super) fn give_back(&self, event: CudaEvent) {
@@ -53,7 +51,7 @@ impl Device {
     pub(super) fn record(&self, event: &CudaEvent) -> Result<(), CudaError> {
         // SAFETY: event and stream are alive and of the same context.
         unsafe { result::event::record(event.cu_event(), self.stream.cu_stream()) }
-            .map_err(|e| CudaError::new("cuEventRecord", e))
+            .called("cuEventRecord")
     }
 
     pub(super) fn window<'a>(&'a self, routine: Routine<'a>) -> Result<Window<'a>, CudaError> {
@@ -154,8 +152,7 @@ impl Timeline for Window<'_> {
     fn wait(&mut self) -> Result<(), TimingError> {
         let (_, end) = self.events();
         // SAFETY: the event is alive and was recorded.
-        unsafe { result::event::synchronize(end.cu_event()) }
-            .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+        unsafe { result::event::synchronize(end.cu_event()) }.called("cuEventSynchronize")?;
         if self.device.gate.borrow_mut().take_timed_out() {
             return Err(TimingError::GateTimeout { timeout: TIMEOUT });
         }
@@ -185,7 +182,7 @@ pub(super) fn elapsed(start: &CudaEvent, end: &CudaEvent) -> Result<f64, CudaErr
     // SAFETY: both events are alive, were recorded with timing on, and have been waited for.
     unsafe { result::event::elapsed(start.cu_event(), end.cu_event()) }
         .map(|ms| f64::from(ms) * 1e6)
-        .map_err(|e| CudaError::new("cuEventElapsedTime", e))
+        .called("cuEventElapsedTime")
 }
 
 /// Evicts the L2 cache by writing twice its size. Lines that a routine made persisting would outlive
@@ -198,8 +195,7 @@ pub(super) struct Flush {
 impl Flush {
     fn new(context: &Arc<CudaContext>, stream: &Arc<CudaStream>) -> Result<Self, CudaError> {
         // SAFETY: only ever written.
-        let buffer = unsafe { stream.alloc(2 * l2_bytes(context)?) }
-            .map_err(|e| CudaError::new("cuMemAllocAsync", e))?;
+        let buffer = unsafe { stream.alloc(2 * l2_bytes(context)?) }.called("cuMemAllocAsync")?;
         Ok(Self {
             stream: stream.clone(),
             buffer,
@@ -212,7 +208,7 @@ impl Flush {
         let (address, _guard) = self.buffer.device_ptr(&self.stream);
         // SAFETY: the range is the buffer's own memory.
         unsafe { result::memset_d8_async(address, 0, self.buffer.len(), self.stream.cu_stream()) }
-            .map_err(|e| CudaError::new("cuMemsetD8Async", e))
+            .called("cuMemsetD8Async")
     }
 }
 
@@ -220,7 +216,7 @@ impl Flush {
 pub(super) fn l2_bytes(context: &CudaContext) -> Result<usize, CudaError> {
     let bytes = context
         .attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
-        .map_err(|e| CudaError::new("cuDeviceGetAttribute", e))?;
+        .called("cuDeviceGetAttribute")?;
     Ok(bytes.max(1) as usize)
 }
 

@@ -1,37 +1,50 @@
 //! Why a measurement has no result.
 
-use std::fmt;
 use std::time::Duration;
 
 use cudarc::driver::DriverError;
 
 use crate::batch::LAUNCHES_PER_GATE;
-use crate::cuda_error::CudaError;
+use crate::cuda_error::{CudaError, debug_is_the_sentence};
 use crossover_words::Clock;
 
 /// What a routine may fail with: any error that a thread can pass on.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a measurement has no result.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum TimingError {
     /// A CUDA call of the measurement itself failed.
-    Cuda(CudaError),
+    #[error(transparent)]
+    Cuda(#[from] CudaError),
     /// The routine under test failed.
+    #[error(transparent)]
     Routine(BoxError),
     /// A clock that needs a device was asked of a host-only [`CudaTime`](crate::CudaTime).
+    #[error(
+        "the {clock} clock needs a GPU and this CudaTime is host-only; use the wall clock, or time CPU code with iter_cpu"
+    )]
     NoDevice {
         /// The clock.
         clock: Clock,
     },
     /// The gate opened by itself before the batch was queued: the routine synchronised inside,
     /// or enqueued more launches than it said.
+    #[error(
+        "the gate opened by itself after {timeout:?}, before the batch was queued: the routine synchronises \
+         inside (use the wall clock, iter_wall), or enqueues more launches than it says (correct `launches`)"
+    )]
     GateTimeout {
         /// How long the gate waits for the host.
         timeout: Duration,
     },
     /// The clock needs the gate, the gate is off, and [`GateMode::Required`](crate::GateMode)
     /// admits no other clock.
+    #[error(
+        "the {clock} clock needs the gate, which is off: {reason}; with GateMode::Auto another clock would \
+         take its place"
+    )]
     GateOff {
         /// The clock.
         clock: Clock,
@@ -39,16 +52,28 @@ pub enum TimingError {
         reason: String,
     },
     /// The routine enqueued nothing on the stream that is timed.
+    #[error(
+        "the routine was said to make {} per iteration and enqueued nothing on the stream that is timed; \
+         enqueue its work on CudaTime::stream, or time CPU code with iter_cpu",
+        count(*launches, "launch", "launches")
+    )]
     NothingEnqueued {
         /// Launches that one iteration was said to make.
         launches: u32,
     },
     /// What the routine enqueues cannot be captured in a CUDA graph.
+    #[error(
+        "the routine cannot be captured in a CUDA graph: {cause}; a capture admits no wait for the device, \
+         no use of the default stream, no copy of pageable memory and no allocation but the stream's own \
+         (cuMemAllocAsync), freed in the same iteration, and other streams must be joined: take that out, or \
+         use iter_gated or iter_wall"
+    )]
     NotCaptured {
         /// What the driver or the routine said to it.
         cause: BoxError,
     },
     /// There is no part of this name.
+    #[error("there is no part {name:?}; the parts are {}", names.join(", "))]
     NoSuchPart {
         /// The name.
         name: String,
@@ -57,13 +82,20 @@ pub enum TimingError {
     },
     /// One iteration enqueues more launches than
     /// [`LAUNCHES_PER_GATE`](crate::LAUNCHES_PER_GATE).
+    #[error(
+        "one iteration makes {launches} launches and at most {LAUNCHES_PER_GATE} fit behind a gate; \
+         capture them in a CUDA graph, or use the events clock"
+    )]
     TooManyLaunches {
         /// Launches of one iteration.
         launches: u32,
     },
     /// The driver returned a time that is not a number.
+    #[error("the driver returned a time that is not a number; this is a driver fault, run again")]
     NotANumber,
 }
+
+debug_is_the_sentence!(TimingError);
 
 impl TimingError {
     /// Why a capture failed; the loss of the context stays what it is.
@@ -86,84 +118,9 @@ impl TimingError {
     }
 }
 
-/// The sentence: it is what `main` prints of an error that it returns.
-impl fmt::Debug for TimingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl fmt::Display for TimingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TimingError::Cuda(e) => e.fmt(f),
-            TimingError::Routine(e) => e.fmt(f),
-            TimingError::NoDevice { clock } => write!(
-                f,
-                "the {clock} clock needs a GPU and this CudaTime is host-only; use the wall clock, or time CPU code with iter_cpu"
-            ),
-            TimingError::GateTimeout { timeout } => write!(
-                f,
-                "the gate opened by itself after {timeout:?}, before the batch was queued: the routine synchronises \
-                 inside (use the wall clock, iter_wall), or enqueues more launches than it says (correct `launches`)"
-            ),
-            TimingError::GateOff { clock, reason } => write!(
-                f,
-                "the {clock} clock needs the gate, which is off: {reason}; with GateMode::Auto another clock would \
-                 take its place"
-            ),
-            TimingError::NothingEnqueued { launches } => write!(
-                f,
-                "the routine was said to make {} per iteration and enqueued nothing on the stream that is timed; \
-                 enqueue its work on CudaTime::stream, or time CPU code with iter_cpu",
-                count(*launches, "launch", "launches")
-            ),
-            TimingError::NotCaptured { cause } => write!(
-                f,
-                "the routine cannot be captured in a CUDA graph: {cause}; a capture admits no wait for the device, \
-                 no use of the default stream, no copy of pageable memory and no allocation but the stream's own \
-                 (cuMemAllocAsync), freed in the same iteration, and other streams must be joined: take that out, or \
-                 use iter_gated or iter_wall"
-            ),
-            TimingError::NoSuchPart { name, names } => write!(
-                f,
-                "there is no part {name:?}; the parts are {}",
-                names.join(", ")
-            ),
-            TimingError::TooManyLaunches { launches } => write!(
-                f,
-                "one iteration makes {launches} launches and at most {} fit behind a gate; \
-                 capture them in a CUDA graph, or use the events clock",
-                LAUNCHES_PER_GATE
-            ),
-            TimingError::NotANumber => write!(
-                f,
-                "the driver returned a time that is not a number; this is a driver fault, run again"
-            ),
-        }
-    }
-}
-
 /// A number of things.
 pub(crate) fn count(number: u32, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
-}
-
-impl std::error::Error for TimingError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            TimingError::Cuda(e) => std::error::Error::source(e),
-            TimingError::Routine(e) => e.source(),
-            TimingError::NotCaptured { cause } => cause.source(),
-            _ => None,
-        }
-    }
-}
-
-impl From<CudaError> for TimingError {
-    fn from(error: CudaError) -> Self {
-        TimingError::Cuda(error)
-    }
 }
 
 /// An error of the routine; a CUDA error among them is told apart, because it may have cost

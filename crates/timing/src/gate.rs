@@ -21,7 +21,7 @@ use cudarc::driver::{CudaFunction, CudaStream, result, sys};
 use cudarc::nvrtc::Ptx;
 
 use crate::batch::LAUNCHES_PER_GATE;
-use crate::cuda_error::CudaError;
+use crate::cuda_error::{Called, CudaError};
 use crate::error::TimingError;
 use crate::launch::Launch;
 use crossover_words::Clock;
@@ -66,16 +66,12 @@ impl Gate {
         let context = stream.context();
         let module = context
             .load_module(Ptx::from_src(include_str!("gate.ptx")))
-            .map_err(|e| CudaError::new("cuModuleLoadData", e))?;
-        let function = |name| {
-            module
-                .load_function(name)
-                .map_err(|e| CudaError::new("cuModuleGetFunction", e))
-        };
+            .called("cuModuleLoadData")?;
+        let function = |name| module.load_function(name).called("cuModuleGetFunction");
         let (gate, spin) = (function("crossover_gate")?, function("crossover_spin")?);
         // SAFETY: the flag asks for memory that the device can address; freed in `drop`.
         let words = unsafe { result::malloc_host(8, sys::CU_MEMHOSTALLOC_DEVICEMAP) }
-            .map_err(|e| CudaError::new("cuMemHostAlloc", e))?
+            .called("cuMemHostAlloc")?
             .cast::<u32>();
         let mut address = 0;
         // SAFETY: `words` is mapped host memory, allocated just above.
@@ -200,9 +196,7 @@ impl Gate {
     }
 
     fn synchronize(&self) -> Result<(), CudaError> {
-        self.stream
-            .synchronize()
-            .map_err(|e| CudaError::new("cuStreamSynchronize", e))
+        self.stream.synchronize().called("cuStreamSynchronize")
     }
 }
 

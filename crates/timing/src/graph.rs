@@ -1,7 +1,7 @@
 //! The replay of a routine that was captured in a CUDA graph.
 
 use crate::capture::enqueued;
-use crate::cuda_error::CudaError;
+use crate::cuda_error::Called;
 use crate::cuda_time::CudaTime;
 use crate::device::Routine;
 use crate::error::{BoxError, TimingError};
@@ -60,9 +60,7 @@ impl CudaTime {
         if made.launches + made.others == 0 {
             return Err(TimingError::NothingEnqueued { launches: 1 });
         }
-        graph
-            .upload()
-            .map_err(|e| CudaError::new("cuGraphUpload", e))?;
+        graph.upload().called("cuGraphUpload")?;
         device.synchronize()?;
         self.measure_erased(clock, iterations, 1, &mut || Ok(device.replay(&graph)?))
     }

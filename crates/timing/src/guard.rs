@@ -1,18 +1,18 @@
 //! Whether a time is of the work that it is said to be of: the slips and cheats that a clock does not
 //! notice, looked for outside of the timed window.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use cudarc::driver::{result, sys::CUdeviceptr};
 
 use crate::batch::LAUNCHES_PER_GATE;
-use crate::cuda_error::CudaError;
+use crate::cuda_error::{Called, CudaError};
 use crate::cuda_time::CudaTime;
 use crate::device::Device;
 use crate::error::{BoxError, TimingError, count};
 use crate::sequence;
-use crossover_words::{Clock, units};
+use crossover_words::Clock;
+use crossover_words::units::time;
 
 /// Of more bytes than this, as many are read in pieces from the first to the last.
 const READ: usize = 16 << 20;
@@ -87,10 +87,14 @@ pub struct Claim {
 }
 
 /// A reason not to believe a time. As text, what was seen and what to do.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Doubt {
     /// An iteration makes other launches than it was said to.
+    #[error(
+        "an iteration was said to make {} and makes {made}: pass {made}",
+        count(*said, "launch", "launches")
+    )]
     Launches {
         /// As it was said.
         said: u32,
@@ -98,6 +102,11 @@ pub enum Doubt {
         made: u32,
     },
     /// The device was not idle when the timed stream was.
+    #[error(
+        "the device worked for {} after the timed window of {}: work on another stream is not in the time; \
+         enqueue it on the timed stream, or have that wait for it",
+        time(*after_ns), time(*window_ns)
+    )]
     Elsewhere {
         /// How much longer it worked, ns.
         after_ns: f64,
@@ -105,10 +114,26 @@ pub enum Doubt {
         window_ns: f64,
     },
     /// The output changed when the timed stream was idle.
+    #[error(
+        "the output still changed after the timed window: work is on another stream or was put off to a later \
+         call; have the timed stream do it, or wait for it"
+    )]
     Late,
     /// An input changed.
+    #[error(
+        "input {0} changed: later iterations compute something else; restore it, or write elsewhere"
+    )]
     Input(usize),
     /// The output is wrong: on new inputs, or when they were used again.
+    #[error(
+        "{}",
+        match first {
+            true => format!("on new inputs the output is wrong: {why}"),
+            false => format!(
+                "a second iteration leaves a wrong output ({why}): it relies on that of the one before"
+            ),
+        }
+    )]
     Wrong {
         /// On new inputs.
         first: bool,
@@ -116,6 +141,11 @@ pub enum Doubt {
         why: String,
     },
     /// Other iterations are much faster than the one on new inputs, or into a poisoned output.
+    #[error(
+        "an iteration on new inputs or into a poisoned output takes {}, others {}: what is timed is a kept \
+         result; compute it in each iteration",
+        time(*first_ns), time(*again_ns)
+    )]
     Replayed {
         /// That one, ns.
         first_ns: f64,
@@ -123,6 +153,11 @@ pub enum Doubt {
         again_ns: f64,
     },
     /// The benchmark's time is less than what its iterations take.
+    #[error(
+        "the benchmark says {} and an iteration takes {}: its clock was read before the work was done; wait \
+         for the device first",
+        time(*said_ns), time(*ns)
+    )]
     TooEarly {
         /// The benchmark's, ns.
         said_ns: f64,
@@ -130,6 +165,11 @@ pub enum Doubt {
         ns: f64,
     },
     /// The benchmark's time is less than what its bytes take.
+    #[error(
+        "the benchmark says {} and a copy of as many bytes takes {}: it does less work than it says, or moves \
+         fewer bytes",
+        time(*said_ns), time(*copy_ns)
+    )]
     AboveMemory {
         /// The benchmark's, ns.
         said_ns: f64,
@@ -137,6 +177,11 @@ pub enum Doubt {
         copy_ns: f64,
     },
     /// Equal iterations take very different times.
+    #[error(
+        "equal iterations take {} to {}: other work shares the device; end it (see `nvidia-smi`) and measure \
+         again",
+        time(*least_ns), time(*most_ns)
+    )]
     Disturbed {
         /// The fastest, ns.
         least_ns: f64,
@@ -152,73 +197,6 @@ impl Doubt {
             self,
             Doubt::Launches { .. } | Doubt::Late | Doubt::Input(_) | Doubt::Wrong { .. }
         )
-    }
-}
-
-impl fmt::Display for Doubt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = |ns: &f64| units::time(*ns);
-        match self {
-            Doubt::Launches { said, made } => write!(
-                f,
-                "an iteration was said to make {} and makes {made}: pass {made}",
-                count(*said, "launch", "launches")
-            ),
-            Doubt::Elsewhere {
-                after_ns,
-                window_ns,
-            } => write!(
-                f,
-                "the device worked for {} after the timed window of {}: work on another stream is not in the \
-                 time; enqueue it on the timed stream, or have that wait for it",
-                time(after_ns),
-                time(window_ns)
-            ),
-            Doubt::Late => write!(
-                f,
-                "the output still changed after the timed window: work is on another stream or was put off to a \
-                 later call; have the timed stream do it, or wait for it"
-            ),
-            Doubt::Input(at) => write!(
-                f,
-                "input {at} changed: later iterations compute something else; restore it, or write elsewhere"
-            ),
-            Doubt::Wrong { first: true, why } => {
-                write!(f, "on new inputs the output is wrong: {why}")
-            }
-            Doubt::Wrong { first: false, why } => write!(
-                f,
-                "a second iteration leaves a wrong output ({why}): it relies on that of the one before"
-            ),
-            Doubt::Replayed { first_ns, again_ns } => write!(
-                f,
-                "an iteration on new inputs or into a poisoned output takes {}, others {}: what is timed is a \
-                 kept result; compute it in each iteration",
-                time(first_ns),
-                time(again_ns)
-            ),
-            Doubt::TooEarly { said_ns, ns } => write!(
-                f,
-                "the benchmark says {} and an iteration takes {}: its clock was read before the work was done; \
-                 wait for the device first",
-                time(said_ns),
-                time(ns)
-            ),
-            Doubt::AboveMemory { said_ns, copy_ns } => write!(
-                f,
-                "the benchmark says {} and a copy of as many bytes takes {}: it does less work than it says, or \
-                 moves fewer bytes",
-                time(said_ns),
-                time(copy_ns)
-            ),
-            Doubt::Disturbed { least_ns, most_ns } => write!(
-                f,
-                "equal iterations take {} to {}: other work shares the device; end it (see `nvidia-smi`) and \
-                 measure again",
-                time(least_ns),
-                time(most_ns)
-            ),
-        }
     }
 }
 
@@ -341,7 +319,7 @@ impl CudaTime {
     pub fn settle(&self) -> Result<Duration, CudaError> {
         let begun = Instant::now();
         if let Some(device) = self.device() {
-            (device.context.synchronize()).map_err(|e| CudaError::new("cuCtxSynchronize", e))?;
+            (device.context.synchronize()).called("cuCtxSynchronize")?;
         }
         Ok(begun.elapsed())
     }
@@ -438,7 +416,7 @@ fn checksum(device: &Device, memory: DeviceMemory) -> Result<u64, CudaError> {
                 device.stream.cu_stream(),
             )
         }
-        .map_err(|e| CudaError::new("cuMemcpyDtoHAsync", e))?;
+        .called("cuMemcpyDtoHAsync")?;
     }
     device.synchronize()?;
     // FNV-1a over words: any change of one value changes it.

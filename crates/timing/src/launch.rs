@@ -5,7 +5,7 @@ use std::fmt;
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DeviceRepr, result, sys};
 
-use crate::cuda_error::CudaError;
+use crate::cuda_error::{Called, CudaError};
 
 /// A kernel with its grid and arguments fixed, so that launching it is one driver call that
 /// allocates nothing, takes no lock and looks nothing up.
@@ -186,6 +186,5 @@ impl fmt::Debug for Launch {
 /// The driver's error of `cuCtxSetCurrent`.
 pub fn bind(context: &CudaContext) -> Result<(), CudaError> {
     // SAFETY: the context is alive as long as the reference.
-    unsafe { result::ctx::set_current(context.cu_ctx()) }
-        .map_err(|e| CudaError::new("cuCtxSetCurrent", e))
+    unsafe { result::ctx::set_current(context.cu_ctx()) }.called("cuCtxSetCurrent")
 }

@@ -37,6 +37,8 @@ pub use criterion;
 #[cfg(feature = "profiler")]
 pub use crossover_profile as profile;
 pub use crossover_words::{Clock, UnknownClock};
+#[doc(hidden)]
+pub use cuda_error::Called;
 pub use cuda_error::CudaError;
 pub use cuda_time::CudaTime;
 /// The version of cudarc whose streams are timed.

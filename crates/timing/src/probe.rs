@@ -7,7 +7,7 @@ use cudarc::driver::{CudaContext, CudaStream, DriverError, result, sys};
 use libloading::Library;
 
 use crate::absence::{Absence, OLDEST_CUDA, OLDEST_DEVICE};
-use crate::cuda_error::CudaError;
+use crate::cuda_error::{Called, CudaError};
 use crate::launch::bind;
 use crate::panic::catch_panic;
 
@@ -73,7 +73,7 @@ pub fn open(ordinal: usize) -> Result<(DeviceProperties, Arc<CudaStream>), Absen
     let properties = probe(ordinal)?;
     let stream = primary_context(ordinal)?
         .new_stream()
-        .map_err(|e| CudaError::new("cuStreamCreate", e))?;
+        .called("cuStreamCreate")?;
     Ok((properties, stream))
 }
 
@@ -100,8 +100,7 @@ pub(crate) unsafe fn borrow(
 }
 
 fn primary_context(ordinal: usize) -> Result<Arc<CudaContext>, CudaError> {
-    let context =
-        CudaContext::new(ordinal).map_err(|e| CudaError::new("cuDevicePrimaryCtxRetain", e))?;
+    let context = CudaContext::new(ordinal).called("cuDevicePrimaryCtxRetain")?;
     // SAFETY: no allocation of this context is known to cudarc yet.
     unsafe { context.disable_event_tracking() };
     Ok(context)

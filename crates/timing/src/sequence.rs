@@ -72,19 +72,12 @@ pub(super) fn gated(
 
 /// `iterations` windows of one launch each, the L2 cache flushed before each window. The
 /// gate, where it works, keeps the launch's latency out of the window.
-pub(super) fn cold(
-    t: &mut impl Timeline,
+pub(super) fn cold<T: Timeline>(
+    t: &mut T,
     iterations: u64,
     use_gate: bool,
 ) -> Result<f64, TimingError> {
-    guarded(t, |t| {
-        let mut total = 0.0;
-        for _ in 0..iterations {
-            t.flush()?;
-            total += window(t, 1, use_gate)?;
-        }
-        Ok(total)
-    })
+    singly(t, iterations, use_gate, T::flush)
 }
 
 /// `iterations` windows of one launch each, with whatever comes before and after the launch in the
@@ -94,12 +87,21 @@ pub(super) fn part(
     iterations: u64,
     use_gate: bool,
 ) -> Result<f64, TimingError> {
+    singly(t, iterations, use_gate, |_| Ok(()))
+}
+
+fn singly<T: Timeline>(
+    t: &mut T,
+    iterations: u64,
+    use_gate: bool,
+    first: fn(&mut T) -> Result<(), TimingError>,
+) -> Result<f64, TimingError> {
     guarded(t, |t| {
-        let mut total = 0.0;
-        for _ in 0..iterations {
-            total += window(t, 1, use_gate)?;
-        }
-        Ok(total)
+        let windows = (0..iterations).map(|_| {
+            first(t)?;
+            window(t, 1, use_gate)
+        });
+        windows.sum()
     })
 }
 
@@ -279,15 +281,18 @@ mod tests {
         }
     }
 
+    /// The calls that these words name.
+    fn said(calls: &str) -> Vec<&str> {
+        calls.split(' ').collect()
+    }
+
     #[test]
     fn gated_order() {
         let mut t = Fake::default();
         assert_eq!(gated(&mut t, 2, 8).unwrap(), 20.0);
         assert_eq!(
             t.calls,
-            [
-                "close", "start", "launch", "launch", "end", "open", "wait", "elapsed"
-            ]
+            said("close start launch launch end open wait elapsed")
         );
     }
 
@@ -295,7 +300,7 @@ mod tests {
     fn loading_is_awaited_and_not_timed() {
         let mut t = Fake::default();
         load(&mut t).unwrap();
-        assert_eq!(t.calls, ["launch", "end", "wait"]);
+        assert_eq!(t.calls, said("launch end wait"));
     }
 
     #[test]
@@ -310,12 +315,7 @@ mod tests {
     fn events_order_has_no_gate() {
         let mut t = Fake::default();
         assert_eq!(events(&mut t, 3).unwrap(), 30.0);
-        assert_eq!(
-            t.calls,
-            [
-                "start", "launch", "launch", "launch", "end", "wait", "elapsed"
-            ]
-        );
+        assert_eq!(t.calls, said("start launch launch launch end wait elapsed"));
     }
 
     #[test]
@@ -326,15 +326,11 @@ mod tests {
         };
         let mut t = with_others();
         assert_eq!(part(&mut t, 2, true).unwrap(), 20.0);
-        let one = [
-            "close", "before", "start", "launch", "end", "after", "open", "wait", "elapsed",
-        ];
-        assert_eq!(t.calls, [one, one].concat());
+        let one = said("close before start launch end after open wait elapsed");
+        assert_eq!(t.calls, one.repeat(2));
         let mut t = with_others();
         part(&mut t, 1, false).unwrap();
-        let open = [
-            "before", "start", "launch", "end", "after", "wait", "elapsed",
-        ];
+        let open = said("before start launch end after wait elapsed");
         assert_eq!(t.calls, open);
     }
 
@@ -342,14 +338,7 @@ mod tests {
     fn the_wall_clock_runs_from_an_idle_stream_to_an_idle_stream() {
         let mut t = Fake::default();
         assert_eq!(wall(&mut t, 2).unwrap(), 1.0);
-        let order = [
-            "synchronize",
-            "now",
-            "launch",
-            "launch",
-            "synchronize",
-            "now",
-        ];
+        let order = said("synchronize now launch launch synchronize now");
         assert_eq!(t.calls, order);
     }
 
@@ -357,8 +346,8 @@ mod tests {
     fn submitting_waits_before_each_batch_and_after_the_last_outside_the_window() {
         let mut t = Fake::default();
         submit(&mut t, 3, 2).unwrap();
-        let first = ["synchronize", "now", "launch", "launch", "now"];
-        let second = ["synchronize", "now", "launch", "now", "synchronize"];
+        let first = said("synchronize now launch launch now");
+        let second = said("synchronize now launch now synchronize");
         assert_eq!(t.calls, [first, second].concat());
     }
 
@@ -366,16 +355,11 @@ mod tests {
     fn cold_flushes_before_each_window_and_outside_it() {
         let mut t = Fake::default();
         assert_eq!(cold(&mut t, 2, true).unwrap(), 20.0);
-        let one = [
-            "flush", "close", "start", "launch", "end", "open", "wait", "elapsed",
-        ];
-        assert_eq!(t.calls, [one, one].concat());
+        let one = said("flush close start launch end open wait elapsed");
+        assert_eq!(t.calls, one.repeat(2));
         let mut t = Fake::default();
         cold(&mut t, 1, false).unwrap();
-        assert_eq!(
-            t.calls,
-            ["flush", "start", "launch", "end", "wait", "elapsed"]
-        );
+        assert_eq!(t.calls, said("flush start launch end wait elapsed"));
     }
 
     #[test]
@@ -408,7 +392,7 @@ mod tests {
                 run(&mut t).unwrap_err();
                 assert!(!t.gate_closed);
                 assert_eq!(t.pending, 0);
-                assert_eq!(&t.calls[t.calls.len() - 2..], ["open", "drain"]);
+                assert_eq!(&t.calls[t.calls.len() - 2..], said("open drain"));
                 assert_eq!(
                     t.calls.len(),
                     at + 3,

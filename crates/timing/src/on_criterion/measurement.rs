@@ -5,7 +5,7 @@ use std::time::Instant;
 use criterion::measurement::{Measurement, ValueFormatter};
 use cudarc::driver::{CudaEvent, result};
 
-use crate::cuda_error::CudaError;
+use crate::cuda_error::{Called, CudaError};
 use crate::cuda_time::{CudaTime, finite};
 use crate::device::elapsed;
 use crate::error::TimingError;
@@ -50,7 +50,7 @@ impl Measurement for CudaTime {
                     device.record(&end)?;
                     // SAFETY: the event is alive and was recorded just above.
                     unsafe { result::event::synchronize(end.cu_event()) }
-                        .map_err(|e| CudaError::new("cuEventSynchronize", e))?;
+                        .called("cuEventSynchronize")?;
                     let nanoseconds = elapsed(&start, &end)?;
                     device.give_back(end);
                     Ok(nanoseconds)

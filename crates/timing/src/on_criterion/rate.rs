@@ -5,7 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use criterion::Throughput;
-use criterion::measurement::ValueFormatter;
+use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 
 /// What a benchmark's throughput counts, and how much of it one iteration does at a size.
 ///
@@ -106,9 +106,7 @@ impl Formatter {
 
 impl ValueFormatter for Formatter {
     fn scale_values(&self, typical: f64, values: &mut [f64]) -> &'static str {
-        let (factor, unit) = scale(typical);
-        values.iter_mut().for_each(|v| *v *= factor);
-        unit
+        WallTime.formatter().scale_values(typical, values)
     }
 
     fn scale_throughputs(
@@ -146,19 +144,6 @@ impl ValueFormatter for Formatter {
 
     fn scale_for_machines(&self, _values: &mut [f64]) -> &'static str {
         "ns"
-    }
-}
-
-/// What nanoseconds are multiplied by to be in the unit that fits `typical` of them.
-fn scale(typical: f64) -> (f64, &'static str) {
-    if typical < 1e3 {
-        (1.0, "ns")
-    } else if typical < 1e6 {
-        (1e-3, "µs")
-    } else if typical < 1e9 {
-        (1e-6, "ms")
-    } else {
-        (1e-9, "s")
     }
 }
 

@@ -1,16 +1,25 @@
 //! Why a benchmark has no profile, each with its remedy.
 
-use std::fmt;
+use super::version::{self, KNOWN};
+use crate::cuda_error::debug_is_the_sentence;
 
 /// Why a benchmark has no profile, in a sentence with its remedy. The benchmark runs on without.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoProfile {
     /// There is no GPU.
+    #[error("there is no GPU to profile; run on a machine with an NVIDIA GPU and its driver")]
     NoDevice,
     /// CUPTI's library (`libcupti`) was not found.
+    #[error(
+        "NVIDIA's profiling library (libcupti) was not found; install the CUDA toolkit's CUPTI, or put its \
+         folder (extras/CUPTI/lib64 of the toolkit) into LD_LIBRARY_PATH or the toolkit's into CUDA_HOME"
+    )]
     NoLibrary,
     /// The library was found and cannot be used.
+    #[error(
+        "NVIDIA's profiling library {library} cannot be used ({message}); install the CUDA toolkit's CUPTI anew"
+    )]
     BrokenLibrary {
         /// The file, or the name that the loader was given.
         library: String,
@@ -18,20 +27,40 @@ pub enum NoProfile {
         message: String,
     },
     /// The library has a version whose records this crate does not know.
+    #[error(
+        "CUPTI {} is not among the versions whose records are known ({KNOWN}); put the library of such a toolkit \
+         first in LD_LIBRARY_PATH",
+        version::name(*version)
+    )]
     UnknownVersion {
         /// What `cuptiGetVersion` returns.
         version: u32,
     },
     /// The driver is too old for the library.
+    #[error(
+        "CUPTI {version} does not work with this NVIDIA driver; update the driver, or put the CUPTI of an older \
+         toolkit first in LD_LIBRARY_PATH"
+    )]
     DriverTooOld {
         /// The library's version, such as `13.0`.
         version: String,
     },
     /// The driver lets only the administrator profile.
+    #[error(
+        "the driver lets only the administrator profile; run as root, or load the nvidia module with \
+         NVreg_RestrictProfilingToAdminUsers=0"
+    )]
     NotPermitted,
     /// Another profiler, a debugger or a sanitizer is attached.
+    #[error(
+        "another profiler, debugger or sanitizer is attached and CUPTI serves only one; run without it{}",
+        std::env::var_os("CUDA_INJECTION64_PATH").map_or("", |_| " (CUDA_INJECTION64_PATH is set)")
+    )]
     OtherProfiler,
     /// Another error of CUPTI.
+    #[error(
+        "{call} failed: {message}; check `nvidia-smi`, and NVIDIA's release notes of CUPTI for this driver"
+    )]
     Failed {
         /// The call.
         call: &'static str,
@@ -39,33 +68,37 @@ pub enum NoProfile {
         message: String,
     },
     /// The benchmark enqueues nothing on a GPU.
+    #[error("it enqueues nothing on a GPU, so there is nothing to record; profile it with perf")]
     NothingOnDevice,
     /// Criterion's own `b.iter` or the like timed the benchmark, and its iterations cannot be told
     /// apart; or `iter_cpu`, which knows of no profiler.
+    #[error(
+        "it is CPU code, or its iterations could not be told apart; time work of the GPU with iter_gated, \
+         iter_wall or another method of CudaBencherExt that takes the CudaTime"
+    )]
     Uncounted,
     /// The benchmark failed before its recording was complete.
+    #[error(
+        "it failed before its recording was complete ({message}); make it run without the profiler first"
+    )]
     BenchmarkFailed {
         /// Its error.
         message: String,
     },
 }
 
+debug_is_the_sentence!(NoProfile);
+
 impl NoProfile {
     /// Whether the cause is this machine or process, so that no benchmark has a profile.
     pub fn concerns_every_benchmark(&self) -> bool {
-        match self {
-            NoProfile::NoDevice
-            | NoProfile::NoLibrary
-            | NoProfile::BrokenLibrary { .. }
-            | NoProfile::UnknownVersion { .. }
-            | NoProfile::DriverTooOld { .. }
-            | NoProfile::NotPermitted
-            | NoProfile::OtherProfiler => true,
+        !matches!(
+            self,
             NoProfile::Failed { .. }
-            | NoProfile::NothingOnDevice
-            | NoProfile::Uncounted
-            | NoProfile::BenchmarkFailed { .. } => false,
-        }
+                | NoProfile::NothingOnDevice
+                | NoProfile::Uncounted
+                | NoProfile::BenchmarkFailed { .. }
+        )
     }
 
     /// What the status of a CUPTI call means; `text` is CUPTI's own for it.
@@ -82,7 +115,7 @@ impl NoProfile {
             39 => NoProfile::OtherProfiler,
             // NOT_COMPATIBLE
             14 => NoProfile::DriverTooOld {
-                version: super::version::name(version),
+                version: version::name(version),
             },
             // INSUFFICIENT_PRIVILEGES and VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES
             35 | 40 => NoProfile::NotPermitted,
@@ -93,76 +126,6 @@ impl NoProfile {
         }
     }
 }
-
-/// The sentence: it is what `main` prints of an error that it returns.
-impl fmt::Debug for NoProfile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl fmt::Display for NoProfile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NoProfile::NoDevice => write!(
-                f,
-                "there is no GPU to profile; run on a machine with an NVIDIA GPU and its driver"
-            ),
-            NoProfile::NoLibrary => write!(
-                f,
-                "NVIDIA's profiling library (libcupti) was not found; install the CUDA toolkit's CUPTI, or put its \
-                 folder (extras/CUPTI/lib64 of the toolkit) into LD_LIBRARY_PATH or the toolkit's into CUDA_HOME"
-            ),
-            NoProfile::BrokenLibrary { library, message } => write!(
-                f,
-                "NVIDIA's profiling library {library} cannot be used ({message}); install the CUDA toolkit's CUPTI anew"
-            ),
-            NoProfile::UnknownVersion { version } => write!(
-                f,
-                "CUPTI {} is not among the versions whose records are known ({}); put the library of such a toolkit first in LD_LIBRARY_PATH",
-                super::version::name(*version),
-                super::version::KNOWN
-            ),
-            NoProfile::DriverTooOld { version } => write!(
-                f,
-                "CUPTI {version} does not work with this NVIDIA driver; update the driver, or put the CUPTI of an older toolkit first in LD_LIBRARY_PATH"
-            ),
-            NoProfile::NotPermitted => write!(
-                f,
-                "the driver lets only the administrator profile; run as root, or load the nvidia module with \
-                 NVreg_RestrictProfilingToAdminUsers=0"
-            ),
-            NoProfile::OtherProfiler => write!(
-                f,
-                "another profiler, debugger or sanitizer is attached and CUPTI serves only one; run without it{}",
-                if std::env::var_os("CUDA_INJECTION64_PATH").is_some() {
-                    " (CUDA_INJECTION64_PATH is set)"
-                } else {
-                    ""
-                }
-            ),
-            NoProfile::Failed { call, message } => write!(
-                f,
-                "{call} failed: {message}; check `nvidia-smi`, and NVIDIA's release notes of CUPTI for this driver"
-            ),
-            NoProfile::NothingOnDevice => write!(
-                f,
-                "it enqueues nothing on a GPU, so there is nothing to record; profile it with perf"
-            ),
-            NoProfile::Uncounted => write!(
-                f,
-                "it is CPU code, or its iterations could not be told apart; time work of the GPU with iter_gated, \
-                 iter_wall or another method of CudaBencherExt that takes the CudaTime"
-            ),
-            NoProfile::BenchmarkFailed { message } => write!(
-                f,
-                "it failed before its recording was complete ({message}); make it run without the profiler first"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for NoProfile {}
 
 #[cfg(test)]
 mod tests {

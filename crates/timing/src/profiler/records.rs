@@ -229,6 +229,20 @@ pub(super) unsafe fn read(record: *const u8) -> Record {
     }
 }
 
+/// What was done, with the times and places that its record has.
+macro_rules! work {
+    ($record:ident, $work:expr) => {
+        WorkRecord {
+            work: $work,
+            start: $record.start,
+            end: $record.end,
+            correlation: $record.correlation,
+            device: $record.device,
+            stream: $record.stream,
+        }
+    };
+}
+
 /// # Safety
 /// As of [`read`].
 unsafe fn kernel(k: &Kernel) -> WorkRecord {
@@ -238,35 +252,19 @@ unsafe fn kernel(k: &Kernel) -> WorkRecord {
         // SAFETY: the caller's.
         false => unsafe { CStr::from_ptr(k.name) }.to_string_lossy(),
     };
-    WorkRecord {
-        work: Work::Kernel {
-            name: name::kernel(&symbol),
-            grid: three(k.grid),
-            block: three(k.block),
-            registers: u32::from(k.registers),
-            shared_bytes: (k.static_shared.max(0) + k.dynamic_shared.max(0)) as u32,
-        },
-        start: k.start,
-        end: k.end,
-        correlation: k.correlation,
-        device: k.device,
-        stream: k.stream,
-    }
+    let kernel = Work::Kernel {
+        name: name::kernel(&symbol),
+        grid: three(k.grid),
+        block: three(k.block),
+        registers: u32::from(k.registers),
+        shared_bytes: (k.static_shared.max(0) + k.dynamic_shared.max(0)) as u32,
+    };
+    work!(k, kernel)
 }
 
 fn copy(c: &Copy) -> WorkRecord {
-    WorkRecord {
-        work: Work::Copy {
-            from: place(c.from),
-            to: place(c.to),
-            bytes: c.bytes,
-        },
-        start: c.start,
-        end: c.end,
-        correlation: c.correlation,
-        device: c.device,
-        stream: c.stream,
-    }
+    let (from, to, bytes) = (place(c.from), place(c.to), c.bytes);
+    work!(c, Work::Copy { from, to, bytes })
 }
 
 fn peer_copy(c: &PeerCopy) -> WorkRecord {
@@ -278,29 +276,12 @@ fn peer_copy(c: &PeerCopy) -> WorkRecord {
             Place::Peer
         }
     };
-    WorkRecord {
-        work: Work::Copy {
-            from: place(c.from_device),
-            to: place(c.to_device),
-            bytes: c.bytes,
-        },
-        start: c.start,
-        end: c.end,
-        correlation: c.correlation,
-        device: c.device,
-        stream: c.stream,
-    }
+    let (from, to, bytes) = (place(c.from_device), place(c.to_device), c.bytes);
+    work!(c, Work::Copy { from, to, bytes })
 }
 
 fn set(s: &Set) -> WorkRecord {
-    WorkRecord {
-        work: Work::Set { bytes: s.bytes },
-        start: s.start,
-        end: s.end,
-        correlation: s.correlation,
-        device: s.device,
-        stream: s.stream,
-    }
+    work!(s, Work::Set { bytes: s.bytes })
 }
 
 /// `CUpti_ActivityMemoryKind`
@@ -324,9 +305,12 @@ mod tests {
 
     use super::*;
 
-    /// Asserts that our fields lie where those of cudarc's binding do.
+    /// Asserts that our fields lie where those of cudarc's bindings do.
     macro_rules! same_places {
-        ($ours:ident as $theirs:ident: $($our:ident = $their:ident),* $(,)?) => {
+        ($ours:ident as [$($theirs:ident),*]: $fields:tt) => {
+            $(same_places!($ours as $theirs: $fields);)*
+        };
+        ($ours:ident as $theirs:ident: { $($our:ident = $their:ident),* $(,)? }) => {
             const _: () = {
                 $(assert!(offset_of!($ours, $our) == offset_of!(sys::$theirs, $their));)*
                 assert!(size_of::<$ours>() <= size_of::<sys::$theirs>());
@@ -334,62 +318,36 @@ mod tests {
         };
     }
 
-    macro_rules! same_kernel {
-        ($($theirs:ident),*) => {$(
-            same_places!(Kernel as $theirs: kind = kind, registers = registersPerThread, start = start,
-                end = end, device = deviceId, stream = streamId, grid = gridX, block = blockX,
-                static_shared = staticSharedMemory, dynamic_shared = dynamicSharedMemory,
-                correlation = correlationId, name = name);
-        )*};
-    }
-
     // CUDA 11 to 12.9, and 13.0.
-    same_kernel!(
-        CUpti_ActivityKernel7,
-        CUpti_ActivityKernel8,
-        CUpti_ActivityKernel9,
-        CUpti_ActivityKernel10
-    );
-
-    macro_rules! same_copy {
-        ($($theirs:ident),*) => {$(
-            same_places!(Copy as $theirs: kind = kind, copy_kind = copyKind, from = srcKind,
-                to = dstKind, bytes = bytes, start = start, end = end, device = deviceId,
-                stream = streamId, correlation = correlationId);
-        )*};
-    }
-
-    same_copy!(CUpti_ActivityMemcpy5, CUpti_ActivityMemcpy6);
-
-    same_places!(PeerCopy as CUpti_ActivityMemcpyPtoP4: kind = kind, bytes = bytes, start = start,
-        end = end, device = deviceId, stream = streamId, from_device = srcDeviceId,
-        to_device = dstDeviceId, correlation = correlationId);
-
-    macro_rules! same_set {
-        ($($theirs:ident),*) => {$(
-            same_places!(Set as $theirs: kind = kind, bytes = bytes, start = start, end = end,
-                device = deviceId, stream = streamId, correlation = correlationId);
-        )*};
-    }
-
-    same_set!(CUpti_ActivityMemset3, CUpti_ActivityMemset4);
-
-    same_places!(Call as CUpti_ActivityAPI: kind = kind, function = cbid, start = start, end = end,
-        thread = threadId, correlation = correlationId);
-    same_places!(Mark as CUpti_ActivityExternalCorrelation: kind = kind,
-        external_kind = externalKind, external = externalId, correlation = correlationId);
-
-    macro_rules! same_overhead {
-        ($($theirs:ident),*) => {$(
-            same_places!(Overhead as $theirs: kind = kind, start = start, end = end);
-        )*};
-    }
-
-    same_overhead!(
-        CUpti_ActivityOverhead,
-        CUpti_ActivityOverhead2,
-        CUpti_ActivityOverhead3
-    );
+    same_places!(Kernel as [
+        CUpti_ActivityKernel7, CUpti_ActivityKernel8, CUpti_ActivityKernel9, CUpti_ActivityKernel10
+    ]: {
+        kind = kind, registers = registersPerThread, start = start, end = end, device = deviceId,
+        stream = streamId, grid = gridX, block = blockX, static_shared = staticSharedMemory,
+        dynamic_shared = dynamicSharedMemory, correlation = correlationId, name = name,
+    });
+    same_places!(Copy as [CUpti_ActivityMemcpy5, CUpti_ActivityMemcpy6]: {
+        kind = kind, copy_kind = copyKind, from = srcKind, to = dstKind, bytes = bytes, start = start,
+        end = end, device = deviceId, stream = streamId, correlation = correlationId,
+    });
+    same_places!(PeerCopy as CUpti_ActivityMemcpyPtoP4: {
+        kind = kind, bytes = bytes, start = start, end = end, device = deviceId, stream = streamId,
+        from_device = srcDeviceId, to_device = dstDeviceId, correlation = correlationId,
+    });
+    same_places!(Set as [CUpti_ActivityMemset3, CUpti_ActivityMemset4]: {
+        kind = kind, bytes = bytes, start = start, end = end, device = deviceId, stream = streamId,
+        correlation = correlationId,
+    });
+    same_places!(Call as CUpti_ActivityAPI: {
+        kind = kind, function = cbid, start = start, end = end, thread = threadId,
+        correlation = correlationId,
+    });
+    same_places!(Mark as CUpti_ActivityExternalCorrelation: {
+        kind = kind, external_kind = externalKind, external = externalId, correlation = correlationId,
+    });
+    same_places!(Overhead as [
+        CUpti_ActivityOverhead, CUpti_ActivityOverhead2, CUpti_ActivityOverhead3
+    ]: { kind = kind, start = start, end = end });
 
     /// A record of a binding, all zero but for what `fill` writes.
     fn record<T>(fill: impl FnOnce(*mut T)) -> Record {

@@ -1,33 +1,15 @@
 //! Captures: streams whose work becomes nodes of a graph.
 
-use std::thread::{self, ThreadId};
+use std::thread;
 
 use crate::fault::{Fault, code};
-use crate::graph::{Graph, Node};
 use crate::log;
+use crate::objects::{Capture, CapturePlace, Graph, Node, Work};
 use crate::state::{Answer, State, known};
-use crate::work::Work;
 
 /// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`; 0 is global and 2 is relaxed.
 const THREAD_LOCAL: u32 = 1;
 const RELAXED: u32 = 2;
-
-/// A capture that goes on.
-pub(crate) struct Capture {
-    origin: u64,
-    mode: u32,
-    thread: ThreadId,
-    nodes: Vec<Node>,
-    /// Why it cannot become a graph any more.
-    spoiled: bool,
-}
-
-/// Where in a capture a stream or an event is: after these nodes.
-#[derive(Clone, Debug)]
-pub(crate) struct Place {
-    pub(crate) capture: u64,
-    after: Vec<usize>,
-}
 
 impl State {
     pub(crate) fn begin_capture(&mut self, stream: u64, mode: u32) -> Answer {
@@ -52,11 +34,11 @@ impl State {
         };
         self.captures.insert(capture, begun);
         let after = Vec::new();
-        self.place(stream, Some(Place { capture, after }));
+        self.place(stream, Some(CapturePlace { capture, after }));
         Ok(())
     }
 
-    fn place(&mut self, stream: u64, place: Option<Place>) {
+    fn place(&mut self, stream: u64, place: Option<CapturePlace>) {
         if let Some(stream) = self.streams.get_mut(&stream) {
             stream.capture = place;
         }
@@ -149,7 +131,7 @@ impl State {
     }
 
     /// A stream waits for an event that was recorded in a capture, and so becomes part of it.
-    pub(crate) fn join_capture(&mut self, stream: u64, event: &str, place: Place) -> Answer {
+    pub(crate) fn join_capture(&mut self, stream: u64, event: &str, place: CapturePlace) -> Answer {
         if !self.captures.contains_key(&place.capture) {
             let why = format!("{event} was recorded in a capture that has ended");
             return Err(Fault::new(code::INVALID_VALUE, why));

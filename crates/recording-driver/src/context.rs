@@ -4,17 +4,12 @@ use std::cell::Cell;
 
 use crate::fault::{Fault, code};
 use crate::log;
+use crate::objects::Context;
 use crate::state::{Answer, State};
 
 thread_local! {
     /// The context that is current on this thread; 0 without one.
     static CURRENT: Cell<u64> = const { Cell::new(0) };
-}
-
-pub(crate) struct Context {
-    pub(crate) device: i32,
-    /// How often the primary context was retained.
-    retained: u32,
 }
 
 /// Sets the context that is current on this thread.

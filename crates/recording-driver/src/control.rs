@@ -10,12 +10,22 @@ use std::ffi::{CStr, CString, c_char};
 use std::sync::OnceLock;
 
 use crate::device::description;
+use crate::library::Named;
 use crate::state::{State, lock, try_lock};
 use crate::{cublas, cublaslt, cufft, fault, log};
 
 /// Names a file that gets, when the process ends, how often each function was called in each phase: a
 /// line `phase function count` each, between tabs. From it a test knows which faults there can be.
 pub const CALLS: &str = "RECORDING_DRIVER_CALLS";
+
+/// What the driver's libraries give out.
+static HANDLES: [&dyn Named; 5] = [
+    &cublas::HANDLES,
+    &cublaslt::DESCRIPTIONS,
+    &cublaslt::LAYOUTS,
+    &cublaslt::PREFERENCES,
+    &cufft::PLANS,
+];
 
 #[unsafe(no_mangle)]
 extern "C" fn crossover_recording_driver() -> *const c_char {
@@ -35,21 +45,14 @@ unsafe extern "C" fn crossover_recording_driver_mark(text: *const c_char) {
 #[unsafe(no_mangle)]
 extern "C" fn crossover_recording_driver_restart_names() {
     lock().restart_names();
-    cublas::HANDLES.restart_names();
-    cublaslt::restart_names();
-    cufft::restart_names();
+    HANDLES.iter().for_each(|handles| handles.restart_names());
 }
 
 /// What was not given back, to the driver and to its libraries, by name and number: addresses, which
 /// it is found by, are in no order.
 fn leaks(state: &State) -> Vec<String> {
-    let mut leaks = [
-        state.leaks(),
-        cublas::HANDLES.leaks(),
-        cublaslt::leaks(),
-        cufft::leaks(),
-    ]
-    .concat();
+    let mut leaks = state.leaks();
+    leaks.extend(HANDLES.iter().flat_map(|handles| handles.leaks()));
     leaks.sort_by_cached_key(|leak| {
         let digits = leak
             .find(|c: char| c.is_ascii_digit())
@@ -62,8 +65,12 @@ fn leaks(state: &State) -> Vec<String> {
     leaks
 }
 
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: extern "C" fn() = report;
+
 /// What is written when the process ends.
-pub(crate) fn report() {
+extern "C" fn report() {
     if let Some(state) = try_lock() {
         for leak in leaks(&state) {
             log::call(format_args!("at the end of the process: {leak}"));

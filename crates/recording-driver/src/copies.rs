@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::fault::{Fault, code};
 use crate::log;
 use crate::memory::{Kind, Place};
+use crate::objects::{Copy, Set, Work};
 use crate::state::{Answer, State};
-use crate::work::{Copy, Set, Work};
 
 /// Which sides of a copy the caller says are the device's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -41,6 +41,23 @@ struct Gemm {
 }
 
 impl Gemm {
+    /// One product of whole matrices in one format, but for what all products have.
+    fn new(data_type: c_int, compute: c_int, addresses: [u64; 3], pitches: [c_int; 3]) -> Self {
+        Self {
+            function: "",
+            handle: 0,
+            operations: [0; 2],
+            sizes: [0; 3],
+            scalars: [std::ptr::null(); 2],
+            addresses,
+            data_types: [data_type; 3],
+            pitches,
+            strides: [0; 3],
+            batch: 1,
+            compute,
+        }
+    }
+
     fn matrix(
         &self,
         i: usize,
@@ -129,66 +146,6 @@ library! { CUBLAS:
         CUBLAS.put(value, *asked)
     };
 
-    fn cublasSgemm_v2(
-        handle: u64,
-        of_a: c_int,
-        of_b: c_int,
-        m: c_int,
-        n: c_int,
-        k: c_int,
-        alpha: *const c_void,
-        a: u64,
-        lda: c_int,
-        b: u64,
-        ldb: c_int,
-        beta: *const c_void,
-        c: u64,
-        ldc: c_int,
-    ) = Gemm {
-        function: "cublasSgemm_v2",
-        handle,
-        operations: [of_a, of_b],
-        sizes: [m, n, k],
-        scalars: [alpha, beta],
-        addresses: [a, b, c],
-        data_types: [F32; 3],
-        pitches: [lda, ldb, ldc],
-        strides: [0; 3],
-        batch: 1,
-        compute: COMPUTE_32F,
-    }
-    .enqueue();
-
-    fn cublasDgemm_v2(
-        handle: u64,
-        of_a: c_int,
-        of_b: c_int,
-        m: c_int,
-        n: c_int,
-        k: c_int,
-        alpha: *const c_void,
-        a: u64,
-        lda: c_int,
-        b: u64,
-        ldb: c_int,
-        beta: *const c_void,
-        c: u64,
-        ldc: c_int,
-    ) = Gemm {
-        function: "cublasDgemm_v2",
-        handle,
-        operations: [of_a, of_b],
-        sizes: [m, n, k],
-        scalars: [alpha, beta],
-        addresses: [a, b, c],
-        data_types: [F64; 3],
-        pitches: [lda, ldb, ldc],
-        strides: [0; 3],
-        batch: 1,
-        compute: COMPUTE_64F,
-    }
-    .enqueue();
-
     fn cublasSetEmulationStrategy(handle: u64, strategy: c_int) = {
         HANDLES.copy(handle)?;
         match strategy {
@@ -207,76 +164,63 @@ library! { CUBLAS:
         let place = place.map_err(|fault| CUBLAS.invalid(fault.why))?;
         CUBLAS.put(place.content as *mut i32, EMULATED_BITS)
     };
+}
 
-    fn cublasSgemmStridedBatched(
-        handle: u64,
-        of_a: c_int,
-        of_b: c_int,
-        m: c_int,
-        n: c_int,
-        k: c_int,
-        alpha: *const c_void,
-        a: u64,
-        lda: c_int,
-        stride_a: i64,
-        b: u64,
-        ldb: c_int,
-        stride_b: i64,
-        beta: *const c_void,
-        c: u64,
-        ldc: c_int,
-        stride_c: i64,
-        batch: c_int,
+/// Exports a product. Its arguments are in the order of cuBLAS, those between `alpha`, `beta` and the end are
+/// its own, and `$own` says what they are.
+macro_rules! gemm {
+    ($name:ident($($ab:ident: $of_ab:ty),*; $($c:ident: $of_c:ty),*) = $own:expr) => {
+        library! { CUBLAS:
+            fn $name(
+                handle: u64,
+                of_a: c_int,
+                of_b: c_int,
+                m: c_int,
+                n: c_int,
+                k: c_int,
+                alpha: *const c_void,
+                $($ab: $of_ab,)*
+                beta: *const c_void,
+                $($c: $of_c),*
+            ) = Gemm {
+                function: stringify!($name),
+                handle,
+                operations: [of_a, of_b],
+                sizes: [m, n, k],
+                scalars: [alpha, beta],
+                ..$own
+            }
+            .enqueue();
+        }
+    };
+}
+
+gemm! { cublasSgemm_v2(a: u64, lda: c_int, b: u64, ldb: c_int; c: u64, ldc: c_int) =
+    Gemm::new(F32, COMPUTE_32F, [a, b, c], [lda, ldb, ldc])
+}
+
+gemm! { cublasDgemm_v2(a: u64, lda: c_int, b: u64, ldb: c_int; c: u64, ldc: c_int) =
+    Gemm::new(F64, COMPUTE_64F, [a, b, c], [lda, ldb, ldc])
+}
+
+gemm! { cublasSgemmStridedBatched(
+        a: u64, lda: c_int, stride_a: i64, b: u64, ldb: c_int, stride_b: i64;
+        c: u64, ldc: c_int, stride_c: i64, batch: c_int
     ) = Gemm {
-        function: "cublasSgemmStridedBatched",
-        handle,
-        operations: [of_a, of_b],
-        sizes: [m, n, k],
-        scalars: [alpha, beta],
-        addresses: [a, b, c],
-        data_types: [F32; 3],
-        pitches: [lda, ldb, ldc],
         strides: [stride_a, stride_b, stride_c],
         batch,
-        compute: COMPUTE_32F,
+        ..Gemm::new(F32, COMPUTE_32F, [a, b, c], [lda, ldb, ldc])
     }
-    .enqueue();
+}
 
-    // Ampere and later ignore which algorithm is asked for.
-    fn cublasGemmEx(
-        handle: u64,
-        of_a: c_int,
-        of_b: c_int,
-        m: c_int,
-        n: c_int,
-        k: c_int,
-        alpha: *const c_void,
-        a: u64,
-        type_a: c_int,
-        lda: c_int,
-        b: u64,
-        type_b: c_int,
-        ldb: c_int,
-        beta: *const c_void,
-        c: u64,
-        type_c: c_int,
-        ldc: c_int,
-        compute: c_int,
-        _algorithm: c_int,
+// Ampere and later ignore which algorithm is asked for.
+gemm! { cublasGemmEx(
+        a: u64, type_a: c_int, lda: c_int, b: u64, type_b: c_int, ldb: c_int;
+        c: u64, type_c: c_int, ldc: c_int, compute: c_int, _algorithm: c_int
     ) = Gemm {
-        function: "cublasGemmEx",
-        handle,
-        operations: [of_a, of_b],
-        sizes: [m, n, k],
-        scalars: [alpha, beta],
-        addresses: [a, b, c],
         data_types: [type_a, type_b, type_c],
-        pitches: [lda, ldb, ldc],
-        strides: [0; 3],
-        batch: 1,
-        compute,
+        ..Gemm::new(type_a, compute, [a, b, c], [lda, ldb, ldc])
     }
-    .enqueue();
 }
 
 #[cfg(test)]
@@ -303,15 +247,9 @@ mod tests {
         Gemm {
             function: "cublasGemmEx",
             handle: handle(),
-            operations: [0, 0],
             sizes: [4, 2, 3],
             scalars: SCALARS,
-            addresses: [48, 24, 32].map(allocated),
-            data_types: [F32; 3],
-            pitches: [4, 3, 4],
-            strides: [0; 3],
-            batch: 1,
-            compute: COMPUTE_32F,
+            ..Gemm::new(F32, COMPUTE_32F, [48, 24, 32].map(allocated), [4, 3, 4])
         }
     }
 

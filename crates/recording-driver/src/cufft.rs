@@ -6,8 +6,8 @@ use std::ffi::c_int;
 use crate::fault::{Fault, code};
 use crate::library::{Handles, Library, library, unknown};
 use crate::log;
+use crate::objects::Used;
 use crate::state::lock;
-use crate::work::Used;
 
 /// cufftResult.
 const INVALID_PLAN: i32 = 1;
@@ -26,22 +26,14 @@ const CUFFT: Library = Library {
 };
 
 #[derive(Clone, Copy)]
-struct Plan {
+pub(crate) struct Plan {
     n: c_int,
     batch: c_int,
     stream: u64,
 }
 
 /// A plan is a number of 32 bits. The memory that the library keeps for it is not modelled.
-static PLANS: Handles<Plan> = Handles::new("fft", INVALID_PLAN, 0x0ff7_0000);
-
-pub(crate) fn restart_names() {
-    PLANS.restart_names();
-}
-
-pub(crate) fn leaks() -> Vec<String> {
-    PLANS.leaks()
-}
+pub(crate) static PLANS: Handles<Plan> = Handles::new("fft", INVALID_PLAN, 0x0ff7_0000);
 
 /// `CUFFT_C2C`.
 const C2C: c_int = 0x29;

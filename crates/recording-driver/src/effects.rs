@@ -3,31 +3,8 @@
 
 use crate::clock::Time;
 use crate::memory::Place;
+use crate::objects::KernelEffect;
 use crate::state::State;
-
-/// What a kernel does, by its name.
-#[derive(Clone, Debug)]
-pub(crate) enum KernelEffect {
-    /// Any kernel.
-    Nothing,
-    /// `empty` and `crossover_empty`: what remains is the time of a kernel without work, which the
-    /// suite holds every other one against.
-    Empty,
-    /// `crossover_gate(flag, timeout)` of the timing crate: the stream waits until the host has
-    /// written a word, and a wait of the host itself lets its time-out pass.
-    Gate {
-        words: usize,
-        timeout: u64,
-        /// Whether the word was written before the gate was enqueued.
-        open: bool,
-    },
-    /// `spin(ns)`, `crossover_spin(ns)` and `spin_timed(ns, *spun)`: kernels of known duration, which
-    /// the suite checks its clocks against. The last writes how long it took.
-    Spin {
-        nanoseconds: u64,
-        spun: Option<Place>,
-    },
-}
 
 impl KernelEffect {
     /// The effect of kernel `name` with these arguments, of which `places` are the memory.

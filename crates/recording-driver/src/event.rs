@@ -1,50 +1,15 @@
 //! Events: when work was done, by the virtual clock.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
-use crate::capture::Place as CapturePlace;
-use crate::clock::Time;
 use crate::fault::{Fault, code};
 use crate::log;
+use crate::objects::{Event, PENDING, Record, Work};
 use crate::state::{Answer, State, known};
-use crate::work::Work;
 
 /// `CU_EVENT_DISABLE_TIMING`.
 const DISABLE_TIMING: u32 = 2;
-/// That a record was not reached yet.
-const PENDING: Time = Time::MAX;
-
-pub(crate) struct Event {
-    pub(crate) name: String,
-    pub(crate) context: u64,
-    times: bool,
-    last: Option<Record>,
-    /// Where in a capture it was recorded last, if in one.
-    captured: Option<CapturePlace>,
-}
-
-/// One record of an event in a stream.
-#[derive(Clone, Debug)]
-pub(crate) struct Record {
-    pub(crate) stream: u64,
-    time: Arc<AtomicU64>,
-}
-
-impl Record {
-    pub(crate) fn is_done(&self) -> bool {
-        self.time().is_some()
-    }
-
-    pub(crate) fn time(&self) -> Option<Time> {
-        Some(self.time.load(Ordering::Relaxed)).filter(|time| *time != PENDING)
-    }
-
-    pub(crate) fn reach(&self, time: Time) {
-        self.time.store(time, Ordering::Relaxed);
-    }
-}
-
 impl State {
     pub(crate) fn create_event(&mut self, flags: u32) -> Answer<u64> {
         let context = self.current()?;

@@ -4,27 +4,8 @@ use std::sync::Arc;
 
 use crate::clock::Time;
 use crate::log;
+use crate::objects::{Executable, Graph, Work};
 use crate::state::{Answer, State, known};
-use crate::work::Work;
-
-/// What a capture made.
-#[derive(Clone)]
-pub(crate) struct Graph {
-    pub(crate) name: String,
-    pub(crate) nodes: Vec<Node>,
-}
-
-#[derive(Clone)]
-pub(crate) struct Node {
-    pub(crate) work: Work,
-    /// Indices of the nodes that come before it.
-    pub(crate) after: Vec<usize>,
-}
-
-/// A graph that can be launched.
-pub(crate) struct Executable {
-    pub(crate) graph: Arc<Graph>,
-}
 
 impl State {
     pub(crate) fn instantiate(&mut self, handle: u64) -> Answer<u64> {

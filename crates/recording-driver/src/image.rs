@@ -58,8 +58,12 @@ pub struct Parameter {
 }
 
 impl Image {
-    /// The text, as bytes that end with a zero.
+    /// The text as bytes that end with a zero.
     pub fn to_bytes(&self) -> Vec<u8> {
+        (self.to_text() + "\0").into_bytes()
+    }
+
+    pub(crate) fn to_text(&self) -> String {
         let mut text = format!("{HEADER}\nsource {}\n", self.source);
         for kernel in &self.kernels {
             let _ = writeln!(text, "kernel {} {}", kernel.threads, kernel.name);
@@ -67,8 +71,8 @@ impl Image {
                 let _ = writeln!(text, "param {size} {type_name}");
             }
         }
-        text.push_str("end\n\0");
-        text.into_bytes()
+        text.push_str("end\n");
+        text
     }
 
     /// Reads the text of an image, or PTX.

@@ -1,12 +1,11 @@
 //! Launching a kernel: what the device allows, and the arguments as text.
 
-use crate::effects::KernelEffect;
 use crate::fault::{Fault, code};
 use crate::image::{Kernel, Parameter};
 use crate::log;
 use crate::memory::{Memory, Place};
+use crate::objects::{KernelEffect, Work};
 use crate::state::{Answer, State, known};
-use crate::work::Work;
 
 /// Threads of a block at most, in all and in z.
 const THREADS: u32 = 1024;

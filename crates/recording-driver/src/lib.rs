@@ -35,6 +35,7 @@ pub mod module;
 mod names;
 mod nvml;
 pub mod nvrtc;
+mod objects;
 mod pool;
 mod preprocess;
 mod product;

@@ -250,19 +250,6 @@ impl<T> Handles<T> {
         }
     }
 
-    /// Names begin at 1 again.
-    pub(crate) fn restart_names(&self) {
-        let mut live = self.lock();
-        live.earlier = live.given;
-    }
-
-    /// What was not destroyed.
-    pub(crate) fn leaks(&self) -> Vec<String> {
-        let live = self.lock();
-        let numbers = live.values.values().map(|(number, _)| *number);
-        numbers.map(|number| self.named(number, &live)).collect()
-    }
-
     fn missing(&self, handle: u64, live: &Live<T>) -> Fault {
         let noun = self.noun;
         if handle == 0 {
@@ -272,6 +259,27 @@ impl<T> Handles<T> {
             Some(&number) => Fault::corrupts(format!("{} was destroyed", self.named(number, live))),
             None => Fault::corrupts(format!("{handle:#x} is no {noun}")),
         }
+    }
+}
+
+/// Handles of any kind, as the log and the end of a process have them.
+pub(crate) trait Named: Sync {
+    /// Names begin at 1 again.
+    fn restart_names(&self);
+    /// What was not destroyed.
+    fn leaks(&self) -> Vec<String>;
+}
+
+impl<T: Send> Named for Handles<T> {
+    fn restart_names(&self) {
+        let mut live = self.lock();
+        live.earlier = live.given;
+    }
+
+    fn leaks(&self) -> Vec<String> {
+        let live = self.lock();
+        let numbers = live.values.values().map(|(number, _)| *number);
+        numbers.map(|number| self.named(number, &live)).collect()
     }
 }
 

@@ -3,21 +3,10 @@
 pub use crate::image::Image;
 
 use crate::fault::{Fault, code};
-use crate::image::{Kernel, REGISTERS};
+use crate::image::REGISTERS;
 use crate::log;
+use crate::objects::{Function, Module};
 use crate::state::{Answer, State, known};
-
-pub(crate) struct Module {
-    pub(crate) context: u64,
-    image: Image,
-}
-
-pub(crate) struct Function {
-    pub(crate) module: u64,
-    pub(crate) kernel: Kernel,
-    /// Bytes of dynamic shared memory that a block may have.
-    pub(crate) dynamic_shared: i32,
-}
 
 /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
 const MAX_DYNAMIC_SHARED: i32 = 8;

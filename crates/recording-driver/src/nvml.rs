@@ -118,6 +118,25 @@ pub(crate) struct Process {
     compute_instance: c_uint,
 }
 
+/// Exports functions that give a number of a device.
+macro_rules! numbers {
+    ($($name:ident: $type:ty = $value:expr;)*) => {
+        library! { NVML: $(fn $name(device: u64, to: *mut $type) = give(device, to, $value);)* }
+    };
+}
+
+numbers! {
+    nvmlDeviceGetPowerUsage: c_uint = power_mw();
+    nvmlDeviceGetEnforcedPowerLimit: c_uint = description().power_limit_mw;
+    nvmlDeviceGetPowerManagementDefaultLimit: c_uint = description().power_limit_mw;
+    nvmlDeviceGetCurrentClocksThrottleReasons: c_ulonglong = 0;
+    nvmlDeviceGetMaxPcieLinkGeneration: c_uint = description().pcie_generation;
+    nvmlDeviceGetCurrPcieLinkGeneration: c_uint = description().pcie_generation;
+    nvmlDeviceGetMaxPcieLinkWidth: c_uint = description().pcie_width;
+    nvmlDeviceGetCurrPcieLinkWidth: c_uint = description().pcie_width;
+    nvmlDeviceGetUtilizationRates: Utilization = Utilization { gpu: 100, memory: 50 };
+}
+
 library! { NVML:
     fn nvmlInit_v2() = {
         USERS.fetch_add(1, Ordering::Relaxed);
@@ -155,44 +174,10 @@ library! { NVML:
         find(to, |ordinal| digits(description().uuid(ordinal)) == uuid)
     };
 
-    fn nvmlDeviceGetPowerUsage(device: u64, to: *mut c_uint) = give(device, to, power_mw());
-
-    fn nvmlDeviceGetEnforcedPowerLimit(device: u64, to: *mut c_uint) = {
-        give(device, to, description().power_limit_mw)
-    };
-
-    fn nvmlDeviceGetPowerManagementDefaultLimit(device: u64, to: *mut c_uint) = {
-        give(device, to, description().power_limit_mw)
-    };
-
     // Millijoules, by the virtual clock.
     fn nvmlDeviceGetTotalEnergyConsumption(device: u64, to: *mut c_ulonglong) = {
         let nanoseconds = u128::from(lock().clock.host);
         give(device, to, (nanoseconds * u128::from(power_mw()) / 1_000_000_000) as u64)
-    };
-
-    fn nvmlDeviceGetCurrentClocksThrottleReasons(device: u64, to: *mut c_ulonglong) = {
-        give(device, to, 0)
-    };
-
-    fn nvmlDeviceGetMaxPcieLinkGeneration(device: u64, to: *mut c_uint) = {
-        give(device, to, description().pcie_generation)
-    };
-
-    fn nvmlDeviceGetCurrPcieLinkGeneration(device: u64, to: *mut c_uint) = {
-        give(device, to, description().pcie_generation)
-    };
-
-    fn nvmlDeviceGetMaxPcieLinkWidth(device: u64, to: *mut c_uint) = {
-        give(device, to, description().pcie_width)
-    };
-
-    fn nvmlDeviceGetCurrPcieLinkWidth(device: u64, to: *mut c_uint) = {
-        give(device, to, description().pcie_width)
-    };
-
-    fn nvmlDeviceGetUtilizationRates(device: u64, to: *mut Utilization) = {
-        give(device, to, Utilization { gpu: 100, memory: 50 })
     };
 
     fn nvmlDeviceGetClockInfo(device: u64, which: c_uint, to: *mut c_uint) = {

@@ -1,18 +1,16 @@
 //! Stands in for NVRTC: reads the kernels out of a source and hands them to the recording driver as
 //! an [`Image`]. <https://docs.nvidia.com/cuda/nvrtc/>
 //!
-//! Where there is a real one ([`crate::real`]), each source is compiled by it too: its errors and its log
-//! are returned, while the image stays the same, so that the log of the driver is the same on a
-//! machine with a toolkit and on one without. The real machine code goes to a real driver alone.
+//! Where calls are passed through ([`crate::real`]) the real one compiles, and the image of the same
+//! source is what a module of its code stands for.
 
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int};
 use std::sync::{Mutex, PoisonError};
 
 use crate::fault::Fault;
 use crate::image::{Image, Kernel, REGISTERS};
 use crate::library::{Handles, Library, library, unknown};
 use crate::log;
-use crate::real::{self, function};
 use crate::signature;
 use crate::state::Answer;
 
@@ -29,7 +27,7 @@ const NVRTC: Library = Library {
     no_memory: 1,
     failed: 11,
     logged: true,
-    passes: false,
+    passes: true,
 };
 
 #[derive(Clone, Debug, Default)]
@@ -38,13 +36,15 @@ struct Program {
     source: String,
     compiled: Option<Compiled>,
     log: String,
+    /// Bytes of the code that the real library was last asked for.
+    real: usize,
 }
 
 #[derive(Clone, Debug)]
 struct Compiled {
-    ptx: Vec<u8>,
-    /// Empty for a virtual architecture, such as `compute_90`.
-    cubin: Vec<u8>,
+    image: Image,
+    /// Whether for a real architecture, such as `sm_90`, and not for `compute_90`.
+    machine_code: bool,
 }
 
 /// What the real library has made for a real driver, with the image of the same source.
@@ -85,54 +85,21 @@ fn options(given: &[String]) -> Options {
 }
 
 fn compile(program: &mut Program, given: &[String]) -> Answer {
-    let refused = |program: &mut Program, code, sentence: String| {
+    let options = options(given);
+    let kernels = signature::parse(&program.source, options.architecture).map_err(|sentence| {
+        let sentence = format!("{}: error: {sentence}", program.name);
         program.compiled = None;
         program.log = format!("{sentence}\n");
-        Err(Fault::new(code, sentence))
-    };
-    let options = options(given);
-    let mut real = None;
-    if let Some(library) = Real::new() {
-        match library.compile(program, given) {
-            Ok(made) => real = Some(made),
-            Err((code, log)) => return refused(program, code, log),
-        }
-    }
-    let kernels = match signature::parse(&program.source, options.architecture) {
-        Ok(kernels) => kernels,
-        Err(sentence) => {
-            let sentence = format!("{}: error: {sentence}", program.name);
-            return refused(program, status::COMPILATION, sentence);
-        }
-    };
-    let stated = || {
-        kernels
-            .iter()
-            .map(|kernel| resources(kernel, options.architecture))
-    };
-    program.log = match &real {
-        Some(made) => made.log.clone(),
-        None if options.verbose => stated().collect(),
-        None => String::new(),
-    };
-    let image = Image {
-        source: program.name.clone(),
-        kernels,
-    };
-    let ptx = image.to_bytes();
-    let cubin = match options.machine_code {
-        true => ptx.clone(),
-        false => Vec::new(),
-    };
-    program.compiled = Some(match real.filter(|_| real::passes()) {
-        None => Compiled { ptx, cubin },
-        Some(MadeForReal { ptx, cubin, .. }) => {
-            let text = String::from_utf8_lossy(&image.to_bytes()).replace('\0', "");
-            let mut all = FOR_REAL.lock().unwrap_or_else(PoisonError::into_inner);
-            let codes = [&ptx, &cubin].into_iter().filter(|code| !code.is_empty());
-            all.extend(codes.map(|code| (code.clone(), text.clone())));
-            Compiled { ptx, cubin }
-        }
+        Fault::new(status::COMPILATION, sentence)
+    })?;
+    let said = kernels.iter().filter(|_| options.verbose);
+    program.log = said
+        .map(|kernel| resources(kernel, options.architecture))
+        .collect();
+    let source = program.name.clone();
+    program.compiled = Some(Compiled {
+        image: Image { source, kernels },
+        machine_code: options.machine_code,
     });
     Ok(())
 }
@@ -154,11 +121,14 @@ fn compiled(program: &Program) -> Answer<&Compiled> {
 }
 
 fn ptx(program: &Program) -> Answer<Vec<u8>> {
-    compiled(program).map(|compiled| compiled.ptx.clone())
+    Ok(compiled(program)?.image.to_bytes())
 }
 
 fn cubin(program: &Program) -> Answer<Vec<u8>> {
-    compiled(program).map(|compiled| compiled.cubin.clone())
+    match compiled(program)?.machine_code {
+        true => ptx(program),
+        false => Ok(Vec::new()),
+    }
 }
 
 fn log_text(program: &Program) -> Answer<Vec<u8>> {
@@ -167,12 +137,24 @@ fn log_text(program: &Program) -> Answer<Vec<u8>> {
 
 /// Gives the number of the bytes that `of` takes from a program.
 fn size(program: u64, to: *mut usize, of: fn(&Program) -> Answer<Vec<u8>>) -> Answer {
-    NVRTC.put(to, PROGRAMS.with(program, |program| of(program))??.len())
+    let bytes = PROGRAMS.with(program, |program| of(program))??;
+    NVRTC.put(to, bytes.len())?;
+    let size = NVRTC.get(to)?;
+    PROGRAMS.with(program, |program| program.real = size)
 }
 
-/// Gives these bytes themselves.
+/// Gives these bytes themselves, or notes the code that the real library has written.
 fn bytes(program: u64, to: *mut u8, of: fn(&Program) -> Answer<Vec<u8>>) -> Answer {
     let bytes = PROGRAMS.with(program, |program| of(program))??;
+    if NVRTC.follows() {
+        let Program { real, compiled, .. } = PROGRAMS.copy(program)?;
+        // SAFETY: the real library has written as many bytes as it said before.
+        let code = unsafe { std::slice::from_raw_parts(to, real) }.to_vec();
+        let text = compiled.map(|compiled| compiled.image.to_text());
+        let mut all = FOR_REAL.lock().unwrap_or_else(PoisonError::into_inner);
+        all.extend(text.filter(|_| real > 0).map(|text| (code, text)));
+        return Ok(());
+    }
     let mut all = bytes.into_iter().enumerate();
     all.try_for_each(|(i, byte)| NVRTC.put(to.wrapping_add(i), byte))
 }
@@ -204,8 +186,10 @@ library! { NVRTC:
     };
 
     // cudarc passes the address of a variable that is not to be written.
-    fn nvrtcDestroyProgram(program: *mut u64) = {
-        PROGRAMS.remove(NVRTC.get(program)?).map(drop)
+    fn nvrtcDestroyProgram(program: *mut u64) = match NVRTC.follows() {
+        // The real library has, and what it makes next may have the same handle.
+        true => Ok(()),
+        false => PROGRAMS.remove(NVRTC.get(program)?).map(drop),
     };
 
     fn nvrtcCompileProgram(program: u64, count: c_int, options: *const *const c_char) = {
@@ -224,91 +208,8 @@ library! { NVRTC:
     fn nvrtcGetCUBINSize(program: u64, to: *mut usize) = size(program, to, cubin);
     fn nvrtcGetCUBIN(program: u64, to: *mut u8) = bytes(program, to, cubin);
     fn nvrtcGetProgramLogSize(program: u64, to: *mut usize) = size(program, to, log_text);
-    fn nvrtcGetProgramLog(program: u64, to: *mut u8) = bytes(program, to, log_text);
-}
-
-/// Functions of the real library.
-struct Real {
-    create: Create,
-    compile: unsafe extern "C" fn(*mut c_void, c_int, *const *const c_char) -> c_int,
-    destroy: unsafe extern "C" fn(*mut *mut c_void) -> c_int,
-}
-
-type Create = unsafe extern "C" fn(
-    *mut *mut c_void,
-    *const c_char,
-    *const c_char,
-    c_int,
-    *const *const c_char,
-    *const *const c_char,
-) -> c_int;
-
-/// What the real library makes of a source.
-struct MadeForReal {
-    log: String,
-    ptx: Vec<u8>,
-    cubin: Vec<u8>,
-}
-
-/// What the two functions of these names give of a program.
-///
-/// # Safety
-/// The program is one of the real library.
-unsafe fn part(program: *mut c_void, size: &str, bytes: &str) -> Vec<u8> {
-    type Size = unsafe extern "C" fn(*mut c_void, *mut usize) -> c_int;
-    type Bytes = unsafe extern "C" fn(*mut c_void, *mut u8) -> c_int;
-    let (Some(size), Some(bytes)) = (function::<Size>(size), function::<Bytes>(bytes)) else {
-        return Vec::new();
+    fn nvrtcGetProgramLog(program: u64, to: *mut u8) = match NVRTC.follows() {
+        true => Ok(()),
+        false => bytes(program, to, log_text),
     };
-    let mut length = 0;
-    // SAFETY: the caller's promise, and room for as many bytes as the library says.
-    unsafe {
-        if size(program, &mut length) != 0 || length == 0 {
-            return Vec::new();
-        }
-        let mut all = vec![0u8; length];
-        match bytes(program, all.as_mut_ptr()) {
-            0 => all,
-            _ => Vec::new(),
-        }
-    }
-}
-
-impl Real {
-    fn new() -> Option<Self> {
-        Some(Self {
-            create: function("nvrtcCreateProgram")?,
-            compile: function("nvrtcCompileProgram")?,
-            destroy: function("nvrtcDestroyProgram")?,
-        })
-    }
-
-    /// What it makes, or the library's error and its log where the source is rejected.
-    fn compile(&self, program: &Program, options: &[String]) -> Result<MadeForReal, (i32, String)> {
-        let text = |text: &str| CString::new(text).unwrap_or_default();
-        let (source, name) = (text(&program.source), text(&program.name));
-        let options: Vec<CString> = options.iter().map(|option| text(option)).collect();
-        let options: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
-        let (null, mut real) = (std::ptr::null(), std::ptr::null_mut());
-        // SAFETY: the strings live to the end of the calls, and the program is destroyed once.
-        unsafe {
-            let created = (self.create)(&mut real, source.as_ptr(), name.as_ptr(), 0, null, null);
-            if created != 0 {
-                return Err((created, format!("nvrtcCreateProgram returns {created}")));
-            }
-            let result = (self.compile)(real, options.len() as c_int, options.as_ptr());
-            let log = part(real, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog");
-            let log = String::from_utf8_lossy(&log).replace('\0', "");
-            let made = match result {
-                0 => Ok(MadeForReal {
-                    log,
-                    ptx: part(real, "nvrtcGetPTXSize", "nvrtcGetPTX"),
-                    cubin: part(real, "nvrtcGetCUBINSize", "nvrtcGetCUBIN"),
-                }),
-                code => Err((code, log)),
-            };
-            (self.destroy)(&mut real);
-            made
-        }
-    }
 }

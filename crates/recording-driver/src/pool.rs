@@ -3,24 +3,11 @@
 use crate::fault::{Fault, code};
 use crate::log;
 use crate::memory::Kind;
+use crate::objects::{Pool, Work};
 use crate::state::{Answer, State, known};
-use crate::work::Work;
 
 /// The driver reserves memory for a pool in pieces of this size.
 const PIECE: u64 = 32 << 20;
-
-pub(crate) struct Pool {
-    pub(crate) name: String,
-    pub(crate) device: i32,
-    /// Whether it belongs to a device, and is never destroyed.
-    pub(crate) is_default: bool,
-    /// Bytes that are kept at a synchronisation.
-    pub(crate) threshold: u64,
-    pub(crate) used: u64,
-    pub(crate) used_high: u64,
-    pub(crate) reserved: u64,
-    pub(crate) reserved_high: u64,
-}
 
 impl State {
     /// The pool that belongs to a device.

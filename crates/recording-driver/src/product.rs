@@ -9,8 +9,8 @@ use crate::fault::{Fault, code};
 use crate::library::{Library, unknown};
 use crate::log;
 use crate::memory::Memory;
+use crate::objects::Used;
 use crate::state::{Answer, lock};
-use crate::work::Used;
 
 /// cublasStatus_t.
 pub(crate) mod status {

@@ -10,8 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Names the real libraries, by their whole paths with colons between: the stand-in has the names that
-/// a search would find. A call goes to the first of them that has its function, so that NVRTC alone
-/// compiles for real what the recording driver then launches.
+/// a search would find. A call goes to the first of them that has its function.
 pub const REAL: &str = "RECORDING_DRIVER_REAL";
 
 /// A second copy of this library can be the real one of the first, in tests.

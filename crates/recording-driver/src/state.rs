@@ -4,19 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::capture::Capture;
 use crate::clock::Clock;
-use crate::context::Context;
 use crate::device::{Description, description};
-use crate::event::Event;
 use crate::fault::{self, Fault, code};
-use crate::graph::{Executable, Graph};
 use crate::log;
 use crate::memory::Memory;
-use crate::module::{Function, Module};
 use crate::names::Names;
-use crate::pool::Pool;
-use crate::stream::Stream;
+use crate::objects::{Capture, Context, Event, Executable, Function, Graph, Module, Pool, Stream};
 
 /// What a call returns.
 pub(crate) type Answer<T = ()> = Result<T, Fault>;
@@ -123,21 +117,13 @@ static STATE: OnceLock<Mutex<State>> = OnceLock::new();
 
 /// The state of this process.
 pub(crate) fn lock() -> MutexGuard<'static, State> {
-    let state = STATE.get_or_init(|| {
-        // SAFETY: registers a function that lives as long as the process.
-        unsafe { libc::atexit(at_exit) };
-        Mutex::new(State::new(description()))
-    });
+    let state = STATE.get_or_init(|| Mutex::new(State::new(description())));
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The same, unless another thread is in a call.
 pub(crate) fn try_lock() -> Option<MutexGuard<'static, State>> {
     STATE.get()?.try_lock().ok()
-}
-
-extern "C" fn at_exit() {
-    crate::control::report();
 }
 
 /// What a program asks before there is a context, and may ask when its context is lost.

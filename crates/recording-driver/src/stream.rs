@@ -5,30 +5,15 @@
 
 use std::collections::VecDeque;
 
-use crate::capture::Place as CapturePlace;
 use crate::clock::Time;
 use crate::fault::{Fault, code};
 use crate::log;
+use crate::objects::{Ran, Stream, Used, Work};
 use crate::real;
 use crate::state::{Answer, State, known};
-use crate::work::{Ran, Used, Work};
 
 /// What callers write for the legacy default stream.
 const LEGACY: [u64; 2] = [0, 1];
-
-pub(crate) struct Stream {
-    pub(crate) name: String,
-    pub(crate) context: u64,
-    /// Whether it pays no attention to the legacy default stream.
-    pub(crate) non_blocking: bool,
-    /// Whether it is that stream.
-    pub(crate) is_legacy: bool,
-    /// When each was enqueued, and what it is.
-    queue: VecDeque<(Time, Work)>,
-    /// When what ran last has ended.
-    pub(crate) time: Time,
-    pub(crate) capture: Option<CapturePlace>,
-}
 
 impl State {
     pub(crate) fn create_stream(&mut self, non_blocking: bool) -> Answer<u64> {

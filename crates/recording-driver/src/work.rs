@@ -1,96 +1,9 @@
 //! What a stream holds, and running it.
 
-use std::sync::Arc;
-
 use crate::clock::Time;
-use crate::effects::KernelEffect;
-use crate::event::Record;
-use crate::graph::Graph;
 use crate::memory::{Kind, Place, Written, WrittenFrom};
+use crate::objects::{Copy, Set, Work};
 use crate::state::{State, refused};
-
-/// Memory that a library's kernel reads or writes.
-#[derive(Clone, Debug)]
-pub(crate) struct Used {
-    /// What it is to the kernel, such as `workspace`.
-    pub(crate) name: &'static str,
-    /// Where it begins.
-    pub(crate) address: u64,
-    pub(crate) bytes: u64,
-}
-
-/// A piece of work.
-#[derive(Clone)]
-pub(crate) enum Work {
-    Kernel {
-        /// Whose name an error tells.
-        function: u64,
-        effect: KernelEffect,
-        /// Addresses among its arguments.
-        used: Vec<u64>,
-    },
-    Library {
-        flop: f64,
-        used: Vec<Used>,
-    },
-    Copy(Copy),
-    Set(Set),
-    Prefetch {
-        bytes: u64,
-    },
-    Record(Record),
-    Wait(Record),
-    Free(u64),
-    Graph(Arc<Graph>),
-}
-
-/// A copy of rows; one of them unless its sides have a pitch.
-#[derive(Clone, Debug)]
-pub(crate) struct Copy {
-    pub(crate) from: Place,
-    pub(crate) to: Place,
-    pub(crate) width: u64,
-    pub(crate) rows: u64,
-    pub(crate) from_pitch: u64,
-    pub(crate) to_pitch: u64,
-    /// What was in ordinary memory when the copy was enqueued: the driver has staged it.
-    pub(crate) staged: Option<Arc<Vec<u8>>>,
-}
-
-/// Writes a value over and over.
-#[derive(Clone, Debug)]
-pub(crate) struct Set {
-    pub(crate) to: Place,
-    pub(crate) value: u32,
-    /// Bytes of the value.
-    pub(crate) unit: u64,
-    pub(crate) count: u64,
-}
-
-/// What came of running a stream's first piece of work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ran {
-    Something,
-    Nothing,
-    /// A gate is closed.
-    Blocked,
-}
-
-impl Work {
-    /// The driver's number of the kind of node that this is in a graph (`CUgraphNodeType`).
-    pub(crate) fn node_type(&self) -> u32 {
-        match self {
-            Work::Kernel { .. } | Work::Library { .. } => 0,
-            Work::Copy(_) => 1,
-            Work::Set(_) => 2,
-            Work::Graph(_) => 4,
-            Work::Prefetch { .. } => 5,
-            Work::Wait(_) => 6,
-            Work::Record(_) => 7,
-            Work::Free(_) => 11,
-        }
-    }
-}
 
 impl State {
     /// Runs a piece of work that may start at `start`, and returns when it ends; `None` for a gate

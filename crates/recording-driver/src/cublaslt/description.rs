@@ -9,7 +9,7 @@ use crate::state::Answer;
 
 /// How a product is computed, and what follows it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Description {
+pub(crate) struct Description {
     pub(super) compute: Compute,
     pub(super) transposed: [bool; 2],
     pub(super) epilogue: Epilogue,
@@ -46,7 +46,7 @@ impl Epilogue {
 
 /// Type, sizes and number of matrices.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     pub(super) element: Element,
     pub(super) rows: i64,
     pub(super) columns: i64,
@@ -77,24 +77,13 @@ impl Layout {
     }
 }
 
-pub(super) static DESCRIPTIONS: Handles<Description> =
+pub(crate) static DESCRIPTIONS: Handles<Description> =
     Handles::new("matmul description", status::INVALID_VALUE, 0xb1a6_0000);
-pub(super) static LAYOUTS: Handles<Layout> =
+pub(crate) static LAYOUTS: Handles<Layout> =
     Handles::new("layout", status::INVALID_VALUE, 0xb1a7_0000);
 /// The most bytes of workspace of each preference.
-pub(super) static PREFERENCES: Handles<u64> =
+pub(crate) static PREFERENCES: Handles<u64> =
     Handles::new("preference", status::INVALID_VALUE, 0xb1a8_0000);
-
-/// What was not destroyed.
-pub(crate) fn leaks() -> Vec<String> {
-    [DESCRIPTIONS.leaks(), LAYOUTS.leaks(), PREFERENCES.leaks()].concat()
-}
-
-pub(crate) fn restart_names() {
-    DESCRIPTIONS.restart_names();
-    LAYOUTS.restart_names();
-    PREFERENCES.restart_names();
-}
 
 /// Reads an attribute of `bytes` bytes.
 fn attribute<T: Copy>(value: *const c_void, bytes: usize) -> Answer<T> {

@@ -6,9 +6,9 @@ use super::algorithm::Algorithm;
 use super::description::{DESCRIPTIONS, Description, Epilogue, LAYOUTS, Layout, PREFERENCES};
 use crate::cublas;
 use crate::library::library;
+use crate::objects::Used;
 use crate::product::{CUBLAS, Product};
 use crate::state::Answer;
-use crate::work::Used;
 
 /// cublasLtMatmulHeuristicResult_t.
 #[repr(C)]

@@ -1,0 +1,232 @@
+//! What the driver has made and not destroyed, and the work that streams hold. What is done with it is
+//! in the files that are called after these.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::ThreadId;
+
+use crate::clock::Time;
+use crate::image::{Image, Kernel};
+use crate::memory::Place;
+
+pub(crate) struct Context {
+    pub(crate) device: i32,
+    /// How often the primary context was retained.
+    pub(crate) retained: u32,
+}
+
+pub(crate) struct Module {
+    pub(crate) context: u64,
+    pub(crate) image: Image,
+}
+
+pub(crate) struct Function {
+    pub(crate) module: u64,
+    pub(crate) kernel: Kernel,
+    /// Bytes of dynamic shared memory that a block may have.
+    pub(crate) dynamic_shared: i32,
+}
+
+pub(crate) struct Pool {
+    pub(crate) name: String,
+    pub(crate) device: i32,
+    /// Whether it belongs to a device, and is never destroyed.
+    pub(crate) is_default: bool,
+    /// Bytes that are kept at a synchronisation.
+    pub(crate) threshold: u64,
+    pub(crate) used: u64,
+    pub(crate) used_high: u64,
+    pub(crate) reserved: u64,
+    pub(crate) reserved_high: u64,
+}
+
+pub(crate) struct Stream {
+    pub(crate) name: String,
+    pub(crate) context: u64,
+    /// Whether it pays no attention to the legacy default stream.
+    pub(crate) non_blocking: bool,
+    /// Whether it is that stream.
+    pub(crate) is_legacy: bool,
+    /// When each was enqueued, and what it is.
+    pub(crate) queue: VecDeque<(Time, Work)>,
+    /// When what ran last has ended.
+    pub(crate) time: Time,
+    pub(crate) capture: Option<CapturePlace>,
+}
+
+/// That a record was not reached yet.
+pub(crate) const PENDING: Time = Time::MAX;
+
+pub(crate) struct Event {
+    pub(crate) name: String,
+    pub(crate) context: u64,
+    pub(crate) times: bool,
+    pub(crate) last: Option<Record>,
+    /// Where in a capture it was recorded last, if in one.
+    pub(crate) captured: Option<CapturePlace>,
+}
+
+/// One record of an event in a stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    pub(crate) stream: u64,
+    pub(crate) time: Arc<AtomicU64>,
+}
+
+impl Record {
+    pub(crate) fn is_done(&self) -> bool {
+        self.time().is_some()
+    }
+
+    pub(crate) fn time(&self) -> Option<Time> {
+        Some(self.time.load(Ordering::Relaxed)).filter(|time| *time != PENDING)
+    }
+
+    pub(crate) fn reach(&self, time: Time) {
+        self.time.store(time, Ordering::Relaxed);
+    }
+}
+
+/// A capture that goes on.
+pub(crate) struct Capture {
+    pub(crate) origin: u64,
+    pub(crate) mode: u32,
+    pub(crate) thread: ThreadId,
+    pub(crate) nodes: Vec<Node>,
+    /// Why it cannot become a graph any more.
+    pub(crate) spoiled: bool,
+}
+
+/// Where in a capture a stream or an event is: after these nodes.
+#[derive(Clone, Debug)]
+pub(crate) struct CapturePlace {
+    pub(crate) capture: u64,
+    pub(crate) after: Vec<usize>,
+}
+
+/// What a capture made.
+#[derive(Clone)]
+pub(crate) struct Graph {
+    pub(crate) name: String,
+    pub(crate) nodes: Vec<Node>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Node {
+    pub(crate) work: Work,
+    /// Indices of the nodes that come before it.
+    pub(crate) after: Vec<usize>,
+}
+
+/// A graph that can be launched.
+pub(crate) struct Executable {
+    pub(crate) graph: Arc<Graph>,
+}
+
+/// Memory that a library's kernel reads or writes.
+#[derive(Clone, Debug)]
+pub(crate) struct Used {
+    /// What it is to the kernel, such as `workspace`.
+    pub(crate) name: &'static str,
+    /// Where it begins.
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+}
+
+/// A piece of work.
+#[derive(Clone)]
+pub(crate) enum Work {
+    Kernel {
+        /// Whose name an error tells.
+        function: u64,
+        effect: KernelEffect,
+        /// Addresses among its arguments.
+        used: Vec<u64>,
+    },
+    Library {
+        flop: f64,
+        used: Vec<Used>,
+    },
+    Copy(Copy),
+    Set(Set),
+    Prefetch {
+        bytes: u64,
+    },
+    Record(Record),
+    Wait(Record),
+    Free(u64),
+    Graph(Arc<Graph>),
+}
+
+/// A copy of rows; one of them unless its sides have a pitch.
+#[derive(Clone, Debug)]
+pub(crate) struct Copy {
+    pub(crate) from: Place,
+    pub(crate) to: Place,
+    pub(crate) width: u64,
+    pub(crate) rows: u64,
+    pub(crate) from_pitch: u64,
+    pub(crate) to_pitch: u64,
+    /// What was in ordinary memory when the copy was enqueued: the driver has staged it.
+    pub(crate) staged: Option<Arc<Vec<u8>>>,
+}
+
+/// Writes a value over and over.
+#[derive(Clone, Debug)]
+pub(crate) struct Set {
+    pub(crate) to: Place,
+    pub(crate) value: u32,
+    /// Bytes of the value.
+    pub(crate) unit: u64,
+    pub(crate) count: u64,
+}
+
+/// What came of running a stream's first piece of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ran {
+    Something,
+    Nothing,
+    /// A gate is closed.
+    Blocked,
+}
+
+impl Work {
+    /// The driver's number of the kind of node that this is in a graph (`CUgraphNodeType`).
+    pub(crate) fn node_type(&self) -> u32 {
+        match self {
+            Work::Kernel { .. } | Work::Library { .. } => 0,
+            Work::Copy(_) => 1,
+            Work::Set(_) => 2,
+            Work::Graph(_) => 4,
+            Work::Prefetch { .. } => 5,
+            Work::Wait(_) => 6,
+            Work::Record(_) => 7,
+            Work::Free(_) => 11,
+        }
+    }
+}
+
+/// What a kernel does, by its name.
+#[derive(Clone, Debug)]
+pub(crate) enum KernelEffect {
+    /// Any kernel.
+    Nothing,
+    /// `empty` and `crossover_empty`: what remains is the time of a kernel without work, which the
+    /// suite holds every other one against.
+    Empty,
+    /// `crossover_gate(flag, timeout)` of the timing crate: the stream waits until the host has
+    /// written a word, and a wait of the host itself lets its time-out pass.
+    Gate {
+        words: usize,
+        timeout: u64,
+        /// Whether the word was written before the gate was enqueued.
+        open: bool,
+    },
+    /// `spin(ns)`, `crossover_spin(ns)` and `spin_timed(ns, *spun)`: kernels of known duration, which
+    /// the suite checks its clocks against. The last writes how long it took.
+    Spin {
+        nanoseconds: u64,
+        spun: Option<Place>,
+    },
+}

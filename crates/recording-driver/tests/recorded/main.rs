@@ -8,6 +8,7 @@ mod fold;
 mod golden;
 mod rows;
 mod stand_in;
+mod timing;
 mod whole;
 
 use std::process::ExitCode;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Ok("crossover") => return crossover_command::run(),
         Ok("faults") => return faults::run(),
         Ok("clocks") => return clocks::measure(),
+        Ok("timing") => return timing::run(),
         Ok("untried") => return whole::half_tried(),
         Ok("rows") => return rows::run(),
         Ok("corrupts") => return rows::corrupt(),
@@ -39,6 +41,14 @@ fn main() -> ExitCode {
     let tests: &[(&str, fn())] = &[
         ("clocks_read_the_virtual_time", clocks::exact),
         ("a_gated_window_is_in_order", clocks::order),
+        ("a_wrong_number_of_launches_is_said", timing::launches),
+        ("what_cannot_be_timed_is_an_error", timing::errors),
+        ("a_gate_that_is_off_is_said_and_kept", timing::gate),
+        ("the_wall_clock_waits", timing::wall),
+        ("each_clock_is_stored", timing::stored),
+        ("graphs_parts_and_the_call_that_chooses", timing::graphs),
+        ("each_cheat_gets_its_sentence", timing::guarded),
+        ("the_flush_resets_persisting_lines", timing::flush),
         (
             "what_would_corrupt_memory_ends_the_process",
             rows::corrupted,

@@ -1,0 +1,264 @@
+//! The timing crate and Criterion: the wrong thing tried, and the sentence seen.
+
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use crossover_timing::criterion::{Bencher, Criterion};
+use crossover_timing::{BoxError, Clock, CudaBencherExt, CudaTime, GateMode, Parts, open};
+use crossover_words::clock_file::stored_clock;
+
+use crate::stand_in::{StandIn, expect};
+
+/// The clocks of the timing crate against cheats; on a device its own tests have them.
+#[path = "../../../timing/tests/cheats/mod.rs"]
+mod cheats;
+
+/// How a process ends that has panicked.
+const PANICKED: i32 = 101;
+
+/// What the process that was started again does: the task that its argument names.
+pub(crate) fn run() -> ExitCode {
+    let task = std::env::args().nth(1).expect("the name of a task");
+    task_of(&task).unwrap();
+    ExitCode::SUCCESS
+}
+
+fn task_of(task: &str) -> Result<(), BoxError> {
+    let (_, stream) = open(0)?;
+    let mode = match task {
+        "off" => GateMode::Off,
+        "required" => GateMode::Required,
+        _ => GateMode::Auto,
+    };
+    let time = CudaTime::on_stream(&stream, mode)?;
+    let empty = time.empty_kernel().expect("opened on a device");
+    let other = stream.context().new_stream()?;
+    // SAFETY: the kernel takes no arguments.
+    let launch = || unsafe { empty.launch(&stream) };
+    let twice = || launch().and_then(|()| launch());
+    let waits = || -> Result<(), BoxError> {
+        launch()?;
+        Ok(stream.synchronize()?)
+    };
+    let bench = |name: &str, f: &mut dyn FnMut(&mut Bencher<'_, CudaTime>)| {
+        Criterion::default()
+            .with_measurement(time.clone())
+            .without_plots()
+            .sample_size(10)
+            .warm_up_time(Duration::from_millis(1))
+            .measurement_time(Duration::from_millis(5))
+            .bench_function(name, f);
+    };
+    match task {
+        "plain" | "off" | "required" => bench("k", &mut |b| b.iter_gated(&time, 1, launch)),
+        "fewer" => bench("k", &mut |b| b.iter_gated(&time, 1, twice)),
+        "more" => bench("k", &mut |b| b.iter_gated(&time, 3, launch)),
+        "elsewhere" => bench("k", &mut |b| {
+            // SAFETY: as above.
+            b.iter_gated(&time, 1, || unsafe { empty.launch(&other) });
+        }),
+        "graph" => bench("k", &mut |b| b.iter_graph(&time, twice)),
+        "clocks" => {
+            bench("events", &mut |b| b.iter(|| launch().unwrap()));
+            bench("submit", &mut |b| b.iter_submit(&time, 1, launch));
+            bench("cold", &mut |b| b.iter_cold(&time, 1, launch));
+            bench("graph-cold", &mut |b| b.iter_graph_cold(&time, twice));
+        }
+        "cannot" => bench("k", &mut |b| b.iter_graph(&time, waits)),
+        "part" => {
+            let mut parts = Parts::new().part("one", 1, launch).part("two", 2, twice);
+            bench("k", &mut |b| b.iter_part(&time, &mut parts, "two"));
+        }
+        "chosen" => {
+            println!("chosen: {}", time.do_bench(twice)?);
+            println!("chosen: {}", time.do_bench(waits)?);
+        }
+        "wall" => {
+            // 0 launches: it waits for the device all the same.
+            let ns = time.measure(Clock::Wall, 100, 0, launch)? / 100.0;
+            println!("wall {}", ns > 0.0);
+            let submitted = time.measure(Clock::Submit, 100, 1, launch)?;
+            println!("submit {}", submitted > 0.0);
+        }
+        "raw" => {
+            let raw = stream.cu_stream().cast();
+            // SAFETY: the stream outlives the clock.
+            let time = unsafe { CudaTime::on_raw_stream(0, raw, GateMode::Auto) }?;
+            let ns = time.measure(Clock::EventsGated, 100, 1, launch)? / 100.0;
+            println!("raw {}", (1_000.0..2_000.0).contains(&ns));
+        }
+        "cold" => {
+            let mut inputs = time.rotating(8 << 20, |_| stream.alloc_zeros::<u8>(8 << 20))?;
+            println!("copies {}", inputs.copies().len());
+            time.measure(Clock::EventsCold, 3, 1, launch)?;
+        }
+        "cheats" => cheats::all(&time)?,
+        other => return Err(format!("no task is called {other}").into()),
+    }
+    Ok(())
+}
+
+fn task(stand_in: &StandIn, name: &str) -> Command {
+    let mut command = stand_in.command("timing", "h200");
+    command.arg(name).env_remove("CUDA_LAUNCH_BLOCKING");
+    command
+}
+
+/// Does a task that is to succeed, and returns what it said.
+fn well(stand_in: &StandIn, name: &str) -> String {
+    expect(&mut task(stand_in, name), 0)
+}
+
+/// Does a task that is to fail with this sentence.
+fn fails(command: &mut Command, sentence: &str) {
+    let said = expect(command, PANICKED);
+    assert!(said.contains(sentence), "{said}");
+}
+
+fn clock(stand_in: &StandIn, benchmark: &str) -> Option<Clock> {
+    let root = stand_in.folder().join("criterion");
+    stored_clock(&root.join(benchmark).join("new"))
+}
+
+/// A number of launches that is wrong is said.
+pub(crate) fn launches() {
+    let stand_in = StandIn::new();
+    let note = "note: a benchmark on events-gated was said to make";
+    for (task, counted) in [
+        ("fewer", "1 launch per iteration and makes 2"),
+        ("more", "3 launches per iteration and makes 1"),
+    ] {
+        let said = well(&stand_in, task);
+        assert!(said.contains(&format!("{note} {counted}")), "{said}");
+        assert_eq!(said.matches(note).count(), 1, "{said}");
+    }
+    let said = well(&stand_in, "plain");
+    assert!(!said.contains("note: a benchmark"), "{said}");
+}
+
+/// Work on another stream and what cannot be captured are errors.
+pub(crate) fn errors() {
+    let stand_in = StandIn::new();
+    let nothing = "enqueued nothing on the stream that is timed";
+    fails(&mut task(&stand_in, "elsewhere"), nothing);
+    let captured = "cannot be captured in a CUDA graph";
+    fails(&mut task(&stand_in, "cannot"), captured);
+}
+
+/// A gate that is off is said, kept with the result, and an error where it is required.
+pub(crate) fn gate() {
+    let stand_in = StandIn::new();
+    let said = well(&stand_in, "plain");
+    assert!(!said.contains("the gate is off"), "{said}");
+    assert_eq!(clock(&stand_in, "k"), Some(Clock::EventsGated));
+    let said = well(&stand_in, "off");
+    let instead = "is timed on events, launches included";
+    assert_eq!(said.matches(instead).count(), 1, "{said}");
+    let changed = "k: this result is of the clock events, and the one before it of events-gated";
+    assert!(said.contains(changed), "{said}");
+    assert_eq!(clock(&stand_in, "k"), Some(Clock::Events));
+    let mut blocking = task(&stand_in, "required");
+    let needs = "the events-gated clock needs the gate";
+    fails(blocking.env("CUDA_LAUNCH_BLOCKING", "1"), needs);
+    well(&stand_in, "required");
+}
+
+/// The wall clock waits, and a stream of anyone is timed.
+pub(crate) fn wall() {
+    let stand_in = StandIn::new();
+    let mut command = stand_in.logged("timing", "h200");
+    let said = expect(command.arg("wall"), 0);
+    assert!(
+        said.contains("wall true") && said.contains("submit true"),
+        "{said}"
+    );
+    let (_, lines) = stand_in.phases().remove(0);
+    let runs = lines.chunk_by(|a, b| a == b).collect::<Vec<_>>();
+    let measured = runs.iter().position(|run| run.len() == 100);
+    let next = runs[measured.expect("a hundred launches") + 1][0].as_str();
+    assert!(next.starts_with("wait for "), "{next}");
+    let said = well(&stand_in, "raw");
+    assert!(said.contains("raw true"), "{said}");
+}
+
+/// Each clock is stored and reads the virtual time.
+pub(crate) fn stored() {
+    let stand_in = StandIn::new();
+    well(&stand_in, "clocks");
+    // Of the H200's description: a launch takes 2,500 ns of the host, an empty kernel 1,400, give or
+    // take 1 %. Criterion's own `iter` counts a batch from its first launch on.
+    for (benchmark, clock, each, more) in [
+        ("events", None, 2_500.0..=2_500.0, 1_414.0),
+        ("cold", Some(Clock::EventsCold), 1_386.0..=1_414.0, 0.0),
+        (
+            "graph-cold",
+            Some(Clock::EventsCold),
+            2_772.0..=2_828.0,
+            0.0,
+        ),
+    ] {
+        assert_eq!(self::clock(&stand_in, benchmark), clock, "{benchmark}");
+        let sample = stand_in.folder().join("criterion").join(benchmark);
+        let sample = std::fs::read(sample.join("new/sample.json")).unwrap();
+        let sample: serde_json::Value = serde_json::from_slice(&sample).unwrap();
+        let numbers = |of: &str| sample[of].as_array().unwrap().clone().into_iter();
+        for (n, time) in numbers("iters").zip(numbers("times")) {
+            let (n, time) = (n.as_f64().unwrap(), time.as_f64().unwrap());
+            // An elapsed time is a float of milliseconds.
+            let (least, most) = (
+                each.start() * n * 0.999_99,
+                each.end() * n * 1.000_01 + more,
+            );
+            assert!(
+                (least..=most).contains(&time),
+                "{benchmark}: {n} in {time} ns"
+            );
+        }
+    }
+    assert_eq!(clock(&stand_in, "submit"), Some(Clock::Submit));
+}
+
+/// Graphs, parts, and the call that chooses.
+pub(crate) fn graphs() {
+    let stand_in = StandIn::new();
+    for task in ["graph", "part"] {
+        let said = well(&stand_in, task);
+        assert!(!said.contains("note:"), "{said}");
+        assert_eq!(clock(&stand_in, "k"), Some(Clock::EventsGated));
+    }
+    let said = well(&stand_in, "chosen");
+    let chosen: Vec<&str> = said
+        .lines()
+        .filter(|line| line.starts_with("chosen"))
+        .collect();
+    let [counted, waits] = chosen[..] else {
+        panic!("{said}");
+    };
+    assert!(
+        counted.contains("on events-gated") && counted.contains("2 launches each"),
+        "{said}"
+    );
+    assert!(
+        waits.contains("on wall") && waits.contains("could not be counted"),
+        "{said}"
+    );
+}
+
+/// Each cheat gets its sentence, and what is honest none.
+pub(crate) fn guarded() {
+    print!("{}", well(&StandIn::new(), "cheats"));
+}
+
+/// The flush resets persisting lines before it writes.
+pub(crate) fn flush() {
+    let stand_in = StandIn::new();
+    let mut command = stand_in.logged("timing", "h200");
+    let said = expect(command.arg("cold"), 0);
+    // 1 + 2 · 60 MB over 8 MiB, on the H200 that the driver describes.
+    assert!(said.contains("copies 16"), "{said}");
+    let (_, lines) = stand_in.phases().remove(0);
+    let resets = |line: &&String| line.contains("persisting");
+    assert_eq!(lines.iter().filter(resets).count(), 3, "{lines:?}");
+    let at = lines.iter().position(|line| resets(&line)).unwrap();
+    assert!(lines[at + 1].contains("set "), "{}", lines[at + 1]);
+}

@@ -21,7 +21,7 @@ fn slower_is_said_and_what_is_missing_is_not() {
             f.plant(&Planted::new(&id, Events, ns));
         }
     });
-    let formats = says(&all, "precision.formats", &["FP16 2× slower", "costs 2×."]);
+    let formats = says(&all, "precision.formats", &["speed 2× slower", "costs 2×."]);
     near(formats.figures["fp16_ratio"], 0.5);
     silent(&all, "precision.splits");
     let alone = findings(|f| product(f, "f32", 64, 1e6, 1e-6));

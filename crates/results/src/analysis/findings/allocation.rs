@@ -34,68 +34,34 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
         .iter()
         .filter(measured)
         .min_by(|a, b| away(a).total_cmp(&away(b)))?;
-    let mut finding = Finding::new(
-        &group.name,
-        format!("allocation.{}", group.name),
-        String::new(),
-    );
-    let mut parts = Vec::new();
-    let mut rests = vec![kept];
-    let mut costs = Vec::new();
-    for (allocator, figure, words) in ALLOCATORS {
-        let Some(b) = at(group, allocator, kept.size) else {
-            continue;
-        };
-        let cost = b.median_ns - kept.median_ns;
-        parts.push(match cost {
-            c if c > 0.0 => format!("{} {words}", units::time(c)),
-            _ => format!("nothing measurable {words}"),
-        });
-        finding = finding.figure(&format!("{figure}_ns"), cost);
-        costs.push((allocator, cost));
-        rests.push(b);
-    }
-    let cost = |of| costs.iter().find(|c| c.0 == of).map(|c| c.1);
-    let ratio = cost(Allocator::Malloc)
-        .zip(cost(Allocator::MallocAsyncKept))
+    let cost = |b: &Benchmark| b.median_ns - kept.median_ns;
+    let cost_of = |allocator| at(group, allocator, kept.size).map(cost);
+    let ratio = cost_of(Allocator::Malloc)
+        .zip(cost_of(Allocator::MallocAsyncKept))
         .filter(|(a, b)| *a > 0.0 && *b > 0.0)
         .map(|(malloc, pool)| malloc / pool);
-    let compared = match ratio {
-        Some(r) if r >= 1.0 => format!(
-            ": such a pool is {} cheaper than cuMemAlloc",
-            units::factor(r)
-        ),
-        Some(r) => format!(
-            ": such a pool is {} more expensive than cuMemAlloc",
-            units::factor(1.0 / r)
-        ),
-        None => String::new(),
-    };
     let peak = at(group, Allocator::MallocAsyncKept, kept.size)
         .and_then(|b| b.extra.get("pool_peak_bytes").copied())
         .filter(|bytes| bytes.is_finite());
     let held = peak.map_or(String::new(), |bytes| {
-        format!(" That pool held {} at most.", units::binary(bytes as u64))
-    });
-    finding.text = format!(
-        "An allocation of {} in the loop costs, compared with a buffer that is reused, {}{compared}.{held}",
-        units::binary(kept.size),
-        parts.join("; "),
-    );
-    let rows = rests.iter().skip(1).map(|b| b.median_ns).zip(&costs);
-    let rows = rows.map(|(total, (of, cost))| {
-        let words = ALLOCATORS.iter().find(|a| a.0 == *of).map_or("", |a| a.2);
-        vec![
-            sentence(words),
-            units::time(total),
-            units::time(cost.max(0.0)),
-        ]
+        format!(
+            "The last pool held {} at most.",
+            units::binary(bytes as u64)
+        )
     });
     let reused = vec![
         "A buffer that is reused".to_owned(),
         units::time(kept.median_ns),
         String::new(),
     ];
+    let others = || {
+        let known = ALLOCATORS.into_iter();
+        known.filter_map(|(of, figure, words)| Some((figure, words, at(group, of, kept.size)?)))
+    };
+    let rows = others().map(|(_, words, b)| {
+        let more = units::time(cost(b).max(0.0));
+        vec![sentence(words), units::time(b.median_ns), more]
+    });
     let rows = [reused].into_iter().chain(rows).collect();
     let caption = format!(
         "What an allocation of {} in the loop costs, with one word of it written.",
@@ -104,20 +70,18 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     let time = |of| at(group, of, kept.size).map(|b| b.median_ns);
     let gain = (time(Allocator::Malloc).zip(time(Allocator::MallocAsyncKept)))
         .map_or(f64::NAN, |(malloc, pool)| malloc / pool);
-    Some(
-        finding
-            .tabled(
-                caption,
-                &["memory from", "per iteration", "more than reuse takes"],
-                rows,
-            )
-            .note(held.trim_start())
-            .gained(Technique::KeepPool, gain, group.topic.at(kept.size))
-            .figure("size", kept.size as f64)
-            .figure("ratio", ratio)
-            .figure("pool_peak_bytes", peak)
-            .rests_on(rests),
-    )
+    let head = ["memory from", "per iteration", "more than reuse takes"];
+    let id = format!("allocation.{}", group.name);
+    let finding = Finding::new(&group.name, id, String::new())
+        .tabled(caption, &head, rows)
+        .note(&held)
+        .gained(Technique::KeepPool, gain, group.topic.at(kept.size))
+        .figure("size", kept.size as f64)
+        .figure("ratio", ratio)
+        .figure("pool_peak_bytes", peak)
+        .rests_on(others().map(|(_, _, b)| b).chain([kept]));
+    let add = |finding: Finding, (figure, _, b)| finding.figure(&format!("{figure}_ns"), cost(b));
+    Some(others().fold(finding, add))
 }
 
 fn curve(group: &Group, allocator: Allocator) -> Option<&Series> {

@@ -6,12 +6,8 @@ use crate::model::role::Format;
 use crate::store::curves::{Benchmark, Group};
 use crossover_words::units;
 
-/// What it is kept for: keys of a result's figures, and their words.
-const KEPT: [(&str, &str); 3] = [
-    ("parameters_bytes", "of parameters and what belongs to them"),
-    ("activations_bytes", "of activations"),
-    ("workspace_bytes", "of workspace for the library"),
-];
+/// What it is kept for: keys of a result's figures.
+const KEPT: [&str; 3] = ["parameters_bytes", "activations_bytes", "workspace_bytes"];
 const PEAK: &str = "peak_bytes";
 
 /// At the largest size that every format has.
@@ -26,59 +22,39 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
         .map(|size| (at(size), size))
         .max_by_key(|(found, size)| (found.len(), *size))?
         .0;
-    let ((first_format, first), others) = found.split_first()?;
+    let (_, first) = *found.first()?;
     let bytes = |b: &Benchmark, key: &str| b.extra.get(key).copied();
-    let parts: Option<Vec<String>> = KEPT
-        .iter()
-        .map(|(key, words)| Some(format!("{} {words}", units::bytes(bytes(first, key)?))))
-        .collect();
-    let mut text = format!(
-        "{} at {} takes {} of device memory in {}: {}",
-        sentence(&group.topic.work),
-        group.topic.at(first.size),
-        units::bytes(bytes(first, PEAK)?),
-        first_format.name(),
-        parts?.join(", "),
-    );
-    for (format, other) in others {
-        let peak = units::bytes(bytes(other, PEAK)?);
-        text.push_str(&format!("; in {} {peak}", format.name()));
+    let keys = || [PEAK].into_iter().chain(KEPT);
+    if keys().any(|key| bytes(first, key).is_none()) {
+        return None;
     }
-    text.push('.');
-    let id = format!("device_memory.{}", group.name);
-    let mut finding = Finding::new(&group.name, id, text).figure("size", first.size as f64);
-    for key in KEPT.map(|(key, _)| key).into_iter().chain([PEAK]) {
-        finding = finding.figure(key, bytes(first, key));
-    }
-    finding = finding.figure("largest_batch", bytes(first, "largest_batch"));
     let row = |(format, b): &(Format, &Benchmark)| -> Vec<String> {
         let cell = |key| bytes(b, key).map_or(String::new(), units::bytes);
-        let cells = [PEAK]
-            .into_iter()
-            .chain(KEPT.map(|(key, ..)| key))
-            .map(cell);
-        [format.name().to_owned()]
-            .into_iter()
-            .chain(cells)
-            .collect()
+        let format = [format.name().to_owned()].into_iter();
+        format.chain(keys().map(cell)).collect()
     };
     let caption = format!(
         "{} at {}: device memory by number format.",
         sentence(&group.topic.work),
         group.topic.at(first.size)
     );
-    let finding = finding.tabled(
-        caption,
-        &[
-            "format",
-            "at most",
-            "parameters and their state",
-            "activations",
-            "workspace",
-        ],
-        found.iter().map(row).collect(),
-    );
-    Some(finding.rests_on(found.iter().map(|(_, b)| *b)))
+    let head = [
+        "format",
+        "at most",
+        "parameters and their state",
+        "activations",
+        "workspace",
+    ];
+    let id = format!("device_memory.{}", group.name);
+    let rows = found.iter().map(row).collect();
+    let finding = Finding::new(&group.name, id, String::new())
+        .tabled(caption, &head, rows)
+        .figure("size", first.size as f64)
+        .figure("largest_batch", bytes(first, "largest_batch"))
+        .rests_on(found.iter().map(|(_, b)| *b));
+    Some(keys().fold(finding, |finding, key| {
+        finding.figure(key, bytes(first, key))
+    }))
 }
 
 /// The result that says what it keeps and keeps the least, of data on the device.

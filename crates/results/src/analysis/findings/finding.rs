@@ -106,9 +106,17 @@ impl Finding {
         self
     }
 
-    /// The same as a table.
+    /// What several figures say: a table, and the same as the text.
     pub(super) fn tabled(mut self, caption: String, head: &[&str], rows: Vec<Vec<String>>) -> Self {
-        self.table = (!rows.is_empty()).then(|| Rows {
+        let of_row = |row: &Vec<String>| {
+            let named = row.iter().zip(head).skip(1);
+            let known = named.filter(|(cell, _)| !cell.is_empty());
+            let cells: Vec<String> = known.map(|(cell, head)| format!("{head} {cell}")).collect();
+            format!("{}: {}", row[0], cells.join(", "))
+        };
+        let told: Vec<String> = rows.iter().map(of_row).collect();
+        self.text = format!("{caption} {}.", told.join("; "));
+        self.table = Some(Rows {
             caption,
             head: head.iter().map(|h| (*h).to_owned()).collect(),
             rows,
@@ -121,6 +129,7 @@ impl Finding {
     pub(super) fn note(mut self, words: &str) -> Self {
         if let Some(table) = self.table.as_mut().filter(|_| !words.is_empty()) {
             table.notes.push(words.to_owned());
+            self.text += &format!(" {words}");
         }
         self
     }

@@ -1,6 +1,6 @@
 //! What pinning, prefetching and more threads bring to a loader, and how busy the device was.
 
-use crate::analysis::findings::finding::{Context, Finding, gpu, list};
+use crate::analysis::findings::finding::{Context, Finding, gpu};
 use crate::analysis::findings::technique::Technique;
 use crate::model::role::{Data, Does, Role};
 use crate::store::curves::{Benchmark, Group};
@@ -46,42 +46,11 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
         .find(|b| !others(b.size).is_empty())?;
     let others = others(plain.size);
     let batches = f64::from(plain.cost.launches.filter(|n| *n > 0)?);
-    let (name, _, best) = others
+    let (_, _, best) = others
         .iter()
         .min_by(|a, b| a.2.median_ns.total_cmp(&b.2.median_ns))?;
-    let gains: Vec<String> = others
-        .iter()
-        .map(|(_, words, b)| {
-            let gain = units::factor(plain.median_ns / b.median_ns);
-            format!("{gain} with {words}")
-        })
-        .collect();
     let busy = |b: &Benchmark| b.extra.get(BUSY).copied().filter(|b| b.is_finite());
-    let was_busy = match (busy(plain), busy(best)) {
-        (Some(plain), Some(best)) => format!(
-            " The device was busy {} of the time, and {} with gpu/{name}.",
-            units::percent(plain),
-            units::percent(best)
-        ),
-        _ => String::new(),
-    };
     let rate = |b: &Benchmark| b.rate(batches);
-    let text = format!(
-        "Batches of {}, loaded in sequence from pageable memory, arrive at {} per second, at best {} per \
-         second (gpu/{name}): {}.{was_busy}",
-        units::binary(plain.size),
-        units::count(rate(plain)),
-        units::count(rate(best)),
-        list(&gains),
-    );
-    let mut finding = Finding::new(&group.name, format!("loading.{}", group.name), text)
-        .figure("size", plain.size as f64)
-        .figure("batches_a_second", rate(plain))
-        .figure("best_batches_a_second", rate(best))
-        .figure("ratio", plain.median_ns / best.median_ns);
-    for (name, value) in [("busy", busy(plain)), ("best_busy", busy(best))] {
-        finding = finding.figure(name, value);
-    }
     let share = |b: &Benchmark| busy(b).map_or(String::new(), units::percent);
     let row = |words: String, b: &Benchmark| {
         let gain = units::factor(plain.median_ns / b.median_ns);
@@ -98,11 +67,17 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
         "What a loader of batches of {} reaches; each line adds to the line above.",
         units::binary(plain.size)
     );
-    let finding = finding.tabled(
-        caption,
-        &["how it loads", "batches per second", "gain", "device busy"],
-        [first].into_iter().chain(rows).collect(),
-    );
+    let head = ["how it loads", "batches per second", "gain", "device busy"];
+    let rows = [first].into_iter().chain(rows).collect();
+    let id = format!("loading.{}", group.name);
+    let finding = Finding::new(&group.name, id, String::new())
+        .tabled(caption, &head, rows)
+        .figure("size", plain.size as f64)
+        .figure("batches_a_second", rate(plain))
+        .figure("best_batches_a_second", rate(best))
+        .figure("ratio", plain.median_ns / best.median_ns)
+        .figure("busy", busy(plain))
+        .figure("best_busy", busy(best));
     // What the threads bring beyond the pinned buffer that they fill.
     let alone =
         (pinned.iter().find(|(threads, _)| *threads == 0)).and_then(|(_, s)| s.at(plain.size));

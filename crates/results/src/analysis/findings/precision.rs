@@ -76,12 +76,13 @@ impl<'a> Compared<'a> {
             .collect()
     }
 
-    fn finding(&self, id: &str, text: String, caption: String) -> Finding {
+    fn finding(&self, id: &str, caption: String) -> Finding {
         let others = self.others.iter().copied();
-        let finding = Finding::new(&self.group.name, id, text)
+        let head = ["format", "time", "speed", "error"];
+        let finding = Finding::new(&self.group.name, id, String::new())
+            .tabled(caption, &head, self.rows())
             .figure("size", self.full.size as f64)
             .rests_on(others.chain([self.full]));
-        let finding = finding.tabled(caption, &["format", "time", "speed", "error"], self.rows());
         self.others.iter().fold(finding, |finding, b| {
             let name = figure(&b.role);
             finding
@@ -97,16 +98,6 @@ pub(super) fn formats(_: &Context, group: &Group) -> Option<Finding> {
         |role: &Role| role.split.is_none() && !matches!(role.format, Format::F32 | Format::F64);
     let found = Compared::new(group, narrower)?;
     let full = found.full;
-    let of_error =
-        |b: &Benchmark| error(b).map_or(String::new(), |error| format!(", error {error:.1e}"));
-    let parts: Vec<String> = found
-        .others
-        .iter()
-        .map(|b| {
-            let speed = units::speedup(found.ratio(b));
-            format!("{} {speed}{}", b.role.format.name(), of_error(b))
-        })
-        .collect();
     let at = |format| {
         let mut all = found.others.iter().copied().chain([full]);
         all.find(|b| b.role.format == format)
@@ -123,17 +114,8 @@ pub(super) fn formats(_: &Context, group: &Group) -> Option<Finding> {
         .collect();
     let steps = match halves.is_empty() {
         true => String::new(),
-        false => format!(" Going {}.", list(&halves)),
+        false => format!("Going {}.", list(&halves)),
     };
-    let text = format!(
-        "{} at {} against {} ({}{}): {}.{steps}",
-        sentence(&group.topic.work),
-        group.topic.at(full.size),
-        name(full, "f32 SGEMM"),
-        units::time(full.median_ns),
-        of_error(full),
-        parts.join("; "),
-    );
     let caption = format!(
         "{} at {} in lower precision.",
         sentence(&group.topic.work),
@@ -143,37 +125,18 @@ pub(super) fn formats(_: &Context, group: &Group) -> Option<Finding> {
         .map(|b| found.ratio(b))
         .fold(f64::NAN, f64::max);
     let at = group.topic.at(full.size);
-    let finding = found.finding("precision.formats", text, caption);
-    let finding = finding.note(steps.trim_start());
+    let finding = found.finding("precision.formats", caption).note(&steps);
     Some(finding.gained(Technique::FewerBits, fastest, at))
 }
 
 /// f32 emulated by several products in lower precision.
 pub(super) fn splits(_: &Context, group: &Group) -> Option<Finding> {
     let found = Compared::new(group, |role| role.split.is_some())?;
-    let parts: Vec<String> = found
-        .others
-        .iter()
-        .map(|b| {
-            let errors = error(b).zip(error(found.full)).map(|(b, f32)| b / f32);
-            let at_error = errors.map_or(String::new(), |r| {
-                format!(" at {} its error", units::factor_fine(r))
-            });
-            let speed = units::speedup(found.ratio(b));
-            format!("{} ({speed}{at_error})", split_words(&b.role))
-        })
-        .collect();
-    let text = format!(
-        "f32 emulated by several products in lower precision, at {} against {}: {}.",
-        found.group.topic.at(found.full.size),
-        name(found.full, "SGEMM"),
-        parts.join("; "),
-    );
     let caption = format!(
         "f32 at {}, emulated by several products in lower precision.",
         found.group.topic.at(found.full.size)
     );
-    Some(found.finding("precision.splits", text, caption))
+    Some(found.finding("precision.splits", caption))
 }
 
 /// `3 × TF32, partial sums of 1,024 terms`.

@@ -44,7 +44,7 @@ impl<'a> Held<'a> {
         self.burst.median_ns / self.last.median_ns
     }
 
-    /// The same as cells of a table.
+    /// As cells of a table.
     fn row(&self, topic: &GroupInfo) -> Vec<String> {
         vec![
             self.series.role.format.name().to_owned(),
@@ -55,35 +55,6 @@ impl<'a> Held<'a> {
             watts(self.last).map_or(String::new(), |w| format!("{w:.0} W")),
             sm_clock_mhz(self.last).map_or(String::new(), units::megahertz),
         ]
-    }
-
-    fn words(&self, topic: &GroupInfo) -> String {
-        let at = |b: &Benchmark| {
-            let (watts, clock) = (watts(b), sm_clock_mhz(b));
-            let watts = watts.map(|w| format!("{w:.0} W"));
-            let known: Vec<String> = [watts, clock.map(units::megahertz)]
-                .into_iter()
-                .flatten()
-                .collect();
-            match known.is_empty() {
-                true => String::new(),
-                false => format!(" ({})", known.join(", ")),
-            }
-        };
-        let format = self.series.role.format.name();
-        let (last, from) = (self.last, topic.at(self.from.size));
-        if self.ratio() > 1.0 - SETTLED {
-            return format!("{format} holds {}{} from {from} on", speed(last), at(last));
-        }
-        format!(
-            "{format} reaches {}{} at {} and holds {}{} from {from} on, {} less",
-            speed(self.burst),
-            at(self.burst),
-            topic.at(self.burst.size),
-            speed(last),
-            at(last),
-            units::percent(1.0 - self.ratio()),
-        )
     }
 }
 
@@ -105,37 +76,28 @@ pub(super) fn find(context: &Context, group: &Group) -> Option<Finding> {
     held.sort_by_key(|held| held.series.role.format);
     let longest = held.iter().map(|held| held.last.size).max()?;
     let topic = &group.topic;
-    let curves: Vec<String> = held.iter().map(|held| held.words(topic)).collect();
     let environment = context.machine.environment.as_ref();
     let limit = environment.and_then(|e| e.gpu.as_ref()?.power_limit_w);
-    let limit = limit.map_or(String::new(), |w| format!(" The device may draw {w:.0} W."));
-    let text = format!(
-        "{} without a pause, up to {}: {}.{limit}",
-        sentence(&topic.work),
-        topic.at(longest),
-        curves.join("; "),
-    );
+    let limit = limit.map_or(String::new(), |w| format!("The device may draw {w:.0} W."));
     let rows = held.iter().map(|held| held.row(topic)).collect();
     let caption = format!(
         "{} without a pause, up to {}.",
         sentence(&topic.work),
         topic.at(longest)
     );
-    let mut finding = Finding::new(&group.name, format!("sustained.{}", group.name), text)
-        .tabled(
-            caption,
-            &[
-                "format",
-                "burst",
-                "held",
-                "less",
-                "held from",
-                "power",
-                "SM clock",
-            ],
-            rows,
-        )
-        .note(limit.trim_start());
+    let head = [
+        "format",
+        "burst",
+        "held",
+        "less",
+        "held from",
+        "power",
+        "SM clock",
+    ];
+    let id = format!("sustained.{}", group.name);
+    let mut finding = Finding::new(&group.name, id, String::new())
+        .tabled(caption, &head, rows)
+        .note(&limit);
     for held in &held {
         let format = held.series.role.format.name().to_lowercase();
         let figure = |name: &str| format!("{format}_{name}");

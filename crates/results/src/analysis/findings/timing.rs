@@ -1,6 +1,6 @@
 //! By how much each way of timing is wrong, and where.
 
-use crate::analysis::findings::finding::{Context, Finding, list, sentence};
+use crate::analysis::findings::finding::{Context, Finding, sentence};
 use crate::model::group_info::{GroupInfo, Truth};
 use crate::model::id::Device;
 use crate::model::role::{Does, Phase};
@@ -64,30 +64,6 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
         Truth::Size => "the true time",
         Truth::Gated => "the gated time",
     };
-    let mut text = format!(
-        "{}: the time that each clock shows, over {against}. At {}: {}.",
-        sentence(&topic.work),
-        topic.at(smallest),
-        errors(&readings, smallest)
-    );
-    if largest > smallest {
-        text += &format!(
-            " At {}: {}. {}.",
-            topic.at(largest),
-            errors(&readings, largest),
-            where_fair(&readings, topic)
-        );
-    }
-    let seen = |r: &Reading, at: u64| {
-        readings
-            .iter()
-            .any(|other| other.way == r.way && other.benchmark.size == at)
-    };
-    for r in &readings {
-        if !seen(r, smallest) && !seen(r, largest) {
-            text += &format!(" At {}: {}.", topic.at(r.benchmark.size), shown(r));
-        }
-    }
     let caption = format!(
         "{}: the time that each clock shows, over {against}.",
         sentence(&topic.work)
@@ -95,12 +71,10 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     let small = format!("at {}", topic.at(smallest));
     let large = format!("at {}", topic.at(largest));
     let fair = format!("within {:.0} %", FAIR * 100.0);
-    let mut finding = Finding::new(name, format!("timing.{name}"), text)
-        .tabled(
-            caption,
-            &["clock", &small, &large, &fair],
-            rows(&readings, topic, (smallest, largest)),
-        )
+    let rows = rows(&readings, topic, (smallest, largest));
+    let head = ["clock", &small, &large, &fair];
+    let mut finding = Finding::new(name, format!("timing.{name}"), String::new())
+        .tabled(caption, &head, rows)
         .figure("smallest", smallest as f64)
         .figure("largest", largest as f64);
     for r in &readings {
@@ -162,59 +136,4 @@ fn way(series: &Series) -> &'static str {
         Does::Starts(Phase::FirstCall) => Phase::FirstCall.name(),
         _ => series.clock_name(),
     }
-}
-
-/// `wall 8.4×`, `submit 1/3,790`.
-fn shown(r: &Reading) -> String {
-    match r.ratio {
-        ratio if ratio > 0.1 => format!("{} {}", r.way, units::factor(ratio)),
-        ratio => format!("{} 1/{}", r.way, units::count(1.0 / ratio)),
-    }
-}
-
-/// The ways that are wrong at a size, worst first, then the others in one breath.
-fn errors(readings: &[Reading], size: u64) -> String {
-    let mut here: Vec<&Reading> = readings
-        .iter()
-        .filter(|r| r.benchmark.size == size)
-        .collect();
-    here.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
-    let (fair, wrong): (Vec<&Reading>, Vec<&Reading>) =
-        here.into_iter().partition(|r| (r.ratio - 1.0).abs() < FAIR);
-    let mut parts: Vec<String> = wrong.into_iter().map(shown).collect();
-    let worst = fair.iter().map(|r| (r.ratio - 1.0).abs());
-    if let Some(worst) = worst.reduce(f64::max) {
-        let ways: Vec<String> = fair.iter().map(|r| r.way.to_owned()).collect();
-        parts.push(format!("{} within {}", list(&ways), units::percent(worst)));
-    }
-    parts.join(", ")
-}
-
-/// From which size on each way is fair, up to the largest.
-fn where_fair(readings: &[Reading], topic: &GroupInfo) -> String {
-    let mut ways: Vec<&str> = readings.iter().map(|r| r.way).collect();
-    ways.dedup();
-    let mut from: Vec<(Option<u64>, Vec<String>)> = Vec::new();
-    for way in ways {
-        let fair = readings
-            .iter()
-            .rev()
-            .filter(|r| r.way == way)
-            .take_while(|r| (r.ratio - 1.0).abs() < FAIR)
-            .last()
-            .map(|r| r.benchmark.size);
-        match from.iter_mut().find(|(size, _)| *size == fair) {
-            Some((_, names)) => names.push(way.into()),
-            None => from.push((fair, vec![way.into()])),
-        }
-    }
-    from.sort_by_key(|(size, _)| size.unwrap_or(u64::MAX));
-    let parts: Vec<String> = from
-        .iter()
-        .map(|(size, names)| match size {
-            Some(size) => format!("{} from {} on", list(names), topic.at(*size)),
-            None => format!("{} at no size", list(names)),
-        })
-        .collect();
-    format!("Within {:.0} %: {}", FAIR * 100.0, parts.join("; "))
 }

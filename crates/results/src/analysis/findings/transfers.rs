@@ -30,44 +30,32 @@ pub(super) fn share(context: &Context) -> Vec<Finding> {
             let shares = pairs.iter().map(|(t, a)| 1.0 - a.median_ns / t.median_ns);
             let least = shares.fold(f64::INFINITY, f64::min);
             let fraction = 1.0 - alone.median_ns / total.median_ns;
-            let across = match pairs.len() {
-                1 => String::new(),
-                _ => format!(
-                    "; at every measured size at least {}",
-                    units::percent(least)
-                ),
-            };
-            let text = format!(
-                "{}, gpu/{} at {}: moving the data takes {} of the time from host memory and \
-                 back ({}, of which the work alone takes {}){across}.",
-                group.topic.title,
-                series.implementation,
-                group.topic.at(total.size),
-                units::percent(fraction),
-                units::time(total.median_ns),
-                units::time(alone.median_ns),
-            );
             let id = format!("transfers.{}.{}", group.name, series.implementation);
-            let finding = Finding::new(&group.name, id, text)
+            let caption = format!(
+                "{} from host memory and back: the share of the time that moving the data takes.",
+                sentence(&group.topic.work)
+            );
+            let head = [
+                "moved by",
+                "at",
+                "time",
+                "share of moving",
+                "least at any size",
+            ];
+            let row = vec![
+                format!("gpu/{}", series.implementation),
+                group.topic.at(total.size),
+                units::time(total.median_ns),
+                units::percent(fraction),
+                units::percent(least),
+            ];
+            let finding = Finding::new(&group.name, id, String::new())
+                .tabled(caption, &head, vec![row])
                 .figure("size", total.size as f64)
                 .figure("share", fraction)
                 .figure("least_share", least)
                 .figure("total_ns", total.median_ns)
                 .figure("work_ns", alone.median_ns)
-                .tabled(
-                    format!(
-                        "{} from host memory and back: the share of the time that moving the data takes.",
-                        sentence(&group.topic.work)
-                    ),
-                    &["moved by", "at", "time", "share of moving", "least at any size"],
-                    vec![vec![
-                        format!("gpu/{}", series.implementation),
-                        group.topic.at(total.size),
-                        units::time(total.median_ns),
-                        units::percent(fraction),
-                        units::percent(least),
-                    ]],
-                )
                 .rests_on(pairs.iter().flat_map(|(t, a)| [*t, *a]));
             // Against the best way of moving them, not against any.
             let mut here = moving.iter().filter_map(|s| s.at(total.size));

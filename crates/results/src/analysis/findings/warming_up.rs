@@ -10,21 +10,13 @@ use crossover_words::units;
 const WARM: f64 = 1.1;
 
 pub(super) fn calls(_: &Context, group: &Group) -> Option<Finding> {
-    let (mut finding, mut said, mut rows) = (new(group, "calls"), Vec::new(), Vec::new());
+    let (mut warm_from, mut rows) = (Vec::new(), Vec::new());
     for series in each_call(group, Wall).filter(|s| s.points.len() > 1) {
         let (first, last) = (series.points.first()?, series.points.last()?);
         let is_warm = |b: &&Benchmark| b.median_ns <= WARM * last.median_ns;
         let warm = series.points.iter().rev().take_while(is_warm).last()?;
         let what = series.role.method.as_deref();
         let what = what.unwrap_or(&series.implementation);
-        said.push(format!(
-            "{what} takes {} in call {} and {} in call {}, and is warm from call {} on",
-            units::time(first.median_ns),
-            first.size,
-            units::time(last.median_ns),
-            last.size,
-            warm.size,
-        ));
         let submitted = each_call(group, Submit).find(|s| s.role.method == series.role.method);
         let host = |call: &Benchmark| {
             let part = submitted.and_then(|s| s.at(call.size));
@@ -40,14 +32,11 @@ pub(super) fn calls(_: &Context, group: &Group) -> Option<Finding> {
             host(last),
             from,
         ]);
-        finding = finding
-            .figure(
-                &format!("{}_warm_from", series.implementation),
-                warm.size as f64,
-            )
-            .rests_on(&series.points);
+        warm_from.push((series, warm.size as f64));
     }
-    finding.text = format!("In a new process, {}.", said.join("; "));
+    if rows.is_empty() {
+        return None;
+    }
     let caption =
         "The calls of a new process: until the device is done, and the host's part of it.";
     let head = [
@@ -58,7 +47,14 @@ pub(super) fn calls(_: &Context, group: &Group) -> Option<Finding> {
         "of it the host",
         "warm from",
     ];
-    (!rows.is_empty()).then(|| finding.tabled(caption.to_owned(), &head, rows))
+    let id = "warming_up.calls";
+    let finding =
+        Finding::new(&group.name, id, String::new()).tabled(caption.to_owned(), &head, rows);
+    let add = |finding: Finding, (series, from): (&Series, f64)| {
+        let name = format!("{}_warm_from", series.implementation);
+        finding.figure(&name, from).rests_on(&series.points)
+    };
+    Some(warm_from.into_iter().fold(finding, add))
 }
 
 pub(super) fn prepared(_: &Context, group: &Group) -> Option<Finding> {
@@ -77,7 +73,10 @@ pub(super) fn prepared(_: &Context, group: &Group) -> Option<Finding> {
         "capturing and instantiating a graph",
     );
     let fused = (&[KernelCompile][..], "compiling a fused kernel");
-    let (mut finding, mut said) = (new(group, "prepared"), Vec::new());
+    let (mut finding, mut said) = (
+        Finding::new(&group.name, "warming_up.prepared", String::new()),
+        Vec::new(),
+    );
     for (launches, (phases, words), name) in [
         (Launches::Graph, graph, "graph"),
         (Launches::Fused, fused, "fused"),
@@ -101,10 +100,6 @@ pub(super) fn prepared(_: &Context, group: &Group) -> Option<Finding> {
     }
     finding.text = format!("{}.", sentence(&said.join("; ")));
     (!said.is_empty()).then_some(finding)
-}
-
-fn new(group: &Group, name: &str) -> Finding {
-    Finding::new(&group.name, format!("warming_up.{name}"), String::new())
 }
 
 fn each_call(group: &Group, clock: Clock) -> impl Iterator<Item = &Series> {

@@ -1,7 +1,6 @@
 //! From which size on the GPU wins, with and without transfers.
 
 use crate::analysis::answer::answer_in_words;
-use crate::analysis::answer::crossing::{Answer, Change};
 use crate::analysis::answer::pairs::{CrossoverAnswer, headlines};
 use crate::analysis::findings::finding::{Context, Finding};
 use crate::analysis::findings::technique::Technique;
@@ -41,7 +40,11 @@ fn one(f: &CrossoverAnswer) -> Finding {
         true => "",
         false => ", by its device time alone,",
     };
-    let text = format!("{machine}, {data}: gpu/{}{call} {}.", f.gpu, verdict(f));
+    let (wins, largest) = (answer_in_words::wins(f), answer_in_words::largest(f));
+    let text = format!(
+        "{machine}, {data}: gpu/{}{call} ahead of the best CPU code: {wins}; {largest}.",
+        f.gpu
+    );
     let who = f.gpu_machine.as_ref().map_or(String::new(), |machine| {
         format!(".{}", machine.to_lowercase().replace(' ', "-"))
     });
@@ -61,62 +64,4 @@ fn one(f: &CrossoverAnswer) -> Finding {
     }
     finding.benchmarks = f.benchmarks.clone();
     finding
-}
-
-fn verdict(f: &CrossoverAnswer) -> String {
-    let (symbol, unit) = (&f.topic.symbol, f.topic.unit);
-    let range = f.crossing.range;
-    let at_largest = answer_in_words::largest(f);
-    if let Some(only) = answer_in_words::only(f) {
-        let does = match f.crossing.answer {
-            Answer::Always => "beats",
-            Answer::Undecided => "cannot be told from",
-            _ => "does not beat",
-        };
-        return format!("{does} the best CPU code {only}; {at_largest}");
-    }
-    match f.crossing.answer {
-        Answer::Always => format!(
-            "beats the best CPU code at every measured size, {symbol} = {} to {}; {at_largest}",
-            unit.write(range.0 as u64),
-            unit.write(range.1 as u64)
-        ),
-        Answer::Undecided => format!(
-            "cannot be told from the best CPU code at {}; {at_largest}",
-            answer_in_words::open(f)
-        ),
-        Answer::Never => format!(
-            "never beats the best CPU code in the measured range, {symbol} = {} to {}; {at_largest}",
-            unit.write(range.0 as u64),
-            unit.write(range.1 as u64)
-        ),
-        Answer::At | Answer::CrossesBack => {
-            let turns: Vec<String> = f
-                .crossing
-                .changes
-                .iter()
-                .map(|c| {
-                    let does = match c.to_gpu {
-                        true => "beats the best CPU code from",
-                        false => "loses again from",
-                    };
-                    format!("{does} {symbol} = {} on ({})", unit.from(c.size), how(f, c))
-                })
-                .collect();
-            format!("{}; {at_largest}", turns.join(", "))
-        }
-    }
-}
-
-fn how(f: &CrossoverAnswer, change: &Change) -> String {
-    let interval = f.topic.unit.range(change.low, change.high);
-    match (f.confirmed, change.measured) {
-        (Some(confirmed), _) => format!(
-            "the median of {} processes; another run would find {interval}{}",
-            confirmed.processes,
-            answer_in_words::or(confirmed)
-        ),
-        (None, true) => format!("one process, measured, {interval}"),
-        (None, false) => format!("one process, interpolated, {interval}"),
-    }
 }

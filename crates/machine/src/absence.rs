@@ -6,8 +6,8 @@
 #[non_exhaustive]
 pub enum Absence {
     /// The device cannot be opened.
-    #[error("{}{}", .0, setting(.0))]
-    Device(#[from] crossover_timing::Absence),
+    #[error("{absence}{}", setting(.0), absence = .0)]
+    Device(crossover_timing::Absence),
     /// The device is older than what one implementation needs.
     #[error(
         "{name} (compute capability {}.{}) has no {what}; they came with {}.{}: choose another GPU with \
@@ -62,6 +62,12 @@ fn setting(absence: &crossover_timing::Absence) -> &'static str {
     match absence {
         NoSuchDevice { .. } | DeviceTooOld { .. } => " with CROSSOVER_DEVICE",
         _ => "",
+    }
+}
+
+impl From<crossover_timing::Absence> for Absence {
+    fn from(absence: crossover_timing::Absence) -> Self {
+        Absence::Device(absence)
     }
 }
 

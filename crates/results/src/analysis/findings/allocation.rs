@@ -98,7 +98,7 @@ const MOMENTS: [(&str, &str); 3] = [
 pub(super) fn held(_: &Context, group: &Group) -> Option<Finding> {
     let id = format!("allocation.{}.held", group.name);
     let mut finding = Finding::new(&group.name, id, String::new());
-    let (mut said, mut rows, mut rests) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut rows, mut rests) = (Vec::new(), Vec::new());
     let kept = curve(group, Allocator::MallocAsyncKept)?;
     let sizes = kept.points.iter().map(|b| b.size);
     let size = sizes.min_by_key(|size| size.abs_diff(SIZE))?;
@@ -107,22 +107,18 @@ pub(super) fn held(_: &Context, group: &Group) -> Option<Finding> {
             continue;
         };
         let pool = words.trim_start_matches("with cuMemAllocAsync from ");
-        let mut holds = Vec::new();
         for (moment, when) in MOMENTS {
             let bytes = |what| b.extra.get(&format!("pool_{what}_{moment}_bytes")).copied();
             let (used, reserved) = (bytes("used")?, bytes("reserved")?);
             let [in_use, held] = [used, reserved].map(|bytes| units::binary(bytes as u64));
-            holds.push(format!("{held} {when}"));
             rows.push(vec![format!("{}, {when}", sentence(pool)), in_use, held]);
             finding = finding
                 .figure(&format!("{name}_used_{moment}_bytes"), used)
                 .figure(&format!("{name}_reserved_{moment}_bytes"), reserved);
         }
-        said.push(format!("{pool} holds {}", list(&holds)));
         rests.push(b);
     }
     let of = units::binary(size);
-    finding.text = format!("Of an allocation of {of}, {}.", said.join("; "));
     let caption = format!("Memory of a pool before and after an allocation of {of} is released.");
     let head = ["pool and moment", "in use", "reserved"];
     Some(finding.tabled(caption, &head, rows).rests_on(rests))

@@ -121,13 +121,7 @@ pub(super) fn calibrated(_: &Context, group: &Group) -> Option<Finding> {
             .chain([calls])
             .collect()
     };
-    let (b, takes, saves) = longest;
-    let text = format!(
-        "Choosing the fastest of its ways takes {} {} and, compared with the middle one, {}.",
-        b.id,
-        units::time(*takes),
-        pays(paid_after(*takes, *saves), *saves),
-    );
+    let (_, takes, saves) = longest;
     let head = [
         "benchmark",
         "choosing takes",
@@ -136,7 +130,8 @@ pub(super) fn calibrated(_: &Context, group: &Group) -> Option<Finding> {
     ];
     let caption = "What it takes to choose the fastest of several ways, and what that saves compared with \
                    the middle one of them.";
-    let finding = Finding::new(&group.name, format!("calibration.{}", group.name), text)
+    let id = format!("calibration.{}", group.name);
+    let finding = Finding::new(&group.name, id, String::new())
         .figure("once_ns", *takes)
         .figure("saves_ns", *saves)
         .figure("paid_after", paid_after(*takes, *saves))

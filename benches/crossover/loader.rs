@@ -25,7 +25,7 @@ pub(crate) fn group() -> Group<Loader> {
         .about(
             "Data loader",
             "An epoch of 32 batches, loaded from host memory and consumed by kernels on the device: what do \
-             pinning, prefetching and more threads gain, and how busy is the device?",
+             pinning, prefetching and more threads gain, and how much of the time does a kernel run?",
         )
         .axis("batch", "size of a batch", Unit::Bytes)
         .with(row("pageable", Feed::InSequence(Pageable)))

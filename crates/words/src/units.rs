@@ -127,7 +127,10 @@ pub fn figure(key: &str, value: f64) -> String {
             let name = key.trim_end_matches("_ns").replace('_', " ");
             format!("{name} {}", time(value))
         }
-        None if key == "device_busy" => format!("device busy {} of the time", percent(value)),
+        None if key.ends_with("_share") => {
+            let name = key.trim_end_matches("_share").replace('_', " ");
+            format!("{name} {} of the time", percent(value))
+        }
         None => format!("{} {}", key.replace('_', " "), number(value)),
     }
 }
@@ -352,7 +355,10 @@ mod tests {
         assert_eq!(energy(0.146), "146 mJ");
         assert_eq!(energy(93.4e-6), "93.4 µJ");
         assert_eq!(figure("pool_peak_bytes", 33554432.0), "pool peak 32 MiB");
-        assert_eq!(figure("device_busy", 0.3), "device busy 30 % of the time");
+        assert_eq!(
+            figure("kernel_running_share", 0.3),
+            "kernel running 30 % of the time"
+        );
         assert_eq!(figure("misses", 12.0), "misses 12.0");
     }
 }

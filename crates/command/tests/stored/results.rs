@@ -235,7 +235,7 @@ fn each_form_of_a_sidecar_is_among_the_stored_results() {
         &|s| s["monitor"].is_object() && s["monitor"].get("energy").is_none()
     ));
     assert!(has(&|s| s["monitor"]["events"].is_array()));
-    assert!(has(&|s| s["extra"]["device_busy"].is_number()));
+    assert!(has(&|s| s["extra"]["kernel_running_share"].is_number()));
     assert!(has(&|s| s["extra"]["pool_peak_bytes"].is_number()));
     assert!(has(&|s| s.get("extra").is_none()));
     assert!(has(&|s| s["unsteady"].is_string()));

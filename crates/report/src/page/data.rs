@@ -18,6 +18,7 @@ use crossover_results::analysis::telemetry;
 use crossover_results::model::LinkBytes;
 use crossover_results::model::group_info::Unit;
 use crossover_results::model::telemetry::{Telemetry, TelemetryEvent};
+use crossover_results::model::verified::Verified;
 use crossover_results::store::curves::{Benchmark, Group, Series};
 use crossover_results::store::machine::MachineResults;
 
@@ -145,7 +146,7 @@ fn facts(machine: &MachineResults, series: &Series, b: &Benchmark) -> Value {
         "share": bottleneck.as_ref().map(|found| &found.words),
         "roof": roof(series, b),
         "joules": telemetry::energy_j(b).map(short),
-        "error": b.verified.as_ref().map(|v| short(v.error)).filter(|e| *e > 0.0),
+        "error": b.verified.as_ref().filter(|v| v.error > 0.0).map(Verified::words),
         "slowed": Some(telemetry::slowed(b).join(", ")).filter(|s| !s.is_empty()),
         "capped": telemetry::capped(b, machine.environment.as_ref()).map(|c| c.words()),
         "unsteady": b.unsteady,

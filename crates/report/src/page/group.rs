@@ -407,7 +407,7 @@ fn details(report: &Assembled, group: &Group, machine: &MachineResults, out: &Pa
                                     td { (units::time(b.low_ns())) " to " (units::time(b.high_ns())) }
                                     td { @if let Some(spread) = b.spread { (units::percent(spread)) } }
                                     @if counted { td { (energy(series, i, work)) } }
-                                    td { @if let Some(v) = &b.verified { (format!("{:.1e}", v.error)) } }
+                                    td { @if let Some(v) = &b.verified { span title=(v.method) { (v.words()) } } }
                                     td { @if let Some(n) = b.samples { (n) } }
                                     td {
                                         @if let Some(run) = earlier_run(b, machine) { "of the run of " (run) "; " }

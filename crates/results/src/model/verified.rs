@@ -1,5 +1,6 @@
 //! How far a result may be from float64, and how far it is.
 
+use crossover_words::units;
 use serde::{Deserialize, Serialize};
 
 /// How far an implementation was from the float64 reference, and how far it may be.
@@ -19,6 +20,18 @@ impl Verified {
     /// Whether the error lies within its bound. NaN never passes.
     pub fn passed(&self) -> bool {
         self.error <= self.bound
+    }
+
+    /// The error with its unit, as the metric has it: `1.2 ulp`, `3.4e-7 relative`.
+    pub fn words(&self) -> String {
+        let is = |metric: &str| self.method.contains(metric);
+        match self.error {
+            error if is("in ulp") => format!("{} ulp", units::number(error)),
+            error if is("nanoseconds") => units::time(error),
+            error if is("relative") => format!("{error:.1e} relative"),
+            error if is("absolute") => format!("{error:.1e} absolute"),
+            error => units::number(error),
+        }
     }
 
     /// What is wrong, in words; `None` where it passed.

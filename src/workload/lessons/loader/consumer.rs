@@ -90,7 +90,7 @@ impl Consumer {
     }
 
     /// Nanoseconds that the kernels of the last timed epoch took together.
-    pub(super) fn busy(&self) -> Result<f64, CudaError> {
+    pub(super) fn kernels_ns(&self) -> Result<f64, CudaError> {
         let each = self.marks.iter();
         each.map(|(start, end)| nanoseconds(start, end)).sum()
     }

@@ -15,15 +15,15 @@ use crate::device::{
 use crate::model::Verified;
 use crate::timing::CudaError;
 use crate::workload::lessons::loader::consumer::Consumer;
-use crate::workload::lessons::loader::images::BATCHES;
+use crate::workload::lessons::loader::images::{BATCHES, IMAGE};
 use crate::workload::lessons::loader::problem::Loader;
 use crate::workload::lessons::loader::worker::Worker;
 use crate::workload::prepare::{Buffer, HostMemory};
 use crate::workload::routine::{Made, Routine, RoutineError};
 use crossover_results::statistics::median::median;
 
-/// Epochs that the figure for how busy the device was rests on; their median counts.
-const BUSY_EPOCHS: usize = 3;
+/// Epochs that the share of the time in which a kernel runs rests on; their median counts.
+const TIMED_EPOCHS: usize = 3;
 
 /// How batches come to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,16 +118,17 @@ impl Routine for Epoch {
 
     fn extra(&mut self) -> Result<BTreeMap<String, f64>, RoutineError> {
         self.consumer.timed = true;
-        let mut shares = Vec::with_capacity(BUSY_EPOCHS);
-        for _ in 0..BUSY_EPOCHS {
+        let mut shares = Vec::with_capacity(TIMED_EPOCHS);
+        for _ in 0..TIMED_EPOCHS {
             let start = Instant::now();
             self.run()?;
             let wall = start.elapsed().as_nanos() as f64;
-            shares.push(self.consumer.busy()? / wall);
+            shares.push(self.consumer.kernels_ns()? / wall);
         }
         self.consumer.timed = false;
-        let busy = median(shares).map(|share| ("device_busy".to_owned(), share));
-        Ok(busy.into_iter().collect())
+        let running = median(shares).map(|share| ("kernel_running_share".to_owned(), share));
+        let samples = [("sample_bytes".to_owned(), IMAGE as f64)];
+        Ok(samples.into_iter().chain(running).collect())
     }
 }
 

@@ -15,7 +15,7 @@ export const benchmarkDetails = (group, series, row, label) => {
     const work = amount && group.unit === "FLOP/s" ? `, ${words.rate(amount / joules, "FLOP/J")}` : "";
     known.push(["energy of an iteration", words.energy(joules) + work]);
   }
-  if (error) known.push(["error", error.toExponential(1)]);
+  if (error) known.push(["error", error]);
   if (slowed) known.push(["slowed by", slowed]);
   if (capped) known.push(["power cap", capped]);
   if (unsteady) known.push(["unsteady", unsteady]);

@@ -1,4 +1,4 @@
-//! What pinning, prefetching and more threads bring to a loader, and how busy the device was.
+//! What pinning, prefetching and more threads bring to a loader, and how much of the time a kernel ran.
 
 use crate::analysis::findings::finding::{Context, Finding, gpu, list};
 use crate::analysis::findings::technique::Technique;
@@ -7,7 +7,7 @@ use crate::store::curves::{Benchmark, Group};
 use crossover_words::Clock::Wall;
 use crossover_words::units;
 
-const BUSY: &str = "device_busy";
+const RUNNING: &str = "kernel_running_share";
 
 /// Threads that prefetch, where it is a loader.
 fn threads(role: &Role) -> Option<u32> {
@@ -56,19 +56,24 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
             format!("{gain} with {words}")
         })
         .collect();
-    let busy = |b: &Benchmark| b.extra.get(BUSY).copied().filter(|b| b.is_finite());
-    let was_busy = match (busy(plain), busy(best)) {
+    let known = |b: &Benchmark, key| b.extra.get(key).copied().filter(|v: &f64| v.is_finite());
+    let running = |b: &Benchmark| known(b, RUNNING);
+    let ran = match (running(plain), running(best)) {
         (Some(plain), Some(best)) => format!(
-            " The device was busy {} of the time, and {} with gpu/{name}.",
+            " A kernel ran {} of the time, and {} with gpu/{name}.",
             units::percent(plain),
             units::percent(best)
         ),
         _ => String::new(),
     };
-    let rate = |b: &Benchmark| b.rate(batches);
+    let (each, unit) = match known(plain, "sample_bytes").filter(|bytes| *bytes > 0.0) {
+        Some(bytes) => (plain.size as f64 / bytes, "samples/s"),
+        None => (1.0, "batches/s"),
+    };
+    let rate = |b: &Benchmark| b.rate(each * batches);
     let text = format!(
-        "Batches of {}, loaded in sequence from pageable memory, arrive at {} per second, at best {} per \
-         second (gpu/{name}): {}.{was_busy}",
+        "Batches of {}, loaded in sequence from pageable memory, arrive at {} {unit}, at best {} {unit} \
+         (gpu/{name}): {}.{ran}",
         units::binary(plain.size),
         units::count(rate(plain)),
         units::count(rate(best)),
@@ -76,13 +81,16 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     );
     let mut finding = Finding::new(&group.name, format!("loading.{}", group.name), text)
         .figure("size", plain.size as f64)
-        .figure("batches_a_second", rate(plain))
-        .figure("best_batches_a_second", rate(best))
+        .figure("batches_per_s", plain.rate(batches))
+        .figure("best_batches_per_s", best.rate(batches))
         .figure("ratio", plain.median_ns / best.median_ns);
-    for (name, value) in [("busy", busy(plain)), ("best_busy", busy(best))] {
+    for (name, value) in [
+        (RUNNING, running(plain)),
+        ("best_kernel_running_share", running(best)),
+    ] {
         finding = finding.figure(name, value);
     }
-    let share = |b: &Benchmark| busy(b).map_or(String::new(), units::percent);
+    let share = |b: &Benchmark| running(b).map_or(String::new(), units::percent);
     let row = |words: String, b: &Benchmark| {
         let gain = units::factor(plain.median_ns / b.median_ns);
         vec![words, units::count(rate(b)), gain, share(b)]
@@ -100,7 +108,7 @@ pub(super) fn find(_: &Context, group: &Group) -> Option<Finding> {
     );
     let finding = finding.tabled(
         caption,
-        &["how it loads", "batches per second", "gain", "device busy"],
+        &["how it loads", unit, "gain", "a kernel runs"],
         [first].into_iter().chain(rows).collect(),
     );
     // What the threads bring beyond the pinned buffer that they fill.

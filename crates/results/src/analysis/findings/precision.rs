@@ -51,7 +51,7 @@ impl<'a> Compared<'a> {
 
     /// f32, then the others: time, speed against f32, error.
     fn rows(&self) -> Vec<Vec<String>> {
-        let error = |b: &Benchmark| error(b).map_or(String::new(), |error| format!("{error:.1e}"));
+        let error = |b: &Benchmark| error_in_words(b).unwrap_or_default();
         let full = vec![
             name(self.full, "f32 (SGEMM)").to_owned(),
             units::time(self.full.median_ns),
@@ -98,7 +98,7 @@ pub(super) fn formats(_: &Context, group: &Group) -> Option<Finding> {
     let found = Compared::new(group, narrower)?;
     let full = found.full;
     let of_error =
-        |b: &Benchmark| error(b).map_or(String::new(), |error| format!(", error {error:.1e}"));
+        |b: &Benchmark| error_in_words(b).map_or(String::new(), |error| format!(", error {error}"));
     let parts: Vec<String> = found
         .others
         .iter()
@@ -262,6 +262,11 @@ fn figure(role: &Role) -> String {
     };
     let run = split.run.map_or(String::new(), |run| format!("_k{run}"));
     format!("split_{format}x{}{run}", split.products)
+}
+
+fn error_in_words(benchmark: &Benchmark) -> Option<String> {
+    error(benchmark)?;
+    Some(benchmark.verified.as_ref()?.words())
 }
 
 fn error(benchmark: &Benchmark) -> Option<f64> {

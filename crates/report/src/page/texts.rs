@@ -1,6 +1,8 @@
 //! What texts claim, beside what was measured: a line per claim, and the figure of the pitfall that
 //! most of them warn of.
 
+use std::collections::BTreeMap;
+
 use maud::{Markup, PreEscaped, html};
 
 use crate::assemble::Assembled;
@@ -11,26 +13,37 @@ use crossover_draw::plot::figure::Shape::{Narrow, Wide};
 
 /// The section. It needs no script, and its lines wrap on a phone.
 pub(super) fn texts(report: &Assembled) -> Markup {
-    let all = texts::evaluate(&texts::machines(report));
+    let machines = texts::machines(report);
+    let all = texts::evaluate(&machines);
     let anchor = |topic: usize, claim: usize| format!("claim-{}-{}", topic + 1, claim + 1);
-    let mut words: Vec<(&str, String)> = Vec::new();
+    // In the order of the alphabet, each with its claims.
+    let mut words: BTreeMap<(String, &str), Vec<String>> = BTreeMap::new();
     for (topic, (_, claims)) in all.iter().enumerate() {
         for (at, (claim, _)) in claims.iter().enumerate() {
-            words.extend(claim.words.iter().map(|word| (&**word, anchor(topic, at))));
+            for word in &claim.words {
+                let key = word.trim_start_matches('.').to_lowercase();
+                words
+                    .entry((key, word))
+                    .or_default()
+                    .push(anchor(topic, at));
+            }
         }
     }
-    words.sort_by_key(|(word, _)| word.trim_start_matches('.').to_lowercase());
     html! {
         section #texts {
             h2 { "What texts claim, and what was measured" (permalink("texts", "what texts claim")) }
             p { (texts::counted(&all)) }
             p.note { (texts::RULES) }
+            @if let Some(further) = texts::further(&machines) { p.note { (further) } }
             (pitfall_figure(report))
             p.note {
                 "By the words of other libraries: "
-                @for (i, (word, anchor)) in words.iter().enumerate() {
+                @for (i, ((_, word), anchors)) in words.iter().enumerate() {
                     @if i > 0 { ", " }
-                    a href={ "#" (anchor) } { code { (word) } }
+                    @for (at, anchor) in anchors.iter().enumerate() {
+                        @if at == 0 { a href={ "#" (anchor) } { code { (word) } } }
+                        @else { " " a href={ "#" (anchor) } { (at + 1) } }
+                    }
                 }
                 "."
             }
@@ -58,12 +71,21 @@ fn one(report: &Assembled, anchor: &str, claim: &Claim, outcome: &Outcome) -> Ma
                         @if !std::ptr::eq(measured.machine, &report.machine) {
                             ", " (measured.machine.hardware()) ", another machine"
                         }
-                        ". " b { (measured.verdict.words()) }
+                        ". " strong { (measured.verdict.words()) }
                     }
                     p.ids { @for id in &measured.ids { code { (breakable(id)) } " " } }
                 }
-                Err(why) => { p { "Stated: " (claim.stated()) ". " b { "Not answered" } ": " (why) "." } }
+                Err(why) => { p { "Stated: " (claim.stated()) ". " strong { "Not answered" } ": " (with_code(why)) "." } }
             }
+        }
+    }
+}
+
+/// A sentence, its names of rows and commands between backticks.
+fn with_code(text: &str) -> Markup {
+    html! {
+        @for (at, part) in text.split('`').enumerate() {
+            @if at % 2 == 0 { (part) } @else { code { (breakable(part)) } }
         }
     }
 }

@@ -55,7 +55,7 @@ fn a_page_without_a_gpu_has_the_claims_and_findings_of_the_reference() {
     let answered = |claim: &&&str| claim.contains("Measured: ");
     for claim in &claims {
         let reason = claim
-            .split_once("<b>Not answered</b>: ")
+            .split_once("<strong>Not answered</strong>: ")
             .map(|(_, why)| why.len() > 10);
         assert!(answered(&claim) != (reason == Some(true)), "{claim}");
     }

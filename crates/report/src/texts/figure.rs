@@ -64,7 +64,9 @@ impl Quantity {
     /// A figure that is no measurement.
     pub(super) fn round(self, value: f64) -> String {
         match self {
-            Quantity::Factor => format!("{}×", units::number(value)).replace(".00×", "×"),
+            Quantity::Factor => {
+                units::short(&format!("{} ×", units::number(value))).replace(' ', "")
+            }
             _ => units::short(&self.write(value)),
         }
     }

@@ -1,6 +1,6 @@
 //! The claims as Markdown: `docs/texts.md`, written from the committed records.
 
-use crate::texts::{Machine, RULES, counted, evaluate, sources};
+use crate::texts::{Machine, RULES, counted, evaluate, further, sources};
 use crossover_results::store::machine::MachineResults;
 
 /// The document. Figures are of the first machine, unless their cell says otherwise.
@@ -26,6 +26,9 @@ pub(crate) fn markdown(machines: &[Machine]) -> String {
         named(first),
         counted(&all),
     );
+    if let Some(further) = further(machines) {
+        text += &format!("\n{further}\n");
+    }
     for (question, claims) in &all {
         text += &format!(
             "\n## {}\n\n| claim | stated | measured | verdict |\n| --- | --- | --- | --- |\n",

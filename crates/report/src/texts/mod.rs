@@ -21,11 +21,15 @@ use crossover_results::analysis::answer::crossing::Answer;
 use crossover_results::analysis::answer::pairs::{CrossoverAnswer, headlines};
 use crossover_results::model::role::Data;
 use crossover_results::store::machine::MachineResults;
+use crossover_words::units;
 
 /// A figure this far from the stated one, as a factor, is the same: the hardware is another.
 const ALIKE: f64 = 1.25;
 /// What differs by less is neither a gain nor a loss.
 const EVEN: f64 = 1.05;
+
+/// Why a claim is open whose rows no machine has.
+const NO_RESULT: &str = "no result has it yet";
 
 /// How the verdicts are reached.
 pub(crate) const RULES: &str = "A stated figure holds where ours, with its interval, comes within a quarter \
@@ -40,6 +44,8 @@ struct Texts {
     rows: BTreeMap<String, Row>,
     /// Labels and names of the rows that show the pitfall.
     pitfall: Vec<(String, String)>,
+    /// Names of rows of CPU code, and the sizes up to which texts have such.
+    further: Vec<(String, u64)>,
     questions: Vec<Question>,
 }
 
@@ -78,6 +84,8 @@ enum Says {
     Slower,
     /// The factor is 1 or less.
     NotFaster,
+    /// More at a larger size.
+    Grows,
     /// The GPU wins from some size on.
     FromASize,
     /// The GPU wins at no size.
@@ -168,7 +176,7 @@ pub(crate) fn evaluate<'a>(machines: &[Machine<'a>]) -> Vec<Answered<'a>> {
                 Err(Missing::Because(reason)) => why = why.or(Some(reason)),
             }
         }
-        Err(why.unwrap_or_else(|| "no result has it yet".to_owned()))
+        Err(why.unwrap_or_else(|| NO_RESULT.to_owned()))
     };
     let answered = |question: &'static Question| {
         let all = question.claims.iter().map(|claim| (claim, outcome(claim)));
@@ -177,10 +185,14 @@ pub(crate) fn evaluate<'a>(machines: &[Machine<'a>]) -> Vec<Answered<'a>> {
     TEXTS.questions.iter().map(answered).collect()
 }
 
-/// `33 of 50 claims are answered: holds 25, larger 4, smaller 3, not so 1.`
+/// `33 of 50 claims are answered: holds 25, larger 4, smaller 3, not so 1. Of the others, …`
 pub(crate) fn counted(all: &[Answered]) -> String {
-    let claims = all.iter().flat_map(|(_, claims)| claims);
-    let outcomes: Vec<&Outcome> = claims.map(|(_, outcome)| outcome).collect();
+    let claims = || all.iter().flat_map(|(_, claims)| claims);
+    let outcomes: Vec<&Outcome> = claims().map(|(_, outcome)| outcome).collect();
+    let open = || claims().filter(|(_, outcome)| outcome.is_err());
+    let no_row = open().filter(|(claim, _)| matches!(claim.by, By::Unmeasured(..)));
+    let no_result = open().filter(|(_, o)| o.as_ref().is_err_and(|why| why == NO_RESULT));
+    let (no_row, no_result) = (no_row.count(), no_result.count());
     let of = |verdict: Verdict| {
         let is = |o: &&&Outcome| o.as_ref().is_ok_and(|m| m.verdict == verdict);
         format!("{} {}", verdict.words(), outcomes.iter().filter(is).count())
@@ -192,11 +204,42 @@ pub(crate) fn counted(all: &[Answered]) -> String {
         Verdict::NotSo,
     ];
     format!(
-        "{} of {} claims are answered: {}. For each other one the reason is given.",
+        "{} of {} claims are answered: {}. Of the others, {no_result} have rows of which there is no result \
+         yet, {no_row} are measured by no row, and {} have results that do not fit; each says why.",
         outcomes.iter().filter(|o| o.is_ok()).count(),
         outcomes.len(),
         verdicts.map(of).join(", "),
+        open().count() - no_row - no_result,
     )
+}
+
+/// Where the texts go further on the CPU than any of the machines, and why these do not.
+pub(crate) fn further(machines: &[Machine]) -> Option<String> {
+    let said = TEXTS.further.iter().filter_map(|(name, to)| {
+        let row = &TEXTS.rows[name];
+        let largest = machines.iter().filter_map(|(machine, _)| {
+            let (_, largest) = row.points(machine).ok()?.pop_last()?;
+            Some((&machine.group(&row.group)?.topic, largest))
+        });
+        let (topic, here) = largest.max_by_key(|(_, b)| b.size)?;
+        (here.size < *to).then(|| {
+            format!(
+                "{} up to {} (here {}, which takes {})",
+                topic.title,
+                topic.at(*to),
+                topic.at(here.size),
+                units::time(here.median_ns)
+            )
+        })
+    });
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| {
+        format!(
+            "On the CPU the texts go further: {}. A time with its interval takes ten iterations or more, so \
+             the profile full ends where one would take longer than ten seconds, and default earlier.",
+            said.join("; ")
+        )
+    })
 }
 
 /// The titles of the texts.
@@ -218,6 +261,7 @@ impl Claim {
             Says::Faster => "faster".to_owned(),
             Says::Slower => "slower".to_owned(),
             Says::NotFaster => "not faster".to_owned(),
+            Says::Grows => "more with a larger one".to_owned(),
             Says::FromASize => "from some size on".to_owned(),
             Says::AtNoSize => "at no size".to_owned(),
             Says::NoFigure => "no figure".to_owned(),
@@ -278,6 +322,7 @@ impl Says {
             // Somewhere it is, and nowhere the opposite.
             Says::Faster | Says::Slower => last > EVEN && first > 1.0 / EVEN,
             Says::NotFaster => last < EVEN,
+            Says::Grows => ends[ends.len() - 1].value > EVEN * ends[0].value,
             Says::NoFigure => true,
             Says::About(from, to) => high * ALIKE >= from && low <= to * ALIKE,
             Says::FromASize | Says::AtNoSize => false,
@@ -327,6 +372,9 @@ mod tests {
             (Says::Slower, &[1.01], NotSo),
             (Says::NotFaster, &[0.5, 1.02], Holds),
             (Says::NotFaster, &[0.5, 1.2], NotSo),
+            (Says::Grows, &[1.0, 1.2], Holds),
+            (Says::Grows, &[1.2, 1.0], NotSo),
+            (Says::Grows, &[1.2], NotSo),
         ] {
             assert_eq!(judged(says, values), verdict, "{says:?} {values:?}");
         }

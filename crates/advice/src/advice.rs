@@ -5,10 +5,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::breakpoints::Breakpoint;
 use crate::decision::{self, Answer, Question, Reason};
 use crate::machine::{Concern, Here};
 use crate::prepared::{Measured, PreparedPlace};
-use crate::thresholds::{AnswerFrom, Data, Place, SCHEMA, Shape, Thresholds};
+use crate::thresholds::{AnswerFrom, Data, Operation, Place, SCHEMA, Thresholds};
 
 /// A file that is larger than this is no file of thresholds.
 const LARGEST: u64 = 16 << 20;
@@ -176,6 +177,21 @@ impl Advice {
         })
     }
 
+    /// One place alone, of an operation without a name.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new).
+    pub fn of_place(place: Place) -> Result<Self, Error> {
+        let operation = Operation {
+            places: vec![place],
+            ..Operation::default()
+        };
+        Self::new(Thresholds {
+            operations: vec![operation],
+            ..Thresholds::default()
+        })
+    }
+
     /// Compares with a machine, usually [`Here::detect`]. Answers of another machine's thresholds
     /// become [`Unsure`](crate::Choice::Unsure); with another driver, or where they are old, they stand.
     #[must_use]
@@ -212,47 +228,16 @@ impl Place {
     /// The answers of one call by a warm process, each from a size on: what
     /// [`answers`](Self::answers) holds. Sizes are whole; `None` where the points cannot be.
     pub fn decide_all(&self) -> Option<Vec<AnswerFrom>> {
-        let mut places = [const { None }; Data::ALL.len()];
-        places[self.data as usize] = Some(PreparedPlace::new(self).ok()?);
-        let measured = Measured {
-            name: String::new(),
-            shape: Shape::Size,
-            first_call_ns: None,
-            places,
+        let advice = Advice::of_place(self.clone()).ok()?;
+        let (first, last) = (self.points.first()?.size.ceil(), self.points.last()?.size);
+        let of = |found: Breakpoint| AnswerFrom {
+            from: found.size as f64,
+            choice: found.choice,
         };
-        let choice = |size: u64| {
-            let question = Question::new("", size).data(self.data);
-            decision::decide(&measured, &question).choice
-        };
-        let size = |point: Option<&crate::thresholds::Point>| Some(point?.size.ceil() as u64);
-        let (first, last) = (size(self.points.first())?, size(self.points.last())?);
-        let mut all = vec![AnswerFrom {
-            from: first as f64,
-            choice: choice(first),
-        }];
-        let mut at = first;
-        while at < last {
-            // Fine steps, as far as sizes are whole, and then the exact place by halving.
-            let next = at.saturating_add((at / 64).max(1)).min(last);
-            let (before, behind) = (choice(at), choice(next));
-            if before != behind {
-                let (mut low, mut high) = (at, next);
-                while high - low > 1 {
-                    let middle = low.midpoint(high);
-                    match choice(middle) == before {
-                        true => low = middle,
-                        false => high = middle,
-                    }
-                }
-                all.push(AnswerFrom {
-                    from: high as f64,
-                    choice: choice(high),
-                });
-                at = high;
-            } else {
-                at = next;
-            }
-        }
+        let breakpoints = advice.breakpoints(&Question::new("", first).data(self.data));
+        let all = breakpoints.into_iter().map(of);
+        let mut all: Vec<AnswerFrom> = all.filter(|a| (first..=last).contains(&a.from)).collect();
+        all.dedup_by_key(|answer| answer.choice);
         Some(all)
     }
 }

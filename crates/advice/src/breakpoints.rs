@@ -1,4 +1,4 @@
-//! The decision along the sizes, for readers that only look it up.
+//! The decision along the sizes, for readers that only look it up: a page, and a file's answers.
 
 use crate::advice::Advice;
 use crate::decision::Question;

@@ -68,29 +68,16 @@ pub enum Size {
     },
 }
 
-impl From<f64> for Size {
-    fn from(size: f64) -> Self {
-        Size::Of(size)
-    }
+macro_rules! sizes {
+    ($($number:ty),*) => {$(
+        impl From<$number> for Size {
+            fn from(size: $number) -> Self {
+                Size::Of(size as f64)
+            }
+        }
+    )*};
 }
-
-impl From<u64> for Size {
-    fn from(size: u64) -> Self {
-        Size::Of(size as f64)
-    }
-}
-
-impl From<usize> for Size {
-    fn from(size: usize) -> Self {
-        Size::Of(size as f64)
-    }
-}
-
-impl From<i32> for Size {
-    fn from(size: i32) -> Self {
-        Size::Of(size.into())
-    }
-}
+sizes!(f64, u64, usize, i32);
 
 /// m, n and k.
 impl From<(u64, u64, u64)> for Size {

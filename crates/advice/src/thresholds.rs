@@ -125,6 +125,11 @@ impl Data {
         }
     }
 
+    /// That of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|data| data.name() == name)
+    }
+
     /// In words: `on the device, one call awaited`.
     pub fn words(self) -> &'static str {
         match self {
@@ -235,9 +240,12 @@ pub struct Point {
     /// Processes that it is the median of; 0 where the GPU's time is interpolated, with an interval
     /// that knows it.
     pub processes: usize,
-    /// Bytes of one call over the link, both ways together.
+    /// Bytes of one call to the device; none where nothing crosses the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub link_bytes: Option<f64>,
+    pub upload: Option<f64>,
+    /// Bytes of one call to the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub download: Option<f64>,
 }
 
 impl Point {

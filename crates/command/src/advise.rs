@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     #[arg(
         long,
         default_value = "ordinary",
-        value_parser = PossibleValuesParser::new(Data::ALL.map(Data::name)).map(|name| data(&name))
+        value_parser = PossibleValuesParser::new(Data::ALL.map(Data::name)).try_map(|name| Data::named(&name).ok_or("no such place"))
     )]
     data: Data,
     /// Operations on the same data, which are moved once
@@ -63,14 +63,9 @@ pub(crate) struct Arguments {
     thresholds: Option<PathBuf>,
 }
 
-fn data(name: &str) -> Data {
-    let named = Data::ALL.into_iter().find(|data| data.name() == name);
-    named.unwrap_or_default()
-}
-
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let advice = match &arguments.thresholds {
-        Some(file) => Advice::open(file)?,
+    let (advice, groups) = match &arguments.thresholds {
+        Some(file) => (Advice::open(file)?, Vec::new()),
         None => of_the_results()?,
     };
     let amounts = [
@@ -80,7 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         arguments.download,
     ];
     let said = match &arguments.operation {
-        Some(operation) => measured(&advice, operation, arguments)?,
+        Some(operation) => measured(&advice, &groups, operation, arguments)?,
         None if amounts.iter().any(Option::is_some) => unmeasured(&advice, arguments)?,
         None => words::operations(advice.thresholds()),
     };
@@ -92,21 +87,33 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Those of this machine; without a GPU here, of its CPU and a reference machine's GPU.
-fn of_the_results() -> anyhow::Result<Advice> {
+/// Those of this machine, and the names of its groups; without a GPU here, those of its CPU and a
+/// reference machine's GPU.
+fn of_the_results() -> anyhow::Result<(Advice, Vec<String>)> {
     let settings = Settings::from_env()?;
     let out = settings.report_folder();
     let report = assemble(&settings.results, out, &Options::default())?;
     let thresholds = thresholds(&report).context(
         "the results answer no question: an operation needs rows on the CPU and on a GPU",
     )?;
-    Ok(Advice::new(thresholds)?)
+    let groups = report.machine.groups.iter().map(|group| group.name.clone());
+    Ok((Advice::new(thresholds)?, groups.collect()))
 }
 
-fn measured(advice: &Advice, name: &str, arguments: &Arguments) -> anyhow::Result<String> {
+fn measured(
+    advice: &Advice,
+    groups: &[String],
+    name: &str,
+    arguments: &Arguments,
+) -> anyhow::Result<String> {
     let operations = &advice.thresholds().operations;
     let Some(operation) = operations.iter().find(|operation| operation.name == name) else {
         let names = || operations.iter().map(|operation| operation.name.as_str());
+        if groups.iter().any(|group| group == name) {
+            bail!(
+                "{name} was measured without an answer: it needs rows on the CPU and on a GPU that do the same"
+            );
+        }
         let meant = nearest(name, names()).map(|near| format!(", is {near} meant?"));
         bail!(
             "no operation {name}{} There are: {}",

@@ -15,7 +15,7 @@ pub(crate) fn point(size: f64, cpu_ns: f64, gpu_ns: f64) -> Point {
         low: speedup / 1.1,
         high: speedup * 1.1,
         processes: 6,
-        link_bytes: None,
+        ..Point::default()
     }
 }
 

@@ -5,7 +5,7 @@ mod browser;
 mod cdp;
 mod chart;
 mod findings;
-mod fixture;
+pub(crate) mod fixture;
 mod headline;
 mod lessons;
 mod limits;

@@ -64,7 +64,7 @@ fn they_are_written_beside_the_page() {
     assert_eq!(sine.shape, Shape::Size);
 }
 
-/// The GPU's code was measured at every third size of the CPU's.
+/// An operation of a user's own, whose GPU code was measured at every third size of the CPU's.
 #[test]
 fn a_time_between_two_sizes_has_an_interval_that_knows_it() {
     let dir = crate::tests::folder();
@@ -90,6 +90,11 @@ fn a_time_between_two_sizes_has_an_interval_that_knows_it() {
             "{truth} {point:?}"
         );
     }
+    let advice = advice(&report);
+    let asked = Question::new("op", 1000).data(Data::Queued);
+    let said = words::measured(&advice, &thresholds.operations[0], &asked);
+    let verdict = "op, size = 1,000, on the device, a queue of calls: use the GPU; the GPU is ";
+    assert!(said.starts_with(verdict), "{said}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crossover_advice::thresholds::{Bandwidth, Data, Limits, Link, OneWay, Reached};
 use crossover_advice::{Range, Work};
 
-use super::form::{data, rounded};
+use super::{data, rounded};
 use crossover_results::analysis::{cold_start, limits};
 use crossover_results::model::id::Device;
 use crossover_results::model::role::{Does, Format, Phase, Role, Threads, Way};
@@ -160,21 +160,24 @@ pub(crate) fn reached(samples: &[Sample], limits: &Limits) -> Vec<Reached> {
             let shares = (sample.ns / best, sample.ns / typical);
             (shares.0.is_finite() && shares.1.is_finite()).then_some(shares)
         });
-        let (mut best, mut typical): (Vec<f64>, Vec<f64>) = over.unzip();
-        (best.len() >= FEWEST).then(|| Reached {
+        let (best, typical): (Vec<f64>, Vec<f64>) = over.unzip();
+        if best.len() < FEWEST {
+            return None;
+        }
+        Some(Reached {
             data,
             // A limit is the least time, unless code shows that it is not.
-            best: rounded(quantile(&mut best, BEST).min(1.0)),
-            typical: rounded(quantile(&mut typical, TYPICAL).max(1.0)),
+            best: rounded(quantile(best, BEST)?.min(1.0)),
+            typical: rounded(quantile(typical, TYPICAL)?.max(1.0)),
         })
     };
     let places = std::iter::once(None).chain(Data::ALL.map(Some));
     places.filter_map(of).collect()
 }
 
-/// The smallest value that so large a share does not exceed.
-fn quantile(values: &mut [f64], share: f64) -> f64 {
+/// The smallest value that so large a share does not exceed; `None` of none.
+pub(super) fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let rank = (share * values.len() as f64).ceil() as usize;
-    values[rank.clamp(1, values.len()) - 1]
+    values.get(rank.max(1) - 1).copied()
 }

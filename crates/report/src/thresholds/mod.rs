@@ -4,7 +4,6 @@
 //! draws: where several processes measured, theirs. Ordinary memory has two, one for a plain copy
 //! and one for copies that several threads stage.
 
-mod form;
 mod limits;
 #[cfg(test)]
 mod tests;
@@ -18,8 +17,6 @@ use crossover_advice::thresholds::{
 };
 use crossover_advice::{Advice, Choice, Question};
 
-use self::form::data;
-pub(crate) use self::form::rounded;
 use crate::assemble::Assembled;
 use crossover_results::analysis::answer::crossing::{self, Answer, Curve};
 use crossover_results::analysis::answer::pairs::{self, CrossoverAnswer};
@@ -27,6 +24,7 @@ use crossover_results::analysis::answer::speedup::{Speedup, along};
 use crossover_results::analysis::{bottleneck, cold_start};
 use crossover_results::model::environment::Numa;
 use crossover_results::model::id::Device;
+use crossover_results::model::role::Role;
 use crossover_results::statistics::median::median;
 use crossover_results::store::curves::{Group, Series};
 use crossover_results::store::machine::MachineResults;
@@ -75,6 +73,16 @@ pub fn thresholds(report: &Assembled) -> Option<Thresholds> {
         limits: limits::limits(&report.machine, gpu),
         operations: operations.collect(),
     })
+}
+
+/// The place of the data that an implementation answers for.
+fn data(role: &Role) -> Data {
+    Data::named(role.question().name()).unwrap_or_default()
+}
+
+/// To four digits: more than any measurement holds.
+pub(crate) fn rounded(value: f64) -> f64 {
+    format!("{value:.3e}").parse().unwrap_or(value)
 }
 
 fn operation(
@@ -201,6 +209,8 @@ fn points(found: &CrossoverAnswer, ours: &Group, series: &Series) -> Vec<Point> 
             }
             processes => (of_processes(size)?, at.low, at.high, processes),
         };
+        let link = series.at(size).and_then(|b| b.cost.link_bytes);
+        let link = link.filter(|link| link.sum() > 0.0);
         Some(Point {
             size: at.size,
             cpu_ns: rounded(gpu_ns * at.ratio),
@@ -208,9 +218,8 @@ fn points(found: &CrossoverAnswer, ours: &Group, series: &Series) -> Vec<Point> 
             low: rounded(low.min(at.ratio)),
             high: rounded(high.max(at.ratio)),
             processes,
-            link_bytes: (series.at(size))
-                .and_then(|b| Some(b.cost.link_bytes?.sum()))
-                .filter(|b| *b > 0.0),
+            upload: link.map(|link| link.to_device),
+            download: link.map(|link| link.to_host),
         })
     };
     along(found, ours, series)
@@ -233,15 +242,7 @@ fn between(curve: &Curve) -> Option<Advice> {
         points: points.collect(),
         ..Place::default()
     };
-    let operation = Operation {
-        places: vec![place],
-        ..Operation::default()
-    };
-    let thresholds = Thresholds {
-        operations: vec![operation],
-        ..Thresholds::default()
-    };
-    Advice::new(thresholds).ok()
+    Advice::of_place(place).ok()
 }
 
 /// The sizes from an end on that tell how the speedup goes on there.

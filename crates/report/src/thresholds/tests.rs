@@ -10,11 +10,13 @@ use std::path::Path;
 use crossover_advice::thresholds::{Limits, Operation, Place, Point, Thresholds};
 use crossover_advice::{Advice, Answer, Choice, Data, Question, Size};
 
-use super::limits::{Sample, reached, samples};
+use super::limits::{Sample, quantile, reached, samples};
 use super::{steady, thresholds};
 use crate::assemble::{Assembled, Options, assemble};
+use crate::tests::fixture::{Fixture, Planted};
 use crossover_results::model::id::Device;
-use crossover_words::units;
+use crossover_results::store::machine_record::MACHINES;
+use crossover_words::{Clock, units};
 
 const BEGIN: &str = "<!-- backtest:begin -->\n";
 const END: &str = "<!-- backtest:end -->\n";
@@ -69,7 +71,7 @@ impl Tally {
 
     fn row(&self, name: &str) -> String {
         let factor = |share: f64| {
-            let log = quantile(&self.off, share);
+            let log = quantile(self.off.clone(), share);
             log.map_or("-".into(), |log| units::factor_fine(log.exp()))
         };
         format!(
@@ -87,13 +89,6 @@ impl Tally {
 
 const HEADER: &str = "sizes with a winner | right | wrong | `Unsure` | speedup in the interval | off by, median | 90 % |\n\
                       | --- | --- | --- | --- | --- | --- | --- | --- |\n";
-
-fn quantile(values: &[f64], share: f64) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let rank = (share * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.max(1) - 1).copied()
-}
 
 fn share(part: usize, of: usize) -> String {
     format!(
@@ -122,21 +117,13 @@ fn record(file: &str) -> Option<Assembled> {
         .then(|| assemble(none, none, &options).unwrap())
 }
 
-/// One place of an operation without one of its points.
-fn without(operation: &Operation, place: &Place, left_out: usize) -> Option<Advice> {
+/// A place without one of its points.
+fn without(place: &Place, left_out: usize) -> Option<Advice> {
     let mut place = place.clone();
     place.points.remove(left_out);
     place.below = steady(place.points.iter());
     place.above = steady(place.points.iter().rev());
-    let operation = Operation {
-        places: vec![place],
-        ..operation.clone()
-    };
-    let thresholds = Thresholds {
-        operations: vec![operation],
-        ..Thresholds::default()
-    };
-    Advice::new(thresholds).ok()
+    Advice::of_place(place).ok()
 }
 
 /// Inside the measured range, and at its ends.
@@ -147,11 +134,10 @@ fn each_size_left_out(operation: &Operation) -> (Tally, Tally) {
         // Those that rest on their neighbours would tell what was left out.
         place.points.retain(|point| point.processes > 0);
         for (i, point) in place.points.iter().enumerate() {
-            let Some(advice) = without(operation, &place, i) else {
+            let Some(advice) = without(&place, i) else {
                 continue;
             };
-            let answer =
-                advice.decide(&Question::new(&operation.name, point.size).data(place.data));
+            let answer = advice.decide(&Question::new("", point.size).data(place.data));
             let is_end = i == 0 || i + 1 == place.points.len();
             let tally = if is_end { &mut ends } else { &mut inside };
             tally.hold(&answer, point);
@@ -163,11 +149,8 @@ fn each_size_left_out(operation: &Operation) -> (Tally, Tally) {
 /// `matmul_skinny`, M rows times a square matrix, as the square products of `matmul` predict it.
 fn skinny_from_square(thresholds: &Thresholds) -> Tally {
     let advice = Advice::new(thresholds.clone()).unwrap();
-    let skinny = thresholds
-        .operations
-        .iter()
-        .find(|o| o.name == "matmul_skinny")
-        .unwrap();
+    let mut operations = thresholds.operations.iter();
+    let skinny = operations.find(|o| o.name == "matmul_skinny").unwrap();
     let mut tally = Tally::default();
     for place in &skinny.places {
         for point in place.points.iter().filter(|point| point.processes > 0) {
@@ -290,16 +273,16 @@ fn tables(profile: &str, report: &Assembled) -> String {
     text += &ends.row("all, at an end, which is then outside");
     let skinny = skinny_from_square(&thresholds);
     text += &skinny.row("`matmul_skinny`, from the square products of `matmul`");
+    assert_eq!(skinny.wrong, 0, "{text}");
     assert!(inside.wrong * 100 <= 3 * inside.all(), "{text}");
     assert!(inside.unsure * 100 <= 20 * inside.all(), "{text}");
-    assert_eq!(skinny.wrong, 0, "{text}");
 
     text += "\nEach group left out, for work that was not measured:\n\n\
              | data | benchmarks | inside the range | faster than the best | typical over best, median |\n\
              | --- | --- | --- | --- | --- |\n";
     let (ranges, winners) = each_group_left_out(report, thresholds.limits.as_ref().unwrap());
     let row = |name: &str, ranges: &Ranges| {
-        let width = quantile(&ranges.widths, 0.5).map_or("-".into(), units::factor_fine);
+        let width = quantile(ranges.widths.clone(), 0.5).map_or("-".into(), units::factor_fine);
         let inside = share(ranges.inside, ranges.all);
         format!(
             "| {name} | {} | {inside} | {} | {width} |\n",
@@ -316,13 +299,13 @@ fn tables(profile: &str, report: &Assembled) -> String {
     }
     text += &row("all", &all);
     assert!(all.inside * 100 >= 80 * all.all, "{text}");
-    assert!(quantile(&all.widths, 0.5).unwrap() <= 3.0, "{text}");
+    assert!(quantile(all.widths, 0.5).unwrap() <= 3.0, "{text}");
     writeln!(
         text,
         "\nWinners by these ranges: {} right, {} wrong, the rest `Unsure`; the middles of the ranges are off by {} in the median.",
         share(winners.right, winners.all()),
         share(winners.wrong, winners.all()),
-        units::factor_fine(quantile(&winners.off, 0.5).unwrap().exp()),
+        units::factor_fine(quantile(winners.off, 0.5).unwrap().exp()),
     )
     .unwrap();
     text
@@ -350,6 +333,56 @@ fn the_documented_back_test_is_that_of_the_committed_records() {
     }
     let hint = "CROSSOVER_GOLDEN=write cargo test --lib back_test writes it";
     assert_eq!(documented, tables, "{hint}");
+}
+
+/// Another CPU, a third as fast as that of the record, without a GPU of its own.
+#[test]
+fn another_cpu_is_asked_and_back_tested_beside_the_gpu_of_a_record() {
+    let Some(reference) = record(RECORDS[0].1) else {
+        println!("skipped: the committed records belong to a checkout, and a package has none");
+        return;
+    };
+    let dir = crate::tests::folder();
+    let root = dir.path().join("criterion");
+    let fixture = Fixture::new(&root, None);
+    let groups = reference.machine.groups.iter();
+    for series in groups.flat_map(|group| group.on(Device::Cpu)) {
+        for b in &series.points {
+            let planted = Planted::new(&b.id, Clock::Wall, 3.0 * b.median_ns).cost(b.cost);
+            let role = Some(series.role.clone());
+            fixture.plant(&Planted { role, ..planted });
+        }
+    }
+    let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target-reports/machines");
+    std::os::unix::fs::symlink(committed, dir.path().join(MACHINES)).unwrap();
+    let report = assemble(&root, dir.path(), &Options::default()).unwrap();
+    let [own, theirs] = [&report, &reference].map(|report| thresholds(report).unwrap());
+    assert!(own.machine.gpu_of_another_machine);
+    let text = serde_json::to_string(&own).unwrap();
+    assert!(text.len() <= 60_000, "{} bytes", text.len());
+    let [own, theirs] = [own, theirs].map(|thresholds| Advice::new(thresholds).unwrap());
+    let mut inside = Tally::default();
+    for operation in &own.thresholds().operations {
+        inside.merge(&each_size_left_out(operation).0);
+        // What the GPU of the record wins against a faster CPU it wins here.
+        for size in [64u64, 256, 1024] {
+            let question = Question::new(&operation.name, size).data(Data::Pinned);
+            let [here, there] = [&own, &theirs].map(|advice| advice.decide(&question).choice);
+            assert!(there != Choice::Gpu || here == Choice::Gpu, "{question:?}");
+        }
+    }
+    assert!(inside.all() >= 40, "{}", inside.row("all"));
+    assert!(
+        inside.wrong * 100 <= 3 * inside.all(),
+        "{}",
+        inside.row("all")
+    );
+    assert!(
+        inside.unsure * 100 <= 20 * inside.all(),
+        "{}",
+        inside.row("all")
+    );
+    println!("{}", inside.row("another CPU"));
 }
 
 #[test]

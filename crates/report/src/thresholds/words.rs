@@ -1,6 +1,6 @@
 //! A decision in words.
 
-use crossover_advice::thresholds::{Change, Kind, Operation, Place, Thresholds};
+use crossover_advice::thresholds::{Change, Kind, Operation, Place, Point, Thresholds};
 use crossover_advice::{Advice, Answer, Choice, Data, Least, Moved, Question, Range, Size, Work};
 
 use crossover_words::units;
@@ -64,10 +64,16 @@ pub fn measured(advice: &Advice, operation: &Operation, question: &Question) -> 
         .iter()
         .find(|place| place.data == question.data);
     if let (Some(estimate), Some(place)) = (answer.estimate, place) {
-        let binding = match question.size {
-            Size::Of(size) => place.limits.iter().rfind(|binding| binding.from <= size),
-            Size::Product { .. } => None,
+        // What limits a size is what limits the nearest measured one, and a product is that of the
+        // square one with as much arithmetic.
+        let order = match question.size {
+            Size::Of(size) => size,
+            Size::Product { m, n, k } => (m as f64 * n as f64 * k as f64).cbrt(),
         };
+        let away = |point: &&Point| (point.size / order).ln().abs();
+        let nearest = (place.points.iter()).min_by(|a, b| away(a).total_cmp(&away(b)));
+        let at = nearest.map_or(order, |point| point.size);
+        let binding = place.limits.iter().rfind(|binding| binding.from <= at);
         let limited = |limit: Option<&String>| {
             limit.map_or(String::new(), |limit| {
                 format!(", nearest to its {limit} limit")

@@ -5,7 +5,7 @@ mod browser;
 mod cdp;
 mod chart;
 mod findings;
-pub(crate) mod fixture;
+mod fixture;
 mod headline;
 mod lessons;
 mod limits;

@@ -23,7 +23,7 @@ pub(super) fn texts(report: &Assembled) -> Markup {
             for word in &claim.words {
                 let key = word.trim_start_matches('.').to_lowercase();
                 words
-                    .entry((key, word))
+                    .entry((key, word.as_str()))
                     .or_default()
                     .push(anchor(topic, at));
             }

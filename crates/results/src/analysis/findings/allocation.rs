@@ -1,6 +1,6 @@
 //! What an allocation in the loop costs.
 
-use crate::analysis::findings::finding::{Context, Finding, gpu, list, sentence};
+use crate::analysis::findings::finding::{Context, Finding, gpu, sentence};
 use crate::analysis::findings::technique::Technique;
 use crate::model::role::{Allocator, Does};
 use crate::store::curves::{Benchmark, Group, Series};

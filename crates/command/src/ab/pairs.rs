@@ -17,7 +17,7 @@ use crate::ab::turns;
 use crate::ab::worktree::Place;
 use crossover_compare::comparison::{Comparison, Options, compare};
 use crossover_compare::median::Location;
-use crossover_compare::plan::outlook;
+use crossover_compare::plan::{Outlook, outlook};
 use crossover_protocol::turns::Instructions;
 use crossover_results::store::baseline::Baseline;
 use crossover_results::store::layout::NEW;
@@ -350,30 +350,12 @@ impl<'a> Pairs<'a> {
         let Some(outlook) = outlook(&benchmarks, first, self.start_of_pair, self.left()) else {
             return;
         };
-        let percent = |times: f64| units::percent_fine(times * comparison.threshold);
-        let minutes = (outlook.seconds + self.seconds()) / 60.0;
-        let text = match outlook.seconds <= self.left() {
-            true => format!(
-                "changes from {} on are found within about {minutes:.0} min",
-                percent(1.0)
-            ),
-            false => {
-                let finds = match outlook.finds.is_finite() {
-                    true => format!("changes from {} on", percent(outlook.finds)),
-                    false => "no change".to_owned(),
-                };
-                let needs = match minutes.is_finite() {
-                    true => format!("--budget {:.0}", minutes.ceil()),
-                    false => "a quieter machine or a larger --threshold".to_owned(),
-                };
-                format!(
-                    "by the first pairs, the budget of {} min finds {finds} in the typical benchmark; \
-                     {} needs {needs}",
-                    self.args.budget,
-                    percent(1.0)
-                )
-            }
-        };
+        let text = in_words(
+            &outlook,
+            comparison.threshold,
+            self.args.budget,
+            self.seconds(),
+        );
         eprintln!("{text}");
         if outlook.seconds > self.left() {
             self.remarks.push(text);
@@ -423,5 +405,54 @@ impl<'a> Pairs<'a> {
                 ),
             })
             .collect()
+    }
+}
+
+/// What the rest of a budget of so many minutes is worth, `spent` seconds of which are over.
+fn in_words(outlook: &Outlook, threshold: f64, budget: f64, spent: f64) -> String {
+    let percent = |times: f64| units::percent_fine(times * threshold);
+    let minutes = (outlook.seconds + spent) / 60.0;
+    if minutes <= budget {
+        return format!(
+            "changes from {} on are found within about {minutes:.0} min",
+            percent(1.0)
+        );
+    }
+    let finds = match outlook.finds.is_finite() {
+        true => format!("changes from {} on", percent(outlook.finds)),
+        false => "no change".to_owned(),
+    };
+    let needs = match minutes.is_finite() {
+        true => format!("--budget {:.0}", minutes.ceil()),
+        false => "a quieter machine or a larger --threshold".to_owned(),
+    };
+    // The typical benchmark may be done where a few others take long.
+    format!(
+        "by the first pairs, the budget of {budget} min finds {finds} in the typical benchmark; {} in all \
+         of them needs {needs}",
+        percent(1.0)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_budget_is_worth_is_told_of_the_typical_benchmark_and_of_all() {
+        let told = |seconds, finds| in_words(&Outlook { seconds, finds }, 0.01, 0.75, 14.0);
+        assert_eq!(
+            told(31.0, 0.5),
+            "changes from 1 % on are found within about 1 min"
+        );
+        assert_eq!(
+            told(400.0, 1.0),
+            "by the first pairs, the budget of 0.75 min finds changes from 1 % on in the typical \
+             benchmark; 1 % in all of them needs --budget 7"
+        );
+        assert!(
+            told(f64::INFINITY, f64::INFINITY)
+                .ends_with("needs a quieter machine or a larger --threshold")
+        );
     }
 }

@@ -37,7 +37,9 @@ thread_local!(static QUIET: Cell<usize> = const { Cell::new(0) });
 /// Runs `call` with a hook that prints no panic of this thread. `call` must not unwind.
 fn quietly<T>(call: impl FnOnce() -> T) -> T {
     let replaced = || REPLACED.lock().unwrap_or_else(PoisonError::into_inner);
-    {
+    // While a thread unwinds, as when this is called by a destructor, it may not replace the hook.
+    let may_replace = !std::thread::panicking();
+    if may_replace {
         let mut replaced = replaced();
         if replaced.0 == 0 {
             let previous = Arc::new(take_hook());
@@ -55,6 +57,9 @@ fn quietly<T>(call: impl FnOnce() -> T) -> T {
     QUIET.set(QUIET.get() + 1);
     let value = call();
     QUIET.set(QUIET.get() - 1);
+    if !may_replace {
+        return value;
+    }
     let mut replaced = replaced();
     replaced.0 -= 1;
     if replaced.0 == 0 {
@@ -98,6 +103,18 @@ mod tests {
 
         assert!(catch_unwind(|| panic!("loud")).is_err());
         assert_eq!(HEARD.load(Ordering::SeqCst), 2, "the hook is back");
+
+        struct CatchesAtItsEnd;
+        impl Drop for CatchesAtItsEnd {
+            fn drop(&mut self) {
+                assert_eq!(catch_panic(|| 7), Ok(7));
+            }
+        }
+        let unwinds = || {
+            let _catches = CatchesAtItsEnd;
+            panic!("first")
+        };
+        assert!(catch_unwind(unwinds).is_err(), "and no abort");
         drop(take_hook());
     }
 }

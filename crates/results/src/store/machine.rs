@@ -1,6 +1,7 @@
 //! A machine's results as the report sees them, whether from a results root or from its record: the
 //! newest as curves, the machine they were measured on, its limits, and what was left out.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -324,7 +325,8 @@ impl MachineResults {
     }
 
     /// Reads the committed machines: of the records in each folder in `dir` the newest with runs of
-    /// the profile `default` alone, else the newest; and what could not be read.
+    /// the profile `default` alone, else the newest; and what could not be read. The machine whose
+    /// record rests on the most runs comes first: it answers where there is no GPU.
     pub fn read_machines(dir: &Path) -> (Vec<Self>, Vec<Unreadable>) {
         let (mut machines, mut problems) = (Vec::new(), Vec::new());
         for folder in paths_in(dir) {
@@ -345,6 +347,7 @@ impl MachineResults {
             };
             machines.extend(records.into_iter().max_by_key(age));
         }
+        machines.sort_by_key(|machine| Reverse(machine.runs.len()));
         (machines, problems)
     }
 

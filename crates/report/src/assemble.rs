@@ -90,6 +90,17 @@ impl Assembled {
         })
     }
 
+    /// The machine whose GPU answers, `None` for that of the CPU. Beside one without a GPU it is the first
+    /// of the others that answers anything.
+    pub(crate) fn answers_with(&self, found: &[CrossoverAnswer]) -> Option<String> {
+        let with = |gpu: Option<&str>| found.iter().any(|f| f.gpu_machine.as_deref() == gpu);
+        if with(None) {
+            return None;
+        }
+        let mut others = self.others.iter().map(|(other, _)| other.hardware());
+        others.find(|other| with(Some(other)))
+    }
+
     /// What the group of that name says of itself.
     pub(crate) fn topic(&self, name: &str) -> GroupInfo {
         let known = self.groups(name).next();

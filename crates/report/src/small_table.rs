@@ -30,11 +30,7 @@ pub(crate) struct SmallTable {
 /// That of a report, of its first `most` operations; beside a machine without a GPU with the first of
 /// the others'.
 pub(crate) fn small_table(report: &Assembled, most: usize) -> SmallTable {
-    let whose = headlines(&report.found)
-        .map(|f| &f.gpu_machine)
-        .min()
-        .cloned()
-        .flatten();
+    let whose = report.answers_with(&report.found);
     let found: Vec<&CrossoverAnswer> = headlines(&report.found)
         .filter(|f| f.gpu_machine == whose)
         .collect();

@@ -74,9 +74,8 @@ fn column<'a>(
     machine: &'a MachineResults,
     found: &'a [CrossoverAnswer],
 ) -> Column<'a> {
-    // Beside a machine without a GPU several others may answer.
-    let whose = headlines(found).map(|f| &f.gpu_machine).min().cloned();
-    let answers = headlines(found).filter(|f| Some(&f.gpu_machine) == whose.as_ref());
+    let whose = report.answers_with(found);
+    let answers = headlines(found).filter(|f| f.gpu_machine == whose);
     let along = |f: &'a CrossoverAnswer| {
         let ours = machine.group(&f.group)?;
         let theirs = match &f.gpu_machine {
@@ -88,7 +87,7 @@ fn column<'a>(
     let own = machine.gpu().map(|_| machine.hardware());
     Column {
         machine,
-        gpu: whose.clone().flatten().or(own),
+        gpu: whose.clone().or(own),
         answers: answers.filter_map(along).collect(),
         findings: shown(machine, found).1,
     }

@@ -17,13 +17,8 @@ pub(super) fn section(report: &Assembled, all: &[Answered], verdicts: Option<&Ve
     let Some(verdicts) = verdicts else {
         return html! {};
     };
-    // Those of the verdict: beside a machine without a GPU several may answer.
-    let whose = report
-        .found
-        .iter()
-        .map(|f| f.gpu_machine.clone())
-        .min()
-        .flatten();
+    // Those of the verdict.
+    let whose = report.answers_with(&report.found);
     let all: Vec<&Answered> = all
         .iter()
         .filter(|a| a.found.gpu_machine == whose)

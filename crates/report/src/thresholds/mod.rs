@@ -48,10 +48,11 @@ pub fn write(report: &Assembled, path: &Path) -> Result<bool, FileError> {
 /// GPU of its own they are those of its CPU and the first of the others' GPUs that it is compared
 /// with.
 pub fn thresholds(report: &Assembled) -> Option<Thresholds> {
-    let whose = |found: &CrossoverAnswer| found.gpu_machine.clone();
-    let of = report.found.iter().map(whose).min()?;
-    let found: Vec<&CrossoverAnswer> = (report.found.iter()).filter(|f| whose(f) == of).collect();
-    let (gpu, _) = report.gpu_of(found[0])?;
+    let of = report.answers_with(&report.found);
+    let found: Vec<&CrossoverAnswer> = (report.found.iter())
+        .filter(|f| f.gpu_machine == of)
+        .collect();
+    let (gpu, _) = report.gpu_of(found.first()?)?;
     let groups = report.machine.groups.iter();
     let operations = groups.filter_map(|ours| operation(ours, &found, gpu, &report.machine));
     let environment = report.machine.environment.as_ref()?;

@@ -42,7 +42,7 @@ fn one(f: &CrossoverAnswer) -> Finding {
     };
     let (wins, largest) = (answer_in_words::wins(f), answer_in_words::largest(f));
     let text = format!(
-        "{machine}, {data}: gpu/{}{call} ahead of the best CPU code: {wins}; {largest}.",
+        "{machine}, {data}, where gpu/{}{call} is ahead of the best CPU code: {wins}; {largest}.",
         f.gpu
     );
     let who = f.gpu_machine.as_ref().map_or(String::new(), |machine| {

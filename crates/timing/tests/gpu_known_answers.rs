@@ -30,11 +30,8 @@ fn measured(device: &Opened, clock: Clock, ns: u64) -> TestResult<f64> {
     let spin = device.spin(ns)?;
     let n = iterations(ns);
     // SAFETY: the kernel takes one 64-bit number.
-    let sample = || {
-        device
-            .time
-            .measure(clock, n, 1, || unsafe { spin.launch(&device.stream) })
-    };
+    let launch = || unsafe { spin.launch(&device.stream) };
+    let sample = || device.time.measure(clock, n, 1, launch);
     // The first loads the kernel.
     for _ in 0..2 {
         sample()?;
@@ -158,21 +155,15 @@ fn cold_finds_the_cache_empty_and_gated_finds_it_full() -> TestResult {
         .arg(n as u64)
         .arg(sink);
     // SAFETY: the buffers hold what the kernel reads and outlive it.
-    let reading = |clock| {
-        middle(15, || {
-            time.measure(clock, 20, 1, || unsafe { read.launch(stream) })
-        })
-    };
+    let launch = || unsafe { read.launch(stream) };
+    let reading = |clock| middle(15, || time.measure(clock, 20, 1, launch));
     let warm = reading(Clock::EventsGated)? / 20.0;
     let cold = reading(Clock::EventsCold)? / 20.0;
     // Each clock's own constant, without any data.
     let empty = time.empty_kernel().expect("opened on a device");
     // SAFETY: no arguments.
-    let nothing = |clock| {
-        middle(15, || {
-            time.measure(clock, 50, 1, || unsafe { empty.launch(stream) })
-        })
-    };
+    let launch = || unsafe { empty.launch(stream) };
+    let nothing = |clock| middle(15, || time.measure(clock, 50, 1, launch));
     let constant = |clock| nothing(clock).map(|ns| ns / 50.0);
     let warm = warm - constant(Clock::EventsGated)?;
     let constant = constant(Clock::EventsCold)?;
@@ -199,11 +190,8 @@ fn work_on_another_stream_is_not_in_the_window() -> TestResult {
     // Nothing is loaded from here on: loading may wait for the whole device.
     let (short, long) = (device.spin(20_000)?, device.spin(1_000_000_000)?);
     // SAFETY: the kernel takes one 64-bit number.
-    let sample = || {
-        time.measure(Clock::EventsGated, 400, 1, || unsafe {
-            short.launch(stream)
-        })
-    };
+    let launch = || unsafe { short.launch(stream) };
+    let sample = || time.measure(Clock::EventsGated, 400, 1, launch);
     let median = || middle(7, sample).map(|ns| ns / 400.0);
     let ended = context.new_event(None)?;
     let alone = median()?;

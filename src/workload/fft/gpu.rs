@@ -20,7 +20,7 @@ use crate::workload::routine::{Done, Made, RoutineError};
 /// On signals in device memory. The check also has the library invert the spectra.
 ///
 /// # Errors
-/// Errors of CUDA and cuFFT; an [`Absence`](crate::device::Absence) without cuFFT.
+/// Errors of CUDA and cuFFT; an [`Absence`] without cuFFT.
 pub fn resident(gpu: &Rc<Gpu>, problem: &Rc<Fft>) -> Made {
     let mut work = Prepared::new(gpu)?;
     let x = work.upload(&problem.x)?;

@@ -1,6 +1,7 @@
 //! Opening thresholds, and asking them.
 
 use std::env;
+use std::fmt::Write;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -45,10 +46,14 @@ impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Error::Io(path, error) => write!(f, "{}: {error}", path.display()),
-            Error::Form(error) => write!(
-                f,
-                "no thresholds of `crossover export --thresholds`: {error}"
-            ),
+            Error::Form(error) => {
+                f.write_str("no thresholds of `crossover export --thresholds`: ")?;
+                // It tells what the file holds, which must not act on the terminal that shows it.
+                error.to_string().chars().try_for_each(|c| match c {
+                    '"' | '\'' | '\\' => f.write_char(c),
+                    _ => write!(f, "{}", c.escape_debug()),
+                })
+            }
             Error::Newer(schema) => write!(
                 f,
                 "the thresholds are of version {schema}, and this program knows {SCHEMA}: update it, or export them again with its version of crossover"
@@ -66,8 +71,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Io(_, error) => Some(error),
-            Error::Form(error) => Some(error),
-            Error::Newer(_) | Error::Numbers(_) | Error::None => None,
+            Error::Form(_) | Error::Newer(_) | Error::Numbers(_) | Error::None => None,
         }
     }
 }

@@ -233,6 +233,10 @@ fn the_stored_answers_are_the_decisions() {
 fn files_that_are_none_are_named() {
     let error = |text: &str| Advice::parse(text.as_bytes()).unwrap_err();
     assert!(matches!(error(""), Error::Form(_)));
+    let text = serde_json::to_string(&thresholds()).unwrap();
+    let unknown = error(&text.replace(":\"gpu\"", ":\"\\u001b[2J\"")).to_string();
+    assert!(unknown.contains("unknown variant"), "{unknown}");
+    assert!(!unknown.contains('\u{1b}'), "{unknown}");
     assert!(matches!(error(r#"{"schema": 1}"#), Error::Form(_)));
     let newer = error(r#"{"schema": 2, "of": "another form"}"#);
     assert!(matches!(newer, Error::Newer(2)), "{newer}");

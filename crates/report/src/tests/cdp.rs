@@ -196,7 +196,20 @@ impl Browser {
     /// The value of a script.
     pub(crate) fn eval(&mut self, script: &str) -> Driven<Value> {
         let params = json!({"expression": script, "returnByValue": true, "awaitPromise": true});
-        let result = self.call("Runtime.evaluate", params)?;
+        let mut result = self.call("Runtime.evaluate", params.clone());
+        // A slow machine may still be on its way from the page before.
+        let navigates = |result: &Driven<Value>| {
+            let error = result.as_ref().err().map(ToString::to_string);
+            error.is_some_and(|error| error.contains("navigated or closed"))
+        };
+        for _ in 0..20 {
+            if !navigates(&result) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            result = self.call("Runtime.evaluate", params.clone());
+        }
+        let result = result?;
         match result.get("exceptionDetails") {
             Some(exception) => Err(format!("{script}: {exception}").into()),
             None => Ok(result["result"]["value"].clone()),

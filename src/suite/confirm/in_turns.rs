@@ -21,9 +21,12 @@ const SAMPLE: Duration = Duration::from_millis(2);
 /// Samples of each implementation: few, since processes differ by more than the samples of one.
 const SAMPLES: usize = 7;
 /// Samples of an implementation whose iterations are long.
-const FEWEST_SAMPLES: usize = 5;
-/// An implementation whose iterations take longer than this gets fewer samples.
-const LONGEST: Duration = Duration::from_millis(250);
+const FEWEST_SAMPLES: usize = 3;
+/// An implementation whose samples together take longer than this gets fewer.
+const LONGEST: Duration = Duration::from_millis(150);
+/// What the other sides left in the caches is replaced within a small part of an iteration of this
+/// length, which needs no other one before it.
+const WARMS_ITSELF: Duration = Duration::from_millis(10);
 
 /// What implementations that take turns need.
 pub(crate) struct TakingTurns {
@@ -40,6 +43,10 @@ struct Side {
     routine: Box<dyn Routine>,
     /// Iterations of a sample.
     iterations: u64,
+    /// Samples to take.
+    wanted: usize,
+    /// Iterations before each sample, of which the caches are warm.
+    warm_up: u64,
     /// Nanoseconds of an iteration, by sample.
     samples: Vec<f64>,
 }
@@ -80,6 +87,8 @@ impl<W: Workload> Group<W> {
                 launches,
                 routine,
                 iterations: 1,
+                wanted: SAMPLES,
+                warm_up: 0,
                 samples: Vec::new(),
             };
             with.prepare(&mut side, task.verify)?;
@@ -109,8 +118,8 @@ impl TakingTurns {
         }
     }
 
-    /// Runs a side once from restored state, verifies it if `verify`, and chooses the iterations of
-    /// a sample.
+    /// Runs a side once from restored state, verifies it if `verify`, and chooses how many samples it
+    /// gets and of how many iterations.
     fn prepare(&self, side: &mut Side, verify: bool) -> Result<(), RoutineError> {
         side.routine.restore()?;
         side.routine.poison()?;
@@ -130,6 +139,14 @@ impl TakingTurns {
             if ns >= enough / 2.0 || side.iterations >= 1 << 30 {
                 let iteration = ns / side.iterations as f64;
                 side.iterations = (enough / iteration).ceil().max(1.0) as u64;
+                let sample = side.iterations as f64 * iteration;
+                let fit = LONGEST.as_nanos() as f64 / sample;
+                side.wanted = (fit as usize).clamp(FEWEST_SAMPLES, SAMPLES);
+                let is_warm_soon = sample >= WARMS_ITSELF.as_nanos() as f64;
+                side.warm_up = match is_warm_soon {
+                    true => 0,
+                    false => side.iterations.div_ceil(8),
+                };
                 return Ok(());
             }
             side.iterations *= 4;
@@ -157,25 +174,24 @@ impl TakingTurns {
 
     /// Samples all sides in turn, alternately forwards and backwards through them.
     fn take_turns(&self, sides: &mut [Side]) -> Result<(), RoutineError> {
-        let mut samples = SAMPLES;
-        let mut taken = 0;
-        while taken < samples {
+        for round in 0..SAMPLES {
             for at in 0..sides.len() {
-                let at = match taken % 2 {
+                let at = match round % 2 {
                     0 => at,
                     _ => sides.len() - 1 - at,
                 };
                 let side = &mut sides[at];
-                let iterations = side.iterations;
+                if side.samples.len() == side.wanted {
+                    continue;
+                }
                 // The other sides emptied the caches.
-                self.measure(side, iterations.div_ceil(8))?;
-                let ns = self.measure(side, iterations)?;
+                if side.warm_up > 0 {
+                    self.measure(side, side.warm_up)?;
+                }
+                let ns = self.measure(side, side.iterations)?;
                 side.routine.park();
-                side.samples.push(ns / iterations as f64);
-                let fit = LONGEST.as_nanos() as f64 / ns;
-                samples = samples.min((fit as usize).max(FEWEST_SAMPLES));
+                side.samples.push(ns / side.iterations as f64);
             }
-            taken += 1;
         }
         Ok(())
     }

@@ -29,8 +29,9 @@ pub(super) struct Question {
 impl Question {
     /// The sizes to ask the next process about.
     pub(super) fn sizes(&self) -> Vec<u64> {
-        let seen = one_process::centre(&self.asked.processes, self.asked.range);
-        one_process::sizes(seen.unwrap_or(self.near), self.asked.range)
+        let (processes, range) = (&self.asked.processes, self.asked.range);
+        let near = one_process::centre(processes, range).unwrap_or(self.near);
+        one_process::sizes(near, range, processes)
     }
 }
 

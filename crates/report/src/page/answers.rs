@@ -143,6 +143,7 @@ impl Answered<'_> {
         let (low, high) = (units::factor(ends.0), units::factor(ends.1));
         let at = f.topic.at(f.speedup_size as u64);
         let agree = match self.trust.agree {
+            0 => ", and together do not say who wins where".to_owned(),
             agree if agree < n => format!(", and {agree} of them agree on who wins where"),
             _ => String::new(),
         };

@@ -61,12 +61,13 @@ impl Trust {
     /// What is to be said against it, each in a few words.
     pub fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
-        if self.agree < self.processes {
-            let other = self.processes - self.agree;
-            doubts.push(format!(
-                "{other} of {} processes say otherwise who wins where",
-                self.processes
-            ));
+        match (self.agree, self.processes) {
+            (0, n) => doubts.push(format!("{n} processes together do not say who wins where")),
+            (agree, n) if agree < n => doubts.push(format!(
+                "{} of {n} processes say otherwise who wins where",
+                n - agree
+            )),
+            _ => {}
         }
         let outside = self.other_runs.len() - self.held;
         if outside > 0 {

@@ -109,7 +109,7 @@ fn rests_on(f: &CrossoverAnswer) -> String {
     match f.confirmed {
         Some(Confirmed {
             processes, agree, ..
-        }) if agree < processes => {
+        }) if (1..processes).contains(&agree) => {
             format!("the median of {processes} processes, {agree} of which agree")
         }
         Some(confirmed) => format!("the median of {} processes", confirmed.processes),

@@ -9,21 +9,46 @@ use crate::statistics::median::median_of_sorted;
 /// Sizes that a process measures on either side of a crossing.
 const ON_EITHER_SIDE: usize = 2;
 
-/// The sizes to ask about: `ON_EITHER_SIDE` of `near` on the grid of quarters between the powers
-/// of two, inside `range`; then the largest. Without a crossing those at the end of the range where
-/// one would be next: `near` below the range where the GPU always wins, above where it never does.
-/// With a NaN only the largest: there is no one crossing.
-pub fn sizes(near: f64, range: (u64, u64)) -> Vec<u64> {
+/// Where one side is this many times faster at an end of the range in each process so far, another
+/// process will not see a crossing there.
+const CLEARLY: f64 = 1.5;
+
+/// The sizes to ask the next process about, after these: `ON_EITHER_SIDE` of `near` on the grid of
+/// quarters between the powers of two, inside `range`; then the largest. Without a crossing those at
+/// the end of the range where one would be next, or the end alone where it is clear: `near` below the
+/// range where the GPU always wins, above where it never does. With a NaN only the largest: there is
+/// no one crossing.
+pub fn sizes(near: f64, range: (u64, u64), processes: &[Vec<PairedTimes>]) -> Vec<u64> {
     if near.is_nan() {
         return vec![range.1];
     }
+    let on_either_side = match is_clear(near, range, processes) {
+        true => 1,
+        false => ON_EITHER_SIDE,
+    };
     let grid = quarters(range);
     let above = grid.partition_point(|size| (*size as f64) < near);
-    let window = above.saturating_sub(ON_EITHER_SIDE)..(above + ON_EITHER_SIDE).min(grid.len());
+    let window = above.saturating_sub(on_either_side)..(above + on_either_side).min(grid.len());
     let mut sizes = grid[window].to_vec();
     sizes.push(range.1);
     sizes.dedup();
     sizes
+}
+
+/// Whether all processes so far saw the same side clearly faster at the end of the range that `near`
+/// lies beyond.
+fn is_clear(near: f64, range: (u64, u64), processes: &[Vec<PairedTimes>]) -> bool {
+    // Seen from the side that wins there.
+    let (end, sign) = match near {
+        _ if near <= range.0 as f64 => (range.0, -1.0),
+        _ if near > range.1 as f64 => (range.1, 1.0),
+        _ => return false,
+    };
+    let mut seen = processes.iter().map(|duels| {
+        let at_the_end = duels.iter().find(|duel| duel.size == end);
+        at_the_end.is_some_and(|duel| sign * gap(duel) >= CLEARLY.ln())
+    });
+    !processes.is_empty() && seen.all(|clear| clear)
 }
 
 /// Powers of two and the whole quarters between them, so that alignment to large powers of two is
@@ -156,13 +181,37 @@ mod tests {
 
     #[test]
     fn sizes_lie_around_the_crossing_and_at_the_end() {
-        assert_eq!(sizes(89.0, RANGE), [64, 80, 96, 112, 4096]);
-        assert_eq!(sizes(96.0, RANGE), [64, 80, 96, 112, 4096]);
-        assert_eq!(sizes(0.0, RANGE), [8, 10, 4096]);
-        assert_eq!(sizes(f64::NAN, RANGE), [4096]);
-        assert_eq!(sizes(f64::INFINITY, RANGE), [3584, 4096]);
-        assert_eq!(sizes(3.0, (1, 7)), [1, 2, 3, 4, 7]);
-        assert_eq!(sizes(64.0, (64, 64)), [64]);
+        assert_eq!(sizes(89.0, RANGE, &[]), [64, 80, 96, 112, 4096]);
+        assert_eq!(sizes(96.0, RANGE, &[]), [64, 80, 96, 112, 4096]);
+        assert_eq!(sizes(0.0, RANGE, &[]), [8, 10, 4096]);
+        assert_eq!(sizes(f64::NAN, RANGE, &[]), [4096]);
+        assert_eq!(sizes(f64::INFINITY, RANGE, &[]), [3584, 4096]);
+        assert_eq!(sizes(3.0, (1, 7), &[]), [1, 2, 3, 4, 7]);
+        assert_eq!(sizes(64.0, (64, 64), &[]), [64]);
         assert_eq!(quarters((5, 11)), [5, 6, 7, 8, 10, 11]);
+    }
+    #[test]
+    fn an_end_that_each_process_saw_clearly_is_asked_about_alone() {
+        let at = |size, gpu_ns| PairedTimes {
+            size,
+            cpu: "best".into(),
+            cpu_ns: 10.0,
+            gpu_ns,
+        };
+        let never = |gpu_ns| vec![at(3584, gpu_ns), at(4096, gpu_ns)];
+        let (clear, close) = (never(16.0), never(14.0));
+        let asks = |processes: &[_]| sizes(f64::INFINITY, RANGE, processes);
+        assert_eq!(asks(&[clear.clone(), clear.clone()]), [4096]);
+        assert_eq!(asks(&[clear.clone(), close]), [3584, 4096]);
+        // The other side is faster, and the centre has not moved yet.
+        assert_eq!(asks(&[never(5.0)]), [3584, 4096]);
+        let always = vec![at(8, 5.0), at(10, 5.0), at(4096, 0.1)];
+        assert_eq!(sizes(0.0, RANGE, std::slice::from_ref(&always)), [8, 4096]);
+        assert_eq!(
+            sizes(0.0, RANGE, &[always, vec![at(8, 9.0)]]),
+            [8, 10, 4096]
+        );
+        // A crossing is asked about on both sides, whatever was seen.
+        assert_eq!(sizes(89.0, RANGE, &[clear]).len(), 5);
     }
 }

@@ -63,7 +63,8 @@ pub enum WinsFrom {
 pub struct Confirmed {
     /// Number of processes.
     pub processes: usize,
-    /// Number of those that agree with the joint answer: always, from some size on, or never.
+    /// Number of those that agree with the joint answer: always, from some size on, or never. None
+    /// where they give no joint answer.
     pub agree: usize,
     /// Where the GPU begins to win; `None` where they do not say, or another run may find the other
     /// side ahead at the largest size.
@@ -105,7 +106,9 @@ struct QuestionSamples<'a> {
     asked: &'a Confirmation,
     /// Logarithms of the sizes of the crossings; infinite where the GPU always or never wins.
     roots: Vec<f64>,
-    /// Their median.
+    /// Logarithms of sizes below which a crossing lies, of processes that were asked about larger ones.
+    below: Vec<f64>,
+    /// The median of both.
     root: Option<f64>,
     slope: Option<f64>,
     /// Logarithms of CPU over GPU time at the largest size.
@@ -157,9 +160,14 @@ pub fn answers(confirmations: &[Confirmation]) -> Vec<Option<Confirmed>> {
             });
             let kind = |root: f64| if root.is_finite() { 0.0 } else { root };
             let same = |other: &&f64| one.root.is_some_and(|root| kind(root) == kind(**other));
+            // Who saw the GPU win at each size that was asked about does not contradict a crossing.
+            let also = match one.root {
+                Some(root) if root < f64::INFINITY => one.below.len(),
+                _ => 0,
+            };
             let mut confirmed = Confirmed {
                 processes: one.speedups.len(),
-                agree: one.roots.iter().filter(same).count(),
+                agree: one.roots.iter().filter(same).count() + also,
                 from,
                 speedup: one.speedup.exp(),
                 speedup_interval: ((one.speedup - speedup).exp(), (one.speedup + speedup).exp()),
@@ -234,19 +242,24 @@ fn said(asked: &Confirmation) -> Option<QuestionSamples<'_>> {
     if processes.len() < FEWEST_PROCESSES {
         return None;
     }
-    let (mut roots, mut slopes) = (Vec::new(), Vec::new());
+    let (mut roots, mut below, mut slopes) = (Vec::new(), Vec::new(), Vec::new());
     for duels in &processes {
-        if let Seen::Root { root, slope } = crossing(duels, asked.range) {
-            roots.push(root);
-            slopes.extend(slope);
+        match crossing(duels, asked.range) {
+            Seen::Root { root, slope } => {
+                roots.push(root);
+                slopes.extend(slope);
+            }
+            Seen::Below(size) => below.push(size.ln()),
+            Seen::Nothing => {}
         }
     }
     let speedups: Vec<f64> = processes.iter().map(|p| -gap(&p[p.len() - 1])).collect();
     Some(QuestionSamples {
         asked,
-        root: middle(&roots),
+        root: middle(&roots, &below),
         slope: median(slopes),
         roots,
+        below,
         speedup: median(speedups.iter().copied())?,
         speedups,
         largest,
@@ -256,14 +269,31 @@ fn said(asked: &Confirmation) -> Option<QuestionSamples<'_>> {
 /// The median of most of the processes. Where the two in the middle are one that saw a crossing and
 /// one that saw none, it is the crossing; `None` where one always and the other never sees the GPU
 /// win, and where too few see anything.
-fn middle(roots: &[f64]) -> Option<f64> {
-    if roots.len() < FEWEST_PROCESSES {
-        return None;
-    }
+///
+/// A crossing that is only known to lie `below` a size counts as smaller than the median where that
+/// size is: wherever it lies, the median is the same.
+fn middle(roots: &[f64], below: &[f64]) -> Option<f64> {
     let mut sorted = roots.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    let (a, b) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+    let seen = of_sorted(&sorted)?;
+    let smaller = below.iter().filter(|bound| **bound <= seen);
+    sorted.splice(0..0, smaller.clone().map(|_| f64::NAN));
+    if sorted.len() < FEWEST_PROCESSES {
+        return None;
+    }
+    let middle = of_sorted(&sorted)?;
+    smaller
+        .max_by(|a, b| a.total_cmp(b))
+        .is_none_or(|bound| *bound <= middle)
+        .then_some(middle)
+}
+
+/// The median, as [`middle`] has it; `None` next to one that is not a number, which is not known.
+fn of_sorted(sorted: &[f64]) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    let (a, b) = (sorted[last / 2], sorted[sorted.len() / 2]);
     match (a.is_finite(), b.is_finite()) {
+        _ if a.is_nan() || b.is_nan() => None,
         (true, true) => Some(a.midpoint(b)),
         (true, false) => Some(a),
         (false, true) => Some(b),
@@ -352,7 +382,7 @@ mod tests {
         fn a_planted_crossing_is_found(at in 10.0f64..3000.0, steep in 0.3f64..3.0) {
             // Nearer to the end another run may find that the GPU never wins.
             prop_assume!((4096.0 / at).powf(steep) > 1.25);
-            let sizes = sizes(at, RANGE);
+            let sizes = sizes(at, RANGE, &[]);
             let confirmed = one(&asked(vec![process(&sizes, at, steep, |_| 0.0); 5]));
             let Some(WinsFrom::Size { size, low, high, .. }) = confirmed.from else {
                 panic!("{confirmed:?}");
@@ -386,7 +416,7 @@ mod tests {
             at in 1.0f64..10_000.0,
         ) {
             let made_up = processes.iter().map(|&(near, steep, luck)| {
-                process(&sizes(near, RANGE), at, steep, |size| noise * luck * (size as f64).sin())
+                process(&sizes(near, RANGE, &[]), at, steep, |size| noise * luck * (size as f64).sin())
             });
             for said in answers(&[asked(made_up.collect())]).into_iter().flatten() {
                 let (low, high) = said.speedup_interval;
@@ -403,23 +433,44 @@ mod tests {
     #[test]
     fn a_crossing_outside_the_sizes_is_asked_about_next() {
         // Above what was asked about it lies between there and the largest size.
-        let first = process(&sizes(100.0, RANGE), 400.0, 2.0, |_| 0.0);
+        let first = process(&sizes(100.0, RANGE, &[]), 400.0, 2.0, |_| 0.0);
         let next = centre(std::slice::from_ref(&first), RANGE).unwrap();
         assert!((next - 400.0).abs() < 1e-6, "{next}");
         // Below it, it may be anywhere, and is no answer.
-        let first = process(&sizes(100.0, RANGE), 30.0, 2.0, |_| 0.0);
+        let first = process(&sizes(100.0, RANGE, &[]), 30.0, 2.0, |_| 0.0);
         let next = centre(std::slice::from_ref(&first), RANGE).unwrap();
         assert!((next - 40.0).abs() < 1e-6, "{next}");
         assert_eq!(one(&asked(vec![first; 5])).from, None);
-        let second = process(&sizes(next, RANGE), 30.0, 2.0, |_| 0.0);
+        let second = process(&sizes(next, RANGE, &[]), 30.0, 2.0, |_| 0.0);
         let next = centre(&[second], RANGE).unwrap();
         assert!((next - 30.0).abs() < 1e-6, "{next}");
+    }
+
+    #[test]
+    fn a_crossing_below_what_was_asked_about_is_no_contradiction() {
+        let at = |near: f64, at: f64| process(&sizes(near, RANGE, &[]), at, 2.0, |_| 0.0);
+        let (seen, below) = (at(100.0, 100.0), at(100.0, 30.0));
+        let two_and = |other: &Vec<PairedTimes>| {
+            let later = at(120.0, 120.0);
+            one(&asked(vec![seen.clone(), later, other.clone()]))
+        };
+        // It is the smallest of three, wherever below 80 it lies.
+        let said = two_and(&below);
+        let Some(WinsFrom::Size { size, .. }) = said.from else {
+            panic!("{said:?}");
+        };
+        assert!((size - 100.0).abs() < 1e-6 && said.agree == 3, "{said:?}");
+        // Of one that lies below 160, nobody knows which of the three it is.
+        let far = two_and(&at(200.0, 30.0));
+        assert_eq!((far.from, far.agree), (None, 0), "{far:?}");
+        assert_eq!(middle(&[4.0], &[3.0, 3.0]), None);
+        assert_eq!(middle(&[4.0, 5.0, f64::INFINITY], &[3.0]), Some(4.5));
     }
 
     /// What the fit says never contradicts the signs.
     #[test]
     fn a_flat_noisy_row_is_no_never() {
-        let mut duels = process(&sizes(100.0, RANGE), 100.0, 1.5, |_| 0.0);
+        let mut duels = process(&sizes(100.0, RANGE, &[]), 100.0, 1.5, |_| 0.0);
         for (duel, gpu_ns) in duels.iter_mut().zip([0.9, 1.05, 0.95, 1.1]) {
             duel.cpu_ns = 1e4;
             duel.gpu_ns = 1e4 * gpu_ns;
@@ -432,9 +483,9 @@ mod tests {
 
     #[test]
     fn who_wins_at_an_end_of_the_range_wins_always_or_never() {
-        let fast = process(&sizes(0.0, RANGE), 4.0, 2.0, |_| 0.0);
+        let fast = process(&sizes(0.0, RANGE, &[]), 4.0, 2.0, |_| 0.0);
         assert_eq!(one(&asked(vec![fast; 5])).from, Some(WinsFrom::Always));
-        let slow = process(&sizes(f64::INFINITY, RANGE), 9e4, 2.0, |_| 0.0);
+        let slow = process(&sizes(f64::INFINITY, RANGE, &[]), 9e4, 2.0, |_| 0.0);
         let never = one(&asked(vec![slow; 5]));
         assert_eq!(never.from, Some(WinsFrom::Never));
         assert!(never.speedup < 1.0);
@@ -442,7 +493,7 @@ mod tests {
 
     #[test]
     fn a_range_that_descends_confirms_nothing() {
-        let process = process(&sizes(100.0, RANGE), 100.0, 2.0, |_| 0.0);
+        let process = process(&sizes(100.0, RANGE, &[]), 100.0, 2.0, |_| 0.0);
         let mut asked = asked(vec![process; 5]);
         assert!(answers(std::slice::from_ref(&asked))[0].is_some());
         asked.range = (RANGE.1, RANGE.0);
@@ -451,9 +502,9 @@ mod tests {
 
     #[test]
     fn processes_that_disagree_say_so() {
-        let fast = process(&sizes(0.0, RANGE), 4.0, 2.0, |_| 0.0);
-        let slow = process(&sizes(f64::INFINITY, RANGE), 9e4, 2.0, |_| 0.0);
-        let near = |at: f64| process(&sizes(at, RANGE), at, 2.0, |_| 0.0);
+        let fast = process(&sizes(0.0, RANGE, &[]), 4.0, 2.0, |_| 0.0);
+        let slow = process(&sizes(f64::INFINITY, RANGE, &[]), 9e4, 2.0, |_| 0.0);
+        let near = |at: f64| process(&sizes(at, RANGE, &[]), at, 2.0, |_| 0.0);
         let say = |processes: &[&Vec<PairedTimes>]| {
             one(&asked(processes.iter().copied().cloned().collect()))
         };
@@ -462,7 +513,7 @@ mod tests {
         let mostly = say(&[&slow, &slow, &slow, &late]);
         // One that is this far ahead leaves it open who is at the largest size.
         assert_eq!((mostly.from, mostly.agree, mostly.processes), (None, 3, 4));
-        let always = process(&sizes(0.0, RANGE), 7.0, 2.0, |_| 0.0);
+        let always = process(&sizes(0.0, RANGE, &[]), 7.0, 2.0, |_| 0.0);
         let some = say(&[&always, &early, &late, &late]);
         let Some(WinsFrom::Size {
             size,
@@ -501,13 +552,16 @@ mod tests {
 
     #[test]
     fn two_processes_confirm_nothing() {
-        let two = asked(vec![process(&sizes(100.0, RANGE), 100.0, 2.0, |_| 0.0); 2]);
+        let two = asked(vec![
+            process(&sizes(100.0, RANGE, &[]), 100.0, 2.0, |_| 0.0);
+            2
+        ]);
         assert_eq!(answers(&[two]), [None]);
     }
 
     #[test]
     fn one_process_of_five_that_is_far_off_moves_little() {
-        let at = |at: f64| process(&sizes(100.0, RANGE), at, 2.0, |_| 0.0);
+        let at = |at: f64| process(&sizes(100.0, RANGE, &[]), at, 2.0, |_| 0.0);
         let confirmed = one(&asked([98.0, 99.0, 100.0, 101.0, 160.0].map(at).into()));
         let Some(WinsFrom::Size { size, .. }) = confirmed.from else {
             panic!("{confirmed:?}");
@@ -517,7 +571,7 @@ mod tests {
 
     #[test]
     fn what_is_no_time_is_left_out() {
-        let mut processes = vec![process(&sizes(100.0, RANGE), 100.0, 2.0, |_| 0.0); 5];
+        let mut processes = vec![process(&sizes(100.0, RANGE, &[]), 100.0, 2.0, |_| 0.0); 5];
         processes[0][1].cpu_ns = f64::NAN;
         processes[1][0].gpu_ns = 0.0;
         assert_eq!(one(&asked(processes)).processes, 3);
@@ -543,7 +597,7 @@ mod tests {
                         let shift = normal(between_runs);
                         let mut process = |_| {
                             let own = shift + normal(between_processes);
-                            process(&sizes(100.0, RANGE), 100.0, 1.5, |_| own)
+                            process(&sizes(100.0, RANGE, &[]), 100.0, 1.5, |_| own)
                         };
                         asked((0..5).map(&mut process).collect())
                     };

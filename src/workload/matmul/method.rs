@@ -144,12 +144,13 @@ pub(super) fn fastest_of_order<T: Element>(problem: &Matmul<T>, threads: &Thread
         in_format::<T>()
     );
     let part = Shape::square(order.min(LARGEST_ORDER));
+    let candidates = of_order::<T>(order, count);
     fastest(
         problem,
         threads,
         &choice,
-        part,
-        &of_order::<T>(order, count),
+        (part, problem.shape),
+        &candidates,
     )
 }
 
@@ -158,23 +159,38 @@ pub(super) fn fastest_of_shape(problem: &Matmul, threads: &Threads) -> Method {
     let (shape, count) = (problem.shape, threads.count());
     let Shape { batch, m, n, k } = shape;
     let choice = format!("{batch} products of {m} x {n} x {k} on the CPU, {count} threads at most");
-    fastest(problem, threads, &choice, shape, &of_shape(shape, count))
+    let tried = Shape {
+        batch: tried_of_a_batch(shape, count),
+        ..shape
+    };
+    let candidates = of_shape(shape, count);
+    fastest(problem, threads, &choice, (tried, tried), &candidates)
+}
+
+/// Products of a batch that the methods are tried on: of long batches as many as the finest division
+/// has parts, so that each thread has the same share of the work as it has of the whole.
+fn tried_of_a_batch(shape: Shape, threads: usize) -> usize {
+    match shape.multiply_adds() < LONG {
+        true => shape.batch,
+        false => shape
+            .batch
+            .min(PER_THREAD.into_iter().max().unwrap_or(1) * threads),
+    }
 }
 
 fn fastest<T: Element>(
     problem: &Matmul<T>,
     threads: &Threads,
     choice: &str,
-    part: Shape,
+    (part, whole): (Shape, Shape),
     candidates: &[Method],
 ) -> Method {
-    let shape = problem.shape;
     // Allocated only where something is measured.
     let mut c = Vec::new();
     calibrate::fastest(threads, choice, candidates, |method, times| {
-        c.resize(shape.c_len(), T::NAN);
+        c.resize(whole.c_len(), T::NAN);
         for _ in 0..times {
-            method.multiply(threads, part, shape, &problem.a, &problem.b, &mut c);
+            method.multiply(threads, part, whole, &problem.a, &problem.b, &mut c);
         }
     })
 }

@@ -21,10 +21,16 @@ const SHORTEST: Duration = Duration::from_micros(200);
 const ROUNDS: usize = 21;
 /// After so many rounds a candidate that is this much slower than the fastest is dropped.
 const DROPPED: [(usize, f64); 3] = [(3, 2.0), (7, 1.3), (11, 1.15)];
+/// A run of this length is told from a much slower one at once: neither the first touch of memory nor
+/// a thread that is woken late makes it twice as long. The first run is its first measurement, and
+/// each round costs, so it is dropped as [`DROPPED_EARLY`] says.
+const LONG: Duration = Duration::from_millis(2);
+/// As [`DROPPED`], for candidates whose runs are [`LONG`].
+const DROPPED_EARLY: [(usize, f64); 3] = [(1, 2.5), (2, 1.6), (3, 1.3)];
 /// Rounds that are always taken.
 const FEWEST_ROUNDS: usize = DROPPED[0].0;
 /// No more rounds once this much time has gone into them.
-const LONGEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_millis(300);
 
 /// The choices of this process.
 static CHOICES: Mutex<Choices> = Mutex::new(Choices::new());
@@ -129,7 +135,7 @@ pub(crate) fn forget_disturbed(more: impl IntoIterator<Item = String>) -> BTreeS
 }
 
 /// The candidate that is chosen already, or else the one with the shortest typical time of one
-/// iteration; `run` runs a candidate a number of times. Takes a second, or [`FEWEST_ROUNDS`] rounds
+/// iteration; `run` runs a candidate a number of times. Takes [`LONGEST`], or [`FEWEST_ROUNDS`] rounds
 /// where those take longer.
 ///
 /// Waking the threads is kept out of the measurements, and no thread spins beside the next
@@ -257,10 +263,13 @@ fn fastest_of<T: Copy>(
         return Some((*only, Duration::ZERO));
     }
     let entry = |&candidate: &T| {
+        let (times, took) = enough(|times| run(candidate, times))?;
+        let is_long = took >= LONG;
         Some(Entry {
             candidate,
-            times: enough(|times| run(candidate, times))?,
-            seconds: Vec::with_capacity(ROUNDS),
+            times,
+            is_long,
+            seconds: is_long.then_some(took.as_secs_f64()).into_iter().collect(),
         })
     };
     let mut entries: Vec<Entry<T>> = candidates.iter().filter_map(entry).collect();
@@ -272,6 +281,9 @@ fn fastest_of<T: Copy>(
         }
         // In turns, so that a slow moment of the machine meets each candidate alike.
         entries.retain_mut(|entry| {
+            if entry.seconds.len() > round {
+                return true;
+            }
             let Some(took) = run(entry.candidate, entry.times) else {
                 return false;
             };
@@ -280,11 +292,12 @@ fn fastest_of<T: Copy>(
             entry.seconds.push(seconds);
             true
         });
-        if let Some((_, slower)) = DROPPED.iter().find(|(after, _)| round + 1 == *after) {
-            let limit = slower * entries.iter().map(Entry::typical).fold(f64::MAX, f64::min);
-            let slow = entries.extract_if(.., |entry| entry.typical() > limit);
-            dropped.extend(slow.map(|entry| entry.typical()));
-        }
+        let fastest = entries.iter().map(Entry::typical).fold(f64::MAX, f64::min);
+        let slow = entries.extract_if(.., |entry| {
+            (entry.dropped_after(round + 1))
+                .is_some_and(|slower| entry.typical() > slower * fastest)
+        });
+        dropped.extend(slow.map(|entry| entry.typical()));
     }
     let typical = |entry: &Entry<T>| entry.typical();
     let fastest = (entries.iter()).min_by(|x, y| x.typical().total_cmp(&y.typical()))?;
@@ -297,6 +310,8 @@ struct Entry<T> {
     candidate: T,
     /// Iterations of a measurement.
     times: u32,
+    /// Whether these are one that takes [`LONG`].
+    is_long: bool,
     /// Time of one iteration, by measurement.
     seconds: Vec<f64>,
 }
@@ -304,6 +319,14 @@ struct Entry<T> {
 impl<T> Entry<T> {
     fn typical(&self) -> f64 {
         lower_median(self.seconds.clone())
+    }
+
+    /// How much slower than the fastest it is dropped after so many rounds, if it is.
+    fn dropped_after(&self, rounds: usize) -> Option<f64> {
+        let early = DROPPED_EARLY.iter().filter(|_| self.is_long);
+        let mut all = early.chain(&DROPPED);
+        all.find(|(after, _)| *after == rounds)
+            .map(|(_, slower)| *slower)
     }
 }
 
@@ -313,8 +336,8 @@ fn lower_median(mut values: Vec<f64>) -> f64 {
     values[(values.len() - 1) / 2]
 }
 
-/// Iterations that take [`SHORTEST`] or longer.
-fn enough(mut run: impl FnMut(u32) -> Option<Duration>) -> Option<u32> {
+/// Iterations that take [`SHORTEST`] or longer, and how long they took.
+fn enough(mut run: impl FnMut(u32) -> Option<Duration>) -> Option<(u32, Duration)> {
     let mut times = 1;
     // The first run touches memory, wakes threads and detects the CPU.
     let mut took = run(times)?;
@@ -325,7 +348,7 @@ fn enough(mut run: impl FnMut(u32) -> Option<Duration>) -> Option<u32> {
         times *= 2;
         took = run(times)?;
     }
-    Some(times)
+    Some((times, took))
 }
 
 #[cfg(test)]
@@ -436,5 +459,26 @@ mod tests {
             // Twice to find the number of iterations.
             assert_eq!(measured, 2 + rounds, "{slower}");
         }
+        // Of long ones the first run counts.
+        for (slower, rounds) in [(26_000, 1), (17_000, 2), (14_000, 3), (12_500, 11)] {
+            let mut measured = 0;
+            fastest_of(&[10_000, slower], |micros, times| {
+                measured += usize::from(micros == slower);
+                Some(micros * times * MICRO)
+            });
+            assert_eq!(measured, rounds, "{slower}");
+        }
+    }
+
+    #[test]
+    fn a_long_candidate_that_was_disturbed_once_stays() {
+        let mut calls = 0;
+        let chosen = fastest_of(&[10_000, 12_000], |micros, times| {
+            calls += u32::from(micros == 10_000);
+            // Twice its time, in its first run.
+            let slower = if micros == 10_000 && calls == 1 { 2 } else { 1 };
+            Some(slower * micros * times * MICRO)
+        });
+        assert_eq!(chosen.unwrap().0, 10_000);
     }
 }

@@ -326,7 +326,8 @@ impl MachineResults {
 
     /// Reads the committed machines: of the records in each folder in `dir` the newest with runs of
     /// the profile `default` alone, else the newest; and what could not be read. The machine whose
-    /// record rests on the most runs comes first: it answers where there is no GPU.
+    /// record rests on the most runs comes first, of as many that with the most benchmarks: it answers
+    /// where there is no GPU.
     pub fn read_machines(dir: &Path) -> (Vec<Self>, Vec<Unreadable>) {
         let (mut machines, mut problems) = (Vec::new(), Vec::new());
         for folder in paths_in(dir) {
@@ -347,7 +348,7 @@ impl MachineResults {
             };
             machines.extend(records.into_iter().max_by_key(age));
         }
-        machines.sort_by_key(|machine| Reverse(machine.runs.len()));
+        machines.sort_by_key(|machine| Reverse((machine.runs.len(), machine.benchmarks().count())));
         (machines, problems)
     }
 

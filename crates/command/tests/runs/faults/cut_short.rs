@@ -4,8 +4,7 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -14,6 +13,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::faults::run::{SOUND, bench, expect, measured, said, shown};
+use crate::full_disk;
 
 /// A run that replaces what `measured` left, with its copy in a baseline.
 const AGAIN: [&str; 5] = ["--bench", "--quick", "--save-baseline", "main", "sound"];
@@ -21,24 +21,6 @@ const AGAIN: [&str; 5] = ["--bench", "--quick", "--save-baseline", "main", "soun
 pub(crate) fn rounds() -> u32 {
     let rounds = std::env::var("FAULT_ROUNDS");
     rounds.map_or(1, |text| text.parse().expect("FAULT_ROUNDS is a number"))
-}
-
-/// The library that fills the disk, and has no locks.
-pub(crate) fn full_disk_library() -> &'static Path {
-    static BUILT: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
-    let (_, path) = BUILT.get_or_init(|| {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("full_disk.so");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runs/full_disk.c");
-        // The compiler that Rust links with, so it is there.
-        let built = Command::new("cc")
-            .args(["-shared", "-fPIC", "-O1", "-o"])
-            .args([path.as_os_str(), source.as_os_str(), "-ldl".as_ref()])
-            .status();
-        assert!(built.unwrap().success());
-        (dir, path)
-    });
-    path
 }
 
 /// Results of a run, with a baseline.
@@ -118,7 +100,7 @@ pub(crate) fn full_disk() {
     for _ in 0..rounds() {
         let room = random.random_range(0..most);
         let output = bench(&root, &AGAIN)
-            .env("LD_PRELOAD", full_disk_library())
+            .env("LD_PRELOAD", full_disk::library())
             .env("FULL_AFTER", room.to_string())
             .output()
             .unwrap();
@@ -146,7 +128,7 @@ pub(crate) fn killed_at_a_byte() {
     let mut random = random();
     for _ in 0..rounds() {
         let status = bench(&root, &AGAIN)
-            .env("LD_PRELOAD", full_disk_library())
+            .env("LD_PRELOAD", full_disk::library())
             .env("FULL_AFTER", random.random_range(0..most).to_string())
             .env("KILLED", "1")
             .stdout(Stdio::null())

@@ -301,6 +301,28 @@ impl Distribution {
 }
 
 #[cfg(test)]
+impl Estimate {
+    /// No change, with this standard error, as if it were known.
+    pub(super) fn known(pairs: usize, error: f64) -> Self {
+        let part = Scaled {
+            weight: 1.0,
+            error,
+            freedom: 1e6,
+        };
+        Self {
+            pairs,
+            modelled: Distribution {
+                centre: 0.0,
+                common: 0.0,
+                parts: vec![part],
+                per_pair: 1.0,
+            },
+            own: None,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::class::Class;
@@ -383,11 +405,7 @@ mod tests {
 
     #[test]
     fn the_resolution_is_found_in_95_of_100() {
-        let estimate = Estimate {
-            pairs: 4,
-            modelled: around(0.0, 0.0, 0.01, &[1e6]),
-            own: None,
-        };
+        let estimate = Estimate::known(4, 0.01);
         let wanted = 0.01 * (2.5758 + 1.6449);
         assert!((estimate.resolution(0.01, 4) / wanted - 1.0).abs() < 1e-3);
         assert!((estimate.resolution(0.01, 16) / wanted - 0.5).abs() < 1e-3);

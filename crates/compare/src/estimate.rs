@@ -368,6 +368,15 @@ mod tests {
             Estimate::of(&case, &learnt, 0, |_| true).unwrap()
         };
         assert!(of(7).own.is_none() && of(8).own.is_some());
+        // What is foretold of more pairs is what they then tell, either way.
+        let [four, eight, sixteen] = [4, 8, 16].map(of);
+        let freedom = |way: &Distribution| way.parts[0].freedom;
+        assert_eq!(
+            freedom(&four.modelled.with_pairs(4.0, 8.0)),
+            freedom(&eight.modelled)
+        );
+        let own = [eight.own.unwrap(), sixteen.own.unwrap()];
+        assert_eq!(freedom(&own[0].with_pairs(8.0, 16.0)), freedom(&own[1]));
     }
 
     #[test]

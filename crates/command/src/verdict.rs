@@ -17,7 +17,7 @@ pub(crate) struct VerdictArgs {
     #[arg(long, value_name = "REGEX")]
     filter: Option<Regex>,
     /// Smallest change worth a verdict, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 100.0 * Options::default().threshold)]
     threshold: f64,
     /// Which verdicts make the exit code 1
     #[arg(long, value_enum, default_value_t)]

@@ -301,6 +301,28 @@ impl Distribution {
 }
 
 #[cfg(test)]
+impl Estimate {
+    /// No change, with this standard error, as if it were known.
+    pub(super) fn known(pairs: usize, error: f64) -> Self {
+        let part = Scaled {
+            weight: 1.0,
+            error,
+            freedom: 1e6,
+        };
+        Self {
+            pairs,
+            modelled: Distribution {
+                centre: 0.0,
+                common: 0.0,
+                parts: vec![part],
+                per_pair: 1.0,
+            },
+            own: None,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::class::Class;
@@ -346,6 +368,15 @@ mod tests {
             Estimate::of(&case, &learnt, 0, |_| true).unwrap()
         };
         assert!(of(7).own.is_none() && of(8).own.is_some());
+        // What is foretold of more pairs is what they then tell, either way.
+        let [four, eight, sixteen] = [4, 8, 16].map(of);
+        let freedom = |way: &Distribution| way.parts[0].freedom;
+        assert_eq!(
+            freedom(&four.modelled.with_pairs(4.0, 8.0)),
+            freedom(&eight.modelled)
+        );
+        let own = [eight.own.unwrap(), sixteen.own.unwrap()];
+        assert_eq!(freedom(&own[0].with_pairs(8.0, 16.0)), freedom(&own[1]));
     }
 
     #[test]
@@ -383,11 +414,7 @@ mod tests {
 
     #[test]
     fn the_resolution_is_found_in_95_of_100() {
-        let estimate = Estimate {
-            pairs: 4,
-            modelled: around(0.0, 0.0, 0.01, &[1e6]),
-            own: None,
-        };
+        let estimate = Estimate::known(4, 0.01);
         let wanted = 0.01 * (2.5758 + 1.6449);
         assert!((estimate.resolution(0.01, 4) / wanted - 1.0).abs() < 1e-3);
         assert!((estimate.resolution(0.01, 16) / wanted - 0.5).abs() < 1e-3);

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use statrs::distribution::{ContinuousCDF, Normal};
+
 use crate::case::Case;
 use crate::class::Class;
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, FOUND};
 use crate::learn::{ENOUGH_BENCHMARKS, Learnt};
 use crate::multiple::{FIRST_ANALYSIS, analyses, discoveries, error_of_chosen, next_analysis};
 use crate::verdict::Verdict;
@@ -240,27 +242,27 @@ fn last_analysis(pairs: usize) -> (usize, f64) {
 /// Standard errors that a change among a few dozen candidates takes.
 const CHANGED: f64 = 4.5;
 
-/// The number of pairs from which on a change of `edge` is found with the probability
-/// [`FOUND`](crate::estimate::FOUND); infinite where nobody runs so many.
+/// Standard errors that equivalence takes.
+const SAME: f64 = 2.3;
+
+/// Nobody runs as many pairs of processes as this.
+const MOST: f64 = 20_000.0;
+
+/// The number of pairs from which on a change of `edge` is found with the probability [`FOUND`];
+/// infinite where nobody runs so many.
 fn pairs_for(all: &Estimate, edge: f64) -> f64 {
-    /// Standard errors for that probability.
-    const FOUND: f64 = 1.645;
-    const MOST: f64 = 20_000.0;
-    let pairs = ((CHANGED + FOUND) * all.deviation() / edge).powi(2);
-    if pairs < MOST {
-        pairs.ceil()
-    } else {
-        f64::INFINITY
+    let found = Normal::standard().inverse_cdf(FOUND);
+    let pairs = ((CHANGED + found) * all.deviation() / edge).powi(2);
+    match pairs < MOST {
+        true => pairs.ceil(),
+        false => f64::INFINITY,
     }
 }
 
 /// More pairs of processes after which it would be called, or shown the same, if it is what it
-/// seems to be, give or take a standard error in the direction that is decided sooner.
+/// seems to be, give or take a standard error in the direction that is decided sooner; infinite where
+/// nobody runs so many.
 fn more_pairs(all: &Estimate, change: Option<&Change>, edge: f64) -> f64 {
-    /// Standard errors that equivalence takes.
-    const SAME: f64 = 2.3;
-    /// Beyond this number of pairs it counts as never.
-    const FEW: f64 = 1e6;
     let have = all.pairs as f64;
     let deviation = all.deviation();
     let (size, error) = (all.centre().abs(), deviation / have.sqrt());
@@ -276,10 +278,10 @@ fn more_pairs(all: &Estimate, change: Option<&Change>, edge: f64) -> f64 {
     };
     let to_same = until(SAME, edge - (size - error).max(0.0)) - have;
     let more = to_change.min(to_same).max(1.0).ceil();
-    match more.is_finite() && more < FEW {
+    match more < MOST {
         // Nothing is decided between two interim analyses.
         true => (next_analysis(confirmed + more as usize) - confirmed) as f64,
-        false => more,
+        false => f64::INFINITY,
     }
 }
 
@@ -300,5 +302,45 @@ impl Judged {
             .map_or(f64::INFINITY, |(estimate, error, pairs)| {
                 estimate.resolution(*error, *pairs).exp_m1()
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `pairs` pairs that each spread by `deviation`, as far as is known.
+    fn spread(deviation: f64, pairs: usize) -> Estimate {
+        Estimate::known(pairs, deviation / (pairs as f64).sqrt())
+    }
+
+    /// One of three dozen candidates changed by the threshold, and is found where the resolution at
+    /// the last analysis says so.
+    #[test]
+    fn a_change_is_found_in_as_many_pairs_as_are_told() {
+        let seen = spread(0.02, 4);
+        let (pairs, share) = last_analysis(pairs_for(&seen, THRESHOLD) as usize);
+        let error = share * error_of_chosen(1, 36, CHANGE_ERROR);
+        let found = seen.resolution(error, pairs) / THRESHOLD;
+        assert!((found - 1.0).abs() < 0.1, "{found} of the threshold");
+    }
+
+    #[test]
+    fn what_did_not_change_is_shown_the_same_in_as_many_pairs_as_are_told() {
+        let told = 200 + more_pairs(&spread(0.1, 200), None, THRESHOLD) as usize;
+        let is_shown = |pairs| spread(0.1, pairs).if_changed(THRESHOLD) <= SAME_ERROR;
+        assert!(is_shown(told) && !is_shown(told / 2), "{told} pairs");
+    }
+
+    #[test]
+    fn so_many_pairs_as_nobody_runs_are_never() {
+        for (deviation, is_few) in [(0.2, true), (0.28, false)] {
+            let told = pairs_for(&spread(deviation, 4), THRESHOLD);
+            assert_eq!(told.is_finite(), is_few, "{told} pairs");
+        }
+        for (deviation, is_few) in [(0.55, true), (0.75, false)] {
+            let told = more_pairs(&spread(deviation, 6_000), None, THRESHOLD);
+            assert_eq!(told.is_finite(), is_few, "{told} pairs");
+        }
     }
 }

@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
+use crate::full_disk;
 use crate::repositories::{
     builds, cargo, clean, crossover, git, harness, repository, script, shown, text, work_trees,
 };
@@ -343,6 +344,36 @@ fn much_that_is_untracked_is_named() {
         "{}",
         said()
     );
+}
+
+/// There is room for the folder of the results, and then for neither the file of the commit nor that of
+/// the work tree.
+#[test]
+fn a_temporary_folder_that_is_too_small_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path();
+    repository(top);
+    fs::write(top.join("large"), vec![b'x'; 1 << 16]).unwrap();
+    for is_committed in [false, true] {
+        if is_committed {
+            git(top, &["add", "large"]);
+            git(top, &["commit", "--quiet", "-m", "large"]);
+        }
+        let output = crossover(top)
+            .env("CARGO", cargo(top, "exit 0"))
+            .env("LD_PRELOAD", full_disk::library())
+            .env("FULL_AFTER", "8000")
+            .output()
+            .unwrap();
+        let said = shown(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        let named = format!(
+            "{}: No space left on device (os error 28); name a folder with more room in TMPDIR",
+            top.join("tmp").display()
+        );
+        assert!(said.contains(&named), "{said}");
+        clean(top);
+    }
 }
 
 /// The second pair leaves no room for a third, and none for the files of the comparison.

@@ -7,4 +7,6 @@ mod baselines;
 mod bundle;
 mod command;
 mod compare;
+#[path = "../runs/full_disk.rs"]
+mod full_disk;
 mod repositories;

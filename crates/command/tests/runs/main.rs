@@ -3,6 +3,7 @@
 //! main function of its own.
 
 mod faults;
+mod full_disk;
 mod suite;
 mod test;
 
@@ -12,7 +13,7 @@ use libtest_mimic::Arguments;
 
 fn main() -> ExitCode {
     if std::env::var_os(faults::run::RUN).is_some() {
-        return crossover::suite::bench(crossover::package!(), faults::groups);
+        return crossover::suite::bench(faults::run::package(), faults::groups);
     }
     if std::env::var_os(suite::run::SUITE).is_some() {
         return crossover::suite::bench(crossover::package!(), suite::groups::groups);

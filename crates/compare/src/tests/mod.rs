@@ -230,6 +230,15 @@ fn true_changes_are_found() {
     }
 }
 
+/// Neither more often nor much less than 2.5 % of the time.
+#[test]
+fn a_change_by_the_threshold_is_called_the_same_as_often_as_is_promised() {
+    let m = Machine { pairs: 4, ..GATED };
+    let t = tally(&m, 40, 1.0 + THRESHOLD, 1);
+    let share = t.missed as f64 / t.changed as f64;
+    assert!((0.018..=0.035).contains(&share), "{share}: {t:?}");
+}
+
 #[test]
 fn equivalence_is_shown_on_gated_kernels_from_two_pairs() {
     let t = tally(&Machine { pairs: 2, ..GATED }, 10, 1.03, 10);

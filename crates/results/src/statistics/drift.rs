@@ -321,6 +321,9 @@ mod tests {
         close(unlikely(&hypotheses, 0.1), 4.405e-4);
         assert_eq!(hypotheses.len(), 192);
         assert_eq!(of_changes(&[]), [UNKNOWN]);
+        for all in [&hypotheses[..], &[UNKNOWN]] {
+            close(all.iter().map(|h| h.weight).sum(), 1.0);
+        }
         assert_eq!(deviation(&[UNKNOWN]), f64::INFINITY);
     }
 }

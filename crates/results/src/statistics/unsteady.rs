@@ -210,6 +210,27 @@ mod tests {
     }
 
     #[test]
+    fn a_few_of_many_samples_are_outliers_and_more_are_a_mode() {
+        for (slow, in_two_modes) in [(5, 0), (8, 200)] {
+            let found = found(40, 0.02, |i| if i < slow { 4e3 } else { 1e3 });
+            assert_eq!(found, in_two_modes, "{slow} of 40 samples are slow");
+        }
+    }
+
+    /// What lies between two modes is held against how far the samples of each lie apart.
+    #[test]
+    fn modes_lie_further_apart_than_their_samples() {
+        let judged = |log: &dyn Fn(u32) -> f64| {
+            let samples: Vec<f64> = (0..40).map(|i| 1e3 * log(i).exp()).collect();
+            two_modes(&samples).is_some()
+        };
+        // Each mode fills half of the distance between the two.
+        assert!(judged(&|i| f64::from(i % 2) + 0.5 * f64::from(i) / 40.0));
+        // The four values that a coarse clock shows.
+        assert!(!judged(&|i| 0.15 * f64::from(i % 4)));
+    }
+
+    #[test]
     fn a_wide_interval_and_few_samples() {
         // Evenly spread around 100 so that the interval, from the 10th to the 21st, is so wide.
         let wide = |width: f64| -> Vec<f64> {
@@ -222,9 +243,12 @@ mod tests {
         assert_eq!(why, "the interval of its median is 14 % wide");
         assert_eq!(unsteady(wide(40.0).split_off(21)), None);
         // Two modes say more than the interval that they make.
-        let two = (0..30).map(|i| 100.0 + 100.0 * f64::from(i % 2));
-        let why = unsteady(two.collect()).unwrap();
-        assert!(why.starts_with("two modes"), "{why}");
+        let two = |n: i32| (0..n).map(|i| 100.0 + 100.0 * f64::from(i % 2)).collect();
+        for n in [10, 30] {
+            let why = unsteady(two(n)).unwrap();
+            assert!(why.starts_with("two modes"), "{n} samples: {why}");
+        }
+        assert_eq!(unsteady(two(9)), None);
     }
 
     #[test]

@@ -119,9 +119,6 @@ impl Benchmark {
     /// Half of the interval's width as a logarithm: the uncertainty of the samples on one side, and
     /// the spread between processes.
     fn reach(&self, of_samples: impl Fn((f64, f64)) -> f64) -> f64 {
-        // Student's t with four degrees of freedom: some benchmarks of a class spread more than
-        // others.
-        const TWO_SIDED_95: f64 = 2.776;
         let samples = self.interval_ns.map_or(0.0, |i| of_samples(i).ln());
         samples.hypot(TWO_SIDED_95 * self.between_processes)
     }
@@ -131,6 +128,10 @@ impl Benchmark {
         amount / (self.median_ns * 1e-9)
     }
 }
+
+/// The quantile of Student's t with four degrees of freedom that an interval of 95 % reaches: some
+/// benchmarks of a class spread more than others.
+const TWO_SIDED_95: f64 = 2.776;
 
 /// All sizes of one implementation on one clock, smallest first: a curve. A gate that had
 /// to stay off at some sizes makes two curves of one implementation, since their times
@@ -352,5 +353,20 @@ fn numbered(name: &str) -> (String, u64) {
     match name[stem.len()..].parse() {
         Ok(number) => (stem.into(), number),
         Err(_) => (name.into(), 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use statrs::distribution::{ContinuousCDF, StudentsT};
+
+    use super::*;
+    use crate::statistics::spread::CLASS_FREEDOM;
+
+    #[test]
+    fn the_interval_reaches_as_far_as_students_t() {
+        let student = StudentsT::new(0.0, 1.0, CLASS_FREEDOM).unwrap();
+        let both_sides = student.cdf(TWO_SIDED_95) - student.cdf(-TWO_SIDED_95);
+        assert!((both_sides - 0.95).abs() < 1e-4, "{both_sides}");
     }
 }

@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use crossover::model::RunRecord;
 use serde_json::{Value, json};
 
-use crate::faults::cut_short::full_disk_library;
 use crate::faults::run::{SOUND, bench, crossover, expect, files, measured, said, shown, summary};
+use crate::full_disk;
 
 pub(crate) fn unwritable_folder() {
     let dir = tempfile::tempdir().unwrap();
@@ -42,7 +42,7 @@ pub(crate) fn two_runs() {
 pub(crate) fn no_locks() {
     let dir = tempfile::tempdir().unwrap();
     let mut run = bench(dir.path(), &["--bench", "--quick", "sound"]);
-    run.env("LD_PRELOAD", full_disk_library())
+    run.env("LD_PRELOAD", full_disk::library())
         .env("NO_LOCKS", "1");
     let said = expect(&mut run, 0, "cannot be locked (No locks available");
     assert_eq!(said.matches("cannot be locked").count(), 1, "{said}");
@@ -165,7 +165,7 @@ pub(crate) fn busy_host() {
     assert!(notes.to_string().contains(marked), "{notes}");
 }
 
-fn records_in(root: &Path) -> Vec<RunRecord> {
+pub(super) fn records_in(root: &Path) -> Vec<RunRecord> {
     let files = fs::read_dir(root.join("runs")).unwrap();
     let text = files.map(|file| fs::read(file.unwrap().path()).unwrap());
     text.map(|text| serde_json::from_slice(&text).unwrap())

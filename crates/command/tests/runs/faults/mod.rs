@@ -105,6 +105,7 @@ pub(crate) const TESTS: &[Test] = &[
     ),
     Test::Beside("a_filter_that_selects_nothing", settings::selects_nothing),
     Test::Beside("a_device_that_was_asked_for", settings::device_asked_for),
+    Test::Beside("the_commit_of_another_package", settings::commit_of_another),
     Test::Beside("a_later_failure_hides_nothing", files::later_failure),
     Test::Beside(
         "a_run_of_the_future_is_not_the_newest",

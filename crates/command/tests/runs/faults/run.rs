@@ -6,10 +6,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use crossover::machine::Package;
 use serde_json::Value;
 
 /// Says that a process is a run of the suite and not the test.
 pub(crate) const RUN: &str = "CROSSOVER_TEST_FAULTS";
+
+/// Names the folder of the package whose code is measured, if it is another one than this.
+pub(crate) const FOLDER: &str = "CROSSOVER_TEST_FOLDER";
+
+pub(crate) fn package() -> Package {
+    let this = crossover::package!();
+    let folder = std::env::var(FOLDER).map_or(this.folder, |folder| folder.leak());
+    Package { folder, ..this }
+}
 
 /// A run of the groups above, with results in `root`. Criterion's plots, which take it as long as
 /// all else, are those of the runs in `suite`.

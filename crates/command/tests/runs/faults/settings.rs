@@ -1,8 +1,10 @@
 //! Options, names, devices, implementations.
 
 use std::fs;
+use std::process::Command;
 
-use crate::faults::run::{SOUND, bench, crossover, expect, files, measured, said, shown};
+use crate::faults::files::records_in;
+use crate::faults::run::{FOLDER, SOUND, bench, crossover, expect, files, measured, said, shown};
 
 pub(crate) fn bad_options() {
     let (_dir, root) = measured();
@@ -73,6 +75,30 @@ pub(crate) fn device_asked_for() {
     if crossover::timing::probe(0).is_err() {
         expect(&mut run("sound", None), 0, "skipped sound/gpu/none");
     }
+}
+
+/// A package in another repository than the suite's.
+pub(crate) fn commit_of_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let checkout = dir.path().join("checkout");
+    let git = |arguments: &str| {
+        let mut git = Command::new("git");
+        git.arg("-C").arg(&checkout).args(arguments.split(' '));
+        for variable in ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"] {
+            git.env_remove(variable);
+        }
+        said(&git.output().unwrap()).trim().to_owned()
+    };
+    fs::create_dir(&checkout).unwrap();
+    git("init --quiet");
+    git("-c user.name=a -c user.email=a@b commit --quiet --allow-empty -m first");
+    let root = dir.path().join("criterion");
+    let mut run = bench(&root, &["--bench", "--quick", "sound/cpu/fill/4$"]);
+    expect(run.env(FOLDER, &checkout), 0, "");
+    let environment = &records_in(&root)[0].environment;
+    assert_eq!(environment.commit, Some(git("rev-parse HEAD")));
+    let package = format!("crossover-command {}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(environment.package, Some(package));
 }
 
 pub(crate) fn panics() {

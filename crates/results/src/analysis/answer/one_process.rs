@@ -190,6 +190,7 @@ mod tests {
         assert_eq!(sizes(64.0, (64, 64), &[]), [64]);
         assert_eq!(quarters((5, 11)), [5, 6, 7, 8, 10, 11]);
     }
+
     #[test]
     fn an_end_that_each_process_saw_clearly_is_asked_about_alone() {
         let at = |size, gpu_ns| PairedTimes {
@@ -213,5 +214,24 @@ mod tests {
         );
         // A crossing is asked about on both sides, whatever was seen.
         assert_eq!(sizes(89.0, RANGE, &[clear]).len(), 5);
+    }
+
+    /// It was measured for the speedup, and the line is that of the sizes around the crossing.
+    #[test]
+    fn a_largest_size_far_beyond_the_others_does_not_bend_the_line() {
+        let root = |largest: u64| {
+            let duel = |size: u64| PairedTimes {
+                size,
+                cpu: "c".into(),
+                cpu_ns: (size as f64 / 90.0).powi(2) * if size == largest { 2.0 } else { 1.0 },
+                gpu_ns: 1.0,
+            };
+            match crossing(&[64, 80, 96, 112, largest].map(duel), RANGE) {
+                Seen::Root { root, .. } => root.exp(),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!((root(256) - 90.0).abs() < 1e-9, "{}", root(256));
+        assert!((root(128) - 90.0).abs() > 1.0, "{}", root(128));
     }
 }

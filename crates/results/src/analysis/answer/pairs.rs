@@ -433,9 +433,6 @@ fn ids_near(series: &Series, size: f64) -> Vec<String> {
     }
 }
 
-/// Crossovers within this factor of each other count as equal.
-const ALIKE: f64 = 1.1;
-
 /// Which of these answers, all of one group and GPU, answers the question: of those that win
 /// from about the smallest size on, the fastest at the largest.
 pub fn headline(found: &[CrossoverAnswer], question: Data) -> Option<usize> {
@@ -445,24 +442,42 @@ pub fn headline(found: &[CrossoverAnswer], question: Data) -> Option<usize> {
         (_, None) => f64::INFINITY,
     };
     let best = |launch: bool| {
-        let candidates = || {
-            found
-                .iter()
-                .enumerate()
-                .filter(move |(_, f)| f.question == question && (f.includes_launch || !launch))
-        };
-        let first = candidates()
-            .map(|(_, f)| wins_from(f))
-            .min_by(f64::total_cmp)?;
-        candidates()
-            .filter(|(_, f)| wins_from(f) <= ALIKE * first)
-            .max_by(|a, b| a.1.speedup.total_cmp(&b.1.speedup))
-            .map(|(i, _)| i)
+        let asked = found.iter().enumerate();
+        let asked = asked.filter(|(_, f)| f.question == question && (f.includes_launch || !launch));
+        let (places, answers): (Vec<usize>, Vec<(f64, f64)>) =
+            asked.map(|(i, f)| (i, (wins_from(f), f.speedup))).unzip();
+        Some(places[first_and_fastest(&answers)?])
     };
     best(true).or_else(|| best(false))
+}
+
+/// The place of that one, by where each wins from and its speedup.
+fn first_and_fastest(answers: &[(f64, f64)]) -> Option<usize> {
+    /// Crossovers within this factor of each other count as equal.
+    const ALIKE: f64 = 1.1;
+    let first = answers.iter().map(|a| a.0).min_by(f64::total_cmp)?;
+    let early = answers.iter().enumerate();
+    let early = early.filter(|(_, (from, _))| *from <= ALIKE * first);
+    let fastest = early.max_by(|(_, a), (_, b)| a.1.total_cmp(&b.1));
+    fastest.map(|(place, _)| place)
 }
 
 /// The headline answers.
 pub fn headlines(found: &[CrossoverAnswer]) -> impl Iterator<Item = &CrossoverAnswer> {
     found.iter().filter(|f| f.headline)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crossover_that_is_hardly_later_may_be_the_faster_one() {
+        let answers = |from| first_and_fastest(&[(100.0, 2.0), (from, 3.0)]);
+        assert_eq!(answers(107.0), Some(1));
+        assert_eq!(answers(115.0), Some(0));
+        let never = [(f64::INFINITY, 0.5), (f64::INFINITY, 0.9)];
+        assert_eq!(first_and_fastest(&never), Some(1));
+        assert_eq!(first_and_fastest(&[]), None);
+    }
 }

@@ -331,7 +331,7 @@ fn reach(own: Spread, others: impl Iterator<Item = Spread>, processes: usize) ->
     let of_a_run = (RUN_OVER_PROCESSES.powi(2) * variance).max(ASSUMED_OF_A_RUN.powi(2));
     let parts = [(of_processes, freedom), (2.0 * of_a_run, f64::INFINITY)];
     let sum: f64 = parts.iter().map(|(variance, _)| variance).sum();
-    let freedom = freedom_of_sum(&parts).clamp(2.0, 200.0);
+    let freedom = freedom_of_sum(&parts).min(200.0);
     let student = StudentsT::new(0.0, 1.0, freedom).expect("the freedom is above zero");
     student.inverse_cdf(f64::midpoint(1.0, COVERAGE)) * sum.sqrt()
 }

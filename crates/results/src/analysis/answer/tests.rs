@@ -193,6 +193,16 @@ fn a_tie_is_no_win_and_no_crossing_back() {
         |s| if s == 32.0 { 100.5 * s } else { 50.0 * s },
     );
     assert_eq!(search(&cpu, &touching).unwrap().answer, Answer::Always);
+    // However little each of them spreads, two benchmarks of one run drift against each other.
+    let ahead = |by: f64| {
+        let (cpu, gpu) = (
+            curve(&sizes, 0.001, |s| by * s),
+            curve(&sizes, 0.001, |s| s),
+        );
+        search(&cpu, &gpu).unwrap().answer
+    };
+    assert_eq!(ahead(1.015), Answer::Undecided);
+    assert_eq!(ahead(1.03), Answer::Always);
 }
 
 #[test]
@@ -209,7 +219,7 @@ fn open_sizes_before_the_first_win_reach_down_to_the_smallest() {
 #[test]
 fn a_crossing_is_measured_when_its_neighbours_are_a_quarter_apart() {
     let (cpu, gpu) = planted(400.0, 1.5);
-    let coarse = [128, 256, 512, 1024];
+    let coarse = [128, 256, 384, 512, 1024];
     let fine = [128, 256, 320, 384, 448, 512, 1024];
     let one = |a: &[u64], b: &[u64]| {
         let found = search(&curve(a, 0.001, &cpu), &curve(b, 0.001, &gpu)).unwrap();

@@ -1,6 +1,8 @@
 //! The answers of a report with what stands beside each wherever it is shown: the curve of its
 //! speedup, what limits it, and how far it may be trusted.
 
+use rayon::prelude::*;
+
 use crate::assemble::Assembled;
 use crate::page::link::safe;
 use crossover_results::analysis::answer::pairs::{CrossoverAnswer, RunAnswer, headlines, of_runs};
@@ -28,9 +30,18 @@ pub(crate) struct Answered<'a> {
 /// The answer to each question of each group, in the order of the groups.
 pub(crate) fn answered(report: &Assembled) -> Vec<Answered<'_>> {
     let of_runs = of_runs(&report.machine);
-    headlines(&report.found)
-        .filter_map(|found| one(report, found, &of_runs))
-        .collect()
+    let found: Vec<&CrossoverAnswer> = headlines(&report.found).collect();
+    let answered = found
+        .into_par_iter()
+        .filter_map(|found| one(report, found, &of_runs));
+    answered.collect()
+}
+
+/// Those of one group.
+pub(super) fn of_group<'a, 'r>(all: &'a [Answered<'r>], group: &str) -> &'a [Answered<'r>] {
+    let from = all.partition_point(|answer| answer.found.group.as_str() < group);
+    let of_group = all[from..].partition_point(|answer| answer.found.group == group);
+    &all[from..from + of_group]
 }
 
 fn one<'a>(

@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 
 use crate::assemble::Assembled;
-use crate::page::answers::Answered;
+use crate::page::answers::{self, Answered};
 use crate::page::link::safe;
 use crate::page::runs::when;
 use crate::page::table;
@@ -14,9 +14,9 @@ use crossover_words::units;
 
 /// Of the answers of one group.
 pub(super) fn section(report: &Assembled, all: &[Answered], group: &str) -> Markup {
-    let here = || all.iter().filter(|answer| answer.found.group == group);
+    let here = answers::of_group(all, group);
     html! {
-        @if here().next().is_some() {
+        @if !here.is_empty() {
             h3 id={ "answers-" (safe(group)) } { "Where the GPU overtakes the best CPU code, and how sure that is" }
             p.note {
                 "An answer is firm if several processes agree on it, if another run would find a speedup \
@@ -26,7 +26,7 @@ pub(super) fn section(report: &Assembled, all: &[Answered], group: &str) -> Mark
                  process is not enough: processes of the same code differ by where their memory lies, by \
                  what else the host runs, and by what a launch costs in each of them."
             }
-            @for answer in here() { (one(report, answer)) }
+            @for answer in here { (one(report, answer)) }
         }
     }
 }

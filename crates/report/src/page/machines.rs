@@ -159,8 +159,7 @@ fn limits(all: &[Column]) -> Vec<Row> {
 
 /// The fastest CPU code of each operation, at the largest size that all machines have.
 fn cpu_code(report: &Assembled, all: &[Column]) -> Vec<Row> {
-    let names = report.group_names();
-    let compared = names.iter().filter(|name| {
+    let compared = report.groups.iter().filter(|name| {
         all.iter()
             .any(|c| c.answers.iter().any(|(f, _)| f.group == **name))
     });

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use maud::{Markup, html};
 
@@ -49,7 +49,7 @@ type BySize<'a> = BTreeMap<u64, Vec<&'a Profiled>>;
 
 /// The newest profiles of a group by size, in the order of its rows, and how many more there are.
 fn of_group<'a>(machine: &'a MachineResults, group: &str) -> (BySize<'a>, usize) {
-    let is_one = |p: &&Rc<Profiled>| p.id.group == group;
+    let is_one = |p: &&Arc<Profiled>| p.id.group == group;
     let mut all: Vec<&Profiled> = machine
         .profiles
         .iter()

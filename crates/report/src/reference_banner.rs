@@ -24,7 +24,11 @@ pub(super) fn banner(report: &Assembled) -> Option<String> {
         day.map_or((*name).to_owned(), |day| format!("{name}, measured {day}"))
     };
     let named: Vec<String> = names.iter().map(named).collect();
-    let of = format!("of another machine: {}", named.join("; "));
+    let whose = match names.len() {
+        1 => "another machine",
+        _ => "other machines",
+    };
+    let of = format!("of {whose}: {}", named.join("; "));
     let environment = report.machine.environment.as_ref();
     Some(match environment.is_some_and(|e| e.gpu.is_none()) {
         true => format!("There is no GPU here. The GPU figures are {of}."),

@@ -9,6 +9,7 @@ use crossover_results::analysis::answer::pairs::{CrossoverAnswer, RunAnswer, hea
 use crossover_results::analysis::answer::speedup::{Speedup, along};
 use crossover_results::analysis::bottleneck::{self, Bottleneck};
 use crossover_results::analysis::trust::{self, Grade, Trust};
+use crossover_results::model::role::Data;
 use crossover_results::store::curves::{Benchmark, Series};
 use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
@@ -91,6 +92,15 @@ impl Answered<'_> {
         let f = self.found;
         let whose = (f.gpu_machine.as_ref()).map_or(String::new(), |m| format!("-{}", safe(m)));
         format!("evidence-{}-{}{whose}", safe(&f.group), f.question.name())
+    }
+
+    /// What was asked, and of whose GPU, where it is not this machine's.
+    pub(super) fn asked(&self, of: fn(Data) -> &'static str) -> String {
+        let question = of(self.found.question);
+        match &self.found.gpu_machine {
+            Some(machine) => format!("{question}, {machine}"),
+            None => question.to_owned(),
+        }
     }
 
     /// The marks of trust in a few words, those that matter most first.

@@ -97,7 +97,7 @@ fn rows(what: &str, all: &[Column], rows: Vec<Row>) -> Markup {
     html! {
         (table::table(what, &what.to_lowercase().replace(' ', "-"), html! {
             table.plain.wrap-text {
-                thead { tr { th {} @for column in all { th.n { (column.whose()) } } } }
+                thead { tr { th { "compared" } @for column in all { th.n { (column.whose()) } } } }
                 tbody {
                     @for (what, cells) in &rows {
                         tr { th scope="row" { (what) } @for cell in cells { td.n.words { (cell) } } }

@@ -32,6 +32,7 @@ use crossover_draw::ink;
 use crossover_draw::page::shell;
 use crossover_results::analysis::telemetry;
 use crossover_results::analysis::trust::Grade;
+use crossover_results::model::role::Data;
 use crossover_results::store::machine::{MachineResults, NOT_REACHED};
 use crossover_words::Clock;
 use crossover_words::units;
@@ -42,8 +43,8 @@ const NO_SCRIPTS: &str = ".scripted{display:none!important}";
 /// The page of a group, whose folder is `folder`.
 pub(super) fn of_group(
     report: &Assembled,
-    answers: &[Answered],
     section: &Section,
+    answers: &[Answered],
     folder: &Path,
 ) -> String {
     let title = report.topic(section.group).title;
@@ -81,9 +82,9 @@ pub(super) fn sure(answers: &[Answered]) -> String {
         .iter()
         .filter(|a| a.trust.grade() == Grade::Doubtful);
     lines.extend(why.take(MOST_DOUBTS).map(|a| {
-        let (topic, question) = (&a.found.topic, a.found.question.label());
+        let (title, asked) = (&a.found.topic.title, a.asked(Data::label));
         let doubts = a.trust.doubts().join("; ");
-        format!("  uncertain: {}, {question}: {doubts}", topic.title)
+        format!("  uncertain: {title}, {asked}: {doubts}")
     }));
     if doubtful > MOST_DOUBTS {
         lines.push(format!(
@@ -126,7 +127,6 @@ pub(super) fn first(
                         " to put this machine's own beside them."
                     }
                 }
-            }
                 @if let Some(words) = reference_banner::banner(report) { p.banner role="note" { (words) } }
                 (verdict::section(report, verdicts))
                 (map::section(report, answers, verdicts))
@@ -146,6 +146,7 @@ pub(super) fn first(
                 a href="results.csv" { "results.csv" } " (every benchmark), "
                 a href="summary.json" { "summary.json" } " (with answers and findings); each plot as a file: " code { "plots/" }
                 span.scripted { ". " a #view-link href="#" { "A link to exactly this view" } } "."
+            }
         }
     };
     let (data, body) = rayon::join(data, body);

@@ -1,5 +1,6 @@
 //! The record of a run, and what it prints of benchmarks that were left out or failed.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -44,8 +45,7 @@ pub(super) struct Journal {
     effort: Effort,
     /// How often limits were measured again since a result exceeded them.
     measured_again: u32,
-    /// The results that are above a limit, by what they are in words.
-    above: BTreeMap<String, Vec<String>>,
+    above: AboveLimits,
     /// Whether the process takes turns: there is no report on it, so it measures no ceilings.
     takes_turns: bool,
     /// Whether the filter selected a benchmark that can run here.
@@ -112,7 +112,7 @@ impl Journal {
                 Profile::Default | Profile::Full => Effort::WHOLE,
             },
             measured_again: 0,
-            above: BTreeMap::new(),
+            above: AboveLimits::default(),
             takes_turns: settings.turns.is_some(),
             selected: false,
             by_profile: 0,
@@ -318,16 +318,17 @@ impl Journal {
             return Err(failed(sentence));
         }
         let exceeded = |record: &RunRecord| limits::exceeded(&series, &Limits::of(record));
-        let Some(share) = exceeded(&self.record) else {
-            return Ok(());
-        };
-        if self.measured_again < MOST_AGAIN {
+        let mut share = exceeded(&self.record);
+        let exceeds = share.is_some();
+        if let Some(first) = share
+            && self.measured_again < MOST_AGAIN
+        {
             self.measured_again += 1;
             self.say(&format!(
                 "measuring the limits again, since {id} is {}",
-                share.words()
+                first.words()
             ));
-            match (series.device, share.kind()) {
+            match (series.device, first.kind()) {
                 (Device::Gpu, _) => {
                     let gpu = machine.gpu(time).map_err(skipped)?;
                     ceilings::gpu::measure(&gpu, time)?.raise(&mut self.record);
@@ -338,22 +339,17 @@ impl Journal {
                     ceilings::cpu::again(threads, self.effort).raise(&mut self.record);
                 }
             }
+            share = exceeded(&self.record);
         }
-        if let Some(share) = exceeded(&self.record) {
-            let words = share.words();
-            eprintln!("note: {}", above_a_limit(&[&*id], &words));
-            let ids = self.above.entry(words.clone()).or_default();
-            let sentence = |ids: &[String]| {
-                above_a_limit(&ids.iter().map(String::as_str).collect::<Vec<_>>(), &words)
-            };
-            // One sentence for all results above one limit.
-            let known = sentence(ids);
-            ids.push(id);
-            let disturbances = &mut self.record.environment.disturbances;
-            disturbances.retain(|disturbance| *disturbance != known);
-            disturbances.push(sentence(ids));
+        let words = share.map(|share| share.words());
+        if let Some(words) = &words {
+            eprintln!("note: {}", above_a_limit(&[&*id], words));
         }
-        self.write()
+        let disturbances = &mut self.record.environment.disturbances;
+        match self.above.tell(id, words, disturbances) || exceeds {
+            true => self.write(),
+            false => Ok(()),
+        }
     }
 
     /// Says what is being done.
@@ -508,8 +504,36 @@ fn by_error(failed: &[Failure]) -> Vec<(&str, Vec<&str>)> {
     groups
 }
 
+/// The results that are above a limit, by what they are in words.
+#[derive(Default)]
+struct AboveLimits(BTreeMap<String, Vec<String>>);
+
+impl AboveLimits {
+    /// Has `disturbances` say it of this result too, or no longer where it was measured again and is
+    /// above none: one sentence for all results above one limit. Whether that changed anything.
+    fn tell(&mut self, id: String, words: Option<String>, disturbances: &mut Vec<String>) -> bool {
+        let sentences = |above: &BTreeMap<String, Vec<String>>| -> Vec<String> {
+            let each = above.iter().map(|(words, ids)| above_a_limit(ids, words));
+            each.collect()
+        };
+        let before = sentences(&self.0);
+        for ids in self.0.values_mut() {
+            ids.retain(|known| *known != id);
+        }
+        if let Some(words) = words {
+            self.0.entry(words).or_default().push(id);
+        }
+        self.0.retain(|_, ids| !ids.is_empty());
+        let now = sentences(&self.0);
+        let is_new = before != now;
+        disturbances.retain(|disturbance| !before.contains(disturbance));
+        disturbances.extend(now);
+        is_new
+    }
+}
+
 /// That these results exceed a limit.
-fn above_a_limit(ids: &[&str], words: &str) -> String {
+fn above_a_limit(ids: &[impl Borrow<str>], words: &str) -> String {
     let is = if ids.len() == 1 { "is" } else { "are" };
     format!(
         "{} {is} {words}: either the limit is higher than was measured, or the work less than was declared",
@@ -518,10 +542,11 @@ fn above_a_limit(ids: &[&str], words: &str) -> String {
 }
 
 /// The first few of many, as text.
-fn some(ids: &[&str]) -> String {
+fn some(ids: &[impl Borrow<str>]) -> String {
     match ids {
         [first, second, third, _, ..] => {
-            format!("{first}, {second}, {third} and {} more", ids.len() - 3)
+            let shown = [first, second, third].map(Borrow::borrow).join(", ");
+            format!("{shown} and {} more", ids.len() - 3)
         }
         few => few.join(", "),
     }
@@ -550,5 +575,30 @@ mod tests {
         assert_eq!(some(&["a", "b", "c", "d", "e"]), "a, b, c and 2 more");
         let above = above_a_limit(&["a", "b"], "above the FMA peak, so no share");
         assert!(above.starts_with("a, b are above the FMA peak, so no share: either"));
+    }
+
+    /// A benchmark whose first samples were unsteady is held against its limits twice.
+    #[test]
+    fn a_result_above_a_limit_is_named_once_and_while_it_is() {
+        let mut above = AboveLimits::default();
+        let mut disturbances = vec!["a busy machine".to_owned()];
+        let mut tell = |id: &str, words: Option<&str>| {
+            let is_new = above.tell(id.to_owned(), words.map(str::to_owned), &mut disturbances);
+            (is_new, disturbances.clone())
+        };
+        assert!(!tell("a", None).0);
+        for id in ["a", "b", "b"] {
+            tell(id, Some("above the peak"));
+        }
+        let (_, said) = tell("c", Some("above the link"));
+        assert_eq!(said.len(), 3, "{said:?}");
+        assert!(said[1].starts_with("c is above the link: "), "{said:?}");
+        assert!(said[2].starts_with("a, b are above the peak: "), "{said:?}");
+        assert_eq!(tell("c", None).1.len(), 2);
+        let (is_new, said) = tell("b", None);
+        assert!(
+            is_new && said[1].starts_with("a is above the peak: "),
+            "{said:?}"
+        );
     }
 }

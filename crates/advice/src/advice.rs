@@ -22,7 +22,10 @@ const VARIABLE: &str = "CROSSOVER_THRESHOLDS";
 #[derive(Clone, Debug)]
 pub struct Advice {
     thresholds: Thresholds,
+    /// As many, in their order.
     operations: Vec<Measured>,
+    /// Where each stands, in the order of their names.
+    by_name: Vec<usize>,
     concerns: Vec<Concern>,
     is_other_machine: bool,
 }
@@ -148,11 +151,13 @@ impl Advice {
     /// Numbers that cannot be.
     pub fn new(thresholds: Thresholds) -> Result<Self, Error> {
         let mut operations: Vec<Measured> = Vec::with_capacity(thresholds.operations.len());
+        let mut by_name: Vec<usize> = Vec::with_capacity(thresholds.operations.len());
         for operation in &thresholds.operations {
             let name = &operation.name;
             let wrong = |what: &str| Error::Numbers(format!("the operation {name:?} {what}"));
-            if operations.iter().any(|other| other.name == *name) {
-                return Err(wrong("is there twice"));
+            match by_name.binary_search_by(|&at| operations[at].name.cmp(name)) {
+                Ok(_) => return Err(wrong("is there twice")),
+                Err(place) => by_name.insert(place, operations.len()),
             }
             let is_time = |ns: f64| (0.0..=1e30).contains(&ns);
             if !operation.first_call_ns.is_none_or(is_time) {
@@ -176,6 +181,7 @@ impl Advice {
         Ok(Self {
             thresholds,
             operations,
+            by_name,
             concerns: Vec::new(),
             is_other_machine: false,
         })
@@ -217,14 +223,31 @@ impl Advice {
 
     /// Who is faster. Allocates nothing.
     pub fn decide(&self, question: &Question) -> Answer {
-        if self.is_other_machine {
-            return Answer::unsure(Reason::OtherMachine);
-        }
-        let mut operations = self.operations.iter();
-        match operations.find(|operation| operation.name == question.operation) {
-            Some(operation) => decision::decide(operation, question),
+        match self.find(question.operation) {
+            Some(at) => self.decide_at(at, question),
+            None if self.is_other_machine => Answer::unsure(Reason::OtherMachine),
             None => Answer::unsure(Reason::NoOperation),
         }
+    }
+
+    /// Where the operation of this name stands in [`Thresholds::operations`].
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+        let named = |at: &usize| self.operations[*at].name.as_str().cmp(name);
+        let place = self.by_name.binary_search_by(named);
+        Some(self.by_name[place.ok()?])
+    }
+
+    /// As [`decide`](Self::decide), of the operation that stands there.
+    pub(crate) fn decide_at(&self, at: usize, question: &Question) -> Answer {
+        match self.is_other_machine {
+            true => Answer::unsure(Reason::OtherMachine),
+            false => decision::decide(&self.operations[at], question),
+        }
+    }
+
+    /// What the file holds of an operation.
+    pub fn operation(&self, name: &str) -> Option<&Operation> {
+        Some(&self.thresholds.operations[self.find(name)?])
     }
 }
 

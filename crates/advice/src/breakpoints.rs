@@ -25,9 +25,10 @@ impl Advice {
     /// The answers to a question at every whole size from 1 on; behind the last breakpoint they
     /// stay. Empty where there is no estimate. The question's own size is not read.
     pub fn breakpoints(&self, question: &Question) -> Vec<Breakpoint> {
-        let operations = &self.thresholds().operations;
-        let operation = operations.iter().find(|o| o.name == question.operation);
-        let places = operation.iter().flat_map(|operation| &operation.places);
+        let Some(operation) = self.find(question.operation) else {
+            return Vec::new();
+        };
+        let places = self.thresholds().operations[operation].places.iter();
         // Nothing changes where none of the places was measured.
         let points = places.flat_map(|place| &place.points);
         let mut sizes: Vec<u64> = points.map(|point| point.size as u64).collect();
@@ -40,7 +41,7 @@ impl Advice {
                 size: size.into(),
                 ..*question
             };
-            let answer = self.decide(&asked);
+            let answer = self.decide_at(operation, &asked);
             answer.estimate.map(|estimate| Breakpoint {
                 size,
                 choice: answer.choice,

@@ -62,9 +62,10 @@ fn export_thresholds(settings: &Settings, file: &Path) -> anyhow::Result<()> {
         settings.report_folder(),
         &Options::default(),
     )?;
-    if !thresholds::write(&report, file)? {
+    let Some(thresholds) = thresholds::thresholds(&report) else {
         bail!("the results answer no question: an operation needs rows on the CPU and on a GPU");
-    }
+    };
+    thresholds::write(&thresholds, file)?;
     println!("thresholds: {}", visible(&file.to_string_lossy()));
     Ok(())
 }

@@ -29,5 +29,6 @@ pub use report::{
     CallRow, DeviceRow, Lane, LaneKind, Place, Profile, RangeRow, SCHEMA, Span, Summary, Timeline,
     Work,
 };
+pub use table::Table;
 #[cfg(feature = "analysis")]
 pub use trace::{SPANS as TRACE_SPANS, trace};

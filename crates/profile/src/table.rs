@@ -11,9 +11,11 @@ const WIDTH: usize = 80;
 /// A name in fewer letters says nothing.
 const SHORTEST: usize = 16;
 
-/// A table of text: the first column is aligned left, the others right.
-struct Table {
-    rows: Vec<Vec<String>>,
+/// A table of text: the first row is its head, the first column names the row, the others are figures.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// At least the head, each as long as it.
+    pub rows: Vec<Vec<String>>,
 }
 
 impl Table {
@@ -54,26 +56,9 @@ impl Table {
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}", self.benchmark, self.summary.sentence)?;
-        self.device_table().write(f)?;
-        let mut calls = Table::new(&["driver call", "calls", "host time"]);
-        for row in &self.calls {
-            let name = row.name.clone();
-            let cells = vec![name, count(row.per_iteration), time(row.ns_per_iteration)];
-            calls.rows.push(cells);
+        for table in self.tables() {
+            table.write(f)?;
         }
-        calls.write(f)?;
-        let head = ["ranges", "calls", "host time", "device time", "share"];
-        let mut ranges = Table::new(&head);
-        for row in &self.ranges {
-            ranges.rows.push(vec![
-                row.name.clone(),
-                count(row.per_iteration),
-                time(row.host_ns_per_iteration),
-                time(row.device_ns_per_iteration),
-                percent(row.share),
-            ]);
-        }
-        ranges.write(f)?;
         writeln!(f)?;
         self.summary.write(f)?;
         writeln!(
@@ -89,6 +74,28 @@ impl fmt::Display for Profile {
 }
 
 impl Profile {
+    /// What ran on the device, what the host called, and what the code named.
+    pub fn tables(&self) -> [Table; 3] {
+        let mut calls = Table::new(&["driver call", "calls", "host time"]);
+        for row in &self.calls {
+            let name = row.name.clone();
+            let cells = vec![name, count(row.per_iteration), time(row.ns_per_iteration)];
+            calls.rows.push(cells);
+        }
+        let head = ["ranges", "calls", "host time", "device time", "share"];
+        let mut ranges = Table::new(&head);
+        for row in &self.ranges {
+            ranges.rows.push(vec![
+                row.name.clone(),
+                count(row.per_iteration),
+                time(row.host_ns_per_iteration),
+                time(row.device_ns_per_iteration),
+                percent(row.share),
+            ]);
+        }
+        [self.device_table(), calls, ranges]
+    }
+
     /// What ran on the device, without the columns in which no row has anything.
     fn device_table(&self) -> Table {
         let is_kernel = |work: &Work| matches!(work, Work::Kernel { .. });

@@ -39,6 +39,9 @@ pub struct Assembled {
     pub others: Vec<(MachineResults, Vec<CrossoverAnswer>)>,
     /// What the first of those with a GPU shows of it, where the machine has none.
     pub reference: Option<Reference>,
+    /// Names of the groups of any machine, those that compare CPU and GPU first, then in their own
+    /// order.
+    pub(crate) groups: Vec<String>,
 }
 
 /// What the results of another machine show, to stand in for those of a GPU that is not there.
@@ -58,23 +61,22 @@ impl Assembled {
         std::iter::once(&self.machine).chain(self.others.iter().map(|(m, _)| m))
     }
 
-    /// Groups of any machine, those that compare CPU and GPU first, then in their own order.
-    pub(crate) fn group_names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self
-            .machines()
-            .flat_map(|m| m.groups.iter().map(|g| g.name.clone()))
-            .collect();
-        names.sort();
-        names.dedup();
+    fn names_of_groups(&self) -> Vec<String> {
+        let groups = self.machines().flat_map(|m| &m.groups);
+        let names: BTreeSet<&String> = groups.map(|group| &group.name).collect();
+        let mut names: Vec<String> = names.into_iter().cloned().collect();
         names.sort_by_cached_key(|name| {
-            let compares = self.found.iter().any(|f| f.group == *name);
-            (!compares, self.groups(name).next().map(|group| group.place))
+            let compares = !pairs::of_group(&self.found, name).is_empty();
+            (
+                !compares,
+                self.of_machines(name).next().map(|group| group.place),
+            )
         });
         names
     }
 
     /// The group of that name of each machine that has it.
-    pub(crate) fn groups(&self, name: &str) -> impl Iterator<Item = &Group> {
+    pub(crate) fn of_machines(&self, name: &str) -> impl Iterator<Item = &Group> {
         self.machines().filter_map(move |m| m.group(name))
     }
 
@@ -103,7 +105,7 @@ impl Assembled {
 
     /// What the group of that name says of itself.
     pub(crate) fn topic(&self, name: &str) -> GroupInfo {
-        let known = self.groups(name).next();
+        let known = self.of_machines(name).next();
         known.map_or_else(|| GroupInfo::of(name), |group| group.topic.clone())
     }
 }
@@ -246,14 +248,17 @@ fn finish(machine: MachineResults, others: Vec<MachineResults>) -> Assembled {
             findings,
         }
     });
-    Assembled {
+    let mut report = Assembled {
         machine,
         found,
         reuse,
         findings,
         others,
         reference,
-    }
+        groups: Vec::new(),
+    };
+    report.groups = report.names_of_groups();
+    report
 }
 
 /// The break-even tables and the findings of a machine with these answers.

@@ -1,5 +1,7 @@
 //! Every benchmark of every machine as one table, `results.csv`.
 
+use std::borrow::Cow;
+
 use crate::assemble::Assembled;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::analysis::{bottleneck, telemetry};
@@ -24,53 +26,55 @@ const HEAD: [&str; 15] = [
 ];
 
 pub(super) fn results(report: &Assembled) -> String {
-    let mut lines = vec![HEAD.join(",")];
+    let mut text = HEAD.join(",") + "\r\n";
     for machine in report.machines() {
+        let hardware = machine.hardware();
         for group in &machine.groups {
             let work = rate::work(&[group]);
             for series in &group.series {
+                let name = series.name();
                 for (i, b) in series.points.iter().enumerate() {
                     let counted = work.filter(|_| series.measures_work());
                     let amount = counted.and_then(|work| work.amount(series, i));
                     let limit = bottleneck::of(series, b, machine);
                     let share = limit.as_ref().and_then(|limit| limit.share);
                     let number = |v: Option<f64>| v.map_or(String::new(), |v| v.to_string());
-                    let cells: [String; HEAD.len()] = [
-                        machine.hardware(),
-                        b.id.clone(),
-                        group.name.clone(),
-                        series.name(),
-                        b.size.to_string(),
-                        series.clock_name().to_owned(),
-                        b.median_ns.to_string(),
-                        b.low_ns().to_string(),
-                        b.high_ns().to_string(),
-                        number(amount.map(|amount| b.rate(amount))),
-                        counted.map_or("", Work::unit).to_owned(),
-                        limit.map_or("", |limit| limit.kind.name()).to_owned(),
-                        number(share),
-                        number(telemetry::energy_j(b)),
-                        b.unsteady.clone().unwrap_or_default(),
+                    let cells: [&str; HEAD.len()] = [
+                        &hardware,
+                        &b.id,
+                        &group.name,
+                        &name,
+                        &b.size.to_string(),
+                        series.clock_name(),
+                        &b.median_ns.to_string(),
+                        &b.low_ns().to_string(),
+                        &b.high_ns().to_string(),
+                        &number(amount.map(|amount| b.rate(amount))),
+                        counted.map_or("", Work::unit),
+                        limit.map_or("", |limit| limit.kind.name()),
+                        &number(share),
+                        &number(telemetry::energy_j(b)),
+                        b.unsteady.as_deref().unwrap_or_default(),
                     ];
-                    lines.push(cells.map(|cell| quoted(&cell)).join(","));
+                    text += &cells.map(quoted).join(",");
+                    text += "\r\n";
                 }
             }
         }
     }
-    lines.join("\r\n") + "\r\n"
+    text
 }
 
 /// As a spreadsheet takes it, and not for a formula.
-fn quoted(text: &str) -> String {
+fn quoted(text: &str) -> Cow<'_, str> {
     let is_formula =
         text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
-    let text = if is_formula {
-        format!("'{text}")
-    } else {
-        text.to_owned()
-    };
+    let mut text = Cow::Borrowed(text);
+    if is_formula {
+        text.to_mut().insert(0, '\'');
+    }
     match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        true => format!("\"{}\"", text.replace('"', "\"\"")).into(),
         false => text,
     }
 }

@@ -1,10 +1,8 @@
-//! A profile in words: the rows of its tables and the lines below them.
+//! A profile in words: its tables and the lines below them.
 
 use std::path::Path;
 
-use comfy_table::Table;
-
-use crossover_profile::{CallRow, DeviceRow, Place, Profile, RangeRow, Summary, Work};
+use crossover_profile::{DeviceRow, Profile, Summary, Table, Work};
 use crossover_words::text::visible;
 use crossover_words::units;
 
@@ -12,94 +10,20 @@ use crossover_words::units;
 const WIDTH: usize = 80;
 /// Wider ones make a line hard to follow.
 const WIDEST: usize = 140;
-/// Rows of a table; the rest are counted.
-const MOST_ROWS: usize = 12;
-
-/// One row of a table: its name, which may be shortened, and the other columns.
-pub(super) struct Line {
-    pub(super) name: String,
-    pub(super) cells: Vec<String>,
-}
-
-/// A table: what its columns are, and its rows.
-pub(super) struct Rows {
-    pub(super) head: Vec<&'static str>,
-    pub(super) lines: Vec<Line>,
-    /// Rows that are left out.
-    pub(super) more: usize,
-}
-
-/// What ran on the device, without the columns in which no row has anything.
-pub(super) fn device(profile: &Profile) -> Rows {
-    let rows = &profile.device;
-    let kernels = rows.iter().any(|r| matches!(r.work, Work::Kernel { .. }));
-    let moves = rows.iter().any(|r| !matches!(r.work, Work::Kernel { .. }));
-    let mut head = vec!["on the device", "calls", "time", "share"];
-    if kernels {
-        head.extend(["grid", "block", "regs"]);
-    }
-    if moves {
-        head.push("rate");
-    }
-    let line = |row: &DeviceRow| {
-        let mut cells = vec![
-            count(row.per_iteration),
-            units::time(row.ns_per_iteration),
-            units::percent(row.share),
-        ];
-        if kernels {
-            cells.extend(launch(&row.work));
-        }
-        if moves {
-            cells.push(rate(row).unwrap_or_default());
-        }
-        Line {
-            name: name(&row.work),
-            cells,
-        }
-    };
-    Rows::new(head, rows.iter().map(line).collect())
-}
-
-/// What the host called.
-pub(super) fn calls(profile: &Profile) -> Rows {
+/// The tables of a profile: work on the device, calls, ranges. Calls have also the share of the iteration
+/// that they take.
+pub(super) fn tables(profile: &Profile) -> [Table; 3] {
+    let mut tables = profile.tables();
     let all = profile.summary.iteration_ns;
-    let line = |row: &CallRow| Line {
-        name: visible(&row.name),
-        cells: vec![
-            count(row.per_iteration),
-            units::time(row.ns_per_iteration),
-            units::percent(row.ns_per_iteration / all),
-        ],
-    };
-    let lines = profile.calls.iter().map(line).collect();
-    Rows::new(
-        vec!["driver call", "calls", "host time", "of the iteration"],
-        lines,
-    )
-}
-
-/// What the code named.
-pub(super) fn ranges(profile: &Profile) -> Rows {
-    let line = |row: &RangeRow| Line {
-        name: visible(&row.name),
-        cells: vec![
-            count(row.per_iteration),
-            units::time(row.host_ns_per_iteration),
-            units::time(row.device_ns_per_iteration),
-            units::percent(row.share),
-        ],
-    };
-    let head = vec!["range", "calls", "host time", "device time", "share"];
-    Rows::new(head, profile.ranges.iter().map(line).collect())
-}
-
-impl Rows {
-    fn new(head: Vec<&'static str>, mut lines: Vec<Line>) -> Self {
-        let more = lines.len().saturating_sub(MOST_ROWS);
-        lines.truncate(MOST_ROWS);
-        Self { head, lines, more }
+    let shares = profile
+        .calls
+        .iter()
+        .map(|row| units::percent(row.ns_per_iteration / all));
+    let shares = std::iter::once("of the iteration".to_owned()).chain(shares);
+    for (row, share) in tables[1].rows.iter_mut().zip(shares) {
+        row.push(share);
     }
+    tables
 }
 
 /// A whole number of executions, or a mean that is none.
@@ -108,66 +32,6 @@ fn count(per_iteration: f64) -> String {
         true => units::count(per_iteration),
         false => units::number(per_iteration),
     }
-}
-
-/// What a kernel, a copy or a memory set is called.
-pub(super) fn name(work: &Work) -> String {
-    match work {
-        Work::Kernel { name, .. } => visible(name),
-        Work::Copy { from, to, bytes } => {
-            format!(
-                "{} → {}, {}",
-                place(*from),
-                place(*to),
-                units::binary(*bytes)
-            )
-        }
-        Work::Set { bytes } => format!("memory set, {}", units::binary(*bytes)),
-    }
-}
-
-fn place(place: Place) -> &'static str {
-    match place {
-        Place::Device => "device",
-        Place::Pinned => "pinned",
-        Place::Pageable => "ordinary",
-        Place::Managed => "managed",
-        Place::Peer => "peer",
-        Place::Unknown => "unknown",
-    }
-}
-
-/// Grid, block and registers of a kernel, else nothing.
-fn launch(work: &Work) -> [String; 3] {
-    let Work::Kernel {
-        grid,
-        block,
-        registers,
-        ..
-    } = work
-    else {
-        return Default::default();
-    };
-    [extent(*grid), extent(*block), registers.to_string()]
-}
-
-/// `16×8`, without the ones at the end.
-fn extent([x, y, z]: [u32; 3]) -> String {
-    match (y, z) {
-        (1, 1) => x.to_string(),
-        (_, 1) => format!("{x}×{y}"),
-        _ => format!("{x}×{y}×{z}"),
-    }
-}
-
-/// The bytes of a copy or memory set over the time that it takes.
-fn rate(row: &DeviceRow) -> Option<String> {
-    let (Work::Copy { bytes, .. } | Work::Set { bytes }) = row.work else {
-        return None;
-    };
-    let moved = bytes as f64 * row.per_iteration;
-    let rate = moved / (row.ns_per_iteration * 1e-9);
-    rate.is_normal().then(|| units::rate(rate, "B/s"))
 }
 
 /// What the table comes to, one name and value per line. The last is what bounds it.
@@ -254,7 +118,7 @@ pub(super) fn source(profile: &Profile) -> String {
 /// The recorder's own table, for a terminal. `dir` is where its files lie.
 pub fn text(profile: &Profile, dir: &Path) -> String {
     // Known where this goes to a terminal.
-    let width = Table::new().width().map_or(WIDTH, usize::from);
+    let width = comfy_table::Table::new().width().map_or(WIDTH, usize::from);
     let width = width.clamp(WIDTH, WIDEST);
     let dir = visible(&dir.to_string_lossy());
     format!(

@@ -130,7 +130,7 @@ fn body(report: &Assembled) -> (String, Vec<(String, String)>) {
         text += &row(cells.each_ref().map(String::as_str));
     }
     text += &format!("\n{NOTE}\n");
-    let groups = report.group_names();
+    let groups = &report.groups;
     let speedup = |name: &String| {
         let plots = Section::draw(report, name).plots;
         let drawn = plots.into_iter().find(|plot| plot.shows_speedup)?;

@@ -4,6 +4,7 @@
 use crate::assemble::Assembled;
 use crossover_results::analysis::answer::pairs::headlines;
 use crossover_results::model::id::Device;
+use crossover_results::model::record::Skip;
 use crossover_results::store::machine::MachineResults;
 
 /// `There is no GPU here. The GPU figures are of another machine: NVIDIA H200, measured 2026-11-21.`
@@ -23,7 +24,11 @@ pub(super) fn banner(report: &Assembled) -> Option<String> {
         day.map_or((*name).to_owned(), |day| format!("{name}, measured {day}"))
     };
     let named: Vec<String> = names.iter().map(named).collect();
-    let of = format!("of another machine: {}", named.join("; "));
+    let whose = match names.len() {
+        1 => "another machine",
+        _ => "other machines",
+    };
+    let of = format!("of {whose}: {}", named.join("; "));
     let environment = report.machine.environment.as_ref();
     Some(match environment.is_some_and(|e| e.gpu.is_none()) {
         true => format!("There is no GPU here. The GPU figures are {of}."),
@@ -34,23 +39,19 @@ pub(super) fn banner(report: &Assembled) -> Option<String> {
 /// The groups that this machine's CPU has measured and no GPU of any machine here, though they have
 /// code for it.
 pub(super) fn unmeasured(report: &Assembled) -> Vec<&str> {
-    let skipped = report.machine.skipped();
-    let on = |device, name: &str| {
-        report
-            .groups(name)
-            .any(|group| group.on(device).count() > 0)
+    let names = report.machine.groups.iter().map(|group| &*group.name);
+    names.filter(|name| is_unmeasured(report, name)).collect()
+}
+
+/// Whether a group of this machine is one of them.
+pub(super) fn is_unmeasured(report: &Assembled, name: &str) -> bool {
+    let on = |device| {
+        let mut groups = report.of_machines(name);
+        groups.any(|group| group.on(device).count() > 0)
     };
-    let names = report
-        .machine
-        .groups
-        .iter()
-        .map(|group| group.name.as_str());
-    let unmeasured = names.filter(|name| {
-        let row = format!("{name}/gpu/");
-        let has_row = skipped.iter().any(|skip| skip.id.starts_with(&row));
-        has_row && on(Device::Cpu, name) && !on(Device::Gpu, name)
-    });
-    unmeasured.collect()
+    let row = format!("{name}/gpu/");
+    let has_row = |skip: &Skip| skip.id.starts_with(&row);
+    report.machine.skipped().iter().any(has_row) && on(Device::Cpu) && !on(Device::Gpu)
 }
 
 /// What is not known of these groups, in a sentence.

@@ -5,7 +5,8 @@ use crate::assemble::Assembled;
 use crate::visible_curves::{MOST, visible_curves};
 use crossover_draw::ink::{self, Family, Paint};
 use crossover_draw::plot::figure::{Curve, Dot, Limit, Mark, Plot, Quantity};
-use crossover_results::analysis::answer::pairs::{self, CrossoverAnswer};
+use crossover_results::analysis::answer::pairs::{self, CrossoverAnswer, headlines, of_group};
+use crossover_results::analysis::findings::finding::Finding;
 use crossover_results::analysis::limits;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::model::LinkBytes;
@@ -16,80 +17,123 @@ use crossover_results::store::machine::{Limits, MachineResults};
 use crossover_words::Clock;
 
 /// One curve: whose it is and its place in the palette.
-pub(super) struct Drawn<'a> {
+struct Drawn<'a> {
     machine: &'a MachineResults,
     /// Another machine's, beside the one that the report is about.
     beside: bool,
-    pub(super) series: &'a Series,
+    series: &'a Series,
     family: Family,
     index: usize,
 }
 
-impl Drawn<'_> {
-    /// Its colour, in the plots and in the interactive chart.
-    pub(super) fn role(&self) -> Paint {
-        Paint::Shade(self.family, self.index)
-    }
+/// The curves of a group, each in a colour. Those that the plots have come first, so that these have a
+/// colour of their own, and the same one in the interactive chart.
+pub(super) struct Curves<'a> {
+    all: Vec<Drawn<'a>>,
+    /// How many of them the plots have.
+    plotted: usize,
 }
 
-/// The plots of a group of the machine or of one beside it, each with the name of its file: the
-/// speedup where there are answers, the time, then the rate, unless no cost is known.
-pub(super) fn charts(report: &Assembled, group: &str) -> Vec<(&'static str, Plot)> {
-    let drawn = drawn(report, group);
-    let topic = report.topic(group);
-    let title = &topic.title;
-    let groups: Vec<&Group> = report.groups(group).collect();
-    let curves = |dots: &dyn Fn(&Series) -> Vec<Dot>| -> Vec<Curve> {
-        drawn
-            .iter()
-            .map(|d| curve(d, dots(d.series)))
-            .filter(|c| !c.dots.is_empty())
-            .collect()
-    };
-    let marks = marks(report, group);
-    let plot = |kind: &str, quantity, curves| Plot {
-        title: format!("{title}: {kind}"),
-        size_label: topic.axis.clone(),
-        size_unit: topic.unit,
-        quantity,
-        curves,
-        rows: marks.len(),
-        clocks: true,
-        marks: Vec::new(),
-        limits: Vec::new(),
-    };
-    let speedup = Plot {
-        clocks: false,
-        marks: marks.clone(),
-        limits: vec![Limit {
-            label: "as fast as the CPU".to_owned(),
-            value: 1.0,
-            family: Family::Cpu,
-        }],
-        ..plot("speedup", Quantity::Speedup, speedups(report, group))
-    };
-    let time = plot("time", Quantity::Time, curves(&times));
-    let rate = rate::work(&groups).map(|work| {
-        let rates = curves(&|series: &Series| match series.measures_work() {
-            true => rates(series, work),
-            // A rate of queueing would be a rate of nothing.
-            false => Vec::new(),
-        });
-        Plot {
-            limits: ceilings(report, &drawn, work),
-            ..plot("throughput and limits", Quantity::Rate(work.unit()), rates)
+impl<'a> Curves<'a> {
+    /// Those of a group with these findings.
+    pub(super) fn of(report: &'a Assembled, name: &str, findings: &[&Finding]) -> Self {
+        let mut all = drawn(report, name, findings);
+        let plotted = all.len();
+        for (at, machine) in report.machines().enumerate() {
+            let Some(group) = machine.group(name) else {
+                continue;
+            };
+            for series in &group.series {
+                if !all[..plotted]
+                    .iter()
+                    .any(|d| std::ptr::eq(d.series, series))
+                {
+                    add(&mut all, machine, group, at > 0, series);
+                }
+            }
         }
-    });
-    let rate = rate.filter(|plot| !plot.curves.is_empty());
-    let speedup = Some(speedup).filter(|plot| !plot.curves.is_empty());
-    [
-        ("speedup", speedup),
-        ("time", Some(time)),
-        ("throughput", rate),
-    ]
-    .into_iter()
-    .filter_map(|(name, plot)| Some((name, plot?)))
-    .collect()
+        Self { all, plotted }
+    }
+
+    /// Curves of the machine itself that no plot has.
+    pub(super) fn left_out(&self) -> usize {
+        self.all[self.plotted..]
+            .iter()
+            .filter(|d| !d.beside)
+            .count()
+    }
+
+    /// The colour of a curve, in the plots and in the interactive chart.
+    pub(super) fn colour(&self, series: &Series) -> Option<Paint> {
+        let mut all = self.all.iter();
+        let drawn = all.find(|d| std::ptr::eq(d.series, series))?;
+        Some(Paint::Shade(drawn.family, drawn.index))
+    }
+
+    /// The limits that bound all of them in FLOP/s or in B/s, those that no plot has too.
+    pub(super) fn limits(&self, report: &Assembled, work: Work) -> Vec<Limit> {
+        ceilings(report, &self.all, work)
+    }
+
+    /// The plots of a group of the machine or of one beside it, each with the name of its file: the
+    /// speedup where there are answers, the time, then the rate, unless no cost is known.
+    pub(super) fn charts(&self, report: &Assembled, group: &str) -> Vec<(&'static str, Plot)> {
+        let drawn = &self.all[..self.plotted];
+        let topic = report.topic(group);
+        let title = &topic.title;
+        let groups: Vec<&Group> = report.of_machines(group).collect();
+        let curves = |dots: &dyn Fn(&Series) -> Vec<Dot>| -> Vec<Curve> {
+            drawn
+                .iter()
+                .map(|d| curve(d, dots(d.series)))
+                .filter(|c| !c.dots.is_empty())
+                .collect()
+        };
+        let marks = marks(report, group);
+        let plot = |kind: &str, quantity, curves| Plot {
+            title: format!("{title}: {kind}"),
+            size_label: topic.axis.clone(),
+            size_unit: topic.unit,
+            quantity,
+            curves,
+            rows: marks.len(),
+            clocks: true,
+            marks: Vec::new(),
+            limits: Vec::new(),
+        };
+        let speedup = Plot {
+            clocks: false,
+            marks: marks.clone(),
+            limits: vec![Limit {
+                label: "as fast as the CPU".to_owned(),
+                value: 1.0,
+                family: Family::Cpu,
+            }],
+            ..plot("speedup", Quantity::Speedup, speedups(report, group))
+        };
+        let time = plot("time", Quantity::Time, curves(&times));
+        let rate = rate::work(&groups).map(|work| {
+            let rates = curves(&|series: &Series| match series.measures_work() {
+                true => rates(series, work),
+                // A rate of queueing would be a rate of nothing.
+                false => Vec::new(),
+            });
+            Plot {
+                limits: ceilings(report, drawn, work),
+                ..plot("throughput and limits", Quantity::Rate(work.unit()), rates)
+            }
+        });
+        let rate = rate.filter(|plot| !plot.curves.is_empty());
+        let speedup = Some(speedup).filter(|plot| !plot.curves.is_empty());
+        [
+            ("speedup", speedup),
+            ("time", Some(time)),
+            ("throughput", rate),
+        ]
+        .into_iter()
+        .filter_map(|(name, plot)| Some((name, plot?)))
+        .collect()
+    }
 }
 
 /// The speedup of each answer at the sizes that both sides were measured at, or that lie between
@@ -99,7 +143,7 @@ fn speedups(report: &Assembled, name: &str) -> Vec<Curve> {
         return Vec::new();
     };
     let (cpu, _) = pairs::best_cpu(group);
-    let answers = pairs::headlines(&report.found).filter(|f| f.group == name);
+    let answers = headlines(of_group(&report.found, name));
     let curve = |f: &CrossoverAnswer| {
         let (_, series) = report.gpu_of(f)?;
         let dots: Vec<Dot> = (pairs::curve(series).points().iter())
@@ -132,40 +176,6 @@ fn speedups(report: &Assembled, name: &str) -> Vec<Curve> {
     answers.filter_map(curve).take(MOST).collect()
 }
 
-/// Curves of a group of the machine that no plot has.
-pub(super) fn left_out(report: &Assembled, name: &str) -> usize {
-    let drawn = drawn(report, name);
-    let own = drawn.iter().filter(|d| !d.beside).count();
-    let all = report.machine.group(name).map_or(0, |g| g.series.len());
-    all.saturating_sub(own)
-}
-
-/// The limits that bound all rows of a group in FLOP/s or in B/s, those that no plot has too.
-pub(super) fn limits(report: &Assembled, name: &str, work: Work) -> Vec<Limit> {
-    ceilings(report, &coloured(report, name), work)
-}
-
-/// Every curve of a group in its colour. Those that the plots have come first, so that these have a
-/// colour of their own, and the same one in the interactive chart.
-pub(super) fn coloured<'a>(report: &'a Assembled, name: &str) -> Vec<Drawn<'a>> {
-    let mut all = drawn(report, name);
-    let plotted = all.len();
-    for (at, machine) in report.machines().enumerate() {
-        let Some(group) = machine.group(name) else {
-            continue;
-        };
-        for series in &group.series {
-            if !all[..plotted]
-                .iter()
-                .any(|d| std::ptr::eq(d.series, series))
-            {
-                add(&mut all, machine, group, at > 0, series);
-            }
-        }
-    }
-    all
-}
-
 /// Adds a curve in the next colour of its family.
 fn add<'a>(
     drawn: &mut Vec<Drawn<'a>>,
@@ -188,12 +198,12 @@ fn add<'a>(
 /// The curves that come first of the machine, and of each other machine those of its answers, or
 /// what comes first of its GPU code where the machine itself has none in this group. At most
 /// [`MOST`], each in a colour of its own.
-fn drawn<'a>(report: &'a Assembled, name: &str) -> Vec<Drawn<'a>> {
+fn drawn<'a>(report: &'a Assembled, name: &str, findings: &[&Finding]) -> Vec<Drawn<'a>> {
     let own = report.machine.group(name);
     let alone = own.is_none_or(|g| g.on(Device::Gpu).next().is_none());
     let mut all: Vec<(&MachineResults, &Group, bool, &Series)> = Vec::new();
     if let Some(group) = own {
-        let front = visible_curves(group, &report.found, &report.findings);
+        let front = visible_curves(group, of_group(&report.found, name), findings);
         all.extend(
             front
                 .into_iter()
@@ -205,8 +215,8 @@ fn drawn<'a>(report: &'a Assembled, name: &str) -> Vec<Drawn<'a>> {
         let Some(group) = machine.group(name) else {
             continue;
         };
-        let answers = || found.iter().filter(|f| f.group == name && f.headline);
-        let is_answer = |s: &Series| answers().any(|f| f.is_of(s));
+        let found = of_group(found, name);
+        let is_answer = |s: &Series| headlines(found).any(|f| f.is_of(s));
         let front = visible_curves(group, found, &[]);
         let shown = front.into_iter().filter(|s| match s.device {
             Device::Cpu => own.is_none(),
@@ -289,8 +299,8 @@ fn rates(series: &Series, work: Work) -> Vec<Dot> {
 }
 
 fn marks(report: &Assembled, group: &str) -> Vec<Mark> {
-    let headlines = pairs::headlines(&report.found).filter(|f| f.group == group);
-    let mut marks: Vec<Mark> = headlines.filter_map(|f| mark(report, f)).collect();
+    let answers = headlines(of_group(&report.found, group));
+    let mut marks: Vec<Mark> = answers.filter_map(|f| mark(report, f)).collect();
     marks.sort_by(|a, b| a.size.total_cmp(&b.size));
     marks
 }

@@ -175,7 +175,7 @@ pub(super) fn summary(report: &Assembled) -> Summary {
         ceilings: sound(main),
         bandwidth: bandwidth(main),
         groups: report
-            .group_names()
+            .groups
             .iter()
             .map(|name| report.topic(name))
             .collect(),

@@ -1,11 +1,15 @@
 //! The written report: page, plots, summary and thresholds.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
+use rayon::prelude::*;
+
 use crate::assemble::{Assembled, Options, ReportError, assemble};
 use crate::page::answers::answered;
-use crate::page::group::Section;
+use crate::page::group::{self, Section};
+use crate::page::verdict::Verdicts;
 use crate::{csv, page, summary, terminal, thresholds};
 use crossover_results::store::whole_file::{self, FileError};
 use crossover_words::text::visible;
@@ -68,48 +72,73 @@ pub fn refresh(root: &Path, out: &Path, options: &Options) -> Result<Written, Re
 }
 
 /// Removes the pages of groups that there are no longer. What else lies in the folder is not ours.
-fn remove_others(groups: &Path, pages: &[(String, String)]) {
-    for entry in fs::read_dir(groups).into_iter().flatten().flatten() {
-        let name = format!("groups/{}", entry.file_name().to_string_lossy());
+fn remove_others(report: &Assembled, out: &Path) {
+    let written: BTreeSet<PathBuf> = (report.groups.iter())
+        .map(|name| out.join(group::file(name)))
+        .collect();
+    for entry in fs::read_dir(out.join("groups"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let path = entry.path();
         let is_ours = || {
-            let text = fs::read_to_string(entry.path());
+            let text = fs::read_to_string(&path);
             text.is_ok_and(|text| text.contains("<title>crossover: "))
         };
-        let is_written = pages.iter().any(|(page, _)| *page == name);
-        if name.ends_with(".html") && !is_written && is_ours() {
+        if path.extension().is_some_and(|e| e == "html") && !written.contains(&path) && is_ours() {
             // One that stays is old, and nothing links to it.
-            let _ = fs::remove_file(entry.path());
+            let _ = fs::remove_file(path);
         }
     }
 }
 
+/// What does not depend on each other is made at the same time: the groups, and the files that have all
+/// of them.
 fn write(report: &Assembled, out: &Path) -> Result<Written, ReportError> {
-    let summary = out.join("summary.json");
-    whole_file::write_json(&summary, &summary::summary(report))?;
-    let sections = Section::all(report);
-    let folder = out.join("plots");
-    for drawn in sections.iter().flat_map(|s| &s.plots) {
-        let path = folder.join(&drawn.file);
-        whole_file::write_atomic(&path, drawn.svg.as_bytes())?;
-    }
+    let write = |name: &str, text: &str| whole_file::write_atomic(&out.join(name), text.as_bytes());
     // The links of the pages in it are found from there.
-    let groups = out.join("groups");
-    fs::create_dir_all(&groups).map_err(|source| FileError::io(&groups, source))?;
-    let answers = answered(report);
-    let pages = page::pages(report, &answers, &sections, out);
-    for (name, html) in &pages.others {
-        whole_file::write_atomic(&out.join(name), html.as_bytes())?;
-    }
-    remove_others(&groups, &pages.others);
-    let page = out.join("index.html");
-    whole_file::write_atomic(&page, pages.first.as_bytes())?;
-    let results = csv::results(report);
-    whole_file::write_atomic(&out.join("results.csv"), results.as_bytes())?;
-    let machine = &report.machine;
+    let folder = out.join("groups");
+    fs::create_dir_all(&folder).map_err(|source| FileError::io(&folder, source))?;
+    let (verdicts, answers) = rayon::join(|| Verdicts::of(report), || answered(report));
+    let verdicts = verdicts.as_ref();
+    // What the first page has of a group.
+    let group = |name: &String| -> Result<Option<String>, FileError> {
+        let section = Section::draw(report, name);
+        for drawn in &section.plots {
+            write(&format!("plots/{}", drawn.file), &drawn.svg)?;
+        }
+        let page = page::of_group(report, &section, &answers, &folder);
+        write(&group::file(name), &page)?;
+        Ok(page::data::group(report, &section, &answers, verdicts))
+    };
+    let pages = || {
+        let groups: Result<Vec<_>, FileError> = report.groups.par_iter().map(group).collect();
+        let groups: Vec<String> = groups?.into_iter().flatten().collect();
+        write(
+            "index.html",
+            &page::first(report, &groups, &answers, verdicts),
+        )
+    };
+    let tables = || {
+        whole_file::write_json(&out.join("summary.json"), &summary::summary(report))?;
+        write("results.csv", &csv::results(report))?;
+        write("limits.html", &page::limits(report))
+    };
+    let (pages, tables) = rayon::join(pages, tables);
+    pages.and(tables)?;
+    remove_others(report, out);
     let path = out.join("thresholds.json");
-    let thresholds = thresholds::write(report, &path)?.then_some(path);
+    let thresholds = match verdicts {
+        Some(verdicts) => {
+            thresholds::write(verdicts.thresholds(), &path)?;
+            Some(path)
+        }
+        None => None,
+    };
+    let machine = &report.machine;
     Ok(Written {
-        page,
+        page: out.join("index.html"),
         thresholds,
         table: terminal::table(report),
         measured: (machine.benchmarks().count(), machine.failed().len()),

@@ -50,7 +50,15 @@ pub fn wants_colours() -> bool {
 
 /// Whether a name holds what [`visible`] would change.
 pub fn is_plain(name: &str) -> bool {
-    !name.chars().any(|c| acts(c) || is_break(c))
+    let is_printable = |b: u8| matches!(b, b' '..=b'~') || !b.is_ascii();
+    let others = || {
+        name.bytes()
+            .enumerate()
+            .filter(|(_, b)| b.leading_ones() > 1)
+    };
+    // What is ASCII, most of every text, need not be decoded.
+    name.bytes().all(is_printable)
+        && others().all(|(at, _)| !name[at..].starts_with(|c| acts(c) || is_break(c)))
 }
 
 /// The text in at most so many characters: of a longer one the middle is left out.

@@ -1,12 +1,15 @@
 //! The answers of a report with what stands beside each wherever it is shown: the curve of its
 //! speedup, what limits it, and how far it may be trusted.
 
+use rayon::prelude::*;
+
 use crate::assemble::Assembled;
 use crate::page::link::safe;
 use crossover_results::analysis::answer::pairs::{CrossoverAnswer, RunAnswer, headlines, of_runs};
 use crossover_results::analysis::answer::speedup::{Speedup, along};
 use crossover_results::analysis::bottleneck::{self, Bottleneck};
 use crossover_results::analysis::trust::{self, Grade, Trust};
+use crossover_results::model::role::Data;
 use crossover_results::store::curves::{Benchmark, Series};
 use crossover_results::store::machine::MachineResults;
 use crossover_words::units;
@@ -28,9 +31,18 @@ pub(crate) struct Answered<'a> {
 /// The answer to each question of each group, in the order of the groups.
 pub(crate) fn answered(report: &Assembled) -> Vec<Answered<'_>> {
     let of_runs = of_runs(&report.machine);
-    headlines(&report.found)
-        .filter_map(|found| one(report, found, &of_runs))
-        .collect()
+    let found: Vec<&CrossoverAnswer> = headlines(&report.found).collect();
+    let answered = found
+        .into_par_iter()
+        .filter_map(|found| one(report, found, &of_runs));
+    answered.collect()
+}
+
+/// Those of one group.
+pub(super) fn of_group<'a, 'r>(all: &'a [Answered<'r>], group: &str) -> &'a [Answered<'r>] {
+    let from = all.partition_point(|answer| answer.found.group.as_str() < group);
+    let of_group = all[from..].partition_point(|answer| answer.found.group == group);
+    &all[from..from + of_group]
 }
 
 fn one<'a>(
@@ -80,6 +92,15 @@ impl Answered<'_> {
         let f = self.found;
         let whose = (f.gpu_machine.as_ref()).map_or(String::new(), |m| format!("-{}", safe(m)));
         format!("evidence-{}-{}{whose}", safe(&f.group), f.question.name())
+    }
+
+    /// What was asked, and of whose GPU, where it is not this machine's.
+    pub(super) fn asked(&self, of: fn(Data) -> &'static str) -> String {
+        let question = of(self.found.question);
+        match &self.found.gpu_machine {
+            Some(machine) => format!("{question}, {machine}"),
+            None => question.to_owned(),
+        }
     }
 
     /// The marks of trust in a few words, those that matter most first.

@@ -3,7 +3,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::page::{packed, script, table};
+use crate::page::{script, table};
 
 const UPLOT: &str = include_str!("vendor/uplot/uPlot.iife.min.js");
 const LICENSE: &str = include_str!("vendor/uplot/LICENSE");
@@ -83,10 +83,10 @@ pub(super) fn processes() -> Markup {
     }
 }
 
-/// The scripts of the page with the data that they work on.
+/// The scripts of the page with the data that they work on, packed.
 pub(super) fn scripts(data: &str) -> Markup {
     html! {
-        script type="text/plain" id="data" { (packed::pack(data)) }
+        script type="text/plain" id="data" { (data) }
         script { "/*\n" (PreEscaped(LICENSE)) "*/\n" (PreEscaped(UPLOT)) }
         script { (PreEscaped(script::joined())) }
     }

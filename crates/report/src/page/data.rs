@@ -1,50 +1,119 @@
-//! What the chart at the top works on, as JSON.
+//! What the chart at the top works on, as JSON. The fields are in the order of the alphabet.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::assemble::Assembled;
-use crate::page::answers::Answered;
-use crate::page::group::{file, one_size};
-use crate::page::verdict::{Verdicts, said};
-use crate::static_plots;
+use crate::page::answers::{self, Answered};
+use crate::page::group::{Section, file};
+use crate::page::verdict::{GroupVerdict, Verdicts};
+use crate::static_plots::Curves;
 use crossover_draw::ink::{self, Family};
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::analysis::answer::pairs::best_cpu;
-use crossover_results::analysis::bottleneck::{self, Bottleneck};
+use crossover_results::analysis::bottleneck;
 use crossover_results::analysis::limits::Kind;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::analysis::telemetry;
 use crossover_results::model::group_info::Unit;
+use crossover_results::model::id::Device;
 use crossover_results::store::curves::{Benchmark, Group, Series};
 use crossover_results::store::machine::MachineResults;
+use crossover_words::units::significant;
 
-pub(super) fn json(
-    report: &Assembled,
-    answers: &[Answered],
-    verdicts: Option<&Verdicts>,
-) -> String {
-    let groups: Vec<Value> = report
-        .group_names()
-        .iter()
-        .filter(|name| !one_size(report, name))
-        .map(|name| group(report, name, answers, verdicts))
-        .collect();
+/// The data of the groups, each as [`group`] has it.
+pub(super) fn json(groups: &[String], said: &Value) -> String {
     let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-    json!({ "groups": groups, "kinds": kinds, "said": said(verdicts) }).to_string()
+    let groups = groups.join(",");
+    format!(
+        "{{\"groups\":[{groups}],\"kinds\":{},\"said\":{said}}}",
+        json!(kinds)
+    )
 }
 
 /// To six digits, which is more than is shown and keeps the page small.
 fn short(value: f64) -> f64 {
-    format!("{value:.5e}").parse().unwrap_or(value)
+    significant(value, 6)
 }
 
-fn group(
+#[derive(Serialize)]
+struct GroupData<'a> {
+    answers: Vec<AnswerData<'a>>,
+    axis: &'a str,
+    compares: bool,
+    /// The time of the best CPU code by size, with its name.
+    host: Option<Vec<(f64, f64, f64, f64, String)>>,
+    limits: Vec<Roof>,
+    name: &'a str,
+    page: String,
+    series: Vec<SeriesData<'a>>,
+    /// How sizes are written, as the tables do.
+    sizes: &'static str,
+    symbol: &'a str,
+    title: &'a str,
+    unit: Option<&'static str>,
+    verdict: Option<GroupVerdict<'a>>,
+}
+
+#[derive(Serialize)]
+struct AnswerData<'a> {
+    cause: String,
+    dots: Vec<(u64, f64)>,
+    evidence: String,
+    from: String,
+    high: Option<f64>,
+    low: Option<f64>,
+    machine: Option<&'a str>,
+    question: &'static str,
+    series: Option<usize>,
+    size: Option<f64>,
+    speedup: Vec<(f64, f64, f64, f64, usize)>,
+}
+
+#[derive(Serialize)]
+struct Roof {
+    cpu: bool,
+    label: String,
+    value: f64,
+}
+
+#[derive(Serialize)]
+struct SeriesData<'a> {
+    class: Option<String>,
+    clock: &'static str,
+    counts: bool,
+    dash: Option<&'static [u32]>,
+    device: Device,
+    machine: Option<String>,
+    name: String,
+    own: bool,
+    rows: Vec<(u64, f64, f64, f64, Option<f64>, Facts<'a>)>,
+}
+
+/// What else is known of a benchmark; what is not is left out, to keep the page small.
+#[derive(Serialize)]
+struct Facts<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    share: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slowed: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unsteady: Option<&'a str>,
+}
+
+/// What a chart shows of a group; `None` where it was measured at one size alone.
+pub(crate) fn group(
     report: &Assembled,
-    name: &str,
+    section: &Section,
     answers: &[Answered],
     verdicts: Option<&Verdicts>,
-) -> Value {
-    let groups: Vec<&Group> = report.groups(name).collect();
+) -> Option<String> {
+    let curves = section.curves.as_ref()?;
+    let name = section.group;
+    let groups: Vec<&Group> = report.of_machines(name).collect();
+    let own = report.machine.group(name);
     let topic = report.topic(name);
     let work = rate::work(&groups);
     // Each curve with its machine, in the order in which the script counts them.
@@ -54,146 +123,127 @@ fn group(
             all.extend(group.series.iter().map(|series| (machine, series)));
         }
     }
-    let of_group = answers.iter().filter(|a| a.found.group == name);
     let place = |series: &Series| all.iter().position(|(_, s)| std::ptr::eq(*s, series));
-    let coloured = static_plots::coloured(report, name);
-    let class = |series: &Series| {
-        let drawn = coloured.iter().find(|d| std::ptr::eq(d.series, series))?;
-        Some(drawn.role().class())
-    };
-    let roofs = |work| -> Vec<Value> {
-        let limits = static_plots::limits(report, name, work);
-        limits
+    let here = answers::of_group(answers, name).iter();
+    let data = GroupData {
+        answers: here.map(|a| answer(a, place(a.series))).collect(),
+        axis: &topic.axis,
+        compares: topic.compares,
+        host: own.map(best),
+        limits: work.map_or(Vec::new(), |work| roofs(report, curves, work)),
+        name,
+        page: file(name),
+        series: all
             .iter()
-            .map(|l| json!({ "label": l.label, "value": l.value, "cpu": l.family == Family::Cpu }))
-            .collect()
+            .map(|(machine, s)| series(report, machine, s, curves, work))
+            .collect(),
+        sizes: match topic.unit {
+            Unit::Count => "count",
+            Unit::Powers => "powers",
+            Unit::Bytes => "bytes",
+            Unit::Time => "time",
+        },
+        symbol: &topic.symbol,
+        title: &topic.title,
+        unit: work.map(Work::unit),
+        verdict: verdicts.zip(own).and_then(|(v, group)| v.of_group(group)),
     };
-    json!({
-        "name": name,
-        "title": topic.title,
-        "symbol": topic.symbol,
-        "axis": topic.axis,
-        "sizes": sizes(topic.unit),
-        "compares": topic.compares,
-        "unit": work.map(Work::unit),
-        "series": all.iter().map(|(machine, s)| series(report, machine, s, class(s), work)).collect::<Vec<_>>(),
-        "answers": of_group.map(|a| answer(a, place(a.series))).collect::<Vec<_>>(),
-        "host": report.machine.group(name).map(best),
-        "verdict": verdicts.zip(report.machine.group(name)).map(|(v, group)| v.json(group)),
-        "limits": work.map_or(Vec::new(), roofs),
-        "page": file(name),
-    })
+    // Nothing in it can fail.
+    serde_json::to_string(&data).ok()
 }
 
-/// How sizes are written, as the tables do.
-fn sizes(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Count => "count",
-        Unit::Powers => "powers",
-        Unit::Bytes => "bytes",
-        Unit::Time => "time",
-    }
+fn roofs(report: &Assembled, curves: &Curves, work: Work) -> Vec<Roof> {
+    let limits = curves.limits(report, work).into_iter();
+    let roof = limits.map(|limit| Roof {
+        cpu: limit.family == Family::Cpu,
+        label: limit.label,
+        value: limit.value,
+    });
+    roof.collect()
 }
 
-fn series(
+fn series<'a>(
     report: &Assembled,
     machine: &MachineResults,
-    series: &Series,
-    class: Option<String>,
+    series: &'a Series,
+    curves: &Curves,
     work: Option<Work>,
-) -> Value {
+) -> SeriesData<'a> {
     let own = std::ptr::eq(machine, &report.machine);
-    let rows: Vec<Value> = series
-        .points
-        .iter()
-        .enumerate()
-        .map(|(i, b)| {
-            let amount = work.and_then(|w| w.amount(series, i));
-            json!([
-                b.size,
-                short(b.median_ns),
-                short(b.low_ns()),
-                short(b.high_ns()),
-                amount.map(short),
-                facts(machine, series, b),
-            ])
-        })
-        .collect();
-    json!({
-        "name": series.name(),
-        "machine": (!own).then(|| machine.hardware()),
-        "own": own,
-        "device": series.device,
-        "class": class,
-        "dash": ink::dash(series.clock),
-        "clock": series.clock_name(),
-        "counts": series.measures_work(),
-        "rows": rows,
-    })
-}
-
-/// What else is known of a benchmark; what is not is left out, to keep the page small.
-fn facts(machine: &MachineResults, series: &Series, b: &Benchmark) -> Value {
-    let bottleneck = bottleneck::of(series, b, machine);
-    let kind = |bottleneck: &Bottleneck| Kind::ALL.iter().position(|k| *k == bottleneck.kind);
-    let mut facts = json!({
-        "kind": bottleneck.as_ref().and_then(kind),
-        "share": bottleneck.as_ref().map(|found| &found.words),
-        "slowed": Some(telemetry::slowed(b).join(", ")).filter(|s| !s.is_empty()),
-        "unsteady": b.unsteady,
-    });
-    if let Some(facts) = facts.as_object_mut() {
-        facts.retain(|_, value| !value.is_null());
+    let row = |(i, b): (usize, &'a Benchmark)| {
+        let amount = work.and_then(|w| w.amount(series, i));
+        let bottleneck = bottleneck::of(series, b, machine);
+        let kind = bottleneck.as_ref().map(|found| found.kind);
+        let facts = Facts {
+            kind: kind.and_then(|kind| Kind::ALL.iter().position(|k| *k == kind)),
+            share: bottleneck.map(|found| found.words),
+            slowed: Some(telemetry::slowed(b).join(", ")).filter(|s| !s.is_empty()),
+            unsteady: b.unsteady.as_deref(),
+        };
+        (
+            b.size,
+            short(b.median_ns),
+            short(b.low_ns()),
+            short(b.high_ns()),
+            amount.map(short),
+            facts,
+        )
+    };
+    SeriesData {
+        class: curves.colour(series).map(|colour| colour.class()),
+        clock: series.clock_name(),
+        counts: series.measures_work(),
+        dash: ink::dash(series.clock),
+        device: series.device,
+        machine: (!own).then(|| machine.hardware()),
+        name: series.name(),
+        own,
+        rows: series.points.iter().enumerate().map(row).collect(),
     }
-    facts
 }
 
-/// The time of the best CPU code by size, with its name.
-fn best(group: &Group) -> Vec<Value> {
+fn best(group: &Group) -> Vec<(f64, f64, f64, f64, String)> {
     let (curve, names) = best_cpu(group);
     let points = curve.points().iter().zip(names);
     points
         .map(|(at, (_, name))| {
-            json!([
+            (
                 at.size,
                 short(at.median),
                 short(at.low),
                 short(at.high),
-                name
-            ])
+                name,
+            )
         })
         .collect()
 }
 
-fn answer(answer: &Answered, series: Option<usize>) -> Value {
+fn answer<'a>(answer: &Answered<'a>, series: Option<usize>) -> AnswerData<'a> {
     let f = answer.found;
     let change = f.crossing.for_good();
     let speedup = answer.speedup.iter().map(|at| {
-        json!([
+        (
             at.size,
             short(at.ratio),
             short(at.low),
             short(at.high),
-            at.processes
-        ])
+            at.processes,
+        )
     });
-    let dots = f
-        .processes
-        .iter()
-        .flatten()
-        .filter(|duel| duel.size > 0)
-        .map(|duel| (duel.size, duel.cpu_ns / duel.gpu_ns));
-    json!({
-        "question": f.question.name(),
-        "series": series,
-        "machine": f.gpu_machine,
-        "from": answer_in_words::size(f),
-        "size": change.map(|c| c.size),
-        "low": change.map(|c| c.low),
-        "high": change.map(|c| c.high),
-        "cause": answer.cause(),
-        "evidence": format!("{}#{}", file(&f.group), answer.anchor()),
-        "speedup": speedup.collect::<Vec<_>>(),
-        "dots": dots.filter(|(_, ratio)| ratio.is_normal() && *ratio > 0.0).map(|(size, ratio)| json!([size, short(ratio)])).collect::<Vec<_>>(),
-    })
+    let duels = f.processes.iter().flatten().filter(|duel| duel.size > 0);
+    let dots = duels.map(|duel| (duel.size, duel.cpu_ns / duel.gpu_ns));
+    let dots = dots.filter(|(_, ratio)| ratio.is_normal() && *ratio > 0.0);
+    AnswerData {
+        cause: answer.cause(),
+        dots: dots.map(|(size, ratio)| (size, short(ratio))).collect(),
+        evidence: format!("{}#{}", file(&f.group), answer.anchor()),
+        from: answer_in_words::size(f),
+        high: change.map(|c| c.high),
+        low: change.map(|c| c.low),
+        machine: f.gpu_machine.as_deref(),
+        question: f.question.name(),
+        series,
+        size: change.map(|c| c.size),
+        speedup: speedup.collect(),
+    }
 }

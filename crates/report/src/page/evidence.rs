@@ -4,19 +4,20 @@
 use maud::{Markup, html};
 
 use crate::assemble::Assembled;
-use crate::page::answers::Answered;
+use crate::page::answers::{self, Answered};
 use crate::page::link::safe;
 use crate::page::runs::when;
 use crate::page::table;
 use crossover_results::analysis::answer::answer_in_words;
 use crossover_results::model::record::PairedTimes;
+use crossover_results::model::role::Data;
 use crossover_words::units;
 
 /// Of the answers of one group.
 pub(super) fn section(report: &Assembled, all: &[Answered], group: &str) -> Markup {
-    let here = || all.iter().filter(|answer| answer.found.group == group);
+    let here = answers::of_group(all, group);
     html! {
-        @if here().next().is_some() {
+        @if !here.is_empty() {
             h3 id={ "answers-" (safe(group)) } { "Where the GPU overtakes the best CPU code, and how sure that is" }
             p.note {
                 "An answer is firm if several processes agree on it, if another run would find a speedup \
@@ -26,7 +27,7 @@ pub(super) fn section(report: &Assembled, all: &[Answered], group: &str) -> Mark
                  process is not enough: processes of the same code differ by where their memory lies, by \
                  what else the host runs, and by what a launch costs in each of them."
             }
-            @for answer in here() { (one(report, answer)) }
+            @for answer in here { (one(report, answer)) }
         }
     }
 }
@@ -50,7 +51,7 @@ fn one(report: &Assembled, answer: &Answered) -> Markup {
         .collect();
     html! {
         article.proof id=(answer.anchor()) {
-            h4 { (f.question.phrase()) }
+            h4 { (answer.asked(Data::phrase)) }
             dl.facts {
                 div { dt { "answer" } dd { (answer_in_words::wins(f)) } }
                 div { dt { "at the largest size" } dd { (answer_in_words::at_largest(f)) } }
@@ -99,11 +100,10 @@ fn processes(answer: &Answered) -> Markup {
         ratio if ratio.is_finite() => units::factor_fine(ratio),
         _ => "unknown".to_owned(),
     };
-    let found = answer.found;
+    let asked = answer.asked(Data::phrase);
     let what = format!(
-        "Speedup in each process: {}, {}",
-        found.topic.title,
-        found.question.phrase()
+        "Speedup in each process: {}, {asked}",
+        answer.found.topic.title
     );
     html! {
         @if !all.is_empty() {

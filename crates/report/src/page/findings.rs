@@ -104,12 +104,17 @@ pub(super) fn of_another(hardware: Option<&str>) -> Markup {
     html! { @if let Some(hardware) = hardware { " (another machine: " (hardware) ")" } }
 }
 
-/// The findings of a group that its answers do not say.
-pub(super) fn beside(report: &Assembled, group: &str) -> Markup {
+/// Those about one group.
+pub(super) fn of_group<'a>(findings: &'a [Finding], group: &str) -> Vec<&'a Finding> {
+    findings.iter().filter(|f| f.group == group).collect()
+}
+
+/// The findings of a group, of which `own` are this machine's, that its answers do not say.
+pub(super) fn beside(report: &Assembled, group: &str, own: &[&Finding]) -> Markup {
     let title = report.topic(group).title;
-    let of = |findings: &[Finding], whose: Option<&str>| {
-        let of_group = |f: &&Finding| f.group == group && !f.in_a_table;
-        let here: Vec<&Finding> = findings.iter().filter(of_group).collect();
+    let of = |findings: &[&Finding], whose: Option<&str>| {
+        let is_beside = |f: &&&Finding| !f.in_a_table;
+        let here: Vec<&Finding> = findings.iter().filter(is_beside).copied().collect();
         html! {
             @if !here.is_empty() {
                 h3 { "What the measurements say" (of_another(whose)) }
@@ -118,9 +123,9 @@ pub(super) fn beside(report: &Assembled, group: &str) -> Markup {
         }
     };
     html! {
-        (of(&report.findings, None))
+        (of(own, None))
         @if let Some(reference) = &report.reference {
-            (of(&reference.findings, Some(&reference.hardware)))
+            (of(&of_group(&reference.findings, group), Some(&reference.hardware)))
         }
     }
 }

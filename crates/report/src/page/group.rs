@@ -10,8 +10,9 @@ use crate::page::link::safe;
 use crate::page::runs::earlier_run;
 use crate::page::{evidence, findings, link, profile, table};
 use crate::reference_banner;
-use crate::static_plots;
+use crate::static_plots::Curves;
 use crossover_draw::plot::figure::{Quantity, Shape};
+use crossover_results::analysis::findings::finding::Finding;
 use crossover_results::analysis::rate::{self, Work};
 use crossover_results::analysis::reuse::Reuse;
 use crossover_results::analysis::{limits, telemetry};
@@ -34,62 +35,54 @@ pub(crate) struct Drawn {
 }
 
 /// One group of any machine, drawn.
-pub(crate) struct Section {
+pub(crate) struct Section<'a> {
     /// Name of the group.
-    pub(crate) group: String,
+    pub(crate) group: &'a str,
+    /// Its curves; `None` where it was measured at one size alone: a curve of one point is none, and
+    /// the page has the table instead.
+    pub(super) curves: Option<Curves<'a>>,
     /// Speedup, time and throughput, as far as there are any.
     pub(crate) plots: Vec<Drawn>,
-    /// Curves that are in no plot.
-    left_out: usize,
+    /// What was found there.
+    findings: Vec<&'a Finding>,
 }
 
-impl Section {
-    /// Draws each group.
-    pub(crate) fn all(report: &Assembled) -> Vec<Self> {
-        let names = report.group_names();
-        names.iter().map(|name| Self::draw(report, name)).collect()
-    }
-
+impl<'a> Section<'a> {
     /// Draws a group.
-    pub(crate) fn draw(report: &Assembled, group: &str) -> Self {
-        if one_size(report, group) {
-            // A curve of one point is none: the section has the table instead.
-            return Self {
-                group: group.into(),
-                plots: Vec::new(),
-                left_out: 0,
-            };
-        }
-        let plots = static_plots::charts(report, group)
-            .into_iter()
-            .filter_map(|(kind, plot)| {
-                let drawing = plot.drawing(Shape::Wide)?;
-                Some(Drawn {
-                    title: plot.title.clone(),
-                    file: format!("{}-{kind}.svg", safe(group)),
-                    svg: drawing.file(),
-                    shows_speedup: plot.quantity == Quantity::Speedup,
-                    inline: drawing.inline(),
-                })
+    pub(crate) fn draw(report: &'a Assembled, group: &'a str) -> Self {
+        let findings = findings::of_group(&report.findings, group);
+        let curves = (!one_size(report, group)).then(|| Curves::of(report, group, &findings));
+        let charts = curves
+            .iter()
+            .flat_map(|curves| curves.charts(report, group));
+        let plots = charts.filter_map(|(kind, plot)| {
+            let drawing = plot.drawing(Shape::Wide)?;
+            Some(Drawn {
+                title: plot.title.clone(),
+                file: format!("{}-{kind}.svg", safe(group)),
+                svg: drawing.file(),
+                shows_speedup: plot.quantity == Quantity::Speedup,
+                inline: drawing.inline(),
             })
-            .collect();
+        });
         Self {
-            group: group.into(),
-            plots,
-            left_out: static_plots::left_out(report, group),
+            group,
+            plots: plots.collect(),
+            curves,
+            findings,
         }
     }
 }
 
 /// Where the page of a group lies, from the first page.
-pub(super) fn file(group: &str) -> String {
+pub(crate) fn file(group: &str) -> String {
     format!("groups/{}.html", safe(group))
 }
 
 /// Whether a group was measured at one size alone.
 pub(super) fn one_size(report: &Assembled, name: &str) -> bool {
     let mut sizes = report
-        .groups(name)
+        .of_machines(name)
         .flat_map(Group::benchmarks)
         .map(|b| b.size);
     let first = sizes.next();
@@ -103,7 +96,7 @@ pub(super) fn section(
     answers: &[Answered],
     out: &Path,
 ) -> Markup {
-    let name = &section.group;
+    let name = section.group;
     let topic = report.topic(name);
     html! {
         section.group id={ "group-" (safe(name)) } {
@@ -116,16 +109,17 @@ pub(super) fn section(
                         }
                     }
                 }
-                @if section.left_out > 0 {
+                @let left_out = section.curves.as_ref().map_or(0, Curves::left_out);
+                @if left_out > 0 {
                     p.note {
                         "The plots show the curves that the answers and findings are about; the table of times has "
-                        (section.left_out) " more."
+                        (left_out) " more."
                     }
                 }
             }
-            (findings::beside(report, name))
+            (findings::beside(report, name, &section.findings))
             (evidence::section(report, answers, name))
-            @if reference_banner::unmeasured(report).contains(&name.as_str()) {
+            @if report.machine.group(name).is_some() && reference_banner::is_unmeasured(report, name) {
                 p.note { (reference_banner::unknown(&[name])) }
             }
             (break_even(report, name))

@@ -97,7 +97,7 @@ fn rows(what: &str, all: &[Column], rows: Vec<Row>) -> Markup {
     html! {
         (table::table(what, &what.to_lowercase().replace(' ', "-"), html! {
             table.plain.wrap-text {
-                thead { tr { th {} @for column in all { th.n { (column.whose()) } } } }
+                thead { tr { th { "compared" } @for column in all { th.n { (column.whose()) } } } }
                 tbody {
                     @for (what, cells) in &rows {
                         tr { th scope="row" { (what) } @for cell in cells { td.n.words { (cell) } } }
@@ -159,8 +159,7 @@ fn limits(all: &[Column]) -> Vec<Row> {
 
 /// The fastest CPU code of each operation, at the largest size that all machines have.
 fn cpu_code(report: &Assembled, all: &[Column]) -> Vec<Row> {
-    let names = report.group_names();
-    let compared = names.iter().filter(|name| {
+    let compared = report.groups.iter().filter(|name| {
         all.iter()
             .any(|c| c.answers.iter().any(|(f, _)| f.group == **name))
     });

@@ -3,7 +3,7 @@
 pub(super) mod answers;
 mod chart;
 mod costs;
-mod data;
+pub(super) mod data;
 mod evidence;
 mod findings;
 pub(super) mod group;
@@ -25,47 +25,39 @@ use maud::{Markup, PreEscaped, html};
 
 use crate::assemble::Assembled;
 use crate::page::answers::Answered;
+use crate::page::group::Section;
 use crate::page::verdict::Verdicts;
 use crate::reference_banner;
 use crossover_draw::ink;
 use crossover_draw::page::shell;
 use crossover_results::analysis::telemetry;
 use crossover_results::analysis::trust::Grade;
+use crossover_results::model::role::Data;
 use crossover_results::store::machine::{MachineResults, NOT_REACHED};
 use crossover_words::Clock;
 use crossover_words::units;
 
-pub(super) use crate::page::group::Section;
-
 /// Without scripts nothing is shown that needs them.
 const NO_SCRIPTS: &str = ".scripted{display:none!important}";
 
-/// The first page, and where the others lie beside it, each with its text.
-pub(super) struct Pages {
-    pub(super) first: String,
-    pub(super) others: Vec<(String, String)>,
+/// The page of a group, whose folder is `folder`.
+pub(super) fn of_group(
+    report: &Assembled,
+    section: &Section,
+    answers: &[Answered],
+    folder: &Path,
+) -> String {
+    let title = report.topic(section.group).title;
+    beside(
+        &title,
+        "../",
+        group::section(report, section, answers, folder),
+    )
 }
 
-/// The pages of a report. `out` is the folder of the first one, where that of the groups' pages is
-/// too.
-pub(super) fn pages(
-    report: &Assembled,
-    answers: &[Answered],
-    sections: &[Section],
-    out: &Path,
-) -> Pages {
-    let verdicts = Verdicts::of(report);
-    let groups = out.join("groups");
-    let of_group = |section: &Section| {
-        let title = report.topic(&section.group).title;
-        let body = group::section(report, section, answers, &groups);
-        (group::file(&section.group), beside(&title, "../", body))
-    };
-    let mut others: Vec<(String, String)> = sections.iter().map(of_group).collect();
-    let limits = beside("Measured limits", "", limits::section(report));
-    others.push(("limits.html".to_owned(), limits));
-    let first = first(report, sections, answers, verdicts.as_ref());
-    Pages { first, others }
+/// The page of the measured limits.
+pub(super) fn limits(report: &Assembled) -> String {
+    beside("Measured limits", "", limits::section(report))
 }
 
 /// Uncertain answers of which the terminal says why.
@@ -90,9 +82,9 @@ pub(super) fn sure(answers: &[Answered]) -> String {
         .iter()
         .filter(|a| a.trust.grade() == Grade::Doubtful);
     lines.extend(why.take(MOST_DOUBTS).map(|a| {
-        let (topic, question) = (&a.found.topic, a.found.question.label());
+        let (title, asked) = (&a.found.topic.title, a.asked(Data::label));
         let doubts = a.trust.doubts().join("; ");
-        format!("  uncertain: {}, {question}: {doubts}", topic.title)
+        format!("  uncertain: {title}, {asked}: {doubts}")
     }));
     if doubtful > MOST_DOUBTS {
         lines.push(format!(
@@ -113,46 +105,54 @@ fn beside(title: &str, back: &str, body: Markup) -> String {
     shell(&format!("crossover: {title}"), &chart::STYLES[1..], body).into_string()
 }
 
-fn first(
+/// The first page. `groups` are the data of the groups that its chart shows.
+pub(super) fn first(
     report: &Assembled,
-    sections: &[Section],
+    groups: &[String],
     answers: &[Answered],
     verdicts: Option<&Verdicts>,
 ) -> String {
     let machine = &report.machine;
-    let body = html! {
-        a.skip href="#verdict" { "To the answer" }
-        noscript { style { (PreEscaped(NO_SCRIPTS)) } }
-        (masthead(report))
-        main {
-            @if machine.other {
-                p.notice {
-                    "Nothing was measured here yet. These are the committed figures of another \
-                     machine, " strong { (machine.hardware()) } ". Run " code { "cargo bench" }
-                    " to put this machine's own beside them."
+    let data = || packed::pack(&data::json(groups, &verdict::said(verdicts)));
+    let body = || {
+        html! {
+            a.skip href="#verdict" { "To the answer" }
+            noscript { style { (PreEscaped(NO_SCRIPTS)) } }
+            (masthead(report))
+            main {
+                @if machine.other {
+                    p.notice {
+                        "Nothing was measured here yet. These are the committed figures of another \
+                         machine, " strong { (machine.hardware()) } ". Run " code { "cargo bench" }
+                        " to put this machine's own beside them."
+                    }
                 }
+                @if let Some(words) = reference_banner::banner(report) { p.banner role="note" { (words) } }
+                (verdict::section(report, verdicts))
+                (map::section(report, answers, verdicts))
+                (chart::section())
+                (findings::techniques(report))
+                (chart::implementations())
+                (chart::processes())
+                (costs::section(report, verdicts))
+                (machines::section(report))
+                (texts::texts(report))
+                (operations(report))
+                (reading(report))
+                (left_out(machine))
             }
-            @if let Some(words) = reference_banner::banner(report) { p.banner role="note" { (words) } }
-            (verdict::section(report, verdicts))
-            (map::section(report, answers, verdicts))
-            (chart::section())
-            (findings::techniques(report))
-            (chart::implementations())
-            (chart::processes())
-            (costs::section(report, verdicts))
-            (machines::section(report))
-            (texts::texts(report))
-            (operations(report, sections))
-            (reading(report))
-            (left_out(machine))
+            footer {
+                "Made by " code { "crossover report" } ". The figures as data: "
+                a href="results.csv" { "results.csv" } " (every benchmark), "
+                a href="summary.json" { "summary.json" } " (with answers and findings); each plot as a file: " code { "plots/" }
+                span.scripted { ". " a #view-link href="#" { "A link to exactly this view" } } "."
+            }
         }
-        footer {
-            "Made by " code { "crossover report" } ". The figures as data: "
-            a href="results.csv" { "results.csv" } " (every benchmark), "
-            a href="summary.json" { "summary.json" } " (with answers and findings); each plot as a file: " code { "plots/" }
-            span.scripted { ". " a #view-link href="#" { "A link to exactly this view" } } "."
-        }
-        (chart::scripts(&data::json(report, answers, verdicts)))
+    };
+    let (data, body) = rayon::join(data, body);
+    let body = html! {
+        (body)
+        (chart::scripts(&data))
         script { (PreEscaped(table::SCRIPT)) }
     };
     let title = format!("crossover: {}", machine.hardware());
@@ -160,13 +160,13 @@ fn first(
 }
 
 /// A link to the page of each group, which has its plots, all times, and what its answers rest on.
-fn operations(report: &Assembled, sections: &[Section]) -> Markup {
+fn operations(report: &Assembled) -> Markup {
     html! {
         section #groups {
             h2 { "Everything that was measured" }
             ul.pages {
-                @for section in sections {
-                    li { a href=(group::file(&section.group)) { (report.topic(&section.group).title) } }
+                @for name in &report.groups {
+                    li { a href=(group::file(name)) { (report.topic(name).title) } }
                 }
                 li { a href="limits.html" { "Measured limits of the machine" } }
             }

@@ -4,20 +4,24 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use maud::{Markup, html};
 
 use crate::assemble::Assembled;
 use crate::page::link;
 use crate::page::table::scroll;
-use crate::profile::{Rows, calls, device, ranges, source, summary};
+use crate::profile::{source, summary, tables};
 use crossover_draw::timeline::{self, Iteration};
+use crossover_profile::Table;
 use crossover_results::store::machine::MachineResults;
 use crossover_results::store::profiles::Profiled;
 
 /// Profiles of one group and machine that are drawn: each adds some ten kilobytes to the page.
 const MOST: usize = 24;
+
+/// Rows of a table that are shown; the rest are counted.
+const MOST_ROWS: usize = 12;
 
 /// Of two timelines on one scale the longer one is at most this many times as long.
 const FARTHEST: f64 = 20.0;
@@ -49,7 +53,7 @@ type BySize<'a> = BTreeMap<u64, Vec<&'a Profiled>>;
 
 /// The newest profiles of a group by size, in the order of its rows, and how many more there are.
 fn of_group<'a>(machine: &'a MachineResults, group: &str) -> (BySize<'a>, usize) {
-    let is_one = |p: &&Rc<Profiled>| p.id.group == group;
+    let is_one = |p: &&Arc<Profiled>| p.id.group == group;
     let mut all: Vec<&Profiled> = machine
         .profiles
         .iter()
@@ -85,7 +89,7 @@ fn of_size(
                 figure.timeline.scroll tabindex="0" role="region" aria-label="Timelines of one iteration" { (svg) }
             }
         }
-        @for one in profiled { (tables(one, machine, out)) }
+        @for one in profiled { (details(one, machine, out)) }
     }
 }
 
@@ -114,7 +118,7 @@ fn scales<'a>(profiled: &[&'a Profiled]) -> Vec<Vec<&'a Profiled>> {
     scales
 }
 
-fn tables(profiled: &Profiled, machine: &MachineResults, out: &Path) -> Markup {
+fn details(profiled: &Profiled, machine: &MachineResults, out: &Path) -> Markup {
     let profile = &profiled.profile;
     let lines = summary(profile);
     let trace = (!machine.other)
@@ -127,7 +131,7 @@ fn tables(profiled: &Profiled, machine: &MachineResults, out: &Path) -> Markup {
                 @if let Some((name, value)) = lines.first() { " " (name) " " (value) }
             }
             dl.facts { @for (name, value) in &lines { div { dt { (name) } dd { (value) } } } }
-            @for rows in [device(profile), calls(profile), ranges(profile)] { (table(&rows)) }
+            @for rows in tables(profile) { (table(&rows)) }
             p.note {
                 (source(profile)) "."
                 @if let Some(trace) = trace {
@@ -139,22 +143,24 @@ fn tables(profiled: &Profiled, machine: &MachineResults, out: &Path) -> Markup {
     }
 }
 
-fn table(rows: &Rows) -> Markup {
+fn table(table: &Table) -> Markup {
+    let (head, rows) = table.rows.split_first().expect("a table has a head");
+    let left_out = rows.len().saturating_sub(MOST_ROWS);
     html! {
-        @if !rows.lines.is_empty() {
-            (scroll(rows.head.first().unwrap_or(&"where the time goes"), html! {
+        @if !rows.is_empty() {
+            (scroll(&head[0], html! {
                 table.plain {
                     thead { tr {
-                        @for (at, head) in rows.head.iter().enumerate() { th.n[at > 0] { (head) } }
+                        @for (at, head) in head.iter().enumerate() { th.n[at > 0] { (head) } }
                     } }
                     tbody {
-                        @for line in &rows.lines {
+                        @for row in rows.iter().take(MOST_ROWS) {
                             tr {
-                                td.kernel { (line.name) }
-                                @for cell in &line.cells { td.n { (cell) } }
+                                td.kernel { (row[0]) }
+                                @for cell in &row[1..] { td.n { (cell) } }
                             }
                         }
-                        @if rows.more > 0 { tr { td.none { "and " (rows.more) " more" } } }
+                        @if left_out > 0 { tr { td.none { "and " (left_out) " more" } } }
                     }
                 }
             }))

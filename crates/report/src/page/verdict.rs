@@ -2,6 +2,7 @@
 //! [`crossover_advice`], as breakpoints that a script looks up, and as a sentence for the default.
 
 use maud::{Markup, html};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::assemble::Assembled;
@@ -61,8 +62,30 @@ fn choice_words(choice: Choice) -> &'static str {
 }
 
 /// What may be asked of the results of a report.
-pub(super) struct Verdicts {
+pub(crate) struct Verdicts {
     advice: Advice,
+}
+
+/// What the script looks up for a group.
+#[derive(Serialize)]
+pub(super) struct GroupVerdict<'a> {
+    /// By what factor the best code on one thread is slower than the best of all, by size.
+    core: Vec<(f64, f64)>,
+    data: &'static str,
+    places: Vec<PlaceVerdict<'a>>,
+    size: u64,
+}
+
+/// The same for one place of the data.
+#[derive(Serialize)]
+struct PlaceVerdict<'a> {
+    data: &'static str,
+    first: f64,
+    gpu: &'a str,
+    last: f64,
+    limits: Vec<(f64, Option<&'a str>)>,
+    /// For each of [`USES`] the breakpoints: size, choice, speedup and its interval.
+    uses: [Vec<(u64, u8, f64, f64, f64)>; USES.len()],
 }
 
 /// A question of the page, with what its answer is worded from.
@@ -75,18 +98,13 @@ struct Asked<'a> {
 
 impl Verdicts {
     /// `None` where the results answer nothing.
-    pub(super) fn of(report: &Assembled) -> Option<Self> {
+    pub(crate) fn of(report: &Assembled) -> Option<Self> {
         let advice = Advice::new(thresholds::thresholds(report)?).ok()?;
         Some(Self { advice })
     }
 
-    pub(super) fn thresholds(&self) -> &Thresholds {
+    pub(crate) fn thresholds(&self) -> &Thresholds {
         self.advice.thresholds()
-    }
-
-    fn operation(&self, group: &str) -> Option<&Operation> {
-        let mut operations = self.thresholds().operations.iter();
-        operations.find(|operation| operation.name == group)
     }
 
     /// The answer for one place of a group at a size.
@@ -98,10 +116,9 @@ impl Verdicts {
     /// What a reader sees first: the first operation with an answer for ordinary memory, at the size
     /// in the middle of those that were measured.
     fn first(&self, report: &Assembled) -> Option<Asked<'_>> {
-        let names = report.group_names();
+        let names = report.groups.iter();
         let mut all: Vec<&Operation> = names
-            .iter()
-            .filter_map(|name| self.operation(name))
+            .filter_map(|name| self.advice.operation(name))
             .collect();
         all.sort_by_key(|operation| plain(operation).data != Data::Ordinary);
         let operation = *all.first()?;
@@ -122,33 +139,40 @@ impl Verdicts {
         }
     }
 
-    /// What the script needs of a group; null where it answers nothing.
-    pub(super) fn json(&self, group: &Group) -> Value {
-        let Some(operation) = self.operation(&group.name) else {
-            return Value::Null;
-        };
+    /// What the script needs of a group; `None` where it answers nothing.
+    pub(super) fn of_group(&self, group: &Group) -> Option<GroupVerdict<'_>> {
+        let operation = self.advice.operation(&group.name)?;
         let place = |data: &Data| {
             let place = operation.places.iter().find(|p| p.data == *data)?;
-            let uses = |uses: &u32| {
-                let question = Question::new(&operation.name, 1).data(*data).reuse(*uses);
+            let uses = |uses: u32| -> Vec<_> {
+                let question = Question::new(&operation.name, 1).data(*data).reuse(uses);
                 let all = self.advice.breakpoints(&question);
-                all.iter().map(breakpoint).collect::<Vec<_>>()
+                all.iter().map(breakpoint).collect()
             };
             let (first, last) = measured(place);
-            Some(json!({
-                "data": data.name(),
-                "gpu": place.gpu,
-                "first": first,
-                "last": last,
-                "limits": place.limits.iter().map(|b| json!([b.from, b.gpu])).collect::<Vec<_>>(),
-                "uses": USES.iter().map(uses).collect::<Vec<_>>(),
-            }))
+            Some(PlaceVerdict {
+                data: data.name(),
+                first,
+                gpu: &place.gpu,
+                last,
+                limits: (place.limits.iter())
+                    .map(|b| (b.from, b.gpu.as_deref()))
+                    .collect(),
+                uses: match data.on_device() {
+                    // However often they are used: nothing is moved.
+                    true => {
+                        let once = uses(1);
+                        USES.map(|_| once.clone())
+                    }
+                    false => USES.map(uses),
+                },
+            })
         };
-        json!({
-            "size": default_size(operation),
-            "data": plain(operation).data.name(),
-            "places": PLACES.iter().filter_map(place).collect::<Vec<_>>(),
-            "core": one_core(group),
+        Some(GroupVerdict {
+            core: one_core(group),
+            data: plain(operation).data.name(),
+            places: PLACES.iter().filter_map(place).collect(),
+            size: default_size(operation),
         })
     }
 
@@ -254,15 +278,15 @@ pub(super) fn section(report: &Assembled, verdicts: Option<&Verdicts>) -> Markup
     }
 }
 
-/// Size, choice, speedup and its interval, as short as four digits are.
-fn breakpoint(at: &Breakpoint) -> Value {
+/// As short as four digits are.
+fn breakpoint(at: &Breakpoint) -> (u64, u8, f64, f64, f64) {
     let choice = match at.choice {
         Choice::Cpu => 0,
         Choice::Gpu => 1,
         Choice::Unsure => 2,
     };
     let [speedup, low, high] = at.speedup.map(thresholds::rounded);
-    json!([at.size, choice, speedup, low, high])
+    (at.size, choice, speedup, low, high)
 }
 
 /// The place that a reader most likely means.
@@ -282,8 +306,7 @@ fn default_size(operation: &Operation) -> u64 {
     points.get(points.len() / 2).map_or(1, |p| p.size as u64)
 }
 
-/// By what factor the best code on one thread is slower than the best of all, by size.
-fn one_core(group: &Group) -> Vec<Value> {
+fn one_core(group: &Group) -> Vec<(f64, f64)> {
     let (best, _) = best_cpu(group);
     let on_one = |size: f64| {
         let mut all = group
@@ -296,17 +319,17 @@ fn one_core(group: &Group) -> Vec<Value> {
     };
     let factor = |at: &Point| {
         let one = on_one(at.size)?;
-        Some(json!([at.size, thresholds::rounded(one / at.median)]))
+        Some((at.size, thresholds::rounded(one / at.median)))
     };
     best.points().iter().filter_map(factor).collect()
 }
 
 /// All groups that a chart can show, those that compare CPU and GPU first.
 fn operations(report: &Assembled, chosen: Option<&Asked>) -> Markup {
-    let names = report.group_names();
+    let is_chart = |name: &&String| !group::one_size(report, name);
     html! {
         select #v-operation {
-            @for name in names.iter().filter(|name| !group::one_size(report, name)) {
+            @for name in report.groups.iter().filter(is_chart) {
                 option value=(name) selected[chosen.is_some_and(|asked| asked.operation.name == *name)] { (report.topic(name).title) }
             }
         }

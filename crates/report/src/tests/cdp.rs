@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::page::packed::from_base64;
+
 /// Keys that write nothing, with their codes.
 const KEYS: [(&str, u32); 5] = [
     ("Escape", 27),
@@ -235,7 +237,7 @@ impl Browser {
         let params = json!({"format": "png", "captureBeyondViewport": true});
         let shot = self.call("Page.captureScreenshot", params)?;
         let data = shot["data"].as_str().ok_or("no picture came")?;
-        std::fs::write(path, decode(data))?;
+        std::fs::write(path, from_base64(data))?;
         Ok(())
     }
 
@@ -276,27 +278,4 @@ impl Drop for Browser {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Base64.
-fn decode(text: &str) -> Vec<u8> {
-    let value = |c: u8| match c {
-        b'A'..=b'Z' => Some(c - b'A'),
-        b'a'..=b'z' => Some(c - b'a' + 26),
-        b'0'..=b'9' => Some(c - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    };
-    let mut out = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut held) = (0u32, 0);
-    for six in text.bytes().filter_map(value) {
-        bits = bits << 6 | u32::from(six);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            out.push((bits >> held) as u8);
-        }
-    }
-    out
 }

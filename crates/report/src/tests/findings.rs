@@ -5,11 +5,11 @@ use std::path::Path;
 
 use crate::assemble::{Assembled, Options, assemble};
 use crate::tests::fixture::{Fixture, Planted};
-use crate::tests::lessons::{findings, near};
+use crate::tests::lessons::{findings, near, plant, says};
 use crate::tests::machines::{commit, full, laptop};
 use crossover_results::analysis::findings::finding::Finding;
 use crossover_results::model::Cost;
-use crossover_words::Clock::{self, Events, EventsGated, Submit, Wall};
+use crossover_words::Clock::{Events, EventsGated, Submit, Wall};
 
 fn assembled(root: &Path) -> Assembled {
     assemble(root, root, &Options::default()).unwrap()
@@ -17,14 +17,6 @@ fn assembled(root: &Path) -> Assembled {
 
 pub(crate) fn get<'a>(findings: &'a [Finding], id: &str) -> Option<&'a Finding> {
     findings.iter().find(|f| f.id == id)
-}
-
-fn plant(f: &Fixture, id: &str, clock: Clock, ns: f64, launches: u32) {
-    let cost = Cost {
-        launches: Some(launches),
-        ..Cost::default()
-    };
-    f.plant(&Planted::new(id, clock, ns).cost(cost));
 }
 
 /// Where two win from the same size on, the answer is the one that a user would take.
@@ -90,8 +82,7 @@ fn fusing_that_costs_is_said() {
         plant(f, "nested_sine/gpu/per-kernel/1024", Events, 1e3, 4);
         plant(f, "nested_sine/gpu/fused/1024", Events, 2e3, 1);
     });
-    let launches = get(&found, "fusing.launches").unwrap();
-    assert!(launches.text.contains("costs 1.00 µs"), "{}", launches.text);
+    says(&found, "fusing.launches", &["costs 1.00 µs"]);
     assert!(get(&found, "fusing.traffic").is_none(), "one size alone");
 }
 
@@ -101,8 +92,7 @@ fn a_graph_that_costs_is_said() {
         plant(f, "graph_replay/gpu/eager/1024", Wall, 40e3, 32);
         plant(f, "graph_replay/gpu/graph/1024", Wall, 80e3, 1);
     });
-    let graph = get(&found, "graph.graph_replay").unwrap();
-    assert!(graph.text.contains("2× slower"), "{}", graph.text);
+    says(&found, "graph.graph_replay", &["2× slower"]);
     assert!(get(&found, "synchronising.graph_replay").is_none());
 }
 
@@ -115,12 +105,8 @@ fn a_laptop_is_answered_with_the_reference() {
     let options = Options::default();
     let report = assemble(&root, dir.path(), &options).unwrap();
     assert!(!report.machine.other);
-    let winner = get(&report.findings, "winner.matmul.queued.example-gpu").unwrap();
-    assert!(
-        winner.text.contains("another machine's figures"),
-        "{}",
-        winner.text
-    );
+    let winner = "winner.matmul.queued.example-gpu";
+    says(&report.findings, winner, &["another machine's figures"]);
     assert_eq!(report.others.len(), 1);
 
     let off = Options {
@@ -184,52 +170,7 @@ fn a_step_of_several_kernels_has_findings_by_its_roles() {
                 ("peak_bytes".to_owned(), 34e6 + of_activations),
             ])
         };
-        let rows = [
-            ("eager", Events, Launches::OneByOne, Format::F32, 22, 100.0),
-            ("fused", Events, Launches::Fused, Format::F32, 9, 50.0),
-            ("graph", Events, Launches::Graph, Format::F32, 9, 25.0),
-            (
-                "eager-gated",
-                EventsGated,
-                Launches::OneByOne,
-                Format::F32,
-                22,
-                80.0,
-            ),
-            (
-                "fused-gated",
-                EventsGated,
-                Launches::Fused,
-                Format::F32,
-                9,
-                40.0,
-            ),
-            (
-                "graph-gated",
-                EventsGated,
-                Launches::Graph,
-                Format::F32,
-                9,
-                20.0,
-            ),
-            (
-                "graph-tf32-gated",
-                EventsGated,
-                Launches::Graph,
-                Format::Tf32,
-                9,
-                10.0,
-            ),
-            (
-                "graph-bf16-gated",
-                EventsGated,
-                Launches::Graph,
-                Format::Bf16,
-                9,
-                8.0,
-            ),
-        ];
-        for (name, clock, launches, format, kernels, micros) in rows {
+        let plant = |name: &str, clock, launches, format, kernels: u32, micros| {
             for size in [16, 256] {
                 let id = format!("training/gpu/{name}/{size}");
                 f.plant(&Planted {
@@ -243,6 +184,19 @@ fn a_step_of_several_kernels_has_findings_by_its_roles() {
                     ..Planted::new(&id, clock, 1e3 * micros)
                 });
             }
+        };
+        for (name, launches, kernels, micros, gated) in [
+            ("eager", Launches::OneByOne, 22, 100.0, 80.0),
+            ("fused", Launches::Fused, 9, 50.0, 40.0),
+            ("graph", Launches::Graph, 9, 25.0, 20.0),
+        ] {
+            plant(name, Events, launches, Format::F32, kernels, micros);
+            let name = format!("{name}-gated");
+            plant(&name, EventsGated, launches, Format::F32, kernels, gated);
+        }
+        for (name, format, micros) in [("tf32", Format::Tf32, 10.0), ("bf16", Format::Bf16, 8.0)] {
+            let name = format!("graph-{name}-gated");
+            plant(&name, EventsGated, Launches::Graph, format, 9, micros);
         }
         f.plant(&Planted {
             role: Some(Role {
@@ -259,48 +213,49 @@ fn a_step_of_several_kernels_has_findings_by_its_roles() {
         topic.unit = Unit::Count;
         f.topic(topic);
     });
-    let text = |id: &str| &get(&found, id).unwrap_or_else(|| panic!("no {id}")).text;
-    let graph = text("graph.training");
-    assert!(
-        graph.contains("replaying 9 fused kernels as one graph is 4× faster"),
-        "{graph}"
+    let graph = says(
+        &found,
+        "graph.training",
+        &[
+            "replaying 9 fused kernels as one graph is 4× faster",
+            "launching the 22 that they are fused from",
+        ],
     );
-    assert!(
-        graph.contains("launching the 22 that they are fused from"),
-        "{graph}"
-    );
-    assert!(!graph.contains("a kernel)"), "{graph}");
-    let launches = text("fusing.launches");
-    assert!(
-        launches.starts_with("Fusing 22 kernels into 9 saves"),
-        "{launches}"
-    );
-    assert!(
-        launches.contains("for each of the 13 launches that it avoids"),
-        "{launches}"
-    );
-    let traffic = text("fusing.traffic");
-    assert!(
-        traffic.contains("the fused training step is 2× faster")
-            && traffic.contains("it moves 9.00 MB in place of 22.0 MB"),
-        "{traffic}"
-    );
-    let formats = text("precision.formats");
-    assert!(
-        formats.contains("f32: time 20.0 µs") && formats.contains("speed 2× faster"),
-        "{formats}"
-    );
+    assert!(!graph.text.contains("a kernel)"), "{}", graph.text);
+    for (id, words) in [
+        (
+            "fusing.launches",
+            &[
+                "Fusing 22 kernels into 9 saves",
+                "for each of the 13 launches that it avoids",
+            ],
+        ),
+        (
+            "fusing.traffic",
+            &[
+                "the fused training step is 2× faster",
+                "it moves 9.00 MB in place of 22.0 MB",
+            ],
+        ),
+        (
+            "precision.formats",
+            &["f32: time 20.0 µs", "speed 2× faster"],
+        ),
+    ] {
+        says(&found, id, words);
+    }
     // Not against the work in fewer bits, which takes 8 us.
     let transfers = get(&found, "transfers.training.transfer-pinned").unwrap();
     near(transfers.figures["work_ns"], 20e3);
     near(transfers.figures["share"], 0.75);
-    let memory = text("device_memory.training");
-    for part in [
-        "The training step at batch = 256: device memory by number format. f32: at most 85.2 MB, \
-         parameters and their state 30.0 MB, activations 51.2 MB, workspace 4.00 MB; ",
-        "TF32: at most 85.2 MB",
-        "BF16: at most 59.6 MB",
-    ] {
-        assert!(memory.contains(part), "{memory}");
-    }
+    says(
+        &found,
+        "device_memory.training",
+        &[
+            "The training step at batch = 256: device memory by number format. f32: at most 85.2 MB, \
+             parameters and their state 30.0 MB, activations 51.2 MB, workspace 4.00 MB; ",
+            "TF32: at most 85.2 MB",
+            "BF16: at most 59.6 MB",
+        ],
+    );
 }

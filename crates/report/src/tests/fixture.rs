@@ -96,7 +96,6 @@ impl Fixture {
             arguments: vec!["--bench".into()],
             environment: Environment {
                 crossover: "0.1.0".into(),
-                package: None,
                 commit: Some("0123456789abcdef".into()),
                 dirty: Some(false),
                 os: Some("Linux 6.18".into()),
@@ -121,9 +120,8 @@ impl Fixture {
                     cuda: Some((13, 0)),
                     ..GpuInfo::default()
                 }),
-                numa: None,
                 gpu_absent: gpu.is_none().then(|| "no NVIDIA driver found".into()),
-                disturbances: vec![],
+                ..Environment::default()
             },
             confirmations: Vec::new(),
             groups: vec![],

@@ -49,16 +49,13 @@ pub(crate) fn near(value: f64, planted: f64) {
     );
 }
 
-fn plant(f: &Fixture, id: &str, clock: Clock, ns: f64) {
-    f.plant(&Planted::new(id, clock, ns));
-}
-
-fn launches(f: &Fixture, id: &str, ns: f64, launches: u32) {
+/// A result of so many launches.
+pub(crate) fn plant(f: &Fixture, id: &str, clock: Clock, ns: f64, launches: u32) {
     let cost = Cost {
         launches: Some(launches),
         ..Cost::default()
     };
-    f.plant(&Planted::new(id, Wall, ns).cost(cost));
+    f.plant(&Planted::new(id, clock, ns).cost(cost));
 }
 
 #[test]
@@ -78,7 +75,7 @@ fn a_cold_start_without_a_phase_says_what_it_knows() {
             ("warm-gemm", 20e3),
         ] {
             if phase != without {
-                plant(f, &format!("cold_start/gpu/{phase}/1"), Wall, ns);
+                plant(f, &format!("cold_start/gpu/{phase}/1"), Wall, ns, 1);
             }
         }
     };
@@ -149,7 +146,7 @@ fn a_process_is_warm_after_some_calls_and_preparing_pays_after_some() {
 
 #[test]
 fn timing_methods_are_not_compared_without_the_truth() {
-    let none = findings(|f| plant(f, "timing_methods_matmul/gpu/wall/64", Wall, 1e4));
+    let none = findings(|f| plant(f, "timing_methods_matmul/gpu/wall/64", Wall, 1e4, 1));
     silent(&none, "timing");
 }
 
@@ -157,9 +154,9 @@ fn timing_methods_are_not_compared_without_the_truth() {
 fn pinning_that_does_not_pay_is_said() {
     // The other direction, and a smallest size that is not small.
     let odd = findings(|f| {
-        plant(f, "transfer/gpu/d2h-pageable/1048576", Wall, 10e3);
-        plant(f, "transfer/gpu/d2h-pinned/1048576", Wall, 20e3);
-        plant(f, "transfer/gpu/h2d-pinned/1048576", Wall, 20e3);
+        plant(f, "transfer/gpu/d2h-pageable/1048576", Wall, 10e3, 1);
+        plant(f, "transfer/gpu/d2h-pinned/1048576", Wall, 20e3, 1);
+        plant(f, "transfer/gpu/h2d-pinned/1048576", Wall, 20e3, 1);
     });
     let slower = says(
         &odd,
@@ -177,15 +174,15 @@ fn pinning_that_does_not_pay_is_said() {
 #[test]
 fn overlapping_that_costs_is_said() {
     let odd = findings(|f| {
-        plant(f, "streams/gpu/sequence/65536", Wall, 30e3);
-        plant(f, "streams/gpu/chunks-2/65536", Wall, 60e3);
-        plant(f, "streams/gpu/synced/65536", Wall, 15e3);
+        plant(f, "streams/gpu/sequence/65536", Wall, 30e3, 1);
+        plant(f, "streams/gpu/chunks-2/65536", Wall, 60e3, 1);
+        plant(f, "streams/gpu/synced/65536", Wall, 15e3, 1);
     });
     let slower = says(&odd, "overlap.pieces", &["2× slower than in sequence"]);
     assert!(!slower.figures.contains_key("to_limit"));
     says(&odd, "overlap.synced", &["hides something"]);
     silent(
-        &findings(|f| plant(f, "streams/gpu/sequence/65536", Wall, 1.0)),
+        &findings(|f| plant(f, "streams/gpu/sequence/65536", Wall, 1.0, 1)),
         "overlap",
     );
 }
@@ -193,9 +190,9 @@ fn overlapping_that_costs_is_said() {
 #[test]
 fn waiting_that_saves_and_a_graph_that_costs_are_said() {
     let odd = findings(|f| {
-        launches(f, "host_sync/gpu/async/1024", 128e3, 64);
-        launches(f, "host_sync/gpu/sync-each/1024", 64e3, 64);
-        launches(f, "host_sync/gpu/graph/1024", 256e3, 64);
+        plant(f, "host_sync/gpu/async/1024", Wall, 128e3, 64);
+        plant(f, "host_sync/gpu/sync-each/1024", Wall, 64e3, 64);
+        plant(f, "host_sync/gpu/graph/1024", Wall, 256e3, 64);
     });
     let sync = says(&odd, "synchronising.host_sync", &["2× faster"]);
     assert!(!sync.text.contains("each wait"), "{}", sync.text);
@@ -209,10 +206,10 @@ fn an_allocation_that_costs_nothing_or_more_than_another() {
     let curves = |f: &Fixture, kept: f64| {
         for (size, scale) in [(1u64 << 12, 0.1), (1 << 26, 1.0), (1 << 32, 100.0)] {
             let id = |how| format!("memory/gpu/{how}/{size}");
-            plant(f, &id("reuse"), Wall, 8e3);
-            plant(f, &id("malloc"), Wall, 8e3 + 80e3 * scale);
-            plant(f, &id("malloc-async"), Wall, 8e3 + 120e3 * scale);
-            plant(f, &id("malloc-async-kept"), Wall, 8e3 + kept);
+            plant(f, &id("reuse"), Wall, 8e3, 1);
+            plant(f, &id("malloc"), Wall, 8e3 + 80e3 * scale, 1);
+            plant(f, &id("malloc-async"), Wall, 8e3 + 120e3 * scale, 1);
+            plant(f, &id("malloc-async-kept"), Wall, 8e3 + kept, 1);
         }
     };
     let free = findings(|f| curves(f, -1e3));
@@ -223,7 +220,7 @@ fn an_allocation_that_costs_nothing_or_more_than_another() {
     let dear = findings(|f| curves(f, 160e3));
     near(says(&dear, "allocation.memory", &[]).figures["ratio"], 0.5);
     silent(
-        &findings(|f| plant(f, "memory/gpu/malloc/4096", Wall, 1.0)),
+        &findings(|f| plant(f, "memory/gpu/malloc/4096", Wall, 1.0, 1)),
         "allocation",
     );
 }
@@ -297,7 +294,7 @@ fn choosing_among_ways_is_paid_after_some_calls() {
 #[test]
 fn a_loader_that_does_not_know_how_long_kernels_ran() {
     let epoch = |f: &Fixture, how: &str, ns: f64| {
-        launches(f, &format!("loader/gpu/{how}/1048576"), ns, 32);
+        plant(f, &format!("loader/gpu/{how}/1048576"), Wall, ns, 32);
     };
     let quiet = findings(|f| {
         epoch(f, "pageable", 32e6);

@@ -12,71 +12,67 @@ pub(crate) fn powers(from: u32, to: u32, step: usize) -> Vec<u64> {
     (from..=to).step_by(step).map(|e| 1u64 << e).collect()
 }
 
+/// A square product of order N in so many launches.
+fn product(launches: u32) -> impl Fn(f64) -> Cost {
+    move |n| Cost {
+        flop: Some(2.0 * n.powi(3)),
+        bytes: Some(12.0 * n * n),
+        launches: (launches > 0).then_some(launches),
+        ..Cost::default()
+    }
+}
+
+/// As many passes over N elements, in so many launches.
+fn passes(passes: f64, launches: u32) -> impl Fn(f64) -> Cost {
+    move |n| Cost {
+        bytes: Some(8.0 * n * passes),
+        launches: (launches > 0).then_some(launches),
+        ..Cost::default()
+    }
+}
+
+/// The same with bytes that cross the link, for each size.
+fn moved(
+    cost: impl Fn(f64) -> Cost,
+    to: fn(f64) -> f64,
+    back: fn(f64) -> f64,
+) -> impl Fn(f64) -> Cost {
+    move |n| Cost {
+        link_bytes: Some(LinkBytes::new(to(n), back(n))),
+        ..cost(n)
+    }
+}
+
+/// A rate within caches and beyond.
+fn bandwidth(f: &mut Fixture, name: &str, rate: f64, points: [(u64, f64); 3]) {
+    f.bandwidth(name, &points.map(|(bytes, above)| (bytes, above * rate)));
+}
+
 /// The CPU curves of a machine like the ones this suite is for.
 pub(crate) fn plant_cpu(f: &mut Fixture, scale: f64) {
-    use Clock::Wall;
     f.ceiling("cpu_fma_1", 0.24e12 / scale, "FLOP/s");
     f.ceiling("cpu_fma_all", 3.0e12 / scale, "FLOP/s");
     for (name, rate) in [("cpu_read", 200e9), ("cpu_copy", 180e9)] {
-        let rate = rate / scale;
-        f.bandwidth(
-            name,
-            &[
-                (1 << 20, 10.0 * rate),
-                (32 << 20, 2.0 * rate),
-                (256 << 20, rate),
-            ],
-        );
+        let points = [(1 << 20, 10.0), (32 << 20, 2.0), (256 << 20, 1.0)];
+        bandwidth(f, name, rate / scale, points);
     }
-    let product = |n: f64| Cost {
-        flop: Some(2.0 * n * n * n),
-        bytes: Some(12.0 * n * n),
-        ..Cost::default()
-    };
     let flop = |n: f64| 2.0 * n * n * n;
-    let sizes = powers(2, 13, 1);
-    let curve = |f: &Fixture, name: &str, sizes: &[u64], peak: f64, fixed: f64| {
-        f.curve(
-            name,
-            Wall,
-            sizes,
-            |n| fixed + scale * flop(n) / peak * 1e9,
-            product,
-        );
+    let at = move |peak: f64, fixed: f64| move |n: f64| fixed + scale * flop(n) / peak * 1e9;
+    let matmul = |name: &str, last, time: &dyn Fn(f64) -> f64| {
+        let name = format!("matmul/cpu/{name}");
+        f.curve(&name, Clock::Wall, &powers(2, last, 1), time, product(0));
     };
-    curve(f, "matmul/cpu/naive", &powers(2, 9, 1), 1.6e9, 4.0);
-    curve(f, "matmul/cpu/ndarray", &sizes, 1.9e11, 90.0);
-    curve(f, "matmul/cpu/rayon", &sizes, 6.0e11, 9e3);
-    f.curve(
-        "matmul/cpu/best",
-        Wall,
-        &sizes,
-        |n| {
-            let one = 60.0 + scale * flop(n) / 2.2e11 * 1e9;
-            let all = 7e3 + scale * flop(n) / 2.3e12 * 1e9;
-            one.min(all)
-        },
-        product,
-    );
-    let wave = |n: f64| Cost {
-        bytes: Some(8.0 * n),
-        ..Cost::default()
+    matmul("naive", 9, &at(1.6e9, 4.0));
+    matmul("ndarray", 13, &at(1.9e11, 90.0));
+    matmul("rayon", 13, &at(6.0e11, 9e3));
+    let (one, all) = (at(2.2e11, 60.0), at(2.3e12, 7e3));
+    matmul("best", 13, &|n| one(n).min(all(n)));
+    let sine = |name: &str, time: &dyn Fn(f64) -> f64| {
+        let name = format!("nested_sine/cpu/{name}");
+        f.curve(&name, Clock::Wall, &powers(10, 28, 2), time, passes(1.0, 0));
     };
-    let sizes = powers(10, 28, 2);
-    f.curve(
-        "nested_sine/cpu/std",
-        Wall,
-        &sizes,
-        |n| 20.0 + scale * n * 7.0,
-        wave,
-    );
-    f.curve(
-        "nested_sine/cpu/simd",
-        Wall,
-        &sizes,
-        |n| 30.0 + scale * (n * 0.5).min(6e3 + n * 0.06),
-        wave,
-    );
+    sine("std", &|n| 20.0 + scale * n * 7.0);
+    sine("simd", &|n| 30.0 + scale * (n * 0.5).min(6e3 + n * 0.06));
 }
 
 /// The GPU curves of one.
@@ -94,169 +90,71 @@ pub(crate) fn plant_gpu(f: &mut Fixture) {
         f.ceiling(name, value, unit);
     }
     for (name, rate) in [("gpu_read", 4.4e12), ("gpu_copy", 4.26e12)] {
-        f.bandwidth(
-            name,
-            &[
-                (1 << 20, 1.4 * rate),
-                (32 << 20, 1.3 * rate),
-                (2 << 30, rate),
-            ],
-        );
+        let points = [(1 << 20, 1.4), (32 << 20, 1.3), (2 << 30, 1.0)];
+        bandwidth(f, name, rate, points);
     }
-    let product = |launches| {
-        move |n: f64| Cost {
-            flop: Some(2.0 * n * n * n),
-            bytes: Some(12.0 * n * n),
-            written: None,
-            link_bytes: None,
-            launches: Some(launches),
-        }
-    };
-    let moved = |n: f64| Cost {
-        link_bytes: Some(LinkBytes::new(8.0 * n * n, 4.0 * n * n)),
-        ..product(1)(n)
-    };
+    type Costs<'c> = &'c dyn Fn(f64) -> Cost;
     let flop = |n: f64| 2.0 * n * n * n;
-    let sizes = powers(2, 13, 1);
     let sgemm = |n: f64| 1.9e3 + flop(n) / 50.5e12 * 1e9;
-    f.curve("matmul/gpu/cublas", EventsGated, &sizes, sgemm, product(1));
-    f.curve(
-        "matmul/gpu/cublas-eager",
-        Events,
-        &sizes,
-        |n| sgemm(n).max(4.4e3),
-        product(1),
-    );
-    f.curve(
-        "matmul/gpu/tiled",
-        EventsGated,
-        &sizes,
-        |n| 2.2e3 + flop(n) / 36e3,
-        product(1),
-    );
-    f.curve(
-        "matmul/gpu/naive",
-        EventsGated,
-        &powers(2, 12, 1),
-        |n| 1.8e3 + flop(n) / 5e3,
-        product(1),
-    );
     let link = |n: f64, rate: f64| 12.0 * n * n / rate * 1e9;
-    f.curve(
-        "matmul/gpu/transfer",
-        Wall,
-        &sizes,
-        |n| 26e3 + sgemm(n) + link(n, 12e9),
-        moved,
-    );
-    f.curve(
-        "matmul/gpu/transfer-pinned",
-        Wall,
-        &sizes,
-        |n| 21e3 + sgemm(n) + link(n, 55e9),
-        moved,
-    );
-    f.curve("matmul/gpu/submit", Submit, &sizes, |_| 3.1e3, product(1));
-
-    let passes = |k: f64, launches| {
-        move |n: f64| Cost {
-            bytes: Some(8.0 * n * k),
-            launches: Some(launches),
-            ..Cost::default()
-        }
+    let matmul = |name: &str, clock, last, cost: Costs, time: &dyn Fn(f64) -> f64| {
+        let name = format!("matmul/gpu/{name}");
+        f.curve(&name, clock, &powers(2, last, 1), time, cost);
     };
-    let sizes = powers(10, 28, 2);
+    let (one, host) = (
+        product(1),
+        moved(product(1), |n| 8.0 * n * n, |n| 4.0 * n * n),
+    );
+    matmul("cublas", EventsGated, 13, &one, &sgemm);
+    matmul("cublas-eager", Events, 13, &one, &|n| sgemm(n).max(4.4e3));
+    matmul("tiled", EventsGated, 13, &one, &|n| 2.2e3 + flop(n) / 36e3);
+    matmul("naive", EventsGated, 12, &one, &|n| 1.8e3 + flop(n) / 5e3);
+    matmul("transfer", Wall, 13, &host, &|n| {
+        26e3 + sgemm(n) + link(n, 12e9)
+    });
+    matmul("transfer-pinned", Wall, 13, &host, &|n| {
+        21e3 + sgemm(n) + link(n, 55e9)
+    });
+    matmul("submit", Submit, 13, &one, &|_| 3.1e3);
+
     let pass = |n: f64| 1.38e3 + 8.0 * n / 4.2e12 * 1e9;
     let fused = |n: f64| 1.5e3 + 8.0 * n / 4.05e12 * 1e9;
-    f.curve(
-        "nested_sine/gpu/per-kernel",
-        Events,
-        &sizes,
-        |n| (4.0 * pass(n)).max(10.1e3),
-        passes(4.0, 4),
-    );
-    f.curve(
-        "nested_sine/gpu/per-kernel-gated",
-        EventsGated,
-        &sizes,
-        |n| 4.0 * pass(n),
-        passes(4.0, 4),
-    );
-    f.curve(
-        "nested_sine/gpu/fused",
-        Events,
-        &sizes,
-        |n| fused(n).max(2.6e3),
-        passes(1.0, 1),
-    );
-    f.curve(
-        "nested_sine/gpu/fused-gated",
-        EventsGated,
-        &sizes,
-        fused,
-        passes(1.0, 1),
-    );
-    f.curve(
-        "nested_sine/gpu/graph",
-        Events,
-        &sizes,
-        |n| 5.6e3 + 3.9 * (pass(n) - 1.38e3),
-        passes(4.0, 1),
-    );
-    f.curve(
-        "nested_sine/gpu/transfer-pinned",
-        Wall,
-        &sizes,
-        |n| 18e3 + fused(n) + 8.0 * n / 55.5,
-        |n| Cost {
-            link_bytes: Some(LinkBytes::new(4.0 * n, 4.0 * n)),
-            ..passes(1.0, 1)(n)
-        },
-    );
-
-    let chain = |launches| {
-        move |n: f64| Cost {
-            bytes: Some(8.0 * 32.0 * n),
-            launches: Some(launches),
-            ..Cost::default()
-        }
+    let sine = |name: &str, clock, cost: Costs, time: &dyn Fn(f64) -> f64| {
+        let name = format!("nested_sine/gpu/{name}");
+        f.curve(&name, clock, &powers(10, 28, 2), time, cost);
     };
-    let sizes = [1 << 10, 1 << 16, 1 << 20];
-    f.curve(
-        "graph_replay/gpu/eager",
-        Wall,
-        &sizes,
-        |n| 82e3 + n / 20.0,
-        chain(32),
-    );
-    f.curve(
-        "graph_replay/gpu/sync-each",
-        Wall,
-        &sizes,
-        |n| 290e3 + n / 20.0,
-        chain(32),
-    );
-    f.curve(
-        "graph_replay/gpu/graph",
-        Wall,
-        &sizes,
-        |n| 47e3 + n / 20.0,
-        chain(1),
-    );
-    f.curve(
-        "graph_replay/gpu/eager-events",
-        Events,
-        &sizes,
-        |n| 76e3 + n / 20.0,
-        chain(32),
-    );
-    f.curve(
-        "graph_replay/gpu/graph-events",
-        Events,
-        &sizes,
-        |n| 43e3 + n / 20.0,
-        chain(1),
-    );
+    let (four, one) = (passes(4.0, 4), passes(1.0, 1));
+    sine("per-kernel", Events, &four, &|n| {
+        (4.0 * pass(n)).max(10.1e3)
+    });
+    sine("per-kernel-gated", EventsGated, &four, &|n| 4.0 * pass(n));
+    sine("fused", Events, &one, &|n| fused(n).max(2.6e3));
+    sine("fused-gated", EventsGated, &one, &fused);
+    sine("graph", Events, &passes(4.0, 1), &|n| {
+        5.6e3 + 3.9 * (pass(n) - 1.38e3)
+    });
+    let host = moved(one, |n| 4.0 * n, |n| 4.0 * n);
+    sine("transfer-pinned", Wall, &host, &|n| {
+        18e3 + fused(n) + 8.0 * n / 55.5
+    });
+
+    for (name, clock, launches, fixed) in [
+        ("eager", Wall, 32, 82e3),
+        ("sync-each", Wall, 32, 290e3),
+        ("graph", Wall, 1, 47e3),
+        ("eager-events", Events, 32, 76e3),
+        ("graph-events", Events, 1, 43e3),
+    ] {
+        let name = format!("graph_replay/gpu/{name}");
+        let sizes = [1 << 10, 1 << 16, 1 << 20];
+        f.curve(
+            &name,
+            clock,
+            &sizes,
+            |n| fixed + n / 20.0,
+            passes(32.0, launches),
+        );
+    }
 }
 
 /// A machine with a GPU, all groups.

@@ -161,39 +161,3 @@ fn the_readme_shows_the_reference() {
     assert!(plot.contains("on the device, queued<") || plot.contains("on the device, queued\n"));
     assert!(!plot.contains("Example GPU"), "no other machine beside it");
 }
-
-/// Prints how long the report takes; asserts only that all of it is there.
-#[test]
-fn five_hundred_benchmarks() {
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
-    let f = full(&root, "Example GPU");
-    let mut planted = 0;
-    for group in 0..14 {
-        for name in ["cpu/a", "cpu/b", "gpu/a", "gpu/b"] {
-            let clock = crossover_words::Clock::Wall;
-            let sizes = crate::tests::machines::powers(4, 8, 1);
-            let steep = if name.starts_with("gpu") { 1.0 } else { 2.0 };
-            f.curve(
-                &format!("group{group}/{name}"),
-                clock,
-                &sizes,
-                |n| 50.0 + n.powf(steep),
-                |n| crossover_results::model::Cost {
-                    bytes: Some(n),
-                    ..Default::default()
-                },
-            );
-            planted += sizes.len();
-        }
-    }
-    let start = std::time::Instant::now();
-    let written = write::refresh(&root, dir.path(), &Options::default()).unwrap();
-    let took = start.elapsed();
-    let text = fs::read_to_string(written.summary()).unwrap();
-    let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let all = summary["benchmarks"].as_array().unwrap().len();
-    eprintln!("{all} benchmarks in {took:?}");
-    assert!(all >= 500 && planted == 280, "{all}");
-    assert_eq!(written.plots().len(), 50);
-}

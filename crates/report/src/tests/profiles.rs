@@ -206,7 +206,7 @@ fn each_column_and_line_is_on_the_page() {
     for words in [
         // Grid, block and registers of a kernel that copies nothing, then a copy with its rate.
         "<td class=\"n\">4</td><td class=\"n\">256</td><td class=\"n\">16</td></tr>",
-        "pinned → device, 16 MiB",
+        "copy pinned to device, 16.8 MB",
         "55.0 GB/s",
         "16×8",
         "step / forward",

@@ -3,14 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use proptest::prelude::*;
-
 use crate::assemble::{Options, ReportError, assemble};
 use crate::tests::fixture::{Fixture, Planted};
 use crate::tests::machines::{absurd, commit, full, laptop};
 use crate::write;
 use crossover_results::export::export;
-use crossover_results::model::{Cost, GpuInfo};
+use crossover_results::model::GpuInfo;
 use crossover_results::store::layout::SIDECAR;
 use crossover_results::store::machine::MachineResults;
 use crossover_words::Clock;
@@ -428,92 +426,6 @@ fn one_size_in_common_is_no_answer_for_others() {
             let at = page.find(&format!(">{text}")).or(written.table.find(text));
             assert_eq!(at, None, "{text}");
         }
-    }
-}
-
-/// What the Criterion in use really writes.
-#[test]
-fn reads_a_run_of_criterion_itself() {
-    use criterion::{BenchmarkId, Criterion};
-    use std::time::Duration;
-    let dir = crate::tests::folder();
-    let root = dir.path().join("criterion");
-    let mut criterion = Criterion::default()
-        .output_directory(&root)
-        .without_plots()
-        .sample_size(10)
-        .nresamples(1_000)
-        .warm_up_time(Duration::from_millis(1))
-        .measurement_time(Duration::from_millis(5));
-    let mut group = criterion.benchmark_group("sums");
-    for n in [1_000u64, 4_000] {
-        group.bench_with_input(BenchmarkId::new("cpu/fold", n), &n, |b, &n| {
-            b.iter(|| (0..std::hint::black_box(n)).fold(0, |a: u64, i| a ^ i.wrapping_mul(a | 1)));
-        });
-    }
-    group.finish();
-    let machine = MachineResults::read(&root, "here", false);
-    assert_eq!(machine.problems, []);
-    assert_eq!(ids(&machine), ["sums/cpu/fold/1000", "sums/cpu/fold/4000"]);
-    for b in machine.benchmarks() {
-        assert_eq!((b.clock, b.samples), (None, Some(10)));
-        assert!(b.interval_ns.is_some() && b.mean_ns.is_some() && b.spread.is_some());
-    }
-}
-
-/// A few with every `cargo test`, as many as `PROPTEST_CASES` says where it is set.
-fn cases() -> ProptestConfig {
-    match std::env::var_os("PROPTEST_CASES") {
-        Some(_) => ProptestConfig::default(),
-        None => ProptestConfig::with_cases(24),
-    }
-}
-
-proptest! {
-    #![proptest_config(cases())]
-    #[test]
-    fn any_bytes_in_any_file_never_panic(
-        file in 0usize..4,
-        content in prop_oneof![
-            proptest::collection::vec(any::<u8>(), 0..200),
-            // Sound JSON with a wrong value or a cut is where a reader trips.
-            (0usize..4000, any::<u8>()).prop_map(|(at, byte)| {
-                let mut marker = at.to_le_bytes().to_vec();
-                marker.push(byte);
-                marker
-            }),
-        ],
-        cut in any::<bool>(),
-    ) {
-        let dir = crate::tests::folder();
-        let root = dir.path().join("criterion");
-        let f = two(&root);
-        let cpu = Planted::new("matmul/cpu/best/64", Clock::Wall, 900.0)
-            .cost(Cost { flop: Some(1e5), ..Cost::default() });
-        f.plant(&cpu);
-        let path = match file {
-            0 => f.dir(BAD).join("benchmark.json"),
-            1 => f.dir(BAD).join("sample.json"),
-            2 => f.dir(BAD).join(SIDECAR),
-            _ => root.join("runs/20260102T030405Z-1.json"),
-        };
-        let mut bytes = content;
-        if cut {
-            let at = bytes.iter().map(|b| usize::from(*b)).sum::<usize>();
-            let sound = fs::read(&path).unwrap();
-            let keep = at % sound.len();
-            let mut mangled = sound[..keep].to_vec();
-            if let Some(last) = bytes.last() && at.is_multiple_of(2) {
-                // A changed byte in an otherwise whole file.
-                mangled = sound.clone();
-                mangled[keep] = *last;
-            }
-            bytes = mangled;
-        }
-        fs::write(&path, &bytes).unwrap();
-        let out = dir.path().join("out");
-        let written = write::refresh(&root, &out, &Options::default()).unwrap();
-        prop_assert!(written.summary().exists());
     }
 }
 

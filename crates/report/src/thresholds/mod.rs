@@ -16,6 +16,7 @@ use crossover_advice::thresholds::{
     Thresholds,
 };
 use crossover_advice::{Advice, Choice, Question};
+use rayon::prelude::*;
 
 use crate::assemble::Assembled;
 use crossover_results::analysis::answer::crossing::{self, Answer, Curve};
@@ -29,19 +30,16 @@ use crossover_results::statistics::median::median;
 use crossover_results::store::curves::{Group, Series};
 use crossover_results::store::machine::MachineResults;
 use crossover_results::store::whole_file::{self, FileError};
+use crossover_words::units;
 
-/// Writes the thresholds of a report; `false` where it answers nothing.
+/// Writes the thresholds of a report.
 ///
 /// # Errors
 /// A file that cannot be written.
-pub fn write(report: &Assembled, path: &Path) -> Result<bool, FileError> {
-    let Some(thresholds) = thresholds(report) else {
-        return Ok(false);
-    };
-    let mut text = serde_json::to_string(&thresholds).map_err(|e| FileError::io(path, e.into()))?;
+pub fn write(thresholds: &Thresholds, path: &Path) -> Result<(), FileError> {
+    let mut text = serde_json::to_string(thresholds).map_err(|e| FileError::io(path, e.into()))?;
     text.push('\n');
-    whole_file::write_atomic(path, text.as_bytes())?;
-    Ok(true)
+    whole_file::write_atomic(path, text.as_bytes())
 }
 
 /// The thresholds of the machine that a report is about; `None` where it answers nothing. Without a
@@ -53,7 +51,7 @@ pub fn thresholds(report: &Assembled) -> Option<Thresholds> {
         .filter(|f| f.gpu_machine == of)
         .collect();
     let (gpu, _) = report.gpu_of(found.first()?)?;
-    let groups = report.machine.groups.iter();
+    let groups = report.machine.groups.par_iter();
     let operations = groups.filter_map(|ours| operation(ours, &found, gpu, &report.machine));
     let environment = report.machine.environment.as_ref()?;
     let device = gpu.environment.as_ref()?.gpu.as_ref()?;
@@ -83,7 +81,7 @@ fn data(role: &Role) -> Data {
 
 /// To four digits: more than any measurement holds.
 pub(crate) fn rounded(value: f64) -> f64 {
-    format!("{value:.3e}").parse().unwrap_or(value)
+    units::significant(value, 4)
 }
 
 fn operation(

@@ -5,6 +5,7 @@ mod private;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -174,9 +175,9 @@ fn why_not(benchmark: &Benchmark, machine: &MachineResults) -> Option<String> {
 fn write(machine: &MachineResults, destination: &Path) -> Result<Written, FileError> {
     // What other runs answered stands beside the answers of the newest.
     let is_kept =
-        |(run, results): &&(RunRecord, usize)| *results > 0 || !run.confirmations.is_empty();
+        |(run, results): &&(Arc<RunRecord>, usize)| *results > 0 || !run.confirmations.is_empty();
     let kept = machine.runs.iter().rev().filter(is_kept);
-    let runs: Vec<&RunRecord> = kept.map(|(run, _)| run).collect();
+    let runs: Vec<&RunRecord> = kept.map(|(run, _)| &**run).collect();
     let newest = runs
         .last()
         .expect("each benchmark is of a run that is there");

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use walkdir::{DirEntry, WalkDir};
@@ -72,6 +73,7 @@ impl Contents {
     /// Reads the results of `baseline` under `root`. A root that is not there holds none.
     pub(crate) fn read(root: &Path, baseline: &str) -> Self {
         let mut this = Self::default();
+        let mut folders: Vec<PathBuf> = Vec::new();
         for entry in walk(root) {
             let entry = match entry {
                 Ok(entry) => entry,
@@ -99,7 +101,11 @@ impl Contents {
             } else if earlier(path).is_dir() && !is_whole(path) {
                 continue;
             }
-            match result(path) {
+            folders.push(path.to_owned());
+        }
+        let read: Vec<_> = folders.par_iter().map(|path| result(path)).collect();
+        for one in read {
+            match one {
                 Ok(stored) => this.results.push(stored),
                 Err((folder, problem)) => this.nameless.push((folder, problem)),
             }

@@ -1,5 +1,6 @@
 //! What the report computes on: benchmarks, gathered into curves and groups.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -260,12 +261,15 @@ impl Group {
 
     /// The group with all points taken to be steady, for those that several processes measured
     /// again.
-    pub fn with_unsteady(&self) -> Self {
+    pub fn with_unsteady(&self) -> Cow<'_, Self> {
+        if self.benchmarks().all(|b| b.unsteady.is_none()) {
+            return Cow::Borrowed(self);
+        }
         let mut all = self.clone();
         for benchmark in all.series.iter_mut().flat_map(|series| &mut series.points) {
             benchmark.unsteady = None;
         }
-        all
+        Cow::Owned(all)
     }
 
     /// The same with some of the benchmarks; `None` where nothing is left.

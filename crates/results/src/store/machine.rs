@@ -1,11 +1,12 @@
 //! A machine's results as the report sees them, whether from a results root or from its record: the
 //! newest as curves, the machine they were measured on, its limits, and what was left out.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::model::cost::Cost;
 use crate::model::environment::{Environment, GpuInfo};
@@ -45,19 +46,17 @@ pub struct MachineResults {
     /// The machine as its newest run recorded it.
     pub environment: Option<Environment>,
     /// Newest run that left a record.
-    pub run: Option<RunRecord>,
+    pub run: Option<Arc<RunRecord>>,
     /// Every run, the newest first, and the number of results that come from it.
-    pub runs: Vec<(RunRecord, usize)>,
-    /// What child processes answered, by run, the newest first.
-    pub confirmations: Vec<(String, Vec<Confirmation>)>,
+    pub runs: Vec<(Arc<RunRecord>, usize)>,
     /// Measured limits to show: for each device those of the newest run that measured them.
     pub limits: Limits,
     /// Measured limits by run: a benchmark is compared with those of its own run.
     pub(crate) limits_by_run: BTreeMap<String, Limits>,
     /// The groups, by name.
-    pub groups: Vec<Group>,
+    pub groups: Vec<Arc<Group>>,
     /// Where the time of benchmarks goes, in order of their folders.
-    pub profiles: Vec<Rc<Profiled>>,
+    pub profiles: Vec<Arc<Profiled>>,
     /// What was left out while reading.
     pub problems: Vec<Unreadable>,
 }
@@ -140,14 +139,19 @@ impl Contents {
         this.problems.extend(files.problems);
         let nameless = files.nameless.into_iter().map(|(_, problem)| problem);
         this.problems.extend(nameless);
+        let mut folders: BTreeMap<String, PathBuf> = BTreeMap::new();
         for stored in files.results {
-            let first = this.benchmarks.iter().find(|b| b.id == stored.id);
-            let benchmark = match first {
-                Some(first) => Err(stored.duplicate_of(&first.dir)),
+            let benchmark = match folders.get(&stored.id) {
+                Some(first) => Err(stored.duplicate_of(first)),
                 None => benchmark(stored, &mut this.problems),
             };
             match benchmark {
-                Ok(benchmark) => this.add(benchmark),
+                Ok(benchmark) => {
+                    let before = this.benchmarks.len();
+                    this.add(benchmark);
+                    let added = this.benchmarks[before..].iter();
+                    folders.extend(added.map(|b| (b.id.clone(), b.dir.clone())));
+                }
                 Err(problem) => this.problems.push(problem),
             }
         }
@@ -219,28 +223,16 @@ impl MachineResults {
             // A profile names no run: it belongs to the machine with its GPU.
             let of = |machine: &Self| machine.gpu() == Some(&profiled.profile.gpu);
             let at = machines.iter().position(of).unwrap_or(0);
-            machines[at].profiles.push(Rc::new(profiled));
+            machines[at].profiles.push(Arc::new(profiled));
         }
         machines[0].problems = problems;
         machines
     }
 
     /// One machine, of its runs from the oldest to the newest.
-    fn of(
-        mut runs: Vec<RunRecord>,
-        mut benchmarks: Vec<Benchmark>,
-        name: &str,
-        other: bool,
-    ) -> Self {
-        let asked = runs
-            .iter()
-            .rev()
-            .filter(|run| !run.confirmations.is_empty());
-        let confirmations: Vec<(String, Vec<Confirmation>)> = asked
-            .map(|run| (run.run.clone(), run.confirmations.clone()))
-            .collect();
-        let newest_asked = confirmations.first();
-        let spread = newest_asked.map(|(_, said)| BetweenProcesses::of(said));
+    fn of(runs: Vec<RunRecord>, mut benchmarks: Vec<Benchmark>, name: &str, other: bool) -> Self {
+        let newest_asked = runs.iter().rfind(|run| !run.confirmations.is_empty());
+        let spread = newest_asked.map(|run| BetweenProcesses::of(&run.confirmations));
         let spread = spread.unwrap_or_default();
         for benchmark in &mut benchmarks {
             benchmark.between_processes = spread.deviation(benchmark);
@@ -249,6 +241,7 @@ impl MachineResults {
         let by_run = runs.iter().map(|run| (run.run.clone(), Limits::of(run)));
         let limits_by_run = by_run.collect();
         let topics: Vec<Vec<GroupInfo>> = runs.iter().map(|run| run.groups.clone()).collect();
+        let mut runs: Vec<Arc<RunRecord>> = runs.into_iter().map(Arc::new).collect();
         let newest = runs.pop();
         let mut environment = newest.as_ref().map(|r| r.environment.clone());
         if let Some(environment) = &mut environment
@@ -275,10 +268,11 @@ impl MachineResults {
             environment,
             run: newest,
             runs,
-            confirmations,
             limits,
             limits_by_run,
-            groups: gather(benchmarks, |group| topic(group, &topics)),
+            groups: (gather(benchmarks, |group| topic(group, &topics)).into_iter())
+                .map(Arc::new)
+                .collect(),
             profiles: Vec::new(),
             problems: Vec::new(),
         }
@@ -342,7 +336,8 @@ impl MachineResults {
                 }
             }
             let age = |machine: &Self| {
-                let is_default = |(run, _): &(RunRecord, usize)| run.profile == DEFAULT_PROFILE;
+                let is_default =
+                    |(run, _): &(Arc<RunRecord>, usize)| run.profile == DEFAULT_PROFILE;
                 let started = machine.run.as_ref().map(|run| run.started.clone());
                 (machine.runs.iter().all(is_default), started)
             };
@@ -352,26 +347,43 @@ impl MachineResults {
         (machines, problems)
     }
 
+    /// What child processes answered, by run, the newest first.
+    pub fn confirmations(&self) -> impl Iterator<Item = (&str, &[Confirmation])> {
+        let asked = self
+            .runs
+            .iter()
+            .filter(|(run, _)| !run.confirmations.is_empty());
+        asked.map(|(run, _)| (&*run.run, &*run.confirmations))
+    }
+
     /// The group of that name.
     pub fn group(&self, name: &str) -> Option<&Group> {
-        self.groups.iter().find(|g| g.name == name)
+        let at = self.groups.binary_search_by(|g| g.name.as_str().cmp(name));
+        Some(&self.groups[at.ok()?])
     }
 
     /// All benchmarks.
     pub fn benchmarks(&self) -> impl Iterator<Item = &Benchmark> {
-        self.groups.iter().flat_map(Group::benchmarks)
+        self.groups.iter().flat_map(|group| group.benchmarks())
     }
 
     /// The machine with all results taken to be steady, for those that several processes measure
     /// again.
     pub fn with_unsteady(mut self) -> Self {
-        self.groups = self.groups.iter().map(Group::with_unsteady).collect();
+        for group in &mut self.groups {
+            if let Cow::Owned(all) = group.with_unsteady() {
+                *group = Arc::new(all);
+            }
+        }
         self
     }
 
     /// The machine without unsteady results, for findings.
-    pub fn steady(&self) -> Self {
-        self.only(|b| b.unsteady.is_none())
+    pub fn steady(&self) -> Cow<'_, Self> {
+        match self.benchmarks().all(|b| b.unsteady.is_none()) {
+            true => Cow::Borrowed(self),
+            false => Cow::Owned(self.only(|b| b.unsteady.is_none())),
+        }
     }
 
     /// The machine with the results of one run, by its name.
@@ -381,10 +393,22 @@ impl MachineResults {
 
     /// The machine with some of its results.
     pub(crate) fn only(&self, keep: impl Fn(&Benchmark) -> bool) -> Self {
-        let groups = self.groups.iter();
+        let of_group = |group: &Arc<Group>| match group.benchmarks().all(&keep) {
+            true => Some(group.clone()),
+            false => group.only(&keep).map(Arc::new),
+        };
         Self {
-            groups: groups.filter_map(|group| group.only(&keep)).collect(),
-            ..self.clone()
+            groups: self.groups.iter().filter_map(of_group).collect(),
+            name: self.name.clone(),
+            board: self.board.clone(),
+            environment: self.environment.clone(),
+            run: self.run.clone(),
+            runs: self.runs.clone(),
+            limits: self.limits.clone(),
+            limits_by_run: self.limits_by_run.clone(),
+            profiles: self.profiles.clone(),
+            problems: self.problems.clone(),
+            other: self.other,
         }
     }
 

@@ -17,7 +17,7 @@ use crate::store::curves::Benchmark;
 use crate::store::machine::Contents;
 use crate::store::profiles::Profiled;
 use crate::store::unreadable::Unreadable;
-use crate::store::whole_file::{FileError, checked, read_bytes, write_atomic};
+use crate::store::whole_file::{FileError, checked, is_plain_json, read_bytes, write_atomic};
 use crossover_profile::Profile;
 
 /// Version of the form. A field may be added without raising it; none changes its meaning.
@@ -38,6 +38,8 @@ const LARGEST: u64 = 32 << 20;
 /// What is read of a record.
 #[derive(Deserialize)]
 struct Held {
+    kind: String,
+    schema: u32,
     runs: Vec<RunRecord>,
     benchmarks: Vec<Benchmark>,
     profiles: Vec<Profile>,
@@ -70,15 +72,21 @@ pub(crate) fn write(path: &Path, record: &Value) -> Result<(), FileError> {
 pub(super) fn read(path: &Path) -> Result<Contents, FileError> {
     let refuse = |reason: &str| FileError::io(path, io::Error::other(reason));
     let text = unpacked(&read_bytes(path)?).map_err(refuse)?;
-    let foreign = "is no record of a machine: name a file that `crossover export` wrote";
-    let value: Value = serde_json::from_slice(&text).map_err(|_| refuse(foreign))?;
-    if value.get("kind").and_then(Value::as_str) != Some(KIND) {
-        return Err(refuse(foreign));
-    }
-    if value.get("schema").and_then(Value::as_u64).is_none() {
-        return Err(refuse("does not say its schema; export the results again"));
-    }
-    let held: Held = checked(path, SCHEMA, value)?;
+    let held = match sound(&text) {
+        Some(held) => held,
+        // What is wrong with it is told of its parts.
+        None => {
+            let foreign = "is no record of a machine: name a file that `crossover export` wrote";
+            let value: Value = serde_json::from_slice(&text).map_err(|_| refuse(foreign))?;
+            if value.get("kind").and_then(Value::as_str) != Some(KIND) {
+                return Err(refuse(foreign));
+            }
+            if value.get("schema").and_then(Value::as_u64).is_none() {
+                return Err(refuse("does not say its schema; export the results again"));
+            }
+            checked(path, SCHEMA, value)?
+        }
+    };
     let mut contents = Contents {
         runs: held.runs,
         ..Contents::default()
@@ -107,6 +115,13 @@ pub(super) fn read(path: &Path) -> Result<Contents, FileError> {
         }
     }
     Ok(contents)
+}
+
+/// A record that can be taken as it stands, as any that was exported.
+fn sound(text: &[u8]) -> Option<Held> {
+    let parse = || serde_json::from_slice(text).ok();
+    let (held, is_plain): (Option<Held>, bool) = rayon::join(parse, || is_plain_json(text));
+    held.filter(|held| is_plain && held.kind == KIND && held.schema <= SCHEMA)
 }
 
 /// The JSON of a record, or why there is none.

@@ -117,16 +117,21 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), FileError> 
 /// leads to is written; a device or a pipe is written to and not replaced.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let io = |source| FileError::io(path, source);
-    if let Ok(found) = fs::metadata(path)
-        && !found.is_file()
-        && !found.is_dir()
-    {
-        return fs::write(path, bytes).map_err(io);
-    }
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    let found = fs::symlink_metadata(path);
+    let target = match &found {
+        Ok(found) if !found.is_file() && !found.is_dir() => {
+            if fs::metadata(path).is_ok_and(|led_to| !led_to.is_file() && !led_to.is_dir()) {
+                return fs::write(path, bytes).map_err(io);
+            }
+            fs::canonicalize(path).unwrap_or_else(|_| path.into())
+        }
+        _ => path.into(),
+    };
     let path = target.as_path();
     let dir = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(dir).map_err(io)?;
+    if found.is_err() {
+        fs::create_dir_all(dir).map_err(io)?;
+    }
     let file = tempfile::Builder::new()
         .prefix(TEMPORARY)
         .permissions(world_readable())
@@ -208,7 +213,7 @@ pub(super) fn read_json_up_to<T: DeserializeOwned>(
     newest: u32,
     path: &Path,
 ) -> Result<T, FileError> {
-    checked(path, newest, read_value(path)?)
+    checked(path, newest, parsed(path, &read_bytes(path)?)?)
 }
 
 /// What a file holds as JSON, as [`read_json`] reads it.
@@ -218,15 +223,24 @@ pub(super) fn checked<T: DeserializeOwned>(
     mut value: Value,
 ) -> Result<T, FileError> {
     make_visible(&mut value);
-    of_value(path, newest, value)
+    if let Some(found) = value.get("schema").and_then(|s| s.as_u64())
+        && found > u64::from(newest)
+    {
+        return Err(FileError::Schema {
+            path: path.into(),
+            found,
+            newest,
+        });
+    }
+    serde_json::from_value(value).map_err(|source| FileError::Parse {
+        path: path.into(),
+        source,
+    })
 }
 
-/// As [`read_json`], with its texts unchanged, for a reader that checks each of them itself.
+/// Reads a JSON file of another program, with its texts unchanged, for a reader that checks each of them
+/// itself.
 pub(crate) fn read_json_as_it_stands<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
-    of_value(path, SCHEMA, read_value(path)?)
-}
-
-fn read_value(path: &Path) -> Result<Value, FileError> {
     parsed(path, &read_bytes(path)?)
 }
 
@@ -239,11 +253,18 @@ pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, FileError> {
     Err(io(std::io::Error::other("is not a file; move it away")))
 }
 
-fn parsed(path: &Path, text: &[u8]) -> Result<Value, FileError> {
+fn parsed<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, FileError> {
     serde_json::from_slice(text).map_err(|source| FileError::Parse {
         path: path.into(),
         source,
     })
+}
+
+/// Whether no text of this JSON would be made [`visible`]: it holds no such character, and no escape that
+/// may stand for one.
+pub(super) fn is_plain_json(text: &[u8]) -> bool {
+    let escapes = |pair: &[u8]| pair[0] == b'\\' && !matches!(pair[1], b'"' | b'\\' | b'/');
+    std::str::from_utf8(text).is_ok_and(is_plain) && !text.windows(2).any(escapes)
 }
 
 fn make_visible(value: &mut Value) {
@@ -259,22 +280,6 @@ fn make_visible(value: &mut Value) {
         }
         _ => {}
     }
-}
-
-fn of_value<T: DeserializeOwned>(path: &Path, newest: u32, value: Value) -> Result<T, FileError> {
-    if let Some(found) = value.get("schema").and_then(|s| s.as_u64())
-        && found > u64::from(newest)
-    {
-        return Err(FileError::Schema {
-            path: path.into(),
-            found,
-            newest,
-        });
-    }
-    serde_json::from_value(value).map_err(|source| FileError::Parse {
-        path: path.into(),
-        source,
-    })
 }
 
 pub(super) fn digest(path: &Path) -> Result<String, FileError> {

@@ -18,6 +18,12 @@
 //!
 //! `submit` never takes part, nor what its group declares to be no answer.
 
+use std::cell::LazyCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
 use crate::analysis::answer::crossing::{Answer, Crossing, Curve, Point, search};
 use crate::analysis::answer::several_processes::{self, Confirmed, WinsFrom};
 use crate::analysis::telemetry::{Capped, capped};
@@ -182,23 +188,22 @@ pub fn best_at(group: &Group, size: f64) -> Option<String> {
 /// Every answer of a machine, and of this machine's CPU against the GPUs of `others` where
 /// it measured none itself in a group.
 pub fn find(machine: &MachineResults, others: &[MachineResults]) -> Vec<CrossoverAnswer> {
-    let mut found = Vec::new();
     let confirmed = confirmed(machine);
-    for group in &machine.groups {
+    let of_group = |group: &Arc<Group>| -> Vec<CrossoverAnswer> {
+        let confirmed = confirmed.get(&*group.name).map_or(&[][..], Vec::as_slice);
         if group.on(Device::Gpu).next().is_some() {
             let environment = machine.environment.as_ref();
-            found.extend(compare(group, group, None, environment, &confirmed));
-            continue;
+            return compare(group, group, None, environment, confirmed);
         }
-        for other in others {
-            if let Some(theirs) = other.group(&group.name) {
-                let environment = other.environment.as_ref();
-                let hardware = Some(other.hardware());
-                found.extend(compare(group, theirs, hardware, environment, &confirmed));
-            }
-        }
-    }
-    found
+        let beside = others.iter().filter_map(|other| {
+            let theirs = other.group(&group.name)?;
+            let environment = other.environment.as_ref();
+            let hardware = Some(other.hardware());
+            Some(compare(group, theirs, hardware, environment, confirmed))
+        });
+        beside.flatten().collect()
+    };
+    machine.groups.par_iter().flat_map_iter(of_group).collect()
 }
 
 /// The runs that the GPU's results are of.
@@ -208,8 +213,8 @@ fn runs_of(group: &Group, found: &CrossoverAnswer) -> Vec<Option<String>> {
 }
 
 /// The answers of several processes to each question that a run put to them, where the results are
-/// still those of that run.
-fn confirmed(machine: &MachineResults) -> Vec<(&Confirmation, Confirmed)> {
+/// still those of that run, by group.
+fn confirmed(machine: &MachineResults) -> BTreeMap<&str, Vec<(&Confirmation, Confirmed)>> {
     let result = |asked: &Confirmation, device, implementation: &str, size| {
         let clock = (device == Device::Gpu).then_some(asked.clock);
         let series = machine.group(&asked.group)?.on(device).find(|series| {
@@ -217,9 +222,9 @@ fn confirmed(machine: &MachineResults) -> Vec<(&Confirmation, Confirmed)> {
         })?;
         series.at(size)
     };
-    let mut confirmed: Vec<(&Confirmation, Confirmed)> = Vec::new();
-    for (run, confirmations) in &machine.confirmations {
-        let of_run = |benchmark: &&Benchmark| benchmark.run.as_ref() == Some(run);
+    let mut confirmed: BTreeMap<&str, Vec<(&Confirmation, Confirmed)>> = BTreeMap::new();
+    for (run, confirmations) in machine.confirmations() {
+        let of_run = |benchmark: &&Benchmark| benchmark.run.as_deref() == Some(run);
         // It and the earlier ones: the newest run is the first.
         let runs = machine.runs.iter().map(|(record, _)| &record.run);
         let until_it: Vec<&String> = runs.skip_while(|name| *name != run).collect();
@@ -244,13 +249,13 @@ fn confirmed(machine: &MachineResults) -> Vec<(&Confirmation, Confirmed)> {
             let is_current =
                 largest.is_some_and(is_there) && !asked.processes.iter().flatten().any(is_older);
             let same = |(other, _): &(&Confirmation, Confirmed)| {
-                (&other.group, other.question, &other.gpu_machine)
-                    == (&asked.group, asked.question, &asked.gpu_machine)
+                (other.question, &other.gpu_machine) == (asked.question, &asked.gpu_machine)
             };
+            let of_group = confirmed.entry(&asked.group).or_default();
             if let Some(answer) = answer.filter(|_| is_current)
-                && !confirmed.iter().any(same)
+                && !of_group.iter().any(same)
             {
-                confirmed.push((asked, answer));
+                of_group.push((asked, answer));
             }
         }
     }
@@ -268,7 +273,7 @@ pub struct RunAnswer<'a> {
 /// The answers of all runs of a machine, from the newest run to the oldest.
 pub fn of_runs(machine: &MachineResults) -> Vec<RunAnswer<'_>> {
     let mut all = Vec::new();
-    for (run, confirmations) in &machine.confirmations {
+    for (run, confirmations) in machine.confirmations() {
         let answers = several_processes::answers(confirmations);
         let answered = confirmations.iter().zip(answers);
         all.extend(answered.filter_map(|(asked, answer)| {
@@ -301,12 +306,14 @@ fn compare(
     confirmed: &[(&Confirmation, Confirmed)],
 ) -> Vec<CrossoverAnswer> {
     let mut found = of_rows(ours, theirs, &gpu_machine);
+    // The processes decide also what was unsteady.
+    let all_ours = LazyCell::new(|| ours.with_unsteady());
+    let all_theirs = LazyCell::new(|| theirs.with_unsteady());
+    let names = LazyCell::new(|| best_cpu(&all_ours).1);
     for question in Data::ALL {
-        let answer = confirmed.iter().find(|(asked, _)| {
-            asked.group == ours.name
-                && asked.question == question
-                && asked.gpu_machine == gpu_machine
-        });
+        let answer = confirmed
+            .iter()
+            .find(|(asked, _)| asked.question == question && asked.gpu_machine == gpu_machine);
         let is_asked = |f: &CrossoverAnswer| {
             answer.is_some_and(|(asked, _)| {
                 (f.question, &f.gpu, f.clock) == (question, &asked.gpu, asked.clock.name())
@@ -316,7 +323,7 @@ fn compare(
         let mut at = found.iter().position(is_asked);
         if at.is_none() && answer.is_some() {
             // All results that the answer would rest on were unsteady in the run's own process.
-            let all = of_rows(&ours.with_unsteady(), &theirs.with_unsteady(), &gpu_machine);
+            let all = of_rows(&all_ours, &all_theirs, &gpu_machine);
             found.extend(all.into_iter().find(is_asked));
             at = found.iter().position(is_asked);
         }
@@ -324,13 +331,10 @@ fn compare(
             found[i].headline = true;
             if let Some((asked, answer)) = answer.filter(|_| at.is_some()) {
                 found[i].confirm(asked, *answer);
-                // The processes' sizes may be others than those of all runs, and they decide also
-                // what was unsteady.
-                let (ours, theirs) = (ours.with_unsteady(), theirs.with_unsteady());
-                if let Some(gpu) = found[i].gpu_series(&theirs) {
+                // The processes' sizes may be others than those of all runs.
+                if let Some(gpu) = found[i].gpu_series(&all_theirs) {
                     let (crossing, largest) = (&found[i].crossing, found[i].speedup_size);
-                    let names = best_cpu(&ours).1;
-                    found[i].benchmarks = rests_on(&ours, gpu, &names, crossing, largest);
+                    found[i].benchmarks = rests_on(&all_ours, gpu, &names, crossing, largest);
                 }
             }
         }
@@ -460,6 +464,13 @@ fn first_and_fastest(answers: &[(f64, f64)]) -> Option<usize> {
     let early = early.filter(|(_, (from, _))| *from <= ALIKE * first);
     let fastest = early.max_by(|(_, a), (_, b)| a.1.total_cmp(&b.1));
     fastest.map(|(place, _)| place)
+}
+
+/// The answers of one group. All of them are in the order of the groups, which is that of their names.
+pub fn of_group<'a>(found: &'a [CrossoverAnswer], group: &str) -> &'a [CrossoverAnswer] {
+    let from = found.partition_point(|f| f.group.as_str() < group);
+    let of_group = found[from..].partition_point(|f| f.group == group);
+    &found[from..from + of_group]
 }
 
 /// The headline answers.

@@ -25,6 +25,7 @@ pub mod gains;
 pub mod technique;
 
 use Kind::{All, Each};
+use rayon::prelude::*;
 
 use crate::analysis::findings::finding::{Context, Finding};
 use crate::store::curves::Group;
@@ -76,7 +77,7 @@ pub fn find(context: &Context) -> Vec<Finding> {
                 .collect(),
         }
     };
-    let mut all: Vec<Finding> = TABLE.iter().flat_map(make).collect();
+    let mut all: Vec<Finding> = TABLE.par_iter().flat_map_iter(make).collect();
     capped::add(context, &mut all);
     all
 }
